@@ -26,6 +26,7 @@ export type ErrorCode =
   | "deadline"
   | "tool-backend"
   | "app-failed"
+  | "tracker-unavailable"
   | "hub-unavailable"
   | "hub-refused"
   | "endpoint-unavailable"

@@ -1,5 +1,6 @@
 /** @file Commands that inspect runs: `runs`, `show` and `export`. */
-import { type Command, Option } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { TrackerName } from "../../core/contracts/tracking.ts";
 import { integer } from "../terminal/fail.ts";
 import { run } from "./options.ts";
 
@@ -11,6 +12,7 @@ export function addRuns(program: Command): void {
   addShow(program);
   addShow(runs);
   addUi(program);
+  addTrack(program);
   addExport(program);
 }
 
@@ -40,6 +42,24 @@ function addShow(parent: Command): void {
     )
     .option("--html [file]", "write a self-contained HTML page instead; by default into the run's folder")
     .action(async (run, address, options) => (await import("../show.ts")).show(run, address, options));
+}
+
+function addTrack(program: Command): void {
+  const names: readonly string[] = TrackerName.options;
+  program
+    .command("track")
+    .description("send a run's metrics to trackers: all that they do not have yet")
+    .addArgument(run())
+    .addOption(
+      new Option("--to <list>", `comma-separated: ${names.join(", ")}; by default those of the run's config`).argParser(
+        (value: string) => {
+          const wanted = value.split(",");
+          if (wanted.every((name) => names.includes(name))) return wanted;
+          throw new InvalidArgumentError(`Allowed choices are ${names.join(", ")}.`);
+        },
+      ),
+    )
+    .action(async (run, options) => (await import("../track.ts")).track(run, options));
 }
 
 function addExport(program: Command): void {

@@ -7,11 +7,13 @@ import { heldOutScore, type TeamEvaluation } from "../../core/monitoring/team-ev
 import type { StoreWrites } from "../run-report.ts";
 import type { EmbeddedCloud } from "./embedded-cloud.ts";
 import type { RunEvent } from "./follow.ts";
+import { MetricsFile } from "./metrics-file.ts";
 import { type RunFolder, type RunStatus, readStatus, writeAtomically, writeStatus } from "./run-folder.ts";
 
 export class RunHistory {
   readonly steps: StepSummary[];
   readonly evaluations: TeamEvaluation[] = [];
+  readonly metrics: MetricsFile;
   /** How the run ended; undefined while it runs, or if this session stopped first. */
   ended: Extract<RunEvent, { kind: "ended" }> | undefined;
   readonly #config: RunConfig;
@@ -31,16 +33,22 @@ export class RunHistory {
     this.steps = readSteps(folder);
     // Removes a line that a kill cut short, so that the next record starts on its own line.
     if (existsSync(folder.steps)) writeAtomically(folder.steps, this.steps.map(lineOf).join(""));
+    this.metrics = new MetricsFile(folder.metrics);
+    for (const summary of this.steps) this.metrics.addStep(summary);
     this.save("running");
   }
 
   record(event: RunEvent): void {
     if (event.kind === "waiting") return;
     if (event.kind === "ended") this.ended = event;
-    if (event.kind === "evaluation") this.evaluations.push(event.evaluation);
+    if (event.kind === "evaluation") {
+      this.evaluations.push(event.evaluation);
+      this.metrics.addEvaluation(event.evaluation);
+    }
     if (event.kind === "step") {
       this.steps.push(event.summary);
       appendFileSync(this.#folder.steps, lineOf(event.summary));
+      this.metrics.addStep(event.summary);
     }
     this.save("running");
   }

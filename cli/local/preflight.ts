@@ -4,6 +4,7 @@
  */
 import { openConversationModel } from "../../adapters/llm/converse.ts";
 import { openLanguageModel } from "../../adapters/llm/open.ts";
+import { checkTrackers } from "../../adapters/trackers/open.ts";
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { endpointOf, isEndpointPolicy } from "../../core/contracts/language-model.ts";
@@ -17,6 +18,7 @@ import { engineOptions } from "../../gpu-workers/policy.ts";
 import { toolsOf } from "../../gpu-workers/rollouts/agent.ts";
 import { openRollout, openTools, openToolsModule } from "../../recipes/registry.ts";
 import { openRewards } from "../../recipes/rewards.ts";
+import { MGRPO } from "../terminal/name.ts";
 import { type Bases, readTrainingBase, refuseLocalFiles } from "./base-models.ts";
 import { Findings } from "./findings.ts";
 import { checkMemory } from "./model-needs.ts";
@@ -45,6 +47,7 @@ export async function preflight(config: RunConfig, site: Site): Promise<Prefligh
   const module = await findings.attempt(() => openToolsModule(recipe));
   await findings.attempt(() => refuseUntrained(config));
   await findings.attempt(() => refuseMissingApp(config, site.workers));
+  await findings.attempt(() => refuseMissingTracker(config, site.workers));
   if (site.workers === "here") {
     await findings.attempt(() => openRewards(config, process.env));
     if (judge) await findings.attempt(() => openLanguageModel(judge.model));
@@ -65,6 +68,16 @@ export async function preflight(config: RunConfig, site: Site): Promise<Prefligh
 export async function refuseMissingApp({ runner, recipe }: RunConfig, workers: Site["workers"]): Promise<void> {
   if (runner === "recipe") await openRollout(recipe);
   else if (runner !== "native" && workers === "here") httpRunner(runner, process.env, { storeTime: async () => 0 });
+}
+
+/** Refuses trackers that cannot be reached, and those of a run elsewhere, which would get nothing. */
+function refuseMissingTracker({ run, track }: RunConfig, workers: Site["workers"]): void {
+  if (workers === "here") checkTrackers({ track }, process.env);
+  else if (track.length > 0)
+    throw new MgrpoError(
+      "config-invalid",
+      `track: a run on other machines sends no metrics by itself: leave it out, and send them with \`${MGRPO} track ${run} --to ${track.join(",")}\``,
+    );
 }
 
 function refuseUntrained(config: RunConfig): void {

@@ -30,6 +30,9 @@ export interface RunFolder {
   readonly config: string;
   readonly status: string;
   readonly steps: string;
+  readonly metrics: string;
+  /** How much of the metrics each tracker has. */
+  readonly trackers: string;
   readonly report: string;
   readonly heldOut: string;
   readonly curve: string;
@@ -74,6 +77,8 @@ export function runFolder(run: string): RunFolder {
     config: inside("config.json"),
     status: inside("status.json"),
     steps: inside("steps.jsonl"),
+    metrics: inside("metrics.jsonl"),
+    trackers: inside("trackers.json"),
     report: inside("report.json"),
     heldOut: inside("held-out.json"),
     curve: inside("curve.svg"),

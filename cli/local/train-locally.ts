@@ -9,6 +9,7 @@
  */
 import { randomBytes } from "node:crypto";
 import { mkdirSync } from "node:fs";
+import { openTrackers } from "../../adapters/trackers/open.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { QuestionSet } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -21,11 +22,12 @@ import { stepWarnings } from "../warnings.ts";
 import type { Bases } from "./base-models.ts";
 import { type EmbeddedCloud, openEmbeddedCloud } from "./embedded-cloud.ts";
 import { exportCheckpoints, writeHeldOut, writeReport } from "./finish.ts";
-import { followRun } from "./follow.ts";
+import { followRun, readRun } from "./follow.ts";
 import { RunHistory } from "./history.ts";
 import type { RunFolder } from "./run-folder.ts";
 import { startOrResume } from "./start-or-resume.ts";
 import { type Stop, watchForStop } from "./stop.ts";
+import { Tracking } from "./tracking.ts";
 import { startWorkers, workersOf } from "./workers.ts";
 
 const POLL_SECONDS = 0.5;
@@ -52,7 +54,12 @@ export async function trainLocally(training: LocalTraining): Promise<RunReport |
     await startOrResume(cloud, config, bases, questions, extension);
     const history = new RunHistory(config, folder, cloud);
     display = openDisplay(config, history.steps);
-    await followWithWorkers(training, cloud, history, display, stop);
+    const tracking = await openTracking(training, cloud, history, display);
+    try {
+      await followWithWorkers(training, cloud, history, display, stop, tracking);
+    } finally {
+      await finishTracking(config.run, tracking, history, display);
+    }
     return await conclude(training, cloud, history, display, stop);
   } finally {
     display?.close();
@@ -68,6 +75,7 @@ async function followWithWorkers(
   history: RunHistory,
   display: Display,
   stop: Stop,
+  tracking: Tracking,
 ): Promise<void> {
   const environment = { ...cloud.environment, MGRPO_WORKER_TOKEN: randomBytes(24).toString("base64url") };
   const workers = startWorkers(workersOf(config), environment, folder.logs);
@@ -78,12 +86,31 @@ async function followWithWorkers(
     for await (const event of followRun(cloud.store, config, options)) {
       history.record(event);
       display.event(event);
+      tracking.wake();
       if (event.kind === "step")
         for (const line of stepWarnings(config, history.steps)) display.say(`warning: ${line}`);
     }
   } finally {
     await workers.stop();
   }
+}
+
+async function openTracking(
+  { config, folder }: LocalTraining,
+  { store }: EmbeddedCloud,
+  { metrics }: RunHistory,
+  display: Display,
+): Promise<Tracking> {
+  const { startedAt } = await readRun(store, config.run);
+  const trackers = openTrackers(config, folder.path, startedAt, process.env);
+  const say = (line: string) => display.say(line);
+  return new Tracking({ trackers, lines: metrics.lines, positions: folder.trackers, say });
+}
+
+/** A stopped run goes on later, so its trackers are not told that it ended. */
+async function finishTracking(run: string, tracking: Tracking, { ended }: RunHistory, display: Display): Promise<void> {
+  const lacking = await tracking.finish(ended && (ended.status === "finished" ? "finished" : "failed"));
+  for (const name of lacking) display.say(`${name} lacks some metrics: send them with ${MGRPO} track ${run}`);
 }
 
 async function conclude(

@@ -18,6 +18,7 @@ import { QuestionFiles } from "./question.ts";
 import { RunnerConfig, runnerFaults } from "./runner.ts";
 import { serverOptimizerFaults } from "./server-optimizer.ts";
 import { tinkerFaults } from "./tinker-policy.ts";
+import { TrackerName } from "./tracking.ts";
 
 /**
  * The arms of a comparison: the method; the paper's baselines `main-only` (frozen sub-agents) and `single-agent` (one model with all tools);
@@ -176,6 +177,10 @@ const RunSettings = z.strictObject({
   limits: LimitsConfig.prefault({}).describe("Time limits and retries of rollouts."),
   budget: BudgetConfig.prefault({}).describe("What the run may spend."),
   liveness: LivenessConfig.prefault({}).describe("How dead workers are detected."),
+  track: z
+    .array(TrackerName)
+    .default([])
+    .describe("Trackers that the metrics go to, besides metrics.jsonl: tensorboard, mlflow (docs/trackers.md)."),
 });
 
 export const RunConfig = RunSettings.superRefine((config, context) => {

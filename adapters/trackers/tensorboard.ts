@@ -1,0 +1,74 @@
+/**
+ * @file TensorBoard's event file: records of a length, its masked CRC-32C, a protobuf Event, and the event's masked CRC-32C (tensorflow's
+ * record_writer and event.proto). The file is written anew from the first line when a run is resumed, so no line is in it twice.
+ */
+import { appendFile, mkdir, readdir, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import crc32c from "crc-32/crc32c.js";
+import protobuf from "protobufjs";
+import type { MetricLine } from "../../core/monitoring/metrics.ts";
+import type { Tracker } from "../../core/tracker.ts";
+
+const field = (type: string, id: number) => ({ type, id });
+
+/** The part of event.proto and summary.proto that scalars use. */
+const Event = protobuf.Root.fromJSON({
+  nested: {
+    Event: {
+      fields: {
+        wallTime: field("double", 1),
+        step: field("int64", 2),
+        fileVersion: field("string", 3),
+        summary: field("Summary", 5),
+      },
+    },
+    Summary: { fields: { value: { rule: "repeated", type: "Value", id: 1 } } },
+    Value: { fields: { tag: field("string", 1), simpleValue: field("float", 2) } },
+  },
+}).lookupType("Event");
+
+const MASK = 0xa282ead8;
+
+/** @param folder one run's log directory. */
+export function openTensorBoard(folder: string): Tracker {
+  const file = join(folder, "events.out.tfevents.0.mgrpo");
+  let isOpen = false;
+  const open = async (): Promise<void> => {
+    if (isOpen) return;
+    await mkdir(folder, { recursive: true });
+    const earlier = (await readdir(folder)).filter((name) => name.startsWith("events.out.tfevents"));
+    for (const name of earlier) await rm(join(folder, name));
+    await writeFile(file, record({ wallTime: 0, fileVersion: "brain.Event:2" }));
+    isOpen = true;
+  };
+  return {
+    name: "tensorboard",
+    startsOver: true,
+    async send(lines) {
+      await open();
+      await appendFile(file, Buffer.concat(lines.map(eventOf)));
+    },
+    async finish() {},
+  };
+}
+
+function eventOf({ step, time, metrics }: MetricLine): Buffer {
+  const value = Object.entries(metrics).map(([tag, simpleValue]) => ({ tag, simpleValue }));
+  return record({ wallTime: time / 1000, step, summary: { value } });
+}
+
+function record(event: object): Buffer {
+  const data = Buffer.from(Event.encode(Event.create(event)).finish());
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(data.length));
+  return Buffer.concat([length, checksum(length), data, checksum(data)]);
+}
+
+/** Masked, since the data of a record may hold records. */
+function checksum(bytes: Buffer): Buffer {
+  const crc = crc32c.buf(bytes) >>> 0;
+  const rotated = ((crc >>> 15) | (crc << 17)) >>> 0;
+  const masked = Buffer.alloc(4);
+  masked.writeUInt32LE((rotated + MASK) >>> 0);
+  return masked;
+}

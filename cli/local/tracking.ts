@@ -1,0 +1,137 @@
+/**
+ * @file Sends a run's metrics to its trackers, beside the training: a tracker that is away holds up nothing, loses nothing and says so once.
+ *
+ *     metrics.jsonl ──lines after the position──> tracker ──done──> position, in trackers.json
+ *                            └──failed──> waits for: a pause that doubles up to a minute     unblocked by: time, the run's end
+ *
+ * What is unsent at the end is sent by `mgrpo track <run>`, or when the run is resumed.
+ */
+import { existsSync, readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import * as z from "zod";
+import { parseJson } from "../../core/contracts/parse.ts";
+import { isMgrpoError } from "../../core/errors.ts";
+import type { MetricLine } from "../../core/monitoring/metrics.ts";
+import type { Tracker } from "../../core/tracker.ts";
+import { writeAtomically } from "./run-folder.ts";
+
+/** Tracker -> lines of metrics.jsonl that it has. */
+const Positions = z.record(z.string(), z.int().nonnegative());
+type Positions = z.infer<typeof Positions>;
+
+const FIRST_PAUSE_SECONDS = 1;
+const LONGEST_PAUSE_SECONDS = 60;
+/** How long the end of a run waits for its trackers. */
+const FINISH_SECONDS = 10;
+
+export interface TrackingOptions {
+  readonly trackers: readonly Tracker[];
+  readonly lines: readonly MetricLine[];
+  /** Where the positions are kept. */
+  readonly positions: string;
+  readonly say: (line: string) => void;
+}
+
+export class Tracking {
+  readonly #feeds: readonly Feed[];
+
+  constructor({ trackers, lines, positions, say }: TrackingOptions) {
+    const known = existsSync(positions) ? parseJson(Positions, readFileSync(positions), positions) : {};
+    const save = () => writeAtomically(positions, `${JSON.stringify(known)}\n`);
+    this.#feeds = trackers.map((tracker) => new Feed(tracker, lines, known, save, say));
+  }
+
+  /** New lines are there. */
+  wake(): void {
+    for (const feed of this.#feeds) feed.wake();
+  }
+
+  /** Sends what is left, for ten seconds at most. `status`: how the run ended; undefined if it goes on later. Returns the trackers that lack lines. */
+  async finish(status: "finished" | "failed" | undefined): Promise<string[]> {
+    const left = await Promise.all(this.#feeds.map((feed) => feed.finish(status)));
+    return left.flatMap((missing, i) => (missing > 0 ? [this.#feeds[i]?.name ?? ""] : []));
+  }
+}
+
+/** The way to one tracker. */
+class Feed {
+  readonly name: string;
+  readonly #tracker: Tracker;
+  readonly #lines: readonly MetricLine[];
+  readonly #positions: Positions;
+  readonly #save: () => void;
+  readonly #say: (line: string) => void;
+  readonly #stop = new AbortController();
+  #sending: Promise<void> | undefined;
+  #hasFailed = false;
+
+  constructor(
+    tracker: Tracker,
+    lines: readonly MetricLine[],
+    positions: Positions,
+    save: () => void,
+    say: (line: string) => void,
+  ) {
+    this.name = tracker.name;
+    this.#tracker = tracker;
+    this.#lines = lines;
+    this.#positions = positions;
+    this.#save = save;
+    this.#say = say;
+    // TensorBoard's file is written anew, and a deleted metrics.jsonl begins anew.
+    if (tracker.startsOver || this.#sent > lines.length) positions[tracker.name] = 0;
+  }
+
+  get #sent(): number {
+    return this.#positions[this.name] ?? 0;
+  }
+
+  wake(): void {
+    this.#sending ??= this.#sendAll().finally(() => {
+      this.#sending = undefined;
+    });
+  }
+
+  async #sendAll(): Promise<void> {
+    for (let pause = FIRST_PAUSE_SECONDS; this.#sent < this.#lines.length; ) {
+      try {
+        await this.#sendNew(this.#stop.signal);
+        pause = FIRST_PAUSE_SECONDS;
+      } catch (error) {
+        if (this.#stop.signal.aborted) return;
+        this.#report(error);
+        await sleep(pause * 1000, undefined, { signal: this.#stop.signal, ref: false }).catch(() => {});
+        if (this.#stop.signal.aborted) return;
+        pause = Math.min(2 * pause, LONGEST_PAUSE_SECONDS);
+      }
+    }
+  }
+
+  async #sendNew(signal: AbortSignal): Promise<void> {
+    const end = this.#lines.length;
+    await this.#tracker.send(this.#lines.slice(this.#sent, end), signal);
+    this.#positions[this.name] = end;
+    this.#save();
+  }
+
+  #report(error: unknown): void {
+    if (this.#hasFailed) return;
+    this.#hasFailed = true;
+    const reason = isMgrpoError(error) ? error.message : String(error);
+    this.#say(`warning: ${reason}; its metrics are sent again until it answers, and training goes on`);
+  }
+
+  /** The number of lines that the tracker lacks. */
+  async finish(status: "finished" | "failed" | undefined): Promise<number> {
+    this.#stop.abort();
+    await this.#sending;
+    const limit = AbortSignal.timeout(FINISH_SECONDS * 1000);
+    try {
+      if (this.#sent < this.#lines.length) await this.#sendNew(limit);
+      if (status !== undefined) await this.#tracker.finish(status, limit);
+    } catch (error) {
+      this.#report(error);
+    }
+    return this.#lines.length - this.#sent;
+  }
+}

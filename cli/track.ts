@@ -1,0 +1,45 @@
+/** @file `mgrpo track`: sends a run's metrics to its trackers, of a run in this folder or in the store that the environment names. */
+import { mkdirSync } from "node:fs";
+import { openTrackers } from "../adapters/trackers/open.ts";
+import { tableKeys } from "../core/contracts/keys.ts";
+import { parse } from "../core/contracts/parse.ts";
+import { RunRecord } from "../core/contracts/records.ts";
+import type { TrackerName } from "../core/contracts/tracking.ts";
+import { MgrpoError } from "../core/errors.ts";
+import { MetricsFile } from "./local/metrics-file.ts";
+import { runFolder } from "./local/run-folder.ts";
+import { Tracking } from "./local/tracking.ts";
+import { openSource } from "./show/source.ts";
+
+export interface TrackOptions {
+  /** Instead of those that the run's config names. */
+  readonly to?: readonly TrackerName[];
+}
+
+export async function track(run: string, { to }: TrackOptions): Promise<void> {
+  const source = await openSource(run);
+  const config = { ...source.config, track: [...(to ?? source.config.track)] };
+  if (config.track.length === 0) {
+    throw new MgrpoError("config-invalid", `run '${run}' has no trackers: name some with --to tensorboard,mlflow`);
+  }
+  const folder = runFolder(run);
+  mkdirSync(folder.path, { recursive: true });
+  const metrics = new MetricsFile(folder.metrics);
+  for (const summary of await source.summaries()) metrics.addStep(summary);
+  for (const evaluation of source.evaluations) metrics.addEvaluation(evaluation);
+  const { startedAt } = await source.read(async ({ table }) =>
+    parse(RunRecord, await table.get(tableKeys.run(run)), `RUN ${run}`),
+  );
+  const trackers = openTrackers(config, folder.path, startedAt, process.env);
+  const failures: string[] = [];
+  const say = (line: string) => failures.push(line);
+  const tracking = new Tracking({ trackers, lines: metrics.lines, positions: folder.trackers, say });
+  const lacking = await tracking.finish(endOf(source.state));
+  if (lacking.length > 0) throw new MgrpoError("tracker-unavailable", failures.join("; "), { retryable: true });
+  console.log(`${metrics.lines.length} lines of metrics are in ${config.track.join(" and ")}`);
+}
+
+function endOf(state: string): "finished" | "failed" | undefined {
+  if (state === "finished") return "finished";
+  return state === "halted" ? "failed" : undefined;
+}

@@ -1,0 +1,96 @@
+/**
+ * @file The metrics of a run, by the names that trackers and their users know (docs/trackers.md has the table). Pure functions of the
+ * summaries of steps and of finished evaluations, so that every tracker and `metrics.jsonl` agree.
+ */
+import * as z from "zod";
+import type { StepSummary } from "./step-summary.ts";
+import type { TeamEvaluation } from "./team-evaluation.ts";
+
+/** One line of `metrics.jsonl`. */
+export const MetricLine = z.strictObject({
+  /** Closed steps so far: 1 after the first step, 0 for an evaluation of the untrained team. */
+  step: z.int().nonnegative(),
+  /** Wall-clock milliseconds at which the line was written. */
+  time: z.int(),
+  /** `step`, or `eval/<suite>`. With the step, it names the line. */
+  source: z.string(),
+  metrics: z.record(z.string(), z.number()),
+});
+export type MetricLine = z.infer<typeof MetricLine>;
+
+type Measured = Pick<MetricLine, "step" | "source" | "metrics">;
+
+export function stepMetrics(summary: StepSummary): Measured {
+  const { rollouts, excluded, groups } = summary;
+  const metrics = defined({
+    "rollout/correct": summary.correct,
+    "rollout/well_formed": summary.wellFormed,
+    "rollout/lost": excluded,
+    "rollout/tokens": rollouts > 0 ? summary.sampledTokens / rollouts : null,
+    "group/zero_std_frac": groups > 0 ? summary.zeroVariance / groups : null,
+    "time/step": summary.seconds,
+    "perf/tokens_per_s": summary.tokensPerSecond,
+    "judge/usd": summary.judged?.usd,
+    ...prefixed("reward", "mean", summary.reward),
+    ...perAgent(summary),
+  });
+  return { step: summary.step + 1, source: "step", metrics };
+}
+
+function perAgent({ calls, duplicated, dropped, training, workers }: StepSummary): Record<string, Maybe> {
+  const trained = Object.entries(training).flatMap(([agent, stats]): [string, Maybe][] => [
+    [`train/${agent}/loss`, stats?.loss],
+    [`train/${agent}/kl`, stats?.kl],
+    [`train/${agent}/grad_norm`, stats?.gradientNorm],
+    [`train/${agent}/clip_frac`, stats?.clipFraction],
+    [`train/${agent}/ratio_deviation`, stats?.maxRatioDeviation],
+    [`train/${agent}/trajectories`, stats?.trajectories],
+    [`train/${agent}/action_tokens`, stats?.actionTokens],
+  ]);
+  const timed = Object.entries(workers).flatMap(
+    ([agent, { sampling, training: trainer, waiting }]): [string, Maybe][] => [
+      [`time/${agent}/sampling`, sampling],
+      [`time/${agent}/training`, trainer],
+      [`time/${agent}/waiting`, waiting],
+    ],
+  );
+  return {
+    ...Object.fromEntries([...trained, ...timed]),
+    ...prefixed("rollout", "calls", mapValues(calls, meanOf)),
+    ...prefixed("align", "duplicated", duplicated),
+    ...prefixed("align", "dropped", dropped),
+  };
+}
+
+export function evaluationMetrics({ team, suite, n, correct, interval }: TeamEvaluation): Measured {
+  const metrics = {
+    [`eval/${suite}/n`]: n,
+    ...(n > 0 && {
+      [`eval/${suite}/success`]: correct / n,
+      [`eval/${suite}/success_low`]: interval.low,
+      [`eval/${suite}/success_high`]: interval.high,
+    }),
+  };
+  return { step: team, source: `eval/${suite}`, metrics };
+}
+
+type Maybe = number | null | undefined;
+
+/** A metric that was not measured is absent. */
+function defined(metrics: Readonly<Record<string, Maybe>>): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(metrics).filter((entry): entry is [string, number] => Number.isFinite(entry[1])),
+  );
+}
+
+const prefixed = (group: string, name: string, values: Readonly<Record<string, Maybe>>): Record<string, Maybe> =>
+  Object.fromEntries(Object.entries(values).map(([agent, value]) => [`${group}/${agent}/${name}`, value]));
+
+const mapValues = <A, B>(values: Readonly<Record<string, A>>, map: (value: A) => B): Record<string, B> =>
+  Object.fromEntries(Object.entries(values).map(([key, value]) => [key, map(value)]));
+
+/** The mean of a histogram: entry i counts i. */
+function meanOf(histogram: readonly number[]): number | null {
+  const n = histogram.reduce((sum, count) => sum + count, 0);
+  return n === 0 ? null : histogram.reduce((sum, count, i) => sum + i * count, 0) / n;
+}

@@ -1,0 +1,126 @@
+/** @file MLflow's REST API, against a server that answers as MLflow's documentation says; and which settings open it. */
+import type { AddressInfo } from "node:net";
+import { serve } from "@hono/node-server";
+import { Hono } from "hono";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { openMlflow } from "../../../adapters/trackers/mlflow.ts";
+import { checkTrackers } from "../../../adapters/trackers/open.ts";
+
+const never = new AbortController().signal;
+
+interface Logged {
+  readonly run_id: string;
+  readonly metrics?: readonly { key: string; value: number; timestamp: number; step: number }[];
+  readonly params?: readonly { key: string; value: string }[];
+}
+
+let runs: { id: string; identity: string; status: string }[] = [];
+let logged: Logged[] = [];
+let experiments: string[] = [];
+let authorizations: (string | undefined)[] = [];
+let isDown = false;
+let server: ReturnType<typeof serve>;
+let url = "";
+
+function mlflow(): Hono {
+  const app = new Hono().basePath("/api/2.0/mlflow");
+  app.use(async (context, next) => {
+    authorizations.push(context.req.header("authorization"));
+    if (isDown) return context.text("down", 503);
+    return next();
+  });
+  app.get("/experiments/get-by-name", (context) => {
+    const id = experiments.indexOf(context.req.query("experiment_name") ?? "");
+    if (id < 0) return context.json({ error_code: "RESOURCE_DOES_NOT_EXIST" }, 404);
+    return context.json({ experiment: { experiment_id: String(id) } });
+  });
+  app.post("/experiments/create", async (context) => {
+    experiments.push((await context.req.json()).name);
+    return context.json({ experiment_id: String(experiments.length - 1) });
+  });
+  app.post("/runs/search", async (context) => {
+    const { filter } = await context.req.json();
+    const found = runs.filter(({ identity }) => filter === `tags.\`mgrpo.identity\` = '${identity}'`);
+    return context.json(found.length > 0 ? { runs: found.map(({ id }) => ({ info: { run_id: id } })) } : {});
+  });
+  app.post("/runs/create", async (context) => {
+    const { tags } = await context.req.json();
+    const id = `run-${runs.length}`;
+    runs.push({
+      id,
+      identity: tags.find((tag: { key: string }) => tag.key === "mgrpo.identity").value,
+      status: "RUNNING",
+    });
+    return context.json({ run: { info: { run_id: id } } });
+  });
+  app.post("/runs/log-batch", async (context) => {
+    logged.push(await context.req.json());
+    return context.json({});
+  });
+  app.post("/runs/update", async (context) => {
+    const { run_id, status } = await context.req.json();
+    runs = runs.map((run) => (run.id === run_id ? { ...run, status } : run));
+    return context.json({});
+  });
+  return app;
+}
+
+beforeEach(async () => {
+  [runs, logged, experiments, authorizations, isDown] = [[], [], [], [], false];
+  url = await new Promise((resolve) => {
+    server = serve({ fetch: mlflow().fetch, hostname: "127.0.0.1", port: 0 }, ({ port }: AddressInfo) =>
+      resolve(`http://127.0.0.1:${port}`),
+    );
+  });
+});
+afterEach(() => server.close());
+
+const open = () =>
+  openMlflow({
+    url,
+    authorization: "Bearer secret",
+    experiment: "mgrpo",
+    run: "look",
+    identity: "look@1",
+    parameters: { seed: "7", "agents.main.system": "x".repeat(2000) },
+  });
+const line = (step: number) => ({
+  step,
+  time: 1000 + step,
+  source: "step",
+  metrics: { "reward/main/mean": step / 10 },
+});
+
+test("a run is made once, with its settings, and gets every metric at its step and time", async () => {
+  const tracker = open();
+  await tracker.send([line(1), line(2)], never);
+  await tracker.finish("finished", never);
+  expect(runs).toEqual([{ id: "run-0", identity: "look@1", status: "FINISHED" }]);
+  const [params, metrics] = logged;
+  expect(params?.params?.map(({ key, value }) => [key, value.length])).toEqual([
+    ["seed", 1],
+    ["agents.main.system", 500],
+  ]);
+  expect(metrics?.metrics).toEqual([
+    { key: "reward/main/mean", value: 0.1, timestamp: 1001, step: 1 },
+    { key: "reward/main/mean", value: 0.2, timestamp: 1002, step: 2 },
+  ]);
+  expect(new Set(authorizations)).toEqual(new Set(["Bearer secret"]));
+});
+
+test("another process finds the run again, and a server that was away gets its lines later", async () => {
+  isDown = true;
+  const tracker = open();
+  await expect(tracker.send([line(1)], never)).rejects.toMatchObject({ code: "tracker-unavailable", retryable: true });
+  isDown = false;
+  await tracker.send([line(1)], never);
+  await open().send([line(2)], never);
+  expect(runs).toHaveLength(1);
+  expect(experiments).toEqual(["mgrpo"]);
+});
+
+test("a missing address is one clear line before the run", () => {
+  expect(() => checkTrackers({ track: ["mlflow"] }, {})).toThrow(/MLFLOW_TRACKING_URI, which is not set/);
+  expect(() => checkTrackers({ track: ["mlflow"] }, { MLFLOW_TRACKING_URI: "file:///x" })).toThrow(/not http or https/);
+  expect(() => checkTrackers({ track: ["tensorboard"] }, {})).not.toThrow();
+});

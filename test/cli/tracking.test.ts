@@ -1,0 +1,130 @@
+/** @file metrics.jsonl and its way to trackers: no line twice, none lost, whatever fails or is killed. */
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { MetricsFile } from "../../cli/local/metrics-file.ts";
+import { Tracking } from "../../cli/local/tracking.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { MetricLine } from "../../core/monitoring/metrics.ts";
+import { summarizeStep } from "../../core/monitoring/step-summary.ts";
+import type { Tracker } from "../../core/tracker.ts";
+import { config, groups, manifests, step } from "./records.ts";
+
+let folder = "";
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "mgrpo-tracking-"));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const summary = (n: number) => ({
+  ...summarizeStep(config, step, groups, new Map(manifests.map((one) => [one.agent, one])), 1),
+  step: n,
+});
+const interval = { low: 0, high: 1 };
+const evaluation = {
+  team: 0,
+  suite: "held-out",
+  temperature: 1,
+  closedBook: false,
+  n: 2,
+  correct: 1,
+  runs: [],
+  interval,
+};
+const stepsIn = (lines: readonly MetricLine[]) => lines.map((line) => line.step);
+
+/** Fails as often as it is told to, and keeps what it got. */
+function fakeTracker(failures = 0) {
+  const got: number[] = [];
+  const ends: string[] = [];
+  let left = failures;
+  const tracker: Tracker = {
+    name: "fake",
+    async send(lines) {
+      if (left-- > 0) throw new MgrpoError("tracker-unavailable", "the tracker is away", { retryable: true });
+      got.push(...stepsIn(lines));
+    },
+    async finish(status) {
+      ends.push(status);
+    },
+  };
+  return { tracker, got, ends };
+}
+
+const positions = () => join(folder, "trackers.json");
+const tracking = (tracker: Tracker, lines: readonly MetricLine[], said: string[] = []) =>
+  new Tracking({ trackers: [tracker], lines, positions: positions(), say: (line) => said.push(line) });
+
+test("a line is written once, over all sessions, and one that a kill cut short is written again", () => {
+  const path = join(folder, "metrics.jsonl");
+  const first = new MetricsFile(path, () => 5);
+  first.addEvaluation(evaluation);
+  first.addStep(summary(0));
+  first.addStep(summary(0));
+  expect(stepsIn(first.lines)).toEqual([0, 1]);
+  appendFileSync(path, '{"step":2,"ti');
+  const second = new MetricsFile(path, () => 6);
+  for (const n of [0, 1]) second.addStep(summary(n));
+  second.addEvaluation(evaluation);
+  const lines = readFileSync(path, "utf8").trimEnd().split("\n");
+  expect(lines.map((line) => JSON.parse(line)).map(({ step: at, source, time }) => [at, source, time])).toEqual([
+    [0, "eval/held-out", 5],
+    [1, "step", 5],
+    [2, "step", 6],
+  ]);
+});
+
+test("a tracker gets each line once, in order, and another session goes on where the one before ended", async () => {
+  const file = new MetricsFile(join(folder, "metrics.jsonl"));
+  file.addStep(summary(0));
+  const one = fakeTracker();
+  const first = tracking(one.tracker, file.lines);
+  first.wake();
+  await expect.poll(() => one.got).toEqual([1]);
+  file.addStep(summary(1));
+  first.wake();
+  expect(await first.finish(undefined)).toEqual([]);
+  expect([one.got, one.ends]).toEqual([[1, 2], []]);
+  file.addStep(summary(2));
+  const two = fakeTracker();
+  expect(await tracking(two.tracker, file.lines).finish("finished")).toEqual([]);
+  expect([two.got, two.ends]).toEqual([[3], ["finished"]]);
+});
+
+test("a tracker that is away holds up nothing, says so once, and gets everything when it is back", async () => {
+  const file = new MetricsFile(join(folder, "metrics.jsonl"));
+  const said: string[] = [];
+  const { tracker, got } = fakeTracker(2);
+  const feed = tracking(tracker, file.lines, said);
+  for (const n of [0, 1, 2]) {
+    file.addStep(summary(n));
+    feed.wake();
+  }
+  await expect.poll(() => said).toHaveLength(1);
+  expect(said[0]).toContain("the tracker is away");
+  await expect.poll(() => got, { timeout: 8000 }).toEqual([1, 2, 3]);
+  expect(said).toHaveLength(1);
+  await feed.finish(undefined);
+});
+
+test("at the end of a run, what a tracker lacks is named, and kept", async () => {
+  const file = new MetricsFile(join(folder, "metrics.jsonl"));
+  file.addStep(summary(0));
+  expect(await tracking(fakeTracker(9).tracker, file.lines).finish("finished")).toEqual(["fake"]);
+  const later = fakeTracker();
+  expect(await tracking(later.tracker, file.lines).finish("finished")).toEqual([]);
+  expect(later.got).toEqual([1]);
+});
+
+test("a tracker that starts over gets every line again, and so does one whose file of metrics was deleted", async () => {
+  const file = new MetricsFile(join(folder, "metrics.jsonl"));
+  file.addStep(summary(0));
+  writeFileSync(positions(), JSON.stringify({ fake: 1 }));
+  const { tracker, got } = fakeTracker();
+  await tracking({ ...tracker, startsOver: true }, file.lines).finish(undefined);
+  expect(got).toEqual([1]);
+  writeFileSync(positions(), JSON.stringify({ fake: 7 }));
+  await tracking(tracker, file.lines).finish(undefined);
+  expect(got).toEqual([1, 1]);
+});

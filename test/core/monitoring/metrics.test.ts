@@ -1,0 +1,53 @@
+/** @file The metrics of steps and evaluations: their names, and that what was not measured is absent. */
+import { expect, test } from "vitest";
+import { evaluationMetrics, MetricLine, stepMetrics } from "../../../core/monitoring/metrics.ts";
+import { summarizeStep } from "../../../core/monitoring/step-summary.ts";
+import { config, groups, manifests, step } from "../../cli/records.ts";
+
+const byAgent = new Map(manifests.map((one) => [one.agent, one]));
+
+test("a step's metrics, by the names of docs/trackers.md", () => {
+  const summary = summarizeStep(config, step, groups, byAgent, 8);
+  const measured = stepMetrics(summary);
+  expect(MetricLine.parse({ ...measured, time: 0 })).toMatchObject({ step: summary.step + 1, source: "step" });
+  const { metrics } = measured;
+  expect(metrics["reward/main/mean"]).toBe(summary.reward["main"]);
+  expect(metrics["group/zero_std_frac"]).toBe(summary.zeroVariance / summary.groups);
+  expect(metrics["time/step"]).toBe(8);
+  expect(metrics["train/main/kl"]).toBe(summary.training["main"]?.kl);
+  const calls = summary.calls["searcher"] ?? [];
+  const total = calls.reduce((sum, count) => sum + count, 0);
+  expect(metrics["rollout/searcher/calls"]).toBe(calls.reduce((sum, count, i) => sum + i * count, 0) / total);
+});
+
+test("what was not measured is absent", () => {
+  const summary = summarizeStep(config, step, groups, byAgent, null);
+  const { metrics } = stepMetrics({ ...summary, reward: { main: null }, groups: 0 });
+  const absent = ["time/step", "perf/tokens_per_s", "reward/main/mean", "group/zero_std_frac", "judge/usd"];
+  expect(absent.filter((name) => name in metrics)).toEqual([]);
+});
+
+test("an evaluation's metrics stand at its team's step", () => {
+  const interval = { low: 0.4, high: 0.6 };
+  const evaluation = {
+    team: 15,
+    suite: "held-out",
+    temperature: 1,
+    closedBook: false,
+    n: 4,
+    correct: 2,
+    runs: [],
+    interval,
+  };
+  expect(evaluationMetrics(evaluation)).toEqual({
+    step: 15,
+    source: "eval/held-out",
+    metrics: {
+      "eval/held-out/n": 4,
+      "eval/held-out/success": 0.5,
+      "eval/held-out/success_low": 0.4,
+      "eval/held-out/success_high": 0.6,
+    },
+  });
+  expect(evaluationMetrics({ ...evaluation, n: 0, correct: 0 }).metrics).toEqual({ "eval/held-out/n": 0 });
+});
