@@ -102,6 +102,8 @@ export const RunPulse = z.strictObject({
   step: z.int(),
   /** What the run does or waits for; null once it is over. */
   wait: z.string().nullable(),
+  /** Why nothing has changed for long, and what would end that; null if the run advances. */
+  stall: z.string().nullable(),
   /** What it has cost so far; null unless it is running. */
   usd: z.number().nullable(),
   workers: z.array(WorkerView),

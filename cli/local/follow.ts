@@ -22,6 +22,8 @@ import {
 } from "../../core/contracts/records.ts";
 import type { OptimizerProbe } from "../../core/contracts/server-optimizer.ts";
 import { MgrpoError } from "../../core/errors.ts";
+import type { RunState } from "../../core/monitoring/causes.ts";
+import { describeStall, StallDetector } from "../../core/monitoring/stall.ts";
 import { type StepSummary, summarizeStep } from "../../core/monitoring/step-summary.ts";
 import { evaluationOf, type TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
 import { waitingFor } from "../../core/monitoring/waiting.ts";
@@ -35,10 +37,13 @@ export type RunEvent =
   | { readonly kind: "evaluation"; readonly evaluation: TeamEvaluation }
   | { readonly kind: "optimizer"; readonly agent: string; readonly optimizer: OptimizerProbe }
   | { readonly kind: "waiting"; readonly step: number; readonly for: string }
+  | { readonly kind: "stalled"; readonly step: number; readonly text: string }
   | { readonly kind: "ended"; readonly status: "finished" | "halted"; readonly reason: string };
 
 /** Time between reads beyond the RUN record: finding out what a run waits for takes a dozen reads of a busy store. */
 const POLL_SECONDS = 2;
+/** Time between two reports of the same stall. */
+const REPEAT_SECONDS = 300;
 
 export interface FollowOptions {
   /** The first step to report. */
@@ -56,12 +61,15 @@ export async function* followRun(
   const { clock } = store;
   const timer = new StepTimer(from, clock.monotonic());
   const reported = new Set<string>();
+  const stalls = new StallReporter(config);
   let looked = Number.NEGATIVE_INFINITY;
   while (!signal.aborted) {
     const run = await readRun(store, config.run);
     const now = clock.monotonic();
-    for (const { step, seconds } of timer.closedBy(run.step, now))
+    for (const { step, seconds } of timer.closedBy(run.step, now)) {
+      stalls.stepSeconds = seconds;
       yield { kind: "step", summary: await readSummary(store, config, step, seconds) };
+    }
     if (run.status !== "running" || now - looked >= POLL_SECONDS) {
       looked = now;
       for (const found of await readOptimizers(store, config)) {
@@ -75,11 +83,33 @@ export async function* followRun(
         yield { kind: "evaluation", evaluation: evaluationOf(suiteOf(config, job.suite), job) };
       }
       if (run.status === "halted") return yield { kind: "ended", status: "halted", reason: run.reason };
-      const wait = await waitOf(store, config, run, jobs);
+      const state = run.status === "running" ? await readState(store, config, run) : undefined;
+      const wait = state ? waitingFor(config, state) : evaluating(config, run.step, jobs);
       if (wait === undefined) return yield { kind: "ended", status: "finished", reason: "" };
       yield { kind: "waiting", step: run.step, for: wait };
+      const text = state && stalls.look(state, await clock.storeTime());
+      if (text !== undefined) yield { kind: "stalled", step: run.step, text };
     }
     await clock.sleep(pollSeconds, signal);
+  }
+}
+
+/** Reports a stall when it begins, and again every few minutes. */
+class StallReporter {
+  stepSeconds: number | null = null;
+  readonly #detector: StallDetector;
+  #reportAt = 0;
+
+  constructor(config: RunConfig) {
+    this.#detector = new StallDetector(config);
+  }
+
+  look(state: RunState, storeTime: number): string | undefined {
+    const stall = this.#detector.look(state, storeTime, this.stepSeconds);
+    if (!stall) this.#reportAt = 0;
+    if (!stall || stall.seconds < this.#reportAt) return undefined;
+    this.#reportAt = stall.seconds + REPEAT_SECONDS;
+    return describeStall(stall);
   }
 }
 
@@ -113,21 +143,12 @@ class StepTimer {
   }
 }
 
-/** What a non-halted run does or waits for; undefined once it is finished and evaluated. */
-async function waitOf(
-  store: Store,
-  config: RunConfig,
-  run: RunRecord,
-  jobs: readonly JobRecord[],
-): Promise<string | undefined> {
-  if (run.status === "running") return waitingFor(config, await readState(store, config, run));
-  return evaluating(config, run.step, jobs);
-}
-
 /** What a run does or waits for now; undefined when it is over. */
 export async function readWait(store: Store, config: RunConfig): Promise<string | undefined> {
   const run = await readRun(store, config.run);
-  return run.status === "halted" ? undefined : waitOf(store, config, run, await readJobs(store, config.run));
+  if (run.status === "halted") return undefined;
+  if (run.status === "running") return waitingFor(config, await readState(store, config, run));
+  return evaluating(config, run.step, await readJobs(store, config.run));
 }
 
 /** What was measured of the servers whose own optimizers train agents. */
@@ -202,7 +223,7 @@ export async function readSpending(store: Store, config: RunConfig): Promise<Omi
   return spent;
 }
 
-async function readState(store: Store, config: RunConfig, run: RunRecord) {
+export async function readState(store: Store, config: RunConfig, run: RunRecord): Promise<RunState> {
   const { pk } = tableKeys.run(config.run);
   const [item, agents, workers] = await Promise.all([
     store.table.get(tableKeys.step(config.run, run.step)),

@@ -39,7 +39,7 @@ export class RunHistory {
   }
 
   record(event: RunEvent): void {
-    if (event.kind === "waiting") return;
+    if (event.kind === "waiting" || event.kind === "stalled") return;
     if (event.kind === "ended") this.ended = event;
     if (event.kind === "evaluation") {
       this.evaluations.push(event.evaluation);

@@ -9,6 +9,7 @@ import { describeOptimizer } from "../../core/contracts/server-optimizer.ts";
 import type { StepSummary } from "../../core/monitoring/step-summary.ts";
 import type { TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
 import type { RunEvent } from "../local/follow.ts";
+import { clean } from "./clean.ts";
 import { accuracy, type Column, columnsOf, padded, type Row } from "./columns.ts";
 import { flow } from "./flow.ts";
 import { afterStep, type Progress, progressLine, progressOf, secondsLeft } from "./progress.ts";
@@ -84,6 +85,7 @@ class LiveTable implements Display {
     if (event.kind === "step") this.#step(event.summary);
     if (event.kind === "evaluation") this.#evaluation(event.evaluation);
     if (event.kind === "optimizer") this.say(`  ${event.agent}: ${describeOptimizer(event.optimizer)}`);
+    if (event.kind === "stalled") this.say(colors.yellow(`  ${clean(event.text)}`));
     if (event.kind === "waiting") {
       this.#activity = event.for;
       this.#draw();

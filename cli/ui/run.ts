@@ -1,11 +1,10 @@
 /** @file The views of a run as a whole: its list, its curves, and what it does now. */
 
-import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
-import { parse } from "../../core/contracts/parse.ts";
-import { WorkerRecord } from "../../core/contracts/records.ts";
-import type { Store } from "../../core/ports.ts";
+import type { WorkerRecord } from "../../core/contracts/records.ts";
+import { describeStall, type StallDetector } from "../../core/monitoring/stall.ts";
+import { waitingFor } from "../../core/monitoring/waiting.ts";
 import type { AgentView, RunPulse, RunRow, RunsView, RunView, WorkerView } from "../../ui/views.ts";
-import { readRun, readSpending, readWait } from "../local/follow.ts";
+import { readRun, readSpending, readState, readWait } from "../local/follow.ts";
 import { readSteps } from "../local/history.ts";
 import { findRun, readStatus } from "../local/run-folder.ts";
 import { type Damaged, modelsOf, type Row, readRows } from "../run-rows.ts";
@@ -65,23 +64,26 @@ const agentViews = ({ config }: Source): AgentView[] =>
   }));
 
 /** A run that is over is not read: its store may be closed. */
-export async function runPulse({ config, state, reason, step, read }: Source): Promise<RunPulse> {
-  if (state !== "running") return { state, reason, step, wait: null, usd: null, workers: [] };
-  const now = await read(async (store) => ({
-    run: await readRun(store, config.run),
-    wait: (await readWait(store, config)) ?? null,
-    usd: (await readSpending(store, config)).usd,
-    workers: await readWorkers(store, config.run),
-  }));
-  const { run, ...rest } = now;
-  return { state, reason, step: run.step, ...rest };
+export async function runPulse(source: Source, detector: StallDetector): Promise<RunPulse> {
+  const { config, state, reason, step, read } = source;
+  if (state !== "running") return { state, reason, step, wait: null, stall: null, usd: null, workers: [] };
+  return read(async (store) => {
+    const run = await readRun(store, config.run);
+    const now = await store.clock.storeTime();
+    const records = run.status === "running" ? await readState(store, config, run) : undefined;
+    const stall = records && detector.look(records, now, null);
+    return {
+      state,
+      reason,
+      step: run.step,
+      wait: (records ? waitingFor(config, records) : await readWait(store, config)) ?? null,
+      stall: stall ? describeStall(stall) : null,
+      usd: (await readSpending(store, config)).usd,
+      workers: (records?.workers ?? []).map((worker) => workerView(worker, now)),
+    };
+  });
 }
 
-async function readWorkers({ table, clock }: Store, run: string): Promise<WorkerView[]> {
-  const now = await clock.storeTime();
-  const items = await table.query(tableKeys.run(run).pk, tablePrefixes.workers);
-  return items.map((item) => {
-    const { worker, agent, roles, state, seenAt } = parse(WorkerRecord, item, `WORKER of ${run}`);
-    return { worker, agent, roles, state, silentSeconds: Math.max(0, (now - seenAt) / 1000) };
-  });
+function workerView({ worker, agent, roles, state, seenAt }: WorkerRecord, now: number): WorkerView {
+  return { worker, agent, roles, state, silentSeconds: Math.max(0, (now - seenAt) / 1000) };
 }

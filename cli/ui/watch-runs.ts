@@ -4,6 +4,7 @@
  *     subscribe ──> loop: read the pulse ──changed──> every listener      ends with the last listener
  */
 import { isMgrpoError } from "../../core/errors.ts";
+import { StallDetector } from "../../core/monitoring/stall.ts";
 import type { RunPulse } from "../../ui/views.ts";
 import { openSource } from "../show/source.ts";
 import { runPulse } from "./run.ts";
@@ -41,6 +42,7 @@ class Watch {
   readonly #report: (line: string) => void;
   readonly #listeners = new Set<Listener>();
   #newest: RunPulse | undefined;
+  #detector: StallDetector | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(run: string, report: (line: string) => void) {
@@ -68,7 +70,9 @@ class Watch {
 
   async #look(): Promise<void> {
     try {
-      const pulse = await runPulse(await openSource(this.#run));
+      const source = await openSource(this.#run);
+      this.#detector ??= new StallDetector(source.config);
+      const pulse = await runPulse(source, this.#detector);
       if (JSON.stringify(pulse) !== JSON.stringify(this.#newest)) {
         this.#newest = pulse;
         for (const listener of this.#listeners) listener(pulse);

@@ -71,7 +71,7 @@ export function RunHeader({ run, crumbs = [], tab }: RunHeaderProps) {
 const SILENT_SECONDS = 20;
 
 function Pulse({ pulse }: { readonly pulse: RunPulse }) {
-  const { state, reason, step, wait, usd, workers } = pulse;
+  const { state, reason, step, wait, stall, usd, workers } = pulse;
   const silent = workers.filter((one) => one.state === "alive" && one.silentSeconds > SILENT_SECONDS);
   return (
     <p class="pulse" role="status">
@@ -79,6 +79,7 @@ function Pulse({ pulse }: { readonly pulse: RunPulse }) {
       {wait !== null && `, ${wait}`}
       {reason !== "" && `: ${reason}`}
       {usd !== null && usd > 0 && `, $${usd.toFixed(2)} spent`}
+      {stall !== null && <span class="bad">; {stall}</span>}
       {silent.map(({ worker, silentSeconds }) => (
         <span key={worker} class="bad">
           {" "}
