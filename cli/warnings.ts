@@ -11,6 +11,12 @@ const ABOVE_TARGET = 0.01;
 /** Number of steps without variance in a row, all wrong or all correct, after which a warning says so. */
 const STREAK = 3;
 
+/** A gradient norm this many times the median of the window is a jump. */
+const GRADIENT_JUMP = 10;
+/** Rewards that rise, and rewards that stay. */
+const RISE = 0.1;
+const FLAT = 0.005;
+
 /** Nats per token between the sampler of a quantized base and its trainer: without rounded activations they are below 1e-6. */
 const QUANTIZED_KL = 0.001;
 
@@ -21,6 +27,8 @@ export function stepWarnings(config: RunConfig, steps: readonly StepSummary[]): 
     ...streakWarnings(config, steps),
     ...alignmentWarnings(config, steps),
     ...quantizationWarnings(config, steps),
+    ...gradientWarnings(steps),
+    ...plateauWarnings(config, steps),
   ];
 }
 
@@ -99,6 +107,45 @@ function quantizationWarnings({ agents, algorithm }: RunConfig, steps: readonly 
     return `warning: the sampler of '${agent}', whose base is ${engine.quantization}, is ${kl} nats per token from its trainer: set algorithm.tisCap, to 2 for example, or engine.quantization to none`;
   });
 }
+
+/** One line for each agent whose gradient norm is far above what it was, which precedes most collapses. */
+function gradientWarnings(steps: readonly StepSummary[]): string[] {
+  const newest = steps.at(-1);
+  if (!newest) return [];
+  return Object.keys(newest.training).flatMap((agent) => {
+    const norms = steps.flatMap(({ training }) => training[agent]?.gradientNorm ?? []);
+    const before = median(norms.slice(-1 - WINDOW, -1));
+    const norm = norms.at(-1) ?? 0;
+    const isNewest = newest.training[agent] !== null;
+    if (!isNewest || norms.length <= WINDOW || !(norm > GRADIENT_JUMP * before) || before === 0) return [];
+    return `the gradient norm of '${agent}' jumped to ${norm.toPrecision(3)}, from a median of ${before.toPrecision(3)} over ${WINDOW} steps: if its reward falls now, lower agents.${agent}.optimizer.learningRate or maxGradientNorm`;
+  });
+}
+
+/** Every WINDOW steps: one agent's reward rose over the last two windows, and that of another trained agent did not move at all. */
+function plateauWarnings({ agents }: RunConfig, steps: readonly StepSummary[]): string[] {
+  if (steps.length < 2 * WINDOW || steps.length % WINDOW > 0) return [];
+  const rise = (agent: string) => {
+    const mean = (part: readonly StepSummary[]) => average(part.flatMap(({ reward }) => reward[agent] ?? []));
+    return mean(steps.slice(-WINDOW)) - mean(steps.slice(-2 * WINDOW, -WINDOW));
+  };
+  const trained = Object.keys(agents).filter((name) => agents[name]?.trained);
+  const rising = trained.filter((name) => rise(name) > RISE);
+  const flat = trained.filter((name) => Math.abs(rise(name)) < FLAT);
+  if (rising.length === 0) return [];
+  return flat.map(
+    (name) =>
+      `over the last ${2 * WINDOW} steps, the reward of ${rising.map((one) => `'${one}'`).join(", ")} rose and that of '${name}' did not move: see whether its groups have variance, and what it is paid for`,
+  );
+}
+
+function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] ?? 0;
+}
+
+const average = (values: readonly number[]): number =>
+  values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
 
 function totals(histograms: readonly (readonly number[])[]): number[] {
   const longest = Math.max(...histograms.map(({ length }) => length));

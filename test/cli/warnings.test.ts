@@ -5,10 +5,10 @@ import { RunConfig } from "../../core/contracts/config.ts";
 import type { StepSummary } from "../../core/monitoring/step-summary.ts";
 import { config } from "./records.ts";
 
-const stepsOf = (...histograms: number[][]) =>
-  histograms.map((searcher) => ({ calls: { searcher } }) as unknown as StepSummary);
+const summary = (fields: object) => ({ calls: {}, training: {}, reward: {}, ...fields }) as unknown as StepSummary;
+const stepsOf = (...histograms: number[][]) => histograms.map((searcher) => summary({ calls: { searcher } }));
 const firstStep = (zeroVariance: number, wellFormed: number) => [
-  { groups: 4, zeroVariance, wellFormed, calls: {} } as unknown as StepSummary,
+  summary({ groups: 4, zeroVariance, wellFormed, calls: {} }),
 ];
 const under = (alignment: object) => RunConfig.parse({ ...config, algorithm: { alignment } });
 
@@ -32,8 +32,7 @@ test("a quantized sampler far from its trainer: one line, the first time", () =>
         main: { ...config.agents["main"], policy: "compiled", engine: { quantization } },
       },
     });
-  const steps = (...kls: number[]) =>
-    kls.map((kl) => ({ calls: {}, training: { main: { kl } } }) as unknown as StepSummary);
+  const steps = (...kls: number[]) => kls.map((kl) => summary({ calls: {}, training: { main: { kl } } }));
   const [line, ...others] = stepWarnings(given("int4"), steps(1e-8, 0.02));
   expect(line).toMatch(/'main', whose base is int4, is 0\.020 nats per token.*set algorithm\.tisCap/);
   expect(others).toEqual([]);
@@ -56,7 +55,7 @@ test("a first step without variance: why, and what to do; later ones are not rep
 });
 
 const outcome = (correct: number, zeroVariance = 4, wellFormed = 1) =>
-  ({ groups: 4, zeroVariance, correct, wellFormed, calls: {} }) as unknown as StepSummary;
+  summary({ groups: 4, zeroVariance, correct, wellFormed, calls: {} });
 const learning = outcome(0.5, 1);
 
 test("three steps in a row without variance and always wrong: one line per streak, with its first step and what helps", () => {
@@ -83,4 +82,25 @@ test("three steps in a row without variance and always correct: the questions ar
     /^since step 2, every rollout is correct.*too easy; ask harder levels \(curriculum\)/,
   );
   expect(stepWarnings(under({}), [learning, easy, outcome(1, 3), easy])).toEqual([]);
+});
+
+test("a gradient norm that jumps is named once it stands far above its median", () => {
+  const steps = (...norms: number[]) => norms.map((gradientNorm) => summary({ training: { main: { gradientNorm } } }));
+  const calm = Array<number>(10).fill(0.2);
+  expect(stepWarnings(under({}), steps(...calm, 3))).toEqual([
+    expect.stringMatching(/gradient norm of 'main' jumped to 3\.00, from a median of 0\.200 over 10 steps/),
+  ]);
+  expect(stepWarnings(under({}), steps(...calm, 1.9))).toEqual([]);
+  expect(stepWarnings(under({}), steps(...calm.slice(1), 3))).toEqual([]);
+});
+
+test("one agent learns and another does not: one line every ten steps", () => {
+  const steps = (main: readonly number[], searcher: number) =>
+    main.map((reward) => summary({ reward: { main: reward, searcher } }));
+  const rising = Array.from({ length: 20 }, (_, i) => i / 40);
+  expect(stepWarnings(under({}), steps(rising, 0.5))).toEqual([
+    expect.stringMatching(/the reward of 'main' rose and that of 'searcher' did not move/),
+  ]);
+  expect(stepWarnings(under({}), steps(rising.slice(1), 0.5))).toEqual([]);
+  expect(stepWarnings(under({}), steps(Array<number>(20).fill(0.5), 0.5))).toEqual([]);
 });
