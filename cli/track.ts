@@ -8,6 +8,7 @@ import type { TrackerName } from "../core/contracts/tracking.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { MetricsFile } from "./local/metrics-file.ts";
 import { runFolder } from "./local/run-folder.ts";
+import { readTracedRollouts } from "./local/traced-rollouts.ts";
 import { Tracking } from "./local/tracking.ts";
 import { openSource } from "./show/source.ts";
 
@@ -20,7 +21,7 @@ export async function track(run: string, { to }: TrackOptions): Promise<void> {
   const source = await openSource(run);
   const config = { ...source.config, track: [...(to ?? source.config.track)] };
   if (config.track.length === 0) {
-    throw new MgrpoError("config-invalid", `run '${run}' has no trackers: name some with --to tensorboard,mlflow`);
+    throw new MgrpoError("config-invalid", `run '${run}' has no trackers: name some with --to tensorboard,mlflow,otlp`);
   }
   const folder = runFolder(run);
   mkdirSync(folder.path, { recursive: true });
@@ -30,7 +31,13 @@ export async function track(run: string, { to }: TrackOptions): Promise<void> {
   const { startedAt } = await source.read(async ({ table }) =>
     parse(RunRecord, await table.get(tableKeys.run(run)), `RUN ${run}`),
   );
-  const trackers = openTrackers(config, folder.path, startedAt, process.env);
+  const trackers = openTrackers(
+    config,
+    folder.path,
+    startedAt,
+    (step) => source.read((store) => readTracedRollouts(store, config, step)),
+    process.env,
+  );
   const failures: string[] = [];
   const say = (line: string) => failures.push(line);
   const tracking = new Tracking({ trackers, lines: metrics.lines, positions: folder.trackers, say });

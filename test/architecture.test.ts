@@ -55,7 +55,7 @@ const INSIDE_CORE: Record<string, readonly string[]> = {
     "core/language-model-ports.ts",
   ],
   "core/gateway": ["core/gateway", "core/contracts", "core/ports.ts"],
-  "core/monitoring": ["core/monitoring", "core/contracts", "core/training"],
+  "core/monitoring": ["core/monitoring", "core/contracts", "core/mgrpo", "core/training"],
   "core/training": [
     "core/training",
     "core/contracts",

@@ -4,6 +4,7 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Tracker } from "../../core/tracker.ts";
 import { openMlflow } from "./mlflow.ts";
+import { type OtlpOptions, openOtlp } from "./otlp.ts";
 import { openTensorBoard } from "./tensorboard.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -11,29 +12,53 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /**
  * @param folder the run's own.
  * @param startedAt tells runs of one name apart.
+ * @param rollouts of a closed step, for trackers of traces.
  */
 export function openTrackers(
   config: RunConfig,
   folder: string,
   startedAt: number,
+  rollouts: OtlpOptions["rollouts"],
   environment: Environment,
 ): Tracker[] {
-  return config.track.map((name) =>
-    name === "tensorboard"
-      ? openTensorBoard(join(folder, "tensorboard"))
-      : openMlflow({
-          ...mlflowServer(environment),
-          experiment: environment["MLFLOW_EXPERIMENT_NAME"] ?? "mgrpo",
-          run: config.run,
-          identity: `${config.run}@${startedAt}`,
-          parameters: Object.fromEntries(settingsOf(config, "")),
-        }),
-  );
+  const named = { run: config.run, identity: `${config.run}@${startedAt}` };
+  return config.track.map((name) => {
+    if (name === "tensorboard") return openTensorBoard(join(folder, "tensorboard"));
+    if (name === "otlp") return openOtlp({ ...otlpReceiver(environment), ...named, rollouts });
+    const experiment = environment["MLFLOW_EXPERIMENT_NAME"] ?? "mgrpo";
+    const parameters = Object.fromEntries(settingsOf(config, ""));
+    return openMlflow({ ...mlflowServer(environment), ...named, experiment, parameters });
+  });
 }
 
 /** Throws `config-invalid` if a tracker cannot be opened: before the run, not at its first step. */
-export function checkTrackers({ track }: Pick<RunConfig, "track">, environment: Environment): void {
+export function checkTrackers(
+  { track, trackContent }: Pick<RunConfig, "track" | "trackContent">,
+  environment: Environment,
+): void {
   if (track.includes("mlflow")) mlflowServer(environment);
+  if (track.includes("otlp")) otlpReceiver(environment);
+  else if (trackContent) {
+    throw new MgrpoError("config-invalid", "trackContent: only otlp takes content: add it to track, or leave this out");
+  }
+}
+
+/** The standard variables of OTLP exporters. Headers: `name=value,…`, with values encoded as in URLs. */
+function otlpReceiver(environment: Environment): { readonly url: string; readonly headers: Record<string, string> } {
+  const base = environment["OTEL_EXPORTER_OTLP_ENDPOINT"]?.replace(/\/$/, "");
+  const url = environment["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] ?? (base && `${base}/v1/traces`) ?? "";
+  if (!/^https?:\/\//.test(url)) {
+    throw new MgrpoError(
+      "config-invalid",
+      "track: otlp needs OTEL_EXPORTER_OTLP_ENDPOINT: set it to the receiver's address, e.g. http://localhost:4318",
+    );
+  }
+  const given = environment["OTEL_EXPORTER_OTLP_TRACES_HEADERS"] ?? environment["OTEL_EXPORTER_OTLP_HEADERS"] ?? "";
+  const pairs = given.split(",").flatMap((pair) => {
+    const [, name, value] = /^\s*([^=]+?)\s*=(.*)$/.exec(pair) ?? [];
+    return name && value !== undefined ? [[name, decodeURIComponent(value.trim())]] : [];
+  });
+  return { url, headers: Object.fromEntries(pairs) };
 }
 
 function mlflowServer(environment: Environment): { readonly url: string; readonly authorization: string } {

@@ -71,8 +71,8 @@ export async function refuseMissingApp({ runner, recipe }: RunConfig, workers: S
 }
 
 /** Refuses trackers that cannot be reached, and those of a run elsewhere, which would get nothing. */
-function refuseMissingTracker({ run, track }: RunConfig, workers: Site["workers"]): void {
-  if (workers === "here") checkTrackers({ track }, process.env);
+function refuseMissingTracker({ run, track, trackContent }: RunConfig, workers: Site["workers"]): void {
+  if (workers === "here") checkTrackers({ track, trackContent }, process.env);
   else if (track.length > 0)
     throw new MgrpoError(
       "config-invalid",

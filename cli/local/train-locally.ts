@@ -27,6 +27,7 @@ import { RunHistory } from "./history.ts";
 import type { RunFolder } from "./run-folder.ts";
 import { startOrResume } from "./start-or-resume.ts";
 import { type Stop, watchForStop } from "./stop.ts";
+import { readTracedRollouts } from "./traced-rollouts.ts";
 import { Tracking } from "./tracking.ts";
 import { startWorkers, workersOf } from "./workers.ts";
 
@@ -102,7 +103,13 @@ async function openTracking(
   display: Display,
 ): Promise<Tracking> {
   const { startedAt } = await readRun(store, config.run);
-  const trackers = openTrackers(config, folder.path, startedAt, process.env);
+  const trackers = openTrackers(
+    config,
+    folder.path,
+    startedAt,
+    (step) => readTracedRollouts(store, config, step),
+    process.env,
+  );
   const say = (line: string) => display.say(line);
   return new Tracking({ trackers, lines: metrics.lines, positions: folder.trackers, say });
 }

@@ -180,7 +180,13 @@ const RunSettings = z.strictObject({
   track: z
     .array(TrackerName)
     .default([])
-    .describe("Trackers that the metrics go to, besides metrics.jsonl: tensorboard, mlflow (docs/trackers.md)."),
+    .describe(
+      "Trackers that the metrics go to, besides metrics.jsonl: tensorboard, mlflow; otlp gets the rollouts as traces (docs/trackers.md).",
+    ),
+  trackContent: z
+    .boolean()
+    .default(false)
+    .describe("Whether prompts, outputs, calls and responses go to otlp too. Never those of encrypted benchmarks."),
 });
 
 export const RunConfig = RunSettings.superRefine((config, context) => {

@@ -1,0 +1,122 @@
+/**
+ * @file Rollouts as OpenTelemetry traces, by OTLP over HTTP with protobuf (opentelemetry-proto 1.x), the form that every receiver takes.
+ * Trace and span ids are hashes of a rollout's address, so a rollout that is sent twice has the same ids.
+ */
+import { createHash } from "node:crypto";
+import protobuf from "protobufjs";
+import { MgrpoError } from "../../core/errors.ts";
+import { type Attributes, type Span, spansOf, type TracedRollout } from "../../core/monitoring/spans.ts";
+import type { Tracker } from "../../core/tracker.ts";
+
+export interface OtlpOptions {
+  /** Of the traces: `…/v1/traces`. */
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly run: string;
+  /** Tells runs of one name apart. */
+  readonly identity: string;
+  /** The finished, scored rollouts of a closed step. */
+  readonly rollouts: (step: number) => Promise<readonly TracedRollout[]>;
+}
+
+/** Rollouts in one request. */
+const BATCH = 32;
+const SECONDS = 20;
+
+const Request = protobuf
+  .parse(`
+  syntax = "proto3";
+  message Request { repeated ResourceSpans resource_spans = 1; }
+  message ResourceSpans { Resource resource = 1; repeated ScopeSpans scope_spans = 2; }
+  message Resource { repeated KeyValue attributes = 1; }
+  message ScopeSpans { Scope scope = 1; repeated Span spans = 2; }
+  message Scope { string name = 1; }
+  message Span {
+    bytes trace_id = 1; bytes span_id = 2; bytes parent_span_id = 4; string name = 5; int32 kind = 6;
+    fixed64 start_time_unix_nano = 7; fixed64 end_time_unix_nano = 8; repeated KeyValue attributes = 9; repeated Event events = 11;
+  }
+  message Event { fixed64 time_unix_nano = 1; string name = 2; repeated KeyValue attributes = 3; }
+  message KeyValue { string key = 1; Value value = 2; }
+  message Value { oneof value { string string_value = 1; bool bool_value = 2; int64 int_value = 3; double double_value = 4; } }
+`)
+  .root.lookupType("Request");
+
+/** SPAN_KIND_INTERNAL. */
+const INTERNAL = 1;
+
+export function openOtlp(options: OtlpOptions): Tracker {
+  return {
+    name: "otlp",
+    async send(lines, signal) {
+      for (const { step, time, source, metrics } of lines) {
+        if (source !== "step") continue;
+        const rollouts = await options.rollouts(step - 1);
+        const start = time - 1000 * (metrics["time/step"] ?? 0);
+        for (let i = 0; i < rollouts.length; i += BATCH) {
+          const spans = rollouts.slice(i, i + BATCH).flatMap((one) => encodedSpans(options.identity, one, start, time));
+          await post(options, spans, signal);
+        }
+      }
+    },
+    async finish() {},
+  };
+}
+
+/** `start` and `end` in ms. */
+function encodedSpans(identity: string, traced: TracedRollout, start: number, end: number): object[] {
+  const { step, group, rollout } = traced.outcome.address;
+  const address = `${identity}/${step}/${group}/${rollout}`;
+  // Exact to a microsecond: a double holds no more of the nanoseconds since 1970.
+  const nanoseconds = (share: number) => Math.round(start + share * (end - start)) * 1_000_000;
+  return spansOf(traced).map(({ id, parent, name, attributes, events, ...span }: Span) => ({
+    traceId: hash(address, 16),
+    spanId: hash(`${address}#${id}`, 8),
+    ...(parent !== undefined && { parentSpanId: hash(`${address}#${parent}`, 8) }),
+    name,
+    kind: INTERNAL,
+    startTimeUnixNano: nanoseconds(span.start),
+    endTimeUnixNano: nanoseconds(span.end),
+    attributes: keyValues(attributes),
+    events: events.map((event) => ({
+      timeUnixNano: nanoseconds(span.end),
+      name: event.name,
+      attributes: keyValues(event.attributes),
+    })),
+  }));
+}
+
+const hash = (text: string, bytes: number): Buffer => createHash("sha256").update(text).digest().subarray(0, bytes);
+
+function keyValues(attributes: Attributes): object[] {
+  return Object.entries(attributes).map(([key, value]) => ({ key, value: anyValue(value) }));
+}
+
+function anyValue(value: string | number | boolean): object {
+  if (typeof value === "string") return { stringValue: value };
+  if (typeof value === "boolean") return { boolValue: value };
+  return Number.isInteger(value) ? { intValue: value } : { doubleValue: value };
+}
+
+async function post({ url, headers, run }: OtlpOptions, spans: readonly object[], signal: AbortSignal): Promise<void> {
+  const resource = { attributes: keyValues({ "service.name": "mgrpo", "mgrpo.run": run }) };
+  const scopeSpans = [{ scope: { name: "mgrpo" }, spans }];
+  const body = Request.encode(Request.create({ resourceSpans: [{ resource, scopeSpans }] })).finish();
+  const timeout = AbortSignal.any([signal, AbortSignal.timeout(SECONDS * 1000)]);
+  const response = await fetch(url, {
+    method: "POST",
+    headers: { ...headers, "content-type": "application/x-protobuf" },
+    body: Buffer.from(body),
+    signal: timeout,
+  }).catch((cause: unknown) => {
+    throw new MgrpoError("tracker-unavailable", `the OTLP receiver at ${url} does not answer`, {
+      retryable: true,
+      cause,
+    });
+  });
+  if (response.ok) return;
+  const said = (await response.text()).slice(0, 300);
+  const retryable = [429, 502, 503, 504].includes(response.status);
+  throw new MgrpoError("tracker-unavailable", `the OTLP receiver at ${url} got ${response.status}: ${said}`, {
+    retryable,
+  });
+}

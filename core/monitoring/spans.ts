@@ -1,0 +1,182 @@
+/**
+ * @file A scored rollout as spans, by OpenTelemetry's conventions for generative AI (semantic-conventions-genai, in development):
+ *
+ *     invoke_agent main                       rewards as gen_ai.evaluation.result events; advantage and weight as attributes
+ *     ├─ chat <model>                         one turn
+ *     ├─ execute_tool <tool>
+ *     └─ invoke_agent searcher                a delegation, with its own turns
+ *
+ * Pure. The records of a rollout have no times, so its spans divide the step's time equally, in the order in which they happened.
+ */
+import type { Conversation, Turn } from "../contracts/conversation.ts";
+import type { AgentBatch, GroupRecord, ScoredRollout } from "../contracts/records.ts";
+import { type AnyTrajectory, type FinishedOutcome, type Invocation, sampledTokens } from "../contracts/rollout.ts";
+import { trajectoryWeights } from "../mgrpo/batch.ts";
+
+export type Attributes = Readonly<Record<string, string | number | boolean>>;
+
+export interface SpanEvent {
+  readonly name: string;
+  readonly attributes: Attributes;
+}
+
+export interface Span {
+  /** Unique in its rollout, and the same whenever the rollout is read. */
+  readonly id: string;
+  readonly parent: string | undefined;
+  readonly name: string;
+  readonly attributes: Attributes;
+  readonly events: readonly SpanEvent[];
+  /** Shares of the rollout's time. */
+  readonly start: number;
+  readonly end: number;
+}
+
+export interface TracedRollout {
+  readonly outcome: FinishedOutcome;
+  readonly invocations: ReadonlyMap<string, Invocation>;
+  readonly group: GroupRecord;
+  readonly models: Readonly<Record<string, string>>;
+  /** Whether prompts, answers, calls and responses are part of the spans. */
+  readonly content: boolean;
+}
+
+/** The rollout's spans, parents first. */
+export function spansOf(traced: TracedRollout): Span[] {
+  const { outcome, group } = traced;
+  const { rollout } = outcome.address;
+  const score = group.rollouts[String(rollout)];
+  const scored = score && !("excluded" in score) ? score : undefined;
+  const [main = ""] = Object.keys(traced.models);
+  const agent = outcome.trajectory.agent || main;
+  const drafts = draftsOfAgent(traced, {
+    id: "main",
+    parent: undefined,
+    agent,
+    conversation: outcome.conversation,
+    trajectory: outcome.trajectory,
+    extra: { ...(scored && mainScore(scored)), ...trained(group.finalized[agent], rollout) },
+    events: scored ? [evaluation("correct", scored.correct), evaluation("reward", scored.reward)] : [],
+    scored,
+  });
+  const leaves = drafts.filter(({ isLeaf }) => isLeaf);
+  const place = new Map(leaves.map(({ span }, i) => [span.id, i]));
+  return drafts.map(({ span, isLeaf }) => {
+    const own = isLeaf ? [span.id] : leavesBelow(drafts, span.id);
+    const places = own.flatMap((id) => place.get(id) ?? []);
+    const count = Math.max(1, leaves.length);
+    const [start, end] = [Math.min(...places, count), Math.max(...places, 0) + 1];
+    return { ...span, start: Math.min(start, end) / count, end: end / count };
+  });
+}
+
+interface Draft {
+  readonly span: Omit<Span, "start" | "end">;
+  readonly isLeaf: boolean;
+}
+
+function leavesBelow(drafts: readonly Draft[], id: string): string[] {
+  return drafts
+    .filter(({ span }) => span.parent === id)
+    .flatMap(({ span, isLeaf }) => (isLeaf ? [span.id] : leavesBelow(drafts, span.id)));
+}
+
+interface AgentPart {
+  readonly id: string;
+  readonly parent: string | undefined;
+  readonly agent: string;
+  readonly conversation: Conversation;
+  readonly trajectory: AnyTrajectory;
+  readonly extra: Attributes;
+  readonly events: readonly SpanEvent[];
+  readonly scored: ScoredRollout | undefined;
+}
+
+function draftsOfAgent(traced: TracedRollout, part: AgentPart): Draft[] {
+  const { id, parent, agent, conversation, trajectory, extra, events } = part;
+  const { run, step, group, rollout } = traced.outcome.address;
+  const model = traced.models[agent] ?? "";
+  const attributes: Attributes = {
+    "gen_ai.operation.name": "invoke_agent",
+    "gen_ai.agent.name": agent,
+    "gen_ai.request.model": model,
+    "gen_ai.conversation.id": `${run}/${step}/${group}/${rollout}`,
+    "gen_ai.usage.output_tokens": sampledTokens(trajectory),
+    "mgrpo.policy.version": trajectory.version,
+    "mgrpo.stop": conversation.stop,
+    ...extra,
+    ...(traced.content && { "gen_ai.input.messages": message("user", conversation.prompt) }),
+    ...(traced.content &&
+      conversation.answer !== null && { "gen_ai.output.messages": message("assistant", conversation.answer) }),
+  };
+  const span = { id, parent, name: `invoke_agent ${agent}`, attributes, events };
+  const turns = conversation.turns.flatMap((turn, i) => draftsOfTurn(traced, part, turn, `${id}/${i}`, model));
+  return [{ span, isLeaf: turns.length === 0 }, ...turns];
+}
+
+function draftsOfTurn(traced: TracedRollout, part: AgentPart, turn: Turn, id: string, model: string): Draft[] {
+  const chat: Draft = {
+    span: {
+      id,
+      parent: part.id,
+      name: `chat ${model}`,
+      attributes: {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.request.model": model,
+        ...(traced.content && { "gen_ai.output.messages": message("assistant", turn.text) }),
+      },
+      events: [],
+    },
+    isLeaf: true,
+  };
+  const calls = turn.calls.flatMap((call, i): Draft[] => {
+    const response = turn.responses[i];
+    const invocation = response?.invocation === undefined ? undefined : traced.invocations.get(response.invocation);
+    if (invocation) return delegation(traced, part, invocation, `${id}/${i}`);
+    const attributes = {
+      "gen_ai.operation.name": "execute_tool",
+      "gen_ai.tool.name": call.name,
+      ...(traced.content && { "gen_ai.tool.call.arguments": JSON.stringify(call.arguments) }),
+      ...(traced.content && response && { "gen_ai.tool.call.result": response.text }),
+    };
+    const span = { id: `${id}/${i}`, parent: part.id, name: `execute_tool ${call.name}`, attributes, events: [] };
+    return [{ span, isLeaf: true }];
+  });
+  return [chat, ...calls];
+}
+
+function delegation(traced: TracedRollout, part: AgentPart, invocation: Invocation, id: string): Draft[] {
+  const { agent } = invocation.request;
+  const own = part.scored?.invocations[agent] ?? [];
+  const index = own.findIndex((one) => one.id === invocation.id);
+  const score = own[index];
+  const trajectory = `${traced.outcome.address.rollout}/${index}`;
+  return draftsOfAgent(traced, {
+    id,
+    parent: part.id,
+    agent,
+    conversation: invocation.conversation,
+    trajectory: invocation.trajectory,
+    extra: trained(traced.group.finalized[agent], trajectory),
+    events: score ? [evaluation("expert", score.expert), evaluation("reward", score.reward)] : [],
+    scored: part.scored,
+  });
+}
+
+const mainScore = ({ wellFormed }: ScoredRollout): Attributes => ({ "mgrpo.well_formed": wellFormed });
+
+/** What the trainer used of a trajectory; nothing if alignment dropped it. */
+function trained(batch: AgentBatch | undefined, trajectory: number | string): Attributes {
+  const i = batch?.trajectories.indexOf(trajectory) ?? -1;
+  const advantage = batch?.advantages[i];
+  if (!batch || advantage === undefined) return {};
+  return { "mgrpo.advantage": advantage, "mgrpo.weight": trajectoryWeights(batch)[i] ?? 0 };
+}
+
+const evaluation = (name: string, value: number): SpanEvent => ({
+  name: "gen_ai.evaluation.result",
+  attributes: { "gen_ai.evaluation.name": name, "gen_ai.evaluation.score.value": value },
+});
+
+const message = (role: string, content: string): string =>
+  JSON.stringify([{ role, parts: [{ type: "text", content }] }]);

@@ -1,0 +1,134 @@
+/** @file Rollouts as OTLP traces: the tree, the scores, ids that a repeat keeps, content only if wanted; decoded by OTLP's own schema. */
+import type { AddressInfo } from "node:net";
+import { serve } from "@hono/node-server";
+import { Hono } from "hono";
+import protobuf from "protobufjs";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { checkTrackers } from "../../../adapters/trackers/open.ts";
+import { openOtlp } from "../../../adapters/trackers/otlp.ts";
+import { readTracedRollouts } from "../../../cli/local/traced-rollouts.ts";
+import { config, storeOfFinishedRun } from "../../cli/records.ts";
+
+const never = new AbortController().signal;
+const line = { step: 1, time: 1_700_000_010_000, source: "step", metrics: { "time/step": 10 } };
+
+/** trace_service.proto and what it imports, as far as spans need it. */
+const Request = protobuf
+  .parse(`
+  syntax = "proto3";
+  message ExportTraceServiceRequest { repeated ResourceSpans resource_spans = 1; }
+  message ResourceSpans { Resource resource = 1; repeated ScopeSpans scope_spans = 2; string schema_url = 3; }
+  message Resource { repeated KeyValue attributes = 1; }
+  message ScopeSpans { InstrumentationScope scope = 1; repeated Span spans = 2; }
+  message InstrumentationScope { string name = 1; string version = 2; }
+  message Span {
+    bytes trace_id = 1; bytes span_id = 2; string trace_state = 3; bytes parent_span_id = 4; string name = 5; int32 kind = 6;
+    fixed64 start_time_unix_nano = 7; fixed64 end_time_unix_nano = 8; repeated KeyValue attributes = 9;
+    uint32 dropped_attributes_count = 10; repeated Event events = 11;
+  }
+  message Event { fixed64 time_unix_nano = 1; string name = 2; repeated KeyValue attributes = 3; }
+  message KeyValue { string key = 1; AnyValue value = 2; }
+  message AnyValue { oneof value { string string_value = 1; bool bool_value = 2; int64 int_value = 3; double double_value = 4; } }
+`)
+  .root.lookupType("ExportTraceServiceRequest");
+
+interface Decoded {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId?: string;
+  readonly name: string;
+  readonly startTimeUnixNano: number;
+  readonly endTimeUnixNano: number;
+  readonly attributes: readonly { key: string; value: Record<string, unknown> }[];
+  readonly events?: readonly { name: string; attributes: readonly { key: string; value: Record<string, unknown> }[] }[];
+}
+
+let requests: Decoded[][] = [];
+let status = 200;
+let server: ReturnType<typeof serve>;
+let url = "";
+beforeEach(async () => {
+  [requests, status] = [[], 200];
+  const app = new Hono();
+  app.post("/v1/traces", async (context) => {
+    if (status !== 200) return context.text("busy", 503);
+    expect(context.req.header("content-type")).toBe("application/x-protobuf");
+    const body = Request.decode(new Uint8Array(await context.req.arrayBuffer()));
+    const { resourceSpans } = Request.toObject(body, { longs: Number, bytes: String });
+    requests.push(resourceSpans[0].scopeSpans[0].spans);
+    return context.body(null);
+  });
+  url = await new Promise((resolve) => {
+    server = serve({ fetch: app.fetch, hostname: "127.0.0.1", port: 0 }, ({ port }: AddressInfo) =>
+      resolve(`http://127.0.0.1:${port}/v1/traces`),
+    );
+  });
+});
+afterEach(() => server.close());
+
+async function send(trackContent: boolean): Promise<Decoded[]> {
+  const store = await storeOfFinishedRun();
+  const rollouts = (step: number) => readTracedRollouts(store, { ...config, trackContent }, step);
+  await openOtlp({ url, headers: {}, run: "tiny", identity: "tiny@1", rollouts }).send([line], never);
+  return requests.at(-1) ?? [];
+}
+
+const attributesOf = ({ attributes }: Pick<Decoded, "attributes">) =>
+  Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]));
+
+test("a rollout is a tree of agents, turns and tools, with its scores", async () => {
+  const spans = await send(false);
+  const roots = spans.filter(({ parentSpanId }) => !parentSpanId);
+  expect(roots.length).toBeGreaterThan(0);
+  expect(new Set(roots.map(({ name }) => name))).toEqual(new Set(["invoke_agent main"]));
+  expect(new Set(spans.map(({ traceId }) => traceId)).size).toBe(roots.length);
+  const ids = new Set(spans.map(({ spanId }) => spanId));
+  for (const { parentSpanId } of spans) if (parentSpanId) expect(ids.has(parentSpanId)).toBe(true);
+  const [first] = roots;
+  expect(first && attributesOf(first)).toMatchObject({ "gen_ai.operation.name": "invoke_agent", "mgrpo.advantage": 1 });
+  expect(first?.events?.map(({ attributes }) => Object.values(attributesOf({ attributes })))).toEqual([
+    ["correct", 1],
+    ["reward", 1],
+  ]);
+  const names = spans.map(({ name }) => name.split(" ")[0]);
+  expect(new Set(names)).toEqual(new Set(["invoke_agent", "chat"]));
+  expect(spans.some(({ name, parentSpanId }) => name === "invoke_agent searcher" && parentSpanId)).toBe(true);
+});
+
+test("spans lie in the step's time, each inside its parent, turns one after another", async () => {
+  const spans = await send(false);
+  const byId = new Map(spans.map((span) => [span.spanId, span]));
+  for (const span of spans) {
+    expect(span.startTimeUnixNano).toBeGreaterThanOrEqual(1_700_000_000_000 * 1e6);
+    expect(span.endTimeUnixNano).toBeLessThanOrEqual(1_700_000_010_000 * 1e6);
+    expect(span.endTimeUnixNano).toBeGreaterThan(span.startTimeUnixNano);
+    const parent = byId.get(span.parentSpanId ?? "");
+    if (!parent) continue;
+    expect(span.startTimeUnixNano).toBeGreaterThanOrEqual(parent.startTimeUnixNano);
+    expect(span.endTimeUnixNano).toBeLessThanOrEqual(parent.endTimeUnixNano);
+  }
+});
+
+test("a repeat has the same ids", async () => {
+  const ids = (spans: readonly Decoded[]) => spans.map(({ traceId, spanId }) => `${traceId}/${spanId}`).sort();
+  expect(ids(await send(false))).toEqual(ids(await send(false)));
+});
+
+test("content leaves only if the config says so", async () => {
+  const without = JSON.stringify(await send(false));
+  const withContent = JSON.stringify(await send(true));
+  for (const text of ["What is the capital", "Lisbon"]) {
+    expect(without).not.toContain(text);
+    expect(withContent).toContain(text);
+  }
+});
+
+test("a receiver that is away is told apart from one that refuses; its address is checked before the run", async () => {
+  status = 503;
+  await expect(send(false)).rejects.toMatchObject({ code: "tracker-unavailable", retryable: true });
+  const check = (environment: Record<string, string>, trackContent = false) =>
+    checkTrackers({ track: ["otlp"], trackContent }, environment);
+  expect(() => check({})).toThrow(/OTEL_EXPORTER_OTLP_ENDPOINT/);
+  expect(() => check({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://localhost:4318" }, true)).not.toThrow();
+  expect(() => checkTrackers({ track: [], trackContent: true }, {})).toThrow(/trackContent: only otlp/);
+});
