@@ -36,6 +36,17 @@ const RatioMask = z.strictObject({
   high: z.number().positive().describe("Largest ratio of an unmasked token."),
 });
 
+const PolicyLoss = z.discriminatedUnion("kind", [
+  z.strictObject({ kind: z.literal("clip").describe("clip: the clipped surrogate of PPO.") }),
+  z.strictObject({
+    kind: z.literal("dual-clip").describe("dual-clip: clip, with a bound for bad tokens whose ratio is large."),
+    c: z.number().gt(1).default(3).describe("The term of a token with advantage A < 0 is at least c A."),
+  }),
+  z.strictObject({
+    kind: z.literal("cispo").describe("cispo: the ratio's clipped weight times log-prob (MiniMax-M1)."),
+  }),
+]);
+
 export const AlgorithmConfig = z.strictObject({
   mainReward: MainReward.default({ format: 0.1, correct: 0.9 }).describe("Reward of the main agent, eq 4."),
   subReward: SubReward.default({ format: 0.1, correct: 0.4, expert: 0.5 }).describe("Reward of a sub-agent, eq 5."),
@@ -44,6 +55,7 @@ export const AlgorithmConfig = z.strictObject({
     .enum(["token", "sequence", "sequence-mean"])
     .default("token")
     .describe("Granularity of the importance ratio: token, sequence (the paper's product) or sequence-mean (GSPO)."),
+  policyLoss: PolicyLoss.default({ kind: "clip" }).describe("Form of the policy term: clip, dual-clip or cispo."),
   clipLow: z.number().positive().default(0.2).describe("The ratio is clipped below 1 - clipLow."),
   clipHigh: z.number().positive().default(0.28).describe("The ratio is clipped above 1 + clipHigh."),
   aggregation: z
@@ -81,3 +93,14 @@ export const AlgorithmConfig = z.strictObject({
   minibatches: z.int().positive().default(1).describe("Optimizer steps per batch."),
 });
 export type AlgorithmConfig = z.infer<typeof AlgorithmConfig>;
+
+type Fault = readonly [path: readonly (string | number)[], message: string];
+
+/** Settings of the algorithm that contradict each other, or would be ignored: path below `algorithm`, and message. */
+export function algorithmFaults({ policyLoss, ratio }: AlgorithmConfig): Fault[] {
+  const faults: Fault[] = [];
+  if (policyLoss.kind === "cispo" && ratio !== "token") {
+    faults.push([["policyLoss"], `cispo weighs each token by its own ratio, not by '${ratio}': set ratio to token`]);
+  }
+  return faults;
+}

@@ -4,7 +4,7 @@
  */
 import * as z from "zod";
 import { AgentConfig } from "./agent-config.ts";
-import { AlgorithmConfig } from "./algorithm-config.ts";
+import { AlgorithmConfig, algorithmFaults } from "./algorithm-config.ts";
 import { MAX_GROUPS, maxRolloutsPerQuestion } from "./bounds.ts";
 import { BudgetConfig, budgetFaults } from "./budget.ts";
 import { CurriculumStage, curriculumFaults } from "./curriculum.ts";
@@ -191,6 +191,7 @@ type Fault = readonly [path: readonly (string | number)[], message: string];
 function configFaults(config: RunConfig): Fault[] {
   return [
     ...teamFaults(config),
+    ...algorithmFaults(config.algorithm).map(([path, message]): Fault => [["algorithm", ...path], message]),
     ...tinkerFaults(config),
     ...serverOptimizerFaults(config.agents),
     ...engineFaults(config.agents),

@@ -51,6 +51,7 @@ const OPTIONS: Partial<AlgorithmConfig>[] = [
   { kl: { coefficient: 0.2, estimator: "k3" }, aggregation: "constant", constantTokens: 10 },
   { tisCap: 1.1 },
   { ratioMask: { low: 0.7, high: 1.4 } },
+  { policyLoss: { kind: "dual-clip", c: 1.2 } },
   { tisCap: 1.2, ratioMask: { low: 0.7, high: 1.4 }, ratio: "sequence" },
 ];
 
