@@ -9,7 +9,7 @@
  * Inconsistent lengths throw `MgrpoError` with code `record-damaged`.
  */
 export type { AlgorithmConfig } from "../core/contracts/algorithm-config.ts";
-export { type GroupAdvantages, groupAdvantages } from "../core/mgrpo/advantage.ts";
+export { batchStd, type GroupAdvantages, groupAdvantages } from "../core/mgrpo/advantage.ts";
 export { type Alignment, align, shareAboveTarget } from "../core/mgrpo/alignment.ts";
 export { splitMinibatches, tokenWeights, trajectoryWeights, type WeighedTrajectory } from "../core/mgrpo/batch.ts";
 export { finalizeGroup } from "../core/mgrpo/finalize.ts";

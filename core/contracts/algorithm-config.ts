@@ -67,10 +67,14 @@ export const AlgorithmConfig = z.strictObject({
     .positive()
     .default(256)
     .describe("Tokens by which a trajectory's sum is divided under aggregation constant."),
+  baseline: z
+    .enum(["group", "leave-one-out"])
+    .default("group")
+    .describe("Subtracted from a reward: the group's mean, or the mean over the other rollouts (RLOO)."),
   advantageScale: z
-    .enum(["std", "none"])
+    .enum(["std", "batch", "none"])
     .default("std")
-    .describe("Whether advantages are divided by the standard deviation of the group."),
+    .describe("Divides advantages: the group's standard deviation (std), the whole batch's (REINFORCE++), or none."),
   epsilon: z.number().positive().default(1e-6).describe("Added to the standard deviation before the division."),
   shuffleAdvantages: z
     .boolean()

@@ -131,7 +131,10 @@ export const AgentBatch = z.strictObject({
   trajectories: z.array(z.union([z.int(), z.string().regex(/^\d+\/\d+$/)])),
   /** Shares of the group's loss, summing to 1. A single entry applies to every trajectory: `trajectoryWeights` expands it. */
   weights: z.array(z.number()),
-  /** Normalized advantages, eq 9 or eq 12, rounded to 32 bits. Never NaN; 0 if std is 0. */
+  /**
+   * Normalized advantages, eq 9 or eq 12, rounded to 32 bits. Never NaN; 0 if std is 0. Under `advantageScale: batch` they are centered only:
+   * the trainer divides them by the standard deviation of its batch.
+   */
   advantages: z.array(z.number()),
   mean: z.number(),
   std: z.number(),

@@ -15,6 +15,7 @@ import { align } from "./alignment.ts";
 /** One distinct trajectory of a group. */
 interface Member {
   readonly id: number | string;
+  readonly rollout: number;
   readonly reward: number;
   readonly weight: number;
   readonly masked: boolean;
@@ -35,6 +36,7 @@ export function finalizeGroup(
   if (scored.length < 2) return {};
   const mainMembers = scored.map(([k, score]) => ({
     id: k,
+    rollout: k,
     reward: score.reward,
     weight: 1 / scored.length,
     masked: score.masked === true,
@@ -63,6 +65,7 @@ function finalizeSubAgent(
   const members = calls_K.flatMap((calls, k) =>
     calls.map((call, i) => ({
       id: `${rolloutOf(k)}/${i}`,
+      rollout: rolloutOf(k),
       reward: call.reward,
       weight: alignment.weights[k]?.[i] ?? 0,
       masked: call.masked === true,
@@ -87,6 +90,7 @@ function finalizeAgent(
     algorithm.shuffleAdvantages ? shuffled(rewards_N, stream(...name, "shuffle", agent)) : rewards_N,
     members.map((member) => member.weight),
     algorithm,
+    members.map((member) => member.rollout),
   );
   const total = trained.reduce((sum, member) => sum + member.weight, 0);
   return {

@@ -41,7 +41,9 @@ export async function loadEntries(
       const terms = lossTerms(finalized, actionTokens_N, run.config.algorithm);
       return trajectories.flatMap((branches, i) => {
         const term = terms[i];
-        return term ? branches.map((trajectory) => ({ trajectory, group: record.group, ...term })) : [];
+        return term
+          ? branches.map((trajectory) => ({ trajectory, group: record.group, groupStd: finalized.std, ...term }))
+          : [];
       });
     }),
   );

@@ -2,8 +2,8 @@
  * @file One training step of one agent: finalized trajectories in, part by part; new weights in the Trainer. core holds the algorithm; this
  * file expresses it in the two losses that engines offer.
  *
- *   a part ── drop what has no gradient ──┬─ one minibatch: its gradient at once
- *                                         └─ several: buffered until all parts are there, then split
+ *   a part ── drop what has no gradient ──┬─ one minibatch, advantages complete: its gradient at once
+ *                                         └─ else: buffered until all parts are there, then scaled and split
  *   all parts ──┬─ no gradient ──────────────> trained: false, Adam is not called
  *               └─ mean over the questions ──> an optimizer step (one per minibatch)
  *
@@ -16,6 +16,7 @@ import type { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
 import type { TrainingStats } from "../../core/contracts/checkpoint.ts";
 import type { Trajectory } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
+import { batchStd } from "../../core/mgrpo/advantage.ts";
 import { gradientScale, hasGradient, type LossTerm, splitMinibatches } from "../../core/mgrpo/batch.ts";
 import { isClippedToken, type LossTrajectory, trajectoryLoss } from "../../core/mgrpo/loss.ts";
 import { mismatch } from "../../core/mgrpo/mismatch.ts";
@@ -29,6 +30,8 @@ export interface TrainingEntry extends LossTerm {
   readonly trajectory: Trajectory;
   /** Index of its group: the gradient of a step is the mean over its groups. */
   readonly group: number;
+  /** Standard deviation of its group's rewards. Used only under `advantageScale: batch`. */
+  readonly groupStd: number;
 }
 
 export interface TrainStepConfig {
@@ -69,8 +72,8 @@ interface Measured {
 interface StepState {
   readonly trainer: GradientTrainer;
   readonly config: TrainStepConfig;
-  /** Groups seen so far: the loss is the mean over them. */
-  readonly questions: Set<number>;
+  /** Groups seen so far, with the standard deviation of their rewards: the loss is the mean over them. */
+  readonly questions: Map<number, number>;
   readonly counts: { trajectories: number; actionTokens: number; tokens: number };
   readonly passes: Measured[];
   /** One per optimizer step. */
@@ -90,18 +93,19 @@ export async function trainStep(
 ): Promise<{ trained: boolean; stats: TrainingStats }> {
   const { algorithm } = config;
   const counts = { trajectories: 0, actionTokens: 0, tokens: 0 };
-  const step: StepState = { trainer, config, questions: new Set(), counts, passes: [], gradientNorms: [] };
+  const step: StepState = { trainer, config, questions: new Map(), counts, passes: [], gradientNorms: [] };
   const buffered: Prepared[] = [];
   for await (const part of parts) {
     const entries = part.map(prepare);
     countPart(step, part, entries);
     const learning = entries.filter(({ loss }) => hasGradient(loss, algorithm));
     const complete = await withEarlierPolicies(trainer, learning, config, reference);
-    if (algorithm.minibatches > 1) buffered.push(...complete);
+    if (needsWholeBatch(algorithm)) buffered.push(...complete);
     else if (complete.length > 0) await accumulateGradient(step, complete);
   }
   if (step.passes.length > 0) await update(step, 1);
-  const minibatches = splitMinibatches(buffered, algorithm.minibatches, stream(...config.draws));
+  const scaled = withBatchScale(step, buffered);
+  const minibatches = splitMinibatches(scaled, algorithm.minibatches, stream(...config.draws));
   for (const minibatch of minibatches) {
     await accumulateGradient(step, minibatch);
     await update(step, minibatches.length);
@@ -109,8 +113,21 @@ export async function trainStep(
   return { trained: step.gradientNorms.length > 0, stats: statsOf(step) };
 }
 
+/** Whether the first gradient can only be computed once all parts are there. */
+function needsWholeBatch({ minibatches, advantageScale }: AlgorithmConfig): boolean {
+  return minibatches > 1 || advantageScale === "batch";
+}
+
+/** Divides the advantages by the standard deviation of the whole batch, under `advantageScale: batch`. */
+function withBatchScale({ questions, config }: StepState, entries: readonly Prepared[]): readonly Prepared[] {
+  const { advantageScale, epsilon } = config.algorithm;
+  if (advantageScale !== "batch") return entries;
+  const scale = batchStd([...questions.values()]) + epsilon;
+  return entries.map((entry) => ({ ...entry, loss: { ...entry.loss, advantage: entry.loss.advantage / scale } }));
+}
+
 function countPart({ questions, counts }: StepState, part: readonly TrainingEntry[], entries: readonly Prepared[]) {
-  for (const { group } of part) questions.add(group);
+  for (const { group, groupStd } of part) questions.set(group, groupStd);
   counts.trajectories += entries.length;
   counts.actionTokens += total(entries, ({ positions_A }) => positions_A.length);
   counts.tokens += total(entries, ({ tokens }) => tokens.length);

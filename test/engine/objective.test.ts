@@ -25,7 +25,7 @@ function batch(): TrainingEntry[] {
     ];
     const logProbs = Array.from({ length: tokens.length - 3 }, () => -3.6 - 3 * (uniform() - 0.5));
     const trajectory = { agent: "main", version: 0, tokens, actions, logProbs };
-    return { trajectory, group, advantage: i % 2 ? -1.4 : 0.9, tokenWeight: 0.5 / logProbs.length };
+    return { trajectory, group, groupStd: 1, advantage: i % 2 ? -1.4 : 0.9, tokenWeight: 0.5 / logProbs.length };
   });
 }
 

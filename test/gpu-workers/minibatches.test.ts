@@ -64,3 +64,19 @@ describe("minibatches", () => {
     expect(trainer.calls.filter((call) => call === "optimizerStep")).toHaveLength(4);
   });
 });
+
+test("advantageScale batch: the whole batch is divided by one standard deviation, however it arrives", async () => {
+  // Groups of the batch have standard deviations 0.3 and 0.4: sqrt((0.09 + 0.16)/2) = 0.353553.
+  const scale = 1 / (Math.sqrt(0.125) + 1e-6);
+  const [direct, whole, parts] = [toy(3), toy(3), toy(3)];
+  const batch = batchOf(3, direct, 0.5);
+  const scaled = batch.map((entry) => ({ ...entry, advantage: entry.advantage * scale }));
+  await trainStep(direct, [scaled], configOf());
+  await trainStep(whole, [batch], configOf({ advantageScale: "batch" }));
+  const ofGroup = (group: number) => batch.filter((entry) => entry.group === group);
+  await trainStep(parts, [ofGroup(0), ofGroup(1)], configOf({ advantageScale: "batch" }));
+  direct.logits.forEach((value, i) => {
+    expect(whole.logits[i]).toBeCloseTo(value, 6);
+    expect(parts.logits[i]).toBeCloseTo(value, 6);
+  });
+});
