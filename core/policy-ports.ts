@@ -88,7 +88,7 @@ export interface Trainer {
   forwardBackward(batch: readonly TrainingSequence[], loss: Loss, temperature: number): Promise<ForwardBackward>;
   /**
    * AdamW on the accumulated gradient times `scale` (default 1), clipped by its global norm. Then the gradient is zero. Returns the norm of
-   * the scaled gradient. `kind: "server"` is only for engines whose server has an optimizer; the config refuses it for others.
+   * the scaled gradient. Under `decayed: matrices`, parameters of one dimension have no weight decay. `kind: "server"` is only for engines whose server has an optimizer; the config refuses it for others.
    */
   optimizerStep(config: StepOptimizer, scale?: number): Promise<{ gradientNorm: number }>;
   /**

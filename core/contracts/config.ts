@@ -3,7 +3,7 @@
  * files of this folder that this one imports. Every setting has a description, available at run time (`schema.description`).
  */
 import * as z from "zod";
-import { AgentConfig } from "./agent-config.ts";
+import { AgentConfig, decayFaults } from "./agent-config.ts";
 import { AlgorithmConfig, algorithmFaults } from "./algorithm-config.ts";
 import { MAX_GROUPS, maxRolloutsPerQuestion } from "./bounds.ts";
 import { BudgetConfig, budgetFaults } from "./budget.ts";
@@ -194,6 +194,7 @@ function configFaults(config: RunConfig): Fault[] {
     ...algorithmFaults(config.algorithm).map(([path, message]): Fault => [["algorithm", ...path], message]),
     ...tinkerFaults(config),
     ...serverOptimizerFaults(config.agents),
+    ...decayFaults(config.agents),
     ...engineFaults(config.agents),
     ...budgetFaults(config),
     ...evaluationFaults(config),

@@ -211,7 +211,7 @@ async function trainVersion(
 function stepConfig(run: RunConfig, agent: string, { optimizer }: AgentConfig, step: StepRecord): TrainStepConfig {
   const { seed, algorithm, temperature } = run;
   const draws = [seed, "minibatches", step.step, agent];
-  return { algorithm, optimizer: optimizerAt(optimizer, progressAt(run, step)), temperature, draws };
+  return { algorithm, optimizer: optimizerAt(optimizer, progressAt(run, step), run.steps), temperature, draws };
 }
 
 function warnOnMismatch({ run, agent }: TrainRole, { step }: StepRecord, { maxRatioDeviation }: TrainingStats): void {

@@ -25,3 +25,29 @@ test.each<object>([{}, { policyLoss: { kind: "cispo" } }, { policyLoss: { kind: 
     expect(faultsOf(algorithm)).toEqual([]);
   },
 );
+
+const mainWith = (main: object) =>
+  faultsOf({}, { agents: { main: { model: "m", delegates: ["sub"], ...main }, sub: { model: "s" } } });
+
+test.each<[object, RegExp | undefined]>([
+  [{ optimizer: { decayed: "matrices", weightDecay: 0.1 } }, undefined],
+  [{ optimizer: { decayed: "matrices" } }, /^agents\.main\.optimizer\.decayed: does nothing at weightDecay 0/],
+  [
+    { lora: {}, optimizer: { decayed: "matrices", weightDecay: 0.1 } },
+    /decayed: an adapter has neither norms nor biases/,
+  ],
+  [
+    { policy: "tinker:http://gpu1:8000", optimizer: { decayed: "matrices", weightDecay: 0.1 } },
+    /decayed: a Tinker server chooses what it decays/,
+  ],
+  [
+    { policy: "tinker:http://gpu1:8000", optimizer: { kind: "server", decayed: "matrices" } },
+    /^agents\.main\.optimizer: Unrecognized key: "decayed"/,
+  ],
+  [
+    { policy: "tinker:http://gpu1:8000", optimizer: { kind: "server", schedule: "cosine", warmupRatio: 0.1 } },
+    undefined,
+  ],
+])("optimizer of %o", (main, message) => {
+  expect(mainWith(main)).toEqual(message ? [expect.stringMatching(message)] : []);
+});
