@@ -94,7 +94,8 @@ export const AlgorithmConfig = z.strictObject({
     .enum(["zero", "mask"])
     .default("zero")
     .describe("A truncated conversation gets reward 0 (zero), or is left out of the batch (mask)."),
-  minibatches: z.int().positive().default(1).describe("Optimizer steps per batch."),
+  minibatches: z.int().positive().default(1).describe("Parts of a batch, each with its own optimizer step."),
+  epochs: z.int().positive().default(1).describe("Passes over a batch, each with its own minibatches (PPO)."),
 });
 export type AlgorithmConfig = z.infer<typeof AlgorithmConfig>;
 

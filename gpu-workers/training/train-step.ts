@@ -2,10 +2,10 @@
  * @file One training step of one agent: finalized trajectories in, part by part; new weights in the Trainer. core holds the algorithm; this
  * file expresses it in the two losses that engines offer.
  *
- *   a part ── drop what has no gradient ──┬─ one minibatch, advantages complete: its gradient at once
+ *   a part ── drop what has no gradient ──┬─ one minibatch, one epoch, advantages complete: its gradient at once
  *                                         └─ else: buffered until all parts are there, then scaled and split
  *   all parts ──┬─ no gradient ──────────────> trained: false, Adam is not called
- *               └─ mean over the questions ──> an optimizer step (one per minibatch)
+ *               └─ mean over the questions ──> an optimizer step (one per minibatch and epoch)
  *
  *        clipped-token   one pass: the default objective, any aggregation
  *        linear          log-probs first, then core's d(loss)/d(logProb) as weights: every other option
@@ -105,17 +105,24 @@ export async function trainStep(
   }
   if (step.passes.length > 0) await update(step, 1);
   const scaled = withBatchScale(step, buffered);
-  const minibatches = splitMinibatches(scaled, algorithm.minibatches, stream(...config.draws));
+  for (let epoch = 0; epoch < algorithm.epochs; epoch++) await trainEpoch(step, scaled, epoch);
+  return { trained: step.gradientNorms.length > 0, stats: statsOf(step) };
+}
+
+/** One optimizer step per minibatch. Each epoch deals anew. */
+async function trainEpoch(step: StepState, entries: readonly Prepared[], epoch: number) {
+  const { algorithm, draws } = step.config;
+  const random = stream(...draws, ...(epoch === 0 ? [] : [epoch]));
+  const minibatches = splitMinibatches(entries, algorithm.minibatches, random);
   for (const minibatch of minibatches) {
     await accumulateGradient(step, minibatch);
     await update(step, minibatches.length);
   }
-  return { trained: step.gradientNorms.length > 0, stats: statsOf(step) };
 }
 
 /** Whether the first gradient can only be computed once all parts are there. */
-function needsWholeBatch({ minibatches, advantageScale }: AlgorithmConfig): boolean {
-  return minibatches > 1 || advantageScale === "batch";
+function needsWholeBatch({ minibatches, epochs, advantageScale }: AlgorithmConfig): boolean {
+  return minibatches > 1 || epochs > 1 || advantageScale === "batch";
 }
 
 /** Divides the advantages by the standard deviation of the whole batch, under `advantageScale: batch`. */
@@ -149,12 +156,12 @@ async function update({ trainer, config, questions, gradientNorms }: StepState, 
   gradientNorms.push(gradientNorm);
 }
 
-function statsOf({ questions, counts, passes, gradientNorms }: StepState): TrainingStats {
+function statsOf({ config, questions, counts, passes, gradientNorms }: StepState): TrainingStats {
   if (gradientNorms.length === 0)
     return { loss: 0, gradientNorm: 0, clipFraction: 0, kl: 0, maxRatioDeviation: 0, ...counts };
   const before = passes.filter(({ moved }) => !moved);
   return {
-    loss: total(passes, ({ loss }) => loss) / questions.size,
+    loss: total(passes, ({ loss }) => loss) / questions.size / config.algorithm.epochs,
     gradientNorm: total(gradientNorms, (norm) => norm) / gradientNorms.length,
     clipFraction: total(passes, ({ clipped }) => clipped) / total(passes, ({ tokens }) => tokens),
     kl: total(before, ({ klSum }) => klSum) / total(before, ({ tokens }) => tokens),
