@@ -24,5 +24,5 @@ export {
 export { type Mismatch, mismatch } from "../core/mgrpo/mismatch.ts";
 export { type PolicyTerm, policyTerm } from "../core/mgrpo/policy-loss.ts";
 export { ratios_A, throughRatio_A } from "../core/mgrpo/ratio.ts";
-export { mainReward, subReward } from "../core/mgrpo/reward.ts";
+export { mainReward, overlongPenalty, subReward } from "../core/mgrpo/reward.ts";
 export { actionPositions_A, gather, scatter } from "../core/mgrpo/tokens.ts";

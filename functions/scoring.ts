@@ -105,7 +105,7 @@ async function scoreOutcome(context: Context, address: RolloutAddress): Promise<
     if (rewards.judge !== undefined && (await records.run(address.run))?.status === "halted") return undefined;
     const ask = askerOf(context, config, rewards.judge);
     const verdicts = await judge(ask, rewards, question, outcome, outcomeSha256, invocations);
-    return verdicts && scoreRollout(config.algorithm, outcome, invocations, verdicts, outcomeSha256);
+    return verdicts && scoreRollout(config, outcome, invocations, verdicts, outcomeSha256);
   } catch (error) {
     if (isMgrpoError(error, "record-damaged")) return { excluded: `damaged: ${error.message}` };
     throw error;

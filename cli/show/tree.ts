@@ -4,9 +4,10 @@
  */
 import type { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
 import type { Question } from "../../core/contracts/question.ts";
-import type { AgentBatch, GroupRecord, RolloutScore } from "../../core/contracts/records.ts";
+import type { AgentBatch, GroupRecord, RolloutScore, ScoredInvocation } from "../../core/contracts/records.ts";
 import type { Invocation, Outcome } from "../../core/contracts/rollout.ts";
 import { trajectoryWeights } from "../../core/mgrpo/batch.ts";
+import { mainReward, subReward } from "../../core/mgrpo/reward.ts";
 import type { HeldOutRollout } from "../held-out/scores.ts";
 import { branchTrees, countLines, earlierTurns, type TurnTexts } from "./app-tree.ts";
 import { plain, type Tag, type Tree } from "./node.ts";
@@ -111,14 +112,22 @@ function invocationTree(parts: RolloutParts, scored: Scored | undefined, id: str
   const { conversation } = found;
   const index = scored?.invocations[agent]?.findIndex((one) => one.id === id) ?? -1;
   const score = scored?.invocations[agent]?.[index];
-  const { format, correct, expert } = parts.algorithm.subReward;
-  const sum =
-    scored && score && `${format}·format + ${correct}·${scored.correct} correct + ${expert}·${score.expert} expert`;
   return delegationTree(found, [
-    ...(score ? [rewardTag(score.reward, conversation.stop === "answered" ? sum : "malformed")] : []),
+    ...(scored && score ? [invocationTag(parts, scored, score, conversation.stop === "answered")] : []),
     ...(score?.masked ? [{ text: "masked", tone: "faint" as const }] : []),
     ...advantageTags(parts.group.finalized[agent], `${parts.index}/${index}`),
   ]);
+}
+
+function invocationTag(
+  { algorithm }: RolloutParts,
+  { correct }: Scored,
+  { reward, expert }: ScoredInvocation,
+  wellFormed: boolean,
+): Tag {
+  const b = algorithm.subReward;
+  const sum = `${b.format}·format + ${b.correct}·${correct} correct + ${b.expert}·${expert} expert`;
+  return rewardTag(reward, subReward(wellFormed, correct, expert, b), wellFormed ? sum : "malformed");
 }
 
 function delegationTree({ request, conversation }: Invocation, tags: readonly Tag[]): Tree {
@@ -140,14 +149,17 @@ function mainTags({ algorithm }: RolloutParts, scored: Scored): Tag[] {
       : { text: scored.correct > 0 ? `${scored.correct} correct` : "wrong", tone: "bad" },
     rewardTag(
       scored.reward,
+      mainReward(scored.wellFormed, scored.correct, algorithm.mainReward),
       scored.wellFormed ? `${format}·format + ${correct}·${scored.correct} correct` : "malformed",
     ),
     ...(scored.masked ? [{ text: "masked", tone: "faint" as const }] : []),
   ];
 }
 
-function rewardTag(reward: number, parts: string | undefined): Tag {
-  const text = `reward ${reward.toFixed(3)}${parts ? ` = ${parts}` : ""}`;
+/** `sum`: of the parts. What the reward lacks is the overlong penalty. */
+function rewardTag(reward: number, sum: number, parts: string): Tag {
+  const penalty = sum - reward > 1e-9 ? ` - ${(sum - reward).toFixed(3)} overlong` : "";
+  const text = `reward ${reward.toFixed(3)} = ${parts}${penalty}`;
   return { text, tone: reward > 0.5 ? "good" : reward > 0 ? "plain" : "bad" };
 }
 

@@ -31,6 +31,14 @@ const KlConfig = z.strictObject({
     .describe("Estimator of the KL divergence from the reference policy."),
 });
 
+const OverlongPenalty = z.strictObject({
+  bufferTokens: z
+    .int()
+    .positive()
+    .describe("Tokens below limits.contextTokens over which the penalty grows from 0 to factor."),
+  factor: z.number().positive().default(1).describe("Penalty of a conversation as long as limits.contextTokens."),
+});
+
 const RatioMask = z.strictObject({
   low: z.number().min(0).describe("Smallest ratio of an unmasked token."),
   high: z.number().positive().describe("Largest ratio of an unmasked token."),
@@ -94,6 +102,9 @@ export const AlgorithmConfig = z.strictObject({
     .enum(["zero", "mask"])
     .default("zero")
     .describe("A truncated conversation gets reward 0 (zero), or is left out of the batch (mask)."),
+  overlongPenalty: OverlongPenalty.nullable()
+    .default(null)
+    .describe("Lowers the reward of a conversation that comes close to limits.contextTokens (DAPO). Null: off."),
   minibatches: z.int().positive().default(1).describe("Parts of a batch, each with its own optimizer step."),
   epochs: z.int().positive().default(1).describe("Passes over a batch, each with its own minibatches (PPO)."),
 });
@@ -101,11 +112,25 @@ export type AlgorithmConfig = z.infer<typeof AlgorithmConfig>;
 
 type Fault = readonly [path: readonly (string | number)[], message: string];
 
-/** Settings of the algorithm that contradict each other, or would be ignored: path below `algorithm`, and message. */
-export function algorithmFaults({ policyLoss, ratio }: AlgorithmConfig): Fault[] {
+interface Team {
+  readonly algorithm: AlgorithmConfig;
+  readonly agents: Readonly<
+    Record<string, { readonly trained: boolean; readonly limits: { readonly contextTokens: number } }>
+  >;
+}
+
+/** Settings of the algorithm that contradict others, or would be ignored: path and message. */
+export function algorithmFaults({ algorithm, agents }: Team): Fault[] {
+  const { policyLoss, ratio, overlongPenalty } = algorithm;
   const faults: Fault[] = [];
   if (policyLoss.kind === "cispo" && ratio !== "token") {
-    faults.push([["policyLoss"], `cispo weighs each token by its own ratio, not by '${ratio}': set ratio to token`]);
+    const message = `cispo weighs each token by its own ratio, not by '${ratio}': set ratio to token`;
+    faults.push([["algorithm", "policyLoss"], message]);
+  }
+  for (const [name, { trained, limits }] of Object.entries(agents)) {
+    if (!trained || overlongPenalty === null || overlongPenalty.bufferTokens < limits.contextTokens) continue;
+    const message = `agents.${name}.limits.contextTokens is ${limits.contextTokens}: set less than that, or raise it`;
+    faults.push([["algorithm", "overlongPenalty", "bufferTokens"], message]);
   }
   return faults;
 }

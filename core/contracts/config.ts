@@ -191,7 +191,7 @@ type Fault = readonly [path: readonly (string | number)[], message: string];
 function configFaults(config: RunConfig): Fault[] {
   return [
     ...teamFaults(config),
-    ...algorithmFaults(config.algorithm).map(([path, message]): Fault => [["algorithm", ...path], message]),
+    ...algorithmFaults(config),
     ...tinkerFaults(config),
     ...serverOptimizerFaults(config.agents),
     ...decayFaults(config.agents),

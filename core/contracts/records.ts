@@ -93,7 +93,7 @@ export type StepRecord = z.infer<typeof StepRecord>;
 
 export const ScoredInvocation = z.strictObject({
   id: InvocationId,
-  /** R_S, eq 5. */
+  /** R_S, eq 5, less the overlong penalty. */
   reward: z.number(),
   expert: z.number(),
   /** Digest of the scored invocation object. Trainers refuse any other. */
@@ -103,7 +103,7 @@ export const ScoredInvocation = z.strictObject({
 export type ScoredInvocation = z.infer<typeof ScoredInvocation>;
 
 export const ScoredRollout = z.strictObject({
-  /** R_M, eq 4. */
+  /** R_M, eq 4, less the overlong penalty of its longest branch. */
   reward: z.number(),
   /** The main agent's raw correctness in [0, 1], which is `correctMain` in eq 5. */
   correct: z.number(),

@@ -28,6 +28,12 @@ test("main turn -> invocation -> tool call, with reward parts and advantages", a
   expect(delegated?.children[0]?.children[0]).toMatchObject({ title: "search" });
 });
 
+test("what a reward lacks of the sum of its parts is the overlong penalty", async () => {
+  const longer = { ...config, algorithm: { ...config.algorithm, mainReward: { format: 0.35, correct: 0.9 } } };
+  const [tree] = await loadTrees(await storeOfFinishedRun(), longer, { step: 0, group: 0, rollout: 0 });
+  expect(tags(tree)).toContain("reward 1.000 = 0.35·format + 0.9·1 correct - 0.250 overlong");
+});
+
 test("a step shows its groups, and a rollout without an outcome says so", async () => {
   const trees = await loadTrees(await storeOfFinishedRun(), config, { step: 0 });
   expect(trees.map(({ title }) => title)).toEqual(["group 0/0", "group 0/1"]);
