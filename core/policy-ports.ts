@@ -59,17 +59,23 @@ export interface Sampler {
  */
 export interface TrainingSequence {
   readonly tokens: readonly number[];
-  /** `linear`: dLoss/dlogProb. `clipped-token`: weight of the token in the loss, >= 0. 0 masks the token. */
+  /** `linear`, `linear-entropy`: dLoss/dlogProb. `clipped-token`: weight of the token in the loss, >= 0. 0 masks the token. */
   readonly weights_T: Float32Array;
   /** `clipped-token` only. */
   readonly advantages_T?: Float32Array;
   /** `clipped-token` only: log-probs under the behavior policy. */
   readonly behaviorLogProbs_T?: Float32Array;
+  /** `linear-entropy` only: weight, >= 0, of the entropy of the distribution that predicts the token. */
+  readonly entropyWeights_T?: Float32Array;
 }
 
-/** A loss to minimize. linear: sum w*logProb. clipped-token: -sum w*min(r*A, clip(r, 1-low, 1+high)*A), r = exp(logProb - behavior). */
+/**
+ * A loss to minimize. linear: sum w*logProb. clipped-token: -sum w*min(r*A, clip(r, 1-low, 1+high)*A), r = exp(logProb - behavior).
+ * linear-entropy: sum w*logProb - sum u*H, H in nats at `temperature`; an engine that sees only log-probs of given tokens refuses it.
+ */
 export type Loss =
   | { readonly kind: "linear" }
+  | { readonly kind: "linear-entropy" }
   | { readonly kind: "clipped-token"; readonly clipLow: number; readonly clipHigh: number };
 
 export interface ForwardBackward {

@@ -39,6 +39,11 @@ const OverlongPenalty = z.strictObject({
   factor: z.number().positive().default(1).describe("Penalty of a conversation as long as limits.contextTokens."),
 });
 
+const EntropyConfig = z.strictObject({
+  start: z.number().min(0).describe("Coefficient at the start of the run."),
+  end: z.number().min(0).describe("Coefficient at its end. In between it changes along a line."),
+});
+
 const RatioMask = z.strictObject({
   low: z.number().min(0).describe("Smallest ratio of an unmasked token."),
   high: z.number().positive().describe("Largest ratio of an unmasked token."),
@@ -89,6 +94,11 @@ export const AlgorithmConfig = z.strictObject({
     .default(false)
     .describe("Control experiment: shuffles rewards within each group, so that advantages carry no information."),
   kl: KlConfig.prefault({}).describe("KL penalty against the frozen reference policy."),
+  entropy: EntropyConfig.nullable()
+    .default(null)
+    .describe(
+      "Entropy bonus: the loss less coefficient times the policy's entropy at each token it emitted. Null: off.",
+    ),
   tisCap: z
     .number()
     .positive()
@@ -112,23 +122,32 @@ export type AlgorithmConfig = z.infer<typeof AlgorithmConfig>;
 
 type Fault = readonly [path: readonly (string | number)[], message: string];
 
+interface TeamMember {
+  readonly policy: string;
+  readonly trained: boolean;
+  readonly limits: { readonly contextTokens: number };
+}
+
 interface Team {
   readonly algorithm: AlgorithmConfig;
-  readonly agents: Readonly<
-    Record<string, { readonly trained: boolean; readonly limits: { readonly contextTokens: number } }>
-  >;
+  readonly agents: Readonly<Record<string, TeamMember>>;
 }
 
 /** Settings of the algorithm that contradict others, or would be ignored: path and message. */
 export function algorithmFaults({ algorithm, agents }: Team): Fault[] {
-  const { policyLoss, ratio, overlongPenalty } = algorithm;
+  const { policyLoss, ratio, overlongPenalty, entropy } = algorithm;
   const faults: Fault[] = [];
   if (policyLoss.kind === "cispo" && ratio !== "token") {
     const message = `cispo weighs each token by its own ratio, not by '${ratio}': set ratio to token`;
     faults.push([["algorithm", "policyLoss"], message]);
   }
-  for (const [name, { trained, limits }] of Object.entries(agents)) {
-    if (!trained || overlongPenalty === null || overlongPenalty.bufferTokens < limits.contextTokens) continue;
+  for (const [name, { policy, trained, limits }] of Object.entries(agents)) {
+    if (!trained) continue;
+    if (entropy !== null && policy.startsWith("tinker:")) {
+      const message = `agent '${name}' is on a Tinker server, which returns no entropies to train on: set it to null`;
+      faults.push([["algorithm", "entropy"], message]);
+    }
+    if (overlongPenalty === null || overlongPenalty.bufferTokens < limits.contextTokens) continue;
     const message = `agents.${name}.limits.contextTokens is ${limits.contextTokens}: set less than that, or raise it`;
     faults.push([["algorithm", "overlongPenalty", "bufferTokens"], message]);
   }

@@ -35,6 +35,9 @@ export type LossOptions = Pick<
   "policyLoss" | "ratio" | "clipLow" | "clipHigh" | "kl" | "tisCap" | "ratioMask"
 >;
 
+/** The options that decide which of an engine's losses a step needs. */
+type EngineLossOptions = LossOptions & Partial<Pick<AlgorithmConfig, "entropy">>;
+
 export interface TrajectoryLoss {
   readonly loss: number;
   /** dLoss/dcurrent_a. */
@@ -44,10 +47,10 @@ export interface TrajectoryLoss {
 }
 
 /** Whether the objective is the engines' one-pass `clipped-token` loss. Aggregation only sets weights, so any of them qualifies. */
-export function isClippedToken({ policyLoss, ratio, kl, tisCap, ratioMask }: LossOptions): boolean {
-  return (
-    policyLoss.kind === "clip" && ratio === "token" && kl.coefficient === 0 && tisCap === null && ratioMask === null
-  );
+export function isClippedToken(options: EngineLossOptions): boolean {
+  const { policyLoss, ratio, kl, tisCap, ratioMask, entropy = null } = options;
+  const isPlain = kl.coefficient === 0 && tisCap === null && ratioMask === null && entropy === null;
+  return isPlain && policyLoss.kind === "clip" && ratio === "token";
 }
 
 export function trajectoryLoss(trajectory: LossTrajectory, options: LossOptions): TrajectoryLoss {

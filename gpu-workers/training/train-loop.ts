@@ -18,6 +18,7 @@ import type { Manifest, TrainingStats } from "../../core/contracts/checkpoint.ts
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { StepRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError } from "../../core/errors.ts";
+import { entropyAt } from "../../core/training/entropy-schedule.ts";
 import { optimizerAt } from "../../core/training/learning-rate.ts";
 import { progressAt } from "../../core/training/progress.ts";
 import { expiredParts, expiredVersion, neighbors } from "../../core/training/retention.ts";
@@ -28,8 +29,9 @@ import { haltIfRefused } from "../halt.ts";
 import type { WorkerObserver } from "../liveness/observer.ts";
 import type { RunSnapshot, StepWatch } from "../liveness/watch.ts";
 import type { RunContext } from "../run-context.ts";
+import type { TrainStepConfig } from "./objective-passes.ts";
 import { batchParts } from "./parts.ts";
-import { type TrainStepConfig, trainStep } from "./train-step.ts";
+import { trainStep } from "./train-step.ts";
 import { openTrainerClaim, type TrainerClaim } from "./trainer-claim.ts";
 import { type TrainerParts, TrainerState } from "./trainer-state.ts";
 import type { TrajectoryCache } from "./trajectories.ts";
@@ -211,7 +213,9 @@ async function trainVersion(
 function stepConfig(run: RunConfig, agent: string, { optimizer }: AgentConfig, step: StepRecord): TrainStepConfig {
   const { seed, algorithm, temperature } = run;
   const draws = [seed, "minibatches", step.step, agent];
-  return { algorithm, optimizer: optimizerAt(optimizer, progressAt(run, step), run.steps), temperature, draws };
+  const progress = progressAt(run, step);
+  const entropyCoefficient = entropyAt(algorithm.entropy, progress);
+  return { algorithm, optimizer: optimizerAt(optimizer, progress, run.steps), entropyCoefficient, temperature, draws };
 }
 
 function warnOnMismatch({ run, agent }: TrainRole, { step }: StepRecord, { maxRatioDeviation }: TrainingStats): void {

@@ -11,10 +11,10 @@ import { stream } from "../../core/random.ts";
 import { initializeWeights } from "../../engine/checkpoint/initialize.ts";
 import { parameterLayout, views } from "../../engine/checkpoint/parameters.ts";
 import { openBackend } from "../../engine/eager/backend.ts";
-import { predictedLogProbs, treeStates, weightTensors } from "../../engine/eager/model.ts";
+import { distributions, predictedLogProbs, treeStates, weightTensors } from "../../engine/eager/model.ts";
 import { lossRows } from "../../engine/eager/trainer.ts";
-import { loss as lossOf } from "../../engine/model/losses.ts";
-import { EVERY_PREDICTION, lossVectors, predictions } from "../../engine/model/predictions.ts";
+import { entropies, entropyLoss, loss as lossOf, targetLogProbs } from "../../engine/model/losses.ts";
+import { EVERY_PREDICTION, entropyVectors, lossVectors, predictions } from "../../engine/model/predictions.ts";
 import { prefixTree } from "../../engine/model/prefix-tree.ts";
 import { TINY } from "./tiny.ts";
 
@@ -86,6 +86,39 @@ test.each<[object, number]>([
         return lossAt(currentOf(moved));
       };
       expect(found.get(name)?.[i], `${name}[${i}]`).toBeCloseTo((at(1e-5) - at(-1e-5)) / 2e-5, 8);
+    }
+  }
+});
+
+test("the gradient of linear-entropy equals central differences", () => {
+  const weights = initializeWeights(TINY, 3);
+  const spread = (value: number) =>
+    scatter(
+      POSITIONS_A.map((t) => value * (1 + t / 10)),
+      POSITIONS_A,
+      TOKENS.length,
+    );
+  const sequence = { tokens: TOKENS, weights_T: spread(-0.3), entropyWeights_T: spread(2) };
+  const rows = Object.fromEntries(
+    Object.entries(entropyVectors(WANTED, [sequence])).map(([name, values]) => [name, tf.tensor1d(values)]),
+  ) as unknown as Parameters<typeof entropyLoss>[2];
+  const lossOfWeights = (given: Record<string, tf.Tensor>) => {
+    const all = distributions(TINY, given, treeStates(TINY, given, TREE, null), WANTED, 0.9);
+    return entropyLoss(targetLogProbs(all, tf.tensor1d(WANTED.targets, "int32")), entropies(all), rows);
+  };
+  const { grads } = tf.valueAndGrads((...values) =>
+    lossOfWeights(Object.fromEntries(values.map((tensor, i) => [NAMES[i] ?? "", tensor]))),
+  )(Object.values(weightTensors(LAYOUT, weights)));
+  for (const [p, { name, length }] of LAYOUT.parameters.entries()) {
+    const found = grads[p]?.dataSync();
+    for (const i of [0, Math.floor(length / 3), length - 1]) {
+      const at = (by: number) => {
+        const moved = weights.slice();
+        const view = views(LAYOUT, moved).get(name);
+        if (view) view[i] = (view[i] ?? 0) + by;
+        return tf.tidy(() => lossOfWeights(weightTensors(LAYOUT, moved)).dataSync()[0] ?? Number.NaN);
+      };
+      expect(found?.[i], `${name}[${i}]`).toBeCloseTo((at(1e-5) - at(-1e-5)) / 2e-5, 8);
     }
   }
 });

@@ -33,7 +33,13 @@ const optimizer = OptimizerConfig.parse({ learningRate: 0.01, epsilon: 1e-3 });
 
 async function weightsAfter(trainer: Trainer, options: object): Promise<Map<string, Float32Array>> {
   const algorithm = AlgorithmConfig.parse(options);
-  const config = { algorithm, optimizer, temperature: 0.9, draws: ["objective"] };
+  const config = {
+    algorithm,
+    optimizer,
+    entropyCoefficient: algorithm.entropy?.start ?? 0,
+    temperature: 0.9,
+    draws: ["objective"],
+  };
   const { stats } = await trainStep(trainer, [batch()], config);
   expect(stats.clipFraction).toBeGreaterThan(0);
   const bytes = (await trainer.save()).get(MODEL_FILE) ?? expect.fail("no weights");

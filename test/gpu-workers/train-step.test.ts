@@ -16,6 +16,7 @@ const algorithmOf = (options: Partial<AlgorithmConfig> = {}) => AlgorithmConfig.
 const configOf = (options: Partial<AlgorithmConfig> = {}) => ({
   algorithm: algorithmOf(options),
   optimizer,
+  entropyCoefficient: 0,
   temperature,
   draws: ["minibatches"],
 });

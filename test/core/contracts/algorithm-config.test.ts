@@ -32,6 +32,18 @@ test.each<object>([
   expect(faultsOf(algorithm)).toEqual([]);
 });
 
+test("an entropy bonus is refused for a trained agent on a Tinker server", () => {
+  const agents = (trained: boolean) => ({
+    main: { model: "m", policy: "tinker:http://gpu1:8000", trained, delegates: ["sub"] },
+    sub: { model: "s" },
+  });
+  const entropy = { start: 0.01, end: 0 };
+  expect(faultsOf({ entropy }, { agents: agents(true) })).toEqual([
+    "algorithm.entropy: agent 'main' is on a Tinker server, which returns no entropies to train on: set it to null",
+  ]);
+  expect(faultsOf({ entropy }, { agents: agents(false) })).toEqual([]);
+});
+
 const mainWith = (main: object) =>
   faultsOf({}, { agents: { main: { model: "m", delegates: ["sub"], ...main }, sub: { model: "s" } } });
 

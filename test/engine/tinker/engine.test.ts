@@ -74,7 +74,7 @@ async function run(engine: PolicyEngine, files0: CheckpointFiles, isWire: boolea
     const { stats } = await trainStep(
       trainer,
       [batch],
-      { algorithm, optimizer, temperature: 1, draws: [1] },
+      { algorithm, optimizer, entropyCoefficient: 0, temperature: 1, draws: [1] },
       reference,
     );
     history.push({ said: batch.map(({ trajectory }) => trajectory.tokens), stats });
