@@ -75,7 +75,8 @@ export async function finalizeIfComplete(context: Context, group: GroupRecord): 
   if (!isComplete(group)) return false;
   const { main, agents, algorithm, seed } = await context.runObjects.config(group.run);
   const subs = Object.keys(agents).filter((name) => name !== main);
-  const finalized = finalizeGroup(group.rollouts, main, subs, algorithm, [seed, "alignment", group.step, group.group]);
+  const name = [seed, "alignment", group.step, group.group];
+  const finalized = finalizeGroup(group.rollouts, main, subs, algorithm, name, agents);
   const expiresAt = expiryOf(await context.clock.storeTime());
   const { item } = await context.table.update(finalizeGroupRecord(group, finalized, expiresAt));
   return item !== undefined && context.records.parseGroup(item).state === "finalized";

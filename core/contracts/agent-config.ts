@@ -1,5 +1,6 @@
 /** @file The settings of one agent: its model, tools, limits, optimizer and engine. */
 import * as z from "zod";
+import { AlgorithmOverrides } from "./algorithm-overrides.ts";
 import { EngineConfig } from "./engine.ts";
 import { AgentEndpoint } from "./language-model.ts";
 import { LoraConfig } from "./lora.ts";
@@ -110,6 +111,7 @@ export const AgentConfig = z.strictObject({
   optimizer: AgentOptimizer.prefault({}).describe(
     'AdamW and its schedule. "server" is short for {"kind": "server"}, the optimizer of a Tinker server.',
   ),
+  algorithm: AlgorithmOverrides.exactOptional().describe("Settings of the algorithm that differ for this agent."),
   workers: z
     .int()
     .positive()

@@ -119,37 +119,3 @@ export const AlgorithmConfig = z.strictObject({
   epochs: z.int().positive().default(1).describe("Passes over a batch, each with its own minibatches (PPO)."),
 });
 export type AlgorithmConfig = z.infer<typeof AlgorithmConfig>;
-
-type Fault = readonly [path: readonly (string | number)[], message: string];
-
-interface TeamMember {
-  readonly policy: string;
-  readonly trained: boolean;
-  readonly limits: { readonly contextTokens: number };
-}
-
-interface Team {
-  readonly algorithm: AlgorithmConfig;
-  readonly agents: Readonly<Record<string, TeamMember>>;
-}
-
-/** Settings of the algorithm that contradict others, or would be ignored: path and message. */
-export function algorithmFaults({ algorithm, agents }: Team): Fault[] {
-  const { policyLoss, ratio, overlongPenalty, entropy } = algorithm;
-  const faults: Fault[] = [];
-  if (policyLoss.kind === "cispo" && ratio !== "token") {
-    const message = `cispo weighs each token by its own ratio, not by '${ratio}': set ratio to token`;
-    faults.push([["algorithm", "policyLoss"], message]);
-  }
-  for (const [name, { policy, trained, limits }] of Object.entries(agents)) {
-    if (!trained) continue;
-    if (entropy !== null && policy.startsWith("tinker:")) {
-      const message = `agent '${name}' is on a Tinker server, which returns no entropies to train on: set it to null`;
-      faults.push([["algorithm", "entropy"], message]);
-    }
-    if (overlongPenalty === null || overlongPenalty.bufferTokens < limits.contextTokens) continue;
-    const message = `agents.${name}.limits.contextTokens is ${limits.contextTokens}: set less than that, or raise it`;
-    faults.push([["algorithm", "overlongPenalty", "bufferTokens"], message]);
-  }
-  return faults;
-}

@@ -4,7 +4,8 @@
  */
 import * as z from "zod";
 import { AgentConfig, decayFaults } from "./agent-config.ts";
-import { AlgorithmConfig, algorithmFaults } from "./algorithm-config.ts";
+import { AlgorithmConfig } from "./algorithm-config.ts";
+import { algorithmFaults } from "./algorithm-overrides.ts";
 import { MAX_GROUPS, maxRolloutsPerQuestion } from "./bounds.ts";
 import { BudgetConfig, budgetFaults } from "./budget.ts";
 import { CurriculumStage, curriculumFaults } from "./curriculum.ts";

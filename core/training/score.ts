@@ -3,6 +3,7 @@
  * group can be loaded": a rollout whose objects are inconsistent is lost, never scored.
  */
 import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
+import { algorithmOf } from "../contracts/algorithm-overrides.ts";
 import type { RunConfig } from "../contracts/config.ts";
 import type { Conversation } from "../contracts/conversation.ts";
 import { totalCost, type Verdict } from "../contracts/judge.ts";
@@ -48,7 +49,8 @@ export function scoreRollout(
   verdicts: Verdicts,
   outcomeSha256: Sha256,
 ): ScoredRollout {
-  const { algorithm, main } = config;
+  const { main } = config;
+  const algorithm = algorithmOf(config, main);
   const correct = verdicts.correct.score;
   const wellFormed = isWellFormed(outcome.conversation);
   const judged = totalCost([verdicts.correct, ...verdicts.experts].flatMap(({ cost }) => cost ?? []));
@@ -73,8 +75,8 @@ function scoreInvocations(
   invocations: readonly Invocation[],
   verdicts: Verdicts,
 ): ScoredRollout["invocations"] {
-  const { algorithm } = config;
   const scored = invocations.map(({ id, request, conversation, trajectory }, i) => {
+    const algorithm = algorithmOf(config, request.agent);
     const expert = verdicts.experts[i]?.score ?? 0;
     const reward = subReward(isWellFormed(conversation), verdicts.correct.score, expert, algorithm.subReward);
     const score: ScoredInvocation = {
@@ -94,11 +96,12 @@ function scoreInvocations(
 }
 
 /** For an agent's longest conversation, at most 0. An agent behind an API has no tokens, is not trained, and has no penalty. */
-function penaltyOf({ algorithm, agents }: ScoreConfig, agent: string, trajectories: readonly AnyTrajectory[]): number {
-  const limits = agents[agent]?.limits;
-  if (algorithm.overlongPenalty === null || !limits) return 0;
+function penaltyOf(config: ScoreConfig, agent: string, trajectories: readonly AnyTrajectory[]): number {
+  const limits = config.agents[agent]?.limits;
+  const { overlongPenalty: penalty } = algorithmOf(config, agent);
+  if (penalty === null || !limits) return 0;
   const longest = Math.max(0, ...trajectories.map((one) => ("tokens" in one ? one.tokens.length : 0)));
-  return overlongPenalty(longest, limits.contextTokens, algorithm.overlongPenalty);
+  return overlongPenalty(longest, limits.contextTokens, penalty);
 }
 
 function maskOf({ overlong }: AlgorithmConfig, conversation: Conversation): { masked?: true } {

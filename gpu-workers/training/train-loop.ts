@@ -14,6 +14,7 @@
  */
 
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
+import { algorithmOf } from "../../core/contracts/algorithm-overrides.ts";
 import type { Manifest, TrainingStats } from "../../core/contracts/checkpoint.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { StepRecord } from "../../core/contracts/records.ts";
@@ -211,7 +212,8 @@ async function trainVersion(
 }
 
 function stepConfig(run: RunConfig, agent: string, { optimizer }: AgentConfig, step: StepRecord): TrainStepConfig {
-  const { seed, algorithm, temperature } = run;
+  const { seed, temperature } = run;
+  const algorithm = algorithmOf(run, agent);
   const draws = [seed, "minibatches", step.step, agent];
   const progress = progressAt(run, step);
   const entropyCoefficient = entropyAt(algorithm.entropy, progress);

@@ -55,6 +55,23 @@ test.each([
   expect(score.masked).toBe(expected.masked);
 });
 
+test("each agent's reward has its own weights and its own penalty", async () => {
+  const config = teamConfig();
+  const [main, searcher] = [config.agents["main"], config.agents["searcher"]];
+  if (!main || !searcher) return expect.fail("no such agent");
+  const agents = {
+    main: { ...main, algorithm: { mainReward: { format: 0.25, correct: 0.5 } } },
+    searcher: { ...searcher, algorithm: { subReward: { format: 0, correct: 0.25, expert: 2 } } },
+  };
+  const { functions, step, group } = await started(store, { ...config, agents });
+  await commitOutcome(store, step);
+  await functions.scoreRollout({ key });
+  const score = (await group()).rollouts["0"];
+  if (!score || "excluded" in score) return expect.fail("not scored");
+  expect(score.reward).toBe(0.75);
+  expect(score.invocations["searcher"]?.[0]?.reward).toBe(2.25);
+});
+
 test("the overlong penalty is part of the reward, by each agent's own context and its longest branch", async () => {
   const config = teamConfig({ algorithm: { overlongPenalty: { bufferTokens: 10, factor: 0.5 } } });
   const [main, searcher] = [config.agents["main"], config.agents["searcher"]];

@@ -1,5 +1,6 @@
 /** @file Settings of the algorithm that contradict each other are refused with one line that says what to write. */
 import { expect, test } from "vitest";
+import { algorithmOf } from "../../../core/contracts/algorithm-overrides.ts";
 import { RunConfig } from "../../../core/contracts/config.ts";
 
 const faultsOf = (algorithm: object, rest: object = {}): string[] => {
@@ -11,7 +12,7 @@ const faultsOf = (algorithm: object, rest: object = {}): string[] => {
 test.each<[object, RegExp]>([
   [
     { policyLoss: { kind: "cispo" }, ratio: "sequence" },
-    /^algorithm\.policyLoss: cispo weighs each token by its own ratio, not by 'sequence': set ratio to token$/,
+    /^algorithm\.policyLoss: cispo weighs each token of 'main' by its own ratio, not by 'sequence': set ratio to token$/,
   ],
   [
     { overlongPenalty: { bufferTokens: 512 } },
@@ -42,6 +43,49 @@ test("an entropy bonus is refused for a trained agent on a Tinker server", () =>
     "algorithm.entropy: agent 'main' is on a Tinker server, which returns no entropies to train on: set it to null",
   ]);
   expect(faultsOf({ entropy }, { agents: agents(false) })).toEqual([]);
+});
+
+test("an agent's own settings take the place of the run's; a sub-agent's d leaves the mode alone", () => {
+  const config = RunConfig.parse({
+    ...{ run: "r", recipe: "atlas", seed: 1, steps: 2, algorithm: { clipHigh: 0.3, tisCap: 2, alignment: { d: 3 } } },
+    agents: {
+      main: { model: "m", delegates: ["sub"], algorithm: { clipLow: 0.1, tisCap: null } },
+      sub: { model: "s", algorithm: { alignment: { d: 5 }, policyLoss: { kind: "cispo" } } },
+    },
+  });
+  const of = (name: string) => algorithmOf(config, name);
+  expect(of("main")).toEqual({ ...config.algorithm, clipLow: 0.1, tisCap: null });
+  expect(of("sub")).toEqual({
+    ...config.algorithm,
+    alignment: { mode: "resample", d: 5 },
+    policyLoss: { kind: "cispo" },
+  });
+});
+
+test.each<[object, object, string]>([
+  [
+    { subReward: { format: 0, correct: 1, expert: 0 } },
+    {},
+    "agents.main.algorithm.subReward: does nothing for the main",
+  ],
+  [{ alignment: { d: 2 } }, {}, "agents.main.algorithm.alignment: the main agent is not aligned: remove it"],
+  [{}, { mainReward: { format: 0, correct: 1 } }, "agents.sub.algorithm.mainReward: does nothing for a sub-agent"],
+  [
+    { policyLoss: { kind: "cispo" }, ratio: "sequence" },
+    {},
+    "agents.main.algorithm.policyLoss: cispo weighs each token",
+  ],
+  [
+    { overlongPenalty: { bufferTokens: 600 } },
+    {},
+    "agents.main.algorithm.overlongPenalty.bufferTokens: agents.main.li",
+  ],
+  [{ epochs: 2 }, {}, 'agents.main.algorithm: Unrecognized key: "epochs"'],
+])("overrides of main %o, of sub %o are refused", (main, sub, message) => {
+  const agents = { main: { model: "m", delegates: ["sub"], algorithm: main }, sub: { model: "s", algorithm: sub } };
+  const faults = faultsOf({}, { agents });
+  expect(faults).toHaveLength(1);
+  expect(faults[0]).toContain(message);
 });
 
 const mainWith = (main: object) =>

@@ -198,6 +198,19 @@ test("leave-one-out compares a sub-agent's calls with those of other rollouts on
   expect(searcher?.advantages).toEqual([0.8, 0.3, -0.55]);
 });
 
+test("a sub-agent's own d aligns that sub-agent alone", () => {
+  const calls = { searcher: [1, 0, 1, 0], reader: [0, 1, 0, 1] };
+  const group: Rollouts = { 0: scored(0, 1, calls), 1: scored(1, 0, calls) };
+  const own = { searcher: { algorithm: { alignment: { d: 3 } } } };
+  const run = (agents: object) =>
+    finalizeGroup(group, "main", ["searcher", "reader"], algorithm("resample", 4), [1], { ...agents });
+  // Four calls each: none dropped at d = 4, one per rollout at d = 3.
+  expect(run({})["searcher"]?.dropped).toBe(0);
+  expect(run(own)["searcher"]?.dropped).toBe(2);
+  expect(run(own)["reader"]).toEqual(run({})["reader"]);
+  expect(run(own)["main"]).toEqual(run({})["main"]);
+});
+
 const control = (mode: (typeof modes)[number]) => ({ ...algorithm(mode), shuffleAdvantages: true });
 
 test("shuffleAdvantages permutes the advantages and changes nothing else", () => {
