@@ -111,6 +111,12 @@ export const AgentConfig = z.strictObject({
   optimizer: AgentOptimizer.prefault({}).describe(
     'AdamW and its schedule. "server" is short for {"kind": "server"}, the optimizer of a Tinker server.',
   ),
+  temperature: z
+    .number()
+    .positive()
+    .max(10)
+    .exactOptional()
+    .describe("Its sampling temperature in training rollouts, and of its log-probs. Absent: that of the run."),
   algorithm: AlgorithmOverrides.exactOptional().describe("Settings of the algorithm that differ for this agent."),
   workers: z
     .int()

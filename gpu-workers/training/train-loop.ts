@@ -211,8 +211,9 @@ async function trainVersion(
   warnOnMismatch(role, step, stats);
 }
 
-function stepConfig(run: RunConfig, agent: string, { optimizer }: AgentConfig, step: StepRecord): TrainStepConfig {
-  const { seed, temperature } = run;
+function stepConfig(run: RunConfig, agent: string, own: AgentConfig, step: StepRecord): TrainStepConfig {
+  const { seed } = run;
+  const { optimizer, temperature = run.temperature } = own;
   const algorithm = algorithmOf(run, agent);
   const draws = [seed, "minibatches", step.step, agent];
   const progress = progressAt(run, step);

@@ -88,6 +88,18 @@ test.each<[object, object, string]>([
   expect(faults[0]).toContain(message);
 });
 
+test("an agent on a Tinker server may have temperature 1 of its own, and no other", () => {
+  const agents = (temperature: object) => ({
+    main: { model: "m", policy: "tinker:http://gpu1:8000", delegates: ["sub"], ...temperature },
+    sub: { model: "s" },
+  });
+  expect(faultsOf({}, { temperature: 0.8, agents: agents({ temperature: 1 }) })).toEqual([]);
+  expect(faultsOf({}, { agents: agents({ temperature: 0.8 }) })[0]).toMatch(
+    /^agents\.main\.temperature: .* set it to 1$/,
+  );
+  expect(faultsOf({}, { temperature: 0.8, agents: agents({}) })[0]).toMatch(/^temperature: .* set it to 1$/);
+});
+
 const mainWith = (main: object) =>
   faultsOf({}, { agents: { main: { model: "m", delegates: ["sub"], ...main }, sub: { model: "s" } } });
 
