@@ -29,6 +29,11 @@ const KlConfig = z.strictObject({
     .enum(["k1", "k2", "k3"])
     .default("k3")
     .describe("Estimator of the KL divergence from the reference policy."),
+  refreshEvery: z
+    .int()
+    .positive()
+    .exactOptional()
+    .describe("The reference is the agent's newest version that is a multiple of this. Absent: always version 0."),
 });
 
 const OverlongPenalty = z.strictObject({
@@ -93,7 +98,7 @@ export const AlgorithmConfig = z.strictObject({
     .boolean()
     .default(false)
     .describe("Control experiment: shuffles rewards within each group, so that advantages carry no information."),
-  kl: KlConfig.prefault({}).describe("KL penalty against the frozen reference policy."),
+  kl: KlConfig.prefault({}).describe("KL penalty against the reference policy."),
   entropy: EntropyConfig.nullable()
     .default(null)
     .describe(

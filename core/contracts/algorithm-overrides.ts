@@ -61,7 +61,15 @@ type Fault = readonly [path: readonly (string | number)[], message: string];
 
 /** Settings of the algorithm that contradict others, or would be ignored: path and message. */
 export function algorithmFaults(team: Team): Fault[] {
-  return Object.keys(team.agents).flatMap((name) => [...overrideFaults(team, name), ...agentFaults(team, name)]);
+  const { coefficient, refreshEvery } = team.algorithm.kl;
+  const faults: Fault[] = Object.keys(team.agents).flatMap((name) => [
+    ...overrideFaults(team, name),
+    ...agentFaults(team, name),
+  ]);
+  if (refreshEvery !== undefined && coefficient === 0) {
+    faults.push([["algorithm", "kl", "refreshEvery"], "does nothing at kl.coefficient 0: remove it, or set that"]);
+  }
+  return faults;
 }
 
 /** Where the value that holds for an agent is set. */

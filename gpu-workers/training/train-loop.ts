@@ -22,6 +22,7 @@ import { isMgrpoError } from "../../core/errors.ts";
 import { entropyAt } from "../../core/training/entropy-schedule.ts";
 import { optimizerAt } from "../../core/training/learning-rate.ts";
 import { progressAt } from "../../core/training/progress.ts";
+import { referenceVersion } from "../../core/training/reference.ts";
 import { expiredParts, expiredVersion, neighbors } from "../../core/training/retention.ts";
 import { endRun } from "../../core/training/writes.ts";
 import type { BusyMeter } from "../busy.ts";
@@ -181,8 +182,9 @@ async function trainVersion(
   const version = versionOf(step, agent);
   const base = await checkpoints.manifest(agent, version - 1);
   const config = stepConfig(run.config, agent, trainer.config, step);
-  const hasKl = config.algorithm.kl.coefficient > 0;
-  const reference = hasKl ? meter.trainer(await trainer.reference()) : undefined;
+  const { kl } = config.algorithm;
+  const reference =
+    kl.coefficient > 0 ? meter.trainer(await trainer.reference(referenceVersion(kl, version - 1))) : undefined;
   const { stats, trained, files } = await trainer.use(base, async (engine) => {
     const result = await trainStep(meter.trainer(engine), batchParts(role, step, signal), config, reference);
     if (!result.trained) return { ...result, files: base.files };

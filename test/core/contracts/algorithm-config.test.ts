@@ -18,6 +18,7 @@ test.each<[object, RegExp]>([
     { overlongPenalty: { bufferTokens: 512 } },
     /^algorithm\.overlongPenalty\.bufferTokens: agents\.main\.limits\.contextTokens is 512: set less than that/,
   ],
+  [{ kl: { refreshEvery: 5 } }, /^algorithm\.kl\.refreshEvery: does nothing at kl\.coefficient 0/],
   [{ policyLoss: { kind: "dual-clip", c: 1 } }, /^algorithm\.policyLoss\.c: Too small/],
   [{ policyLoss: { kind: "clip", c: 3 } }, /^algorithm\.policyLoss: Unrecognized key: "c"/],
 ])("%o is refused", (algorithm, message) => {
