@@ -1,6 +1,7 @@
 /** @file `report.json`: what a run achieved and cost, for other programs. The schema is the contract: no other report is written. */
 import * as z from "zod";
 import { AlgorithmConfig } from "../core/contracts/algorithm-config.ts";
+import { AlgorithmOverrides } from "../core/contracts/algorithm-overrides.ts";
 import { WorkerSeconds } from "../core/contracts/checkpoint.ts";
 import { Arm, type RunConfig } from "../core/contracts/config.ts";
 import { AgentName, RunName, Sha256, Version } from "../core/contracts/names.ts";
@@ -54,6 +55,8 @@ export const RunReport = z.strictObject({
   agents: z.record(AgentName, AgentResult),
   /** The objective: ratio, clipping, alignment and so on. */
   algorithm: AlgorithmConfig,
+  /** What differs for an agent. */
+  algorithmOverrides: z.record(AgentName, AlgorithmOverrides).default({}),
 });
 export type RunReport = z.infer<typeof RunReport>;
 
@@ -98,6 +101,9 @@ export function buildReport(input: ReportInput): RunReport {
     },
     agents: input.agents,
     algorithm: config.algorithm,
+    algorithmOverrides: Object.fromEntries(
+      Object.entries(config.agents).flatMap(([name, { algorithm }]) => (algorithm ? [[name, algorithm]] : [])),
+    ),
   };
   return parse(RunReport, report, `report of run '${config.run}'`);
 }

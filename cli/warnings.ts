@@ -1,4 +1,5 @@
 /** @file Warnings about the steps of a run, one line each. */
+import { algorithmOf } from "../core/contracts/algorithm-overrides.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import { shareAboveTarget } from "../core/mgrpo/alignment.ts";
 import type { StepSummary } from "../core/monitoring/step-summary.ts";
@@ -83,25 +84,27 @@ function streak(steps: readonly StepSummary[], meets: (step: StepSummary) => boo
 }
 
 /** One line for each sub-agent that too many recent rollouts called more than d times; after every tenth step. */
-function alignmentWarnings({ algorithm }: RunConfig, steps: readonly StepSummary[]): string[] {
-  const { mode, d } = algorithm.alignment;
-  if (mode !== "resample" || steps.length === 0 || steps.length % WINDOW > 0) return [];
+function alignmentWarnings(config: RunConfig, steps: readonly StepSummary[]): string[] {
+  if (config.algorithm.alignment.mode !== "resample" || steps.length === 0 || steps.length % WINDOW > 0) return [];
   const recent = steps.slice(-WINDOW);
   return Object.keys(recent[0]?.calls ?? {}).flatMap((sub) => {
+    const { d } = algorithmOf(config, sub).alignment;
+    const setting = `${config.agents[sub]?.algorithm?.alignment ? `agents.${sub}.` : ""}algorithm.alignment.d`;
     const share = shareAboveTarget(totals(recent.map(({ calls }) => calls[sub] ?? [])), d);
     if (share <= ABOVE_TARGET) return [];
     const percent = (100 * share).toFixed(1);
-    return `${percent} % of the rollouts of the last ${recent.length} steps called '${sub}' more than d = ${d} times (eq 11 allows 1 %); the calls after the first d are not trained on: raise algorithm.alignment.d`;
+    return `${percent} % of the rollouts of the last ${recent.length} steps called '${sub}' more than d = ${d} times (eq 11 allows 1 %); the calls after the first d are not trained on: raise ${setting}`;
   });
 }
 
 /** One line for each quantized agent, after the first step whose sampler is far from the trainer. */
-function quantizationWarnings({ agents, algorithm }: RunConfig, steps: readonly StepSummary[]): string[] {
+function quantizationWarnings(config: RunConfig, steps: readonly StepSummary[]): string[] {
   const newest = steps.at(-1);
-  if (!newest || algorithm.tisCap !== null) return [];
+  if (!newest) return [];
   const isFar = ({ training }: StepSummary, agent: string) => (training[agent]?.kl ?? 0) > QUANTIZED_KL;
-  return Object.entries(agents).flatMap(([agent, { engine }]) => {
-    if (engine.quantization === "none" || !isFar(newest, agent)) return [];
+  return Object.entries(config.agents).flatMap(([agent, { engine }]) => {
+    if (engine.quantization === "none" || algorithmOf(config, agent).tisCap !== null || !isFar(newest, agent))
+      return [];
     if (steps.slice(0, -1).some((step) => isFar(step, agent))) return [];
     const kl = newest.training[agent]?.kl.toPrecision(2);
     return `warning: the sampler of '${agent}', whose base is ${engine.quantization}, is ${kl} nats per token from its trainer: set algorithm.tisCap, to 2 for example, or engine.quantization to none`;

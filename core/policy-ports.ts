@@ -59,17 +59,23 @@ export interface Sampler {
  */
 export interface TrainingSequence {
   readonly tokens: readonly number[];
-  /** `linear`: dLoss/dlogProb. `clipped-token`: weight of the token in the loss, >= 0. 0 masks the token. */
+  /** `linear`, `linear-entropy`: dLoss/dlogProb. `clipped-token`: weight of the token in the loss, >= 0. 0 masks the token. */
   readonly weights_T: Float32Array;
   /** `clipped-token` only. */
   readonly advantages_T?: Float32Array;
   /** `clipped-token` only: log-probs under the behavior policy. */
   readonly behaviorLogProbs_T?: Float32Array;
+  /** `linear-entropy` only: weight, >= 0, of the entropy of the distribution that predicts the token. */
+  readonly entropyWeights_T?: Float32Array;
 }
 
-/** A loss to minimize. linear: sum w*logProb. clipped-token: -sum w*min(r*A, clip(r, 1-low, 1+high)*A), r = exp(logProb - behavior). */
+/**
+ * A loss to minimize. linear: sum w*logProb. clipped-token: -sum w*min(r*A, clip(r, 1-low, 1+high)*A), r = exp(logProb - behavior).
+ * linear-entropy: sum w*logProb - sum u*H, H in nats at `temperature`; an engine that sees only log-probs of given tokens refuses it.
+ */
 export type Loss =
   | { readonly kind: "linear" }
+  | { readonly kind: "linear-entropy" }
   | { readonly kind: "clipped-token"; readonly clipLow: number; readonly clipHigh: number };
 
 export interface ForwardBackward {
@@ -88,7 +94,7 @@ export interface Trainer {
   forwardBackward(batch: readonly TrainingSequence[], loss: Loss, temperature: number): Promise<ForwardBackward>;
   /**
    * AdamW on the accumulated gradient times `scale` (default 1), clipped by its global norm. Then the gradient is zero. Returns the norm of
-   * the scaled gradient. `kind: "server"` is only for engines whose server has an optimizer; the config refuses it for others.
+   * the scaled gradient. Under `decayed: matrices`, parameters of one dimension have no weight decay. `kind: "server"` is only for engines whose server has an optimizer; the config refuses it for others.
    */
   optimizerStep(config: StepOptimizer, scale?: number): Promise<{ gradientNorm: number }>;
   /**

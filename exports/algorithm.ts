@@ -9,7 +9,7 @@
  * Inconsistent lengths throw `MgrpoError` with code `record-damaged`.
  */
 export type { AlgorithmConfig } from "../core/contracts/algorithm-config.ts";
-export { type GroupAdvantages, groupAdvantages } from "../core/mgrpo/advantage.ts";
+export { batchStd, type GroupAdvantages, groupAdvantages } from "../core/mgrpo/advantage.ts";
 export { type Alignment, align, shareAboveTarget } from "../core/mgrpo/alignment.ts";
 export { splitMinibatches, tokenWeights, trajectoryWeights, type WeighedTrajectory } from "../core/mgrpo/batch.ts";
 export { finalizeGroup } from "../core/mgrpo/finalize.ts";
@@ -22,6 +22,7 @@ export {
   trajectoryLoss,
 } from "../core/mgrpo/loss.ts";
 export { type Mismatch, mismatch } from "../core/mgrpo/mismatch.ts";
+export { type PolicyTerm, policyTerm } from "../core/mgrpo/policy-loss.ts";
 export { ratios_A, throughRatio_A } from "../core/mgrpo/ratio.ts";
-export { mainReward, subReward } from "../core/mgrpo/reward.ts";
+export { mainReward, overlongPenalty, subReward } from "../core/mgrpo/reward.ts";
 export { actionPositions_A, gather, scatter } from "../core/mgrpo/tokens.ts";

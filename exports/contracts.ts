@@ -7,6 +7,7 @@
 
 export { AgentConfig, OptimizerConfig, ScheduledOptimizer } from "../core/contracts/agent-config.ts";
 export { AlgorithmConfig } from "../core/contracts/algorithm-config.ts";
+export { AlgorithmOverrides, algorithmOf } from "../core/contracts/algorithm-overrides.ts";
 export { Manifest, TeamManifest } from "../core/contracts/checkpoint.ts";
 export { Arm, RunConfig, type RunConfigInput } from "../core/contracts/config.ts";
 export { Conversation, StopReason, ToolCall, ToolResponse, Turn } from "../core/contracts/conversation.ts";

@@ -75,7 +75,8 @@ export async function finalizeIfComplete(context: Context, group: GroupRecord): 
   if (!isComplete(group)) return false;
   const { main, agents, algorithm, seed } = await context.runObjects.config(group.run);
   const subs = Object.keys(agents).filter((name) => name !== main);
-  const finalized = finalizeGroup(group.rollouts, main, subs, algorithm, [seed, "alignment", group.step, group.group]);
+  const name = [seed, "alignment", group.step, group.group];
+  const finalized = finalizeGroup(group.rollouts, main, subs, algorithm, name, agents);
   const expiresAt = expiryOf(await context.clock.storeTime());
   const { item } = await context.table.update(finalizeGroupRecord(group, finalized, expiresAt));
   return item !== undefined && context.records.parseGroup(item).state === "finalized";
@@ -105,7 +106,7 @@ async function scoreOutcome(context: Context, address: RolloutAddress): Promise<
     if (rewards.judge !== undefined && (await records.run(address.run))?.status === "halted") return undefined;
     const ask = askerOf(context, config, rewards.judge);
     const verdicts = await judge(ask, rewards, question, outcome, outcomeSha256, invocations);
-    return verdicts && scoreRollout(config.algorithm, outcome, invocations, verdicts, outcomeSha256);
+    return verdicts && scoreRollout(config, outcome, invocations, verdicts, outcomeSha256);
   } catch (error) {
     if (isMgrpoError(error, "record-damaged")) return { excluded: `damaged: ${error.message}` };
     throw error;

@@ -2,6 +2,7 @@
  * @file K rollouts of one question by the team before training, in this process: the group that a training step would have, scored and
  * finalized by the same functions. Nothing is trained.
  */
+
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
@@ -16,6 +17,7 @@ import { createLog } from "../../gpu-workers/log.ts";
 import { inParallel } from "../../gpu-workers/parallel.ts";
 import type { HostedAgent } from "../../gpu-workers/rollouts/agent.ts";
 import { attemptRollout } from "../../gpu-workers/rollouts/attempt-rollout.ts";
+import { trainingSampling } from "../../gpu-workers/rollouts/sampling.ts";
 import { wholeTeam } from "../../gpu-workers/rollouts/whole-team.ts";
 import type { Tree } from "../../ui/views.ts";
 import type { Bases } from "../local/base-models.ts";
@@ -82,12 +84,11 @@ async function rollOut(
   const watched = new Map([...agents].map(([name, agent]) => [name, noting(agent, offered)]));
   const team = wholeTeam(run, watched, purpose, app);
   const versions = Object.fromEntries([...agents.keys()].map((name) => [name, 0]));
-  const sampling = { temperature: config.temperature, topP: 1, topK: 0 };
   const indices = Array.from({ length: config.rolloutsPerQuestion }, (_, rollout) => rollout);
   let finished = 0;
   return inParallel(indices, team.agent.config.engine.slots, async (rollout) => {
     const address = { run: run.name, phase: "train", step: 0, group: 0, rollout };
-    const plan = { address, question, versions, sampling, purpose, closedBook: false };
+    const plan = { address, question, versions, ...trainingSampling(config), purpose, closedBook: false };
     const outcome = await attemptRollout(team, plan, signal, () => false);
     const key = objectKeys.outcome(address);
     await store.objects.commit(key, recordBytes(outcome));

@@ -1,4 +1,5 @@
 /** @file What each agent would train on in a group: its branches, tokens, rewards and advantages. Pure. */
+import { algorithmOf } from "../../core/contracts/algorithm-overrides.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { AgentBatch, GroupRecord } from "../../core/contracts/records.ts";
 import {
@@ -48,7 +49,7 @@ export function agentShares(
       sampledTokens: sum(trajectories.map(sampledTokens)),
       rewards: units.map(({ reward }) => reward),
       advantages: units.map(({ id }) => batch?.advantages[batch.trajectories.indexOf(id)] ?? null),
-      trainedTokens: trained && batch ? tokensWithGradient(batch, units, config.algorithm) : 0,
+      trainedTokens: trained && batch ? tokensWithGradient(batch, units, algorithmOf(config, agent)) : 0,
     };
   });
 }

@@ -99,8 +99,7 @@ async function loadRollouts(
       }
       const invocations = await readInvocations(store, outcome);
       const branchTexts = await readBranchTexts(store, config.run, outcome);
-      const { main, algorithm } = config;
-      return rolloutTree({ index, main, algorithm, ...asked, outcome, invocations, branchTexts });
+      return rolloutTree({ index, config, ...asked, outcome, invocations, branchTexts });
     }),
   );
 }

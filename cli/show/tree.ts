@@ -2,11 +2,13 @@
  * @file A rollout as a tree: main turn -> invocation -> tool call -> reward parts -> advantage; and the groups and steps above it.
  * Pure data, drawn by show/text.ts and show/page.ts. The output of models and pages is always plain text, never markup.
  */
-import type { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
+import { algorithmOf } from "../../core/contracts/algorithm-overrides.ts";
+import type { RunConfig } from "../../core/contracts/config.ts";
 import type { Question } from "../../core/contracts/question.ts";
-import type { AgentBatch, GroupRecord, RolloutScore } from "../../core/contracts/records.ts";
+import type { AgentBatch, GroupRecord, RolloutScore, ScoredInvocation } from "../../core/contracts/records.ts";
 import type { Invocation, Outcome } from "../../core/contracts/rollout.ts";
 import { trajectoryWeights } from "../../core/mgrpo/batch.ts";
+import { mainReward, subReward } from "../../core/mgrpo/reward.ts";
 import type { Tag, Tree } from "../../ui/views.ts";
 import type { HeldOutRollout } from "../held-out/scores.ts";
 import { branchTrees, countLines, earlierTurns, type TurnTexts } from "./app-tree.ts";
@@ -15,8 +17,7 @@ import { ending, turnTrees } from "./turns.ts";
 
 export interface RolloutParts {
   readonly index: number;
-  readonly main: string;
-  readonly algorithm: AlgorithmConfig;
+  readonly config: Pick<RunConfig, "main" | "agents" | "algorithm">;
   readonly question: Question;
   /** The recipe's note on the question. */
   readonly note?: string | undefined;
@@ -30,7 +31,8 @@ export interface RolloutParts {
 type Scored = Exclude<RolloutScore, { excluded: string }>;
 
 export function rolloutTree(parts: RolloutParts): Tree {
-  const { outcome, group, index, main, question } = parts;
+  const { outcome, group, index, question } = parts;
+  const { main } = parts.config;
   const title = `rollout ${group.step}/${group.group}/${index}`;
   if (outcome.status === "failed") {
     return { title, tags: [{ text: `lost to infrastructure: ${outcome.reason}`, tone: "bad" }], children: [] };
@@ -113,14 +115,23 @@ function invocationTree(parts: RolloutParts, scored: Scored | undefined, id: str
   const { conversation } = found;
   const index = scored?.invocations[agent]?.findIndex((one) => one.id === id) ?? -1;
   const score = scored?.invocations[agent]?.[index];
-  const { format, correct, expert } = parts.algorithm.subReward;
-  const sum =
-    scored && score && `${format}·format + ${correct}·${scored.correct} correct + ${expert}·${score.expert} expert`;
   return delegationTree(found, [
-    ...(score ? [rewardTag(score.reward, conversation.stop === "answered" ? sum : "malformed")] : []),
+    ...(scored && score ? [invocationTag(parts, agent, scored, score, conversation.stop === "answered")] : []),
     ...(score?.masked ? [{ text: "masked", tone: "faint" as const }] : []),
     ...advantageTags(parts.group.finalized[agent], `${parts.index}/${index}`),
   ]);
+}
+
+function invocationTag(
+  { config }: RolloutParts,
+  agent: string,
+  { correct }: Scored,
+  { reward, expert }: ScoredInvocation,
+  wellFormed: boolean,
+): Tag {
+  const { subReward: b } = algorithmOf(config, agent);
+  const sum = `${b.format}·format + ${b.correct}·${correct} correct + ${b.expert}·${expert} expert`;
+  return rewardTag(reward, subReward(wellFormed, correct, expert, b), wellFormed ? sum : "malformed");
 }
 
 function delegationTree({ id, request, conversation, trajectory }: Invocation, tags: readonly Tag[]): Tree {
@@ -135,22 +146,25 @@ function delegationTree({ id, request, conversation, trajectory }: Invocation, t
 }
 
 /** R_M = a1*format + a2*correct (eq 4). */
-function mainTags({ algorithm }: RolloutParts, scored: Scored): Tag[] {
-  const { format, correct } = algorithm.mainReward;
+function mainTags({ config }: RolloutParts, scored: Scored): Tag[] {
+  const { mainReward: a } = algorithmOf(config, config.main);
   return [
     scored.correct === 1
       ? { text: "correct", tone: "good" }
       : { text: scored.correct > 0 ? `${scored.correct} correct` : "wrong", tone: "bad" },
     rewardTag(
       scored.reward,
-      scored.wellFormed ? `${format}·format + ${correct}·${scored.correct} correct` : "malformed",
+      mainReward(scored.wellFormed, scored.correct, a),
+      scored.wellFormed ? `${a.format}·format + ${a.correct}·${scored.correct} correct` : "malformed",
     ),
     ...(scored.masked ? [{ text: "masked", tone: "faint" as const }] : []),
   ];
 }
 
-function rewardTag(reward: number, parts: string | undefined): Tag {
-  const text = `reward ${reward.toFixed(3)}${parts ? ` = ${parts}` : ""}`;
+/** `sum`: of the parts. What the reward lacks is the overlong penalty. */
+function rewardTag(reward: number, sum: number, parts: string): Tag {
+  const penalty = sum - reward > 1e-9 ? ` - ${(sum - reward).toFixed(3)} overlong` : "";
+  const text = `reward ${reward.toFixed(3)} = ${parts}${penalty}`;
   return { text, tone: reward > 0.5 ? "good" : reward > 0 ? "plain" : "bad" };
 }
 

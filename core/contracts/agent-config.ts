@@ -1,9 +1,11 @@
 /** @file The settings of one agent: its model, tools, limits, optimizer and engine. */
 import * as z from "zod";
+import { AlgorithmOverrides } from "./algorithm-overrides.ts";
 import { EngineConfig } from "./engine.ts";
 import { AgentEndpoint } from "./language-model.ts";
 import { LoraConfig } from "./lora.ts";
 import { AgentName } from "./names.ts";
+import { Schedule, WarmupRatio } from "./schedule.ts";
 import { ServerOptimizer } from "./server-optimizer.ts";
 
 export const OptimizerConfig = z.strictObject({
@@ -12,6 +14,10 @@ export const OptimizerConfig = z.strictObject({
   beta2: z.number().min(0).lt(1).default(0.99).describe("AdamW's decay rate of the second moment."),
   epsilon: z.number().positive().default(1e-8).describe("AdamW's epsilon."),
   weightDecay: z.number().min(0).default(0).describe("AdamW's decoupled weight decay."),
+  decayed: z
+    .enum(["all", "matrices"])
+    .exactOptional()
+    .describe("Parameters with weight decay: all, or matrices, so without norms and biases. Absent: all."),
   maxGradientNorm: z
     .number()
     .positive()
@@ -24,10 +30,10 @@ export type OptimizerConfig = z.infer<typeof OptimizerConfig>;
 /** An agent's optimizer over a whole run. */
 export const ScheduledOptimizer = OptimizerConfig.extend({
   kind: z.literal("adamw").exactOptional().describe("adamw: AdamW with these settings."),
-  schedule: z
-    .enum(["constant", "linear"])
-    .default("constant")
-    .describe("Learning-rate schedule. linear: falls from learningRate to 0 over the run."),
+  schedule: Schedule.default("constant").describe(
+    "Learning-rate schedule. linear and cosine: falls from learningRate to 0 over the run, after the warm-up.",
+  ),
+  warmupRatio: WarmupRatio,
 });
 export type ScheduledOptimizer = z.infer<typeof ScheduledOptimizer>;
 
@@ -105,6 +111,13 @@ export const AgentConfig = z.strictObject({
   optimizer: AgentOptimizer.prefault({}).describe(
     'AdamW and its schedule. "server" is short for {"kind": "server"}, the optimizer of a Tinker server.',
   ),
+  temperature: z
+    .number()
+    .positive()
+    .max(10)
+    .exactOptional()
+    .describe("Its sampling temperature in training rollouts, and of its log-probs. Absent: that of the run."),
+  algorithm: AlgorithmOverrides.exactOptional().describe("Settings of the algorithm that differ for this agent."),
   workers: z
     .int()
     .positive()
@@ -115,3 +128,17 @@ export const AgentConfig = z.strictObject({
   engine: EngineConfig.prefault({}).describe("How its policy is computed."),
 });
 export type AgentConfig = z.infer<typeof AgentConfig>;
+
+type Fault = readonly [path: (string | number)[], message: string];
+
+/** Exclusions from weight decay that would have no effect: path and message. */
+export function decayFaults(agents: Readonly<Record<string, AgentConfig>>): Fault[] {
+  return Object.entries(agents).flatMap(([name, { policy, lora, optimizer }]): Fault[] => {
+    if (optimizer.kind === "server" || optimizer.decayed !== "matrices") return [];
+    const path = ["agents", name, "optimizer", "decayed"];
+    if (policy.startsWith("tinker:")) return [[path, "a Tinker server chooses what it decays: remove it"]];
+    if (lora !== null) return [[path, "an adapter has neither norms nor biases: remove it"]];
+    if (optimizer.weightDecay === 0) return [[path, "does nothing at weightDecay 0: remove it, or set that"]];
+    return [];
+  });
+}

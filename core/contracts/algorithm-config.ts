@@ -29,12 +29,41 @@ const KlConfig = z.strictObject({
     .enum(["k1", "k2", "k3"])
     .default("k3")
     .describe("Estimator of the KL divergence from the reference policy."),
+  refreshEvery: z
+    .int()
+    .positive()
+    .exactOptional()
+    .describe("The reference is the agent's newest version that is a multiple of this. Absent: always version 0."),
+});
+
+const OverlongPenalty = z.strictObject({
+  bufferTokens: z
+    .int()
+    .positive()
+    .describe("Tokens below limits.contextTokens over which the penalty grows from 0 to factor."),
+  factor: z.number().positive().default(1).describe("Penalty of a conversation as long as limits.contextTokens."),
+});
+
+const EntropyConfig = z.strictObject({
+  start: z.number().min(0).describe("Coefficient at the start of the run."),
+  end: z.number().min(0).describe("Coefficient at its end. In between it changes along a line."),
 });
 
 const RatioMask = z.strictObject({
   low: z.number().min(0).describe("Smallest ratio of an unmasked token."),
   high: z.number().positive().describe("Largest ratio of an unmasked token."),
 });
+
+const PolicyLoss = z.discriminatedUnion("kind", [
+  z.strictObject({ kind: z.literal("clip").describe("clip: the clipped surrogate of PPO.") }),
+  z.strictObject({
+    kind: z.literal("dual-clip").describe("dual-clip: clip, with a bound for bad tokens whose ratio is large."),
+    c: z.number().gt(1).default(3).describe("The term of a token with advantage A < 0 is at least c A."),
+  }),
+  z.strictObject({
+    kind: z.literal("cispo").describe("cispo: the ratio's clipped weight times log-prob (MiniMax-M1)."),
+  }),
+]);
 
 export const AlgorithmConfig = z.strictObject({
   mainReward: MainReward.default({ format: 0.1, correct: 0.9 }).describe("Reward of the main agent, eq 4."),
@@ -44,6 +73,7 @@ export const AlgorithmConfig = z.strictObject({
     .enum(["token", "sequence", "sequence-mean"])
     .default("token")
     .describe("Granularity of the importance ratio: token, sequence (the paper's product) or sequence-mean (GSPO)."),
+  policyLoss: PolicyLoss.default({ kind: "clip" }).describe("Form of the policy term: clip, dual-clip or cispo."),
   clipLow: z.number().positive().default(0.2).describe("The ratio is clipped below 1 - clipLow."),
   clipHigh: z.number().positive().default(0.28).describe("The ratio is clipped above 1 + clipHigh."),
   aggregation: z
@@ -55,16 +85,25 @@ export const AlgorithmConfig = z.strictObject({
     .positive()
     .default(256)
     .describe("Tokens by which a trajectory's sum is divided under aggregation constant."),
+  baseline: z
+    .enum(["group", "leave-one-out"])
+    .default("group")
+    .describe("Subtracted from a reward: the group's mean, or the mean over the other rollouts (RLOO)."),
   advantageScale: z
-    .enum(["std", "none"])
+    .enum(["std", "batch", "none"])
     .default("std")
-    .describe("Whether advantages are divided by the standard deviation of the group."),
+    .describe("Divides advantages: the group's standard deviation (std), the whole batch's (REINFORCE++), or none."),
   epsilon: z.number().positive().default(1e-6).describe("Added to the standard deviation before the division."),
   shuffleAdvantages: z
     .boolean()
     .default(false)
     .describe("Control experiment: shuffles rewards within each group, so that advantages carry no information."),
-  kl: KlConfig.prefault({}).describe("KL penalty against the frozen reference policy."),
+  kl: KlConfig.prefault({}).describe("KL penalty against the reference policy."),
+  entropy: EntropyConfig.nullable()
+    .default(null)
+    .describe(
+      "Entropy bonus: the loss less coefficient times the policy's entropy at each token it emitted. Null: off.",
+    ),
   tisCap: z
     .number()
     .positive()
@@ -78,6 +117,10 @@ export const AlgorithmConfig = z.strictObject({
     .enum(["zero", "mask"])
     .default("zero")
     .describe("A truncated conversation gets reward 0 (zero), or is left out of the batch (mask)."),
-  minibatches: z.int().positive().default(1).describe("Optimizer steps per batch."),
+  overlongPenalty: OverlongPenalty.nullable()
+    .default(null)
+    .describe("Lowers the reward of a conversation that comes close to limits.contextTokens (DAPO). Null: off."),
+  minibatches: z.int().positive().default(1).describe("Parts of a batch, each with its own optimizer step."),
+  epochs: z.int().positive().default(1).describe("Passes over a batch, each with its own minibatches (PPO)."),
 });
 export type AlgorithmConfig = z.infer<typeof AlgorithmConfig>;

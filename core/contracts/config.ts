@@ -3,8 +3,9 @@
  * files of this folder that this one imports. Every setting has a description, available at run time (`schema.description`).
  */
 import * as z from "zod";
-import { AgentConfig } from "./agent-config.ts";
+import { AgentConfig, decayFaults } from "./agent-config.ts";
 import { AlgorithmConfig } from "./algorithm-config.ts";
+import { algorithmFaults } from "./algorithm-overrides.ts";
 import { MAX_GROUPS, maxRolloutsPerQuestion } from "./bounds.ts";
 import { BudgetConfig, budgetFaults } from "./budget.ts";
 import { CurriculumStage, curriculumFaults } from "./curriculum.ts";
@@ -202,8 +203,10 @@ type Fault = readonly [path: readonly (string | number)[], message: string];
 function configFaults(config: RunConfig): Fault[] {
   return [
     ...teamFaults(config),
+    ...algorithmFaults(config),
     ...tinkerFaults(config),
     ...serverOptimizerFaults(config.agents),
+    ...decayFaults(config.agents),
     ...engineFaults(config.agents),
     ...budgetFaults(config),
     ...evaluationFaults(config),

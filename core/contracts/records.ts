@@ -93,7 +93,7 @@ export type StepRecord = z.infer<typeof StepRecord>;
 
 export const ScoredInvocation = z.strictObject({
   id: InvocationId,
-  /** R_S, eq 5. */
+  /** R_S, eq 5, less the overlong penalty. */
   reward: z.number(),
   expert: z.number(),
   /** Digest of the scored invocation object. Trainers refuse any other. */
@@ -103,7 +103,7 @@ export const ScoredInvocation = z.strictObject({
 export type ScoredInvocation = z.infer<typeof ScoredInvocation>;
 
 export const ScoredRollout = z.strictObject({
-  /** R_M, eq 4. */
+  /** R_M, eq 4, less the overlong penalty of its longest branch. */
   reward: z.number(),
   /** The main agent's raw correctness in [0, 1], which is `correctMain` in eq 5. */
   correct: z.number(),
@@ -131,7 +131,10 @@ export const AgentBatch = z.strictObject({
   trajectories: z.array(z.union([z.int(), z.string().regex(/^\d+\/\d+$/)])),
   /** Shares of the group's loss, summing to 1. A single entry applies to every trajectory: `trajectoryWeights` expands it. */
   weights: z.array(z.number()),
-  /** Normalized advantages, eq 9 or eq 12, rounded to 32 bits. Never NaN; 0 if std is 0. */
+  /**
+   * Normalized advantages, eq 9 or eq 12, rounded to 32 bits. Never NaN; 0 if std is 0. Under `advantageScale: batch` they are centered only:
+   * the trainer divides them by the standard deviation of its batch.
+   */
   advantages: z.array(z.number()),
   mean: z.number(),
   std: z.number(),

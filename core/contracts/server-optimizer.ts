@@ -3,22 +3,21 @@
  * and its schedule are ours: the probe refuses a server that does not follow them.
  */
 import * as z from "zod";
+import { Schedule, WarmupRatio } from "./schedule.ts";
 
 export const ServerOptimizer = z.strictObject({
   kind: z
     .literal("server")
     .describe(
-      "server: the Tinker server's own optimizer, which takes only learningRate and schedule (docs/tinker.md).",
+      "server: the Tinker server's own optimizer, which takes only the learning rate and its schedule (docs/tinker.md).",
     ),
   learningRate: z
     .number()
     .positive()
     .default(4e-5)
     .describe("For a server's optimizer, the default is lower: it trains adapters of LLMs."),
-  schedule: z
-    .enum(["constant", "linear"])
-    .default("linear")
-    .describe("For a server's optimizer, the default is linear."),
+  schedule: Schedule.default("linear").describe("For a server's optimizer, the default is linear."),
+  warmupRatio: WarmupRatio,
 });
 export type ServerOptimizer = z.infer<typeof ServerOptimizer>;
 

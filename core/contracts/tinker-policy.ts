@@ -6,7 +6,12 @@ interface Team {
   readonly agents: Readonly<
     Record<
       string,
-      { readonly policy: string; readonly lora: LoraConfig | null; readonly engine: { readonly threads: number } }
+      {
+        readonly policy: string;
+        readonly temperature?: number;
+        readonly lora: LoraConfig | null;
+        readonly engine: { readonly threads: number };
+      }
     >
   >;
   readonly evaluation: { readonly suites: readonly { readonly temperature: number }[] };
@@ -17,11 +22,13 @@ type Fault = readonly [path: (string | number)[], message: string];
 const IGNORED = "does nothing on a Tinker server: remove it";
 
 export function tinkerFaults({ temperature, agents, evaluation }: Team): Fault[] {
-  return Object.entries(agents).flatMap(([name, { policy, lora, engine }]) => {
+  return Object.entries(agents).flatMap(([name, { policy, temperature: own, lora, engine }]) => {
     if (!policy.startsWith("tinker:")) return [];
     const why = `agent '${name}' is on a Tinker server, which computes log-probs at temperature 1`;
     const faults: Fault[] = [];
-    if (temperature !== 1) faults.push([["temperature"], `${why}: set it to 1`]);
+    if ((own ?? temperature) !== 1) {
+      faults.push([own === undefined ? ["temperature"] : ["agents", name, "temperature"], `${why}: set it to 1`]);
+    }
     for (const [i, suite] of evaluation.suites.entries()) {
       if (suite.temperature === 0 || suite.temperature === 1) continue;
       faults.push([["evaluation", "suites", i, "temperature"], `${why}: set it to 1, or to 0 (greedy)`]);

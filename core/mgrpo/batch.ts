@@ -36,8 +36,11 @@ export function lossTerms(batch: AgentBatch, actionTokens_N: readonly number[], 
 }
 
 /** Whether a trajectory has a gradient at all. */
-export function hasGradient({ advantage, tokenWeight }: LossTerm, { kl }: Pick<AlgorithmConfig, "kl">): boolean {
-  return tokenWeight > 0 && (kl.coefficient > 0 || advantage !== 0);
+export function hasGradient(
+  { advantage, tokenWeight }: LossTerm,
+  { kl, entropy }: Pick<AlgorithmConfig, "kl" | "entropy">,
+): boolean {
+  return tokenWeight > 0 && (kl.coefficient > 0 || entropy !== null || advantage !== 0);
 }
 
 /**

@@ -6,6 +6,7 @@
  *                               └─> each sub-agent: align ──────> eq 12-13 ──┴─> drop masked, shares sum to 1 ──> AgentBatch
  */
 import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
+import { algorithmOf } from "../contracts/algorithm-overrides.ts";
 import type { AgentName } from "../contracts/names.ts";
 import type { AgentBatch, GroupRecord, ScoredRollout } from "../contracts/records.ts";
 import { type Random, type StreamName, stream } from "../random.ts";
@@ -15,13 +16,14 @@ import { align } from "./alignment.ts";
 /** One distinct trajectory of a group. */
 interface Member {
   readonly id: number | string;
+  readonly rollout: number;
   readonly reward: number;
   readonly weight: number;
   readonly masked: boolean;
 }
 
 /**
- * Advantages and shares per agent. A rollout lost to infrastructure is left out for every agent (K' = the remaining rollouts). With fewer
+ * Advantages and shares per agent, with the settings of the algorithm that hold for each. A rollout lost to infrastructure is left out for every agent (K' = the remaining rollouts). With fewer
  * than two remaining, no agent learns from the group. `name`: the group's stream (seed, step, question, …).
  */
 export function finalizeGroup(
@@ -30,20 +32,23 @@ export function finalizeGroup(
   subs: readonly AgentName[],
   algorithm: AlgorithmConfig,
   name: StreamName,
+  agents: Parameters<typeof algorithmOf>[0]["agents"] = {},
 ): Record<AgentName, AgentBatch> {
   const scored = scoredRollouts(rollouts);
   if (scored.length < 2) return {};
+  const of = (agent: AgentName) => algorithmOf({ algorithm, agents }, agent);
   const mainMembers = scored.map(([k, score]) => ({
     id: k,
+    rollout: k,
     reward: score.reward,
     weight: 1 / scored.length,
     masked: score.masked === true,
   }));
-  const agents = [
-    [main, finalizeAgent(main, mainMembers, algorithm, name, { duplicated: 0, dropped: 0 })] as const,
-    ...subs.map((sub) => [sub, finalizeSubAgent(scored, sub, algorithm, name)] as const),
+  const batches = [
+    [main, finalizeAgent(main, mainMembers, of(main), name, { duplicated: 0, dropped: 0 })] as const,
+    ...subs.map((sub) => [sub, finalizeSubAgent(scored, sub, of(sub), name)] as const),
   ];
-  return Object.fromEntries(agents.flatMap(([agent, finalized]) => (finalized ? [[agent, finalized]] : [])));
+  return Object.fromEntries(batches.flatMap(([agent, finalized]) => (finalized ? [[agent, finalized]] : [])));
 }
 
 function finalizeSubAgent(
@@ -63,6 +68,7 @@ function finalizeSubAgent(
   const members = calls_K.flatMap((calls, k) =>
     calls.map((call, i) => ({
       id: `${rolloutOf(k)}/${i}`,
+      rollout: rolloutOf(k),
       reward: call.reward,
       weight: alignment.weights[k]?.[i] ?? 0,
       masked: call.masked === true,
@@ -87,6 +93,7 @@ function finalizeAgent(
     algorithm.shuffleAdvantages ? shuffled(rewards_N, stream(...name, "shuffle", agent)) : rewards_N,
     members.map((member) => member.weight),
     algorithm,
+    members.map((member) => member.rollout),
   );
   const total = trained.reduce((sum, member) => sum + member.weight, 0);
   return {

@@ -2,7 +2,7 @@
  * @file The objective (eq 14-19) as a loss to minimize: its value, and its derivative with respect to every log-prob. With
  * these derivatives as the weights of a linear loss, every option below runs on every engine.
  *
- *   loss = sum_a  weight * ( - m_a * v_a * min(r_a*A, clip(r_a, 1-low, 1+high)*A)  +  beta * kl_a )
+ *   loss = sum_a  weight * ( - m_a * v_a * min(r_a*A, clip(r_a, 1-low, 1+high)*A)  +  beta * kl_a )      other forms: policy-loss.ts
  *
  *   r_a  ratio against the anchor        m_a  0 if the token is masked, else 1
  *   v_a  truncated importance weight     kl_a distance from the reference; neither masked nor clipped
@@ -13,6 +13,7 @@
  */
 import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 import { klTerm } from "./kl.ts";
+import { policyTerm } from "./policy-loss.ts";
 import { ratios_A, throughRatio_A } from "./ratio.ts";
 
 /** One trajectory's input to the loss. A = its action tokens. */
@@ -29,19 +30,27 @@ export interface LossTrajectory {
   readonly reference_A: ArrayLike<number>;
 }
 
-export type LossOptions = Pick<AlgorithmConfig, "ratio" | "clipLow" | "clipHigh" | "kl" | "tisCap" | "ratioMask">;
+export type LossOptions = Pick<
+  AlgorithmConfig,
+  "policyLoss" | "ratio" | "clipLow" | "clipHigh" | "kl" | "tisCap" | "ratioMask"
+>;
+
+/** The options that decide which of an engine's losses a step needs. */
+type EngineLossOptions = LossOptions & Partial<Pick<AlgorithmConfig, "entropy">>;
 
 export interface TrajectoryLoss {
   readonly loss: number;
   /** dLoss/dcurrent_a. */
   readonly gradient_A: number[];
-  /** Tokens whose term is clipped: the ratio has left the range in the direction that the advantage favors. */
+  /** Tokens whose term is clipped: the ratio has left the range in the direction that the advantage favors. Of `cispo`: whose weight is. */
   readonly clipped: number;
 }
 
 /** Whether the objective is the engines' one-pass `clipped-token` loss. Aggregation only sets weights, so any of them qualifies. */
-export function isClippedToken({ ratio, kl, tisCap, ratioMask }: LossOptions): boolean {
-  return ratio === "token" && kl.coefficient === 0 && tisCap === null && ratioMask === null;
+export function isClippedToken(options: EngineLossOptions): boolean {
+  const { policyLoss, ratio, kl, tisCap, ratioMask, entropy = null } = options;
+  const isPlain = kl.coefficient === 0 && tisCap === null && ratioMask === null && entropy === null;
+  return isPlain && policyLoss.kind === "clip" && ratio === "token";
 }
 
 export function trajectoryLoss(trajectory: LossTrajectory, options: LossOptions): TrajectoryLoss {
@@ -52,7 +61,8 @@ export function trajectoryLoss(trajectory: LossTrajectory, options: LossOptions)
   const truncated_A =
     tisCap === null ? [] : ratios_A(proximal_A, behavior_A, kept_A, level).map((v) => Math.min(v, tisCap));
   const policy = policyTerms(trajectory, options, kept_A, ratio_A, truncated_A);
-  const gradient_A = throughRatio_A(policy.byRatio_A, ratio_A, kept_A, level);
+  const gradient_A =
+    options.policyLoss.kind === "cispo" ? policy.byLogProb_A : throughRatio_A(policy.byRatio_A, ratio_A, kept_A, level);
   if (options.kl.coefficient === 0) return { loss: policy.loss, gradient_A, clipped: policy.clipped };
   return { ...withKl(trajectory, options.kl, policy.loss, gradient_A), clipped: policy.clipped };
 }
@@ -64,28 +74,25 @@ function keptTokens({ current_A, behavior_A }: LossTrajectory, { ratioMask }: Lo
   return ratios_A(current_A, behavior_A, all_A, "token").map((r) => r >= ratioMask.low && r <= ratioMask.high);
 }
 
-/** The clipped surrogate: its value, its derivative with respect to the ratios, and the number of clipped tokens. */
+/** The policy terms of all tokens: their sum, its derivatives, and the number of clipped tokens. */
 function policyTerms(
-  { advantage, tokenWeight }: LossTrajectory,
-  { clipLow, clipHigh }: LossOptions,
+  { advantage, tokenWeight, current_A }: LossTrajectory,
+  options: LossOptions,
   kept_A: readonly boolean[],
   ratio_A: readonly number[],
   truncated_A: readonly number[],
-): { loss: number; byRatio_A: number[]; clipped: number } {
-  let [loss, clipped] = [0, 0];
-  const byRatio_A = ratio_A.map((r, a) => {
-    if (!kept_A[a]) return 0;
+): { loss: number; byRatio_A: number[]; byLogProb_A: number[]; clipped: number } {
+  const sums = { loss: 0, byRatio_A: ratio_A.map(() => 0), byLogProb_A: ratio_A.map(() => 0), clipped: 0 };
+  ratio_A.forEach((r, a) => {
+    if (!kept_A[a]) return;
     const weight = tokenWeight * (truncated_A[a] ?? 1);
-    const limited = Math.min(Math.max(r, 1 - clipLow), 1 + clipHigh);
-    if (limited * advantage < r * advantage) {
-      loss -= weight * limited * advantage;
-      clipped++;
-      return 0;
-    }
-    loss -= advantage === 0 ? 0 : weight * r * advantage;
-    return -weight * advantage;
+    const term = policyTerm(r, current_A[a] ?? Number.NaN, advantage, weight, options);
+    sums.loss += term.loss;
+    sums.byRatio_A[a] = term.byRatio;
+    sums.byLogProb_A[a] = term.byLogProb;
+    if (term.clipped) sums.clipped++;
   });
-  return { loss, byRatio_A, clipped };
+  return sums;
 }
 
 /** Adds the KL penalty of every token to the loss and its gradient. */

@@ -1,12 +1,25 @@
 /** @file The learning rate over a run. */
-
 import type { AgentOptimizer, StepOptimizer } from "../contracts/agent-config.ts";
 
-/** The optimizer at this progress of the run (progress.ts). */
-export function optimizerAt(optimizer: AgentOptimizer, progress: number): StepOptimizer {
-  const factor = optimizer.schedule === "linear" ? 1 - progress : 1;
-  const learningRate = optimizer.learningRate * factor;
+/** The optimizer of a step that begins at this progress of the run (progress.ts), which has at most `steps` steps. */
+export function optimizerAt(optimizer: AgentOptimizer, progress: number, steps: number): StepOptimizer {
+  const learningRate = optimizer.learningRate * learningRateFactor(optimizer, progress, 1 / steps);
   if (optimizer.kind === "server") return { kind: "server", learningRate };
-  const { schedule, kind, ...config } = optimizer;
+  const { schedule, warmupRatio, kind, ...config } = optimizer;
   return { ...config, learningRate };
+}
+
+/**
+ * In [0, 1]. `step`: the share of the run that one step is. With n steps of warm-up, step i of them has (i + 1) / (n + 1), so that no step of
+ * the run is wasted at rate 0; the decay begins after them.
+ */
+function learningRateFactor(
+  { schedule, warmupRatio }: Pick<AgentOptimizer, "schedule" | "warmupRatio">,
+  progress: number,
+  step: number,
+): number {
+  if (progress < warmupRatio) return Math.min(1, (progress + step) / (warmupRatio + step));
+  if (schedule === "constant") return 1;
+  const decayed = (progress - warmupRatio) / (1 - warmupRatio);
+  return schedule === "linear" ? 1 - decayed : (1 + Math.cos(Math.PI * decayed)) / 2;
 }

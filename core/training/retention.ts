@@ -1,5 +1,5 @@
 /**
- * @file Weights to keep: the latest versions, evaluated ones, and every `keepEvery`-th. Manifests stay for ever. Only parts are deleted,
+ * @file Weights to keep: the latest versions, evaluated ones, references, and every `keepEvery`-th. Manifests stay for ever. Only parts are deleted,
  * and only those that no kept manifest names. Conversations and their scores (outcomes, invocations, GROUP records: nearly all that a
  * long run writes) expire after 90 days, by the store's own lifecycle. Scores of evaluations stay.
  */
@@ -7,6 +7,7 @@ import type { Manifest } from "../contracts/checkpoint.ts";
 import type { RunConfig } from "../contracts/config.ts";
 import { objectKeys } from "../contracts/keys.ts";
 import { dueSuites } from "./evaluation.ts";
+import { isReference } from "./reference.ts";
 
 /** Must equal the number in stacks/storage.ts. */
 export const CONVERSATION_DAYS = 90;
@@ -16,13 +17,14 @@ export function expiryOf(storeTime: number): number {
   return Math.ceil(storeTime / 1000) + CONVERSATION_DAYS * 86_400;
 }
 
-/** Whether a version is kept for ever: version 0, evaluated teams, every `keepEvery`-th. */
+/** Whether a version is kept for ever: version 0, evaluated teams, references of the KL term, every `keepEvery`-th. */
 export function isKept(config: RunConfig, version: number): boolean {
   const { keepEvery } = config.retention;
   return (
     version === 0 ||
     version === config.steps ||
     dueSuites(config, version).length > 0 ||
+    isReference(config.algorithm.kl, version) ||
     (keepEvery > 0 && version % keepEvery === 0)
   );
 }

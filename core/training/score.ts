@@ -3,18 +3,21 @@
  * group can be loaded": a rollout whose objects are inconsistent is lost, never scored.
  */
 import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
+import { algorithmOf } from "../contracts/algorithm-overrides.ts";
+import type { RunConfig } from "../contracts/config.ts";
 import type { Conversation } from "../contracts/conversation.ts";
 import { totalCost, type Verdict } from "../contracts/judge.ts";
 import { digestOf, type Sha256 } from "../contracts/names.ts";
 import type { GroupRecord, ScoredInvocation, ScoredRollout, StepRecord } from "../contracts/records.ts";
 import {
+  type AnyTrajectory,
   type FinishedOutcome,
   type Invocation,
   mainTrajectories,
   type RolloutAddress,
   sampledTokens,
 } from "../contracts/rollout.ts";
-import { mainReward, subReward } from "../mgrpo/reward.ts";
+import { mainReward, overlongPenalty, subReward } from "../mgrpo/reward.ts";
 
 /** The judges' verdicts. `experts` is parallel to the invocations. */
 export interface Verdicts {
@@ -35,19 +38,24 @@ export const isWellFormed = (conversation: Conversation) => conversation.stop ==
 
 const isTruncated = ({ stop }: Conversation) => stop === "turn-limit" || stop === "token-limit";
 
+/** The settings that a score depends on. */
+type ScoreConfig = Pick<RunConfig, "main" | "agents" | "algorithm">;
+
 /** R_M (eq 4), and each R_S (eq 5) by sub-agent in call order. `outcomeSha256`: the hash of the judged object. */
 export function scoreRollout(
-  algorithm: AlgorithmConfig,
+  config: ScoreConfig,
   outcome: FinishedOutcome,
   invocations: readonly Invocation[],
   verdicts: Verdicts,
   outcomeSha256: Sha256,
 ): ScoredRollout {
+  const { main } = config;
+  const algorithm = algorithmOf(config, main);
   const correct = verdicts.correct.score;
   const wellFormed = isWellFormed(outcome.conversation);
   const judged = totalCost([verdicts.correct, ...verdicts.experts].flatMap(({ cost }) => cost ?? []));
   return {
-    reward: mainReward(wellFormed, correct, algorithm.mainReward),
+    reward: mainReward(wellFormed, correct, algorithm.mainReward) + penaltyOf(config, main, mainTrajectories(outcome)),
     correct,
     wellFormed,
     tokens: [...mainTrajectories(outcome), ...invocations.map(({ trajectory }) => trajectory)].reduce(
@@ -55,23 +63,25 @@ export function scoreRollout(
       0,
     ),
     digest: digestOf(outcomeSha256),
-    invocations: scoreInvocations(algorithm, outcome, invocations, verdicts),
+    invocations: scoreInvocations(config, outcome, invocations, verdicts),
     ...(judged && { judged }),
     ...maskOf(algorithm, outcome.conversation),
   };
 }
 
 function scoreInvocations(
-  algorithm: AlgorithmConfig,
+  config: ScoreConfig,
   outcome: FinishedOutcome,
   invocations: readonly Invocation[],
   verdicts: Verdicts,
 ): ScoredRollout["invocations"] {
-  const scored = invocations.map(({ id, request, conversation }, i) => {
+  const scored = invocations.map(({ id, request, conversation, trajectory }, i) => {
+    const algorithm = algorithmOf(config, request.agent);
     const expert = verdicts.experts[i]?.score ?? 0;
+    const reward = subReward(isWellFormed(conversation), verdicts.correct.score, expert, algorithm.subReward);
     const score: ScoredInvocation = {
       id,
-      reward: subReward(isWellFormed(conversation), verdicts.correct.score, expert, algorithm.subReward),
+      reward: reward + penaltyOf(config, request.agent, [trajectory]),
       expert,
       digest: digestOf(outcome.invocations[i]?.sha256 ?? ""),
       ...maskOf(algorithm, conversation),
@@ -83,6 +93,15 @@ function scoreInvocations(
     byAgent[agent] = [...(byAgent[agent] ?? []), score];
   }
   return byAgent;
+}
+
+/** For an agent's longest conversation, at most 0. An agent behind an API has no tokens, is not trained, and has no penalty. */
+function penaltyOf(config: ScoreConfig, agent: string, trajectories: readonly AnyTrajectory[]): number {
+  const limits = config.agents[agent]?.limits;
+  const { overlongPenalty: penalty } = algorithmOf(config, agent);
+  if (penalty === null || !limits) return 0;
+  const longest = Math.max(0, ...trajectories.map((one) => ("tokens" in one ? one.tokens.length : 0)));
+  return overlongPenalty(longest, limits.contextTokens, penalty);
 }
 
 function maskOf({ overlong }: AlgorithmConfig, conversation: Conversation): { masked?: true } {

@@ -10,7 +10,7 @@ import { adamStep } from "../model/adamw.ts";
 import { checkGradient } from "../model/input-checks.ts";
 import { ADAPTER_FILE, readAdapter, readAdapterConfig } from "./adapter.ts";
 import { type ModelConfig, readModelConfig } from "./config.ts";
-import { type ParameterLayout, parameterLayout } from "./parameters.ts";
+import { type Parameter, type ParameterLayout, parameterLayout } from "./parameters.ts";
 import { readOptimizer, refuseUnsavable, writeModelFiles, writeOptimizerFiles } from "./shards.ts";
 import { readCheckpoint, withConfigOf, writeModel } from "./weights.ts";
 
@@ -42,7 +42,7 @@ export function openTrainedState(files: CheckpointFiles, shardBytes?: number): T
     gradient,
     async optimizerStep(optimizer: OptimizerConfig, scale) {
       checkGradient(gradient);
-      const gradientNorm = adamStep(weights, gradient, adam, optimizer, scale);
+      const gradientNorm = adamStep(weights, gradient, adam, optimizer, scale, undecayed(layout, optimizer));
       gradient.fill(0);
       return { gradientNorm };
     },
@@ -61,6 +61,11 @@ export function openTrainedState(files: CheckpointFiles, shardBytes?: number): T
       gradient.fill(0);
     },
   };
+}
+
+/** Norms and biases, which are vectors, under `decayed: matrices`. */
+function undecayed({ parameters }: ParameterLayout, { decayed }: OptimizerConfig): readonly Parameter[] {
+  return decayed === "matrices" ? parameters.filter(({ shape }) => shape.length === 1) : [];
 }
 
 function adapterWeights(files: CheckpointFiles, config: ModelConfig, lora: LoraConfig): Float32Array {

@@ -4,7 +4,7 @@ import type { LoraConfig } from "../../core/contracts/lora.ts";
 import type { ModelConfig } from "../checkpoint/config.ts";
 import { EMBEDDING, headName, type ParameterLayout, views } from "../checkpoint/parameters.ts";
 import { causalAttention } from "../model/attention.ts";
-import { targetLogProbs } from "../model/losses.ts";
+import { allLogProbs, targetLogProbs } from "../model/losses.ts";
 import { causalMask, rotaryTable } from "../model/positions.ts";
 import type { Predictions } from "../model/predictions.ts";
 import { fillTreeMask, type PrefixTree } from "../model/prefix-tree.ts";
@@ -46,11 +46,23 @@ export function predictedLogProbs(
   config: ModelConfig,
   weights: WeightTensors,
   states: tf.Tensor2D,
-  { row, targets }: Predictions,
+  wanted: Predictions,
   temperature: number,
 ): tf.Tensor1D {
+  const all = distributions(config, weights, states, wanted, temperature);
+  return targetLogProbs(all, tf.tensor1d(wanted.targets, "int32"));
+}
+
+/** Log p of every token, for each prediction: [R, V]. */
+export function distributions(
+  config: ModelConfig,
+  weights: WeightTensors,
+  states: tf.Tensor2D,
+  { row }: Predictions,
+  temperature: number,
+): tf.Tensor2D {
   const picked = tf.gather(states, tf.tensor1d(row, "int32"));
-  return targetLogProbs(picked, headOf(config, weights), tf.tensor1d(targets, "int32"), tf.scalar(1 / temperature));
+  return allLogProbs(picked, headOf(config, weights), tf.scalar(1 / temperature));
 }
 
 function rowStates(

@@ -1,14 +1,15 @@
 /** @file The trainer in plain tfjs, a row at a time: a prefix tree of all sequences that share a prefix, or one sequence. Simple rather than fast. */
 import * as tf from "@tensorflow/tfjs-core";
 import "../model/gradients.ts";
-import type { CheckpointFiles, EngineOptions, Loss, Trainer } from "../../core/ports.ts";
+import type { CheckpointFiles, EngineOptions, Loss, Trainer, TrainingSequence } from "../../core/ports.ts";
 import { views } from "../checkpoint/parameters.ts";
 import { openTrainedState } from "../checkpoint/trained-state.ts";
 import { readCheckpoint } from "../checkpoint/weights.ts";
 import { checkTokens, checkTrainingSequence } from "../model/input-checks.ts";
-import { type LossRows, loss as lossOf } from "../model/losses.ts";
+import { entropies, entropyLoss, type LossRows, loss as lossOf, targetLogProbs } from "../model/losses.ts";
 import {
   EVERY_PREDICTION,
+  entropyVectors,
   type LossVectors,
   lossVectors,
   type Predictions,
@@ -20,7 +21,7 @@ import {
 import { type PrefixTree, prefixTree, type Sequences } from "../model/prefix-tree.ts";
 import { planTrees } from "../model/tree-plan.ts";
 import { type EagerBackend, onBackend } from "./backend.ts";
-import { predictedLogProbs, treeStates, weightTensors } from "./model.ts";
+import { distributions, treeStates, weightTensors } from "./model.ts";
 
 export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions, backend: EagerBackend): Trainer {
   const { config, lora, layout, weights, gradient, ...state } = openTrainedState(files, options.shardBytes);
@@ -29,17 +30,18 @@ export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions,
   const frozen = () => (base ? weightTensors(base.layout, base.weights) : {});
   const compute = <T>(work: () => T): T => onBackend(backend, work);
 
-  const logProbsOf = (given: Record<string, tf.Tensor>, { tree, wanted }: EagerRow, temperature: number) =>
-    predictedLogProbs(config, given, treeStates(config, given, tree, lora), wanted, temperature);
+  const distributionsOf = (given: Record<string, tf.Tensor>, { tree, wanted }: EagerRow, temperature: number) =>
+    distributions(config, given, treeStates(config, given, tree, lora), wanted, temperature);
 
   /** Adds to the gradient. */
-  const backward = (row: EagerRow, vectors: LossVectors, loss: Loss, temperature: number) => {
+  const backward = (row: EagerRow, batch: readonly TrainingSequence[], loss: Loss, temperature: number) => {
     let logProbs: tf.Tensor1D | undefined;
     const frozenTensors = frozen();
     const { value, grads } = tf.valueAndGrads((...values) => {
       const given = { ...frozenTensors, ...Object.fromEntries(values.map((tensor, i) => [names[i] ?? "", tensor])) };
-      logProbs = tf.keep(logProbsOf(given, row, temperature));
-      return lossOf(logProbs, lossRows(vectors, loss));
+      const all = distributionsOf(given, row, temperature);
+      logProbs = tf.keep(logProbsIn(all, row));
+      return rowLoss(all, logProbs, row, batch, loss);
     })(Object.values(weightTensors(layout, weights)));
     addTo(views(layout, gradient), names, grads);
     const found = (logProbs?.dataSync() ?? new Float32Array()) as Float32Array;
@@ -53,7 +55,7 @@ export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions,
       const found = sequences.map((tokens) => new Float32Array(tokens.length));
       for (const row of rowsOf(sequences, EVERY_PREDICTION, options)) {
         const given = () => ({ ...frozen(), ...weightTensors(layout, weights) });
-        const logProbs = compute(() => logProbsOf(given(), row, temperature).dataSync());
+        const logProbs = compute(() => logProbsIn(distributionsOf(given(), row, temperature), row).dataSync());
         scatterLogProbs(found, row.wanted, logProbs as Float32Array);
       }
       return found;
@@ -67,7 +69,7 @@ export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions,
       const found = sequences.map((tokens) => new Float32Array(tokens.length));
       let total = 0;
       for (const row of rowsOf(sequences, weightedPredictions(batch, loss), options)) {
-        const pass = compute(() => backward(row, lossVectors(row.wanted, batch, loss), loss, temperature));
+        const pass = compute(() => backward(row, batch, loss, temperature));
         scatterLogProbs(found, row.wanted, pass.logProbs);
         total += pass.loss;
       }
@@ -82,6 +84,22 @@ export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions,
 export interface EagerRow {
   readonly tree: PrefixTree;
   readonly wanted: Predictions;
+}
+
+const logProbsIn = (all: tf.Tensor2D, { wanted }: EagerRow): tf.Tensor1D =>
+  targetLogProbs(all, tf.tensor1d(wanted.targets, "int32"));
+
+function rowLoss(
+  all: tf.Tensor2D,
+  logProbs: tf.Tensor1D,
+  { wanted }: EagerRow,
+  batch: readonly TrainingSequence[],
+  loss: Loss,
+): tf.Scalar {
+  if (loss.kind !== "linear-entropy") return lossOf(logProbs, lossRows(lossVectors(wanted, batch, loss), loss));
+  const { linearWeights, entropyWeights } = entropyVectors(wanted, batch);
+  const rows = { linearWeights: tf.tensor1d(linearWeights), entropyWeights: tf.tensor1d(entropyWeights) };
+  return entropyLoss(logProbs, entropies(all), rows);
 }
 
 /** Shares what can be shared. */
@@ -121,7 +139,7 @@ function addTo(
 }
 
 export function lossRows(vectors: LossVectors, loss: Loss): LossRows {
-  const [lowest, highest] = loss.kind === "linear" ? [1, 1] : [1 - loss.clipLow, 1 + loss.clipHigh];
+  const [lowest, highest] = loss.kind === "clipped-token" ? [1 - loss.clipLow, 1 + loss.clipHigh] : [1, 1];
   return {
     linearWeights: tf.tensor1d(vectors.linearWeights),
     clippedWeights: tf.tensor1d(vectors.clippedWeights),

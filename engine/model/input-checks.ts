@@ -20,8 +20,12 @@ export function checkTokens(tokens: readonly number[], vocabulary: number, conte
 }
 
 export function checkTrainingSequence(sequence: TrainingSequence, loss: Loss): void {
-  const { tokens, weights_T, advantages_T, behaviorLogProbs_T } = sequence;
-  const vectors = loss.kind === "linear" ? [weights_T] : [weights_T, advantages_T, behaviorLogProbs_T];
+  const { tokens, weights_T, advantages_T, behaviorLogProbs_T, entropyWeights_T } = sequence;
+  const vectors = {
+    linear: [weights_T],
+    "linear-entropy": [weights_T, entropyWeights_T],
+    "clipped-token": [weights_T, advantages_T, behaviorLogProbs_T],
+  }[loss.kind];
   if (vectors.some((vector) => vector?.length !== tokens.length)) {
     throw new MgrpoError(
       "config-invalid",

@@ -1,16 +1,19 @@
-/** @file Log-probs of the next tokens, and the two losses, as tfjs functions of N = B * T rows. */
+/** @file Log-probs of the next tokens, and the losses, as tfjs functions of N = B * T rows. */
 import * as tf from "@tensorflow/tfjs-core";
 
-/** hidden [N, D], head [V, D], targets [N] -> log p of each row's target at a temperature, [N]. */
-export function targetLogProbs(
-  hidden: tf.Tensor2D,
-  head: tf.Tensor2D,
-  targets: tf.Tensor1D,
-  inverseTemperature: tf.Scalar,
-): tf.Tensor1D {
-  const logits = tf.matMul(tf.mul(hidden, inverseTemperature), head, false, true);
-  const chosen = tf.mul(tf.logSoftmax(logits), tf.oneHot(targets, head.shape[0]));
-  return tf.sum(chosen, 1);
+/** hidden [N, D], head [V, D] -> log p of every token at a temperature, [N, V]. */
+export function allLogProbs(hidden: tf.Tensor2D, head: tf.Tensor2D, inverseTemperature: tf.Scalar): tf.Tensor2D {
+  return tf.logSoftmax(tf.matMul(tf.mul(hidden, inverseTemperature), head, false, true));
+}
+
+/** [N, V], targets [N] -> log p of each row's target, [N]. */
+export function targetLogProbs(all: tf.Tensor2D, targets: tf.Tensor1D): tf.Tensor1D {
+  return tf.sum(tf.mul(all, tf.oneHot(targets, all.shape[1])), 1);
+}
+
+/** -sum of p log p of each row, in nats: [N, V] -> [N]. */
+export function entropies(all: tf.Tensor2D): tf.Tensor1D {
+  return tf.neg(tf.sum(tf.mul(tf.exp(all), all), 1));
 }
 
 /** Per-row inputs of the losses, all [N]; zero where a row is not part of the loss. */
@@ -32,6 +35,17 @@ export function loss(logProbs: tf.Tensor1D, rows: LossRows): tf.Scalar {
   const clipped = tf.minimum(tf.maximum(ratio, rows.lowest), rows.highest);
   const surrogate: tf.Tensor1D = tf.minimum(tf.mul(ratio, rows.advantages), tf.mul(clipped, rows.advantages));
   return tf.sub(dot(rows.linearWeights, logProbs), dot(rows.clippedWeights, surrogate));
+}
+
+/** Per-row inputs of `linear-entropy`, [N]; zero where a row is not part of the loss. */
+export interface EntropyRows {
+  readonly linearWeights: tf.Tensor1D;
+  readonly entropyWeights: tf.Tensor1D;
+}
+
+/** sum linear * logProb - sum entropyWeight * entropy. */
+export function entropyLoss(logProbs: tf.Tensor1D, entropies_N: tf.Tensor1D, rows: EntropyRows): tf.Scalar {
+  return tf.sub(dot(rows.linearWeights, logProbs), dot(rows.entropyWeights, entropies_N));
 }
 
 /** A matrix product, since the gradient of tf.sum would allocate an array of ones. */

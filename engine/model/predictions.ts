@@ -3,6 +3,7 @@
  * the same prediction if their terms of the loss can be added:
  *
  *     linear          sum of w * logProb, which is linear in w
+ *     linear-entropy  the same, less sum of u * entropy, which is linear in u
  *     clipped-token   min(r A, clip(r) A) is A min(r, 1 + high) for A > 0 and A max(r, 1 - low) for A < 0. While the advantages have
  *                     one sign and r is the same, sum of w min(r A, clip(r) A) equals w' min(r A', clip(r) A') with w' = sum of w
  *                     and A' = sum of w A / w'
@@ -32,10 +33,14 @@ export interface WantedPredictions {
 /** Every token's. */
 export const EVERY_PREDICTION: WantedPredictions = { isWanted: () => true, canShare: () => true };
 
+/** Whether a token has a weight in the loss. */
+export const isWeighted = ({ weights_T, entropyWeights_T }: TrainingSequence, t: number): boolean =>
+  weights_T[t] !== 0 || (entropyWeights_T !== undefined && entropyWeights_T[t] !== 0);
+
 /** Those of tokens with a weight in the loss. */
 export function weightedPredictions(batch: readonly TrainingSequence[], loss: Loss): WantedPredictions {
-  const isWanted = (member: number, t: number) => batch[member]?.weights_T[t] !== 0;
-  if (loss.kind === "linear") return { isWanted, canShare: () => true };
+  const isWanted = (member: number, t: number) => isWeighted(batch[member] as TrainingSequence, t);
+  if (loss.kind !== "clipped-token") return { isWanted, canShare: () => true };
   const sign = (member: number, t: number) => Math.sign(batch[member]?.advantages_T?.[t] ?? 0);
   const behavior = (member: number, t: number) => batch[member]?.behaviorLogProbs_T?.[t];
   // The same ratio: behavior log-probs are bitwise equal.
@@ -109,7 +114,7 @@ function byPrediction(
   return { offsets, ...sorted };
 }
 
-/** The vectors of the losses (losses.ts), [R]; zeros for the loss that is not used. */
+/** The vectors of `linear` and `clipped-token` (losses.ts), [R]; zeros for the one that is not used. */
 export interface LossVectors {
   readonly linearWeights: Float32Array;
   readonly clippedWeights: Float32Array;
@@ -130,7 +135,7 @@ export function lossVectors(
     Float32Array,
     Float32Array,
   ];
-  const isLinear = loss.kind === "linear";
+  const isLinear = loss.kind !== "clipped-token";
   const weightOf = (s: number) => batch[member[s] as number]?.weights_T[position[s] as number] ?? 0;
   const advantageOf = (s: number) => batch[member[s] as number]?.advantages_T?.[position[s] as number] ?? 0;
   for (let r = 0; r < count; r++) {
@@ -152,6 +157,29 @@ export function lossVectors(
     advantages,
     behaviorLogProbs,
   };
+}
+
+/** The vectors of `linear-entropy` (losses.ts), [R]. */
+export interface EntropyVectors {
+  readonly linearWeights: Float32Array;
+  readonly entropyWeights: Float32Array;
+}
+
+/** Adds up the weights of each prediction's readers. */
+export function entropyVectors(
+  { row, offsets, member, position }: Predictions,
+  batch: readonly TrainingSequence[],
+): EntropyVectors {
+  const [linearWeights, entropyWeights] = [new Float32Array(row.length), new Float32Array(row.length)];
+  row.forEach((_, r) => {
+    for (let s = offsets[r] as number; s < (offsets[r + 1] as number); s++) {
+      const { weights_T, entropyWeights_T } = batch[member[s] as number] as TrainingSequence;
+      const t = position[s] as number;
+      linearWeights[r] = (linearWeights[r] as number) + (weights_T[t] ?? 0);
+      entropyWeights[r] = (entropyWeights[r] as number) + (entropyWeights_T?.[t] ?? 0);
+    }
+  });
+  return { linearWeights, entropyWeights };
 }
 
 /** Copies log-probs [R] to their readers: [T] per sequence. */

@@ -2,6 +2,7 @@
  * @file The Trainer port's losses as weights of a linear loss. The server differentiates log-probs; the loss is computed here, so that it is
  * the same on every server: dLoss/dweights = sum over t of dLoss/dlogProb_t * dlogProb_t/dweights.
  */
+import { MgrpoError } from "../../core/errors.ts";
 import type { Loss, TrainingSequence } from "../../core/ports.ts";
 
 export interface Objective {
@@ -10,9 +11,14 @@ export interface Objective {
   readonly gradient_T: Float32Array;
 }
 
+/** `linear-entropy` is refused: the server returns log-probs of given tokens only, not distributions. */
 export function objectiveOf(sequence: TrainingSequence, logProbs_T: ArrayLike<number>, loss: Loss): Objective {
   const { weights_T, advantages_T, behaviorLogProbs_T } = sequence;
   const gradient_T = new Float32Array(weights_T.length);
+  if (loss.kind === "linear-entropy") {
+    const message = "a Tinker server returns no entropies to train on: set algorithm.entropy to null";
+    throw new MgrpoError("config-invalid", message);
+  }
   let total = 0;
   for (let t = 1; t < weights_T.length; t++) {
     const weight = weights_T[t] as number;

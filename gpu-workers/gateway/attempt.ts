@@ -13,6 +13,7 @@ import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { type Branch, trajectoriesOf, turnsOf } from "../../core/gateway/branch.ts";
 import { answerIn, splitThinking } from "../../core/gateway/reply.ts";
 import type { RolloutPlan } from "../rollouts/attempt-rollout.ts";
+import { samplingOf } from "../rollouts/sampling.ts";
 import type { Sessions } from "./agent-sessions.ts";
 import { LimitReached, type SessionLimit } from "./limit-reached.ts";
 import type { SubAgent } from "./sub-agents.ts";
@@ -136,12 +137,20 @@ export class Attempt {
   }
 
   #session(agent: string): AgentSession {
-    const { address, question, versions, sampling } = this.#plan;
+    const { address, question, versions } = this.#plan;
     const version = versions[agent];
     if (version === undefined) {
       throw new MgrpoError("record-damaged", `step ${address.step} pins no version of '${agent}'`);
     }
-    return { id: this.id, run: address.run, address, questionId: question.id, agent, version, sampling };
+    return {
+      id: this.id,
+      run: address.run,
+      address,
+      questionId: question.id,
+      agent,
+      version,
+      sampling: samplingOf(this.#plan, agent),
+    };
   }
 }
 

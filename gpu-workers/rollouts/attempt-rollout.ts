@@ -4,7 +4,7 @@
  */
 import { boundReason } from "../../core/contracts/bounds.ts";
 import type { Question } from "../../core/contracts/question.ts";
-import type { FinishedOutcome, Outcome, RolloutAddress, Sampling } from "../../core/contracts/rollout.ts";
+import type { FinishedOutcome, Outcome, RolloutAddress } from "../../core/contracts/rollout.ts";
 import { type ErrorCode, isMgrpoError, MgrpoError, refusalOf } from "../../core/errors.ts";
 import type { Delegation } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
@@ -14,13 +14,13 @@ import { type TimeLimit, timeLimitAfter } from "../limits.ts";
 import type { RunContext } from "../run-context.ts";
 import { type HostedAgent, runConversation } from "./agent.ts";
 import type { Delegate } from "./answer-calls.ts";
+import { type SamplingPlan, samplingOf } from "./sampling.ts";
 
-export interface RolloutPlan {
+export interface RolloutPlan extends SamplingPlan {
   readonly address: RolloutAddress;
   readonly question: Question;
   /** Agent -> its pinned version. */
   readonly versions: Readonly<Record<string, number>>;
-  readonly sampling: Sampling;
   readonly purpose: StreamName;
   readonly closedBook: boolean;
   /** Time limits start once it resolves; absent: immediately. */
@@ -106,7 +106,7 @@ async function runNative(host: RolloutHost, plan: RolloutPlan, signal: AbortSign
       question,
       prompt: question.prompt,
       delegate: delegateOf(host, plan),
-      sampling: plan.sampling,
+      sampling: samplingOf(plan, agent.name),
       purpose: plan.purpose,
       closedBook: plan.closedBook,
       allowance: agent.allowance,
@@ -125,7 +125,7 @@ function delegateOf({ delegation }: RolloutHost, plan: RolloutPlan): Delegate {
       version: versionOf(plan, agent),
       call,
       task,
-      sampling: plan.sampling,
+      sampling: samplingOf(plan, agent),
       closedBook: plan.closedBook,
       ...(allowance && { allowance }),
     };

@@ -17,6 +17,7 @@ import { haltIfRefused } from "../halt.ts";
 import { recordBytes } from "../identity.ts";
 import { attemptRollout, type RolloutPlan } from "./attempt-rollout.ts";
 import type { GroupView } from "./group-view.ts";
+import { trainingSampling } from "./sampling.ts";
 import { groupAddress, rolloutAddress, type StepWork, updateView } from "./step-work.ts";
 
 export class Attempts {
@@ -136,7 +137,7 @@ function planOf(work: StepWork, view: GroupView, k: number): RolloutPlan {
     address: rolloutAddress(work, view, k),
     question: run.question(view.record?.questionId ?? ""),
     versions: work.versions,
-    sampling: { temperature: run.config.temperature, topP: 1, topK: 0 },
+    ...trainingSampling(run.config),
     purpose: [run.config.seed, "sample"],
     closedBook: false,
     opened: work.opened,

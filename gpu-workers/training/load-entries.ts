@@ -3,6 +3,7 @@
  * of the record, with the weights that core computes. Trajectories come from this process's memory or from the store. An object that is
  * missing, or whose bytes are not the scored ones, is an error, never skipped.
  */
+import { algorithmOf } from "../../core/contracts/algorithm-overrides.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { type Digest, digestOf } from "../../core/contracts/names.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
@@ -38,10 +39,12 @@ export async function loadEntries(
       const actionTokens_N = trajectories.map((branches) =>
         branches.reduce((sum, one) => sum + one.logProbs.length, 0),
       );
-      const terms = lossTerms(finalized, actionTokens_N, run.config.algorithm);
+      const terms = lossTerms(finalized, actionTokens_N, algorithmOf(run.config, agent));
       return trajectories.flatMap((branches, i) => {
         const term = terms[i];
-        return term ? branches.map((trajectory) => ({ trajectory, group: record.group, ...term })) : [];
+        return term
+          ? branches.map((trajectory) => ({ trajectory, group: record.group, groupStd: finalized.std, ...term }))
+          : [];
       });
     }),
   );

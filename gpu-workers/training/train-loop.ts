@@ -14,12 +14,15 @@
  */
 
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
+import { algorithmOf } from "../../core/contracts/algorithm-overrides.ts";
 import type { Manifest, TrainingStats } from "../../core/contracts/checkpoint.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { StepRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError } from "../../core/errors.ts";
+import { entropyAt } from "../../core/training/entropy-schedule.ts";
 import { optimizerAt } from "../../core/training/learning-rate.ts";
 import { progressAt } from "../../core/training/progress.ts";
+import { referenceVersion } from "../../core/training/reference.ts";
 import { expiredParts, expiredVersion, neighbors } from "../../core/training/retention.ts";
 import { endRun } from "../../core/training/writes.ts";
 import type { BusyMeter } from "../busy.ts";
@@ -28,8 +31,9 @@ import { haltIfRefused } from "../halt.ts";
 import type { WorkerObserver } from "../liveness/observer.ts";
 import type { RunSnapshot, StepWatch } from "../liveness/watch.ts";
 import type { RunContext } from "../run-context.ts";
+import type { TrainStepConfig } from "./objective-passes.ts";
 import { batchParts } from "./parts.ts";
-import { type TrainStepConfig, trainStep } from "./train-step.ts";
+import { trainStep } from "./train-step.ts";
 import { openTrainerClaim, type TrainerClaim } from "./trainer-claim.ts";
 import { type TrainerParts, TrainerState } from "./trainer-state.ts";
 import type { TrajectoryCache } from "./trajectories.ts";
@@ -178,8 +182,9 @@ async function trainVersion(
   const version = versionOf(step, agent);
   const base = await checkpoints.manifest(agent, version - 1);
   const config = stepConfig(run.config, agent, trainer.config, step);
-  const hasKl = config.algorithm.kl.coefficient > 0;
-  const reference = hasKl ? meter.trainer(await trainer.reference()) : undefined;
+  const { kl } = config.algorithm;
+  const reference =
+    kl.coefficient > 0 ? meter.trainer(await trainer.reference(referenceVersion(kl, version - 1))) : undefined;
   const { stats, trained, files } = await trainer.use(base, async (engine) => {
     const result = await trainStep(meter.trainer(engine), batchParts(role, step, signal), config, reference);
     if (!result.trained) return { ...result, files: base.files };
@@ -208,10 +213,14 @@ async function trainVersion(
   warnOnMismatch(role, step, stats);
 }
 
-function stepConfig(run: RunConfig, agent: string, { optimizer }: AgentConfig, step: StepRecord): TrainStepConfig {
-  const { seed, algorithm, temperature } = run;
+function stepConfig(run: RunConfig, agent: string, own: AgentConfig, step: StepRecord): TrainStepConfig {
+  const { seed } = run;
+  const { optimizer, temperature = run.temperature } = own;
+  const algorithm = algorithmOf(run, agent);
   const draws = [seed, "minibatches", step.step, agent];
-  return { algorithm, optimizer: optimizerAt(optimizer, progressAt(run, step)), temperature, draws };
+  const progress = progressAt(run, step);
+  const entropyCoefficient = entropyAt(algorithm.entropy, progress);
+  return { algorithm, optimizer: optimizerAt(optimizer, progress, run.steps), entropyCoefficient, temperature, draws };
 }
 
 function warnOnMismatch({ run, agent }: TrainRole, { step }: StepRecord, { maxRatioDeviation }: TrainingStats): void {

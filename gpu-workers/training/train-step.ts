@@ -1,57 +1,33 @@
 /**
  * @file One training step of one agent: finalized trajectories in, part by part; new weights in the Trainer. core holds the algorithm; this
- * file expresses it in the two losses that engines offer.
+ * file orders its passes (objective-passes.ts) and optimizer steps.
  *
- *   a part ── drop what has no gradient ──┬─ one minibatch: its gradient at once
- *                                         └─ several: buffered until all parts are there, then split
+ *   a part ── drop what has no gradient ──┬─ one minibatch, one epoch, advantages complete: its gradient at once
+ *                                         └─ else: buffered until all parts are there, then scaled and split
  *   all parts ──┬─ no gradient ──────────────> trained: false, Adam is not called
- *               └─ mean over the questions ──> an optimizer step (one per minibatch)
- *
- *        clipped-token   one pass: the default objective, any aggregation
- *        linear          log-probs first, then core's d(loss)/d(logProb) as weights: every other option
+ *               └─ mean over the questions ──> an optimizer step (one per minibatch and epoch)
  */
-
-import type { StepOptimizer } from "../../core/contracts/agent-config.ts";
 import type { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
 import type { TrainingStats } from "../../core/contracts/checkpoint.ts";
 import type { Trajectory } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
+import { batchStd } from "../../core/mgrpo/advantage.ts";
 import { gradientScale, hasGradient, type LossTerm, splitMinibatches } from "../../core/mgrpo/batch.ts";
-import { isClippedToken, type LossTrajectory, trajectoryLoss } from "../../core/mgrpo/loss.ts";
+import { trajectoryLoss } from "../../core/mgrpo/loss.ts";
 import { mismatch } from "../../core/mgrpo/mismatch.ts";
-import { actionPositions_A, gather, scatter } from "../../core/mgrpo/tokens.ts";
-import type { Trainer, TrainingSequence } from "../../core/ports.ts";
-import { type StreamName, stream } from "../../core/random.ts";
+import { actionPositions_A } from "../../core/mgrpo/tokens.ts";
+import type { Trainer } from "../../core/ports.ts";
+import { stream } from "../../core/random.ts";
 import type { GradientTrainer } from "../busy.ts";
+import { gradientPass, type Prepared, type TrainStepConfig, withEarlierPolicies } from "./objective-passes.ts";
 
 /** One distinct trajectory of the batch. */
 export interface TrainingEntry extends LossTerm {
   readonly trajectory: Trajectory;
   /** Index of its group: the gradient of a step is the mean over its groups. */
   readonly group: number;
-}
-
-export interface TrainStepConfig {
-  readonly algorithm: AlgorithmConfig;
-  readonly optimizer: StepOptimizer;
-  /** Sampling temperature of the rollouts: log-probs are those of the sampling distribution. */
-  readonly temperature: number;
-  /** Name of the stream that deals trajectories to minibatches. */
-  readonly draws: StreamName;
-}
-
-/** An entry during the step. `loss` lacks the log-probs of the current policy, which a pass of the trainer returns. */
-interface Prepared {
-  readonly group: number;
-  readonly tokens: readonly number[];
-  readonly positions_A: readonly number[];
-  readonly loss: Omit<LossTrajectory, "current_A">;
-}
-
-/** The gradient of some entries was accumulated. `current`: log-probs of each entry's action tokens, before the optimizer step. */
-interface Pass {
-  readonly loss: number;
-  readonly current: readonly number[][];
+  /** Standard deviation of its group's rewards. Used only under `advantageScale: batch`. */
+  readonly groupStd: number;
 }
 
 /** What a pass measures about the policy. */
@@ -69,8 +45,8 @@ interface Measured {
 interface StepState {
   readonly trainer: GradientTrainer;
   readonly config: TrainStepConfig;
-  /** Groups seen so far: the loss is the mean over them. */
-  readonly questions: Set<number>;
+  /** Groups seen so far, with the standard deviation of their rewards: the loss is the mean over them. */
+  readonly questions: Map<number, number>;
   readonly counts: { trajectories: number; actionTokens: number; tokens: number };
   readonly passes: Measured[];
   /** One per optimizer step. */
@@ -90,27 +66,48 @@ export async function trainStep(
 ): Promise<{ trained: boolean; stats: TrainingStats }> {
   const { algorithm } = config;
   const counts = { trajectories: 0, actionTokens: 0, tokens: 0 };
-  const step: StepState = { trainer, config, questions: new Set(), counts, passes: [], gradientNorms: [] };
+  const step: StepState = { trainer, config, questions: new Map(), counts, passes: [], gradientNorms: [] };
   const buffered: Prepared[] = [];
   for await (const part of parts) {
     const entries = part.map(prepare);
     countPart(step, part, entries);
     const learning = entries.filter(({ loss }) => hasGradient(loss, algorithm));
     const complete = await withEarlierPolicies(trainer, learning, config, reference);
-    if (algorithm.minibatches > 1) buffered.push(...complete);
+    if (needsWholeBatch(algorithm)) buffered.push(...complete);
     else if (complete.length > 0) await accumulateGradient(step, complete);
   }
   if (step.passes.length > 0) await update(step, 1);
-  const minibatches = splitMinibatches(buffered, algorithm.minibatches, stream(...config.draws));
+  const scaled = withBatchScale(step, buffered);
+  for (let epoch = 0; epoch < algorithm.epochs; epoch++) await trainEpoch(step, scaled, epoch);
+  return { trained: step.gradientNorms.length > 0, stats: statsOf(step) };
+}
+
+/** One optimizer step per minibatch. Each epoch deals anew. */
+async function trainEpoch(step: StepState, entries: readonly Prepared[], epoch: number) {
+  const { algorithm, draws } = step.config;
+  const random = stream(...draws, ...(epoch === 0 ? [] : [epoch]));
+  const minibatches = splitMinibatches(entries, algorithm.minibatches, random);
   for (const minibatch of minibatches) {
     await accumulateGradient(step, minibatch);
     await update(step, minibatches.length);
   }
-  return { trained: step.gradientNorms.length > 0, stats: statsOf(step) };
+}
+
+/** Whether the first gradient can only be computed once all parts are there. */
+function needsWholeBatch({ minibatches, epochs, advantageScale }: AlgorithmConfig): boolean {
+  return minibatches > 1 || epochs > 1 || advantageScale === "batch";
+}
+
+/** Divides the advantages by the standard deviation of the whole batch, under `advantageScale: batch`. */
+function withBatchScale({ questions, config }: StepState, entries: readonly Prepared[]): readonly Prepared[] {
+  const { advantageScale, epsilon } = config.algorithm;
+  if (advantageScale !== "batch") return entries;
+  const scale = batchStd([...questions.values()]) + epsilon;
+  return entries.map((entry) => ({ ...entry, loss: { ...entry.loss, advantage: entry.loss.advantage / scale } }));
 }
 
 function countPart({ questions, counts }: StepState, part: readonly TrainingEntry[], entries: readonly Prepared[]) {
-  for (const { group } of part) questions.add(group);
+  for (const { group, groupStd } of part) questions.set(group, groupStd);
   counts.trajectories += entries.length;
   counts.actionTokens += total(entries, ({ positions_A }) => positions_A.length);
   counts.tokens += total(entries, ({ tokens }) => tokens.length);
@@ -118,9 +115,7 @@ function countPart({ questions, counts }: StepState, part: readonly TrainingEntr
 
 async function accumulateGradient({ trainer, config, passes, gradientNorms }: StepState, entries: readonly Prepared[]) {
   const moved = gradientNorms.length > 0;
-  const pass = isClippedToken(config.algorithm)
-    ? await clippedTokenPass(trainer, entries, config)
-    : await linearPass(trainer, entries, config, moved);
+  const pass = await gradientPass(trainer, entries, config, moved);
   refuseNonFinite(pass.loss, "loss");
   passes.push({ loss: pass.loss, moved, ...measure(entries, pass.current, config.algorithm) });
 }
@@ -132,12 +127,12 @@ async function update({ trainer, config, questions, gradientNorms }: StepState, 
   gradientNorms.push(gradientNorm);
 }
 
-function statsOf({ questions, counts, passes, gradientNorms }: StepState): TrainingStats {
+function statsOf({ config, questions, counts, passes, gradientNorms }: StepState): TrainingStats {
   if (gradientNorms.length === 0)
     return { loss: 0, gradientNorm: 0, clipFraction: 0, kl: 0, maxRatioDeviation: 0, ...counts };
   const before = passes.filter(({ moved }) => !moved);
   return {
-    loss: total(passes, ({ loss }) => loss) / questions.size,
+    loss: total(passes, ({ loss }) => loss) / questions.size / config.algorithm.epochs,
     gradientNorm: total(gradientNorms, (norm) => norm) / gradientNorms.length,
     clipFraction: total(passes, ({ clipped }) => clipped) / total(passes, ({ tokens }) => tokens),
     kl: total(before, ({ klSum }) => klSum) / total(before, ({ tokens }) => tokens),
@@ -157,83 +152,6 @@ function prepare({ trajectory, group, advantage, tokenWeight }: TrainingEntry): 
     positions_A: actionPositions_A(trajectory),
     loss: { advantage, tokenWeight, behavior_A: trajectory.logProbs, proximal_A: [], reference_A: [] },
   };
-}
-
-/** For objectives that need them, adds log-probs of the policy before the first optimizer step and, under a KL term, of the reference. */
-async function withEarlierPolicies(
-  trainer: GradientTrainer,
-  entries: readonly Prepared[],
-  { algorithm, temperature }: TrainStepConfig,
-  reference: Pick<Trainer, "logProbs"> | undefined,
-): Promise<readonly Prepared[]> {
-  if (isClippedToken(algorithm) || entries.length === 0) return entries;
-  const { coefficient } = algorithm.kl;
-  if (coefficient > 0 && reference === undefined) {
-    const message = `algorithm.kl.coefficient is ${coefficient} but there is no reference policy: open one or set it to 0`;
-    throw new MgrpoError("config-invalid", message);
-  }
-  const proximal = await actionLogProbs(trainer, entries, temperature);
-  const references =
-    coefficient > 0 && reference ? await actionLogProbs(reference, entries, temperature) : entries.map(() => []);
-  return entries.map((entry, i) => ({
-    ...entry,
-    loss: { ...entry.loss, proximal_A: proximal[i] ?? [], reference_A: references[i] ?? [] },
-  }));
-}
-
-async function clippedTokenPass(
-  trainer: GradientTrainer,
-  entries: readonly Prepared[],
-  config: TrainStepConfig,
-): Promise<Pass> {
-  const { clipLow, clipHigh } = config.algorithm;
-  const sequences = entries.map(({ tokens, positions_A, loss }): TrainingSequence => {
-    const spread = (values_A: ArrayLike<number>) => scatter(values_A, positions_A, tokens.length);
-    return {
-      tokens,
-      weights_T: spread(positions_A.map(() => loss.tokenWeight)),
-      advantages_T: spread(positions_A.map(() => loss.advantage)),
-      behaviorLogProbs_T: spread(loss.behavior_A),
-    };
-  });
-  const result = await trainer.forwardBackward(
-    sequences,
-    { kind: "clipped-token", clipLow, clipHigh },
-    config.temperature,
-  );
-  const current = entries.map(({ positions_A }, i) => gather(result.logProbs[i] ?? [], positions_A));
-  return { loss: result.loss, current };
-}
-
-/** `moved`: the weights have changed since `proximal_A` was computed. */
-async function linearPass(
-  trainer: GradientTrainer,
-  entries: readonly Prepared[],
-  { algorithm, temperature }: TrainStepConfig,
-  moved: boolean,
-): Promise<Pass> {
-  const current = moved
-    ? await actionLogProbs(trainer, entries, temperature)
-    : entries.map(({ loss }) => Array.from(loss.proximal_A));
-  const losses = entries.map((entry, i) => trajectoryLoss({ ...entry.loss, current_A: current[i] ?? [] }, algorithm));
-  const sequences = entries.map(({ tokens, positions_A }, i) => ({
-    tokens,
-    weights_T: scatter(losses[i]?.gradient_A ?? [], positions_A, tokens.length),
-  }));
-  await trainer.forwardBackward(sequences, { kind: "linear" }, temperature);
-  return { loss: losses.reduce((sum, { loss }) => sum + loss, 0), current };
-}
-
-async function actionLogProbs(
-  policy: Pick<Trainer, "logProbs">,
-  entries: readonly Prepared[],
-  temperature: number,
-): Promise<number[][]> {
-  const logProbs = await policy.logProbs(
-    entries.map(({ tokens }) => tokens),
-    temperature,
-  );
-  return entries.map(({ positions_A }, i) => gather(logProbs[i] ?? [], positions_A));
 }
 
 function measure(entries: readonly Prepared[], current: readonly number[][], algorithm: AlgorithmConfig) {

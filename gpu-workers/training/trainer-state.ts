@@ -15,6 +15,8 @@ import { callJournal } from "./call-journal.ts";
 
 type Files = Manifest["files"];
 
+const NO_VERSION = -1;
+
 export interface TrainerParts {
   readonly run: RunContext;
   readonly agent: string;
@@ -34,7 +36,7 @@ export class TrainerState {
   readonly #parts: TrainerParts;
   readonly config: AgentConfig;
   #trainer: Trainer | undefined;
-  #reference: Trainer | undefined;
+  #reference: { readonly version: number; readonly trainer: Trainer } | undefined;
   /** Identity of the files that the trainer holds; empty while a step is changing them. */
   #held = "";
 
@@ -65,13 +67,18 @@ export class TrainerState {
     }
   }
 
-  /** Version 0, for the KL term. For an adapter that starts fresh, this is its base. */
-  async reference(): Promise<Trainer> {
+  /** A version's policy, for the KL term. Version 0 of an adapter that starts fresh is its base. */
+  async reference(version: number): Promise<Trainer> {
     const { run, agent, engine, checkpoints } = this.#parts;
-    if (this.#reference) return this.#reference;
-    const files = await checkpoints.files(await checkpoints.manifest(agent, 0), "all");
-    this.#reference = await engine.openTrainer(files, engineOptions(this.config, run.config.limits));
-    return this.#reference;
+    const held = this.#reference;
+    if (held?.version === version) return held.trainer;
+    const files = await checkpoints.files(await checkpoints.manifest(agent, version), "all");
+    // Should loading fail, what the trainer holds belongs to no version.
+    this.#reference = held && { ...held, version: NO_VERSION };
+    await held?.trainer.load(files);
+    const trainer = held?.trainer ?? (await engine.openTrainer(files, engineOptions(this.config, run.config.limits)));
+    this.#reference = { version, trainer };
+    return trainer;
   }
 
   /** Commits what the trainer holds. Calls `onWeights` with the names and hashes of the weights before anything is committed. */
@@ -96,7 +103,7 @@ export class TrainerState {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#trainer?.close(), this.#reference?.close()]);
+    await Promise.all([this.#trainer?.close(), this.#reference?.trainer.close()]);
   }
 
   async #load(manifest: Manifest): Promise<Trainer> {

@@ -4,14 +4,17 @@
  */
 import { judgedRewards } from "../../adapters/judges/judged-rewards.ts";
 import { openLanguageModel } from "../../adapters/llm/open.ts";
+import { algorithmOf } from "../../core/contracts/algorithm-overrides.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { OpenRewards } from "../../core/recipe.ts";
 import { rewards as atlas } from "../atlas/rewards.ts";
 
 export const rewards: OpenRewards = ({ config, environment }) => {
-  const { judge, questions, agents, algorithm } = config;
+  const { judge, questions, agents, main } = config;
   if (judge) return judgedRewards({ model: openLanguageModel(judge.model, { environment }), config: judge });
-  const usesExpert = Object.keys(agents).length > 1 && algorithm.subReward.expert !== 0;
+  const usesExpert = Object.keys(agents).some(
+    (name) => name !== main && algorithmOf(config, name).subReward.expert !== 0,
+  );
   if (questions && usesExpert) {
     throw new MgrpoError(
       "config-invalid",

@@ -1,9 +1,9 @@
 /** @file The tree of a rollout, and that the words of a page stay words. */
 import { expect, test } from "vitest";
 import { loadTrees, parseAddress } from "../../cli/show/load.ts";
-import type { Tree } from "../../ui/views.ts";
 import { drawPage } from "../../cli/show/page.ts";
 import { drawText } from "../../cli/show/text.ts";
+import type { Tree } from "../../ui/views.ts";
 import { config, storeOfFinishedRun } from "./records.ts";
 
 const tags = (tree: Tree | undefined) => (tree?.tags ?? []).map(({ text }) => text);
@@ -26,6 +26,12 @@ test("main turn -> invocation -> tool call, with reward parts and advantages", a
     "weight 1.000",
   ]);
   expect(delegated?.children[0]?.children[0]).toMatchObject({ title: "search" });
+});
+
+test("what a reward lacks of the sum of its parts is the overlong penalty", async () => {
+  const longer = { ...config, algorithm: { ...config.algorithm, mainReward: { format: 0.35, correct: 0.9 } } };
+  const [tree] = await loadTrees(await storeOfFinishedRun(), longer, { step: 0, group: 0, rollout: 0 });
+  expect(tags(tree)).toContain("reward 1.000 = 0.35·format + 0.9·1 correct - 0.250 overlong");
 });
 
 test("a step shows its groups, and a rollout without an outcome says so", async () => {

@@ -1,6 +1,13 @@
 /** @file AdamW against a case worked by hand. */
 import { expect, test } from "vitest";
+import type { CheckpointFiles, Trainer } from "../../core/ports.ts";
+import { readSafetensors } from "../../engine/checkpoint/safetensors.ts";
+import { MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
+import { compiledEngine } from "../../engine/compiled/engine.ts";
+import { openBackend } from "../../engine/eager/backend.ts";
+import { openEagerTrainer } from "../../engine/eager/trainer.ts";
 import { adamStep, freshAdamState } from "../../engine/model/adamw.ts";
+import { OPTIONS, tinyCheckpoint, UNTIED } from "./tiny.ts";
 
 const CONFIG = { learningRate: 0.1, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0.5, maxGradientNorm: 1 };
 
@@ -20,4 +27,44 @@ test("two steps by hand, the first clipped", () => {
   expect(weights[0]).toBeCloseTo(0.7075, 5);
   expect(weights[1]).toBeCloseTo(-1.6428412, 5);
   expect(state.step).toBe(2);
+});
+
+test("an excluded range has the same update without decay; its neighbors keep theirs", () => {
+  const run = (config: typeof CONFIG, undecayed: { offset: number; length: number }[]) => {
+    const weights = Float32Array.of(1, -2, 3, 4);
+    adamStep(weights, Float32Array.of(0.1, -0.2, 0.3, 0.4), freshAdamState(4), config, 1, undecayed);
+    return [...weights];
+  };
+  const [all, none] = [run(CONFIG, []), run({ ...CONFIG, weightDecay: 0 }, [])];
+  // Decay takes 0.1 * 0.5 of each weight.
+  expect(none.map((value, i) => value - (all[i] ?? 0))).toEqual(
+    [0.05, -0.1, 0.15, 0.2].map((x) => expect.closeTo(x, 6)),
+  );
+  expect(run(CONFIG, [{ offset: 1, length: 2 }])).toEqual([all[0], none[1], none[2], all[3]]);
+});
+
+const tensorsOf = (files: CheckpointFiles) => readSafetensors(files.get(MODEL_FILE) as Uint8Array, "model").tensors;
+
+test.each<[string, (files: CheckpointFiles) => Promise<Trainer>]>([
+  ["compiled", (files) => compiledEngine.openTrainer(files, OPTIONS)],
+  ["eager", async (files) => openEagerTrainer(files, OPTIONS, "cpu")],
+])("%s: decayed matrices leaves norms and biases alone", async (_name, open) => {
+  await openBackend("cpu");
+  const files = tinyCheckpoint({ ...UNTIED, queryKeyNorm: false, projectionBias: true });
+  const trainer = await open(files);
+  // Without a gradient, a step is the decay alone: 1 - 0.1 * 0.5 = 0.95.
+  await trainer.optimizerStep({ ...CONFIG, decayed: "matrices" });
+  const [before, after] = [tensorsOf(files), tensorsOf(await trainer.save())];
+  await trainer.close();
+  const factors = new Map<string, number>();
+  for (const [name, { shape, values }] of before) {
+    const factor = shape.length === 1 ? 1 : 0.95;
+    factors.set(name, factor);
+    values.forEach((value, i) => {
+      expect(after.get(name)?.values[i], name).toBeCloseTo(value * factor, 6);
+    });
+  }
+  expect(factors.get("model.norm.weight")).toBe(1);
+  expect(factors.get("model.layers.0.self_attn.q_proj.bias")).toBe(1);
+  expect(factors.get("model.embed_tokens.weight")).toBe(0.95);
 });

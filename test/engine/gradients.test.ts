@@ -1,4 +1,4 @@
-/** @file The gradient of every trained parameter: compiled = eager = central differences, tied and untied, for both losses. */
+/** @file The gradient of every trained parameter: compiled = eager = central differences, tied and untied, for each loss. */
 import { expect, test } from "vitest";
 import type { LoraConfig } from "../../core/contracts/lora.ts";
 import type { EngineOptions, Loss, Trainer, TrainingSequence } from "../../core/ports.ts";
@@ -13,6 +13,7 @@ import { openEagerTrainer } from "../../engine/eager/trainer.ts";
 import { LAYERED, LORA, OPTIONS, TINY, tinyAdapter, tinyCheckpoint, UNTIED } from "./tiny.ts";
 
 const CLIPPED: Loss = { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 };
+const ENTROPY: Loss = { kind: "linear-entropy" };
 const TEMPERATURE = 0.9;
 
 const batch: TrainingSequence[] = [
@@ -24,6 +25,7 @@ const batch: TrainingSequence[] = [
   weights_T: Float32Array.from(tokens, (_, t) => (t < 2 ? 0 : 0.1 * (t + i))),
   advantages_T: Float32Array.from(tokens, (_, t) => ((t + i) % 2 ? 1.5 : -0.7)),
   behaviorLogProbs_T: Float32Array.from(tokens, (_, t) => -3.5 - 0.3 * t),
+  entropyWeights_T: Float32Array.from(tokens, (_, t) => (t < 2 ? 0 : 2 - 0.2 * t)),
 }));
 
 async function gradientOf(trainer: Trainer, loss: Loss): Promise<Float32Array> {
@@ -57,6 +59,9 @@ test.each<[string, ModelConfig, LoraConfig | null, Loss, Partial<EngineOptions>]
     { ...LAYERED, threads: 2 },
   ],
   ["an adapter on every layer, clipped", TINY, LORA, CLIPPED, {}],
+  ["tied, entropy", TINY, null, ENTROPY, {}],
+  ["untied, entropy, layer by layer, two lanes", UNTIED, null, ENTROPY, { ...LAYERED, threads: 2 }],
+  ["an adapter on every layer, entropy", TINY, LORA, ENTROPY, {}],
   ["an adapter on some layers, with biases, linear, two lanes", BIASED, SOME, { kind: "linear" }, { threads: 2 }],
 ])("compiled gradients equal eager ones and central differences: %s", async (_name, config, lora, loss, options) => {
   await openBackend("cpu");

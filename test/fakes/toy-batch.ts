@@ -45,7 +45,13 @@ export function batchOf(
       actions,
       logProbs: behavior.map((value) => Math.min(0, value + noise * (random.uniform() - 0.5))),
     };
-    return { trajectory, group, weight: group === 0 ? 1 / 3 : 1 / 2, advantage: [1.2, -0.9, 0.3, -1, 0][i] ?? 0 };
+    return {
+      trajectory,
+      group,
+      groupStd: group === 0 ? 0.3 : 0.4,
+      weight: group === 0 ? 1 / 3 : 1 / 2,
+      advantage: [1.2, -0.9, 0.3, -1, 0][i] ?? 0,
+    };
   });
   const weights = tokenWeights(
     entries.map(({ group, weight, trajectory }) => ({ group, weight, actionTokens: trajectory.logProbs.length })),

@@ -37,6 +37,7 @@ export class ToyTrainer implements Trainer {
       for (let t = 1; t < sequence.tokens.length; t++) {
         const [value, derivative] = tokenLoss(sequence, t, logProbs_T[t] ?? 0, loss);
         total += value;
+        if (loss.kind === "linear-entropy") total -= this.accumulateEntropy(sequence, t, temperature);
         if (derivative === 0) continue;
         this.accumulate(sequence.tokens[t - 1] ?? 0, sequence.tokens[t] ?? 0, derivative, temperature);
       }
@@ -104,12 +105,27 @@ export class ToyTrainer implements Trainer {
       this.gradient[index] = (this.gradient[index] ?? 0) + derivative * byLogit;
     });
   }
+
+  /** Weight u times the entropy H = -sum p log p. -u H has the derivative u p_j (log p_j + H) / temperature by logit j. */
+  private accumulateEntropy({ tokens, entropyWeights_T }: TrainingSequence, t: number, temperature: number): number {
+    const weight = entropyWeights_T?.[t] ?? 0;
+    const previous = tokens[t - 1] ?? 0;
+    const row = this.row(previous, temperature);
+    const logTotal = Math.log(row.reduce((sum, logit) => sum + Math.exp(logit), 0));
+    const logs = row.map((logit) => logit - logTotal);
+    const entropy = -logs.reduce((sum, log) => sum + Math.exp(log) * log, 0);
+    logs.forEach((log, j) => {
+      const index = previous * this.vocabulary + j;
+      this.gradient[index] = (this.gradient[index] ?? 0) + (weight * Math.exp(log) * (log + entropy)) / temperature;
+    });
+    return weight * entropy;
+  }
 }
 
 /** Value and derivative by the log-prob of one token's term. */
 function tokenLoss(sequence: TrainingSequence, t: number, logProb: number, loss: Loss): [number, number] {
   const weight = sequence.weights_T[t] ?? 0;
-  if (loss.kind === "linear") return [weight * logProb, weight];
+  if (loss.kind !== "clipped-token") return [weight * logProb, weight];
   if (weight === 0) return [0, 0];
   const advantage = sequence.advantages_T?.[t] ?? 0;
   const ratio = Math.exp(logProb - (sequence.behaviorLogProbs_T?.[t] ?? 0));

@@ -55,6 +55,53 @@ test.each([
   expect(score.masked).toBe(expected.masked);
 });
 
+test("each agent's reward has its own weights and its own penalty", async () => {
+  const config = teamConfig();
+  const [main, searcher] = [config.agents["main"], config.agents["searcher"]];
+  if (!main || !searcher) return expect.fail("no such agent");
+  const agents = {
+    main: { ...main, algorithm: { mainReward: { format: 0.25, correct: 0.5 } } },
+    searcher: { ...searcher, algorithm: { subReward: { format: 0, correct: 0.25, expert: 2 } } },
+  };
+  const { functions, step, group } = await started(store, { ...config, agents });
+  await commitOutcome(store, step);
+  await functions.scoreRollout({ key });
+  const score = (await group()).rollouts["0"];
+  if (!score || "excluded" in score) return expect.fail("not scored");
+  expect(score.reward).toBe(0.75);
+  expect(score.invocations["searcher"]?.[0]?.reward).toBe(2.25);
+});
+
+test("the overlong penalty is part of the reward, by each agent's own context and its longest branch", async () => {
+  const config = teamConfig({ algorithm: { overlongPenalty: { bufferTokens: 10, factor: 0.5 } } });
+  const [main, searcher] = [config.agents["main"], config.agents["searcher"]];
+  if (!main || !searcher) return expect.fail("no such agent");
+  const tight = {
+    ...config,
+    agents: {
+      main: { ...main, limits: { ...main.limits, contextTokens: 20 } },
+      searcher: { ...searcher, limits: { ...searcher.limits, contextTokens: 40 } },
+    },
+  };
+  const { functions, step, group } = await started(store, tight);
+  const trajectory = (agent: string, tokens: number) => ({
+    ...{ agent, version: 0, tokens: new Array(tokens).fill(1), actions: [[1, 2]], logProbs: [-1] },
+  });
+  await commitOutcome(store, step, {
+    sub: { trajectory: trajectory("searcher", 34) },
+    outcome: {
+      trajectory: trajectory("main", 3),
+      app: { branches: [trajectory("main", 16)], counts: {} },
+    },
+  });
+  await functions.scoreRollout({ key });
+  const score = (await group()).rollouts["0"];
+  if (!score || "excluded" in score) return expect.fail(JSON.stringify(score));
+  // main: 16 of 20, 6 of the 10 buffer tokens: 1 - 0.5 * 0.6. searcher: 34 of 40: 1 - 0.5 * 0.4.
+  expect(score.reward).toBeCloseTo(0.7);
+  expect(score.invocations["searcher"]?.[0]?.reward).toBeCloseTo(0.8);
+});
+
 test.each([
   [
     "failed outcome",

@@ -3,13 +3,15 @@ import { describe, expect, test } from "vitest";
 import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
 import { trainStep } from "../../gpu-workers/training/train-step.ts";
-import { batchOf, temperature, toy } from "../fakes/toy-batch.ts";
+import { batchOf, temperature, toy, V } from "../fakes/toy-batch.ts";
+import { ToyTrainer } from "../fakes/toy-trainer.ts";
 
 const optimizer = OptimizerConfig.parse({ learningRate: 0.5, maxGradientNorm: 1e9 });
 const algorithmOf = (options: Partial<AlgorithmConfig> = {}) => AlgorithmConfig.parse(options);
 const configOf = (options: Partial<AlgorithmConfig> = {}) => ({
   algorithm: algorithmOf(options),
   optimizer,
+  entropyCoefficient: 0,
   temperature,
   draws: ["minibatches"],
 });
@@ -62,5 +64,71 @@ describe("minibatches", () => {
     const trainer = toy(3);
     await trainStep(trainer, [batchOf(3, trainer, 0)], configOf({ minibatches: 50 }));
     expect(trainer.calls.filter((call) => call === "optimizerStep")).toHaveLength(4);
+  });
+});
+
+test("advantageScale batch: the whole batch is divided by one standard deviation, however it arrives", async () => {
+  // Groups of the batch have standard deviations 0.3 and 0.4: sqrt((0.09 + 0.16)/2) = 0.353553.
+  const scale = 1 / (Math.sqrt(0.125) + 1e-6);
+  const [direct, whole, parts] = [toy(3), toy(3), toy(3)];
+  const batch = batchOf(3, direct, 0.5);
+  const scaled = batch.map((entry) => ({ ...entry, advantage: entry.advantage * scale }));
+  await trainStep(direct, [scaled], configOf());
+  await trainStep(whole, [batch], configOf({ advantageScale: "batch" }));
+  const ofGroup = (group: number) => batch.filter((entry) => entry.group === group);
+  await trainStep(parts, [ofGroup(0), ofGroup(1)], configOf({ advantageScale: "batch" }));
+  direct.logits.forEach((value, i) => {
+    expect(whole.logits[i]).toBeCloseTo(value, 6);
+    expect(parts.logits[i]).toBeCloseTo(value, 6);
+  });
+});
+
+describe("epochs", () => {
+  test("two epochs are two steps on the same batch: the ratio of the second is against the sampler, not the first step", async () => {
+    const [epochs, steps] = [toy(3), toy(3)];
+    const batch = batchOf(3, epochs, 0);
+    const { stats } = await trainStep(epochs, [batch], configOf({ epochs: 2 }));
+    const first = await trainStep(steps, [batch], configOf());
+    const second = await trainStep(steps, [batch], configOf());
+    expect(epochs.logits).toEqual(steps.logits);
+    expect(stats.loss).toBeCloseTo((first.stats.loss + second.stats.loss) / 2, 9);
+    expect(stats.gradientNorm).toBeCloseTo((first.stats.gradientNorm + second.stats.gradientNorm) / 2, 9);
+    expect(second.stats.maxRatioDeviation).toBeGreaterThan(0.01);
+    expect(stats.maxRatioDeviation).toBeLessThan(1e-6);
+  });
+
+  test("with tisCap the proximal policy is that before the first epoch", async () => {
+    const trainer = toy(3);
+    const batch = batchOf(3, trainer, 0);
+    // A huge first step takes ratios out of the clip range: the second epoch is clipped against the start, not against itself.
+    const { stats } = await trainStep(trainer, [batch], {
+      ...configOf({ tisCap: 2, epochs: 2 }),
+      optimizer: { ...optimizer, learningRate: 50 },
+    });
+    expect(stats.clipFraction).toBeGreaterThan(0.1);
+    expect(trainer.calls.filter((call) => call === "logProbs")).toHaveLength(2);
+  });
+
+  test("each epoch deals its own minibatches, the first those of a single epoch", async () => {
+    class Recorder extends ToyTrainer {
+      readonly dealt: number[][] = [];
+      override forwardBackward(...[batch, loss, at]: Parameters<ToyTrainer["forwardBackward"]>) {
+        this.dealt.push(batch.map(({ tokens }) => tokens.length * 100 + (tokens[0] ?? 0)));
+        return super.forwardBackward(batch, loss, at);
+      }
+    }
+    const dealtBy = async (epochs: number, step: number) => {
+      const recorder = new Recorder(V, toy(3).logits);
+      await trainStep(recorder, [batchOf(3, toy(3), 0)], { ...configOf({ minibatches: 2, epochs }), draws: [1, step] });
+      return recorder.dealt;
+    };
+    let differing = 0;
+    for (let step = 0; step < 10; step++) {
+      const [one, three] = [await dealtBy(1, step), await dealtBy(3, step)];
+      expect(three).toHaveLength(6);
+      expect(three.slice(0, 2)).toEqual(one);
+      if (JSON.stringify(three.slice(2, 4)) !== JSON.stringify(three.slice(4))) differing++;
+    }
+    expect(differing).toBeGreaterThan(0);
   });
 });

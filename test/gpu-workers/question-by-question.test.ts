@@ -9,6 +9,7 @@ const optimizer = OptimizerConfig.parse({ learningRate: 0.5, maxGradientNorm: 1e
 const configOf = (options: Partial<AlgorithmConfig> = {}) => ({
   algorithm: AlgorithmConfig.parse(options),
   optimizer,
+  entropyCoefficient: 0,
   temperature,
   draws: ["minibatches"],
 });

@@ -16,6 +16,7 @@ const algorithmOf = (options: Partial<AlgorithmConfig> = {}) => AlgorithmConfig.
 const configOf = (options: Partial<AlgorithmConfig> = {}) => ({
   algorithm: algorithmOf(options),
   optimizer,
+  entropyCoefficient: 0,
   temperature,
   draws: ["minibatches"],
 });
@@ -51,6 +52,7 @@ const OPTIONS: Partial<AlgorithmConfig>[] = [
   { kl: { coefficient: 0.2, estimator: "k3" }, aggregation: "constant", constantTokens: 10 },
   { tisCap: 1.1 },
   { ratioMask: { low: 0.7, high: 1.4 } },
+  { policyLoss: { kind: "dual-clip", c: 1.2 } },
   { tisCap: 1.2, ratioMask: { low: 0.7, high: 1.4 }, ratio: "sequence" },
 ];
 

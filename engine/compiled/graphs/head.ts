@@ -73,6 +73,6 @@ export function pickRows(x: tf.Tensor2D, rows: tf.Tensor1D, inverseRows: tf.Tens
   return operation(x) as tf.Tensor2D;
 }
 
-function pickColumn(x: tf.Tensor2D, columns: tf.Tensor1D): tf.Tensor2D {
+export function pickColumn(x: tf.Tensor2D, columns: tf.Tensor1D): tf.Tensor2D {
   return tf.engine().runKernel("PickColumn", { x, columns }) as unknown as tf.Tensor2D;
 }

@@ -10,15 +10,15 @@ import { adapterLayout } from "../../checkpoint/adapter.ts";
 import { EMBEDDING, FINAL_NORM, headName, type Parameter, parameterLayout } from "../../checkpoint/parameters.ts";
 import "../../model/gradients.ts";
 import { causalAttention } from "../../model/attention.ts";
-import { loss } from "../../model/losses.ts";
 import { decoder, finalNorm, type WeightTensors, weightNamed } from "../../model/transformer.ts";
 import { type PolicyShape, shapeParameters } from "../policy-shape.ts";
 import { symbolic } from "../trace/dimensions.ts";
 import { type TracedGraph, type TraceScope, traceGraph } from "../trace/trace.ts";
 import { controlDependency } from "./control-dependency.ts";
 import { outputGradient } from "./gradient.ts";
-import { logProbsByParts } from "./head.ts";
-import { ATTENTION_BLOCKS, declareLossRows, declarePositions, type RowKind } from "./train.ts";
+import { type HeadPass, logProbsByParts } from "./head.ts";
+import { declareLoss, type LossHead, type LossKind } from "./loss-head.ts";
+import { ATTENTION_BLOCKS, declarePositions, type RowKind } from "./train.ts";
 import { declareWeights } from "./weights.ts";
 
 /** Name of a layer's input; for layer L, of the last layer's output. */
@@ -51,8 +51,9 @@ export const traceForward =
 /** Inputs: rows [R, D] of x:L; targets [R]; inverseTemperature; weights. Outputs: logProbs [R]. */
 export function traceHead(shape: PolicyShape): TracedGraph {
   return traceGraph("layered-head", (scope) => {
-    const { weights, predict } = declareHead(shape, scope);
-    scope.output("logProbs", predict(declareHeadInput(shape, scope), weights).logProbs);
+    const { weights, headInputs } = declareHead(shape, scope);
+    const given = headInputs(declareHeadInput(shape, scope), weights);
+    scope.output("logProbs", logProbsByParts(...given).logProbs);
   });
 }
 
@@ -60,30 +61,32 @@ export function traceHead(shape: PolicyShape): TracedGraph {
  * Inputs: the same and the loss rows. Outputs: loss, logProbs [R], d:x [R, D]; in full training also targetRows [R, D] and the
  * gradients of the final norm and the head.
  */
-export function traceHeadLoss(shape: PolicyShape): TracedGraph {
-  return traceGraph("layered-head-loss", (scope) => {
-    const { weights, predict } = declareHead(shape, scope);
-    const rows = declareLossRows(scope);
-    const trained = shape.lora ? [] : Object.keys(weights);
-    let pass: ReturnType<typeof predict> | undefined;
-    const lossOf = (x: tf.Tensor, ...values: tf.Tensor[]) => {
-      pass = predict(x as tf.Tensor2D, { ...weights, ...named(trained, values) });
-      tf.keep(pass.logProbs);
-      return loss(pass.logProbs, rows);
-    };
-    const given = [declareHeadInput(shape, scope), ...trained.map((name) => weightNamed(weights, name))];
-    const { value, grads } = tf.valueAndGrads((...values) => lossOf(...(values as [tf.Tensor])))(given);
-    if (!pass?.targetRows) throw new Error("the trace took no gradient of the head");
-    scope.output("loss", value);
-    scope.output("logProbs", pass.logProbs);
-    if (!shape.lora) scope.output("targetRows", pass.targetRows);
-    const [lastGradient, ...gradients] = grads;
-    scope.output(LAST_GRADIENT, lastGradient as tf.Tensor);
-    gradients.forEach((gradient, i) => {
-      outputGradient(scope, trained[i] ?? "", gradient);
+export const traceHeadLoss =
+  (kind: LossKind) =>
+  (shape: PolicyShape): TracedGraph =>
+    traceGraph("layered-head-loss", (scope) => {
+      const { weights, headInputs } = declareHead(shape, scope);
+      const lossOf = declareLoss(kind, scope);
+      const trained = shape.lora ? [] : Object.keys(weights);
+      let pass: HeadPass | undefined;
+      const chunkLoss = (x: tf.Tensor, ...values: tf.Tensor[]) => {
+        const found = lossOf(...headInputs(x as tf.Tensor2D, { ...weights, ...named(trained, values) }));
+        pass = found.pass;
+        tf.keep(pass.logProbs);
+        return found.loss;
+      };
+      const given = [declareHeadInput(shape, scope), ...trained.map((name) => weightNamed(weights, name))];
+      const { value, grads } = tf.valueAndGrads((...values) => chunkLoss(...(values as [tf.Tensor])))(given);
+      if (!pass?.targetRows) throw new Error("the trace took no gradient of the head");
+      scope.output("loss", value);
+      scope.output("logProbs", pass.logProbs);
+      if (!shape.lora) scope.output("targetRows", pass.targetRows);
+      const [lastGradient, ...gradients] = grads;
+      scope.output(LAST_GRADIENT, lastGradient as tf.Tensor);
+      gradients.forEach((gradient, i) => {
+        outputGradient(scope, trained[i] ?? "", gradient);
+      });
     });
-  });
-}
 
 /**
  * Inputs: x:0 ... x:L-1 and d:x [B * T, D]; cos, sin, mask; weights. Outputs: gradients of the layers' trained parameters; in full
@@ -143,9 +146,9 @@ function declareHead(shape: PolicyShape, scope: TraceScope) {
   const weights = declareWeights(used, scope);
   const targets = scope.input<tf.Tensor1D>("targets", [symbolic.rows], "int32");
   const inverseTemperature = scope.input<tf.Scalar>("inverseTemperature", []);
-  const predict = (x: tf.Tensor2D, given: WeightTensors) => {
+  const headInputs = (x: tf.Tensor2D, given: WeightTensors): Parameters<LossHead> => {
     const head = weightNamed(given, headName(config)) as tf.Tensor2D;
-    return logProbsByParts(finalNorm(config, given, x), head, targets, inverseTemperature);
+    return [finalNorm(config, given, x), head, targets, inverseTemperature];
   };
-  return { weights, predict };
+  return { weights, headInputs };
 }

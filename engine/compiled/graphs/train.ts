@@ -4,13 +4,13 @@ import type { ModelConfig } from "../../checkpoint/config.ts";
 import { EMBEDDING, headName, type Parameter, parameterLayout } from "../../checkpoint/parameters.ts";
 import "../../model/gradients.ts";
 import { causalAttention, type Mask } from "../../model/attention.ts";
-import { type LossRows, loss } from "../../model/losses.ts";
 import { transformer, type WeightTensors, weightNamed } from "../../model/transformer.ts";
 import type { PolicyShape } from "../policy-shape.ts";
 import { type Lengths, symbolic } from "../trace/dimensions.ts";
 import { type TracedGraph, type TraceScope, traceGraph } from "../trace/trace.ts";
 import { outputGradient } from "./gradient.ts";
-import { logProbsByParts, pickRows } from "./head.ts";
+import { type HeadPass, logProbsByParts, pickRows } from "./head.ts";
+import { declareLoss, type LossHead, type LossKind } from "./loss-head.ts";
 import { declareWeights } from "./weights.ts";
 
 /** Attention splits its queries into this many blocks. T is a multiple of it, and the graph's symbolic length is T / ATTENTION_BLOCKS. */
@@ -39,27 +39,29 @@ export const traceLogProbs =
     traceGraph("log-probs", (scope) => {
       const inputs = declareInputs(config, scope, kind);
       const weights = declareWeights(trainedParameters(config), scope);
-      scope.output("logProbs", forward(config, inputs, weights, inputs.embedded).logProbs);
+      const given = headInputs(config, inputs, weights, inputs.embedded);
+      scope.output("logProbs", logProbsByParts(...given).logProbs);
     });
 
 /** Outputs: loss, logProbs [R], embeddedGradient [B, T, D], targetRows [R, D], and the gradient of each parameter. */
 export const traceTrain =
-  (kind: RowKind) =>
+  (kind: RowKind, lossKind: LossKind = "token") =>
   ({ config }: PolicyShape): TracedGraph =>
     traceGraph("train", (scope) => {
       const inputs = declareInputs(config, scope, kind);
       const weights = declareWeights(trainedParameters(config), scope);
-      const rows = declareLossRows(scope);
+      const lossOf = declareLoss(lossKind, scope);
       const names = Object.keys(weights);
-      let pass: ReturnType<typeof logProbsByParts> | undefined;
-      const lossOf = (...values: tf.Tensor[]) => {
+      let pass: HeadPass | undefined;
+      const stepLoss = (...values: tf.Tensor[]) => {
         const [embedded, ...parameters] = values;
         const given = Object.fromEntries(parameters.map((value, i) => [names[i] ?? "", value]));
-        pass = forward(config, inputs, given, embedded as tf.Tensor3D);
+        const found = lossOf(...headInputs(config, inputs, given, embedded as tf.Tensor3D));
+        pass = found.pass;
         tf.keep(pass.logProbs);
-        return loss(pass.logProbs, rows);
+        return found.loss;
       };
-      const { value, grads } = tf.valueAndGrads(lossOf)([inputs.embedded, ...Object.values(weights)]);
+      const { value, grads } = tf.valueAndGrads(stepLoss)([inputs.embedded, ...Object.values(weights)]);
       if (!pass?.targetRows) throw new Error("the trace took no gradient of the head");
       scope.output("loss", value);
       scope.output("logProbs", pass.logProbs);
@@ -79,18 +81,6 @@ export function declarePositions({ headWidth }: ModelConfig, scope: TraceScope, 
     cos: scope.input("cos", [batch, tokens, headWidth / 2]),
     sin: scope.input("sin", [batch, tokens, headWidth / 2]),
     mask: scope.input<Mask>("mask", kind === "trees" ? [batch, 1, tokens, tokens] : [tokens, tokens]),
-  };
-}
-
-export function declareLossRows(scope: TraceScope): LossRows {
-  const row = (name: string) => scope.input<tf.Tensor1D>(name, [symbolic.rows]);
-  return {
-    linearWeights: row("linearWeights"),
-    clippedWeights: row("clippedWeights"),
-    advantages: row("advantages"),
-    behaviorLogProbs: row("behaviorLogProbs"),
-    lowest: scope.input("lowest", []),
-    highest: scope.input("highest", []),
   };
 }
 
@@ -121,9 +111,14 @@ function declareInputs(config: ModelConfig, scope: TraceScope, kind: RowKind): F
   };
 }
 
-function forward(config: ModelConfig, inputs: ForwardInputs, weights: WeightTensors, embedded: tf.Tensor3D) {
+function headInputs(
+  config: ModelConfig,
+  inputs: ForwardInputs,
+  weights: WeightTensors,
+  embedded: tf.Tensor3D,
+): Parameters<LossHead> {
   const hidden = transformer(config, weights, embedded, inputs, causalAttention(config, inputs.mask, ATTENTION_BLOCKS));
   const head = weightNamed(weights, headName(config)) as tf.Tensor2D;
   const picked = pickRows(hidden, inputs.rows, inputs.inverseRows);
-  return logProbsByParts(picked, head, inputs.targets, inputs.inverseTemperature);
+  return [picked, head, inputs.targets, inputs.inverseTemperature];
 }

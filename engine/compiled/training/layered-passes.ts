@@ -20,6 +20,7 @@ import {
   traceHead,
   traceHeadLoss,
 } from "../graphs/layered.ts";
+import { lossKind } from "../graphs/loss-head.ts";
 import { trainLengths } from "../graphs/train.ts";
 import { parameterTensors } from "../graphs/weights.ts";
 import type { LaneOptions } from "../lanes.ts";
@@ -32,7 +33,7 @@ import { type MicroBatch, planMicroBatches, rowCount, rowKind } from "./batch-pl
 import { headChunks } from "./head-chunks.ts";
 import { paddedLength } from "./micro-batches.ts";
 import type { Passes } from "./passes.ts";
-import { clipFeeds, forwardFeeds, lossFeeds, wantedPredictions } from "./train-inputs.ts";
+import { forwardFeeds, lossFeeds, wantedPredictions } from "./train-inputs.ts";
 
 /** What the forward pass of a micro-batch saves for the head and the backward pass. */
 interface ForwardState {
@@ -90,7 +91,8 @@ export class LayeredPasses implements Passes {
   async forwardBackward(batch: readonly TrainingSequence[], loss: Loss, temperature: number): Promise<ForwardBackward> {
     for (const sequence of batch) checkTrainingSequence(sequence, loss);
     const sequences = batch.map(({ tokens }) => tokens);
-    const head = await this.#session("layered-head-loss", traceHeadLoss);
+    const kind = lossKind(loss);
+    const head = await this.#session(`layered-head-loss-${kind}`, traceHeadLoss(kind));
     const logProbs = sequences.map((tokens) => new Float32Array(tokens.length));
     const wanted = weightedPredictions(batch, loss);
     const { config } = this.#state;
@@ -100,7 +102,7 @@ export class LayeredPasses implements Passes {
       const lastGradient = new Float32Array(state.last.length);
       for (const chunk of headChunks(wantedPredictions(micro, sequences, wanted), config.vocabulary)) {
         const feeds = { ...this.#headFeeds(state.last, chunk, temperature), ...lossFeeds(chunk, batch, loss) };
-        const outputs = await this.#headBackward(head, { ...feeds, ...clipFeeds(loss) }, chunk, lastGradient);
+        const outputs = await this.#headBackward(head, feeds, chunk, lastGradient);
         scatterLogProbs(logProbs, chunk, requireOutput(outputs, "logProbs"));
         total += outputs["loss"]?.[0] ?? 0;
       }

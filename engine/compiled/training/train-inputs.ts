@@ -1,7 +1,15 @@
 /** @file One micro-batch as arrays. Row n of B * T holds a token and predicts the next one; only wanted predictions reach the head. */
 import type { Loss, TrainingSequence } from "../../../core/ports.ts";
 import { causalMask, type RotaryTable } from "../../model/positions.ts";
-import { lossVectors, type Predictions, predictions, type WantedPredictions } from "../../model/predictions.ts";
+import {
+  type EntropyVectors,
+  entropyVectors,
+  type LossVectors,
+  lossVectors,
+  type Predictions,
+  predictions,
+  type WantedPredictions,
+} from "../../model/predictions.ts";
 import { fillTreeMask, type Sequences } from "../../model/prefix-tree.ts";
 import { type Feeds, tensor } from "../graph-session.ts";
 import { type MicroBatch, rowCount, stateOf } from "./batch-plan.ts";
@@ -75,13 +83,17 @@ function anglesAt(positions: Int32Array, table: Float32Array, half: number): Flo
   return angles;
 }
 
+/** The inputs of a loss (graphs/loss-head.ts). */
 export function lossFeeds(wanted: Predictions, batch: readonly TrainingSequence[], loss: Loss): Feeds {
-  const vectors = Object.entries(lossVectors(wanted, batch, loss));
-  return Object.fromEntries(vectors.map(([name, values]) => [name, tensor(values, [values.length])]));
+  if (loss.kind === "linear-entropy") return rowFeeds(entropyVectors(wanted, batch));
+  return { ...rowFeeds(lossVectors(wanted, batch, loss)), ...clipFeeds(loss) };
 }
 
+const rowFeeds = (vectors: LossVectors | EntropyVectors): Feeds =>
+  Object.fromEntries(Object.entries(vectors).map(([name, values]) => [name, tensor(values, [values.length])]));
+
 /** 1 - clipLow and 1 + clipHigh. */
-export function clipFeeds(loss: Loss): Feeds {
-  const [lowest, highest] = loss.kind === "linear" ? [1, 1] : [1 - loss.clipLow, 1 + loss.clipHigh];
+function clipFeeds(loss: Loss): Feeds {
+  const [lowest, highest] = loss.kind === "clipped-token" ? [1 - loss.clipLow, 1 + loss.clipHigh] : [1, 1];
   return { lowest: tensor(Float32Array.of(lowest), []), highest: tensor(Float32Array.of(highest), []) };
 }

@@ -3,8 +3,9 @@
  * batches differ in tokens only. The check reads; it changes no bit of the gradient.
  */
 import { MgrpoError } from "../../../core/errors.ts";
-import type { EngineOptions } from "../../../core/ports.ts";
+import type { EngineOptions, TrainingSequence } from "../../../core/ports.ts";
 import type { ModelConfig } from "../../checkpoint/config.ts";
+import { isWeighted } from "../../model/predictions.ts";
 import type { Sequences } from "../../model/prefix-tree.ts";
 import { planBatch } from "./batch-plan.ts";
 import type { Passes } from "./passes.ts";
@@ -44,11 +45,16 @@ export function checkedPasses(
     async forwardBackward(batch, loss, temperature) {
       const pass = await passes.forwardBackward(batch, loss, temperature);
       const sequences = batch.map(({ tokens }) => tokens);
-      await check(sequences, temperature, pass.logProbs, (member, t) => batch[member]?.weights_T[t] !== 0);
+      await check(sequences, temperature, pass.logProbs, isWeightedIn(batch));
       return pass;
     },
   };
 }
+
+const isWeightedIn =
+  (batch: readonly TrainingSequence[]) =>
+  (member: number, t: number): boolean =>
+    isWeighted(batch[member] as TrainingSequence, t);
 
 function compare(
   found: Float32Array,

@@ -11,6 +11,7 @@ import { EVERY_PREDICTION, type Predictions, scatterLogProbs, weightedPrediction
 import type { Sequences } from "../../model/prefix-tree.ts";
 import { type Feeds, tensor } from "../graph-session.ts";
 import { type GradientTensors, gradientTensors } from "../graphs/gradient.ts";
+import { lossKind } from "../graphs/loss-head.ts";
 import { type RowKind, traceLogProbs, traceTrain, trainedParameters, trainLengths } from "../graphs/train.ts";
 import { parameterTensors } from "../graphs/weights.ts";
 import type { LaneOptions } from "../lanes.ts";
@@ -22,7 +23,7 @@ import { scatterAdd } from "./arrays.ts";
 import { type MicroBatch, planMicroBatches, rowCount, rowKind } from "./batch-plan.ts";
 import { paddedLength } from "./micro-batches.ts";
 import type { Passes } from "./passes.ts";
-import { clipFeeds, forwardFeeds, lossFeeds, pickFeeds, wantedPredictions } from "./train-inputs.ts";
+import { forwardFeeds, lossFeeds, pickFeeds, wantedPredictions } from "./train-inputs.ts";
 
 export class WholePasses implements Passes {
   readonly #state: TrainedState;
@@ -60,15 +61,17 @@ export class WholePasses implements Passes {
     const sequences = batch.map(({ tokens }) => tokens);
     const logProbs = sequences.map((tokens) => new Float32Array(tokens.length));
     const wantedTokens = weightedPredictions(batch, loss);
-    const weightedCount = (member: number) => batch[member]?.weights_T.reduce((n, w) => n + (w === 0 ? 0 : 1), 0) ?? 0;
+    const { isWanted } = wantedTokens;
+    const kind = lossKind(loss);
+    const weightedCount = (member: number) =>
+      sequences[member]?.reduce((n, _, t) => n + (isWanted(member, t) ? 1 : 0), 0) ?? 0;
     let total = 0;
     for (const micro of planMicroBatches(sequences, weightedCount, config, this.#options)) {
-      const session = await this.#session("train", micro, traceTrain);
+      const session = await this.#session(`train-${kind}`, micro, (rows) => traceTrain(rows, kind));
       const weighted = wantedPredictions(micro, sequences, wantedTokens);
       const { feeds, tokens, lengths } = this.#feeds(micro, sequences, temperature, weighted);
       const { sums, outputs: into } = this.#gradients;
-      const lossInputs = { ...lossFeeds(weighted, batch, loss), ...clipFeeds(loss) };
-      const outputs = await session.run(lengths, { ...feeds, ...sums, ...lossInputs }, into);
+      const outputs = await session.run(lengths, { ...feeds, ...sums, ...lossFeeds(weighted, batch, loss) }, into);
       this.#addRowGradients(outputs, weighted.targets, tokens);
       scatterLogProbs(logProbs, weighted, outputs["logProbs"] ?? new Float32Array());
       total += outputs["loss"]?.[0] ?? 0;

@@ -91,7 +91,7 @@ test("a rollout is a tree of agents, turns and tools, with its scores", async ()
     ["reward", 1],
   ]);
   const names = spans.map(({ name }) => name.split(" ")[0]);
-  expect(new Set(names)).toEqual(new Set(["invoke_agent", "chat"]));
+  expect(new Set(names)).toEqual(new Set(["invoke_agent", "chat", "execute_tool"]));
   expect(spans.some(({ name, parentSpanId }) => name === "invoke_agent searcher" && parentSpanId)).toBe(true);
 });
 

@@ -1,7 +1,7 @@
 /** @file Laws of group-relative advantages (eq 9-13). */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { groupAdvantages } from "../../../core/mgrpo/advantage.ts";
+import { batchStd, groupAdvantages } from "../../../core/mgrpo/advantage.ts";
 
 const options = { advantageScale: "std", epsilon: 1e-6 } as const;
 const member = fc.record({
@@ -99,4 +99,62 @@ test("advantageScale none (Dr. GRPO): only the mean is subtracted", () => {
   expect(groupAdvantages([1, 0, 0, 0], [1, 1, 1, 1], { ...options, advantageScale: "none" }).advantages_N).toEqual([
     0.75, -0.25, -0.25, -0.25,
   ]);
+});
+
+const rloo = { baseline: "leave-one-out", advantageScale: "none", epsilon: 1e-6 } as const;
+
+test("leave-one-out (RLOO) by hand: the mean of the other rewards is subtracted", () => {
+  // rewards 1, 0.4, 0.1: 1 - (0.4 + 0.1)/2 = 0.75; 0.4 - (1 + 0.1)/2 = -0.15; 0.1 - (1 + 0.4)/2 = -0.6
+  const { advantages_N, mean } = groupAdvantages([1, 0.4, 0.1], [1, 1, 1], rloo);
+  expect(advantages_N).toEqual([0.75, -0.15, -0.6].map((value) => expect.closeTo(value, 12)));
+  expect(mean).toBeCloseTo(0.5, 12);
+});
+
+test("leave-one-out of equal weights is K/(K-1) times the deviation from the mean", () => {
+  fc.assert(
+    fc.property(fc.array(fc.integer({ min: 0, max: 100 }), { minLength: 2, maxLength: 12 }), (rewards) => {
+      const equal = rewards.map(() => 1);
+      const centered = groupAdvantages(rewards, equal, { ...rloo, baseline: "group" }).advantages_N;
+      groupAdvantages(rewards, equal, rloo).advantages_N.forEach((advantage, i) => {
+        expect(advantage).toBeCloseTo(((centered[i] ?? 0) * rewards.length) / (rewards.length - 1), 9);
+      });
+    }),
+  );
+});
+
+test("leave-one-out leaves out a rollout's trajectories together, and weighs the others as alignment does", () => {
+  // Rollout 0 has rewards 1 and 0.5, rollout 1 has 0.2, rollout 2 has 0.8 with weight 2. Without rollout 0: (0.2 + 2*0.8)/3 = 0.6.
+  const [rewards, weights, rollouts] = [
+    [1, 0.5, 0.2, 0.8],
+    [0.5, 0.5, 1, 2],
+    [0, 0, 1, 2],
+  ] as const;
+  const { advantages_N } = groupAdvantages(rewards, weights, rloo, rollouts);
+  // Without rollout 1: (0.5 + 0.25 + 1.6)/3 = 0.783333. Without rollout 2: (0.5 + 0.25 + 0.2)/2 = 0.475.
+  expect(advantages_N).toEqual([0.4, -0.1, -0.583333, 0.325].map((value) => expect.closeTo(value, 6)));
+  // The other trajectory of the same rollout is no baseline: with one rollout there is none.
+  expect(groupAdvantages([1, 0.5], [1, 1], rloo, [0, 0]).advantages_N).toEqual([0, 0]);
+});
+
+test("a leave-one-out baseline does not depend on the rollout's own rewards, a group's mean does", () => {
+  const baselineOf = (reward: number, baseline: "group" | "leave-one-out") =>
+    reward - (groupAdvantages([reward, 0.3, 0.6], [1, 1, 1], { ...rloo, baseline }).advantages_N[0] ?? 0);
+  expect(baselineOf(1, "leave-one-out")).toBeCloseTo(baselineOf(0, "leave-one-out"), 12);
+  expect(baselineOf(1, "group")).not.toBeCloseTo(baselineOf(0, "group"), 3);
+});
+
+test("advantageScale batch only centers; the batch's standard deviation is that of all centered rewards", () => {
+  const groups = [
+    [1, 0, 0, 0],
+    [1, 1, 0, 0],
+    [0.5, 0.5, 0.5, 0.5],
+  ];
+  const found = groups.map((rewards) =>
+    groupAdvantages(rewards, [1, 1, 1, 1], { ...options, advantageScale: "batch" }),
+  );
+  // Variances 3/16, 1/4 and 0: their mean is 7/48.
+  expect(found[0]?.advantages_N).toEqual([0.75, -0.25, -0.25, -0.25]);
+  expect(batchStd(found.map(({ std }) => std))).toBeCloseTo(Math.sqrt(7 / 48), 12);
+  const all = found.flatMap(({ advantages_N }) => advantages_N);
+  expect(Math.sqrt(all.reduce((sum, one) => sum + one ** 2, 0) / all.length)).toBeCloseTo(Math.sqrt(7 / 48), 12);
 });

@@ -189,6 +189,28 @@ test("a masked trajectory counts in mean and std but is not trained on; its shar
   expect(finalizeGroup(all, "main", [], algorithm("resample"), [1])).toEqual({});
 });
 
+test("leave-one-out compares a sub-agent's calls with those of other rollouts only", () => {
+  const group: Rollouts = { 0: scored(0, 1, { searcher: [1, 0.5] }), 1: scored(1, 0, { searcher: [0.2] }) };
+  const options = { ...algorithm("weighted"), baseline: "leave-one-out", advantageScale: "none" } as const;
+  const { main, searcher } = finalizeGroup(group, "main", ["searcher"], options, [1]);
+  expect(main?.advantages).toEqual([1, -1]);
+  // 1 - 0.2, 0.5 - 0.2, 0.2 - (1 + 0.5)/2
+  expect(searcher?.advantages).toEqual([0.8, 0.3, -0.55]);
+});
+
+test("a sub-agent's own d aligns that sub-agent alone", () => {
+  const calls = { searcher: [1, 0, 1, 0], reader: [0, 1, 0, 1] };
+  const group: Rollouts = { 0: scored(0, 1, calls), 1: scored(1, 0, calls) };
+  const own = { searcher: { algorithm: { alignment: { d: 3 } } } };
+  const run = (agents: object) =>
+    finalizeGroup(group, "main", ["searcher", "reader"], algorithm("resample", 4), [1], { ...agents });
+  // Four calls each: none dropped at d = 4, one per rollout at d = 3.
+  expect(run({})["searcher"]?.dropped).toBe(0);
+  expect(run(own)["searcher"]?.dropped).toBe(2);
+  expect(run(own)["reader"]).toEqual(run({})["reader"]);
+  expect(run(own)["main"]).toEqual(run({})["main"]);
+});
+
 const control = (mode: (typeof modes)[number]) => ({ ...algorithm(mode), shuffleAdvantages: true });
 
 test("shuffleAdvantages permutes the advantages and changes nothing else", () => {

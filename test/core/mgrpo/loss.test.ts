@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { isClippedToken, type LossOptions, type LossTrajectory, trajectoryLoss } from "../../../core/mgrpo/loss.ts";
 
 const plain: LossOptions = {
+  policyLoss: { kind: "clip" },
   ratio: "token",
   clipLow: 0.2,
   clipHigh: 0.28,

@@ -1,7 +1,7 @@
 /** @file Rewards, eq 4 and 5, against the paper's numbers. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { mainReward, subReward } from "../../../core/mgrpo/reward.ts";
+import { mainReward, overlongPenalty, subReward } from "../../../core/mgrpo/reward.ts";
 
 const a = { format: 0.1, correct: 0.9 };
 const b = { format: 0.1, correct: 0.4, expert: 0.5 };
@@ -42,4 +42,17 @@ test("rewards are in [0, 1] and increase with every score", () => {
       expect(subReward(true, high, expert, b)).toBeLessThanOrEqual(1 + 1e-12);
     }),
   );
+});
+
+test.each([
+  // DAPO eq 13 at 20 tokens, of which the last 5 are the buffer.
+  [10, 0],
+  [15, 0],
+  [16, -0.2],
+  [18, -0.6],
+  [20, -1],
+  [25, -1],
+])("overlong penalty at %d of 20 tokens: %d; twice that at factor 2", (tokens, penalty) => {
+  expect(overlongPenalty(tokens, 20, { bufferTokens: 5, factor: 1 })).toBeCloseTo(penalty, 12);
+  expect(overlongPenalty(tokens, 20, { bufferTokens: 5, factor: 2 })).toBeCloseTo(2 * penalty, 12);
 });

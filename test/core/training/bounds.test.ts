@@ -4,6 +4,7 @@ import type { Manifest } from "../../../core/contracts/checkpoint.ts";
 import type { GroupRecord } from "../../../core/contracts/records.ts";
 import { dueSuites, jobId } from "../../../core/training/evaluation.ts";
 import { lostRollouts, tooManyLost } from "../../../core/training/lost-rollouts.ts";
+import { referenceVersion } from "../../../core/training/reference.ts";
 import { expiredParts, expiredVersion, isKept, neighbors } from "../../../core/training/retention.ts";
 import { sha, teamConfig } from "../../fakes/scripted-team.ts";
 
@@ -56,6 +57,20 @@ test("kept: the last 2, evaluated ones (0, 4, 8), every third (3, 6)", () => {
     ...[undefined, undefined, 1, 2, undefined, undefined, 5, undefined],
   ]);
   expect(neighbors(config, 5)).toEqual([0, 4, 6, 7]);
+});
+
+test("a refreshed reference: the newest multiple, which is kept while it may be one", () => {
+  const kl = { coefficient: 0.1, estimator: "k3", refreshEvery: 3 } as const;
+  expect([0, 1, 2, 3, 4, 5, 6, 7].map((version) => referenceVersion(kl, version))).toEqual([0, 0, 0, 3, 3, 3, 6, 6]);
+  expect([0, 5].map((version) => referenceVersion({}, version))).toEqual([0, 0]);
+  const plain = teamConfig({ steps: 8, evaluation: { suites: [] } });
+  const config = { ...plain, algorithm: { ...plain.algorithm, kl } };
+  expect([0, 1, 2, 3, 4, 5, 6, 7, 8].filter((v) => isKept(config, v))).toEqual([0, 3, 6, 8]);
+  // Each step's reference is kept, or still in the window of the latest.
+  for (let newest = 1; newest <= 8; newest++) {
+    const deleted = Array.from({ length: newest }, (_, i) => expiredVersion(config, i + 1));
+    expect(deleted).not.toContain(referenceVersion(kl, newest));
+  }
 });
 
 test("a part is deleted only if no kept manifest names it: not the base's tokenizer, not unchanged weights", () => {

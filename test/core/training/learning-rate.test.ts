@@ -1,12 +1,13 @@
 /** @file The learning rate over a run. */
 import { expect, test } from "vitest";
-import { ScheduledOptimizer } from "../../../core/contracts/agent-config.ts";
+import { OptimizerConfig, ScheduledOptimizer } from "../../../core/contracts/agent-config.ts";
 import { optimizerAt } from "../../../core/training/learning-rate.ts";
 
-const rates = (schedule: "constant" | "linear") => {
-  const optimizer = ScheduledOptimizer.parse({ learningRate: 0.8, schedule });
-  return [0, 1, 2, 3].map((step) => optimizerAt(optimizer, step / 4).learningRate);
+const rates = (schedule: ScheduledOptimizer["schedule"], warmupRatio = 0, steps = 4) => {
+  const optimizer = ScheduledOptimizer.parse({ learningRate: 0.8, schedule, warmupRatio });
+  return Array.from({ length: steps }, (_, step) => optimizerAt(optimizer, step / steps, steps).learningRate);
 };
+const closeTo = (values: number[]) => values.map((value) => expect.closeTo(value, 9));
 
 test("a constant rate does not change; a linear one falls by the same amount every step and would be 0 after the last", () => {
   expect(rates("constant")).toEqual([0.8, 0.8, 0.8, 0.8]);
@@ -14,10 +15,28 @@ test("a constant rate does not change; a linear one falls by the same amount eve
 });
 
 test("the engine's optimizer config has no schedule", () => {
-  expect(optimizerAt(ScheduledOptimizer.parse({}), 0)).not.toHaveProperty("schedule");
+  expect(Object.keys(optimizerAt(ScheduledOptimizer.parse({}), 0, 4))).toEqual(Object.keys(OptimizerConfig.parse({})));
 });
 
 test("a server's optimizer gets the learning rate of its schedule, and nothing else", () => {
-  const optimizer = { kind: "server", learningRate: 0.8, schedule: "linear" } as const;
-  expect(optimizerAt(optimizer, 0.25)).toEqual({ kind: "server", learningRate: expect.closeTo(0.6) });
+  const optimizer = { kind: "server", learningRate: 0.8, schedule: "linear", warmupRatio: 0 } as const;
+  expect(optimizerAt(optimizer, 0.25, 4)).toEqual({ kind: "server", learningRate: expect.closeTo(0.6) });
+});
+
+test("a cosine: 0.4 (1 + cos(pi i/4)) of 0.8, and half way at half the run", () => {
+  expect(rates("cosine")).toEqual(closeTo([0.8, 0.4 * (1 + Math.SQRT1_2), 0.4, 0.4 * (1 - Math.SQRT1_2)]));
+});
+
+test("warm-up rises by equal amounts, none of them 0, and the decay begins after it", () => {
+  // 10 steps, 4 of warm-up: 1/5 ... 4/5 of 0.8, then the peak, and linearly to 0 over the 6 others.
+  const rise = [0.16, 0.32, 0.48, 0.64];
+  const fall = [6, 5, 4, 3, 2, 1].map((n) => (0.8 * n) / 6);
+  expect(rates("linear", 0.4, 10)).toEqual(closeTo([...rise, ...fall]));
+  expect(rates("constant", 0.4, 10)).toEqual(closeTo([...rise, 0.8, 0.8, 0.8, 0.8, 0.8, 0.8]));
+  expect(rates("cosine", 0.4, 10)[7]).toBeCloseTo(0.4, 9);
+});
+
+test("a server's optimizer warms up too", () => {
+  const optimizer = { kind: "server", learningRate: 0.8, schedule: "constant", warmupRatio: 0.5 } as const;
+  expect(optimizerAt(optimizer, 0, 4)).toEqual({ kind: "server", learningRate: expect.closeTo(0.8 / 3) });
 });

@@ -69,7 +69,7 @@ test("server is short for the server's optimizer at the default learning rate", 
     const set = ["agents.main.policy=tinker:http://gpu1:8000", `agents.main.optimizer=${optimizer}`];
     return resolveConfig(recipe, { ...choice, set }).agents["main"]?.optimizer;
   };
-  expect(optimizerOf("server")).toEqual({ kind: "server", learningRate: 4e-5, schedule: "linear" });
+  expect(optimizerOf("server")).toEqual({ kind: "server", learningRate: 4e-5, schedule: "linear", warmupRatio: 0 });
   expect(optimizerOf('{"kind":"server","learningRate":1e-5}')).toMatchObject({ kind: "server", learningRate: 1e-5 });
 });
 

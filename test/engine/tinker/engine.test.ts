@@ -42,7 +42,13 @@ async function rollOut(sampler: Sampler, version: number, algorithm: AlgorithmCo
       const trajectory: Trajectory = {
         ...{ agent: "main", version, tokens, actions: [[2, tokens.length]], logProbs: [...sample.logProbs] },
       };
-      return { trajectory, group: i % 2, weight: 1 / 6, advantage: (tokens.length - 6) / 3 + (i - 2) / 10 };
+      return {
+        trajectory,
+        group: i % 2,
+        groupStd: 0.5,
+        weight: 1 / 6,
+        advantage: (tokens.length - 6) / 3 + (i - 2) / 10,
+      };
     }),
   );
   const weights = tokenWeights(
@@ -68,7 +74,7 @@ async function run(engine: PolicyEngine, files0: CheckpointFiles, isWire: boolea
     const { stats } = await trainStep(
       trainer,
       [batch],
-      { algorithm, optimizer, temperature: 1, draws: [1] },
+      { algorithm, optimizer, entropyCoefficient: 0, temperature: 1, draws: [1] },
       reference,
     );
     history.push({ said: batch.map(({ trajectory }) => trajectory.tokens), stats });

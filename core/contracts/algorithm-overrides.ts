@@ -1,0 +1,109 @@
+/** @file Settings of the algorithm that an agent can have of its own, and those that contradict others or would be ignored. */
+import * as z from "zod";
+import { AlgorithmConfig } from "./algorithm-config.ts";
+
+const { mainReward, subReward, ratio, policyLoss, clipLow, clipHigh, entropy, tisCap, ratioMask, overlongPenalty } =
+  AlgorithmConfig.shape;
+
+/** The schema under a default: absent means the run's value. */
+function own<S extends z.ZodType>(setting: z.ZodDefault<S>, what: string) {
+  return setting.unwrap().exactOptional().describe(`${what} of this agent. Absent: as in algorithm.`);
+}
+
+/** In place of `algorithm`'s, for one agent. */
+export const AlgorithmOverrides = z.strictObject({
+  mainReward: own(mainReward, "Reward, if it is the main agent"),
+  subReward: own(subReward, "Reward, if it is a sub-agent"),
+  alignment: z
+    .strictObject({ d: z.int().positive().describe("Target number of this sub-agent's trajectories per rollout.") })
+    .exactOptional()
+    .describe("Alignment of this sub-agent's trajectories. Absent: as in algorithm."),
+  ratio: own(ratio, "Granularity of the importance ratio"),
+  policyLoss: own(policyLoss, "Form of the policy term"),
+  clipLow: own(clipLow, "Lower clip range"),
+  clipHigh: own(clipHigh, "Upper clip range"),
+  entropy: own(entropy, "Entropy bonus"),
+  tisCap: own(tisCap, "Cap of truncated importance sampling"),
+  ratioMask: own(ratioMask, "Mask of extreme ratios"),
+  overlongPenalty: own(overlongPenalty, "Penalty for conversations near its token limit"),
+});
+export type AlgorithmOverrides = z.infer<typeof AlgorithmOverrides>;
+
+interface Overridable {
+  readonly algorithm?: AlgorithmOverrides;
+}
+
+interface TeamMember extends Overridable {
+  readonly policy: string;
+  readonly trained: boolean;
+  readonly limits: { readonly contextTokens: number };
+}
+
+interface Team {
+  readonly main: string;
+  readonly algorithm: AlgorithmConfig;
+  readonly agents: Readonly<Record<string, TeamMember>>;
+}
+
+/** The settings of the algorithm for one agent: the run's, and its own in their place. */
+export function algorithmOf(
+  {
+    algorithm,
+    agents,
+  }: { readonly algorithm: AlgorithmConfig; readonly agents: Readonly<Record<string, Overridable>> },
+  agent: string,
+): AlgorithmConfig {
+  const { alignment, ...overrides } = agents[agent]?.algorithm ?? {};
+  return { ...algorithm, ...overrides, alignment: { ...algorithm.alignment, ...alignment } };
+}
+
+type Fault = readonly [path: readonly (string | number)[], message: string];
+
+/** Settings of the algorithm that contradict others, or would be ignored: path and message. */
+export function algorithmFaults(team: Team): Fault[] {
+  const { coefficient, refreshEvery } = team.algorithm.kl;
+  const faults: Fault[] = Object.keys(team.agents).flatMap((name) => [
+    ...overrideFaults(team, name),
+    ...agentFaults(team, name),
+  ]);
+  if (refreshEvery !== undefined && coefficient === 0) {
+    faults.push([["algorithm", "kl", "refreshEvery"], "does nothing at kl.coefficient 0: remove it, or set that"]);
+  }
+  return faults;
+}
+
+/** Where the value that holds for an agent is set. */
+function pathOf({ agents }: Team, agent: string, setting: keyof AlgorithmOverrides): string[] {
+  const isOwn = agents[agent]?.algorithm?.[setting] !== undefined;
+  return isOwn ? ["agents", agent, "algorithm", setting] : ["algorithm", setting];
+}
+
+function overrideFaults({ main, agents }: Team, name: string): Fault[] {
+  const { mainReward: ofMain, subReward: ofSub, alignment } = agents[name]?.algorithm ?? {};
+  const path = (setting: string) => ["agents", name, "algorithm", setting];
+  const faults: Fault[] = [];
+  if (name === main && ofSub) faults.push([path("subReward"), "does nothing for the main agent: set mainReward"]);
+  if (name === main && alignment) faults.push([path("alignment"), "the main agent is not aligned: remove it"]);
+  if (name !== main && ofMain) faults.push([path("mainReward"), "does nothing for a sub-agent: set subReward"]);
+  return faults;
+}
+
+function agentFaults(team: Team, name: string): Fault[] {
+  const { policy, trained, limits } = team.agents[name] as TeamMember;
+  if (!trained) return [];
+  const { policyLoss: form, ratio: level, overlongPenalty: overlong, entropy: bonus } = algorithmOf(team, name);
+  const faults: Fault[] = [];
+  if (form.kind === "cispo" && level !== "token") {
+    const message = `cispo weighs each token of '${name}' by its own ratio, not by '${level}': set ratio to token`;
+    faults.push([pathOf(team, name, "policyLoss"), message]);
+  }
+  if (bonus !== null && policy.startsWith("tinker:")) {
+    const message = `agent '${name}' is on a Tinker server, which returns no entropies to train on: set it to null`;
+    faults.push([pathOf(team, name, "entropy"), message]);
+  }
+  if (overlong !== null && overlong.bufferTokens >= limits.contextTokens) {
+    const message = `agents.${name}.limits.contextTokens is ${limits.contextTokens}: set less than that, or raise it`;
+    faults.push([[...pathOf(team, name, "overlongPenalty"), "bufferTokens"], message]);
+  }
+  return faults;
+}

@@ -1,0 +1,26 @@
+/** @file How each agent of a rollout samples: as the rollout's plan says, at its own temperature if it has one. */
+import type { AgentConfig } from "../../core/contracts/agent-config.ts";
+import type { RunConfig } from "../../core/contracts/config.ts";
+import type { Sampling } from "../../core/contracts/rollout.ts";
+
+/** The part of a rollout's plan that decides how agents sample. */
+export interface SamplingPlan {
+  readonly sampling: Sampling;
+  /** Agent -> its own temperature. Absent: none has one, as in evaluations. */
+  readonly temperatures?: Readonly<Record<string, number>>;
+}
+
+/** Of training rollouts. */
+export function trainingSampling({ temperature, agents }: Pick<RunConfig, "temperature" | "agents">): SamplingPlan {
+  return { sampling: { temperature, topP: 1, topK: 0 }, temperatures: ownTemperatures(agents) };
+}
+
+export function samplingOf({ sampling, temperatures = {} }: SamplingPlan, agent: string): Sampling {
+  const temperature = temperatures[agent] ?? sampling.temperature;
+  return { ...sampling, temperature };
+}
+
+function ownTemperatures(agents: Readonly<Record<string, Pick<AgentConfig, "temperature">>>): Record<string, number> {
+  const entries = Object.entries(agents);
+  return Object.fromEntries(entries.flatMap(([name, { temperature }]) => (temperature ? [[name, temperature]] : [])));
+}

@@ -1,0 +1,128 @@
+/** @file Settings of the algorithm that contradict each other are refused with one line that says what to write. */
+import { expect, test } from "vitest";
+import { algorithmOf } from "../../../core/contracts/algorithm-overrides.ts";
+import { RunConfig } from "../../../core/contracts/config.ts";
+
+const faultsOf = (algorithm: object, rest: object = {}): string[] => {
+  const agents = { main: { model: "m", delegates: ["sub"] }, sub: { model: "s" } };
+  const result = RunConfig.safeParse({ run: "r", recipe: "atlas", seed: 1, steps: 2, agents, algorithm, ...rest });
+  return (result.error?.issues ?? []).map(({ path, message }) => `${path.join(".")}: ${message}`);
+};
+
+test.each<[object, RegExp]>([
+  [
+    { policyLoss: { kind: "cispo" }, ratio: "sequence" },
+    /^algorithm\.policyLoss: cispo weighs each token of 'main' by its own ratio, not by 'sequence': set ratio to token$/,
+  ],
+  [
+    { overlongPenalty: { bufferTokens: 512 } },
+    /^algorithm\.overlongPenalty\.bufferTokens: agents\.main\.limits\.contextTokens is 512: set less than that/,
+  ],
+  [{ kl: { refreshEvery: 5 } }, /^algorithm\.kl\.refreshEvery: does nothing at kl\.coefficient 0/],
+  [{ policyLoss: { kind: "dual-clip", c: 1 } }, /^algorithm\.policyLoss\.c: Too small/],
+  [{ policyLoss: { kind: "clip", c: 3 } }, /^algorithm\.policyLoss: Unrecognized key: "c"/],
+])("%o is refused", (algorithm, message) => {
+  expect(faultsOf(algorithm)[0]).toMatch(message);
+});
+
+test.each<object>([
+  {},
+  { policyLoss: { kind: "cispo" } },
+  { policyLoss: { kind: "dual-clip" } },
+  { overlongPenalty: { bufferTokens: 99 } },
+])("%o is accepted", (algorithm) => {
+  expect(faultsOf(algorithm)).toEqual([]);
+});
+
+test("an entropy bonus is refused for a trained agent on a Tinker server", () => {
+  const agents = (trained: boolean) => ({
+    main: { model: "m", policy: "tinker:http://gpu1:8000", trained, delegates: ["sub"] },
+    sub: { model: "s" },
+  });
+  const entropy = { start: 0.01, end: 0 };
+  expect(faultsOf({ entropy }, { agents: agents(true) })).toEqual([
+    "algorithm.entropy: agent 'main' is on a Tinker server, which returns no entropies to train on: set it to null",
+  ]);
+  expect(faultsOf({ entropy }, { agents: agents(false) })).toEqual([]);
+});
+
+test("an agent's own settings take the place of the run's; a sub-agent's d leaves the mode alone", () => {
+  const config = RunConfig.parse({
+    ...{ run: "r", recipe: "atlas", seed: 1, steps: 2, algorithm: { clipHigh: 0.3, tisCap: 2, alignment: { d: 3 } } },
+    agents: {
+      main: { model: "m", delegates: ["sub"], algorithm: { clipLow: 0.1, tisCap: null } },
+      sub: { model: "s", algorithm: { alignment: { d: 5 }, policyLoss: { kind: "cispo" } } },
+    },
+  });
+  const of = (name: string) => algorithmOf(config, name);
+  expect(of("main")).toEqual({ ...config.algorithm, clipLow: 0.1, tisCap: null });
+  expect(of("sub")).toEqual({
+    ...config.algorithm,
+    alignment: { mode: "resample", d: 5 },
+    policyLoss: { kind: "cispo" },
+  });
+});
+
+test.each<[object, object, string]>([
+  [
+    { subReward: { format: 0, correct: 1, expert: 0 } },
+    {},
+    "agents.main.algorithm.subReward: does nothing for the main",
+  ],
+  [{ alignment: { d: 2 } }, {}, "agents.main.algorithm.alignment: the main agent is not aligned: remove it"],
+  [{}, { mainReward: { format: 0, correct: 1 } }, "agents.sub.algorithm.mainReward: does nothing for a sub-agent"],
+  [
+    { policyLoss: { kind: "cispo" }, ratio: "sequence" },
+    {},
+    "agents.main.algorithm.policyLoss: cispo weighs each token",
+  ],
+  [
+    { overlongPenalty: { bufferTokens: 600 } },
+    {},
+    "agents.main.algorithm.overlongPenalty.bufferTokens: agents.main.li",
+  ],
+  [{ epochs: 2 }, {}, 'agents.main.algorithm: Unrecognized key: "epochs"'],
+])("overrides of main %o, of sub %o are refused", (main, sub, message) => {
+  const agents = { main: { model: "m", delegates: ["sub"], algorithm: main }, sub: { model: "s", algorithm: sub } };
+  const faults = faultsOf({}, { agents });
+  expect(faults).toHaveLength(1);
+  expect(faults[0]).toContain(message);
+});
+
+test("an agent on a Tinker server may have temperature 1 of its own, and no other", () => {
+  const agents = (temperature: object) => ({
+    main: { model: "m", policy: "tinker:http://gpu1:8000", delegates: ["sub"], ...temperature },
+    sub: { model: "s" },
+  });
+  expect(faultsOf({}, { temperature: 0.8, agents: agents({ temperature: 1 }) })).toEqual([]);
+  expect(faultsOf({}, { agents: agents({ temperature: 0.8 }) })[0]).toMatch(
+    /^agents\.main\.temperature: .* set it to 1$/,
+  );
+  expect(faultsOf({}, { temperature: 0.8, agents: agents({}) })[0]).toMatch(/^temperature: .* set it to 1$/);
+});
+
+const mainWith = (main: object) =>
+  faultsOf({}, { agents: { main: { model: "m", delegates: ["sub"], ...main }, sub: { model: "s" } } });
+
+test.each<[object, RegExp | undefined]>([
+  [{ optimizer: { decayed: "matrices", weightDecay: 0.1 } }, undefined],
+  [{ optimizer: { decayed: "matrices" } }, /^agents\.main\.optimizer\.decayed: does nothing at weightDecay 0/],
+  [
+    { lora: {}, optimizer: { decayed: "matrices", weightDecay: 0.1 } },
+    /decayed: an adapter has neither norms nor biases/,
+  ],
+  [
+    { policy: "tinker:http://gpu1:8000", optimizer: { decayed: "matrices", weightDecay: 0.1 } },
+    /decayed: a Tinker server chooses what it decays/,
+  ],
+  [
+    { policy: "tinker:http://gpu1:8000", optimizer: { kind: "server", decayed: "matrices" } },
+    /^agents\.main\.optimizer: Unrecognized key: "decayed"/,
+  ],
+  [
+    { policy: "tinker:http://gpu1:8000", optimizer: { kind: "server", schedule: "cosine", warmupRatio: 0.1 } },
+    undefined,
+  ],
+])("optimizer of %o", (main, message) => {
+  expect(mainWith(main)).toEqual(message ? [expect.stringMatching(message)] : []);
+});

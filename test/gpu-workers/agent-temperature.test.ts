@@ -1,0 +1,26 @@
+/** @file An agent's own temperature: in training rollouts alone, of that agent alone. */
+import { expect, test } from "vitest";
+import { samplingOf, trainingSampling } from "../../gpu-workers/rollouts/sampling.ts";
+import { teamConfig } from "../fakes/scripted-team.ts";
+
+const config = teamConfig({ temperature: 0.9 });
+const searcher = config.agents["searcher"] ?? expect.fail("no searcher");
+
+test("an agent with a temperature samples at it, the others at the run's", () => {
+  const plan = trainingSampling({
+    ...config,
+    agents: { ...config.agents, searcher: { ...searcher, temperature: 0.7 } },
+  });
+  expect(samplingOf(plan, "searcher")).toEqual({ temperature: 0.7, topP: 1, topK: 0 });
+  expect(samplingOf(plan, "main")).toEqual({ temperature: 0.9, topP: 1, topK: 0 });
+});
+
+test("without one, the sampling is the plan's own, key by key: ids of invocations hash it", () => {
+  const plan = trainingSampling(config);
+  expect(JSON.stringify(samplingOf(plan, "searcher"))).toBe(JSON.stringify(plan.sampling));
+});
+
+test("an evaluation samples every agent at the suite's temperature", () => {
+  const plan = { sampling: { temperature: 0, topP: 1, topK: 0 } };
+  expect(samplingOf(plan, "searcher").temperature).toBe(0);
+});
