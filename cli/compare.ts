@@ -10,7 +10,7 @@ import type { RunConfig } from "../core/contracts/config.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import { type BandChart, drawBands } from "./compare/bands.ts";
-import { heldOutBands, rewardBands } from "./compare/curves.ts";
+import { curveSuite, heldOutBands, rewardBands } from "./compare/curves.ts";
 import { drawMarkdown } from "./compare/markdown.ts";
 import { type CompareOptions, type Entry, entriesOf, planRun } from "./compare/plan.ts";
 import { openProgress, type Progress } from "./compare/progress.ts";
@@ -167,7 +167,7 @@ function armRuns(
 function resultFiles(comparison: Comparison, all: readonly ArmRuns[], main: string): Record<string, string> {
   const arms = all.filter(({ runs }) => runs.length > 0);
   const runs = `${comparison.recipe}, ${counted(comparison.seeds.length, "seed")}`;
-  const { suite = "", temperature = 0 } = comparison.arms[0]?.heldOut[0] ?? {};
+  const { suite = "", temperature = 0 } = curveSuite(arms[0]?.runs ?? []) ?? {};
   const heldOut: BandChart = {
     title: "Held-out questions answered correctly",
     subtitle: `${runs}; ${suite}, temperature ${temperature}; bands: 95 % intervals over seeds and questions`,

@@ -16,6 +16,7 @@ import {
   termsOf,
 } from "../../../recipes/atlas/questions/look-up.ts";
 import { anyKind, drawQuestion, factsOfDraft } from "../../../recipes/atlas/questions/questions.ts";
+import { isOn } from "../../../recipes/atlas/questions/split.ts";
 import { rewards } from "../../../recipes/atlas/rewards.ts";
 import { visited } from "../../../recipes/atlas/tools.ts";
 import type { Country } from "../../../recipes/atlas/world/countries.ts";
@@ -194,7 +195,7 @@ function drawCase(i: number): Case {
   const random = stream("atlas-adversary", i);
   const world = worldOf(i % WORLDS);
   const countries = [...world.countries.values()];
-  const draft = drawQuestion(anyKind(random), world.number, random, false);
+  const draft = drawQuestion(anyKind(random), world.number, random, isOn("training"));
   const several = draft.lookUps.find((one) => one.ask === "country" && one.where.length > 1);
   const onChain = (random.uniform() < 0.8 && several) || (oneOf(draft.lookUps, random) ?? expect.fail());
   const { name } = oneOf(countries, random) ?? expect.fail();
