@@ -17,6 +17,7 @@ import { openProgress, type Progress } from "./compare/progress.ts";
 import { identify, provenanceOf } from "./compare/provenance.ts";
 import { type FinishedRun, readRecord, type TraceableRun } from "./compare/records.ts";
 import { refuseOther, trainRuns } from "./compare/runs.ts";
+import { checkStart, describeStart } from "./compare/start.ts";
 import { type ArmRuns, type Comparison, cumulativeTokens, summarize } from "./compare/summary.ts";
 import { evaluationsCsv, questionsCsv, stepsCsv } from "./compare/tables.ts";
 import { pinModels } from "./local/hub-models.ts";
@@ -69,6 +70,7 @@ async function planComparison(recipeName: string, options: CompareOptions): Prom
   const entries = entriesOf(options);
   const [first, ...others] = entries;
   if (!first) throw new MgrpoError("config-invalid", "--arms names no arm");
+  checkStart(recipe, options.arms, options);
   const seeds = Array.from({ length: options.seeds }, (_, i) => i + 1);
   const plan = (entry: Entry, seed: number, budget: number | undefined) =>
     planRun({ recipe, recipeName, options }, entry, seed, budget);
@@ -146,7 +148,15 @@ function writeResults(
   const finished = new Set(arms.flatMap(({ runs }) => runs.map(({ report }) => report.run)));
   const missing = names.filter((name) => !finished.has(name));
   if (finished.size === 0) return missing;
-  const about = { name: options.name, recipe, command: command(), seeds: [...seeds], missing };
+  const about = {
+    name: options.name,
+    recipe,
+    command: command(),
+    start: describeStart(options.arms, options),
+    questions: options.questions ?? "the recipe's",
+    seeds: [...seeds],
+    missing,
+  };
   const files = resultFiles(summarize(about, arms), arms, planned[0]?.config.main ?? "main");
   mkdirSync(folder, { recursive: true });
   for (const [name, content] of Object.entries(files)) writeAtomically(join(folder, name), content);
