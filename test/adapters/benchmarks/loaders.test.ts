@@ -5,7 +5,6 @@ import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { loadGaia } from "../../../adapters/benchmarks/gaia.ts";
 import { loadJsonl } from "../../../adapters/benchmarks/jsonl.ts";
-import { questionsOf } from "../../../adapters/benchmarks/load.ts";
 import { loadWebWalkerQa } from "../../../adapters/benchmarks/webwalkerqa.ts";
 import { loadXbench } from "../../../adapters/benchmarks/xbench.ts";
 import { attachment } from "../../../adapters/tools/attachment.ts";
@@ -16,8 +15,6 @@ import type { Attachments } from "../../../core/contracts/evaluation-suite.ts";
 import { originalWording, type Question, SuiteQuestions } from "../../../core/contracts/question.ts";
 import { openToolBudget } from "../../../core/conversation/tool-budget.ts";
 import type { MgrpoError } from "../../../core/errors.ts";
-import { heldOutQuestions } from "../../fixtures/relay/questions.ts";
-import { recipe as relay } from "../../fixtures/relay/recipe.ts";
 import { pdfOf } from "../../world/pdf.ts";
 
 const FIXTURES = resolve(import.meta.dirname, "../../fixtures/benchmarks");
@@ -299,19 +296,4 @@ test.each<[string, Load, string | Uint8Array, RegExp]>([
 test("a missing file: the message says what it is and where to read more", async () => {
   expect(await refusal(loadJsonl, join(folder, "gone"))).toMatch(/gone: no such file; docs\/benchmarks\.md/);
   expect(await refusal(ofGaia, folder)).toMatch(/metadata\.jsonl: no such file/);
-});
-
-test("training questions of a file beside the recipe's held-out ones; one that the recipe holds out is refused", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "mgrpo-questions-"));
-  const train = join(folder, "train.jsonl");
-  const sources = { seed: 1, questions: { train, heldOut: "recipe" }, evaluation: { suites: [] }, agents: {} } as never;
-  const [held = expect.fail()] = heldOutQuestions;
-  const asked = { id: "a", prompt: held.prompt, answer: held.answer };
-  writeFileSync(train, JSON.stringify({ ...asked, facts: { world: 3 } }));
-  const { train: read, heldOut } = await questionsOf(relay, sources);
-  expect(read.map(({ id }) => id)).toEqual(["jsonl:a"]);
-  expect(heldOut).toEqual(heldOutQuestions);
-  writeFileSync(train, JSON.stringify({ ...asked, facts: held.facts }));
-  await expect(questionsOf(relay, sources)).rejects.toThrow(/its question 'a' is a held-out question of the recipe/);
-  rmSync(folder, { recursive: true });
 });
