@@ -84,7 +84,8 @@ export interface ReportInput {
 }
 
 export function buildReport(input: ReportInput): RunReport {
-  const { config, evaluations, perStep, writes } = input;
+  const { config, perStep, writes } = input;
+  const evaluations = bySuite(config, input.evaluations);
   const rollouts = perStep.reduce((total, step) => total + step.rollouts + step.excluded, 0);
   const perRollout = (amount: number) => (rollouts === 0 ? 0 : amount / rollouts);
   const steps = perStep.length;
@@ -97,7 +98,7 @@ export function buildReport(input: ReportInput): RunReport {
     steps,
     heldOut: { before: heldOutScore(evaluations, 0), after: heldOutScore(evaluations, steps) },
     closedBook: closed && closed.n > 0 ? closed.correct / closed.n : null,
-    evaluations: [...evaluations],
+    evaluations,
     caseStudies: [...input.caseStudies],
     perStep: [...perStep],
     warnings: runWarnings(config, perStep),
@@ -117,7 +118,16 @@ export function buildReport(input: ReportInput): RunReport {
   return parse(RunReport, report, `report of run '${config.run}'`);
 }
 
-/** A team's open-book evaluations on the held-out questions: at the first sampling temperature above 0, and greedily. */
+/** In the order of teams, each in the order of the config's suites: the first sampled suite is the one that is reported. */
+export function bySuite<T extends { readonly team: number; readonly suite: string }>(
+  { evaluation }: Pick<RunConfig, "evaluation">,
+  evaluations: readonly T[],
+): T[] {
+  const place = ({ suite }: T) => evaluation.suites.findIndex(({ name }) => name === suite);
+  return [...evaluations].sort((a, b) => a.team - b.team || place(a) - place(b));
+}
+
+/** A team's open-book evaluations on the held-out questions: of its first suite above temperature 0, and of its first greedy one. */
 export function openBook(evaluations: readonly TeamEvaluation[], team: number) {
   const open = evaluations.filter((one) => one.team === team && !one.closedBook && one.benchmark === undefined);
   return { sampled: open.find((one) => one.temperature > 0), greedy: open.find((one) => one.temperature === 0) };

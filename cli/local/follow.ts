@@ -26,7 +26,7 @@ import type { Store } from "../../core/ports.ts";
 import { readBills } from "../../core/training/bills.ts";
 import { dueSuites } from "../../core/training/evaluation.ts";
 import { type Spending, spending } from "../../core/training/run-budget.ts";
-import { evaluationOf, type TeamEvaluation } from "../run-report.ts";
+import { bySuite, evaluationOf, type TeamEvaluation } from "../run-report.ts";
 import { type StepSummary, summarizeStep } from "../step-summary.ts";
 import { waitingFor } from "../waiting.ts";
 
@@ -189,7 +189,10 @@ export async function readJobs(store: Store, run: string): Promise<JobRecord[]> 
 /** The scores of the finished evaluations. */
 export async function readEvaluations(store: Store, config: RunConfig): Promise<TeamEvaluation[]> {
   const done = (await readJobs(store, config.run)).filter(({ state }) => state === "done");
-  return done.map((job) => evaluationOf(suiteOf(config, job.suite), job));
+  return bySuite(
+    config,
+    done.map((job) => evaluationOf(suiteOf(config, job.suite), job)),
+  );
 }
 
 /** What the run has cost so far, excluding its hours. */

@@ -2,7 +2,7 @@
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
-import { heldOutScore, type StoreWrites, type TeamEvaluation } from "../run-report.ts";
+import { bySuite, heldOutScore, type StoreWrites, type TeamEvaluation } from "../run-report.ts";
 import { StepSummary } from "../step-summary.ts";
 import type { EmbeddedCloud } from "./embedded-cloud.ts";
 import type { RunEvent } from "./follow.ts";
@@ -10,7 +10,7 @@ import { type RunFolder, type RunStatus, readStatus, writeAtomically, writeStatu
 
 export class RunHistory {
   readonly steps: StepSummary[];
-  readonly evaluations: TeamEvaluation[] = [];
+  evaluations: TeamEvaluation[] = [];
   /** How the run ended; undefined while it runs, or if this session stopped first. */
   ended: Extract<RunEvent, { kind: "ended" }> | undefined;
   readonly #config: RunConfig;
@@ -36,7 +36,9 @@ export class RunHistory {
   record(event: RunEvent): void {
     if (event.kind === "waiting") return;
     if (event.kind === "ended") this.ended = event;
-    if (event.kind === "evaluation") this.evaluations.push(event.evaluation);
+    if (event.kind === "evaluation") {
+      this.evaluations = bySuite(this.#config, [...this.evaluations, event.evaluation]);
+    }
     if (event.kind === "step") {
       this.steps.push(event.summary);
       appendFileSync(this.#folder.steps, lineOf(event.summary));
