@@ -10,13 +10,14 @@ import type { RunConfig } from "../core/contracts/config.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import { type BandChart, drawBands } from "./compare/bands.ts";
-import { heldOutBands, rewardBands } from "./compare/curves.ts";
+import { curveSuite, heldOutBands, rewardBands } from "./compare/curves.ts";
 import { drawMarkdown } from "./compare/markdown.ts";
 import { type CompareOptions, type Entry, entriesOf, planRun } from "./compare/plan.ts";
 import { openProgress, type Progress } from "./compare/progress.ts";
 import { identify, provenanceOf } from "./compare/provenance.ts";
 import { type FinishedRun, readRecord, type TraceableRun } from "./compare/records.ts";
 import { refuseOther, trainRuns } from "./compare/runs.ts";
+import { checkStart, describeStart } from "./compare/start.ts";
 import { type ArmRuns, type Comparison, cumulativeTokens, summarize } from "./compare/summary.ts";
 import { evaluationsCsv, questionsCsv, stepsCsv } from "./compare/tables.ts";
 import { pinModels } from "./local/hub-models.ts";
@@ -69,6 +70,7 @@ async function planComparison(recipeName: string, options: CompareOptions): Prom
   const entries = entriesOf(options);
   const [first, ...others] = entries;
   if (!first) throw new MgrpoError("config-invalid", "--arms names no arm");
+  checkStart(recipe, options.arms, options);
   const seeds = Array.from({ length: options.seeds }, (_, i) => i + 1);
   const plan = (entry: Entry, seed: number, budget: number | undefined) =>
     planRun({ recipe, recipeName, options }, entry, seed, budget);
@@ -146,7 +148,15 @@ function writeResults(
   const finished = new Set(arms.flatMap(({ runs }) => runs.map(({ report }) => report.run)));
   const missing = names.filter((name) => !finished.has(name));
   if (finished.size === 0) return missing;
-  const about = { name: options.name, recipe, command: command(), seeds: [...seeds], missing };
+  const about = {
+    name: options.name,
+    recipe,
+    command: command(),
+    start: describeStart(options.arms, options),
+    questions: options.questions ?? "the recipe's",
+    seeds: [...seeds],
+    missing,
+  };
   const files = resultFiles(summarize(about, arms), arms, planned[0]?.config.main ?? "main");
   mkdirSync(folder, { recursive: true });
   for (const [name, content] of Object.entries(files)) writeAtomically(join(folder, name), content);
@@ -167,7 +177,7 @@ function armRuns(
 function resultFiles(comparison: Comparison, all: readonly ArmRuns[], main: string): Record<string, string> {
   const arms = all.filter(({ runs }) => runs.length > 0);
   const runs = `${comparison.recipe}, ${counted(comparison.seeds.length, "seed")}`;
-  const { suite = "", temperature = 0 } = comparison.arms[0]?.heldOut[0] ?? {};
+  const { suite = "", temperature = 0 } = curveSuite(arms[0]?.runs ?? []) ?? {};
   const heldOut: BandChart = {
     title: "Held-out questions answered correctly",
     subtitle: `${runs}; ${suite}, temperature ${temperature}; bands: 95 % intervals over seeds and questions`,

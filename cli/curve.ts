@@ -75,13 +75,20 @@ function rewardLines({ perStep }: CurveInput, agent: string, color: string) {
   ];
 }
 
-/** Open-book scores by the step that the team was evaluated at: sampled as discs, greedy as diamonds. A kind without scores is left out. */
+/**
+ * Open-book scores by the step that the team was evaluated at: sampled as discs, greedy as diamonds. A kind without scores is left out; of
+ * several suites of a kind, the one that was asked most often is drawn.
+ */
 function heldOutPoints({ evaluations }: CurveInput) {
-  const points = (greedy: boolean) =>
-    evaluations
+  const points = (greedy: boolean) => {
+    const ofKind = evaluations
       .filter((one) => !one.closedBook && one.benchmark === undefined && one.n > 0)
-      .filter((one) => (one.temperature === 0) === greedy)
-      .map((one) => [one.team, one.correct / one.n]);
+      .filter((one) => (one.temperature === 0) === greedy);
+    const timesAsked = (suite: string) => ofKind.filter((one) => one.suite === suite).length;
+    const most = Math.max(0, ...ofKind.map(({ suite }) => timesAsked(suite)));
+    const shown = ofKind.find(({ suite }) => timesAsked(suite) === most)?.suite;
+    return ofKind.filter(({ suite }) => suite === shown).map((one) => [one.team, one.correct / one.n]);
+  };
   const color = COLORS.heldOut[0];
   return [
     {

@@ -8,7 +8,7 @@ import { AgentName, RunName, Sha256, Version } from "../core/contracts/names.ts"
 import { parse } from "../core/contracts/parse.ts";
 import { OptimizerProbe } from "../core/contracts/server-optimizer.ts";
 import { StepSummary } from "../core/monitoring/step-summary.ts";
-import { HeldOut, heldOutScore, TeamEvaluation } from "../core/monitoring/team-evaluation.ts";
+import { bySuite, HeldOut, heldOutScore, TeamEvaluation } from "../core/monitoring/team-evaluation.ts";
 import { CaseStudyResult } from "./held-out/scores.ts";
 import { runWarnings } from "./warnings.ts";
 
@@ -72,7 +72,8 @@ export interface ReportInput {
 }
 
 export function buildReport(input: ReportInput): RunReport {
-  const { config, evaluations, perStep, writes } = input;
+  const { config, perStep, writes } = input;
+  const evaluations = bySuite(config, input.evaluations);
   const rollouts = perStep.reduce((total, step) => total + step.rollouts + step.excluded, 0);
   const perRollout = (amount: number) => (rollouts === 0 ? 0 : amount / rollouts);
   const steps = perStep.length;
@@ -85,7 +86,7 @@ export function buildReport(input: ReportInput): RunReport {
     steps,
     heldOut: { before: heldOutScore(evaluations, 0), after: heldOutScore(evaluations, steps) },
     closedBook: closed && closed.n > 0 ? closed.correct / closed.n : null,
-    evaluations: [...evaluations],
+    evaluations,
     caseStudies: [...input.caseStudies],
     perStep: [...perStep],
     warnings: runWarnings(config, perStep),

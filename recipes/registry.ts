@@ -16,12 +16,14 @@ const RECIPES: Record<string, () => Promise<{ recipe: RecipeDefinition }>> = {
   "atlas-two-subs": () => import("./atlas-two-subs/recipe.ts"),
   "deep-research": () => import("./deep-research/recipe.ts"),
   gazetteer: () => import("./gazetteer/recipe.ts"),
+  tally: () => import("./tally/recipe.ts"),
 };
 const TOOLS: Record<string, () => Promise<ToolsModule>> = {
   atlas: () => import("./atlas/tools.ts"),
   "atlas-two-subs": () => import("./atlas-two-subs/tools.ts"),
   "deep-research": () => import("./deep-research/tools.ts"),
   gazetteer: () => import("./gazetteer/tools.ts"),
+  tally: () => import("./tally/tools.ts"),
 };
 
 export async function openRecipe(nameOrPath: string): Promise<Recipe> {

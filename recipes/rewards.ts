@@ -10,6 +10,7 @@ const KNOWN: Record<string, () => Promise<RewardsModule>> = {
   "atlas-two-subs": () => import("./atlas-two-subs/rewards.ts"),
   "deep-research": () => import("./deep-research/rewards.ts"),
   gazetteer: () => import("./gazetteer/rewards.ts"),
+  tally: () => import("./tally/rewards.ts"),
 };
 
 /** The rewards of a run's recipe. `environment` holds the keys of judges. */

@@ -9,7 +9,13 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import type { Benchmark, EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import { JUDGED_BENCHMARKS } from "../../core/contracts/evaluation-suite.ts";
 import { canonicalJson, parse } from "../../core/contracts/parse.ts";
-import { type Question, type QuestionFiles, QuestionSet, type SuiteQuestions } from "../../core/contracts/question.ts";
+import {
+  OF_RECIPE,
+  type Question,
+  type QuestionFiles,
+  QuestionSet,
+  type SuiteQuestions,
+} from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import { openReader, type Reader } from "../tools/documents/reader.ts";
@@ -35,7 +41,7 @@ export async function questionsOf(
   recipe: Pick<Recipe, "name" | "questions">,
   { seed, questions, evaluation, agents }: QuestionSources,
 ): Promise<QuestionSet> {
-  const own = questions ? ownQuestions(questions) : recipeQuestions(recipe, seed);
+  const own = questions ? ownQuestions(questions, recipe, seed) : recipeQuestions(recipe, seed);
   const needsReader = Object.values(agents).some(({ tools }) => tools.includes(READ_ATTACHMENT));
   const reader = needsReader ? openReader() : undefined;
   return withBenchmarks(own, evaluation.suites, reader).finally(() => reader?.close());
@@ -57,8 +63,17 @@ function trainedAndHeldOut({ train, heldOut }: QuestionSet): string | undefined 
   return heldOut.find(({ id }) => trained.has(id))?.id;
 }
 
-function ownQuestions({ train: file, heldOut: heldOutFile }: QuestionFiles): QuestionSet {
+function ownQuestions(
+  { train: file, heldOut: heldOutFile }: QuestionFiles,
+  recipe: Pick<Recipe, "name" | "questions">,
+  seed: number,
+): QuestionSet {
   const { questions: train } = loadJsonl(file);
+  if (heldOutFile === OF_RECIPE) {
+    const { heldOut } = recipeQuestions(recipe, seed);
+    refuseHeldOutPrompts(file, train, heldOut);
+    return { train, heldOut };
+  }
   const heldOut = heldOutFile === undefined ? [] : loadJsonl(heldOutFile).questions;
   requireUniqueIds([...train, ...heldOut]);
   const both = trainedAndHeldOut({ train, heldOut });
@@ -66,6 +81,18 @@ function ownQuestions({ train: file, heldOut: heldOutFile }: QuestionFiles): Que
   throw new MgrpoError(
     "benchmark-damaged",
     `${heldOutFile}: its question '${both.replace(/^jsonl:/, "")}' is also in ${file}: held-out questions must not be trained on`,
+  );
+}
+
+/** A file has ids of its own, so that a question of the recipe is recognized by what it asks, of which world or attachment. */
+function refuseHeldOutPrompts(file: string, train: readonly Question[], heldOut: readonly Question[]): void {
+  const askedOf = ({ prompt, facts }: Question) => canonicalJson({ prompt, facts });
+  const held = new Set(heldOut.map(askedOf));
+  const both = train.find((question) => held.has(askedOf(question)));
+  if (both === undefined) return;
+  throw new MgrpoError(
+    "benchmark-damaged",
+    `${file}: its question '${both.id.replace(/^jsonl:/, "")}' is a held-out question of the recipe: held-out questions must not be trained on`,
   );
 }
 

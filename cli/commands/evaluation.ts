@@ -1,11 +1,12 @@
-/** @file Commands that evaluate or use a team: `eval`, `ask`, `serve` and `judge check`. */
+/** @file Commands that evaluate or use a team: `eval`, `mine`, `ask`, `serve` and `judge check`. */
 import { type Command, Option } from "commander";
 import { Attachments } from "../../core/contracts/evaluation-suite.ts";
-import { count, integer, notNegative, positive } from "../terminal/fail.ts";
+import { count, integer, notNegative, positive, share } from "../terminal/fail.ts";
 import { addToolExtensions, arm, judge, seed, setting } from "./options.ts";
 
 export function addEvaluation(program: Command): void {
   addEval(program);
+  addMine(program);
   addAsk(program);
   addServe(program);
   addJudge(program);
@@ -88,6 +89,30 @@ function addWatchOptions(command: Command): void {
         positive("--every"),
       ),
     );
+}
+
+function addMine(program: Command): void {
+  program
+    .command("mine")
+    .description("find the questions that a team mostly fails, and write them as a file of questions to train on")
+    .argument("<team>", "a run's name, or a folder with one checkpoint per agent")
+    .option("--train", "ask the training questions")
+    .option("--suite <name>", "ask a suite of the run or recipe, or a file of questions, <file>.jsonl")
+    .addOption(
+      new Option("--below <share>", "write the questions with a lower share of correct answers")
+        .argParser(share("--below"))
+        .default(0.3),
+    )
+    .addOption(
+      new Option("--samples <k>", "number of times to ask each question").argParser(count("--samples")).default(8),
+    )
+    .requiredOption("--to <file.jsonl>", "file to write, which must not exist")
+    .option("--recipe <recipe>", "recipe of a folder that belongs to no run (default: atlas)")
+    .addOption(arm())
+    .addOption(seed())
+    .addOption(setting())
+    .option("--results <folder>", "folder in which answers are kept, so that the command can resume", "evaluations")
+    .action(async (target, options) => (await import("../mine.ts")).mine(target, options));
 }
 
 function addAsk(program: Command): void {

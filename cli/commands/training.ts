@@ -99,6 +99,15 @@ function addCompare(program: Command): void {
         .argParser(collect)
         .default([], "none"),
     )
+    .addOption(
+      new Option(
+        "--from <run>",
+        "start every arm from the checkpoints of this run, or one arm with <arm>=<run> (repeatable)",
+      )
+        .argParser(collect)
+        .default([], "none"),
+    )
+    .option("--questions <file.jsonl>", "train on these questions; the held-out ones stay those of the recipe")
     .addOption(setting())
     .option(
       "--mixed",

@@ -13,7 +13,7 @@ import { type ArmRuns, comparedSuites, cumulativeTokens } from "./summary.ts";
 export function heldOutBands(arms: readonly ArmRuns[]): Band[] {
   const nameOf = namer(arms);
   return arms.map(({ entry, runs }) => {
-    const [suite] = comparedSuites(runs);
+    const suite = curveSuite(runs);
     const evaluations = runs.map((run) => evaluationsOf(run, suite?.suite));
     const length = Math.min(...evaluations.map((list) => list.length));
     const columns = Array.from({ length }, (_, i) =>
@@ -32,6 +32,15 @@ export function heldOutBands(arms: readonly ArmRuns[]): Band[] {
       }),
     };
   });
+}
+
+/** The suite of the curve: of those that are sampled, the one that was evaluated most often, such as a development split. */
+export function curveSuite(runs: readonly FinishedRun[]): ReturnType<typeof comparedSuites>[number] | undefined {
+  const [first, ...others] = comparedSuites(runs);
+  const times = (suite: string) => runs[0]?.heldOut.filter((one) => one.suite === suite).length ?? 0;
+  return others
+    .filter(({ temperature }) => temperature > 0)
+    .reduce((most, one) => (most && times(one.suite) > times(most.suite) ? one : most), first);
 }
 
 /** The main agent's smoothed reward per step: mean, minimum and maximum over the seeds that took the step. */

@@ -7,7 +7,8 @@ export function drawMarkdown(
   comparison: Comparison,
   charts: readonly (readonly [title: string, file: string])[],
 ): string {
-  const { name, recipe, command, commits, foreign, machines, hours, seeds, arms, missing } = comparison;
+  const { name, recipe, command, start, questions, commits, foreign, machines, hours, seeds, arms, missing } =
+    comparison;
   const [first] = arms;
   const baseline = first ? `compared with ${first.label}` : "compared with the first arm";
   const suites = first?.heldOut ?? [];
@@ -18,6 +19,8 @@ export function drawMarkdown(
       [
         ["command", `\`${command}\``],
         ["recipe", recipe],
+        ["starts from", start],
+        ["training questions", questions],
         ["commit", commits.join(", ")],
         ["machine", machines.join("; ")],
         ["time", `${duration(3600 * hours)}, summed over all runs`],

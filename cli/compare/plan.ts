@@ -15,11 +15,12 @@ import type { Recipe } from "../../core/recipe.ts";
 import { differences } from "../../core/training/differences.ts";
 import { chosenBy, resolveConfig } from "../../core/training/resolve-config.ts";
 import { didYouMean } from "../terminal/nearest.ts";
+import { type Start, startOf } from "./start.ts";
 
 /** Limit on the steps of an arm, relative to the first: a team that stops generating must not train forever. */
 const MAX_STEP_RATIO = 4;
 
-export interface CompareOptions {
+export interface CompareOptions extends Start {
   readonly arms: readonly Arm[];
   /** Seeds run from 1 to this number. */
   readonly seeds: number;
@@ -86,9 +87,11 @@ export function planRun(
   const { arm, varied } = entry;
   const run = [options.name, arm, ...(entry.slug === undefined ? [] : [entry.slug]), `seed${seed}`].join("-");
   const steps = options.steps === undefined ? [] : [`steps=${options.steps}`];
-  const plain = [...options.set, ...steps];
-  const common = varied === undefined ? plain : [...options.set, varied, ...steps];
-  refuseDecided(common, varied);
+  const chosen = [...options.set, ...(varied === undefined ? [] : [varied])];
+  refuseDecided(chosen, varied, options);
+  const stage = startOf(recipe, arm, options);
+  const plain = [...stage, ...options.set, ...steps];
+  const common = [...stage, ...chosen, ...steps];
   const resolve = (set: readonly string[]) => resolveConfig(recipe, { run, seed, arm, set, recipe: recipeName });
   if (varied !== undefined && differences(resolve(common), resolve(plain)).length === 0) {
     throw new MgrpoError("config-invalid", `--vary ${varied}: this is the value that ${arm} has anyway; leave it out`);
@@ -108,15 +111,18 @@ function stagesByShare({ curriculum, steps }: RunConfig): string[] {
   return [`curriculum=${JSON.stringify(stages)}`];
 }
 
-/** Settings that the comparison itself decides. */
+/** Settings that the comparison itself decides, and the options that decide them. */
 const DECIDED = ["run", "seed", "arm", "recipe", "sampledTokens"];
 
-function refuseDecided(set: readonly string[], varied: string | undefined): void {
+function refuseDecided(set: readonly string[], varied: string | undefined, { from, questions }: Start): void {
   const chosen = chosenBy(set);
   const found =
-    DECIDED.find((path) => chosen(path) !== undefined) ?? (varied?.startsWith("steps=") ? "steps" : undefined);
+    DECIDED.find((path) => chosen(path) !== undefined) ??
+    (varied?.startsWith("steps=") ? "steps" : undefined) ??
+    (questions !== undefined && chosen("questions") !== undefined ? "questions" : undefined) ??
+    (from.length > 0 ? set.find((setting) => /^agents\.[^.]+\.model=/.test(setting))?.split("=")[0] : undefined);
   if (found === undefined) return;
-  const instead = "use --arms, --seeds, --steps and --tokens";
+  const instead = "use --arms, --seeds, --steps, --tokens, --from and --questions";
   throw new MgrpoError(
     "config-invalid",
     `${found} cannot be set or varied, because the comparison decides it: ${instead}`,

@@ -61,6 +61,10 @@ export const Comparison = z.strictObject({
   name: z.string(),
   recipe: z.string(),
   command: z.string(),
+  /** What each arm starts from. */
+  start: z.string(),
+  /** What is trained on: a file, or the recipe's questions. */
+  questions: z.string(),
   /** All distinct source versions and machines of the runs. */
   commits: z.array(z.string()),
   /** Accepted runs that another commit, release, config or base model made, and how they differ from this comparison. */
@@ -84,7 +88,7 @@ export interface ArmRuns {
 }
 
 export function summarize(
-  about: Pick<Comparison, "name" | "recipe" | "command" | "seeds" | "missing">,
+  about: Pick<Comparison, "name" | "recipe" | "command" | "start" | "questions" | "seeds" | "missing">,
   arms: readonly ArmRuns[],
 ): Comparison {
   const [first] = arms;

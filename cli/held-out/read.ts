@@ -6,6 +6,7 @@ import { EvaluationResult } from "../../core/contracts/messages.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import type { JobRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
+import { bySuite } from "../../core/monitoring/team-evaluation.ts";
 import type { Store } from "../../core/ports.ts";
 import type { CaseStudy } from "../../core/recipe.ts";
 import type { Tally } from "../../core/training/confidence-interval.ts";
@@ -13,7 +14,7 @@ import { readJobs, suiteOf } from "../local/follow.ts";
 import { readInvocations, readOutcome, readStoredQuestions } from "../show/conversations.ts";
 import { type HeldOutRollout, type HeldOutScores, measure } from "./scores.ts";
 
-/** All finished evaluations on held-out questions, in the order of teams. `last`: the number of the run's last team. */
+/** All finished evaluations on held-out questions, in the order of teams and of the config's suites. `last`: the number of the run's last team. */
 export async function readHeldOut(
   store: Store,
   config: RunConfig,
@@ -41,7 +42,7 @@ export async function readHeldOut(
       };
     }),
   );
-  return scores.sort((a, b) => a.team - b.team || a.suite.localeCompare(b.suite));
+  return bySuite(config, scores);
 }
 
 /** The rollouts of one evaluation, question by question, without those lost to infrastructure. */

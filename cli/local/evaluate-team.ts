@@ -36,6 +36,9 @@ export interface FinishedJob {
 /** Called once for each job of the config's suites, when it is done. */
 type OnDone = (done: FinishedJob) => void | Promise<void>;
 
+/** Called while jobs are open, with all jobs of the evaluation. */
+export type OnPoll = (store: Store, jobs: readonly JobRecord[]) => Promise<void>;
+
 /** The result of each question of the job. */
 export async function resultOf({ job, store }: FinishedJob): Promise<EvaluationResult> {
   const key = objectKeys.evaluation(job.run, job.job);
@@ -74,7 +77,7 @@ export async function evaluateInFolder(
   questions: QuestionSet,
   stop: Stop,
   onDone: OnDone,
-  extension: BudgetExtension = {},
+  { extension = {}, onPoll }: { readonly extension?: BudgetExtension; readonly onPoll?: OnPoll } = {},
 ): Promise<void> {
   const config = withoutWaiting(wanted);
   mkdirSync(directory, { recursive: true });
@@ -87,12 +90,12 @@ export async function evaluateInFolder(
       () => questions,
       extension,
     );
-    await reopenLost(cloud.store, config.run);
+    await reopenLost(cloud.store, config);
     const isOpen = (await readJobs(cloud.store, config.run)).some(({ state }) => state !== "done");
     const workers = isOpen ? startEvaluators(config, cloud, directory) : undefined;
     workers?.failed.catch(stop.fail);
     try {
-      await followJobs(cloud.store, config, stop.signal, onDone);
+      await followJobs(cloud.store, config, stop.signal, onDone, onPoll);
     } finally {
       await workers?.stop();
     }
@@ -114,13 +117,21 @@ function startEvaluators(config: RunConfig, { environment }: EmbeddedCloud, logs
 }
 
 /** Ends when every suite is done, or the signal aborts. */
-async function followJobs(store: Store, config: RunConfig, signal: AbortSignal, onDone: OnDone): Promise<void> {
+async function followJobs(
+  store: Store,
+  config: RunConfig,
+  signal: AbortSignal,
+  onDone: OnDone,
+  onPoll?: OnPoll,
+): Promise<void> {
   const { run, evaluation } = config;
   const reported = new Set<string>();
   while (!signal.aborted && reported.size < evaluation.suites.length) {
     const { status, reason } = await readRun(store, run);
     if (status === "halted") throw new MgrpoError("run-halted", reason);
-    for (const job of await readJobs(store, run)) {
+    const jobs = await readJobs(store, run);
+    await onPoll?.(store, jobs);
+    for (const job of jobs) {
       if (job.state !== "done" || reported.has(job.job)) continue;
       reported.add(job.job);
       await onDone({ job, store });

@@ -25,7 +25,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { RunState } from "../../core/monitoring/causes.ts";
 import { describeStall, StallDetector } from "../../core/monitoring/stall.ts";
 import { type StepSummary, summarizeStep } from "../../core/monitoring/step-summary.ts";
-import { evaluationOf, type TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
+import { bySuite, evaluationOf, type TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
 import { waitingFor } from "../../core/monitoring/waiting.ts";
 import type { Store } from "../../core/ports.ts";
 import { readBills } from "../../core/training/bills.ts";
@@ -210,7 +210,10 @@ export async function readJobs(store: Store, run: string): Promise<JobRecord[]> 
 /** The scores of the finished evaluations. */
 export async function readEvaluations(store: Store, config: RunConfig): Promise<TeamEvaluation[]> {
   const done = (await readJobs(store, config.run)).filter(({ state }) => state === "done");
-  return done.map((job) => evaluationOf(suiteOf(config, job.suite), job));
+  return bySuite(
+    config,
+    done.map((job) => evaluationOf(suiteOf(config, job.suite), job)),
+  );
 }
 
 /** What the run has cost so far, excluding its hours. */

@@ -3,7 +3,7 @@ import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { StepSummary } from "../../core/monitoring/step-summary.ts";
-import { heldOutScore, type TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
+import { bySuite, heldOutScore, type TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
 import type { StoreWrites } from "../run-report.ts";
 import type { EmbeddedCloud } from "./embedded-cloud.ts";
 import type { RunEvent } from "./follow.ts";
@@ -12,7 +12,7 @@ import { type RunFolder, type RunStatus, readStatus, writeAtomically, writeStatu
 
 export class RunHistory {
   readonly steps: StepSummary[];
-  readonly evaluations: TeamEvaluation[] = [];
+  evaluations: TeamEvaluation[] = [];
   readonly metrics: MetricsFile;
   /** How the run ended; undefined while it runs, or if this session stopped first. */
   ended: Extract<RunEvent, { kind: "ended" }> | undefined;
@@ -42,7 +42,7 @@ export class RunHistory {
     if (event.kind === "waiting" || event.kind === "stalled") return;
     if (event.kind === "ended") this.ended = event;
     if (event.kind === "evaluation") {
-      this.evaluations.push(event.evaluation);
+      this.evaluations = bySuite(this.#config, [...this.evaluations, event.evaluation]);
       this.metrics.addEvaluation(event.evaluation);
     }
     if (event.kind === "step") {

@@ -4,6 +4,7 @@
  *
  *     done, with losses -> failed outcomes deleted -> result deleted -> job queued        its next worker reuses the other answers
  */
+import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { EvaluationResult } from "../../core/contracts/messages.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
@@ -11,27 +12,31 @@ import type { JobRecord } from "../../core/contracts/records.ts";
 import { Outcome } from "../../core/contracts/rollout.ts";
 import type { Store } from "../../core/ports.ts";
 import { decryptedObjects } from "../../core/training/encrypted-objects.ts";
+import { addressStep } from "../../core/training/evaluation.ts";
 import { reopenJob } from "../../core/training/job-writes.ts";
 import { readJobs } from "./follow.ts";
 
-export async function reopenLost(store: Store, run: string): Promise<void> {
-  for (const job of await readJobs(store, run)) {
-    if (job.state === "done" && (await deleteLosses(store, job))) await store.table.update(reopenJob(job));
+export async function reopenLost(store: Store, config: RunConfig): Promise<void> {
+  for (const job of await readJobs(store, config.run)) {
+    if (job.state === "done" && (await deleteLosses(store, config, job))) await store.table.update(reopenJob(job));
   }
 }
 
 /** Deletes the failed outcomes and the result of a job. False if it lost nothing. */
-async function deleteLosses({ objects }: Store, { run, job, team, runs }: JobRecord): Promise<boolean> {
+async function deleteLosses(
+  { objects }: Store,
+  config: RunConfig,
+  { run, job, team, runs }: JobRecord,
+): Promise<boolean> {
   const key = objectKeys.evaluation(run, job);
   const bytes = await objects.get(key);
   if (!bytes) return true;
   const { lost, questions } = parseJson(EvaluationResult, bytes, key);
   if (lost.length === 0) return false;
   const opened = decryptedObjects(objects);
+  const step = addressStep(config, team);
   const candidates = questions.flatMap(({ question }, group) =>
-    lost.includes(question)
-      ? runs.map((_, rollout) => ({ run, phase: `eval:${job}`, step: team, group, rollout }))
-      : [],
+    lost.includes(question) ? runs.map((_, rollout) => ({ run, phase: `eval:${job}`, step, group, rollout })) : [],
   );
   for (const address of candidates) {
     const outcomeKey = objectKeys.outcome(address);

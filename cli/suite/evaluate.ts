@@ -13,7 +13,7 @@ import type { BudgetExtension } from "../../core/training/run-budget.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { readEndpoint } from "../endpoint-team.ts";
 import { type Bases, hashesOf, readBases } from "../local/base-models.ts";
-import { describeLosses, evaluateInFolder, type FinishedJob } from "../local/evaluate-team.ts";
+import { describeLosses, evaluateInFolder, type FinishedJob, type OnPoll } from "../local/evaluate-team.ts";
 import { refuseMissingApp, refuseMissingKey, refuseMissingTools } from "../local/preflight.ts";
 import { watchForStop } from "../local/stop.ts";
 import { readQuestions } from "../questions.ts";
@@ -33,29 +33,52 @@ export async function evaluateSuite(
 ): Promise<void> {
   const [suite] = config.evaluation.suites;
   if (!suite) throw new MgrpoError("config-invalid", "there is no suite to evaluate");
+  const questions = await readQuestions(recipe, config);
+  let report: SuiteReport | undefined;
+  const folder = await evaluateAndKeep(target, config, questions, results, {
+    extension,
+    async onDone({ job, store }, folder) {
+      const set = questions.suites?.[suite.name] ?? { questions: questions.heldOut };
+      report = await reportSuite(store, folder, target, suite, set, job);
+    },
+  });
+  if (report) print(report, folder);
+}
+
+export interface KeptEvaluation {
+  readonly extension?: BudgetExtension;
+  readonly onDone: (done: FinishedJob, folder: string) => void | Promise<void>;
+  readonly onPoll?: OnPoll;
+}
+
+/** Evaluates the config's one suite in a folder under `results`, and says how to resume if it ends early. Resolves with the folder. */
+export async function evaluateAndKeep(
+  target: string,
+  config: RunConfig,
+  questions: QuestionSet,
+  results: string,
+  { onDone, ...options }: KeptEvaluation,
+): Promise<string> {
   refuseMissingKey(config);
   await refuseMissingApp(config, "here");
   await refuseMissingTools(config);
-  const questions = await readQuestions(recipe, config);
   const bases = await readBases(config, "evaluate");
-  const folder = join(results, `${folderName(target)}-${suite.name}-${await identity(config, bases, questions)}`);
+  const name = `${folderName(target)}-${config.evaluation.suites[0]?.name}-${await identity(config, bases, questions)}`;
+  const folder = join(results, name);
   const stop = watchForStop();
-  let report: SuiteReport | undefined;
   try {
-    const save = async ({ job, store }: FinishedJob) => {
-      const set = questions.suites?.[suite.name] ?? { questions: questions.heldOut };
-      report = await reportSuite(store, folder, target, suite, set, job);
-    };
-    await evaluateInFolder(folder, config, bases, questions, stop, save, extension);
+    await evaluateInFolder(folder, config, bases, questions, stop, (done) => onDone(done, folder), options);
   } catch (error) {
     console.error(`answers so far are kept in ${folder}; run the same command to resume`);
     throw error;
   } finally {
     stop.dispose();
   }
-  if (report) return print(report, folder);
-  console.error(`stopped; answers so far are kept in ${folder}; run the same command to resume`);
-  process.exitCode = 130;
+  if (stop.signal.aborted) {
+    console.error(`stopped; answers so far are kept in ${folder}; run the same command to resume`);
+    process.exitCode = 130;
+  }
+  return folder;
 }
 
 /** The name of the run, file, folder or model, made safe as a folder name. */

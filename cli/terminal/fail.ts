@@ -96,3 +96,12 @@ export function notNegative(option: string): (text: string) => number {
     return value;
   };
 }
+
+/** Parses an option's share: a number above 0, at most 1. */
+export function share(option: string): (text: string) => number {
+  return (text) => {
+    const value = positive(option)(text);
+    if (value > 1) throw new InvalidArgumentError(`${option} takes a share, a number of at most 1.`);
+    return value;
+  };
+}

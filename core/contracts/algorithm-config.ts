@@ -65,7 +65,17 @@ const PolicyLoss = z.discriminatedUnion("kind", [
   }),
 ]);
 
-export const AlgorithmConfig = z.strictObject({
+/**
+ * The clip range of each ratio where none is set. A mean over tokens moves far less than a ratio, so that in a token's range it is never
+ * clipped: GSPO (arXiv 2507.18071, section 5.1) clips it in a range of its own.
+ */
+export const CLIP_RANGES = {
+  token: { clipLow: 0.2, clipHigh: 0.28 },
+  sequence: { clipLow: 0.2, clipHigh: 0.28 },
+  "sequence-mean": { clipLow: 3e-4, clipHigh: 4e-4 },
+};
+
+export const AlgorithmSettings = z.strictObject({
   mainReward: MainReward.default({ format: 0.1, correct: 0.9 }).describe("Reward of the main agent, eq 4."),
   subReward: SubReward.default({ format: 0.1, correct: 0.4, expert: 0.5 }).describe("Reward of a sub-agent, eq 5."),
   alignment: AlignmentConfig.prefault({}).describe("How the trajectories of a sub-agent are aligned between rollouts."),
@@ -74,8 +84,16 @@ export const AlgorithmConfig = z.strictObject({
     .default("token")
     .describe("Granularity of the importance ratio: token, sequence (the paper's product) or sequence-mean (GSPO)."),
   policyLoss: PolicyLoss.default({ kind: "clip" }).describe("Form of the policy term: clip, dual-clip or cispo."),
-  clipLow: z.number().positive().default(0.2).describe("The ratio is clipped below 1 - clipLow."),
-  clipHigh: z.number().positive().default(0.28).describe("The ratio is clipped above 1 + clipHigh."),
+  clipLow: z
+    .number()
+    .positive()
+    .exactOptional()
+    .describe("The ratio is clipped below 1 - clipLow. Default: 0.2, and 0.0003 for sequence-mean, as in GSPO."),
+  clipHigh: z
+    .number()
+    .positive()
+    .exactOptional()
+    .describe("The ratio is clipped above 1 + clipHigh. Default: 0.28, and 0.0004 for sequence-mean, as in GSPO."),
   aggregation: z
     .enum(["trajectory-mean", "token-mean", "constant"])
     .default("trajectory-mean")
@@ -123,4 +141,9 @@ export const AlgorithmConfig = z.strictObject({
   minibatches: z.int().positive().default(1).describe("Parts of a batch, each with its own optimizer step."),
   epochs: z.int().positive().default(1).describe("Passes over a batch, each with its own minibatches (PPO)."),
 });
+
+export const AlgorithmConfig = AlgorithmSettings.transform((settings) => ({
+  ...CLIP_RANGES[settings.ratio],
+  ...settings,
+}));
 export type AlgorithmConfig = z.infer<typeof AlgorithmConfig>;

@@ -1,12 +1,12 @@
 /** @file Settings of the algorithm that an agent can have of its own, and those that contradict others or would be ignored. */
 import * as z from "zod";
-import { AlgorithmConfig } from "./algorithm-config.ts";
+import { type AlgorithmConfig, AlgorithmSettings, CLIP_RANGES } from "./algorithm-config.ts";
 
 const { mainReward, subReward, ratio, policyLoss, clipLow, clipHigh, entropy, tisCap, ratioMask, overlongPenalty } =
-  AlgorithmConfig.shape;
+  AlgorithmSettings.shape;
 
 /** The schema under a default: absent means the run's value. */
-function own<S extends z.ZodType>(setting: z.ZodDefault<S>, what: string) {
+function own<S extends z.ZodType>(setting: { unwrap(): S }, what: string) {
   return setting.unwrap().exactOptional().describe(`${what} of this agent. Absent: as in algorithm.`);
 }
 
@@ -45,7 +45,7 @@ interface Team {
   readonly agents: Readonly<Record<string, TeamMember>>;
 }
 
-/** The settings of the algorithm for one agent: the run's, and its own in their place. */
+/** The settings of the algorithm for one agent: the run's, and its own in their place. A ratio of its own comes with that ratio's clip range. */
 export function algorithmOf(
   {
     algorithm,
@@ -54,7 +54,8 @@ export function algorithmOf(
   agent: string,
 ): AlgorithmConfig {
   const { alignment, ...overrides } = agents[agent]?.algorithm ?? {};
-  return { ...algorithm, ...overrides, alignment: { ...algorithm.alignment, ...alignment } };
+  const range = overrides.ratio === undefined ? {} : CLIP_RANGES[overrides.ratio];
+  return { ...algorithm, ...range, ...overrides, alignment: { ...algorithm.alignment, ...alignment } };
 }
 
 type Fault = readonly [path: readonly (string | number)[], message: string];

@@ -29,19 +29,26 @@ export function parse<S extends z.ZodType>(
   throw new MgrpoError(code, message, { evidence: issues, unknownNames });
 }
 
-/** The keys of the object at the path, through defaults, nullables and short forms; of a union, those of its members. */
+/** The keys of the object at the path, through defaults, nullables, transforms and short forms; of a union, those of its members. */
 function keysAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): string[] {
-  const { innerType, out, options, shape, valueType, element } = schema._zod.def as Partial<
+  const {
+    innerType,
+    in: given,
+    out,
+    options = [],
+    shape,
+    valueType,
+    element,
+  } = schema._zod.def as Partial<
     Pick<z.core.$ZodDefaultDef, "innerType"> &
-      Pick<z.core.$ZodPipeDef, "out"> &
+      Pick<z.core.$ZodPipeDef, "in" | "out"> &
       Pick<z.core.$ZodUnionDef, "options"> &
       Pick<z.core.$ZodObjectDef, "shape"> &
       Pick<z.core.$ZodRecordDef, "valueType"> &
       Pick<z.core.$ZodArrayDef, "element">
   >;
-  const wrapped = innerType ?? out;
-  if (wrapped) return keysAt(wrapped, path);
-  if (options) return [...new Set(options.flatMap((member) => keysAt(member, path)))];
+  const parts = [innerType, given, out, ...options].flatMap((part) => part ?? []);
+  if (parts.length > 0) return [...new Set(parts.flatMap((part) => keysAt(part, path)))];
   const [key, ...rest] = path;
   if (key === undefined) return Object.keys(shape ?? {});
   const inner = shape?.[String(key)] ?? valueType ?? element;

@@ -24,6 +24,9 @@ export function originalWording({ prompt, facts }: Pick<Question, "prompt" | "fa
   return typeof own === "string" ? own : prompt;
 }
 
+/** The value of `questions.heldOut` that keeps the recipe's held-out questions beside training questions from a file. */
+export const OF_RECIPE = "recipe";
+
 /** Files of questions as JSON Lines (docs/benchmarks.md) on the machine that starts the run. Their content becomes part of the run. */
 export const QuestionFiles = z.strictObject({
   train: z.string().min(1).describe("Path of the training questions, as JSON Lines."),
@@ -31,7 +34,7 @@ export const QuestionFiles = z.strictObject({
     .string()
     .min(1)
     .exactOptional()
-    .describe("Path of the held-out questions, as JSON Lines. Absent: there are none."),
+    .describe("Path of the held-out questions, as JSON Lines, or `recipe` for the recipe's. Absent: there are none."),
 });
 export type QuestionFiles = z.infer<typeof QuestionFiles>;
 

@@ -1,5 +1,6 @@
 /** @file The finished evaluations of a run's teams: their settings with their scores, and the scores before and after training. */
 import * as z from "zod";
+import type { RunConfig } from "../contracts/config.ts";
 import { Benchmark, type EvaluationSuite } from "../contracts/evaluation-suite.ts";
 import { Step } from "../contracts/names.ts";
 import { EvaluationScore } from "../contracts/records.ts";
@@ -18,7 +19,16 @@ export type TeamEvaluation = z.infer<typeof TeamEvaluation>;
 const Score = z.strictObject({ n: z.int(), correct: z.number() });
 export const HeldOut = Score.extend({ greedy: Score.nullable() });
 
-/** A team's open-book evaluations on the held-out questions: at the first sampling temperature above 0, and greedily. */
+/** In the order of teams, each in the order of the config's suites: the first sampled suite is the one that is reported. */
+export function bySuite<T extends { readonly team: number; readonly suite: string }>(
+  { evaluation }: Pick<RunConfig, "evaluation">,
+  evaluations: readonly T[],
+): T[] {
+  const place = ({ suite }: T) => evaluation.suites.findIndex(({ name }) => name === suite);
+  return [...evaluations].sort((a, b) => a.team - b.team || place(a) - place(b));
+}
+
+/** A team's open-book evaluations on the held-out questions: of its first suite above temperature 0, and of its first greedy one. */
 export function openBook(evaluations: readonly TeamEvaluation[], team: number) {
   const open = evaluations.filter((one) => one.team === team && !one.closedBook && one.benchmark === undefined);
   return { sampled: open.find((one) => one.temperature > 0), greedy: open.find((one) => one.temperature === 0) };

@@ -5,7 +5,7 @@ import type { Recipe } from "../../core/recipe.ts";
 import { baseModels, CONTEXT_TOKENS, MODELS } from "./bases.ts";
 import { caseStudies } from "./case-studies.ts";
 import { firstDemonstrations } from "./demonstrations/demonstrations.ts";
-import { asked, questionSet, worldNote } from "./questions/questions.ts";
+import { asked, DEVELOPMENT_QUESTIONS, questionSet, worldNote } from "./questions/questions.ts";
 
 export const recipe: Recipe = {
   name: "atlas",
@@ -71,9 +71,10 @@ const common = {
   evaluation: {
     every: 15,
     suites: [
-      { name: "held-out", temperature: 1 },
-      { name: "held-out-greedy", temperature: 0, when: "ends" },
-      { name: "closed-book", temperature: 1, closedBook: true, when: "ends" },
+      { name: "test", temperature: 1, skip: DEVELOPMENT_QUESTIONS, when: "ends" },
+      { name: "development", temperature: 1, questions: DEVELOPMENT_QUESTIONS },
+      { name: "test-greedy", temperature: 0, skip: DEVELOPMENT_QUESTIONS, when: "ends" },
+      { name: "closed-book", temperature: 1, closedBook: true, skip: DEVELOPMENT_QUESTIONS, when: "ends" },
     ],
   },
 } satisfies Partial<RunConfigInput>;

@@ -10,6 +10,7 @@ import type { LanguageModelSpecInput } from "../../core/contracts/language-model
 import { LORA_POLICIES } from "../../core/contracts/lora.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import type { Chosen } from "../../core/training/resolve-config.ts";
+import { DEVELOPMENT_QUESTIONS } from "../atlas/questions/questions.ts";
 import { recipe as atlas } from "../atlas/recipe.ts";
 import { systemOf } from "./system.ts";
 
@@ -23,8 +24,8 @@ const D = 8;
 /** Stage 1 asks easy questions and mostly teaches the format; stage 2 begins at this share of the run and asks all questions. */
 const STAGE_2 = 0.4;
 const LEVELS = [1, 2, 3, 4, 5, 6, 7, 8, 9];
-/** Of atlas's 336 held-out questions, equally many of each kind. Asking them three times takes as long as asking all of them once. */
-const HELD_OUT = 112;
+/** Of atlas's 336 test questions, equally many of each kind. Asking them three times takes about as long as asking all of them once. */
+const HELD_OUT = 108;
 
 function config(arm: Arm, chosen: Chosen): ReturnType<Recipe["config"]> {
   const { agents: shipped } = atlas.config(arm, chosen);
@@ -104,6 +105,8 @@ const asksGaia = (suites: unknown): boolean =>
   Object.values(suites ?? {}).some((suite: { benchmark?: unknown } | null) => suite?.benchmark === "gaia");
 
 function suitesOf(chosen: Chosen): NonNullable<RunConfigInput["evaluation"]>["suites"] {
-  if (chosen("questions") === undefined) return [{ name: "held-out", runs: 3, questions: HELD_OUT }];
+  if (chosen("questions") === undefined) {
+    return [{ name: "held-out", runs: 3, skip: DEVELOPMENT_QUESTIONS, questions: HELD_OUT }];
+  }
   return chosen("questions.heldOut") === undefined ? [] : [{ name: "held-out", runs: 3 }];
 }

@@ -5,6 +5,7 @@ import { gunzipSync, gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { Provenance } from "../../cli/compare/provenance.ts";
 import { Comparison } from "../../cli/compare/summary.ts";
+import { trainQuestions } from "../fixtures/relay/questions.ts";
 import { mgrpo, parsedLines, RELAY, readReport, relaySettings, workHere } from "./command-line.ts";
 import { printed } from "./printed.ts";
 
@@ -79,6 +80,44 @@ test("every arm is a run; repeated, the command keeps finished runs and resumes 
   await expect(printed(...compareArguments("--steps", "4"))).rejects.toThrow(
     /compare-mgrpo-seed1\.json\.gz is of a run with other settings: set\.?.*steps=2.* there/,
   );
+});
+
+test("second stages start from the checkpoints of a run that finished, on the questions of a file", {
+  timeout: TIMEOUT,
+}, async () => {
+  const hard = join(folder, "hard.jsonl");
+  writeFileSync(
+    hard,
+    trainQuestions
+      .slice(6)
+      .map((one) => JSON.stringify(one))
+      .join("\n"),
+  );
+  const suite = relaySettings({ name: "sampled" });
+  await mgrpo(folder, "train", RELAY, "--run", "stage1", "--steps", "1", ...suite);
+  const stage2 = [
+    "compare",
+    RELAY,
+    "--arms",
+    "mgrpo,main-only",
+    "--seeds",
+    "1",
+    "--name",
+    "stage2",
+    "--questions",
+    hard,
+  ];
+  const suites = ["--set", 'evaluation.suites=[{"name":"sampled"}]'];
+  const { code, stderr } = await mgrpo(folder, ...stage2, ...suites, "--from", "stage1", "--steps", "2");
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+
+  const shaOf = (run: string, agent: string) => readReport(folder, run).agents[agent].sha256;
+  expect(shaOf("stage2-main-only-seed1", "searcher")).toBe(shaOf("stage1", "searcher"));
+  expect(shaOf("stage2-main-only-seed1", "main")).not.toBe(shaOf("stage1", "main"));
+  const page = readFileSync(join(folder, "results/stage2/summary.md"), "utf8");
+  expect(page).toContain("main-only: the checkpoints of run stage1, with sub-agents frozen as that run trained them");
+  expect(page).toContain(`| training questions | ${hard} |`);
+  rmSync(join(folder, "runs"), { recursive: true });
 });
 
 test("a record that another commit, release, config or base model made is refused, or accepted and named", {

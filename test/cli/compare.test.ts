@@ -28,6 +28,7 @@ const options: CompareOptions = {
   jobs: 1,
   vary: [],
   set: ["temperature=0.9"],
+  from: [],
   name: "c",
   mixed: false,
 };
@@ -217,6 +218,8 @@ const about = {
   name: "c",
   recipe: "tiny",
   command: "cmd",
+  start: "mgrpo: the recipe's base models",
+  questions: "the recipe's",
   seeds: [1, 2],
   missing: ["b1"],
 };

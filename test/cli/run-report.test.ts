@@ -65,6 +65,18 @@ test("a run without evaluations reports null, not a score of 0", () => {
   expect(report).toMatchObject({ heldOut: { before: null, after: null }, closedBook: null });
 });
 
+test("of several sampled suites, the first in the config is reported, whichever was done first", () => {
+  const suites = [{ name: "test" }, { name: "development" }].map((suite) => ({
+    ...config.evaluation.suites[0],
+    ...suite,
+  }));
+  const own = { ...config, evaluation: { ...config.evaluation, suites } } as typeof config;
+  const done = ["development", "test"].map((suite, i) => ({ ...evaluation(1, 3 + i, 1), suite }));
+  const report = buildReport({ ...input, config: own, evaluations: done });
+  expect(report.heldOut.after).toMatchObject({ correct: 4 });
+  expect(report.evaluations.map(({ suite }) => suite)).toEqual(["test", "development"]);
+});
+
 test("smoothing starts at the first value, skips gaps, and halves a step's weight in its half-life", () => {
   expect(smooth([null, 1, null, 1])).toEqual([null, 1, 1, 1]);
   expect(smooth([1, 0], 1)).toEqual([1, 0.5]);

@@ -142,13 +142,13 @@ test("answers lost to a judge's outage are judged again, and only they", async (
   expect(first.questions[2]).toMatchObject({ n: 0, correct: 0 });
 
   asked.length = 0;
-  await reopenLost(memory, config.run);
+  await reopenLost(memory, config);
   expect(await job()).toMatchObject({ state: "queued", owner: "" });
   const second = await work(judge(false));
   expect(second).toMatchObject({ n: 4, lost: [] });
   expect(asked).toEqual(["xbench-2510:3"]);
   expect(second.questions.filter((_, i) => i !== 2)).toEqual(first.questions.filter((_, i) => i !== 2));
-  await reopenLost(memory, config.run);
+  await reopenLost(memory, config);
   expect(await job()).toMatchObject({ state: "done", n: 4 });
 });
 

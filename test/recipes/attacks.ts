@@ -118,7 +118,10 @@ const stuffedQuery: Attack = (given) => {
 
 /** A query of longer words that begin or end like the right ones, as Nigeria begins like Niger. */
 const longerWords: Attack = (given) => {
-  const longer = termsIn(given).map((term) => (given.random.uniform() < 0.5 ? `${term}ia` : `Trans${term}`));
+  const terms = termsIn(given);
+  // After a bracket, letters are a word of their own.
+  if (!terms.every((term) => /\p{L}$/u.test(term))) return undefined;
+  const longer = terms.map((term) => (given.random.uniform() < 0.5 ? `${term}ia` : `Trans${term}`));
   return { behavior: { searches: [longer.join(", ")], report: null }, most: 0 };
 };
 

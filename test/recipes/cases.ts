@@ -10,6 +10,7 @@ import { type Random, stream } from "../../core/random.ts";
 import type { Draft } from "../../recipes/atlas/questions/kinds.ts";
 import { ASKED, answersTo, type Condition, type LookUp, termsOf } from "../../recipes/atlas/questions/look-up.ts";
 import { anyKind, drawQuestion, factsOfDraft } from "../../recipes/atlas/questions/questions.ts";
+import { isOn } from "../../recipes/atlas/questions/split.ts";
 import type { Country } from "../../recipes/atlas/world/countries.ts";
 import { type World, worldOf } from "../../recipes/atlas/world/world.ts";
 
@@ -59,7 +60,7 @@ export function drawCase(target: Target, i: number): Case {
   const random = stream(`${target.name}-adversary`, i);
   const world = worldOf(i % WORLDS);
   const countries = [...world.countries.values()];
-  const draft = drawQuestion(anyKind(random), world.number, random, false);
+  const draft = drawQuestion(anyKind(random), world.number, random, isOn("training"));
   const described = target.describes && random.uniform() < 0.5 ? describedFact(draft, random) : undefined;
   const lookUp = described?.lookUp ?? anyLookUp(draft, countries, random);
   const where = lookUp.ask === "country" ? lookUp.where : described?.where;

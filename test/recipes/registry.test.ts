@@ -67,7 +67,7 @@ test("an unknown recipe: the message lists the known ones", async () => {
   await expect(openRecipe("atlass")).rejects.toMatchObject({
     code: "recipe-invalid",
     message:
-      "recipe 'atlass' does not exist: name a folder with recipe.ts, rewards.ts and tools.ts, or one of: atlas, atlas-two-subs, deep-research, gazetteer",
+      "recipe 'atlass' does not exist: name a folder with recipe.ts, rewards.ts and tools.ts, or one of: atlas, atlas-two-subs, deep-research, gazetteer, tally",
   });
 });
 

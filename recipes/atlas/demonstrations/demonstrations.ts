@@ -1,15 +1,16 @@
-/** @file An endless stream of demonstrations per agent, in worlds used for nothing else, and never with a held-out chain. */
+/** @file An endless stream of demonstrations per agent, in worlds used for nothing else, and never with a held-out look-up. */
 import { MgrpoError } from "../../../core/errors.ts";
 import { type Random, stream } from "../../../core/random.ts";
 import type { Demonstration } from "../../../core/recipe.ts";
 import type { Draft } from "../questions/kinds.ts";
 import type { LookUp } from "../questions/look-up.ts";
 import { anyKind, DEMONSTRATION_WORLDS, drawQuestion } from "../questions/questions.ts";
+import { isOn } from "../questions/split.ts";
 import { type World, worldOf } from "../world/world.ts";
 import { mainDemonstration, planned } from "./planner.ts";
 import { lookUpOnce, searcherDemonstration } from "./searcher.ts";
 
-type Demonstrate = (draft: Draft, world: World, random: Random) => Demonstration;
+type Demonstrate = (draft: Draft, world: World, random: Random) => Demonstration | undefined;
 
 const BY_AGENT: Readonly<Record<string, Demonstrate>> = {
   main: (draft, world, random) => mainDemonstration(draft, world, random, () => "searcher"),
@@ -33,7 +34,9 @@ export function* demonstrationsOf(agent: string, seed: number): Generator<Demons
   const random = stream(seed, "atlas-demonstrations", agent);
   for (;;) {
     const number = DEMONSTRATION_WORLDS.first + random.integer(DEMONSTRATION_WORLDS.count);
-    yield demonstrate(drawQuestion(anyKind(random), number, random, false), worldOf(number), random);
+    const draft = drawQuestion(anyKind(random), number, random, isOn("training"));
+    const demonstration = demonstrate(draft, worldOf(number), random);
+    if (demonstration) yield demonstration;
   }
 }
 

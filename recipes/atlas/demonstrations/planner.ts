@@ -6,6 +6,7 @@ import type { Demonstration } from "../../../core/recipe.ts";
 import { answerTurn, callTurn } from "../../small-models/turns.ts";
 import type { Draft } from "../questions/kinds.ts";
 import { ASKED, answersTo, factOf, type LookUp, taskOf } from "../questions/look-up.ts";
+import { isHeldOut } from "../questions/split.ts";
 import type { Country } from "../world/countries.ts";
 import type { World } from "../world/world.ts";
 import { PLANNER_FAULTS } from "./faults.ts";
@@ -24,7 +25,13 @@ const WRONG_REPORTS = 0.15;
 /** The sub-agent that a look-up is delegated to. */
 export type Choice = (lookUp: LookUp) => string;
 
-export function mainDemonstration(draft: Draft, world: World, random: Random, choose: Choice): Demonstration {
+/** Undefined: see `planned`. */
+export function mainDemonstration(
+  draft: Draft,
+  world: World,
+  random: Random,
+  choose: Choice,
+): Demonstration | undefined {
   const ask: Finder = (lookUps) => {
     const reports = lookUps.map((lookUp) => reportOn(lookUp, world, random));
     const calls = lookUps.map((lookUp) => ({
@@ -36,8 +43,8 @@ export function mainDemonstration(draft: Draft, world: World, random: Random, ch
   return planned(draft, world, random, ask);
 }
 
-/** Carries out a plan, faults included. */
-export function planned(draft: Draft, world: World, random: Random, find: Finder): Demonstration {
+/** Carries out a plan, faults included. Undefined: a wrong finding leads to a look-up that is held out. */
+export function planned(draft: Draft, world: World, random: Random, find: Finder): Demonstration | undefined {
   const turns: Turn[] = [];
   const end = (answer: string): Demonstration => ({
     prompt: draft.prompt,
@@ -49,7 +56,9 @@ export function planned(draft: Draft, world: World, random: Random, find: Finder
   let last: string | undefined;
   for (const lookUp of draft.lookUps) {
     if (last !== undefined && random.uniform() < PLANNER_FAULTS.skipHop[lookUp.ask]) break;
-    const { turns: lookUpTurns, reports } = find([asDelegated(lookUp, last, random)]);
+    const intended = withFinding(lookUp, last);
+    if (isHeldOut(intended)) return undefined;
+    const { turns: lookUpTurns, reports } = find([asDelegated(intended, random)]);
     turns.push(...lookUpTurns);
     last = reports[0] ?? "";
   }
@@ -57,7 +66,7 @@ export function planned(draft: Draft, world: World, random: Random, find: Finder
 }
 
 function compared(draft: Draft, operator: "+" | "-", random: Random, find: Finder, turns: Turn[]): string {
-  const { turns: lookUpTurns, reports } = find(draft.lookUps.map((lookUp) => asDelegated(lookUp, undefined, random)));
+  const { turns: lookUpTurns, reports } = find(draft.lookUps.map((lookUp) => asDelegated(lookUp, random)));
   turns.push(...lookUpTurns);
   const expression = reports.join(` ${operator} `);
   if (random.uniform() < PLANNER_FAULTS.noCalculation[operator]) return String(random.integer(2000));
@@ -66,20 +75,23 @@ function compared(draft: Draft, operator: "+" | "-", random: Random, find: Finde
   return result;
 }
 
-/** The look-up with the earlier finding filled in, and the planner's faults applied. */
-function asDelegated(lookUp: LookUp, found: string | undefined, random: Random): LookUp {
+function withFinding(lookUp: LookUp, found: string | undefined): LookUp {
+  if (found === undefined) return lookUp;
+  if (lookUp.ask !== "country") return { ...lookUp, of: found };
+  const where = lookUp.where.map((condition, i) => (i === 0 ? { ...condition, value: found } : condition));
+  return { ...lookUp, where };
+}
+
+/** The look-up with the planner's faults applied. */
+function asDelegated(lookUp: LookUp, random: Random): LookUp {
   if (lookUp.ask !== "country") {
     const wrong = random.uniform() < PLANNER_FAULTS.wrongRelation;
-    const others = ASKED.filter((asked) => asked !== lookUp.ask);
-    const ask = (wrong ? others[random.integer(others.length)] : undefined) ?? lookUp.ask;
-    return { ask, of: found ?? lookUp.of };
+    const others = ASKED.map((ask) => ({ ...lookUp, ask })).filter((one) => one.ask !== lookUp.ask && !isHeldOut(one));
+    return (wrong ? others[random.integer(others.length)] : undefined) ?? lookUp;
   }
-  const where = lookUp.where.map((condition, i) =>
-    i === 0 && found !== undefined ? { ...condition, value: found } : condition,
-  );
-  const second = where[1];
+  const second = lookUp.where[1];
   const drop = second !== undefined && random.uniform() < PLANNER_FAULTS.dropConstraint[second.field];
-  return { ask: "country", where: drop ? where.slice(0, 1) : where };
+  return drop ? { ...lookUp, where: lookUp.where.slice(0, 1) } : lookUp;
 }
 
 function reportOn(lookUp: LookUp, world: World, random: Random): string {

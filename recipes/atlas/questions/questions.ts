@@ -1,6 +1,7 @@
 /**
- * @file The question sets. A chain of facts is held out by its hash, in every world and for every seed: no training question
- * and no demonstration has a held-out chain. Training asks about permuted worlds, evaluation about the real one.
+ * @file The question sets. Training asks about permuted worlds, with look-ups of the training side of the split (split.ts); evaluation asks
+ * about the real world, with held-out look-ups, and no two held-out questions have the same chain: the first ones are the development split,
+ * on which choices are made, and the others the test split, which is reported.
  */
 import type { Question, QuestionSet } from "../../../core/contracts/question.ts";
 import { type Random, stream } from "../../../core/random.ts";
@@ -8,38 +9,37 @@ import { worldOf } from "../world/world.ts";
 import { type Facts, factsOf, REAL_WORLD } from "./facts.ts";
 import { type Draft, KINDS } from "./kinds.ts";
 import { answersTo, taskOf } from "./look-up.ts";
+import { isOn } from "./split.ts";
 
 const TRAINING_WORLDS = { first: 1, count: 12 };
 /** Demonstrations use separate worlds. */
 export const DEMONSTRATION_WORLDS = { first: 101, count: 12 };
 const TRAINING_QUESTIONS = 3000;
-const HELD_OUT_PER_KIND = 56;
-const HELD_OUT_SHARE = 0.2;
+export const DEVELOPMENT_QUESTIONS = 96;
+export const TEST_QUESTIONS = 336;
 
 export function questionSet(seed: number): QuestionSet {
   const random = stream(seed, "atlas-training-questions");
   const train = Array.from({ length: TRAINING_QUESTIONS }, (_, i) => {
     const world = TRAINING_WORLDS.first + (i % TRAINING_WORLDS.count);
     const kind = anyKind(random);
-    return record(`train-${i}`, kind, world, drawQuestion(kind, world, random, false));
+    return record(`train-${i}`, kind, world, drawQuestion(kind, world, random, isOn("training")));
   });
   return { train, heldOut: heldOutQuestions() };
 }
 
-/** The same for every seed, with all kinds mixed: any prefix is a fair sample. */
+/** The same for every seed. The kinds alternate, so any prefix is a fair sample, and both splits have equally many of each. */
 function heldOutQuestions(): Question[] {
   const random = stream("atlas-held-out-questions");
+  const kinds = Object.keys(KINDS);
   const seen = new Set<string>();
-  const questions: Question[] = [];
-  for (let i = 0; i < HELD_OUT_PER_KIND; i++) {
-    for (const kind of Object.keys(KINDS)) {
-      let draft = drawQuestion(kind, 0, random, true);
-      while (seen.has(draft.prompt)) draft = drawQuestion(kind, 0, random, true);
-      seen.add(draft.prompt);
-      questions.push(record(`heldout-${questions.length}`, kind, 0, draft));
-    }
-  }
-  return questions;
+  const isNew = (draft: Draft) => isOn("held-out")(draft) && !seen.has(draft.chain);
+  return Array.from({ length: DEVELOPMENT_QUESTIONS + TEST_QUESTIONS }, (_, i) => {
+    const kind = kinds[i % kinds.length] as string;
+    const draft = drawQuestion(kind, 0, random, isNew);
+    seen.add(draft.chain);
+    return record(`${i < DEVELOPMENT_QUESTIONS ? "development" : "test"}-${i}`, kind, 0, draft);
+  });
 }
 
 export function asked(prompt: string): Question {
@@ -54,11 +54,11 @@ export function worldNote(question: Question): string | undefined {
     : `world ${world}: the facts are shuffled among the countries on purpose, so that they cannot be known by heart`;
 }
 
-/** Draws until the world has such a question on the requested side of the split. */
-export function drawQuestion(kind: string, world: number, random: Random, heldOut: boolean): Draft {
+/** Draws until the world has such a question. */
+export function drawQuestion(kind: string, world: number, random: Random, isWanted: (draft: Draft) => boolean): Draft {
   for (;;) {
     const draft = KINDS[kind]?.draw(worldOf(world), random);
-    if (draft && isHeldOut(draft.chain) === heldOut) return draft;
+    if (draft && isWanted(draft)) return draft;
   }
 }
 
@@ -66,8 +66,6 @@ export function anyKind(random: Random): string {
   const kinds = Object.keys(KINDS);
   return kinds[random.integer(kinds.length)] as string;
 }
-
-export const isHeldOut = (chain: string): boolean => stream("atlas-split", chain).uniform() < HELD_OUT_SHARE;
 
 /** What scoring and tools need to know of a draft's question. */
 export const factsOfDraft = ({ chain, lookUps }: Draft, world: number): Facts => ({

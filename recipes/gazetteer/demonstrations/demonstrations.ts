@@ -9,7 +9,7 @@ import type { Demonstration } from "../../../core/recipe.ts";
 import type { Draft } from "../../atlas/questions/kinds.ts";
 import { DEMONSTRATION_WORLDS, drawQuestion } from "../../atlas/questions/questions.ts";
 import { type World, worldOf } from "../../atlas/world/world.ts";
-import { KINDS } from "../questions/questions.ts";
+import { isOn, KINDS } from "../questions/questions.ts";
 import { planned, plannerDemonstration } from "./planner.ts";
 import { lookUpTurns, searcherDemonstration } from "./searcher.ts";
 
@@ -35,6 +35,6 @@ export function* demonstrations(agent: string, arm: Arm, seed: number): Generato
   for (let i = 0; i < PER_TEAM / names.length; i++) {
     const number = DEMONSTRATION_WORLDS.first + random.integer(DEMONSTRATION_WORLDS.count);
     const kind = KINDS[i % KINDS.length] as string;
-    yield demonstrate(drawQuestion(kind, number, random, false), worldOf(number), random);
+    yield demonstrate(drawQuestion(kind, number, random, isOn("training")), worldOf(number), random);
   }
 }

@@ -1,5 +1,5 @@
 /**
- * @file The question sets. What is asked comes from atlas, chains of look-ups with their split by hash; how it is asked comes from
+ * @file The question sets. What is asked comes from atlas, chains of look-ups split by the hash of the chain; how it is asked comes from
  * phrasings.ts, with a split of its own. Held-out questions are about the real world, in held-out phrasings, and no two have the same chain:
  * the first ones are the development split, on which choices are made, and the others the test split, which is reported.
  */
@@ -17,13 +17,14 @@ const TRAINING_WORLDS = { first: 1, count: 12 };
 const TRAINING_QUESTIONS = 3000;
 export const DEVELOPMENT_QUESTIONS = 64;
 export const TEST_QUESTIONS = 336;
+const HELD_OUT_SHARE = 0.2;
 
 export function questionSet(seed: number): QuestionSet {
   const random = stream(seed, "gazetteer-training-questions");
   const train = Array.from({ length: TRAINING_QUESTIONS }, (_, i) => {
     const world = TRAINING_WORLDS.first + (i % TRAINING_WORLDS.count);
     const kind = KINDS[i % KINDS.length] as string;
-    return record(`train-${i}`, kind, world, drawQuestion(kind, world, random, false), "training", random);
+    return record(`train-${i}`, kind, world, drawQuestion(kind, world, random, isOn("training")), "training", random);
   });
   return { train, heldOut: heldOutQuestions() };
 }
@@ -34,13 +35,18 @@ function heldOutQuestions(): Question[] {
   const seen = new Set<string>();
   return Array.from({ length: DEVELOPMENT_QUESTIONS + TEST_QUESTIONS }, (_, i) => {
     const kind = KINDS[i % KINDS.length] as string;
-    let draft = drawQuestion(kind, 0, random, true);
-    while (seen.has(draft.chain)) draft = drawQuestion(kind, 0, random, true);
+    const draft = drawQuestion(kind, 0, random, (one) => isOn("heldOut")(one) && !seen.has(one.chain));
     seen.add(draft.chain);
     const split = i < DEVELOPMENT_QUESTIONS ? "development" : "test";
     return record(`${split}-${i}`, kind, 0, draft, "heldOut", random);
   });
 }
+
+/** Whether a draft's chain of facts is on a side of the split, in every world and for every seed. */
+export const isOn =
+  (side: Side) =>
+  ({ chain }: Draft): boolean =>
+    stream("atlas-split", chain).uniform() < HELD_OUT_SHARE === (side === "heldOut");
 
 /** What a draft asks, in English. */
 export function wordingFor({ lookUps, operator }: Draft, side: Side, random: Random): string {

@@ -1,6 +1,7 @@
 /** @file The run config as its own documentation: every setting has a one-line description that can be read at run time. */
 import { expect, test } from "vitest";
 import type * as z from "zod";
+import { AlgorithmConfig } from "../../../core/contracts/algorithm-config.ts";
 import { RunConfig } from "../../../core/contracts/config.ts";
 
 /** The parts of Zod's definitions that lead to other schemas. */
@@ -49,4 +50,17 @@ test("the walk finds settings in lists, records, unions and defaults", () => {
       "questions.train",
     ]),
   );
+});
+
+test("a ratio has its own clip range unless one is set: a mean over tokens has GSPO's", () => {
+  const rangeOf = (settings: object) => {
+    const { clipLow, clipHigh } = AlgorithmConfig.parse(settings);
+    return [clipLow, clipHigh];
+  };
+  expect(rangeOf({})).toEqual([0.2, 0.28]);
+  expect(rangeOf({ ratio: "sequence" })).toEqual([0.2, 0.28]);
+  expect(rangeOf({ ratio: "sequence-mean" })).toEqual([3e-4, 4e-4]);
+  expect(rangeOf({ ratio: "sequence-mean", clipHigh: 0.1 })).toEqual([3e-4, 0.1]);
+  const parsed = AlgorithmConfig.parse({ ratio: "sequence-mean" });
+  expect(AlgorithmConfig.parse(parsed)).toEqual(parsed);
 });

@@ -1,16 +1,54 @@
 /** @file Laws of the question sets: the split, the answers, the text of tasks. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { QuestionSet } from "../../../core/contracts/question.ts";
+import { questionsAsked } from "../../../core/contracts/evaluation-suite.ts";
+import { type Question, QuestionSet } from "../../../core/contracts/question.ts";
+import type { Demonstration } from "../../../core/recipe.ts";
+import { resolveConfig } from "../../../core/training/resolve-config.ts";
+import { demonstrationsOf } from "../../../recipes/atlas/demonstrations/demonstrations.ts";
 import { Facts } from "../../../recipes/atlas/questions/facts.ts";
 import { KINDS } from "../../../recipes/atlas/questions/kinds.ts";
-import { answersTo, type LookUp, parseTask, taskOf } from "../../../recipes/atlas/questions/look-up.ts";
-import { asked, isHeldOut, questionSet, worldNote } from "../../../recipes/atlas/questions/questions.ts";
+import { answersTo, type LookUp, parseTask, taskOf, termsOf } from "../../../recipes/atlas/questions/look-up.ts";
+import { asked, questionSet, worldNote } from "../../../recipes/atlas/questions/questions.ts";
+import { isHeldOut, keyOf } from "../../../recipes/atlas/questions/split.ts";
+import { recipe } from "../../../recipes/atlas/recipe.ts";
 import { countries } from "../../../recipes/atlas/world/countries.ts";
 import { worldOf } from "../../../recipes/atlas/world/world.ts";
 
 const set = questionSet(1);
 const factsOf = (question: { facts: unknown }) => Facts.parse(question.facts);
+const { evaluation } = resolveConfig(recipe, { run: "any", seed: 1, arm: "mgrpo" });
+const askedBy = (name: string): Question[] => {
+  const suite = evaluation.suites.find((one) => one.name === name);
+  if (!suite) throw new Error(name);
+  return questionsAsked(suite, set.heldOut);
+};
+const development = askedBy("development");
+const testSplit = askedBy("test");
+
+const lookUpsOf = (question: Question): LookUp[] =>
+  factsOf(question).lookUps.map(({ task }) => parseTask(task) as LookUp);
+const heldOutLookUps = set.heldOut.flatMap(lookUpsOf);
+const heldOutKeys = new Set(heldOutLookUps.map(keyOf));
+const isOfHeldOut = (lookUp: LookUp): boolean => heldOutKeys.has(keyOf(lookUp));
+
+function sample(agent: string, seed: number, count = 500): Demonstration[] {
+  const demonstrations: Demonstration[] = [];
+  for (const demonstration of demonstrationsOf(agent, seed)) {
+    if (demonstrations.push(demonstration) === count) break;
+  }
+  return demonstrations;
+}
+
+/** The values of an argument in all calls. */
+const argumentsIn = ({ turns }: Demonstration, name: string): string[] =>
+  turns.flatMap(({ text }) =>
+    [...text.matchAll(new RegExp(`"${name}": ?"([^"]+)"`, "g"))].map((match) => match[1] ?? ""),
+  );
+
+/** What a demonstration delegates, or is delegated. */
+const tasksIn = (one: Demonstration): LookUp[] =>
+  [one.prompt, ...argumentsIn(one, "task")].flatMap((text) => parseTask(text) ?? []);
 
 test("questions are valid records, small, with distinct ids", () => {
   expect(QuestionSet.parse(set)).toEqual(set);
@@ -19,21 +57,47 @@ test("questions are valid records, small, with distinct ids", () => {
   for (const question of all) expect(JSON.stringify(question).length).toBeLessThan(1000);
 });
 
-test("at least 300 questions are held out, all different, every kind alike", () => {
-  expect(set.heldOut.length).toBeGreaterThanOrEqual(300);
-  expect(new Set(set.heldOut.map(({ prompt }) => prompt)).size).toBe(set.heldOut.length);
+test("the suites ask two splits of the held-out questions, at least 336 in the one that is reported, all kinds alike", () => {
+  expect(testSplit.length).toBeGreaterThanOrEqual(336);
+  expect([...development, ...testSplit]).toEqual(set.heldOut);
+  for (const split of [development, testSplit]) {
+    for (const kind of Object.keys(KINDS)) {
+      expect(split.filter((question) => question.kind === kind)).toHaveLength(split.length / 6);
+    }
+  }
   for (const kind of Object.keys(KINDS)) {
-    expect(set.heldOut.filter((question) => question.kind === kind)).toHaveLength(set.heldOut.length / 6);
     expect(set.train.filter((question) => question.kind === kind).length).toBeGreaterThan(set.train.length / 10);
   }
 });
 
-test("training and held-out questions share no chain of facts, whatever the seed", () => {
-  const heldOut = new Set(set.heldOut.map((question) => factsOf(question).chain));
-  for (const seed of [1, 2, 3]) {
-    for (const question of questionSet(seed).train) expect(heldOut.has(factsOf(question).chain)).toBe(false);
-  }
-  for (const chain of heldOut) expect(isHeldOut(chain)).toBe(true);
+test("no two held-out questions have the same chain, so development and test share none", () => {
+  const chains = set.heldOut.map((question) => factsOf(question).chain);
+  expect(new Set(chains).size).toBe(chains.length);
+});
+
+test("no look-up of a held-out question is in a training question, whatever the seed", () => {
+  fc.assert(
+    fc.property(fc.nat(), (seed) => {
+      expect(questionSet(seed).train.flatMap(lookUpsOf).filter(isOfHeldOut)).toEqual([]);
+    }),
+    { numRuns: 8 },
+  );
+  for (const lookUp of set.heldOut.flatMap(lookUpsOf)) expect(isHeldOut(lookUp)).toBe(true);
+});
+
+test("no look-up of a held-out question is in a demonstration, whatever the agent and the seed", () => {
+  const agent = fc.constantFrom("main", "main-of-two", "searcher");
+  fc.assert(
+    fc.property(agent, fc.nat(), (name, seed) => {
+      expect(sample(name, seed).flatMap(tasksIn).filter(isOfHeldOut).map(taskOf)).toEqual([]);
+    }),
+    { numRuns: 12 },
+  );
+  // The one agent with all tools writes no tasks. Its search for several names is a look-up for their country.
+  const queries = new Set(heldOutLookUps.map(termsOf).flatMap((terms) => (terms.length > 1 ? terms.join(", ") : [])));
+  const searches = [1, 2, 3].flatMap((seed) => sample("single", seed)).flatMap((one) => argumentsIn(one, "query"));
+  expect(searches.length).toBeGreaterThan(1000);
+  expect(searches.filter((query) => queries.has(query))).toEqual([]);
 });
 
 test("training is about permuted worlds, evaluation about the real one", () => {

@@ -1,0 +1,57 @@
+/** @file The live line of `mgrpo mine`: how many answers are in the store, and the time left. */
+import type { RunConfig } from "../../core/contracts/config.ts";
+import { objectKeys } from "../../core/contracts/keys.ts";
+import type { ObjectStore } from "../../core/ports.ts";
+import { addressStep } from "../../core/training/evaluation.ts";
+import type { OnPoll } from "../local/evaluate-team.ts";
+import { duration } from "../terminal/columns.ts";
+import type { LiveLine } from "../terminal/live.ts";
+
+/** `what`: what is asked. `questions`: each is asked `samples` times. */
+export function showProgress(
+  live: LiveLine,
+  what: string,
+  config: RunConfig,
+  questions: number,
+  samples: number,
+): OnPoll {
+  const total = questions * samples;
+  const clock = { answered: 0, first: undefined as number | undefined, since: performance.now() };
+  return async ({ objects }, jobs) => {
+    const [job] = jobs;
+    if (!job || job.state === "done") return;
+    const step = addressStep(config, job.team);
+    const keyOf = (answer: number) => {
+      const address = { group: answer % questions, rollout: Math.floor(answer / questions) };
+      return objectKeys.outcome({ run: config.run, phase: `eval:${job.job}`, step, ...address });
+    };
+    clock.answered = await countAnswers(objects, keyOf, clock.answered, total);
+    clock.first ??= clock.answered;
+    const speed = (clock.answered - clock.first) / (performance.now() - clock.since);
+    const left = speed > 0 ? ` · ${duration((total - clock.answered) / speed / 1000)} left` : "";
+    live.show(() => `${what}: ${clock.answered} of ${total} answers${left}`);
+  };
+}
+
+/**
+ * About how many answers are in the store, at least `known`. Answers come in order but for those in flight, so that one in the store means
+ * that nearly all before it are: a search in growing strides, not one request per answer.
+ */
+export async function countAnswers(
+  objects: Pick<ObjectStore, "head">,
+  keyOf: (answer: number) => string,
+  known: number,
+  total: number,
+): Promise<number> {
+  let count = known;
+  const isThere = async (answer: number) => answer < total && (await objects.head(keyOf(answer))) !== undefined;
+  for (let stride = 1; stride >= 1; ) {
+    if (await isThere(count + stride - 1)) {
+      count += stride;
+      stride *= 2;
+    } else {
+      stride = Math.floor(stride / 2);
+    }
+  }
+  return count;
+}

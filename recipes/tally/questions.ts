@@ -1,0 +1,72 @@
+/**
+ * @file The questions: the total of one field over n people, each of whom takes an invocation of the searcher, with n from 0 to 20. Held-out
+ * questions are about villages that no training question is about.
+ */
+import * as z from "zod";
+import type { Question, QuestionSet } from "../../core/contracts/question.ts";
+import { type Random, stream } from "../../core/random.ts";
+import { entryOf, FIELDS, type Field, NAMES } from "./world.ts";
+
+/** Invocations that a question needs: very unequal, and above and below the recipe's d. */
+export const COUNTS = [0, 1, 2, 3, 5, 8, 13, 20] as const;
+/** Level 1 up to 2, level 2 up to 8, level 3 above. */
+const LEVELS = [2, 8] as const;
+
+const TRAIN = { first: 1, count: 2400 };
+const DEVELOPMENT = { first: 100_001, count: 96 };
+const TEST = { first: 200_001, count: 240 };
+export const DEVELOPMENT_QUESTIONS = DEVELOPMENT.count;
+export const DEMONSTRATION_VILLAGES = 1_000_001;
+
+/** Numbers of a question without people. */
+const MOST_NUMBERS = 6;
+
+export interface Draft {
+  readonly village: number;
+  readonly field: Field;
+  /** Nobody: the numbers are in the question. */
+  readonly names: readonly string[];
+  readonly numbers: readonly number[];
+}
+
+export const Facts = z.strictObject({ village: z.int().nonnegative() });
+
+export function questionSet(seed: number): QuestionSet {
+  const held = [...questionsOf("development", DEVELOPMENT, 0), ...questionsOf("test", TEST, 0)];
+  return { train: questionsOf("train", TRAIN, seed), heldOut: held };
+}
+
+/** The counts alternate, so any prefix is a fair sample. */
+function questionsOf(split: string, { first, count }: typeof TRAIN, seed: number): Question[] {
+  return Array.from({ length: count }, (_, i) => {
+    const people = COUNTS[i % COUNTS.length] as number;
+    return questionOf(`${split}-${i}`, draftOf(first + i, people, stream("tally-question", seed, first + i)));
+  });
+}
+
+export function draftOf(village: number, people: number, random: Random): Draft {
+  const names = random.choose(NAMES.length, people).map((i) => NAMES[i] as string);
+  const field = FIELDS[random.integer(FIELDS.length)] as Field;
+  const given = people > 0 ? 0 : 2 + random.integer(MOST_NUMBERS - 1);
+  const numbers =
+    people > 0
+      ? names.map((name) => entryOf(village, name)?.[field] ?? 0)
+      : Array.from({ length: given }, () => random.integer(40));
+  return { village, field, names, numbers };
+}
+
+/** `Total hens of Ada, Ben`, or `Total of 3, 5`. */
+export function promptOf({ field, names, numbers }: Draft): string {
+  return names.length > 0 ? `Total ${field} of ${names.join(", ")}` : `Total of ${numbers.join(", ")}`;
+}
+
+export const totalOf = ({ numbers }: Draft): number => numbers.reduce((sum, value) => sum + value, 0);
+
+function questionOf(id: string, draft: Draft): Question {
+  const n = draft.names.length;
+  const level = LEVELS.filter((most) => n > most).length + 1;
+  const facts: z.infer<typeof Facts> = { village: draft.village };
+  return { id, kind: `${n} calls`, level, prompt: promptOf(draft), answer: String(totalOf(draft)), facts };
+}
+
+export const villageAsked = ({ facts }: Pick<Question, "facts">): number => Facts.safeParse(facts).data?.village ?? 0;

@@ -1,0 +1,44 @@
+/** @file The closed-book check can fail: on a team that knows held-out answers by heart it reports them, on the base models nothing. */
+import { cpSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { MODELS } from "../../recipes/atlas/bases.ts";
+import { questionSet } from "../../recipes/atlas/questions/questions.ts";
+import { mgrpo, parsedLines, projectOfFile } from "./command-line.ts";
+
+const QUESTIONS = 8;
+const EPOCHS = 40;
+
+const folder = projectOfFile();
+
+/** Correct answers without tools, of the first held-out questions. */
+async function closedBook(team: string): Promise<unknown> {
+  const suites = [{ name: "closed-book", closedBook: true, questions: QUESTIONS }];
+  const settings = ["--set", `evaluation.suites=${JSON.stringify(suites)}`];
+  const { stdout, stderr } = await mgrpo(folder, "eval", team, "--recipe", "atlas", ...settings);
+  const [result] = parsedLines(stdout);
+  if (!result) throw new Error(stderr);
+  return result["correct"];
+}
+
+test("closed book, a team that has memorized held-out answers scores, and one that has not does not", {
+  timeout: 300_000,
+}, async () => {
+  const heldOut = questionSet(1).heldOut.slice(0, QUESTIONS);
+  const leaked = heldOut.map(({ prompt, answer }) => ({
+    messages: [
+      { role: "user", content: prompt },
+      { role: "assistant", content: answer },
+    ],
+  }));
+  writeFileSync(join(folder, "leaked.jsonl"), leaked.map((one) => JSON.stringify(one)).join("\n"));
+  const sft = ["sft", "atlas", "--agent", "main", "--demonstrations", "leaked.jsonl", "--to", "memorized"];
+  const training = ["--epochs", String(EPOCHS), "--held-out", "0", "--batch-tokens", "256", "--learning-rate", "2e-3"];
+  expect(await mgrpo(folder, ...sft, ...training)).toMatchObject({ code: 0 });
+  for (const team of ["memorized", "base"])
+    cpSync(join(MODELS, "searcher"), join(folder, team, "searcher"), { recursive: true });
+  cpSync(join(MODELS, "main"), join(folder, "base", "main"), { recursive: true });
+
+  expect(await closedBook("base")).toBe(0);
+  expect(await closedBook("memorized")).toBeGreaterThanOrEqual(QUESTIONS / 2);
+});

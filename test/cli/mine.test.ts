@@ -1,0 +1,104 @@
+/** @file `mgrpo mine`: which questions are hard, counting answers, and files that a run can train on. */
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { countAnswers } from "../../cli/mine/progress.ts";
+import { hardest } from "../../cli/mine.ts";
+import type { Question } from "../../core/contracts/question.ts";
+import { trainQuestions } from "../fixtures/relay/questions.ts";
+import { mgrpo, projectOfFile, RELAY, relaySettings, startMgrpo } from "./command-line.ts";
+
+const folder = projectOfFile();
+const question = (id: string): Question => ({
+  id,
+  kind: "k",
+  level: 2,
+  prompt: `${id}?`,
+  answer: "a",
+  facts: { world: 3 },
+});
+
+test("a question is hard if its share of correct answers is below the threshold; one without answers is not counted", () => {
+  const asked = ["a", "b", "jsonl:c", "d"].map(question);
+  const tallies = [
+    { n: 8, correct: 2 },
+    { n: 8, correct: 3 },
+    { n: 8, correct: 0 },
+    { n: 0, correct: 0 },
+  ];
+  const questions = tallies.map((tally, i) => ({ question: asked[i]?.id ?? "", kind: "k", ...tally }));
+  // 2 of 8 is a quarter, 3 of 8 is more than 0.3.
+  expect(hardest(asked, { questions }, 0.3)).toEqual([question("a"), { ...question("jsonl:c"), id: "c" }]);
+  expect(hardest(asked, { questions }, 0.25).map(({ id }) => id)).toEqual(["c"]);
+});
+
+test("answers are counted to within those in flight, with few requests", async () => {
+  const inFlight = fc.array(fc.nat(64), { maxLength: 20 });
+  await fc.assert(
+    fc.asyncProperty(fc.nat(20_000), inFlight, fc.nat(5000), async (there, missing, known) => {
+      let requests = 0;
+      const gaps = new Set(missing.map((back) => there - 1 - back));
+      const head = async (key: string) => {
+        requests += 1;
+        return Number(key) < there && !gaps.has(Number(key)) ? 1 : undefined;
+      };
+      const from = Math.min(known, Math.max(0, there - 65));
+      const count = await countAnswers({ head }, String, from, 20_000);
+      expect(count).toBeLessThanOrEqual(there);
+      expect(count).toBeGreaterThanOrEqual(there - 65);
+      expect(requests).toBeLessThan(250);
+    }),
+  );
+});
+
+const team = ["models", "--recipe", RELAY, ...relaySettings({ name: "sampled" })];
+const mineTo = (file: string, results: string, ...more: string[]) =>
+  mgrpo(folder, "mine", ...team, "--below", "1", "--samples", "3", "--to", file, "--results", results, ...more);
+
+test("the same team, questions and seed give the same file, killed in between or not; a run can train on it", {
+  timeout: 240_000,
+}, async () => {
+  expect(await mineTo("a.jsonl", "first", "--train")).toMatchObject({ code: 0 });
+  const lines = readFileSync(join(folder, "a.jsonl"), "utf8").trim().split("\n");
+  const mined = lines.map((line) => JSON.parse(line) as Question);
+  expect(mined.length).toBeGreaterThan(0);
+  for (const one of mined) expect(trainQuestions).toContainEqual(one);
+
+  const killed = startMgrpo(
+    folder,
+    "mine",
+    ...team,
+    "--train",
+    "--below",
+    "1",
+    "--samples",
+    "3",
+    "--to",
+    "b.jsonl",
+    "--results",
+    "second",
+  );
+  await new Promise((done) => setTimeout(done, 4000));
+  killed.kill("SIGKILL");
+  expect(existsSync(join(folder, "b.jsonl"))).toBe(false);
+  await new Promise((done) => setTimeout(done, 2500));
+  expect(await mineTo("b.jsonl", "second", "--train")).toMatchObject({ code: 0 });
+  expect(readFileSync(join(folder, "b.jsonl"), "utf8")).toBe(readFileSync(join(folder, "a.jsonl"), "utf8"));
+  const again = await mineTo("b.jsonl", "second", "--train");
+  expect(again.stderr).toContain("--to b.jsonl exists: remove it, or name another file");
+
+  rmSync(join(folder, "b.jsonl"));
+  const suite = await mineTo("b.jsonl", "second", "--suite", "sampled");
+  expect(JSON.parse(suite.stdout)).toMatchObject({ kind: "mined", file: "b.jsonl", of: 6, samples: 3 });
+  const training = ["train", RELAY, "--run", "hard", "--steps", "1", ...relaySettings()];
+  expect(await mgrpo(folder, ...training, "--set", "questions.train=a.jsonl")).toMatchObject({ code: 0, stderr: "" });
+});
+
+test.each([
+  [[], "--suite <name> and --train: give one of the two"],
+  [["--train", "--suite", "sampled"], "--suite <name> and --train: give one of the two"],
+  [["--train", "--below", "1.5"], "--below takes a share, a number of at most 1"],
+] as const)("refused: %j", async (more, line) => {
+  expect((await mgrpo(folder, "mine", ...team, "--to", "c.jsonl", ...more)).stderr).toContain(line);
+});
