@@ -1,11 +1,11 @@
 /** @file report.json meets its contract, and the chart shows what it should. */
 import { expect, test } from "vitest";
 import { plotTop } from "../../cli/chart-theme.ts";
-import { smooth } from "../../ui/palette.ts";
 import { drawCurve } from "../../cli/curve.ts";
 import { buildReport, RunReport } from "../../cli/run-report.ts";
 import { summarizeStep } from "../../core/monitoring/step-summary.ts";
 import type { TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
+import { smooth } from "../../ui/palette.ts";
 import { config, groups, manifests, scoreOf, step } from "./records.ts";
 
 const evaluation = (team: number, correct: number, temperature: number, closedBook = false): TeamEvaluation => ({

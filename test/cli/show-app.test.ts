@@ -1,9 +1,9 @@
 /** @file What `mgrpo show` says of a rollout that an app ran. */
 import { expect, test } from "vitest";
 import { loadTrees } from "../../cli/show/load.ts";
-import type { Tree } from "../../ui/views.ts";
 import { callKey, placeInvocations } from "../../cli/show/placement.ts";
 import { drawText } from "../../cli/show/text.ts";
+import type { Tree } from "../../ui/views.ts";
 import { complete, relayApp } from "../fixtures/relay/app.ts";
 import { runWithApp } from "../fixtures/relay/app-run.ts";
 

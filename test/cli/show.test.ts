@@ -1,9 +1,9 @@
 /** @file The tree of a rollout, and that the words of a page stay words. */
 import { expect, test } from "vitest";
 import { loadTrees, parseAddress } from "../../cli/show/load.ts";
-import type { Tree } from "../../ui/views.ts";
 import { drawPage } from "../../cli/show/page.ts";
 import { drawText } from "../../cli/show/text.ts";
+import type { Tree } from "../../ui/views.ts";
 import { config, storeOfFinishedRun } from "./records.ts";
 
 const tags = (tree: Tree | undefined) => (tree?.tags ?? []).map(({ text }) => text);

@@ -26,7 +26,10 @@ export function StepPage() {
   const loaded = useView<StepView>(`/api${path}/${step}`);
   const turn = (change: Record<string, string>) =>
     route(`${path}/${step}?${new URLSearchParams({ ...query, ...change })}`, true);
-  useKeys({ "[": () => step > 0 && route(`${path}/${step - 1}`), "]": () => route(`${path}/${step + 1}`) });
+  useKeys({
+    "[": () => step > 0 && route(`${path}/${step - 1}`),
+    "]": () => loaded.view?.hasNext && route(`${path}/${step + 1}`),
+  });
   const notice = noticeOf(loaded);
   const { view } = loaded;
   const isSearch = text !== "" || filter !== "any";
@@ -38,7 +41,7 @@ export function StepPage() {
           <h1>Step {step}</h1>
           <p class="bar">
             {step > 0 && <a href={`${path}/${step - 1}`}>← step {step - 1}</a>}
-            <a href={`${path}/${step + 1}`}>step {step + 1} →</a>
+            {view?.hasNext && <a href={`${path}/${step + 1}`}>step {step + 1} →</a>}
           </p>
           {view?.summary && <Summary view={view} />}
           <div class="bar">
