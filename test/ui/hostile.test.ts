@@ -47,6 +47,7 @@ inBrowser("the policy stops what markup would do, were it let in", async () => {
     document.body.append(Object.assign(document.createElement("iframe"), { src: "https://evil.example/" }));
     await fetch("/api/runs").then((response) => response.json());
     await fetch("https://evil.example/").catch(() => {});
+    await new Promise((reported) => setTimeout(reported, 200));
     return found;
   });
   expect(await page.evaluate(() => Reflect.get(window, "owned"))).toBeUndefined();
