@@ -23,7 +23,7 @@ export async function photographDashboard(folder: string, run: string, to: strin
       await page.screenshot({ path: join(to, name) });
     };
     await page.goto(dashboard.link);
-    await take("ui-runs.png", "/", 260);
+    await take("ui-runs.png", "/", 320);
     await take("ui-run.png", `/runs/${run}`);
     await take("ui-step.png", `/runs/${run}/steps/2?sort=worst`);
     await take("ui-rollout.png", `/runs/${run}/steps/2/3/1`);
@@ -35,7 +35,8 @@ export async function photographDashboard(folder: string, run: string, to: strin
 
 /** Waits until every chart of the page is drawn. */
 async function settled(page: Page): Promise<void> {
-  for (const chart of await page.locator(".chart").all()) await chart.locator("svg path").first().waitFor();
+  for (const chart of await page.locator(".chart").all())
+    await chart.locator("svg path").first().waitFor({ state: "attached" });
   await page
     .locator(".pulse")
     .or(page.getByRole("heading", { name: "Runs" }))
