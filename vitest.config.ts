@@ -28,7 +28,7 @@ export default defineConfig({
         test: {
           name: "together",
           include: ["test/**/*.test.ts"],
-          exclude: ["test/infra/**", ...ALONE],
+          exclude: ["test/infra/**", "test/ui/**", ...ALONE],
           isolate: false,
         },
       },

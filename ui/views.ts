@@ -157,6 +157,8 @@ export const StepView = z.strictObject({
   main: AgentName,
   summary: StepSummary.nullable(),
   groups: z.array(GroupRow),
+  /** Whether the step after it has begun. */
+  hasNext: z.boolean(),
 });
 export type StepView = z.infer<typeof StepView>;
 

@@ -1,4 +1,9 @@
-/** @file Opens a local run's store for reading: through the process that trains it, else through an embedded cloud without functions. */
+/**
+ * @file Opens a local run's store for reading: through the process that trains it, else through an embedded cloud without functions. One
+ * process can open a run's folder once, so reads at the same time share that cloud:
+ *
+ *     first read ──> opened, waits for the closing before it ──> last read ends ──> closed
+ */
 import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
 import type { Store } from "../../core/ports.ts";
 import { openCloudStore } from "./embedded-cloud.ts";
@@ -6,11 +11,45 @@ import { type RunFolder, readStatus } from "./run-folder.ts";
 
 export async function withRunStore<T>(folder: RunFolder, read: (store: Store) => Promise<T>): Promise<T> {
   const { state, environment } = readStatus(folder);
-  if (state === "running") {
-    const store = openCloudStore(environment);
-    return read(store).finally(() => store.close());
+  if (state !== "running") return withIdleStore(folder.cloud, read);
+  const store = openCloudStore(environment);
+  return read(store).finally(() => store.close());
+}
+
+interface SharedCloud {
+  readers: number;
+  readonly opened: ReturnType<typeof startLocalCloud>;
+}
+
+/** By directory: clouds that reads use, and the closing of those that none uses any more. */
+const open = new Map<string, SharedCloud>();
+const closing = new Map<string, Promise<void>>();
+
+async function withIdleStore<T>(directory: string, read: (store: Store) => Promise<T>): Promise<T> {
+  const shared = open.get(directory) ?? { readers: 0, opened: openIdle(directory) };
+  open.set(directory, shared);
+  shared.readers += 1;
+  try {
+    return await read((await shared.opened).direct);
+  } finally {
+    shared.readers -= 1;
+    if (shared.readers === 0) await closeIdle(directory, shared);
   }
+}
+
+async function openIdle(directory: string): ReturnType<typeof startLocalCloud> {
+  await closing.get(directory);
   const idle = async () => {};
-  const cloud = await startLocalCloud({ directory: folder.cloud, handlers: { objectCreated: idle, clock: idle } });
-  return read(cloud.direct).finally(() => cloud.close());
+  return startLocalCloud({ directory, handlers: { objectCreated: idle, clock: idle } });
+}
+
+/** A cloud that did not open has failed its readers, and needs no closing. */
+async function closeIdle(directory: string, { opened }: SharedCloud): Promise<void> {
+  open.delete(directory);
+  const closed = opened.then(
+    (cloud) => cloud.close(),
+    () => {},
+  );
+  closing.set(directory, closed);
+  await closed.finally(() => closing.get(directory) === closed && closing.delete(directory));
 }

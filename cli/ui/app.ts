@@ -59,9 +59,14 @@ export function dashboardApp({ key, hosts, watcher }: DashboardOptions): Hono {
   app.onError((error, context) => {
     if (!isMgrpoError(error)) throw error;
     const failure: Failure = { code: error.code, message: error.message };
-    return context.json(failure, error.code === "not-found" ? 404 : error.retryable ? 503 : 422);
+    return context.json(failure, statusOf(error));
   });
   return app;
+}
+
+function statusOf({ code, retryable }: MgrpoError): 404 | 422 | 503 {
+  if (code === "not-found") return 404;
+  return retryable || code === "store-unreachable" ? 503 : 422;
 }
 
 function addSteps(app: Hono): void {

@@ -29,14 +29,14 @@ export async function searchStep(
   groups: readonly GroupRow[],
   { text, filter, from }: Search,
 ): Promise<SearchView> {
-  const cells = groups.flatMap(({ group, rollouts }) => rollouts.map((cell) => ({ group, cell })));
+  const cells = groups.flatMap(({ group, question, rollouts }) => rollouts.map((cell) => ({ group, question, cell })));
   const page = cells.slice(from, from + PAGE);
   const found = await Promise.all(
-    page.map(async ({ group, cell }): Promise<Hit[]> => {
+    page.map(async ({ group, question, cell }): Promise<Hit[]> => {
       if (!mayMatch(cell, filter)) return [];
       const { rollout, outcome, reward } = cell;
       const hit = { group, rollout, outcome, reward };
-      if (text === "" && DECIDED.has(filter)) return [{ ...hit, agent: main, excerpt: cell.reason }];
+      if (text === "" && DECIDED.has(filter)) return [{ ...hit, agent: main, excerpt: cell.reason || question.prompt }];
       const read = await readOutcome(store, { run, phase: "train", step, group, rollout });
       if (!read || read.status === "failed") return [];
       const match = firstMatch(read, await readInvocations(store, read), main, { text, filter });

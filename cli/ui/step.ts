@@ -22,7 +22,8 @@ export async function stepView(source: Source, step: number, noteOf: NoteOf): Pr
   return source.read(async (store) => {
     const record = await readStepRecord(store, config.run, step);
     const groups = await readGroupRows(store, config, record, noteOf);
-    return { run: config.run, step, state: record.state, main: config.main, summary, groups };
+    const hasNext = (await store.table.get(tableKeys.step(config.run, step + 1))) !== undefined;
+    return { run: config.run, step, state: record.state, main: config.main, summary, groups, hasNext };
   });
 }
 

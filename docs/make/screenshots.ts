@@ -1,6 +1,6 @@
 /**
- * @file `npm run docs:screenshots`: pictures of the terminal and of a page, from a short run of the default recipe. Needs util-linux's
- * `script`, and Chromium (its path in CHROMIUM). The pictures are in docs/; retake them when a view changes.
+ * @file `npm run docs:screenshots`: pictures of the terminal, of a page and of the dashboard, from a short run of the default recipe. Needs
+ * util-linux's `script`, and Chromium (chromium.ts). The pictures are in docs/; retake them when a view changes.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -8,6 +8,8 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import serialize from "@xterm/addon-serialize";
 import xterm from "@xterm/headless";
+import { requireChromium } from "./chromium.ts";
+import { photographDashboard } from "./ui-screenshots.ts";
 
 const DOCS = resolve(import.meta.dirname, "..");
 const MGRPO = `node ${resolve(DOCS, "../dist/cli/mgrpo.js")}`;
@@ -21,6 +23,7 @@ try {
   await terminal("terminal-train.png", `${MGRPO} train recipes/atlas --steps 6 --seed 7 --run ${RUN}`);
   await terminal("terminal-show.png", `${MGRPO} show ${RUN} 3/9/1`);
   page("page-step.png", "5");
+  await photographDashboard(".", RUN, DOCS);
 } finally {
   rmSync(folder, { recursive: true, force: true });
   rmSync(join("runs", RUN), { recursive: true, force: true });
@@ -61,7 +64,6 @@ function photograph(name: string, html: string, size: Size): void {
 }
 
 function chromium(name: string, path: string, { width, height }: Size): void {
-  const browser = process.env["CHROMIUM"] ?? "chromium";
   const flags = ["--headless", "--no-sandbox", "--hide-scrollbars", `--window-size=${width},${height}`];
-  execFileSync(browser, [...flags, `--screenshot=${join(DOCS, name)}`, `file://${path}`], { stdio: "pipe" });
+  execFileSync(requireChromium(), [...flags, `--screenshot=${join(DOCS, name)}`, `file://${path}`], { stdio: "pipe" });
 }

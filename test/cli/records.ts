@@ -3,9 +3,10 @@ import type { Manifest } from "../../core/contracts/checkpoint.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
-import type { Question } from "../../core/contracts/question.ts";
+import type { Question, QuestionSet } from "../../core/contracts/question.ts";
 import type { GroupRecord, JobRecord, StepRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import type { Invocation, Outcome } from "../../core/contracts/rollout.ts";
+import type { Store } from "../../core/ports.ts";
 import { wilson } from "../../core/training/confidence-interval.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 
@@ -207,7 +208,26 @@ export const outcome: Outcome = {
 /** A store that holds the finished step, one outcome, and all evaluations. */
 export async function storeOfFinishedRun() {
   const store = memoryStore();
-  const { table, objects } = store;
+  await fillFinishedRun(store);
+  return store;
+}
+
+/** What may differ between finished runs. */
+export interface FinishedRun {
+  readonly groups: readonly GroupRecord[];
+  readonly questions: QuestionSet;
+  readonly outcome: Outcome;
+  readonly invocation: Invocation;
+}
+
+export const finishedRun: FinishedRun = {
+  groups,
+  questions: { train: [question("q1"), question("q2")], heldOut: [] },
+  outcome,
+  invocation,
+};
+
+export async function fillFinishedRun({ table, objects }: Store, run = finishedRun): Promise<void> {
   const bytes = (value: unknown) => new TextEncoder().encode(JSON.stringify(value));
   await table.insert(tableKeys.run(RUN), {
     run: RUN,
@@ -221,15 +241,14 @@ export async function storeOfFinishedRun() {
     maxUsd: null,
   });
   await table.insert(tableKeys.step(RUN, 0), { ...step });
-  for (const group of groups) await table.insert(tableKeys.group(RUN, 0, group.group), { ...group });
+  for (const group of run.groups) await table.insert(tableKeys.group(RUN, 0, group.group), { ...group });
   for (const one of [job("sampled", 0, 3), job("greedy", 0, 4), job("sampled", 1, 8), job("greedy", 1, 9)]) {
     await table.insert(tableKeys.job(RUN, one.job), { ...one });
   }
   for (const manifest of manifests) await objects.commit(objectKeys.manifest(RUN, manifest.agent, 1), bytes(manifest));
-  await objects.commit(objectKeys.questions(RUN), bytes({ train: [question("q1"), question("q2")], heldOut: [] }));
-  await objects.commit(objectKeys.outcome(address), bytes(outcome));
-  await objects.commit(objectKeys.invocation(RUN, 0, FIRST), bytes(invocation));
-  return store;
+  await objects.commit(objectKeys.questions(RUN), bytes(run.questions));
+  await objects.commit(objectKeys.outcome(address), bytes(run.outcome));
+  await objects.commit(objectKeys.invocation(RUN, 0, FIRST), bytes(run.invocation));
 }
 
 function scored(id: string, reward: number, expert: number) {

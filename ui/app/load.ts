@@ -7,19 +7,21 @@ export interface Loaded<View> {
   readonly failure?: Failure;
 }
 
-/** The view at a path of the API. While another path loads, the view before stays. Undefined: nothing to load. */
-export function useView<View>(path: string | undefined): Loaded<View> {
-  const [loaded, setLoaded] = useState<Loaded<View>>({});
+/**
+ * The view at a path of the API.
+ * @param keeps whether the view before stays while another path loads: for pages that draw all of it by the address that it holds.
+ */
+export function useView<View>(path: string, keeps = false): Loaded<View> {
+  const [loaded, setLoaded] = useState<Loaded<View> & { readonly path?: string }>({});
   useEffect(() => {
-    if (path === undefined) return;
     const abort = new AbortController();
     load<View>(path, abort.signal).then(
-      (next) => setLoaded(next),
+      (next) => setLoaded({ ...next, path }),
       () => {},
     );
     return () => abort.abort();
   }, [path]);
-  return loaded;
+  return keeps || loaded.path === path ? loaded : {};
 }
 
 /** Rejects only if the signal aborts. */
@@ -67,7 +69,7 @@ export function useLiveRun(run: string): Loaded<RunView> & { readonly pulse: Run
     );
     return () => abort.abort();
   }, [run, news]);
-  return { ...loaded, pulse };
+  return { ...(loaded.view && loaded.view.run !== run ? {} : loaded), pulse };
 }
 
 /** Calls the handler of a pressed key, unless the reader is typing. */

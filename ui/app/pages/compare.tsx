@@ -18,7 +18,7 @@ const AXES: readonly (readonly [Axis, string])[] = [
 
 export function ComparePage() {
   const { query, route } = useLocation();
-  const names = (query["runs"] ?? "").split(",").filter(Boolean);
+  const names = [...new Set((query["runs"] ?? "").split(",").filter(Boolean))];
   const axis = (query["x"] ?? "step") as Axis;
   const merged = query["seeds"] !== "apart";
   const { runs, failure } = useRuns(names.join(","));
@@ -135,7 +135,7 @@ function Settings({ runs }: { readonly runs: readonly RunView[] }) {
     <section>
       <h2>Settings that differ</h2>
       {rows.length === 0 && <p class="faint">None.</p>}
-      <Scroll label="settings that differ">
+      <Scroll label="settings that differ" className={rows.length === 0 ? "none" : "wide"}>
         <table>
           <thead>
             <tr>

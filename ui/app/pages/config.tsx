@@ -4,6 +4,7 @@ import type { RunView } from "../../views.ts";
 import { useView } from "../load.ts";
 import { RunHeader } from "../parts/header.tsx";
 import { noticeOf } from "../parts/notice.tsx";
+import { Pre } from "../parts/pre.tsx";
 
 export function ConfigPage() {
   const { run = "" } = useRoute().params;
@@ -14,6 +15,7 @@ export function ConfigPage() {
       <RunHeader run={run} tab="/config" />
       {noticeOf(loaded) ?? (
         <main>
+          <h1>Config</h1>
           {view?.agents.map(({ name, model, system, tools, delegates }) => (
             <section key={name}>
               <h2>{name}</h2>
@@ -21,7 +23,7 @@ export function ConfigPage() {
                 {model}{" "}
                 <span class="faint">{[...tools, ...delegates.map((one) => `delegate → ${one}`)].join(", ")}</span>
               </p>
-              {system !== "" && <pre>{system}</pre>}
+              {system !== "" && <Pre label={`system message of ${name}`}>{system}</Pre>}
             </section>
           ))}
           <h2>config.json</h2>

@@ -102,7 +102,7 @@ function Questions({ run, teams, prompts, page, turn }: QuestionsProps) {
   return (
     <>
       <p>
-        {better} questions got better, <b>{worse}</b> got worse; those come first.
+        {better} questions got better, <b>{worse}</b> got worse{worse > 0 && "; those come first"}.
       </p>
       <Scroll label="questions">
         <table>

@@ -2,6 +2,7 @@
 import { useRoute } from "preact-iso";
 import type { GroupView } from "../../views.ts";
 import { useView } from "../load.ts";
+import { byReward } from "../parts/format.ts";
 import { RunHeader } from "../parts/header.tsx";
 import { noticeOf } from "../parts/notice.tsx";
 import { Scroll } from "../parts/scroll.tsx";
@@ -19,19 +20,17 @@ export function GroupPage() {
         <main class="full">
           {view && <Question row={view.row} />}
           <Scroll className="columns" label="rollouts, worst first">
-            {view?.row.rollouts
-              .toSorted((a, b) => (a.reward ?? -1) - (b.reward ?? -1))
-              .map(({ rollout, outcome }) => {
-                const tree = view.trees[rollout];
-                return (
-                  <section key={rollout}>
-                    <p>
-                      <a href={`${path}/${group}/${rollout}`}>open</a> <span class={`cell ${outcome}`}>{outcome}</span>
-                    </p>
-                    {tree && <TreeNode tree={{ ...tree, folded: false }} />}
-                  </section>
-                );
-              })}
+            {view?.row.rollouts.toSorted(byReward).map(({ rollout, outcome }) => {
+              const tree = view.trees[rollout];
+              return (
+                <section key={rollout}>
+                  <p>
+                    <a href={`${path}/${group}/${rollout}`}>open</a> <span class={`cell ${outcome}`}>{outcome}</span>
+                  </p>
+                  {tree && <TreeNode tree={{ ...tree, folded: false }} />}
+                </section>
+              );
+            })}
           </Scroll>
         </main>
       )}

@@ -12,11 +12,10 @@ export function RolloutPage() {
   const { route } = useLocation();
   const stepPath = `/runs/${run}/steps/${step}`;
   const path = `${stepPath}/${group}`;
-  const loaded = useView<RolloutView>(`/api${path}/${rollout}`);
+  const loaded = useView<RolloutView>(`/api${path}/${rollout}`, true);
   const { view } = loaded;
-  const [at, count] = [Number(rollout), view?.row.rollouts.length ?? 0];
-  const go = (to: number) => to >= 0 && to < count && route(`${path}/${to}`);
-  useKeys({ j: () => go(at + 1), k: () => go(at - 1) });
+  const go = (to: number) => to >= 0 && to < (view?.row.rollouts.length ?? 0) && route(`${path}/${to}`);
+  useKeys({ j: () => go(Number(rollout) + 1), k: () => go(Number(rollout) - 1) });
   const crumbs = [
     { text: `step ${step}`, href: stepPath },
     { text: `group ${group}`, href: path },
@@ -25,48 +24,52 @@ export function RolloutPage() {
   return (
     <>
       <RunHeader run={run} crumbs={crumbs} />
-      {noticeOf(loaded) ?? (
-        <main>
-          {view && <Question row={view.row} />}
-          <p class="bar">
-            {at > 0 && (
-              <a href={`${path}/${at - 1}`} title="k">
-                ← rollout {at - 1}
-              </a>
-            )}
-            {at + 1 < count && (
-              <a href={`${path}/${at + 1}`} title="j">
-                rollout {at + 1} →
-              </a>
-            )}
-          </p>
-          {view && <OtherSteps view={view} run={run} rollout={rollout} />}
-          {view && (
-            <TreeNode
-              tree={{ ...view.tree, body: undefined, note: undefined }}
-              tokens={(trajectory) => `/api${path}/${rollout}/tokens?trajectory=${encodeURIComponent(trajectory)}`}
-            />
-          )}
-        </main>
-      )}
+      {noticeOf(loaded) ?? <main>{view && <Rollout run={run} view={view} />}</main>}
     </>
   );
 }
 
-interface OtherStepsProps {
-  readonly view: RolloutView;
+interface RolloutProps {
   readonly run: string;
-  readonly rollout: string;
+  readonly view: RolloutView;
+}
+
+function Rollout({ run, view }: RolloutProps) {
+  const { step, row, rollout, tree } = view;
+  const path = `/runs/${run}/steps/${step}/${row.group}`;
+  return (
+    <>
+      <Question row={row} />
+      <p class="bar">
+        {rollout > 0 && (
+          <a href={`${path}/${rollout - 1}`} title="k">
+            ← rollout {rollout - 1}
+          </a>
+        )}
+        {rollout + 1 < row.rollouts.length && (
+          <a href={`${path}/${rollout + 1}`} title="j">
+            rollout {rollout + 1} →
+          </a>
+        )}
+      </p>
+      <OtherSteps run={run} view={view} />
+      <TreeNode
+        key={`${path}/${rollout}`}
+        tree={{ ...tree, body: undefined, note: undefined }}
+        tokens={(trajectory) => `/api${path}/${rollout}/tokens?trajectory=${encodeURIComponent(trajectory)}`}
+      />
+    </>
+  );
 }
 
 /** The same question, and the attempt with the same number, in other steps. */
-function OtherSteps({ view, run, rollout }: OtherStepsProps) {
+function OtherSteps({ run, view }: RolloutProps) {
   if (view.sameQuestion.length === 0) return null;
   return (
     <p class="bar faint">
       the same question in
       {view.sameQuestion.map(({ step, group }) => (
-        <a key={step} href={`/runs/${run}/steps/${step}/${group}/${rollout}`}>
+        <a key={step} href={`/runs/${run}/steps/${step}/${group}/${view.rollout}`}>
           step {step}
         </a>
       ))}

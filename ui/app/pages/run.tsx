@@ -6,7 +6,7 @@ import type { RunView, WorkerView } from "../../views.ts";
 import { useLiveRun } from "../load.ts";
 import { Chart } from "../parts/chart.tsx";
 import { curvesOf } from "../parts/curves.ts";
-import { duration, percent } from "../parts/format.ts";
+import { duration, percent, shortModel } from "../parts/format.ts";
 import { RunHeader } from "../parts/header.tsx";
 import { noticeOf } from "../parts/notice.tsx";
 import { Scroll } from "../parts/scroll.tsx";
@@ -25,6 +25,7 @@ export function RunPage() {
     <>
       <RunHeader run={run} tab="" />
       <main>
+        <h1>{run}</h1>
         <Facts view={view} />
         <p class="bar">
           {last !== undefined && <a href={`/runs/${run}/steps/${last}`}>newest step</a>}
@@ -57,16 +58,23 @@ function Facts({ view }: { readonly view: RunView }) {
       <Fact name="held-out" value={`${percent(heldOut.before)} → ${percent(heldOut.after)}`} />
       {seconds !== null && <Fact name="time" value={duration(seconds)} />}
       {agents.map(({ name, model }) => (
-        <Fact key={name} name={name} value={model} />
+        <Fact key={name} name={name} value={shortModel(model)} full={model} />
       ))}
     </dl>
   );
 }
 
-const Fact = ({ name, value }: { readonly name: string; readonly value: string }) => (
+interface FactProps {
+  readonly name: string;
+  readonly value: string;
+  /** What the value stands for. */
+  readonly full?: string;
+}
+
+const Fact = ({ name, value, full }: FactProps) => (
   <div>
     <dt>{name}</dt>
-    <dd>{value}</dd>
+    <dd title={full}>{value}</dd>
   </div>
 );
 

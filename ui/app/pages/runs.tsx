@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import type { DamagedRun, RunRow, RunsView } from "../../views.ts";
 import { useView } from "../load.ts";
-import { amount, duration, percent } from "../parts/format.ts";
+import { amount, duration, percent, shortModel } from "../parts/format.ts";
 import { Header } from "../parts/header.tsx";
 import { noticeOf } from "../parts/notice.tsx";
 import { Scroll } from "../parts/scroll.tsx";
@@ -16,8 +16,8 @@ const COLUMNS: readonly (readonly [Column, string])[] = [
   ["run", "run"],
   ["state", "state"],
   ["step", "step"],
-  ["before", "before"],
-  ["after", "held-out"],
+  ["before", "held-out before"],
+  ["after", "held-out after"],
   ["seconds", "time"],
 ];
 
@@ -53,7 +53,7 @@ export function RunsPage() {
           </button>
         </div>
         {runs.length === 0 && <p class="faint">There are no runs here yet: start one with `mgrpo train atlas`.</p>}
-        <Scroll label="runs">
+        <Scroll label="runs" className="wide dense">
           <table>
             <Titles sort={sort} down={down === "1"} turn={turn} />
             <tbody>
@@ -90,7 +90,7 @@ function Titles({ sort, down, turn }: TitlesProps) {
             </button>
           </th>
         ))}
-        <th scope="col">reward of the newest step</th>
+        <th scope="col">newest reward</th>
         <th scope="col">models</th>
       </tr>
     </thead>
@@ -109,13 +109,14 @@ function Row({ row, isChosen, toggle }: RowProps) {
       <tr>
         <td />
         <td>{row.run}</td>
-        <td class="bad" colSpan={7}>
+        <td class="bad" colSpan={COLUMNS.length + 1}>
           {row.reason}
         </td>
       </tr>
     );
   }
   const rewards = Object.entries(row.reward).map(([agent, reward]) => `${agent} ${amount(reward)}`);
+  const models = [...new Set(Object.values(row.models))];
   return (
     <tr>
       <td>
@@ -134,7 +135,9 @@ function Row({ row, isChosen, toggle }: RowProps) {
       <td>{percent(row.heldOut.after)}</td>
       <td>{duration(row.seconds)}</td>
       <td>{rewards.join(", ")}</td>
-      <td class="faint">{[...new Set(Object.values(row.models))].join(", ")}</td>
+      <td class="faint" title={models.join(", ")}>
+        {models.map(shortModel).join(", ")}
+      </td>
     </tr>
   );
 }

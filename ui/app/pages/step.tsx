@@ -2,7 +2,7 @@
 import { useLocation, useRoute } from "preact-iso";
 import type { GroupRow, RolloutCell, SearchView, StepView } from "../../views.ts";
 import { useKeys, useView } from "../load.ts";
-import { amount, duration, percent, signed } from "../parts/format.ts";
+import { amount, byReward, duration, percent, signed } from "../parts/format.ts";
 import { RunHeader } from "../parts/header.tsx";
 import { noticeOf } from "../parts/notice.tsx";
 
@@ -23,22 +23,26 @@ export function StepPage() {
   const step = Number(at);
   const { sort = "group", text = "", filter = "any" } = query;
   const path = `/runs/${run}/steps`;
-  const loaded = useView<StepView>(`/api${path}/${step}`);
+  const loaded = useView<StepView>(`/api${path}/${step}`, true);
+  const { view } = loaded;
+  const hasNext = view?.step === step && view.hasNext;
   const turn = (change: Record<string, string>) =>
     route(`${path}/${step}?${new URLSearchParams({ ...query, ...change })}`, true);
-  useKeys({ "[": () => step > 0 && route(`${path}/${step - 1}`), "]": () => route(`${path}/${step + 1}`) });
+  useKeys({
+    "[": () => step > 0 && route(`${path}/${step - 1}`),
+    "]": () => hasNext && route(`${path}/${step + 1}`),
+  });
   const notice = noticeOf(loaded);
-  const { view } = loaded;
   const isSearch = text !== "" || filter !== "any";
   return (
     <>
       <RunHeader run={run} crumbs={[{ text: `step ${step}` }]} />
       {notice ?? (
         <main>
-          <h1>Step {step}</h1>
+          <h1>Step {view?.step}</h1>
           <p class="bar">
             {step > 0 && <a href={`${path}/${step - 1}`}>← step {step - 1}</a>}
-            <a href={`${path}/${step + 1}`}>step {step + 1} →</a>
+            {hasNext && <a href={`${path}/${step + 1}`}>step {step + 1} →</a>}
           </p>
           {view?.summary && <Summary view={view} />}
           <div class="bar">
@@ -74,7 +78,7 @@ export function StepPage() {
           {!isSearch && view && (
             <div class="groups">
               {sorted(view.groups, sort).map((row) => (
-                <Group key={row.group} row={row} path={`${path}/${step}`} />
+                <Group key={row.group} row={row} path={`${path}/${view.step}`} />
               ))}
             </div>
           )}
@@ -101,20 +105,23 @@ function Summary({ view }: { readonly view: StepView }) {
   return <p>{facts.join(" · ")}</p>;
 }
 
-const meanOf = ({ rollouts }: GroupRow): number => {
-  const rewards = rollouts.flatMap(({ reward }) => reward ?? []);
+const rewardsOf = ({ rollouts }: GroupRow): number[] => rollouts.flatMap(({ reward }) => reward ?? []);
+const meanOf = (row: GroupRow): number => {
+  const rewards = rewardsOf(row);
   return rewards.reduce((sum, one) => sum + one, 0) / Math.max(1, rewards.length);
 };
 
+/** `worst`: by the worst rollout, then by the mean. `best`: by the mean. */
 function sorted(groups: readonly GroupRow[], sort: string): readonly GroupRow[] {
-  if (sort === "worst") return groups.toSorted((a, b) => meanOf(a) - meanOf(b));
+  const worst = (row: GroupRow) => Math.min(Number.MAX_VALUE, ...rewardsOf(row));
+  if (sort === "worst") return groups.toSorted((a, b) => worst(a) - worst(b) || meanOf(a) - meanOf(b));
   return sort === "best" ? groups.toSorted((a, b) => meanOf(b) - meanOf(a)) : groups;
 }
 
 function Group({ row, path }: { readonly row: GroupRow; readonly path: string }) {
   const { group, question, rollouts, noSignal, mean, std } = row;
   const silent = Object.entries(noSignal).flatMap(([agent, why]) => (why === null ? [] : [`${agent}: ${why}`]));
-  const order = rollouts.toSorted((a, b) => (a.reward ?? -1) - (b.reward ?? -1));
+  const order = rollouts.toSorted(byReward);
   return (
     <section class="group">
       <h2>
@@ -128,7 +135,7 @@ function Group({ row, path }: { readonly row: GroupRow; readonly path: string })
         {order.map((cell) => (
           <li key={cell.rollout}>
             <a class={`cell ${cell.outcome}`} href={`${path}/${group}/${cell.rollout}`} title={describe(cell)}>
-              {cell.reward === null ? cell.outcome : amount(cell.reward)}
+              {cell.reward === null ? cell.outcome : cell.reward.toFixed(2)}
             </a>
           </li>
         ))}
@@ -168,7 +175,7 @@ function Hits({ path, query }: { readonly path: string; readonly query: URLSearc
               {group}/{rollout}
             </a>{" "}
             <span class={`cell ${outcome}`}>{outcome}</span> {amount(reward)} <span class="faint">{agent}:</span>{" "}
-            {excerpt}
+            <bdi>{excerpt}</bdi>
           </li>
         ))}
       </ul>

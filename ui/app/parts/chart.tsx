@@ -87,23 +87,35 @@ function optionOf({ lines, xName, bounds }: Drawing): EChartsCoreOption {
     type: "value",
     axisLine: { show: false },
     axisTick: { show: false },
-    axisLabel: { color: shade(COLORS.faint), fontSize: 11 },
+    axisLabel: { color: shade(COLORS.faint), fontSize: 11, formatter: tick },
     splitLine: { lineStyle: { color: shade(COLORS.grid) } },
     nameTextStyle: { color: shade(COLORS.faint), fontSize: 11 },
   };
   const xAxis = { ...axis, name: xName, nameLocation: "middle", nameGap: 22, minInterval: 1, min: "dataMin" };
   return {
     animation: false,
+    textStyle: { fontFamily: FONT },
     grid: { left: 48, right: 16, top: named.length > 1 ? 30 : 12, bottom: 36 },
     legend: { ...LEGEND, show: named.length > 1, data: named, textStyle: textStyle() },
     tooltip: { ...TOOLTIP, backgroundColor: shade(COLORS.background), textStyle: textStyle() },
     xAxis: { ...xAxis, max: "dataMax", splitLine: { show: false } },
-    yAxis: { ...axis, scale: true, ...(bounds && { min: bounds[0], max: bounds[1] }) },
+    yAxis: {
+      ...axis,
+      scale: lines.every(({ kind }) => kind !== "bar"),
+      ...(bounds && { min: bounds[0], max: bounds[1] }),
+    },
     series: lines.map(seriesOf),
   };
 }
 
+const FONT = "ui-sans-serif, system-ui, sans-serif";
 const textStyle = () => ({ color: shade(COLORS.text), fontSize: 11 });
+
+/** A number at an axis: four significant digits, and powers of ten below a thousandth. */
+function tick(value: number): string {
+  if (value === 0 || Math.abs(value) >= 1e-3) return Number(value.toPrecision(4)).toLocaleString("en");
+  return String(Number(value.toPrecision(2)).toExponential());
+}
 
 const LEGEND = { type: "scroll", left: 0, top: 0, itemWidth: 14, itemHeight: 7 };
 

@@ -9,7 +9,7 @@ export type Axis = "step" | "tokens" | "seconds";
 type Points = readonly (readonly [x: number, y: number | null])[];
 type Step = RunView["perStep"][number];
 
-/** Places at which the seeds of an arm are averaged. */
+/** Most places at which the seeds of an arm are averaged. */
 const PLACES = 100;
 
 /** @param merged whether the seeds of a recipe's arm become one mean between its lowest and highest seed. */
@@ -48,7 +48,10 @@ function linesOf(name: string, color: number, curves: readonly Points[]): Line[]
   if (!only) return [];
   if (curves.length === 1) return [{ name, color, points: only }];
   const end = Math.min(...curves.map((points) => points.at(-1)?.[0] ?? 0));
-  const places = Array.from({ length: PLACES }, (_, i) => ((i + 1) * end) / PLACES);
+  const first = Math.max(...curves.map((points) => points[0]?.[0] ?? 0));
+  const [shortest] = curves.toSorted((a, b) => a.length - b.length);
+  const many = Math.min(PLACES, shortest?.length ?? 0);
+  const places = Array.from({ length: many }, (_, i) => first + (i * (end - first)) / Math.max(1, many - 1));
   const at = places.map((x) => curves.flatMap((points) => valueAt(points, x) ?? []));
   const line = (of: (values: readonly number[]) => number): Points =>
     places.map((x, i) => [x, at[i]?.length ? of(at[i]) : null]);

@@ -12,6 +12,18 @@ export function amount(value: number | null | undefined): string {
 
 export const signed = (value: number): string => `${value > 0 ? "+" : ""}${value.toFixed(3)}`;
 
+/** A path's last folders; other names of models as they are. */
+export function shortModel(model: string): string {
+  const parts = model.split("/");
+  return model.startsWith("/") && parts.length > MODEL_PARTS ? `…/${parts.slice(-MODEL_PARTS).join("/")}` : model;
+}
+
+const MODEL_PARTS = 3;
+
+/** Worst first; those without a reward, which teach nothing, last. */
+export const byReward = (a: { readonly reward: number | null }, b: { readonly reward: number | null }): number =>
+  (a.reward ?? Number.MAX_VALUE) - (b.reward ?? Number.MAX_VALUE);
+
 export function duration(seconds: number | null): string {
   if (seconds === null) return "–";
   if (seconds < 60) return `${Math.round(seconds)} s`;

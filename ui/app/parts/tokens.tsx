@@ -1,6 +1,7 @@
 /** @file A trajectory token by token: what the policy sampled stands out, the less probable the stronger; all else is dimmed. */
 import type { TokenView } from "../../views.ts";
 import { useView } from "../load.ts";
+import { Pre } from "./pre.tsx";
 
 /** Log-probs below which a token stands out, weakest first. */
 const STEPS = [-0.1, -0.7, -2.3, -4.6];
@@ -18,7 +19,7 @@ export function Tokens({ path }: { readonly path: string }) {
         {view.agent}, version {view.version}: {view.tokens.length} tokens, {sampled.length} sampled, mean log-prob{" "}
         {mean.toFixed(3)}. Dimmed tokens are masked: the policy did not emit them.
       </p>
-      <pre class="tokens">
+      <Pre label="tokens" className="tokens">
         {view.tokens.map((text, i) => {
           const logProb = logProbs.get(i);
           if (logProb === undefined) return <span key={i}>{text}</span>;
@@ -31,7 +32,7 @@ export function Tokens({ path }: { readonly path: string }) {
             </span>
           );
         })}
-      </pre>
+      </Pre>
     </>
   );
 }

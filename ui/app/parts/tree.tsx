@@ -1,6 +1,7 @@
 /** @file A tree of a rollout: turns, delegations, tool calls, rewards and advantages. All of its text is text. */
 import { useState } from "preact/hooks";
 import type { Tree } from "../../views.ts";
+import { Pre } from "./pre.tsx";
 import { Tokens } from "./tokens.tsx";
 
 interface TreeProps {
@@ -27,7 +28,7 @@ export function TreeNode({ tree, tokens }: TreeProps) {
     <details open={!tree.folded}>
       <summary>{heading}</summary>
       {note && <p class="note">Note: {note}</p>}
-      {body && <pre>{body}</pre>}
+      {body && <Pre label={title}>{body}</Pre>}
       {trajectory !== undefined && tokens && <TokensOnDemand path={tokens(trajectory)} />}
       <div class={tree.sideBySide ? "beside" : ""}>
         {children.map((child, i) => (

@@ -1,0 +1,33 @@
+/** @file Starts `mgrpo ui` on the runs of a folder, as a user does, for the pictures in docs/ and for `npm run test:ui`. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { resolve } from "node:path";
+import { createInterface } from "node:readline";
+
+const COMMAND = resolve(import.meta.dirname, "../../dist/cli/mgrpo.js");
+
+export interface Dashboard {
+  /** The address that it prints: the only one with the key. */
+  readonly link: string;
+  readonly origin: string;
+  close(): Promise<void>;
+}
+
+/** @param folder the one whose `runs` it shows. */
+export async function startDashboard(folder: string): Promise<Dashboard> {
+  const child = spawn(process.execPath, [COMMAND, "ui", "--port", "0"], {
+    cwd: folder,
+    env: { ...process.env, NO_COLOR: "1" },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const ended = once(child, "exit");
+  for await (const line of createInterface(child.stdout)) {
+    const { link } = JSON.parse(line) as { readonly link: string };
+    const close = async () => {
+      child.kill();
+      await ended;
+    };
+    return { link, origin: new URL(link).origin, close };
+  }
+  throw new Error(`\`mgrpo ui\` ended in ${folder} without an address`);
+}

@@ -1,0 +1,194 @@
+/** @file The server of `mgrpo ui`: every view parses as its schema, what does not exist is a 404, and who may read. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { z } from "zod";
+import { readOutcome } from "../../cli/show/conversations.ts";
+import { openSource } from "../../cli/show/source.ts";
+import { dashboardApp } from "../../cli/ui/app.ts";
+import { openRunWatcher } from "../../cli/ui/watch-runs.ts";
+import { encrypt } from "../../core/contracts/encryption.ts";
+import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
+import * as views from "../../ui/views.ts";
+import { mgrpo, trainRelay, workHere } from "./command-line.ts";
+import { recordRun } from "./recorded-run.ts";
+import { groups, job, question, RUN, scoreOf } from "./records.ts";
+
+const KEY = "a-key-for-tests-only";
+const HOST = "http://127.0.0.1:4711";
+const CANARY = "canary-of-the-benchmark";
+const SECRET = "Which river carries the marker 7f3a?";
+const K = 300;
+
+const folder = workHere();
+const reports: string[] = [];
+const watcher = openRunWatcher((line) => reports.push(line));
+const app = dashboardApp({ key: KEY, hosts: ["127.0.0.1"], watcher });
+const cookie = `mgrpo-ui-4711=${KEY}`;
+const get = (path: string, headers: Record<string, string> = { cookie }) => app.request(`${HOST}${path}`, { headers });
+
+beforeAll(async () => {
+  expect(await mgrpo(folder, ...trainRelay("relay", "--steps", "2"))).toMatchObject({ code: 0 });
+  const wrong = { reward: 0.1, correct: 0, wellFormed: true, tokens: 10, invocations: { searcher: [] } };
+  const rollouts = Object.fromEntries(Array.from({ length: K }, (_, k) => [String(k), wrong]));
+  const [first = expect.fail()] = groups;
+  const encrypted = { ...question("q9"), prompt: encrypt(SECRET, CANARY), answer: encrypt("Tagus", CANARY) };
+  await recordRun(folder, {
+    config: {
+      evaluation: { suites: [{ name: "secret", benchmark: "xbench", data: "xbench.csv" }] },
+      judge: { model: "openai#scripted" },
+    },
+    groups: [{ ...first, rolloutsPerQuestion: K, rollouts, finalized: {} }],
+    questions: {
+      train: [question("q1"), question("q2")],
+      heldOut: [],
+      suites: { secret: { canary: CANARY, questions: [encrypted] } },
+    },
+    more: async ({ table, objects }) => {
+      const { interval, ...done } = job("secret", 1, 1);
+      await table.insert(tableKeys.job(RUN, done.job), { ...done, interval: { ...interval } });
+      await table.insert(tableKeys.job(RUN, done.job), { ...done });
+      for (const { job: id, team, suite } of [done, ...OTHERS]) {
+        const result = { run: RUN, job: id, team, suite, lost: [], ...scoreOf(1, 1), questions: SCORES, seconds: 1 };
+        await objects.commit(objectKeys.evaluation(RUN, id), new TextEncoder().encode(JSON.stringify(result)));
+      }
+    },
+  });
+}, 120_000);
+afterAll(() => watcher.close());
+
+const SCORES = [{ question: "q9", kind: "hop1", n: 1, correct: 1 }];
+const OTHERS = [job("sampled", 0, 3), job("greedy", 0, 4), job("sampled", 1, 8), job("greedy", 1, 9)];
+
+/** The view at a path of the API, parsed. */
+async function view<View>(schema: z.ZodType<View>, path: string): Promise<View> {
+  const response = await get(`/api${path}`);
+  const body = await response.json();
+  expect(response.status, JSON.stringify(body)).toBe(200);
+  return schema.parse(body);
+}
+
+test("every view parses as its schema", async () => {
+  const { runs, failure } = await view(views.RunsView, "/runs");
+  expect(runs.map(({ run }) => run)).toEqual(["relay", RUN]);
+  expect(failure).toBeNull();
+  const run = await view(views.RunView, "/runs/relay");
+  expect(run.perStep.map(({ step }) => step)).toEqual([0, 1]);
+  expect((await view(views.RunView, "/runs/relay?from=1")).perStep.map(({ step }) => step)).toEqual([1]);
+  const step = await view(views.StepView, "/runs/relay/steps/1");
+  expect(step).toMatchObject({ step: 1, state: "closed", summary: run.perStep[1], hasNext: false });
+  expect(await view(views.StepView, "/runs/relay/steps/0")).toMatchObject({ hasNext: true });
+  const group = await view(views.GroupView, "/runs/relay/steps/1/0");
+  expect(group.row).toEqual(step.groups[0]);
+  const rollout = await view(views.RolloutView, "/runs/relay/steps/1/0/1");
+  expect(rollout.row).toEqual(step.groups[0]);
+  const { evaluations, prompts } = await view(views.EvaluationsView, "/runs/relay/evaluations");
+  const [{ job: id = "", questions = [] } = {}] = evaluations;
+  const [{ question: asked = "" } = {}] = questions;
+  const answers = await view(views.AnswersView, `/runs/relay/evaluations/${id}?question=${asked}`);
+  expect(answers.question).toMatchObject({ id: asked, prompt: prompts[asked] });
+});
+
+test("tokens: as many texts as the record has tokens, and they join to the conversation", async () => {
+  const tokens = await view(views.TokenView, "/runs/relay/steps/1/0/1/tokens");
+  const { read } = await openSource("relay");
+  const address = { run: "relay", phase: "train", step: 1, group: 0, rollout: 1 };
+  const outcome = await read((store) => readOutcome(store, address));
+  if (outcome?.status !== "finished" || !("tokens" in outcome.trajectory)) return expect.fail();
+  const { trajectory, conversation } = outcome;
+  expect(tokens.tokens).toHaveLength(trajectory.tokens.length);
+  expect(tokens.logProbs).toEqual(trajectory.logProbs);
+  expect(tokens.tokens.join("")).toContain(conversation.prompt);
+  const sampled = tokens.actions.map(([start, end]) => tokens.tokens.slice(start, end).join("")).join("");
+  for (const { text } of conversation.turns) expect(sampled).toContain(text);
+});
+
+test.each([
+  ["/runs/nothing", "no run 'nothing'"],
+  ["/runs/..%2f..", "not the name of a run"],
+  ["/runs/relay/steps/2", "has not begun step 2"],
+  ["/runs/relay/steps/1/99", "no group 99"],
+  ["/runs/relay/steps/1/0/99", "has rollouts 0 to 1"],
+  ["/runs/relay/steps/1/0/1/tokens?trajectory=main/7", "no tokens of 'main/7'"],
+  [`/runs/${RUN}/steps/0/0/0/tokens`, "deleted with its checkpoint"],
+  ["/runs/relay/evaluations/none", "no evaluation 'none'"],
+  ["/runs/relay/evaluations/none?question=%00", "no evaluation 'none'"],
+  ["/nothing", "no such view"],
+])("%s is a 404 with a Failure", async (path, message) => {
+  const response = await get(`/api${path}`);
+  expect(response.status).toBe(404);
+  expect(views.Failure.parse(await response.json())).toMatchObject({
+    code: "not-found",
+    message: expect.stringContaining(message),
+  });
+});
+
+test("a search reads a page of rollouts, and its pages hold each hit once", async () => {
+  const path = `/runs/${RUN}/steps/0/search?filter=wrong`;
+  const first = await view(views.SearchView, path);
+  const second = await view(views.SearchView, `${path}&from=${first.next}`);
+  expect(second.next).toBeNull();
+  expect([...first.hits, ...second.hits].map(({ rollout }) => rollout)).toEqual(Array.from({ length: K }, (_, k) => k));
+  const texts = await view(views.SearchView, "/runs/relay/steps/1/search?text=WHAT%20FOLLOWS");
+  expect(texts.hits.length).toBeGreaterThan(0);
+  expect(texts.hits.every(({ excerpt }) => /what follows/i.test(excerpt))).toBe(true);
+  expect(await view(views.SearchView, "/runs/relay/steps/1/search?text=xyzzy")).toEqual({ hits: [], next: null });
+});
+
+test("reads at the same time share the store of a run that is over", async () => {
+  const paths = [
+    "/steps/0",
+    "/steps/1",
+    "/steps/1/0",
+    "/steps/1/search?text=what",
+    "/evaluations",
+    "/steps/1/0/1/tokens",
+  ];
+  const responses = await Promise.all([...paths, ...paths].map((path) => get(`/api/runs/relay${path}`)));
+  expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 200));
+});
+
+test("questions of an encrypted benchmark are never sent, nor their answers", async () => {
+  const { evaluations, prompts } = await view(views.EvaluationsView, `/runs/${RUN}/evaluations`);
+  expect(evaluations.find(({ suite }) => suite === "secret")?.questions).toEqual(SCORES);
+  expect(prompts).toEqual({});
+  const path = `/api/runs/${RUN}/evaluations/secret-1?question=q9`;
+  const refused = await get(path);
+  expect(refused.status).toBe(404);
+  const sent = await Promise.all(["/runs", `/runs/${RUN}`, `/runs/${RUN}/evaluations`].map((one) => get(`/api${one}`)));
+  const texts = await Promise.all([refused, ...sent].map((response) => response.text()));
+  const hidden = [SECRET, "Tagus", CANARY, encrypt(SECRET, CANARY)];
+  for (const text of texts) for (const one of hidden) expect(text).not.toContain(one);
+});
+
+test("the stream of events begins with a pulse", async () => {
+  const response = await get("/api/runs/relay/events");
+  expect(response.headers.get("content-type")).toContain("text/event-stream");
+  const reader = response.body?.getReader();
+  const { value } = (await reader?.read()) ?? {};
+  await reader?.cancel();
+  const [, data = ""] = /^event: pulse\ndata: (.*)$/m.exec(new TextDecoder().decode(value)) ?? [];
+  expect(views.RunPulse.parse(JSON.parse(data))).toMatchObject({ state: "finished", step: 2, workers: [] });
+  expect(reports).toEqual([]);
+});
+
+test("only the link's key opens it, which becomes a cookie, and only at its own host", async () => {
+  for (const path of ["/", "/api/runs", "/main.js", "/api/runs/relay/events"]) {
+    expect((await get(path, {})).status).toBe(401);
+    expect((await get(path, { cookie: "mgrpo-ui-4711=another-key" })).status).toBe(401);
+    expect((await app.request(`http://evil.example:4711${path}`, { headers: { cookie } })).status).toBe(421);
+  }
+  const opened = await get(`/runs/relay?x=1&key=${KEY}`, {});
+  expect([opened.status, opened.headers.get("location")]).toEqual([302, "/runs/relay?x=1"]);
+  expect(opened.headers.get("set-cookie")).toMatch(/^mgrpo-ui-4711=.*HttpOnly.*SameSite=Strict/);
+});
+
+test("the page is under 300 KB as sent, and runs no script but its own", async () => {
+  const sizes = await Promise.all(
+    ["/", "/main.js", "/style.css"].map(async (path) => {
+      const response = await get(path, { cookie, "accept-encoding": "gzip" });
+      expect(response.headers.get("content-encoding")).toBe("gzip");
+      expect(response.headers.get("content-security-policy")).toContain("default-src 'none'; script-src 'self'");
+      return (await response.arrayBuffer()).byteLength;
+    }),
+  );
+  expect(sizes.reduce((sum, one) => sum + one, 0)).toBeLessThan(300_000);
+});

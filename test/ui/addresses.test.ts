@@ -1,0 +1,93 @@
+/** @file An address holds its whole view: it can be sent, reloaded, and reached by back and forward. */
+import type { Page } from "playwright-core";
+import { expect } from "vitest";
+import { drawn, inBrowser, openDashboard, textOf } from "./browser.ts";
+import { everyView } from "./views.ts";
+
+const { open, dashboard } = openDashboard();
+const path = (page: Page) => page.url().slice(dashboard().origin.length);
+const arrive = async (page: Page, wanted: string | RegExp) => {
+  await page.waitForURL((url) =>
+    typeof wanted === "string" ? url.pathname + url.search === wanted : wanted.test(url.pathname + url.search),
+  );
+  await drawn(page);
+};
+
+inBrowser("every address shows the same view in a new page as after a way through others", async () => {
+  const page = await open("/");
+  for (const address of await everyView(page)) {
+    await page.evaluate((to) => {
+      const link = document.body.appendChild(document.createElement("a"));
+      link.href = to;
+      link.click();
+      link.remove();
+    }, address);
+    await arrive(page, address);
+    const again = await open(address);
+    expect(path(again)).toBe(address);
+    expect(await again.title()).toBe(await page.title());
+    await expect.poll(() => textOf(page), { message: address }).toBe(await textOf(again));
+    await again.context().close();
+  }
+});
+
+inBrowser("back and forward", async () => {
+  const page = await open("/");
+  const way = [path(page)];
+  for (const name of ["demo", "newest step"]) {
+    await page.getByRole("link", { name, exact: true }).first().click();
+    await page.waitForURL((url) => url.pathname !== way.at(-1));
+    await drawn(page);
+    way.push(path(page));
+  }
+  await page.locator(".cells .cell").first().click();
+  await arrive(page, /steps\/2\/0\/\d+$/);
+  way.push(path(page));
+  expect(way.slice(0, 3)).toEqual(["/", "/runs/demo", "/runs/demo/steps/2"]);
+  for (const before of way.slice(0, -1).reverse()) {
+    await page.goBack();
+    await arrive(page, before);
+  }
+  for (const after of way.slice(1)) {
+    await page.goForward();
+    await arrive(page, after);
+  }
+  expect(await textOf(page)).toContain("turn 1");
+});
+
+inBrowser("the list's search and order are in its address, and leave one entry in the history", async () => {
+  const page = await open("/");
+  await page.getByRole("searchbox").fill("DEMO");
+  await page.getByRole("button", { name: "state" }).click();
+  await page.getByRole("button", { name: "state" }).click();
+  await arrive(page, "/?text=DEMO&sort=state&down=1");
+  expect(await page.locator("tbody tr").count()).toBe(1);
+  const again = await open(path(page));
+  expect(await again.getByRole("searchbox").inputValue()).toBe("DEMO");
+  expect(await again.locator("[aria-sort=descending]").innerText()).toContain("state");
+  await page.goBack();
+  await page.waitForURL((url) => url.search === "" || url.search.startsWith("?key="));
+});
+
+inBrowser("a step's search, filter and order are in its address", async () => {
+  const page = await open("/runs/demo/steps/2");
+  await page.getByLabel("order of the groups").selectOption("worst");
+  await arrive(page, "/runs/demo/steps/2?sort=worst");
+  await page.getByLabel("which rollouts").selectOption("wrong");
+  await page.getByRole("searchbox").fill("Capital");
+  await page.getByRole("searchbox").press("Enter");
+  await arrive(page, "/runs/demo/steps/2?sort=worst&filter=wrong&text=Capital");
+  const hits = await page.locator(".hits li").allInnerTexts();
+  expect(hits.length).toBeGreaterThan(0);
+  for (const hit of hits) expect(hit).toMatch(/wrong|partly/);
+  for (const hit of hits) expect(hit).toMatch(/capital/i);
+});
+
+inBrowser("an address without a view says so, and leads back", async () => {
+  for (const address of ["/nowhere", "/runs/demo/steps/2/0/0/0"]) {
+    const page = await open(address);
+    expect(await textOf(page)).toContain("There is no such page.");
+    await page.getByRole("link", { name: "all runs" }).click();
+    await page.getByRole("heading", { name: "Runs" }).waitFor();
+  }
+});

@@ -1,0 +1,76 @@
+/** @file A browser and a dashboard for a file of tests, and pages that note every fault: errors, violations of the policy, requests elsewhere. */
+import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, expect, inject, test } from "vitest";
+import { type Dashboard, startDashboard } from "../../docs/make/dashboard.ts";
+
+const WIDE = { width: 1280, height: 900 };
+
+const executablePath = inject("chromium");
+
+/** A test that is skipped where there is no browser. */
+export const inBrowser = test.skipIf(executablePath === "");
+
+export interface Opened {
+  readonly dashboard: () => Dashboard;
+  /** A page in a session of its own, at a path of the dashboard. */
+  open(path: string, options?: BrowserContextOptions): Promise<Page>;
+}
+
+/**
+ * For a file of tests. After each test its pages are closed, and the test fails if a page had a fault.
+ * @param folder the one whose `runs` are shown.
+ */
+export function openDashboard(folder: () => string = () => inject("project")): Opened {
+  let browser: Browser | undefined;
+  let dashboard: Dashboard | undefined;
+  const faults: string[] = [];
+  beforeAll(async () => {
+    if (executablePath === "") return;
+    dashboard = await startDashboard(folder());
+    browser = await chromium.launch({ executablePath, timeout: 60_000 });
+  });
+  afterEach(async () => {
+    for (const context of browser?.contexts() ?? []) await context.close();
+    expect(faults.splice(0)).toEqual([]);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await dashboard?.close();
+  });
+  return {
+    dashboard: () => dashboard ?? expect.fail("no dashboard"),
+    async open(path, options = {}) {
+      if (!browser || !dashboard) return expect.fail("no browser");
+      const context = await browser.newContext({ viewport: WIDE, ...options });
+      const page = await context.newPage();
+      note(page, dashboard.origin, (fault) => faults.push(fault));
+      await page.goto(dashboard.link);
+      await page.goto(dashboard.origin + path);
+      await drawn(page);
+      return page;
+    },
+  };
+}
+
+function note(page: Page, origin: string, add: (fault: string) => void): void {
+  page.on("pageerror", (error) => add(`${page.url()}: ${error.message}`));
+  page.on("console", (message) => message.type() === "error" && add(`${page.url()}: ${message.text()}`));
+  page.on("dialog", (dialog) => add(`${page.url()} opened a dialog: ${dialog.message()}`));
+  page.on("request", (request) => {
+    const url = request.url();
+    if (!url.startsWith(`${origin}/`) && !url.startsWith("data:")) add(`${page.url()} asked for ${url}`);
+  });
+}
+
+/** Waits until the page shows its view, and its charts are drawn. */
+export async function drawn(page: Page): Promise<void> {
+  await page.locator("main").waitFor();
+  await page.waitForFunction(() => {
+    const text = document.querySelector("main")?.innerText ?? "";
+    const charts = [...document.querySelectorAll(".chart")];
+    return !/^(Loading|Searching) …/m.test(text) && charts.every((chart) => chart.querySelector("svg path"));
+  });
+}
+
+/** What a reader sees of a page, as text. */
+export const textOf = (page: Page): Promise<string> => page.locator("main").innerText();

@@ -1,0 +1,46 @@
+/** @file A run whose every text tries to be more than text: markup, scripts, links, right-to-left overrides and control characters. */
+import type { Conversation } from "../../core/contracts/conversation.ts";
+import type { RecordedRun } from "../cli/recorded-run.ts";
+import { finishedRun, groups, question } from "../cli/records.ts";
+
+export const MARKUP = [
+  "<script>window.owned = 1</script>",
+  '<img src="x" onerror="window.owned = 2">',
+  '<a href="javascript:window.owned = 3">click</a>',
+  '<svg onload="window.owned = 4"></svg>',
+  '<iframe srcdoc="<script>parent.owned = 5</script>"></iframe>',
+  '<link rel="stylesheet" href="https://evil.example/x.css"><style>* { display: none }</style>',
+  "javascript:window.owned = 6",
+].join(" ");
+/** A right-to-left override, an unclosed isolate, an escape sequence, a zero and a newline. */
+export const CONTROLS = "\u202egnp.exe\u2067 \u001b[2J \u0007 \u0000 \u2028 end";
+const HOSTILE = `${MARKUP} ${CONTROLS}`;
+
+const hostile = (conversation: Conversation): Conversation => ({
+  ...conversation,
+  prompt: HOSTILE,
+  answer: HOSTILE,
+  turns: conversation.turns.map(({ calls, responses }) => ({
+    text: HOSTILE,
+    calls: calls.map((call) => ({ ...call, arguments: { ...call.arguments, query: HOSTILE } })),
+    responses: responses.map((response) => ({ ...response, text: HOSTILE })),
+  })),
+});
+
+const { outcome, invocation } = finishedRun;
+const [first, second] = groups;
+if (outcome.status !== "finished" || !first || !second) throw new Error("records.ts holds a finished rollout");
+
+export const hostileRun: RecordedRun = {
+  reason: HOSTILE,
+  groups: [first, { ...second, rollouts: { ...second.rollouts, "1": { excluded: HOSTILE } } }],
+  questions: {
+    train: [
+      { ...question("q1"), prompt: HOSTILE, answer: HOSTILE, kind: "<b>hop1</b>" },
+      { ...question("q2"), prompt: CONTROLS },
+    ],
+    heldOut: [],
+  },
+  outcome: { ...outcome, conversation: hostile(outcome.conversation) },
+  invocation: { ...invocation, conversation: hostile(invocation.conversation) },
+};

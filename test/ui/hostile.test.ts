@@ -1,0 +1,70 @@
+/** @file What models, tools and pages write is text on screen: it runs nothing, draws nothing, loads nothing and turns nothing around. */
+import type { Page } from "playwright-core";
+import { expect } from "vitest";
+import { inBrowser, openDashboard, textOf } from "./browser.ts";
+import { CONTROLS, MARKUP } from "./hostile-run.ts";
+
+const VIEWS = [
+  "/",
+  "/compare?runs=tiny,demo",
+  "/runs/tiny",
+  "/runs/tiny/steps/0",
+  "/runs/tiny/steps/0?text=javascript",
+  "/runs/tiny/steps/0?filter=lost",
+  "/runs/tiny/steps/0/0",
+  "/runs/tiny/steps/0/0/0",
+];
+
+const { open } = openDashboard();
+
+inBrowser.each(VIEWS)("%s", async (address) => {
+  const page = await open(address);
+  for (const summary of await page.locator("details:not([open]) > summary").all()) await summary.click();
+  expect(await page.evaluate(() => Reflect.get(window, "owned"))).toBeUndefined();
+  const foreign = "main :is(script, style, link, iframe, object, [onerror], [onload], [srcdoc], [href^='javascript:'])";
+  expect(await page.locator(foreign).count()).toBe(0);
+  expect(await page.locator("main img").count()).toBe(0);
+  expect(await turnedAround(page)).toEqual([]);
+});
+
+inBrowser("it is shown as it is written", async () => {
+  const page = await open("/runs/tiny/steps/0/0/0");
+  const text = await textOf(page);
+  expect(text.split(MARKUP).length).toBeGreaterThan(3);
+  for (const visible of ["gnp.exe", "[2J"]) expect(text).toContain(visible);
+  expect(await page.locator("h1").innerText()).toContain("javascript:window.owned = 6");
+  expect(CONTROLS).toContain("\u202e");
+});
+
+inBrowser("the policy stops what markup would do, were it let in", async () => {
+  const page = await open("/runs/tiny");
+  page.removeAllListeners("console");
+  const violations = await page.evaluate(async () => {
+    const found: string[] = [];
+    document.addEventListener("securitypolicyviolation", ({ effectiveDirective }) => found.push(effectiveDirective));
+    document.body.insertAdjacentHTML("beforeend", '<img src="/none" onerror="window.owned = 1">');
+    document.body.append(Object.assign(document.createElement("script"), { text: "window.owned = 2" }));
+    document.body.append(Object.assign(document.createElement("iframe"), { src: "https://evil.example/" }));
+    await fetch("/api/runs").then((response) => response.json());
+    await fetch("https://evil.example/").catch(() => {});
+    await new Promise((reported) => setTimeout(reported, 200));
+    return found;
+  });
+  expect(await page.evaluate(() => Reflect.get(window, "owned"))).toBeUndefined();
+  expect(new Set(violations)).toEqual(new Set(["script-src-attr", "script-src-elem", "frame-src", "connect-src"]));
+});
+
+/** Texts with a right-to-left override whose element would turn its neighbors around too. */
+const turnedAround = (page: Page): Promise<string[]> =>
+  page.evaluate(() => {
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    const found: string[] = [];
+    while (texts.nextNode()) {
+      const { parentElement: element, textContent } = texts.currentNode;
+      if (!element || !textContent?.includes("\u202e") || element.closest("svg")) continue;
+      const { unicodeBidi, display } = getComputedStyle(element);
+      if (!/isolate|plaintext/.test(unicodeBidi) && display !== "inline-block")
+        found.push(element.outerHTML.slice(0, 80));
+    }
+    return found;
+  });

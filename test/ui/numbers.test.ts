@@ -1,0 +1,78 @@
+/** @file The numbers on screen are those of the run's report, and the worst rollout is three clicks away. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, inject } from "vitest";
+import type { readSteps } from "../../cli/local/history.ts";
+import type { RunReport } from "../../cli/run-report.ts";
+import { amount, percent } from "../../ui/app/parts/format.ts";
+import type { StepView } from "../../ui/views.ts";
+import { drawn, inBrowser, openDashboard, textOf } from "./browser.ts";
+import { read } from "./views.ts";
+
+const file = (name: string) => join(inject("project"), "runs/demo", name);
+
+const { open } = openDashboard();
+const report = (): RunReport => JSON.parse(readFileSync(file("report.json"), "utf8"));
+const newest = () => {
+  const lines = readFileSync(file("steps.jsonl"), "utf8").trim().split("\n");
+  return JSON.parse(lines.at(-1) ?? "") as ReturnType<typeof readSteps>[number];
+};
+const heldOut = (): string[] => {
+  const { before, after } = report().heldOut;
+  return [before, after].map((one) => (one ? percent(one.correct / one.n) : expect.fail()));
+};
+const rewards = () =>
+  Object.entries(newest().reward)
+    .map(([agent, reward]) => `${agent} ${amount(reward)}`)
+    .join(", ");
+
+inBrowser("the list of runs: steps, held-out accuracy, rewards of the newest step", async () => {
+  const page = await open("/");
+  const row = page.getByRole("row", { name: "demo" });
+  const cells = await row.getByRole("cell").allInnerTexts();
+  expect(cells).toEqual(expect.arrayContaining(["demo", "finished", "3/3", ...heldOut(), rewards()]));
+});
+
+inBrowser("the run: closed steps, held-out accuracy, and each curve's newest value in words", async () => {
+  const page = await open("/runs/demo");
+  const facts = await page.locator(".facts dd").allInnerTexts();
+  expect(facts).toEqual(expect.arrayContaining([`${report().perStep.length} of 3`, heldOut().join(" → ")]));
+  const after = report().heldOut.after ?? expect.fail();
+  const words = `held-out ${Number((after.correct / after.n).toPrecision(3))} at 3`;
+  await page.getByRole("img", { name: words }).waitFor();
+});
+
+inBrowser("a step: its summary, and one cell per rollout with the outcome of the record", async () => {
+  const page = await open("/runs/demo/steps/2");
+  const { correct, rollouts, excluded, zeroVariance, groups } = newest();
+  const text = await textOf(page);
+  expect(text).toContain(`reward ${rewards()} · ${percent(correct)} correct`);
+  expect(text).toContain(`${zeroVariance} of ${groups} groups without variance`);
+  expect(await page.locator(".group").count()).toBe(groups);
+  expect(await page.locator(".cells .cell").count()).toBe(rollouts + excluded);
+  expect(await page.locator(".cells .cell.correct").count()).toBe(Math.round(correct * rollouts));
+});
+
+inBrowser("evaluations: the questions add up to the score", async () => {
+  const page = await open("/runs/demo/evaluations");
+  const { before, after } = report().heldOut;
+  const right = (column: number) => page.locator(`tbody td:nth-child(${column})`).getByText("100.0 %").count();
+  expect([await right(3), await right(4)]).toEqual([before?.correct, after?.correct]);
+  expect(await page.locator("tbody tr").count()).toBe(before?.n);
+});
+
+inBrowser("the worst rollout of the newest step is three clicks from the list of runs", async () => {
+  const page = await open("/");
+  await page.getByRole("link", { name: "demo" }).click();
+  await page.getByRole("link", { name: "its worst rollouts" }).click();
+  await page.locator(".cells .cell").first().click();
+  await page.getByRole("heading", { level: 1 }).waitFor();
+  await page.waitForURL(/steps\/2\/\d+\/\d+$/);
+  await drawn(page);
+  const [group, rollout] = page.url().split("/").slice(-2).map(Number);
+  const step = await read<StepView>(page, "/runs/demo/steps/2");
+  const all = step.groups.flatMap((one) => one.rollouts.map((cell) => ({ ...cell, group: one.group })));
+  const worst = Math.min(...all.flatMap(({ reward }) => reward ?? []));
+  expect(all.find((one) => one.group === group && one.rollout === rollout)?.reward).toBe(worst);
+  expect(await textOf(page)).toContain(`reward ${worst.toFixed(3)}`);
+});

@@ -1,0 +1,38 @@
+/**
+ * @file What the tests of the dashboard look at, made once: `demo`, three steps of the default recipe, and `tiny`, whose records try to be
+ * markup. Without a browser it makes nothing, and every test is skipped.
+ */
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import type { TestProject } from "vitest/node";
+import { findChromium, HOW_TO_GET_CHROMIUM } from "../../docs/make/chromium.ts";
+import { recordRun } from "../cli/recorded-run.ts";
+import { hostileRun } from "./hostile-run.ts";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** The browser's path; empty: there is none. */
+    readonly chromium: string;
+    /** The folder whose `runs` hold them. */
+    readonly project: string;
+  }
+}
+
+const COMMAND = resolve(import.meta.dirname, "../../dist/cli/mgrpo.js");
+const SUITES = 'evaluation.suites=[{"name":"held-out","questions":32}]';
+
+export async function setup({ provide }: TestProject) {
+  const chromium = findChromium() ?? "";
+  const project = mkdtempSync(join(tmpdir(), "mgrpo-ui-"));
+  provide("chromium", chromium);
+  provide("project", project);
+  if (chromium === "") console.log(`The dashboard is not tested, for want of a browser: ${HOW_TO_GET_CHROMIUM}`);
+  else {
+    const args = ["train", "recipes/atlas", "--steps", "3", "--seed", "7", "--run", "demo", "--set", SUITES];
+    execFileSync(process.execPath, [COMMAND, ...args], { cwd: project, stdio: ["ignore", "ignore", "inherit"] });
+    await recordRun(project, hostileRun);
+  }
+  return () => rmSync(project, { recursive: true, force: true });
+}

@@ -1,0 +1,13 @@
+/** @file Tests of the dashboard in a browser. They need one, so `npm run test:ui` runs them and `npm test` does not. */
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  test: {
+    include: ["test/ui/**/*.test.ts"],
+    globalSetup: ["test/build.ts", "test/ui/recorded.ts"],
+    pool: "forks",
+    maxWorkers: 1,
+    testTimeout: 120_000,
+    hookTimeout: 60_000,
+  },
+});

@@ -1,0 +1,27 @@
+/** @file Preformatted text of any length. Where it scrolls, the keyboard can scroll it too (WCAG 2.1.1). */
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+
+interface PreProps {
+  readonly label: string;
+  readonly className?: string;
+  readonly children: ComponentChildren;
+}
+
+export function Pre({ label, className = "", children }: PreProps) {
+  const element = useRef<HTMLPreElement>(null);
+  const [scrolls, setScrolls] = useState(false);
+  useEffect(() => {
+    const { current } = element;
+    if (!current) return;
+    const observer = new ResizeObserver(() => setScrolls(current.scrollHeight > current.clientHeight));
+    observer.observe(current);
+    return () => observer.disconnect();
+  }, []);
+  const reachable = scrolls ? { tabIndex: 0, role: "region" as const, "aria-label": label } : {};
+  return (
+    <pre ref={element} class={className} {...reachable}>
+      {children}
+    </pre>
+  );
+}
