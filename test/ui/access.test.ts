@@ -20,6 +20,7 @@ inBrowser.each(["light", "dark"] as const)(
     for (const address of [...(await everyView(page)), "/runs/tiny", "/runs/tiny/steps/0/0", "/nowhere"]) {
       await goTo(page, address);
       for (const button of await page.getByRole("button", { name: "tokens" }).all()) await button.click();
+      await drawn(page);
       const { violations } = await new AxeBuilder({ page }).analyze();
       const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
       const found = serious.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).slice(0, 3)}`);

@@ -5,6 +5,7 @@ import { useKeys, useView } from "../load.ts";
 import { amount, byReward, duration, percent, signed } from "../parts/format.ts";
 import { RunHeader } from "../parts/header.tsx";
 import { noticeOf } from "../parts/notice.tsx";
+import { SearchBox } from "../parts/search-box.tsx";
 
 const FILTERS = [
   ["any", "all rollouts"],
@@ -46,12 +47,11 @@ export function StepPage() {
           </p>
           {view?.summary && <Summary view={view} />}
           <div class="bar">
-            <input
-              type="search"
+            <SearchBox
               placeholder="text in any conversation"
-              aria-label="search the rollouts' text"
-              value={text}
-              onChange={({ currentTarget }) => turn({ text: currentTarget.value })}
+              label="search the rollouts' text"
+              text={text}
+              onSearch={(wanted) => turn({ text: wanted })}
             />
             <select
               aria-label="which rollouts"

@@ -1,6 +1,6 @@
 /** @file Preformatted text of any length. Where it scrolls, the keyboard can scroll it too (WCAG 2.1.1). */
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 interface PreProps {
   readonly label: string;
@@ -11,13 +11,15 @@ interface PreProps {
 export function Pre({ label, className = "", children }: PreProps) {
   const element = useRef<HTMLPreElement>(null);
   const [scrolls, setScrolls] = useState(false);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const { current } = element;
     if (!current) return;
-    const observer = new ResizeObserver(() => setScrolls(current.scrollHeight > current.clientHeight));
+    const measure = () => setScrolls(current.scrollHeight > current.clientHeight);
+    measure();
+    const observer = new ResizeObserver(measure);
     observer.observe(current);
     return () => observer.disconnect();
-  }, []);
+  }, [children]);
   const reachable = scrolls ? { tabIndex: 0, role: "region" as const, "aria-label": label } : {};
   return (
     <pre ref={element} class={className} {...reachable}>
