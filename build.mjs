@@ -52,7 +52,7 @@ const NO_SOURCES = /(^|\/)(pytorch|\..*)$|README\.md$|tsconfig\.json$/;
 
 async function build(folders) {
   const sources = folders.flatMap((folder) => filesUnder(join(ROOT, folder)));
-  const times = new Map(sources.map((source) => [source, timeOf(source)]));
+  const times = timesOf(sources);
   const stale = sources.filter((source) => timeOf(target(source)) !== times.get(source));
   const orphans = orphansOf(folders, new Set(sources.map(target)));
   const [modules, others] = [stale.filter(isModule), stale.filter((path) => !isModule(path) && !isOfPage(path))];
@@ -117,6 +117,12 @@ async function compile(modules) {
     plugins: [{ name: "one file each", setup: keepApart }],
   });
   for (const { path, contents } of outputFiles) replace(path, (temporary) => writeFileSync(temporary, contents));
+}
+
+/** When each source changed. The page's sources have one target, and so the time of the newest of them. */
+function timesOf(sources) {
+  const newest = Math.max(0, ...sources.filter(isOfPage).map(timeOf));
+  return new Map(sources.map((source) => [source, isOfPage(source) ? newest : timeOf(source)]));
 }
 
 async function bundlePage() {

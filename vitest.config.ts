@@ -7,7 +7,7 @@ import { defineConfig } from "vitest/config";
 
 const ALONE = [
   "test/cli/**/*.test.ts",
-  "test/engine/float64.test.ts",
+  "test/engine/*float64.test.ts",
   "test/engine/hung-thread.test.ts",
   "test/gpu-workers/heartbeats.test.ts",
   "test/package.test.ts",
