@@ -1,5 +1,5 @@
 /** @file `mgrpo mine`: which questions are hard, counting answers, and files that a run can train on. */
-import { existsSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -56,6 +56,9 @@ const team = ["models", "--recipe", RELAY, ...relaySettings({ name: "sampled" })
 const mineTo = (file: string, results: string, ...more: string[]) =>
   mgrpo(folder, "mine", ...team, "--below", "1", "--samples", "3", "--to", file, "--results", results, ...more);
 
+/** Files in its bucket: the run's own, and a few answers. */
+const STORED_BEFORE_KILL = 40;
+
 test("the same team, questions and seed give the same file, killed in between or not; a run can train on it", {
   timeout: 240_000,
 }, async () => {
@@ -79,7 +82,11 @@ test("the same team, questions and seed give the same file, killed in between or
     "--results",
     "second",
   );
-  await new Promise((done) => setTimeout(done, 4000));
+  // Some of its answers are stored, and most are not.
+  const second = join(folder, "second");
+  const files = () => (existsSync(second) ? readdirSync(second, { recursive: true, encoding: "utf8" }) : []);
+  const stored = () => files().filter((name) => name.includes("buckets")).length;
+  await expect.poll(stored, { timeout: 60_000, interval: 10 }).toBeGreaterThan(STORED_BEFORE_KILL);
   killed.kill("SIGKILL");
   expect(existsSync(join(folder, "b.jsonl"))).toBe(false);
   await new Promise((done) => setTimeout(done, 2500));

@@ -8,6 +8,7 @@ export default defineConfig({
     pool: "forks",
     maxWorkers: 1,
     testTimeout: 120_000,
-    hookTimeout: 60_000,
+    hookTimeout: 120_000,
+    retry: 2,
   },
 });
