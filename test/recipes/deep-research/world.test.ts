@@ -135,8 +135,6 @@ test("a small model and a scripted one research in the recorded world", { timeou
     ...Object.entries(worldSettings(world)).map(([name, value]) => `tools.${name}=${JSON.stringify(value)}`),
     `agents.main.model=${join(ROOT, "recipes/atlas/models/main")}`,
     "agents.main.system=",
-    // With this one, the searcher meets every hostile page.
-    "seed=2",
     'agents.main.limits={"turns":4,"turnTokens":48,"contextTokens":320,"calls":2,"responseCharacters":200}',
     ...["policy=recipe:scripted", `model=${folderOf("scripted", baseFiles("searcher"))}`].map(
       (one) => `agents.searcher.${one}`,
