@@ -1,9 +1,7 @@
 /** @file `mgrpo show`: a run's steps; a step, group or rollout as a tree; or the run's case studies; on the terminal or as a page. */
 import { relative } from "node:path";
 import colors from "picocolors";
-import type { Question } from "../core/contracts/question.ts";
 import { describeOptimizer } from "../core/contracts/server-optimizer.ts";
-import { isMgrpoError } from "../core/errors.ts";
 import { describeBills } from "../core/training/run-budget.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import type { Tree } from "../ui/views.ts";
@@ -11,6 +9,7 @@ import { readOptimizers, readRefusals, readSpending, readWait } from "./local/fo
 import { writeAtomically } from "./local/run-folder.ts";
 import { loadCases } from "./show/cases.ts";
 import { type Address, loadTrees, parseAddress } from "./show/load.ts";
+import { notesOf } from "./show/notes.ts";
 import { drawPage } from "./show/page.ts";
 import { openSource, type Source } from "./show/source.ts";
 import { drawText } from "./show/text.ts";
@@ -67,17 +66,6 @@ async function viewCases({ config, read }: Source): Promise<View> {
     subtitle: "Held-out questions before and after training, improved ones first.",
     trees: await read((store) => loadCases(store, config, recipe)),
   };
-}
-
-/** A run can be shown without its recipe installed, but then has no notes. */
-async function notesOf(name: string): Promise<(question: Question) => string | undefined> {
-  try {
-    const recipe = await openRecipe(name);
-    return (question) => recipe.note?.(question);
-  } catch (error) {
-    if (isMgrpoError(error, "recipe-invalid")) return () => undefined;
-    throw error;
-  }
 }
 
 function titleOf({ step, group, rollout }: Address): string {

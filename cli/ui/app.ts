@@ -20,10 +20,9 @@ import { compress } from "hono/compress";
 import { streamSSE } from "hono/streaming";
 import { builtModule } from "../../built-module.ts";
 import { RunName } from "../../core/contracts/names.ts";
-import type { Question } from "../../core/contracts/question.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
-import { openRecipe } from "../../recipes/registry.ts";
 import { type Failure, RolloutFilter } from "../../ui/views.ts";
+import { notesOf } from "../show/notes.ts";
 import { openSource, type Source } from "../show/source.ts";
 import { requireKey, strictHeaders } from "./access.ts";
 import { answersView, evaluationsView } from "./evaluations.ts";
@@ -73,7 +72,7 @@ function addSteps(app: Hono): void {
   const path = "/api/runs/:run/steps/:step{[0-9]+}";
   app.get(path, async (context) => {
     const source = await sourceOf(context);
-    return context.json(await stepView(source, number(context, "step"), await notesOf(source)));
+    return context.json(await stepView(source, number(context, "step"), await notesOf(source.config.recipe)));
   });
   app.get(`${path}/search`, async (context) => {
     const source = await sourceOf(context);
@@ -85,13 +84,15 @@ function addSteps(app: Hono): void {
   app.get(`${path}/:group{[0-9]+}`, async (context) => {
     const source = await sourceOf(context);
     const [step, group] = [number(context, "step"), number(context, "group")];
-    return context.json(await groupView(source, step, group, await notesOf(source)));
+    return context.json(await groupView(source, step, group, await notesOf(source.config.recipe)));
   });
   const rollout = `${path}/:group{[0-9]+}/:rollout{[0-9]+}`;
   app.get(rollout, async (context) => {
     const source = await sourceOf(context);
     const [step, group] = [number(context, "step"), number(context, "group")];
-    return context.json(await rolloutView(source, step, group, number(context, "rollout"), await notesOf(source)));
+    return context.json(
+      await rolloutView(source, step, group, number(context, "rollout"), await notesOf(source.config.recipe)),
+    );
   });
   app.get(`${rollout}/tokens`, async (context) => {
     const [step, group] = [number(context, "step"), number(context, "group")];
@@ -108,7 +109,9 @@ function addEvaluations(app: Hono): void {
   app.get("/api/runs/:run/evaluations/:job", async (context) => {
     const source = await sourceOf(context);
     const question = context.req.query("question") ?? "";
-    return context.json(await answersView(source, context.req.param("job"), question, await notesOf(source)));
+    return context.json(
+      await answersView(source, context.req.param("job"), question, await notesOf(source.config.recipe)),
+    );
   });
 }
 
@@ -131,17 +134,6 @@ async function sourceOf(context: Context): Promise<Source> {
 }
 
 const number = (context: Context, name: string): number => Number(context.req.param(name));
-
-/** A run can be shown without its recipe installed, but then has no notes. */
-async function notesOf({ config }: Source): Promise<(question: Question) => string | undefined> {
-  try {
-    const recipe = await openRecipe(config.recipe);
-    return (question) => recipe.note?.(question);
-  } catch (error) {
-    if (isMgrpoError(error, "recipe-invalid")) return () => undefined;
-    throw error;
-  }
-}
 
 function events(context: Context, watcher: RunWatcher): Response {
   const run = context.req.param("run") ?? "";

@@ -17,7 +17,7 @@ export interface Line {
   readonly points: readonly (readonly [x: number, y: number | null])[];
   /** Position in the palette; lines of one thing share it. */
   readonly color: number | "heldOut";
-  /** `raw`: thin, behind. `points`: without a line. `bar`: stacked. `band`: two of them fill what is between. */
+  /** `raw`: thin, behind. `points`: without a line. `bar`: stacked. */
   readonly kind?: "raw" | "points" | "bar";
 }
 
