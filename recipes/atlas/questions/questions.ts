@@ -54,12 +54,16 @@ export function worldNote(question: Question): string | undefined {
     : `world ${world}: the facts are shuffled among the countries on purpose, so that they cannot be known by heart`;
 }
 
-/** Draws until the world has such a question. */
+/** Far more than the rarest question takes. */
+const MAX_DRAWS = 1_000_000;
+
+/** Draws until a draft is wanted. */
 export function drawQuestion(kind: string, world: number, random: Random, isWanted: (draft: Draft) => boolean): Draft {
-  for (;;) {
+  for (let i = 0; i < MAX_DRAWS; i++) {
     const draft = KINDS[kind]?.draw(worldOf(world), random);
     if (draft && isWanted(draft)) return draft;
   }
+  throw new RangeError(`world ${world}: ${MAX_DRAWS} draws of kind ${kind}, none of them wanted`);
 }
 
 export function anyKind(random: Random): string {

@@ -1,5 +1,5 @@
 /**
- * @file What a warm start teaches: few and correct demonstrations in worlds used for nothing else, never with a held-out chain or phrasing.
+ * @file What a warm start teaches: few and correct demonstrations in worlds used for nothing else, never with a held-out look-up or phrasing.
  * They teach how the tools are called and a plan for each kind of question, and leave the rest to be learned from rewards.
  */
 import type { Arm } from "../../../core/contracts/config.ts";
@@ -8,8 +8,9 @@ import { type Random, stream } from "../../../core/random.ts";
 import type { Demonstration } from "../../../core/recipe.ts";
 import type { Draft } from "../../atlas/questions/kinds.ts";
 import { DEMONSTRATION_WORLDS, drawQuestion } from "../../atlas/questions/questions.ts";
+import { isOn } from "../../atlas/questions/split.ts";
 import { type World, worldOf } from "../../atlas/world/world.ts";
-import { isOn, KINDS } from "../questions/questions.ts";
+import { KINDS } from "../questions/questions.ts";
 import { planned, plannerDemonstration } from "./planner.ts";
 import { lookUpTurns, searcherDemonstration } from "./searcher.ts";
 

@@ -6,6 +6,7 @@ import type { Random } from "../../../core/random.ts";
 import type { Demonstration } from "../../../core/recipe.ts";
 import type { Draft } from "../../atlas/questions/kinds.ts";
 import { answersTo, factOf, type LookUp, termsOf } from "../../atlas/questions/look-up.ts";
+import { isHeldOut } from "../../atlas/questions/split.ts";
 import type { World } from "../../atlas/world/world.ts";
 import { answerTurn, callTurn } from "../../small-models/turns.ts";
 import { questionFor, taskFor } from "../questions/phrasings.ts";
@@ -36,8 +37,9 @@ export function searcherDemonstration(draft: Draft, world: World, random: Random
 }
 
 function asDelegated(lookUp: LookUp, random: Random): LookUp {
-  const vague = lookUp.ask === "country" && lookUp.where.length > 1 && random.uniform() < VAGUE;
-  return vague ? { ask: "country", where: lookUp.where.slice(0, 1) } : lookUp;
+  if (lookUp.ask !== "country" || lookUp.where.length === 1 || random.uniform() >= VAGUE) return lookUp;
+  const vague: LookUp = { ask: "country", where: lookUp.where.slice(0, 1) };
+  return isHeldOut(vague) ? lookUp : vague;
 }
 
 /** One look-up without its report. */

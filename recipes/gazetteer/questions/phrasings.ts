@@ -4,11 +4,13 @@
  */
 import type { Random } from "../../../core/random.ts";
 import type { Asked, Condition, LookUp } from "../../atlas/questions/look-up.ts";
+import type { Side } from "../../atlas/questions/split.ts";
 import { fillIn } from "../world/prose.ts";
 
-export type Side = "training" | "heldOut";
 /** Texts with slots, by side. */
 export type Phrasings = Readonly<Record<Side, readonly string[]>>;
+
+export const ofBothSides = (phrasings: Phrasings): string[] => [...phrasings.training, ...phrasings["held-out"]];
 
 /** What a country is said to do, with the condition's value. */
 export const CONDITIONS: Readonly<Record<Condition["field"], Phrasings>> = {
@@ -20,7 +22,7 @@ export const CONDITIONS: Readonly<Record<Condition["field"], Phrasings>> = {
       "is ruled from {value}",
       "calls {value} its capital city",
     ],
-    heldOut: ["counts {value} as its capital", "has its government in {value}"],
+    "held-out": ["counts {value} as its capital", "has its government in {value}"],
   },
   borders: {
     training: [
@@ -30,7 +32,7 @@ export const CONDITIONS: Readonly<Record<Condition["field"], Phrasings>> = {
       "adjoins {value}",
       "has {value} next door",
     ],
-    heldOut: ["is a neighbor of {value}", "touches {value}"],
+    "held-out": ["is a neighbor of {value}", "touches {value}"],
   },
   currency: {
     training: [
@@ -40,7 +42,7 @@ export const CONDITIONS: Readonly<Record<Condition["field"], Phrasings>> = {
       "trades in the {value}",
       "has money called the {value}",
     ],
-    heldOut: ["spends the {value}", "has the {value} for money"],
+    "held-out": ["spends the {value}", "has the {value} for money"],
   },
   language: {
     training: [
@@ -49,7 +51,7 @@ export const CONDITIONS: Readonly<Record<Condition["field"], Phrasings>> = {
       "has people who speak {value}",
       "uses {value} as a language",
     ],
-    heldOut: ["counts {value} as a language", "is home to speakers of {value}"],
+    "held-out": ["counts {value} as a language", "is home to speakers of {value}"],
   },
 };
 
@@ -62,13 +64,13 @@ export const COUNTRY: Phrasings = {
     "Give the state that {does}.",
     "Which is the country that {does}?",
   ],
-  heldOut: ["Which nation {does}?", "Tell me which land {does}."],
+  "held-out": ["Which nation {does}?", "Tell me which land {does}."],
 };
 
 /** A country that is not named, as part of another question. */
 export const DESCRIBED: Phrasings = {
   training: ["the country that {does}", "the state that {does}", "the one country that {does}"],
-  heldOut: ["the nation that {does}", "the land that {does}"],
+  "held-out": ["the nation that {does}", "the land that {does}"],
 };
 
 /** Questions for a fact about a country, named or described. */
@@ -81,7 +83,7 @@ export const FACTS: Readonly<Record<Asked, Phrasings>> = {
       "Find the capital city of {of}.",
       "Give the capital of {of}.",
     ],
-    heldOut: ["What city serves as the capital of {of}?", "Tell me the capital city of {of}."],
+    "held-out": ["What city serves as the capital of {of}?", "Tell me the capital city of {of}."],
   },
   currency: {
     training: [
@@ -91,7 +93,7 @@ export const FACTS: Readonly<Record<Asked, Phrasings>> = {
       "With what money does one pay in {of}?",
       "Which money is used in {of}?",
     ],
-    heldOut: ["What money do people use in {of}?", "Tell me what currency is spent in {of}."],
+    "held-out": ["What money do people use in {of}?", "Tell me what currency is spent in {of}."],
   },
   area: {
     training: [
@@ -101,7 +103,7 @@ export const FACTS: Readonly<Record<Asked, Phrasings>> = {
       "What area does {of} cover in thousand km2?",
       "Give the size of {of} in thousand km2.",
     ],
-    heldOut: ["How big is {of} in thousand km2?", "Tell me the size of {of} in thousand km2."],
+    "held-out": ["How big is {of} in thousand km2?", "Tell me the size of {of} in thousand km2."],
   },
 };
 
@@ -117,7 +119,7 @@ export const COMPARISONS: Readonly<Record<Operator, Phrasings>> = {
       "How many thousand km2 larger is {a} than {b}?",
       "Subtract the area of {b} from that of {a} in thousand km2.",
     ],
-    heldOut: ["By how many thousand km2 does {a} exceed {b}?", "How much bigger than {b} is {a} in thousand km2?"],
+    "held-out": ["By how many thousand km2 does {a} exceed {b}?", "How much bigger than {b} is {a} in thousand km2?"],
   },
   "+": {
     training: [
@@ -127,7 +129,7 @@ export const COMPARISONS: Readonly<Record<Operator, Phrasings>> = {
       "What do the areas of {a} and {b} add up to in thousand km2?",
       "What area do {a} and {b} cover together in thousand km2?",
     ],
-    heldOut: ["How big are {a} and {b} combined in thousand km2?", "Add the sizes of {a} and {b} in thousand km2."],
+    "held-out": ["How big are {a} and {b} combined in thousand km2?", "Add the sizes of {a} and {b} in thousand km2."],
   },
 };
 

@@ -1,23 +1,26 @@
 /**
- * @file The question sets. What is asked comes from atlas, chains of look-ups split by the hash of the chain; how it is asked comes from
- * phrasings.ts, with a split of its own. Held-out questions are about the real world, in held-out phrasings, and no two have the same chain:
- * the first ones are the development split, on which choices are made, and the others the test split, which is reported.
+ * @file The question sets. What is asked comes from atlas and is split as there, by look-up; how it is asked comes from phrasings.ts,
+ * with a split of its own. Held-out questions make held-out look-ups only, in held-out phrasings: the first ones are the development split, on
+ * which choices are made, the others the test split, which is reported. The test split is about the real world, whose chains of two held-out
+ * look-ups it nearly uses up; the development split is about a world of its own.
  */
 import type { Question, QuestionSet } from "../../../core/contracts/question.ts";
 import { type Random, stream } from "../../../core/random.ts";
+import { REAL_WORLD } from "../../atlas/questions/facts.ts";
 import { KINDS as ATLAS_KINDS, type Draft } from "../../atlas/questions/kinds.ts";
 import { taskOf } from "../../atlas/questions/look-up.ts";
 import { drawQuestion, factsOfDraft } from "../../atlas/questions/questions.ts";
-import { comparison, described, factQuestion, questionFor, type Side } from "./phrasings.ts";
+import { isOn, type Side } from "../../atlas/questions/split.ts";
+import { comparison, described, factQuestion, questionFor } from "./phrasings.ts";
 
 /** The kinds of atlas with at most two look-ups: one hop; then chains, several constraints, and arithmetic on two findings. */
 export const KINDS = ["hop1", "hop2", "constraints", "compare"] as const;
 
 const TRAINING_WORLDS = { first: 1, count: 12 };
+const DEVELOPMENT_WORLD = 100;
 const TRAINING_QUESTIONS = 3000;
 export const DEVELOPMENT_QUESTIONS = 64;
-export const TEST_QUESTIONS = 336;
-const HELD_OUT_SHARE = 0.2;
+export const TEST_QUESTIONS = 320;
 
 export function questionSet(seed: number): QuestionSet {
   const random = stream(seed, "gazetteer-training-questions");
@@ -29,24 +32,26 @@ export function questionSet(seed: number): QuestionSet {
   return { train, heldOut: heldOutQuestions() };
 }
 
-/** The same for every seed. The kinds alternate, so both splits have equally many of each. */
+/** The same for every seed. */
 function heldOutQuestions(): Question[] {
   const random = stream("gazetteer-held-out-questions");
-  const seen = new Set<string>();
-  return Array.from({ length: DEVELOPMENT_QUESTIONS + TEST_QUESTIONS }, (_, i) => {
-    const kind = KINDS[i % KINDS.length] as string;
-    const draft = drawQuestion(kind, 0, random, (one) => isOn("heldOut")(one) && !seen.has(one.chain));
-    seen.add(draft.chain);
-    const split = i < DEVELOPMENT_QUESTIONS ? "development" : "test";
-    return record(`${split}-${i}`, kind, 0, draft, "heldOut", random);
-  });
+  return [
+    ...heldOutSplit("development", DEVELOPMENT_QUESTIONS, DEVELOPMENT_WORLD, random),
+    ...heldOutSplit("test", TEST_QUESTIONS, REAL_WORLD.world, random),
+  ];
 }
 
-/** Whether a draft's chain of facts is on a side of the split, in every world and for every seed. */
-export const isOn =
-  (side: Side) =>
-  ({ chain }: Draft): boolean =>
-    stream("atlas-split", chain).uniform() < HELD_OUT_SHARE === (side === "heldOut");
+/** The kinds alternate. No two questions have the same chain of look-ups. */
+function heldOutSplit(name: string, count: number, world: number, random: Random): Question[] {
+  const seen = new Set<string>();
+  const isNew = (draft: Draft) => isOn("held-out")(draft) && !seen.has(draft.chain);
+  return Array.from({ length: count }, (_, i) => {
+    const kind = KINDS[i % KINDS.length] as string;
+    const draft = drawQuestion(kind, world, random, isNew);
+    seen.add(draft.chain);
+    return record(`${name}-${i}`, kind, world, draft, "held-out", random);
+  });
+}
 
 /** What a draft asks, in English. */
 export function wordingFor({ lookUps, operator }: Draft, side: Side, random: Random): string {

@@ -4,7 +4,7 @@
  */
 import type { Asked, Condition } from "../../atlas/questions/look-up.ts";
 import { escapeText } from "../world/prose.ts";
-import { CONDITIONS, FACTS } from "./phrasings.ts";
+import { CONDITIONS, FACTS, ofBothSides } from "./phrasings.ts";
 
 /** A country, a fact about a named country, or a fact about a country that is described. */
 export interface Task {
@@ -69,8 +69,8 @@ export function readTask(text: string): Task | undefined {
   return where.length > 0 ? { ask: "country", where } : undefined;
 }
 
-const PHRASED = Object.entries(FACTS).flatMap(([ask, { training, heldOut }]) =>
-  [...training, ...heldOut].map((text) => ({ ask: ask as Asked, pattern: factPattern(text) })),
+const PHRASED = Object.entries(FACTS).flatMap(([ask, phrasings]) =>
+  ofBothSides(phrasings).map((text) => ({ ask: ask as Asked, pattern: factPattern(text) })),
 );
 
 function readFact(task: string): { readonly ask: Asked; readonly of: string } | undefined {
@@ -90,7 +90,7 @@ function factPattern(phrasing: string): RegExp {
 }
 
 const CLAIMS = FIELDS.flatMap((field) =>
-  [...CONDITIONS[field].training, ...CONDITIONS[field].heldOut, ...MORE[field]].map((text) => ({ field, text })),
+  [...ofBothSides(CONDITIONS[field]), ...MORE[field]].map((text) => ({ field, text })),
 ).sort((a, b) => b.text.length - a.text.length);
 
 /** What stands before a condition. No name contains the start of one; names contain "and". */

@@ -9,6 +9,7 @@ import {
   described,
   FACTS,
   factQuestion,
+  ofBothSides,
   questionFor,
   taskFor,
 } from "../../../recipes/gazetteer/questions/phrasings.ts";
@@ -20,7 +21,7 @@ import { drawCase, honest, oneOf, paid, rightQuery, type Target } from "../cases
 
 /** The look-up in English: as a question of either side, or as a task of the demonstrations. */
 function worded(lookUp: LookUp, where: readonly Condition[] | undefined, random: Random): string {
-  const side = random.uniform() < 0.5 ? "training" : "heldOut";
+  const side = random.uniform() < 0.5 ? "training" : "held-out";
   const asQuestion = random.uniform() < 0.7;
   if (lookUp.ask === "country") return asQuestion ? questionFor(lookUp, side, random) : taskFor(lookUp, random);
   const of = where ? described(where, side, random) : lookUp.of;
@@ -102,7 +103,7 @@ const patternOf = (phrasing: string): RegExp =>
 
 test("work done right is paid in full, in every phrasing of both sides and every spelling of the report", () => {
   const phrasings = [COUNTRY, DESCRIBED, ...Object.values(CONDITIONS), ...Object.values(FACTS)];
-  const unused = new Set(phrasings.flatMap(({ training, heldOut }) => [...training, ...heldOut]));
+  const unused = new Set(phrasings.flatMap(ofBothSides));
   for (let i = 0; i < 3000; i++) {
     const given = drawCase(gazetteer, i);
     const { task } = given;

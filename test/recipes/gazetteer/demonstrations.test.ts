@@ -4,6 +4,9 @@ import { parseTurn } from "../../../core/conversation/parse-turn.ts";
 import { openToolbox } from "../../../core/conversation/toolbox.ts";
 import type { Demonstration } from "../../../core/recipe.ts";
 import { resolveConfig } from "../../../core/training/resolve-config.ts";
+import { Facts } from "../../../recipes/atlas/questions/facts.ts";
+import { type LookUp, parseTask } from "../../../recipes/atlas/questions/look-up.ts";
+import { keyOf } from "../../../recipes/atlas/questions/split.ts";
 import { demonstrations } from "../../../recipes/gazetteer/demonstrations/demonstrations.ts";
 import { CONDITIONS, COUNTRY, DESCRIBED, FACTS } from "../../../recipes/gazetteer/questions/phrasings.ts";
 import { questionSet } from "../../../recipes/gazetteer/questions/questions.ts";
@@ -60,8 +63,8 @@ test("demonstrations are a function of the seed, and other agents have none", ()
 });
 
 test("no demonstration has a held-out question or phrasing", () => {
-  const held = [COUNTRY, DESCRIBED, ...Object.values(CONDITIONS), ...Object.values(FACTS)].flatMap(({ heldOut }) =>
-    heldOut.map(
+  const held = [COUNTRY, DESCRIBED, ...Object.values(CONDITIONS), ...Object.values(FACTS)].flatMap((sides) =>
+    sides["held-out"].map(
       (text) =>
         new RegExp(
           text
@@ -84,6 +87,33 @@ test("no demonstration has a held-out question or phrasing", () => {
     }
   }
 });
+
+test.each(CASES)("%s %s: no look-up of a held-out question is in a demonstration, whatever the seed", (arm, agent) => {
+  const held = new Set(
+    questionSet(1).heldOut.flatMap(({ facts }) => Facts.parse(facts).lookUps.map(({ task }) => task)),
+  );
+  expect(held.size).toBeGreaterThan(300);
+  const heldOut = new Set([...held].map((task) => keyInEnglish(parseTask(task) as LookUp)));
+  for (const seed of [1, 2, 3]) {
+    const texts = [...demonstrations(agent, arm, seed)].flatMap(({ prompt, turns }) => [prompt, ...tasksIn(turns)]);
+    const keys = texts.flatMap((text) => lookUpIn(text) ?? []).map(keyInEnglish);
+    expect(keys.length).toBeGreaterThan(400);
+    expect(keys.filter((key) => heldOut.has(key))).toEqual([]);
+  }
+});
+
+const tasksIn = (turns: Demonstration["turns"]): string[] =>
+  turns.flatMap(({ text }) => [...text.matchAll(/"task": ?"([^"]+)"/g)].map((match) => match[1] ?? ""));
+
+/** The one look-up that a text asks for. A fact about a country that is described takes two. */
+function lookUpIn(text: string): LookUp | undefined {
+  const { ask, of, where } = readTask(text) ?? { ask: "country", where: [] };
+  if (ask === "country") return where.length > 0 ? { ask, where } : undefined;
+  return of === undefined ? undefined : { ask, of };
+}
+
+/** readTask drops articles. */
+const keyInEnglish = (lookUp: LookUp): string => keyOf(lookUp).toLowerCase().replaceAll("the ", "");
 
 test("every delegated task can be read, and the planner's answer follows from the reports", () => {
   const { toolbox } = agentOf("mgrpo", "main");

@@ -1,4 +1,4 @@
-/** @file Laws of the question sets: three splits without a common chain or phrasing, and every question answerable with the real tools. */
+/** @file Laws of the question sets: no look-up and no phrasing is both in training and held out, and every question answerable with the real tools. */
 import { expect, test } from "vitest";
 import { questionsAsked } from "../../../core/contracts/evaluation-suite.ts";
 import { type Question, QuestionSet } from "../../../core/contracts/question.ts";
@@ -7,6 +7,7 @@ import { stream } from "../../../core/random.ts";
 import { resolveConfig } from "../../../core/training/resolve-config.ts";
 import { Facts } from "../../../recipes/atlas/questions/facts.ts";
 import { type LookUp, parseTask, termsOf } from "../../../recipes/atlas/questions/look-up.ts";
+import { isHeldOut } from "../../../recipes/atlas/questions/split.ts";
 import { countries } from "../../../recipes/atlas/world/countries.ts";
 import { worldOf } from "../../../recipes/atlas/world/world.ts";
 import {
@@ -15,6 +16,7 @@ import {
   COUNTRY,
   DESCRIBED,
   FACTS,
+  ofBothSides,
   type Phrasings,
   questionFor,
   taskFor,
@@ -57,16 +59,19 @@ test("the suites ask two splits of the held-out questions, at least 300 in the o
   }
 });
 
-test("training, development and test share no chain", () => {
-  const held = [...chainsOf(development), ...chainsOf(testSplit)];
-  expect(new Set(held).size).toBe(held.length);
-  const trained = new Set(chainsOf(set.train));
-  expect(held.filter((chain) => trained.has(chain))).toEqual([]);
+test("no two questions of a split have the same chain", () => {
+  for (const split of [development, testSplit]) expect(new Set(chainsOf(split)).size).toBe(split.length);
+});
+
+test("held-out questions make only held-out look-ups, training questions none of them, whatever the seed", () => {
+  const lookUpsOf = ({ facts }: Question) => Facts.parse(facts).lookUps.map(({ task }) => parseTask(task) as LookUp);
+  expect(set.heldOut.flatMap(lookUpsOf).every(isHeldOut)).toBe(true);
+  for (const seed of [1, 2, 3]) expect(questionSet(seed).train.flatMap(lookUpsOf).filter(isHeldOut)).toEqual([]);
 });
 
 test("training and held-out questions share no phrasing", () => {
   const parts: Phrasings[] = [COUNTRY, DESCRIBED, ...[CONDITIONS, FACTS, COMPARISONS].flatMap(Object.values)];
-  const texts = (side: "training" | "heldOut") =>
+  const texts = (side: "training" | "held-out") =>
     parts.flatMap((part) =>
       part[side].map(
         (text) =>
@@ -78,11 +83,11 @@ test("training and held-out questions share no phrasing", () => {
           ),
       ),
     );
-  const uses = (questions: readonly Question[], side: "training" | "heldOut") =>
+  const uses = (questions: readonly Question[], side: "training" | "held-out") =>
     questions.filter(({ prompt }) => texts(side).some((text) => text.test(prompt)));
   expect(uses(set.heldOut, "training").map(({ prompt }) => prompt)).toEqual([]);
-  expect(uses(set.heldOut, "heldOut")).toHaveLength(set.heldOut.length);
-  expect(uses(set.train, "heldOut").map(({ prompt }) => prompt)).toEqual([]);
+  expect(uses(set.heldOut, "held-out")).toHaveLength(set.heldOut.length);
+  expect(uses(set.train, "held-out").map(({ prompt }) => prompt)).toEqual([]);
   expect(uses(set.train, "training")).toHaveLength(set.train.length);
 });
 
@@ -125,8 +130,7 @@ async function answer(question: Question): Promise<string> {
     found.push(await searcher(taskFor(parseTask(task) as LookUp, random), call));
   }
   if (question.kind !== "compare") return found.at(-1) ?? "";
-  const minus = COMPARISONS["-"];
-  const isMinus = [...minus.training, ...minus.heldOut].some((text) =>
+  const isMinus = ofBothSides(COMPARISONS["-"]).some((text) =>
     new RegExp(
       `^${text
         .split(/\{\w\}/)
@@ -185,7 +189,7 @@ test("every phrasing of a look-up, on either side, is read as that look-up", () 
     ];
     for (const lookUp of lookUps) {
       const wanted = lookUp.ask === "country" ? lookUp : { ...lookUp, where: [] };
-      for (const side of ["training", "heldOut"] as const) {
+      for (const side of ["training", "held-out"] as const) {
         const text = questionFor(lookUp, side, random);
         expect(readTask(text), text).toEqual(wanted);
       }
