@@ -1,4 +1,4 @@
-/** @file The training step that `npm run gpu` runs on each device, and the table of its figures. */
+/** @file The training step that `npm run gpu` runs on each device, and the table of its measurements. */
 
 import type { TrainingStats, WorkerSeconds } from "../core/contracts/checkpoint.ts";
 import type { ExecutionProvider, Precision } from "../core/contracts/engine.ts";
@@ -17,7 +17,7 @@ export const DEVICES: readonly Device[] = [
   { name: "cuda-bf16", provider: "cuda", precision: "bf16" },
 ];
 
-/** The arguments of `mgrpo` for one step of recipes/gazetteer with these models, without evaluations. `models`: a folder with one per agent. */
+/** The arguments of `mgrpo` for one step of recipes/gazetteer with these models, without evaluations. `models`: a folder with one model per agent. */
 export function stepArguments(device: Device, run: string, models: string, set: readonly string[]): string[] {
   const settings = ["main", "searcher"].flatMap((agent) => [
     `agents.${agent}.model=${models}/${agent}`,
@@ -25,10 +25,10 @@ export function stepArguments(device: Device, run: string, models: string, set: 
     `agents.${agent}.engine.precision=${device.precision}`,
   ]);
   const all = [...settings, "evaluation.suites=[]", ...set];
-  return ["train", "recipes/gazetteer", "--steps", "1", "--run", run, ...all.flatMap((one) => ["--set", one])];
+  return ["train", "recipes/gazetteer", "--steps", "1", "--run", run, ...all.flatMap((setting) => ["--set", setting])];
 }
 
-/** The part of a step's summary, as `mgrpo train` prints it, that the table shows. */
+/** The fields of a step's summary in report.json that the table shows. */
 export interface StepFigures {
   readonly seconds: number | null;
   readonly correct: number;
@@ -37,14 +37,14 @@ export interface StepFigures {
   readonly workers: Readonly<Record<string, WorkerSeconds>>;
 }
 
-/** A step on a device: its figures, or why there are none. */
+/** A step on a device: its measurements, or why there are none. */
 export type Outcome = StepFigures | { readonly failed: string };
 
 const HEADER = [
   "device",
-  "step, s",
-  "sampling, s",
-  "training, s",
+  "step (s)",
+  "sampling (s)",
+  "training (s)",
   "correct",
   "max abs(ratio - 1)",
   "sampler-trainer KL",
@@ -60,7 +60,8 @@ function cellsOf(outcome: Outcome): string[] {
   if ("failed" in outcome)
     return [`failed: ${outcome.failed.replaceAll("|", "/")}`, ...Array(HEADER.length - 2).fill("")];
   const workers = Object.values(outcome.workers);
-  const seconds = (of: "sampling" | "training") => workers.reduce((sum, worker) => sum + worker[of], 0).toFixed(1);
+  const seconds = (phase: "sampling" | "training") =>
+    workers.reduce((sum, worker) => sum + worker[phase], 0).toFixed(1);
   const trained = Object.values(outcome.training).flatMap((stats) => (stats && stats.gradientNorm > 0 ? stats : []));
   const largest = (values: readonly number[]) =>
     values.length === 0 ? "nothing to learn" : Math.max(...values).toExponential(1);

@@ -1,7 +1,7 @@
 /**
  * @file engine.memory: the measured memory of a worker compared with the prediction of `mgrpo doctor --model`. Each case runs in its own process:
- * it samples, trains one step, saves, and opens the next version while the last is open. The model has 4 of Qwen3-0.6B's 28 layers and a
- * third of its vocabulary, so that full training fits into 8 GB. The figure is measured / predicted.
+ * it samples, trains one step, saves, and opens the next version while the previous one is still open. The model has 4 of Qwen3-0.6B's 28
+ * layers and a third of its vocabulary, so that full training fits into 8 GB. The figure is measured / predicted.
  */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -42,7 +42,7 @@ if (only === undefined) {
 
 async function measure(name: string): Promise<void> {
   const given = CASES[name];
-  if (!given) throw new RangeError(`no case '${name}': there are ${Object.keys(CASES).join(", ")}`);
+  if (!given) throw new RangeError(`unknown case '${name}': use one of ${Object.keys(CASES).join(", ")}`);
   const { trained, dtype } = given;
   const lora = trained === "adapter" ? LoraConfig.parse({}) : null;
   const folder = mkdtempSync(join(tmpdir(), "mgrpo-bench-memory-"));

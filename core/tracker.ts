@@ -1,12 +1,12 @@
-/** @file The port of a tracker: a place outside the run that shows its metrics. */
+/** @file The port of an experiment tracker: a service or a file outside the run that receives its metrics. */
 import type { MetricLine } from "./monitoring/metrics.ts";
 
 export interface Tracker {
   readonly name: string;
-  /** Set if it begins empty each time it is opened, so that it needs every line again. */
+  /** Set if it is empty whenever it is opened, so that every line must be sent again. */
   readonly startsOver?: true;
-  /** Sends lines in their order. A repeat of lines that arrived changes nothing. Rejects with `tracker-unavailable` if it may help to repeat. */
+  /** Sends lines in order. Idempotent: lines that are sent again change nothing. Rejects with `tracker-unavailable` if a retry may help. */
   send(lines: readonly MetricLine[], signal: AbortSignal): Promise<void>;
-  /** The run is over. */
+  /** Marks the run as over. */
   finish(status: "finished" | "failed", signal: AbortSignal): Promise<void>;
 }

@@ -1,13 +1,13 @@
 /**
  * @file The path of an object's event to a function: default event bus -> rule -> queue -> function. Only the failed event is retried.
- * After five deliveries it goes to the dead-letter queue, and the clock's repair does its work.
+ * After five deliveries it goes to the dead-letter queue, and a later tick does its work (functions/repair.ts).
  */
 /// <reference path="../.sst/platform/config.d.ts" />
 
 const DELIVERIES = 5;
-/** AWS recommends six times the function's time limit, so that no message is delivered again while it is being handled. */
+/** AWS recommends six times the function's timeout, so that no message is delivered again while it is being handled. */
 const VISIBILITY_FACTOR = 6;
-/** 14 days, the longest retention of SQS. */
+/** 14 days, the maximum retention of SQS. */
 const DEAD_LETTER_SECONDS = 14 * 86_400;
 
 export interface Inbox {
@@ -15,7 +15,7 @@ export interface Inbox {
   readonly dead: sst.aws.Queue;
 }
 
-/** `pattern` matches the object's key; `*` spans slashes. */
+/** `pattern` matches the object's key; `*` also matches slashes. */
 export function createInbox(name: string, bucket: sst.aws.Bucket, pattern: string, functionSeconds: number): Inbox {
   const dead = new sst.aws.Queue(`${name}Dead`, {
     transform: { queue: { sqsManagedSseEnabled: true, messageRetentionSeconds: DEAD_LETTER_SECONDS } },
@@ -27,7 +27,7 @@ export function createInbox(name: string, bucket: sst.aws.Bucket, pattern: strin
   });
   const rule = new aws.cloudwatch.EventRule(`${name}Rule`, {
     eventPattern: $jsonStringify({
-      // Tick sends the events of outcomes without a score again.
+      // Tick resends the events of unscored outcomes, with source mgrpo.
       source: ["aws.s3", "mgrpo"],
       "detail-type": ["Object Created"],
       detail: { bucket: { name: [bucket.name] }, object: { key: [{ wildcard: pattern }] } },
@@ -58,7 +58,7 @@ function allowRule(name: string, rule: aws.cloudwatch.EventRule, arn: $util.Outp
   new aws.sqs.QueuePolicy(`${name}Policy`, { queueUrl: url, policy: policy.json });
 }
 
-/** What Lambda needs to receive messages for a function that is subscribed by its ARN. */
+/** The permissions with which Lambda polls the queue for a function that is subscribed by its ARN. */
 export function receiveFrom({ queue }: Inbox): sst.aws.FunctionPermissionArgs {
   const actions = ["ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility", "GetQueueAttributes", "GetQueueUrl"];
   return { actions: actions.map((action) => `sqs:${action}`), resources: [queue.arn] };

@@ -1,5 +1,5 @@
 /**
- * @file What the dashboard's server (cli/ui) sends to its pages (ui/app): one schema per view. Text of models, tools and pages is plain
+ * @file What the dashboard's server (cli/ui) sends to its pages (ui/app): one schema per view. Text from models, tools and pages is plain
  * text everywhere, never markup.
  */
 import * as z from "zod";
@@ -32,7 +32,7 @@ export const Tree = z.strictObject({
 });
 export type Tree = z.infer<typeof Tree>;
 
-/** A run's line in the list. */
+/** A run's row in the list of runs. */
 export const RunRow = z.strictObject({
   run: RunName,
   recipe: z.string(),
@@ -60,7 +60,7 @@ export type DamagedRun = z.infer<typeof DamagedRun>;
 
 export const RunsView = z.strictObject({
   runs: z.array(z.union([RunRow, DamagedRun])),
-  /** Why the runs of the store that the environment names are missing; null: none are. */
+  /** Why the runs of the store named by the environment variables could not be read; null if they could. */
   failure: z.string().nullable(),
 });
 export type RunsView = z.infer<typeof RunsView>;
@@ -95,14 +95,14 @@ export const RunView = RunRow.extend({
 });
 export type RunView = z.infer<typeof RunView>;
 
-/** What changes between two steps. */
+/** The live state of a run: what can change without a new step. */
 export const RunPulse = z.strictObject({
   state: RunRow.shape.state,
   reason: z.string(),
   step: z.int(),
   /** What the run does or waits for; null once it is over. */
   wait: z.string().nullable(),
-  /** Why nothing has changed for long, and what would end that; null if the run advances. */
+  /** Why nothing has changed for a while, and what would unblock the run; null if it advances. */
   stall: z.string().nullable(),
   /** What it has cost so far; null unless it is running. */
   usd: z.number().nullable(),
@@ -120,7 +120,7 @@ export const QuestionView = z.strictObject({
 });
 export type QuestionView = z.infer<typeof QuestionView>;
 
-/** `open`: not scored yet. `lost`: excluded, to infrastructure or a failing judge. */
+/** `open`: not scored yet. `lost`: excluded because the infrastructure or the judge failed. */
 export const RolloutOutcome = z.enum(["open", "lost", "malformed", "wrong", "partly", "correct"]);
 export type RolloutOutcome = z.infer<typeof RolloutOutcome>;
 
@@ -162,7 +162,7 @@ export const StepView = z.strictObject({
 });
 export type StepView = z.infer<typeof StepView>;
 
-/** What a rollout can be searched for besides text. */
+/** What a search can filter rollouts by, besides text. */
 export const RolloutFilter = z.enum(["any", "wrong", "malformed", "cut", "tool-failed", "lost", "correct"]);
 export type RolloutFilter = z.infer<typeof RolloutFilter>;
 
@@ -200,7 +200,7 @@ export type RolloutView = z.infer<typeof RolloutView>;
 export const TokenView = z.strictObject({
   agent: AgentName,
   version: z.int(),
-  /** T texts. */
+  /** The text of each of the T tokens. */
   tokens: z.array(z.string()),
   /** Half-open spans of what the policy emitted. */
   actions: z.array(z.tuple([z.int(), z.int()])),

@@ -6,7 +6,7 @@ import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { S3Client } from "@aws-sdk/client-s3";
 import { getSchemaSerdePlugin } from "@smithy/core/schema";
 
-/** One try and three retries, 50 ms to a few hundred ms apart: an outage becomes an error after about a second. */
+/** One attempt and three retries, 50 ms to a few hundred ms apart: an outage becomes an error after about a second. */
 const ATTEMPTS = 4;
 /** Maximum number of connections to each of the two services. Further requests wait for a free one. */
 export const CONNECTIONS = 64;
@@ -30,7 +30,7 @@ export function silenceNodeVersionWarning(): void {
   process.env["AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED"] ??= "true";
 }
 
-/** The region is AWS_REGION, or the profile's. Endpoints other than AWS ignore it, but signatures need one. */
+/** The region is AWS_REGION, or the profile's. Custom endpoints ignore it, but signatures need one: it defaults to us-east-1. */
 export function openClients(observer: { dynamo: WireObserver; s3: WireObserver }): AwsClients {
   silenceNodeVersionWarning();
   const { AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL_S3, AWS_REGION } = process.env;
@@ -72,7 +72,7 @@ export function openClients(observer: { dynamo: WireObserver; s3: WireObserver }
 }
 
 /**
- * Halves the CPU time of a call. Per call, the SDK spreads its config four times, which V8 does a hundred times slower because
+ * Halves the CPU time of a call. Per call, the SDK spreads its config four times, which takes V8 a hundred times longer because
  * `credentials` is an accessor; it creates a new signer; and it walks every input and output for a logger that does not exist.
  */
 function streamline(client: DynamoDBClient | S3Client) {

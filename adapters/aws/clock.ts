@@ -1,5 +1,5 @@
 /**
- * @file Clock: the monotonic seconds of this process, and the store's wall clock, read from the Date header of every answer and extrapolated
+ * @file Clock: the monotonic seconds of this process, and the store's wall clock, read from the Date header of every response and extrapolated
  * by the monotonic clock in between.
  */
 import { setTimeout as pause } from "node:timers/promises";
@@ -8,15 +8,18 @@ import type { Clock } from "../../core/ports.ts";
 
 /** A Date header older than this triggers a new request to the store. */
 const FRESH_SECONDS = 30;
-/** Date headers are truncated to the second, so the largest offset seen is the most accurate, unless the store's clock was set back. */
+/**
+ * Date headers are truncated to the second, so the largest offset seen is the most accurate. One that is smaller by more than this means
+ * that the store's clock was set back.
+ */
 const STEP_BACK_MS = 2000;
 
 export interface StoreClock extends Clock {
-  /** Records the Date header of an answer. */
+  /** Records the Date header of a response. */
   sawDate(date: string | undefined): void;
 }
 
-/** `ask` makes any request to the store; its answer brings a Date. */
+/** `ask` sends any request to the store; the response's Date header reaches `sawDate`. */
 export function openClock(ask: () => Promise<unknown>): StoreClock {
   const monotonic = () => performance.now() / 1000;
   let seen: { offsetMs: number; at: number } | undefined;
@@ -34,7 +37,7 @@ export function openClock(ask: () => Promise<unknown>): StoreClock {
       if (seen === undefined)
         throw new MgrpoError(
           "store-unreachable",
-          "the store's answers have no Date header: does a proxy remove it? Leases need the store's time",
+          "the store's responses have no Date header: does a proxy remove it? Leases need the store's time",
         );
       return Math.round(seen.offsetMs + monotonic() * 1000);
     },

@@ -6,7 +6,7 @@ export interface StoreWrites {
   readonly requests: number;
   /** Bytes of the request bodies. */
   readonly bytes: number;
-  /** Write units: 1 per 1,024 bytes of the whole item, rounded up; a failed condition is billed too. */
+  /** Write units: 1 per 1,024 bytes of the whole item, rounded up. A write whose condition fails is billed too. */
   readonly units: number;
 }
 
@@ -16,7 +16,7 @@ export interface WriteMeter {
 
 export interface CountingMeter extends WriteMeter {
   request(command: string, bytes: number): void;
-  /** The item that an insert sends, or that an update leaves or, if its condition fails, finds. */
+  /** The item as an insert writes it, as an update leaves it, or as a write whose condition fails finds it. */
   item(item: Record<string, NativeAttributeValue> | undefined): void;
 }
 
@@ -38,8 +38,8 @@ export function openMeter(): CountingMeter {
 }
 
 /**
- * An item's size by DynamoDB's rules: names and strings in UTF-8, numbers at about two digits per byte, maps and lists at 3 bytes plus
- * 1 per entry.
+ * An item's size in bytes by DynamoDB's rules: names and strings in UTF-8, numbers at about 1 byte per two digits plus 1, maps and lists at 3
+ * plus 1 per entry.
  */
 export function itemBytes(item: Record<string, NativeAttributeValue>): number {
   return Object.entries(item).reduce((total, [name, value]) => total + Buffer.byteLength(name) + valueBytes(value), 0);

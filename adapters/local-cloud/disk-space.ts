@@ -13,7 +13,7 @@ const FRESH_MS = 250;
 export interface DiskSpace {
   /** Throws InsufficientStorage unless this many bytes fit. */
   reserve(bytes: number): Promise<void>;
-  /** Returns reserved bytes that were not written, or were deleted. */
+  /** Gives back reserved bytes that were not written or have been deleted. */
   release(bytes: number): void;
 }
 
@@ -29,7 +29,7 @@ export async function openDiskSpace(directory: string, maxBytes = Number.POSITIV
       }
       if (bytes > free.bytes) throw insufficient(`${directory}: ${bytes} bytes do not fit on the disk`);
       if (used + bytes > maxBytes)
-        throw insufficient(`${directory}: ${bytes} bytes more would exceed its quota of ${maxBytes}`);
+        throw insufficient(`${directory}: ${bytes} more bytes would exceed its quota of ${maxBytes}`);
       free = { ...free, bytes: free.bytes - bytes };
       used += bytes;
     },

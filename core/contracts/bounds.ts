@@ -4,7 +4,7 @@
  */
 import * as z from "zod";
 
-/** Maximum bytes of a DynamoDB item, a limit that AWS never raises. */
+/** Maximum bytes of a DynamoDB item: a hard limit, which AWS does not raise on request. */
 export const ITEM_BYTES = 400 * 1024;
 
 /** Maximum UTF-8 bytes of a recorded reason. */
@@ -25,7 +25,7 @@ export function boundReason(text: string): string {
 /** Why something failed or ended. A longer text is cut when it is parsed. */
 export const Reason = z.string().overwrite(boundReason);
 
-/** Text that cannot be cut, such as an address. */
+/** Text that cannot be cut, such as a URL. */
 export const RecordedText = z.string().max(1000);
 
 /** Bytes of a GROUP without its rollouts. */

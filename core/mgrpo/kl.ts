@@ -1,7 +1,7 @@
 /**
  * @file Schulman's estimators of KL(current || reference) per token, on tokens that the current policy emitted, with their derivative with
- * respect to current. As a loss term, only k2 has the gradient of the KL itself, in expectation. k3 comes close to it near the reference.
- * The expected gradient of k1 is zero: it is offered because it is customary, but it constrains nothing.
+ * respect to current. As a loss term, only k2 has, in expectation, the gradient of the KL itself; k3's is close to it near the reference.
+ * The expected gradient of k1 is zero: it is offered because it is common, but it constrains nothing.
  */
 import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 
@@ -10,7 +10,10 @@ export interface KlTerm {
   readonly derivative: number;
 }
 
-/** With x = current - reference: k1 = x, k2 = x^2/2, k3 = exp(-x) - 1 + x. */
+/**
+ * `current` and `reference`: a token's log-prob under each policy.
+ * With x = current - reference: k1 = x, k2 = x^2/2, k3 = exp(-x) - 1 + x.
+ */
 export function klTerm(current: number, reference: number, estimator: AlgorithmConfig["kl"]["estimator"]): KlTerm {
   const x = current - reference;
   if (estimator === "k1") return { value: x, derivative: 1 };

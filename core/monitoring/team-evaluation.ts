@@ -1,4 +1,4 @@
-/** @file The finished evaluations of a run's teams: their settings with their scores, and the scores before and after training. */
+/** @file The finished evaluations of a run's teams: their settings with their scores, and a team's held-out score. */
 import * as z from "zod";
 import type { RunConfig } from "../contracts/config.ts";
 import { Benchmark, type EvaluationSuite } from "../contracts/evaluation-suite.ts";
@@ -19,13 +19,13 @@ export type TeamEvaluation = z.infer<typeof TeamEvaluation>;
 const Score = z.strictObject({ n: z.int(), correct: z.number() });
 export const HeldOut = Score.extend({ greedy: Score.nullable() });
 
-/** In the order of teams, each in the order of the config's suites: the first sampled suite is the one that is reported. */
+/** Sorted by team, then in the config's order of suites: a team's first suite above temperature 0 is the one reported. */
 export function bySuite<T extends { readonly team: number; readonly suite: string }>(
   { evaluation }: Pick<RunConfig, "evaluation">,
   evaluations: readonly T[],
 ): T[] {
-  const place = ({ suite }: T) => evaluation.suites.findIndex(({ name }) => name === suite);
-  return [...evaluations].sort((a, b) => a.team - b.team || place(a) - place(b));
+  const position = ({ suite }: T) => evaluation.suites.findIndex(({ name }) => name === suite);
+  return [...evaluations].sort((a, b) => a.team - b.team || position(a) - position(b));
 }
 
 /** A team's open-book evaluations on the held-out questions: of its first suite above temperature 0, and of its first greedy one. */

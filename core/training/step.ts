@@ -2,15 +2,15 @@
  * @file The protocol of a step as a reducer: snapshot -> commands. Tick reads a snapshot, executes the commands, and repeats until there are
  * none.
  *
- *     (none) ──plan──> open ──all groups finalized, rounds over──> ready ──manifest v+1 of every trained agent──> closed ──> step + 1
+ *     (none) ──plan──> open ──groups finalized, none to replace──> ready ──manifest v+1 of every trained agent──> closed ──> step + 1
  *
  *     open    waits for score-rollout to finalize its groups    unblocked by outcomes, or by give-up
  *     ready   waits for the trainers                            unblocked by manifests
- *             meanwhile: evaluation jobs of the previous team, retention, then the next step's plan, whose record says that both are done
+ *             meanwhile: evaluation jobs of team RUN.step, retention, then the next step's plan, whose record says that both are done
  *     closed  waits for nothing: team manifest, then RUN.step + 1 as the last write. The last step does the "meanwhile" above first
  *
  * A step can be planned once the previous one is ready. Workers whose own agent has finished step s begin STEP s+1 as soon as it is planned
- * (gpu-workers/liveness/opening.ts). For tick it begins when RUN points to it.
+ * (gpu-workers/liveness/opening.ts). Tick advances it only once RUN points to it.
  */
 import type { Manifest, TeamManifest } from "../contracts/checkpoint.ts";
 import type { RunConfig } from "../contracts/config.ts";
@@ -31,7 +31,7 @@ export interface StoredManifest {
   readonly sha256: string;
 }
 
-/** The state of one running run. Fields that this state does not need are empty. */
+/** What tick has read of a running run. Fields that its state does not need are empty. */
 export interface StepSnapshot {
   readonly config: RunConfig;
   readonly questions: readonly Question[];
@@ -44,7 +44,7 @@ export interface StepSnapshot {
   readonly planned: boolean;
   /** Groups of the step by index, undefined if the item is missing. Needed while the step is open but none of its groups is. */
   readonly groups: readonly (GroupRecord | undefined)[];
-  /** Groups of the previous nine steps. Needed if this step lost rollouts. */
+  /** Groups of the earlier steps in the window of lost-rollouts.ts. Needed if this step lost rollouts. */
   readonly earlier: readonly GroupRecord[];
   /** The manifest of each agent after this step, if it is published. Needed once the step is ready. */
   readonly manifests: ReadonlyMap<string, StoredManifest>;
@@ -64,7 +64,7 @@ export function advance(snapshot: StepSnapshot): StoreCommand[] {
   const { config, run, step, previous } = snapshot;
   if (run.status !== "running") return [];
   if (!step && previous && isLast(config, previous)) {
-    return [...settleTeam(snapshot, true), update(endRun(run.run, "finished", ""))];
+    return [...evaluateAndPrune(snapshot, true), update(endRun(run.run, "finished", ""))];
   }
   if (!step) return [plan(snapshot, run.step, previous)];
   if (step.state === "open") return advanceOpen(snapshot, step);
@@ -85,7 +85,7 @@ function advanceOpen({ config, questions, run, groups, earlier }: StepSnapshot, 
   return reason === undefined ? [ready] : [update(endRun(run.run, "halted", reason)), ready];
 }
 
-/** What the clock repairs in an open step: groups that an interrupted tick did not insert, and rollouts that keep crashing. */
+/** What the clock repairs in an open step: groups that an interrupted tick did not insert, and rollouts that keep crashing their workers. */
 export function repairOpen(config: RunConfig, step: StepRecord, groups: StepSnapshot["groups"]): StoreCommand[] {
   const present = groups.flatMap((group) => group ?? []);
   return [...missingGroups(config, step, groups), ...giveUp(config, present)];
@@ -96,15 +96,15 @@ function missingGroups(config: RunConfig, step: StepRecord, groups: StepSnapshot
   return missing.length > 0 ? [insert(...groupItems(config, step, missing))] : [];
 }
 
-/** Inserts STEP and its groups. Every planner computes the same records, so their order does not matter. */
+/** Inserts STEP and its groups. Every tick that plans the step computes the same records, so they may be inserted in any order. */
 function plan({ config, questions, run }: StepSnapshot, step: number, previous: StepRecord | undefined): StoreCommand {
   const planned = planStep(config, questions, step, previous);
   const groups = groupItems(config, planned, [...planned.groups.keys()]);
   return insert(...groups, { key: tableKeys.step(run.run, step), item: planned });
 }
 
-/** Work for the team that RUN points to that no worker waits for: its evaluations, and the deletion of expired weights. */
-function settleTeam({ run, expired }: StepSnapshot, isLastTeam: boolean): StoreCommand[] {
+/** Queues the evaluations of the team that RUN points to and deletes expired weights. No worker waits for either. */
+function evaluateAndPrune({ run, expired }: StepSnapshot, isLastTeam: boolean): StoreCommand[] {
   const garbage = expired.flatMap(({ manifest, kept }) => expiredParts(manifest, kept));
   return parallel([
     { kind: "enqueue", key: objectKeys.team(run.run, run.step), isLast: isLastTeam },
@@ -114,20 +114,21 @@ function settleTeam({ run, expired }: StepSnapshot, isLastTeam: boolean): StoreC
 
 function advanceReady(snapshot: StepSnapshot, step: StepRecord): StoreCommand[] {
   const { config, manifests, agents, planned } = snapshot;
-  if (!planned && !isLast(config, step)) return [...settleTeam(snapshot, false), plan(snapshot, step.step + 1, step)];
+  if (!planned && !isLast(config, step))
+    return [...evaluateAndPrune(snapshot, false), plan(snapshot, step.step + 1, step)];
   const behind = agents.filter(({ agent, version }) => manifests.get(agent)?.manifest.version === version + 1);
-  const caches = parallel(behind.map((agent) => update(advanceAgent(agent))));
-  if (!step.trained.every((agent) => manifests.has(agent))) return caches;
+  const agentUpdates = parallel(behind.map((agent) => update(advanceAgent(agent))));
+  if (!step.trained.every((agent) => manifests.has(agent))) return agentUpdates;
   // All in one tick, since the next rollouts wait for the last of these writes. An interrupted tick continues from the closed step.
-  return [...caches, update(moveStep(step, "closed")), ...closeStep(snapshot, step)];
+  return [...agentUpdates, update(moveStep(step, "closed")), ...closeStep(snapshot, step)];
 }
 
 function closeStep(snapshot: StepSnapshot, step: StepRecord): StoreCommand[] {
   const { config, run, manifests, planned } = snapshot;
   const key = objectKeys.team(run.run, step.step + 1);
   return [
-    // After the last step, there is no plan to record that this is done.
-    ...(planned ? [] : settleTeam(snapshot, false)),
+    // No plan follows the last step, so no record says that this is done: it is done here.
+    ...(planned ? [] : evaluateAndPrune(snapshot, false)),
     { kind: "commit", key, record: teamManifest(config, step.step + 1, manifests) },
     update(advanceRun(run)),
   ];

@@ -63,7 +63,7 @@ export function openTrainedState(files: CheckpointFiles, shardBytes?: number): T
   };
 }
 
-/** Norms and biases, which are vectors, under `decayed: matrices`. */
+/** Parameters without weight decay: under `decayed: matrices` the norms and biases, which are vectors; otherwise none. */
 function undecayed({ parameters }: ParameterLayout, { decayed }: OptimizerConfig): readonly Parameter[] {
   return decayed === "matrices" ? parameters.filter(({ shape }) => shape.length === 1) : [];
 }

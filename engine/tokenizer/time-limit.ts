@@ -1,4 +1,4 @@
-/** @file Runs a checkpoint's code (its chat template) under a time limit: an endless loop must not block the worker's heartbeats. */
+/** @file Runs a checkpoint's code (its chat template) under a time limit: an infinite loop must not block the worker's heartbeats. */
 import { createContext, Script } from "node:vm";
 
 const script = new Script("work()");
@@ -15,7 +15,7 @@ export function withinMilliseconds<T>(milliseconds: number, work: () => T): T {
     return script.runInContext(context, { timeout: milliseconds }) as T;
   } catch (error) {
     if ((error as { code?: string } | undefined)?.code !== "ERR_SCRIPT_EXECUTION_TIMEOUT") throw error;
-    throw new Error(`it took more than ${milliseconds / 1000} seconds: it has an endless loop or does too much work`, {
+    throw new Error(`it took more than ${milliseconds / 1000} seconds: it has an infinite loop or does too much work`, {
       cause: error,
     });
   }

@@ -1,4 +1,4 @@
-/** @file Samples one turn of an agent, and reads it as the reply to a request. */
+/** @file Samples one turn of an agent and parses it into the reply to a request. */
 import type { TurnReply, TurnRequest } from "../../core/contracts/app-chat.ts";
 import type { Sampling } from "../../core/contracts/rollout.ts";
 import type { SampledTurn } from "../../core/gateway/branch.ts";
@@ -12,7 +12,7 @@ import { beforeStop, untilStop } from "./stop-texts.ts";
 export interface TurnPlan {
   readonly agent: string;
   readonly version: number;
-  /** Identifies the exchange: ids of calls contain its first 20 characters. */
+  /** Identifies the exchange. The ids of tool calls contain its first 20 characters. */
   readonly exchange: string;
   readonly request: TurnRequest;
   /** All tokens before the turn. */
@@ -41,7 +41,7 @@ export async function sampleTurn(
   try {
     sample = untilStop(await sampler.sample(sampleRequest, signal), request.stop, tokenizer);
   } finally {
-    // Its KV cache stays until another sequence needs the slot: the next turn begins with the same tokens.
+    // The KV cache stays until another sequence needs the slot, so the next turn can reuse it: it begins with the same tokens.
     sampler.release(sequence);
   }
   const log = new TokenLog();

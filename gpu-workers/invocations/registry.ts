@@ -1,12 +1,12 @@
 /**
- * @file The invocations of one sub-agent in one process. Each id runs once, however often it is put.
+ * @file The invocations of one sub-agent in one process. An id that is put again does not run again, unless it failed or was canceled.
  *
- *     (unknown) --put--> held --> running --> done      the result stays until its step is over
+ *     (unknown) --put--> held --> running --> done      the result is kept until an invocation of a later step is put
  *                          |         |  '----> failed    reported once; the next put runs it again
  *                          '---------'-cancel-> (unknown)
  *
- *     held       waits for: this agent's version for its step  unblocked by: this process's trainer, or RUN; `cancel`
- *     wait(id)   waits for: the conversation and its commit    unblocked by: either, its time limit, or `cancel`
+ *     held       waits for: this agent's version for its step  unblocked by: this process's trainer, RUN, `cancel`, or `drain`
+ *     wait(id)   waits for: the conversation and its commit    unblocked by: its result, or after `seconds`
  */
 import type { InvocationReport, InvocationRequest } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
@@ -34,13 +34,13 @@ export interface InvocationRegistry {
 
 export interface InvocationRegistryOptions {
   run(id: string, request: InvocationRequest, signal: AbortSignal): Promise<InvocationReport>;
-  /** Whether the step accepts invocations of this version, now or once this worker can sample it. Called once per new id. */
+  /** Whether the step accepts invocations of this version, now or once this worker can sample it. Not called for an id that is known. */
   admits(request: InvocationRequest): Promise<boolean>;
   /** Resolves when the conversation may begin. Rejects with `step-closed` when it never will. */
   whenReady(request: InvocationRequest, signal: AbortSignal): Promise<void>;
-  /** Resolves when the step is open: the time limit counts from then on. */
+  /** Resolves when the step is open. The time limit starts then. */
   whenOpen(request: InvocationRequest, signal: AbortSignal): Promise<unknown>;
-  /** The version that is being loaded now, if any. */
+  /** The version that is being loaded, if any. */
   loading(): number | undefined;
   readonly wallClockSeconds: number;
   /** Called with an error that no invocation caused: the process cannot continue. */
@@ -80,7 +80,7 @@ async function put(registry: RegistryState, id: string, request: InvocationReque
   const loading = options.loading();
   if (loading !== undefined && loading !== request.version) return "loading";
   for (const [old, { step, result }] of entries) if (result && step < request.address.step) entries.delete(old);
-  // Another put of the same id may have come first while this one awaited.
+  // Another put of the same id may have started it during the `await` above.
   if (!entries.has(id)) start(registry, id, request);
   return "accepted";
 }

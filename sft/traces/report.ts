@@ -1,27 +1,27 @@
-/** @file What became of the calls of traces: counts, reasons and places, never content. */
+/** @file The report of an import: how many model calls were imported or skipped, why, and where; never their content. */
 import { Unusable } from "./json.ts";
 
 interface Skipped {
   readonly count: number;
-  /** File and line of the first. */
+  /** File and line of the first one. */
   readonly first: string;
 }
 
 export class Report {
-  /** Calls of models and lines of messages; a call that returned several choices counts as several. */
+  /** Model calls and lines of messages. A call that returned several choices counts as several. */
   found = 0;
-  /** Those that are the beginning of another, or equal to it. */
+  /** Those that are a prefix of another, or equal to it. */
   contained = 0;
-  /** Conversations that are taken up to their second prompt. */
+  /** Conversations that are cut before their second prompt. */
   cut = 0;
-  /** Spans that are no calls of models. */
+  /** Spans that are not model calls. */
   otherSpans = 0;
-  /** Definitions of tools that the provider runs, which are not written. */
+  /** Definitions of tools that the provider runs. They are not written. */
   providerTools = 0;
   readonly skipped = new Map<string, Skipped>();
   readonly #taken = new Map<string | undefined, { count: number; systems: Set<string> }>();
 
-  /** Counts the reason of what cannot be used. */
+  /** What `take` returns; if it throws `Unusable`, nothing, and the reason is counted. */
   attempt<T>(where: string, take: () => T[]): T[] {
     try {
       return take();
@@ -33,6 +33,7 @@ export class Report {
     }
   }
 
+  /** Counts a conversation that is imported. */
   take(agent: string | undefined, system: string | undefined): void {
     const taken = this.#taken.get(agent) ?? { count: 0, systems: new Set() };
     taken.count++;
@@ -40,7 +41,7 @@ export class Report {
     this.#taken.set(agent, taken);
   }
 
-  /** Per agent; `agent` is undefined for those that name none. */
+  /** Imported conversations per agent; `agent` is undefined for those that name none. */
   get taken(): { readonly agent: string | undefined; readonly count: number; readonly systems: number }[] {
     return [...this.#taken].map(([agent, { count, systems }]) => ({ agent, count, systems: systems.size }));
   }

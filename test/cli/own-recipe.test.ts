@@ -1,4 +1,4 @@
-/** @file A recipe of one's own in TypeScript, as processes load it: from dist/, in a folder that is no package, and in one that is. */
+/** @file A user's TypeScript recipe, loaded by the built commands in dist/ from a folder without a package.json, and from an ES module package. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -7,9 +7,9 @@ import { mgrpo, projectOfFile } from "./command-line.ts";
 const folder = projectOfFile();
 
 test.each([
-  ["no package", {}],
-  ["a package of modules", { "package.json": '{ "type": "module" }' }],
-])("%s", async (name, more) => {
+  ["not a package", {}],
+  ["an ES module package", { "package.json": '{ "type": "module" }' }],
+])("a recipe loads from a folder that is %s", async (name, more) => {
   const recipe = join(folder, name);
   mkdirSync(recipe);
   const files = {

@@ -1,6 +1,6 @@
 /**
- * @file A GGUF file becomes the model that it is: values of every quantization as gguf-py reads them, log-probs and token ids as
- * transformers computes them on the same file (test/fixtures/gguf/make.py), and what cannot be read is refused before anything is written.
+ * @file The import of GGUF files: dequantized values match gguf-py, log-probs and token ids match transformers on the same file
+ * (test/fixtures/gguf/make.py), and a file that cannot be imported is refused before anything is written.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,23 +23,26 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const blocks: Record<string, { type: number; bytes: string; values: string }> = json("blocks.json");
 
-test.each(Object.entries(blocks))("%s: the values that gguf-py reads, bit for bit", (name, { type, bytes, values }) => {
-  const ggmlType = GGML_TYPES.get(type);
-  if (!ggmlType) throw new RangeError(name);
-  const found = dequantize(ggmlType, Uint8Array.from(Buffer.from(bytes, "base64")));
-  const wanted = Uint8Array.from(Buffer.from(values, "base64"));
-  expect(Array.from(found)).toEqual(Array.from(new Float32Array(wanted.buffer)));
-});
+test.each(Object.entries(blocks))(
+  "%s dequantizes to the values of gguf-py, bit for bit",
+  (name, { type, bytes, values }) => {
+    const ggmlType = GGML_TYPES.get(type);
+    if (!ggmlType) throw new RangeError(name);
+    const found = dequantize(ggmlType, Uint8Array.from(Buffer.from(bytes, "base64")));
+    const wanted = Uint8Array.from(Buffer.from(values, "base64"));
+    expect(Array.from(found)).toEqual(Array.from(new Float32Array(wanted.buffer)));
+  },
+);
 
-test("log-probs are those of transformers on the same file", async () => {
+test("log-probs match transformers on the same file", async () => {
   const trainer = await openTrainer(await readCheckpoint(join(folder, "tiny")), { policy: "compiled" });
   const [found] = await trainer.logProbs([expected.tokens], 1);
   await trainer.close();
-  const farthest = Math.max(...expected.logProbs.slice(1).map((p, t) => Math.abs(p - (found?.[t + 1] ?? 0))));
-  expect(farthest).toBeLessThan(1e-4);
+  const maxDifference = Math.max(...expected.logProbs.slice(1).map((p, t) => Math.abs(p - (found?.[t + 1] ?? 0))));
+  expect(maxDifference).toBeLessThan(1e-4);
 });
 
-test("token ids of 1,000 texts are those of transformers on the same file", async () => {
+test("token ids of 1,000 texts match transformers on the same file", async () => {
   const tokenizer = openTokenizer(await readCheckpoint(join(folder, "tiny")));
   const different = expected.texts.filter(
     (text, i) => tokenizer.encodeTemplate(text).join() !== expected.ids[i]?.join(),
@@ -47,7 +50,7 @@ test("token ids of 1,000 texts are those of transformers on the same file", asyn
   expect(different).toEqual([]);
 });
 
-test("bf16 halves the weights; the folder is complete or not there", async () => {
+test("bf16 halves the weights' size; the types found in the file are reported", async () => {
   const to = join(folder, "half");
   const { parameters, types } = await importGguf(join(FIXTURES, "tiny.gguf"), to, "BF16");
   const size = (name: string) => readFileSync(join(folder, name, "model.safetensors")).length;
@@ -57,10 +60,10 @@ test("bf16 halves the weights; the folder is complete or not there", async () =>
 
 test.each([
   ["an unknown architecture", replaced("llama", "lamma"), /architecture 'lamma' is not computed here/],
-  ["a text splitting that is not known", replaced("smollm", "smullm"), /splits text as 'smullm'/],
-  ["a file that is none", () => Buffer.from("nothing"), /is no readable GGUF file/],
-  ["half a download", (bytes: Buffer) => bytes.subarray(0, bytes.length - 3000), /ends before the end of/],
-])("refused in one line, before anything is written: %s", async (_, damage, message) => {
+  ["an unknown pre-tokenizer", replaced("smollm", "smullm"), /splits text as 'smullm'/],
+  ["a file that is not GGUF", () => Buffer.from("nothing"), /is no readable GGUF file/],
+  ["a truncated download", (bytes: Buffer) => bytes.subarray(0, bytes.length - 3000), /ends before the end of/],
+])("refused before anything is written: %s", async (_, damage, message) => {
   const [path, to] = [join(folder, "damaged.gguf"), join(folder, "refused")];
   writeFileSync(path, damage(readFileSync(join(FIXTURES, "tiny.gguf"))));
   await expect(importGguf(path, to)).rejects.toThrow(message);

@@ -1,4 +1,4 @@
-/** @file Packed weights: when they are packed, and that a product's row then has the same bits among any other rows. */
+/** @file Packed weights: when they are packed, and that matrix products with them are batch-invariant. */
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -24,14 +24,14 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const MAPPED = { mapped: true, bytes: 4 * 596_049_920 };
 const plan = (packing: "on" | "off") => planMemory(QWEN3_06B, LORA, { ...OPTIONS, packing }, MAPPED);
 
-test("auto packs the base under an adapter where the worker, prefix trees aside, needs a third of the machine's memory", () => {
+test("auto packs a base if the worker, prefix trees aside, needs at most a third of the machine's memory", () => {
   const needed = totalBytes({ ...plan("on"), trees: 0 });
   const choice = (machine: number, packing: "auto" | "off" = "auto") =>
     resolvePacking(QWEN3_06B, LORA, { ...OPTIONS, packing }, MAPPED, machine);
   expect([choice(3 * needed), choice(3 * needed - 3), choice(3 * needed, "off")]).toEqual(["on", "off", "off"]);
 });
 
-test("the packed copy holds every weight of a product in float32; all weights trained, halves in memory and GPUs have none", () => {
+test("the packed copy holds every matrix in float32; auto needs an adapter, a mapped base and a CPU", () => {
   const vectors = 28 * (2 * 1024 + 2 * 128) + 1024;
   expect(plan("on")).toEqual({ ...plan("off"), packed: 4 * (596_049_920 - vectors) });
   const { packing: _, ...options } = { ...OPTIONS, packing: "auto" };
@@ -44,14 +44,14 @@ test("the packed copy holds every weight of a product in float32; all weights tr
 test.each<[string, CheckpointFiles, RegExp]>([
   ["all weights are trained", tinyCheckpoint(), /engine\.packing on: only a frozen base is packed.*remove it$/],
   ["the base is in memory", tinyAdapter(), /engine\.packing on: the base is not mapped/],
-])("packing is refused where %s", async (_name, files, message) => {
+])("packing is refused if %s", async (_name, files, message) => {
   await expect(compiledEngine.openSampler(files, { ...OPTIONS, packing: "on" })).rejects.toThrow(message);
 });
 
 test.each([
   ["float32", 600],
   ["bfloat16", 600],
-] as const)("a row of a product with packed %s weights has the same bits among 1 to 40 others", async (type, width) => {
+] as const)("a row of a matrix product with packed %s weights has the same bits in any batch", async (type, width) => {
   const columns = 70;
   const { uniform } = stream("packing");
   const random = (length: number) => Float32Array.from({ length }, () => uniform() - 0.5);

@@ -1,4 +1,4 @@
-/** @file Nothing waits for ever: turns, tools, verdicts and training steps that hang end at their limits, and their work is done again. */
+/** @file Nothing waits forever: turns, tools and training steps that hang end at their limits, and a worker whose engine hangs exits. */
 import { expect, test, vi } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { AgentRecord } from "../../core/contracts/records.ts";
@@ -20,10 +20,10 @@ const log = createLog(() => {});
 const never = new AbortController().signal;
 const forever = () => new Promise<never>(() => {});
 
-test("a conversation ends with its signal, though its sampler ignores it; the turn is released when it ends", async () => {
+test("a signal ends a conversation even if the sampler ignores it; the release waits for the sampler's call", async () => {
   const released = vi.fn();
   let end = (_error: Error) => {};
-  const deaf: Sampler = {
+  const unresponsive: Sampler = {
     sample: () =>
       new Promise((_, reject) => {
         end = reject;
@@ -32,7 +32,7 @@ test("a conversation ends with its signal, though its sampler ignores it; the tu
     close: async () => {},
   };
   const stop = new AbortController();
-  const playing = playOn(bpe, deaf, { signal: stop.signal });
+  const playing = playOn(bpe, unresponsive, { signal: stop.signal });
   await new Promise((resolve) => setTimeout(resolve));
   stop.abort();
   await expect(playing).rejects.toMatchObject({ code: "canceled" });
@@ -41,7 +41,7 @@ test("a conversation ends with its signal, though its sampler ignores it; the tu
   await vi.waitFor(() => expect(released).toHaveBeenCalledOnce());
 });
 
-test("a tool that hangs is canceled at its limit, which is a failure of the infrastructure", async () => {
+test("a tool that hangs is canceled at its limit, as an infrastructure failure", async () => {
   let seen: AbortSignal | undefined;
   const tools = searchTool((_query, signal) => {
     seen = signal;
@@ -55,9 +55,9 @@ test("a tool that hangs is canceled at its limit, which is a failure of the infr
   expect(seen?.aborted).toBe(true);
 });
 
-/** The relay's engine; its trainers run out of time in their first `times` passes. */
-function slowEngine(times: number): PolicyEngine {
-  let passes = 0;
+/** The relay engine, except that the first `timeouts` forward-backward calls of its trainers time out. */
+function slowEngine(timeouts: number): PolicyEngine {
+  let calls = 0;
   return {
     ...relayEngine,
     async openTrainer(...given) {
@@ -65,7 +65,7 @@ function slowEngine(times: number): PolicyEngine {
       return {
         ...trainer,
         async forwardBackward(...batch) {
-          if (passes++ < times) throw new MgrpoError("deadline", "the engine did not answer", { retryable: true });
+          if (calls++ < timeouts) throw new MgrpoError("deadline", "the engine did not answer", { retryable: true });
           return trainer.forwardBackward(...batch);
         },
       };
@@ -73,29 +73,31 @@ function slowEngine(times: number): PolicyEngine {
   };
 }
 
-async function trained(times: number) {
+async function startTeam(timeouts: number) {
   const liveness = { heartbeatSeconds: 0.05, leaseSeconds: 0.2, pollSeconds: 0.02 };
   const { config, store, functions } = await openRun(log, { liveness });
   const workers = [{}, { agent: "searcher" }].map((options) =>
-    startWorker(store, config.run, options, never, log, { engineOf: () => slowEngine("agent" in options ? 0 : times) }),
+    startWorker(store, config.run, options, never, log, {
+      engineOf: () => slowEngine("agent" in options ? 0 : timeouts),
+    }),
   );
   return { config, store, functions, workers };
 }
 
-test("a training step that runs out of time is leased again, and comes to the same weights", {
+test("a training step that times out is leased again and ends with the same weights", {
   timeout: 30_000,
 }, async () => {
-  const [calm, slow] = [await trained(0), await trained(2)];
-  await Promise.all([...calm.workers, ...slow.workers]);
+  const [healthy, slow] = [await startTeam(0), await startTeam(2)];
+  await Promise.all([...healthy.workers, ...slow.workers]);
   const { weights, status } = await recordsOf(slow.store, slow.config);
   expect(status).toBe("finished");
-  expect(weights).toEqual((await recordsOf(calm.store, calm.config)).weights);
+  expect(weights).toEqual((await recordsOf(healthy.store, healthy.config)).weights);
 });
 
-test("a training step that always runs out of time counts its takeovers, which halt the run", {
+test("a training step that always times out halts the run after three takeovers", {
   timeout: 30_000,
 }, async () => {
-  const { store, functions, workers } = await trained(Number.POSITIVE_INFINITY);
+  const { store, functions, workers } = await startTeam(Number.POSITIVE_INFINITY);
   await vi.waitFor(
     async () => {
       const agent = AgentRecord.parse(await store.table.get(tableKeys.agent("relay", "main")));
@@ -109,7 +111,7 @@ test("a training step that always runs out of time counts its takeovers, which h
   expect(await store.table.get(tableKeys.run("relay"))).toMatchObject({ status: "halted" });
 });
 
-test("an engine call is stalled long after its limit; samples may wait for a training call", async () => {
+test("an engine call is stalled only a grace period after its limit; samples may wait for a training call", async () => {
   let now = 0;
   const progress = new EngineProgress({ turnSeconds: 10, trainingSeconds: 1000 }, () => now);
   let answer = () => {};
@@ -128,7 +130,7 @@ test("an engine call is stalled long after its limit; samples may wait for a tra
   expect(progress.isStalled).toBe(true);
 });
 
-test("a canceled call that goes on is stalled long before its limit", () => {
+test("a canceled call that keeps running is stalled after the grace period, long before its limit", () => {
   let now = 0;
   const progress = new EngineProgress({ turnSeconds: 10_000, trainingSeconds: 1000 }, () => now);
   const stop = new AbortController();
@@ -140,7 +142,7 @@ test("a canceled call that goes on is stalled long before its limit", () => {
   expect(progress.isStalled).toBe(true);
 });
 
-test("a stalled worker sends no heartbeat more: its process ends", async () => {
+test("a stalled worker sends no more heartbeats: its process exits", async () => {
   const { config, store } = await openRun(log, { liveness: { heartbeatSeconds: 0.02, leaseSeconds: 1 } });
   const run = await readRunContext(config.run, "0.0.0", store, log);
   let isStalled = false;

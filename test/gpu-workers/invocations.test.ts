@@ -1,4 +1,4 @@
-/** @file The invocation server of a sub-agent: what each HTTP answer means, and which failures stay hidden from the agents. */
+/** @file The invocation server of a sub-agent: what each HTTP status means, and which failures the agents never see. */
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { canonicalJson } from "../../core/contracts/parse.ts";
 import type { InvocationReport, InvocationRequest } from "../../core/contracts/rollout.ts";
@@ -11,7 +11,7 @@ import { abortable } from "../../gpu-workers/limits.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 
 const PREFIX = "0123456789ab";
-const TOKEN = "a secret of the team";
+const TOKEN = "the team's secret";
 const log = createLog(() => {});
 
 const request: InvocationRequest = {
@@ -33,7 +33,7 @@ const result: InvocationReport = {
 /** A server whose conversations end when the test says so. */
 function openWorld(wallClockSeconds = 0.3) {
   let settle: { resolve(value: InvocationReport): void; reject(error: unknown): void } = { resolve() {}, reject() {} };
-  const state = { open: true, served: Promise.resolve(), loading: undefined as number | undefined };
+  const state = { open: true, ready: Promise.resolve(), loading: undefined as number | undefined };
   const run = vi.fn(
     (_id: string, _request: InvocationRequest, signal: AbortSignal) =>
       new Promise<InvocationReport>((resolve, reject) => {
@@ -45,8 +45,8 @@ function openWorld(wallClockSeconds = 0.3) {
   const registry = openInvocationRegistry({
     run,
     admits: async () => state.open,
-    whenReady: (_request, signal) => abortable(state.served, signal),
-    whenOpen: () => state.served,
+    whenReady: (_request, signal) => abortable(state.ready, signal),
+    whenOpen: () => state.ready,
     loading: () => state.loading,
     wallClockSeconds,
     onFatal: fatal,
@@ -103,7 +103,7 @@ describe("requests", () => {
     expect(world.run).not.toHaveBeenCalled();
   });
 
-  test("answers 404 to calls for a worker that had its address before", async () => {
+  test("answers 404 to calls for a worker that previously had its address", async () => {
     for (const method of ["PUT", "GET", "DELETE"]) {
       const body = method === "PUT" ? request : undefined;
       expect((await call(method, id, { body, prefix: "gone" })).status).toBe(404);
@@ -111,11 +111,11 @@ describe("requests", () => {
     expect(world.run).not.toHaveBeenCalled();
   });
 
-  test("answers a PUT that prefers to wait in one round trip", async () => {
-    const answer = call("PUT", id, { body: request, prefer: "wait=5" });
+  test("answers a PUT with `Prefer: wait` in one round trip, once the result is there", async () => {
+    const response = call("PUT", id, { body: request, prefer: "wait=5" });
     await vi.waitFor(() => expect(world.run).toHaveBeenCalled());
     world.done();
-    expect((await answer).status).toBe(200);
+    expect((await response).status).toBe(200);
   });
 
   test("refuses an id that is not the hash of the request, another agent's request, and malformed or oversized bodies", async () => {
@@ -127,16 +127,16 @@ describe("requests", () => {
   });
 });
 
-describe("the life of an invocation", () => {
+describe("the lifecycle of an invocation", () => {
   test("runs an invocation once, however often it is put, and reports it to every GET", async () => {
     expect((await call("PUT", id, { body: request })).status).toBe(202);
     expect((await call("PUT", id, { body: request })).status).toBe(202);
     expect((await call("GET", `${id}?wait=0`)).status).toBe(202);
     world.done();
     for (let i = 0; i < 2; i++) {
-      const answer = await call("GET", id);
-      expect(answer.status).toBe(200);
-      expect(await answer.json()).toEqual(result);
+      const response = await call("GET", id);
+      expect(response.status).toBe(200);
+      expect(await response.json()).toEqual(result);
     }
     expect(world.run).toHaveBeenCalledTimes(1);
   });
@@ -169,14 +169,17 @@ describe("the life of an invocation", () => {
   test("reports an infrastructure failure as 502, once; the next PUT runs the invocation again", async () => {
     await call("PUT", id, { body: request });
     world.fail(new MgrpoError("tool-backend", "the index is down", { retryable: true }));
-    const answer = await call("GET", id);
-    expect([answer.status, await answer.json()]).toEqual([502, { code: "tool-backend", message: "the index is down" }]);
+    const response = await call("GET", id);
+    expect([response.status, await response.json()]).toEqual([
+      502,
+      { code: "tool-backend", message: "the index is down" },
+    ]);
     expect((await call("PUT", id, { body: request })).status).toBe(202);
     expect(world.run).toHaveBeenCalledTimes(2);
     expect(world.fatal).not.toHaveBeenCalled();
   });
 
-  test("a conversation that exceeds its wall clock fails with `deadline`; a bug is fatal to the worker", async () => {
+  test("a conversation that exceeds its time limit fails with `deadline`; a bug is fatal to the worker", async () => {
     await call("PUT", id, { body: request });
     expect(await (await call("GET", id)).json()).toMatchObject({ code: "deadline" });
     await call("PUT", id, { body: request });
@@ -186,11 +189,11 @@ describe("the life of an invocation", () => {
   });
 });
 
-/** The pending answer to `whenReady` and `whenOpen`, settled by the test. */
+/** Keeps `whenReady` and `whenOpen` pending until the test settles them. */
 function hold() {
   let begin = () => {};
   let fail: (error: unknown) => void = () => {};
-  world.state.served = new Promise<void>((resolve, reject) => {
+  world.state.ready = new Promise<void>((resolve, reject) => {
     begin = resolve;
     fail = reject;
   });
@@ -198,11 +201,11 @@ function hold() {
 }
 
 describe("an invocation that waits for its step", () => {
-  test("has no wall clock until the step opens", async () => {
+  test("has no time limit until the step opens", async () => {
     world = openWorld(2);
     app = invocationApp("searcher", PREFIX, SIGNATURES, world.registry, log);
     const held = hold();
-    // Waits longer than the wall clock.
+    // Waits longer than the time limit.
     expect((await call("PUT", id, { body: request, prefer: "wait=3" })).status).toBe(202);
     expect(world.run).not.toHaveBeenCalled();
     held.begin();
@@ -219,14 +222,14 @@ describe("an invocation that waits for its step", () => {
     expect(world.run).not.toHaveBeenCalled();
   });
 
-  test("is returned with 503 when the worker drains", async () => {
+  test("is answered 503 when the worker drains", async () => {
     hold();
     await call("PUT", id, { body: request });
     const waiting = vi.spyOn(world.registry, "wait");
-    const answer = call("GET", id);
+    const response = call("GET", id);
     await vi.waitFor(() => expect(waiting).toHaveBeenCalled());
     await world.registry.drain(5);
-    expect((await answer).status).toBe(503);
+    expect((await response).status).toBe(503);
     expect(world.run).not.toHaveBeenCalled();
   });
 });

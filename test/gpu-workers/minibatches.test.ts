@@ -17,7 +17,7 @@ const configOf = (options: Partial<AlgorithmConfig> = {}) => ({
 });
 
 describe("minibatches", () => {
-  test("each takes an optimizer step, deterministically, and the reported ratio is that before the first", async () => {
+  test("each takes one optimizer step, deterministically; the reported ratio deviation is the one before the first step", async () => {
     for (const options of [{}, { tisCap: 2 }]) {
       const [one, two] = [toy(3), toy(3)];
       const batch = batchOf(3, one, 0, options);
@@ -30,7 +30,7 @@ describe("minibatches", () => {
   });
 
   test("their gradients average to the gradient of the whole batch", async () => {
-    // With a learning rate near 0 both steps see the same weights.
+    // With a learning rate near 0, both steps see almost the same weights.
     const slow = { ...configOf(), optimizer: { ...optimizer, learningRate: 1e-6 } };
     const [whole, split] = [toy(3), toy(3)];
     const start = [...whole.logits];
@@ -43,7 +43,7 @@ describe("minibatches", () => {
     });
   });
 
-  test("the stream's name deals the trajectories; with one minibatch it changes nothing", async () => {
+  test("the random stream decides which trajectories share a minibatch; with only one, it has no effect", async () => {
     const updates = async (minibatches: number) => {
       const results = new Set<string>();
       for (let step = 0; step < 8; step++) {
@@ -60,15 +60,15 @@ describe("minibatches", () => {
     expect(await updates(2)).toBeGreaterThan(1);
   });
 
-  test("more minibatches than trajectories with a gradient: one each", async () => {
+  test("more minibatches than trajectories with a gradient: each minibatch gets one trajectory", async () => {
     const trainer = toy(3);
     await trainStep(trainer, [batchOf(3, trainer, 0)], configOf({ minibatches: 50 }));
     expect(trainer.calls.filter((call) => call === "optimizerStep")).toHaveLength(4);
   });
 });
 
-test("advantageScale batch: the whole batch is divided by one standard deviation, however it arrives", async () => {
-  // Groups of the batch have standard deviations 0.3 and 0.4: sqrt((0.09 + 0.16)/2) = 0.353553.
+test("advantageScale batch: all advantages are divided by the batch's standard deviation, whether it arrives whole or in parts", async () => {
+  // The two groups have standard deviations 0.3 and 0.4: sqrt((0.09 + 0.16)/2) = 0.353553.
   const scale = 1 / (Math.sqrt(0.125) + 1e-6);
   const [direct, whole, parts] = [toy(3), toy(3), toy(3)];
   const batch = batchOf(3, direct, 0.5);
@@ -84,7 +84,7 @@ test("advantageScale batch: the whole batch is divided by one standard deviation
 });
 
 describe("epochs", () => {
-  test("two epochs are two steps on the same batch: the ratio of the second is against the sampler, not the first step", async () => {
+  test("two epochs are two steps on the same batch: the second's ratio is relative to the sampler, not to the first step", async () => {
     const [epochs, steps] = [toy(3), toy(3)];
     const batch = batchOf(3, epochs, 0);
     const { stats } = await trainStep(epochs, [batch], configOf({ epochs: 2 }));
@@ -97,10 +97,10 @@ describe("epochs", () => {
     expect(stats.maxRatioDeviation).toBeLessThan(1e-6);
   });
 
-  test("with tisCap the proximal policy is that before the first epoch", async () => {
+  test("with tisCap, the proximal policy is the one before the first epoch", async () => {
     const trainer = toy(3);
     const batch = batchOf(3, trainer, 0);
-    // A huge first step takes ratios out of the clip range: the second epoch is clipped against the start, not against itself.
+    // A huge first step pushes ratios out of the clip range: in the second epoch they are relative to the start, so they are clipped.
     const { stats } = await trainStep(trainer, [batch], {
       ...configOf({ tisCap: 2, epochs: 2 }),
       optimizer: { ...optimizer, learningRate: 50 },
@@ -109,22 +109,22 @@ describe("epochs", () => {
     expect(trainer.calls.filter((call) => call === "logProbs")).toHaveLength(2);
   });
 
-  test("each epoch deals its own minibatches, the first those of a single epoch", async () => {
+  test("each epoch shuffles its own minibatches; the first epoch's are those of a run with one epoch", async () => {
     class Recorder extends ToyTrainer {
-      readonly dealt: number[][] = [];
+      readonly minibatches: number[][] = [];
       override forwardBackward(...[batch, loss, at]: Parameters<ToyTrainer["forwardBackward"]>) {
-        this.dealt.push(batch.map(({ tokens }) => tokens.length * 100 + (tokens[0] ?? 0)));
+        this.minibatches.push(batch.map(({ tokens }) => tokens.length * 100 + (tokens[0] ?? 0)));
         return super.forwardBackward(batch, loss, at);
       }
     }
-    const dealtBy = async (epochs: number, step: number) => {
+    const minibatchesOf = async (epochs: number, step: number) => {
       const recorder = new Recorder(V, toy(3).logits);
       await trainStep(recorder, [batchOf(3, toy(3), 0)], { ...configOf({ minibatches: 2, epochs }), draws: [1, step] });
-      return recorder.dealt;
+      return recorder.minibatches;
     };
     let differing = 0;
     for (let step = 0; step < 10; step++) {
-      const [one, three] = [await dealtBy(1, step), await dealtBy(3, step)];
+      const [one, three] = [await minibatchesOf(1, step), await minibatchesOf(3, step)];
       expect(three).toHaveLength(6);
       expect(three.slice(0, 2)).toEqual(one);
       if (JSON.stringify(three.slice(2, 4)) !== JSON.stringify(three.slice(4))) differing++;

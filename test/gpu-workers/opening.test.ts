@@ -51,7 +51,7 @@ async function plan(step: number) {
 
 const change = (key: { pk: string; sk: string }, path: string, value: TableValue) =>
   store.table.update({ key, set: [[[path], value]], when: [] });
-const state = (step: number, to: StepRecord["state"]) => change(tableKeys.step(name, step), "state", to);
+const setState = (step: number, to: StepRecord["state"]) => change(tableKeys.step(name, step), "state", to);
 const moveRun = (step: number) => change(tableKeys.run(name), "step", step);
 /** The step to sample now. */
 const sampledStep = async (watch: StepWatch) => stepToSample(await watch.refresh())?.step;
@@ -60,25 +60,25 @@ const isPending = async (promise: Promise<unknown>) =>
   (await Promise.race([promise, new Promise((resolve) => setTimeout(resolve, 20, "pending"))])) === "pending";
 
 describe("the step to sample", () => {
-  test("is the run's while it is open, then the next one once it is planned and this worker has its own version", async () => {
+  test("is the run's step while that is open, then the next one once it is planned and this worker can serve its version", async () => {
     const watch = watchSteps(run, "main");
     expect(await sampledStep(watch)).toBe(0);
-    await state(0, "ready");
+    await setState(0, "ready");
     watch.markServable(1);
     expect(await sampledStep(watch)).toBeUndefined();
     await plan(1);
     expect(await sampledStep(watch)).toBe(1);
-    await state(0, "closed");
+    await setState(0, "closed");
     expect(await sampledStep(watch)).toBe(1);
     await moveRun(1);
     expect(await sampledStep(watch)).toBe(1);
-    await state(1, "ready");
+    await setState(1, "ready");
     await plan(2);
     expect(await sampledStep(watch)).toBeUndefined();
   });
 
   test("changes as soon as the version is servable, without a read", async () => {
-    await state(0, "ready");
+    await setState(0, "ready");
     await plan(1);
     const watch = watchSteps(run, "main");
     await watch.refresh();
@@ -88,8 +88,8 @@ describe("the step to sample", () => {
     expect(await begins).toMatchObject({ step: 1 });
   });
 
-  test("is the next one at once for an agent that is not trained; without an agent, or in a halted run, there is none", async () => {
-    await state(0, "ready");
+  test("is the next one at once for an untrained agent; without an agent, or in a halted run, there is none", async () => {
+    await setState(0, "ready");
     await plan(1);
     expect(await sampledStep(watchSteps(run, "searcher"))).toBe(1);
     expect(await sampledStep(watchSteps(run))).toBeUndefined();
@@ -99,7 +99,7 @@ describe("the step to sample", () => {
 });
 
 describe("the watch", () => {
-  test("does not go back when a read is answered after a later one", async () => {
+  test("does not go back when reads complete out of order", async () => {
     const { table } = store;
     let answer = () => {};
     const held = new Promise<void>((resolve) => {
@@ -116,7 +116,7 @@ describe("the watch", () => {
     };
     const watch = watchSteps({ ...run, store: { ...store, table: slow } }, "main");
     const first = watch.refresh();
-    await state(0, "ready");
+    await setState(0, "ready");
     expect((await watch.refresh()).step?.state).toBe("ready");
     answer();
     expect((await first).step?.state).toBe("ready");
@@ -147,14 +147,14 @@ describe("an invocation", () => {
     sampling: { temperature: 1, topP: 1, topK: 0 },
   });
 
-  test("of the open step begins at once; of the next step it is accepted and waits for its version", async () => {
+  test("for the open step begins at once; one for the next step is accepted and waits for its version", async () => {
     const watch = watchSteps(run, "main");
     const { admits, whenReady } = admissionRules(run, "main", watch);
     expect(await admits(request(0))).toBe(true);
     await whenReady(request(0), never);
     expect(await admits(request(1))).toBe(true);
     const ready = whenReady(request(1), never);
-    await state(0, "ready");
+    await setState(0, "ready");
     await plan(1);
     await watch.refresh();
     expect(await isPending(ready)).toBe(true);
@@ -162,20 +162,20 @@ describe("an invocation", () => {
     await ready;
   });
 
-  test("of a past step, another version, run or phase is refused", async () => {
-    await state(0, "closed");
+  test("for a past step, or another version, run or phase, is refused", async () => {
+    await setState(0, "closed");
     await plan(1);
     await moveRun(1);
     const { admits, whenReady } = admissionRules(run, "main", watchSteps(run, "main"));
     for (const refused of [request(0), request(1, 0), request(3)]) expect(await admits(refused)).toBe(false);
     for (const address of [{ run: "other" }, { phase: "eval" as const }]) {
-      const asked = request(1);
-      expect(await admits({ ...asked, address: { ...asked.address, ...address } })).toBe(false);
+      const valid = request(1);
+      expect(await admits({ ...valid, address: { ...valid.address, ...address } })).toBe(false);
     }
     await expect(whenReady(request(0), never)).rejects.toMatchObject({ code: "step-closed" });
   });
 
-  test("that waits is refused when its step pins another version; the wait ends with its caller", async () => {
+  test("that waits is refused when its step pins another version; the wait ends when its caller aborts", async () => {
     const watch = watchSteps(run, "main");
     const { admits, whenReady } = admissionRules(run, "main", watch);
     expect(await admits(request(1, 5))).toBe(true);

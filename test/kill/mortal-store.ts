@@ -1,4 +1,4 @@
-/** @file A store that kills its user at the n-th write, before or after the write is done. A dead user never writes again. */
+/** @file A store that simulates a process crash at the n-th write, before or after it takes effect. From then on every read and write rejects. */
 import type { Store } from "../../core/ports.ts";
 
 export class Killed extends Error {}
@@ -10,14 +10,14 @@ export interface Mortal {
   isDead(): boolean;
 }
 
-/** `at`: index of the fatal write; undefined: immortal, but counted. */
+/** `at`: index of the write at which the process crashes. Undefined: it never does; writes are still counted. */
 export function mortalStore(store: Store, at?: number, when: "before" | "after" = "before"): Mortal {
   let writes = 0;
   let dead = false;
   const refuseDead = () => {
-    if (dead) throw new Killed("dead");
+    if (dead) throw new Killed("the process has crashed: it cannot use the store");
   };
-  const mortal =
+  const write =
     <A extends unknown[], R>(call: (...args: A) => Promise<R>) =>
     async (...args: A): Promise<R> => {
       refuseDead();
@@ -29,7 +29,7 @@ export function mortalStore(store: Store, at?: number, when: "before" | "after" 
       refuseDead();
       return result;
     };
-  const reading =
+  const read =
     <A extends unknown[], R>(call: (...args: A) => Promise<R>) =>
     async (...args: A): Promise<R> => {
       refuseDead();
@@ -41,17 +41,17 @@ export function mortalStore(store: Store, at?: number, when: "before" | "after" 
     store: {
       clock: store.clock,
       objects: {
-        commit: mortal(store.objects.commit),
-        get: reading(store.objects.get),
-        head: reading(store.objects.head),
-        delete: mortal(store.objects.delete),
+        commit: write(store.objects.commit),
+        get: read(store.objects.get),
+        head: read(store.objects.head),
+        delete: write(store.objects.delete),
       },
       table: {
-        get: reading(store.table.get),
-        getAll: reading(store.table.getAll),
-        insert: mortal(store.table.insert),
-        update: mortal(store.table.update),
-        query: reading(store.table.query),
+        get: read(store.table.get),
+        getAll: read(store.table.getAll),
+        insert: write(store.table.insert),
+        update: write(store.table.update),
+        query: read(store.table.query),
       },
     },
   };

@@ -1,6 +1,6 @@
 /**
- * @file The parent process, as the command line runs it: local cloud, functions, supervised workers. It ends with the run, and started again
- * on the same directory it resumes. Argument: `ParentOptions` as JSON.
+ * @file The parent process, as the command line runs it: local cloud, functions, supervised workers. It exits when the run ends. Restarted on
+ * the same directory, it resumes the run. Argument: `ParentOptions` as JSON.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { openAwsStore } from "../../adapters/aws/store.ts";
@@ -18,9 +18,9 @@ export interface ParentOptions {
   readonly worker: string;
   readonly crash: string;
   readonly config: object;
-  /** Worker -> `n:before` or `n:after`: the write that kills its first process. */
+  /** Worker -> when its first process is killed: `n:before` or `n:after` its write n, counted from 0. */
   readonly crashes: Readonly<Record<string, string>>;
-  /** Seconds between ticks of the clock; 0 is off. */
+  /** Seconds between ticks of the clock. 0: it does not tick. */
   readonly clockSeconds: number;
   /** How events are delivered. */
   readonly events: "once" | "dropped" | "doubled" | "late";
@@ -31,8 +31,9 @@ export const WORKERS: Readonly<Record<string, readonly string[]>> = {
   searcher: ["--agent", "searcher", "--roles", "rollout,train"],
 };
 
-/** More restarts mean a permanent failure. */
+/** A run that needs more has a permanent failure. */
 const MAX_RESTARTS = 8;
+/** Seconds until each delivery of an event. */
 const DELIVERIES = { once: [0], dropped: [], doubled: [0, 0], late: [0.3] };
 
 const {
@@ -46,9 +47,9 @@ const {
 }: ParentOptions = JSON.parse(process.argv[2] ?? "");
 const config = relayConfig(changes);
 
-let composed: (functions: Functions) => void = () => {};
+let resolveFunctions: (functions: Functions) => void = () => {};
 const functions = new Promise<Functions>((resolve) => {
-  composed = resolve;
+  resolveFunctions = resolve;
 });
 const log = (line: string) => process.stderr.write(`${line}\n`);
 const cloud = await startLocalCloud({
@@ -64,7 +65,7 @@ const cloud = await startLocalCloud({
 Object.assign(process.env, cloud.environment, { MGRPO_WORKER_TOKEN: TOKEN, MGRPO_RELEASE: "bundled" });
 const store = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
 const composedFunctions = composeFunctions(store);
-composed(composedFunctions);
+resolveFunctions(composedFunctions);
 await composedFunctions.startRun(await prepareRelay(store.objects, config));
 
 const children = new Map<string, ChildProcess>();

@@ -1,6 +1,6 @@
 /**
- * @file The sampler's graph for a KV cache on the device: as extend.ts, but the cache of all S slots is an input and an output, both on the
- * device. The output has the new rows written and its slots reordered.
+ * @file The sampler's graph for a KV cache on the device: like extend.ts, but the cache of all S slots is an input and an output, both on
+ * the device. In the output, the new rows are written and the slots are reordered.
  */
 import * as tf from "@tensorflow/tfjs-core";
 import type { PolicyShape } from "../policy-shape.ts";
@@ -27,7 +27,7 @@ export function traceExtendOnDevice(shape: PolicyShape): TracedGraph {
     /** Outputs a cache with the new rows [B * T, KV, hd] at the written positions, and its previous contents elsewhere. */
     const write = (name: string, cache: tf.Tensor, fresh: tf.Tensor, axes: number[], mask: number[]) => {
       const placed = tf.transpose(tf.gather(tf.reshape(fresh, [-1, kvHeads, headWidth]), source), axes);
-      // Products instead of Where: the optimizer would transpose the condition, which WebGPU cannot.
+      // Products instead of Where: onnxruntime would move the transpose to the condition, and its WebGPU provider cannot transpose booleans.
       const isWritten = tf.reshape(written, mask);
       const kept = tf.mul(tf.gather(cache, order), tf.sub(1, isWritten));
       scope.output(updatedCacheName(name), tf.add(tf.mul(placed, isWritten), kept));

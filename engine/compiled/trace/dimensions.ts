@@ -1,6 +1,6 @@
 /**
- * @file Symbolic dimensions. tfjs shapes are plain numbers, so while a graph is traced each length that varies between runs is represented by
- * a large prime of its own. Products (batch x tokens) then factor uniquely, and every shape can be read back as a template.
+ * @file Symbolic dimensions. tfjs shapes are plain numbers, so while a graph is traced each length that varies between calls is represented by
+ * a large prime of its own. Products (batch x tokens) then factor uniquely, so every traced shape can be converted to a symbolic one.
  */
 import { MgrpoError } from "../../../core/errors.ts";
 import type { Port } from "../onnx/serialize.ts";
@@ -44,7 +44,7 @@ export function refuseSymbolicDimensions(name: string, shape: readonly number[])
   const primes = Object.values(PRIMES).join(", ");
   throw new MgrpoError(
     "engine-unsupported",
-    `config.json: ${name} has a dimension of ${size}: the compiled engine takes no multiples of ${primes}; pad the vocabulary or use 'eager'`,
+    `config.json: ${name} has a dimension of ${size}: the compiled engine does not support multiples of ${primes}: pad the vocabulary, or set policy to 'eager'`,
   );
 }
 

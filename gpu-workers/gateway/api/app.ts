@@ -2,8 +2,8 @@
  * @file The APIs of OpenAI and Anthropic for the agents of a team. The key, as a bearer token or as `x-api-key`, selects the team: that of
  * an attempt, or the one that `mgrpo serve` serves. The model selects the agent.
  *
- *     POST /v1/chat/completions   200 the reply, or server-sent events · 400 the request asks for what is not supported, or a limit of the
- *     POST /v1/responses          agent is reached · 401 no such key · 404 no such agent · 413 · 503 infrastructure failed
+ *     POST /v1/chat/completions   200 the reply, or server-sent events · 400 the request needs something unsupported, or a limit of
+ *     POST /v1/responses          the agent is reached · 401 no such key · 404 no such agent · 413 · 503 infrastructure failed
  *     POST /v1/messages
  *     GET  /v1/models             the team's agents
  */
@@ -51,7 +51,7 @@ interface Shared {
 /** The gateway of a worker. @param prefix the first part of its path. */
 export function gatewayApp(prefix: string, attempts: OpenAttempts, log: Log): Hono {
   const dialects = [chatCompletions, responses, messages];
-  const why = "the trainer sets the sampling";
+  const why = "the trainer sets the sampling parameters";
   return chatApp(`/${prefix}`, { teamOf: (keys) => attemptOf(keys, attempts), dialects, honored: [], why }, log);
 }
 
@@ -59,7 +59,7 @@ export function gatewayApp(prefix: string, attempts: OpenAttempts, log: Log): Ho
 export function chatApp(prefix: string, host: ChatHost, log: Log): Hono {
   const app = new Hono().basePath(`${prefix}/v1`);
   const warnOverridden = once((names: string) =>
-    log.warn(`${host.why}: these settings of the app's requests have no effect`, { settings: names }),
+    log.warn(`these settings in the app's requests have no effect: ${host.why}`, { settings: names }),
   );
   const shared: Shared = { host, log, warnOverridden };
 

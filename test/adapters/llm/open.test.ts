@@ -1,4 +1,4 @@
-/** @file A model behind an API: what is asked, what is tried again, what each failure says, and that no key is ever repeated. */
+/** @file A model behind an API: what is sent, what is retried, what each error says, and that no error contains the key. */
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
 import * as z from "zod";
@@ -12,8 +12,8 @@ const QUESTION = { messages: [{ role: "user", content: "?" }] } as const;
 
 let server: OpenAiServer;
 
-/** A model whose server gives these answers in turn; the last one stands for all that follow. */
-async function model(
+/** A model whose server gives these replies in order, and repeats the last one. */
+async function openModel(
   replies: readonly [Reply, ...Reply[]],
   settings: {
     attempts?: number;
@@ -33,9 +33,9 @@ const failure = (promise: Promise<unknown>): Promise<MgrpoError> =>
     (error) => (isMgrpoError(error) ? error : expect.unreachable(String(error))),
   );
 
-test("the messages arrive in their roles, and the answer comes with the tokens that the server counted", async () => {
-  const asked = await model([says("Paris.")]);
-  const completion = await asked.complete({
+test("messages are sent with their roles, tool responses as user messages; the completion has the server's token counts", async () => {
+  const model = await openModel([says("Paris.")]);
+  const completion = await model.complete({
     messages: [
       { role: "system", content: "Be brief." },
       { role: "user", content: "The capital of France?" },
@@ -62,9 +62,9 @@ test("the messages arrive in their roles, and the answer comes with the tokens t
   });
 });
 
-test("a server is sent the key that its spec names, and no other: OPENAI_API_KEY is for OpenAI alone", async () => {
-  const asked = await model([says("yes")], { keyVariable: "A_KEY" });
-  await asked.complete(QUESTION);
+test("a server is sent the key that its spec names, and no other: OPENAI_API_KEY is only for OpenAI", async () => {
+  const model = await openModel([says("yes")], { keyVariable: "A_KEY" });
+  await model.complete(QUESTION);
   const without = openLanguageModel(`openai:${server.url}#served`, { environment: { OPENAI_API_KEY: KEY } });
   await without.complete(QUESTION);
   expect(server.requests.map(({ authorization }) => authorization)).toEqual([`Bearer ${KEY}`, undefined]);
@@ -74,9 +74,9 @@ test.each([
   [429, { "retry-after": "0" }],
   [500, {}],
   [503, {}],
-] as const)("HTTP %d is tried again", async (status, headers) => {
-  const asked = await model([fails(status, "busy", "busy", headers), says("at last")]);
-  expect((await asked.complete(QUESTION)).text).toBe("at last");
+] as const)("HTTP %d is retried", async (status, headers) => {
+  const model = await openModel([fails(status, "busy", "busy", headers), says("at last")]);
+  expect((await model.complete(QUESTION)).text).toBe("at last");
   expect(server.requests).toHaveLength(2);
 });
 
@@ -85,19 +85,19 @@ test.each<[string, Reply, RegExp]>([
   ["a gateway's HTML", { status: 502, body: "<html>Bad Gateway</html>" }, /has failed \(HTTP 502: an HTML page\)/],
   ["429", fails(429, "slow down"), /is rate limited \(HTTP 429: slow down\)/],
   ["a lost connection", "hang-up", /does not answer \(.+\): check that the server runs/],
-  ["a body that breaks off", "truncated", /does not answer \(.+\): check that the server runs/],
-  ["half of a JSON text", { status: 200, body: '{"choices": [' }, /gave an answer that is cut off/],
+  ["a truncated body", "truncated", /does not answer \(.+\): check that the server runs/],
+  ["truncated JSON", { status: 200, body: '{"choices": [' }, /gave an answer that is cut off/],
   [
-    "a router's report of a failure behind it",
+    "a gateway's report of an upstream error, with status 200",
     json(200, { error: { code: 502, message: "upstream" } }),
     /HTTP 502: upstream/,
   ],
-])("%s on every attempt is an outage", async (_, reply, says) => {
-  const asked = await model([reply], { attempts: 2 });
-  const error = await failure(asked.complete(QUESTION));
+])("%s on every attempt makes the endpoint unavailable", async (_, reply, message) => {
+  const model = await openModel([reply], { attempts: 2 });
+  const error = await failure(model.complete(QUESTION));
   expect(error).toMatchObject({ code: "endpoint-unavailable", retryable: true });
   expect(error.message).toMatch(/^model 'served' at http:.*; given up after 2 tries$/);
-  expect(error.message).toMatch(says);
+  expect(error.message).toMatch(message);
   expect(server.requests).toHaveLength(2);
 });
 
@@ -110,77 +110,77 @@ test.each([
     { prompt_tokens: 10, completion_tokens: -2 },
     { inputTokens: 10, outputTokens: 0 },
   ],
-])("a count of tokens is a whole number, and not negative: %j", async (usage, counted) => {
-  const asked = await model([says("yes", { usage })]);
-  expect((await asked.complete(QUESTION)).usage).toEqual(counted);
+])("a fractional token count is rounded up, a negative one is 0: %j", async (usage, counted) => {
+  const model = await openModel([says("yes", { usage })]);
+  expect((await model.complete(QUESTION)).usage).toEqual(counted);
 });
 
-test("a server that hangs is given up on after the time-out", async () => {
-  const asked = await model(["hang"], { attempts: 2, timeoutSeconds: 0.05 });
-  const error = await failure(asked.complete(QUESTION));
+test("a server that hangs fails after the timeout", async () => {
+  const model = await openModel(["hang"], { attempts: 2, timeoutSeconds: 0.05 });
+  const error = await failure(model.complete(QUESTION));
   expect(error).toMatchObject({ code: "endpoint-unavailable", retryable: true });
   expect(error.message).toMatch(/took more than 0.05 s; given up after 2 tries/);
 });
 
-test("a long Retry-After is not waited for", async () => {
-  const asked = await model([fails(429, "daily limit", "rate", { "retry-after": "3600" })]);
-  const error = await failure(asked.complete(QUESTION));
+test("a long Retry-After is an error at once", async () => {
+  const model = await openModel([fails(429, "daily limit", "rate", { "retry-after": "3600" })]);
+  const error = await failure(model.complete(QUESTION));
   expect(error.message).toMatch(/HTTP 429: daily limit\); given up after one try; it demands a pause of 3600 s/);
 });
 
 test.each<[string, Reply, RegExp]>([
   ["401", fails(401, "bad key"), /refused the call: check the key in A_KEY \(HTTP 401: bad key\)/],
   ["402", fails(402, "no credits"), /requires payment: top up the account/],
-  ["an empty account", fails(429, "quota", "insufficient_quota"), /requires payment/],
+  ["an exhausted quota", fails(429, "quota", "insufficient_quota"), /requires payment/],
   ["404", fails(404, "no model"), /does not exist: check the model's name and the base URL/],
   ["400", fails(400, "temperature must be 1"), /refused the request \(HTTP 400: temperature must be 1\)/],
-  ["FastAPI's words", json(422, { detail: [{ msg: "field required" }] }), /HTTP 422: .*field required/],
+  ["FastAPI's error format", json(422, { detail: [{ msg: "field required" }] }), /HTTP 422: .*field required/],
   [
     "HTML instead of JSON",
     { status: 200, body: "<!DOCTYPE html><title>Sign in</title>" },
     /answers with HTML, not JSON: check the base URL/,
   ],
-  ["JSON of another kind", json(200, { ok: true }), /not a chat completion/],
+  ["JSON that is not a completion", json(200, { ok: true }), /not a chat completion/],
   ["no choices", json(200, { choices: [], usage: { prompt_tokens: 1, completion_tokens: 0 } }), /gave no answer/],
   ["no token counts", says("hello", { usage: null }), /does not say how many tokens it used/],
-  ["a filter's verdict", says("", { finish: "content_filter" }), /withheld its answer/],
-])("%s is refused at once, in one line that says what to do", async (_, reply, says) => {
-  const asked = await model([reply], { keyVariable: "A_KEY" });
-  const error = await failure(asked.complete(QUESTION));
+  ["a content filter", says("", { finish: "content_filter" }), /withheld its answer/],
+])("%s fails without a retry, with a message of one line", async (_, reply, message) => {
+  const model = await openModel([reply], { keyVariable: "A_KEY" });
+  const error = await failure(model.complete(QUESTION));
   expect(error).toMatchObject({ code: "endpoint-refused", retryable: false });
-  expect(error.message).toMatch(says);
+  expect(error.message).toMatch(message);
   expect(error.message).not.toContain("\n");
   expect(server.requests).toHaveLength(1);
 });
 
 test("401 without a key says that none was sent", async () => {
-  const asked = await model([fails(401, "who are you?")]);
-  expect((await failure(asked.complete(QUESTION))).message).toMatch(
+  const model = await openModel([fails(401, "who are you?")]);
+  expect((await failure(model.complete(QUESTION))).message).toMatch(
     /refused the call: no key was sent: set keyVariable to/,
   );
 });
 
-test("no error holds the key, even if the server repeats it", async () => {
+test("no error contains the key, even if the server echoes it", async () => {
   for (const reply of [
     fails(401, `Incorrect API key provided: ${KEY}`),
     { status: 500, body: `<p>${KEY}</p>` },
-    json(200, { said: KEY }),
+    json(200, { echo: KEY }),
   ]) {
-    const asked = await model([reply], { keyVariable: "A_KEY", attempts: 1 });
-    expect(inspect(await failure(asked.complete(QUESTION)), { depth: null, showHidden: true })).not.toContain(KEY);
+    const model = await openModel([reply], { keyVariable: "A_KEY", attempts: 1 });
+    expect(inspect(await failure(model.complete(QUESTION)), { depth: null, showHidden: true })).not.toContain(KEY);
     await server.close();
   }
 });
 
-test("the caller's signal ends a request, and the pause before the next one", async () => {
-  const hanging = await model(["hang"]);
+test("the caller's signal aborts a request, and the pause before a retry", async () => {
+  const hanging = await openModel(["hang"]);
   const stop = new AbortController();
   const request = failure(hanging.complete(QUESTION, stop.signal));
   stop.abort();
   expect((await request).code).toBe("canceled");
   await server.close();
 
-  const limited = await model([fails(429, "later", "rate", { "retry-after": "50" })]);
+  const limited = await openModel([fails(429, "later", "rate", { "retry-after": "50" })]);
   const impatient = new AbortController();
   const pause = failure(limited.complete(QUESTION, impatient.signal));
   setTimeout(() => impatient.abort(), 30);
@@ -193,11 +193,11 @@ test.each([
   ["schema", { type: "json_schema" }, 0],
   ["object", { type: "json_object" }, 1],
   ["text", undefined, 1],
-] as const)("JSON is asked for by %s", async (how, format, instructions) => {
-  const asked = await model([says('<think>hm, {"correct": 1}?</think>\n```json\n{"correct": true}\n```')], {
-    json: how,
+] as const)("structured output is requested by %s", async (mode, format, instructions) => {
+  const model = await openModel([says('<think>hm, {"correct": 1}?</think>\n```json\n{"correct": true}\n```')], {
+    json: mode,
   });
-  const { text } = await asked.complete({ ...QUESTION, schema: Verdict });
+  const { text } = await model.complete({ ...QUESTION, schema: Verdict });
   expect(Verdict.parse(JSON.parse(text))).toEqual({ correct: true });
   const { response_format, messages } = server.requests[0]?.body ?? expect.unreachable();
   if (format) expect(response_format).toMatchObject(format);
@@ -209,14 +209,14 @@ test.each([
   [says("I think so."), /not match the schema \(not JSON\)/],
   [says('{"correct": "yes"}'), /not match the schema \(correct: .*boolean/],
   [says('{"corr', { finish: "length" }), /cut after 5 tokens: raise maxTokens/],
-])("an answer that does not match the schema is refused", async (reply, says) => {
-  const asked = await model([reply]);
-  const error = await failure(asked.complete({ ...QUESTION, schema: Verdict }));
+])("an answer that does not match the schema is refused", async (reply, message) => {
+  const model = await openModel([reply]);
+  const error = await failure(model.complete({ ...QUESTION, schema: Verdict }));
   expect(error.code).toBe("endpoint-refused");
-  expect(error.message).toMatch(says);
+  expect(error.message).toMatch(message);
 });
 
-test("a short spec equals the full one, and parsing is idempotent", () => {
+test("a short spec is parsed to the full one, and parsing is idempotent", () => {
   const parsed = LanguageModelSpec.parse("openai:http://10.0.0.7:8000/v1#Qwen/Qwen3-8B");
   expect(parsed).toMatchObject({ provider: "openai", baseUrl: "http://10.0.0.7:8000/v1", model: "Qwen/Qwen3-8B" });
   expect(LanguageModelSpec.parse(parsed)).toEqual(parsed);
@@ -236,18 +236,18 @@ test.each([
   ["openai#m", /OPENAI_API_KEY holds no key: set it/],
   ["bedrock#m", /no region is given/],
   [{ provider: "openai", model: "m", keyVariable: KEY }, /the name of an environment variable that holds the key/],
-] as const)("%j is refused before anything is asked, and not with a key in the message", (spec, says) => {
+] as const)("%j is refused before any request, with a message that does not contain the key", (spec, message) => {
   let error: unknown;
   try {
     openLanguageModel(spec, { environment: {} });
   } catch (thrown) {
     error = thrown;
   }
-  expect(error).toMatchObject({ code: "config-invalid", message: expect.stringMatching(says) });
+  expect(error).toMatchObject({ code: "config-invalid", message: expect.stringMatching(message) });
   expect(inspect(error, { depth: null })).not.toContain(KEY);
 });
 
-test("Bedrock is called through its Converse API, with a bearer key, and its failures read like the others", async () => {
+test("Bedrock is called through its Converse API, with a bearer token, and its errors read like those of other servers", async () => {
   server = await serveOpenAi((_, n) =>
     n === 0
       ? json(200, {
@@ -260,15 +260,15 @@ test("Bedrock is called through its Converse API, with a bearer key, and its fai
   );
   process.env["AWS_ENDPOINT_URL_BEDROCK_RUNTIME"] = new URL(server.url).origin;
   try {
-    const asked = openLanguageModel("bedrock:eu-central-1#amazon.nova-pro-v1:0", {
+    const model = openLanguageModel("bedrock:eu-central-1#amazon.nova-pro-v1:0", {
       environment: { AWS_BEARER_TOKEN_BEDROCK: KEY },
     });
-    expect(await asked.complete(QUESTION)).toEqual({ text: "Lisbon.", usage: { inputTokens: 12, outputTokens: 3 } });
+    expect(await model.complete(QUESTION)).toEqual({ text: "Lisbon.", usage: { inputTokens: 12, outputTokens: 3 } });
     expect(server.requests[0]).toMatchObject({
       path: "/model/amazon.nova-pro-v1%3A0/converse",
       authorization: `Bearer ${KEY}`,
     });
-    const error = await failure(asked.complete(QUESTION));
+    const error = await failure(model.complete(QUESTION));
     expect(error.code).toBe("endpoint-refused");
     expect(error.message).toMatch(
       /Amazon Bedrock in eu-central-1 refused the call: check the key in AWS_BEARER_TOKEN_BEDROCK/,

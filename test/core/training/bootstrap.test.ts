@@ -1,4 +1,4 @@
-/** @file The confidence intervals of a comparison of arms: by hand, properties, and coverage. */
+/** @file The confidence intervals of a comparison of arms: cases worked by hand, properties, and coverage. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type Random, stream } from "../../../core/random.ts";
@@ -14,17 +14,18 @@ const pairs = fc
   .chain(([S, Q]) => fc.tuple(tables(S, Q), tables(S, Q)));
 const width = ({ low, high }: { low: number; high: number }) => high - low;
 
-test("by hand: one seed, four questions, three correct: the value, and the bounds from 3 draws of 4", () => {
-  // A draw of three misses the wrong question with probability (3/4)^3 = 0.42, and has only it with 1/64 = 0.016: between 1/3 and 1.
+test("by hand: one seed, four questions, three correct", () => {
+  // Three of four questions are drawn. No draw hits the wrong one with probability (3/4)^3 = 0.42: share 1. All three do with 1/64 = 0.016, less
+  // than 0.025. So the 97.5 % quantile is 1, and the 2.5 % quantile is not 0 but the next share, 1/3.
   const estimate = shareEstimate(rows([[1, 1, 1, 0]]), ["by hand"]);
   expect(estimate?.value).toBe(0.75);
   expect(estimate?.low).toBeCloseTo(1 / 3, 9);
   expect(estimate?.high).toBe(1);
 });
 
-test("by hand: two seeds that differ, questions that do not: the part of the seeds alone", () => {
-  // Shares 0.50 and 0.52 on each of ten questions. One of two seeds is drawn, so a draw is 0.01 below or above the mean of 0.51. No answer has
-  // noise, so k = t / z = 12.706 / 1.96 = 6.4827, and the interval is 0.51 +- 0.0648.
+test("by hand: two seeds that differ, questions that do not: only the seeds add width", () => {
+  // Shares 0.50 and 0.52 on each of ten questions. One of two seeds is drawn, so a draw is 0.01 below or above the mean of 0.51. Answers have
+  // no noise, so k = t / z = 12.706 / 1.96 = 6.4827, and the interval is 0.51 +- 0.0648.
   const seeds = [0.5, 0.52].map((share) => Array.from({ length: 10 }, () => share));
   const estimate = shareEstimate(rows(seeds), ["seeds"]);
   expect(estimate?.value).toBeCloseTo(0.51, 12);
@@ -33,17 +34,18 @@ test("by hand: two seeds that differ, questions that do not: the part of the see
 });
 
 test("by hand: seeds and questions that differ: their variances add", () => {
-  // Three seeds of shares 0.4, 0.5, 0.6, and questions 0.2 easier or harder, equally for all seeds: MS_noise = 0. Variance of the mean by questions
-  // 0.04 / (Q - 1), by seeds 0.01 / 3; with t = 4.303, deviations of 1.96 * sqrt(0.0004 + (4.303 / 1.96)^2 * 0.01 / 3) = 0.2515 if normal.
-  // A mean of two draws out of three is not quite: the bounds of its 9 outcomes and of the questions' lie within 10 %.
-  const easier = Array.from({ length: 101 }, (_, q) => (q % 2 === 0 ? 0.2 : -0.2));
+  // Seeds with shares 0.4, 0.5, 0.6, and questions that are 0.2 easier or harder for every seed: MS_noise = 0. The variance of the mean is
+  // 0.04 / (Q - 1) from questions and 0.01 / 3 from seeds, so with t = 4.303 a normal approximation has the half-width
+  // 1.96 * sqrt(0.0004 + (4.303 / 1.96)^2 * 0.01 / 3) = 0.2515. The mean of two of three seeds has only 9 outcomes and is not normal: within 10 %.
+  const effects_Q = Array.from({ length: 101 }, (_, q) => (q % 2 === 0 ? 0.2 : -0.2));
   const { low, high } =
-    shareEstimate(rows([0.4, 0.5, 0.6].map((share) => easier.map((more) => share + more))), [1]) ?? expect.fail();
+    shareEstimate(rows([0.4, 0.5, 0.6].map((share) => effects_Q.map((effect) => share + effect))), [1]) ??
+    expect.fail();
   expect((high - low) / 2 / 0.2515).toBeGreaterThan(0.9);
   expect((high - low) / 2 / 0.2515).toBeLessThan(1.1);
 });
 
-test("the value is the pooled difference and lies in its interval; the bounds are in range", () => {
+test("the value is the pooled difference and lies in its interval; the bounds lie in [-1, 1]", () => {
   fc.assert(
     fc.property(pairs, fc.nat(), ([a, b], seed) => {
       const { value, low, high } = differenceEstimate(a, b, [seed]) ?? expect.fail();
@@ -59,21 +61,21 @@ test("the value is the pooled difference and lies in its interval; the bounds ar
   );
 });
 
-test("the same name gives the same interval; swapping the arms mirrors it", () => {
+test("the same stream name gives the same interval; swapping the arms mirrors it", () => {
   fc.assert(
     fc.property(pairs, fc.nat(), ([a, b], seed) => {
       const forward = differenceEstimate(a, b, [seed]) ?? expect.fail();
       expect(differenceEstimate(a, b, [seed])).toEqual(forward);
-      const back = differenceEstimate(b, a, [seed]) ?? expect.fail();
-      expect(back.value).toBeCloseTo(-forward.value, 12);
-      expect(back.low).toBeCloseTo(-forward.high, 9);
-      expect(back.high).toBeCloseTo(-forward.low, 9);
+      const swapped = differenceEstimate(b, a, [seed]) ?? expect.fail();
+      expect(swapped.value).toBeCloseTo(-forward.value, 12);
+      expect(swapped.low).toBeCloseTo(-forward.high, 9);
+      expect(swapped.high).toBeCloseTo(-forward.low, 9);
     }),
     { numRuns: 15 },
   );
 });
 
-test("paired: arms that differ equally on every question have an interval of width 0, however hard the questions are", () => {
+test("paired: arms that differ by the same amount on every question have an interval of width 0, however much the questions differ", () => {
   const random = stream("paired");
   const base = Array.from({ length: 40 }, () => 0.8 * random.uniform());
   const arm = (gain: number) => rows([1, 2, 3].map(() => base.map((share) => share + gain)));
@@ -82,7 +84,7 @@ test("paired: arms that differ equally on every question have an interval of wid
   expect(width(shareEstimate(arm(0), ["paired"]) ?? expect.fail())).toBeGreaterThan(0.1);
 });
 
-test("seeds that differ less than the noise of single answers explains add no width", () => {
+test("seeds that differ no more than the noise of single answers explains add no width", () => {
   // Shares of 9, 9, 10, 11 and 11 of 20: MS_noise / MS_seeds is above (t / z)^2 = 2.006, so k is 0.
   const scores = rows(
     [9, 9, 10, 11, 11].map((correct, s) =>
@@ -95,7 +97,7 @@ test("seeds that differ less than the noise of single answers explains add no wi
   expect(Math.abs((bySeed ?? 0) / (byQuestion ?? 1) - 1)).toBeLessThan(0.08);
 });
 
-test("questions count by their number of runs; without any run there is no estimate", () => {
+test("a question's weight is its number of rollouts; without any rollout there is no estimate", () => {
   const scores: Tallies_SQ = [
     [
       { n: 3, correct: 3 },
@@ -112,28 +114,32 @@ test("questions count by their number of runs; without any run there is no estim
 const normal = (random: Random) =>
   Math.sqrt(-2 * Math.log(1 - random.uniform())) * Math.cos(2 * Math.PI * random.uniform());
 
-test.each<[what: string, seeds: number, questions: number, spread: { seed: number; question: number; taste: number }]>([
-  ["five seeds that differ", 5, 80, { seed: 0.05, question: 0.25, taste: 0.1 }],
-  ["five seeds that do not", 5, 80, { seed: 0, question: 0.25, taste: 0 }],
-  ["three seeds", 3, 80, { seed: 0.04, question: 0.25, taste: 0.1 }],
-  ["one seed, and no claim about others", 1, 80, { seed: 0, question: 0.25, taste: 0 }],
-])("covers the truth about 95 times in 100: %s", (what, seeds, questions, spread) => {
+test.each<
+  [what: string, seeds: number, questions: number, sd: { seed: number; question: number; interaction: number }]
+>([
+  ["five seeds that differ", 5, 80, { seed: 0.05, question: 0.25, interaction: 0.1 }],
+  ["five seeds that do not", 5, 80, { seed: 0, question: 0.25, interaction: 0 }],
+  ["three seeds", 3, 80, { seed: 0.04, question: 0.25, interaction: 0.1 }],
+  ["one seed, and no claim about others", 1, 80, { seed: 0, question: 0.25, interaction: 0 }],
+])("covers the true difference in about 95 % of simulations: %s", (what, seeds, questions, sd) => {
   const random = stream("coverage", what);
   const clip = (p: number) => Math.min(1, Math.max(0, p));
-  const sd = Math.hypot(spread.seed, spread.question, spread.taste);
+  const totalSd = Math.hypot(sd.seed, sd.question, sd.interaction);
   const truth = [0.6, 0.5].map((center) => {
-    const grid = Array.from({ length: 2000 }, () => clip(center + sd * normal(random)));
-    return grid.reduce((sum, p) => sum + p, 0) / grid.length;
+    const draws = Array.from({ length: 2000 }, () => clip(center + totalSd * normal(random)));
+    return draws.reduce((sum, p) => sum + p, 0) / draws.length;
   });
   const repetitions = 100;
   let covered = 0;
   for (let i = 0; i < repetitions; i++) {
-    const hardness = Array.from({ length: questions }, () => spread.question * normal(random));
+    const questionEffects = Array.from({ length: questions }, () => sd.question * normal(random));
     const arm = (center: number): Tallies_SQ => {
-      const taste = Array.from({ length: questions }, () => spread.taste * normal(random));
+      const interactions = Array.from({ length: questions }, () => sd.interaction * normal(random));
       return Array.from({ length: seeds }, () => {
-        const luck = spread.seed * normal(random);
-        return hardness.map((hard, q) => answer(random.uniform() < clip(center + luck + hard + (taste[q] ?? 0))));
+        const seedEffect = sd.seed * normal(random);
+        return questionEffects.map((effect, q) =>
+          answer(random.uniform() < clip(center + seedEffect + effect + (interactions[q] ?? 0))),
+        );
       });
     };
     const [a, b] = [arm(0.6), arm(0.5)];
@@ -141,6 +147,6 @@ test.each<[what: string, seeds: number, questions: number, spread: { seed: numbe
     const difference = (truth[0] ?? 0) - (truth[1] ?? 0);
     if (low <= difference && difference <= high) covered++;
   }
-  // One standard error of the simulation is 2.2 %.
+  // The simulation's standard error is 2.2 %.
   expect(covered / repetitions).toBeGreaterThan(0.88);
 });

@@ -14,14 +14,14 @@ const config = teamConfig({ budget, liveness: { heartbeatSeconds: 2, leaseSecond
 
 const runOf = (part: Partial<RunRecord> = {}) => runRecord({ startedAt: HOUR, maxHours: 2, maxUsd: 10, ...part });
 
-/** A worker with this number of heartbeats of 2 s. */
-const workerOf = (agent: string, counter: number, state: WorkerRecord["state"] = "alive"): WorkerRecord => ({
-  ...{ run: "test", worker: `${agent}-${counter}`, agent, roles: ["rollout"], url: "", state, release: "1" },
-  ...{ counter, seenCounter: counter, seenAt: 0, inFlight: [] },
+/** A worker that has sent this many heartbeats, 2 s apart. */
+const workerOf = (agent: string, heartbeats: number, state: WorkerRecord["state"] = "alive"): WorkerRecord => ({
+  ...{ run: "test", worker: `${agent}-${heartbeats}`, agent, roles: ["rollout"], url: "", state, release: "1" },
+  ...{ counter: heartbeats, seenCounter: heartbeats, seenAt: 0, inFlight: [] },
 });
 
-test("spent: hours by the store's clock since the start, and the heartbeats of live and dead workers at their prices", () => {
-  // 1,800 beats of 2 s are an hour. Main 1 h + 0.5 h at $4, searcher 2 h and the evaluator 0.25 h at $1: 6 + 2 + 0.25.
+test("spending: hours since the start by the store's clock, and dollars for the heartbeats of live and dead workers at their prices", () => {
+  // 1,800 heartbeats, 2 s apart, are an hour. Main 1 h + 0.5 h at $4, searcher 2 h and the evaluator 0.25 h at $1: 6 + 2 + 0.25.
   const workers = [
     workerOf("main", 1800, "dead"),
     workerOf("main", 900),
@@ -36,7 +36,7 @@ test("spent: hours by the store's clock since the start, and the heartbeats of l
 });
 
 test("tools, judges and agents behind APIs count toward the same budget, and the halt's reason lists them", () => {
-  // Main 2 h at $4 are $8; with $0.50 of tools, $1.20 of judges and $0.30 of agents it is $10.
+  // Main 2 h at $4 is $8; $0.50 for tools, $1.20 for judges and $0.30 for agents make it $10.
   const bills = { toolsUsd: 0.5, judgesUsd: 1.2, agentsUsd: 0.3 };
   const workers = [workerOf("main", 3600)];
   expect(spending(config, runOf(), workers, bills, 2 * HOUR)).toMatchObject({ usd: 10, ...bills });
@@ -55,7 +55,7 @@ test("a night without live workers costs hours but no dollars", () => {
   expect((morning?.hours ?? 0) - (evening?.hours ?? 0)).toBe(8);
 });
 
-test("halted at the limit and not before, with what was spent and how to continue", () => {
+test("a run halts at the limit and not before; the reason says what was spent and how to continue", () => {
   expect(haltIfOverBudget(config, runOf(), [], NO_BILLS, 3 * HOUR - 1)).toEqual([]);
   const timeSpent = "its budget is spent: 2.00 of 2 hours since it began; allow more with --extend-hours <hours>";
   expect(haltIfOverBudget(config, runOf(), [], NO_BILLS, 3 * HOUR)).toEqual([
@@ -102,7 +102,7 @@ test("the write of an extension fails if it is repeated or if the limits have ch
   });
 });
 
-test.each<[what: string, budget: RunConfigInput["budget"], says: RegExp]>([
+test.each<[what: string, budget: RunConfigInput["budget"], message: RegExp]>([
   [
     "dollars without prices",
     { usd: 5 },
@@ -112,13 +112,13 @@ test.each<[what: string, budget: RunConfigInput["budget"], says: RegExp]>([
   ["prices without dollars", { usdPerWorkerHour: { "*": 1 } }, /does nothing without budget\.usd/],
   ["a price for an unknown agent", { usd: 5, usdPerWorkerHour: { "*": 1, critic: 2 } }, /no such agent/],
   ["no time at all", { hours: 0 }, /hours/],
-])("refused: %s", (_what, asked, says) => {
-  expect(() => teamConfig({ budget: asked })).toThrow(says);
+])("refused: %s", (_what, refused, message) => {
+  expect(() => teamConfig({ budget: refused })).toThrow(message);
 });
 
-test("a limit in dollars needs a price for everything that is paid by the token; 0 is valid", () => {
+test("a limit in dollars needs a price for everything that is billed per token; a price of 0 is valid", () => {
   const free = { usdPerMillionTokens: { input: 0, output: 0 } };
-  const asked = (searcher: object, judge: object) =>
+  const configWith = (searcher: object, judge: object) =>
     teamConfig({
       budget: { usd: 5, usdPerWorkerHour: { "*": 1 } },
       agents: {
@@ -133,7 +133,7 @@ test("a limit in dollars needs a price for everything that is paid by the token;
       issues: [expect.objectContaining({ path: [...path, "usdPerMillionTokens"], message: why })],
     });
   };
-  expect(() => asked({}, free)).toThrow(refusal("agents", "searcher", "endpoint"));
-  expect(() => asked({ endpoint: free }, {})).toThrow(refusal("judge"));
-  expect(asked({ endpoint: free }, free).budget.usd).toBe(5);
+  expect(() => configWith({}, free)).toThrow(refusal("agents", "searcher", "endpoint"));
+  expect(() => configWith({ endpoint: free }, {})).toThrow(refusal("judge"));
+  expect(configWith({ endpoint: free }, free).budget.usd).toBe(5);
 });

@@ -1,4 +1,4 @@
-/** @file What becomes of a rollout when its app throws, gives up, rewards itself or returns nonsense. */
+/** @file What happens to a rollout when its app throws, gives up, sets its own rewards or returns nonsense. */
 import { expect, test } from "vitest";
 import { objectKeys } from "../../../core/contracts/keys.ts";
 import { parseJson } from "../../../core/contracts/parse.ts";
@@ -36,22 +36,22 @@ async function runOnce(app: Rollout, changes: object = {}) {
   return { records: await recordsOf(memory, config), outcomes };
 }
 
-test("an app that throws is tried again, and the run ends as if it had not", async () => {
+test("an app that throws is retried, and the run ends with the same records as if it had not thrown", async () => {
   const thrown = new Set<string>();
   const flaky: Rollout = async (context) => {
     const key = context.question.id;
     if (thrown.has(key)) return relayApp(context);
     thrown.add(key);
-    // It has spoken to an agent already: what was said is forgotten.
+    // By then it has called an agent: the failed attempt's turns are discarded.
     await complete(context.agents["main"] as never, { messages: [{ role: "user", content: context.question.prompt }] });
-    throw new Error("a bug of the app");
+    throw new Error("a bug in the app");
   };
   const { records } = await runOnce(flaky);
   expect(thrown.size).toBe(2);
   expect(records).toEqual((await runOnce(relayApp)).records);
 });
 
-test("an app that always throws loses its rollouts, with its reason; they are no reward of 0", async () => {
+test("rollouts whose app always throws are excluded, with the error as the reason; they do not get a reward of 0", async () => {
   const { records, outcomes } = await runOnce(() => Promise.reject(new Error("no database")), {
     limits: { attempts: 2, invocationSeconds: 10, rolloutSeconds: 20, lostFraction: 1 },
   });
@@ -61,7 +61,7 @@ test("an app that always throws loses its rollouts, with its reason; they are no
   expect(records.steps[0]?.groups[0]?.rollouts["0"]).toMatchObject({ excluded: expect.any(String) });
 });
 
-test("`failed` is the team's own failure, and an empty answer is one too", async () => {
+test("`failed` and an empty answer are the team's own failures: the reward is 0", async () => {
   const failing: Rollout = async ({ question }) =>
     question.id.endsWith("1") ? { failed: "it got lost" } : { answer: " " };
   const { records, outcomes } = await runOnce(failing);
@@ -73,7 +73,7 @@ test("`failed` is the team's own failure, and an empty answer is one too", async
   }
 });
 
-test("an app that gives up over a limit that it was told of has failed by itself", async () => {
+test("an app that throws because an agent reached a limit: the rollout finishes at that limit, without an answer", async () => {
   const talkative: Rollout = async ({ question, agents, signal }) => {
     const messages = [{ role: "user", content: `${question.prompt} ${"word ".repeat(4000)}` }];
     await complete(agents["main"] as never, { messages }, signal);
@@ -85,7 +85,7 @@ test("an app that gives up over a limit that it was told of has failed by itself
   }
 });
 
-test("rewards that the app gives take the place of the recipe's", async () => {
+test("rewards from the app replace the recipe's", async () => {
   const judging: Rollout = async (context) => ({
     ...(await relayApp(context)),
     reward: 0.5,
@@ -102,8 +102,8 @@ test("rewards that the app gives take the place of the recipe's", async () => {
 
 test.each([
   ["a reward above 1", { reward: 2 }],
-  ["nothing", undefined],
-  ["a reward of a stranger", { answer: "x", reward: 1, rewards: { stranger: 1 } }],
+  ["an undefined result", undefined],
+  ["a reward for an unknown agent", { answer: "x", reward: 1, rewards: { unknown: 1 } }],
 ])("%s halts the run: another attempt would return the same", async (_what, result) => {
   const { records } = await runOnce(async () => result as never);
   expect(records).toMatchObject({ status: "halted", reason: expect.stringMatching(/app/) });

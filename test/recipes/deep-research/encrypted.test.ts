@@ -1,6 +1,6 @@
 /**
- * @file A encrypted benchmark, evaluated with tools, models and a judge that are all told what is asked: no file that is left says it in plain
- * text, log, cache and an outage's reason included.
+ * @file An encrypted benchmark, evaluated with tools, models and a judge that all see the questions: no file left behind contains one in
+ * plain text, including logs, the cache and the reasons of outages.
  */
 import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -26,7 +26,7 @@ import { worldSettings } from "../../world/tools.ts";
 
 const CANARY = "canary GUID xbench-DeepSearch-2510:00000000-0000-4000-8000-000000000000";
 const SOLVED = ["乌有城的钟楼始建于哪一年，由哪一位总督下令建造？", "in the year of the made-up comet"];
-const SPOILED = ["Which town of Arlandia had a clock before it had a bridge?", "the town of Hollow Kelby"];
+const FAILED = ["Which town of Arlandia had a clock before it had a bridge?", "the town of Hollow Kelby"];
 
 const folder = mkdtempSync(join(tmpdir(), "encrypted-"));
 const server = await startOpenAiServer(reply);
@@ -41,7 +41,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** A planner that tells every tool what it was asked, and a server that repeats, escaped, what it cannot do. */
+/** A planner that passes its question to every tool, a judge that quotes it, and a reader that quotes it, escaped, in its errors. */
 function reply({ body }: ChatRequest): Reply {
   const { model, messages } = body;
   const [asked = ""] = messages.flatMap(({ role, content }) => (role === "user" && content ? content : []));
@@ -51,15 +51,15 @@ function reply({ body }: ChatRequest): Reply {
       /[^ -~]/g,
       (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
     );
-    return asked.startsWith(SPOILED[0] ?? "") || asked.includes("spoil") ? { status: 500, body } : says("thought");
+    return asked.startsWith(FAILED[0] ?? "") || asked.includes("outage") ? { status: 500, body } : says("thought");
   }
   if (model !== "planner") return fails(404, "no such model");
-  if (messages.some(({ role }) => role === "tool")) return says(`${SOLVED[1]}, and not of ${SPOILED[1]}`);
+  if (messages.some(({ role }) => role === "tool")) return says(`${SOLVED[1]}, and not of ${FAILED[1]}`);
   const call = (name: string, args: object) => ({ name, arguments: JSON.stringify(args) });
   return says(null, {
     calls: [
       call("search", { query: asked }),
-      call("reason", { problem: asked === SOLVED[0] ? asked : `${SOLVED[0]} spoil ${asked}` }),
+      call("reason", { problem: asked === SOLVED[0] ? asked : `${SOLVED[0]} outage ${asked}` }),
       call("visit", { url: `${world.origin}/injection.txt`, goal: asked }),
       call("made_variable", { name: asked }),
     ],
@@ -116,9 +116,7 @@ async function evaluate(set: readonly string[]): Promise<SuiteReport> {
 
 test("no file of a finished evaluation holds text of an encrypted question", { timeout: 60_000 }, async () => {
   const data = join(folder, "xbench.csv");
-  const rows = [SOLVED, SPOILED].map((row, i) =>
-    [i + 1, ...row.map((text) => encrypt(text, CANARY)), CANARY].join(","),
-  );
+  const rows = [SOLVED, FAILED].map((row, i) => [i + 1, ...row.map((text) => encrypt(text, CANARY)), CANARY].join(","));
   writeFileSync(data, ["id,prompt,answer,canary", ...rows, ""].join("\n"));
   const model = (name: string) => ({ provider: "openai", baseUrl: server.url, model: name, attempts: 1 });
   const reader = { model: model("reader") };
@@ -142,13 +140,13 @@ test("no file of a finished evaluation holds text of an encrypted question", { t
     ...["tools.reason.usdPerMillionTokens", "tools.extract.usdPerMillionTokens"],
   ]);
 
-  // What was asked of tools is kept, and opens with its canary.
+  // Requests to tools are cached, each in an encrypted object that starts with the canary.
   const kept = files(join(folder, "answers")).map((path) => readFileSync(path, "utf8"));
   expect(kept.filter((text) => text.startsWith(`{"canary":"${CANARY}"`)).length).toBeGreaterThanOrEqual(5);
   expect(readFileSync(join(folder, "eval.log"), "utf8")).toContain("attempt failed");
   const written = files(folder).map((path) => readFileSync(path));
   expect(written.length).toBeGreaterThan(10);
-  for (const plain of [...SOLVED, ...SPOILED, "乌有城的钟楼", "clock before it had"]) {
+  for (const plain of [...SOLVED, ...FAILED, "乌有城的钟楼", "clock before it had"]) {
     const escaped = JSON.stringify(plain).slice(1, -1);
     for (const text of [plain, escaped, plain.replace(/[^ -~]/g, (c) => `\\u${c.charCodeAt(0).toString(16)}`)])
       expect(

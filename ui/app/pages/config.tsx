@@ -1,4 +1,4 @@
-/** @file The run's resolved config: each agent's system message and tools, and the whole as JSON. */
+/** @file The run's resolved config: each agent's system message and tools, then the whole config as JSON. */
 import { useRoute } from "preact-iso";
 import type { RunView } from "../../views.ts";
 import { useView } from "../load.ts";
@@ -8,6 +8,7 @@ import { Pre } from "../parts/pre.tsx";
 
 export function ConfigPage() {
   const { run = "" } = useRoute().params;
+  // The page shows no steps: from a step that no run reaches, there are none to load.
   const loaded = useView<RunView>(`/api/runs/${run}?from=1000000000`);
   const { view } = loaded;
   return (
@@ -21,7 +22,7 @@ export function ConfigPage() {
               <h2>{name}</h2>
               <p>
                 {model}{" "}
-                <span class="faint">{[...tools, ...delegates.map((one) => `delegate → ${one}`)].join(", ")}</span>
+                <span class="faint">{[...tools, ...delegates.map((agent) => `delegate → ${agent}`)].join(", ")}</span>
               </p>
               {system !== "" && <Pre label={`system message of ${name}`}>{system}</Pre>}
             </section>

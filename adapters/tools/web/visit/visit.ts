@@ -1,6 +1,6 @@
 /**
- * @file The tool `visit`: the text of a page or PDF, in parts that the agent can see whole; or, with a model that reads for the agent, what the
- * page says about a goal.
+ * @file The tool `visit`: the text of a page or PDF, in parts that each fit into a response; or, if a model extracts it, what the page says
+ * about the agent's goal.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import * as z from "zod";
@@ -14,11 +14,11 @@ import type { ExtractForGoal } from "../models/extract.ts";
 import type { VisitSettings } from "../settings.ts";
 import { type FetchOptions, type FetchOutcome, fetchPage } from "./fetch-page.ts";
 
-/** Part of the cache key. Raise it whenever the conversion of pages to text changes. */
+/** Part of the cache key. Increment it whenever the conversion of pages to text changes. */
 const BACKEND = "visit 3";
 /** Characters of an invalid address that a response repeats. */
 const MAX_QUOTED_URL = 120;
-/** Attempts at a site whose fault is retryable, and the pause between them. */
+/** Attempts to fetch a page whose failure is retryable, and the pause after the first, which doubles each time. */
 const ATTEMPTS = 3;
 const PAUSE_MILLISECONDS = 1000;
 const Page = z.discriminatedUnion("kind", [
@@ -45,7 +45,7 @@ export function visitTool({ settings, fetching, reader, calls, extractForGoal }:
   const { requestsPerSecond, usdPerCall, maxCharacters } = settings;
   const bucket = calls.bucket(requestsPerSecond);
 
-  /** Readers serve callers in turn. A budget belongs to one conversation, so it identifies the caller. */
+  /** Readers serve callers in turn. Each conversation has its own budget object, so that object identifies the caller. */
   async function open(url: URL, caller: object): Promise<Page> {
     const fetched = await fetchWithRetries(url);
     if (fetched.kind !== "document") return fetched.kind === "blocked" ? fetched : { kind: "none", why: fetched.why };
@@ -91,8 +91,8 @@ export function visitTool({ settings, fetching, reader, calls, extractForGoal }:
   return {
     name: "visit",
     description: extractForGoal
-      ? "Opens a web page or PDF. With a goal: what it says toward that goal. Without: its text, by parts if it is long."
-      : "Opens a web page or PDF and returns its text, by parts if it is long.",
+      ? "Opens a web page or PDF. With a goal, returns what it says about that goal; without one, its text, in parts if it is long."
+      : "Opens a web page or PDF and returns its text, in parts if it is long.",
     parameters: extractForGoal ? WithGoal : Plain,
     run: (call, context) => abortable(visit(call, context), context.signal),
   };

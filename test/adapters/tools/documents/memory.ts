@@ -1,7 +1,7 @@
-/** @file Processes by the kernel's records: the children of a process, and the memory of all of them together. Empty where there is no /proc. */
+/** @file Document readers in /proc: the ids of a process's readers, and their total memory. Without /proc, no process is found. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 
-/** Process ids that are children of `parent` and run a reader. */
+/** Ids of the children of `parent` that run a document reader. */
 export function childrenOf(parent: number): number[] {
   const ids = (existsSync("/proc") ? readdirSync("/proc") : []).filter((name) => /^\d+$/.test(name));
   return ids.map(Number).filter((id) => statusOf(id, "PPid") === parent && commandOf(id).includes("reader-child"));
@@ -9,7 +9,7 @@ export function childrenOf(parent: number): number[] {
 
 export const isRunning = (id: number): boolean => !["", "Z"].includes(read(`/proc/${id}/stat`).split(" ")[2] ?? "");
 
-/** The most resident memory, in bytes, that the readers of this process took together while `work` ran. */
+/** Peak of the total resident memory, in bytes, of this process's readers while `work` runs. */
 export async function peakMemory(work: () => Promise<unknown>): Promise<number> {
   let peak = 0;
   const measure = () => {
@@ -26,7 +26,7 @@ const statusOf = (id: number, field: string): number =>
 
 const commandOf = (id: number): string => read(`/proc/${id}/cmdline`);
 
-/** Empty if the process is gone. */
+/** Empty if the process has exited. */
 function read(path: string): string {
   try {
     return readFileSync(path, "utf8");
