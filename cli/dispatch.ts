@@ -10,6 +10,7 @@ import { isMgrpoError, type MgrpoError } from "../core/errors.ts";
 import type { Store } from "../core/ports.ts";
 import { composeFunctions } from "../functions/compose.ts";
 import type { Functions } from "../functions/functions.ts";
+import { isolatedRewards } from "../recipes/isolated-rewards.ts";
 import { storeNames } from "./store-names.ts";
 
 export interface DispatchOptions {
@@ -33,7 +34,7 @@ export async function dispatch({ every }: DispatchOptions): Promise<void> {
 }
 
 async function pollUntil(signal: AbortSignal, store: Store, every: number): Promise<void> {
-  const functions = composeFunctions(store);
+  const functions = composeFunctions(store, { rewardsOf: isolatedRewards(process.env) });
   let logged: ReadonlySet<string> = new Set();
   while (!signal.aborted) {
     const errors = await poll(functions);

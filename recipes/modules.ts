@@ -8,13 +8,16 @@ import { basename, isAbsolute, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { MgrpoError } from "../core/errors.ts";
 
+/** The name of a recipe of this repository, given as its name or its path: `atlas`, `recipes/atlas`, `./recipes/atlas/`. */
+export const nameOf = (nameOrPath: string): string => nameOrPath.replace(/^(\.\/)?recipes\//, "").replace(/\/$/, "");
+
 /** `known`: this part of the recipes of this repository, by name. Rejects with `recipe-invalid`. */
 export async function openPart<M extends object>(
   known: Readonly<Record<string, () => Promise<M>>>,
   nameOrPath: string,
   part: string & keyof M,
 ): Promise<M> {
-  const ours = known[nameOrPath.replace(/^(\.\/)?recipes\//, "").replace(/\/$/, "")];
+  const ours = known[nameOf(nameOrPath)];
   const module = ours ? await ours() : await importPart(nameOrPath, part, Object.keys(known));
   if ((module as Partial<M>)[part] !== undefined) return module as M;
   throw new MgrpoError("recipe-invalid", `${nameOrPath}/${part}.ts exports no '${part}': see docs/recipes.md`);

@@ -3,7 +3,7 @@ import type { RunConfig } from "../core/contracts/config.ts";
 import type { Rewards } from "../core/ports.ts";
 import type { RewardsModule } from "../core/recipe.ts";
 import { checkedRewards } from "./checked-rewards.ts";
-import { fileOfPart, openPart } from "./modules.ts";
+import { fileOfPart, nameOf, openPart } from "./modules.ts";
 
 const KNOWN: Record<string, () => Promise<RewardsModule>> = {
   atlas: () => import("./atlas/rewards.ts"),
@@ -12,6 +12,9 @@ const KNOWN: Record<string, () => Promise<RewardsModule>> = {
   gazetteer: () => import("./gazetteer/rewards.ts"),
   tally: () => import("./tally/rewards.ts"),
 };
+
+/** Whether the recipe is one of this repository, by name or path. */
+export const isBundled = (recipe: string): boolean => nameOf(recipe) in KNOWN;
 
 /** The rewards of a run's recipe. `environment` holds the keys of judges. */
 export async function openRewards(

@@ -18,7 +18,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   sft: ["sft", "core", "engine"],
   exports: ["adapters", "core", "engine", "recipes/small-models"],
   "exports/app.ts": ["core", "gpu-workers/gateway/rollout-handler.ts"],
-  recipes: ["recipes", "core", "adapters/tools", "adapters/judges", "adapters/llm"],
+  recipes: ["recipes", "core", "adapters/tools", "adapters/judges", "adapters/llm", "built-module.ts"],
   examples: ["examples", "core", "engine", "recipes/atlas", "adapters/tools"],
   stacks: ["stacks"],
   ui: ["ui", "core"],

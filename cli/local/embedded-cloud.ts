@@ -11,6 +11,7 @@ import type { CloudHandlers, Store, Table } from "../../core/ports.ts";
 import { composeFunctions } from "../../functions/compose.ts";
 import { cloudHandlers } from "../../functions/handler.ts";
 import { createBusyTimer } from "../../gpu-workers/busy.ts";
+import { isolatedRewards } from "../../recipes/isolated-rewards.ts";
 import type { StoreWrites } from "../run-report.ts";
 
 type Functions = ReturnType<typeof composeFunctions>;
@@ -65,7 +66,13 @@ export async function openEmbeddedCloud(
   const store = cloud.direct;
   let moved = () => {};
   const table = announcing(store.table, () => moved());
-  const functions = composeFunctions({ ...store, table }, { isLongLived: true });
+  const functions = composeFunctions(
+    { ...store, table },
+    {
+      rewardsOf: isolatedRewards(process.env),
+      isLongLived: true,
+    },
+  );
   ready.resolve(cloudHandlers(functions, (line) => appendFileSync(log, `${line}\n`)));
   return {
     store,

@@ -2,7 +2,7 @@
 
 import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import type { Precision, ProviderChoice } from "../../core/contracts/engine.ts";
-import type { ErrorCode } from "../../core/errors.ts";
+import type { PortableError } from "../../core/portable-error.ts";
 import type { CheckpointFiles, Loss, SampleRequest, TrainingSequence } from "../../core/ports.ts";
 import type { LaneOptions } from "./lanes.ts";
 import type { Bits } from "./quantization/blocks.ts";
@@ -44,11 +44,3 @@ export type ToThread =
 export type FromThread =
   | { readonly kind: "result"; readonly call: number; readonly value: unknown }
   | { readonly kind: "error"; readonly call: number; readonly error: PortableError };
-
-/** A MgrpoError as plain data. Any other error becomes `engine-unsupported` (engine-error.ts). */
-export interface PortableError {
-  readonly code: ErrorCode;
-  readonly message: string;
-  readonly retryable: boolean;
-  readonly evidence: unknown;
-}

@@ -12,6 +12,7 @@
 import { Worker } from "node:worker_threads";
 import { builtModule } from "../../built-module.ts";
 import { MgrpoError } from "../../core/errors.ts";
+import { fromPortable } from "../../core/portable-error.ts";
 import type { EngineCall, FromThread, ToThread } from "./protocol.ts";
 
 /** Seconds within which a healthy thread closes a sample or a sampler: it checks for messages between two graph runs. */
@@ -21,7 +22,7 @@ interface OpenCall {
   readonly method: EngineCall["method"];
   readonly seconds: number | undefined;
   readonly resolve: (value: unknown) => void;
-  readonly reject: (error: MgrpoError) => void;
+  readonly reject: (error: Error) => void;
   timer: NodeJS.Timeout | undefined;
   isCanceled: boolean;
   isOverdue: boolean;
@@ -139,10 +140,7 @@ export class EngineThread {
     if (message.kind === "result") call.resolve(message.value);
     // The timeout canceled it, not its caller.
     else if (call.isOverdue && message.error.code === "canceled") call.reject(deadlineError(call));
-    else {
-      const { code, message: text, retryable, evidence } = message.error;
-      call.reject(new MgrpoError(code, text, { retryable, evidence }));
-    }
+    else call.reject(fromPortable(message.error));
   }
 
   #onEnd(worker: Worker, reason: string): void {

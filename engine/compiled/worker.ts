@@ -3,9 +3,10 @@
  * on one trainer run one after the other; samples run concurrently.
  */
 import { parentPort } from "node:worker_threads";
+import { toPortable } from "../../core/portable-error.ts";
 import type { Sampler } from "../../core/ports.ts";
 import { asEngineError } from "./engine-error.ts";
-import type { EngineCall, FromThread, PortableError, ToThread } from "./protocol.ts";
+import type { EngineCall, FromThread, ToThread } from "./protocol.ts";
 import { writeQuantizedBase } from "./quantization/quantized-base.ts";
 import { openCompiledSampler } from "./sampling/sampler.ts";
 import type { LaneTrainer } from "./training/lane-trainer.ts";
@@ -35,7 +36,7 @@ async function handleCall(call: number, handle: number, body: EngineCall): Promi
       : enqueue(handle, () => serve(handle, body)));
     send({ kind: "result", call, value }, transferablesOf(value));
   } catch (error) {
-    send({ kind: "error", call, error: toPortable(error) });
+    send({ kind: "error", call, error: toPortable(asEngineError(error)) });
   } finally {
     cancellations.delete(call);
   }
@@ -122,9 +123,4 @@ function trainerOf(handle: number): LaneTrainer {
 function transferablesOf(value: unknown): ArrayBuffer[] {
   const arrays = value instanceof Map ? [...value.values()] : [value];
   return arrays.flatMap((array) => (ArrayBuffer.isView(array) ? [array.buffer as ArrayBuffer] : []));
-}
-
-function toPortable(error: unknown): PortableError {
-  const { code, message, retryable, evidence } = asEngineError(error);
-  return { code, message, retryable, evidence };
 }

@@ -1,0 +1,27 @@
+/** @file Errors as plain data, which structured clone keeps whole: threads exchange errors in this form. */
+import { type ErrorCode, isMgrpoError, MgrpoError } from "./errors.ts";
+
+export interface PortableError {
+  /** Absent: not an MgrpoError. */
+  readonly code?: ErrorCode;
+  readonly message: string;
+  readonly retryable: boolean;
+  readonly evidence: unknown;
+  readonly cause?: PortableError;
+}
+
+export function toPortable(error: unknown): PortableError {
+  if (!(error instanceof Error)) return { message: String(error), retryable: false, evidence: undefined };
+  const cause = error.cause === undefined ? {} : { cause: toPortable(error.cause) };
+  const { message } = error;
+  if (!isMgrpoError(error)) return { message, retryable: false, evidence: undefined, ...cause };
+  const { code, retryable, evidence } = error;
+  return { code, message, retryable, evidence, ...cause };
+}
+
+export function fromPortable({ code, message, retryable, evidence, cause }: PortableError): Error {
+  const options = cause === undefined ? {} : { cause: fromPortable(cause) };
+  return code === undefined
+    ? new Error(message, options)
+    : new MgrpoError(code, message, { retryable, evidence, ...options });
+}

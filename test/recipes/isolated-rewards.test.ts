@@ -1,0 +1,90 @@
+/** @file The rewards of a user's recipe run in a thread: code that blocks is ended, and all else is as without a thread. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import type { RunConfig } from "../../core/contracts/config.ts";
+import type { Rewards, VerdictContext } from "../../core/ports.ts";
+import { isolatedRewards } from "../../recipes/isolated-rewards.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "isolated-rewards-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function open(source: string): Promise<Rewards> {
+  const recipe = mkdtempSync(join(folder, "recipe-"));
+  writeFileSync(join(recipe, "rewards.mjs"), source);
+  return isolatedRewards({ KEY: "of the judge" })({ recipe, run: "any" } as RunConfig);
+}
+
+const question = (id: string) => ({ id, kind: "any", level: 1, prompt: "?", answer: "!", facts: {} });
+const conversation = { answer: "!" } as never;
+const contextOf = (signal: AbortSignal, reserve: VerdictContext["reserve"] = async () => {}) => ({ signal, reserve });
+
+test("rewards that block are ended after their deadline; this process goes on, and the next call starts a new thread", async () => {
+  const rewards = await open(`
+    export const rewards = {
+      correct({ id }) { for (;;) if (id !== "blocks") return 1; },
+      expert: () => 1,
+    };`);
+  let beats = 0;
+  const heartbeat = setInterval(() => beats++, 10);
+  const late = { code: "judge-failed", retryable: true, message: /did not return in time/ };
+  const blocking = rewards.correct(question("blocks"), conversation, contextOf(AbortSignal.timeout(50)));
+  const behind = rewards.correct(question("waits"), conversation, contextOf(new AbortController().signal));
+  await expect(blocking).rejects.toMatchObject({ ...late, message: expect.stringMatching(late.message) });
+  await expect(behind).rejects.toMatchObject({ code: "judge-failed", retryable: true });
+  clearInterval(heartbeat);
+  expect(beats).toBeGreaterThan(20);
+  expect(await rewards.correct(question("next"), conversation)).toBe(1);
+});
+
+test("judgments, reservations and the environment cross the thread, concurrently", async () => {
+  const rewards = await open(`
+    export const rewards = ({ environment }) => ({
+      judge: "slow " + environment.KEY,
+      async correct({ id }, { answer }, { reserve }) {
+        await reserve(Number(id));
+        return { score: answer === "!" ? 1 : 0, votes: [{ score: 1, reason: id }] };
+      },
+      expert: async (_, agent, __, context) => (agent === "searcher" && context === undefined ? 0.5 : 0),
+    });`);
+  expect(rewards.judge).toBe("slow of the judge");
+  const sums: number[] = [];
+  const context = contextOf(new AbortController().signal, async (usd) => void sums.push(usd));
+  const verdicts = await Promise.all(["1", "2", "3"].map((id) => rewards.correct(question(id), conversation, context)));
+  expect(verdicts).toEqual(["1", "2", "3"].map((reason) => ({ score: 1, votes: [{ score: 1, reason }] })));
+  expect(sums.sort()).toEqual([1, 2, 3]);
+  expect(await rewards.expert(question("4"), "searcher", conversation)).toBe(0.5);
+});
+
+test("an exception names the file, a refused reservation and an abort arrive, a missing recipe is refused", async () => {
+  const rewards = await open(`
+    export const rewards = {
+      async correct({ id }, _, { signal, reserve }) {
+        if (id === "throws") throw new TypeError("no such field");
+        if (id === "reserves") await reserve(1);
+        await new Promise((resolve) => signal.addEventListener("abort", resolve));
+        return 0.25;
+      },
+      expert: () => 7,
+    };`);
+  const { signal } = new AbortController();
+  const refuse = contextOf(signal, async () => {
+    throw new Error("the budget is spent");
+  });
+  const correct = (id: string, context: VerdictContext) => rewards.correct(question(id), conversation, context);
+  await expect(correct("throws", refuse)).rejects.toMatchObject({
+    code: "rewards-invalid",
+    message: expect.stringMatching(
+      /rewards\.mjs: correct\(\) of question 'throws' threw TypeError: no such field \(at .*rewards\.mjs:4/,
+    ),
+  });
+  await expect(correct("reserves", refuse)).rejects.toThrow("the budget is spent");
+  expect(await correct("waits", contextOf(AbortSignal.timeout(20)))).toBe(0.25);
+  await expect(rewards.expert(question("any"), "searcher", conversation)).rejects.toThrow(
+    "return a number from 0 to 1",
+  );
+  await expect(isolatedRewards({})({ recipe: "/nowhere", run: "any" } as RunConfig)).rejects.toMatchObject({
+    code: "recipe-invalid",
+  });
+});
