@@ -5,10 +5,11 @@
  *                             └──wrong hash──> deleted, and the error says so
  *
  * A process that finds an incomplete file another process is writing waits for it: unblocked by the blob, or by 5 seconds without growth.
+ * Two processes that continue the same file write the same bytes at the same positions, and the first to finish names the blob.
  */
 import { createHash, type Hash } from "node:crypto";
 import { createReadStream, existsSync } from "node:fs";
-import { mkdir, open, rename, rm, stat } from "node:fs/promises";
+import { mkdir, open, rename, rm, stat, truncate } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isMgrpoError, MgrpoError } from "../../../core/errors.ts";
@@ -49,12 +50,14 @@ export async function downloadBlob(download: Download): Promise<void> {
       await append(download, incomplete);
       break;
     } catch (error) {
+      if (existsSync(blob)) return;
       const canRetry = isMgrpoError(error, "hub-unavailable") && attempt < ATTEMPTS;
       if (!canRetry) throw error;
       await sleep(200 * 2 ** attempt);
     }
   }
-  const found = await hashOf(incomplete, file);
+  const found = await hashOf(incomplete, file).catch(unlessExists(blob));
+  if (found === undefined) return;
   if (found !== file.hash) {
     await rm(incomplete, { force: true });
     throw new MgrpoError(
@@ -62,8 +65,14 @@ export async function downloadBlob(download: Download): Promise<void> {
       `hf:${download.repository}: ${file.path} arrived with other bytes than the hub lists (${found.slice(0, 12)}… for ${file.hash.slice(0, 12)}…): run the command again`,
     );
   }
-  await rename(incomplete, blob);
+  await rename(incomplete, blob).catch(unlessExists(blob));
 }
+
+/** Ignores an error where another process has finished the blob meanwhile. */
+const unlessExists = (blob: string) => (error: unknown) => {
+  if (!existsSync(blob)) throw error;
+  return undefined;
+};
 
 /** Whether this process created the file. */
 const create = (path: string): Promise<boolean> =>
@@ -80,15 +89,18 @@ const create = (path: string): Promise<boolean> =>
 
 const isGrowing = (path: string): Promise<boolean> =>
   stat(path).then(
-    ({ mtimeMs, size }) => size > 0 && Date.now() - mtimeMs < QUIET_MILLISECONDS,
+    ({ mtimeMs }) => Date.now() - mtimeMs < QUIET_MILLISECONDS,
     () => false,
   );
 
-/** Appends the bytes that are missing. */
+/** Writes the bytes that are missing. */
 async function append({ repository, commit, file, settings, fetch, onBytes }: Download, path: string): Promise<void> {
   let { size } = await stat(path);
   // Not what the hub lists: its hash cannot be right.
-  if (size > file.bytes) await rm(path).then(() => (size = 0));
+  if (size > file.bytes) {
+    await truncate(path);
+    size = 0;
+  }
   onBytes(size);
   if (size === file.bytes) return;
   // On demand: few commands download anything.
@@ -104,10 +116,10 @@ async function append({ repository, commit, file, settings, fetch, onBytes }: Do
     ...(settings.token !== undefined && { accessToken: settings.token }),
   });
   if (!blob) throw new MgrpoError("not-found", `hf:${repository} has no ${file.path} at ${commit}`);
-  const handle = await open(path, "a");
+  const handle = await open(path, "r+");
   try {
     for await (const chunk of blob.slice(size).stream() as unknown as AsyncIterable<Uint8Array>) {
-      await handle.write(chunk);
+      await handle.write(chunk, 0, chunk.length, size);
       size += chunk.length;
       onBytes(size);
     }

@@ -110,6 +110,18 @@ describe("a download", () => {
     expect(existsSync(`${blobOfWeights()}.incomplete`)).toBe(false);
   });
 
+  test.each([
+    ["no byte", 0],
+    ["a part", 70_000],
+  ])("that two processes continue at once ends with the right bytes, from %s", async (_, size) => {
+    mkdirSync(join(root(), "blobs"), { recursive: true });
+    writeFileSync(`${blobOfWeights()}.incomplete`, weights.slice(0, size));
+    utimesSync(`${blobOfWeights()}.incomplete`, 0, 0);
+    await Promise.all([fetchModel(MODEL, settings(), report), fetchModel(MODEL, settings(), report)]);
+    expect(sha256(readFileSync(blobOfWeights()))).toBe(sha256(weights));
+    expect(existsSync(`${blobOfWeights()}.incomplete`)).toBe(false);
+  });
+
   test("with other bytes than the hub lists is deleted and refused", async () => {
     hub.faults.corrupts = true;
     await expect(fetchModel(MODEL, settings(), report)).rejects.toThrow(
