@@ -1,5 +1,4 @@
 /** @file Messages between the main thread and the engine threads. */
-
 import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import type { Precision, ProviderChoice } from "../../core/contracts/engine.ts";
 import type { ErrorCode } from "../../core/errors.ts";
@@ -45,7 +44,7 @@ export type FromThread =
   | { readonly kind: "result"; readonly call: number; readonly value: unknown }
   | { readonly kind: "error"; readonly call: number; readonly error: PortableError };
 
-/** A MgrpoError as plain data. Any other error becomes `engine-unsupported` (engine-error.ts). */
+/** An MgrpoError as plain data. Any other error becomes `engine-unsupported` (engine-error.ts). */
 export interface PortableError {
   readonly code: ErrorCode;
   readonly message: string;
