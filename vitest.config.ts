@@ -1,7 +1,7 @@
 /**
  * @file Test runner: files run in forked processes, three at a time, since many wait for child processes. Tests that change their
- * environment or folder, as the command-line tests do, have a process per file; all others share one with its imports, so they must
- * restore what they change.
+ * environment or folder, as the command-line tests do, have a process per file. Other files share processes and what is imported there, so
+ * they must restore what they change.
  */
 import { defineConfig } from "vitest/config";
 

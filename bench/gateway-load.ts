@@ -1,7 +1,7 @@
 /**
  * @file gateway.load.*: 64 attempts with 16 requests each in flight at once, 1,024 in all, of which every eighth is a stream whose client
- * reads nothing until the others are done. Milliseconds until the others are answered, and the memory that the gateway holds then and
- * after the attempts.
+ * reads nothing until the others are done. Seconds until the others have their responses, and the heap that the process has gained by then
+ * and after the attempts.
  */
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import { setFlagsFromString } from "node:v8";
@@ -20,8 +20,8 @@ const gateway = await openGateway(agent, REQUESTS);
 const before = heapMegabytes();
 const opened = Array.from({ length: ATTEMPTS }, (_, i) => gateway.open(i));
 const start = performance.now();
-const sent = opened.flatMap((one, i) =>
-  Array.from({ length: REQUESTS }, (_, n) => ask(one, i * REQUESTS + n, n % SLOW_EVERY === 0)),
+const sent = opened.flatMap((access, i) =>
+  Array.from({ length: REQUESTS }, (_, n) => ask(access, i * REQUESTS + n, n % SLOW_EVERY === 0)),
 );
 const quick = sent.filter(({ isSlow }) => !isSlow);
 await Promise.all(quick.map(({ done }) => done));
@@ -37,7 +37,7 @@ for (const { attempt } of opened) {
 print("gateway.load.heap.after", heapMegabytes() - before, "MB");
 await gateway.close();
 
-/** One conversation of its own. A slow reader leaves the response in the socket until it is released. */
+/** Starts a new conversation with one request. A slow reader leaves the response in the socket until it is released. */
 function ask({ key, base }: { key: string; base: string }, n: number, isSlow: boolean) {
   const body = JSON.stringify({ model: "main", stream: isSlow, messages: [{ role: "user", content: promptOf(n) }] });
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json", "content-length": body.length };
@@ -46,7 +46,7 @@ function ask({ key, base }: { key: string; base: string }, n: number, isSlow: bo
   const done = new Promise<void>((resolve, reject) => {
     const request: ClientRequest = httpRequest(`${base}/chat/completions`, { method: "POST", headers }, (incoming) => {
       response = incoming;
-      if (incoming.statusCode !== 200) reject(new Error(`the gateway answered ${incoming.statusCode}`));
+      if (incoming.statusCode !== 200) reject(new Error(`the gateway responded with ${incoming.statusCode}`));
       incoming.on("end", resolve).on("error", reject);
       if (!isSlow || isReleased) incoming.resume();
     });

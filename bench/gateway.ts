@@ -1,6 +1,6 @@
 /**
- * @file gateway.*: CPU milliseconds per turn of an agent whose policy answers at once: `native`, this program's own loop; `session`, an app's
- * requests without HTTP; `request`, the same over HTTP with 64 conversations in flight, the client's share included.
+ * @file gateway.*: CPU milliseconds per turn of an agent whose policy responds instantly, with 64 conversations in flight: `native`, this
+ * program's own loop; `session`, an app's requests without HTTP; `request`, the same over HTTP, the client's share included.
  */
 import type { TurnRequest } from "../core/contracts/app-chat.ts";
 import { AgentSessions } from "../gpu-workers/gateway/agent-sessions.ts";
@@ -48,8 +48,8 @@ async function sessionConversation(rollout: number): Promise<void> {
   const messages: TurnRequest["messages"] = [{ role: "user", text: promptOf(rollout) }];
   const delivered: string[] = [];
   for (let turn = 0; turn < TURNS; turn++) {
-    const asked = { messages: [...messages], tools: [], mayCall: true, stop: [], variant: "" };
-    const reply = await sessions.turn(open, asked, turn, new AbortController().signal);
+    const turnRequest = { messages: [...messages], tools: [], mayCall: true, stop: [], variant: "" };
+    const reply = await sessions.turn(open, turnRequest, turn, new AbortController().signal);
     delivered.push(reply.exchange);
     messages.push({ role: "assistant", text: reply.text, calls: [] }, { role: "user", text: RESPONSE });
   }
@@ -81,7 +81,7 @@ async function appConversation(key: string, base: string, rollout: number): Prom
     });
     const { choices } = (await response.json()) as { choices: { message: { role: string; content: string } }[] };
     const message = choices[0]?.message;
-    if (!message) throw new Error(`the gateway answered ${response.status}`);
+    if (!message) throw new Error(`the gateway responded with ${response.status}`);
     messages.push(message, { role: "user", content: RESPONSE });
   }
 }

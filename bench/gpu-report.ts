@@ -1,7 +1,7 @@
 /**
  * @file `npm run gpu -- --models <folder>`: everything that a GPU has to prove, in about ten minutes, and the figures for docs/gpu.md: what
  * `doctor` finds (gradient, log-probs and samples on each provider against the CPU), the tests of the providers, `bench gpu`, and one step of
- * recipes/gazetteer on the CPU and on each device. A part that fails is reported and the others go on. Needs no network.
+ * recipes/gazetteer on the CPU and on each device. A part that fails is reported, and the others still run. Needs no network.
  */
 import { spawnSync } from "node:child_process";
 import { readFileSync, rmSync } from "node:fs";
@@ -10,7 +10,7 @@ import { RunReport } from "../cli/run-report.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 import { DEVICES, figuresTable, type Outcome, stepArguments } from "./gpu-figures.ts";
 
-/** Of one part, after which it is ended. */
+/** Time limit of each command, after which it is killed. */
 const MINUTES = 5;
 const TESTS = ["test/engine/providers.test.ts", "test/engine/half-precision.test.ts"];
 
@@ -61,7 +61,7 @@ function command(program: string, ...args: string[]) {
 
 function show(title: string, { status, stdout, stderr }: ReturnType<typeof command>): void {
   const ended =
-    status === 0 ? "" : `\n${stderr.trim()}\n(exit code ${status ?? `none: ended after ${MINUTES} minutes`})`;
+    status === 0 ? "" : `\n${stderr.trim()}\n(exit code ${status ?? `none: killed after ${MINUTES} minutes`})`;
   console.log(`\n## ${title}\n\n${stdout.trim()}${ended}`);
 }
 

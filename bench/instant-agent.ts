@@ -1,4 +1,4 @@
-/** @file An agent whose policy answers at once, with the tokenizer of atlas's planner: benches of what is around a policy use it. */
+/** @file An agent whose policy responds instantly, with the tokenizer of atlas's planner: for benchmarks of the code around a policy. */
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -29,7 +29,7 @@ export function openInstantAgent(turns: number) {
   return { agent, config, tokenizer, sampler };
 }
 
-/** Samples the same tokens at once: only what is around the policy is measured. */
+/** Returns the same tokens instantly, so that only the code around the policy is measured. */
 function instantSampler({ encodeText, endOfTurn }: Tokenizer): Sampler {
   const words = encodeText("country with borders Cuba, currency Qatari riyal and more").slice(0, REPLY_TOKENS - 1);
   const tokens = [...words, endOfTurn];
@@ -37,10 +37,10 @@ function instantSampler({ encodeText, endOfTurn }: Tokenizer): Sampler {
   return { sample: async () => ({ tokens, logProbs, stop: "stop" }), release() {}, async close() {} };
 }
 
-function policyOf(instant: Sampler, of: Tokenizer): Policy {
+function policyOf(sampler: Sampler, tokenizer: Tokenizer): Policy {
   const lease = {
-    backend: (options: Parameters<typeof tokenBackend>[0]) => tokenBackend(options, of, instant),
-    inference: { sampler: instant, tokenizer: of },
+    backend: (options: Parameters<typeof tokenBackend>[0]) => tokenBackend(options, tokenizer, sampler),
+    inference: { sampler, tokenizer },
     activated: async () => true,
     release() {},
   };
@@ -61,7 +61,7 @@ export function promptOf(rollout: number): string {
   return `Which country borders Cuba and uses the Qatari riyal, in world ${rollout}?`;
 }
 
-/** A gateway on a port of its own, and attempts of that agent alone. */
+/** A gateway on a free port. Its attempts have a team of that agent alone. */
 export async function openGateway(agent: ReturnType<typeof openInstantAgent>["agent"], maxBranches: number) {
   let base = "";
   const attempts = openAttempts("a secret of the bench", () => base);

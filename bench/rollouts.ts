@@ -34,7 +34,7 @@ const TURNS = 3;
 const MAX_NEW_TOKENS = 12;
 const MAX_RESPONSE_TOKENS = 48;
 const REPEATS = 7;
-/** A model with random weights rarely repeats itself. At a low temperature, it does as often as atlas's agents. */
+/** A model with random weights rarely samples a trajectory twice at temperature 1; at 0.8, it does so about as often as atlas's agents. */
 const POLICIES = [
   { name: "rollouts", temperature: 1 },
   { name: "rollouts.sure", temperature: 0.8 },

@@ -1,4 +1,4 @@
-/** @file The shape of SmolLM2-135M, the smallest real LLM that benches measure. */
+/** @file The shape of SmolLM2-135M, the smallest real LLM among the benchmarks. */
 import type { ModelConfig } from "../engine/checkpoint/config.ts";
 
 export const SMOLLM2_135M: ModelConfig = {

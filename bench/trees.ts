@@ -1,7 +1,7 @@
 /**
- * @file engine.train.trees: the seconds that the gradient of one step takes, alternately in prefix trees and with each sequence apart. The
- * model has SmolLM2-135M's shape and an adapter of rank 16. The 8 rollouts of a question share a prompt of 300 tokens, of which all
- * questions share 150; each has two turns of 24 tokens with a tool response of its own between them.
+ * @file engine.train.trees: how many times faster the gradient of one step is in prefix trees than with a row per sequence; the two alternate.
+ * The model has SmolLM2-135M's shape and an adapter of rank 16. The 8 rollouts of a question share a prompt of 300 tokens, of which all
+ * questions share 150; each has two turns of 24 tokens with its own tool response between them.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,7 +23,7 @@ const SYSTEM_TOKENS = 150;
 const PROMPT_TOKENS = 300;
 const TURN_TOKENS = 24;
 const RESPONSE_TOKENS = 40;
-/** Alternations; the ratio is their median. */
+/** Alternations; the result is the median of their ratios. */
 const ROUNDS = 3;
 const LOSS = { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 } as const;
 

@@ -10,17 +10,17 @@ import { counted } from "./terminal/columns.ts";
 import { hanging } from "./terminal/rows.ts";
 
 /** Rejects if the team ends without an answer. */
-export async function ask(question: string, options: AskOptions): Promise<void> {
-  if (question.trim() === "") throw new MgrpoError("config-invalid", "the question is empty: ask something");
+export async function ask(prompt: string, options: AskOptions): Promise<void> {
+  if (prompt.trim() === "") throw new MgrpoError("config-invalid", "the question is empty: ask something");
   const team = await readTeam(options);
-  const asked = questionOf(team, question);
-  const note = team.recipe.note?.(asked);
+  const question = questionOf(team, prompt);
+  const note = team.recipe.note?.(question);
   const stop = watchForStop();
   const isTerminal = process.stdout.isTTY;
   const narrate = (isTerminal ? asTree : asLines)((line) => console.log(line));
   if (isTerminal && note !== undefined) console.log(colors.dim(`note: ${note}`));
   const started = performance.now();
-  const { conversation, trajectories } = await answer(team, asked, options, narrate, stop.signal).finally(() =>
+  const { conversation, trajectories } = await answer(team, question, options, narrate, stop.signal).finally(() =>
     stop.dispose(),
   );
   const seconds = Math.round((performance.now() - started) / 100) / 10;

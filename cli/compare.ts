@@ -1,5 +1,5 @@
 /**
- * @file `mgrpo compare`: trains several arms with several seeds on equally many sampled tokens, and writes their differences, with
+ * @file `mgrpo compare`: trains several arms with several seeds on the same number of sampled tokens, and writes their differences, with
  * confidence intervals, to results/<name>/. When rerun, it keeps finished runs and resumes the others.
  *
  *     each seed: first arm ──its sampled tokens──> all other arms, and the first arm of the next seed      then tables, summary, charts

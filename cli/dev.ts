@@ -39,9 +39,9 @@ export async function dev(recipeName: string, options: DevOptions): Promise<void
   const questions = await readQuestions(recipe, resolve("evaluation={}"));
   const question = chooseQuestion(resolve(), questions, options.question);
   const stage = `curriculum=${JSON.stringify([{ fromStep: 0, levels: [question.level] }])}`;
-  const one = ["steps=1", "questionsPerStep=1", `rolloutsPerQuestion=${rollouts}`, "dynamicSampling={}", stage];
-  // An app that throws is shown, not run again.
-  const config = await pinModels(resolve(...one, "limits.attempts=1", "evaluation={}", "budget={}"));
+  const oneGroup = ["steps=1", "questionsPerStep=1", `rolloutsPerQuestion=${rollouts}`, "dynamicSampling={}", stage];
+  // An error that the app throws is shown, not retried.
+  const config = await pinModels(resolve(...oneGroup, "limits.attempts=1", "evaluation={}", "budget={}"));
   await makeMissingModels(recipeName, recipe, config);
   const { findings, bases } = await preflight(config, { workers: "here", models: "read", checkStore: () => {} });
   findings.settle();
@@ -91,7 +91,7 @@ function print(
 
 const widest = (shares: readonly AgentShare[]) => Math.max(...shares.map(({ agent }) => agent.length));
 
-/** `4 branches, 312 sampled tokens; rewards 0.1 1.0; advantages -1.00 +1.00; 312 tokens trained`. */
+/** `4 branches, 312 sampled tokens; rewards 0.100 1.000; advantages -1.00 +1.00; 312 tokens trained`. */
 export function shareText({
   trained,
   branches,
@@ -126,8 +126,8 @@ function printLines(
       outcome.status === "finished"
         ? { stop: outcome.conversation.stop, answer: outcome.conversation.answer, fault: outcome.conversation.fault }
         : { failed: outcome.reason };
-    const given = outcome.status === "finished" && outcome.app ? { counts: outcome.app.counts } : {};
-    const line = { kind: "rollout", question: question.id, rollout: k, ...end, ...scored, ...given };
+    const counts = outcome.status === "finished" && outcome.app ? { counts: outcome.app.counts } : {};
+    const line = { kind: "rollout", question: question.id, rollout: k, ...end, ...scored, ...counts };
     console.log(JSON.stringify({ ...line, invocations: invocations.size }));
   }
   for (const share of shares) console.log(JSON.stringify({ kind: "agent", ...share }));

@@ -122,11 +122,14 @@ function findTeam(target: string): FoundTeam {
 
 function recipeOf(target: string, { stored, endpoint }: FoundTeam, wanted: string | undefined): string {
   if (stored && wanted !== undefined && wanted !== stored.recipe)
-    throw new MgrpoError("config-invalid", `'${target}' is of recipe '${stored.recipe}': leave out --recipe ${wanted}`);
+    throw new MgrpoError(
+      "config-invalid",
+      `'${target}' belongs to recipe '${stored.recipe}': leave out --recipe ${wanted}`,
+    );
   return stored?.recipe ?? wanted ?? (endpoint ? ENDPOINT_RECIPE : "atlas");
 }
 
-/** An evaluation of a run's last team with the run's seed samples what the run's own sampled, unless one of these applies. */
+/** Evaluating a run's last team with the run's seed reproduces the samples of the run's own evaluation, unless one of these applies. */
 function scoreDifferences({ seed, agents, evaluation }: RunConfig, status: RunStatus): string[] {
   if (evaluation.suites.every(({ temperature }) => temperature === 0)) return [];
   const remote = Object.keys(agents).find((agent) => samplesElsewhere(agents[agent]?.policy ?? ""));

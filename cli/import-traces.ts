@@ -1,4 +1,4 @@
-/** @file `mgrpo import-traces`: traces of existing agents become a file of demonstrations. What is printed has no content of theirs. */
+/** @file `mgrpo import-traces`: traces of existing agents become a file of demonstrations. The summary prints none of their messages. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import colors from "picocolors";

@@ -29,7 +29,7 @@ export interface MineOptions extends EvalOptions {
   readonly results: string;
 }
 
-/** What asks the training questions. */
+/** Name of the suite that asks the training questions. */
 const TRAINING = "training";
 
 export async function mine(target: string, options: MineOptions): Promise<void> {

@@ -1,5 +1,6 @@
 /**
- * @file `mgrpo pretrain <recipe>`: trains a recipe's base models from random weights, by the loop of `mgrpo sft` on its endless demonstrations.
+ * @file `mgrpo pretrain <recipe>`: trains a recipe's base models from random weights, with the loop of `mgrpo sft`, on an endless stream of
+ * the recipe's demonstrations.
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";

@@ -25,7 +25,7 @@ export interface ServeOptions {
   readonly set: readonly string[];
 }
 
-/** Nothing is kept between requests, so earlier responses cannot be named. */
+/** Nothing is kept between requests, so a request cannot refer to earlier responses: the Responses API is not served. */
 const INTERFACE = {
   dialects: [chatCompletions, messages],
   honored: ["temperature", "top_p"],
@@ -44,9 +44,13 @@ export async function serve(target: string, options: ServeOptions): Promise<void
   const opened = await openServedAgents(config);
   try {
     const team = servedTeam(opened.agents, options.temperature ?? config.temperature);
-    const teamOf = (given: readonly string[]) => {
-      if (given.some((one) => isSame(one, key.text))) return team;
-      throw new ApiError(401, "invalid_api_key", "the key is not the one of this server: it is printed when it starts");
+    const teamOf = (keys: readonly string[]) => {
+      if (keys.some((candidate) => isSame(candidate, key.text))) return team;
+      throw new ApiError(
+        401,
+        "invalid_api_key",
+        `wrong key: use the one that the server printed, or its ${KEY_VARIABLE}`,
+      );
     };
     const log = createLog((line) => process.stderr.write(line));
     const server = await serveInvocations(chatApp("", { teamOf, ...INTERFACE }, log), host, port);

@@ -1,6 +1,6 @@
 /**
  * @file `mgrpo sft <recipe> --to <folder>`: supervised training of a team's agents, one after the other, from demonstrations. All of them are
- * read and checked before the first is trained. The same command continues a training that was killed.
+ * read and checked before the first is trained. The same command resumes training that was killed.
  */
 import { join } from "node:path";
 import { lockDirectory } from "../adapters/local-cloud/lock.ts";

@@ -1,4 +1,4 @@
-/** @file `mgrpo track`: sends a run's metrics to its trackers, of a run in this folder or in the store that the environment names. */
+/** @file `mgrpo track`: sends the metrics of a run, in this folder or in the store that the environment names, to its trackers. */
 import { mkdirSync } from "node:fs";
 import { openTrackers } from "../adapters/trackers/open.ts";
 import { tableKeys } from "../core/contracts/keys.ts";

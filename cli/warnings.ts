@@ -9,12 +9,12 @@ import { MGRPO } from "./terminal/name.ts";
 const WINDOW = 10;
 /** Eq 11: P(d_k <= d) should be about 0.99. */
 const ABOVE_TARGET = 0.01;
-/** Number of steps without variance in a row, all wrong or all correct, after which a warning says so. */
+/** Number of consecutive steps without variance, all wrong or all correct, that cause a warning. */
 const STREAK = 3;
 
 /** A gradient norm this many times the median of the window is a jump. */
 const GRADIENT_JUMP = 10;
-/** Rewards that rise, and rewards that stay. */
+/** Change of the mean reward between two windows: above RISE it rises, below FLAT in magnitude it stays the same. */
 const RISE = 0.1;
 const FLAT = 0.005;
 
@@ -44,14 +44,14 @@ function firstStepWarnings(
   [first, second]: readonly StepSummary[],
 ): string[] {
   if (!first || second || !hasNoVariance(first)) return [];
-  const look = `see what they say: ${MGRPO} show ${run} 0`;
+  const look = `look at the rollouts: ${MGRPO} show ${run} 0`;
   if (first.wellFormed > 0) {
     return [
       `the first step taught nothing: all rollouts of a question have the same reward; ${look}; ask easier questions, or reward parts of an answer`,
     ];
   }
   return [
-    `the first step taught nothing: no rollout is well-formed, so all have the same reward. ${agents[main]?.model} does not know how to call tools and answer; ${look}; then teach it from demonstrations first: ${MGRPO} sft ${recipe} --to <folder> (docs/sft.md), or take a model that knows tool calls and say its part in agents.${main}.system`,
+    `the first step taught nothing: no rollout is well-formed, so all have the same reward. ${agents[main]?.model} does not know how to call tools and answer; ${look}; then teach it from demonstrations first: ${MGRPO} sft ${recipe} --to <folder> (docs/sft.md), or take a model that knows tool calls and describe its role in agents.${main}.system`,
   ];
 }
 
@@ -64,7 +64,7 @@ const isCorrect = (step: StepSummary) => hasNoVariance(step) && step.correct ===
 function streakWarnings({ run, recipe, main }: RunConfig, steps: readonly StepSummary[]): string[] {
   const since = steps.length - STREAK + 1;
   const share = Math.round(100 * (steps.at(-1)?.wellFormed ?? 0));
-  const look = `see what they say: ${MGRPO} show ${run} ${steps.length - 1}`;
+  const look = `look at the rollouts: ${MGRPO} show ${run} ${steps.length - 1}`;
   if (streak(steps, isWrong) === STREAK) {
     return [
       `since step ${since}, every rollout is wrong, though ${share} % are well-formed: no group has variance, so '${main}' learns nothing and does not recover by itself; ${look}; then start again with a lower agents.${main}.optimizer.learningRate, a longer warm start (${MGRPO} sft ${recipe} --to <folder>, docs/sft.md), or easier levels first (curriculum)`,
@@ -107,7 +107,7 @@ function quantizationWarnings(config: RunConfig, steps: readonly StepSummary[]):
       return [];
     if (steps.slice(0, -1).some((step) => isFar(step, agent))) return [];
     const kl = newest.training[agent]?.kl.toPrecision(2);
-    return `warning: the sampler of '${agent}', whose base is ${engine.quantization}, is ${kl} nats per token from its trainer: set algorithm.tisCap, to 2 for example, or engine.quantization to none`;
+    return `the sampler of '${agent}', whose base is ${engine.quantization}, is ${kl} nats per token from its trainer: set algorithm.tisCap, to 2 for example, or engine.quantization to none`;
   });
 }
 
@@ -138,7 +138,7 @@ function plateauWarnings({ agents }: RunConfig, steps: readonly StepSummary[]): 
   if (rising.length === 0) return [];
   return flat.map(
     (name) =>
-      `over the last ${2 * WINDOW} steps, the reward of ${rising.map((one) => `'${one}'`).join(", ")} rose and that of '${name}' did not move: see whether its groups have variance, and what it is paid for`,
+      `over the last ${2 * WINDOW} steps, the reward of ${rising.map((one) => `'${one}'`).join(", ")} rose and that of '${name}' did not move: see whether its groups have variance, and what its reward is for`,
   );
 }
 

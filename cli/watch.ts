@@ -2,8 +2,8 @@
  * @file `mgrpo eval --watch <folder or s3://bucket/prefix> --team <file>`: evaluates each checkpoint that appears there, once, as one
  * agent of a team whose other agents stay the same.
  *
- *     look ──complete, and not handled in this state──> its suites without a result ──> one line and one file each ──> look …
- *     waits for: the next look      unblocked by: time; Ctrl-C ends it
+ *     poll ──complete, and not handled in this state──> its suites without a result ──> one line and one file each ──> poll …
+ *     waits for: the next poll      unblocked by: time; Ctrl-C ends it
  */
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -80,7 +80,7 @@ export async function watch(location: string, { team: file, every, results }: Wa
   }
 }
 
-/** Throws `endpoint-unavailable`, retryable, if answers were lost: a score over the rest would be kept for ever. */
+/** Throws `endpoint-unavailable`, retryable, if answers were lost: a score over the rest would be kept forever. */
 async function evaluateCheckpoint(
   { team, config, questions, source, results, stop, live }: Watch,
   checkpoint: string,
@@ -109,7 +109,7 @@ async function evaluateCheckpoint(
   };
   await evaluateTeam({ ...config, evaluation: { ...config.evaluation, suites } }, bases, questions, stop, save);
   if (lost.length === 0) return;
-  const message = `${checkpoint}: ${lost.join("; ")}; evaluated again at the next look`;
+  const message = `${checkpoint}: ${lost.join("; ")}; retried at the next poll`;
   throw new MgrpoError("endpoint-unavailable", message, { retryable: true });
 }
 

@@ -1,7 +1,7 @@
 /**
- * @file The ports to language models behind an API. Outages (429, 5xx, time-outs, after retries) are MgrpoError `endpoint-unavailable`,
- * retryable. What a retry cannot fix (401, 402, 404, an answer that does not match the schema) is `endpoint-refused`; if there was an
- * answer, its `usage` is in the evidence.
+ * @file The ports to language models behind an API. Outages (429, 5xx, timeouts, after retries) are MgrpoError `endpoint-unavailable`,
+ * retryable. What a retry cannot fix (401, 402, 404, a completion that does not match the schema) is `endpoint-refused`; if there was a
+ * completion, its `usage` is in the evidence.
  */
 import type { z } from "zod";
 import type { Sampling } from "./contracts/rollout.ts";
@@ -15,7 +15,7 @@ export interface TokenUsage {
 
 export interface CompletionRequest {
   readonly messages: readonly ChatMessage[];
-  /** Requests JSON that matches this schema, in whatever way the server supports. The answer is checked in any case. */
+  /** Requests JSON that matches this schema, in whatever way the server supports. The completion is checked in any case. */
   readonly schema?: z.ZodType;
   readonly temperature?: number;
   readonly maxTokens?: number;

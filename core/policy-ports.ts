@@ -93,19 +93,21 @@ export interface Trainer {
   logProbs(sequences: readonly (readonly number[])[], temperature: number): Promise<Float32Array[]>;
   forwardBackward(batch: readonly TrainingSequence[], loss: Loss, temperature: number): Promise<ForwardBackward>;
   /**
-   * AdamW on the accumulated gradient times `scale` (default 1), clipped by its global norm. Then the gradient is zero. Returns the norm of
-   * the scaled gradient. Under `decayed: matrices`, parameters of one dimension have no weight decay. `kind: "server"` is only for engines whose server has an optimizer; the config refuses it for others.
+   * AdamW on the accumulated gradient times `scale` (default 1), clipped by its global norm. Then the gradient is reset to zero. Returns the
+   * norm of the scaled gradient. Under `decayed: matrices`, one-dimensional parameters have no weight decay. `kind: "server"` is only for
+   * engines whose server has an optimizer; the config refuses it for others.
    */
   optimizerStep(config: StepOptimizer, scale?: number): Promise<{ gradientNorm: number }>;
   /**
-   * The state as files. If the engine has it: the trained weights (`model.safetensors` or `adapter_model.safetensors`) and
-   * `optimizer.safetensors`, or shards of them with an index. Their bytes are a function of the state. Engines whose server holds it: `tinker.json`, which names it there.
+   * The state as files. If the engine holds the state: the trained weights (`model.safetensors` or `adapter_model.safetensors`) and
+   * `optimizer.safetensors`, or shards of them with an index, whose bytes are a function of the state. If its server holds it:
+   * `tinker.json`, which names the state on the server.
    */
   save(): Promise<Map<string, Uint8Array>>;
   /** Replaces the trained weights and the optimizer's state (a fresh one if its file is absent), and drops any gradient. An adapter's base stays. */
   load(files: CheckpointFiles): Promise<void>;
   close(): Promise<void>;
-  /** What was measured of the server's own optimizer, for a trainer opened with `serverOptimizer`. */
+  /** Measurements of the server's own optimizer, for a trainer opened with `serverOptimizer`. */
   readonly optimizerProbe?: OptimizerProbe;
 }
 
@@ -146,9 +148,9 @@ export interface EngineOptions {
   /** Longest sequence, in tokens. */
   readonly contextTokens: number;
   readonly microBatchTokens: number;
-  /** Whether training computes prefixes that sequences share once. Absent: where the estimated gain is worth it. */
+  /** Whether training computes a prefix that several sequences share only once. Absent: where the estimated gain is worth it. */
   readonly prefixTrees?: boolean;
-  /** Whether a trainer may step by an optimizer of its server's own. Absent: a server that ignores the settings of AdamW is refused. */
+  /** Whether a trainer may use its server's own optimizer. Absent: a server that ignores the settings of AdamW is refused. */
   readonly serverOptimizer?: boolean;
   /** Maximum bytes of a file that a trainer saves, unless a single tensor is larger. Absent: 1 GiB. */
   readonly shardBytes?: number;

@@ -38,7 +38,7 @@ export type {
 /** Objects (S3). Reads are strongly consistent. All errors are MgrpoError: `store-unreachable` (retryable), `disk-full`. */
 export interface ObjectStore {
   /**
-   * Writes unless the key exists. True: these bytes are stored, even if an earlier attempt without an answer wrote them. False: another
+   * Writes unless the key exists. True: these bytes are stored, even if an earlier attempt whose response was lost wrote them. False: another
    * writer's bytes are. `sha256`: the body's hash in hex, if the caller knows it; signing the request needs it.
    */
   commit(key: string, body: Uint8Array, sha256?: string): Promise<boolean>;

@@ -5,8 +5,8 @@
  * rollout of a group. Rewards are in the units that `AlgorithmConfig` gives their parts; log-probs are natural logarithms. Nothing here
  * creates its own randomness: functions that sample take a `Random` (`mgrpo/random`). core/mgrpo/README.md maps equations to functions.
  *
- * `finalizeGroup`, `align` and `groupAdvantages` take a whole group; `tokenWeights` and `trajectoryLoss` one trajectory.
- * Inconsistent lengths throw `MgrpoError` with code `record-damaged`.
+ * `finalizeGroup`, `align` and `groupAdvantages` take a whole group, `tokenWeights` all trajectories of a batch, `trajectoryLoss` one
+ * trajectory. Inconsistent lengths throw `MgrpoError` with code `record-damaged`.
  */
 export type { AlgorithmConfig } from "../core/contracts/algorithm-config.ts";
 export { batchStd, type GroupAdvantages, groupAdvantages } from "../core/mgrpo/advantage.ts";

@@ -1,7 +1,7 @@
 /**
- * @file `mgrpo/conversation`: conversations of agents as data; depends only on zod. `openToolbox` gives an agent's tools with their JSON
- * schemas, `parseTurn` reads calls or the answer of a turn, `openConversation` and `advanceConversation` are the reducer that decides what comes next,
- * `openToolBudget` tracks the paid tool calls that a rollout has left. Lengths are in tokens.
+ * @file `mgrpo/conversation`: conversations of agents as data; depends only on zod. `openToolbox` returns an agent's tools with their JSON
+ * schemas, `parseTurn` reads the calls or the answer in a turn, `openConversation` and `advanceConversation` are the reducer that decides
+ * what comes next, `openToolBudget` tracks the paid tool calls that a rollout has left. Lengths are in tokens.
  */
 
 export { parseTurn } from "../core/conversation/parse-turn.ts";

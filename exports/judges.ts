@@ -1,5 +1,5 @@
 /**
- * @file `mgrpo/judges`: rewards that a model behind an API gives. `judgedRewards({ model, config })` is a `Rewards`; the model comes from
+ * @file `mgrpo/judges`: rewards from a model behind an API. `judgedRewards({ model, config })` is a `Rewards`; the model comes from
  * `openLanguageModel(config.judge.model)`, which throws `config-invalid` when the API key's variable is not set. `judgeCriteria` reads the
  * shipped criteria. Scores are in [0, 1], costs in US dollars; an unparsable judge response rejects with `judge-failed`.
  */

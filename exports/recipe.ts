@@ -1,5 +1,5 @@
 /**
- * @file `mgrpo/recipe`: the types of a recipe's three files, and `resolveConfig`, which checks a recipe's config as `mgrpo train` does.
+ * @file `mgrpo/recipe`: the types of a recipe's files, and `resolveConfig`, which checks a recipe's config as `mgrpo train` does.
  *
  * - `recipe.ts` exports `recipe: Recipe`.
  * - `tools.ts` exports `tools`, a map by name or an `OpenTools`; optionally `policies`.

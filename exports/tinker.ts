@@ -1,6 +1,6 @@
 /**
  * @file `mgrpo/tinker`: a typed client of the Tinker training API, without the rest of this package (docs/tinker.md). Log-probs are
- * natural logarithms, one per token. Calls reject with `MgrpoError`: `endpoint-unavailable` when trying again may help,
+ * natural logarithms, one per token. Calls reject with `MgrpoError`: `endpoint-unavailable` when a retry may help,
  * `endpoint-refused` when it cannot.
  */
 export {

@@ -39,7 +39,7 @@ export async function recordEvaluation({ objects, table }: Context, key: string)
     if (!item) throw new MgrpoError("not-found", `${key}: run '${run}' has no job ${job}`);
     const record = parse(JobRecord, item, `JOB ${job}`);
     if (record.state === "done") return;
-    // The write fails if the owner changed in between (a lease was taken over): retry with the item as it is now.
+    // The write fails if the state changed in between (a worker leased or released the job): retry with the current item.
     const { applied, item: current } = await table.update(finishJob(record, result));
     if (applied) return;
     item = current;

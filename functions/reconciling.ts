@@ -2,14 +2,13 @@
  * @file Sets what depends on all runs together, after the clock has ticked each: the capacity of fleets and the clock's own schedule.
  * The schedule is on only while there is work, so that an idle deployment costs nothing.
  *
- *     start, resume     1 RUN says running       2 turn the schedule on
- *     tick, idle        1 see no active run      2 turn the schedule off     3 look again: an active run -> turn it on
+ *     start, resume     1 set RUN to running     2 turn the schedule on
+ *     tick, idle        1 find no active run     2 turn the schedule off     3 read again: an active run -> turn it on
  *
  * Invariant: the schedule is on while a run is active, in whatever order these steps happen. Consider the last time it is turned off. The
- * look that follows sees every RUN written before it, and turns the schedule on. If a RUN is written later, its own start turns the schedule
- * on, after it was turned off. A tick that dies between 2 and 3 is called again: Lambda retries a
- * failed clock call twice, even while the schedule is off. A start that dies between 1 and 2 has not returned, so its caller
- * repeats it.
+ * read that follows sees every RUN written before it, and turns the schedule on. If a RUN is written later, its own start turns the schedule
+ * on, after it was turned off. A tick that dies between 2 and 3 is retried: Lambda retries a failed clock call twice, even while the
+ * schedule is off. A start that dies between 1 and 2 has not returned, so its caller repeats it.
  */
 import type { Fleet } from "../core/contracts/deployment.ts";
 import { capacityOf, countCapacityRequests, haltUnserved, isActive } from "../core/training/fleets.ts";
@@ -39,7 +38,7 @@ export async function reconcile(context: Context): Promise<Reconciliation> {
     const deployment = await readDeployment(context);
     if (!deployment) return { metrics, changes: [], failures: overview.failures };
     const { changes, failures } = await scaleFleets(context, deployment, overview);
-    // While a fleet could not be set, the schedule stays on: the next tick tries again.
+    // While a fleet could not be set, the schedule stays on: the next tick retries.
     if (failures.length === 0) await reconcileSchedule(context, deployment, overview);
     return { metrics, changes, failures: [...overview.failures, ...failures] };
   } catch (error) {
@@ -47,7 +46,7 @@ export async function reconcile(context: Context): Promise<Reconciliation> {
   }
 }
 
-/** Turns the schedule on. Call it once RUN says that a run is active. */
+/** Turns the schedule on. Call it once RUN records the run as running. */
 export async function startSchedule(context: Context): Promise<void> {
   const deployment = await readDeployment(context);
   await deployment?.clockSwitch.turn("on");

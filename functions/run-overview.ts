@@ -1,4 +1,7 @@
-/** @file All runs at once, as fleets, the clock's schedule and the alarms need them. A run that is over appears only while it has evaluations left. */
+/**
+ * @file All runs at once, as fleets, the clock's schedule and the alarms need them. A finished run appears only while it has evaluations
+ * left, a halted one never.
+ */
 import type { RunRecord } from "../core/contracts/records.ts";
 import { isMgrpoError } from "../core/errors.ts";
 import { readBillsIfLimited } from "../core/training/bills.ts";
@@ -49,7 +52,7 @@ async function viewOf({ table, runObjects, records }: Context, record: RunRecord
 /** What the clock's alarms are computed from. */
 export interface RunMetrics {
   readonly running: number;
-  /** Agents of running runs without a live worker: the last heartbeat of each is older than the lease. */
+  /** Agents of running runs without a live worker: none has registered, or all are marked dead. */
   readonly unserved: number;
   /** The largest share of its budget that any run has spent; 0 if no run has a budget. */
   readonly spent: number;

@@ -1,6 +1,6 @@
 /**
- * @file score-rollout, step 5 of the protocol: an outcome and everything it names -> one conditional update of its GROUP. The call that completes
- * the group finalizes it. A repeated or late call finds the score recorded and changes nothing.
+ * @file score-rollout, step 5 of the protocol: an outcome and everything it names -> one conditional update of its GROUP. The call that
+ * completes the group finalizes it. A repeated or late call finds the score recorded and changes nothing.
  *
  *     waits for     an outcome's event, or the clock finding the outcome
  *     excluded      objects that are missing or inconsistent, and texts that the judge gives no verdict on
@@ -122,7 +122,7 @@ function askerOf(context: Context, { run, limits }: RunConfig, judgeName: string
 }
 
 /**
- * Asks for the correctness of the answer and for each sub-agent's expert score. Malformed conversations score 0 unasked. Undefined if a
+ * Asks for the correctness of the answer and for each sub-agent's expert score. Conversations that are not well-formed score 0 without asking. Undefined if a
  * verdict is missing. One failed request does not abort the others: they are paid for, and stored.
  */
 async function judge(

@@ -1,7 +1,7 @@
 /**
  * @file start-run: writes what a run needs, each record once and in this order: config, version 0 and the AGENT record of every agent,
- * team 0 and its evaluations, an entry in the list of runs, RUN. A repeated start finds the same records. A start that asks for something
- * else under the same name is refused.
+ * team 0 and its evaluations, an entry in the list of runs, RUN. A repeated start finds the same records. A start with other inputs
+ * under the same name is refused.
  */
 import * as z from "zod";
 import type { Manifest } from "../core/contracts/checkpoint.ts";

@@ -30,8 +30,8 @@ const isWeights = (name: string): boolean =>
   !isOptimizer(name) && /(\.safetensors(\.index\.json)?|^tinker\.json)$/.test(name);
 
 /**
- * The SHA-256 that identifies a version's weights: that of its adapter (its base does not change), of its single file, of the list of its
- * shards' hashes, or of the endpoint of an agent behind an API.
+ * The SHA-256 that identifies a version's weights: the hash of its adapter (its base does not change), of its single file, of the list of
+ * its shards' hashes, or of the endpoint of an agent behind an API.
  */
 export function weightsSha256(files: Files): string {
   const adapter = files[ADAPTER];
@@ -47,7 +47,7 @@ export function weightsSha256(files: Files): string {
   return second ? sha256(hashes.map((entry) => entry.join(" ")).join("\n")) : first[1];
 }
 
-/** A version's files after a save. Saved weights of the whole model replace all those of the base, and so does Adam's state. */
+/** A version's files after a save. A saved whole model replaces all earlier weight files, and a saved Adam state the earlier one. */
 export function replaceFiles(files: Files, saved: Files): Files {
   const isModel = WEIGHTS in saved || WEIGHTS_INDEX in saved;
   const hasOptimizer = Object.keys(saved).some(isOptimizer);
@@ -67,7 +67,7 @@ export interface Checkpoints {
   verifyTeam(team: TeamManifest): Promise<void>;
   /** The files of a manifest, each verified against its hash. */
   files(manifest: Pick<Manifest, "agent" | "files">, which: "all" | "inference"): Promise<CheckpointFiles>;
-  /** Hashes bytes that this process made, and caches them for `files`. */
+  /** Hashes bytes that this process produced, and caches them for `files`. */
   register(agent: string, name: string, bytes: Uint8Array): Part;
   /** Commits a part's bytes at their content hash. */
   store(part: Part, bytes: Uint8Array): Promise<void>;
@@ -165,7 +165,7 @@ class RunCheckpoints implements Checkpoints {
     const bytes = await this.#objects.get(key);
     if (!bytes) throw damaged(`${key} (${name} of agent '${agent}') is missing`);
     if (bytes.length !== size || sha256(bytes) !== hash)
-      throw damaged(`${key} (${name} of agent '${agent}') is not what its name says`);
+      throw damaged(`${key} (${name} of agent '${agent}') does not match its hash`);
     return bytes;
   }
 

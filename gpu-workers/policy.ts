@@ -42,7 +42,7 @@ export interface Policy {
 
 type Files = Manifest["files"];
 
-/** The engine's share of an agent's config, and of the run's limits where it computes. */
+/** The engine's part of an agent's config, with the run's time limits on its calls if given. */
 export function engineOptions({ engine, limits, optimizer }: AgentConfig, run?: EngineLimits): EngineOptions {
   const serverOptimizer = optimizer.kind === "server" && { serverOptimizer: true };
   const options = { ...engine, ...serverOptimizer, contextTokens: limits.contextTokens };
@@ -157,7 +157,7 @@ class EnginePolicy implements Policy {
     const known = this.#versions.get(version);
     if (known) return known;
     const entry = new OpenVersion(this.#load(version, preloaded), preloaded && weightsSha256(preloaded));
-    // The callers that await `ready` get the error; the next caller tries again.
+    // The callers that await `ready` get the error; the next caller retries.
     entry.ready.catch(() => this.#versions.get(version) === entry && this.#versions.delete(version));
     this.#versions.set(version, entry);
     return entry;

@@ -1,7 +1,7 @@
 /**
- * @file A store that waits out outages. Every call is safe to repeat (see core/training/writes.ts), so a call that fails with a retryable
- * `store-unreachable` is retried until `retrySeconds` have passed; then the error is thrown. Any other error (expired credentials, a
- * missing table, a full disk) is thrown at once.
+ * @file A store that waits out outages. Every call is safe to repeat (see core/training/writes.ts; spending may count twice, see bills.ts),
+ * so a call that fails with a retryable `store-unreachable` is retried until `retrySeconds` have passed; then the error is thrown. Any
+ * other error (expired credentials, a missing table, a full disk) is thrown at once.
  */
 import pRetry from "p-retry";
 import { isMgrpoError } from "../core/errors.ts";

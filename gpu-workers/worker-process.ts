@@ -39,7 +39,7 @@ export interface ServeOptions {
   readonly supervised: boolean;
   /** Whether to record when the engine was busy, for benchmarks. */
   readonly recordBusy: boolean;
-  /** Admits the registered worker to the run; false: the run needs no more workers, and this one leaves. Absent: it needs none. */
+  /** Admits the registered worker to the run; false: the run needs no more workers, and this one leaves. Absent: it is always admitted. */
   readonly enter?: (worker: string) => Promise<boolean>;
   /** Registers a callback for hints that the run has moved on. */
   readonly onHint?: (hint: () => void) => void;

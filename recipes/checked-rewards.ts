@@ -1,6 +1,7 @@
 /**
- * @file A recipe's rewards, checked. An exception in them, or an answer that is no score, is an error in the user's code: it ends the run
- * with one line that says where, and is never a lost rollout. Rewards that ask a judge pass unchecked: the judge may be at fault there.
+ * @file A recipe's rewards, checked. An exception in them, or a result that is not a score, is an error in the user's code: it ends the run
+ * with one line that names the place, and never counts as a lost rollout. Rewards that ask a judge pass unchecked: the judge may be at fault
+ * there.
  */
 import type { Judgment } from "../core/contracts/judge.ts";
 import type { Question } from "../core/contracts/question.ts";

@@ -5,7 +5,7 @@ import { allTokens, type Example } from "./example.ts";
 
 export interface Split {
   readonly training: readonly Example[];
-  /** At most `most` of those that are held out, in the order of their hashes. */
+  /** The first `most` of the held-out examples in order of their hashes, without duplicates. */
   readonly heldOut: readonly Example[];
 }
 

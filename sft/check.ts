@@ -15,7 +15,7 @@ export interface Teachable {
 export function refuseMalformed({ demonstration, where }: PlacedDemonstration, { toolbox, config }: Teachable): void {
   const { turns } = demonstration;
   const { limits } = config;
-  if (turns.length === 0) throw invalid(where, "the assistant says nothing");
+  if (turns.length === 0) throw invalid(where, "it has no assistant message");
   if (turns.length > limits.turns) {
     throw invalid(where, `${turns.length} turns, and limits.turns is ${limits.turns}: raise it, or leave the line out`);
   }
@@ -32,7 +32,7 @@ export function refuseMalformed({ demonstration, where }: PlacedDemonstration, {
   }
 }
 
-/** Refuses a line whose system message or tools are not those that the agent will have. */
+/** Refuses a line whose system message is not the agent's, or that names a tool which the agent does not have. */
 export function refuseOtherAgent({ system, tools, where }: MessagesLine, { agent, config, toolbox }: Teachable): void {
   if (system !== undefined && system !== config.system) {
     throw invalid(
@@ -43,7 +43,7 @@ export function refuseOtherAgent({ system, tools, where }: MessagesLine, { agent
   const known = [...toolbox.parameters.keys()];
   const unknown = tools?.find((name) => !known.includes(name));
   if (unknown === undefined) return;
-  throw invalid(where, `its tool '${unknown}' is not one of agent '${agent}' (${known.join(", ") || "none"})`, {
+  throw invalid(where, `its tool '${unknown}' is not a tool of agent '${agent}' (${known.join(", ") || "none"})`, {
     unknownNames: [{ unknown, known }],
   });
 }

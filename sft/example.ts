@@ -39,7 +39,7 @@ export function exampleOf(
   return { tokens, turns: spans };
 }
 
-/** @param where the demonstration's place, for the message, such as `demos.jsonl:12`. */
+/** @param where the demonstration's location, for the message, such as `demos.jsonl:12`. */
 export function refuseTooLong(
   { tokens, turns }: Example,
   agent: string,

@@ -9,7 +9,7 @@ import { afterEvaluation, afterStep, type Progress } from "./progress.ts";
 
 export type Optimizer = Omit<OptimizerConfig, "learningRate">;
 
-/** Shorter moving averages than in M-GRPO, since batches are small and vary. */
+/** A shorter average of squared gradients than in M-GRPO, since batches are small and vary. */
 export const OPTIMIZER: Optimizer = { beta1: 0.9, beta2: 0.95, epsilon: 1e-8, weightDecay: 0.01, maxGradientNorm: 1 };
 
 export interface Plan {
@@ -25,7 +25,7 @@ export interface Plan {
 }
 
 export interface Material {
-  /** All batches of the training, in order, whatever was already seen of them. May be endless. */
+  /** All batches of the training, in order, including those already seen. May be endless. */
   readonly batches: Iterable<readonly Example[]>;
   readonly heldOut: readonly Example[];
 }
@@ -33,7 +33,7 @@ export interface Material {
 export interface Observer {
   /** Called after every step. */
   onStep?(progress: Progress): void;
-  /** Called after every evaluation, and awaited: the trainer's state belongs to this progress. */
+  /** Called after every evaluation except the one before training, and awaited: the trainer's state belongs to this progress. */
   onCheckpoint(progress: Progress): Promise<void>;
 }
 

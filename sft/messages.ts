@@ -4,7 +4,8 @@
  *     {"messages": [{"role": "user", …}, {"role": "assistant", "tool_calls": […]}, {"role": "tool", …}, {"role": "assistant", …}],
  *      "tools": […], "agent": "searcher"}                                                          the last two are optional
  *
- * Nothing in a line is ignored: what the agent's config says otherwise, or has no place in a demonstration, is refused with the line's number.
+ * Nothing in a line is ignored: whatever contradicts the agent's config, or does not belong in a demonstration, is refused with the line's
+ * number.
  */
 import * as z from "zod";
 import { parseJson } from "../core/contracts/parse.ts";
@@ -19,7 +20,7 @@ export interface PlacedDemonstration {
   readonly where: string;
 }
 
-/** A line of a file, before the agent that it is for is known to accept it. */
+/** A line of a file, not yet checked against the agent that it is for. */
 export interface MessagesLine extends PlacedDemonstration {
   /** Undefined: the line does not say which agent it is for. */
   readonly agent: string | undefined;
@@ -60,7 +61,7 @@ const Message = z.discriminatedUnion("role", [
 ]);
 type Message = z.infer<typeof Message>;
 type Assistant = Extract<Message, { role: "assistant" }>;
-type Answer = Extract<Message, { role: "tool" }>;
+type ToolMessage = Extract<Message, { role: "tool" }>;
 
 const Line = z.strictObject({
   messages: z.array(Message).min(1),
@@ -91,12 +92,12 @@ function demonstrationOf([user, ...rest]: readonly Message[], where: string): De
     if (turn?.role !== "assistant") {
       throw invalid(
         where,
-        `message ${at + 2} after the system message is a second prompt or an unasked response (${turn?.role}): a conversation has one prompt`,
+        `message ${at + 2} after the system message is a second prompt or a response without a call (${turn?.role}): a conversation has one prompt`,
       );
     }
-    const answers: Answer[] = [];
-    for (at++; rest[at]?.role === "tool"; at++) answers.push(rest[at] as Answer);
-    turns.push({ text: textOf(turn), responses: inOrder(turn, answers, where) });
+    const responses: ToolMessage[] = [];
+    for (at++; rest[at]?.role === "tool"; at++) responses.push(rest[at] as ToolMessage);
+    turns.push({ text: textOf(turn), responses: inOrder(turn, responses, where) });
   }
   return { prompt: user.content, turns };
 }
@@ -109,16 +110,16 @@ function textOf({ content, reasoning_content: thinking, tool_calls: calls }: Ass
 }
 
 /** The responses in the order of the calls: by id, or by position where neither side has ids. */
-function inOrder({ tool_calls: calls }: Assistant, answers: readonly Answer[], where: string): string[] {
+function inOrder({ tool_calls: calls }: Assistant, responses: readonly ToolMessage[], where: string): string[] {
   const ids = (calls ?? []).map(({ id }) => id);
-  if (answers.length !== ids.length && answers.length > 0) {
-    throw invalid(where, `a turn has ${ids.length} tool calls and ${answers.length} responses`);
+  if (responses.length !== ids.length && responses.length > 0) {
+    throw invalid(where, `a turn has ${ids.length} tool calls and ${responses.length} responses`);
   }
-  if (ids.every((id) => id === undefined)) return answers.map(({ content }) => content);
-  if (answers.length === 0) return [];
+  if (ids.every((id) => id === undefined)) return responses.map(({ content }) => content);
+  if (responses.length === 0) return [];
   return ids.map((id) => {
-    const answer = answers.find(({ tool_call_id: of }) => of === id);
-    if (answer) return answer.content;
+    const response = responses.find(({ tool_call_id: of }) => of === id);
+    if (response) return response.content;
     throw invalid(where, `no tool message answers the call '${id}': check tool_call_id`);
   });
 }

@@ -1,4 +1,4 @@
-/** @file How far a supervised training is: what is stored beside its checkpoints, and advanced by a step or an evaluation. Pure. */
+/** @file The progress of supervised training, stored beside its checkpoints and advanced by a step or an evaluation. Pure. */
 import * as z from "zod";
 
 const Evaluation = z.strictObject({
@@ -15,7 +15,7 @@ export const Progress = z.strictObject({
   ended: z
     .enum(["tokens", "patience"])
     .nullable()
-    .describe("Why it ended: the tokens are spent, or the held-out loss has stopped falling. Null: it goes on."),
+    .describe("Why it ended: the tokens are spent, or the held-out loss has stopped falling. Null: it has not ended."),
 });
 export type Progress = z.infer<typeof Progress>;
 
@@ -58,7 +58,7 @@ export function recentLoss({ losses }: Progress, count: number): number {
 export const heldOutLossAt = ({ evaluations }: Progress, step: number): number | undefined =>
   evaluations.find((evaluation) => evaluation.step === step)?.loss;
 
-/** What the user should look at when a training has ended; undefined: nothing. */
+/** A warning for the user when training has ended; undefined: none. */
 export function warningOf(progress: Progress): string | undefined {
   const [before, after] = [heldOutLossAt(progress, 0), heldOutLossAt(progress, progress.best)];
   if (before === undefined || after === undefined || after < before) return undefined;

@@ -1,5 +1,5 @@
 /**
- * @file The state of a training on disk. A training that is killed at any instant continues with the same bits from its last checkpoint.
+ * @file The state of supervised training on disk. Training that is killed at any instant continues with the same bits from its last checkpoint.
  *
  *     <folder>/step-<n>/       weights and optimizer after n steps; the best step's weights alone once a newer checkpoint exists
  *     <folder>/progress.json   names the files by SHA-256; replaced atomically, after the files that it names are on disk
@@ -25,7 +25,7 @@ const StoredCheckpoint = z.strictObject({
 type StoredCheckpoint = z.infer<typeof StoredCheckpoint>;
 
 const State = z.strictObject({
-  settings: z.json().describe("What determines the training. Another value is another training."),
+  settings: z.json().describe("What determines the training. Training resumes only with equal settings."),
   progress: Progress,
   newest: StoredCheckpoint.describe("What training continues from."),
   best: StoredCheckpoint.describe("The weights of the lowest held-out loss."),
@@ -48,7 +48,7 @@ export interface TrainingState {
   save(progress: Progress, files: Saved): Promise<void>;
 }
 
-/** @throws MgrpoError `config-invalid` if the folder has the state of a training with other settings. */
+/** @throws MgrpoError `config-invalid` if the folder has the state of training with other settings. */
 export async function openTrainingState(
   folder: string,
   settings: z.infer<typeof State>["settings"],
@@ -58,7 +58,7 @@ export async function openTrainingState(
   if (found.length > 0) {
     throw new MgrpoError(
       "config-invalid",
-      `${folder} has the state of another training (${found.slice(0, 3).join("; ")}): give the same options, another --to, or delete that folder`,
+      `${folder} has the state of training with other settings (${found.slice(0, 3).join("; ")}): give the same options, another --to, or delete that folder`,
     );
   }
   return {
@@ -70,7 +70,7 @@ export async function openTrainingState(
     async save(progress, files) {
       const newest = await writeFiles(folder, progress.losses.length, files);
       const best = progress.best === newest.step ? withoutOptimizer(newest) : state?.best;
-      if (best?.step !== progress.best) throw new RangeError(`step ${progress.best} is the best, and was never saved`);
+      if (best?.step !== progress.best) throw new RangeError(`step ${progress.best} is the best but was never saved`);
       state = { settings, progress, newest, best };
       await replaceFile(join(folder, PROGRESS_FILE), `${JSON.stringify(state)}\n`);
       await removeOthers(folder, state);

@@ -91,7 +91,7 @@ async function writeResult(
   progress: Progress,
 ) {
   const best = await state.saved()?.best();
-  if (!best) throw new RangeError("a training that ended has no checkpoint");
+  if (!best) throw new RangeError("the training ended without a checkpoint");
   const record = {
     seed,
     ...plan,
@@ -118,7 +118,7 @@ function resultFiles(base: CheckpointFiles, best: ReadonlyMap<string, Uint8Array
   const config = base.get(ADAPTER_CONFIG_FILE);
   if (!config) return updated(base, best);
   const adapter = best.get(ADAPTER_FILE);
-  if (!adapter) throw new RangeError(`the trainer of an adapter saved no ${ADAPTER_FILE}`);
+  if (!adapter) throw new RangeError(`the trainer of an adapter did not save ${ADAPTER_FILE}`);
   return new Map([
     [ADAPTER_CONFIG_FILE, config],
     [ADAPTER_FILE, adapter],

@@ -5,7 +5,7 @@
  *     TickFails               the clock's tick fails: nothing is repaired
  *     StuckStep               a run is under way, without a new outcome or version for half an hour
  *     StaleHeartbeat          an agent of a run has had no live worker for ten minutes
- *     RunSpend                a run has spent most of its budget, and is halted at its end
+ *     RunSpend                a run has spent 80 % of its budget, and is halted when all of it is spent
  *     budget                  the account costs more in a month than planned
  */
 /// <reference path="../.sst/platform/config.d.ts" />
@@ -36,7 +36,7 @@ type Notify = Pick<aws.cloudwatch.MetricAlarmArgs, "alarmActions" | "okActions" 
 function createDeadLetterAlarm({ name, inbox }: EventFunction, notify: Notify): void {
   new aws.cloudwatch.MetricAlarm(`${name}DeadLetters`, {
     ...notify,
-    alarmDescription: `Events for ${name} were given up after five deliveries`,
+    alarmDescription: `Events for ${name} were abandoned after five deliveries`,
     namespace: "AWS/SQS",
     metricName: "ApproximateNumberOfMessagesVisible",
     statistic: "Maximum",
@@ -91,7 +91,7 @@ function createRunAlarms(tick: EventFunction, stage: string, notify: Notify): vo
   });
   new aws.cloudwatch.MetricAlarm("StuckStep", {
     ...notify,
-    alarmDescription: `A run is under way, and for ${STUCK_MINUTES} minutes no rollout ended and no version came`,
+    alarmDescription: `A run is under way, and for ${STUCK_MINUTES} minutes no rollout ended and no version was published`,
     namespace: NAMESPACE,
     metricName: idle,
     // The metric is the maximum over all runs, so a run that advances does not hide one that is stuck.

@@ -51,7 +51,7 @@ export function readSettings(
   };
 }
 
-/** `main=Qwen/Qwen3-4B,searcher=Qwen/Qwen3-1.7B`. A model's name goes into the boot script, so it may not contain anything else. */
+/** `main=Qwen/Qwen3-4B,searcher=Qwen/Qwen3-1.7B`. A model's name goes into the boot script, so no other characters are allowed. */
 function readServers(text: string): ReadonlyMap<string, string> {
   const entries = text.split(",").filter((entry) => entry !== "");
   return new Map(

@@ -7,7 +7,7 @@ export interface Storage {
   readonly bucket: sst.aws.Bucket;
 }
 
-/** Retention of conversations and of the records of their groups. Weights, manifests, reports and scores do not expire. */
+/** Of conversations, and of their groups' records (core/training/retention.ts). Weights, manifests, reports and scores do not expire. */
 const CONVERSATION_DAYS = 90;
 const LOG_DAYS = 30;
 /** Days until the parts of an abandoned upload expire. */
@@ -18,7 +18,7 @@ export function createStorage({ stage, keep }: Settings): Storage {
   const table = new sst.aws.Dynamo("Records", {
     fields: { pk: "string", sk: "string" },
     primaryIndex: { hashKey: "pk", rangeKey: "sk" },
-    // Written when a group is finalized; no other record expires.
+    // Set on finalized groups, verdicts, and archived runs and their workers (core/contracts/records.ts).
     ttl: "expiresAt",
     deletionProtection: keep,
     // `mgrpo launch --stage` finds the deployment by this name (deployment.ts).

@@ -1,7 +1,7 @@
 /**
  * @file What AWS lets a fleet's instances do: read their deployment's table and the objects of runs, base models and the release; write records
  * and objects of runs, and their log; read their secrets; and terminate themselves. Policies are made before any run: they can name the agent
- * of a version, but not the run, and no attribute or sort key of a record.
+ * of a version, but not the run; of a record, they can match the partition key, but not the sort key or a value.
  */
 import type { Fleet } from "./fleet.ts";
 

@@ -17,7 +17,7 @@ interface Meaning {
   readonly when: RegExp;
   readonly code: ErrorCode;
   /** Follows "the store at <endpoint> ". */
-  readonly says: string;
+  readonly predicate: string;
   readonly retryable?: true;
 }
 
@@ -26,56 +26,59 @@ const MEANINGS: readonly Meaning[] = [
   {
     when: /^(ResourceNotFoundException|NoSuchBucket):/,
     code: "not-found",
-    says: "has no such table or bucket: check MGRPO_TABLE, MGRPO_BUCKET and AWS_REGION, or create them with `mgrpo cloud setup`",
+    predicate:
+      "has no such table or bucket: check MGRPO_TABLE, MGRPO_BUCKET and AWS_REGION, or create them with `mgrpo cloud setup`",
   },
-  { when: /^NoSuchKey:/, code: "not-found", says: "no longer has it" },
+  { when: /^NoSuchKey:/, code: "not-found", predicate: "no longer has it" },
   {
     when: /key element does not match|missing the key|missed key schema|key condition not supported|type mismatch for key/i,
     code: "config-invalid",
-    says: "has another program's table of this name, whose key is not (pk, sk): choose another MGRPO_TABLE",
+    predicate: "has another program's table of this name, whose key is not (pk, sk): choose another MGRPO_TABLE",
   },
-  { when: /^(ValidationException|SerializationException):/, code: "record-damaged", says: "cannot keep this" },
+  { when: /^(ValidationException|SerializationException):/, code: "record-damaged", predicate: "cannot keep this" },
   {
     when: /^CredentialsProviderError:/,
     code: "store-unreachable",
-    says: "requires credentials, and this process has none: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
+    predicate:
+      "requires credentials, and this process has none: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
   },
   {
     when: /: Region is missing/,
     code: "config-invalid",
-    says: "has a region, and none is set: set AWS_REGION to the region of the table and the bucket",
+    predicate: "has a region, and none is set: set AWS_REGION to the region of the table and the bucket",
   },
   {
     when: /ExpiredToken|TokenRefreshRequired/,
     code: "store-unreachable",
-    says: "refused expired credentials: get new ones, AWS_SESSION_TOKEN included, and start again",
+    predicate: "refused expired credentials: get new ones, AWS_SESSION_TOKEN included, and start again",
   },
   {
     // S3 names it; DynamoDB states it in the message.
     when: /RequestTimeTooSkewed|RequestExpired|RequestInTheFuture|Signature (expired|not yet current)/,
     code: "store-unreachable",
-    says: "and this machine disagree on the time by more than 15 minutes: set this machine's clock",
+    predicate: "and this machine disagree on the time by more than 15 minutes: set this machine's clock",
   },
   {
     when: /PermanentRedirect|AuthorizationHeaderMalformed|IllegalLocationConstraint|region '[^']*' is wrong|valid region/,
     code: "store-unreachable",
-    says: "is for another region: set AWS_REGION to the region of the table and the bucket",
+    predicate: "is for another region: set AWS_REGION to the region of the table and the bucket",
   },
   {
     when: /Throttl|ProvisionedThroughputExceeded|RequestLimitExceeded|SlowDown|TooManyRequests/,
     code: "store-unreachable",
-    says: "is throttling: wait, start fewer workers, or raise its limits",
+    predicate: "is throttling: wait, start fewer workers, or raise its limits",
     retryable: true,
   },
   {
     when: /^(AccessDenied\w*|AllAccessDisabled|AccountProblem):/,
     code: "store-unreachable",
-    says: "forbids it: the table or bucket belongs to another account, or its policy does not allow this to these credentials",
+    predicate:
+      "forbids it: the table or bucket belongs to another account, or its policy does not allow this to these credentials",
   },
   {
     when: /Credential|UnrecognizedClient|InvalidAccessKeyId|Signature|MissingAuthenticationToken|InvalidToken/,
     code: "store-unreachable",
-    says: "refused the credentials: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    predicate: "refused the credentials: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
   },
 ];
 
@@ -112,8 +115,8 @@ function translate(operation: string, endpoint: string, cause: unknown): MgrpoEr
     );
   const known = MEANINGS.find(({ when }) => when.test(`${name}: ${message}`));
   if (known) {
-    const { code, says, retryable = false } = known;
-    return new MgrpoError(code, `${store} ${says} (${detail})`, { cause, retryable });
+    const { code, predicate, retryable = false } = known;
+    return new MgrpoError(code, `${store} ${predicate} (${detail})`, { cause, retryable });
   }
   if (status === 403)
     return new MgrpoError("store-unreachable", `${store} forbids it and gives no reason (${detail})`, { cause });

@@ -1,6 +1,7 @@
 /**
- * @file DynamoDB's limits on requests, enforced by the stores that stand in for it: AWS refuses what exceeds them, so no other store may
- * accept it (docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html). The item limit is in core/contracts/bounds.ts.
+ * @file DynamoDB's limits on requests, and EventBridge's on events, enforced by the services that stand in for AWS: AWS refuses what exceeds
+ * them, so no other service may accept it (docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html). The item limit is in
+ * core/contracts/bounds.ts.
  */
 import type { UpdateItemCommandInput } from "@aws-sdk/client-dynamodb";
 
@@ -12,7 +13,7 @@ export const EXPRESSION_OPERATORS = 300;
 export const PAGE_BYTES = 2 ** 20;
 export const BATCH_READ_KEYS = 100;
 export const BATCH_WRITE_ITEMS = 25;
-/** Bytes of an event of EventBridge, and of a message of SQS. */
+/** Bytes of an EventBridge event, and of the SQS message that carries it. */
 export const EVENT_BYTES = 256 * 1024;
 
 type Expressions = Pick<UpdateItemCommandInput, "UpdateExpression" | "ConditionExpression">;

@@ -1,6 +1,6 @@
 /**
  * @file ObjectStore on S3. A commit is a PUT with `If-None-Match: *`. When the key is taken, the stored bytes are compared: equal bytes are
- * ours, from an earlier try whose answer was lost or from a worker that did the same work.
+ * ours, from an earlier attempt whose response was lost or from a worker that did the same work.
  */
 import { createHash } from "node:crypto";
 import {
@@ -86,7 +86,7 @@ async function commit(bucket: Bucket, key: string, body: Uint8Array): Promise<bo
   if (outcome === "written") return true;
   const isOurs = outcome === "occupied" ? await holds(bucket, key, body) : undefined;
   if (isOurs !== undefined) return isOurs;
-  throw new MgrpoError("store-unreachable", `commit ${key}: ${CONTENDED} in every try`, {
+  throw new MgrpoError("store-unreachable", `commit ${key}: ${CONTENDED} in every attempt`, {
     retryable: true,
     evidence: CONTENDED,
   });
@@ -104,7 +104,7 @@ async function put(bucket: Bucket, key: string, body: Uint8Array): Promise<"writ
   } catch (error) {
     if (errorName(error) === "PreconditionFailed") return "occupied";
     if (errorName(error) === "ConditionalRequestConflict") return "conflict";
-    // A multipart upload that is gone: completed by an earlier try whose answer was lost, or dropped.
+    // A multipart upload that is gone: completed by an earlier attempt whose response was lost, or dropped.
     if (errorName(error) === "NoSuchUpload") return (await head(bucket, key)) ? "occupied" : "conflict";
     throw error;
   }

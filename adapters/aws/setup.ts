@@ -40,7 +40,7 @@ const WAIT = { retries: 30, minTimeout: 20, factor: 1.5, maxTimeout: 2000 };
 
 const nameOf = (error: unknown) => (error as Error).name;
 
-/** Keys `pk` and `sk`, paid per request. Rejects with `config-invalid` if the table exists with other keys. */
+/** Keys `pk` and `sk`, billed per request. Rejects with `config-invalid` if the table exists with other keys. */
 export async function createTable(dynamo: DynamoDBClient, name: string): Promise<SetupOutcome> {
   const existing = await describeTable(dynamo, name);
   if (!existing) {
@@ -74,7 +74,7 @@ async function describeTable(dynamo: DynamoDBClient, name: string): Promise<Tabl
     if (nameOf(error) === "ResourceNotFoundException") return undefined;
     throw error;
   }
-  const types = new Map(table?.AttributeDefinitions?.map((one) => [one.AttributeName, one.AttributeType]));
+  const types = new Map(table?.AttributeDefinitions?.map((field) => [field.AttributeName, field.AttributeType]));
   const keys = table?.KeySchema?.map((key) => `${key.AttributeName} ${types.get(key.AttributeName)} ${key.KeyType}`);
   if (keys?.join(", ") !== "pk S HASH, sk S RANGE")
     throw new MgrpoError(
@@ -202,10 +202,10 @@ export async function deleteTable(dynamo: DynamoDBClient, name: string): Promise
 
 export async function deleteItems(dynamo: DynamoDBClient, table: string, keys: readonly TableKey[]): Promise<void> {
   for (let from = 0; from < keys.length; from += CONCURRENT_DELETES) {
-    const some = keys.slice(from, from + CONCURRENT_DELETES).map(({ pk, sk }) => {
+    const deletions = keys.slice(from, from + CONCURRENT_DELETES).map(({ pk, sk }) => {
       return dynamo.send(new DeleteItemCommand({ TableName: table, Key: { pk: { S: pk }, sk: { S: sk } } }));
     });
-    await Promise.all(some);
+    await Promise.all(deletions);
   }
 }
 

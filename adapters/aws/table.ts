@@ -50,7 +50,7 @@ export const sdkApi = (dynamo: DynamoDBClient): DynamoApi => ({
   query: (input) => dynamo.send(new QueryCommand(input)),
 });
 
-/** Milliseconds before the rest of a partly answered batch is requested again; doubles with every try. */
+/** Milliseconds before the unprocessed rest of a batch is requested again; doubles with every attempt. */
 const MIN_PAUSE = 50;
 const MAX_PAUSE = 2000;
 
@@ -155,7 +155,7 @@ const addressOf = ({ pk, sk }: Attributes) => `${pk?.S}\n${sk?.S}`;
 
 /** A store that throttles a part of a batch leaves it out. This is the error for throttling a whole batch. */
 const throttled = () =>
-  Object.assign(new Error("part of a batch was not processed in any try"), {
+  Object.assign(new Error("part of a batch was not processed in any attempt"), {
     name: "ProvisionedThroughputExceededException",
   });
 

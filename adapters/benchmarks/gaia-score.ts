@@ -27,9 +27,9 @@ export function isGaiaMatch(answer: string | null, reference: string): boolean {
   const [wanted, found] = [reference.split(/[,;]/), given.split(/[,;]/)];
   if (wanted.length !== found.length) return false;
   return wanted.every((element, i) => {
-    const one = found[i] ?? "";
+    const answered = found[i] ?? "";
     const value = float(element);
-    return value === undefined ? normalized(one, false) === normalized(element, false) : isNumber(one, value);
+    return value === undefined ? normalized(answered, false) === normalized(element, false) : isNumber(answered, value);
   });
 }
 
@@ -52,7 +52,7 @@ function float(text: string): number | undefined {
   return infinity ? Number(`${infinity[1]}Infinity`) : undefined;
 }
 
-/** In Unicode, the ten digits of a script are consecutive, and scripts come in runs of ten. */
+/** Unicode encodes digits in runs of ten, 0 first. Runs can be adjacent, hence the remainder. */
 function asciiDigit(digit: string): string {
   const code = digit.codePointAt(0) ?? 0;
   let zero = code;

@@ -84,11 +84,11 @@ function ownQuestions(
   );
 }
 
-/** A file has ids of its own, so that a question of the recipe is recognized by what it asks, of which world or attachment. */
+/** The ids of a file are its own, so a question of the recipe is recognized by its prompt and facts (its world or attachment). */
 function refuseHeldOutPrompts(file: string, train: readonly Question[], heldOut: readonly Question[]): void {
-  const askedOf = ({ prompt, facts }: Question) => canonicalJson({ prompt, facts });
-  const held = new Set(heldOut.map(askedOf));
-  const both = train.find((question) => held.has(askedOf(question)));
+  const contentOf = ({ prompt, facts }: Question) => canonicalJson({ prompt, facts });
+  const held = new Set(heldOut.map(contentOf));
+  const both = train.find((question) => held.has(contentOf(question)));
   if (both === undefined) return;
   throw new MgrpoError(
     "benchmark-damaged",

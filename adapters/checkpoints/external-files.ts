@@ -47,7 +47,7 @@ async function fromHub(part: ExternalPart, file: HubModelFile, settings: HubSett
 async function verified(path: string, part: ExternalPart): Promise<LocalFile> {
   const found = await stat(path).catch((cause: unknown) => {
     const advice =
-      "run workers on the machine with the base model, or start the run with a model of the hub or under s3://";
+      "run workers on the machine with the base model, or start the run with a model from the hub or under s3://";
     throw new MgrpoError("not-found", `${path}: no such file on this machine: ${advice}`, { cause });
   });
   if (found.size !== part.bytes) throw changed(part);

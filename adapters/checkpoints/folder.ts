@@ -10,7 +10,7 @@ export function openFolderSource(folder: string, largeBytes = LARGE_FILE_BYTES):
   return {
     async list(only) {
       const entries = await readdir(folder, { withFileTypes: true }).catch((cause: unknown) => {
-        throw new MgrpoError("not-found", `${folder}: no such folder to watch: make it, or give another`, { cause });
+        throw new MgrpoError("not-found", `${folder}: no such folder to watch: create it, or name another`, { cause });
       });
       const isWanted = (entry: Dirent) =>
         only === undefined

@@ -167,14 +167,14 @@ function parseAnswer<S extends z.ZodType>(schema: S, text: string): z.infer<S> {
 /** A vote, or why it failed; with its cost, if the model answered. */
 type Cast = { readonly vote: Vote; readonly cost: JudgeCost } | { readonly error: unknown; readonly cost?: JudgeCost };
 
-/** An answer is charged for even if there is no verdict: the caller must bill it. */
+/** The server charges for an answer even if it is not a verdict, so the caller must bill it. */
 function withCost(error: unknown, cost: JudgeCost): unknown {
   if (!isMgrpoError(error)) return error;
   const { code, message, retryable, cause } = error;
   return new MgrpoError(code, message, { retryable, cause, evidence: { ...evidenceOf(error), cost } });
 }
 
-/** UTF-8 bytes per token of a prompt: fewer than models need for English, so that the expected cost is seldom too low. */
+/** UTF-8 bytes per token of a prompt: fewer than the average in English, so that the expected cost is seldom too low. */
 const BYTES_PER_TOKEN = 3;
 
 /** The cost of one vote that uses all its tokens. */
@@ -190,8 +190,8 @@ function priced({ usdPerMillionTokens: prices }: JudgeConfig, { inputTokens, out
 }
 
 /**
- * An answer that is no verdict, and a text that is too long or filtered, fail only this verdict. Other refusals remain: they concern every
- * request.
+ * An answer that is not a verdict, and a text that is too long or filtered, fail only this verdict. Other refusals are returned unchanged:
+ * they concern every request.
  */
 function translated(error: unknown): unknown {
   const { status, contentRefusal, usage } = evidenceOf(error);

@@ -1,10 +1,10 @@
 /**
- * @file One request to a model: its tries, the pauses between them, and its usage.
+ * @file One request to a model: its attempts, the pauses between them, and its usage.
  *
- *     try ──answer──> done
+ *     attempt ──answer──> done
  *      │ ▲
  *      │ └── waits for: Retry-After, and exponential backoff   unblocked by: time, or the caller's signal
- *      ├── 429, 5xx, timeout, lost connection; tries left; Retry-After within a minute
+ *      ├── a retryable failure (429, 5xx, timeout, lost connection, …); attempts left; Retry-After within a minute
  *      └── anything else: throws
  */
 import { setTimeout as sleep } from "node:timers/promises";
@@ -16,7 +16,7 @@ import type { TokenUsage } from "../../core/language-model-ports.ts";
 import { EndpointFailure, refused, translateEndpointError, unavailable } from "./errors.ts";
 import type { Endpoint } from "./provider.ts";
 
-/** The pause before the second try; it doubles with every try. */
+/** The pause before the second attempt; it doubles with every attempt. */
 const PAUSE_SECONDS = 1;
 /** A server that demands a longer pause counts as unavailable. */
 const MAX_WAIT_SECONDS = 60;
@@ -35,9 +35,9 @@ export async function requestCompletion(
   { attempts, timeoutSeconds, pauseSeconds = PAUSE_SECONDS }: RetryPolicy,
   signal?: AbortSignal,
 ): Promise<Completion> {
-  let tries = 0;
+  let attempted = 0;
   const attempt = async () => {
-    tries += 1;
+    attempted += 1;
     return answerOf(endpoint, await once(endpoint, request, timeoutSeconds, signal));
   };
   try {
@@ -56,7 +56,7 @@ export async function requestCompletion(
     });
   } catch (error) {
     if (signal?.aborted) throw canceled(endpoint, signal);
-    throw error instanceof EndpointFailure && error.retryable ? givenUp(error, tries) : error;
+    throw error instanceof EndpointFailure && error.retryable ? givenUp(error, attempted) : error;
   }
 }
 

@@ -15,7 +15,7 @@ import { EndpointFailure } from "./errors.ts";
 import type { OpenOptions } from "./open.ts";
 import { openEndpoint } from "./provider.ts";
 
-/** As `openLanguageModel`. */
+/** Opens a model for conversations with native tool calls, as `openLanguageModel` does for single completions. */
 export function openConversationModel(spec: LanguageModelSpecInput, options: OpenOptions = {}): ChatModel {
   const settings = parse(LanguageModelSpec, spec, "language model", "config-invalid");
   const endpoint = openEndpoint(settings, options.environment ?? process.env);
@@ -25,7 +25,7 @@ export function openConversationModel(spec: LanguageModelSpecInput, options: Ope
         return turnOf(await requestCompletion(endpoint, callOptions(request), { ...settings, ...options }, signal));
       } catch (error) {
         if (!(error instanceof EndpointFailure) || error.contentRefusal === undefined) throw error;
-        // A failure of this conversation alone: the model generated nothing, at no cost.
+        // A failure of this conversation alone: an empty turn, without usage.
         const stop = error.contentRefusal === "too-long" ? "length" : "stop";
         return { thinking: "", text: "", calls: [], stop, usage: { inputTokens: 0, outputTokens: 0 } };
       }

@@ -21,9 +21,9 @@ interface Details {
   readonly usage?: TokenUsage;
 }
 
-/** One try failed. */
+/** One attempt failed. */
 export class EndpointFailure extends MgrpoError {
-  /** Seconds to wait before the next try; 0: the server names none. */
+  /** Seconds to wait before the next attempt; 0: the server names none. */
   readonly afterSeconds: number;
   readonly contentRefusal: ContentRefusal | undefined;
 
@@ -39,24 +39,24 @@ export class EndpointFailure extends MgrpoError {
 const TOO_LONG = /context_length_exceeded|context (length|window|size)|too (long|many tokens)/i;
 const FILTERED = /content_filter|content_policy|content management policy/i;
 
-/** Not for tries that the caller or the timeout ended. */
+/** Not for attempts that the caller or the timeout ended. */
 export function translateEndpointError(error: unknown, endpoint: Endpoint): EndpointFailure {
   const { name, redact } = endpoint;
   if (InvalidResponseDataError.isInstance(error)) return refused(`${name} gave no answer: ${quote(error.message)}`);
   if (!APICallError.isInstance(error)) {
     const text = error instanceof Error ? error.message : String(error);
     if (/credential/i.test(text)) return refused(`${name}: ${endpoint.credentialAdvice} (${quote(redact(text))})`);
-    return refused(`${name} could not be asked: ${quote(redact(text))}`);
+    return refused(`${name} could not be called: ${quote(redact(text))}`);
   }
-  const answered = answerOf(error);
-  const said = quote(redact(answered.message));
-  if (answered.status === undefined) {
-    return unavailable(`${name} does not answer (${said}): check that the server runs, and its URL`);
+  const response = errorResponseOf(error);
+  const reason = quote(redact(response.message));
+  if (response.status === undefined) {
+    return unavailable(`${name} does not answer (${reason}): check that the server runs, and its URL`);
   }
-  return meaning({ ...answered, message: said }, endpoint, secondsOf(error.responseHeaders));
+  return meaning({ ...response, message: reason }, endpoint, secondsOf(error.responseHeaders));
 }
 
-interface Answered {
+interface ErrorResponse {
   readonly status: number | undefined;
   readonly message: string;
   /** The server's own error code, such as `insufficient_quota`. */
@@ -64,29 +64,29 @@ interface Answered {
 }
 
 /** The status and the server's reason. Gateways report failures of their backends with status 200 and an `error`. */
-function answerOf({ statusCode: status, message, responseBody, cause }: APICallError): Answered {
+function errorResponseOf({ statusCode: status, message, responseBody, cause }: APICallError): ErrorResponse {
   if (status === undefined) return { status, message: cause instanceof Error ? deepest(cause) : message };
   const body = parsed(responseBody ?? "");
   const error = recordOf(recordOf(body)["error"] ?? body);
-  const told = typeof error["message"] === "string" ? error["message"] : undefined;
+  const serverMessage = typeof error["message"] === "string" ? error["message"] : undefined;
   const code = error["code"] ?? error["type"];
   if (status !== 200) {
     const text = responseBody ?? "";
-    const words = told ?? (isHtml(text) ? "an HTML page" : text || message);
-    return { status, message: words, ...(typeof code === "string" && { code }) };
+    const reason = serverMessage ?? (isHtml(text) ? "an HTML page" : text || message);
+    return { status, message: reason, ...(typeof code === "string" && { code }) };
   }
-  if (told !== undefined) return { status: typeof code === "number" ? code : 500, message: told };
+  if (serverMessage !== undefined) return { status: typeof code === "number" ? code : 500, message: serverMessage };
   // The connection was lost mid-body, or the body is not a completion.
   return { status: responseBody === undefined ? undefined : 200, message: responseBody ?? deepest(cause) };
 }
 
 function meaning(
-  { status = 0, message, code }: Answered,
+  { status = 0, message, code }: ErrorResponse,
   { name, credentialAdvice }: Endpoint,
   after: number,
 ): EndpointFailure {
   const detail = message === "" ? `HTTP ${status}` : `HTTP ${status}: ${message}`;
-  const refuse = (says: string) => refused(`${name} ${says} (${detail})`, status);
+  const refuse = (problem: string) => refused(`${name} ${problem} (${detail})`, status);
   if (status === 200) {
     if (isHtml(message))
       return refused(`${name} answers with HTML, not JSON: check the base URL, it often ends in /v1`, 200);

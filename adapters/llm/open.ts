@@ -12,7 +12,7 @@ import { type Environment, openEndpoint } from "./provider.ts";
 export interface OpenOptions {
   /** For API keys; default: the environment of the process. */
   readonly environment?: Environment;
-  /** Seconds before the second try of a request. */
+  /** Seconds before the second attempt of a request. */
   readonly pauseSeconds?: number;
 }
 

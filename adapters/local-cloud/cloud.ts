@@ -4,7 +4,8 @@
  *
  *     <directory>/table/    LevelDB        <directory>/buckets/     objects
  *     <directory>/events    journal        <directory>/uploads/     multipart uploads under way
- *     <directory>/lock/     one process at a time                   credentials.json
+ *     <directory>/lock/     one process at a time                   temporary/     bodies being received
+ *     <directory>/owner     its pid                                 credentials.json
  *
  * The directory contains secret keys: only its owner can access it.
  */

@@ -1,6 +1,6 @@
 /**
  * @file The local cloud's store for code in the same process: direct calls to the database, files and events that other processes reach
- * over HTTP. The functions run in that process and make most of a step's calls.
+ * over HTTP. The functions run in this process and make most of a step's calls.
  */
 import pLimit from "p-limit";
 import type { ObjectStore, Store } from "../../core/ports.ts";
@@ -39,7 +39,7 @@ export function openDirectStore(options: DirectStoreOptions): Store {
 
 function directApi(server: Pick<TableServer, "call">): DynamoApi {
   const limit = pLimit(CONCURRENT_INSERTS);
-  // The server answers in the API's shapes, whose types only the SDK declares.
+  // The server returns the API's shapes, whose types only the SDK declares.
   const call = <Output>(operation: string, input: object) => server.call(operation, input) as Promise<Output>;
   return {
     getItem: (input) => call("GetItem", input),

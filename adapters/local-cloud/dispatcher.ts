@@ -1,7 +1,7 @@
 /**
  * @file Delivers "Object Created" events to the handlers: at least once, in any order, a few at a time per lane (the objects of one kind of one
  * run), so that a slow judge of one run delays neither its manifests nor other runs. A handler that throws is called again, with backoff.
- * After the last try the event stays in the journal until the next start; meanwhile the clock's repair does its work.
+ * After the last attempt the event stays in the journal until the next start; meanwhile the clock's repair does its work.
  */
 import { setMaxListeners } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
@@ -10,7 +10,7 @@ import type { ObjectCreated } from "../../core/contracts/messages.ts";
 import type { PendingEvent } from "./journal.ts";
 
 const CALLS_PER_LANE = 8;
-const TRIES = 20;
+const MAX_ATTEMPTS = 20;
 const MIN_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 5_000;
 
@@ -81,11 +81,11 @@ class DeliveryQueue {
     }
   }
 
-  /** Waits for: its delay, a free slot of its lane, the handler. Unblocked by: success, the last try, or close. */
+  /** Waits for: its delay, a free slot of its lane, the handler. Unblocked by: success, the last attempt, or close. */
   async #deliver(event: PendingEvent, delaySeconds: number): Promise<boolean> {
     const { signal } = this.#closing;
     if (delaySeconds > 0) await pause(delaySeconds * 1000, undefined, { signal });
-    for (let attempt = 1; attempt <= TRIES; attempt++) {
+    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
       if (await this.#inLane(event.key, () => this.#call(event, attempt))) return true;
       const backoff = Math.min(MAX_PAUSE_MS, MIN_PAUSE_MS * 2 ** (attempt - 1));
       await pause(backoff * (0.5 + Math.random() / 2), undefined, { signal });
@@ -101,8 +101,10 @@ class DeliveryQueue {
     );
     this.#running.add(call);
     const failure = await call.finally(() => this.#running.delete(call));
-    if (failure !== undefined && attempt === TRIES)
-      this.#options.report(`event of ${event.key}: not handled in ${TRIES} tries: ${(failure as Error).message}`);
+    if (failure !== undefined && attempt === MAX_ATTEMPTS)
+      this.#options.report(
+        `event of ${event.key}: not handled in ${MAX_ATTEMPTS} attempts: ${(failure as Error).message}`,
+      );
     return failure === undefined;
   }
 }

@@ -1,6 +1,6 @@
 /**
  * @file The journal of events: one line before an object appears, one after its event is handled. An event that has only the first line
- * after a crash is delivered again. Each line is one write; a torn last line belongs to a request that was never answered. Writes are
+ * after a crash is delivered again. Each line is one write; a torn last line belongs to a request that was never acknowledged. Writes are
  * synchronous, because writing a line costs less than handing it to another thread.
  *
  *     + <id> {"bucket","key"}    before the object gets its name

@@ -39,7 +39,7 @@ function listenFault({ host, port }: ListenAddress, what: string, cause: unknown
   );
 }
 
-/** Stops the server once its answers are sent, or after a second. */
+/** Stops the server once its responses are sent, or after a second. */
 export async function stop(server: Server): Promise<void> {
   const closed = new Promise<void>((resolve, reject) => {
     server.close((error) => (error ? reject(error) : resolve()));

@@ -1,4 +1,4 @@
-/** @file The cloud's clock: calls a handler at a fixed interval. A tick is skipped while an earlier one still runs. */
+/** @file The cloud's clock: calls a handler at a fixed interval. A tick is skipped while an earlier one is still running. */
 
 /** `seconds`: the interval; 0 turns the clock off. Returns a function that stops the clock and waits for the tick in progress. */
 export function startTicks(
@@ -9,7 +9,7 @@ export function startTicks(
   if (seconds === 0) return async () => {};
   let running: Promise<void> | undefined;
   const tick = async () => {
-    await handler().catch((error: Error) => report(`clock: ${error.message}; the next tick tries again`));
+    await handler().catch((error: Error) => report(`clock: ${error.message}; the next tick retries`));
     running = undefined;
   };
   const timer = setInterval(() => {

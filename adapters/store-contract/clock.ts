@@ -3,7 +3,7 @@ import { ok } from "node:assert/strict";
 import type { Clock } from "../../core/ports.ts";
 import type { ContractCheck } from "./check.ts";
 
-/** Beyond this, a store refuses the signatures of requests too. */
+/** Beyond this, a store also refuses signed requests. */
 const MAX_DIFFERENCE_MINUTES = 15;
 
 export const clockChecks: readonly ContractCheck<Clock>[] = [

@@ -11,7 +11,7 @@ const LENGTHS = [0, 1, 70_000, 3_000_001];
 const AWKWARD = ["a b+c.json", "é/ü.json", "a%2Fb", "~!*'()$&,;=@:?#[]", '<x>&"y"', "..x", "\u{1f30d}"];
 
 const bytes = (text: string) => new TextEncoder().encode(text);
-/** Bytes that do not repeat within 4 GiB, so that swapped blocks cannot go unnoticed. */
+/** A byte sequence with a period of 4 GiB, so that swapped blocks cannot go unnoticed. */
 function noise(length: number): Uint8Array {
   const noisy = new Uint8Array(length);
   for (let i = 0; i < length; i++) noisy[i] = Math.imul(i, 2654435761) >>> 24;

@@ -51,7 +51,7 @@ export const tableChecks: readonly ContractCheck<Table>[] = [
     },
   },
   {
-    name: "several items come in the requested order, also more than a batch holds",
+    name: "several items come back in the requested order, even more than a batch holds",
     async verify(table, keys) {
       const each = Array.from({ length: BEYOND_A_BATCH }, (_, i) => inserted(table, keys, { i }));
       const inOrder = await Promise.all(each);
@@ -79,7 +79,7 @@ export const tableChecks: readonly ContractCheck<Table>[] = [
     },
   },
   {
-    name: "a read sees every answered write: one item, a batch, a query",
+    name: "a read sees every acknowledged write: one item, a batch, a query",
     async verify(table, keys) {
       const key = await inserted(table, keys, { n: 0 });
       for (let n = 1; n <= CONCURRENT; n++) {

@@ -1,4 +1,4 @@
-/** @file A model of Qwen3-0.6B's shape with random weights, written to disk in pieces because it is too large for memory. */
+/** @file Qwen3-0.6B's shape, and models of any shape with random weights, written to disk in pieces so that they never fill the memory. */
 import { closeSync, openSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import type { CheckpointFiles } from "../../core/ports.ts";

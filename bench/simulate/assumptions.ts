@@ -1,6 +1,6 @@
 /**
- * @file The assumptions of the simulation: durations of what it does not run. None is measured. Requests, units, items and events do not depend
- * on them; durations and peaks per second do.
+ * @file The assumptions of the simulation: durations, sizes and probabilities of what it does not run. None is measured on AWS. Requests, units,
+ * items and events do not depend on the durations; times and peaks per second do.
  */
 import { CONNECTIONS } from "../../adapters/aws/clients.ts";
 
@@ -35,6 +35,6 @@ export const CALLS = [0.1, 0.55, 0.35] as const;
 export const CORRECT = 0.6;
 export const MALFORMED = 0.05;
 
-/** Shares of a step: when its rollouts should have ended, and the minimum for training. */
+/** Shares of a step's duration: by when its rollouts should have ended, and the minimum for training. */
 export const ROLLOUT_SHARE = 0.7;
 export const MIN_TRAINING_SHARE = 0.1;

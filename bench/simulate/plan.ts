@@ -31,24 +31,25 @@ const MIN_SECONDS = 60;
 const WINDOW_ROLLOUTS = 200;
 const MAX_STEPS = 3;
 /**
- * With at least this many rollouts per step, the first step is the window: warm-up is a small part of it, and a second doubles the time.
+ * With at least this many rollouts per step, the first step is the window: warm-up is a small part of it, and a second step would double the
+ * duration of the simulation.
  */
 const NO_WARM_UP = 3000;
 
 export function planOf({ rolloutsPerMinute, agents, set }: Load): Plan {
   const perSecond = rolloutsPerMinute / 60;
-  const advised = (questionsPerStep: number, steps: number) => ({
+  const recipe = (questionsPerStep: number, steps: number) => ({
     name: "simulated",
     config: () => ({ ...teamConfig(agents), questionsPerStep, steps }),
   });
   const choice = { run: "simulated", seed: 1, arm: "mgrpo", set } as const;
-  const { rolloutsPerQuestion } = resolveConfig(advised(1, 1), choice);
+  const { rolloutsPerQuestion } = resolveConfig(recipe(1, 1), choice);
   const questions = Math.max(MIN_QUESTIONS, Math.round((perSecond * MIN_SECONDS) / rolloutsPerQuestion));
   const rolloutsInStep = questions * rolloutsPerQuestion;
   const measured = Math.min(MAX_STEPS, Math.ceil(WINDOW_ROLLOUTS / rolloutsInStep));
   const warmUp = rolloutsInStep < NO_WARM_UP ? 1 : 0;
   const steps = warmUp + measured + 1;
-  const config = resolveConfig(advised(questions, steps), choice);
+  const config = resolveConfig(recipe(questions, steps), choice);
   if (config.steps !== steps)
     throw new MgrpoError("config-invalid", "--set steps: a simulation ends with its window, leave it out");
   const rolloutsPerStep = config.questionsPerStep * config.rolloutsPerQuestion;
@@ -74,7 +75,7 @@ function workersOf(config: RunConfig, rollouts: number, stepSeconds: number): Re
   return Object.fromEntries(
     names.map((name) => {
       const slots = config.agents[name]?.engine.slots ?? 1;
-      // A conversation that waits for a sub-agent frees its slot (gpu-workers/serve.ts).
+      // A conversation that waits for a sub-agent frees its slot (gpu-workers/worker-loops.ts).
       const needed =
         name === config.main ? inFlight / (2 * slots) : (inFlight * callsPerRollout) / (names.length - 1) / slots;
       return [name, Math.max(1, Math.ceil(needed))];

@@ -25,7 +25,7 @@ export function formatReport(figures: Figures, plan: Plan, window: MeasurementWi
     requestTable(meter, rollouts, scaled),
     dollarTable(figures, rollouts),
     table(
-      ["dollars a month for what was made", ""],
+      ["dollars a month of storage", ""],
       Object.entries(figures.monthlyUsd).map(([line, usd]) => [line, usd.toFixed(4)]),
     ),
   ];
@@ -42,7 +42,7 @@ function describeWindow({ reached, factor }: Figures, plan: Plan, { seconds }: M
   const steps = `${plan.measured} steps of ${count(plan.rolloutsPerStep)} rollouts${warmUp}`;
   return (
     `simulated: ${seconds.toFixed(0)} s of virtual time (${steps}), ` +
-    `${count(reached)} rollouts a minute; totals are ${factor.toFixed(1)} times what was counted`
+    `${count(reached)} rollouts a minute; totals are ${factor.toFixed(1)} times the counts`
   );
 }
 
@@ -93,7 +93,7 @@ function functionTable({ functions }: Meter, scaled: Scale): string {
 function requestTable(meter: Meter, rollouts: number, scaled: Scale): string {
   const busiest = [...meter.requests].sort(([, a], [, b]) => b.units - a.units).slice(0, MAX_REQUEST_ROWS);
   return table(
-    ["requests (the most)", "in all", "per rollout", "units", "refused"],
+    ["requests (most units first)", "total", "per rollout", "units", "refused"],
     busiest.map(([name, { requests, units, refused }]) => [
       name,
       scaled(requests),
@@ -109,7 +109,7 @@ function dollarTable({ usd: lines, hours, factor }: Figures, rollouts: number): 
   const total = dollars.reduce((sum, [, usd]) => sum + usd, 0);
   return table(
     ["dollars", `${hours} h`, "per 1,000 rollouts"],
-    [...dollars, ["together", total] as const].map(([line, usd]) => [
+    [...dollars, ["total", total] as const].map(([line, usd]) => [
       line,
       usd.toFixed(4),
       ((usd * 1000) / (rollouts * factor)).toFixed(5),
@@ -121,7 +121,7 @@ function dollarTable({ usd: lines, hours, factor }: Figures, rollouts: number): 
 export function firstLimit({ limits: [first], rolloutsPerMinute, reached }: Figures): string {
   const slow =
     reached < MIN_RATE_SHARE * rolloutsPerMinute
-      ? `steps take too long, ${count(reached)} rollouts a minute are reached; `
+      ? `steps take too long: only ${count(reached)} rollouts a minute; `
       : "";
   if (!first) return slow;
   const { what, where, used, limit, share } = first;

@@ -127,7 +127,7 @@ export function openTeamEngine(subs: readonly string[], pace: () => Promise<void
 }
 
 /**
- * `name` is that of the turn's random stream. It ends in the agent, the index of its call ("asked" for the main agent), "turn" and the turn's
+ * `name` names the turn's random stream. It ends in the agent, the index of its call ("asked" for the main agent), "turn" and the turn's
  * index. `draw` is uniform in [0, 1).
  */
 function scriptedTurn(

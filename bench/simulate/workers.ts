@@ -11,7 +11,7 @@ import { type Cloud, openSimulatedStore, pause } from "./cloud/store.ts";
 import type { Plan } from "./plan.ts";
 import { rewards, tools } from "./team.ts";
 
-/** Workers start over this many seconds, as machines do. */
+/** Workers start spread over this many seconds, as machines do. */
 const STAGGER_SECONDS = 5;
 
 /** Starts all workers of the plan. Resolves when they have ended, rejects with the first failure. */

@@ -41,10 +41,10 @@ export async function check(): Promise<void> {
     await store.objects.get(`check/${trial}`);
     const [keys, items] = [openFreshKeys(`check/${trial}`), openFreshKeys(`CHECK#${trial}`)];
     const all = [
-      tried("objects", objectChecks, objects.store, keys),
-      tried("objects", multipartChecks, parts.store, keys),
-      tried("table", tableChecks, table.store, items),
-      tried("clock", clockChecks, store.clock, keys),
+      runChecks("objects", objectChecks, objects.store, keys),
+      runChecks("objects", multipartChecks, parts.store, keys),
+      runChecks("table", tableChecks, table.store, items),
+      runChecks("clock", clockChecks, store.clock, keys),
     ];
     for (const behaviors of all)
       for await (const behavior of behaviors) {
@@ -64,7 +64,7 @@ export async function check(): Promise<void> {
   if (broken > 0) process.exitCode = 1;
 }
 
-async function* tried<Port>(
+async function* runChecks<Port>(
   about: Behavior["about"],
   checks: readonly ContractCheck<Port>[],
   port: Port,

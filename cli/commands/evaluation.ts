@@ -33,7 +33,7 @@ function addEval(program: Command): void {
   command
     .option(
       "--results <folder>",
-      "with --suite or --watch: folder of results, where finished evaluations are found again (default: evaluations)",
+      "with --suite or --watch: folder of results; finished evaluations in it are reused (default: evaluations)",
     )
     .action(async (target, options) => (await import("../eval.ts")).evaluateOrWatch(target, options));
 }

@@ -35,7 +35,10 @@ function addBench(program: Command): void {
   program
     .command("bench")
     .description("measure the speed and memory of this machine; prints one JSON object per line")
-    .argument("[name...]", "engine, rollouts, store, bundles, run, lora, memory, run-memory (all by default), or gpu")
+    .argument(
+      "[name...]",
+      "engine, rollouts, gateway, gateway-load, store, bundles, run, lora, sampling, trees, memory, run-memory (all by default), or gpu",
+    )
     .action(async (names) => (await import("../bench.ts")).bench(names));
 }
 
@@ -57,7 +60,7 @@ function addPretrain(program: Command): void {
 function addImport(program: Command): void {
   program
     .command("import")
-    .description("make a Hugging Face folder of a GGUF file, which can then be trained")
+    .description("convert a GGUF file into a Hugging Face folder, which can then be trained")
     .argument("<file>", "the .gguf file")
     .requiredOption("--to <folder>", "folder to write, which must not exist")
     .addOption(new Option("--dtype <name>", "number format of the weights").choices(["fp32", "bf16"]).default("fp32"))

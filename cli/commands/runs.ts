@@ -1,4 +1,4 @@
-/** @file Commands that inspect runs: `runs`, `show` and `export`. */
+/** @file Commands that inspect runs or take something from them: `runs`, `show`, `ui`, `track` and `export`. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { TrackerName } from "../../core/contracts/tracking.ts";
 import { integer } from "../terminal/fail.ts";

@@ -6,8 +6,8 @@
  * Each other run trains until it has sampled as many tokens (`sampledTokens`), in at most MAX_STEP_RATIO times as many steps. `--tokens`
  * sets the number for all arms, the first included.
  *
- * Arms take different numbers of steps for the same tokens. So that all ask as hard questions after as much training, stages of the
- * curriculum that begin at a step begin at the same share of the run instead: of the first arm's steps, of the others' tokens.
+ * Arms take different numbers of steps for the same tokens. So that all ask equally hard questions at the same point of training, curriculum
+ * stages that begin at a step begin at a share of the run instead: of the steps of the first arm, of the tokens of the others.
  */
 import { Arm, type RunConfig } from "../../core/contracts/config.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -111,7 +111,7 @@ function stagesByShare({ curriculum, steps }: RunConfig): string[] {
   return [`curriculum=${JSON.stringify(stages)}`];
 }
 
-/** Settings that the comparison itself decides, and the options that decide them. */
+/** Settings that the comparison itself decides. */
 const DECIDED = ["run", "seed", "arm", "recipe", "sampledTokens"];
 
 function refuseDecided(set: readonly string[], varied: string | undefined, { from, questions }: Start): void {

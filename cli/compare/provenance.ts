@@ -1,6 +1,6 @@
 /**
  * @file What made a comparison's run: the source version, the config, the base models and the machine. Runs that differ in anything but the
- * machine are not of one comparison. A run's folder has it from the start of the run (origin.json), its record from there.
+ * machine do not belong to one comparison. It is written to the run's folder when the run starts (origin.json), and copied to its record.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
@@ -20,17 +20,17 @@ export const Provenance = z.strictObject({
   machine: z.string(),
   /** What the run's workers executed (gpu-workers/release.ts). Earlier releases recorded none of the following. */
   release: z.string().exactOptional(),
-  /** As resolved, without the names of the agents' models: `bases` says which models those are. */
+  /** As resolved, without the names of the agents' models: `bases` identifies those models. */
   config: z.record(z.string(), z.json()).exactOptional(),
   /** Agent -> SHA-256 of the names and hashes of its base model's files. */
   bases: z.record(AgentName, Sha256).exactOptional(),
 });
 export type Provenance = z.infer<typeof Provenance>;
 
-/** Of a run whose folder does not say. */
+/** Provenance of a run whose folder does not record it. */
 const UNKNOWN: Provenance = { commit: "unknown", machine: "unknown" };
 
-/** Of a run that this process starts. */
+/** Provenance of a run that this process starts. */
 export function provenanceOf(config: RunConfig, bases: Required<Provenance>["bases"]): Provenance {
   return { ...thisProcess(), config: withoutModels(config), bases };
 }
@@ -42,7 +42,7 @@ export async function identify(bases: Bases): Promise<Required<Provenance>["base
   );
 }
 
-/** What differs, one line each: why a run is not of this comparison. */
+/** What differs, one line each: why a run does not belong to this comparison. */
 export function foreignBy(ours: Provenance, theirs: Provenance): string[] {
   const commit = isSameSource(ours.commit, theirs.commit) ? [] : differences(ours.commit, theirs.commit, "commit");
   const rest = (["release", "config", "bases"] as const).flatMap((part) =>
@@ -57,7 +57,7 @@ export function readOrigin(folder: RunFolder): Provenance | undefined {
   return existsSync(folder.config) ? UNKNOWN : undefined;
 }
 
-/** Before the run starts or is resumed. A run that others began is theirs and ours. */
+/** Called before the run starts or is resumed. A run that another version or machine began is recorded as made by both. */
 export function writeOrigin(folder: RunFolder, ours: Provenance): void {
   const before = existsSync(folder.config) ? readOrigin(folder) : undefined;
   const both = (key: "commit" | "machine" | "release") => {
@@ -89,7 +89,7 @@ function thisProcess() {
   return known;
 }
 
-/** What a run executes. Commits that differ elsewhere, in docs or in results, are the same to it. */
+/** What a run executes. Commits that differ only elsewhere, such as in docs or results, count as the same source. */
 const CODE = [
   "core",
   "engine",

@@ -58,8 +58,8 @@ export function readRecord(results: string, planned: TraceableRun, mixed: boolea
   const path = recordPath(results, planned.config.run);
   if (!existsSync(path)) return undefined;
   const { made, ...finished } = parseJson(RunRecord, unzipped(path), path);
-  const { set, ...asked } = settingsOf(planned);
-  const other = differences(asked, { recipe: made.recipe, arm: made.arm, seed: made.seed });
+  const { set, ...expected } = settingsOf(planned);
+  const other = differences(expected, { recipe: made.recipe, arm: made.arm, seed: made.seed });
   const settings = differences(set, made.set, "set");
   const foreign = [...settings, ...foreignBy(planned.by, finished.by)];
   if (other.length > 0 || (settings.length > 0 && !mixed)) {
@@ -69,7 +69,7 @@ export function readRecord(results: string, planned: TraceableRun, mixed: boolea
   throw refusal(`${path} was made by something else`, foreign, "remove that file, or keep it with --mixed");
 }
 
-/** Why a run is not of this comparison, and what to do. */
+/** Why a run does not belong to this comparison, and what to do. */
 export function refusal(what: string, found: readonly string[], remedy: string): MgrpoError {
   return new MgrpoError("config-invalid", `${what}: ${found.join("; ")}; compare under another --name, ${remedy}`);
 }

@@ -114,5 +114,5 @@ async function trainOne(
   signal.removeEventListener("abort", stop);
   if (code === 0) return undefined;
   const lastLine = lastErrors.trim().split("\n").at(-1) ?? "";
-  return lastLine.replace(/^mgrpo: /, "") || `ended by ${killed ?? `exit code ${code}`}`;
+  return lastLine.replace(/^mgrpo: /, "") || (killed ? `killed by ${killed}` : `ended with exit code ${code}`);
 }

@@ -53,7 +53,7 @@ function checkRun(run: string, arm: Arm, agents: readonly string[]): void {
   if (!existsSync(checkpoints)) throw refusal(run, `${path} has no checkpoints: the run has not finished`);
   const missing = agents.find((agent) => !existsSync(join(checkpoints, agent)));
   if (missing === undefined) return;
-  throw refusal(run, `the run has no agent '${missing}', which arm ${arm} trains: add --from ${arm}=<another run>`);
+  throw refusal(run, `the run has no agent '${missing}', which arm ${arm} needs: add --from ${arm}=<another run>`);
 }
 
 /** One line for the summary. */

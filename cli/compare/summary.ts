@@ -65,10 +65,11 @@ export const Comparison = z.strictObject({
   start: z.string(),
   /** What is trained on: a file, or the recipe's questions. */
   questions: z.string(),
-  /** All distinct source versions and machines of the runs. */
+  /** All distinct source versions of the runs. */
   commits: z.array(z.string()),
   /** Accepted runs that another commit, release, config or base model made, and how they differ from this comparison. */
   foreign: z.array(z.strictObject({ run: RunName, commit: z.string(), differences: z.array(z.string()) })),
+  /** All distinct machines of the runs. */
   machines: z.array(z.string()),
   /** Sum over all runs. */
   hours: z.number(),

@@ -39,7 +39,7 @@ export interface TriedGroup {
   readonly trees: readonly Tree[];
   /** Agent -> the tools that it was offered. */
   readonly offered: ReadonlyMap<string, ReadonlySet<string>>;
-  /** What the app threw, in the order in which it did. */
+  /** What the app threw, in order. */
   readonly thrown: readonly unknown[];
 }
 
@@ -79,9 +79,9 @@ async function rollOut(
   signal: AbortSignal,
 ): Promise<Outcome[]> {
   const { config, store } = run;
-  // Names as in training: this is its first step, if it draws this question first.
+  // Random streams are named as in training: this is the first group of its first step, if it draws this question first.
   const purpose = [config.seed, "sample"];
-  const watched = new Map([...agents].map(([name, agent]) => [name, noting(agent, offered)]));
+  const watched = new Map([...agents].map(([name, agent]) => [name, recordingTools(agent, offered)]));
   const team = wholeTeam(run, watched, purpose, app);
   const versions = Object.fromEntries([...agents.keys()].map((name) => [name, 0]));
   const indices = Array.from({ length: config.rolloutsPerQuestion }, (_, rollout) => rollout);
@@ -99,8 +99,8 @@ async function rollOut(
   });
 }
 
-/** Notes the tools that an app offers. */
-const noting = (agent: HostedAgent, offered: ReadonlyMap<string, Set<string>>): HostedAgent => ({
+/** Records the tools that an app offers. */
+const recordingTools = (agent: HostedAgent, offered: ReadonlyMap<string, Set<string>>): HostedAgent => ({
   ...agent,
   onProgress(progress) {
     if (progress.kind !== "asked") return;

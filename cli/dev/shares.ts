@@ -54,7 +54,7 @@ export function agentShares(
   });
 }
 
-/** Branches in which the agent said something. */
+/** Branches in which the agent generated something. */
 const mainOf = ({ outcome }: TriedRollout): AnyTrajectory[] =>
   outcome.status === "finished" ? mainTrajectories(outcome).filter((one) => sampledTokens(one) > 0) : [];
 

@@ -19,7 +19,7 @@ export function groupWarnings(config: Team, tried: TriedGroup, shares: readonly 
   ];
 }
 
-/** Rollouts that count for nothing, and those that the app gave up. */
+/** Rollouts that are excluded, and those in which the app gave no answer. */
 function lossWarnings({ group, rollouts, thrown }: TriedGroup): string[] {
   const lost = Object.entries(group.rollouts).flatMap(([k, score]) =>
     "excluded" in score ? [[k, score.excluded]] : [],
@@ -27,8 +27,8 @@ function lossWarnings({ group, rollouts, thrown }: TriedGroup): string[] {
   const gaveUp = rollouts.flatMap(({ outcome }, k) => {
     if (outcome.status === "failed" || !outcome.app || outcome.conversation.answer !== null) return [];
     const { fault, stop } = outcome.conversation;
-    if (stop === "malformed") return [`rollout ${k}: the app gave no answer: ${fault ?? "it says no reason"}`];
-    return [`rollout ${k}: the app gave up over a limit that it was told of (${stop})`];
+    if (stop === "malformed") return [`rollout ${k}: the app gave no answer: ${fault ?? "no reason given"}`];
+    return [`rollout ${k}: the app gave up when it was told of a limit (${stop})`];
   });
   const stacks = new Set(thrown.map(stackOf));
   return [
@@ -38,7 +38,7 @@ function lossWarnings({ group, rollouts, thrown }: TriedGroup): string[] {
   ];
 }
 
-/** The message, and the frames of the app. */
+/** The message and the first frames of the stack. */
 function stackOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const frames = (error.stack ?? error.message).split("\n");

@@ -14,7 +14,7 @@ import { readJobs, suiteOf } from "../local/follow.ts";
 import { readInvocations, readOutcome, readStoredQuestions } from "../show/conversations.ts";
 import { type HeldOutRollout, type HeldOutScores, measure } from "./scores.ts";
 
-/** All finished evaluations on held-out questions, in the order of teams and of the config's suites. `last`: the number of the run's last team. */
+/** All finished evaluations on held-out questions, by team and then in the config's order of suites. `last`: the run's last team. */
 export async function readHeldOut(
   store: Store,
   config: RunConfig,

@@ -146,7 +146,10 @@ async function readFiles(model: string, setting: string): Promise<CheckpointFile
   throw new MgrpoError("checkpoint-damaged", message);
 }
 
-/** A run's record holds the SHA-256 of files that several processes map: a GGUF is converted once, where its user wants 2 to 8 times its size. */
+/**
+ * A run records the SHA-256 of its model files, and several processes map them, so a GGUF file is converted first. The user chooses where,
+ * because the result is 2 to 8 times as large.
+ */
 function notImported(file: string, setting: string): MgrpoError {
   const folder = file.replace(/\.gguf$/, "");
   return new MgrpoError(

@@ -121,7 +121,7 @@ export async function checkEndpoints(): Promise<Check[]> {
     set.map(async ({ name, url }): Promise<Check> => {
       try {
         const response = await fetch(url, { signal: AbortSignal.timeout(ENDPOINT_TIMEOUT_MILLISECONDS) });
-        return { name, state: "ok", found: `${url} answers (HTTP ${response.status})` };
+        return { name, state: "ok", found: `${url} responds (HTTP ${response.status})` };
       } catch (error) {
         const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
         return {

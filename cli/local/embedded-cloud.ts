@@ -65,7 +65,7 @@ export async function openEmbeddedCloud(
   });
   const store = cloud.direct;
   let moved = () => {};
-  const table = announcing(store.table, () => moved());
+  const table = notifying(store.table, () => moved());
   const functions = composeFunctions(
     { ...store, table },
     {
@@ -97,7 +97,7 @@ export function openCloudStore(environment: Readonly<Record<string, string>>): A
 }
 
 /** Wraps the table to call `moved` when a write advances RUN or a STEP. Closing a STEP does not count, since RUN advances right after. */
-function announcing(table: Table, moved: () => void): Table {
+function notifying(table: Table, moved: () => void): Table {
   return {
     get: (key) => table.get(key),
     getAll: (keys) => table.getAll(keys),

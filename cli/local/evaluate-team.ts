@@ -1,6 +1,6 @@
 /**
  * @file Evaluates a team on this machine: a run that never trains, whose team 0 is the team to evaluate, in its own embedded cloud.
- * Evaluation workers process its jobs. If its folder is kept, another call resumes it: answers stay, and lost ones are retried.
+ * Evaluation workers process its jobs. If its folder is kept, another call resumes it: answers are kept, and lost ones are retried.
  */
 import { randomBytes } from "node:crypto";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";

@@ -67,7 +67,7 @@ export class RunHistory {
       environment: isRunning ? { ...this.#cloud.environment } : {},
       seconds: this.#before.seconds + (performance.now() - this.#started) / 1000,
       scoringSeconds: this.#scoringSeconds,
-      writes: totalUsd(this.#before.writes, this.#cloud.writes()),
+      writes: sumOf(this.#before.writes, this.#cloud.writes()),
       heldOut: { before: this.#share(0), after: isFinished ? this.#share(this.steps.length) : null },
       evaluations: this.evaluations,
     };
@@ -93,6 +93,6 @@ function lineOf(step: StepSummary): string {
   return `${JSON.stringify(step)}\n`;
 }
 
-function totalUsd(a: StoreWrites, b: StoreWrites): StoreWrites {
+function sumOf(a: StoreWrites, b: StoreWrites): StoreWrites {
   return { requests: a.requests + b.requests, bytes: a.bytes + b.bytes, units: a.units + b.units };
 }

@@ -26,7 +26,7 @@ import { checkTemplate } from "./template-check.ts";
 
 const SHOWN: Readonly<Record<ToolDisplay, string>> = {
   template: "it shows the tools itself",
-  system: "it shows no tools with calls as <tool_call> and JSON, so the system message describes them",
+  system: "it does not show tools with calls as <tool_call> and JSON, so the system message describes them",
   user: "the first user message describes the tools",
   none: "the tools are described nowhere: its model learned them from demonstrations",
 };
@@ -54,7 +54,7 @@ export async function checkModel(model: string, settings: readonly string[]): Pr
 interface ReadModel {
   readonly files: CheckpointFiles;
   readonly stored: StoredWeights;
-  /** Where it comes from, if the command did not say. */
+  /** What else was read: `" with its adapter"`, or the number formats of a GGUF file, `" as Q4_0"`. Empty for a plain model. */
   readonly origin: string;
 }
 

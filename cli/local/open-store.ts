@@ -21,7 +21,7 @@ interface SharedCloud {
   readonly opened: ReturnType<typeof startLocalCloud>;
 }
 
-/** By directory: clouds that reads use, and the closing of those that none uses any more. */
+/** By directory: the clouds that reads are using, and the closing of those that no read uses. */
 const open = new Map<string, SharedCloud>();
 const closing = new Map<string, Promise<void>>();
 

@@ -60,7 +60,7 @@ async function resumeRecord(
     await apply(table, run, extendToolBudget(tools, extension, id), id);
   }
   if (hours !== undefined || usd !== undefined) {
-    const done = extendsTools ? "; the tools' budget is extended already: leave that option out" : "";
+    const done = extendsTools ? "; the tools' budget has already been extended: leave that option out" : "";
     return apply(table, run, extendBudget(record, limits, id), id, done);
   }
   const reason = overBudgetReason(record, spent) ?? (tools && !extendsTools ? overToolBudgetReason(tools) : undefined);

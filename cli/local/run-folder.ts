@@ -100,9 +100,9 @@ export function existingRun(run: string): RunFolder {
   const folder = findRun(run);
   if (folder) return folder;
   const known = runNames();
-  const hint = known.length === 0 ? `there are no runs here yet: start one with \`${MGRPO} train\`` : known.join(", ");
+  const hint = known.length === 0 ? `start one with \`${MGRPO} train\`` : `known: ${known.join(", ")}`;
   const nearest = didYouMean(run, known);
-  throw new MgrpoError("not-found", `no run '${run}' under ${resolve(RUNS)}; known: ${hint}${nearest}`);
+  throw new MgrpoError("not-found", `no run '${run}' under ${resolve(RUNS)}; ${hint}${nearest}`);
 }
 
 /** Refuses the name of an existing run, and a folder that cannot be written. */

@@ -62,7 +62,7 @@ function renderTurns(agent: string, settings: TemplateSettings, tokenizer: Token
   return layout.toolDisplay;
 }
 
-/** Says where the tools are described if neither the template nor the config says so. */
+/** Notes that the system message describes the tools, if that is decided for the user: the config says `auto`, and the template does not. */
 export function noteOnTools(
   agent: string,
   { toolPrompt }: Pick<TemplateSettings, "toolPrompt">,
@@ -71,7 +71,7 @@ export function noteOnTools(
 ): void {
   if (toolPrompt !== "auto" || display !== "system") return;
   note(
-    `agents.${agent}: its chat template shows no tools with calls as <tool_call> and JSON, so its system message describes them ` +
+    `agents.${agent}: its chat template does not show tools with calls as <tool_call> and JSON, so its system message describes them ` +
       `(for a model that learned them from demonstrations: agents.${agent}.toolPrompt: "none")`,
   );
 }

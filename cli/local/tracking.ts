@@ -1,5 +1,6 @@
 /**
- * @file Sends a run's metrics to its trackers, beside the training: a tracker that is away holds up nothing, loses nothing and says so once.
+ * @file Sends a run's metrics to its trackers while it trains. An unreachable tracker delays nothing, misses no metrics, and is reported
+ * once.
  *
  *     metrics.jsonl ──lines after the position──> tracker ──done──> position, in trackers.json
  *                            └──failed──> waits for: a pause that doubles up to a minute     unblocked by: time, the run's end
@@ -41,19 +42,19 @@ export class Tracking {
     this.#feeds = trackers.map((tracker) => new Feed(tracker, lines, known, save, say));
   }
 
-  /** New lines are there. */
+  /** Call when there are new lines. */
   wake(): void {
     for (const feed of this.#feeds) feed.wake();
   }
 
-  /** Sends what is left, for ten seconds at most. `status`: how the run ended; undefined if it goes on later. Returns the trackers that lack lines. */
+  /** Sends what is left, for ten seconds at most. `status`: how the run ended; undefined if it continues later. Returns the trackers that lack lines. */
   async finish(status: "finished" | "failed" | undefined): Promise<string[]> {
     const left = await Promise.all(this.#feeds.map((feed) => feed.finish(status)));
     return left.flatMap((missing, i) => (missing > 0 ? [this.#feeds[i]?.name ?? ""] : []));
   }
 }
 
-/** The way to one tracker. */
+/** Sends the lines to one tracker. */
 class Feed {
   readonly name: string;
   readonly #tracker: Tracker;
@@ -78,7 +79,7 @@ class Feed {
     this.#positions = positions;
     this.#save = save;
     this.#say = say;
-    // TensorBoard's file is written anew, and a deleted metrics.jsonl begins anew.
+    // TensorBoard's file is rewritten from its start; a deleted metrics.jsonl starts over.
     if (tracker.startsOver || this.#sent > lines.length) positions[tracker.name] = 0;
   }
 
@@ -118,7 +119,7 @@ class Feed {
     if (this.#hasFailed) return;
     this.#hasFailed = true;
     const reason = isMgrpoError(error) ? error.message : String(error);
-    this.#say(`warning: ${reason}; its metrics are sent again until it answers, and training goes on`);
+    this.#say(`warning: ${reason}; sending is retried until it succeeds, and training continues`);
   }
 
   /** The number of lines that the tracker lacks. */

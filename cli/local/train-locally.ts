@@ -114,7 +114,7 @@ async function openTracking(
   return new Tracking({ trackers, lines: metrics.lines, positions: folder.trackers, say });
 }
 
-/** A stopped run goes on later, so its trackers are not told that it ended. */
+/** A stopped run can be resumed, so its trackers are not told that it ended. */
 async function finishTracking(run: string, tracking: Tracking, { ended }: RunHistory, display: Display): Promise<void> {
   const lacking = await tracking.finish(ended && (ended.status === "finished" ? "finished" : "failed"));
   for (const name of lacking) display.say(`${name} lacks some metrics: send them with ${MGRPO} track ${run}`);

@@ -34,8 +34,8 @@ export function showProgress(
 }
 
 /**
- * About how many answers are in the store, at least `known`. Answers come in order but for those in flight, so that one in the store means
- * that nearly all before it are: a search in growing strides, not one request per answer.
+ * About how many answers are in the store, at least `known`. Except for those in flight, answers arrive in order, so if one is in the store,
+ * nearly all before it are. The search therefore doubles its stride instead of requesting every answer.
  */
 export async function countAnswers(
   objects: Pick<ObjectStore, "head">,

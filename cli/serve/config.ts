@@ -23,7 +23,7 @@ const SERVING = ["steps=1", "runner=native", "evaluation={}", "budget={}", "limi
 
 /** Of a model that no run describes: the context that its config gives, up to this, since the KV cache is allocated for it. */
 const MAX_CONTEXT_TOKENS = 4096;
-/** Its turns have this part of the context, unless a request sets max_tokens. */
+/** The context of such a model divided by this is the limit of a turn, unless a request sets max_tokens. */
 const TURN_SHARE = 4;
 
 export async function planServing(target: string, set: readonly string[]): Promise<PlannedServing> {

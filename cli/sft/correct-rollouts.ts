@@ -92,7 +92,7 @@ async function ofJob(store: Store, config: RunConfig, job: JobRecord, folder: st
   const { questions } = await resultOf({ job, store });
   const found: AgentDemonstration[] = [];
   for (const [group, { n, correct }] of questions.entries()) {
-    // The store has each question's sum. Each of n scores in [0, 1] is at least minReward if their sum is so close to n.
+    // The store has only each question's sum. If the sum of n scores in [0, 1] is within 1 - minReward of n, each is at least minReward.
     if (n === 0 || n - correct > 1 - minReward) continue;
     for (const rollout of job.runs.keys()) {
       const step = addressStep(config, job.team);

@@ -1,5 +1,5 @@
 /**
- * @file Reports a supervised training: in a terminal, a live line; a printed line per held-out loss after the first, one for the result, and
+ * @file Reports supervised training: in a terminal, a live line; a printed line per held-out loss after the first, one for the result, and
  * one if that did not improve on the start; and a chart of the losses next to the result's folder.
  */
 import { mkdirSync, writeFileSync } from "node:fs";

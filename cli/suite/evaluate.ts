@@ -51,7 +51,7 @@ export interface KeptEvaluation {
   readonly onPoll?: OnPoll;
 }
 
-/** Evaluates the config's one suite in a folder under `results`, and says how to resume if it ends early. Resolves with the folder. */
+/** Evaluates the config's one suite in a folder under `results`, and prints how to resume if it ends early. Resolves with the folder. */
 export async function evaluateAndKeep(
   target: string,
   config: RunConfig,

@@ -44,7 +44,7 @@ class JsonLines implements Display {
 
   event(event: RunEvent): void {
     if (event.kind === "waiting") {
-      // Rollout progress would print a line twice a second, so only what blocks the run is printed.
+      // Rollout progress would print a line every two seconds, so only what blocks the run is printed.
       if (!event.for.startsWith("waiting") || event.for === this.#waiting) return;
       this.#waiting = event.for;
     }

@@ -1,4 +1,4 @@
-/** @file How a command fails: one line on standard error, and exit code 1. */
+/** @file How a command fails: one line per error on standard error, and exit code 1. */
 import { CommanderError, InvalidArgumentError } from "commander";
 import colors from "picocolors";
 import { isMgrpoError, type MgrpoError } from "../../core/errors.ts";

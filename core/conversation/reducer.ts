@@ -66,7 +66,7 @@ export function advanceConversation(
     case "opened":
       return sampleOrStop({ ...state, tokens: event.promptTokens }, rules);
     case "sampled":
-      return read(state, event, rules);
+      return readTurn(state, event, rules);
     case "responded": {
       const turns = state.turns.with(-1, { ...lastTurn(state), responses: [...event.responses] });
       return sampleOrStop({ ...state, turns, tokens: state.tokens + event.tokens }, rules);
@@ -74,7 +74,7 @@ export function advanceConversation(
   }
 }
 
-function read(
+function readTurn(
   state: ConversationState,
   event: Extract<ConversationEvent, { kind: "sampled" }>,
   rules: ConversationRules,

@@ -12,7 +12,7 @@ const TAG_END = /(\[\s*\/?\s*(?:tool_call|tool_response|tools|answer|think)\s*)>
 /** Role markers of Qwen, Llama 3, Phi, GLM, DeepSeek, gpt-oss and most others start with this. */
 const ROLE = /<\|/g;
 const ROLE_END = /(\[\|[^|<>\s]*\|)>/g;
-/** Llama 2 and Mistral: `<s>`, `<<SYS>>`; Gemma: `<start_of_turn>`, `<turn|>`; GLM: `<sop>`. Longest first. */
+/** Llama 2 and Mistral: `<s>`, `<<SYS>>`; Gemma: `<start_of_turn>`, `<turn|>`; GLM: `<sop>`. */
 const ANGLED = /<(<\/?SYS>|\/?(?:s|bos|eos|sop|eop|start_of_turn|end_of_turn|end_of_utterance)|\/?\w+\|)>/giu;
 /** Llama 2, Mistral and GLM. Exact, so that `[1]`, `[img]` and `[a link]` stay. */
 const BRACKETED =

@@ -5,15 +5,18 @@
  *                   the rest is split evenly among the turn's delegations; each request carries its share
  *                   each report says what was spent; the remainder is available again in the next turn
  *
- * So shares depend on texts and costs, never on timing, and a repeated invocation has the same id. The cost of a model call is known only when
- * it ends and counts from the next turn on, so the calls of one turn can exceed the budget by their costs.
+ * So shares depend on texts and costs, never on timing, and a repeated invocation has the same id. The cost of a model call is known only
+ * when it ends and is charged from the next turn on, so the calls of one turn can exceed the budget by their costs.
  */
 import type { Allowance, Spent } from "../contracts/rollout.ts";
 
 const MICRO_USD = 1_000_000;
 
 export interface ToolBudget {
-  /** Charges a call's price in dollars; if too little is left, returns what to tell the agent. To charge in text order, call it before any `await`. */
+  /**
+   * Charges a call's price in dollars; if too little is left, returns the text for the agent instead. To charge in text order, call it before
+   * any `await`.
+   */
   take(usd: number): string | undefined;
   /** Charges the additional cost of a call, in dollars, once it is known. */
   addCost(usd: number): void;

@@ -1,6 +1,6 @@
 /**
- * @file The conditional writes of a trainer and its server, as data: the record of its calls to a Tinker server (CALLS), what was measured of
- * that server's optimizer, and the claim that it gives up when a call takes too long. Each is safe to repeat.
+ * @file The conditional writes of a trainer and its server, as data: the record of its calls to a Tinker server (CALLS), measurements of
+ * that server's optimizer, and the release of its claim after a step that it could not take. Each is safe to repeat.
  */
 import { tableKeys } from "../contracts/keys.ts";
 import type { OptimizerProbe } from "../contracts/server-optimizer.ts";
@@ -21,7 +21,7 @@ export function writeCalls(run: string, agent: string, worker: string, calls: Ti
   };
 }
 
-/** Records what was measured of the optimizer that trains the agent. */
+/** Records the measurements of the optimizer that trains the agent. */
 export function recordOptimizer(run: string, agent: string, optimizer: OptimizerProbe): TableChange {
   return { key: tableKeys.agent(run, agent), set: [[["optimizer"], optimizer]], when: [{ exists: ["version"] }] };
 }

@@ -2,7 +2,7 @@
  * @file The clock's list of runs. The clock ticks every listed run once a minute, so runs that are over leave the list: otherwise old runs
  * would take time from active ones.
  *
- *     start, resume ──> listed ──over for an hour──> archived ──the table's TTL──> deleted; named in the archive for ever
+ *     start, resume ──> listed ──over for an hour──> archived ──the table's TTL──> deleted; named in the archive forever
  *
  * Invariant: once a resume has returned, its run is listed. Resume sets RUN to running, then lists the run and resets its progress. A tick
  * that read RUN earlier archives only if the item says that the run is over, both when read and when written: so either resume lists the
@@ -22,9 +22,9 @@ import { expiryOf } from "./retention.ts";
 import { insert, type StoreCommand, update } from "./store-commands.ts";
 
 /** Milliseconds that a run stays listed after its end, for late events and evaluations. */
-const ARCHIVED_AFTER = 3_600_000;
+const ARCHIVE_AFTER_MILLISECONDS = 3_600_000;
 /** Minimum milliseconds between two writes of a run's progress. */
-const NOTED_EVERY = 60_000;
+const NOTE_EVERY_MILLISECONDS = 60_000;
 
 /** The runs that the clock ticks. */
 export async function listedRuns(table: Pick<Table, "query">): Promise<ListedRun[]> {
@@ -41,7 +41,7 @@ export async function allRuns(table: Pick<Table, "query">): Promise<string[]> {
   return [...new Set([...(listed ?? []), ...(archived ?? [])].map(({ run }) => String(run)))].sort();
 }
 
-/** Lists a resumed run. Call it once RUN says that the run is running. */
+/** Lists a resumed run. Call it once RUN records the run as running. */
 export async function relistRun(
   table: Pick<Table, "insert" | "update">,
   run: string,
@@ -74,7 +74,7 @@ export function progressOf(
 /** Records a running run's progress, which is a write, so at most once a minute. */
 export function noteProgress(listed: ListedRun, progress: string, storeTime: number): StoreCommand[] {
   const { progressAt = Number.NEGATIVE_INFINITY } = listed;
-  const isDue = listed.progress !== progress && storeTime - progressAt >= NOTED_EVERY;
+  const isDue = listed.progress !== progress && storeTime - progressAt >= NOTE_EVERY_MILLISECONDS;
   return isDue ? [update(setProgress(listed, progress, storeTime))] : [];
 }
 
@@ -87,7 +87,7 @@ export function archiveRun(
 ): StoreCommand[] {
   if (listed.expiresAt !== undefined || workers.some(({ state }) => state !== "dead")) return [];
   if (listed.progress !== status) return [update(setProgress(listed, status, storeTime))];
-  if (storeTime - (listed.progressAt ?? 0) < ARCHIVED_AFTER) return [];
+  if (storeTime - (listed.progressAt ?? 0) < ARCHIVE_AFTER_MILLISECONDS) return [];
   // A halted run may be resumed, and its budget counts the hours of all its workers.
   const expired = status === "finished" ? workers : [];
   return [

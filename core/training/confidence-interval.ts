@@ -2,13 +2,13 @@
  * @file The 95 % confidence interval of an evaluation's mean accuracy, treating its questions as a sample.
  *
  * The sampling unit is the question, not the rollout: runs of one question agree more than runs of different questions, so an interval over
- * independent rollouts would be too narrow (Miller 2024, "Adding Error Bars to Evals", arXiv 2411.00640). The variance v of the mean is
- * the ratio estimator's, with questions as clusters (Cochran 1977, "Sampling Techniques", ch. 6); questions that lost runs to
- * infrastructure weigh less. Wilson's interval (1927) is then taken at the effective sample size p(1 - p) / v (Kish 1965). It keeps its
- * coverage near 0 and 1 and with few questions, where p +- 1.96 sqrt(v) and a Student interval over question means do not (Franco, Little,
- * Louis and Slud 2019, "Comparative study of confidence intervals for proportions in complex sample surveys"). The effective size lies
- * between the number of questions (all runs agree) and the number of rollouts (runs are independent). With one run the two are equal, and
- * this is Wilson's interval itself. Nothing is resampled, so there is no seed.
+ * independent rollouts would be too narrow (Miller 2024, "Adding Error Bars to Evals", arXiv 2411.00640). The variance v of the mean is the
+ * ratio estimator's, with questions as clusters (Cochran 1977, "Sampling Techniques", ch. 6); questions that lost runs to infrastructure
+ * failures weigh less. Wilson's interval (1927) is then taken at the effective sample size p(1 - p) / v (Kish 1965). It keeps its coverage
+ * near 0 and 1 and with few questions, where p +- 1.96 sqrt(v) and a Student interval over question means do not (Franco, Little, Louis and
+ * Slud 2019, "Comparative study of confidence intervals for proportions in complex sample surveys"). The effective size lies between the
+ * number of questions (all runs agree) and the number of rollouts (runs are independent). With one run the two are equal, and this is
+ * Wilson's interval itself. Nothing is resampled, so there is no seed.
  */
 
 /** Bounds of a share, or of a difference of shares. */
@@ -39,14 +39,14 @@ export function wilson({ n, correct }: Tally): ConfidenceInterval {
 
 /** The interval of the mean accuracy, from each question's tally over its runs. Questions without a counted run are left out. */
 export function accuracyInterval(questions: readonly Tally[]): ConfidenceInterval {
-  const asked = questions.filter(({ n }) => n > 0);
-  const { n, correct } = sumTallies(asked);
+  const counted = questions.filter(({ n }) => n > 0);
+  const { n, correct } = sumTallies(counted);
   if (n === 0) return { low: 0, high: 1 };
   const share = correct / n;
-  const variance = asked.reduce((sum, one) => sum + (one.correct - share * one.n) ** 2, 0) / (n * n);
+  const variance = counted.reduce((sum, one) => sum + (one.correct - share * one.n) ** 2, 0) / (n * n);
   // The quotient is 0 / 0 if all rollouts are correct, or all wrong: then the runs agree.
-  const effective = share * (1 - share) === 0 ? asked.length : (share * (1 - share)) / variance;
-  const size = Math.min(n, Math.max(asked.length, effective));
+  const effective = share * (1 - share) === 0 ? counted.length : (share * (1 - share)) / variance;
+  const size = Math.min(n, Math.max(counted.length, effective));
   return wilson({ n: size, correct: share * size });
 }
 

@@ -1,8 +1,8 @@
 /**
  * @file Which questions a step asks: a pure function of the seed, the step's record and the previous state. Each stage of the curriculum
  * has its own seeded order of the questions at its levels, and the state is the position in that order. An epoch asks every question
- * exactly once; each epoch has its own order. Stages begin by the run's progress, so that runs that are to sample equally many tokens ask
- * as hard questions, however many steps they take; or at fixed steps.
+ * exactly once; each epoch has its own order. A stage begins at a fixed step or at a share of the run's progress. With a share, runs with
+ * the same token budget reach the same difficulty after the same number of tokens, however many steps they take.
  */
 import type { RunConfig } from "../contracts/config.ts";
 import type { Question } from "../contracts/question.ts";
@@ -63,9 +63,9 @@ export function poolOf({ curriculum }: CurriculumConfig, questions: readonly Que
   const levels = curriculum[stage]?.levels ?? [];
   const pool = questions.filter(({ level }) => levels.includes(level)).map(({ id }) => id);
   if (pool.length > 0) return pool;
-  const there = [...new Set(questions.map(({ level }) => level))].sort((a, b) => a - b);
+  const available = [...new Set(questions.map(({ level }) => level))].sort((a, b) => a - b);
   throw new MgrpoError(
     "config-invalid",
-    `curriculum.${stage}.levels: no training question has level ${levels.join(", ")}; the recipe has levels ${there.join(", ")}`,
+    `curriculum.${stage}.levels: no training question has level ${levels.join(", ")}; the recipe has levels ${available.join(", ")}`,
   );
 }

@@ -1,11 +1,11 @@
-/** @file The differences between two records, one line each: why a second start of a run is refused. */
+/** @file The differences between a requested record and the stored one, one line each: why a second start of a run is refused. */
 
-export function differences(asked: unknown, stored: unknown, path = ""): string[] {
-  if (isRecord(asked) && isRecord(stored)) {
-    const keys = [...new Set([...Object.keys(stored), ...Object.keys(asked)])];
-    return keys.flatMap((key) => differences(asked[key], stored[key], path === "" ? key : `${path}.${key}`));
+export function differences(requested: unknown, stored: unknown, path = ""): string[] {
+  if (isRecord(requested) && isRecord(stored)) {
+    const keys = [...new Set([...Object.keys(stored), ...Object.keys(requested)])];
+    return keys.flatMap((key) => differences(requested[key], stored[key], path === "" ? key : `${path}.${key}`));
   }
-  const [a, b] = [JSON.stringify(asked) ?? "nothing", JSON.stringify(stored) ?? "nothing"];
+  const [a, b] = [JSON.stringify(requested) ?? "nothing", JSON.stringify(stored) ?? "nothing"];
   return a === b ? [] : [`${path}: ${b} there, ${a} asked for`];
 }
 

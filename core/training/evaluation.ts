@@ -13,7 +13,10 @@ export function dueSuites(config: RunConfig, team: number, isLast = team === con
   return isDue ? suites.filter(({ when }) => isEnd || when === "every") : [];
 }
 
-/** The open jobs that a worker may take now. Suites that run only at the ends wait until training ends, so that they take no machine time from it. */
+/**
+ * The open jobs that a worker may take now. Suites that run only before and after training wait until training ends, so that they take no
+ * machine time from it.
+ */
 export function dueJobs(config: RunConfig, status: RunRecord["status"], jobs: readonly JobRecord[]): JobRecord[] {
   if (status === "halted") return [];
   const open = jobs.filter(({ state }) => state !== "done");

@@ -1,7 +1,7 @@
 /**
  * @file How many instances of each fleet the runs need, and which run an instance works on.
  *
- *     a run          needs, of each fleet that serves one of its agents, a number of slots: one per worker
+ *     a run          needs, from each fleet that serves one of its agents, a number of slots: one per worker
  *     tick           slots of all runs -> the capacity of each fleet
  *     an instance    starts -> the oldest run with a free slot -> takes it by a conditional write -> works until the run is over or has
  *                    nothing to evaluate -> the next such run -> none: terminates itself and lowers the capacity by one
@@ -16,8 +16,8 @@
  * record and looks for another run. No further instance of that release is requested for the run: it keeps its workers, and is halted with
  * that reason once an agent has none. The next deployment, or launching the run again, resets this.
  *
- * Instances that start and terminate without any progress in the run (no driver, a release that does not start) would be replaced for ever.
- * So each request for instances is counted, and after `MAX_CAPACITY_REQUESTS` of them without progress the fleet is given up for this run. A run
+ * Instances that start and terminate without any progress in the run (no driver, a release that does not start) would be replaced forever.
+ * So each request for instances is counted, and after `MAX_CAPACITY_REQUESTS` of them without progress the run gives up on the fleet. A run
  * that cannot train without it is halted.
  */
 import type { RunConfig } from "../contracts/config.ts";
@@ -44,7 +44,7 @@ export interface RunView {
   readonly bills: Bills;
 }
 
-/** The part of a fleet that its needs are computed from. */
+/** The part of a fleet that determines how many of its instances a run needs. */
 export type FleetSpec = Pick<Fleet, "name" | "agent" | "roles" | "release">;
 
 /** Evaluation by workers that were started by hand, if no fleet evaluates. */

@@ -58,7 +58,7 @@ export function isUncounted(group: GroupRecord, { worker }: WorkerRecord, rollou
   return group.state === "open" && group.rollouts[rollout] === undefined && group.crashes[worker] === undefined;
 }
 
-/** Halts a run that lost some agent's trainer too often. The count is reset, so that `resume` may try again. */
+/** Halts a run that lost some agent's trainer too often. The count is reset, so that the resumed run may retry. */
 export function haltLostTrainers(run: string, agents: readonly AgentRecord[]): StoreCommand[] {
   const lost = agents.filter(({ takeovers }) => takeovers >= MAX_TAKEOVERS);
   if (lost.length === 0) return [];

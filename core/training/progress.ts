@@ -1,4 +1,7 @@
-/** @file How far a run is, by which curriculum and learning-rate schedules go. A function of STEP records alone, so every process agrees on it. */
+/**
+ * @file A run's progress, which drives the curriculum and the schedules of the learning rate and the entropy bonus. A function of the config
+ * and STEP records alone, so every process agrees on it.
+ */
 import type { RunConfig } from "../contracts/config.ts";
 import type { StepRecord } from "../contracts/records.ts";
 

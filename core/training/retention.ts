@@ -1,7 +1,7 @@
 /**
- * @file Weights to keep: the latest versions, evaluated ones, references, and every `keepEvery`-th. Manifests stay for ever. Only parts are deleted,
- * and only those that no kept manifest names. Conversations and their scores (outcomes, invocations, GROUP records: nearly all that a
- * long run writes) expire after 90 days, by the store's own lifecycle. Scores of evaluations stay.
+ * @file Weights to keep: the latest versions, evaluated ones, references, and every `keepEvery`-th. Manifests stay forever. Only parts are
+ * deleted, and only those that no kept manifest names. Conversations and their scores (outcomes, invocations, GROUP records: nearly all
+ * that a long run writes) expire after 90 days, by the store's own lifecycle. Scores of evaluations stay.
  */
 import type { Manifest } from "../contracts/checkpoint.ts";
 import type { RunConfig } from "../contracts/config.ts";
@@ -17,7 +17,7 @@ export function expiryOf(storeTime: number): number {
   return Math.ceil(storeTime / 1000) + CONVERSATION_DAYS * 86_400;
 }
 
-/** Whether a version is kept for ever: version 0, evaluated teams, references of the KL term, every `keepEvery`-th. */
+/** Whether a version is kept forever: the first and the last, evaluated teams, references of the KL term, every `keepEvery`-th. */
 export function isKept(config: RunConfig, version: number): boolean {
   const { keepEvery } = config.retention;
   return (
@@ -29,7 +29,7 @@ export function isKept(config: RunConfig, version: number): boolean {
   );
 }
 
-/** The version that leaves the window of the latest versions when `newest` enters it, unless it is kept for ever. */
+/** The version that leaves the window of the latest versions when `newest` enters it, unless it is kept forever. */
 export function expiredVersion(config: RunConfig, newest: number): number | undefined {
   const version = newest - config.retention.last;
   return version > 0 && !isKept(config, version) ? version : undefined;

@@ -25,7 +25,7 @@ export interface Verdicts {
   readonly experts: readonly Verdict[];
 }
 
-/** The verdict on a malformed conversation: no judge is asked. */
+/** The verdict on a conversation that is not well-formed: no judge is asked. */
 export const UNJUDGED: Verdict = { score: 0 };
 
 /** The verdict that an app gave on its own rollout, or on a sub-agent's part of it. Undefined: the recipe's rewards decide. */
@@ -117,14 +117,14 @@ export function validateOutcome(
   invocations: readonly Invocation[],
 ): string | undefined {
   const questionId = step.groups[address.group];
-  if (!isSameRollout(outcome.address, address)) return `its outcome is of ${JSON.stringify(outcome.address)}`;
+  if (!isSameRollout(outcome.address, address)) return `its outcome belongs to ${JSON.stringify(outcome.address)}`;
   if (outcome.questionId !== questionId) return `its question is ${outcome.questionId}, planned ${questionId}`;
   const parts = [
     ...mainTrajectories(outcome).map((trajectory) => ({ agent: main, trajectory })),
     ...invocations.map(({ request, trajectory }) => ({ agent: request.agent, trajectory })),
   ];
   for (const { agent, trajectory } of parts) {
-    if (trajectory.agent !== agent) return `a trajectory of ${agent} says it is ${trajectory.agent}'s`;
+    if (trajectory.agent !== agent) return `a trajectory of ${agent} names agent ${trajectory.agent}`;
     if (trajectory.version !== step.policy[agent]) {
       return `${agent} sampled from version ${trajectory.version}, planned ${step.policy[agent]}`;
     }

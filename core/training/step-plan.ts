@@ -81,9 +81,9 @@ function hasZeroVariance(group: GroupRecord, agent: string): boolean {
 }
 
 /**
- * Whether a finalized group counts in an agent's batch of its step. Under dynamic sampling only groups with variance in this agent's own rewards
- * do, so that a replaced group does not dilute its replacement. A group that teaches the main agent nothing may teach a sub-agent, and
- * the reverse. If none counts, the caller uses all groups, and every advantage is 0.
+ * Whether a finalized group counts in an agent's batch of its step. Under dynamic sampling only groups with variance in this agent's own
+ * rewards do, so that a replaced group does not dilute its replacement. A group that teaches the main agent nothing may teach a sub-agent,
+ * and vice versa. If none counts, the caller uses all groups, and every advantage is 0.
  */
 export function countsInBatch(config: RunConfig, group: GroupRecord, agent: string): boolean {
   return config.dynamicSampling.rounds === 0 || !hasZeroVariance(group, agent);

@@ -15,7 +15,7 @@ export type ToolSpending = Pick<ToolSpendingRecord, "calls" | "microUsd" | "bloc
 
 /**
  * Adds to what was spent. Spending (here and in bills.ts) is the only kind of write that counts twice when it is repeated. If the store's
- * answer is lost, the total is too high, never too low.
+ * response is lost, the total is too high, never too low.
  */
 export function addToolSpending(run: string, { calls, microUsd, blocked }: ToolSpending): TableChange {
   return {

@@ -13,13 +13,13 @@ import { parse } from "../contracts/parse.ts";
 import { VerdictRecord } from "../contracts/records.ts";
 import type { Store, TableCondition, TableItem } from "../ports.ts";
 
-type Stored = Pick<Store, "table" | "clock">;
+type ClaimStore = Pick<Store, "table" | "clock">;
 export type VerdictAddress = Pick<VerdictRecord, "run" | "subject" | "judge">;
 
 const MIN_PAUSE_SECONDS = 1;
 const MAX_PAUSE_SECONDS = 60;
 /** A failure this long after the last one starts a new streak: nobody asked in between, as in a halted run. */
-const ROW_SECONDS = 900;
+const STREAK_SECONDS = 900;
 /** Nobody needs the record after this. */
 const KEPT_SECONDS = 7 * 86_400;
 
@@ -29,7 +29,7 @@ const expiryAt = (now: number) => Math.ceil(now / 1000) + KEPT_SECONDS;
 
 /** Undefined: another asker holds it, or it is paused after a failure. */
 export async function claimVerdict(
-  { table, clock }: Stored,
+  { table, clock }: ClaimStore,
   address: VerdictAddress,
   seconds: number,
 ): Promise<VerdictRecord | undefined> {
@@ -54,13 +54,13 @@ export async function claimVerdict(
 }
 
 /** Lets anyone ask immediately. */
-export async function releaseVerdict({ table }: Pick<Stored, "table">, claim: VerdictRecord): Promise<void> {
+export async function releaseVerdict({ table }: Pick<ClaimStore, "table">, claim: VerdictRecord): Promise<void> {
   await table.update({ key: keyOf(claim), set: [[["heldUntil"], 0]], when: [asksAre(claim)] });
 }
 
 /** Records a failure and begins the pause. Returns the updated record. */
 export async function recordVerdictFailure(
-  { table, clock }: Stored,
+  { table, clock }: ClaimStore,
   claim: VerdictRecord,
   isUnusable: boolean,
 ): Promise<VerdictRecord> {
@@ -79,21 +79,24 @@ export async function recordVerdictFailure(
 }
 
 function afterFailure(claim: VerdictRecord, isUnusable: boolean, now: number): VerdictRecord {
-  const isInRow = claim.failures > 0 && now - claim.failedAt <= ROW_SECONDS * 1000;
-  const failures = isInRow ? claim.failures + 1 : 1;
+  const isSameStreak = claim.failures > 0 && now - claim.failedAt <= STREAK_SECONDS * 1000;
+  const failures = isSameStreak ? claim.failures + 1 : 1;
   const pauseSeconds = Math.min(MAX_PAUSE_SECONDS, MIN_PAUSE_SECONDS * 2 ** (failures - 1));
   return {
     ...claim,
     failures,
     unusable: claim.unusable + (isUnusable ? 1 : 0),
-    failingSince: isInRow ? claim.failingSince : now,
+    failingSince: isSameStreak ? claim.failingSince : now,
     failedAt: now,
     heldUntil: now + pauseSeconds * 1000,
   };
 }
 
 /** The record of rewards that cost nothing: they are not claimed, and have a record only after a failure. */
-export async function readOrInsertVerdict({ table, clock }: Stored, address: VerdictAddress): Promise<VerdictRecord> {
+export async function readOrInsertVerdict(
+  { table, clock }: ClaimStore,
+  address: VerdictAddress,
+): Promise<VerdictRecord> {
   const item = await table.get(keyOf(address));
   if (item) return parseVerdict(item);
   const now = await clock.storeTime();

@@ -17,7 +17,7 @@ const REQUIRED = [
 ];
 /** The usual names of shards. Each includes the total. */
 const SHARD = /^(.+)-(\d+)-of-(\d+)\.safetensors$/;
-/** An empty file of this name says that the checkpoint is complete. */
+/** An empty file of this name marks the checkpoint as complete. */
 export const MARKER = "_SUCCESS";
 
 /** Names of the complete checkpoints, sorted. */

@@ -1,6 +1,7 @@
 /**
  * @file The conditional writes of records, as data: what each changes, and under which conditions. Each is safe to repeat: either its
- * condition fails the second time, or it sets what is already there. Evaluation jobs: job-writes.ts; fleets: fleet-writes.ts; trainers' calls: call-writes.ts.
+ * condition fails the second time, or it sets what is already there, or it is one more heartbeat. Evaluation jobs: job-writes.ts; fleets:
+ * fleet-writes.ts; trainers' calls: call-writes.ts.
  */
 import { boundReason } from "../contracts/bounds.ts";
 import { tableKeys } from "../contracts/keys.ts";
@@ -41,7 +42,10 @@ export function claimUnclaimedGroup(address: GroupAddress, rollouts: readonly nu
   };
 }
 
-/** Claims rollouts of a group for a worker, at most a part of `partsOfOneWrite`. `takenOver`: per rollout, the dead worker whose claim is replaced. */
+/**
+ * Claims rollouts of a group for a worker, at most a part of `partsOfOneWrite`. `takenOver`: per rollout, the dead worker whose claim is
+ * replaced.
+ */
 export function claimRollouts(
   address: GroupAddress,
   rollouts: readonly number[],
@@ -213,7 +217,7 @@ export function claimTrainer(agent: AgentRecord, worker: string): TableChange {
   };
 }
 
-/** Resets the takeovers that halted the run, so that `resume` may try again. */
+/** Resets the takeovers that halted the run, so that the resumed run may retry. */
 export function resetTakeovers(agent: AgentRecord): TableChange {
   return {
     key: tableKeys.agent(agent.run, agent.agent),

@@ -24,7 +24,7 @@ export interface Adapter {
   readonly weights: Float32Array;
 }
 
-/** PEFT's names of A [rank, in] and B [out, rank] of a weight [out, in]. */
+/** PEFT's names for the A [rank, in] and B [out, rank] of a weight [out, in]. */
 export function adapterNames(weight: string): { readonly down: string; readonly up: string } {
   const layer = `base_model.model.${weight.replace(/\.weight$/, "")}`;
   return { down: `${layer}.lora_A.weight`, up: `${layer}.lora_B.weight` };
@@ -46,7 +46,7 @@ export function adapterLayout(config: ModelConfig, { rank, targets }: LoraConfig
   );
 }
 
-/** PEFT's initialization: A uniform within 1 / sqrt(in) (Kaiming, gain sqrt 5), B zero, so that the model starts as its base. */
+/** PEFT's initialization: A uniform within 1 / sqrt(in) (Kaiming, a = sqrt 5), B zero, so that the model starts as its base. */
 export function initializeAdapter(config: ModelConfig, lora: LoraConfig, seed: readonly (string | number)[]): Adapter {
   const layout = adapterLayout(config, lora);
   const weights = new Float32Array(layout.length);

@@ -53,7 +53,7 @@ type HuggingFaceConfig = z.infer<typeof HuggingFaceConfig>;
 
 const ATTENTION_TYPES = ["full_attention", "sliding_attention"];
 
-/** Llama 3.1's scaling of rotary positions: long wavelengths turn `factor` times slower, short ones are unchanged. */
+/** Llama 3.1's scaling of rotary positions: pairs with a long wavelength turn `factor` times slower, those with a short one are unchanged. */
 export interface RopeScaling {
   readonly factor: number;
   /** Wavelengths above originalContext / lowFrequencyFactor are long, below originalContext / highFrequencyFactor short. */
@@ -229,13 +229,13 @@ function ropeScalingOf(config: HuggingFaceConfig): RopeScaling | null {
   const type = rope.rope_type ?? rope.type ?? "default";
   if (type === "default") return null;
   if (type !== "llama3") refuse(`${key}.rope_type`, type, "unscaled rotary positions and those of llama3");
-  const given = (name: "factor" | "low_freq_factor" | "high_freq_factor" | "original_max_position_embeddings") =>
+  const required = (name: "factor" | "low_freq_factor" | "high_freq_factor" | "original_max_position_embeddings") =>
     rope[name] ?? refuse(`${key}.${name}`, null, "llama3 positions with all their factors");
   const scaling = {
-    factor: given("factor"),
-    lowFrequencyFactor: given("low_freq_factor"),
-    highFrequencyFactor: given("high_freq_factor"),
-    originalContext: given("original_max_position_embeddings"),
+    factor: required("factor"),
+    lowFrequencyFactor: required("low_freq_factor"),
+    highFrequencyFactor: required("high_freq_factor"),
+    originalContext: required("original_max_position_embeddings"),
   };
   if (scaling.highFrequencyFactor > scaling.lowFrequencyFactor) return scaling;
   return refuse(`${key}.high_freq_factor`, scaling.highFrequencyFactor, "one above low_freq_factor");

@@ -1,4 +1,4 @@
-/** @file A checkpoint in a local folder, in the Hugging Face layout. Large weights stay on disk; everything else is read at once. */
+/** @file A checkpoint in a local folder, in the Hugging Face layout. Large weights stay on disk; everything else is read into memory. */
 import { mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { LARGE_FILE_BYTES } from "../../core/checkpoint-source.ts";
@@ -7,7 +7,7 @@ import type { CheckpointFile, CheckpointFiles } from "../../core/ports.ts";
 import { wholeFile } from "./files.ts";
 
 /**
- * Reads config.json, tokenizer, chat template and weights. Files of weights above 64 MB are not loaded: the engine maps them.
+ * Reads all files of a folder, without subfolders. Weight files above 64 MiB are not loaded: the engine reads them from disk.
  * @throws MgrpoError `not-found` when there is no such folder.
  */
 export async function readCheckpoint(folder: string): Promise<CheckpointFiles> {

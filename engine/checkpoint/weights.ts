@@ -93,7 +93,10 @@ export function withConfigOf(files: CheckpointFiles, config: ModelConfig, opened
   const own = opened.get("config.json");
   if (!files.has("config.json") && own) return new Map([...files, ["config.json", own]]);
   if (JSON.stringify(readModelConfig(files)) === JSON.stringify(config)) return files;
-  throw new MgrpoError("checkpoint-damaged", "config.json: another model than the one this trainer was opened with");
+  throw new MgrpoError(
+    "checkpoint-damaged",
+    "config.json: it describes a different model from the one this trainer was opened with",
+  );
 }
 
 /** All parameters of a small layout as one safetensors file. */

@@ -1,7 +1,7 @@
 /** @file Errors of the engine as MgrpoErrors. */
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 
-/** Any error that is not a MgrpoError yet becomes `engine-unsupported`. */
+/** Any error that is not already an MgrpoError becomes `engine-unsupported`. */
 export function asEngineError(cause: unknown): MgrpoError {
   if (isMgrpoError(cause)) return cause;
   const reason = cause instanceof Error ? cause.message : String(cause);

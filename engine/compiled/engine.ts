@@ -1,6 +1,6 @@
 /**
- * @file The compiled engine: the model traced to ONNX and run by onnxruntime, in its own threads. Sampling and training use separate
- * threads, however many samplers and trainers are open, so that an evaluation can sample while the trainer is busy.
+ * @file The compiled engine: the model traced to ONNX and run by onnxruntime, in its own threads. On the CPU, all samplers share one set of
+ * threads and all trainers another, so that an evaluation can sample while the trainer is busy. A GPU has one thread for both.
  */
 import type { CheckpointFiles, EngineOptions, PolicyEngine } from "../../core/ports.ts";
 import { readAdapterConfig } from "../checkpoint/adapter.ts";

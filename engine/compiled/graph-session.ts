@@ -73,11 +73,11 @@ function sessionOptions(
       session: {
         // Spinning threads would take cores from the other agents' processes.
         intra_op: { allow_spinning: "0" },
-        // Masked keys get weights near 1e-39, and denormals slow down every product.
+        // The runtime's softmax gives masked keys weights near 1e-39: denormals, which slow down every product.
         set_denormal_as_zero: "1",
         // Without this, operators that WebGPU lacks would silently run on the CPU.
         ...(isWebGpu && { disable_cpu_ep_fallback: "1" }),
-        // Otherwise the runtime would turn dequantized weights and products into other operators.
+        // Otherwise the runtime would fuse dequantization and products into other operators.
         ...(dequantizes && { disable_quant_qdq: "1" }),
         ...((external.size > 0 || quantized) && {
           // Packed weights are copies in this process's memory.
@@ -85,7 +85,7 @@ function sessionOptions(
           model_external_initializers_file_folder_path: EXTERNAL_FOLDER,
         }),
       },
-      // KleidiAI, on ARM, rounds the scales of quantized weights to bfloat16: they would not be the trainer's.
+      // KleidiAI, on ARM, rounds the scales of quantized weights to bfloat16: they would differ from the trainer's.
       ...(quantized && { mlas: { disable_kleidiai: "1" } }),
       // Constant folding keeps a float32 copy of every half-precision or quantized weight, which packing replaces. WebGPU needs it: it has
       // no bfloat16, and float16 on some GPUs only.

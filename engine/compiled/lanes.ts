@@ -15,9 +15,9 @@ const MAXIMUM_REPLICA_PARAMETERS = 32_000_000;
 /** Options of one lane, with the provider and packing resolved. */
 export interface LaneOptions extends EngineOptions {
   readonly provider: ExecutionProvider;
-  /** `packing`, resolved. Absent: false. */
+  /** The resolved `packing`. Absent: false. */
   readonly packsWeights?: boolean;
-  /** `quantization`, computed. Absent: none. */
+  /** The quantized base that `quantization` asks for. Absent: none. */
   readonly quantized?: QuantizedBase;
   /** Whether products read quantized codes, as the sampler's do. Absent: they read dequantized weights. */
   readonly multipliesCodes?: boolean;

@@ -1,6 +1,7 @@
 /**
- * @file Memory that the compiled engine needs to sample from a model and train it in one process, from its sizes alone. Our own arrays are
- * counted; the runtime's are estimated from the activations of one layer. `npm run bench -- memory` compares with measurements.
+ * @file The memory that the compiled engine needs to sample from a model and train it in one process, computed from the model's sizes alone.
+ * Our own arrays are counted; the runtime's are estimated from the activations of one layer. `npm run bench -- memory` compares the result
+ * with measurements.
  */
 import type { LoraConfig } from "../../core/contracts/lora.ts";
 import type { EngineOptions } from "../../core/ports.ts";
@@ -50,7 +51,7 @@ const COPIES_WITH_REFERENCE = 4;
 /** Up to this much per lane, full training keeps the activations of every layer in one graph, which is faster. */
 const MAXIMUM_WHOLE_BYTES = 2 * 2 ** 30;
 
-/** All numbers are bytes; packing `auto` is resolved before (packing.ts). `reference`: a trainer of version 0 is open too, for a KL term. */
+/** All numbers are bytes; packing `auto` is already resolved (packing.ts). `reference`: a trainer of version 0 is open too, for a KL term. */
 export function planMemory(
   config: ModelConfig,
   lora: LoraConfig | null,
@@ -102,7 +103,7 @@ function packedBytes(config: ModelConfig, bits: Bits | undefined): number {
 
 /**
  * Half-precision or quantized weights need a float32 copy of the largest matrix while it is read: one for sampling and one for training.
- * Of a model that is stored in several types, the quantized share is estimated.
+ * For a model stored in several types, the quantized share is estimated.
  */
 function mappedBytes(config: ModelConfig, { quantization }: EngineOptions, stored: StoredWeights): number {
   const { parameters, length } = parameterLayout(config);

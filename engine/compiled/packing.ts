@@ -30,7 +30,7 @@ export function resolvePacking(
   if (packing === "on" && obstacle) throw new MgrpoError("config-invalid", `engine.packing on: ${obstacle}: remove it`);
   if (packing !== "auto") return packing;
   if (obstacle) return "off";
-  // Trees are left out: this sum decides bits, so it must stay what it was when a run that resumes was started.
+  // Trees are left out: the choice decides bits, so a run must make the same one when it resumes.
   const needed = totalBytes(planMemory(config, lora, { ...options, packing: "on", prefixTrees: false }, stored));
   return needed <= AUTO_SHARE * machine ? "on" : "off";
 }

@@ -1,5 +1,4 @@
 /** @file Messages between the main thread and the engine threads. */
-
 import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import type { Precision, ProviderChoice } from "../../core/contracts/engine.ts";
 import type { PortableError } from "../../core/portable-error.ts";
@@ -43,4 +42,5 @@ export type ToThread =
 
 export type FromThread =
   | { readonly kind: "result"; readonly call: number; readonly value: unknown }
+  /** Any error that is not an MgrpoError has become `engine-unsupported` (engine-error.ts). */
   | { readonly kind: "error"; readonly call: number; readonly error: PortableError };

@@ -56,7 +56,7 @@ async function tryGpu(provider: Gpu, precision: Precision): Promise<ProviderDeci
     throw unusable(provider, `it does not start: ${messageOf(error)}`, NEEDS[provider], error);
   }
   if (deviation > MAXIMUM_DEVIATION) {
-    const fault = `on this GPU and driver it computes other numbers than the CPU (relative deviation ${deviation.toPrecision(1)})`;
+    const fault = `on this GPU and driver its results differ from the CPU's (relative deviation ${deviation.toPrecision(1)})`;
     throw unusable(provider, fault, "update the driver");
   }
   const products = precision === "fp32" ? "" : `, products in ${precision}`;
@@ -65,7 +65,7 @@ async function tryGpu(provider: Gpu, precision: Precision): Promise<ProviderDeci
 }
 
 const NEEDS: Readonly<Record<Gpu, string>> = {
-  cuda: "it needs NVIDIA's driver, CUDA 12 and cuDNN 9 where the dynamic linker looks (LD_LIBRARY_PATH); standard error has what is missing",
+  cuda: "it needs NVIDIA's driver, CUDA 12 and cuDNN 9 where the dynamic linker looks (LD_LIBRARY_PATH); standard error names what is missing",
   webgpu:
     "it needs the GPU's own driver: Vulkan on Linux (vulkaninfo --summary shows it), D3D12 on Windows, Metal on macOS",
 };

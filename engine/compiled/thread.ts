@@ -3,7 +3,7 @@
  * compiled once. It keeps the process alive only while a call is open.
  *
  *     open ──answered──> closed
- *       ├── timed out, a training call ──────────────────────> the thread is ended
+ *       ├── timed out, any call but a sample ─────────────────> the thread is ended
  *       └── aborted, or timed out, a sample ──> canceled ──not closed in time──> the thread is ended
  *
  * When the thread ends, the hung call rejects with `deadline` and every other open call with `worker-unavailable`. The next call starts
@@ -84,13 +84,13 @@ export class EngineThread {
   #armTimer(id: number, call: OpenCall, seconds: number | undefined): void {
     clearTimeout(call.timer);
     if (seconds === undefined) return;
-    call.timer = setTimeout(() => this.#onTimeOver(id, call, seconds), Math.min(seconds * 1000, 2 ** 31 - 1));
+    call.timer = setTimeout(() => this.#onTimeout(id, call, seconds), Math.min(seconds * 1000, 2 ** 31 - 1));
     call.timer.unref();
   }
 
-  #onTimeOver(id: number, call: OpenCall, seconds: number): void {
-    // Training on the same (GPU) thread delays samples, so their time limits restart.
-    if (!isTraining(call) && this.#isTraining) {
+  #onTimeout(id: number, call: OpenCall, seconds: number): void {
+    // A long call on the same (GPU) thread delays samples and closes, so their time limits restart.
+    if (!isLongCall(call) && this.#hasLongCall) {
       this.#armTimer(id, call, seconds);
       return;
     }
@@ -99,8 +99,8 @@ export class EngineThread {
     else void this.#worker?.terminate();
   }
 
-  get #isTraining(): boolean {
-    return [...this.#openCalls.values()].some((call) => isTraining(call) && !call.isOverdue);
+  get #hasLongCall(): boolean {
+    return [...this.#openCalls.values()].some((call) => isLongCall(call) && !call.isOverdue);
   }
 
   #cancel(id: number): void {
@@ -156,7 +156,8 @@ export class EngineThread {
   }
 }
 
-const isTraining = ({ method }: OpenCall): boolean => method !== "sample" && method !== "close";
+/** Training, and opening a sampler or trainer: the thread is busy for long. */
+const isLongCall = ({ method }: OpenCall): boolean => method !== "sample" && method !== "close";
 
 function deadlineError({ method, seconds }: OpenCall): MgrpoError {
   const setting = method === "sample" ? "limits.turnSeconds" : "limits.trainingSeconds";

@@ -20,12 +20,12 @@ export function openEagerSampler(files: CheckpointFiles, options: EngineOptions,
 
   const probabilities = (tokens: readonly number[], temperature: number): Float32Array => {
     return onBackend(backend, () => {
-      const given = {
+      const tensors = {
         ...weightTensors(layout, weights),
         ...(adapter && weightTensors(adapter.layout, adapter.weights)),
       };
-      const hidden = tf.slice2d(hiddenStates(config, given, tokens, lora), [tokens.length - 1, 0], [1, config.width]);
-      const logits = tf.matMul(tf.mul<tf.Tensor2D>(hidden, 1 / temperature), headOf(config, given), false, true);
+      const hidden = tf.slice2d(hiddenStates(config, tensors, tokens, lora), [tokens.length - 1, 0], [1, config.width]);
+      const logits = tf.matMul(tf.mul<tf.Tensor2D>(hidden, 1 / temperature), headOf(config, tensors), false, true);
       return tf.softmax(logits).dataSync() as Float32Array;
     });
   };

@@ -30,16 +30,16 @@ export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions,
   const frozen = () => (base ? weightTensors(base.layout, base.weights) : {});
   const compute = <T>(work: () => T): T => onBackend(backend, work);
 
-  const distributionsOf = (given: Record<string, tf.Tensor>, { tree, wanted }: EagerRow, temperature: number) =>
-    distributions(config, given, treeStates(config, given, tree, lora), wanted, temperature);
+  const distributionsOf = (tensors: Record<string, tf.Tensor>, { tree, wanted }: EagerRow, temperature: number) =>
+    distributions(config, tensors, treeStates(config, tensors, tree, lora), wanted, temperature);
 
   /** Adds to the gradient. */
   const backward = (row: EagerRow, batch: readonly TrainingSequence[], loss: Loss, temperature: number) => {
     let logProbs: tf.Tensor1D | undefined;
     const frozenTensors = frozen();
     const { value, grads } = tf.valueAndGrads((...values) => {
-      const given = { ...frozenTensors, ...Object.fromEntries(values.map((tensor, i) => [names[i] ?? "", tensor])) };
-      const all = distributionsOf(given, row, temperature);
+      const tensors = { ...frozenTensors, ...Object.fromEntries(values.map((tensor, i) => [names[i] ?? "", tensor])) };
+      const all = distributionsOf(tensors, row, temperature);
       logProbs = tf.keep(logProbsIn(all, row));
       return rowLoss(all, logProbs, row, batch, loss);
     })(Object.values(weightTensors(layout, weights)));
@@ -54,8 +54,8 @@ export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions,
       for (const tokens of sequences) checkTokens(tokens, config.vocabulary, options.contextTokens);
       const found = sequences.map((tokens) => new Float32Array(tokens.length));
       for (const row of rowsOf(sequences, EVERY_PREDICTION, options)) {
-        const given = () => ({ ...frozen(), ...weightTensors(layout, weights) });
-        const logProbs = compute(() => logProbsIn(distributionsOf(given(), row, temperature), row).dataSync());
+        const tensors = () => ({ ...frozen(), ...weightTensors(layout, weights) });
+        const logProbs = compute(() => logProbsIn(distributionsOf(tensors(), row, temperature), row).dataSync());
         scatterLogProbs(found, row.wanted, logProbs as Float32Array);
       }
       return found;
@@ -80,7 +80,7 @@ export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions,
   };
 }
 
-/** One row, and the predictions that are wanted of it. */
+/** One row, and the predictions that are computed from it. */
 export interface EagerRow {
   readonly tree: PrefixTree;
   readonly wanted: Predictions;
@@ -102,7 +102,7 @@ function rowLoss(
   return entropyLoss(logProbs, entropies(all), rows);
 }
 
-/** Shares what can be shared. */
+/** Sequences that share a prefix share a row, up to `microBatchTokens`, unless `prefixTrees` is off. */
 export function rowsOf(
   sequences: Sequences,
   wanted: WantedPredictions,

@@ -1,5 +1,5 @@
 /**
- * @file ggml's tensor types as float32. A quantised tensor is a sequence of blocks; each contains scales and small integers for 32 or 256
+ * @file ggml's tensor types as float32. A quantized tensor is a sequence of blocks; each contains scales and small integers for 32 or 256
  * elements. Layouts and the order of roundings are those of ggml (ggml-quants.c), so the values equal those of llama.cpp bit for bit.
  */
 import { fromFloat16 } from "../checkpoint/safetensors.ts";

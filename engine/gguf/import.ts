@@ -16,7 +16,7 @@ const WIDTH: Readonly<Record<WrittenType, number>> = { F32: 4, BF16: 2 };
 export interface ImportedModel {
   readonly architecture: string;
   readonly parameters: number;
-  /** The quantisation types found, such as Q4_1. */
+  /** The tensor types found, such as Q4_1. */
   readonly types: readonly string[];
 }
 
@@ -106,7 +106,7 @@ function valuesOf(source: Source, tensor: GgufTensor): Float32Array {
 }
 
 /**
- * llama.cpp rotates neighbouring rows of a head, transformers rows half a head apart: row 2i + j of a head goes to row j * half + i.
+ * llama.cpp rotates adjacent rows of a head, transformers rows half a head apart: row 2i + j of a head goes to row j * half + i.
  */
 function separated(values: Float32Array, { shape, interleavedHeads }: GgufTensor): Float32Array {
   const [rows = 0, columns = 1] = shape;
@@ -124,7 +124,7 @@ function separated(values: Float32Array, { shape, interleavedHeads }: GgufTensor
 /** Llama 3.1's constants; the file contains only the factors derived from them. */
 const LLAMA3 = { low_freq_factor: 1, high_freq_factor: 4, original_max_position_embeddings: 8192 };
 
-/** The `rope_scaling` of a Llama 3.1 or later. Rejects factors that do not match its formula. */
+/** The `rope_scaling` of a Llama 3.1 or later model. Refuses factors that do not match its formula. */
 function ropeScalingOf(path: string, size: number, { ropeFactors, config }: GgufModel): { rope_scaling?: object } {
   if (!ropeFactors) return {};
   const bytes = readBytes({ path, bytes: size }, ropeFactors.begin, new Uint8Array(ropeFactors.bytes));

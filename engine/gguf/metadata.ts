@@ -36,7 +36,7 @@ const ARCHITECTURES = {
 } as const;
 export type Architecture = keyof typeof ARCHITECTURES;
 
-/** @throws MgrpoError `not-found`, `checkpoint-damaged` or `engine-unsupported`, with the file. */
+/** @throws MgrpoError `checkpoint-damaged` or `engine-unsupported`, with the file. */
 export async function readGguf(path: string, fileBytes: number): Promise<GgufModel> {
   const parsed = await gguf(path, { allowLocalFile: true }).catch((cause: unknown) => {
     const fault = cause instanceof Error ? cause.message : String(cause);
@@ -179,7 +179,7 @@ function refuseType(path: string, name: string, dtype: number): never {
   const known = [...GGML_TYPES.values()].map((type) => type.name).join(", ");
   throw new MgrpoError(
     "engine-unsupported",
-    `${path}: '${name}' is quantised as ggml type ${dtype}, which is not read here: take a file in ${known}`,
+    `${path}: '${name}' has ggml type ${dtype}, which is not supported: use a file with ${known}`,
   );
 }
 

@@ -1,6 +1,6 @@
 /**
  * @file A GGUF file's tokenizer as Hugging Face's `tokenizer.json` and `tokenizer_config.json`. GGUF keeps vocabulary, merges and token
- * types, and only names the pre-tokenizer that llama.cpp implements in code; each one supported here is that of the original tokenizer.
+ * types, but only the name of the pre-tokenizer, which llama.cpp implements in code; those supported here match the original tokenizers.
  */
 import * as z from "zod";
 import { MgrpoError } from "../../core/errors.ts";
@@ -85,7 +85,7 @@ function vocabularyOf(path: string, metadata: Metadata): Vocabulary {
   const raw = { tokens: at("tokens"), types: at("token_type"), merges: at("merges"), scores: at("scores") };
   const parsed = Vocabulary.safeParse(raw);
   if (parsed.success && parsed.data.types.length === parsed.data.tokens.length) return parsed.data;
-  throw new MgrpoError("tokenizer-damaged", `${path}: its metadata has no whole vocabulary: download it again`);
+  throw new MgrpoError("tokenizer-damaged", `${path}: its metadata has no complete vocabulary: download it again`);
 }
 
 function templateOf(path: string, metadata: Metadata): string {
@@ -105,7 +105,7 @@ function byteLevelJson(path: string, metadata: Metadata, vocabulary: Vocabulary)
     const known = Object.keys(SPLITTINGS).join(", ");
     throw new MgrpoError(
       "engine-unsupported",
-      `${path}: its tokenizer splits text as '${name}', which is not known here (${known}): use the model's Hugging Face folder`,
+      `${path}: its tokenizer splits text as '${name}', which is not supported (${known}): use the model's Hugging Face folder`,
     );
   }
   return {

@@ -19,8 +19,8 @@ function mergeHeads(x: tf.Tensor4D): tf.Tensor2D {
 export type Mask = tf.Tensor2D | tf.Tensor4D;
 
 /**
- * mask: 0 where the query in a row of it sees the key in a column, which is never a later one; -1e30 elsewhere. Queries are split into `blocks`
- * equal parts, each of which attends to the keys up to its end: with four, 3/8 of the [T, T] scores are never computed. T is a multiple of `blocks`.
+ * mask[query, key]: 0 where the query attends to the key, which is never a later one; -1e30 elsewhere. Queries are split into `blocks` equal
+ * parts, each of which attends to the keys up to its end: with four, 3/8 of the [T, T] scores are never computed. T is a multiple of `blocks`.
  */
 export function causalAttention(config: ModelConfig, mask: Mask, blocks: number): Attend {
   const { heads, kvHeads } = config;

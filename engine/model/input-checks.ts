@@ -29,7 +29,7 @@ export function checkTrainingSequence(sequence: TrainingSequence, loss: Loss): v
   if (vectors.some((vector) => vector?.length !== tokens.length)) {
     throw new MgrpoError(
       "config-invalid",
-      `a '${loss.kind}' training sequence of ${tokens.length} tokens lacks ${vectors.length} vectors of that length`,
+      `a '${loss.kind}' training sequence of ${tokens.length} tokens needs ${vectors.length} vectors of that length`,
     );
   }
 }
@@ -44,6 +44,6 @@ export function checkGradient(gradient: Float32Array): void {
   if (gradient.every(Number.isFinite)) return;
   throw new MgrpoError(
     "run-halted",
-    "the gradient is not finite: nothing was updated; lower the learning rate or look at the weights of the batch",
+    "the gradient is not finite: nothing was updated; lower the learning rate or check the weights of the batch",
   );
 }

@@ -1,4 +1,4 @@
-/** @file Log-probs of the next tokens, and the losses, as tfjs functions of N = B * T rows. */
+/** @file Log-probs of the next tokens, and the losses, as tfjs functions of N rows: one per prediction. */
 import * as tf from "@tensorflow/tfjs-core";
 
 /** hidden [N, D], head [V, D] -> log p of every token at a temperature, [N, V]. */

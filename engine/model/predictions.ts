@@ -30,14 +30,14 @@ export interface WantedPredictions {
   readonly canShare: (a: number, b: number, t: number) => boolean;
 }
 
-/** Every token's. */
+/** Predictions of all tokens. */
 export const EVERY_PREDICTION: WantedPredictions = { isWanted: () => true, canShare: () => true };
 
 /** Whether a token has a weight in the loss. */
 export const isWeighted = ({ weights_T, entropyWeights_T }: TrainingSequence, t: number): boolean =>
   weights_T[t] !== 0 || (entropyWeights_T !== undefined && entropyWeights_T[t] !== 0);
 
-/** Those of tokens with a weight in the loss. */
+/** Predictions of the tokens that have a weight in the loss. */
 export function weightedPredictions(batch: readonly TrainingSequence[], loss: Loss): WantedPredictions {
   const isWanted = (member: number, t: number) => isWeighted(batch[member] as TrainingSequence, t);
   if (loss.kind !== "clipped-token") return { isWanted, canShare: () => true };
@@ -93,7 +93,7 @@ export function predictions(
   };
 }
 
-/** Sorts the readers by what they read; those of one prediction keep their order. */
+/** Sorts the readers by their prediction; readers of the same prediction keep their order. */
 function byPrediction(
   count: number,
   read: readonly number[],

@@ -1,10 +1,10 @@
 /**
- * @file A trainer's model whose every call is journaled before it is made, so that a successor of a dead process repeats no work:
+ * @file A trainer's model, each of whose calls is journaled before it is made, so that a successor of a dead process repeats no work:
  *
  *     the journal has this server and version, and the server still has the model?
  *        no    a fresh model, loaded with the version
  *        yes   that model. The calls made since it loaded the version are repeated under their numbers, up to the last one journaled; the
- *              server answers them with their first results
+ *              server returns their first results
  *     Every later call is journaled, then made.
  *
  * Until a resumed model has been saved, any refusal by the server may be due to the resumption: the journal is cleared, the model unloaded,

@@ -2,11 +2,11 @@
  * @file Measures how a server behaves, on a throwaway model. Documentation is not enough: a server that averages, or ignores a setting,
  * responds like any other.
  *
- *     gradient   of one sequence, of two copies, and of one with masked tokens appended  -> sums or means, over tokens and over sequences
+ *     gradient   of one sequence, of two copies, and of one with masked tokens appended   -> sums or means, over tokens and over sequences
  *     rate       a learning rate of 0 must stop the weights from moving                   -> refused if it does not
- *     Adam       an epsilon of 1e6 stops the weights from moving, or it is not looked at  -> `followsEpsilon`
- *     momentum   a step without gradient and with beta1 0 moves nothing, or the same      -> `followsBeta1`
- *     clipping   a norm of 1e-9 stops the weights from moving, or the server does not clip -> `clips`
+ *     Adam       an epsilon of 1e6 stops the weights from moving, or it is ignored        -> `followsEpsilon`
+ *     momentum   a step with zero gradient and beta1 0 moves nothing, or beta1 is ignored -> `followsBeta1`
+ *     clipping   a norm of 1e-9 stops the weights from moving, or it is ignored           -> `clips`
  *     sign       a step with none of these must make the sequence more likely             -> refused if it does not
  *     stops      a sample must end with the token it stopped at                           -> refused if it does not
  *     numbers    a pass repeated under its number must return the first result            -> `remembersCalls`
@@ -20,11 +20,11 @@ import { gradientDatum, scoringDatum, withLeadingZero } from "./data.ts";
 export interface ServerBehavior {
   /** How a sequence's loss combines the terms of its tokens. */
   readonly overTokens: "sum" | "mean";
-  /** How a step's loss combines those of its sequences. */
+  /** How a step's loss combines the losses of its sequences. */
   readonly overSequences: "sum" | "mean";
   /** Whether `grad_clip_norm` has an effect. */
   readonly clips: boolean;
-  /** Whether a call repeated under its number is answered with its first result, so that a dead process's step can be resumed. */
+  /** Whether a call repeated under the same number returns the first result, so that a dead process's step can be resumed. */
   readonly remembersCalls: boolean;
   readonly optimizer: Omit<OptimizerProbe, "server">;
 }
@@ -91,9 +91,9 @@ export async function probeServer(
     await model.forwardBackward([data], "importance_sampling");
     return gradientNormOf(await model.optimizerStep({ ...STILL, ...params }));
   };
-  const one = await step([plain()]);
-  const overSequences = nearest("a sequence sent twice", (await step([plain(), plain()])) / one, 2);
-  const overTokens = nearest("masked tokens", (await step([padded()])) / one, 0.5) === "same" ? "sum" : "mean";
+  const plainNorm = await step([plain()]);
+  const overSequences = nearest("a sequence sent twice", (await step([plain(), plain()])) / plainNorm, 2);
+  const overTokens = nearest("masked tokens", (await step([padded()])) / plainNorm, 0.5) === "same" ? "sum" : "mean";
 
   const action = (row: Float32Array) => row.subarray(prompt.length, tokens.length);
   const zero = () => gradientDatum(tokens, first.subarray(0, tokens.length), new Float32Array(tokens.length), 1);

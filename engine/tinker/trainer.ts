@@ -2,10 +2,10 @@
  * @file A Trainer whose weights live on a server. The gradient is kept here, as weights of log-probs, until an optimizer step:
  *
  *     forwardBackward   forward on the server ── log-probs ──> loss and dLoss/dlogProb, here
- *     optimizerStep     forward_backward with those as weights of a linear loss, then optim_step
+ *     optimizerStep     forward_backward with that gradient as the weights of a linear loss, then optim_step
  *
  * So every loss is the same on every server, at the cost of one extra forward pass. If a server averages over a step's sequences, the
- * weights are scaled by their number, which is known only at the step. A step's calls are a function of weights and batch, byte for
+ * weights are scaled by the number of sequences, which is known only at the step. A step's calls are a function of weights and batch, byte for
  * byte, which lets a successor resume a dead process's step (journal.ts).
  */
 import type { StepOptimizer } from "../../core/contracts/agent-config.ts";
@@ -132,7 +132,7 @@ class TinkerTrainer implements Trainer {
     if (next.baseModel !== version.baseModel || next.rank !== version.rank) {
       throw new MgrpoError(
         "checkpoint-damaged",
-        `${TINKER_FILE}: another model than the one this trainer was opened with`,
+        `${TINKER_FILE}: it describes a different model from the one this trainer was opened with`,
       );
     }
     // Weights can only be loaded into a fresh model; an unfinished step is discarded with the old one.
@@ -187,7 +187,7 @@ function refuseOwnOptimizer({ followsEpsilon, followsBeta1 }: ServerBehavior["op
   if (followsEpsilon && followsBeta1) return;
   throw new MgrpoError(
     "engine-unsupported",
-    `${baseUrl} does not follow the settings of Adam (${followsEpsilon ? "beta1" : "epsilon"}), but steps by its own: set agents.<name>.optimizer to "server" to train with those, or use a server that follows them`,
+    `${baseUrl} does not follow all of Adam's settings (${followsEpsilon ? "beta1" : "epsilon"}) and uses its own: set agents.<name>.optimizer to "server" to train with those, or use a server that follows them`,
   );
 }
 
@@ -223,6 +223,6 @@ function checkLogProbs(logProbs_T: Float32Array, tokens: readonly number[]): Flo
   if (logProbs_T.length === tokens.length && logProbs_T.every(Number.isFinite)) return logProbs_T;
   throw new MgrpoError(
     "endpoint-refused",
-    `forward: the Tinker server gave no finite log-prob for each of ${tokens.length - 1} targets: look at its model and its precision`,
+    `forward: the Tinker server did not return a finite log-prob for each of ${tokens.length - 1} targets: check its model and its precision`,
   );
 }

@@ -92,6 +92,6 @@ function messagesOf(
 const asToolMessages = (contents: readonly string[]): ChatMessage[] =>
   contents.map((content) => ({ role: "tool", content }));
 
-/** As the description of the tools announces them, and for templates without a role for tools. */
+/** One user message with all responses: as the text that describes the tools announces, and for templates without a tool role. */
 const asUserMessage = (contents: readonly string[]): ChatMessage[] =>
   contents.length > 0 ? [{ role: "user", content: responsesAsText(contents) }] : [];

@@ -24,7 +24,7 @@ export const TokenizerConfig = z.looseObject({
 });
 export type TokenizerConfig = z.infer<typeof TokenizerConfig>;
 
-/** A Jinja comment that starts so says: this template's model learned its tools from demonstrations, and no text describes them. */
+/** Marks a template, in a Jinja comment, whose model learned its tools from demonstrations: no text describes them. */
 const KNOWS_TOOLS = /\{#-?\s*mgrpo: tools learned\b/;
 
 export interface ChatTemplate {

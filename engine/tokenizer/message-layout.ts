@@ -2,7 +2,7 @@
  * @file The layout of conversations that an app writes (docs/your-own-agents.md): any list of messages, turned into tokens so that what the
  * model sampled stays as it was. Only new messages are rendered and encoded.
  *
- *     opening       [ template, messages ] [ assistant header ]                        a conversation that nothing was sampled in
+ *     opening       [ template, messages ] [ assistant header ]                        a conversation before its first sample
  *     continuation  … SAMPLED [ template, new messages ] [ assistant header ]          after a turn of the model
  */
 import type { AppMessage } from "../../core/contracts/app-chat.ts";
@@ -24,11 +24,11 @@ export interface MessageLayout {
   continuation(before: readonly AppMessage[], added: readonly AppMessage[]): number[];
 }
 
-/** How an assistant's calls are written that no sampled tokens are known of. */
+/** How to write an assistant's calls whose sampled tokens are unknown. */
 export interface CallsOptions {
   /**
-   * As the model samples them: with tokens that span the protocol's tags and the JSON, if the tokenizer has such. Each text is then part of
-   * the template, so a layout must not be kept. Absent: the JSON is data, apart from its tags.
+   * As the model samples them: with tokens that span the protocol's tags and the JSON, if the tokenizer has any. Each text is then part of
+   * the template, so the layout must not be cached. Absent: the JSON is data, tokenized apart from its tags.
    */
   readonly asSampled?: boolean;
 }
@@ -91,7 +91,7 @@ interface WrittenMessages {
 }
 
 /**
- * What an app says is data to the tokenizer: it cannot become a control token. Tool responses come from anywhere, so the protocol's tags
+ * An app's text is data to the tokenizer: it cannot become a control token. Tool responses come from anywhere, so the protocol's tags
  * in them are escaped too. @param name begins the names of the placeholders. @param isInline whether a call's JSON is part of the template.
  */
 function writtenMessages(
@@ -137,7 +137,7 @@ function contentOf(
   return [...text, ...written].join("\n");
 }
 
-/** Control tokens are what data never becomes; a placeholder's characters would not be written as they are. */
+/** Text with a control token encodes differently as template and as data. Placeholder characters are excluded too. */
 function hasNoControlToken({ encodeText, encodeTemplate }: Tokenizer, text: string): boolean {
   const asTemplate = encodeTemplate(text);
   const asText = encodeText(text);

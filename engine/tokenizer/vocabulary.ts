@@ -79,7 +79,7 @@ export function checkCoverage({ model, pre_tokenizer }: TokenizerJson, unknown: 
   throw damaged(TOKENIZER, "no model.unk_token, byte_fallback or ByteLevel: text outside its vocabulary would vanish");
 }
 
-/** Any text may become the unknown token; some tokenizers add runs of spaces only to keep them whole. Neither controls anything. */
+/** The unknown token, which any text may become, and runs of spaces, which some tokenizers add to keep them whole, control nothing. */
 export function isControlToken(token: AddedToken, unknown: string | undefined): boolean {
   return token.content !== unknown && (token.special || !/^\s+$/.test(token.content));
 }

@@ -1,5 +1,5 @@
 /**
- * @file An app as one finds it: a planner and a searcher on the AI SDK, each with its own model. It knows nothing of training. The planner
+ * @file An ordinary app: a planner and a searcher on the AI SDK, each with its own model. It knows nothing of training. The planner
  * hands tasks to the searcher; the searcher searches and reads.
  */
 import { generateText, type LanguageModel, stepCountIs, tool } from "ai";

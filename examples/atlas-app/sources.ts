@@ -1,4 +1,4 @@
-/** @file What the example apps look things up in: the pages of the question's world. */
+/** @file The sources of the example apps: the pages of the question's world, and a calculator. */
 import { calculateText } from "../../adapters/tools/calculate.ts";
 import type { AgentEndpoint, RolloutContext } from "../../core/recipe.ts";
 import { factsOf } from "../../recipes/atlas/questions/facts.ts";

@@ -1,4 +1,4 @@
-/** @file Scored as atlas is. */
+/** @file The rewards of atlas. */
 import type { Rewards } from "../../core/ports.ts";
 import { rewards as atlas } from "../../recipes/atlas/rewards.ts";
 

@@ -1,4 +1,4 @@
-/** @file All that training needs of the app: which models it uses, and what it answered. */
+/** @file All that training needs from the app: which models it uses, and what it answered. */
 import { MaxTurnsExceededError, OpenAIProvider } from "@openai/agents";
 import type { AgentEndpoint, Rollout } from "../../core/recipe.ts";
 import { sourcesOf, teamOf } from "../atlas-app/sources.ts";

@@ -53,7 +53,7 @@ interface SuiteRollout {
   readonly rollout: number;
 }
 
-/** Lost to a failure of the infrastructure or the judge; `lost` is the reason. */
+/** Lost to an infrastructure failure or a failure of the judge; `lost` is the reason. */
 interface Lost {
   readonly lost: string;
 }
@@ -128,10 +128,10 @@ async function commitOutcome(
     purpose: purposeOf(task),
     closedBook: suite.closedBook,
   };
-  const earlier = resumed ? await read(run, key) : undefined;
+  const earlier = resumed ? await readOutcome(run, key) : undefined;
   const mine = earlier ?? (await attemptRollout(team, plan, signal, () => true));
   const won = await run.store.objects.commit(key, recordBytes(mine));
-  return won ? mine : ((await read(run, key)) ?? mine);
+  return won ? mine : ((await readOutcome(run, key)) ?? mine);
 }
 
 function resultOf(
@@ -174,7 +174,7 @@ function resultOf(
 const isLost = (score: SuiteScore): score is Lost => typeof score === "object" && "lost" in score;
 const isVerdict = (score: SuiteScore): score is Verdict => typeof score === "object" && "score" in score;
 
-async function read({ store }: RunContext, key: string): Promise<Outcome | undefined> {
+async function readOutcome({ store }: RunContext, key: string): Promise<Outcome | undefined> {
   const bytes = await store.objects.get(key);
   return bytes && parseJson(Outcome, bytes, key);
 }

@@ -37,11 +37,12 @@ export async function readFleet({ table }: Store, name: string): Promise<Fleet> 
   const deployment = parseDeployment(await table.get(tableKeys.deployment));
   const fleet = deployment?.fleets.find((one) => one.name === name);
   if (fleet) return fleet;
-  const known = deployment?.fleets.map((one) => one.name).join(", ");
+  const names = deployment?.fleets.map((one) => one.name).join(", ");
+  const others = names ? `only ${names}` : "nor any other";
   throw new MgrpoError(
     "config-invalid",
     deployment
-      ? `--fleet ${name}: the deployment has no such fleet, only ${known || "none"}`
+      ? `--fleet ${name}: the deployment has no such fleet, ${others}`
       : `--fleet ${name}: the table belongs to no deployment, so it has no fleets: name a run with --run`,
   );
 }

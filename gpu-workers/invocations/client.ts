@@ -44,7 +44,7 @@ interface PendingInvocation {
   readonly body: string;
   /** The caller's: it aborts when nobody needs the report any more. */
   readonly signal: AbortSignal;
-  /** Resolves when the step is open: time counts from then on. */
+  /** Resolves when the step is open: its time limit starts then. */
   readonly opened: Promise<unknown>;
   attempts: number;
   deaths: number;

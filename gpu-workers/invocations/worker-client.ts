@@ -1,5 +1,5 @@
 /**
- * @file Signed HTTP calls to one sub-agent's worker, and what its answers mean: a report, a failure that a retry may cure
+ * @file Signed HTTP calls to one sub-agent's worker, and what its responses mean: a report, a failure that a retry may cure
  * (`TransientFailure`), or an error that ends the invocation (`MgrpoError`).
  */
 import * as z from "zod";
@@ -26,7 +26,7 @@ const ReportedFailure = z.object({ code: z.string(), message: z.string() });
 
 /** A failure that a retry may cure. */
 export class TransientFailure extends Error {
-  /** The worker failed to answer properly: other workers are tried first. */
+  /** The worker failed to respond properly: other workers are tried first. */
   readonly isWorkerAtFault: boolean;
   /** The connection broke while the worker may have been working on the invocation. */
   readonly workerDied: boolean;
@@ -70,7 +70,7 @@ export class WorkerClient {
     let response = await this.call(worker, { path, method: "PUT", body, headers, signal });
     while (response.status === 202) response = await this.call(worker, { path, method: "GET", signal });
     if (response.status !== 200) throw refusalOf(worker, response);
-    return parseJson(InvocationReport, response.text, `answer of worker '${worker.worker}'`);
+    return parseJson(InvocationReport, response.text, `response of worker '${worker.worker}'`);
   }
 
   /** Best effort: returns at once, and a failure is only logged. */
@@ -88,10 +88,10 @@ export class WorkerClient {
 
   /** The response of an authentic worker, whatever its status. Rejects with `TransientFailure`, or `config-invalid` for its certificate. */
   async call(worker: WorkerRecord, request: WorkerRequest): Promise<WorkerResponse> {
-    const answer = await this.#exchange(worker, request).catch((cause: unknown) => {
+    const response = await this.#exchange(worker, request).catch((cause: unknown) => {
       throw connectionFailure(worker, request.signal, cause);
     });
-    if (answer.isAuthentic) return answer;
+    if (response.isAuthentic) return response;
     this.#log.warn("discarded a report without a valid signature", { path: request.path, worker: worker.worker });
     throw unusable(worker, "sent a report without a valid signature");
   }
@@ -104,7 +104,7 @@ export class WorkerClient {
     return { status, text, isAuthentic: status !== 200 || signed.isReport(text, (name) => headers.get(name)) };
   }
 
-  /** Signs each call afresh: a signature is good for one call. */
+  /** Signs each call separately: a signature is valid for one call only. */
   async #send(worker: WorkerRecord, { path, method, body = "", headers = {}, signal }: WorkerRequest) {
     const signed = await this.#sign({ method, path, body });
     const response = await this.#network.fetch(`${worker.url}${path}`, {

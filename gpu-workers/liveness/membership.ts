@@ -31,7 +31,7 @@ export interface Membership {
    * when the worker has stalled: the process must end.
    */
   beat(signal: AbortSignal): Promise<"stopped" | "lost">;
-  /** Records the rollout that is about to run alone, before it starts; an empty list when it has ended (poison). */
+  /** Records the rollout that is about to run alone, before it starts, so that a crash counts against it; an empty list when it has ended. */
   setInFlight(rollouts: readonly string[]): Promise<void>;
   drain(): Promise<void>;
   /** Leaves cleanly, so that nobody waits for the lease to expire. */
@@ -57,7 +57,7 @@ export async function register(
         await clock.sleep(run.config.liveness.heartbeatSeconds, signal);
         if (signal.aborted) break;
         if (isStalled()) {
-          throw new MgrpoError("deadline", "a call of the engine hangs and cannot be ended: the worker ends");
+          throw new MgrpoError("deadline", "an engine call hangs and cannot be ended: the worker exits");
         }
         const { item } = await table.update(heartbeat(run.name, id, state));
         if (item === undefined || item["state"] === "dead") {

@@ -15,7 +15,7 @@ export interface WorkerObserver {
   refresh(force?: boolean): Promise<void>;
   /** As of the last read. */
   workers(): readonly WorkerRecord[];
-  /** True once a worker is marked dead, or a read that began after the first question about it found no record. */
+  /** True once a worker is marked dead, or a read that began after the first call for it found no record. */
   isDead(worker: string): boolean;
 }
 
@@ -69,9 +69,9 @@ async function refresh(run: RunContext, observation: Observation, force: boolean
 function isDead(observation: Observation, id: string): boolean {
   const known = observation.records.find(({ worker }) => worker === id);
   if (known) return known.state === "dead";
-  // It may have registered since the last read, so only a read that begins after this question can tell.
-  const asked = observation.unknown.get(id);
-  if (asked !== undefined) return observation.readsEnded > asked;
+  // It may have registered since the last read, so only a read that begins after this call can tell.
+  const readsBefore = observation.unknown.get(id);
+  if (readsBefore !== undefined) return observation.readsEnded > readsBefore;
   observation.unknown.set(id, observation.readsBegun);
   observation.lastRead = Number.NEGATIVE_INFINITY;
   return false;

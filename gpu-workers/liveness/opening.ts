@@ -3,7 +3,7 @@
  * do in a step that others still train on. It begins the next step's conversations; a sub-agent's wait for its own version, not for the
  * whole team's.
  *
- *     step s ready, s + 1 planned ──own version at hand──> conversations ──RUN at s + 1──> their time limits count, suspects run
+ *     step s ready, s + 1 planned ──own version at hand──> conversations ──RUN at s + 1──> their time limits start, suspects run
  *
  * A conversation is a function of step, question and weights, so it does not depend on when it began.
  */

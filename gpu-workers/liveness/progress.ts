@@ -1,7 +1,7 @@
 /**
- * @file Whether this process's engine makes progress. Every call of a sampler or a trainer has a limit, start to close, at which its engine
- * ends it. A call that is open long after its limit cannot be ended: then the worker sends no more heartbeats and its process ends, so that
- * other workers take over its work. Heartbeats say that the process lives; this says that its engine does.
+ * @file Whether this process's engine makes progress. Every call of a sampler or a trainer has a time limit, from its start, at which its
+ * engine ends it. A call that is open long after its limit cannot be ended: then the worker sends no more heartbeats and its process ends,
+ * so that other workers take over its work. Heartbeats show that the process is alive; this shows that its engine is.
  */
 import type { EngineLimits } from "../../core/ports.ts";
 

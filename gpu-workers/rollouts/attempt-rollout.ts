@@ -53,7 +53,7 @@ const INFRASTRUCTURE: readonly ErrorCode[] = [
 export const isInfrastructureFailure = (error: unknown): error is MgrpoError =>
   isMgrpoError(error, ...INFRASTRUCTURE) && refusalOf(error) === undefined;
 
-/** Called after each failed attempt; false: the rollout rejects with the error. */
+/** Called after each failed attempt that counts, except the last; false: the rollout rejects with the error. */
 export type ShouldRetry = (error: MgrpoError, attempt: number) => boolean;
 
 /**

@@ -35,7 +35,7 @@ export interface AgentBackend<T extends AnyTrajectory = AnyTrajectory> {
   start(prompt: string): number;
   /** Rejects with `canceled` when the signal aborts. */
   generate(turn: number, maxTokens: number, signal: AbortSignal): Promise<GeneratedTurn>;
-  /** Shows the responses to the calls of the last turn, in their order. Returns their known number of tokens. */
+  /** Shows the responses to the calls of the last turn, in order. Returns their known number of tokens. */
   observe(responses: readonly string[]): number;
   /** The record of the conversation. What was shown after the last turn is left out. */
   trajectory(): T;

@@ -1,6 +1,6 @@
 /**
- * @file The main agent's rollouts: as many conversations in flight as there is room for, each ending in one
- * committed outcome. A worker works on one step at a time:
+ * @file The main agent's rollouts: as many conversations in flight as there is room for, each ending in one committed outcome. A worker works
+ * on one step at a time:
  *
  *     runRollouts ──step──> round of claiming ──> attempts start ──> pause ──> next round … until the step moves on
  *                             claiming.ts          attempts.ts       pacing.ts
@@ -20,7 +20,7 @@ import { Claiming } from "./claiming.ts";
 import { Pacing } from "./pacing.ts";
 import { beginStep, isEarly, type RolloutRole, type StepWork } from "./step-work.ts";
 
-/** Works on step after step until the signal aborts; then rejects with `canceled`, its claims given back. */
+/** Works on step after step until the signal aborts; then rejects with `canceled`, after giving its claims back. */
 export async function runRollouts(role: RolloutRole, signal: AbortSignal): Promise<void> {
   for (;;) {
     const step = await role.watch.until(stepToSample, signal);

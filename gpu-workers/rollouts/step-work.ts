@@ -29,7 +29,7 @@ export interface StepWork {
   readonly versions: StepRecord["policy"];
   /** One per group; a replacement round adds groups. */
   readonly views: GroupView[];
-  /** Resolves once RUN is at this step: time limits count from then on. */
+  /** Resolves once RUN is at this step: time limits start then. */
   readonly opened: Promise<unknown>;
   /** Aborts when this worker leaves the step. */
   readonly signal: AbortSignal;

@@ -1,4 +1,4 @@
-/** @file The scores of atlas-two-subs: those of atlas. */
+/** @file The rewards of atlas-two-subs, which are atlas's. */
 import { rewards as atlas } from "../atlas/rewards.ts";
 
 export const rewards = atlas;

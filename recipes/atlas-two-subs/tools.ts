@@ -1,4 +1,4 @@
-/** @file The tools of atlas-two-subs: those of atlas. */
+/** @file The tools of atlas-two-subs, which are atlas's. */
 import { tools as atlas } from "../atlas/tools.ts";
 
 export const tools = atlas;

@@ -17,7 +17,7 @@ const LOOKING_UP: ReadonlySet<string> = new Set([DELEGATE, "search", "visit"]);
 
 const toolChoice: CaseStudy = {
   name: "tool choice",
-  expected: "facts are looked up, and what has to be calculated, nothing else, is calculated",
+  expected: "facts are looked up; what needs calculating, and nothing else, is calculated",
   occasions(question, { conversation }) {
     // Questions of other recipes may need neither.
     if (factsOf(question).lookUps.length === 0) return [];
@@ -33,7 +33,7 @@ const toolChoice: CaseStudy = {
  */
 const delegation: CaseStudy = {
   name: "delegation",
-  expected: "a delegation for the country of which several facts hold carries all of them",
+  expected: "a delegation that asks for a country identified by several facts names all of them",
   occasions(question, { conversation }) {
     const chain = factsOf(question).lookUps.map(({ task }) => conditionsOf(parseTask(task)));
     const several = chain.filter((where) => where.length > 1);
@@ -59,7 +59,7 @@ function carries(asked: readonly Condition[], where: readonly Condition[], { pro
   );
 }
 
-/** None for a look-up of a fact. */
+/** Empty for a look-up of a fact. */
 function conditionsOf(lookUp: LookUp | undefined): readonly Condition[] {
   return lookUp?.ask === "country" ? lookUp.where : [];
 }

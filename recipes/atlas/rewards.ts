@@ -63,7 +63,7 @@ function factShown({ title, fields }: Page, { ask, of }: Exclude<LookUp, { ask: 
   return ask === "capital" && same(fields.get("capital of"), of) ? title : undefined;
 }
 
-/** The countries, normalized, for which a page shows a condition: the page's own, that of its capital, or those of its neighbors. */
+/** The countries, normalized, for which a page shows a condition: its own country, the country that its city is the capital of, or neighbors. */
 function countriesShown(page: Page, { field, value }: Condition): readonly string[] {
   const { title } = page;
   if (listed(page, field === "language" ? "languages" : field).includes(normal(value))) return [normal(title)];

@@ -10,18 +10,18 @@ import type { OpenTools } from "../../core/recipe.ts";
 import { tools as atlas } from "../atlas/tools.ts";
 
 /** Settings for reading web pages. */
-const OF_THE_WEB = ["visit", "extract", "blocked"];
+const PAGE_SETTINGS = ["visit", "extract", "blocked"];
 
 export const tools: OpenTools = async (opening) => {
   const { tools: settings } = opening.config;
-  const ofAtlas = settings["search"] === undefined;
-  const own: [string, Tool][] = [[attachment.name, attachment], ...(ofAtlas ? atlas : [])];
-  if (ofAtlas && Object.keys(settings).length === 0) return { tools: new Map(own), close: async () => {} };
-  const unread = ofAtlas && OF_THE_WEB.find((name) => settings[name] !== undefined);
-  if (unread) {
+  const usesAtlas = settings["search"] === undefined;
+  const own: [string, Tool][] = [[attachment.name, attachment], ...(usesAtlas ? atlas : [])];
+  if (usesAtlas && Object.keys(settings).length === 0) return { tools: new Map(own), close: async () => {} };
+  const unused = usesAtlas && PAGE_SETTINGS.find((name) => settings[name] !== undefined);
+  if (unused) {
     throw new MgrpoError(
       "config-invalid",
-      `tools.${unread} does nothing in the atlas: name a search engine too, such as --set tools.search.backend=serper`,
+      `tools.${unused} does nothing in the atlas: name a search engine too, such as --set tools.search.backend=serper`,
     );
   }
   const web = await openWebTools(opening);

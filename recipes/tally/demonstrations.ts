@@ -1,5 +1,5 @@
 /**
- * @file What the base models imitate: the form of every turn, and a policy that errs in each decision, in villages used for nothing else. A
+ * @file What the base models imitate: the form of every turn, and a policy that sometimes errs, in villages used for nothing else. A
  * planner that stops early or leaves people out makes rollouts of one question call the searcher very different numbers of times.
  */
 import { calculateText } from "../../adapters/tools/calculate.ts";
@@ -50,10 +50,10 @@ function planned(draft: Draft, random: Random): Demonstration {
 function delegated({ village, field, names }: Draft, random: Random): { turns: Turn[]; found: number[] } {
   const turns: Turn[] = [];
   const found: number[] = [];
-  const asked = names.filter(() => !errs(random, PLANNER_FAULTS.leaveOut));
-  for (let first = 0; first < asked.length; first += CALLS_PER_TURN) {
+  const included = names.filter(() => !errs(random, PLANNER_FAULTS.leaveOut));
+  for (let first = 0; first < included.length; first += CALLS_PER_TURN) {
     if (first > 0 && errs(random, PLANNER_FAULTS.stopEarly)) break;
-    const calls = asked.slice(first, first + CALLS_PER_TURN).map((name) => {
+    const calls = included.slice(first, first + CALLS_PER_TURN).map((name) => {
       const chosen = errs(random, PLANNER_FAULTS.wrongField) ? anyOf(FIELDS, random) : field;
       return { name, field: chosen, entry: entryOf(village, name) as Entry };
     });

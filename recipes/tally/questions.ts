@@ -18,13 +18,13 @@ const TEST = { first: 200_001, count: 240 };
 export const DEVELOPMENT_QUESTIONS = DEVELOPMENT.count;
 export const DEMONSTRATION_VILLAGES = 1_000_001;
 
-/** Numbers of a question without people. */
-const MOST_NUMBERS = 6;
+/** Maximum number of numbers in a question without people. */
+const MAX_NUMBERS = 6;
 
 export interface Draft {
   readonly village: number;
   readonly field: Field;
-  /** Nobody: the numbers are in the question. */
+  /** Empty: the numbers are in the question. */
   readonly names: readonly string[];
   readonly numbers: readonly number[];
 }
@@ -47,7 +47,7 @@ function questionsOf(split: string, { first, count }: typeof TRAIN, seed: number
 export function draftOf(village: number, people: number, random: Random): Draft {
   const names = random.choose(NAMES.length, people).map((i) => NAMES[i] as string);
   const field = FIELDS[random.integer(FIELDS.length)] as Field;
-  const given = people > 0 ? 0 : 2 + random.integer(MOST_NUMBERS - 1);
+  const given = people > 0 ? 0 : 2 + random.integer(MAX_NUMBERS - 1);
   const numbers =
     people > 0
       ? names.map((name) => entryOf(village, name)?.[field] ?? 0)

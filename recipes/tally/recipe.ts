@@ -1,4 +1,4 @@
-/** @file Questions that need between 0 and 20 invocations of the searcher, to compare ways of alignment. See README.md. */
+/** @file Questions that need between 0 and 20 invocations of the searcher, to compare alignment methods. See README.md. */
 import { join } from "node:path";
 import type { Recipe } from "../../core/recipe.ts";
 import { smallModel } from "../small-models/base-model.ts";

@@ -1,6 +1,6 @@
 /**
- * @file The rewards of tally. `correct` compares totals. `expert` (eq 5) is a program: it holds a report against the ledger. A report that is
- * not about the task's person earns nothing for its number or its page.
+ * @file The rewards of tally. `correct` compares totals. `expert` (eq 5) is a program: it compares a report with the ledger. A
+ * searcher that did not look up the task's person scores 0.
  */
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import type { Question } from "../../core/contracts/question.ts";
@@ -8,7 +8,7 @@ import type { Rewards } from "../../core/ports.ts";
 import { villageAsked } from "./questions.ts";
 import { entryOf, FIELDS, pageOf, parseTask } from "./world.ts";
 
-/** Shares of the expert's score. */
+/** Weights of the parts of the expert's score. */
 const LOOKED_UP = 0.3;
 const NUMBER = 0.4;
 const PAGE = 0.3;

@@ -8,11 +8,11 @@ type Response = Extract<Message, { role: "tool" }>;
 
 export interface Conversation {
   readonly messages: readonly Message[];
-  /** Whether it went on with another prompt, which is left out with all that follows. */
+  /** Whether a second prompt was left out, with everything after it. */
   readonly isCut: boolean;
 }
 
-/** One system message at most, one turn between responses, and nothing from the second prompt on. Rejects with `Unusable`. */
+/** One system message at most, one turn between responses, and nothing from the second prompt on. Throws `Unusable`. */
 export function conversationOf(all: readonly Message[]): Conversation {
   const first = all.findIndex(({ role }) => role !== "system");
   const systems = all.slice(0, Math.max(first, 0)).map(({ text }) => text);
@@ -32,7 +32,7 @@ function merged(messages: readonly Message[]): Message[] {
   for (const message of messages) {
     const last = result.at(-1);
     if (message.role === "assistant" && last?.role === "assistant") {
-      const texts = (one: "text" | "thinking") => [last[one], message[one]].filter(Boolean).join("\n");
+      const texts = (field: "text" | "thinking") => [last[field], message[field]].filter(Boolean).join("\n");
       const calls = [...last.calls, ...message.calls];
       result[result.length - 1] = { role: "assistant", text: texts("text"), thinking: texts("thinking"), calls };
     } else result.push(message);
@@ -40,7 +40,7 @@ function merged(messages: readonly Message[]): Message[] {
   return result;
 }
 
-/** A line of the file that `mgrpo sft --demonstrations` reads. Rejects with `Unusable` if the conversation has no answer. */
+/** A line of the file that `mgrpo sft --demonstrations` reads. Throws `Unusable` if the conversation has no answer. */
 export function lineOf(
   messages: readonly Message[],
   agent: string | undefined,

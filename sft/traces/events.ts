@@ -1,4 +1,4 @@
-/** @file Calls whose messages are events, one each, as in the conventions up to version 1.36. */
+/** @file Model calls with an event per message, as in OpenTelemetry's conventions up to version 1.36. */
 import type { Exchange } from "./exchange.ts";
 import { type Attributes, jsonIn, parseAttribute } from "./json.ts";
 import { RawMessage } from "./message.ts";
@@ -22,7 +22,7 @@ export function ofEvents(events: readonly SpanEvent[]): Exchange | undefined {
   return { input: withoutRepeats(input), output, tools: undefined };
 }
 
-/** A choice has its message as a field, which may be text. The calls may be JSON in a string, for attributes of events have no structure. */
+/** A choice has its message as a field, which may be text. The calls may be JSON in a string, since event attributes have no structure. */
 function fieldsOf({ fields }: SpanEvent, role: string): Attributes {
   const { message, tool_calls: calls } = fields;
   const inner = typeof message === "string" ? { content: message } : (message as Attributes | null | undefined);

@@ -1,5 +1,5 @@
 /**
- * @file A call of a model, as a span records it: the messages that the call had, and those that it returned. The conventions, tried in turn:
+ * @file A model call as a span records it: its input messages, its output messages and its tools. The conventions, tried in this order:
  *
  *     OpenTelemetry  gen_ai.input.messages, gen_ai.output.messages, gen_ai.system_instructions, gen_ai.tool.definitions
  *     AI SDK         ai.prompt.messages, ai.response.text, ai.response.reasoning, ai.response.toolCalls, ai.prompt.tools
@@ -24,7 +24,7 @@ export interface Exchange {
 const Messages = z.array(RawMessage);
 const Tools = z.array(ToolDefinition);
 
-/** Undefined: the span has no messages. Rejects with `Unusable`. */
+/** Undefined: the span has no messages. Throws `Unusable`. */
 export function readExchange(span: Span): Exchange | undefined {
   if (NO_CALLS.includes(span.attributes["gen_ai.operation.name"] ?? "")) return;
   return (
@@ -36,7 +36,7 @@ export function readExchange(span: Span): Exchange | undefined {
   );
 }
 
-/** Whether a span without messages is a call of a model, whose content was not captured. */
+/** Whether a span without messages is a model call whose content was not captured. */
 export function isModelCall({ attributes, events }: Span): boolean {
   const operation = attributes["gen_ai.operation.name"] ?? attributes["llm.request.type"];
   if (operation !== undefined) return CALLS.includes(operation);
@@ -46,7 +46,7 @@ export function isModelCall({ attributes, events }: Span): boolean {
   return attributes["gen_ai.request.model"] !== undefined || events.some(isMessageEvent);
 }
 
-/** Some frameworks record a tool's arguments and result by the events that messages have. */
+/** Operations other than model calls. Some frameworks record a tool's arguments and result as message events. */
 const NO_CALLS: readonly Json[] = ["execute_tool", "create_agent", "embeddings", "retrieval"];
 const CALLS: readonly Json[] = ["chat", "generate_content", "text_completion", "completion"];
 
@@ -101,10 +101,10 @@ function aiSdk(attributes: Attributes): Exchange | undefined {
   };
 }
 
-/** What a model returns when it did not finish. */
+/** Finish reasons of a model that did not finish its message. */
 const CUT_OFF = /^(length|max_?tokens|content[-_]filter|safety|error)$/i;
 
-/** Rejects with `Unusable` if the model was cut off. */
+/** Throws `Unusable` if the model was cut off. */
 export function refuseCutOff({ attributes }: Span, { output }: Exchange): void {
   const listed = attributes["gen_ai.response.finish_reasons"];
   const reasons = [

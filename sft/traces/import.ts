@@ -1,6 +1,6 @@
 /**
- * @file Traces of existing agents as demonstrations: the calls of models that were recorded, filtered, joined into conversations, and written
- * as OpenAI messages. Every call ends in the report: taken, contained in a longer one, or skipped for a reason.
+ * @file Traces of existing agents as demonstrations: recorded model calls, filtered, joined into conversations, and written as OpenAI
+ * messages. The report counts every call: taken, contained in a longer one, or skipped for a reason.
  */
 import { type Conversation, conversationOf, lineOf } from "./conversation.ts";
 import { type Exchange, isModelCall, readExchange, refuseCutOff } from "./exchange.ts";
@@ -35,14 +35,14 @@ export interface Imported {
 
 interface Candidate extends Conversation {
   readonly agent: string | undefined;
-  /** Its calls are in one conversation of the traces, whose score is that of the last call that has one. */
+  /** The conversation of the traces that the call belongs to. The conversation's score is the score of its last call that has one. */
   readonly scope: string;
   readonly score: number | undefined;
   readonly tools: readonly ToolDefinition[] | undefined;
   readonly where: string;
 }
 
-/** A call of a model, from a span or from a line of messages. */
+/** A model call, from a span or from a line of messages. */
 interface Source {
   readonly where: string;
   readonly scope: string;
@@ -81,7 +81,7 @@ function ofSpans(traces: Traces, options: ImportOptions, report: Report): Candid
   return calls.flatMap(({ span, exchanges }) =>
     exchanges.flatMap((exchange) =>
       report.attempt(span.where, () => {
-        // A span around a whole agent has its prompt and its answer: without the calls in between, they teach to guess.
+        // A span around a whole agent has its prompt and its answer: without the calls in between, they teach the model to guess.
         if (enclosing.has(span)) throw new Unusable("it encloses other model calls, which count instead");
         const source = sourceOf(traces, span);
         refuseFiltered(source, options);
@@ -165,14 +165,14 @@ function ofExchange(
   const isHidden = input.some(isMissing) || output.every(isEmpty) || [...input, ...output].some(isRedacted);
   if (input.length === 0 || isHidden) refuseWithoutContent(span);
   refuseCutOff(span, exchange);
-  const asked = input.flatMap((raw) => messagesOf(raw));
+  const prompt = input.flatMap((raw) => messagesOf(raw));
   const returned = output.map((raw) => messagesOf(raw, raw.role ?? "assistant"));
-  // Several messages are choices, of which each is an end of its own; unless there are responses between them.
+  // Several output messages are alternative choices, each with its own conversation, unless tool responses stand between them.
   const isSequence = returned.flat().some(({ role }) => role === "tool");
   const ends = isSequence ? [returned.flat()] : returned;
   report.found += ends.length - 1;
   return ends.flatMap((end) =>
-    report.attempt(span.where, () => [candidateOf(source, [...asked, ...end], tools, options)]),
+    report.attempt(span.where, () => [candidateOf(source, [...prompt, ...end], tools, options)]),
   );
 }
 

@@ -1,4 +1,4 @@
-/** @file Calls whose messages are spelled out in numbered attributes: OpenInference's and OpenLLMetry's. */
+/** @file Model calls whose messages are flattened into numbered attributes: OpenInference's and OpenLLMetry's. */
 import * as z from "zod";
 import type { Exchange } from "./exchange.ts";
 import { type Attributes, jsonIn, listAt, parseAttribute } from "./json.ts";

@@ -1,6 +1,6 @@
 /**
  * @file Calls of one conversation: each repeats the history, so the longest contains the others. Conversations that differ in a message are
- * kept apart, for each is a branch of its own.
+ * separate branches and stay separate.
  */
 import { createHash } from "node:crypto";
 import { canonicalJson } from "../../core/contracts/parse.ts";
@@ -14,11 +14,11 @@ interface Joinable {
 
 export interface Joined<T> {
   readonly longest: T;
-  /** Its beginnings, and copies of it; longer ones first. */
+  /** Copies of it and of its prefixes; longer ones first. */
   readonly contained: readonly T[];
 }
 
-/** In the order of the longest. A beginning of several branches is in `contained` of each. */
+/** In the order of the longest conversations. A prefix that several branches share is in `contained` of each. */
 export function joinConversations<T extends Joinable>(all: readonly T[]): Joined<T>[] {
   const owners = new Map<string, T[]>();
   const contained = new Map<T, T[]>();
@@ -42,7 +42,7 @@ export function joinConversations<T extends Joinable>(all: readonly T[]): Joined
   });
 }
 
-/** A hash for every beginning of a conversation. */
+/** A hash for every prefix of a conversation. */
 function prefixKeys({ agent, messages }: Joinable): string[] {
   let key = JSON.stringify(agent ?? null);
   return messages.map((message) => {
@@ -53,7 +53,7 @@ function prefixKeys({ agent, messages }: Joinable): string[] {
   });
 }
 
-/** Histories lack the thinking, and the ids and the spacing of arguments differ between conventions. */
+/** Without thinking, ids and the spacing of arguments: histories omit the first, and conventions differ in the others. */
 function messageKey(message: Message): string {
   const { role, text } = message;
   if (role !== "assistant") return JSON.stringify([role, text]);
@@ -61,7 +61,7 @@ function messageKey(message: Message): string {
   return JSON.stringify([role, text.trim(), calls]);
 }
 
-/** The longest conversation, with the thinking that only its beginnings recorded: they end with the message that has it. */
+/** The longest conversation, with the thinking that only its prefixes recorded: they end with the message that has it. */
 export function withThinking({ longest, contained }: Joined<Joinable>): Message[] {
   const thoughts = new Map<number, string>();
   for (const { messages } of contained) {

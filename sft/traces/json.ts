@@ -8,7 +8,7 @@ export type Attributes = Readonly<Record<string, Json>>;
 /** Why one conversation cannot be taken. The message has no content, so that equal reasons can be counted. */
 export class Unusable extends Error {}
 
-/** Undefined: it is not JSON. The parser's error is dropped, for it quotes the text. */
+/** Undefined: it is not JSON. The parser's error is dropped because it quotes the text. */
 export function jsonIn(text: string): Json | undefined {
   try {
     return JSON.parse(text) as Json;
@@ -39,7 +39,7 @@ function structured(value: Json): Json | undefined {
   return value.map((one: Json) => (typeof one === "string" ? (jsonIn(one) ?? one) : one));
 }
 
-/** The list that attributes such as `llm.input_messages.0.message.role` spell out, without `prefix`. */
+/** The list that is flattened into attributes such as `llm.input_messages.0.message.role`, without `prefix`. */
 export function listAt(attributes: Attributes, prefix: string): readonly Json[] | undefined {
   const start = `${prefix}.`;
   const entries = Object.entries(attributes)

@@ -1,5 +1,5 @@
 /**
- * @file A message of a conversation, from JSON in any of the conventions. They differ in names, not in what they say, so one schema reads
+ * @file A message of a conversation, from JSON in any of the conventions. They differ in names, not in content, so one schema reads
  * them all: OpenTelemetry's parts, OpenAI's messages, the AI SDK's, and the content blocks of Anthropic and Bedrock.
  */
 import * as z from "zod";
@@ -157,8 +157,8 @@ export function isRedacted({ parts, content }: RawMessage): boolean {
 }
 
 /** A raw message as one or more messages: each tool response becomes its own. Throws `Unusable`. */
-export function messagesOf(raw: RawMessage, given = raw.role ?? ""): Message[] {
-  const role = ROLES.get(given.toLowerCase());
+export function messagesOf(raw: RawMessage, roleName = raw.role ?? ""): Message[] {
+  const role = ROLES.get(roleName.toLowerCase());
   if (role === undefined) throw new Unusable("a message has an unknown role");
   const parts = partsOf(raw, role);
   for (const part of parts) if (part.kind === "other") throw new Unusable(unsupported(part.type));
@@ -178,7 +178,7 @@ export function messagesOf(raw: RawMessage, given = raw.role ?? ""): Message[] {
 function partsOf(raw: RawMessage, role: Message["role"]): readonly Part[] {
   const { content, reasoning_content: thought } = raw;
   const parts = raw.parts ?? (typeof content === "string" ? blocksIn(content, role) : (content ?? []));
-  // Where both list calls, they list the same ones.
+  // If both the parts and `tool_calls` list calls, they are the same calls.
   const calls = raw.tool_calls ?? [];
   const rest = calls.length > 0 ? parts.filter(({ kind }) => kind !== "call") : parts;
   return [...(thought ? [thinking(thought)] : []), ...rest, ...calls];

@@ -1,6 +1,6 @@
 /**
  * @file OTLP JSON, as the OpenTelemetry collector's file exporter writes it: spans, and log records that are events of spans. Children are
- * written before their parents, so all files are read before anything is looked up. Unknown fields are ignored, as the protocol demands.
+ * written before their parents, so all files are read before anything is looked up. Unknown fields are ignored, as the protocol requires.
  */
 import * as z from "zod";
 import { parse } from "../../core/contracts/parse.ts";
@@ -164,7 +164,7 @@ export class Traces {
     const { traceId, spanId, eventName, attributes, body } = record;
     const name = eventName || String(attributes["event.name"] ?? "");
     if (!name.startsWith("gen_ai.")) return;
-    // Records without a span are not known to belong together.
+    // Records without a span may not belong together.
     const id = spanId === "" ? `record ${this.#logged.size}` : `${traceId}/${spanId}`;
     const logged = this.#logged.get(id) ?? { events: [], trace: traceId, resource, where };
     logged.events.push(eventOf(name, attributes, body));

@@ -14,7 +14,7 @@ export interface MessagesLine {
   readonly messages: readonly RawMessage[];
   readonly tools: readonly ToolDefinition[] | undefined;
   readonly agent: string | undefined;
-  /** The line's other keys, those of objects joined by dots. */
+  /** The line's other keys; nested keys are joined by dots. */
   readonly attributes: Attributes;
   readonly where: string;
 }
@@ -54,7 +54,7 @@ export function readTraceFile(bytes: Uint8Array, file: string, traces: Traces): 
 interface Value {
   readonly value: Json;
   readonly where: string;
-  /** Of a span within it. */
+  /** The location of a span within it. */
   readonly whereIs: (spanId: string) => string;
 }
 

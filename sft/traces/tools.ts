@@ -1,4 +1,4 @@
-/** @file Tool definitions of any of the conventions, as OpenAI writes them. */
+/** @file Tool definitions from any of the conventions, in OpenAI's format. */
 import * as z from "zod";
 import { jsonIn } from "./json.ts";
 

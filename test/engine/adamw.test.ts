@@ -1,4 +1,4 @@
-/** @file AdamW against a case worked by hand. */
+/** @file AdamW: a case worked by hand, and parameters without weight decay. */
 import { expect, test } from "vitest";
 import type { CheckpointFiles, Trainer } from "../../core/ports.ts";
 import { readSafetensors } from "../../engine/checkpoint/safetensors.ts";
@@ -48,7 +48,7 @@ const tensorsOf = (files: CheckpointFiles) => readSafetensors(files.get(MODEL_FI
 test.each<[string, (files: CheckpointFiles) => Promise<Trainer>]>([
   ["compiled", (files) => compiledEngine.openTrainer(files, OPTIONS)],
   ["eager", async (files) => openEagerTrainer(files, OPTIONS, "cpu")],
-])("%s: decayed matrices leaves norms and biases alone", async (_name, open) => {
+])("%s: decayed = 'matrices' leaves norms and biases alone", async (_name, open) => {
   await openBackend("cpu");
   const files = tinyCheckpoint({ ...UNTIED, queryKeyNorm: false, projectionBias: true });
   const trainer = await open(files);

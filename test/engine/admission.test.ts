@@ -1,4 +1,4 @@
-/** @file Admission when slots are scarce: the sequence that began first, whatever its turn. */
+/** @file Admission when slots are scarce: the sequence that began first comes first, whichever of its turns waits. */
 import { expect, test } from "vitest";
 import { openCompiledSampler } from "../../engine/compiled/sampling/sampler.ts";
 import { OPTIONS, tinyCheckpoint } from "./tiny.ts";
@@ -13,9 +13,9 @@ test("a sequence's next turn is admitted before the first turn of a waiting sequ
     ended.push(`${sequence}${tokens.length}`);
     return [...tokens, ...sample.tokens];
   };
-  const talk = async (sequence: string, turns: number, tokens: number) => {
-    let said: readonly number[] = [1];
-    for (let i = 0; i < turns; i++) said = [...(await turn(sequence, said, tokens)), 2];
+  const talk = async (sequence: string, turns: number, maxTokens: number) => {
+    let history: readonly number[] = [1];
+    for (let i = 0; i < turns; i++) history = [...(await turn(sequence, history, maxTokens)), 2];
     sampler.release(sequence);
   };
   // Two slots, of which b holds one throughout. When a comes back, c has the other; d has waited longer, but a began before it.

@@ -1,4 +1,4 @@
-/** @file Calls in an assistant's message, written as the model samples them: the same tokens, and never a control token of their own. */
+/** @file Calls in an assistant's message, written as the model samples them: the same tokens, and no control token from their arguments. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

@@ -22,8 +22,8 @@ test.each(ENGINES.flatMap(([engine, opened]) => checkpointNames.map((name) => [e
     const trainer = await engine.openTrainer(files, options);
     const everyNext = next.map((_, token) => [...first, token]);
     // The eager engine is slow: it only scores the sequences.
-    const asked = engine === eagerEngine ? sequences : [...sequences, ...everyNext];
-    const rows = await trainer.logProbs(asked, 1);
+    const scored = engine === eagerEngine ? sequences : [...sequences, ...everyNext];
+    const rows = await trainer.logProbs(scored, 1);
     logProbs.forEach((expected, s) => {
       expect(largestDifference([...(rows[s] ?? [])].slice(1), expected)).toBeLessThan(TOLERANCE);
     });

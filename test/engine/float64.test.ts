@@ -1,6 +1,6 @@
 /**
  * @file Prefix trees in double precision: the eager engine's model code, with tfjs's arrays of floats replaced by arrays of doubles before it
- * is loaded. Gradients of trees equal those of separate sequences to 1e-10: in single precision they differ by rounding only.
+ * is loaded. Gradients of trees equal those of separate sequences to 1e-10, so in single precision they differ by rounding only.
  */
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, expect, test, vi } from "vitest";
@@ -56,9 +56,9 @@ function gradients(policy: Policy, batch: TrainingSequence[], loss: Loss, prefix
   for (const row of rowsOf(sequences, weightedPredictions(batch, loss), { prefixTrees, microBatchTokens: 1000 })) {
     const rows = lossRows(lossVectors(row.wanted, batch, loss), loss);
     const { grads } = tf.valueAndGrads((...values) => {
-      const given = { ...frozen, ...Object.fromEntries(values.map((tensor, i) => [names[i] ?? "", tensor])) };
-      const states = treeStates(config, given, row.tree, lora);
-      return lossOf(predictedLogProbs(config, given, states, row.wanted, 0.9), rows);
+      const parameters = { ...frozen, ...Object.fromEntries(values.map((tensor, i) => [names[i] ?? "", tensor])) };
+      const states = treeStates(config, parameters, row.tree, lora);
+      return lossOf(predictedLogProbs(config, parameters, states, row.wanted, 0.9), rows);
     })(Object.values(weightTensors(layout, weights)));
     grads.forEach((gradient, p) => {
       const sum = sums[p] as Float32Array;

@@ -4,7 +4,7 @@ import type { EngineOptions, PolicyEngine, SampleRequest } from "../../core/port
 import { OPTIONS, tinyCheckpoint } from "./tiny.ts";
 
 const BLOCKED = new URL("../fixtures/blocked-engine.mjs", import.meta.url).href;
-/** Blocks threads that start from now on for this long in each graph run. A thread that already runs keeps its value. */
+/** Blocks threads that start after this call for this long in each graph run. A running thread keeps its value. */
 const block = (seconds: number) =>
   Object.assign(process.env, { NODE_OPTIONS: `--import=${BLOCKED}`, MGRPO_TEST_BLOCK_SECONDS: seconds });
 const limited = (turnSeconds: number, trainingSeconds: number): EngineOptions => ({
@@ -65,7 +65,7 @@ test("a canceled sample in a hung thread is rejected once the thread is ended", 
   await sampler.close();
 });
 
-test("a slow sample is stopped at its time limit by its thread, which goes on with the others", {
+test("a slow sample is stopped at its time limit by its thread, which continues with the others", {
   timeout: 60_000,
 }, async () => {
   block(0.3);
@@ -82,7 +82,7 @@ test("a slow sample is stopped at its time limit by its thread, which goes on wi
   await Promise.all([sampler.close(), patient.close()]);
 });
 
-test("a hung training call is rejected at its time limit; training goes on after the files are loaded again", {
+test("a hung training call is rejected at its time limit; training continues after the files are loaded again", {
   timeout: 60_000,
 }, async () => {
   block(3600);

@@ -3,10 +3,10 @@ import { expect, test } from "vitest";
 import type { Sampler } from "../../core/ports.ts";
 import { laneSampler } from "../../engine/compiled/sampling/lane-sampler.ts";
 
-/** `count` lanes that record the sequences they were asked for. */
+/** `count` lanes that record the sequences assigned to them. */
 function lanes(count: number) {
-  const asked = Array.from({ length: count }, () => new Set<string>());
-  const samplers = asked.map(
+  const assigned = Array.from({ length: count }, () => new Set<string>());
+  const samplers = assigned.map(
     (sequences): Sampler => ({
       async sample({ sequence }) {
         sequences.add(sequence);
@@ -21,30 +21,30 @@ function lanes(count: number) {
     const sampling = { temperature: 1, topP: 1, topK: 0 };
     await sampler.sample({ sequence, tokens, maxTokens: 1, stop: [], sampling, stream: [sequence] });
   };
-  return { sampler, ask, asked: () => asked.map((sequences) => [...sequences]) };
+  return { sampler, ask, assigned: () => assigned.map((sequences) => [...sequences]) };
 }
 
 test("rollouts of a question share a lane, and questions are spread over lanes", async () => {
-  const { ask, asked } = lanes(2);
+  const { ask, assigned } = lanes(2);
   for (const name of ["a1", "b1", "b2", "a2", "c1", "a3", "c2"]) await ask(name, [name.charCodeAt(0), 7]);
-  expect(asked()).toEqual([
+  expect(assigned()).toEqual([
     ["a1", "a2", "c1", "a3", "c2"],
     ["b1", "b2"],
   ]);
 });
 
 test("a shared prompt does not overfill a lane, and a sequence stays on its lane", async () => {
-  const { ask, asked, sampler } = lanes(2);
+  const { ask, assigned, sampler } = lanes(2);
   const names = Array.from({ length: 12 }, (_, i) => `s${i}`);
   for (const name of names) await ask(name, [1]);
-  expect(asked()).toEqual([names.slice(0, 8), names.slice(8)]);
+  expect(assigned()).toEqual([names.slice(0, 8), names.slice(8)]);
   for (const name of names) await ask(name, [1, 2, 3]);
-  expect(asked()).toEqual([names.slice(0, 8), names.slice(8)]);
+  expect(assigned()).toEqual([names.slice(0, 8), names.slice(8)]);
   for (const name of names.slice(0, 8)) sampler.release(name);
   await ask("t", [2]);
-  expect(asked()[0]).toEqual([...names.slice(0, 8), "t"]);
+  expect(assigned()[0]).toEqual([...names.slice(0, 8), "t"]);
   // A released name is a new sequence: it leaves the lane with three others for the one with one.
   sampler.release("s11");
   await ask("s11", [3]);
-  expect(asked()[0]).toEqual([...names.slice(0, 8), "t", "s11"]);
+  expect(assigned()[0]).toEqual([...names.slice(0, 8), "t", "s11"]);
 });

@@ -1,4 +1,4 @@
-/** @file The memory that the engine says it will need: what can be counted is what its arrays take, and every setting bounds its part. */
+/** @file The memory that the engine predicts: parts that can be counted are exact, and every setting bounds its part. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -40,7 +40,7 @@ test("each setting bounds its own part", () => {
   expect(plan({}, 8)).toEqual({ ...before, adapter: adapter / 2, optimizer: optimizer / 2, saving: saving / 2 });
 });
 
-test("an adapter on a mapped base needs its weights once, on halves less; full training needs them more than ten times", () => {
+test("an adapter on a mapped base needs its weights once, half-precision ones less; full training needs them more than ten times", () => {
   const weights = 4 * 596_049_920;
   const head = 4 * 151_936 * 1024;
   expect(plan().weights).toBe(weights);
@@ -53,7 +53,7 @@ test("an adapter on a mapped base needs its weights once, on halves less; full t
   expect(totalBytes(planMemory(QWEN3_06B, null, options, stored(4)))).toBeGreaterThan(10 * weights);
 });
 
-test("a KL reference adds a copy of the trained weights; a mapped base is its own", () => {
+test("a KL reference adds a copy of the trained weights; a mapped base is its own reference", () => {
   const [full, withReference] = [false, true].map((reference) =>
     planMemory(QWEN3_06B, null, options, stored(4), reference),
   );
@@ -80,7 +80,7 @@ test("prefix trees need masks, and arrays of their own where the runtime keeps a
   expect(small.trees).toBe(2 * masks + small.activations);
 });
 
-test("doctor --model says what is needed part by part, and what to do when it does not fit", async () => {
+test("doctor --model reports what is needed part by part, and what to do when it does not fit", async () => {
   const folder = mkdtempSync(join(tmpdir(), "mgrpo-doctor-model-"));
   try {
     for (const [name, bytes] of tinyCheckpoint()) writeFileSync(join(folder, name), bytes);

@@ -1,6 +1,6 @@
 /**
  * @file The forms of the objective through a model, in double precision: core's derivatives as weights of the linear loss on the eager engine's
- * model give the gradient of the objective itself, by central differences over the weights.
+ * model give the gradient of the objective itself, checked by central differences over the weights.
  */
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, expect, test, vi } from "vitest";
@@ -35,8 +35,8 @@ const TREE = prefixTree([TOKENS]);
 const WANTED = predictions([0], [TOKENS], (_i, t) => t, EVERY_PREDICTION);
 
 /** Log-probs_T of the sequence under a model with these weights. */
-function logProbsOf(given: Record<string, tf.Tensor>): tf.Tensor1D {
-  return predictedLogProbs(TINY, given, treeStates(TINY, given, TREE, null), WANTED, 0.9);
+function logProbsOf(parameters: Record<string, tf.Tensor>): tf.Tensor1D {
+  return predictedLogProbs(TINY, parameters, treeStates(TINY, parameters, TREE, null), WANTED, 0.9);
 }
 
 const currentOf = (weights: Float32Array): number[] =>
@@ -46,8 +46,8 @@ const currentOf = (weights: Float32Array): number[] =>
 function linearGradient(weights: Float32Array, weights_T: Float32Array): Map<string, ArrayLike<number>> {
   const rows = lossRows(lossVectors(WANTED, [{ tokens: TOKENS, weights_T }], { kind: "linear" }), { kind: "linear" });
   const { grads } = tf.valueAndGrads((...values) => {
-    const given = Object.fromEntries(values.map((tensor, i) => [NAMES[i] ?? "", tensor]));
-    return lossOf(logProbsOf(given), rows);
+    const parameters = Object.fromEntries(values.map((tensor, i) => [NAMES[i] ?? "", tensor]));
+    return lossOf(logProbsOf(parameters), rows);
   })(Object.values(weightTensors(LAYOUT, weights)));
   return new Map(grads.map((gradient, i) => [NAMES[i] ?? "", gradient.dataSync()]));
 }
@@ -62,9 +62,9 @@ test.each<[object, number]>([
   const weights = initializeWeights(TINY, 3);
   const start_A = currentOf(weights);
   const { uniform } = stream("objective", "policies");
-  const far = (spread: number) => start_A.map((value) => value + spread * (uniform() - 0.5));
-  const policies = { behavior_A: far(3), proximal_A: far(3), reference_A: far(1) };
-  /** cispo's weights are constants: its loss is linear in the log-probs, with the weights that it has at the start. */
+  const perturbed = (spread: number) => start_A.map((value) => value + spread * (uniform() - 0.5));
+  const policies = { behavior_A: perturbed(3), proximal_A: perturbed(3), reference_A: perturbed(1) };
+  /** CISPO's weights are constants: its loss is linear in the log-probs, with the weights at the start. */
   const lossAt = (current_A: number[]): number => {
     const given = { advantage, tokenWeight: 0.2, current_A, ...policies };
     if (algorithm.policyLoss.kind !== "cispo") return trajectoryLoss(given, algorithm).loss;
@@ -102,8 +102,8 @@ test("the gradient of linear-entropy equals central differences", () => {
   const rows = Object.fromEntries(
     Object.entries(entropyVectors(WANTED, [sequence])).map(([name, values]) => [name, tf.tensor1d(values)]),
   ) as unknown as Parameters<typeof entropyLoss>[2];
-  const lossOfWeights = (given: Record<string, tf.Tensor>) => {
-    const all = distributions(TINY, given, treeStates(TINY, given, TREE, null), WANTED, 0.9);
+  const lossOfWeights = (parameters: Record<string, tf.Tensor>) => {
+    const all = distributions(TINY, parameters, treeStates(TINY, parameters, TREE, null), WANTED, 0.9);
     return entropyLoss(targetLogProbs(all, tf.tensor1d(WANTED.targets, "int32")), entropies(all), rows);
   };
   const { grads } = tf.valueAndGrads((...values) =>

@@ -1,4 +1,4 @@
-/** @file A whole training step under each form of the objective: the compiled engine's weights equal the eager engine's. */
+/** @file A whole training step with dual-clip and with CISPO: the compiled engine's weights equal the eager engine's. */
 import { beforeAll, expect, test } from "vitest";
 import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";

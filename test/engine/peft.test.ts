@@ -202,12 +202,12 @@ describe("an unsupported adapter", () => {
       /layers.7.*has no place in this base/,
     ],
     [
-      "a tensor too few",
+      "a missing tensor",
       () => withTensors(new Map([...tensors()].slice(1))),
       /no tensor 'base_model.model.model.layers.0/,
     ],
     [
-      "a file too few",
+      "a missing file",
       () => new Map([...tinyAdapter()].filter(([name]) => name !== ADAPTER_FILE)),
       /adapter_model.safetensors: not in the checkpoint/,
     ],
@@ -216,7 +216,11 @@ describe("an unsupported adapter", () => {
     ["a setting of a later PEFT", () => withConfig({ use_something: { on: 1 } }), /use_something = {"on":1}/],
     ["another kind", () => withConfig({ peft_type: "LOHA" }), /peft_type = "LOHA"/],
     ["other layers", () => withConfig({ target_modules: ["lm_head"] }), /target_modules = \["lm_head"\]/],
-    ["a start that changes the base", () => withConfig({ init_lora_weights: "pissa" }), /init_lora_weights = "pissa"/],
+    [
+      "an initialization that changes the base",
+      () => withConfig({ init_lora_weights: "pissa" }),
+      /init_lora_weights = "pissa"/,
+    ],
   ])("is refused in one line: %s", (_name, files, message) => {
     expect(() => readAdapter(files(), TINY)).toThrow(message);
   });

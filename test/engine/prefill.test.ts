@@ -74,8 +74,8 @@ test("common chunks of prompts that share a prefix are computed once", async () 
 test("decoded tokens are never copied where prefilled ones are needed, since their bits differ", async () => {
   const recorder = new Recorder();
   const sampled = filledEntry(0, "decoded", upTo(20));
-  const asked = emptyEntry(1);
-  await prefill([{ entry: asked, tokens: upTo(20) }], [sampled, asked], states, recorder);
+  const prompted = emptyEntry(1);
+  await prefill([{ entry: prompted, tokens: upTo(20) }], [sampled, prompted], states, recorder);
   expect(recorder.copied).toEqual([]);
   expect(recorder.computed.map(({ slot }) => slot)).toEqual([1]);
 });

@@ -9,7 +9,7 @@ import { OPTIONS, TINY, tinyCheckpoint } from "./tiny.ts";
 
 const PROMPT = [5, 6, 7];
 const TOKENS = 8;
-/** Sequences share a prefix for a while and all diverge in the end. */
+/** At this temperature, sequences share a prefix for a while and all diverge in the end. */
 const WARM = 0.45;
 
 afterEach(() => vi.restoreAllMocks());

@@ -19,7 +19,7 @@ const sequences = fc.array(sequence, { minLength: 1, maxLength: 12 });
 const sorted = (batch: readonly (readonly number[])[]) => lexicographicOrder(batch).map((i) => batch[i] ?? []);
 
 describe("a tree", () => {
-  test("by hand: two continuations of 1 2, and one that leaves at 2", () => {
+  test("by hand: two continuations of 1 2, and one that branches off after 2", () => {
     const tree = prefixTree([
       [1, 2, 3, 4],
       [1, 2, 3, 5, 6],
@@ -37,8 +37,8 @@ describe("a tree", () => {
 
   test("each sequence finds its tokens at its positions and sees exactly its own prefix", () => {
     fc.assert(
-      fc.property(sequences, (given) => {
-        const batch = sorted(given);
+      fc.property(sequences, (unsorted) => {
+        const batch = sorted(unsorted);
         const tree = prefixTree(batch);
         const count = tree.tokens.length + 3;
         const mask = new Float32Array(count * count);
@@ -69,7 +69,7 @@ describe("a tree", () => {
 describe("a plan", () => {
   const rowCost = (tokens: number) => tokens + tokens ** 2 / 10;
 
-  test("holds every sequence once, within the limits, and costs at most as much as all apart or all together", () => {
+  test("holds every sequence once, within the limits, and costs at most as much as separate sequences", () => {
     fc.assert(
       fc.property(sequences, fc.integer({ min: 4, max: 40 }), (batch, tokens) => {
         const trees = planTrees(batch, () => 2, rowCost, { tokens, predictions: 10 });
@@ -108,7 +108,7 @@ describe("a plan", () => {
   const rollouts = Array.from({ length: 8 }, (_, k) => [...prompt, k, k, k]);
   const options = { ...OPTIONS, microBatchTokens: 512 };
 
-  test("a batch is in trees only where that is worth it, and only if it may be", () => {
+  test("a batch is in trees only where that costs less, and only if trees are allowed", () => {
     expect(planBatch(rollouts, () => 0, TINY, options).kind).toBe("trees");
     expect(planBatch(rollouts, () => 0, TINY, { ...options, prefixTrees: false }).kind).toBe("sequences");
     const different = rollouts.map((tokens, k) => [k, ...tokens]);

@@ -20,9 +20,9 @@ import { checkpointFiles, checkpointNames, localFiles, referenceOf } from "../fi
 import { LAYERED, LORA, OPTIONS, TINY, tinyAdapter, tinyCheckpoint, UNTIED } from "./tiny.ts";
 
 const WEBGPU = { ...OPTIONS, provider: "webgpu" } as const;
-const saysOf = (options: EngineOptions) =>
+const providerOf = (options: EngineOptions) =>
   compiledEngine.computesOn?.(options).catch((error: Error) => error.message) ?? Promise.resolve("");
-const webgpu = await saysOf(WEBGPU);
+const webgpu = await providerOf(WEBGPU);
 
 const ON_WEBGPU = /^webgpu: a tiny model/;
 const NO_ADAPTER = /Failed to get a WebGPU adapter/;
@@ -39,7 +39,7 @@ const BATCH: TrainingSequence[] = [[3, 1, 4, 1, 5, 9, 2, 6], [5, 3, 5, 8], [2]].
 
 describe("without a GPU", () => {
   test("a policy computes on the CPU by default", async () => {
-    expect(await saysOf(OPTIONS)).toBe("cpu");
+    expect(await providerOf(OPTIONS)).toBe("cpu");
   });
 
   test("an unusable provider is refused and not replaced", async () => {
@@ -49,7 +49,7 @@ describe("without a GPU", () => {
     await expect(compiledEngine.openSampler(tinyCheckpoint(), WEBGPU)).rejects.toThrow(webgpu);
   });
 
-  test("a GPU that computes differently from the CPU is a fault of this program or of its driver", () => {
+  test("WebGPU computes what the CPU computes, or has no adapter", () => {
     expect(webgpu).toMatch(ON_WEBGPU.test(webgpu) ? ON_WEBGPU : NO_ADAPTER);
   });
 
@@ -95,10 +95,10 @@ describe.skipIf(!ON_WEBGPU.test(webgpu))(`on WebGPU (${webgpu})`, () => {
   test.each<[string, CheckpointFiles, Partial<EngineOptions>]>([
     ["all weights", tinyCheckpoint(TINY, 3), {}],
     ["all weights, layer by layer", tinyCheckpoint(UNTIED, 3), LAYERED],
-    ["all weights, biases among them", tinyCheckpoint(BIASED, 3), {}],
+    ["all weights, with biases", tinyCheckpoint(BIASED, 3), {}],
     ["an adapter", tinyAdapter(TINY, SOME, 3), {}],
     ["an adapter on every layer", tinyAdapter(BIASED, LORA, 3), {}],
-  ])("gradients are the CPU's: %s", async (_name, files, options) => {
+  ])("gradients equal the CPU's: %s", async (_name, files, options) => {
     const passOn = async (provider: "cpu" | "webgpu") => {
       const trainer = await compiledEngine.openTrainer(files, { ...OPTIONS, ...options, provider });
       const { loss } = await trainer.forwardBackward(BATCH, LOSS, 0.9);
@@ -113,7 +113,7 @@ describe.skipIf(!ON_WEBGPU.test(webgpu))(`on WebGPU (${webgpu})`, () => {
     expect(distance(found.moments, wanted.moments)).toBeLessThan(1e-4);
   });
 
-  test.each(checkpointNames)("%s, mapped from disk, generates what transformers does", async (name) => {
+  test.each(checkpointNames)("%s, from disk and from memory, generates what transformers does", async (name) => {
     const { sequences, greedy } = referenceOf(name);
     for (const files of [localFiles(name), checkpointFiles(name)]) {
       const sampler = await compiledEngine.openSampler(files, { ...WEBGPU, contextTokens: 64 });
@@ -130,14 +130,14 @@ describe.skipIf(!ON_WEBGPU.test(webgpu))(`on WebGPU (${webgpu})`, () => {
 /** The first moment is the gradient. */
 const ADAM = { learningRate: 1e-9, beta1: 0, beta2: 0, epsilon: 1, weightDecay: 0, maxGradientNorm: 1e9 };
 
-/** Past the header of a safetensors file. */
+/** The numbers after the header of a safetensors file. */
 function floats(file: Uint8Array | undefined): Float32Array {
   if (!file) throw new Error("a trainer saved no optimizer");
   const begin = 8 + Number(new DataView(file.buffer, file.byteOffset).getBigUint64(0, true));
   return new Float32Array(Uint8Array.from(file.subarray(begin)).buffer);
 }
 
-/** Relative to the size of what is wanted. */
+/** Relative to the norm of `wanted`. */
 function distance(found: Float32Array | undefined, wanted: Float32Array): number {
   const norm = (values: Float32Array) => Math.sqrt(values.reduce((sum, value) => sum + value * value, 0));
   return norm(wanted.map((value, i) => value - (found?.[i] ?? Number.NaN))) / norm(wanted);

@@ -71,7 +71,7 @@ describe("codes", () => {
     });
 
   test.each(KINDS)(
-    "int%i: they stand for the values of the specification, within half a step or one of the weights",
+    "int%i: they decode to the values of the specification, within one step of the weights in 4 bits and half a step in 8",
     (bits) => {
       const { codes, scales } = quantizeBlocks(weights, bits);
       const values = decode(bits, codes, scales);
@@ -87,7 +87,7 @@ describe("codes", () => {
   test("a block by hand", () => {
     const block = new Float32Array(32);
     block.set([-4, 3.5, 1, -0.2]);
-    // m = -4: scale -4 / -8 = 0.5; steps -8, 7, 2, round(-0.4) = 0; codes 0, 15, 10, 8, then zeros of 8.
+    // m = -4: scale -4 / -8 = 0.5; steps -8, 7, 2, round(-0.4) = 0; codes 0, 15, 10, 8, then 8 for each zero.
     expect([...quantizeBlocks(block, 4).codes.subarray(0, 3)]).toEqual([0xf0, 0x8a, 0x88]);
     expect([...quantizeBlocks(block, 4).scales]).toEqual([0.5]);
     // |m| = 4: scale 4 / 127; steps -127, 111.1, 31.75, -6.35.
@@ -125,8 +125,8 @@ const BATCH: TrainingSequence[] = [
 }));
 const ADAM = { learningRate: 0.01, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0, maxGradientNorm: 1 };
 
-async function trained(engine: PolicyEngine, given: CheckpointFiles, options: EngineOptions) {
-  const trainer = await engine.openTrainer(given, options);
+async function trained(engine: PolicyEngine, checkpoint: CheckpointFiles, options: EngineOptions) {
+  const trainer = await engine.openTrainer(checkpoint, options);
   const { logProbs } = await trainer.forwardBackward(BATCH, { kind: "linear" }, 0.8);
   await trainer.optimizerStep(ADAM);
   const saved = await trainer.save();
@@ -227,30 +227,30 @@ test("a base in bfloat16 is quantized from its values", async () => {
   const rounded = new Float32Array(Uint32Array.from(halves, (half) => half << 16).buffer);
   const bases = [writeModel(layout, weights, "BF16"), writeModel(layout, rounded)];
   const [stored, own] = bases.map((base) => new Map([...tinyAdapter(WIDE), [MODEL_FILE, base]]));
-  const [a, b] = [stored, own].map((given, i) => {
+  const [a, b] = [stored, own].map((checkpoint, i) => {
     const path = join(folder, `bfloat16-${i}`);
-    writeQuantizedBase(given as CheckpointFiles, 4, path);
+    writeQuantizedBase(checkpoint as CheckpointFiles, 4, path);
     return readFileSync(path);
   });
   expect(a?.equals(b as Buffer)).toBe(true);
 });
 
 describe("refused", () => {
-  const open = (given: CheckpointFiles, changes: Partial<EngineOptions> = {}) =>
-    compiledEngine.openTrainer(given, { ...optionsOf(4), ...changes });
+  const open = (checkpoint: CheckpointFiles, changes: Partial<EngineOptions> = {}) =>
+    compiledEngine.openTrainer(checkpoint, { ...optionsOf(4), ...changes });
 
   test.each<[string, CheckpointFiles, RegExp]>([
     ["all weights are trained", tinyCheckpoint(WIDE), /^engine\.quantization int4: only a frozen base is quantized/],
     ["the base is in memory", tinyAdapter(WIDE), /^engine\.quantization int4: the base is not mapped/],
-  ])("where %s", async (_name, given, message) => {
-    await expect(open(given)).rejects.toMatchObject({
+  ])("where %s", async (_name, checkpoint, message) => {
+    await expect(open(checkpoint)).rejects.toMatchObject({
       code: "config-invalid",
       message: expect.stringMatching(message),
     });
-    await expect(compiledEngine.openSampler(given, optionsOf(4))).rejects.toThrow(message);
+    await expect(compiledEngine.openSampler(checkpoint, optionsOf(4))).rejects.toThrow(message);
   });
 
-  test("a width that is no multiple of the block, by the tensor's name", async () => {
+  test("a width that is not a multiple of the block, with the tensor's name", async () => {
     const odd = mkdtempSync(join(folder, "odd-"));
     const message =
       "engine.quantization int4: 'model.layers.0.mlp.down_proj.weight' has 80 inputs, which is no multiple of the block of 32: remove it";
@@ -288,7 +288,7 @@ test("memory: codes and scales in place of the linear layers, and a packed copy 
   expect(plan("int8", "off").packed).toBe(0);
 });
 
-test("doctor says how the linear layers are held", () => {
+test("doctor reports how the linear layers are held", () => {
   const agent = AgentConfig.parse({ model: "m", engine: { quantization: "int4", packing: "on" } });
   const checks = memoryChecks(agent, files, storedWeights(files, WIDE));
   expect(checks.map(({ name, found }) => [name.trim(), found])).toEqual(

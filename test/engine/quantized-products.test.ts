@@ -89,21 +89,21 @@ describe.each<Bits>([4, 8])("int%i", (bits) => {
   test.each(SHAPES)(
     "[rows, %i] x [%i]: the weights are exact, activations are rounded to 8 bits in blocks",
     async (...shape) => {
-      const given = product(bits, ...shape);
-      const y = await (await opened(given, 1))(4);
+      const subject = product(bits, ...shape);
+      const y = await (await opened(subject, 1))(4);
       for (let row = 0; row < 4; row++) {
-        reference(bits, given, row).forEach((value, n) => {
-          expect(y[row * given.outputs + n]).toBeCloseTo(value, 5);
+        reference(bits, subject, row).forEach((value, n) => {
+          expect(y[row * subject.outputs + n]).toBeCloseTo(value, 5);
         });
       }
     },
   );
 
   test.each(SHAPES)("[rows, %i] x [%i]: the same bits in 1 to 130 rows, on one thread and on two", async (...shape) => {
-    const given = product(bits, ...shape);
-    const all = await (await opened(given, 1))(MOST_ROWS);
+    const subject = product(bits, ...shape);
+    const all = await (await opened(subject, 1))(MOST_ROWS);
     for (const threads of [1, 2]) {
-      const run = await opened(given, threads);
+      const run = await opened(subject, threads);
       for (let rows = 1; rows <= 130; rows++) {
         const y = await run(quantizedRows(rows));
         expect(Buffer.compare(bytesOf(y), bytesOf(all.subarray(0, y.length)))).toBe(0);

@@ -92,15 +92,15 @@ test.each(["compiled", "eager"])("%s: training resumes from shards as from singl
   const batch = [{ tokens: [1, 2, 3, 4], weights_T: Float32Array.of(0, 1, 1, 1) }];
   const adam = { learningRate: 1e-2, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0, maxGradientNorm: 1 };
   const trainedBy = async (shardBytes: number) => {
-    let now = updated(files, new Map());
+    let current = updated(files, new Map());
     for (let step = 0; step < 2; step++) {
-      const trainer = await openTrainer(now, { ...OPTIONS, policy, shardBytes });
+      const trainer = await openTrainer(current, { ...OPTIONS, policy, shardBytes });
       await trainer.forwardBackward(batch, { kind: "linear" }, 1);
       await trainer.optimizerStep(adam);
-      now = updated(now, await trainer.save());
+      current = updated(current, await trainer.save());
       await trainer.close();
     }
-    return now;
+    return current;
   };
   const [whole, sharded] = [await trainedBy(SHARD_BYTES), await trainedBy(9000)];
   expect(sharded.has(MODEL_FILE)).toBe(false);
@@ -108,7 +108,7 @@ test.each(["compiled", "eager"])("%s: training resumes from shards as from singl
   expect(readOptimizer(sharded, layout.length)).toEqual(readOptimizer(whole, layout.length));
 });
 
-test("weights too large for any version are refused with the reason", () => {
+test("weights too large to be saved or trained are refused with the reason", () => {
   expect(() =>
     refuseUnsavable(
       layoutOf([

@@ -1,4 +1,4 @@
-/** @file A chat template that loops is refused after a time limit, while it is parsed as well as rendered. */
+/** @file A chat template that loops is refused after a time limit, and the next one still renders. */
 import { expect, test } from "vitest";
 import { openTemplate, TokenizerConfig } from "../../engine/tokenizer/chat-template.ts";
 import { withinMilliseconds } from "../../engine/tokenizer/time-limit.ts";
@@ -20,7 +20,7 @@ test("a template that loops is damaged: its worker is blocked no longer than the
   expect(performance.now() - since).toBeLessThan(5000);
 });
 
-test("the next template renders as ever, and its own errors keep their reason", () => {
+test("the next template renders as usual, and its own errors keep their reason", () => {
   const { render } = openTemplate(new Map(), configOf("{{ messages[0].content }}!"), 200);
   expect(render(MESSAGES, [], true)).toBe("hello!");
   const { render: raising } = openTemplate(new Map(), configOf("{{ raise_exception('no') }}"), 200);

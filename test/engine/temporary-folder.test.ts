@@ -25,6 +25,6 @@ test("folders of processes that are gone are deleted; those of live ones and of 
     named("elsewhere", gone, "eeeeee"),
     named(`${hostname()}-1`, gone, "ffffff"),
   ];
-  const made = makeTemporaryFolder(parent);
-  expect(readdirSync(parent).sort()).toEqual([...kept, made].map((folder) => basename(folder)).sort());
+  const created = makeTemporaryFolder(parent);
+  expect(readdirSync(parent).sort()).toEqual([...kept, created].map((folder) => basename(folder)).sort());
 });

@@ -1,4 +1,4 @@
-/** @file The engine's threads: a wider cache or another lane changes no bits. */
+/** @file The engine's threads: a wider cache or another lane changes no bits; and how engines are opened by name. */
 import { expect, test } from "vitest";
 import type { SampleRequest } from "../../core/ports.ts";
 import { writeModelConfig } from "../../engine/checkpoint/config.ts";

@@ -8,9 +8,9 @@ import { checkVocabulary } from "../../engine/tokenizer/vocabulary.ts";
 import { openAgentLayout } from "../../gpu-workers/rollouts/agent-layout.ts";
 import { withFile } from "../fixtures/tokenizers.ts";
 
-/** Made by test/fixtures/tokenizers/make.py. */
+/** Written by test/fixtures/tokenizers/make.py. */
 interface Reference {
-  /** As text that goes on after other text. */
+  /** As text that continues other text. */
   readonly texts: readonly { text: string; ids: number[]; decoded: string }[];
   readonly conversations: readonly {
     messages: ChatMessage[];
@@ -57,15 +57,15 @@ describe.each([
 
   test("a conversation is laid out piece by piece as its template writes it", () => {
     const layout = openAgentLayout("a", NO_TOOLS, tokenizer, new Map());
-    const said = [...tokenizer.encodeText("Paris"), tokenizer.endOfTurn];
-    const tokens = [...layout.prompt("What is the capital of France?"), ...said, ...layout.responses(["no"], [])];
+    const turn = [...tokenizer.encodeText("Paris"), tokenizer.endOfTurn];
+    const tokens = [...layout.prompt("What is the capital of France?"), ...turn, ...layout.responses(["no"], [])];
     const messages = [
       { role: "system", content: NO_TOOLS.system },
       { role: "user", content: "What is the capital of France?" },
       { role: "assistant", content: "Paris" },
       { role: "tool", content: "no" },
     ] as const;
-    // A space that a template puts before an assistant's words is the agent's to say, and this one did not.
+    // A space that a template puts before an assistant's text is the agent's to generate, and this one generates none.
     const expected = tokenizer.render(messages, [], true).replace(" Paris", "Paris");
     const seen = (text: string) => (family === "mistral" ? text.replaceAll(" ", "") : text);
     expect(seen(tokenizer.decode(tokens))).toBe(seen(expected));

@@ -41,9 +41,9 @@ test("bpe: a round trip keeps the text, as data and as template", () => {
   const tokenizer = openTokenizer(bpeFiles());
   fc.assert(
     fc.property(mixed, (text) => {
-      const said = Buffer.from(text.normalize("NFC")).toString();
-      expect(tokenizer.decode(tokenizer.encodeText(said))).toBe(said);
-      expect(tokenizer.decode(tokenizer.encodeTemplate(said))).toBe(said);
+      const normalized = Buffer.from(text.normalize("NFC")).toString();
+      expect(tokenizer.decode(tokenizer.encodeText(normalized))).toBe(normalized);
+      expect(tokenizer.decode(tokenizer.encodeTemplate(normalized))).toBe(normalized);
     }),
     { numRuns: 500 },
   );
@@ -141,7 +141,7 @@ test.each<[string, CheckpointFiles, RegExp]>([
     /no chat_template here and no chat_template\.jinja/,
   ],
   [
-    "a template that is no Jinja",
+    "a template that is not Jinja",
     withFile(bpeFiles(), "chat_template.jinja", "{% if %}"),
     /^chat_template\.jinja: .*not Jinja/,
   ],

@@ -59,7 +59,7 @@ describe("auto", () => {
   });
 });
 
-test("the setting decides against what auto would find", () => {
+test("the setting overrides what auto would find", () => {
   expect(layoutOf(TERSE_TEMPLATE, { toolPrompt: "none" }).text).toBe(layoutOf(LEARNED).text);
   expect(layoutOf(LEARNED, { toolPrompt: "system" }).text).toBe(layoutOf(TERSE_TEMPLATE).text);
   expect(layoutOf(QWEN_TEMPLATE, { toolPrompt: "none" }).text).not.toContain("Finds pages");
@@ -70,13 +70,13 @@ test("the setting decides against what auto would find", () => {
 });
 
 describe("a template without system messages", () => {
-  const deaf = TERSE_TEMPLATE.replace("{%- if message", "{%- if message.role == 'system' %}{%- elif message");
+  const ignoring = TERSE_TEMPLATE.replace("{%- if message", "{%- if message.role == 'system' %}{%- elif message");
   const refusing = TERSE_TEMPLATE.replace(
     "{%- if message",
     "{%- if message.role == 'system' %}{{- raise_exception('System role not supported') }}{%- elif message",
   );
   test.each([
-    ["leaves out", deaf],
+    ["leaves out", ignoring],
     ["refuses", refusing],
   ])("that %s the system message is refused in one line with what to do", (verb, template) => {
     expect(() => layoutOf(template, { system: "" })).toThrow(

@@ -14,17 +14,17 @@ const options = { ...OPTIONS, microBatchTokens: 512 };
 /** Every log-prob is `value`. */
 function passesWith(value: number) {
   const calls: string[] = [];
-  const logProbsOf = (given: readonly (readonly number[])[]) =>
-    given.map(({ length }) => new Float32Array(length).fill(value));
+  const logProbsOf = (rows: readonly (readonly number[])[]) =>
+    rows.map(({ length }) => new Float32Array(length).fill(value));
   return {
     calls,
-    async logProbs(given: readonly (readonly number[])[]) {
-      calls.push(`logProbs of ${given.length}`);
-      return logProbsOf(given);
+    async logProbs(rows: readonly (readonly number[])[]) {
+      calls.push(`logProbs of ${rows.length}`);
+      return logProbsOf(rows);
     },
-    async forwardBackward(given: typeof batch) {
-      calls.push(`forwardBackward of ${given.length}`);
-      return { loss: 0, logProbs: logProbsOf(given.map(({ tokens }) => tokens)) };
+    async forwardBackward(rows: typeof batch) {
+      calls.push(`forwardBackward of ${rows.length}`);
+      return { loss: 0, logProbs: logProbsOf(rows.map(({ tokens }) => tokens)) };
     },
   };
 }

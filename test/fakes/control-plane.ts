@@ -66,25 +66,25 @@ export async function serveControlPlane(plane: ControlPlane) {
     const [service, action] =
       typeof target === "string" ? ["events", target.split(".")[1]] : ["autoscaling", form.get("Action")];
     asked.push(`${service}:${action}`);
-    const { status = 200, answer } =
+    const { status = 200, body: reply } =
       service === "events" ? eventBridge(plane, action ?? "", JSON.parse(body)) : autoScaling(plane, form);
-    response.writeHead(status).end(answer);
+    response.writeHead(status).end(reply);
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
     endpoint,
-    /** IAM actions of the calls, in their order. */
+    /** IAM actions of the calls, in order. */
     asked,
     environment: { AWS_ENDPOINT_URL_AUTO_SCALING: endpoint, AWS_ENDPOINT_URL_EVENTBRIDGE: endpoint },
     close: () => new Promise((closed) => server.close(closed).closeAllConnections()),
   };
 }
 
-interface Answer {
+interface Reply {
   readonly status?: number;
-  readonly answer: string;
+  readonly body: string;
 }
 
 interface EventBridgeRequest {
@@ -92,33 +92,33 @@ interface EventBridgeRequest {
   readonly Entries?: readonly { readonly Source: string; readonly DetailType: string; readonly Detail: string }[];
 }
 
-function eventBridge(plane: ControlPlane, action: string, { Name, Entries = [] }: EventBridgeRequest): Answer {
+function eventBridge(plane: ControlPlane, action: string, { Name, Entries = [] }: EventBridgeRequest): Reply {
   if (action === "PutEvents") {
     const events = Entries.map(({ Source: source, DetailType, Detail }) =>
       ObjectCreated.parse({ source, "detail-type": DetailType, detail: JSON.parse(Detail) }),
     );
     plane.redelivered.push(...events.map(({ detail }) => detail.object.key));
-    return { answer: JSON.stringify({ FailedEntryCount: 0, Entries: events.map(() => ({ EventId: "1" })) }) };
+    return { body: JSON.stringify({ FailedEntryCount: 0, Entries: events.map(() => ({ EventId: "1" })) }) };
   }
   if (Name !== "clock")
-    return { status: 400, answer: JSON.stringify({ __type: "ResourceNotFoundException", message: `no rule ${Name}` }) };
+    return { status: 400, body: JSON.stringify({ __type: "ResourceNotFoundException", message: `no rule ${Name}` }) };
   if (action === "DescribeRule")
-    return { answer: JSON.stringify({ Name, State: plane.clock === "on" ? "ENABLED" : "DISABLED" }) };
+    return { body: JSON.stringify({ Name, State: plane.clock === "on" ? "ENABLED" : "DISABLED" }) };
   plane.clock = action === "EnableRule" ? "on" : "off";
   plane.writes.push(`clock ${plane.clock}`);
-  return { answer: "{}" };
+  return { body: "{}" };
 }
 
-function autoScaling(plane: ControlPlane, form: URLSearchParams): Answer {
+function autoScaling(plane: ControlPlane, form: URLSearchParams): Reply {
   const action = form.get("Action") ?? "";
   const result = (inner: string) => ({
-    answer: `<${action}Response xmlns="http://autoscaling.amazonaws.com/doc/2011-01-01/"><${action}Result>${inner}</${action}Result></${action}Response>`,
+    body: `<${action}Response xmlns="http://autoscaling.amazonaws.com/doc/2011-01-01/"><${action}Result>${inner}</${action}Result></${action}Response>`,
   });
   if (action === "DescribeAutoScalingGroups") {
-    const asked = [...form]
+    const names = [...form]
       .filter(([name]) => name.startsWith("AutoScalingGroupNames.member."))
       .map(([, name]) => name);
-    const found = asked
+    const found = names
       .filter((name) => plane.capacities.has(name))
       .map((name) => {
         const capacity = `<DesiredCapacity>${plane.capacities.get(name)}</DesiredCapacity>`;
@@ -130,7 +130,7 @@ function autoScaling(plane: ControlPlane, form: URLSearchParams): Answer {
   if (!plane.capacities.has(group))
     return {
       status: 400,
-      answer: `<ErrorResponse><Error><Type>Sender</Type><Code>ValidationError</Code><Message>AutoScalingGroup name not found - no such group: ${group}</Message></Error></ErrorResponse>`,
+      body: `<ErrorResponse><Error><Type>Sender</Type><Code>ValidationError</Code><Message>AutoScalingGroup name not found - no such group: ${group}</Message></Error></ErrorResponse>`,
     };
   const capacity = Number(form.get("DesiredCapacity"));
   plane.capacities.set(group, capacity);

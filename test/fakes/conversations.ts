@@ -37,7 +37,7 @@ export function searchTool(
   return new Map([[search.name, search]]);
 }
 
-/** A sub-agent that reports what the function says; null: it ended without an answer. */
+/** A sub-agent that reports what the function returns; null: it ended without an answer. */
 export function reporting(
   report: (agent: string, task: string, call: number) => Promise<string | null> | string | null,
 ): Delegate {

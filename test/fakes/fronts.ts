@@ -39,21 +39,21 @@ export interface Heard {
 
 export interface FrontOptions {
   readonly tls?: boolean;
-  /** Path prefix of the proxy in front of the endpoint's. */
+  /** Path prefix of the proxy, before the endpoint's path. */
   readonly path?: string;
-  /** May change the headers in place; returns the body to pass on, or the answer in place of the endpoint's. */
+  /** May change the headers in place; returns the body to pass on, or the response in place of the endpoint's. */
   readonly change?: (heard: Heard) => Buffer | { readonly status: number; readonly body: string };
-  /** May change the endpoint's answer. */
+  /** May change the endpoint's response. */
   readonly answer?: (body: Buffer) => Buffer;
 }
 
 /** Starts a proxy in front of an endpoint. Returns the proxy's address. */
 export async function front(
   endpoint: string,
-  { tls = false, path = "", change, answer: answered }: FrontOptions = {},
+  { tls = false, path = "", change, answer: changeResponse }: FrontOptions = {},
 ): Promise<string> {
   const { hostname, port } = new URL(endpoint);
-  const answer: Parameters<typeof createServer>[1] = async (incoming, outgoing) => {
+  const handle: Parameters<typeof createServer>[1] = async (incoming, outgoing) => {
     const { method = "", url = "", headers } = incoming;
     const body = await bodyOf(incoming);
     const changed = change?.({ method, url, headers, body }) ?? body;
@@ -65,7 +65,7 @@ export async function front(
     const options = { hostname, port, method, path: url.slice(path.length), headers };
     const forward = request(options, async (found) => {
       const { "content-length": _length, ...rest } = found.headers;
-      const bytes = answered?.(await bodyOf(found));
+      const bytes = changeResponse?.(await bodyOf(found));
       outgoing.writeHead(found.statusCode ?? 502, bytes ? rest : found.headers);
       if (bytes) outgoing.end(bytes);
       else found.pipe(outgoing);
@@ -74,7 +74,7 @@ export async function front(
     forward.end(changed);
   };
   const secrets = () => ({ key: readFileSync(KEY), cert: readFileSync(CERTIFICATE) });
-  const server = tls ? createTlsServer(secrets(), answer) : createServer(answer);
+  const server = tls ? createTlsServer(secrets(), handle) : createServer(handle);
   return `http${tls ? "s" : ""}://127.0.0.1:${await listening(server)}${path}`;
 }
 

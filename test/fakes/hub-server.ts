@@ -50,7 +50,7 @@ export async function startHub(repository: string, files: ReadonlyMap<string, Ui
     const bytes = files.get(context.req.param("path"));
     if (!bytes) return refuse(context, 404, "EntryNotFound");
     const body = faults.corrupts ? bytes.map((byte) => byte ^ 1) : bytes;
-    return answer(body, context.req.header("range"), faults, () => context.env.outgoing.destroy());
+    return respond(body, context.req.header("range"), faults, () => context.env.outgoing.destroy());
   });
   const server = serve({ fetch: app.fetch, port: 0, hostname: "127.0.0.1" });
   await new Promise((resolve) => server.once("listening", resolve));
@@ -74,7 +74,7 @@ function listing(files: ReadonlyMap<string, Uint8Array>): object[] {
   });
 }
 
-function answer(body: Uint8Array, range: string | undefined, faults: FakeHub["faults"], hangUp: () => void): Response {
+function respond(body: Uint8Array, range: string | undefined, faults: FakeHub["faults"], hangUp: () => void): Response {
   const [, from = "0", to = ""] = /^bytes=(\d+)-(\d*)$/.exec(range ?? "") ?? [];
   const [start, end] = [Number(from), to === "" ? body.length : Math.min(Number(to) + 1, body.length)];
   const part = body.slice(start, end);

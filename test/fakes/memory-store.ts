@@ -32,9 +32,9 @@ export function memoryObjects(): ObjectStore & { keys(): string[] } {
   const objects = new Map<string, Uint8Array>();
   return {
     async commit(key, body) {
-      const there = objects.get(key);
-      if (!there) objects.set(key, Uint8Array.from(body));
-      return !there || Buffer.compare(there, body) === 0;
+      const existing = objects.get(key);
+      if (!existing) objects.set(key, Uint8Array.from(body));
+      return !existing || Buffer.compare(existing, body) === 0;
     },
     async get(key) {
       const body = objects.get(key);

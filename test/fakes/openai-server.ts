@@ -24,7 +24,7 @@ export interface ChatRequestMessage {
   readonly tool_calls?: readonly { readonly id: string; readonly function: { name: string; arguments: string } }[];
 }
 
-/** An HTTP answer, or a connection fault. `truncated`: the body is cut off half-way. */
+/** An HTTP response, or a connection fault. `truncated`: the body is cut off half-way. */
 export type Reply =
   | { readonly status: number; readonly body: string; readonly headers?: Record<string, string> }
   | "hang"
@@ -58,9 +58,9 @@ export async function startOpenAiServer(reply: (request: ChatRequest, n: number)
   };
 }
 
-/** The same, closed when the test ends. */
-export async function serveOpenAi(...given: Parameters<typeof startOpenAiServer>): Promise<OpenAiServer> {
-  const server = await startOpenAiServer(...given);
+/** The same server, closed when the test ends. */
+export async function serveOpenAi(...options: Parameters<typeof startOpenAiServer>): Promise<OpenAiServer> {
+  const server = await startOpenAiServer(...options);
   onTestFinished(() => server.close());
   return server;
 }

@@ -39,14 +39,14 @@ export function scriptedSampler(tokenizer: Tokenizer, reply: Reply): ScriptedSam
   };
 }
 
-/** A policy that writes the stop token has stopped; one that would write more than is asked for is cut. */
-function sampleOf(said: readonly number[], { stop, maxTokens }: SampleRequest): Sample {
+/** A policy that writes the stop token has stopped; one that would write more than `maxTokens` is cut. */
+function sampleOf(turn: readonly number[], { stop, maxTokens }: SampleRequest): Sample {
   const ends = stop.flatMap((sequence) => {
-    const at = said.findIndex((_, i) => sequence.every((token, j) => said[i + j] === token));
+    const at = turn.findIndex((_, i) => sequence.every((token, j) => turn[i + j] === token));
     return at < 0 ? [] : [at + sequence.length];
   });
-  const end = Math.min(...ends, said.length);
-  const tokens = said.slice(0, Math.min(end, maxTokens));
+  const end = Math.min(...ends, turn.length);
+  const tokens = turn.slice(0, Math.min(end, maxTokens));
   return {
     tokens,
     logProbs: tokens.map(() => SCRIPTED_LOG_PROB),

@@ -51,7 +51,7 @@ interface Model {
   readonly trainer: Trainer;
   /** Gradients of the step so far, one sequence per datum. */
   gradient: TrainingSequence[];
-  /** Optimizer steps that it made. */
+  /** Optimizer steps so far. */
   steps: number;
   /** The path whose weights were sampled last. */
   sampled: string | undefined;
@@ -186,14 +186,14 @@ export class TinkerModels {
   }
 
   private async filesToSample(path: string): Promise<CheckpointFiles> {
-    const asked = this.saved.get(path);
-    if (!asked) throw new OperationFailed(`Checkpoint not found: ${path}`);
-    if (this.rules.samples === "path") return asked.files;
-    const model = this.model(asked.model);
+    const saved = this.saved.get(path);
+    if (!saved) throw new OperationFailed(`Checkpoint not found: ${path}`);
+    if (this.rules.samples === "path") return saved.files;
+    const model = this.model(saved.model);
     if (model.sampled !== path) {
       const adam = [...(await model.trainer.save())].filter(([name]) => name.startsWith("optimizer"));
-      await model.trainer.load(new Map([...asked.files, ...adam]));
-      Object.assign(model, { sampled: path, steps: asked.steps, files: undefined });
+      await model.trainer.load(new Map([...saved.files, ...adam]));
+      Object.assign(model, { sampled: path, steps: saved.steps, files: undefined });
     }
     model.files ??= new Map([...this.base, ...(await model.trainer.save())]);
     return model.files;

@@ -99,10 +99,10 @@ export class FakeTinker {
     return response;
   };
 
-  #post<N extends Route>(name: N, answer: (body: Body<N>) => unknown): void {
+  #post<N extends Route>(name: N, respond: (body: Body<N>) => unknown): void {
     this.app.post(`/${name}`, async (context) => {
       const parsed = Bodies[name].safeParse(await context.req.json());
-      if (parsed.success) return context.json(answer(parsed.data as Body<N>) as object);
+      if (parsed.success) return context.json(respond(parsed.data as Body<N>) as object);
       const detail = parsed.error.issues.map(({ path, message, code }) => ({
         type: code,
         loc: ["body", ...path],
@@ -169,7 +169,7 @@ export class FakeTinker {
 
   #addModelRoutes(): void {
     const base_model = this.#baseModel;
-    this.#post("create_model", ({ session_id, base_model: asked, lora_config }) => {
+    this.#post("create_model", ({ session_id, base_model: requested, lora_config }) => {
       if (!this.#sessions.has(session_id)) refuse(404, "Session not found");
       const model_id = `model_${++this.#count}`;
       this.#known.set(model_id, { status: "created", rank: lora_config.rank });
@@ -178,7 +178,7 @@ export class FakeTinker {
         // Whatever the request names, the server trains its own base.
         return { model_id, base_model, lora_config: { ...lora_config, alpha: 32, train_unembed: false } };
       });
-      return { model_id, base_model: asked, lora_config, status: "created", request_id };
+      return { model_id, base_model: requested, lora_config, status: "created", request_id };
     });
     this.#post("unload_model", ({ model_id }) => {
       const model = this.#known.get(model_id) ?? refuse(404, "Model not found");

@@ -78,9 +78,9 @@ export class ToyTrainer implements Trainer {
     const rows = new Map<number, { row: Float64Array; logTotal: number }>();
     const rowOf = (previous: number) => {
       const row = this.row(previous, temperature);
-      const made = { row, logTotal: Math.log(row.reduce((sum, logit) => sum + Math.exp(logit), 0)) };
-      rows.set(previous, made);
-      return made;
+      const computed = { row, logTotal: Math.log(row.reduce((sum, logit) => sum + Math.exp(logit), 0)) };
+      rows.set(previous, computed);
+      return computed;
     };
     return tokens.map((token, t) => {
       if (t === 0) return 0;

@@ -8,7 +8,7 @@ import { heldOutLoss, imitate, learn, type Plan, schedule } from "../../sft/lear
 import { NO_PROGRESS, type Progress } from "../../sft/progress.ts";
 
 const PLAN: Plan = { tokens: 1000, learningRate: 1, warmUp: 0.1, evaluateEvery: 2, patience: 2 };
-/** Ten tokens; the assistant's are 3, 4 and 7. */
+/** Ten tokens; the assistant's are at positions 3, 4 and 7. */
 const EXAMPLE: Example = {
   tokens: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
   turns: [
@@ -51,7 +51,7 @@ async function trained(losses: readonly number[], plan: Plan = PLAN) {
   const saved: Progress[] = [];
   const material = { batches: endless(), heldOut: [EXAMPLE] };
   const progress = await learn(trainer, material, plan, NO_PROGRESS, {
-    onCheckpoint: async (now) => void saved.push(now),
+    onCheckpoint: async (checkpoint) => void saved.push(checkpoint),
   });
   return { progress, saved, batches, rates };
 }
@@ -114,7 +114,7 @@ test("continued from any checkpoint, it makes the same steps at the same rates",
   );
 });
 
-test("the learning rate rises in a line and falls along half a cosine, to a tenth", () => {
+test("the learning rate rises linearly and falls along half a cosine, to a tenth", () => {
   expect(schedule(0, 0.1)).toBe(0);
   expect(schedule(0.05, 0.1)).toBeCloseTo(0.5);
   expect(schedule(0.1, 0.1)).toBeCloseTo(1);

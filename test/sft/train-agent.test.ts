@@ -1,4 +1,4 @@
-/** @file Training an agent on disk: killed at any point, it continues to the same bytes; other settings and finished folders are refused. */
+/** @file Training an agent on disk: killed and started again, it ends with the same bytes; other settings and finished folders are refused. */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -63,7 +63,7 @@ test.each<[string, CheckpointFiles, string[]]>([
   ["an adapter", ADAPTER, ["adapter_config.json", "adapter_model.safetensors", "training.json"]],
   ["all weights", WHOLE, [...[...WHOLE.keys()].filter((file) => file !== "training.json"), "training.json"].sort()],
 ])(
-  "%s: killed at any point and started again, the result has the same bytes",
+  "%s: killed at several points and started again, the result has the same bytes",
   async (name, base, files) => {
     const whole = training(`${name} whole`, base);
     const { progress } = await trainAgent(whole);
@@ -102,7 +102,7 @@ test("what a kill left half-written is replaced, and a finished training is not 
   expect(existsSync(join(again.folder, "adapter_model.safetensors"))).toBe(true);
 }, 60_000);
 
-test("other settings, and a folder that is there already, are refused", async () => {
+test("other settings, and a folder that already exists, are refused", async () => {
   const first = training("refused", ADAPTER);
   await trainAgent(first);
   await expect(trainAgent({ ...first, seed: 2 })).rejects.toThrow("seed: 1 there, 2 asked for");

@@ -1,4 +1,4 @@
-/** @file What a hostile or broken site does, by path. Each writes to the response as it likes. */
+/** @file What hostile or broken sites do, by path. */
 import type { ServerResponse } from "node:http";
 import { gzipSync } from "node:zlib";
 import { pdfOf } from "./pdf.ts";
@@ -50,7 +50,7 @@ export const hostile: Readonly<Record<string, Behavior>> = {
     response.writeHead(200, { "content-type": "text/html", "content-encoding": "gzip" });
     response.end(gzipSync(Buffer.alloc(5_000_000)));
   },
-  /** One byte now and then, without end. */
+  /** One byte every 20 ms, endlessly. */
   "/slow": (response) => {
     response.writeHead(200, { "content-type": "text/html" });
     const timer = setInterval(() => response.write("."), 20);
@@ -66,7 +66,7 @@ export const hostile: Readonly<Record<string, Behavior>> = {
   "/binary": html("\0\0\u0001", "text/plain"),
   "/empty": html("", "text/html"),
   "/long-title": html(`<title>${"t".repeat(900_000)}</title><p>Little text`),
-  /** Deeper than any stack. */
+  /** Nested deeper than the reader accepts. */
   "/deep": html("<div>".repeat(8000)),
   "/latin1": (response) =>
     response

@@ -1,5 +1,5 @@
 /**
- * @file The pages of the recorded world: an invented country of towns and rivers, three dozen pages that link to each other. They
+ * @file The pages of the recorded world: an invented country of towns and rivers, 35 pages that link to each other. They
  * never change, so that recordings of them can be replayed.
  */
 import { stream } from "../../core/random.ts";

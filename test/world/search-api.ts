@@ -21,7 +21,7 @@ interface Found {
 interface Format {
   query(request: IncomingMessage, body: { q?: string; query?: string }): string;
   isAllowed(request: IncomingMessage): boolean;
-  answer(found: readonly Found[]): unknown;
+  bodyOf(found: readonly Found[]): unknown;
 }
 
 const inUrl = ({ url = "/" }: IncomingMessage) => new URL(url, "http://world").searchParams.get("q") ?? "";
@@ -31,7 +31,7 @@ const FORMATS: Readonly<Record<string, Format>> = {
   "/serper": {
     query: (_, { q = "" }) => q,
     isAllowed: hasHeader("x-api-key", SEARCH_KEY),
-    answer: (found) => ({
+    bodyOf: (found) => ({
       searchParameters: { type: "search" },
       organic: found.map(({ title, url, text }, i) => ({ title, link: url, snippet: text, position: i + 1 })),
       credits: 1,
@@ -40,7 +40,7 @@ const FORMATS: Readonly<Record<string, Format>> = {
   "/tavily": {
     query: (_, { query = "" }) => query,
     isAllowed: hasHeader("authorization", `Bearer ${SEARCH_KEY}`),
-    answer: (found) => ({
+    bodyOf: (found) => ({
       results: found.map(({ title, url, text }, i) => ({ title, url, content: text, score: 1 / (i + 1) })),
       response_time: 0.1,
     }),
@@ -48,7 +48,7 @@ const FORMATS: Readonly<Record<string, Format>> = {
   "/brave": {
     query: inUrl,
     isAllowed: hasHeader("x-subscription-token", SEARCH_KEY),
-    answer: (found) =>
+    bodyOf: (found) =>
       found.length === 0
         ? { type: "search" }
         : {
@@ -59,7 +59,7 @@ const FORMATS: Readonly<Record<string, Format>> = {
   "/searxng/search": {
     query: inUrl,
     isAllowed: () => true,
-    answer: (found) => ({
+    bodyOf: (found) => ({
       results: found.map(({ title, url, text }) => ({ title, url, content: text, engine: "world" })),
       unresponsive_engines: [],
     }),
@@ -70,7 +70,7 @@ export function openSearchApi() {
   let asked = 0;
   const refusals = new Map<string, number>();
 
-  function answer(path: string, query: string, origin: string, response: ServerResponse): void {
+  function respond(path: string, query: string, origin: string, response: ServerResponse): void {
     const json = (status: number, body: unknown, headers: Record<string, string> = {}) =>
       response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(body));
     const status = /^HTTP (\d+)$/.exec(query)?.[1];
@@ -89,7 +89,7 @@ export function openSearchApi() {
       url: origin + (worldPages.find((page) => page.title === title)?.path ?? "/"),
       text: searchable.get(title)?.split("\n")[0] ?? "",
     }));
-    json(200, FORMATS[path]?.answer(found));
+    json(200, FORMATS[path]?.bodyOf(found));
   }
 
   return {
@@ -108,7 +108,7 @@ export function openSearchApi() {
         return true;
       }
       const body = chunks.length > 0 ? JSON.parse(Buffer.concat(chunks).toString()) : {};
-      answer(path, format.query(request, body), `http://${request.headers.host}`, response);
+      respond(path, format.query(request, body), `http://${request.headers.host}`, response);
       return true;
     },
   };

@@ -46,7 +46,7 @@ export function openRepositoryCache(cache: string, repository: string): Reposito
       await mkdir(dirname(path), { recursive: true });
       await symlink(relative(dirname(path), blob(hash)), path).catch((error: NodeJS.ErrnoException) => {
         if (error.code === "EEXIST") return undefined;
-        // Windows without the right to make links.
+        // Windows, where this user may not create symbolic links.
         return copyFile(blob(hash), path);
       });
     },

@@ -2,7 +2,7 @@
  * @file Fetches one file of the hub into its blob. An interrupted download leaves `<blob>.incomplete`, which the next one continues.
  *
  *     absent ──created──> incomplete ──last byte, right hash──> blob
- *                             └──wrong hash──> deleted, and the error says so
+ *                             └──wrong hash──> deleted: `checkpoint-damaged`
  *
  * A process that finds an incomplete file another process is writing waits for it: unblocked by the blob, or by 5 seconds without growth.
  * Two processes that continue the same file write the same bytes at the same positions, and the first to finish names the blob.
@@ -96,7 +96,7 @@ const isGrowing = (path: string): Promise<boolean> =>
 /** Writes the bytes that are missing. */
 async function append({ repository, commit, file, settings, fetch, onBytes }: Download, path: string): Promise<void> {
   let { size } = await stat(path);
-  // Not what the hub lists: its hash cannot be right.
+  // Longer than the file that the hub lists: its hash cannot be right.
   if (size > file.bytes) {
     await truncate(path);
     size = 0;
@@ -111,7 +111,7 @@ async function append({ repository, commit, file, settings, fetch, onBytes }: Do
     revision: commit,
     hubUrl: settings.url,
     fetch,
-    // Plain ranges: they resume, and mirrors answer them.
+    // Plain range requests can be resumed, and mirrors support them.
     xet: false,
     ...(settings.token !== undefined && { accessToken: settings.token }),
   });

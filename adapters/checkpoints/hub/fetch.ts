@@ -1,4 +1,4 @@
-/** @file Requests to the hub, whose failures are one line each: away, refused, or no such model. */
+/** @file Requests to the hub, whose failures are one line each: unreachable, refused, or no such model. */
 import { MgrpoError } from "../../../core/errors.ts";
 import type { HubSettings } from "./settings.ts";
 
@@ -41,7 +41,7 @@ function refusal(url: string, repository: string, status: number, fault: string)
       `${name}: ${url} refuses access (${status}): it is gated or private: ${token}`,
     );
   if (status === 429 || status >= 500) return hubAway(url, `status ${status}`);
-  return new MgrpoError("hub-refused", `${name}: ${url} answered ${status}: check the name and HF_ENDPOINT`);
+  return new MgrpoError("hub-refused", `${name}: ${url} responded with ${status}: check the name and HF_ENDPOINT`);
 }
 
 function reasonOf(cause: unknown): string {

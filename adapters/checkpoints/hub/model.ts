@@ -12,8 +12,9 @@ import type { HubSettings } from "./settings.ts";
 export interface DownloadProgress {
   readonly model: string;
   readonly file: string;
-  /** Bytes of all files that are on disk, of all that are needed. */
+  /** Bytes on disk so far, out of `totalBytes`. */
   readonly bytes: number;
+  /** Grows once the small files show which weights are needed. */
   readonly totalBytes: number;
 }
 
@@ -24,7 +25,8 @@ export interface HubReporter {
 }
 
 /**
- * The same model with its revision as a commit. With the hub away, a branch or tag is the commit in the cache, and a note says so.
+ * The same model with its revision as a commit. If the hub is unreachable, a branch or tag resolves to the commit in the cache, and a note
+ * reports it.
  * @throws MgrpoError `not-found`, `hub-refused` or `hub-unavailable`.
  */
 export async function resolveCommit(model: HubModel, settings: HubSettings, report: HubReporter): Promise<HubModel> {

@@ -15,7 +15,7 @@ export interface HubSettings {
 
 const OFFICIAL = "https://huggingface.co";
 
-/** The token is HF_TOKEN, or what `hf auth login` saved. Throws `config-invalid` for a token that is none. */
+/** The token is HF_TOKEN, or what `hf auth login` saved. Throws `config-invalid` for a value that is not a token. */
 export function hubSettings(environment: Record<string, string | undefined> = process.env): HubSettings {
   const home =
     environment["HF_HOME"] ?? join(environment["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "huggingface");

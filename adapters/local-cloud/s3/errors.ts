@@ -58,7 +58,7 @@ const FAULT_CODES: Record<AuthenticationFault, S3ErrorCode> = {
   mismatch: "SignatureDoesNotMatch",
 };
 
-/** The answer to a request whose handler threw. */
+/** The error response to a request whose handler threw. */
 export function asS3Error(thrown: unknown): S3Error {
   if (thrown instanceof S3Error) return thrown;
   if (thrown instanceof AuthenticationError) return new S3Error(FAULT_CODES[thrown.reason], thrown.message);

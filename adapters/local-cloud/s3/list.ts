@@ -5,7 +5,7 @@ import { toXml } from "./xml.ts";
 
 const MAX_PAGE_KEYS = 1000;
 
-/** The order of keys in S3: that of their UTF-8 bytes. */
+/** The order of keys in S3: by their UTF-8 bytes. */
 export const byteOrder = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
 /** @param all the bucket's objects, in the byte order of their keys. */
@@ -57,7 +57,7 @@ export function listPage(bucket: string, all: readonly ObjectMetadata[], query: 
   });
 }
 
-/** S3 itself answers 0 with an empty page, which no client needs. */
+/** S3 itself returns an empty page for 0, which no client needs. */
 function pageSizeOf(query: URLSearchParams): number {
   const maxKeys = query.get("max-keys") ?? String(MAX_PAGE_KEYS);
   if (!/^[0-9]*[1-9][0-9]*$/.test(maxKeys)) throw new S3Error("InvalidArgument", `max-keys ${maxKeys}: use 1 or more`);

@@ -2,7 +2,7 @@
  * @file Objects as files, named by the hash of their keys. A file is complete before it gets its name, so an object exists in full or not
  * at all, even after kill -9:
  *
- *     receive -> temporary file -> journal of events -> link (If-None-Match: *) or rename -> answer
+ *     receive -> temporary file -> journal of events -> link (If-None-Match: *) or rename -> response
  *
  * `link` fails when the name is taken: the file system picks the single winner. There is no fsync: objects survive a process crash, but not
  * a power failure.
@@ -106,7 +106,7 @@ export class ObjectFiles {
       settle(false);
       this.#space.release(received.size);
       if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-      throw new S3Error("PreconditionFailed", `${key} exists already`);
+      throw new S3Error("PreconditionFailed", `${key} already exists`);
     } finally {
       discard(received);
     }

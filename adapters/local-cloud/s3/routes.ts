@@ -1,4 +1,4 @@
-/** @file The requests of the S3 API: buckets, objects, multipart uploads. Anything else gets a 501 and is never ignored. */
+/** @file The requests of the S3 API: buckets, objects, multipart uploads. Anything else gets a 501 instead of being ignored. */
 import { rm } from "node:fs/promises";
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { DiskSpace } from "../disk-space.ts";

@@ -39,7 +39,7 @@ function refuse(request: IncomingMessage, response: ServerResponse, thrown: unkn
   }
   const error = asS3Error(thrown);
   const body = request.method === "HEAD" ? "" : toXml("Error", { Code: error.code, Message: error.message });
-  // Reads the rest of the body: otherwise a client that is still sending would get a broken connection instead of this answer.
+  // Reads the rest of the body: otherwise a client that is still sending would get a broken connection instead of this response.
   request.resume();
   send(response, error.status, body);
 }

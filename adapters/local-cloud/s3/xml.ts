@@ -21,7 +21,7 @@ export function toXml(root: string, tree: XmlTree): string {
   return `<?xml version="1.0" encoding="UTF-8"?>\n${escaped}`;
 }
 
-/** The keys of a Delete request; `quiet`: the client wants no answer per key. */
+/** The keys of a Delete request; `quiet`: the client wants no result per key. */
 export function parseDelete(text: string): { keys: string[]; quiet: boolean } {
   const { Delete } = parser.parse(text) as { Delete?: { Object?: { Key?: unknown }[]; Quiet?: unknown } };
   if (!Delete?.Object) throw new S3Error("MalformedXML", "no objects to delete");

@@ -22,8 +22,8 @@ export const MAX_REASON = 200;
 export const TOO_COMPLEX: Extracted = { unreadable: "it needs too much memory or time" };
 
 /**
- * What an error of a library says about the document. V8 throws a RangeError when a stack, string or buffer would be too large; any other
- * error is one in parsing.
+ * What a library's error means for the document. V8 throws a RangeError when a stack, string or buffer would be too large; any other
+ * error is a parse error.
  */
 export function unreadableBy(error: unknown): Extracted {
   return error instanceof RangeError ? TOO_COMPLEX : { unreadable: "it is damaged" };

@@ -1,8 +1,8 @@
 /**
- * @file Removes from an HTML page what people do not see but a model would read: `hidden`, `aria-hidden="true"`, and inline styles with
- * `display: none`, `visibility: hidden` or `font-size: 0`. These always hide. Style sheets, colors, opacity and positions are not
- * evaluated: with them pages also hide what a script or a click reveals (menus, sections, animations), which is content. So is
- * `hidden="until-found"`, which a browser's search reveals. Text with `aria-hidden` is decoration, or repeats what its neighbors say.
+ * @file Removes from an HTML page what people do not see but a model would read: `hidden`, and inline styles with `display: none`,
+ * `visibility: hidden` or `font-size: 0`, which always hide. Also removes `aria-hidden="true"`: visible, but decoration, or a repetition of
+ * the neighboring text. Style sheets, colors, opacity and positions are not evaluated: with them pages also hide what a script or a click
+ * reveals (menus, sections, animations), which is content. So is `hidden="until-found"`, which a browser's search reveals.
  */
 
 /** The part of the DOM that is used here; linkedom has no types of its own for it. */

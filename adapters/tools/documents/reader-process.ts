@@ -3,7 +3,7 @@
  * the parent: an empty environment, a limited heap, limited memory (memory-watch.ts), and a deadline per document.
  *
  *     starting ──ready──> idle ──document──> reading ──reply──> idle
- *         └── cannot start: tool-backend        └── crashed, or its deadline: ended
+ *         └── cannot start: tool-backend        └── crashed or timed out: ended
  *
  *     read   waits for: ready, then the reply      unblocked by: either, the end of the process, or a deadline
  */
@@ -25,7 +25,7 @@ const ReplySchema: z.ZodType<Reply> = z.strictObject({
   isSpent: z.boolean(),
 });
 
-/** `fatal`: the document ended the process or ran out of time. `undelivered`: the process ended before it received the document. */
+/** `fatal`: the document ended the process or timed out. `undelivered`: the process ended before it received the document. */
 export type Outcome = Reply | "fatal" | "undelivered";
 
 export class ReaderProcess {
@@ -81,7 +81,7 @@ export class ReaderProcess {
     if (!this.#isReady) throw noReader();
   }
 
-  /** `READY` or a reply. Undefined: the process ends, or the time runs out, first. */
+  /** `READY` or a reply. Undefined: the process ends, or the wait times out, first. */
   #message(seconds: number): Promise<unknown> {
     return new Promise((resolve) => {
       const settle = (message?: unknown) => {

@@ -3,7 +3,7 @@
  * processes stay warm. Callers take turns, so that one with many documents does not hold up the others.
  *
  *     document ──> queue ──> an idle or new process ──text──> text
- *                                   └── too slow, too large, crashed ──> "it cannot be read", remembered by its SHA-256
+ *                                   └── too slow, too large, crashed ──> TOO_COMPLEX, remembered by its SHA-256
  *
  *     read   waits for: a process, then its reply      unblocked by: the reply, the end of the process, the document's deadline
  */
@@ -21,8 +21,8 @@ export interface Reader {
 
 const SECONDS = 20;
 const PROCESSES = 2;
-/** Limits the tries with processes that end before they receive the document. */
-const MAX_TRIES = 3;
+/** Limits the attempts with processes that end before they receive the document. */
+const MAX_ATTEMPTS = 3;
 
 export function openReader(seconds = SECONDS): Reader {
   return new ReaderPool(seconds, PROCESSES);
@@ -79,7 +79,7 @@ class ReaderPool implements Reader {
 
   async #readNow(document: Document): Promise<Extracted> {
     if (this.#fatal.size > 0 && this.#fatal.has(sha256Of(document))) return TOO_COMPLEX;
-    for (let tries = 0; tries < MAX_TRIES; tries++) {
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const outcome = await this.#readBy(this.#takeProcess(), document);
       // Closing says nothing about the document.
       if (this.#isClosed) throw readerClosed();

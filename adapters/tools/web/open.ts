@@ -1,5 +1,6 @@
 /**
- * @file Opens the web tools of a run from its settings: `search` and `visit`, `reason` if it has a model, `calculate`, and MCP tools.
+ * @file Opens the web tools of a run from its settings: `visit`; `search` if it has a backend, `reason` if it has a model, `calculate` if an
+ * agent uses it; and MCP tools.
  * Missing keys are reported before anything runs.
  */
 import type { Dispatcher } from "undici";

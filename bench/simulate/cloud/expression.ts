@@ -12,7 +12,7 @@ type Input = Pick<
 /** Whether the condition holds for the item; undefined: the item does not exist. */
 export function conditionHolds(input: Input, item: Attributes | undefined): boolean {
   const path = (text: string) => at(item ?? {}, pathOf(text, input));
-  const one = (text: string): boolean => {
+  const holds = (text: string): boolean => {
     const [, existing] = /^attribute_exists\((.+)\)$/.exec(text) ?? [];
     if (existing) return path(existing) !== undefined;
     const [, absent] = /^attribute_not_exists\((.+)\)$/.exec(text) ?? [];
@@ -21,21 +21,21 @@ export function conditionHolds(input: Input, item: Attributes | undefined): bool
     if (!left || !right) throw invalid(`condition '${text}'`);
     return isDeepStrictEqual(path(left), input.ExpressionAttributeValues?.[right]);
   };
-  return (input.ConditionExpression ?? "").split(" AND ").every(one);
+  return (input.ConditionExpression ?? "").split(" AND ").every(holds);
 }
 
 /** The updated item, as a copy. */
 export function applyUpdate(input: Input, before: Attributes): Attributes {
   let item = before;
-  const given = (name = "") => input.ExpressionAttributeValues?.[name] as AttributeValue;
+  const valueNamed = (name = "") => input.ExpressionAttributeValues?.[name] as AttributeValue;
   const clauses = (input.UpdateExpression ?? "").matchAll(/(SET|ADD|REMOVE) (.+?)(?= (?:SET|ADD|REMOVE) |$)/g);
   for (const [, verb, list = ""] of clauses) {
     for (const action of list.split(", ")) {
       const [target = "", value] = action.split(verb === "SET" ? " = " : " ");
       const path = pathOf(target, input);
-      if (verb === "SET") item = put(item, path, given(value));
+      if (verb === "SET") item = put(item, path, valueNamed(value));
       else if (verb === "REMOVE") item = put(item, path, undefined);
-      else item = put(item, path, { N: String(Number(at(item, path)?.N ?? 0) + Number(given(value).N)) });
+      else item = put(item, path, { N: String(Number(at(item, path)?.N ?? 0) + Number(valueNamed(value).N)) });
     }
   }
   return item;

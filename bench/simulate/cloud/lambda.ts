@@ -1,7 +1,7 @@
 /**
  * @file Lambda in the simulation: instances of the real handlers, each with the memory of a separate process.
  *
- *     call ──> a warm instance, or a cold one ──> answered
+ *     call ──> a warm instance, or a cold one ──> result
  *                        └── over its time limit: killed
  */
 import type { Rewards } from "../../../core/ports.ts";

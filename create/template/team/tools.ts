@@ -1,4 +1,4 @@
-/** @file The tools, loaded by workers. A backend that fails throws, and the rollout is tried again; an agent's mistake is text it can read. */
+/** @file The tools, loaded by workers. A backend that fails throws, and the rollout is retried; an agent's mistake is text it can read. */
 import type { Tool } from "mgrpo/recipe";
 import * as z from "zod";
 import { villageAsked } from "./questions.ts";

@@ -23,7 +23,7 @@ export function logProbsByParts(
   const operation = tf.customGrad<tf.Tensor>((...inputs) => {
     const [h, e, save] = inputs as unknown as [tf.Tensor2D, tf.Tensor2D, tf.GradSaveFunc];
     const logits = logitsOf(tf.mul<tf.Tensor2D>(h, inverseTemperature), e);
-    // The kernel itself, since tf.logSoftmax is composed of five.
+    // Runs the kernel itself: tf.logSoftmax is composed of several others.
     const all = tf.engine().runKernel("LogSoftmax", { logits }, { axis: -1 }) as unknown as tf.Tensor2D;
     save([h, e, all]);
     return {
@@ -47,7 +47,7 @@ export function logProbsByParts(
   };
 }
 
-/** hidden [N, D], head [V, D] -> [N, V]. Always in fp32: in bf16, probabilities of sampler and trainer would differ by percents. */
+/** hidden [N, D], head [V, D] -> [N, V]. Always in fp32: in bf16, probabilities of sampler and trainer would differ by several percent. */
 export function logitsOf(hidden: tf.Tensor2D, head: tf.Tensor2D): tf.Tensor2D {
   const options = { transposeA: false, transposeB: true, exact: true };
   return tf.engine().runKernel("BatchMatMul", { a: hidden, b: head }, options) as unknown as tf.Tensor2D;

@@ -52,13 +52,13 @@ export const traceForward =
 export function traceHead(shape: PolicyShape): TracedGraph {
   return traceGraph("layered-head", (scope) => {
     const { weights, headInputs } = declareHead(shape, scope);
-    const given = headInputs(declareHeadInput(shape, scope), weights);
-    scope.output("logProbs", logProbsByParts(...given).logProbs);
+    const inputs = headInputs(declareHeadInput(shape, scope), weights);
+    scope.output("logProbs", logProbsByParts(...inputs).logProbs);
   });
 }
 
 /**
- * Inputs: the same and the loss rows. Outputs: loss, logProbs [R], d:x [R, D]; in full training also targetRows [R, D] and the
+ * Inputs: those of `traceHead` and the loss rows. Outputs: loss, logProbs [R], d:x [R, D]; in full training also targetRows [R, D] and the
  * gradients of the final norm and the head.
  */
 export const traceHeadLoss =
@@ -70,13 +70,13 @@ export const traceHeadLoss =
       const trained = shape.lora ? [] : Object.keys(weights);
       let pass: HeadPass | undefined;
       const chunkLoss = (x: tf.Tensor, ...values: tf.Tensor[]) => {
-        const found = lossOf(...headInputs(x as tf.Tensor2D, { ...weights, ...named(trained, values) }));
-        pass = found.pass;
+        const result = lossOf(...headInputs(x as tf.Tensor2D, { ...weights, ...named(trained, values) }));
+        pass = result.pass;
         tf.keep(pass.logProbs);
-        return found.loss;
+        return result.loss;
       };
-      const given = [declareHeadInput(shape, scope), ...trained.map((name) => weightNamed(weights, name))];
-      const { value, grads } = tf.valueAndGrads((...values) => chunkLoss(...(values as [tf.Tensor])))(given);
+      const variables = [declareHeadInput(shape, scope), ...trained.map((name) => weightNamed(weights, name))];
+      const { value, grads } = tf.valueAndGrads((...values) => chunkLoss(...(values as [tf.Tensor])))(variables);
       if (!pass?.targetRows) throw new Error("the trace took no gradient of the head");
       scope.output("loss", value);
       scope.output("logProbs", pass.logProbs);
@@ -111,8 +111,8 @@ export const traceBackward =
           layers({ ...weights, ...named(names, values) })(layer, x as tf.Tensor2D);
         // Recomputation waits for all gradients of the layer above, so that one layer's activations exist at a time.
         const x = controlDependency(states[layer] as tf.Tensor2D, previous);
-        const given = [x, ...names.map((name) => weightNamed(weights, name))];
-        const [dx, ...gradients] = tf.grads((...values) => output(...(values as [tf.Tensor])))(given, dy);
+        const variables = [x, ...names.map((name) => weightNamed(weights, name))];
+        const [dx, ...gradients] = tf.grads((...values) => output(...(values as [tf.Tensor])))(variables, dy);
         gradients.forEach((gradient, i) => {
           outputGradient(scope, names[i] ?? "", gradient);
         });
@@ -146,9 +146,9 @@ function declareHead(shape: PolicyShape, scope: TraceScope) {
   const weights = declareWeights(used, scope);
   const targets = scope.input<tf.Tensor1D>("targets", [symbolic.rows], "int32");
   const inverseTemperature = scope.input<tf.Scalar>("inverseTemperature", []);
-  const headInputs = (x: tf.Tensor2D, given: WeightTensors): Parameters<LossHead> => {
-    const head = weightNamed(given, headName(config)) as tf.Tensor2D;
-    return [finalNorm(config, given, x), head, targets, inverseTemperature];
+  const headInputs = (x: tf.Tensor2D, headWeights: WeightTensors): Parameters<LossHead> => {
+    const head = weightNamed(headWeights, headName(config)) as tf.Tensor2D;
+    return [finalNorm(config, headWeights, x), head, targets, inverseTemperature];
   };
   return { weights, headInputs };
 }

@@ -32,11 +32,11 @@ export function declareLoss(kind: LossKind, scope: TraceScope): LossHead {
       lowest: scope.input("lowest", []),
       highest: scope.input("highest", []),
     };
-    return (...given) => {
-      const pass = logProbsByParts(...given);
+    return (...inputs) => {
+      const pass = logProbsByParts(...inputs);
       return { loss: loss(pass.logProbs, rows), pass };
     };
   }
   const rows = { linearWeights: row("linearWeights"), entropyWeights: row("entropyWeights") };
-  return (...given) => entropyLossByParts(...given, rows);
+  return (...inputs) => entropyLossByParts(...inputs, rows);
 }

@@ -39,8 +39,8 @@ export const traceLogProbs =
     traceGraph("log-probs", (scope) => {
       const inputs = declareInputs(config, scope, kind);
       const weights = declareWeights(trainedParameters(config), scope);
-      const given = headInputs(config, inputs, weights, inputs.embedded);
-      scope.output("logProbs", logProbsByParts(...given).logProbs);
+      const head = headInputs(config, inputs, weights, inputs.embedded);
+      scope.output("logProbs", logProbsByParts(...head).logProbs);
     });
 
 /** Outputs: loss, logProbs [R], embeddedGradient [B, T, D], targetRows [R, D], and the gradient of each parameter. */
@@ -55,11 +55,11 @@ export const traceTrain =
       let pass: HeadPass | undefined;
       const stepLoss = (...values: tf.Tensor[]) => {
         const [embedded, ...parameters] = values;
-        const given = Object.fromEntries(parameters.map((value, i) => [names[i] ?? "", value]));
-        const found = lossOf(...headInputs(config, inputs, given, embedded as tf.Tensor3D));
-        pass = found.pass;
+        const named = Object.fromEntries(parameters.map((value, i) => [names[i] ?? "", value]));
+        const result = lossOf(...headInputs(config, inputs, named, embedded as tf.Tensor3D));
+        pass = result.pass;
         tf.keep(pass.logProbs);
-        return found.loss;
+        return result.loss;
       };
       const { value, grads } = tf.valueAndGrads(stepLoss)([inputs.embedded, ...Object.values(weights)]);
       if (!pass?.targetRows) throw new Error("the trace took no gradient of the head");

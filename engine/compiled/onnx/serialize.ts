@@ -37,7 +37,7 @@ export interface GraphNode {
 /** A graph input or output. A dimension is a fixed length or the name of a symbolic one. */
 export interface Port {
   readonly name: string;
-  /** Only stored weights have types that are no `ElementType`. */
+  /** Only stored weights have types that are not an `ElementType`. */
   readonly type: ElementType | StoredType;
   readonly dims: readonly (number | string)[];
 }

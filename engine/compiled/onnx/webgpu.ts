@@ -5,7 +5,7 @@
  */
 import type { Attribute, Constant, Graph, GraphNode } from "./serialize.ts";
 
-type Rewrite = (node: GraphNode, constant: (one: Constant) => string) => GraphNode[];
+type Rewrite = (node: GraphNode, constant: (definition: Constant) => string) => GraphNode[];
 
 const step = (op: string, inputs: readonly string[], output: string, attributes = {}): GraphNode => ({
   op,
@@ -82,9 +82,9 @@ const REWRITES: Readonly<Record<string, Rewrite>> = {
 
 export function forWebGpu(graph: Graph): Graph {
   const constants = new Map<string, Constant>();
-  const constant = (one: Constant) => {
-    constants.set(one.name, one);
-    return one.name;
+  const constant = (definition: Constant) => {
+    constants.set(definition.name, definition);
+    return definition.name;
   };
   const nodes = graph.nodes.flatMap((node) => REWRITES[node.op]?.(node, constant) ?? [node]);
   return { ...graph, nodes, constants: [...graph.constants, ...constants.values()] };

@@ -1,7 +1,6 @@
 /**
  * @file Quantized bases of this process: each is computed once, in an engine thread, into a temporary file that samplers and trainers of all
- * versions map. The files are deleted when the process exits; those of a killed
- * process, when the next one makes its own.
+ * versions map. The files are deleted when the process exits; those of a killed process, when the next one creates its own.
  */
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +13,7 @@ import type { Bits } from "./blocks.ts";
 import { linearParameters, type QuantizedBase } from "./quantized-base.ts";
 import { makeTemporaryFolder } from "./temporary-folder.ts";
 
-/** By bits and the places of the weights on disk. */
+/** Keyed by bits and the locations of the weights on disk. */
 const bases = new Map<string, Promise<QuantizedBase>>();
 let folder: string | undefined;
 let paths = 0;
@@ -26,7 +25,7 @@ export function openQuantized(
   bits: Bits,
   seconds: number | undefined,
 ): Promise<QuantizedBase> {
-  const key = JSON.stringify([bits, placesOf(files)]);
+  const key = JSON.stringify([bits, locationsOf(files)]);
   const known = bases.get(key);
   if (known) return known;
   folder ??= makeTemporaryFolder();
@@ -44,7 +43,7 @@ export function openQuantized(
   return opening;
 }
 
-function placesOf(files: CheckpointFiles) {
+function locationsOf(files: CheckpointFiles) {
   const config = readModelConfig(files);
   const locations = locateParameters(files, config, parameterLayout(config));
   return linearParameters(config).map(({ name }) => {

@@ -1,6 +1,6 @@
 /**
- * @file A temporary folder that is deleted when its process exits. Its name has the host and the process, so that the next process deletes
- * what a killed one left behind: `mgrpo-quantized-<host>-<pid>-<6 letters or digits>`.
+ * @file A temporary folder that is deleted when its process exits. Its name has the host and the process id, so that the next process can
+ * delete what a killed one left behind: `mgrpo-quantized-<host>-<pid>-<6 letters or digits>`.
  */
 import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";

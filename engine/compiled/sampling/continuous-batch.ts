@@ -92,7 +92,7 @@ export class ContinuousBatch {
     this.#decoder.close();
   }
 
-  /** The oldest sequence first: its earlier turns may still be cached, and its rollout is closest to its end. */
+  /** The oldest sequence first: its earlier turns may still be cached, and its rollout is closest to finishing. */
   async #admit(): Promise<void> {
     const tasks: PrefillTask[] = [];
     for (const sample of this.#waiting.toSorted((a, b) => a.arrival - b.arrival)) {

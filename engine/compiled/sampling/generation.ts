@@ -21,7 +21,7 @@ export interface Generation {
   readonly uniform: () => number;
   readonly tokens: number[];
   readonly logProbs: number[];
-  /** Answered or canceled. */
+  /** Finished or canceled. */
   isDone: boolean;
 }
 

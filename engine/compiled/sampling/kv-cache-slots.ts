@@ -1,6 +1,7 @@
 /**
  * @file Assigns KV-cache slots to sequences. A sequence keeps its slot between turns, and after it ends until another sequence needs the
- * slot, since later sequences may share its prefix (prefill.ts). When slots run out, the least recently used idle sequence is parked.
+ * slot, since later sequences may share its prefix (prefill.ts). If no slot is free or holds an ended sequence, the
+ * least recently used idle sequence is parked.
  * Sequences that decode are kept in the lowest slots, so that a decode reads no others.
  */
 import { EMPTY_STATE } from "./prefix-states.ts";

@@ -23,10 +23,10 @@ import { MINIMUM_SLOTS } from "./slot-decoder.ts";
 /** `mode` defaults to the provider's; only tests override it. */
 export async function openCompiledSampler(
   files: CheckpointFiles,
-  given: LaneOptions,
-  mode: DecodeMode = DECODE_MODES[given.provider],
+  laneOptions: LaneOptions,
+  mode: DecodeMode = DECODE_MODES[laneOptions.provider],
 ): Promise<Sampler> {
-  const options = { ...given, multipliesCodes: true };
+  const options = { ...laneOptions, multipliesCodes: true };
   const { config, external, feeds: base } = openWeights(files, options.quantized);
   const adapter = readAdapter(files, config);
   const shape = { config, lora: adapter?.lora ?? null };

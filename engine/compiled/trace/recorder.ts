@@ -3,7 +3,7 @@
  * records its graph.
  *
  * A recorded value may be narrower than its tensor ([N, 1] for [N, D]): broadcasting is left to the ONNX operators, and only operators
- * that cannot broadcast request the `full` value. Values whose elements are all equal stay plain numbers.
+ * that cannot broadcast request the `full` value. A value whose elements are known to be all equal is a constant of one element.
  */
 import { type BackendValues, type DataType, KernelBackend, type TensorInfo } from "@tensorflow/tfjs-core";
 import type { Attribute, Constant, ElementType, GraphNode, Port } from "../onnx/serialize.ts";
@@ -132,7 +132,8 @@ export class Recorder extends KernelBackend {
   }
 
   override move(dataId: object, values: BackendValues, shape: number[], dtype: DataType): void {
-    if (values.length > MAXIMUM_CONSTANT) throw new Error(`a constant of shape [${shape}] in a traced function`);
+    if (values.length > MAXIMUM_CONSTANT)
+      throw new Error(`a constant of shape [${shape}] is too large for a traced function`);
     const list = Array.from(values, Number);
     const name = this.constant(elementType(dtype), shape, list);
     const splat = list.length === 1 ? list[0] : undefined;

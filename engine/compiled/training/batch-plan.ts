@@ -17,7 +17,7 @@ export interface MicroBatch {
   readonly members: readonly number[];
   /** Length that every row is padded to. */
   readonly tokens: number;
-  /** One tree per row, which hold the members in order. Absent: each member is a row. */
+  /** One tree per row; together they hold the members in order. Absent: each member is a row. */
   readonly trees?: readonly PrefixTree[];
 }
 
@@ -25,19 +25,19 @@ export const rowCount = ({ members, trees }: MicroBatch): number => (trees ?? me
 
 export const rowKind = ({ trees }: MicroBatch): RowKind => (trees ? "trees" : "sequences");
 
-/** The hidden state, of rows x tokens, at token t of the i-th member. */
+/** The index, among rows x tokens hidden states, of the one at token t of the i-th member. */
 export function stateOf({ tokens, trees }: MicroBatch): (i: number, t: number) => number {
   if (!trees) return (i, t) => i * tokens + t;
-  const nodes = trees.flatMap((tree, row) => tree.nodes.map((of) => of.map((node) => row * tokens + node)));
+  const nodes = trees.flatMap((tree, row) => tree.nodes.map((path) => path.map((node) => row * tokens + node)));
   return (i, t) => nodes[i]?.[t] ?? 0;
 }
 
-/** A tree's, or a sequence's; estimated in tokens, where a token is what the layers' products of it cost. */
+/** Estimated cost of a row, a tree or a sequence. The unit is the cost of one token's matrix products in the layers. */
 type CostOf = (tokens: number) => number;
 
-/** The time of attention's arithmetic, compared with as much in the layers' products: it passes over [T, T] arrays several times. */
+/** How much slower attention's arithmetic is than the same amount in the layers' products: it passes over [T, T] arrays several times. */
 const ATTENTION_SLOWNESS = 2.5;
-/** Estimated cost of a batch without trees, divided by that with them, from which they are used. */
+/** Trees are used if a batch is estimated to cost at least this many times as much without them. */
 const MINIMUM_GAIN = 1.2;
 
 function costOfRow({ width, heads, kvHeads, headWidth, ffnWidth }: ModelConfig): CostOf {
@@ -47,7 +47,7 @@ function costOfRow({ width, heads, kvHeads, headWidth, ffnWidth }: ModelConfig):
   return (tokens) => tokens * (1 + attention * tokens);
 }
 
-/** The sequences of each row: all apart, or in trees. */
+/** The sequences of each row: one per row, or several in a tree. */
 export interface BatchPlan {
   readonly kind: RowKind;
   readonly rows: readonly (readonly number[])[];
@@ -64,8 +64,8 @@ export function planBatch(
   if (options.prefixTrees === false) return { kind: "sequences", rows: apart };
   const limits = limitsOf(options);
   const costOf = costOfRow(config);
-  const most = { tokens: Math.floor(Math.sqrt(limits.scores)), predictions: limits.predictions };
-  const trees = planTrees(sequences, predictionsOf, costOf, most);
+  const treeLimits = { tokens: Math.floor(Math.sqrt(limits.scores)), predictions: limits.predictions };
+  const trees = planTrees(sequences, predictionsOf, costOf, treeLimits);
   const total = (rows: readonly (readonly number[])[]) => {
     const sizes = rows.map((members) => sizeOf(members, sequences, predictionsOf));
     return microBatches(sizes, limits).reduce(

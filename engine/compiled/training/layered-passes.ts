@@ -192,7 +192,7 @@ export class LayeredPasses implements Passes {
 
 const lengthsOf = (batch: MicroBatch) => trainLengths(rowCount(batch), batch.tokens, 0);
 
-/** The head takes any number of predictions, some at a time. */
+/** Predictions do not limit a micro-batch: the head processes them in chunks. */
 const noPredictions = () => 0;
 
 function requireOutput(outputs: Record<string, Float32Array>, name: string): Float32Array {

@@ -19,7 +19,7 @@ export interface RowGroup {
   readonly tokens: number;
 }
 
-/** Most tokens, attention scores per head, and predictions of a micro-batch of more than one row. */
+/** Maximum tokens, attention scores per head, and predictions of a micro-batch of more than one row. */
 export interface MicroBatchLimits {
   readonly tokens: number;
   readonly scores: number;
@@ -49,9 +49,9 @@ export function microBatches(sizes: readonly RowSize[], limits: MicroBatchLimits
   // best[n]: the least cost of the first n rows, and where its last micro-batch begins.
   const best = [{ total: 0, begin: 0 }, ...order.map(() => ({ total: Number.POSITIVE_INFINITY, begin: 0 }))];
   tokensFrom.forEach((tokens, begin) => {
-    const most = Math.max(1, Math.floor(Math.min(limits.tokens / tokens, limits.scores / tokens ** 2)));
+    const maximumRows = Math.max(1, Math.floor(Math.min(limits.tokens / tokens, limits.scores / tokens ** 2)));
     let predictions = 0;
-    for (let end = begin + 1; end <= Math.min(begin + most, order.length); end++) {
+    for (let end = begin + 1; end <= Math.min(begin + maximumRows, order.length); end++) {
       predictions += sizes[order[end - 1] as number]?.predictions ?? 0;
       if (end > begin + 1 && predictions > limits.predictions) break;
       const total = (best[begin]?.total ?? 0) + RUN_COST_TOKENS + (end - begin) * tokens;

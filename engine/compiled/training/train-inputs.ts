@@ -17,19 +17,19 @@ import { type MicroBatch, rowCount, stateOf } from "./batch-plan.ts";
 export const wantedPredictions = (batch: MicroBatch, sequences: Sequences, wanted: WantedPredictions): Predictions =>
   predictions(batch.members, sequences, stateOf(batch), wanted);
 
-/** Indices by which the graph picks the R predicting rows out of B * T = `count`, their inverse, and the most predictions of one row. */
+/** Indices by which the graph picks the R predicting rows out of B * T = `count`, their inverse, and `picks`, the most predictions of one row. */
 export function pickFeeds({ row, targets, offsets }: Predictions, count: number): { feeds: Feeds; picks: number } {
-  const found = new Int32Array(count);
+  const counts = new Int32Array(count);
   const isRead = (r: number) => offsets[r] !== offsets[r + 1];
   row.forEach((from, r) => {
-    if (isRead(r)) found[from] = (found[from] as number) + 1;
+    if (isRead(r)) counts[from] = (counts[from] as number) + 1;
   });
-  const picks = found.reduce((most, number) => Math.max(most, number), 1);
+  const picks = counts.reduce((most, number) => Math.max(most, number), 1);
   const inverseRows = new Int32Array(count * picks).fill(row.length);
   row.forEach((from, r) => {
     if (!isRead(r)) return;
-    found[from] = (found[from] as number) - 1;
-    inverseRows[from * picks + (found[from] as number)] = r;
+    counts[from] = (counts[from] as number) - 1;
+    inverseRows[from * picks + (counts[from] as number)] = r;
   });
   const feeds = {
     rows: tensor(row, [row.length]),
@@ -52,11 +52,11 @@ export function forwardFeeds(
     sources.set(trees?.[b]?.tokens ?? (sequences[members[b] as number] ?? []).slice(0, tokens), b * tokens);
   }
   const angles = (table: Float32Array) => {
-    const one = table.subarray(0, tokens * rotary.half);
+    const sequenceAngles = table.subarray(0, tokens * rotary.half);
     const all = new Float32Array(rows * tokens * rotary.half);
     for (let b = 0; b < rows; b++) {
       const tree = trees?.[b];
-      all.set(tree ? anglesAt(tree.positions, table, rotary.half) : one, b * tokens * rotary.half);
+      all.set(tree ? anglesAt(tree.positions, table, rotary.half) : sequenceAngles, b * tokens * rotary.half);
     }
     return tensor(all, [rows, tokens, rotary.half]);
   };

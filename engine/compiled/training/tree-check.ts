@@ -1,6 +1,6 @@
 /**
- * @file Checks prefix trees on first use: the log-probs of one sequence of the first tree are compared with those that it has alone. Later
- * batches differ in tokens only. The check reads; it changes no bit of the gradient.
+ * @file Checks prefix trees on first use: the log-probs of one sequence of the first tree are compared with those computed for
+ * it alone. Later batches differ in tokens only. The check does not change the gradient.
  */
 import { MgrpoError } from "../../../core/errors.ts";
 import type { EngineOptions, TrainingSequence } from "../../../core/ports.ts";
@@ -10,7 +10,7 @@ import type { Sequences } from "../../model/prefix-tree.ts";
 import { planBatch } from "./batch-plan.ts";
 import type { Passes } from "./passes.ts";
 
-/** Rounding leaves fp32 log-probs equal to 1e-4, bf16 ones to some hundredths. A wrong mask or position changes them by tenths. */
+/** Rounding leaves fp32 log-probs equal to 1e-4, bf16 ones to a few hundredths. A wrong mask or position changes them by tenths. */
 const TOLERANCE = { fp32: 2e-3, bf16: 0.2 };
 
 /** `openApart` opens passes that use no trees. */
@@ -28,7 +28,7 @@ export function checkedPasses(
     isComputed: (member: number, t: number) => boolean,
   ) => {
     if (isChecked) return;
-    // The last of a tree follows every other branch in its row.
+    // The last sequence of a tree: its branch follows every other in the row.
     const { rows } = planBatch(sequences, () => 0, config, options);
     const member = rows.find((members) => members.length > 1)?.at(-1);
     if (member === undefined) return;
@@ -68,6 +68,6 @@ function compare(
   if (wrong === -1) return;
   throw new MgrpoError(
     "engine-unsupported",
-    `prefix trees: the log-prob of token ${wrong} is ${found[wrong]} in its tree but ${alone[wrong]} in its sequence alone: set engine.prefixTrees to false and report the model`,
+    `prefix trees: the log-prob of token ${wrong} is ${found[wrong]} in its tree but ${alone[wrong]} in the sequence alone: set engine.prefixTrees to false and report the model`,
   );
 }

@@ -4,8 +4,8 @@
  *     client ── session (a heartbeat every 10 s, or the server unloads its models) ── model: passes, optimizer steps, saves, in order
  *        '───── samples, from the base model or from saved weights
  *
- * A model's calls have sequence numbers from 1, which are idempotency keys: a call whose answer was lost is resent but executed once. SkyRL
- * does not number saves: a save whose answer was lost has used up its name, so it is repeated under the next one.
+ * A model's calls have sequence numbers from 1, which are idempotency keys: a call whose response was lost is resent but executed once.
+ * SkyRL does not number saves: a save whose response was lost has used up its name, so it is repeated under the next one.
  *
  * Another process can resume a model whose calls were journaled (`BeforeCall`): `resumeSession`, `resumeModel`, then the same calls under the
  * same numbers.
@@ -81,7 +81,7 @@ export interface TinkerModel {
   saveForSampler(): Promise<string>;
   /** Allowed only as a model's first call. */
   loadWeights(path: string): Promise<void>;
-  /** Whether a call repeated under its number is answered with the first result, even after a later call. */
+  /** Whether a call repeated under the same number returns the first result, even after a later call. */
   remembersCalls(batch: readonly Datum[]): Promise<boolean>;
   unload(): Promise<void>;
 }
@@ -141,8 +141,8 @@ function keepSession(transport: Transport, session_id: string): TinkerSession {
       const lora_config = { ...lora, train_attn: true, train_mlp: true, train_unembed: true };
       const body = { session_id, model_seq_id: models++, base_model: baseModel, lora_config, type: "create_model" };
       const { model_id, request_id } = await transport.call("create_model", body, ModelSubmitted);
-      const made = await transport.result({ requestId: request_id, path: "create_model", body }, ModelCreated);
-      const [base, rank] = [made.base_model ?? baseModel, made.lora_config?.rank ?? lora.rank];
+      const created = await transport.result({ requestId: request_id, path: "create_model", body }, ModelCreated);
+      const [base, rank] = [created.base_model ?? baseModel, created.lora_config?.rank ?? lora.rank];
       if (base !== baseModel || rank !== lora.rank) {
         throw new MgrpoError(
           "endpoint-refused",
@@ -249,15 +249,15 @@ class NumberedModel implements TinkerModel {
     return results.flat();
   }
 
-  /** Tries the next name when the current one was used by a save whose answer was lost (409). */
+  /** Tries the next name when the current one was used by a save whose response was lost (409). */
   async #save(path: string, kind: string): Promise<string> {
-    for (let tried = 1; ; tried++) {
+    for (let attempt = 1; ; attempt++) {
       const body = await this.#numberedBody(path, { path: `${kind}-${this.#next}`, type: path });
       try {
         return (await this.#transport.work(path, body, Saved)).path;
       } catch (error) {
         const isNameTaken = isMgrpoError(error, "endpoint-refused") && error.evidence === 409;
-        if (tried === MAXIMUM_SAVE_NAMES || !isNameTaken) throw error;
+        if (attempt === MAXIMUM_SAVE_NAMES || !isNameTaken) throw error;
       }
     }
   }

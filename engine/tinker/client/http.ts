@@ -1,5 +1,5 @@
 /**
- * @file One attempt of one HTTP request to a Tinker server, and whether its answer is final or worth a retry. The API key is sent
+ * @file One attempt of one HTTP request to a Tinker server, and whether its response is final or worth a retry. The API key is sent
  * only over TLS or to this machine, never along a redirect, and appears in no error message.
  */
 import { MgrpoError } from "../../../core/errors.ts";
@@ -7,7 +7,7 @@ import { Refusal } from "./messages.ts";
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
-/** A final answer of the server. */
+/** A final response of the server. */
 export type HttpAnswer =
   | { readonly kind: "json"; readonly value: unknown }
   /** `hasDetail`: the body is an error of the server itself, not of a proxy. */
@@ -84,7 +84,7 @@ async function readAnswer(response: Response, method: string, url: string): Prom
   const detail = detailOf(text);
   const line = `${method} ${url} answered ${status}: ${detail ?? (text.slice(0, 200) || "nothing")}`;
   const advice = headers.get("x-should-retry");
-  // A poll is answered 408 while its future is pending.
+  // A poll gets status 408 while its future is pending.
   const isPoll = url.endsWith("/retrieve_future");
   const isOutage = status === 429 || status >= 500 || (status === 408 && !isPoll);
   if (advice === "true" || (isOutage && advice !== "false")) {
@@ -118,8 +118,8 @@ function detailOf(text: string): string | undefined {
 /** Capped, whatever delay the server requests. */
 function retryAfterSeconds(headers: Headers): number {
   const seconds = Number(headers.get("retry-after-ms") ?? Number.NaN) / 1000;
-  const asked = Number.isFinite(seconds) ? seconds : Number(headers.get("retry-after") ?? 0);
-  return Number.isFinite(asked) ? Math.min(Math.max(asked, 0), MAXIMUM_RETRY_AFTER_SECONDS) : 0;
+  const requested = Number.isFinite(seconds) ? seconds : Number(headers.get("retry-after") ?? 0);
+  return Number.isFinite(requested) ? Math.min(Math.max(requested, 0), MAXIMUM_RETRY_AFTER_SECONDS) : 0;
 }
 
 /** undici puts the reason of a failed fetch into its cause. */

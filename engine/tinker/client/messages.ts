@@ -1,7 +1,7 @@
 /**
  * @file The wire messages of the Tinker API for training and sampling: JSON, snake_case. N targets: a sequence of N + 1 tokens is
- * sent as N inputs and the N tokens that follow them, and every vector of its loss has N entries. Answers may have more fields. Based
- * on SDK 0.25.0 and SkyRL a9564572, whose answers are recorded in test/fixtures/tinker-transcript.txt.
+ * sent as N inputs and the N tokens that follow them, and every vector of its loss has N entries. Responses may have more fields. Based
+ * on SDK 0.25.0 and SkyRL a9564572, whose responses are recorded in test/fixtures/tinker-transcript.txt.
  */
 import * as z from "zod";
 
@@ -33,7 +33,7 @@ export type LossFunction = z.infer<typeof LossFunction>;
 export const PassInput = z.object({ data: z.array(Datum), loss_fn: LossFunction });
 export type PassInput = z.infer<typeof PassInput>;
 
-/** A server has defaults for what is absent. */
+/** Servers have defaults for absent fields. */
 export const AdamParams = z.object({
   learning_rate: z.number().nonnegative(),
   beta1: z.number().min(0).lt(1).optional(),
@@ -66,7 +66,7 @@ export const TinkerLora = z.object({
 });
 export type TinkerLora = z.infer<typeof TinkerLora>;
 
-// ---------------------------------------------------------------- answers
+// ---------------------------------------------------------------- responses
 
 export const Capabilities = z.object({
   supported_models: z.array(
@@ -82,7 +82,7 @@ export const Heartbeat = z.object({ type: z.literal("session_heartbeat") });
 export const Submitted = z.object({ request_id: z.string() });
 export const ModelSubmitted = Submitted.extend({ model_id: z.string() });
 
-/** Answers of `retrieve_future` that are not the result. */
+/** Responses of `retrieve_future` that are not the result. */
 export const TryAgain = z.object({ type: z.literal("try_again"), queue_state_reason: z.string().nullish() });
 export const RequestFailed = z.object({ error: z.string(), category: z.string() });
 

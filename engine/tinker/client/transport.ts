@@ -1,7 +1,7 @@
 /**
  * @file Calls to a Tinker server and its futures, retried while another attempt can help.
  *
- *     a request   waits for: the answer, 60 s per attempt        retried for 2 minutes: no connection, no answer, 408, 429, 5xx
+ *     a request   waits for: the response, 60 s per attempt       retried for 2 minutes: no connection, no response, 408, 429, 5xx
  *     a future    waits for: its result, 45 s per poll            fails after half an hour without one
  *
  * A call with a sequence number can be sent twice but is executed once (client.ts).
@@ -79,7 +79,7 @@ export class Transport {
     this.#futureSeconds = options.futureSeconds ?? 1800;
   }
 
-  /** The parsed answer. `endpoint-unavailable` (retryable) when retries are exhausted, `endpoint-refused` when a retry cannot help. */
+  /** The parsed response. `endpoint-unavailable` (retryable) when retries are exhausted, `endpoint-refused` when a retry cannot help. */
   async call<S extends z.ZodType>(
     path: string,
     body: object | undefined,
@@ -170,7 +170,7 @@ export class Transport {
         if (polled.kind === "refused" && polled.status === 410) return { kind: "expired" };
         if (isProxyRefusal(polled)) proxyRefusals++;
         const isTransient = isProxyRefusal(polled) && proxyRefusals < MAXIMUM_PROXY_REFUSALS;
-        if (!isTransient && !saysPending(polled)) {
+        if (!isTransient && !isPending(polled)) {
           return { kind: "result", value: resultOf(polled, `${what} (request ${requestId})`) };
         }
       }
@@ -212,7 +212,7 @@ async function pause(seconds: number, signal: AbortSignal | undefined): Promise<
 const isProxyRefusal = (answer: HttpAnswer): boolean =>
   answer.kind === "refused" && !answer.hasDetail && answer.status === 400;
 
-const saysPending = (answer: HttpAnswer): boolean =>
+const isPending = (answer: HttpAnswer): boolean =>
   answer.kind === "json" ? TryAgain.safeParse(answer.value).success : answer.status === 408;
 
 /** Returns the result, or throws the failure that the server reports in its place. */

@@ -1,6 +1,6 @@
 /**
  * @file The backend of a model behind an API: messages in, messages out. The server counts tokens, after each turn, so `contextTokens` is
- * checked then; what the turn's calls return comes on top.
+ * checked only then: the responses to a turn's calls can exceed it.
  *
  * With `native` calls the server knows the tools and returns calls; with `text` both are plain text (tool-prompt.ts). Either way a turn is
  * written in the format of parse-turn.ts and read by that one parser, and all content shown to the model has its special tokens escaped.

@@ -13,7 +13,7 @@ import { PLANNER_FAULTS } from "./faults.ts";
 
 type Turn = Demonstration["turns"][number];
 
-/** Makes look-ups: the turns that they take in this conversation (delegations, or the agent's own searches), and what they found. */
+/** Performs look-ups: the turns that they take in this conversation (delegations, or the agent's own searches), and what they found. */
 export type Finder = (lookUps: readonly LookUp[]) => {
   readonly turns: readonly Turn[];
   readonly reports: readonly string[];

@@ -30,8 +30,8 @@ export const KINDS: Readonly<Record<string, { readonly level: number; readonly d
   hop3: { level: 3, draw: hop3 },
 };
 
-/** An answer shared by more countries could be guessed. */
-const SHARED_BY_MOST = 4;
+/** In countries. An answer that more of them share could be guessed. */
+const MAX_SHARED_BY = 4;
 
 function hop1(world: World, random: Random): Draft | undefined {
   const country = anyCountry(world, random);
@@ -118,8 +118,7 @@ function finish(world: World, prompt: string, lookUps: readonly LookUp[], chain:
   const last = lookUps.at(-1);
   const answer = found.at(-1)?.[0];
   if (found.some((answers) => answers.length !== 1) || last === undefined || answer === undefined) return undefined;
-  if (last.ask !== "country" && (answer === "0" || sharedBy(world, last.ask, answer) > SHARED_BY_MOST))
-    return undefined;
+  if (last.ask !== "country" && (answer === "0" || sharedBy(world, last.ask, answer) > MAX_SHARED_BY)) return undefined;
   return { prompt, lookUps, answer, chain: chain.join(" & ") };
 }
 

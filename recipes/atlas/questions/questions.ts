@@ -28,7 +28,7 @@ export function questionSet(seed: number): QuestionSet {
   return { train, heldOut: heldOutQuestions() };
 }
 
-/** The same for every seed. The kinds alternate, so any prefix is a fair sample, and both splits have equally many of each. */
+/** The same for every seed. The kinds alternate, so any prefix is a fair sample, and within each split all kinds have equally many questions. */
 function heldOutQuestions(): Question[] {
   const random = stream("atlas-held-out-questions");
   const kinds = Object.keys(KINDS);
@@ -51,7 +51,7 @@ export function worldNote(question: Question): string | undefined {
   const { world } = factsOf(question);
   return world === REAL_WORLD.world
     ? undefined
-    : `world ${world}: the facts are shuffled among the countries on purpose, so that they cannot be known by heart`;
+    : `world ${world}: the facts are shuffled among the countries on purpose, so that memorized facts do not help`;
 }
 
 /** Far more than the rarest question takes. */

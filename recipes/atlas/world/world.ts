@@ -26,14 +26,14 @@ export function worldOf(number: number): World {
 
 function permuted(number: number): Country[] {
   const n = countries.length;
-  const deal = (fact: string) => stream("atlas-world", number, fact).choose(n, n);
+  const permutationOf = (fact: string) => stream("atlas-world", number, fact).choose(n, n);
   const [capitals, regions, currencies, languages, areas, map] = [
-    deal("capital"),
-    deal("region"),
-    deal("currency"),
-    deal("languages"),
-    deal("area"),
-    deal("borders"),
+    permutationOf("capital"),
+    permutationOf("region"),
+    permutationOf("currency"),
+    permutationOf("languages"),
+    permutationOf("area"),
+    permutationOf("borders"),
   ];
   const at = (i: number | undefined) => countries[i ?? 0] as Country;
   // `map` moves country i to the position of country map[i]; `labels` names the country at each position.
@@ -45,6 +45,6 @@ function permuted(number: number): Country[] {
     currency: at(currencies[i]).currency,
     languages: at(languages[i]).languages,
     area: at(areas[i]).area,
-    borders: at(map[i]).borders.map((place) => labels.get(place) ?? place),
+    borders: at(map[i]).borders.map((name) => labels.get(name) ?? name),
   }));
 }

@@ -1,4 +1,4 @@
-/** @file What the object store says to S3 beside the object itself. */
+/** @file The tag that the object store sends to S3 with a conversation. */
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { rm } from "node:fs/promises";
 import type { ClientRequest } from "node:http";
@@ -9,14 +9,14 @@ import { openLocalStore } from "../../fakes/local-store.ts";
 test("conversations are tagged, so that a bucket can expire them; nothing else is", async () => {
   const store = await openLocalStore();
   const tags = new Map<string, unknown>();
-  const hear = (message: unknown) => {
+  const recordTag = (message: unknown) => {
     const { request } = message as { request: ClientRequest };
     const key = request.path.replace(/^\/mgrpo\/|\?.*$/g, "");
     if (request.method === "PUT") tags.set(key, request.getHeader("x-amz-tagging"));
   };
-  subscribe("http.client.request.start", hear);
+  subscribe("http.client.request.start", recordTag);
   onTestFinished(async () => {
-    unsubscribe("http.client.request.start", hear);
+    unsubscribe("http.client.request.start", recordTag);
     await store.close();
     await rm(store.directory, { recursive: true });
   });

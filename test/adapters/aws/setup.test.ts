@@ -1,4 +1,7 @@
-/** @file A bucket's lifecycle rules: ours is added if there is none, other rules stay, and a store without such rules is no error. */
+/**
+ * @file A bucket's lifecycle rules: ours is added if there is none, other rules stay, and a store without
+ * lifecycle rules is not an error.
+ */
 import {
   GetBucketLifecycleConfigurationCommand,
   type LifecycleRule,
@@ -8,10 +11,10 @@ import {
 import { expect, test } from "vitest";
 import { expireUploads } from "../../../adapters/aws/setup.ts";
 
-const answer = (name: string, httpStatusCode: number) =>
+const serviceError = (name: string, httpStatusCode: number) =>
   Object.assign(new Error("in its own words"), { name, $metadata: { httpStatusCode } });
 
-/** Keeps the rules of one bucket, or gives every request the same answer. */
+/** Keeps the rules of one bucket, or rejects every request with the same error. */
 function bucket(rules: LifecycleRule[] = [], refusal?: Error) {
   let kept = rules;
   const send = async (command: object) => {
@@ -19,7 +22,7 @@ function bucket(rules: LifecycleRule[] = [], refusal?: Error) {
     if (command instanceof PutBucketLifecycleConfigurationCommand)
       kept = command.input.LifecycleConfiguration?.Rules ?? [];
     if (command instanceof GetBucketLifecycleConfigurationCommand && kept.length === 0)
-      throw answer("NoSuchLifecycleConfiguration", 404);
+      throw serviceError("NoSuchLifecycleConfiguration", 404);
     return { Rules: kept };
   };
   return { s3: { send } as unknown as S3Client, kept: () => kept };
@@ -48,9 +51,9 @@ test.each([
   ["NotImplemented", 501],
   ["AccessDenied", 403],
   ["MalformedXML", 400],
-])("a store that answers %s has no rules; an outage is an error", async (name, status) => {
+])("a store that responds with %s has no lifecycle rules; an outage is an error", async (name, status) => {
   const why = `the store refuses such rules (${name}: in its own words)`;
-  expect(await expireUploads(bucket([], answer(name, status)).s3, "b")).toEqual({ found: "none", why });
-  const outage = answer("InternalError", 500);
+  expect(await expireUploads(bucket([], serviceError(name, status)).s3, "b")).toEqual({ found: "none", why });
+  const outage = serviceError("InternalError", 500);
   await expect(expireUploads(bucket([], outage).s3, "b")).rejects.toBe(outage);
 });

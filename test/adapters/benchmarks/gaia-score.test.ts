@@ -1,4 +1,4 @@
-/** @file GAIA's official scorer, rule by rule. A transcription of its scorer.py gives the same results under Python 3. */
+/** @file GAIA's official scorer, rule by rule. Its scorer.py gives the same results under Python 3. */
 import { describe, expect, test } from "vitest";
 import { isGaiaMatch } from "../../../adapters/benchmarks/gaia-score.ts";
 
@@ -20,7 +20,7 @@ const RULES: Record<string, readonly Case[]> = {
     ["0.30000000000000004", "0.3", false],
     ["90", "0.90", false],
   ],
-  "normalize_number_str: $, % and , go, wherever they stand": [
+  "normalize_number_str: $, % and , are removed, wherever they stand": [
     ["$1,234.50", "1234.5", true],
     ["1,000,000", "1000000", true],
     ["1,0,0", "100", true],
@@ -29,7 +29,7 @@ const RULES: Record<string, readonly Case[]> = {
     ["€34", "34", false],
     ["34 USD", "34", false],
   ],
-  "normalize_number_str: what is no number is infinity, never the reference": [
+  "normalize_number_str: what is not a number is read as infinity, never the reference": [
     ["seventeen", "17", false],
     ["about 17", "17", false],
     ["17 km", "17", false],
@@ -39,7 +39,7 @@ const RULES: Record<string, readonly Case[]> = {
     ["", "0", false],
     [null, "0", false],
   ],
-  "float() of Python: white space around, underscores, any script's digits, inf and nan": [
+  "float() of Python: surrounding white space, underscores, any script's digits, inf and nan": [
     ["  17\n", "17", true],
     ["\u001c17", "17", false],
     ["\u3000１７", "17", true],
@@ -55,7 +55,7 @@ const RULES: Record<string, readonly Case[]> = {
     ["5", "Infinity", false],
     ["nan", "nan", false],
   ],
-  "a reference with a thousands separator is no float: it is a list": [
+  "a reference with a thousands separator is not a float: it is a list": [
     ["1,000", "1,000", true],
     ["1000", "1,000", false],
     ["1;0", "1,000", true],
@@ -73,7 +73,7 @@ const RULES: Record<string, readonly Case[]> = {
     ["", "a, b", false],
     [null, "a, b", false],
   ],
-  "elements of a list in their order": [
+  "elements of a list are compared in order": [
     ["b, a", "a, b", false],
     ["2, 1", "1, 2", false],
   ],
@@ -102,7 +102,7 @@ const RULES: Record<string, readonly Case[]> = {
     ["ÉCOLE", "école", true],
     ["STRASSE", "straße", false],
   ],
-  "normalize_str(text): string.punctuation goes, which is ASCII's": [
+  "normalize_str(text): string.punctuation is removed, which is ASCII only": [
     ["St. Petersburg!", "St Petersburg", true],
     ["(well-known)", "wellknown", true],
     ["!\"#$%&'()*+-./:<=>?@[\\]^_`{|}~x", "x", true],
@@ -115,11 +115,11 @@ const RULES: Record<string, readonly Case[]> = {
     ["17.0 km", "17 km", false],
     ["170 km", "17.0 km", true],
   ],
-  "no list because the answer has a comma": [
+  "a comma in the answer does not make a list": [
     ["Paris, France", "Paris", false],
     ["Par,is", "Paris", true],
   ],
-  "no answer is the text None": [
+  "a missing answer is the text None": [
     [null, "none", true],
     [null, "Paris", false],
     ["", "?!", true],
@@ -132,7 +132,7 @@ describe.each(Object.entries(RULES))("%s", (_rule, cases) => {
   });
 });
 
-test("the table has 60 different cases", () => {
+test("the table has at least 60 cases, all different", () => {
   const cases = Object.values(RULES).flat();
   expect(new Set(cases.map((one) => JSON.stringify(one))).size).toBe(cases.length);
   expect(cases.length).toBeGreaterThanOrEqual(60);

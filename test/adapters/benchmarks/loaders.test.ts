@@ -1,4 +1,4 @@
-/** @file Benchmark loaders, on fixtures with the benchmarks' formats but made-up questions; and every fault that a file can have. */
+/** @file Benchmark loaders, on fixtures with the benchmarks' formats but made-up questions; and files that they refuse. */
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -113,10 +113,10 @@ describe("GAIA's attachments", () => {
     expect(unasked?.[0]?.why).toBe("towns.xlsx: no agent of this team has the tool read_attachment");
   });
 
-  const shownOf = (asked: Question, args: { part?: number }, responseCharacters = 4000) =>
+  const shownOf = (question: Question, args: { part?: number }, responseCharacters = 4000) =>
     attachment.run(args, {
       ...{
-        question: asked,
+        question,
         budget: openToolBudget(undefined),
         responseCharacters,
         signal: new AbortController().signal,
@@ -125,16 +125,16 @@ describe("GAIA's attachments", () => {
 });
 
 test("text that a loader adds to a prompt is not among the words that the leakage guard looks for", async () => {
-  const asked = "Which of the three lists of made-up towns names the one that was founded last of all?";
-  const task = { task_id: "1", Question: asked, Level: 1, "Final answer": "7", file_name: "" };
+  const wording = "Which of the three lists of made-up towns names the one that was founded last of all?";
+  const task = { task_id: "1", Question: wording, Level: 1, "Final answer": "7", file_name: "" };
   const info = { difficulty_level: "easy", lang: "en", type: "single_source", domain: "x" };
-  const walk = { question: asked, answer: "7", root_url: "https://towns.example/", info };
+  const walk = { question: wording, answer: "7", root_url: "https://towns.example/", info };
   const sets = [await ofGaia(written(JSON.stringify(task))), loadWebWalkerQa(written(JSON.stringify([walk])))];
   for (const [question] of sets.map(({ questions }) => questions)) {
     if (!question) throw new Error("no question");
-    expect(originalWording(question)).toBe(asked);
-    expect(question.prompt).not.toBe(asked);
-    expect(leakageGuard([]).leaksQuestion(`A dump. <b>${asked}</b> 7`, originalWording(question))).toBe(true);
+    expect(originalWording(question)).toBe(wording);
+    expect(question.prompt).not.toBe(wording);
+    expect(leakageGuard([]).leaksQuestion(`A dump. <b>${wording}</b> 7`, originalWording(question))).toBe(true);
   }
   expect(originalWording({ prompt: "Who?", facts: { question: 7 } })).toBe("Who?");
 });
@@ -262,7 +262,7 @@ test.each<[string, Load, string | Uint8Array, RegExp]>([
     /row 1: it has no prompt, answer, canary: this is not xbench-DeepSearch/,
   ],
   [
-    "the names of its README",
+    "the column names of its README",
     loadWebWalkerQa,
     '[{"Question":"?","Answer":"!","Root_Url":"u","Info":{}}]',
     /row 1: it has no question, answer, root_url, info/,
@@ -275,25 +275,25 @@ test.each<[string, Load, string | Uint8Array, RegExp]>([
   ],
   ["an array that is not JSON", loadWebWalkerQa, "[{]", /it is not JSON$/],
   [
-    "the key that benchmarks have",
+    "the key that benchmarks use",
     loadJsonl,
     '{"id":"1","question":"?","answer":"!"}',
     /row 1: it has the key 'question': write 'prompt' instead$/,
   ],
   ["an unknown key", loadJsonl, '{"id":"1","prompt":"?","answer":"!","anwser":"!"}', /row 1: .*anwser/],
-])("refused with one line that names the file and the row: %s", async (name, load, content, line) => {
+])("refused with one line that starts with the file: %s", async (name, load, content, line) => {
   const attached = join(folder, name.replaceAll(" ", "-"));
   mkdirSync(attached);
   copyFileSync(fixture("gaia/metals.csv"), join(attached, "metals.csv"));
   const file = join(attached, "data");
   writeFileSync(file, content);
-  const said = await refusal(load, file);
-  expect(said).toMatch(line);
-  expect(said.startsWith(file)).toBe(true);
-  expect(said).not.toMatch(/\n|乌有城|Nulle/);
+  const message = await refusal(load, file);
+  expect(message).toMatch(line);
+  expect(message.startsWith(file)).toBe(true);
+  expect(message).not.toMatch(/\n|乌有城|Nulle/);
 });
 
-test("a missing file: the message says what it is and where to read more", async () => {
+test("a missing file: the message names it and where to read more", async () => {
   expect(await refusal(loadJsonl, join(folder, "gone"))).toMatch(/gone: no such file; docs\/benchmarks\.md/);
   expect(await refusal(ofGaia, folder)).toMatch(/metadata\.jsonl: no such file/);
 });

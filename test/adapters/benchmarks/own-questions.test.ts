@@ -12,12 +12,12 @@ test("training questions of a file beside the recipe's held-out ones; one that t
   const train = join(folder, "train.jsonl");
   const sources = { seed: 1, questions: { train, heldOut: "recipe" }, evaluation: { suites: [] }, agents: {} } as never;
   const [held = expect.fail()] = heldOutQuestions;
-  const asked = { id: "a", prompt: held.prompt, answer: held.answer };
-  writeFileSync(train, JSON.stringify({ ...asked, facts: { world: 3 } }));
+  const row = { id: "a", prompt: held.prompt, answer: held.answer };
+  writeFileSync(train, JSON.stringify({ ...row, facts: { world: 3 } }));
   const { train: read, heldOut } = await questionsOf(relay, sources);
   expect(read.map(({ id }) => id)).toEqual(["jsonl:a"]);
   expect(heldOut).toEqual(heldOutQuestions);
-  writeFileSync(train, JSON.stringify({ ...asked, facts: held.facts }));
+  writeFileSync(train, JSON.stringify({ ...row, facts: held.facts }));
   await expect(questionsOf(relay, sources)).rejects.toThrow(/its question 'a' is a held-out question of the recipe/);
   rmSync(folder, { recursive: true });
 });

@@ -1,4 +1,4 @@
-/** @file Models of the hub: the cache's layout, what is downloaded once, resumed and verified, and each failure as one line. */
+/** @file Models from the hub: the cache's layout, what is downloaded once, resumed and verified, and each failure as one line. */
 import {
   existsSync,
   mkdirSync,
@@ -65,7 +65,7 @@ describe("the cache", () => {
     expect(existsSync(join(folder, "pytorch_model.bin"))).toBe(false);
   });
 
-  test("answers a second time without a download, and a commit without any request", async () => {
+  test("serves a second request without a download, and a commit without any request", async () => {
     await fetchModel(MODEL, settings(), report);
     const before = hub.requests.length;
     await fetchModel(MODEL, settings(), report);
@@ -74,7 +74,7 @@ describe("the cache", () => {
     expect(hub.requests).toHaveLength(before + 1);
   });
 
-  test("of Python is used: a snapshot that is there is not fetched", async () => {
+  test("that Python filled is used: a snapshot in it is not fetched", async () => {
     const folder = join(root(), "snapshots", COMMIT);
     mkdirSync(folder, { recursive: true });
     for (const [name, bytes] of FILES) writeFileSync(join(folder, name), bytes);
@@ -82,7 +82,7 @@ describe("the cache", () => {
     expect(hub.requests).toEqual(["/api/models/owner/tiny/revision/main"]);
   });
 
-  test("lies where the variables say", () => {
+  test("is where the environment variables say", () => {
     const at = (environment: Record<string, string>) => hubSettings(environment).cache;
     expect(at({ HF_HUB_CACHE: "/a", HF_HOME: "/b" })).toBe("/a");
     expect(at({ HF_HOME: "/b" })).toBe("/b/hub");
@@ -166,7 +166,7 @@ describe("one line for", () => {
       /hf:owner\/tiny has no such revision: write a branch/,
     ],
     [
-      "a hub that is away",
+      "an unreachable hub",
       () => fetching({ HF_ENDPOINT: "http://127.0.0.1:40404" }),
       "hub-unavailable",
       /127\.0\.0\.1:40404 does not answer \(ECONNREFUSED\): check the network or HF_ENDPOINT/,
@@ -219,7 +219,7 @@ describe("a file that a run names by commit and hash", () => {
     expect(hub.requests).toHaveLength(before);
   });
 
-  test("is the one that the whole model brought", async () => {
+  test("is not fetched if the whole model already was", async () => {
     await fetchModel(MODEL, settings(), report);
     const before = hub.requests.length;
     await open();
@@ -240,7 +240,7 @@ describe("a file that a run names by commit and hash", () => {
     await expect(open({}, { HF_TOKEN: "", HF_TOKEN_PATH: "/nowhere" })).rejects.toMatchObject({ code: "hub-refused" });
   });
 
-  test("has a name that leads nowhere else", () => {
+  test("has a name that cannot point elsewhere", () => {
     const file = { repository: "owner/tiny", commit: COMMIT, path: "model.safetensors" };
     expect(hubFileName(file)).toBe(part.origin);
     expect(parseHubFile(part.origin)).toEqual(file);
@@ -250,10 +250,10 @@ describe("a file that a run names by commit and hash", () => {
   });
 });
 
-test("with the hub away a branch is what the cache has, and a note says so", async () => {
+test("with the hub unreachable, a branch resolves to the cached commit, and a note says so", async () => {
   await fetchModel(MODEL, settings(), report);
-  const away = settings({ HF_ENDPOINT: "http://127.0.0.1:40404" });
-  expect(await resolveCommit(MODEL, away, report)).toEqual({ ...MODEL, revision: COMMIT });
+  const unreachable = settings({ HF_ENDPOINT: "http://127.0.0.1:40404" });
+  expect(await resolveCommit(MODEL, unreachable, report)).toEqual({ ...MODEL, revision: COMMIT });
   expect(notes).toEqual([
     expect.stringMatching(/does not answer .*; hf:owner\/tiny@main is taken from the cache, commit 0123456789ab$/),
   ]);

@@ -21,7 +21,7 @@ const ATTACKS = [
   "\\u0022}\\n\u2028\u0000\ud800",
 ];
 
-const said = (answer: string): Conversation => ({
+const answered = (answer: string): Conversation => ({
   ...{ prompt: "?", stop: "answered", fault: null, answer },
   turns: [{ text: answer, calls: [], responses: [] }],
 });
@@ -32,9 +32,9 @@ const question = (reference: string) => ({
 test.each(ATTACKS)("an answer cannot persuade a judge: %j", async (attack) => {
   const model = scriptedJudge(holdsReference);
   const { correct } = judgedRewards({ model, config: judgeConfig() });
-  expect(await correct(question("Paris"), said(attack))).toMatchObject({ score: 0 });
-  expect(await correct(question("Paris"), said(`It is Paris. ${attack}`))).toMatchObject({ score: 1 });
-  expect(await correct(question("Paris"), said("harmless"))).toMatchObject({ score: 0 });
+  expect(await correct(question("Paris"), answered(attack))).toMatchObject({ score: 0 });
+  expect(await correct(question("Paris"), answered(`It is Paris. ${attack}`))).toMatchObject({ score: 1 });
+  expect(await correct(question("Paris"), answered("harmless"))).toMatchObject({ score: 0 });
   const [first, second, harmless] = model.requests.map(({ messages }) => messages);
   expect(first?.map(({ role }) => role)).toEqual(["system", "user"]);
   expect(first?.[0]).toEqual(harmless?.[0]);

@@ -53,7 +53,7 @@ test("an answer identical to the reference costs nothing", async () => {
   expect(await correct(question, { ...conversation, turns: [] })).toBe(1);
 });
 
-const odd = new MgrpoError("endpoint-refused", "not of the schema", {
+const malformed = new MgrpoError("endpoint-refused", "not of the schema", {
   evidence: { usage: { inputTokens: 100, outputTokens: 10 } },
 });
 const outage = new MgrpoError("endpoint-unavailable", "HTTP 503", { retryable: true, evidence: { status: 503 } });
@@ -72,12 +72,12 @@ function ballots(...votes: (boolean | MgrpoError)[]) {
 }
 
 test.each([
-  ["one malformed", [true, odd, true], 1, 300],
+  ["one malformed", [true, malformed, true], 1, 300],
   ["one that is lost to an outage", [outage, false, false], 0, 200],
   ["one refused", [true, true, unpaid], 1, 200],
-  ["a tie, decided by one more vote", [true, odd, false, true], 1, 400],
+  ["a tie, decided by one more vote", [true, malformed, false, true], 1, 400],
 ] as const)(
-  "a failed vote of three does not discard the two that were paid: %s",
+  "a failed vote of three does not discard the two that were paid for: %s",
   async (_name, votes, score, inputTokens) => {
     const model = ballots(...votes);
     const verdict = await judgeCorrectness({ model, config: judgeConfig({ votes: 3 }) }, "Compare.", material);
@@ -93,10 +93,10 @@ test("of two valid scores, the mean", async () => {
 });
 
 test.each([
-  ["malformed answers", [odd, odd, true], "unusable-answer"],
-  ["an outage, which says nothing about the text", [odd, outage, true], "outage"],
+  ["malformed answers", [malformed, malformed, true], "unusable-answer"],
+  ["an outage, which says nothing about the text", [malformed, outage, true], "outage"],
   ["a refused text", [filtered, filtered, true], "refused-text"],
-] as const)("less than half of the votes is no verdict: %s", async (_name, votes, fault) => {
+] as const)("fewer than half valid votes give no verdict: %s", async (_name, votes, fault) => {
   const failed = await judgeCorrectness(
     { model: ballots(...votes), config: judgeConfig({ votes: 3 }) },
     "Compare.",
@@ -105,19 +105,19 @@ test.each([
   expect(faultOfFailure(failed)).toBe(fault);
 });
 
-test("a tie whose deciding vote fails too is no verdict", async () => {
-  const model = ballots(true, odd, false, odd);
-  const asked = judgeCorrectness({ model, config: judgeConfig({ votes: 3 }) }, "Compare.", material);
-  await expect(asked).rejects.toMatchObject({ code: "judge-failed", evidence: { cost: { inputTokens: 400 } } });
+test("a tie whose deciding vote fails too gives no verdict", async () => {
+  const model = ballots(true, malformed, false, malformed);
+  const tied = judgeCorrectness({ model, config: judgeConfig({ votes: 3 }) }, "Compare.", material);
+  await expect(tied).rejects.toMatchObject({ code: "judge-failed", evidence: { cost: { inputTokens: 400 } } });
 });
 
-test("what a verdict may cost is reserved before the first request, and the deadline reaches the model", async () => {
+test("what a verdict may cost is reserved before the first request, and the abort signal reaches the model", async () => {
   const reserved: number[] = [];
   const { signal } = new AbortController();
   const model: LanguageModel = {
-    async complete(_request, given) {
+    async complete(_request, received) {
       expect(reserved).toHaveLength(1);
-      expect(given).toBe(signal);
+      expect(received).toBe(signal);
       return { text: JSON.stringify({ reason: "", score: 1 }), usage: { inputTokens: 100, outputTokens: 10 } };
     },
   };
@@ -128,7 +128,7 @@ test("what a verdict may cost is reserved before the first request, and the dead
   expect(reserved).toEqual([0.03]);
 });
 
-test("work whose quotations the server refuses is judged without them; work that it refuses all the same is not", async () => {
+test("work whose quotations the server refuses is judged without them; work that it still refuses is not judged", async () => {
   const page = "how to build a bomb";
   const conversation: Conversation = {
     prompt: "look it up",
@@ -156,10 +156,10 @@ test("work whose quotations the server refuses is judged without them; work that
   expect(faultOfFailure(failed)).toBe("refused-text");
 });
 
-test("an answer that is no verdict may be one the next time; what the server refuses stays refused", async () => {
+test("an answer that is not a verdict may be retried; what the server refuses stays refused", async () => {
   const failing = (error: MgrpoError) =>
     judgeQuality({ model: { complete: () => Promise.reject(error) }, config: judgeConfig() }, "", { input: material });
-  await expect(failing(odd)).rejects.toMatchObject({ code: "judge-failed", retryable: true });
+  await expect(failing(malformed)).rejects.toMatchObject({ code: "judge-failed", retryable: true });
   await expect(failing(unpaid)).rejects.toBe(unpaid);
   await expect(failing(filtered)).rejects.toMatchObject({ code: "judge-failed" });
   const model = scriptedJudge(() => ({ reason: "", score: 7 }));
@@ -174,12 +174,12 @@ test("answered votes are billed even without a verdict", async () => {
   const once = (100 * 2 + 10 * 8) / 1e6;
   const costOf = (...votes: (boolean | MgrpoError)[]) =>
     judgeCorrectness({ model: ballots(...votes), config }, "", material).catch(costOfFailure);
-  // One good vote, and two that were none, of which the server says what they used.
-  expect(await costOf(true, odd, odd)).toMatchObject({
+  // One valid vote, and two malformed ones whose usage the server reports.
+  expect(await costOf(true, malformed, malformed)).toMatchObject({
     ...{ inputTokens: 300, outputTokens: 30 },
     usd: expect.closeTo(3 * once, 12),
   });
-  // One, and two that were refused unread.
+  // One valid vote, and two that were refused unread.
   expect(await costOf(unpaid, true, unpaid)).toMatchObject({ inputTokens: 100 });
   const refused = judgeCorrectness({ model: ballots(unpaid, true, unpaid), config }, "", material);
   await expect(refused).rejects.toMatchObject({

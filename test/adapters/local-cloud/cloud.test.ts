@@ -1,4 +1,4 @@
-/** @file The cloud as a whole: events, faults, crashes, full disks, foreign keys. */
+/** @file The cloud as a whole: events, faults, crashes, full disks, unknown access keys. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { appendFile, readdir, utimes } from "node:fs/promises";
@@ -31,7 +31,7 @@ async function listening(options: Partial<LocalCloudOptions> & { failures?: numb
   return { ...store, keys };
 }
 
-test("every created object is announced, a refused one is not; a failing handler is called again", async () => {
+test("every created object is announced, a refused commit is not; a failing handler is called again", async () => {
   const store = await listening({ failures: 2 });
   await store.objects.commit("a", bytes("1"));
   await store.objects.commit("a", bytes("2"));
@@ -48,7 +48,7 @@ test("an event whose handler never succeeds is delivered again after a restart, 
   await failing.objects.commit("again", bytes("1"));
   await vi.waitFor(() => expect(failing.keys).toContain("again"));
   await failing.close();
-  // As a full disk leaves the journal.
+  // A line of the journal as a full disk leaves it.
   await appendFile(join(store.directory, "events"), '+ 99 {"bucket":"mg- 98\n');
   const after = await listening({ directory: store.directory });
   await vi.waitFor(() => expect(after.keys).toEqual(["again"]));
@@ -66,29 +66,32 @@ test("faults: dropped, doubled and delayed events; and the clock", async () => {
   expect(store.keys.indexOf("plain")).toBeLessThan(store.keys.indexOf("delay"));
 });
 
-test("answered writes survive kill -9, and their events are delivered again", async () => {
+test("acknowledged writes survive kill -9, and their events are delivered again", async () => {
   const directory = await freshDirectory();
   const child = spawn(process.execPath, ["--import", "tsx", "test/fixtures/cloud-writer.ts", directory], {
     stdio: ["ignore", "pipe", "inherit"],
   });
-  const answered: string[] = [];
+  const acknowledged: string[] = [];
   for await (const line of createInterface(child.stdout)) {
-    answered.push(line);
-    if (answered.length === 60) child.kill("SIGKILL");
+    acknowledged.push(line);
+    if (acknowledged.length === 60) child.kill("SIGKILL");
   }
   if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
   expect(child.signalCode).toBe("SIGKILL");
 
   const store = await listening({ directory });
-  for (const name of answered) {
+  for (const name of acknowledged) {
     expect(await store.objects.get(`o/${name}`)).toEqual(bytes(`body ${name}`));
     expect(await store.table.get({ pk: "P", sk: name })).toEqual({ name, n: 1 });
   }
-  await vi.waitFor(() => expect(store.keys).toEqual(expect.arrayContaining(answered.map((name) => `o/${name}`))), 5000);
+  await vi.waitFor(
+    () => expect(store.keys).toEqual(expect.arrayContaining(acknowledged.map((name) => `o/${name}`))),
+    5000,
+  );
   await store.close();
 }, 90_000);
 
-test("an abandoned upload is removed at a start two days later; a younger one stays", async () => {
+test("an abandoned upload is removed at the first start after two days; a younger one stays", async () => {
   const store = await openLocalStore();
   const s3 = new S3Client();
   const begin = async (Key: string) => {
@@ -152,7 +155,7 @@ test("a full disk refuses writes as disk-full, and existing data can still be re
   await store.close();
 });
 
-test("a foreign key is refused; a missing server is an outage that names the endpoint", async () => {
+test("an unknown access key is refused; a missing server is an outage that names the endpoint", async () => {
   const store = await openLocalStore();
   process.env["AWS_ACCESS_KEY_ID"] = "SOMEBODYELSE";
   const other = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
@@ -162,15 +165,15 @@ test("a foreign key is refused; a missing server is an outage that names the end
   other.close();
   const endpoint = process.env["AWS_ENDPOINT_URL_S3"] ?? "";
   await store.close();
-  const lonely = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
+  const disconnected = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
   const outage = { code: "store-unreachable", retryable: true };
-  await expect(lonely.objects.get("a")).rejects.toMatchObject({
+  await expect(disconnected.objects.get("a")).rejects.toMatchObject({
     ...outage,
     message: expect.stringContaining(endpoint),
   });
-  await expect(lonely.table.get({ pk: "a", sk: "b" })).rejects.toMatchObject(outage);
-  await expect(lonely.clock.storeTime()).rejects.toMatchObject(outage);
-  lonely.close();
+  await expect(disconnected.table.get({ pk: "a", sk: "b" })).rejects.toMatchObject(outage);
+  await expect(disconnected.clock.storeTime()).rejects.toMatchObject(outage);
+  disconnected.close();
 });
 
 test("a client that dies in the middle of a DynamoDB request does not harm the cloud; writes are counted", async () => {

@@ -39,7 +39,7 @@ test("ranges: first, middle, open end, suffix, past the end", async () => {
   await expect(text("range", "bytes=10-12")).rejects.toMatchObject({ name: "InvalidRange" });
 });
 
-test("multipart: parts are joined in order, committed once, and readable across their borders", async () => {
+test("multipart: parts are joined in order, committed once, and readable across their boundaries", async () => {
   const Key = "multi";
   const part = (byte: number, length: number) => Buffer.alloc(length, byte);
   const upload = async () => {
@@ -54,8 +54,8 @@ test("multipart: parts are joined in order, committed once, and readable across 
   const [first, second] = [await upload(), await upload()];
   const { ETag } = await s3.send(new CompleteMultipartUploadCommand(first));
   const md5 = (bytes: Buffer) => createHash("md5").update(bytes).digest();
-  const of = Buffer.concat([md5(part(1, 5 << 20)), md5(part(2, 1000))]);
-  expect(ETag).toBe(`"${md5(of).toString("hex")}-2"`);
+  const digests = Buffer.concat([md5(part(1, 5 << 20)), md5(part(2, 1000))]);
+  expect(ETag).toBe(`"${md5(digests).toString("hex")}-2"`);
   await expect(s3.send(new CompleteMultipartUploadCommand(second))).rejects.toMatchObject({
     name: "PreconditionFailed",
   });
@@ -63,7 +63,7 @@ test("multipart: parts are joined in order, committed once, and readable across 
   await expect(s3.send(new CompleteMultipartUploadCommand(first))).rejects.toMatchObject({ name: "NoSuchUpload" });
 });
 
-test("a large commit goes in parts and is recognized as ours the second time", async () => {
+test("a large commit is uploaded in parts and is recognized as ours the second time", async () => {
   const body = new Uint8Array(65 << 20).fill(7);
   expect(await store.objects.commit("weights", body)).toBe(true);
   expect(await store.objects.commit("weights", body)).toBe(true);
@@ -111,7 +111,7 @@ test("a wrong checksum is refused and leaves nothing", async () => {
   expect(await store.objects.head("bad")).toBeUndefined();
 });
 
-test("aws-chunked with a trailing checksum, as streams are sent, comes back as the bytes", async () => {
+test("aws-chunked with a trailing checksum, as streams are sent, is decoded to the original bytes", async () => {
   const { Readable } = await import("node:stream");
   const pieces = Array.from({ length: 50 }, (_, i) => Buffer.alloc(3000, i));
   await s3.send(

@@ -48,7 +48,7 @@ describe("AWS's examples of signed requests (S3 API reference, May 2013)", () =>
     ["another header", example("/test.txt", object, { range: "bytes=0-8" })],
     ["another query", example("/?max-keys=2&prefix=K", list)],
     ["one parameter more", example("/?max-keys=2&prefix=J&prefix=J", list)],
-    ["one parameter less", example("/?prefix=J", list)],
+    ["one parameter fewer", example("/?prefix=J", list)],
     ["another method", { ...example("/?lifecycle", lifecycle), method: "DELETE" }],
     ["another body", { ...example("/?lifecycle", lifecycle), body: Buffer.from("x") }],
   ])("are refused with %s", async (_what, tampered) => {
@@ -84,7 +84,7 @@ interface Changes {
   readonly tamper?: (sent: { path: string; headers: Record<string, string>; body: string }) => object;
 }
 
-/** Signs as the SDK does, tampers, and sends. Returns the status and body of the answer. */
+/** Signs as the SDK does, tampers, and sends. Returns the status, body and date of the response. */
 async function send(raw: Raw, changes: Changes = {}) {
   const { secret, keyId, region = "us-east-1", minutes = 0, applyChecksum = true, tamper } = changes;
   const { service, method, path, query = {}, body = "" } = raw;
@@ -145,7 +145,7 @@ test("a body whose hash is in no header is hashed, as other SDKs sign for Dynamo
   expect(changed.text).toContain("InvalidSignatureException");
 });
 
-test.each([put, list, describeTable])("signed with its own keys: $service $method is answered", async (raw) => {
+test.each([put, list, describeTable])("signed with the cloud's own keys: $service $method is accepted", async (raw) => {
   expect(await send(raw)).toMatchObject({ status: 200 });
   expect(await send(raw, { minutes: -10 })).toMatchObject({ status: 200 });
 });
@@ -181,7 +181,7 @@ const NAMES: [string, Changes, string, string][] = [
     "another path",
     { tamper: ({ path }) => ({ path: path.replace("/", "//") }) },
     "SignatureDoesNotMatch",
-    // To all but S3, empty segments are nothing.
+    // Services other than S3 ignore empty path segments.
     "",
   ],
 ];

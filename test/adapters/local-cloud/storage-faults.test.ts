@@ -1,4 +1,4 @@
-/** @file Faults of the cloud's own files: each is one line with the path and the remedy, and keys are for their owner only. */
+/** @file Faults of the cloud's own files: each is one line with the path and the remedy; and only their owner can read keys. */
 import { cp, mkdir, readdir, readFile, stat, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
@@ -53,7 +53,7 @@ describe("a damaged file is found at the start", () => {
   });
 });
 
-test("a damaged block of the table is an answer, over HTTP and in this process, and the cloud keeps running", async () => {
+test("a damaged block of the table is reported, over HTTP and in this process, and the cloud keeps running", async () => {
   const directory = await copyOf(healthy);
   for (const file of await filesIn(directory, /^table\/.*\.ldb$/)) {
     const bytes = await readFile(file);
@@ -104,7 +104,7 @@ const unwritable = (path: string) => ({
 test("a folder without write access", async () => {
   const parent = await freshDirectory();
   await mkdir(join(parent, "read-only"), { mode: 0o555 });
-  // Root may write everywhere.
+  // Root can write anywhere.
   const isRoot = process.geteuid?.() === 0;
   if (isRoot) process.seteuid?.(65534);
   onTestFinished(() => {
@@ -132,7 +132,7 @@ test.each([
   expect(fault).toMatchObject({ code: expected, message: expect.stringMatching(/^\/cloud[^\n]*$/) });
 });
 
-test("an error of something else stays as it is", () => {
+test("an error that is not about storage is returned unchanged", () => {
   const error = new Error("not a fault of files");
   expect(storageFault("/cloud", error)).toBe(error);
 });

@@ -1,4 +1,4 @@
-/** @file MLflow's REST API, against a server that answers as MLflow's documentation says; and which settings open it. */
+/** @file MLflow's REST API, against a server that responds as MLflow documents; and which settings it needs. */
 import type { AddressInfo } from "node:net";
 import { serve } from "@hono/node-server";
 import { Hono } from "hono";
@@ -91,7 +91,7 @@ const line = (step: number) => ({
   metrics: { "reward/main/mean": step / 10 },
 });
 
-test("a run is made once, with its settings, and gets every metric at its step and time", async () => {
+test("a run is created once, with its settings, and gets every metric at its step and time", async () => {
   const tracker = open();
   await tracker.send([line(1), line(2)], never);
   await tracker.finish("finished", never);
@@ -108,7 +108,7 @@ test("a run is made once, with its settings, and gets every metric at its step a
   expect(new Set(authorizations)).toEqual(new Set(["Bearer secret"]));
 });
 
-test("another process finds the run again, and a server that was away gets its lines later", async () => {
+test("another process finds the run again, and a server that was down gets its lines later", async () => {
   isDown = true;
   const tracker = open();
   await expect(tracker.send([line(1)], never)).rejects.toMatchObject({ code: "tracker-unavailable", retryable: true });

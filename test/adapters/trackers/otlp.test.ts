@@ -1,4 +1,7 @@
-/** @file Rollouts as OTLP traces: the tree, the scores, ids that a repeat keeps, content only if wanted; decoded by OTLP's own schema. */
+/**
+ * @file Rollouts as OTLP traces: the tree, the scores, ids that stay the same when it is sent again, content only if set; decoded by
+ * OTLP's own schema.
+ */
 import type { AddressInfo } from "node:net";
 import { serve } from "@hono/node-server";
 import { Hono } from "hono";
@@ -95,7 +98,7 @@ test("a rollout is a tree of agents, turns and tools, with its scores", async ()
   expect(spans.some(({ name, parentSpanId }) => name === "invoke_agent searcher" && parentSpanId)).toBe(true);
 });
 
-test("spans lie in the step's time, each inside its parent, turns one after another", async () => {
+test("spans lie within the step's time, each inside its parent", async () => {
   const spans = await send(false);
   const byId = new Map(spans.map((span) => [span.spanId, span]));
   for (const span of spans) {
@@ -109,12 +112,12 @@ test("spans lie in the step's time, each inside its parent, turns one after anot
   }
 });
 
-test("a repeat has the same ids", async () => {
+test("a rollout sent twice has the same ids", async () => {
   const ids = (spans: readonly Decoded[]) => spans.map(({ traceId, spanId }) => `${traceId}/${spanId}`).sort();
   expect(ids(await send(false))).toEqual(ids(await send(false)));
 });
 
-test("content leaves only if the config says so", async () => {
+test("content is sent only if trackContent is set", async () => {
   const without = JSON.stringify(await send(false));
   const withContent = JSON.stringify(await send(true));
   for (const text of ["What is the capital", "Lisbon"]) {
@@ -123,7 +126,7 @@ test("content leaves only if the config says so", async () => {
   }
 });
 
-test("a receiver that is away is told apart from one that refuses; its address is checked before the run", async () => {
+test("an outage of the receiver is retryable; its address is checked before the run", async () => {
   status = 503;
   await expect(send(false)).rejects.toMatchObject({ code: "tracker-unavailable", retryable: true });
   const check = (environment: Record<string, string>, trackContent = false) =>

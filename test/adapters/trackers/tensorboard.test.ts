@@ -49,7 +49,7 @@ function readEvents() {
 
 test("CRC-32C is Castagnoli's", () => expect(crc32c.str("123456789") >>> 0).toBe(0xe3069283));
 
-test("every value stands at its step, and a resumed run has no line twice", async () => {
+test("every value is at its step, and a resumed run has no duplicate events", async () => {
   for (let session = 0; session < 2; session++) {
     const tracker = openTensorBoard(folder);
     expect(tracker.startsOver).toBe(true);

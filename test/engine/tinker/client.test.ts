@@ -60,7 +60,7 @@ test.each<[string, string, (() => Fault)[]]>([
   ],
   ["502 of a proxy", "forward", [() => new Response("<html>bad gateway", { status: 502 })]],
   ["408", "optim_step", [() => json({ detail: "timeout" }, 408)]],
-  ["409 that says to try again", "optim_step", [() => json({ detail: "locked" }, 409, { "x-should-retry": "true" })]],
+  ["409 with x-should-retry", "optim_step", [() => json({ detail: "locked" }, 409, { "x-should-retry": "true" })]],
   ["a hanging connection", "forward_backward", [() => "hang"]],
   ["a poll that hangs", "retrieve_future", [() => "hang"]],
   ["a poll that a proxy refuses", "retrieve_future", [() => new Response("", { status: 400 })]],
@@ -93,10 +93,10 @@ test.each<[string, () => Response, RegExp]>([
     /answered 422: body.lora_config: Field required/,
   ],
   ["another site's page", () => new Response("<html>"), /is not JSON: is this a Tinker server\?/],
-  ["another API's answer", () => json({ ok: true }), /answer of POST .*optim_step: request_id/],
-])("%s is reported without a retry", async (_, answer, message) => {
+  ["another API's response", () => json({ ok: true }), /answer of POST .*optim_step: request_id/],
+])("%s is reported without a retry", async (_, respond, message) => {
   const { server, model } = await openModel({ retrySeconds: 60 });
-  server.injectFaults(failFirst("optim_step", [answer]));
+  server.injectFaults(failFirst("optim_step", [respond]));
   await expect(model.optimizerStep(ADAM)).rejects.toMatchObject({
     ...{ code: "endpoint-refused", retryable: false },
     message: expect.stringMatching(message),
@@ -105,12 +105,12 @@ test.each<[string, () => Response, RegExp]>([
 
 test.each<[string, () => Fault, RegExp]>([
   [
-    "503 without end",
+    "endless 503 responses",
     () => json({ detail: "overloaded" }, 503),
     /optim_step answered 503: overloaded, also after 0.2 s of trying: look at the Tinker server/,
   ],
   ["a server that is gone", () => "refused", /optim_step: ECONNREFUSED, also after/],
-  ["one that never answers", () => "hang", /optim_step: no answer within 0.2 s, also after/],
+  ["one that never responds", () => "hang", /optim_step: no answer within 0.2 s, also after/],
 ])("%s: retries are exhausted", async (_, fault, message) => {
   const { server, model } = await openModel();
   server.injectFaults(({ path }) => (path === "optim_step" ? fault() : undefined));
@@ -143,7 +143,7 @@ test("failed work is distinguished from work that a busy server dropped", async 
   await expect(model.optimizerStep(ADAM)).rejects.toMatchObject({ code: "endpoint-unavailable", retryable: true });
 });
 
-test("a restarted server has no models: the call says so, and a fresh model continues from the saved weights", async () => {
+test("a restarted server has no models: the error reports it, and a fresh model continues from the saved weights", async () => {
   const { server, session, model } = await openModel();
   const { weights, after } = await train(model);
   server.restart();

@@ -34,7 +34,7 @@ async function rollOut(sampler: Sampler, version: number, algorithm: AlgorithmCo
       const prompt = [1 + i, 4];
       const name = ["sample", version, i];
       const request = { sequence: name.join("/"), tokens: prompt, maxTokens: 9, stop: [[7], [3, 3]] };
-      // The wire carries a seed, not a name.
+      // The protocol carries a seed, not a stream's name.
       const seeded = [stream(...name).integer(2 ** 31)];
       const sampling = { temperature: 1, topP: 1, topK: 0 };
       const sample = await sampler.sample({ ...request, sampling, stream: sampler === through ? name : seeded });
@@ -61,14 +61,14 @@ let through: Sampler | undefined;
 
 /** Three versions, each trained by a process that finds nothing but the files of the one before. */
 async function run(engine: PolicyEngine, files0: CheckpointFiles, isWire: boolean, config: object) {
-  let now: CheckpointFiles = files0;
+  let current: CheckpointFiles = files0;
   const history = [];
   const algorithm = AlgorithmConfig.parse(config);
   for (let version = 0; version < 3; version++) {
-    const sampler = await engine.openSampler(now, OPTIONS);
+    const sampler = await engine.openSampler(current, OPTIONS);
     through = isWire ? sampler : undefined;
     const batch = await rollOut(sampler, version, algorithm);
-    const trainer: Trainer = await engine.openTrainer(now, OPTIONS);
+    const trainer: Trainer = await engine.openTrainer(current, OPTIONS);
     const reference = await engine.openTrainer(files0, OPTIONS);
     const optimizer = { ...OptimizerConfig.parse({}), maxGradientNorm: null };
     const { stats } = await trainStep(
@@ -77,8 +77,8 @@ async function run(engine: PolicyEngine, files0: CheckpointFiles, isWire: boolea
       { algorithm, optimizer, entropyCoefficient: 0, temperature: 1, draws: [1] },
       reference,
     );
-    history.push({ said: batch.map(({ trajectory }) => trajectory.tokens), stats });
-    now = new Map([...now, ...(await trainer.save())]);
+    history.push({ tokens: batch.map(({ trajectory }) => trajectory.tokens), stats });
+    current = new Map([...current, ...(await trainer.save())]);
     await Promise.all([trainer.close(), reference.close(), sampler.close()]);
   }
   return history;
@@ -94,8 +94,8 @@ test.each([
   const { engine, files: base, server } = tiny(rules);
   const expected = await run(bigramEngine, files, false, objective);
   const found = await run(engine, base, true, objective);
-  for (const [version, { said, stats }] of found.entries()) {
-    expect(said).toEqual(expected[version]?.said);
+  for (const [version, { tokens, stats }] of found.entries()) {
+    expect(tokens).toEqual(expected[version]?.tokens);
     for (const [name, value] of Object.entries(expected[version]?.stats ?? {})) {
       expect(stats[name as keyof typeof stats], `${name} of version ${version}`).toBeCloseTo(value, 4);
     }
@@ -134,15 +134,15 @@ test.each([HOSTED, SKYRL_JAX])(
       await trainer.optimizerStep({ ...OptimizerConfig.parse({ learningRate: 0.1 }), maxGradientNorm: null });
       return new Map([...base, ...(await trainer.save())]);
     };
-    const say = async (sampler: Sampler) => {
+    const generate = async (sampler: Sampler) => {
       const sampling = { temperature: 1, topP: 1, topK: 0 };
       return sampler.sample({ sequence: "s", tokens: [1], maxTokens: 8, stop: [], stream: ["say"], sampling });
     };
     const one = await engine.openSampler(await step(), OPTIONS);
-    const before = await say(one);
+    const before = await generate(one);
     await step();
     const trained = await trainer.logProbs([[1, 2, 3, 4]], 1);
-    expect(await say(one)).toEqual(before);
+    expect(await generate(one)).toEqual(before);
     await trainer.optimizerStep({ ...OptimizerConfig.parse({ learningRate: 1e-12 }), maxGradientNorm: null });
     expect((await trainer.logProbs([[1, 2, 3, 4]], 1))[0]?.[1]).toBeCloseTo(trained[0]?.[1] ?? 0, 1);
     await Promise.all([one.close(), trainer.close()]);
@@ -182,8 +182,8 @@ test("the base model is resolved by name on the server", async () => {
   expect(await refusal(engine.openTrainer(named("Qwen3-4B"), OPTIONS))).toMatch(
     /contextTokens is 200, but .* takes 100/,
   );
-  const away = connect({ fetch: () => Promise.reject(new TypeError("fetch failed")) });
-  expect(await refusal(away.check?.(named("Qwen3-4B"), OPTIONS) ?? Promise.resolve())).toMatch(
+  const unreachable = connect({ fetch: () => Promise.reject(new TypeError("fetch failed")) });
+  expect(await refusal(unreachable.check?.(named("Qwen3-4B"), OPTIONS) ?? Promise.resolve())).toMatch(
     /endpoint-unavailable: GET/,
   );
 });

@@ -89,7 +89,7 @@ test("each call is journaled before it is made, in one item of constant size", a
   await trainer.save();
   await step(trainer);
   expect(seen.length).toBeGreaterThan(8);
-  for (const [made, last] of seen) expect(last).toBe(made);
+  for (const [sent, last] of seen) expect(last).toBe(sent);
   expect(Math.abs(JSON.stringify(await written()).length - size)).toBeLessThan(5);
 });
 
@@ -98,28 +98,28 @@ test("a step that has begun is continued: finished calls are not repeated", asyn
   const before = await start("dead");
   await step(before);
   await pass(before);
-  const then = counts();
+  const atDeath = counts();
   const after = await start("heir");
   await step(after);
-  expect(counts()).toEqual(then);
+  expect(counts()).toEqual(atDeath);
   await step(after);
   expect(weightsOf(await after.save())).toBe(await undisturbed(BATCH, 2));
   expect(counts()).toEqual([4, 4, 2]);
 });
 
-test("a version is continued from only once it is published, and then from its first call", async () => {
+test("a step is replayed until its version is published, and then continued from that version's first call", async () => {
   const { start, files, connect, counts, weightsOf } = open();
   const before = await start("dead");
   await step(before);
   const saved = await before.save();
   const heir = await start("heir");
   await step(heir);
-  const again = await heir.save();
-  expect(weightsOf(again)).toBe(weightsOf(saved));
+  const savedAgain = await heir.save();
+  expect(weightsOf(savedAgain)).toBe(weightsOf(saved));
   // A copy under another name, since SkyRL does not number saves.
-  expect(readTinkerVersion(again).weights).not.toBe(readTinkerVersion(saved).weights);
+  expect(readTinkerVersion(savedAgain).weights).not.toBe(readTinkerVersion(saved).weights);
   expect(counts()).toEqual([2, 2, 1]);
-  const published = new Map([...files, ...again]);
+  const published = new Map([...files, ...savedAgain]);
   await step(heir);
   const last = await start("last", connect(), published);
   await step(last);
@@ -129,21 +129,21 @@ test("a version is continued from only once it is published, and then from its f
 
 /** A server that recognizes a repeated call by its number alone. */
 function byNumberAlone(send: (url: string, init: RequestInit) => Promise<Response>) {
-  const answers = new Map<string, Response>();
+  const responses = new Map<string, Response>();
   return async (url: string, init: RequestInit) => {
     const { model_id, seq_id } = JSON.parse(String(init.body ?? "{}"));
     const key = `${model_id} ${seq_id}`;
-    const known = seq_id === undefined ? undefined : answers.get(key);
-    const answer = known ?? (await send(url, init));
-    answers.set(key, answer.clone());
-    return answer;
+    const known = seq_id === undefined ? undefined : responses.get(key);
+    const response = known ?? (await send(url, init));
+    responses.set(key, response.clone());
+    return response;
   };
 }
 
 type World = ReturnType<typeof open>;
-const answered = (status: number, detail: string) => new Response(JSON.stringify({ detail }), { status });
+const errorResponse = (status: number, detail: string) => new Response(JSON.stringify({ detail }), { status });
 
-/** Takes over from a process that made a step, and makes a different one. */
+/** Takes over from a process that made a step; `fails` then makes a different one. */
 type Begin = (world: World) => Promise<{ heir: Trainer; fails: () => Promise<unknown> }>;
 
 const facing =
@@ -152,7 +152,7 @@ const facing =
     await step(await start("dead"));
     const heir = await start("heir");
     const fails = () => {
-      server.injectFaults(({ path }) => (path === failing ? answered(status, detail) : undefined));
+      server.injectFaults(({ path }) => (path === failing ? errorResponse(status, detail) : undefined));
       return step(heir).finally(() => server.injectFaults(() => undefined));
     };
     return { heir, fails };
@@ -187,7 +187,7 @@ test.each<[string, Begin]>([
       return { heir, fails: () => heir.save() };
     },
   ],
-  ["answers that expired", facing("retrieve_future", 410, "expired")],
+  ["results that expired", facing("retrieve_future", 410, "expired")],
   ["a server that lost the model", facing("forward", 400, "Model not loaded")],
 ])("%s: nothing is resumed, and the step is done on a fresh model", async (_, begin) => {
   const world = open();
@@ -219,7 +219,7 @@ test.each<[string, (world: World, dead: Trainer) => Promise<CheckpointFiles | un
     "whose session is another server's",
     async ({ server }) => {
       server.injectFaults(({ path }) =>
-        path === "session_heartbeat" ? answered(404, "Session not found") : undefined,
+        path === "session_heartbeat" ? errorResponse(404, "Session not found") : undefined,
       );
       return undefined;
     },
@@ -249,10 +249,10 @@ test("two trainers at once: the replaced one makes no further call and leaves th
   const slow = await start("slow");
   await pass(slow);
   const heir = await start("heir");
-  const made = server.calls.length;
+  const callsBefore = server.calls.length;
   await expect(slow.optimizerStep(ADAM)).rejects.toMatchObject({ code: "claim-lost" });
   await slow.close();
-  expect(server.calls.length).toBe(made);
+  expect(server.calls.length).toBe(callsBefore);
   await step(heir);
   expect(weightsOf(await heir.save())).toBe(await undisturbed());
   expect(counts()).toEqual([2, 2, 1]);

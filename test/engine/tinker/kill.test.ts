@@ -116,13 +116,13 @@ function mortalProcess(server: FakeTinker, store: Store, death: Death | undefine
     ...{ retrySeconds: 0, pauseSeconds: 0.001 },
     fetch: alive(async (url: string, init: RequestInit) => {
       if (dead || !death?.isFatal(url.split("/api/v1/")[1] ?? "")) return server.fetch(url, init);
-      const answer = death.when === "after" ? await server.fetch(url, init) : undefined;
+      const response = death.when === "after" ? await server.fetch(url, init) : undefined;
       if (death.withServer) server.restart();
       dead = !death.isSleep;
       if (dead) throw new Killed("dead");
       asleep = published();
       await asleep;
-      return answer ?? server.fetch(url, init);
+      return response ?? server.fetch(url, init);
     }),
   });
   return {

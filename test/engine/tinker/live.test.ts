@@ -1,6 +1,6 @@
 /**
- * @file The client and the engine against a server that really is one: with MGRPO_TINKER_URL (and MGRPO_TINKER_MODEL, where it has more
- * than one; TINKER_API_KEY, where it wants one). Its model takes part with tokens below 30 only, so any vocabulary will do.
+ * @file The client and the engine against a real server: with MGRPO_TINKER_URL (and MGRPO_TINKER_MODEL, where it has more
+ * than one; TINKER_API_KEY, where it wants one). Only tokens below 30 are used, so any vocabulary will do.
  */
 import { describe, expect, test } from "vitest";
 import { describeOptimizer } from "../../../core/contracts/server-optimizer.ts";
@@ -30,9 +30,9 @@ async function open() {
 const lesson = [1, 12, 5, 5, 23, 8, 2];
 const sequence = { tokens: lesson, weights_T: Float32Array.from(lesson, () => -1 / 6) };
 const adam = { learningRate: 0.01, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0, maxGradientNorm: null };
-const step = async (by: Trainer) => {
-  const { loss } = await by.forwardBackward([sequence], { kind: "linear" }, 1);
-  return { loss, ...(await by.optimizerStep(adam)) };
+const step = async (trainer: Trainer) => {
+  const { loss } = await trainer.forwardBackward([sequence], { kind: "linear" }, 1);
+  return { loss, ...(await trainer.optimizerStep(adam)) };
 };
 
 describe.skipIf(url === undefined)("a live server", { timeout: 600_000 }, () => {
@@ -51,13 +51,13 @@ describe.skipIf(url === undefined)("a live server", { timeout: 600_000 }, () => 
     expect(sample.tokens).toHaveLength(4);
 
     await trainer.load(saved);
-    const again = await step(trainer);
-    expect(again.loss).toBeCloseTo(second.loss, 3);
-    expect(again.gradientNorm).toBeCloseTo(second.gradientNorm, 2);
+    const resumed = await step(trainer);
+    expect(resumed.loss).toBeCloseTo(second.loss, 3);
+    expect(resumed.gradientNorm).toBeCloseTo(second.gradientNorm, 2);
     await Promise.all([trainer.close(), sampler.close()]);
   });
 
-  test("trains by the server's own optimizer, if that is declared", async () => {
+  test("trains with the server's own optimizer, if that is declared", async () => {
     const { engine, files } = await open();
     const trainer = await engine.openTrainer(files, { ...OPTIONS, serverOptimizer: true });
     if (trainer.optimizerProbe) console.log(describeOptimizer(trainer.optimizerProbe));
@@ -73,8 +73,8 @@ describe.skipIf(url === undefined)("a live server", { timeout: 600_000 }, () => 
   test("answers a dead process's calls with its results", async () => {
     const { engine, files } = await open();
     const store = memoryStore();
-    const start = (worker: string, by: PolicyEngine) =>
-      by.openTrainer(files, OPTIONS, callJournal({ name: "live", store }, "main", worker));
+    const start = (worker: string, on: PolicyEngine) =>
+      on.openTrainer(files, OPTIONS, callJournal({ name: "live", store }, "main", worker));
     const alone = await start("alone", engine);
     const expected = [await step(alone), await step(alone)];
     await alone.close();

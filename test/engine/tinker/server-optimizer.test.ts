@@ -1,6 +1,6 @@
 /**
- * @file A server with an optimizer of its own is refused unless the config declares it. Then it trains by that optimizer exactly, at our learning
- * rate, and what the probe measured is reported.
+ * @file A server with an optimizer of its own is refused unless the config declares it. Then it trains with exactly that optimizer, at our
+ * learning rate, and what the probe measured is reported.
  */
 import { expect, test } from "vitest";
 import { OptimizerConfig, type StepOptimizer } from "../../../core/contracts/agent-config.ts";
@@ -27,7 +27,7 @@ const tiny = (rules: TinkerRules) => tinyTinker({ engine: bigramEngine, files, o
 
 test.each<[string, Partial<TinkerRules>, boolean, RegExp]>([
   [
-    "steps by its own settings of Adam",
+    "steps with its own Adam settings",
     { adam: "own" },
     false,
     /\(epsilon\).*optimizer to "server" to train with those/,
@@ -54,7 +54,7 @@ async function twoSteps(trainer: Trainer, optimizer: StepOptimizer): Promise<Che
   return saved;
 }
 
-test.each([HOSTED, SKYRL_JAX])("declared, it trains by its own Adam, clipping included: %o", async (rules) => {
+test.each([HOSTED, SKYRL_JAX])("declared, it trains with its own Adam, clipping included: %o", async (rules) => {
   const { engine, files: base, stateOf } = tiny({ ...rules, adam: "own" });
   const through = await twoSteps(await engine.openTrainer(base, DECLARED), { kind: "server", learningRate: 0.02 });
   const local = await bigramEngine.openTrainer(files, OPTIONS);
@@ -85,7 +85,7 @@ test.each<[string, TinkerRules["adam"], object, string]>([
     "the learning rate and epsilon, not beta1;",
   ],
   ["none", "request", { followsEpsilon: true, followsBeta1: true }, "the learning rate, epsilon, and beta1;"],
-])("the probe says which settings it follows: %s", async (_, adam, measured, words) => {
+])("the probe reports which settings it follows: %s", async (_, adam, measured, words) => {
   const { engine, files: base } = tiny({ ...SKYRL_JAX, adam });
   const { optimizerProbe, close } = await engine.openTrainer(base, DECLARED).then((trainer) => ({
     optimizerProbe: trainer.optimizerProbe,

@@ -71,14 +71,14 @@ test("all of them together are one conversation, once per agent that they name",
     [undefined, 1],
     ["searcher", 1],
   ]);
-  const given = importTraces(files, { agent: "searcher", as: "main", conditions: [], system: false });
-  expect(given.lines).toHaveLength(1);
-  expect(given.report.taken).toEqual([{ agent: "main", count: 1, systems: 0 }]);
+  const renamed = importTraces(files, { agent: "searcher", as: "main", conditions: [], system: false });
+  expect(renamed.lines).toHaveLength(1);
+  expect(renamed.report.taken).toEqual([{ agent: "main", count: 1, systems: 0 }]);
   expect(JSON.stringify(lines)).toContain(SYSTEM);
-  expect(JSON.stringify(given.lines)).not.toContain(SYSTEM);
+  expect(JSON.stringify(renamed.lines)).not.toContain(SYSTEM);
 });
 
-test("no content: the setting that captures it", () => {
+test("without content, the reason names the setting that captures it", () => {
   const { lines, report } = importTraces([traceFile("no-content.jsonl")], { conditions: [], system: true });
   const setting = expect.stringContaining("set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT");
   expect(lines).toEqual([]);

@@ -36,7 +36,7 @@ test("thinking that histories lack comes from the call that recorded it", () => 
   expect(lines[0]?.messages[1]).toMatchObject({ role: "assistant", reasoning_content: "Hm." });
 });
 
-test("choices are ends of their own", () => {
+test("each choice ends a conversation of its own", () => {
   const { lines } = imported(of([Q], [A, says("assistant", "There.")]));
   expect(lines.map(({ messages }) => messages.at(-1)?.content)).toEqual(["Here.", "There."]);
   expect(imported(of([A], [A, says("assistant", "There.")])).skipped).toEqual({
@@ -50,7 +50,7 @@ test("a conversation is taken up to its second prompt", () => {
   expect(report.cut).toBe(1);
 });
 
-test("calls in messages of their own are one turn, and a call without an id has the response at its place", () => {
+test("calls in messages of their own are one turn, and a call without an id has the response at its position", () => {
   const call = (query: string): Json => ({
     role: "assistant",
     parts: [{ type: "tool_call", id: null, name: "search", arguments: { query } }],
@@ -71,7 +71,7 @@ test("calls in messages of their own are one turn, and a call without an id has 
   ]);
 });
 
-test("a span around other calls is not one", () => {
+test("a span around other calls is not a call", () => {
   const { lines, skipped } = imported(
     spans(
       span({
@@ -86,7 +86,7 @@ test("a span around other calls is not one", () => {
   expect(skipped).toEqual({ "it encloses other model calls, which count instead": 1 });
 });
 
-test("a tool's span with events of messages is no call of a model", () => {
+test("a tool's span with message events is not a model call", () => {
   const events = [
     { name: "gen_ai.tool.message", attributes: { role: "tool", content: '{"query": "x"}', id: "a" } },
     { name: "gen_ai.choice", attributes: { message: '[{"text": "found x"}]', id: "a" } },
@@ -132,7 +132,7 @@ test("--agent, --where and --as", () => {
   expect(answers({ conditions: [{ attribute: "tags", value: "z" }] })).toEqual([]);
 });
 
-test("a score is that of the last call that has one, its own or of a span around it", () => {
+test("the score comes from the last call that has one, on its own span or an enclosing one", () => {
   const history = [Q, calls("a", "x"), responds("a", "y")];
   const evaluation = {
     name: "gen_ai.evaluation.result",
@@ -181,7 +181,7 @@ test("content in an event of its own, without the span", () => {
   expect(report.contained).toBe(1);
 });
 
-test("Bedrock's records have each response twice", () => {
+test("a response that Bedrock records twice is one response", () => {
   const toolUse = { toolUse: { toolUseId: "a", name: "search", input: { query: "x" } } };
   const call = { id: "a", type: "function", function: { name: "search", arguments: { query: "x" } } };
   const messages: [string, Json][] = [

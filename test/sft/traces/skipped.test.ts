@@ -1,4 +1,4 @@
-/** @file What cannot be a demonstration is skipped for a reason, or refused with its line, and none of it is repeated. */
+/** @file What cannot be a demonstration is skipped with a reason, or refused with its line number, and none of its text is quoted. */
 import { expect, test } from "vitest";
 import { importTraces } from "../../../sft/traces/import.ts";
 import type { Json } from "../../../sft/traces/json.ts";
@@ -42,7 +42,7 @@ test.each<[string, Json]>([
   expect(skipped).toEqual({ [reason]: 1 });
 });
 
-test("a list of messages that a limit cut off is skipped, and its words are not repeated", () => {
+test("a list of messages that a limit cut off is skipped, and its text is not quoted", () => {
   const attributes = {
     ...chat([], [A]),
     "gen_ai.input.messages": '[{"role":"user","parts":[{"type":"text","content":"my secret',
@@ -51,7 +51,7 @@ test("a list of messages that a limit cut off is skipped, and its words are not 
   expect(Object.keys(skipped)).toEqual([expect.stringMatching(/^gen_ai.input.messages is not JSON: did a limit/)]);
 });
 
-test("content that was left out or hidden is asked for, by the setting of who recorded it", () => {
+test("for content that was left out or hidden, the reason names the recorder's setting", () => {
   const hidden = {
     "openinference.span.kind": "LLM",
     "llm.input_messages.0.message.role": "user",
@@ -92,7 +92,7 @@ test.each([
     '{"messages": [{"role": "assistant", "content": "", "refusal": "my secret"}]}',
     /^traces.jsonl:1: messages.0.refusal: /,
   ],
-])("a line that is %s is refused with its number, and without its words", (_, text, message) => {
+])("a line that is %s is refused with its number, and without its text", (_, text, message) => {
   const read = () => importTraces([{ file: "traces.jsonl", bytes: Buffer.from(text) }], OPTIONS);
   expect(read).toThrow(message);
   expect(read).not.toThrow(/secret/);

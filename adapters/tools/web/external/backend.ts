@@ -1,6 +1,6 @@
 /**
- * @file One request to a backend that answers in JSON. Any failure is `tool-backend`: infrastructure, which never becomes text for the agent
- * and is one line that states the remedy. Retryable failures are retried with backoff, which begins after Retry-After if the backend
+ * @file One request to a backend that responds with JSON. Any failure is `tool-backend`: an infrastructure failure, which never becomes text
+ * for the agent and is one line that states the remedy. Retryable failures are retried with backoff, which begins after Retry-After if the backend
  * names one that is short.
  */
 import { TokenBucket } from "limiter";
@@ -33,7 +33,7 @@ const RETRIES = { retries: 4, minTimeout: 500, factor: 2, randomize: true };
 /** A backend that demands a longer pause fails this attempt. */
 const MAX_PAUSE_SECONDS = 30;
 const REQUEST_SECONDS = 30;
-const MAX_ANSWER_BYTES = 5_000_000;
+const MAX_RESPONSE_BYTES = 5_000_000;
 /** The evidence of a failure that names a pause. */
 interface Evidence {
   readonly pauseSeconds: number;
@@ -53,13 +53,13 @@ export function openBackends(
   redact: Redact,
   retries: typeof RETRIES = RETRIES,
 ): Backends {
-  const dispatcher = new Agent({ maxResponseSize: MAX_ANSWER_BYTES });
+  const dispatcher = new Agent({ maxResponseSize: MAX_RESPONSE_BYTES });
   return {
     request: (request, bucket) =>
       pRetry(
         async () => {
           await bucket.removeTokens(1);
-          return answerOf(request, await send(request, dispatcher, redact));
+          return resultOf(request, await send(request, dispatcher, redact));
         },
         {
           ...retries,
@@ -109,8 +109,8 @@ async function send(request: BackendRequest<unknown>, dispatcher: Agent, redact:
   }
 }
 
-function answerOf<T>(request: BackendRequest<T>, { status, type, text, pauseSeconds }: Response): T {
-  if (status >= 200 && status < 300) return parseAnswer(request, type, text);
+function resultOf<T>(request: BackendRequest<T>, { status, type, text, pauseSeconds }: Response): T {
+  if (status >= 200 && status < 300) return parseResponse(request, type, text);
   const detail = `HTTP ${status}${firstLine(text)}`;
   const known = ADVICE.find(([codes]) => codes.includes(status));
   if (known) throw failure(request, `${detail}: ${known[1](request.key)}`, { retryable: false });
@@ -119,7 +119,7 @@ function answerOf<T>(request: BackendRequest<T>, { status, type, text, pauseSeco
   throw failure(request, detail + advice, { retryable, evidence: { pauseSeconds } });
 }
 
-function parseAnswer<T>(request: BackendRequest<T>, type: string, text: string): T {
+function parseResponse<T>(request: BackendRequest<T>, type: string, text: string): T {
   const { name, url, answer } = request;
   if (/^\s*</.test(text)) {
     const advice = "check the backend's url in the settings";
@@ -128,7 +128,7 @@ function parseAnswer<T>(request: BackendRequest<T>, type: string, text: string):
   try {
     return parseJson(answer, text, `answer of ${name} at ${url.origin}`, "tool-backend");
   } catch (cause) {
-    // One malformed answer must not end a run, and a retry a moment later would get the same: only this attempt fails.
+    // One malformed response must not end a run, and a retry a moment later would get the same: only this attempt fails.
     if (!isMgrpoError(cause)) throw cause;
     throw new MgrpoError("tool-backend", cause.message, { retryable: true, cause, evidence: NOT_SOON });
   }

@@ -1,5 +1,5 @@
 /**
- * @file Removes secrets from what backends send. Some backends repeat what they were sent: in an error, an answer, or a tool's description.
+ * @file Removes secrets from what backends send. Some backends repeat what they were sent: in an error, a response, or a tool's description.
  * One redactor per run knows the value of every environment variable that the settings name. It runs before a text is cut, stored, shown
  * to an agent, or thrown.
  */

@@ -3,7 +3,7 @@
  * the server dies, the calls in flight fail with `tool-backend` (an outage: the attempt is retried, so a call may be made twice), and the
  * next call reconnects.
  *
- *     (none) ──first call──> connecting ──> open ──closed, died, HTTP 4xx or 5xx──> (none)
+ *     (none) ──first call──> connecting ──> open ──closed, died, timed out, HTTP error──> (none)
  *                               └── fails: `tool-backend`
  */
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
@@ -38,7 +38,7 @@ export type Variables = (name: string) => string;
 
 const MAX_TEXT_CHARACTERS = 500_000;
 /** Per HTTP response. The SDK's limit for stdio is about the same. */
-const MAX_ANSWER_BYTES = 10_000_000;
+const MAX_RESPONSE_BYTES = 10_000_000;
 const MAX_TOOL_PAGES = 100;
 
 /** HTTP statuses that no retry fixes, with the reason. Other statuses may mean that the server lost the session. */
@@ -174,7 +174,7 @@ function transportOf(settings: McpSettings, values: Record<string, string>): Tra
   }
   const transport = new StreamableHTTPClientTransport(new URL(settings.url), {
     requestInit: { headers: values },
-    fetch: boundedFetch(MAX_ANSWER_BYTES),
+    fetch: boundedFetch(MAX_RESPONSE_BYTES),
   });
   // Cast: `sessionId` is declared without `| undefined`, which exactOptionalPropertyTypes rejects.
   return transport as Transport;

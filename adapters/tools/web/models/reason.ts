@@ -22,8 +22,8 @@ export function reasonTool(model: ToolModel, calls: ExternalCalls): Tool<{ probl
         { role: "system", content: INSTRUCTIONS },
         { role: "user", content: escapeSpecialTokens(problem) },
       ] as const;
-      const asked = { tool: "reason", messages, leftUsd: context.budget.leftUsd() };
-      return abortable(callToolModel(model, asked, calls, context), context.signal);
+      const modelCall = { tool: "reason", messages, leftUsd: context.budget.leftUsd() };
+      return abortable(callToolModel(model, modelCall, calls, context), context.signal);
     },
   };
 }

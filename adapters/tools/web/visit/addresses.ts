@@ -4,7 +4,7 @@
  */
 import ipaddr from "ipaddr.js";
 
-/** Not public, although ipaddr.js calls them `unicast`: Azure's metadata and DNS service, and IPv4-compatible IPv6 addresses. */
+/** Not public, although ipaddr.js calls them `unicast`: Azure's platform service (WireServer, DNS), and IPv4-compatible IPv6 addresses. */
 const ALSO_INTERNAL = ["168.63.129.16/32", "::/96"];
 
 export type AddressCheck = (address: string) => boolean;

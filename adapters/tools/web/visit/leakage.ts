@@ -57,11 +57,11 @@ export function leakageGuard(blocked: readonly string[]): LeakageGuard {
       return isListed || DATA_SETS.some((name) => name.test(address));
     },
     leaksQuestion(text, question) {
-      const asked = tokensOf(question);
-      const words = asked.reduce((sum, token) => sum + (isSign(token) ? SIGN : 1), 0);
+      const questionTokens = tokensOf(question);
+      const words = questionTokens.reduce((sum, token) => sum + (isSign(token) ? SIGN : 1), 0);
       if (words < MIN_QUESTION) return false;
-      const wanted = new Set(asked.slice(GRAM - 1).map((_, i) => gramAt(asked, i)));
-      return countFound(tokensOf(text), wanted, new Set(asked)) >= COPIED * wanted.size;
+      const wanted = new Set(questionTokens.slice(GRAM - 1).map((_, i) => gramAt(questionTokens, i)));
+      return countFound(tokensOf(text), wanted, new Set(questionTokens)) >= COPIED * wanted.size;
     },
   };
 }

@@ -1,4 +1,4 @@
-/** @file Turns of callers. */
+/** @file The queue that gives callers equal turns. */
 import { expect, test } from "vitest";
 import { FairQueue } from "../../../../adapters/tools/documents/fair-queue.ts";
 

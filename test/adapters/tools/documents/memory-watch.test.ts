@@ -1,4 +1,4 @@
-/** @file The memory watch: it ends a process by what it holds outside of V8's heap, even while that process is busy. */
+/** @file The memory watch: it kills a process that holds too much outside V8's heap, even while that process is busy. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** @file The pool of processes that read documents: deadlines, turns, processes that end or cannot start, and the end of the parent. */
+/** @file The pool of processes that read documents: deadlines, turns, processes that are killed, and the death of the parent. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { afterEach, expect, test } from "vitest";
@@ -15,7 +15,7 @@ const page = (html: string): Document => ({
   maxCharacters: 1000,
 });
 
-/** Where a test can find the processes. */
+/** The only platform where these tests can find the processes. */
 const LINUX = process.platform === "linux";
 
 let reader: Reader;
@@ -66,7 +66,7 @@ test("a caller with many documents does not hold up another", async () => {
   await Promise.all([read(greedy, "warm"), read(greedy, "warm")]);
   const all = Array.from({ length: 40 }, (_, i) => read(greedy, `greedy ${i}`));
   await Promise.all([...all, read(modest, "modest")]);
-  // It is the third to start. Either process may be slow while the other goes on, so half of the others may overtake it.
+  // It is the third to start. Either process may be slow while the other continues, so half of the others may overtake it.
   expect(order.indexOf("modest")).toBeLessThan(order.length / 2);
 });
 

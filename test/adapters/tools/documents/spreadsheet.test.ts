@@ -1,4 +1,4 @@
-/** @file Workbooks whose archive alone is too large, seen before anything is inflated. */
+/** @file Workbooks whose archive is refused: for its declared size before anything is inflated, or where a part exceeds it. */
 import { zipSync } from "fflate";
 import { expect, test } from "vitest";
 import { TOO_COMPLEX } from "../../../../adapters/tools/documents/document.ts";
@@ -16,7 +16,7 @@ test("a workbook of thousands of parts, or of parts that would fill the memory, 
   expect(await extracted(zipSync({ "a.xml": new Uint8Array() }))).toEqual(DAMAGED);
 });
 
-test("a part that holds more than it says is not inflated further", async () => {
+test("a part that holds more than it declares is not inflated further", async () => {
   const archive = zipSync({ "xl/workbook.xml": Buffer.from("<workbook/>".padEnd(5e6)) });
   expect(await extracted(declareSize(archive, 10))).toEqual(DAMAGED);
 });

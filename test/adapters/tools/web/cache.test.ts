@@ -39,13 +39,13 @@ test("an answer recorded in one run is replayed word for word in another without
     await call("visit", page("/gone")),
     await call("visit", { ...page("/wiki/Brenby"), part: 7 }),
   ];
-  const said = await ask(recording);
+  const recorded = await ask(recording);
   await recording.close();
   expect(store.objects.keys().every((key) => /^runs\/first\/tools\/[0-9a-f]{64}\.json$/.test(key))).toBe(true);
   const requests = () => [world.searches(), world.asked("/wiki/Brenby"), world.asked("/gone")];
   const before = requests();
   const replaying = await openWorldTools(world, { cache: { mode: "replay", run: "first" } }, { store, run: "second" });
-  expect(await ask(replaying)).toEqual(said);
+  expect(await ask(replaying)).toEqual(recorded);
   await expect(replaying.call("visit", page("/wiki/Corby"))).rejects.toMatchObject({
     code: "not-found",
     message: expect.stringMatching(/^replay: .*'visit' was never asked .*\/wiki\/Corby/),
@@ -89,7 +89,7 @@ test("identical concurrent calls are one request; live sends each; a folder is s
   await Promise.all([first, second, live].map((tools) => tools.close()));
 });
 
-test("a caller that gives up does not cancel the others that wait; an outage is not cached", async () => {
+test("a caller that gives up does not cancel the others that are waiting; an outage is not cached", async () => {
   const { call, close } = await openWorldTools(world);
   const impatient = new AbortController();
   const both = Promise.allSettled([
@@ -106,19 +106,19 @@ test("a caller that gives up does not cancel the others that wait; an outage is 
 });
 
 describe("budgets", () => {
-  const told = (settings: object, queries: string[], context: Partial<ToolContext>) =>
+  const searchAll = (settings: object, queries: string[], context: Partial<ToolContext>) =>
     openWorldTools(world, settings as Record<string, unknown>).then(async ({ call, close }) => {
       const answers = await Promise.all(queries.map((query) => call("search", { query }, context)));
       await close();
       return answers.map((text) => (/^no |^1\. /.exec(text) ? text.split("\n", 1)[0] : text));
     });
 
-  test("a rollout's budget counts calls in the order of the text, cached or not, and is shown to its agent only", async () => {
+  test("a rollout's budget counts calls in the order of the text, cached or not, and the agent is told when it is spent", async () => {
     const ofCalls = { budget: openToolBudget({ calls: 2, microUsd: null }) };
     const spent = "no calls are left: the limit is 2";
-    expect(await told({}, ["Alby", "Alby", "Alby"], ofCalls)).toEqual(["1. Alby", "1. Alby", spent]);
+    expect(await searchAll({}, ["Alby", "Alby", "Alby"], ofCalls)).toEqual(["1. Alby", "1. Alby", spent]);
     const ofDollars = { budget: openToolBudget({ calls: null, microUsd: 2500 }) };
-    expect(await told({}, ["Alby", "Corby", "Dalby"], ofDollars)).toEqual([
+    expect(await searchAll({}, ["Alby", "Corby", "Dalby"], ofDollars)).toEqual([
       "1. Alby",
       "1. Corby",
       "no budget is left for this call: the limit is $0.0025",
@@ -131,8 +131,8 @@ describe("budgets", () => {
     [{ usd: 0.0025 }, { calls: null, microUsd: 2500 }],
     [{}, undefined],
   ])("the tools report the rollout's budget: %j", async (rollout, allowance) => {
-    const { allowance: said, close } = await openWorldTools(world, { budget: { rollout } });
-    expect(said).toEqual(allowance);
+    const { allowance: reported, close } = await openWorldTools(world, { budget: { rollout } });
+    expect(reported).toEqual(allowance);
     await close();
   });
 
@@ -152,8 +152,8 @@ describe("budgets", () => {
     const run = { pk: "RUN#web", sk: "RUN" };
     expect(await store.table.get(run)).toMatchObject({ status: "halted", reason: expect.stringContaining("2 calls") });
     // Requests after training belong to a remaining evaluation.
-    const again = await store.table.update({ key: run, set: [[["status"], "finished"]], when: [] });
-    expect(again.applied).toBe(true);
+    const finished = await store.table.update({ key: run, set: [[["status"], "finished"]], when: [] });
+    expect(finished.applied).toBe(true);
     await expect(ask(1, "Dalby")).rejects.toMatchObject({ code: "run-halted" });
     expect(await store.table.get(run)).toMatchObject({ status: "halted" });
     const spent = ToolSpendingRecord.parse(await store.table.get({ pk: "RUN#web", sk: "TOOLS" }));

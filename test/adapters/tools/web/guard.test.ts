@@ -1,5 +1,5 @@
 /**
- * @file The guard of visit: it connects to public addresses only, whatever they are called, checked where the connection is made.
+ * @file The guard of visit: it connects to public addresses only, whatever their names, and checks them where the connection is made.
  */
 import type { LookupAddress } from "node:dns";
 import { fetch } from "undici";
@@ -12,7 +12,7 @@ const isPublic = addressCheck([]);
 
 test.each([
   ...["127.0.0.1", "127.255.0.9", "0.0.0.0", "0.1.2.3", "10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1"],
-  // Link-local, and with it the metadata of AWS, Google and Azure; Alibaba's in CGNAT; Oracle's; Azure's other one.
+  // Link-local, and with it the metadata services of AWS, Google and Azure; Alibaba's in CGNAT; Oracle's; Azure's other one.
   ...["169.254.169.254", "169.254.0.1", "100.100.100.200", "100.64.0.1", "192.0.0.192", "168.63.129.16"],
   ...["224.0.0.1", "255.255.255.255", "240.0.0.1", "192.0.2.1", "198.18.0.1", "198.51.100.7", "203.0.113.9"],
   ...["::", "::1", "::ffff:127.0.0.1", "::ffff:7f00:1", "::ffff:10.0.0.1", "::ffff:169.254.169.254", "::127.0.0.1"],
@@ -36,18 +36,18 @@ test("an allowed range opens what is in it, and nothing else", () => {
 test("the name is resolved once, all its addresses are checked, and the connection goes to a checked one", async () => {
   const world = await serveWorld();
   const port = new URL(world.origin).port;
-  let asked = 0;
-  /** A name that resolves to a public address first, and to this machine the second time. */
+  let lookups = 0;
+  /** A name that resolves to the first answer, then to the second, and so on. */
   const rebinding = (...answers: string[][]): Resolve =>
     ((_host: string, _options: object, callback: (error: null, found: LookupAddress[]) => void) => {
-      const now = answers[Math.min(asked++, answers.length - 1)] ?? [];
+      const addresses = answers[Math.min(lookups++, answers.length - 1)] ?? [];
       callback(
         null,
-        now.map((address) => ({ address, family: 4 })),
+        addresses.map((address) => ({ address, family: 4 })),
       );
     }) as unknown as Resolve;
   const get = async (lookup: Resolve, allowed: string[]) => {
-    asked = 0;
+    lookups = 0;
     const dispatcher = guardedAgent(addressCheck(allowed), lookup);
     try {
       return (await fetch(`http://town.example:${port}/wiki/Alby`, { dispatcher })).status;
@@ -59,7 +59,7 @@ test("the name is resolved once, all its addresses are checked, and the connecti
   };
   // Resolved once: the second answer is never requested.
   expect(await get(rebinding(["127.0.0.1"], ["10.0.0.1"]), ["127.0.0.1/32"])).toBe(200);
-  expect(asked).toBe(1);
+  expect(lookups).toBe(1);
   expect(await get(rebinding(["127.0.0.1"]), [])).toContain("town.example is not a public address");
   expect(await get(rebinding(["8.8.8.8", "127.0.0.1"]), [])).toContain("town.example is not a public address");
   expect(await get(rebinding([]), [])).toContain("town.example is not a public address");

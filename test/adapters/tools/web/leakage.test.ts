@@ -57,7 +57,7 @@ const QUESTIONS = [
 ] as const;
 
 const asJson = (text: string) => JSON.stringify(text).replace(/[^\x20-\x7e]/g, escapeOf);
-const escapeOf = (sign: string) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`;
+const escapeOf = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
 describe.each(QUESTIONS)("%s", (question) => {
   test.each([
@@ -88,7 +88,7 @@ const ORDINARY = [
   "第十九届运动会在阿兰迪亚举行。".repeat(200),
 ];
 
-test("a long question is found despite a typo, a short one is common", () => {
+test("a long question is found despite a typo; a short one is too common to be looked for", () => {
   // 93 n-grams: one changed word is in 8 of them, so 85 are left, of which 84 suffice.
   const long = Array.from({ length: 100 }, (_, i) => `word${i}`).join(" ");
   expect(guard.leaksQuestion(long.replace("word50", "wodr50"), long)).toBe(true);

@@ -1,4 +1,7 @@
-/** @file MCP servers as tools: their schemas verbatim, their answers as text, and their crash as an outage that the next call repairs. */
+/**
+ * @file MCP servers as tools: their schemas verbatim, their answers as text, and a crash as an outage after which the next call starts
+ * a new server.
+ */
 
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -180,20 +183,20 @@ async function sendEndlessly(response: ServerResponse, headers: Record<string, s
     for (; sent < ENDLESS; sent += 65_536) yield Buffer.alloc(65_536, "a");
   }
   response.writeHead(200, headers);
-  const packed = headers["content-encoding"] === "gzip" ? [createGzip()] : [];
-  await pipeline([Readable.from(chunks()), ...packed, response]).catch(() => {});
+  const compressors = headers["content-encoding"] === "gzip" ? [createGzip()] : [];
+  await pipeline([Readable.from(chunks()), ...compressors, response]).catch(() => {});
   return sent;
 }
 
-const ENDLESS_ANSWERS: [string, Record<string, string>, string][] = [
+const ENDLESS_RESPONSES: [string, Record<string, string>, string][] = [
   ["JSON", { "content-type": "application/json" }, '{"result": "'],
-  ["packed JSON", { "content-type": "application/json", "content-encoding": "gzip" }, '{"result": "'],
-  ["a line without end", { "content-type": "text/event-stream" }, "id: 1\ndata: {"],
-  ["events without end", { "content-type": "text/event-stream" }, "id: 1\n\n: \n"],
+  ["compressed JSON", { "content-type": "application/json", "content-encoding": "gzip" }, '{"result": "'],
+  ["an endless line", { "content-type": "text/event-stream" }, "id: 1\ndata: {"],
+  ["endless events", { "content-type": "text/event-stream" }, "id: 1\n\n: \n"],
 ];
 
-test.each(ENDLESS_ANSWERS)(
-  "over HTTP, an answer without end is cut off while it arrives, and the agent is told: %s",
+test.each(ENDLESS_RESPONSES)(
+  "over HTTP, an endless response is cut off while it arrives, and the agent is told: %s",
   async (_, headers, start) => {
     let sent = Promise.resolve(0);
     let calls = 0;
@@ -206,20 +209,20 @@ test.each(ENDLESS_ANSWERS)(
       const chunks: Buffer[] = [];
       for await (const chunk of request) chunks.push(chunk);
       const { id, method } = JSON.parse(Buffer.concat(chunks).toString());
-      const answer = (result: object) =>
+      const respond = (result: object) =>
         response
           .writeHead(200, { "content-type": "application/json" })
           .end(JSON.stringify({ jsonrpc: "2.0", id, result }));
       if (method === "initialize")
-        return void answer({
+        return void respond({
           protocolVersion: "2025-03-26",
           capabilities: {},
           serverInfo: { name: "x", version: "1" },
         });
-      if (method === "tools/list") return void answer({ tools: [{ name: "dump", inputSchema: { type: "object" } }] });
+      if (method === "tools/list") return void respond({ tools: [{ name: "dump", inputSchema: { type: "object" } }] });
       if (method !== "tools/call") return void response.writeHead(202).end();
       calls += 1;
-      if (calls > 1) return void answer({ content: [{ type: "text", text: "short" }] });
+      if (calls > 1) return void respond({ content: [{ type: "text", text: "short" }] });
       sent = sendEndlessly(response, headers, start);
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -229,7 +232,7 @@ test.each(ENDLESS_ANSWERS)(
     expect(await dump(1)).toBe("the server's response is larger than 10000000 bytes");
     expect(await dump(2)).toBe("short");
     expect(await sent).toBeLessThan(headers["content-encoding"] ? ENDLESS : 30_000_000);
-    // Neither the cut stream nor a stream of notifications is opened.
+    // The cut stream is not resumed, and no stream of notifications is opened.
     expect(gets).toEqual([]);
     await remote.close();
     server.close();

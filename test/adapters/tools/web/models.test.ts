@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** Answers at 1 dollar per million input tokens and 10 per million output tokens, of which it may give 100. */
+/** Costs 1 dollar per million input tokens and 10 per million output tokens, of which a call may generate 100. */
 const model = {
   model: "openai:http://127.0.0.1:1/v1#reader",
   maxTokens: 100,
@@ -22,22 +22,22 @@ const model = {
 };
 
 async function openTools(settings: object = {}, store = memoryStore()) {
-  const asked: CompletionRequest[] = [];
+  const requests: CompletionRequest[] = [];
   const openModel: OpenModel = async () => ({
     async complete(request) {
-      asked.push(request);
+      requests.push(request);
       return { text: "towns", usage: { inputTokens: 200, outputTokens: 10 } };
     },
   });
   const tools = await openWorldTools(world, { extract: model, reason: model, ...settings }, { store, openModel });
-  return { ...tools, asked };
+  return { ...tools, requests };
 }
 
 const page = (path: string) => ({ url: world.origin + path, goal: "towns" });
 const dollars = (microUsd: number) => ({ budget: openToolBudget({ calls: null, microUsd }) });
 
 test("a text that may cost more than is left is not sent to the model", async () => {
-  const { call, close, asked } = await openTools();
+  const { call, close, requests } = await openTools();
   const poor = dollars(1000);
   expect(await call("visit", page("/wiki/Alby"), poor)).toMatch(
     /\n\nthe remaining budget does not cover this call: it may cost \$0\.00\d+, and \$0\.001 is left$/,
@@ -45,7 +45,7 @@ test("a text that may cost more than is left is not sent to the model", async ()
   expect(await call("reason", { problem: "2 + 2" }, poor)).toMatch(
     /^the remaining budget does not cover this call: it may cost/,
   );
-  expect(asked).toEqual([]);
+  expect(requests).toEqual([]);
   expect(poor.budget.spent()).toEqual({ calls: 2, microUsd: 0 });
   const rich = dollars(10_000);
   expect(await call("visit", page("/wiki/Alby"), rich)).toMatch(/\n\ntowns$/);
@@ -67,16 +67,16 @@ test("the calls of one turn do not see what the others cost: that depends on tim
 test("a run whose budget has no room for a text is halted before the model is asked", async () => {
   const store = memoryStore();
   await store.table.insert({ pk: "RUN#web", sk: "RUN" }, runRecord({ run: "web" }));
-  const { call, close, asked } = await openTools({ budget: { run: { usd: 0.001 } } }, store);
+  const { call, close, requests } = await openTools({ budget: { run: { usd: 0.001 } } }, store);
   await expect(call("reason", { problem: "2 + 2" })).rejects.toMatchObject({ code: "run-halted" });
-  expect(asked).toEqual([]);
+  expect(requests).toEqual([]);
   expect(await store.table.get({ pk: "RUN#web", sk: "TOOLS" })).toMatchObject({ microUsd: 0 });
   await close();
 });
 
 test("the title of a page is cut before it reaches the model", async () => {
-  const { call, close, asked } = await openTools();
+  const { call, close, requests } = await openTools();
   await call("visit", page("/long-title"));
-  expect(asked[0]?.messages[1]?.content.length).toBeLessThan(1000);
+  expect(requests[0]?.messages[1]?.content.length).toBeLessThan(1000);
   await close();
 });

@@ -29,7 +29,7 @@ afterAll(async () => {
 });
 
 describe.each(["serper", "tavily", "brave", "searxng"])("%s", (backend) => {
-  test("titles, addresses and snippets, best first; nothing found is an answer", async () => {
+  test("titles, addresses and snippets, best first; an empty result is not an error", async () => {
     const { call } = await over(backend);
     const text = await call("search", { query: "  Alby" });
     expect(text).toMatch(/^1\. Alby\n {3}http:\/\/127\.0\.0\.1:\d+\/wiki\/Alby\n {3}Alby is a town in Arlandia/);
@@ -65,13 +65,13 @@ test("a lasting outage is reported after some retries, each after Retry-After, o
   const backends = openBackends({ sleep }, (text) => text, { retries: 2, minTimeout: 1, factor: 1, randomize: false });
   const ask = (query: string) =>
     backends.request(serper(`${world.origin}/serper`, "KEY", SEARCH_KEY).request(query, 3), openTokenBucket(1000));
-  for (const [query, tries] of [
+  for (const [query, attempts] of [
     ["HTTP 503", 3],
     ["later", 1],
   ] as const) {
     const before = world.searches();
     await expect(ask(query)).rejects.toMatchObject({ code: "tool-backend", retryable: true });
-    expect(world.searches() - before).toBe(tries);
+    expect(world.searches() - before).toBe(attempts);
   }
   await expect(ask("again 3")).rejects.toMatchObject({ code: "tool-backend", retryable: true });
   expect(slept).toEqual([0.01, 0.01]);
