@@ -43,7 +43,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   create: ["create"],
 };
 
-/** Within core: what each folder may import. The files beside the folders are ports, which may import all of core. */
+/** Within core: what each folder may import. The files beside the folders (ports, errors, randomness) may import all of core. */
 const INSIDE_CORE: Record<string, readonly string[]> = {
   "core/contracts": ["core/contracts", "core/errors.ts"],
   "core/mgrpo": ["core/mgrpo", "core/contracts", "core/errors.ts", "core/random.ts"],

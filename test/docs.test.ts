@@ -1,4 +1,4 @@
-/** @file The documents hold: generated pages are up to date, links lead somewhere, every error code is explained, named scripts exist. */
+/** @file The documentation is consistent: generated pages are up to date, links lead somewhere, error codes are explained, named files and scripts exist. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { expect, test } from "vitest";

@@ -77,8 +77,8 @@ const tsconfigOf = (libraries: object) => ({
 
 /** Packs the package in a folder of this repository. Returns its archive. */
 function pack(location: string): string {
-  const said = run(location, "npm", "pack", "--ignore-scripts=false", "--pack-destination", folder, "--silent");
-  return join(folder, said.trimEnd().split("\n").at(-1) ?? "");
+  const output = run(location, "npm", "pack", "--ignore-scripts=false", "--pack-destination", folder, "--silent");
+  return join(folder, output.trimEnd().split("\n").at(-1) ?? "");
 }
 
 function run(cwd: string, command: string, ...args: string[]): string {

@@ -1,4 +1,4 @@
-/** @file The step that `npm run gpu` runs on each device is a config of gazetteer, and its figures are shown as measured. */
+/** @file The step that `npm run gpu` runs on each device is a valid config of the gazetteer recipe, and its figures are shown as measured. */
 import { expect, test } from "vitest";
 import { DEVICES, figuresTable, type Outcome, stepArguments } from "../../bench/gpu-figures.ts";
 import type { TrainingStats } from "../../core/contracts/checkpoint.ts";
@@ -7,7 +7,7 @@ import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { recipe } from "../../recipes/gazetteer/recipe.ts";
 import { config, groups, manifests, step } from "../cli/records.ts";
 
-test.each(DEVICES)("a step on $name is one step of both agents there", (device) => {
+test.each(DEVICES)("a step on $name runs both agents on that device", (device) => {
   const args = stepArguments(device, "gpu", "models/gazetteer", ["questionsPerStep=2"]);
   const set = args.flatMap((argument, i) => (args[i - 1] === "--set" ? [argument] : []));
   const resolved = resolveConfig(recipe, { run: "gpu", seed: 1, arm: "mgrpo", set });

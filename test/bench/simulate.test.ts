@@ -1,4 +1,4 @@
-/** @file A simulation from its command: the program's own functions and workers, in virtual time, and what it says of a load. */
+/** @file A simulation from its command: the program's own functions and workers, in virtual time, and what it reports about a load. */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { beforeAll, expect, test } from "vitest";
@@ -62,8 +62,8 @@ test("totals cover the requested hours", () => {
 });
 
 test("exactly one rate is required; anything else is refused with the usage", () => {
-  const asked = readArguments(["--rollouts-per-hour", "600", "--agents", "3"]);
-  expect(asked).toEqual({ load: { rolloutsPerMinute: 10, agents: 3, set: [] }, hours: 1, as: "text" });
+  const parsed = readArguments(["--rollouts-per-hour", "600", "--agents", "3"]);
+  expect(parsed).toEqual({ load: { rolloutsPerMinute: 10, agents: 3, set: [] }, hours: 1, as: "text" });
   for (const wrong of ["", "--rollouts 7", "--rollouts-per-minute 1 --rollouts-per-hour 60", "--table --json"])
     expect(() => readArguments(wrong.split(" ").filter(Boolean)), wrong).toThrow(/--(rollouts-per-minute|json)/);
   expect(() => readArguments(["--rollouts-per-minute", "many"])).toThrow("rollouts-per-minute");

@@ -42,7 +42,7 @@ test("an agent with lora starts from a fresh adapter that depends on the seed; o
   expect(agent({ lora: {} }).lora).toMatchObject({ rank: 16, alpha: 32 });
 });
 
-test("training continues a folder's own adapter if the config has the same settings, and never replaces it with all weights", () => {
+test("training continues a folder's own adapter if the config has the same LoRA settings; others, or none, are refused", () => {
   const own = tinyAdapter();
   expect(withAdapter("main", agent({ lora: { ...LORA, targets: [...LORA.targets].reverse() } }), 1, own)).toBe(own);
   expect(withAdapter("main", agent({ trained: false }), 1, own)).toBe(own);
@@ -54,7 +54,7 @@ test("training continues a folder's own adapter if the config has the same setti
   );
 });
 
-test("a policy that trains no adapter refuses lora, and so do names that no layer has", () => {
+test("lora is refused for a policy that trains no adapter, and so are repeated or unknown layers and unknown keys", () => {
   const config = (main: object) => ({ run: "r", recipe: "atlas", steps: 1, agents: { main: { model: "m", ...main } } });
   const refused = (main: object) => RunConfig.safeParse(config(main)).error?.message ?? "";
   expect(refused({ lora: {}, policy: "eager" })).toBe("");
@@ -83,10 +83,10 @@ test("an exported adapter names its base without copying it, and opens only on t
     /checkpoints\/main is an adapter of another base model: model.safetensors in .*models\/tiny is not the file/,
   );
   await expect(open(new Map())).rejects.toThrow(/another base model: .*missing/);
-  const nowhere = JSON.stringify({ peft_type: "LORA", r: 1, lora_alpha: 1, target_modules: ["v_proj"] });
-  const homeless = new Map([["adapter_config.json", new TextEncoder().encode(nowhere)]]);
-  const nobody = withBaseModel(homeless, "x", async () => tinyCheckpoint());
-  await expect(nobody).rejects.toThrow(/base_model_name_or_path is missing/);
+  const withoutBase = JSON.stringify({ peft_type: "LORA", r: 1, lora_alpha: 1, target_modules: ["v_proj"] });
+  const baseless = new Map([["adapter_config.json", new TextEncoder().encode(withoutBase)]]);
+  const opening = withBaseModel(baseless, "x", async () => tinyCheckpoint());
+  await expect(opening).rejects.toThrow(/base_model_name_or_path is missing/);
 });
 
 describe("the base of an adapter is found where its writer says", () => {
@@ -128,7 +128,7 @@ test("a merged model is base plus adapter, as float32 or rounded to bfloat16", (
   const files = tinyAdapter();
   const whole = readCheckpoint(files);
   const adapter = readAdapter(files, TINY);
-  if (!adapter) throw new Error("the tiny adapter is one");
+  if (!adapter) throw new Error("the tiny checkpoint has no adapter");
   mergeAdapter(whole, adapter);
   expect(whole.weights).not.toEqual(readCheckpoint(files).weights);
   for (const dtype of ["fp32", "bf16"] as const) {
@@ -147,7 +147,7 @@ test("a merged model is base plus adapter, as float32 or rounded to bfloat16", (
 });
 
 test("bfloat16 rounds to the nearest, ties to even", () => {
-  // 1 + 2^-8 lies between 1 and 1 + 2^-7 (even: 1); 1 + 3 * 2^-8 between 1 + 2^-7 and 1 + 2^-6 (even: the latter).
+  // 1 + 2^-8 lies halfway between 1 and 1 + 2^-7 (even: 1); 1 + 3 * 2^-8 between 1 + 2^-7 and 1 + 2^-6 (even: the latter).
   const values = Float32Array.of(1 + 2 ** -8, 1 + 3 * 2 ** -8, 1 + 2 ** -8 + 2 ** -20, -Math.PI, 0, 1e39, Number.NaN);
   const bytes = writeSafetensors(new Map([["x", { shape: [7], values }]]), {}, "BF16");
   const read = readSafetensors(bytes, "x").tensors.get("x")?.values ?? [];

@@ -14,7 +14,7 @@ const SECRET = "a secret for tests only";
 
 workHere();
 const team = [...relaySettings({ name: "sampled" }), "--set", "agents.searcher.tools=[]"];
-/** The questions that the app behind the URL got. */
+/** The questions that the app behind the URL received. */
 const questions: string[] = [];
 let server: Server;
 
@@ -58,7 +58,7 @@ test("ask runs the recipe's app, and shows every agent's turns", async () => {
   );
 }, 60_000);
 
-test("an app behind a URL says the same as the recipe's, and needs the secret", async () => {
+test("an app behind a URL gives the same result as the recipe's, and needs the secret", async () => {
   await expect(ask(...atUrl())).rejects.toThrow("set MGRPO_RUNNER_SECRET to a secret");
   process.env["MGRPO_RUNNER_SECRET"] = SECRET;
   const result = async (...more: string[]) => ({ ...(await ask(...more)).at(-1), seconds: 0 });

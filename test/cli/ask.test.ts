@@ -10,14 +10,18 @@ import { told } from "./printed.ts";
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-ask-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A planner that hands everything on, and a searcher that reads the page it is asked for. */
+/** A planner that delegates the whole question, and a searcher that reads the page it is asked for. */
 function team({ body }: ChatRequest): Reply {
-  const heard = body.messages.filter(({ role }) => role === "tool").map(({ content }) => content);
+  const toolResults = body.messages.filter(({ role }) => role === "tool").map(({ content }) => content);
   const call = (name: string, args: object) => says(null, { calls: [{ name, arguments: JSON.stringify(args) }] });
   if (body.model === "planner") {
-    return heard[0] ? says(heard[0]) : call("delegate", { agent: "searcher", task: "the page of Portugal" });
+    return toolResults[0]
+      ? says(toolResults[0])
+      : call("delegate", { agent: "searcher", task: "the page of Portugal" });
   }
-  return heard[0] ? says(/Capital: \[(\w+)\]/.exec(heard[0])?.[1] ?? "?") : call("visit", { title: "Portugal" });
+  return toolResults[0]
+    ? says(/Capital: \[(\w+)\]/.exec(toolResults[0])?.[1] ?? "?")
+    : call("visit", { title: "Portugal" });
 }
 
 const behind = (url: string) => ({
@@ -52,7 +56,7 @@ test("a team behind APIs, from a file: one line per event, and at the end the an
   });
 });
 
-test("a model behind an API is a team: alone with every tool, or each agent of the recipe's", async () => {
+test("a model behind an API is a team: alone with every tool, or as each agent of the recipe", async () => {
   const server = await serveOpenAi(() => says("Lisbon"));
   const team = `openai:${server.url}#org/planner`;
   const toolsOf = async (...more: string[]) => {
@@ -66,17 +70,19 @@ test("a model behind an API is a team: alone with every tool, or each agent of t
   expect(await toolsOf("--arm", "mgrpo")).toEqual(["delegate", "calculate"]);
 });
 
-test("one agent of ours and one behind an API, by settings; an agent without an answer ends with an error", async () => {
+test("a local agent and one behind an API, by settings; a team without an answer ends with an error", async () => {
   const server = await serveOpenAi(() => says(null, { calls: [{ name: "sextant", arguments: "{}" }] }));
   const set = [`agents.main.policy=openai:${server.url}`, "agents.main.model=planner"];
-  const asked = told("ask", "Where?", ...set.flatMap((one) => ["--set", one]));
-  await expect(asked).rejects.toThrow("the team gave no answer: unknown tool 'sextant' (there is delegate, calculate)");
+  const answer = told("ask", "Where?", ...set.flatMap((one) => ["--set", one]));
+  await expect(answer).rejects.toThrow(
+    "the team gave no answer: unknown tool 'sextant' (there is delegate, calculate)",
+  );
 });
 
 test.each<[string, Reply, string[], RegExp]>([
   ["an account without money", fails(402, "no credits"), [], /model 'planner' .*requires payment/],
   [
-    "a key that is nowhere",
+    "a key that is not set",
     fails(401, "?"),
     ["--set", "agents.main.endpoint.keyVariable=NO_KEY"],
     /NO_KEY holds no key/,
@@ -90,7 +96,7 @@ test.each<[string, Reply, string[], RegExp]>([
   await expect(told("ask", "Where?", "--team", file, ...more)).rejects.toThrow(line);
 });
 
-test("on a terminal it is a tree; delegations under way at the same time bear their numbers", () => {
+test("on a terminal it is a tree; delegations that run at the same time are numbered", () => {
   const lines: string[] = [];
   const narrate = asTree((line) => lines.push(line));
   const main = { agent: "main", call: undefined };

@@ -1,4 +1,4 @@
-/** @file Bad input: one clear line that says what, where and what to do; a non-zero exit; nothing left behind. */
+/** @file Bad input: one clear line that says what is wrong, where, and what to do; no run folder is left behind. */
 import { existsSync, mkdirSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { CommanderError } from "commander";

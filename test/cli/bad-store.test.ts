@@ -1,6 +1,6 @@
 /**
- * @file Stores that refuse, at every command that asks one: what is wrong, where, and what to do, in one line; tried again only where
- * that can help. (How each command ends then, with that line and exit code 1: bad-input.test.ts, machines.test.ts.)
+ * @file Stores that refuse, at every command that uses one: what is wrong, where, and what to do, in one line; retried only where that
+ * can help. (That a failed command prints its line and exits with code 1: machines.test.ts, runs.test.ts.)
  */
 import { CreateTableCommand, DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -36,7 +36,7 @@ afterAll(async () => {
   await store.close();
 });
 
-/** Each asks the store that the environment names. */
+/** Each uses the store that the environment names. */
 const COMMANDS: Record<string, () => Promise<unknown>> = {
   launch: () => told("launch", ...trainRelay("bad").slice(1)),
   worker: () => compose("bad", openStore(readEnvironment({ ...home, ...process.env, ...TOKEN })), silent),
@@ -78,7 +78,7 @@ const OVER = /is throttling: wait/;
 const EXPIRED = /expired credentials: get new ones/;
 const FORBIDDEN = /forbids it: .*another account/;
 
-/** As AWS says it: of S3 to a HEAD without a word, which is found out all the same. */
+/** As AWS sends them. S3 sends no body to a HEAD, but the error names the reason all the same. */
 const REFUSALS: [api: "S3" | "DYNAMODB", status: number, body: string, line: RegExp, retryable: boolean][] = [
   ["S3", 301, xml("PermanentRedirect"), /another region: set AWS_REGION/, false],
   ["S3", 400, xml("AuthorizationHeaderMalformed"), /another region: set AWS_REGION/, false],
@@ -97,12 +97,12 @@ const REFUSALS: [api: "S3" | "DYNAMODB", status: number, body: string, line: Reg
   ["DYNAMODB", 502, "<html>\nBad Gateway</html>", /no answer from the store/, true],
 ];
 
-test.each(REFUSALS)("%s answers %i %s", async (api, status, body, line, retryable) => {
+test.each(REFUSALS)("%s responds with %i %s", async (api, status, body, line, retryable) => {
   const variable = `AWS_ENDPOINT_URL_${api}`;
   process.env[variable] = await front(home[variable] ?? "", { change: () => ({ status, body }) });
   const { objects, table, close } = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
-  const asked = { S3: () => objects.get("k"), DYNAMODB: () => table.get({ pk: "p", sk: "s" }) };
-  const calls = [asked[api](), ...(api === "S3" && !retryable ? [objects.head("k")] : [])];
+  const requests = { S3: () => objects.get("k"), DYNAMODB: () => table.get({ pk: "p", sk: "s" }) };
+  const calls = [requests[api](), ...(api === "S3" && !retryable ? [objects.head("k")] : [])];
   for (const refused of await Promise.allSettled(calls)) {
     expect(refused).toMatchObject({ reason: { retryable, message: expect.stringMatching(line) } });
     expect(refused).not.toMatchObject({ reason: { message: expect.stringContaining("\n") } });
@@ -111,28 +111,28 @@ test.each(REFUSALS)("%s answers %i %s", async (api, status, body, line, retryabl
 });
 
 test("workers wait out temporary faults, and no others", async () => {
-  let [code, asked] = ["SlowDown", 0];
-  /** One more than the SDK itself tries. */
+  let [code, attempts] = ["SlowDown", 0];
+  /** The attempt that passes: one more than the SDK itself makes. */
   const passes = 5;
   process.env["AWS_ENDPOINT_URL_S3"] = await front(home["AWS_ENDPOINT_URL_S3"] ?? "", {
-    change: ({ body }) => (++asked === passes ? body : { status: 400, body: xml(code) }),
+    change: ({ body }) => (++attempts === passes ? body : { status: 400, body: xml(code) }),
   });
   const { close, ...opened } = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
-  const patient = retryingStore(opened, 30, silent);
-  expect(await patient.objects.get("k")).toBeUndefined();
-  expect(asked).toBe(passes);
+  const retrying = retryingStore(opened, 30, silent);
+  expect(await retrying.objects.get("k")).toBeUndefined();
+  expect(attempts).toBe(passes);
   code = "ExpiredToken";
-  await expect(patient.objects.get("k")).rejects.toThrow(EXPIRED);
-  expect(asked).toBe(passes + 1);
+  await expect(retrying.objects.get("k")).rejects.toThrow(EXPIRED);
+  expect(attempts).toBe(passes + 1);
   close();
 });
 
-test("a profile's region counts where AWS_REGION is not set and the endpoint is AWS's own", async () => {
+test("without AWS_REGION, AWS's own endpoint needs a region from a profile, and a custom endpoint defaults to us-east-1", async () => {
   for (const name of Object.keys(home))
     if (name.startsWith("AWS_ENDPOINT") || name === "AWS_REGION") delete process.env[name];
   const { openClients } = await import("../../adapters/aws/clients.ts");
-  const deaf = { sent() {}, answered() {} };
-  const open = () => openClients({ dynamo: deaf, s3: deaf });
+  const ignored = { sent() {}, answered() {} };
+  const open = () => openClients({ dynamo: ignored, s3: ignored });
   process.env["AWS_CONFIG_FILE"] = "/nowhere";
   await expect(open().s3.config.region()).rejects.toThrow("Region is missing");
   process.env["AWS_ENDPOINT_URL_S3"] = "http://127.0.0.1:1";

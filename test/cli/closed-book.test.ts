@@ -1,4 +1,4 @@
-/** @file The closed-book check can fail: on a team that knows held-out answers by heart it reports them, on the base models nothing. */
+/** @file The closed-book check can fail: it reports a team that has memorized held-out answers, and not the base models. */
 import { cpSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** @file `mgrpo cloud check` tells what works on a store and what does not, and leaves nothing behind. */
+/** @file `mgrpo cloud check` reports what works on a store and what does not, and leaves nothing behind. */
 import { DynamoDBClient, ScanCommand } from "@aws-sdk/client-dynamodb";
 import { ListObjectsV2Command, S3Client } from "@aws-sdk/client-s3";
 import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
@@ -6,7 +6,7 @@ import { closeFronts, front } from "../fakes/fronts.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
 import { told } from "./printed.ts";
 
-/** Takes signatures on trust, so that a test can stand between and change requests. */
+/** Does not verify signatures, so that a proxy of a test can change requests. */
 const store = await openLocalStore({ verifySignatures: false });
 const home = { ...store.cloud.environment };
 const dynamo = new DynamoDBClient();

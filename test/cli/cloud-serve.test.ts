@@ -1,4 +1,4 @@
-/** @file What `mgrpo cloud serve` shows, and that the keys it writes are for their owner only. */
+/** @file What `mgrpo cloud serve` shows, and that only their owner can read the keys it writes. */
 import {
   closeSync,
   existsSync,
@@ -20,7 +20,7 @@ const folder = mkdtempSync(join(tmpdir(), "mgrpo-env-file-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 test("writes per second, runs and the last event, from two polls of the store", () => {
-  const look = (
+  const snapshot = (
     seconds: number,
     writes: number,
     step: number,
@@ -30,14 +30,14 @@ test("writes per second, runs and the last event, from two polls of the store", 
     writes,
     runs: [{ run: "far", status, step }],
   });
-  const first = observe(look(10, 100, 0, "running"), undefined, undefined);
+  const first = observe(snapshot(10, 100, 0, "running"), undefined, undefined);
   expect(activityText(first, 10)).toBe("0.0 writes/s · 1 run, 1 running · no event yet");
   // 50 writes in 2 s
-  const second = observe(look(12, 150, 1, "running"), look(10, 100, 0, "running"), first.lastEvent);
+  const second = observe(snapshot(12, 150, 1, "running"), snapshot(10, 100, 0, "running"), first.lastEvent);
   expect(activityText(second, 15)).toBe("25.0 writes/s · 1 run, 1 running · far closed step 0, 3s ago");
-  const third = observe(look(14, 150, 1, "running"), look(12, 150, 1, "running"), second.lastEvent);
+  const third = observe(snapshot(14, 150, 1, "running"), snapshot(12, 150, 1, "running"), second.lastEvent);
   expect(third.lastEvent).toEqual(second.lastEvent);
-  const last = observe(look(16, 150, 2, "finished"), look(14, 150, 1, "running"), third.lastEvent);
+  const last = observe(snapshot(16, 150, 2, "finished"), snapshot(14, 150, 1, "running"), third.lastEvent);
   expect(activityText(last, 16)).toBe("0.0 writes/s · 1 run, 0 running · far is finished, 0s ago");
 });
 

@@ -1,6 +1,6 @@
 /**
- * @file `mgrpo cloud setup` and `destroy`: what is not theirs is refused. (What stores refuse: bad-store.test.ts.) `serve`, where it
- * cannot: it ends, instead of waiting. (Where it can: machines.test.ts.)
+ * @file `mgrpo cloud setup` and `destroy`: another program's table or bucket is refused. (What stores refuse: bad-store.test.ts.)
+ * `serve` on a port in use: it ends, instead of waiting. (A `serve` that works: machines.test.ts.)
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -27,10 +27,11 @@ afterAll(async () => {
   await store.close();
 });
 beforeEach(() => void Object.assign(process.env, home));
+
 test("setup creates or finds table and bucket; destroy requires the repeated name and deletes both", async () => {
   Object.assign(process.env, { MGRPO_TABLE: "mine", MGRPO_BUCKET: "mine" });
   const found = async () => (await told("cloud", "setup")).map(({ kind, found: how }) => `${kind} ${how}`);
-  // The embedded cloud has no such rules: it drops such parts by itself.
+  // The embedded cloud has no lifecycle rules: it deletes abandoned multipart uploads itself.
   expect(await found()).toEqual(["table created", "bucket created", "lifecycle none"]);
   expect(await found()).toEqual(["table there", "bucket there", "lifecycle none"]);
   const put = (Key: string) => s3.send(new PutObjectCommand({ Bucket: "mine", Key, Body: "x" }));
@@ -77,7 +78,7 @@ test("a table with other keys, a bucket with other objects: refused, nothing los
   }
 });
 
-test("a cloud whose port is in use says so, and its process exits", async () => {
+test("a cloud whose port is in use ends with an error, and leaves no signal handler", async () => {
   const dir = mkdtempSync(join(tmpdir(), "mgrpo-serve-"));
   const port = new URL(home["AWS_ENDPOINT_URL_S3"] ?? "").port;
   const before = process.listenerCount("SIGTERM");

@@ -26,14 +26,14 @@ export function projectFolder(): string {
   return folder;
 }
 
-/** The same for a file of tests, removed after them. */
+/** The same for a test file; removed after its tests. */
 export function projectOfFile(): string {
   const folder = projectFolder();
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
-/** The same, and this process is in it while they run. */
+/** The same, and the working directory of this process while the tests run. */
 export function workHere(): string {
   const folder = projectOfFile();
   const home = process.cwd();
@@ -58,7 +58,7 @@ export function trainRelay(run: string, ...more: string[]): string[] {
   return ["train", RELAY, "--run", run, ...settings, ...more];
 }
 
-/** Lines of JSON. */
+/** Parses JSON lines. */
 export function parsedLines(stdout: string): Record<string, unknown>[] {
   return stdout
     .split("\n")
@@ -70,7 +70,7 @@ export function mgrpo(cwd: string, ...args: string[]): Promise<Ended> {
   return mgrpoWith({}, cwd, ...args);
 }
 
-/** With more in its environment. */
+/** With additional environment variables. */
 export function mgrpoWith(more: NodeJS.ProcessEnv, cwd: string, ...args: string[]): Promise<Ended> {
   const env = { ...environment(), ...more };
   return new Promise((done) => {
@@ -85,7 +85,7 @@ export function startMgrpo(cwd: string, ...args: string[]): ChildProcess {
   return startMgrpoWith({}, cwd, ...args);
 }
 
-/** With more in its environment. */
+/** With additional environment variables. */
 export function startMgrpoWith(more: NodeJS.ProcessEnv, cwd: string, ...args: string[]): ChildProcess {
   return spawn(process.execPath, [...COMMAND, ...args], {
     cwd,
@@ -98,7 +98,7 @@ export function readReport(cwd: string, run: string) {
   return JSON.parse(readFileSync(join(cwd, "runs", run, "report.json"), "utf8"));
 }
 
-/** As npm and a CI server would not start it, which the tests may be run by: plain text, without colors. */
+/** Without what npm and a CI server add when they run the tests: the command does not depend on its parent, and prints no colors. */
 function environment(): NodeJS.ProcessEnv {
   const { npm_lifecycle_event: _npm, FORCE_COLOR: _color, ...rest } = process.env;
   return { ...rest, NO_COLOR: "1" };

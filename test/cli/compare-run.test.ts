@@ -1,4 +1,4 @@
-/** @file `mgrpo compare` with real runs in processes of their own: equal tokens, kept, resumed, refused. */
+/** @file `mgrpo compare` with real runs in processes of their own: equal sampled tokens; runs are kept, resumed or refused. */
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
@@ -20,14 +20,14 @@ const compareArguments = (...more: string[]) => {
 const pathOf = (run: string) => join(folder, "results/compare/runs", `${run}.json.gz`);
 const recordOf = (run: string): { by: Provenance } => JSON.parse(gunzipSync(readFileSync(pathOf(run))).toString());
 const summary = () => Comparison.parse(JSON.parse(readFileSync(join(folder, "results/compare/summary.json"), "utf8")));
-const told = (stdout: string) => parsedLines(stdout).map(({ kind, run, text }) => `${kind} ${run ?? text}`);
+const eventsOf = (stdout: string) => parsedLines(stdout).map(({ kind, run, text }) => `${kind} ${run ?? text}`);
 
 test("every arm is a run; repeated, the command keeps finished runs and resumes broken ones", {
   timeout: TIMEOUT,
 }, async () => {
   const first = await mgrpo(folder, ...compareArguments("--steps", "2"));
   expect(first.stderr).toBe("");
-  expect(told(first.stdout)).toEqual([
+  expect(eventsOf(first.stdout)).toEqual([
     ...RUNS.flatMap((run) => [`started ${run}`, `finished ${run}`]),
     "note results/compare/summary.md",
   ]);
@@ -57,7 +57,7 @@ test("every arm is a run; repeated, the command keeps finished runs and resumes 
   rmSync(join(folder, "results/compare/runs", `${RUNS[1]}.json.gz`));
   const again = await mgrpo(folder, ...compareArguments("--steps", "2"));
   expect(again).toMatchObject({ code: 0, stderr: "" });
-  expect(told(again.stdout)).toEqual([
+  expect(eventsOf(again.stdout)).toEqual([
     `kept ${RUNS[0]}`,
     `started ${RUNS[1]}`,
     `finished ${RUNS[1]}`,
@@ -72,7 +72,7 @@ test("every arm is a run; repeated, the command keeps finished runs and resumes 
   // Another clone has the results only.
   const before = readFileSync(join(folder, "results/compare/questions.csv"), "utf8");
   rmSync(join(folder, "runs"), { recursive: true });
-  expect(told(await printed(...compareArguments("--steps", "2")))).toEqual([
+  expect(eventsOf(await printed(...compareArguments("--steps", "2")))).toEqual([
     ...RUNS.map((run) => `kept ${run}`),
     "note results/compare/summary.md",
   ]);
@@ -128,22 +128,22 @@ test("a record that another commit, release, config or base model made is refuse
   const keep = (changed: object) =>
     writeFileSync(path, gzipSync(JSON.stringify({ ...record, by: { ...by, ...changed } })));
   const { bases = {}, config = {} } = by;
-  const others: [changed: object, told: RegExp][] = [
+  const others: [changed: object, message: RegExp][] = [
     [{ commit: "another" }, /commit: "another" there/],
     [{ release: "0.0.1+abc" }, /release: "0\.0\.1\+abc" there/],
     [{ config: { ...config, temperature: 0.5 } }, /config\.temperature: 0\.5 there, 1 asked for/],
     [{ bases: { ...bases, searcher: "0".repeat(64) } }, /bases\.searcher: "0{64}" there/],
   ];
-  for (const [changed, told] of others) {
+  for (const [changed, message] of others) {
     keep(changed);
     const refused = printed(...compareArguments("--steps", "2"));
-    await expect(refused).rejects.toThrow(told);
+    await expect(refused).rejects.toThrow(message);
     await expect(refused).rejects.toThrow(
       /compare-shuffled-advantages-seed1\.json\.gz was made by something else: .*--mixed/,
     );
   }
   keep({ machine: "another", commit: "another", config: { ...config, temperature: 0.5 } });
-  expect(told(await printed(...compareArguments("--steps", "2", "--mixed")))).toContain(`kept ${RUNS[1]}`);
+  expect(eventsOf(await printed(...compareArguments("--steps", "2", "--mixed")))).toContain(`kept ${RUNS[1]}`);
   expect(summary().foreign).toEqual([
     {
       run: RUNS[1],
@@ -155,7 +155,7 @@ test("a record that another commit, release, config or base model made is refuse
   expect(page).toContain("**1 run made by something else**");
   expect(page).toContain(`| ${RUNS[1]} | another | commit:`);
 
-  // Records of earlier releases say less.
+  // A record may lack the release, the config and the base models.
   const { commit, machine } = by;
   writeFileSync(path, gzipSync(JSON.stringify({ ...record, by: { commit, machine } })));
   await expect(printed(...compareArguments("--steps", "2"))).rejects.toThrow(

@@ -1,4 +1,4 @@
-/** @file What the arms of a comparison start from: settings of second stages, what the summary says of them, and what is refused. */
+/** @file What the arms of a comparison start from: settings of second stages, what the summary says about them, and what is refused. */
 import { expect, test } from "vitest";
 import { type CompareOptions, entriesOf, planRun } from "../../cli/compare/plan.ts";
 import { checkStart, describeStart } from "../../cli/compare/start.ts";

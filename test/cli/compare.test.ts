@@ -1,4 +1,4 @@
-/** @file What a comparison plans and what it says, on runs written here: values by hand, the schema, tables, pictures. */
+/** @file What a comparison plans and reports, on constructed runs: values worked by hand, the schema, tables, plots. */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -62,7 +62,7 @@ test("each arm unvaried, and with each value of each varied setting, one setting
   expect(() => parseArms("mgrpo,mgrpo")).toThrow("names 'mgrpo' twice");
 });
 
-test("run names have as much of a setting's path as makes them unique", () => {
+test("run names contain as much of a setting's path as makes them unique", () => {
   const slugs = (...vary: string[]) => entriesOf({ arms: ["mgrpo"], vary }).map(({ slug }) => slug);
   expect(slugs("algorithm.alignment.d=1", "rolloutsPerQuestion=4")).toEqual([
     undefined,
@@ -77,20 +77,20 @@ test("run names have as much of a setting's path as makes them unique", () => {
 });
 
 test("settings that the comparison itself sets are refused", () => {
-  const [asItIs = expect.fail(), varied = expect.fail()] = entriesOf({ arms: ["mgrpo"], vary: ["steps=10"] });
+  const [unvaried = expect.fail(), varied = expect.fail()] = entriesOf({ arms: ["mgrpo"], vary: ["steps=10"] });
   for (const set of ["seed=7", "run=x", "arm=mgrpo", "recipe=x", "sampledTokens=9"]) {
     const named = { ...source, options: { ...options, set: [set] } };
-    expect(() => planRun(named, asItIs, 1, undefined)).toThrow(`${set.split("=")[0]} cannot be set or varied`);
+    expect(() => planRun(named, unvaried, 1, undefined)).toThrow(`${set.split("=")[0]} cannot be set or varied`);
   }
   expect(() => planRun(source, varied, 1, undefined)).toThrow("steps cannot be set or varied");
 });
 
 test("the first arm trains for its steps; the others until they have sampled as many tokens, in at most four times the steps", () => {
-  const [asItIs = expect.fail(), entry = expect.fail(), same = expect.fail()] = entriesOf({
+  const [unvaried = expect.fail(), entry = expect.fail(), same = expect.fail()] = entriesOf({
     arms: ["no-alignment"],
     vary: ["rolloutsPerQuestion=4,2"],
   });
-  const first = planRun(source, asItIs, 2, undefined);
+  const first = planRun(source, unvaried, 2, undefined);
   expect(first.config).toMatchObject({
     ...{ run: "c-no-alignment-seed2", seed: 2, steps: 3, sampledTokens: null, temperature: 0.9 },
     algorithm: { alignment: { mode: "none" } },
@@ -104,7 +104,7 @@ test("the first arm trains for its steps; the others until they have sampled as 
   );
 });
 
-test("every arm asks harder questions after the same share of the run, though it takes more steps", () => {
+test("every arm asks harder questions after the same share of the run, although all but the first take more steps", () => {
   const staged = [
     { fromStep: 0, levels: [1] },
     { fromStep: 20, levels: [1, 2] },
@@ -139,7 +139,7 @@ test("every arm asks harder questions after the same share of the run, though it
 describe("what made a run", () => {
   const ours = provenanceOf(planRun(source, entriesOf(options)[0] ?? expect.fail(), 1, undefined).config, {});
 
-  test("a model's folder may have another name; the commit may be spelled otherwise, and differ outside the code", () => {
+  test("a model's folder may have another path, a commit may be abbreviated, and the machine may differ; an unknown commit is foreign", () => {
     const { agents, ...rest } = config;
     const moved = Object.entries(agents).map(([name, agent]) => [name, { ...agent, model: `/elsewhere/${name}` }]);
     const theirs = provenanceOf({ ...rest, agents: Object.fromEntries(moved) }, {});
@@ -152,12 +152,12 @@ describe("what made a run", () => {
     expect(foreignBy(ours, { ...ours, machine: "another" })).toEqual([]);
   });
 
-  test("a run that one commit began and another continues is of both, until its end", () => {
+  test("a run that one commit began and others continued names every commit once", () => {
     const path = mkdtempSync(join(tmpdir(), "mgrpo-origin-"));
     const folder = { ...runFolder("x"), path, origin: join(path, "origin.json"), config: join(path, "config.json") };
     expect(readOrigin(folder)).toBeUndefined();
     writeOrigin(folder, { ...ours, commit: "a" });
-    // It did not start, so it begins again.
+    // The run has not started, so its origin is replaced.
     writeOrigin(folder, { ...ours, commit: "b" });
     expect(readOrigin(folder)).toEqual({ ...ours, commit: "b" });
     writeFileSync(folder.config, "{}");
@@ -242,12 +242,12 @@ test("shares, gains and differences by hand, on the seeds that both arms have", 
   expect(first?.runs.map(({ short }) => short)).toEqual([false, false]);
 });
 
-test("a control that was never evaluated, or an arm without runs, has no score rather than zero", () => {
+test("an arm without runs has no scores, instead of zeros", () => {
   const [empty] = summarize(about, [{ entry: mgrpo, runs: [], budgets: new Map() }]).arms;
   expect(empty).toMatchObject({ runs: [], heldOut: [], caseStudies: [], kinds: [] });
 });
 
-test("the page names command, commit and machine, what is missing, and every arm and run", () => {
+test("the page names the command, the commits and machine, unfinished runs, and every arm and run", () => {
   const page = drawMarkdown(comparison, [["Picture", "held-out.svg"]]);
   for (const text of [
     "`cmd`",
@@ -274,7 +274,7 @@ test("tables: one line per step, evaluation and question, cells with commas quot
   );
 });
 
-test("curves: held-out over sampled tokens, reward per step; both themes, nothing from outside", () => {
+test("curves: held-out over sampled tokens, reward per step; both themes, no external resources", () => {
   const [band] = heldOutBands(arms);
   expect(band?.points).toMatchObject([
     { x: 0, y: 0.125 },

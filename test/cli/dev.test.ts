@@ -1,4 +1,4 @@
-/** @file `mgrpo dev`: what a step would train of one question, and what is wrong with an app. */
+/** @file `mgrpo dev`: what a step would train on from one question, and what is wrong with an app. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

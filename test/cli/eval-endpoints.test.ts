@@ -1,6 +1,6 @@
 /**
- * @file `mgrpo eval <endpoint or team.json> --suite`: a model behind an API on a benchmark. After an empty account or
- * a killed process, the same command resumes.
+ * @file `mgrpo eval <endpoint or team.json> --suite`: a model behind an API on a benchmark. After an account
+ * without credit, a killed process or a spent tool budget, the same command resumes.
  */
 import { once } from "node:events";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -39,7 +39,7 @@ const command = (results: string) => [
   ...["--runs", "1", "--results", join(folder, results)],
   ...settings.flatMap((setting) => ["--set", setting]),
 ];
-const made = (results: string, name: string) => {
+const resultFile = (results: string, name: string) => {
   const [only, ...others] = readdirSync(join(folder, results));
   expect(others).toEqual([]);
   expect(only).toMatch(/^planner-gaia-[0-9a-f]{12}$/);
@@ -48,17 +48,17 @@ const made = (results: string, name: string) => {
 /** Indices of the questions asked after the first `first` requests. */
 const askedSince = (first: number) => server.requests.slice(first).map((request) => indexOf(questionOf(request)));
 
-test("an empty account ends the command with one line and no score; once paid, the same command scores and submits", {
+test("an account without credit ends the command with one line and no score; once topped up, the same command scores and submits", {
   timeout: 60_000,
 }, async () => {
-  const kept = vi.spyOn(console, "error").mockImplementation(() => {});
+  const errors = vi.spyOn(console, "error").mockImplementation(() => {});
   reply = (question) => (indexOf(question) === 2 ? fails(402, "no credits") : answer(question));
   const refused = told(...command("paid"));
   await expect(refused).rejects.toMatchObject({
     code: "run-halted",
     message: `model 'planner' at ${server.url} requires payment: top up the account (HTTP 402: no credits)`,
   });
-  expect(kept.mock.calls.flat().join()).toMatch(/answers so far are kept in .*; run the same command to resume/);
+  expect(errors.mock.calls.flat().join()).toMatch(/answers so far are kept in .*; run the same command to resume/);
   expect(askedSince(0)).toEqual([0, 1, 2]);
 
   reply = answer;
@@ -70,12 +70,12 @@ test("an empty account ends the command with one line and no score; once paid, t
     { group: "level 2", n: 2, correct: 1 },
     { group: "level 3", n: 1, correct: 1 },
   ]);
-  const lines = made("paid", "submission-run1.jsonl").trimEnd().split("\n");
+  const lines = resultFile("paid", "submission-run1.jsonl").trimEnd().split("\n");
   expect(lines.map((line) => JSON.parse(line))).toEqual(
-    ANSWERS.map((said, i) => ({
+    ANSWERS.map((text, i) => ({
       task_id: `00000000-0000-4000-8000-00000000000${i + 1}`,
-      model_answer: said,
-      reasoning_trace: expect.stringContaining(said),
+      model_answer: text,
+      reasoning_trace: expect.stringContaining(text),
     })),
   );
 });
@@ -103,14 +103,14 @@ test("after a kill, the same command repeats no answered question, and writes th
   reply = answer;
   await told(...command("killed"));
   expect(askedSince(before + 3)).toEqual([2, 3]);
-  expect(made("killed", "result.json")).toEqual(made("paid", "result.json"));
-  expect(made("killed", "submission-run1.jsonl")).toEqual(made("paid", "submission-run1.jsonl"));
+  expect(resultFile("killed", "result.json")).toEqual(resultFile("paid", "result.json"));
+  expect(resultFile("killed", "submission-run1.jsonl")).toEqual(resultFile("paid", "submission-run1.jsonl"));
 });
 
 test("a spent tool budget ends the command; extended, the same command resumes", { timeout: 60_000 }, async () => {
   const world = await serveWorld();
   process.env["SERPER_API_KEY"] = SEARCH_KEY;
-  const kept = vi.spyOn(console, "error").mockImplementation(() => {});
+  const errors = vi.spyOn(console, "error").mockImplementation(() => {});
   const towns = ["Alby", "Corby"];
   const townIn = (question: string) => towns.find((town) => question.includes(town));
   const questions = join(folder, "towns.jsonl");
@@ -138,12 +138,13 @@ test("a spent tool budget ends the command; extended, the same command resumes",
     const [report] = await told(...ask, "--extend-tool-calls", "1");
     expect(report).toMatchObject({ n: 2, correct: 2, lost: [] });
     expect(world.searches()).toBe(2);
-    // Each turn 20 tokens in and 5 out: (20 * 1000 + 5 * 10,000) / 1,000,000 dollars; each search $0.001, and one was refused.
+    // Each turn 20 tokens in and 5 out: (20 * 1000 + 5 * 10,000) / 1,000,000 dollars.
+    // Each search $0.001, also the refused one: searches are counted before they run.
     const turns = server.requests.length - before;
     expect(report).toMatchObject({
       spent: { agentsUsd: expect.closeTo(0.07 * turns, 6), toolsUsd: 0.003, unpriced: [] },
     });
-    expect(kept.mock.calls.flat().join()).toContain("run the same command to resume");
+    expect(errors.mock.calls.flat().join()).toContain("run the same command to resume");
     await expect(told("eval", searching, "--extend-tool-usd", "1")).rejects.toThrow(
       /add --suite <name>, or set a higher/,
     );

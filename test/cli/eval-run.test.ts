@@ -7,7 +7,9 @@ import { told } from "./printed.ts";
 const TIMEOUT = 120_000;
 const folder = workHere();
 
-test("the run's own suites score what its report says; another seed is pointed out", { timeout: TIMEOUT }, async () => {
+test("the run's own suites get the scores of its report; another seed is pointed out", {
+  timeout: TIMEOUT,
+}, async () => {
   const suites = [
     { name: "sampled", runs: 8 },
     { name: "greedy", temperature: 0 },

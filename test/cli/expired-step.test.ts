@@ -1,4 +1,4 @@
-/** @file A run that was halted for longer than its conversations are kept: resume says so in one line, and does not resume it. */
+/** @file A run that was halted for longer than its conversations are kept: `resume` is refused with one line. */
 import { expect, test } from "vitest";
 import { resumeInStore } from "../../cli/local/resume-in-store.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
@@ -39,7 +39,7 @@ const refusal = {
 };
 const score = { reward: 1, correct: 1, wellFormed: true, tokens: 1, invocations: {} };
 
-test("a group that was finalized and has expired, deleted or not", async () => {
+test("a finalized group that has expired", async () => {
   const { store, run, address, wait, resume } = await halted();
   await store.table.update(finalizeGroupRecord(address, {}, (DAY * (CONVERSATION_DAYS + 1)) / 1000));
   wait(CONVERSATION_DAYS - 1);
@@ -52,7 +52,7 @@ test("a group that was finalized and has expired, deleted or not", async () => {
   expect(await run()).toMatchObject({ status: "halted", reason: "no money" });
 });
 
-test("a conversation that was counted and is gone", async () => {
+test("a scored conversation that is deleted", async () => {
   const { store, address, wait, resume } = await halted();
   await store.table.update(recordScores(address, new Map([[1, score]])));
   const key = objectKeys.outcome({ ...address, phase: "train", rollout: 1 });

@@ -1,4 +1,4 @@
-/** @file Agents whose fleet has a server run on it by default, and are not evaluated where it cannot be reached. */
+/** @file Agents whose fleet has a server: they use it by default, and are not evaluated by workers that cannot reach it. */
 import { expect, test } from "vitest";
 import { fleetPolicies, refuseUnreachableServers } from "../../cli/deployment.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
@@ -16,7 +16,7 @@ const deployment: Deployment = {
 const agents = { main: { model: "m", delegates: ["searcher"] }, searcher: { model: "s" } };
 const config = RunConfig.parse({ run: "r", recipe: "atlas", steps: 1, agents });
 
-test("the fleet's policy is the default of its agent; a policy that the user sets stays", () => {
+test("the fleet's policy is the default for its agent; a policy that the user sets stays", () => {
   expect(fleetPolicies(config, deployment, [])).toEqual([`agents.main.policy=${POLICY}`]);
   expect(fleetPolicies(config, deployment, ["agents.main.model=x"])).toEqual([`agents.main.policy=${POLICY}`]);
   expect(fleetPolicies(config, deployment, ["agents.main.policy=compiled"])).toEqual([]);

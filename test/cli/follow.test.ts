@@ -28,7 +28,7 @@ test("steps that were reported before are not reported again", async () => {
   expect((await events(1)).filter(({ kind }) => kind === "step")).toEqual([]);
 });
 
-test("a finished run says which of its evaluations it is at, until all are done", async () => {
+test("after training, the run reports which suite is evaluated, until all are done", async () => {
   const store = await storeOfFinishedRun();
   const unfinished = { ...config, evaluation: { ...config.evaluation, suites: [...config.evaluation.suites] } };
   unfinished.evaluation.suites.push({
@@ -50,7 +50,7 @@ test("a finished run says which of its evaluations it is at, until all are done"
   expect(seen.at(-1)).toEqual({ kind: "ended", status: "finished", reason: "" });
 });
 
-test("what was measured of a server's own optimizer is said once", async () => {
+test("what was measured about a server's own optimizer is reported once", async () => {
   const optimizer = {
     server: "http://gpu1:8000",
     followsEpsilon: false,
@@ -84,13 +84,13 @@ test("waiting for: the missing workers, the rollouts, the trainers", () => {
     takeovers: 0,
   }));
   const both = [worker("main"), worker("searcher")];
-  const say = (state: Partial<Parameters<typeof waitingFor>[1]>) =>
+  const phrase = (state: Partial<Parameters<typeof waitingFor>[1]>) =>
     waitingFor(config, { step: open, groups, agents, workers: both, ...state });
-  expect(say({ step: undefined })).toBe("planning the first step");
-  expect(say({ workers: [] })).toBe("waiting for: main/rollout, searcher/rollout");
-  expect(say({ workers: [worker("main"), worker("searcher", "dead")] })).toBe("waiting for: searcher/rollout");
-  expect(say({})).toBe("rollouts 4/4");
+  expect(phrase({ step: undefined })).toBe("planning the first step");
+  expect(phrase({ workers: [] })).toBe("waiting for: main/rollout, searcher/rollout");
+  expect(phrase({ workers: [worker("main"), worker("searcher", "dead")] })).toBe("waiting for: searcher/rollout");
+  expect(phrase({})).toBe("rollouts 4/4");
   // Main has published version 1 already.
-  expect(say({ step: { ...step, state: "ready" } })).toBe("training searcher");
-  expect(say({ step: { ...step, state: "ready" }, workers: [worker("main")] })).toBe("waiting for: searcher/train");
+  expect(phrase({ step: { ...step, state: "ready" } })).toBe("training searcher");
+  expect(phrase({ step: { ...step, state: "ready" }, workers: [worker("main")] })).toBe("waiting for: searcher/train");
 });

@@ -1,4 +1,4 @@
-/** @file `mgrpo import`: a GGUF file becomes a folder, once; what cannot be read is one line. */
+/** @file `mgrpo import`: a GGUF file becomes a checkpoint folder, once; a missing file is refused. */
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ const TINY = join(import.meta.dirname, "../fixtures/gguf/tiny.gguf");
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-import-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test("writes the folder, says what it is, and overwrites nothing", async () => {
+test("writes the folder, describes the model, and overwrites nothing", async () => {
   const printed = vi.spyOn(console, "log").mockReturnValue();
   const to = join(folder, "tiny");
   await importModel(TINY, { to, dtype: "bf16" });

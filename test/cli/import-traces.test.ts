@@ -1,4 +1,4 @@
-/** @file `mgrpo import-traces`: writes a file that `mgrpo sft` reads, says what became of every call, and prints no content. */
+/** @file `mgrpo import-traces`: writes a file that `mgrpo sft` reads, reports what happened to every model call, and prints no content. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -41,8 +41,8 @@ test("the file teaches an agent, and the summary has no content", async () => {
   const source = await openDemonstrations(recipe, config, { demonstrations: to });
   const limits = { turns: 3, turnTokens: 64, contextTokens: 512, calls: 2, responseCharacters: 100 };
   const parameters = new Map([["search", z.strictObject({ query: z.string() })]]);
-  const [one] = source({ agent: "searcher", config: { system: SYSTEM, limits }, toolbox: { parameters } });
-  expect(one?.demonstration.turns).toHaveLength(2);
+  const [example] = source({ agent: "searcher", config: { system: SYSTEM, limits }, toolbox: { parameters } });
+  expect(example?.demonstration.turns).toHaveLength(2);
 });
 
 test("nothing is overwritten, and nothing is written where nothing can be taken", async () => {

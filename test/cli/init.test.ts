@@ -1,6 +1,6 @@
 /**
- * @file `mgrpo init` in a project that is not a package of modules, then the first run: the base models that are not there are made, with
- * too few demonstrations to learn anything from, which the run says.
+ * @file `mgrpo init` in a folder without a package.json, then the first run: it trains the missing base models, here on too few
+ * demonstrations to learn anything, and warns that the first step taught nothing.
  */
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -19,7 +19,7 @@ test("it writes the template's recipe, and overwrites nothing", async () => {
   expect(again.stderr).toMatch(/^mgrpo: team exists: name a folder that does not/);
 });
 
-test("train makes the missing base models, and says that the first step taught nothing", {
+test("train makes the missing base models, and warns that the first step taught nothing", {
   timeout: 120_000,
 }, async () => {
   mkdirSync(join(folder, "node_modules"));

@@ -35,20 +35,20 @@ afterAll(() => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
-const removed = (folder: string): string => {
+const removeAfterwards = (folder: string): string => {
   folders.push(folder);
   return folder;
 };
 
 /** Another machine's folder. */
-const emptyFolder = () => removed(mkdtempSync(join(tmpdir(), "mgrpo-machine-")));
+const emptyFolder = () => removeAfterwards(mkdtempSync(join(tmpdir(), "mgrpo-machine-")));
 
 /** A store without functions or events, and a folder to launch a run from. */
 async function storeAndProject() {
   const store = await openLocalStore();
   process.env["MGRPO_WORKER_TOKEN"] = "sixteen characters";
-  removed(store.directory);
-  return { store, here: removed(projectFolder()) };
+  removeAfterwards(store.directory);
+  return { store, here: removeAfterwards(projectFolder()) };
 }
 
 function start(cwd: string, ...args: string[]) {
@@ -84,7 +84,7 @@ const weightsOf = async (store: AwsStore, agent: string) => {
   const manifests = await Promise.all([0, 1, 2].map((version) => readManifest(store, "far", agent, version)));
   return manifests.map(({ files }) => files["model.safetensors"]?.sha256);
 };
-/** The weights of the first test: every other way to run the same must reach them. */
+/** The weights of the first test: the same run on other processes must reach them. */
 let expected: readonly (string | undefined)[] = [];
 
 const launchRelay = (run: string) => ["launch", ...trainRelay(run, "--steps", "2").slice(1)];
@@ -137,7 +137,7 @@ async function inspectFromElsewhere(folder: string) {
 }
 
 test("a run trains to its end on cloud serve, launch and workers", { timeout: TIMEOUT }, async () => {
-  const [cloudAt, here] = [emptyFolder(), removed(projectFolder())];
+  const [cloudAt, here] = [emptyFolder(), removeAfterwards(projectFolder())];
   const first = await serve(cloudAt);
   expect(Object.keys(first.printedEnvironment).sort()).toEqual([
     "AWS_ACCESS_KEY_ID",
@@ -236,7 +236,7 @@ test("the same weights if mgrpo dispatch runs the functions, a worker is called 
   await store.close();
 });
 
-test("a worker whose certificate is not trusted: one line says so, and no rollout is given up", {
+test("a worker whose certificate is not trusted: one line reports it, and no rollout is recorded as failed", {
   timeout: TIMEOUT,
 }, async () => {
   const { store, here } = await storeAndProject();

@@ -1,4 +1,4 @@
-/** @file `mgrpo mine`: which questions are hard, counting answers, and files that a run can train on. */
+/** @file `mgrpo mine`: which questions are hard, the count of stored answers, and files that a run can train on. */
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -33,7 +33,7 @@ test("a question is hard if its share of correct answers is below the threshold;
   expect(hardest(asked, { questions }, 0.25).map(({ id }) => id)).toEqual(["c"]);
 });
 
-test("answers are counted to within those in flight, with few requests", async () => {
+test("the count of answers is off by at most those in flight, and takes few requests", async () => {
   const inFlight = fc.array(fc.nat(64), { maxLength: 20 });
   await fc.assert(
     fc.asyncProperty(fc.nat(20_000), inFlight, fc.nat(5000), async (there, missing, known) => {

@@ -1,6 +1,6 @@
 /**
- * @file Models wherever the command line takes one: a PEFT folder brings its base, a name of the hub its files and its commit, and
- * `doctor --model` says what each is.
+ * @file Models wherever the command line takes one: a PEFT folder brings its base; a Hub name brings its files and commit; and
+ * `doctor --model` describes each.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -22,7 +22,7 @@ import { bpeFiles } from "../fixtures/tokenizers.ts";
 const root = mkdtempSync(join(tmpdir(), "mgrpo-models-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-/** With a row of the embedding for every token. */
+/** With an embedding row for every token of the tokenizer. */
 const ROOMY = { ...TINY, vocabulary: 400 };
 
 function write(name: string, files: CheckpointFiles): string {
@@ -83,7 +83,7 @@ describe("a model of the hub", () => {
     };
   });
 
-  test("is recorded with its commit; an API's model of such a name is not ours to look up", async () => {
+  test("is recorded with its commit; a model behind an API with such a name is not looked up", async () => {
     const { agents } = await pinModels(configOf("hf:owner/tiny"));
     expect(agents["main"]?.model).toBe(`hf:owner/tiny@${COMMIT}`);
     const behindApi = structuredClone(configOf("hf:owner/other"));
@@ -110,7 +110,7 @@ describe("a model of the hub", () => {
   });
 });
 
-test("a large file of the hub has a name for workers elsewhere, one of a folder has none", async () => {
+test("a large file of the hub has an origin that remote workers can open, one of a folder has none", async () => {
   const large = new Map([...bpeFiles(), ["model.safetensors", new Uint8Array(LARGE_FILE_BYTES + 1)]]);
   const hub = await startHub("owner/large", new Map([...large, ["config.json", new Uint8Array()]]));
   vi.stubEnv("HF_ENDPOINT", hub.url);

@@ -25,7 +25,7 @@ test("nothing is wrong: no finding, and the base model of every agent", async ()
   expect([...bases.keys()]).toEqual(["main", "searcher"]);
 });
 
-test("one pass finds a missing model, an unknown tool, an unknown engine and a folder that is none", async () => {
+test("one pass finds a missing model, an unknown tool, an unknown engine and a runs folder that is a file", async () => {
   writeFileSync("runs", "");
   const config = await relay(
     "agents.main.model=nowhere",
@@ -42,7 +42,7 @@ test("one pass finds a missing model, an unknown tool, an unknown engine and a f
   expect(() => findings.settle()).toThrow(lines.join("\n"));
 });
 
-test("tools that are opened with settings are opened once, closed again, and not opened for workers elsewhere", async () => {
+test("tools that are opened with settings are opened and closed once, and not opened for workers elsewhere", async () => {
   const own = join(folder, "counting");
   mkdirSync(own, { recursive: true });
   writeFileSync(join(own, "rewards.mjs"), "export const rewards = { correct: () => 1, expert: () => 1 };");
@@ -58,7 +58,7 @@ test("tools that are opened with settings are opened once, closed again, and not
   expect(Reflect.get(globalThis, "calls")).toEqual(["open", "close"]);
 });
 
-test("doctor says that runs cannot be written here", async () => {
+test("doctor reports that runs cannot be written here", async () => {
   writeFileSync("runs", "");
   const lines = (await printed("doctor")).trim().split("\n");
   const disk = lines.map((line) => JSON.parse(line)).find(({ name }) => name === "disk");

@@ -1,4 +1,4 @@
-/** @file Pretraining: the loss falls, the folder is a whole checkpoint, and the same settings give the same bytes. */
+/** @file Pretraining: the loss falls, the folder is a complete checkpoint, and the same settings give the same bytes. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ import * as toolsModule from "../../recipes/atlas/tools.ts";
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-pretrain-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-async function made(name: string, tokens: number): Promise<Map<string, Uint8Array>> {
+async function pretrained(name: string, tokens: number): Promise<Map<string, Uint8Array>> {
   const searcher = baseModels.find(({ agent }) => agent === "searcher");
   if (!searcher) throw new Error("atlas has no searcher");
   const files = searcher.files();
@@ -31,8 +31,8 @@ const lossOf = (files: ReadonlyMap<string, Uint8Array>): number =>
   JSON.parse(new TextDecoder().decode(files.get("training.json"))).loss;
 
 test("a base model learns, is complete, and has the same bytes every time", async () => {
-  const [once, again] = [await made("a", 4_000), await made("b", 4_000)];
-  const short = await made("c", 500);
+  const [once, again] = [await pretrained("a", 4_000), await pretrained("b", 4_000)];
+  const short = await pretrained("c", 500);
   expect(lossOf(once)).toBeLessThan(lossOf(short) - 0.2);
   expect([...once.keys()].sort()).toEqual([
     "config.json",

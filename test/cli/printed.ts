@@ -1,4 +1,4 @@
-/** @file Calls a command in this process, and gives what it printed. */
+/** @file Runs a command in this process, and returns what it prints. */
 import { vi } from "vitest";
 import { buildProgram } from "../../cli/program.ts";
 import { parsedLines } from "./command-line.ts";
@@ -16,6 +16,6 @@ export async function printed(...args: string[]): Promise<string> {
   }
 }
 
-/** Lines of JSON. */
+/** The printed lines, parsed as JSON. */
 export const told = async (...args: string[]): Promise<Record<string, unknown>[]> =>
   parsedLines(await printed(...args));

@@ -1,9 +1,9 @@
-/** @file The command definitions are complete, and so are the help and docs/cli.md. */
+/** @file The command definitions are complete. The help and docs/cli.md are generated from them. */
 import type { Command } from "commander";
 import { expect, test } from "vitest";
 import { buildProgram } from "../../cli/program.ts";
 
-/** `mgrpo cloud serve` with its definition, for every command. */
+/** Every command with its full name, such as `mgrpo cloud serve`. */
 const commandsOf = (command: Command, path: string): [string, Command][] => [
   [path, command],
   ...command.commands.flatMap((inner) => commandsOf(inner, `${path} ${inner.name()}`)),
@@ -17,7 +17,7 @@ test("every command is defined once", () => {
     expect(names).toContain(`mgrpo ${name}`);
 });
 
-test.each(COMMANDS)("%s: a one-line description of it and of each argument and option", (_name, command) => {
+test.each(COMMANDS)("%s and its arguments and options have one-line descriptions", (_name, command) => {
   const texts = [
     command.description(),
     ...command.registeredArguments.map(({ description }) => description),

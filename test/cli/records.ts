@@ -148,7 +148,7 @@ export const scoreOf = (n: number, correct: number) => ({
   interval: wilson({ n, correct }),
 });
 
-/** The words of a page that tries to be markup, and to repaint a terminal. */
+/** A page's text that would be markup in HTML, and an escape sequence on a terminal. */
 export const HOSTILE = '<script>alert("x")</script>\u001b[2J';
 
 const conversation: Conversation = {

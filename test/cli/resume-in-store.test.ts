@@ -64,7 +64,7 @@ test("a run halted for another reason resumes; without a limit there is nothing 
   expect(await run()).toMatchObject({ status: "running", reason: "" });
 });
 
-test("of two concurrent extensions one applies, and the other is asked to try again", async () => {
+test("of two concurrent extensions one applies, and the other is refused", async () => {
   const { store, run, later } = await started();
   await later(3);
   const read = await run();
@@ -74,7 +74,7 @@ test("of two concurrent extensions one applies, and the other is asked to try ag
   expect([4, 5]).toContain((await run()).maxHours);
 });
 
-test("an extension whose answer is lost applies once: the SDK's retry finds its own id", async () => {
+test("an extension whose response is lost applies once: the SDK's retry finds its own id", async () => {
   const { store, run, resume, later } = await started(teamConfig({ budget: { hours: 2 } }));
   await store.table.insert(tableKeys.toolSpending("test"), {
     ...{ run: "test", calls: 4, microUsd: 900, blocked: 0, maxCalls: 3, maxUsd: null },
@@ -90,7 +90,7 @@ test("an extension whose answer is lost applies once: the SDK's retry finds its 
   expect(await store.table.get(tableKeys.toolSpending("test"))).toMatchObject({ maxCalls: 14 });
 });
 
-test("an extension that the store does not answer says that it may have been made", async () => {
+test("if the store does not respond to an extension, the error says that it may have been applied", async () => {
   const { store, resume } = await started();
   store.table.update = async () => {
     throw new MgrpoError("store-unreachable", "no answer", { retryable: true });

@@ -1,4 +1,4 @@
-/** @file Rows and paragraphs fit the terminal, and are left alone where there is none. */
+/** @file Rows and paragraphs fit the terminal's width, and stay unchanged without a terminal. */
 import { stripVTControlCharacters } from "node:util";
 import { afterEach, expect, test } from "vitest";
 import { drawText } from "../../cli/show/text.ts";
@@ -19,7 +19,7 @@ test("a row that does not fit continues below its label", () => {
   expect(row(...cells)).toBe("  held-out\n    78.0% [75.1, 80.6] over 3 runs\n    1310 of 1680");
 });
 
-test("text wraps at words, below its own beginning", () => {
+test("text wraps at words, with a hanging indent", () => {
   process.stdout.columns = 30;
   expect(hanging("  ● ", "one two three four five six seven")).toEqual([
     "  ● one two three four five",

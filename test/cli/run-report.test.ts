@@ -1,4 +1,4 @@
-/** @file report.json meets its contract, and the chart shows what it should. */
+/** @file report.json matches its schema, with values worked by hand, and what the chart of a run shows. */
 import { expect, test } from "vitest";
 import { plotTop } from "../../cli/chart-theme.ts";
 import { drawCurve } from "../../cli/curve.ts";
@@ -52,7 +52,7 @@ test("the contract's fields, computed by hand", () => {
   });
 });
 
-test("the report repeats the warnings of the steps; reports of earlier releases have none", () => {
+test("the report repeats the warnings of the steps; a report without the field has none", () => {
   const wrong = perStep.map((summary) => ({ ...summary, zeroVariance: summary.groups, correct: 0, wellFormed: 1 }));
   const collapse = [...perStep, ...wrong, ...wrong, ...wrong];
   expect(buildReport({ ...input, perStep: collapse }).warnings).toEqual([expect.stringMatching(/^since step 2, /)]);
@@ -90,10 +90,10 @@ test("the chart is SVG with every agent and both themes, and refers to nothing o
   expect(svg.replace(/xmlns(:\w+)?="[^"]*"/g, "")).not.toMatch(/https?:|<script|@import/);
 });
 
-test("the score of a benchmark is no point among the held-out ones", () => {
+test("a benchmark's score is not drawn among the held-out scores", () => {
   const report = { ...buildReport(input), agents: ["main", "searcher"] };
   const benchmark: TeamEvaluation = { ...evaluation(1, 9, 1), suite: "research", benchmark: "gaia" };
-  // Names of classes and clip paths count on from drawing to drawing.
+  // Class and clip path names are numbered across drawings.
   const drawn = (evaluations: TeamEvaluation[]) =>
     drawCurve({ ...report, evaluations }).replace(/(?:zr\d+-)?(?:cls|c)-?\d+/g, "");
   expect(drawn([...report.evaluations, benchmark])).toBe(drawn(report.evaluations));

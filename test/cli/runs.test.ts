@@ -1,4 +1,4 @@
-/** @file `mgrpo runs` where the store that the environment names does not answer. */
+/** @file `mgrpo runs` if the store that the environment names does not respond. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -8,7 +8,7 @@ import { config } from "./records.ts";
 
 const folder = projectOfFile();
 
-test("local runs are listed, and one line says that the store did not answer", { timeout: 60_000 }, async () => {
+test("local runs are listed, and one line reports that the store did not respond", { timeout: 60_000 }, async () => {
   const run = join(folder, "runs", config.run);
   mkdirSync(run, { recursive: true });
   writeFileSync(join(run, "config.json"), JSON.stringify(config));

@@ -31,16 +31,16 @@ async function startServer(more: NodeJS.ProcessEnv, ...args: string[]) {
   children.add(child);
   if (!child.stdout) throw new Error("no output");
   for await (const line of createInterface(child.stdout)) {
-    return { child, said: JSON.parse(line) as { baseURL: string; apiKey?: string; models: string[] } };
+    return { child, opening: JSON.parse(line) as { baseURL: string; apiKey?: string; models: string[] } };
   }
-  throw new Error("it said nothing");
+  throw new Error("the server printed nothing");
 }
 
 test("a trained run: the app, the models, a seed, refusals, and Ctrl-C", async () => {
   const app = ["--set", "runner=recipe", "--set", "agents.searcher.tools=[]", ...relaySettings()];
   expect(await mgrpo(folder, ...trainRelay("served", "--steps", "1", ...app))).toMatchObject({ code: 0 });
-  const { child, said } = await startServer({}, "served");
-  const { baseURL, apiKey = expect.fail(), models } = said;
+  const { child, opening } = await startServer({}, "served");
+  const { baseURL, apiKey = expect.fail(), models } = opening;
   expect(models).toEqual(["main", "searcher"]);
   const access = (model: string) => ({ baseURL, apiKey, model, name: model });
   const signal = new AbortController().signal;
@@ -53,7 +53,7 @@ test("a trained run: the app, the models, a seed, refusals, and Ctrl-C", async (
   expect(await listed.json()).toMatchObject({ data: [{ id: "main" }, { id: "searcher" }] });
   const messages = [{ role: "user", content: asked.prompt }];
   const tools = [{ type: "function", function: { name: "delegate" } }];
-  const said8 = async (more: object) =>
+  const distinctReplies = async (more: object) =>
     new Set(
       await Promise.all(
         Array.from({ length: 8 }, async () => {
@@ -62,8 +62,8 @@ test("a trained run: the app, the models, a seed, refusals, and Ctrl-C", async (
         }),
       ),
     );
-  expect((await said8({ seed: 3 })).size).toBe(1);
-  expect((await said8({ user: "someone" })).size).toBeGreaterThan(1);
+  expect((await distinctReplies({ seed: 3 })).size).toBe(1);
+  expect((await distinctReplies({ user: "someone" })).size).toBeGreaterThan(1);
   await expect(complete({ ...access("main"), apiKey: "another key" }, { messages })).rejects.toThrow(
     "401 invalid_api_key",
   );
@@ -87,14 +87,14 @@ test("other machines are served only with a key of the user's, which is not prin
   });
   const short = await mgrpoWith({ MGRPO_SERVE_KEY: "short" }, folder, "serve", "served");
   expect(short.stderr).toContain("MGRPO_SERVE_KEY: set it to at least 16 ASCII characters");
-  const { said } = await startServer({ MGRPO_SERVE_KEY: KEY }, "served", "--host", "0.0.0.0");
-  expect(said.apiKey).toBeUndefined();
-  const baseURL = said.baseURL.replace("0.0.0.0", "127.0.0.1");
+  const { opening } = await startServer({ MGRPO_SERVE_KEY: KEY }, "served", "--host", "0.0.0.0");
+  expect(opening.apiKey).toBeUndefined();
+  const baseURL = opening.baseURL.replace("0.0.0.0", "127.0.0.1");
   const messages = [{ role: "user", content: "look up amber" }];
   expect(await complete({ baseURL, apiKey: KEY, model: "searcher" }, { messages })).toHaveProperty("choices");
 }, 60_000);
 
-test("a folder of models says greedily what the same app's agents say in a rollout", async () => {
+test("an app gets the same answer from a folder of models, served greedily, as in a rollout", async () => {
   const { config } = await planServing("recipes/atlas/models", []);
   const { agents, close } = await openServedAgents(config);
   try {

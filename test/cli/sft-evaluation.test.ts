@@ -24,7 +24,7 @@ async function evaluated(results: string, ...suite: string[]): Promise<string> {
   return join(folder, results, only);
 }
 
-test("only correctly answered questions teach", { timeout: 60_000 }, async () => {
+test("only correct answers become demonstrations", { timeout: 60_000 }, async () => {
   const questions = join(folder, "towns.jsonl");
   const towns = ["Alby", "Corby"].map((id) => JSON.stringify({ id, prompt: `Where is ${id}?`, answer: "here" }));
   writeFileSync(questions, towns.join("\n"));

@@ -22,7 +22,7 @@ const teachable = (agent: string): Teachable => ({
   toolbox: { parameters: new Map([["search", z.strictObject({ query: z.string() })]]) },
 });
 
-test("a correct rollout teaches its main agent and its answered sub-agents; a wrong one nobody", async () => {
+test("a correct rollout is a demonstration for its main agent and its answered sub-agents; a wrong one for none", async () => {
   const store = await storeOfFinishedRun();
   const found = await ofSteps(store, config, 1, 0.9);
   expect(found.map(({ agent, where }) => [agent, where])).toEqual([

@@ -1,4 +1,4 @@
-/** @file What `mgrpo show` says of a rollout that an app ran. */
+/** @file What `mgrpo show` shows of a rollout that an app ran. */
 import { expect, test } from "vitest";
 import { loadTrees } from "../../cli/show/load.ts";
 import { callKey, placeInvocations } from "../../cli/show/placement.ts";
@@ -64,7 +64,7 @@ test("branches, rewritten histories, stray conversations and the app's rewards",
   expect(drawText(tree)).toContain("branch 1 of 2  1 turn of its own");
 }, 60_000);
 
-test("a conversation is placed by its task: the same text, then a part of it, then what a turn says", () => {
+test("a conversation is placed by its task: the same text, then a part of it, then the text of a turn", () => {
   const turn = (text: string, ...tasks: string[]) => ({
     text,
     calls: tasks.map((task) => ({ name: "ask", arguments: { list: [{ task }] } })),

@@ -1,4 +1,4 @@
-/** @file The tree of a rollout, and that the words of a page stay words. */
+/** @file The tree of a rollout, and that a page's text stays plain text. */
 import { expect, test } from "vitest";
 import { loadTrees, parseAddress } from "../../cli/show/load.ts";
 import { drawPage } from "../../cli/show/page.ts";
@@ -28,13 +28,13 @@ test("main turn -> invocation -> tool call, with reward parts and advantages", a
   expect(delegated?.children[0]?.children[0]).toMatchObject({ title: "search" });
 });
 
-test("what a reward lacks of the sum of its parts is the overlong penalty", async () => {
+test("the difference between the sum of a reward's parts and the reward is the overlong penalty", async () => {
   const longer = { ...config, algorithm: { ...config.algorithm, mainReward: { format: 0.35, correct: 0.9 } } };
   const [tree] = await loadTrees(await storeOfFinishedRun(), longer, { step: 0, group: 0, rollout: 0 });
   expect(tags(tree)).toContain("reward 1.000 = 0.35·format + 0.9·1 correct - 0.250 overlong");
 });
 
-test("a step shows its groups, and a rollout without an outcome says so", async () => {
+test("a step shows its groups, and a rollout without an outcome is marked", async () => {
   const trees = await loadTrees(await storeOfFinishedRun(), config, { step: 0 });
   expect(trees.map(({ title }) => title)).toEqual(["group 0/0", "group 0/1"]);
   expect(tags(trees[1]?.children[1])).toEqual(["no outcome yet"]);
@@ -61,7 +61,7 @@ test("a page's text is neither markup in the page nor an escape sequence on the 
   expect(text).not.toContain("\u001b[2J");
 });
 
-test("addresses", async () => {
+test("addresses are parsed, and refused if they are malformed or not in the run", async () => {
   expect(parseAddress("12")).toEqual({ step: 12 });
   expect(parseAddress("12/3/5")).toEqual({ step: 12, group: 3, rollout: 5 });
   expect(() => parseAddress("12/x")).toThrow("write a step, step/group or step/group/rollout");

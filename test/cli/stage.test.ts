@@ -76,7 +76,7 @@ test("a stage with fleets leaves the user nothing to start; a halted run resumes
   plane.clock = "off";
   expect(await launch("all", "far")).toEqual([launched]);
   expect([(await run()).status, plane.clock]).toEqual(["running", "on"]);
-  // An instance of a later deployment would not join.
+  // An instance of a later deployment refuses the run.
   const fleet = { run: "far", fleet: "main" };
   await table.insert(tableKeys.fleet("far", "main"), emptyFleetRecord("far", "main"));
   await table.update(recordFleetRefusal(fleet, { release: "0.2.0+0", reason: "worker 'w' has another release" }));
@@ -111,14 +111,14 @@ test("worker processes that know only their fleet serve the run to its end, and 
   const clock = (async () => {
     while (busy) {
       await functions.tickAll();
-      // What tick has delivered again reaches score-rollout.
+      // The events that tick redelivers reach score-rollout.
       for (const key of plane.redelivered.splice(0)) await functions.scoreRollout({ key });
       await stage.clock.sleep(0.1);
     }
   })();
   await Promise.all(FLEETS.map(({ name }) => work(name)));
   expect(RunRecord.parse(await stage.table.get(tableKeys.run("far")))).toMatchObject({ status: "finished", step: 1 });
-  // What is asked at the end may come after the evaluators had nothing to do.
+  // The evaluations after training may be queued after the evaluator has exited.
   const openJobs = async () =>
     (await stage.table.query(tableKeys.run("far").pk, tablePrefixes.jobs)).filter(({ state }) => state !== "done");
   if ((await openJobs()).length > 0) await work("eval");
@@ -142,7 +142,7 @@ test("without fleets, or with fleets for some agents: the commands of the remain
   for (const { close } of [bare, some]) close();
 });
 
-test("nonsensical settings are refused before anything starts", async () => {
+test("settings, stages and releases that cannot work are refused before anything starts", async () => {
   const { table, close } = await deployed("strict", FLEETS);
   await expect(launch("strict", "far", "--set", "agents.main.workers=3")).rejects.toThrow(
     /agents.main.workers is 3, but fleet main has at most 2 instances/,

@@ -1,4 +1,4 @@
-/** @file `mgrpo eval --suite`: a team on a benchmark in a folder that is kept, its submission files, and options that cannot work. */
+/** @file `mgrpo eval --suite`: a team on a benchmark, the results folder, submission files, and options that cannot work. */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, test, vi } from "vitest";
@@ -22,7 +22,7 @@ const fixture = (name: string) => resolve(import.meta.dirname, "../fixtures/benc
 
 const gaia = () => loadGaia(fixture("gaia"), "all", undefined);
 
-const said = (answer: string | null): Conversation => ({
+const conversation = (answer: string | null): Conversation => ({
   ...{ prompt: "?", stop: answer === null ? "malformed" : "answered", fault: null, answer },
   turns: [
     { text: "I look it up.", calls: [], responses: [{ name: "search", text: "found" }] },
@@ -37,7 +37,10 @@ const lines = (text: string | undefined) =>
 
 test("GAIA's submission: a file per run; the team's failures are empty answers, lost questions are left out", async () => {
   const set = await gaia();
-  const files = submissionFiles("gaia", set, [[said("4"), said(null), undefined, said("1250")], [said("5")]]);
+  const files = submissionFiles("gaia", set, [
+    [conversation("4"), conversation(null), undefined, conversation("1250")],
+    [conversation("5")],
+  ]);
   expect([...files.keys()]).toEqual(["submission-run1.jsonl", "submission-run2.jsonl"]);
   expect(lines(files.get("submission-run1.jsonl"))).toEqual([
     {
@@ -51,12 +54,15 @@ test("GAIA's submission: a file per run; the team's failures are empty answers, 
 });
 
 test("WebWalkerQA's submission names the question as the benchmark words it; xbench's is encrypted", () => {
-  const walker = submissionFiles("webwalkerqa", loadWebWalkerQa(fixture("webwalkerqa.json")), [[said("On 1 May.")]]);
+  const walker = submissionFiles("webwalkerqa", loadWebWalkerQa(fixture("webwalkerqa.json")), [
+    [conversation("On 1 May.")],
+  ]);
   expect(lines(walker.get("submission-run1.jsonl"))).toEqual([
     { question: "When does the made-up conference open?", pred: "On 1 May." },
   ]);
   const set = loadXbench(fixture("xbench.csv"));
-  const table = submissionFiles("xbench", set, [[said("乌有城")], [said("x")]]).get("submission.csv") ?? "";
+  const table =
+    submissionFiles("xbench", set, [[conversation("乌有城")], [conversation("x")]]).get("submission.csv") ?? "";
   const [header, first] = table.split("\n").map((line) => line.slice(1, -1).split('","'));
   expect(header).toEqual(["id", "response-1", "response-2", "canary"]);
   expect(first?.[0]).toBe("101");
@@ -67,11 +73,11 @@ test("WebWalkerQA's submission names the question as the benchmark words it; xbe
 test("xbench's submission: an unanswered question has an empty response; one that a run lost has no row", () => {
   const set = loadXbench(fixture("xbench.csv"));
   const runs = [
-    [said("x"), said("y"), said(null)],
-    [said("z"), undefined, said("z")],
+    [conversation("x"), conversation("y"), conversation(null)],
+    [conversation("z"), undefined, conversation("z")],
   ];
-  const asked = { ...set, questions: set.questions.slice(0, 3) };
-  const table = submissionFiles("xbench", asked, runs).get("submission.csv") ?? "";
+  const subset = { ...set, questions: set.questions.slice(0, 3) };
+  const table = submissionFiles("xbench", subset, runs).get("submission.csv") ?? "";
   const rows = table.split("\n").slice(1, -1);
   expect(rows.map((row) => row.slice(1, -1).split('","').slice(0, 3))).toEqual([
     ["101", encrypt("x", set.canary ?? ""), encrypt("z", set.canary ?? "")],
@@ -137,7 +143,7 @@ test("a suite of the run or recipe is asked as declared; options may change data
   expect(chooseSuite("mine", "relay", DECLARED, { data: "e", runs: 5 })).toEqual({ ...MINE, data: "e", runs: 5 });
 });
 
-test("--set of suites that --suite does not evaluate is refused; of the one that it evaluates, it applies", async () => {
+test("--set is refused for suites that --suite does not evaluate, and applies to the one that it evaluates", async () => {
   const plan = (recipe: string, name: string, ...set: string[]) =>
     planEvaluation(join(folder, "models"), { recipe, set }, { name });
   const suites = 'evaluation.suites=[{"name":"a"},{"name":"b"}]';
@@ -176,9 +182,9 @@ test("the command: scores by level, result and submissions in a folder; repeated
   mkdirSync(results);
   const command = ["eval", models, "--recipe", RELAY, "--suite", file, "--runs", "2", "--results", results];
   const [first] = await told(...command);
-  const [made] = readdirSync(results);
-  expect(made).toMatch(/^models-own-[0-9a-f]{12}$/);
-  const at = join(results, made ?? "");
+  const [resultFolder] = readdirSync(results);
+  expect(resultFolder).toMatch(/^models-own-[0-9a-f]{12}$/);
+  const at = join(results, resultFolder ?? "");
   const report = SuiteReport.parse(JSON.parse(readFileSync(join(at, "result.json"), "utf8")));
   expect(first).toEqual({ ...report, folder: at });
   expect(report).toMatchObject({ kind: "evaluation", suite: "own", benchmark: "jsonl", n: 8, lost: [] });
@@ -192,7 +198,7 @@ test("the command: scores by level, result and submissions in a folder; repeated
 
   const logged = readFileSync(join(at, "eval.log"), "utf8");
   expect(await told(...command)).toEqual([first]);
-  expect(readdirSync(results)).toEqual([made]);
+  expect(readdirSync(results)).toEqual([resultFolder]);
   expect(readFileSync(join(at, "eval.log"), "utf8")).toBe(logged);
   vi.restoreAllMocks();
 });

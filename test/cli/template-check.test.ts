@@ -1,4 +1,4 @@
-/** @file Chat templates before a run: rendered turn by turn, with a tool, and a line where the program decides how tools are shown. */
+/** @file Chat templates before a run: rendered turn by turn, with a tool, and a note if the program decides how tools are shown. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -8,13 +8,13 @@ import { bpeFiles, QWEN_TEMPLATE, TERSE_TEMPLATE } from "../fixtures/tokenizers.
 const searcher: TemplateSettings = { system: "", tools: ["search"], delegates: [], toolPrompt: "auto" };
 const alone: TemplateSettings = { ...searcher, tools: [] };
 
-test("says which part describes the tools", () => {
+test("returns which part describes the tools", () => {
   expect(checkTemplate("a", { ...searcher, tools: ["search"] }, bpeFiles(QWEN_TEMPLATE))).toBe("template");
   expect(checkTemplate("a", { ...searcher, tools: [], delegates: ["b"] }, bpeFiles(TERSE_TEMPLATE))).toBe("system");
   expect(checkTemplate("a", { ...alone }, bpeFiles(TERSE_TEMPLATE))).toBe("none");
 });
 
-test("notes a description that nobody asked for", () => {
+test("notes that the system message describes the tools, if the config leaves the choice to the program", () => {
   const notes: string[] = [];
   const note = (message: string) => notes.push(message);
   noteOnTools("a", { toolPrompt: "auto" }, "system", note);
@@ -27,7 +27,7 @@ test("notes a description that nobody asked for", () => {
   expect(notes).toHaveLength(1);
 });
 
-test("finds a template that rewrites an earlier turn, where the first turns still fit", () => {
+test("finds a template that rewrites an earlier turn only from the third message on", () => {
   const settings = { ...searcher, tools: ["search"] };
   // Tool responses other than the last are dropped from the third message on.
   const forgetful = QWEN_TEMPLATE.replace(
@@ -60,7 +60,7 @@ test.each<[string, Partial<TemplateSettings>, string]>([
   expect(checkTemplate("a", { ...withSystem, ...settings }, bpeFiles(real(name)))).toBe(display);
 });
 
-test("Mistral's moves the system message to the last question: refused with the setting that helps", () => {
+test("Mistral's template moves the system message to the last question: refused with the setting that helps", () => {
   const files = mistral(real("mistral-nemo"));
   expect(() => checkTemplate("a", withSystem, files)).toThrow(
     /^agent 'a': its chat_template rewrites earlier messages .*; or set agents\.a\.toolPrompt to "user"$/,
@@ -69,7 +69,7 @@ test("Mistral's moves the system message to the last question: refused with the 
   expect(checkTemplate("a", { ...searcher, toolPrompt: "none" }, files)).toBe("none");
 });
 
-test("a template that strips thoughts only while thinking is on is refused with thinking off", () => {
+test("a template that strips thoughts only while thinking is on is refused, with the advice to set thinking to false", () => {
   const strips = TERSE_TEMPLATE.replace(
     "{{- '<|im_start|>' + message.role",
     "{{- ('' if loop.last or enable_thinking is defined and not enable_thinking else 'past ') + '<|im_start|>' + message.role",

@@ -53,7 +53,7 @@ test("a row is never wider than the terminal, however long its cells and the nam
   }
 });
 
-/** What a terminal of this width shows last, without colors. */
+/** A terminal of this width. `lines`: all that was written to it, without colors. */
 function terminal(columns: number) {
   let written = "";
   const write = (text: string) => {

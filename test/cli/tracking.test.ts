@@ -1,4 +1,4 @@
-/** @file metrics.jsonl and its way to trackers: no line twice, none lost, whatever fails or is killed. */
+/** @file metrics.jsonl and what trackers get of it: no line twice, none lost, whatever fails or is killed. */
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -34,7 +34,7 @@ const evaluation = {
 };
 const stepsIn = (lines: readonly MetricLine[]) => lines.map((line) => line.step);
 
-/** Fails as often as it is told to, and keeps what it got. */
+/** Fails the first `failures` times, and keeps what it gets. */
 function fakeTracker(failures = 0) {
   const got: number[] = [];
   const ends: string[] = [];
@@ -53,10 +53,10 @@ function fakeTracker(failures = 0) {
 }
 
 const positions = () => join(folder, "trackers.json");
-const tracking = (tracker: Tracker, lines: readonly MetricLine[], said: string[] = []) =>
-  new Tracking({ trackers: [tracker], lines, positions: positions(), say: (line) => said.push(line) });
+const tracking = (tracker: Tracker, lines: readonly MetricLine[], messages: string[] = []) =>
+  new Tracking({ trackers: [tracker], lines, positions: positions(), say: (line) => messages.push(line) });
 
-test("a line is written once, over all sessions, and one that a kill cut short is written again", () => {
+test("a line is written once, over all sessions, and one that a kill truncated is written again", () => {
   const path = join(folder, "metrics.jsonl");
   const first = new MetricsFile(path, () => 5);
   first.addEvaluation(evaluation);
@@ -75,7 +75,7 @@ test("a line is written once, over all sessions, and one that a kill cut short i
   ]);
 });
 
-test("a tracker gets each line once, in order, and another session goes on where the one before ended", async () => {
+test("a tracker gets each line once, in order, and the next session continues where the previous one ended", async () => {
   const file = new MetricsFile(join(folder, "metrics.jsonl"));
   file.addStep(summary(0));
   const one = fakeTracker();
@@ -92,23 +92,23 @@ test("a tracker gets each line once, in order, and another session goes on where
   expect([two.got, two.ends]).toEqual([[3], ["finished"]]);
 });
 
-test("a tracker that is away holds up nothing, says so once, and gets everything when it is back", async () => {
+test("an unreachable tracker delays nothing, is reported once, and gets everything when it is reachable again", async () => {
   const file = new MetricsFile(join(folder, "metrics.jsonl"));
-  const said: string[] = [];
+  const messages: string[] = [];
   const { tracker, got } = fakeTracker(2);
-  const feed = tracking(tracker, file.lines, said);
+  const feed = tracking(tracker, file.lines, messages);
   for (const n of [0, 1, 2]) {
     file.addStep(summary(n));
     feed.wake();
   }
-  await expect.poll(() => said).toHaveLength(1);
-  expect(said[0]).toContain("the tracker is away");
+  await expect.poll(() => messages).toHaveLength(1);
+  expect(messages[0]).toContain("the tracker is away");
   await expect.poll(() => got, { timeout: 8000 }).toEqual([1, 2, 3]);
-  expect(said).toHaveLength(1);
+  expect(messages).toHaveLength(1);
   await feed.finish(undefined);
 });
 
-test("at the end of a run, what a tracker lacks is named, and kept", async () => {
+test("at the end of a run, trackers that lack lines are named, and the lines are kept", async () => {
   const file = new MetricsFile(join(folder, "metrics.jsonl"));
   file.addStep(summary(0));
   expect(await tracking(fakeTracker(9).tracker, file.lines).finish("finished")).toEqual(["fake"]);

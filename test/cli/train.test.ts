@@ -17,7 +17,7 @@ const SIX = ["--steps", String(STEPS)];
 const folder = workHere();
 
 const kinds = (stdout: string) => parsedLines(stdout).map(({ kind }) => kind);
-const sums = (run: string) =>
+const checksums = (run: string) =>
   Object.entries(RunReport.parse(readReport(folder, run)).agents).map(([agent, { sha256 }]) => [agent, sha256]);
 
 /** Starts a run; resolves when it has printed a step. */
@@ -78,12 +78,12 @@ test("a run can be shown and listed, and is not overwritten", { timeout: TIMEOUT
   await printed("show", "whole", "1/0", "--html", "page.html");
   expect(readFileSync(join(folder, "page.html"), "utf8")).toContain("delegate → searcher");
   expect(JSON.parse(await printed("runs"))).toMatchObject({ run: "whole", state: "finished", step: STEPS });
-  const hurt = join(folder, "runs", "hurt");
-  mkdirSync(hurt);
-  writeFileSync(join(hurt, "config.json"), "{}");
+  const damaged = join(folder, "runs", "hurt");
+  mkdirSync(damaged);
+  writeFileSync(join(damaged, "config.json"), "{}");
   const rows = (await printed("runs")).trim().split("\n");
   expect(rows.map((row) => JSON.parse(row))).toMatchObject([{ run: "hurt", state: "damaged" }, { run: "whole" }]);
-  rmSync(hurt, { recursive: true });
+  rmSync(damaged, { recursive: true });
   expect(await printed("show", "whole", "1/0/0")).toContain("advantage");
   await printed("show", "whole", "cases", "--html", "cases.html");
   const cases = readFileSync(join(folder, "cases.html"), "utf8");
@@ -106,7 +106,7 @@ test("stopped with Ctrl-C, resumed, killed, resumed: the same weights", { timeou
   await killed.ended;
   expect(await printed("runs")).toMatch(/"run":"torn".*"state":"stopped"/);
   expect(await mgrpo(folder, "resume", "torn")).toMatchObject({ code: 0, stderr: "" });
-  expect(sums("torn")).toEqual(sums("whole"));
+  expect(checksums("torn")).toEqual(checksums("whole"));
   expect(RunReport.parse(readReport(folder, "torn")).perStep.map(({ step }) => step)).toEqual([0, 1, 2, 3, 4, 5]);
 });
 
@@ -125,5 +125,5 @@ test("on a full disk the run ends with one line, and resumes to the same weights
   );
   rmSync(full);
   expect(await mgrpo(folder, "resume", "full")).toMatchObject({ code: 0, stderr: "" });
-  expect(sums("full")).toEqual(sums("whole"));
+  expect(checksums("full")).toEqual(checksums("whole"));
 });

@@ -1,4 +1,4 @@
-/** @file Warnings of a run: a first step that taught nothing, streaks of steps without variance, and eq 11, once per ten steps. */
+/** @file Warnings of a run, not repeated at every step: no variance, eq 11, quantization, gradient norms, and an agent that does not learn. */
 import { expect, test } from "vitest";
 import { runWarnings, stepWarnings } from "../../cli/warnings.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
@@ -23,7 +23,7 @@ test("more than 1 % of the rollouts above d: one line after every tenth step", (
 });
 
 test("a quantized sampler far from its trainer: one line, the first time", () => {
-  const given = (quantization: string, tisCap: number | null = null) =>
+  const quantized = (quantization: string, tisCap: number | null = null) =>
     RunConfig.parse({
       ...config,
       algorithm: { tisCap },
@@ -33,16 +33,16 @@ test("a quantized sampler far from its trainer: one line, the first time", () =>
       },
     });
   const steps = (...kls: number[]) => kls.map((kl) => summary({ calls: {}, training: { main: { kl } } }));
-  const [line, ...others] = stepWarnings(given("int4"), steps(1e-8, 0.02));
+  const [line, ...others] = stepWarnings(quantized("int4"), steps(1e-8, 0.02));
   expect(line).toMatch(/'main', whose base is int4, is 0\.020 nats per token.*set algorithm\.tisCap/);
   expect(others).toEqual([]);
-  expect(stepWarnings(given("int4"), steps(0.02, 0.02))).toEqual([]);
-  expect(stepWarnings(given("int4"), steps(0.02, 0.01))).toEqual([]);
-  expect(stepWarnings(given("int4", 2), steps(1e-8, 0.02))).toEqual([]);
-  expect(stepWarnings(given("none"), steps(1e-8, 0.02))).toEqual([]);
+  expect(stepWarnings(quantized("int4"), steps(0.02, 0.02))).toEqual([]);
+  expect(stepWarnings(quantized("int4"), steps(0.02, 0.01))).toEqual([]);
+  expect(stepWarnings(quantized("int4", 2), steps(1e-8, 0.02))).toEqual([]);
+  expect(stepWarnings(quantized("none"), steps(1e-8, 0.02))).toEqual([]);
 });
 
-test("a first step without variance: why, and what to do; later ones are not repeated", () => {
+test("a first step without variance: why, and what to do; the second one is not reported", () => {
   const [malformed] = stepWarnings(under({}), firstStep(4, 0));
   expect(malformed).toMatch(
     /no rollout is well-formed.*show \S+ 0; then teach it from demonstrations first: .* sft \S+ --to/,
@@ -84,7 +84,7 @@ test("three steps in a row without variance and always correct: the questions ar
   expect(stepWarnings(under({}), [learning, easy, outcome(1, 3), easy])).toEqual([]);
 });
 
-test("a gradient norm that jumps is named once it stands far above its median", () => {
+test("a gradient norm above ten times the median of ten steps is reported", () => {
   const steps = (...norms: number[]) => norms.map((gradientNorm) => summary({ training: { main: { gradientNorm } } }));
   const calm = Array<number>(10).fill(0.2);
   expect(stepWarnings(under({}), steps(...calm, 3))).toEqual([

@@ -1,5 +1,5 @@
 /**
- * @file Watching a place for checkpoints: each is evaluated once, what is wrong with one does not end the watch; and the command itself.
+ * @file Watching a location for checkpoints: each is evaluated once, and a damaged one does not end the watch; and the command itself.
  */
 import { once } from "node:events";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -23,61 +23,64 @@ const checkpoint = (bytes: number, marked = true, stamp = "") =>
     ...(marked ? [[MARKER, { bytes: 0, stamp }] as const] : []),
   ]);
 
-/** Goes through the looks, one per round, then ends. `evaluated` holds what was evaluated in which round. */
-async function watched(looks: (Record<string, Map<string, FileState>> | MgrpoError)[], spoil?: (name: string) => void) {
+/** Watches a source that returns these listings, one per poll. `evaluated`: `<poll>:<checkpoint>`. */
+async function watched(
+  listings: (Record<string, Map<string, FileState>> | MgrpoError)[],
+  onEvaluate?: (name: string) => void,
+) {
   const stop = new AbortController();
   const evaluated: string[] = [];
-  const told: string[] = [];
-  let round = -1;
+  const reports: string[] = [];
+  let poll = -1;
   const source: CheckpointSource = {
     async list() {
-      const look = looks[++round];
-      if (!look) {
+      const listing = listings[++poll];
+      if (!listing) {
         stop.abort();
         return new Map();
       }
-      if (look instanceof MgrpoError) throw look;
-      return new Map(Object.entries(look));
+      if (listing instanceof MgrpoError) throw listing;
+      return new Map(Object.entries(listing));
     },
     read: async () => new Map(),
   };
   const evaluate = async (name: string) => {
-    evaluated.push(`${round}:${name}`);
-    spoil?.(name);
+    evaluated.push(`${poll}:${name}`);
+    onEvaluate?.(name);
   };
-  await watchCheckpoints(source, 0, stop.signal, evaluate, (line) => told.push(`${line.kind}: ${line.message}`));
-  return { evaluated, told };
+  await watchCheckpoints(source, 0, stop.signal, evaluate, (line) => reports.push(`${line.kind}: ${line.message}`));
+  return { evaluated, reports };
 }
 
 test("evaluated when complete, once, and again when its files change", async () => {
   const a = checkpoint(5, false);
-  const looks = [{ a }, { a, b: checkpoint(7) }, { a, b: checkpoint(7) }, { a, b: checkpoint(8) }, { a }];
-  expect((await watched(looks)).evaluated).toEqual(["1:a", "1:b", "3:b"]);
+  const listings = [{ a }, { a, b: checkpoint(7) }, { a, b: checkpoint(7) }, { a, b: checkpoint(8) }, { a }];
+  expect((await watched(listings)).evaluated).toEqual(["1:a", "1:b", "3:b"]);
 });
 
 test("a folder rewritten with files of the same size, or removed and restored, is evaluated again", async () => {
   const written = (stamp: string) => ({ latest: checkpoint(5, true, stamp) });
-  const looks = [written("1"), written("1"), written("2"), {}, written("2")];
-  expect((await watched(looks)).evaluated).toEqual(["0:latest", "2:latest", "4:latest"]);
+  const listings = [written("1"), written("1"), written("2"), {}, written("2")];
+  expect((await watched(listings)).evaluated).toEqual(["0:latest", "2:latest", "4:latest"]);
 });
 
-test("a damaged checkpoint is reported once and the others continue; an outage is waited out; a fault ends the watch", async () => {
-  const looks = [
+test("a damaged checkpoint is reported once and the others continue; an outage is waited out; a bug ends the watch", async () => {
+  const listings = [
     { a: checkpoint(1), b: checkpoint(2) },
     { a: checkpoint(1), b: checkpoint(2) },
   ];
-  const damaged = await watched(looks, (name) => {
+  const damaged = await watched(listings, (name) => {
     if (name === "a") throw new MgrpoError("checkpoint-damaged", "a is damaged");
   });
-  expect(damaged).toEqual({ evaluated: ["0:a", "0:b"], told: ["refused: a is damaged"] });
+  expect(damaged).toEqual({ evaluated: ["0:a", "0:b"], reports: ["refused: a is damaged"] });
   const outage = new MgrpoError("store-unreachable", "no answer", { retryable: true });
   const outages = await watched([outage, outage, { a: checkpoint(1) }]);
-  expect(outages).toEqual({ evaluated: ["2:a"], told: ["retry: no answer"] });
+  expect(outages).toEqual({ evaluated: ["2:a"], reports: ["retry: no answer"] });
   let losses = 2;
-  const lossy = await watched([...looks, ...looks], () => {
+  const lossy = await watched([...listings, ...listings], () => {
     if (losses-- > 0) throw new MgrpoError("endpoint-unavailable", "answers were lost", { retryable: true });
   });
-  expect(lossy).toEqual({ evaluated: ["0:a", "1:a", "2:a", "2:b"], told: ["retry: answers were lost"] });
+  expect(lossy).toEqual({ evaluated: ["0:a", "1:a", "2:a", "2:b"], reports: ["retry: answers were lost"] });
   await expect(watched([new MgrpoError("not-found", "no such bucket")])).rejects.toThrow("no such bucket");
   const fault = watched([{ a: checkpoint(1) }], () => {
     throw new TypeError("a fault");
@@ -99,8 +102,8 @@ test("the command: a line and a file per suite, and nothing twice, also after a 
     const files = new Map([...baseFiles("main"), ["config.json", text(changed)], [MARKER, text("")]]);
     for (const [file, bytes] of files) writeFileSync(join(folder, "inbox", name, file), bytes);
   };
-  /** Runs the command until it has told of so many checkpoints. */
-  const told = async (count: number): Promise<WatchedEvaluation[]> => {
+  /** Runs the command until it has printed `count` lines. */
+  const evaluations = async (count: number): Promise<WatchedEvaluation[]> => {
     const flags = ["--watch", "inbox", "--team", "team.json", "--every", "0.2"];
     const child = startMgrpo(folder, "eval", ...flags);
     const ended = once(child, "exit");
@@ -116,7 +119,7 @@ test("the command: a line and a file per suite, and nothing twice, also after a 
   };
 
   put("first", "{}");
-  const [first] = await told(1);
+  const [first] = await evaluations(1);
   expect(first).toMatchObject({
     checkpoint: "first",
     agent: "main",
@@ -128,10 +131,10 @@ test("the command: a line and a file per suite, and nothing twice, also after a 
   expect(kept()).toEqual([`${first?.job}.json`]);
   expect(JSON.parse(readFileSync(join(folder, "evaluations", `${first?.job}.json`), "utf8"))).toEqual(first);
 
-  // The copy has the same files under another name: the same job. Only the one that differs is news.
+  // The copy has the same files under another name: the same job. Only the checkpoint that differs is evaluated.
   put("copy", "{}");
   put("second", '{"changed":true}');
-  const [second] = await told(1);
+  const [second] = await evaluations(1);
   expect(second).toMatchObject({ checkpoint: "second", n: 12 });
   expect(kept()).toHaveLength(2);
 });

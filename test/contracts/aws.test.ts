@@ -1,4 +1,4 @@
-/** @file The SDK store on the local cloud over HTTP keeps the contracts, and so does the direct store of its own process. */
+/** @file The SDK store on the local cloud over HTTP fulfills the contracts, and so does the direct store in the cloud's own process. */
 import { afterAll, describe, expect, test } from "vitest";
 import { openAwsStore } from "../../adapters/aws/store.ts";
 import { openTableDatabase } from "../../adapters/local-cloud/table-database.ts";

@@ -51,7 +51,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** In both places. */
+/** In the folder and in the bucket. */
 async function overwrite(path: string, text: string) {
   writeFileSync(join(directory, "ours", path), text);
   const s3 = new S3Client({ forcePathStyle: true });
@@ -62,7 +62,7 @@ async function overwrite(path: string, text: string) {
 describe.each<[string, () => CheckpointSource]>([
   ["folder", () => openFolderSource(join(directory, "ours"))],
   ["S3 prefix", () => openS3Source("s3://mgrpo/ours")],
-  ["S3 prefix with its slash", () => openS3Source("s3://mgrpo/ours/")],
+  ["S3 prefix with a trailing slash", () => openS3Source("s3://mgrpo/ours/")],
 ])("%s", (_name, open) => {
   test("a scan finds each folder's own files with their sizes, and nothing loose or deeper", async () => {
     const found = await open().list();
@@ -104,9 +104,9 @@ describe.each<[string, (cache: FileCache) => CheckpointSource]>([
   const read = async () => (await open(cache).read("step-1", ["model.safetensors"])).get("model.safetensors");
   const textOf = (file: CheckpointFile | undefined) => file && Buffer.from(wholeFile(file)).toString();
 
-  test("are read from this machine's disk, and opened by workers at their origin, by hash", async () => {
+  test("are read from this machine's disk, and opened by workers at their origin, verified by hash", async () => {
     const file = await read();
-    if (!file || file instanceof Uint8Array) return expect.fail("carried around as bytes");
+    if (!file || file instanceof Uint8Array) return expect.fail("the file was read into memory");
     expect(textOf(file)).toBe("weights");
     expect(await read()).toEqual(file);
     const part = { sha256: await sha256OfFile(file), bytes: file.bytes, origin: file.origin ?? file.path };

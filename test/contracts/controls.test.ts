@@ -1,4 +1,4 @@
-/** @file The SDK's controls on a server with AWS's protocols keep the contract, and so do those in memory for other tests. */
+/** @file The SDK's controls on a server with AWS's protocols fulfill the contract, and so do the in-memory ones of other tests. */
 import { afterAll, describe, expect, test } from "vitest";
 import { awsControls } from "../../adapters/aws/controls.ts";
 import { controlPlane, memoryControls, serveControlPlane } from "../fakes/control-plane.ts";

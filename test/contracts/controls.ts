@@ -27,7 +27,7 @@ export function controlsContract(open: () => { controls: Controls; plane: Contro
     }
   });
 
-  test("events of objects are sent again, more than one request holds", async () => {
+  test("object events are redelivered, even more than fit in one request", async () => {
     const { controls, plane } = open();
     const keys = Array.from({ length: 23 }, (_, i) => `runs/r/outcomes/000000/0/${i}.json`);
     await controls.events.redeliver(keys);

@@ -16,14 +16,14 @@ const [dynamo = "", s3 = dynamo] = (process.env["MGRPO_TEST_ENDPOINTS"] ?? "").s
 
 describe.skipIf(dynamo === "")(`endpoints ${dynamo} ${s3}`, () => {
   const table = `mgrpo-test-${randomBytes(4).toString("hex")}`;
-  // Opened before the tests run, which read these variables then.
+  // Opened in beforeAll: the contract suites read these variables only when their tests run.
   let store: AwsStore;
   let inParts: AwsStore;
   beforeAll(async () => {
     Object.assign(process.env, { AWS_ENDPOINT_URL_DYNAMODB: dynamo, AWS_ENDPOINT_URL_S3: s3 });
     Object.assign(process.env, { MGRPO_TABLE: table, MGRPO_BUCKET: table });
-    const made = await told("cloud", "setup");
-    expect(made.map(({ found }) => found)).toEqual(["created", "created", expect.stringMatching(/^(created|none)$/)]);
+    const lines = await told("cloud", "setup");
+    expect(lines.map(({ found }) => found)).toEqual(["created", "created", expect.stringMatching(/^(created|none)$/)]);
     store = openAwsStore({ table, bucket: table });
     inParts = openAwsStore({ table, bucket: table, parts: { fromBytes: 5 * 2 ** 20, bytes: 5 * 2 ** 20 } });
   });

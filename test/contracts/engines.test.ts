@@ -42,7 +42,7 @@ describe("compiled engine, layer by layer", () => {
 describe.each(["block", "device"] as const)("compiled engine, decode mode of a GPU: %s", (mode) => {
   const engine: PolicyEngine = {
     ...compiledEngine,
-    openSampler: (files, given) => openCompiledSampler(files, { ...given, provider: "cpu" }, mode),
+    openSampler: (files, settings) => openCompiledSampler(files, { ...settings, provider: "cpu" }, mode),
   };
   describe("sampler", () =>
     samplerContract({ engine, files: tinyCheckpoint(), options, roundingDependsOnBatch: mode === "device" }));

@@ -1,4 +1,4 @@
-/** @file The store in memory keeps the contracts of the adapters. */
+/** @file The store in memory fulfills the contracts of the ports, as the adapters do. */
 import { describe } from "vitest";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { clockContract } from "./clock.ts";

@@ -165,7 +165,7 @@ function testGreedy(subject: TrainerSubject) {
 }
 
 function testDistribution(subject: TrainerSubject) {
-  test("samples follow the distribution", async () => {
+  test("a token is sampled as often as its probability predicts", async () => {
     const [sampler, trainer] = [await openSampler(subject), await openTrainer(subject)];
     const draws: Sample[] = await Promise.all(
       Array.from({ length: 200 }, (_, i) =>

@@ -1,4 +1,4 @@
-/** @file The real adapters on the simulated table and bucket keep the contracts; the table's bill, by hand. */
+/** @file The real adapters on the simulated table and bucket fulfill the contracts; the table's billed units, worked by hand. */
 import { describe, expect, test } from "vitest";
 import { openMemoryBucket } from "../../bench/simulate/cloud/bucket.ts";
 import { openMemoryTable, type TableUse } from "../../bench/simulate/cloud/dynamo.ts";
@@ -22,7 +22,7 @@ describe("table of the simulation", () => tableContract(() => store.table));
 describe("limits of the table of the simulation", () => tableLimitsContract(() => store.table));
 describe("clock of the simulation", () => clockContract(() => store.clock));
 
-test("units: started kilobytes of the larger item, even of a refused write; started 4 KB of a consistent read, even of nothing", async () => {
+test("a write is billed per KB of the larger item, rounded up, even if refused; a consistent read per 4 KB, even of nothing", async () => {
   const used: TableUse[] = [];
   const api = openMemoryTable().api((use) => used.push(use));
   const key = { pk: { S: "P" }, sk: { S: "GROUP" } };

@@ -17,7 +17,7 @@ export interface TrainerSubject {
   readonly roundingDependsOnBatch?: boolean;
   /** How far its sampler's log-probs may be from its trainer's. Default: 1e-4. */
   readonly tolerance?: number;
-  /** How well it can memorize seven tokens: the lowest of their log-probs. */
+  /** How well it can memorize seven tokens: each of their log-probs is above this. Default: -0.2. */
   readonly memorizedLogProb?: number;
 }
 
@@ -53,7 +53,7 @@ export function trainerContract(subject: TrainerSubject) {
 }
 
 function testLoss(subject: TrainerSubject) {
-  test("forwardBackward reports the log-probs of logProbs, and their loss", async () => {
+  test("forwardBackward reports the same log-probs as logProbs, and their loss", async () => {
     const trainer = await open(subject);
     const logProbs = await trainer.logProbs(TOKENS, temperatureOf(subject));
     const pass = await trainer.forwardBackward(BATCH, CLIPPED, temperatureOf(subject));
@@ -75,7 +75,7 @@ function testLoss(subject: TrainerSubject) {
 }
 
 function testProbabilities(subject: TrainerSubject) {
-  test("probabilities of the next token sum to one, at any temperature", async () => {
+  test("probabilities of 30 next tokens sum to at most one, at any temperature", async () => {
     const trainer = await open(subject);
     for (const temperature of subject.temperature ? [subject.temperature] : [0.5, 2]) {
       const every = Array.from({ length: 30 }, (_, token) => [7, 11, token]);
@@ -190,7 +190,7 @@ function testEmptyGradient(subject: TrainerSubject) {
 }
 
 function testMemorization(subject: TrainerSubject) {
-  test("linear weights of -1 make the model memorize a short sequence", async () => {
+  test("negative linear weights make the model memorize a short sequence", async () => {
     const trainer = await open(subject);
     const lesson = [1, 12, 5, 5, 23, 8, 2];
     const sequence = { tokens: lesson, weights_T: Float32Array.from(lesson, () => -1 / 6) };

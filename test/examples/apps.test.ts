@@ -1,4 +1,4 @@
-/** @file The example apps train two steps each, whatever framework they use. examples/python-team needs Python and is tried by hand. */
+/** @file The example apps train two steps each, whatever framework they use. examples/python-team needs Python and is tested by hand. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** @file The examples learn, a few steps raise the reward, and they stay short: researchers read and change them first. */
+/** @file The examples learn: a few steps raise the reward. And they stay short: researchers read and change them first. */
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 

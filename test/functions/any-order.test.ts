@@ -13,7 +13,7 @@ test("reliable events and no clock: every step is closed, every group is finaliz
   expect(expected.groups.every(({ state }) => state === "finalized")).toBe(true);
   expect(expected.groups).toHaveLength(9);
   expect(expected.agents.map((agent) => agent["version"])).toEqual([3, 3]);
-  // 9 questions of 10 in three steps: nobody is asked twice.
+  // 9 questions of 10 in three steps: no question is drawn twice.
   expect(new Set(expected.steps.flatMap(({ groups }) => groups)).size).toBe(9);
   // Teams 0 and 3 on both suites, team 2 on the one that is due every 2 steps.
   expect(expected.jobs.map(({ team, suite }) => `${team} ${suite}`).sort()).toEqual([

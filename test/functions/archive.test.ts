@@ -23,10 +23,10 @@ async function started(...runs: string[]) {
   for (const run of runs) await functions.startRun(await prepare(store.objects, config(run)));
   const { get, query, update } = store.table;
   const counted =
-    <A extends unknown[], R>(call: (...given: A) => R) =>
-    (...given: A) => {
+    <A extends unknown[], R>(call: (...args: A) => R) =>
+    (...args: A) => {
       requests += 1;
-      return call(...given);
+      return call(...args);
     };
   Object.assign(store.table, { get: counted(get), query: counted(query), update: counted(update) });
   const minutes = async (count: number) => {
@@ -61,7 +61,7 @@ test("a run that is over is archived after an hour: it costs no requests, and is
   await minutes(2);
   expect(await listed()).toEqual(["new"]);
   expect(await allRuns(store.table)).toEqual(["new", "old", "stopped"]);
-  // One run's third, plus the query of the list by the tick and by the reconciliation.
+  // One run's share, a third, plus the query of the list by the tick and by the reconciliation.
   expect((await minutes(1)).requests).toBeLessThanOrEqual(before / 3 + 2);
   const { expiresAt = 0 } = WorkerRecord.parse(await store.table.get(key));
   expect(expiresAt).toBeGreaterThan(CONVERSATION_DAYS * 86_400);
@@ -102,10 +102,10 @@ test("a resume at any moment of the tick that archives its run leaves it listed"
     const { get, query, update } = store.table;
     /** The resume happens before the tick's call number `moment`. */
     const interrupted =
-      <A extends unknown[], R>(call: (...given: A) => Promise<R>) =>
-      async (...given: A) => {
+      <A extends unknown[], R>(call: (...args: A) => Promise<R>) =>
+      async (...args: A) => {
         if (calls++ === moment) await resume("a");
-        return call(...given);
+        return call(...args);
       };
     Object.assign(store.table, { get: interrupted(get), query: interrupted(query), update: interrupted(update) });
     await minutes(2);
@@ -135,7 +135,7 @@ test("a run that moves does not hide one that is stuck", async () => {
   expect(last).toBe(39);
 });
 
-test("resumed without the list, as by an older release, a listed run is still ticked", async () => {
+test("a listed run that is resumed without writing the list, as an older release does, is still ticked", async () => {
   const { store, minutes, listed } = await started("a");
   await store.table.update(endRun("a", "halted", "a reason"));
   await minutes(30);

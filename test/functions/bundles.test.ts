@@ -43,7 +43,7 @@ export const rewards = {
 
 let bundles: ReadonlyMap<string, Bundle>;
 const handlers = new Map<string, LambdaHandler>();
-const asked = new Map<string, Set<string>>(NAMES.map((name) => [name, new Set()]));
+const actions = new Map<string, Set<string>>(NAMES.map((name) => [name, new Set()]));
 let calling: string | undefined;
 let store: Awaited<ReturnType<typeof openLocalStore>>;
 const plane = controlPlane(["g-main", "g-searcher", "g-eval"]);
@@ -64,7 +64,7 @@ beforeAll(async () => {
   store = await openLocalStore();
   Object.assign(process.env, planeServer.environment);
   await store.table.insert(tableKeys.deployment, { deployment: JSON.stringify(deployment) });
-  subscribe("http.client.request.start", hear);
+  subscribe("http.client.request.start", recordAction);
   for (const [name, { path }] of bundles) {
     const module = (await import(/* @vite-ignore */ pathToFileURL(path).href)) as { handler: LambdaHandler };
     handlers.set(name, module.handler);
@@ -72,20 +72,20 @@ beforeAll(async () => {
 }, 60_000);
 
 afterAll(async () => {
-  unsubscribe("http.client.request.start", hear);
+  unsubscribe("http.client.request.start", recordAction);
   await store.close();
   await planeServer.close();
   for (const left of [folder, store.directory]) rmSync(left, { recursive: true, force: true });
 });
 
 /** Records a request to the store as the IAM action that it needs. */
-function hear(message: unknown) {
+function recordAction(message: unknown) {
   const { request } = message as { request: ClientRequest };
   if (calling === undefined || planeServer.endpoint.endsWith(String(request.getHeader("host")))) return;
   const target = /^DynamoDB_\d+\.(\w+)$/.exec(String(request.getHeader("x-amz-target") ?? ""))?.[1];
   const s3 = { GET: "GetObject", HEAD: "GetObject", PUT: "PutObject", POST: "DeleteObject" }[request.method];
-  asked.get(calling)?.add(target ? `dynamodb:${target}` : `s3:${s3}`);
-  if (request.hasHeader("x-amz-tagging")) asked.get(calling)?.add("s3:PutObjectTagging");
+  actions.get(calling)?.add(target ? `dynamodb:${target}` : `s3:${s3}`);
+  if (request.hasHeader("x-amz-tagging")) actions.get(calling)?.add("s3:PutObjectTagging");
 }
 
 /** One invocation at a time, so that every request can be attributed. */
@@ -95,7 +95,7 @@ async function invoke(name: string, event: unknown) {
   calling = name;
   return handler(event).finally(() => {
     calling = undefined;
-    for (const action of planeServer.asked.splice(0)) asked.get(name)?.add(action);
+    for (const action of planeServer.asked.splice(0)) actions.get(name)?.add(action);
   });
 }
 
@@ -148,7 +148,7 @@ async function startRun(config: RunConfig): Promise<StepRecord> {
   return step;
 }
 
-/** In batches: duplicate, reordered, malformed and foreign events, and some whose judge fails. Returns those. */
+/** In batches: duplicate, reordered, malformed and foreign events, and some whose judge fails. Returns the ids of the latter. */
 async function scoreOutcomes(config: RunConfig, step: StepRecord): Promise<string[]> {
   const { run } = config;
   const outcomes: Record<string, unknown> = {};
@@ -170,7 +170,7 @@ async function scoreOutcomes(config: RunConfig, step: StepRecord): Promise<strin
   expect(failed.sort()).toEqual([0, 1, 2].map((k) => `${unjudged}-${k}`));
   expect((await readStep(run)).state).toBe("open");
   await repairByClock();
-  // It has the outcomes without a score delivered again, and asks no judge itself.
+  // The clock has outcomes without a score delivered again, and asks no judge itself.
   expect(plane.redelivered.sort()).toEqual(
     [0, 1, 2].map((rollout) => objectKeys.outcome({ run, phase: "train", step: 0, group: 1, rollout })),
   );
@@ -214,7 +214,7 @@ async function publishVersions(config: RunConfig, step: StepRecord): Promise<voi
   expect(Object.fromEntries(plane.capacities)).toEqual({ "g-main": 0, "g-searcher": 0, "g-eval": 1 });
 }
 
-/** A repeated event is the same job. With its result nothing is left to do: the schedule's last tick. */
+/** A repeated event yields the same job. Once every job has its result, nothing is left to do: the schedule's last tick. */
 async function evaluateTeam({ run }: RunConfig): Promise<void> {
   const team = sqsBatch("EnqueueEvaluationQueue", { a: objectCreated(objectKeys.team(run, 1)) });
   const jobs = async () =>
@@ -253,7 +253,7 @@ const resultOf = ({ run, job, team, suite }: JobRecord): EvaluationResult => ({
 });
 
 test.each(NAMES)("%s makes only the requests that its role allows", (name) => {
-  const calls = [...(asked.get(name) ?? [])];
+  const calls = [...(actions.get(name) ?? [])];
   expect(calls.length).toBeGreaterThan(0);
   expect(FUNCTION_ACTIONS[name]).toEqual(expect.arrayContaining(calls));
 });

@@ -1,4 +1,4 @@
-/** @file A judge that costs: asked once per trajectory, by one process at a time, and on the bill before it is asked. */
+/** @file A paid judge: asked once per trajectory, by one process at a time, its cost reserved on the bill before it answers. */
 import { beforeEach, expect, test } from "vitest";
 import type { Judgment } from "../../core/contracts/judge.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
@@ -15,7 +15,7 @@ beforeEach(() => {
 });
 
 test("a slow judge is asked once, however many processes and ticks want its verdict, and paid once", async () => {
-  let asked = 0;
+  let requests = 0;
   let answer = (_judgment: Judgment) => {};
   const answered = new Promise<Judgment>((resolve) => {
     answer = resolve;
@@ -25,7 +25,7 @@ test("a slow judge is asked once, however many processes and ticks want its verd
     ...rewards,
     judge: "paid",
     async correct(_question, _conversation, context) {
-      asked++;
+      requests++;
       await context?.reserve(1);
       return answered;
     },
@@ -39,25 +39,25 @@ test("a slow judge is asked once, however many processes and ticks want its verd
     await Promise.all([functions.tickAll(), ...others.map((other) => other.tickAll())]);
   }
   await Promise.all(others.map((other) => other.scoreRollout({ key })));
-  // On the bill before the answer.
+  // The reserved cost is on the bill before the judge answers.
   expect(await store.table.get(tableKeys.judgeSpending("test"))).toMatchObject({ verdicts: 0, microUsd: 1_000_000 });
   answer({ score: 1, cost });
   await scored;
-  expect(asked).toBe(1);
+  expect(requests).toBe(1);
   expect((await group()).rollouts["0"]).toMatchObject({ correct: 1 });
   expect(await store.table.get(tableKeys.judgeSpending("test"))).toMatchObject({ verdicts: 1, microUsd: 250_000 });
 });
 
-test("an asker that was killed is on the bill with what it reserved, and the next asks once its claim ends", async () => {
+test("what a killed process reserved stays on the bill, and the next process asks once the claim expires", async () => {
   const pass = stopClock(store);
   const cost = { inputTokens: 100, outputTokens: 10, usd: 0.25 };
-  let asked = 0;
+  let requests = 0;
   const judge: Rewards = {
     ...rewards,
     judge: "paid",
     async correct(_question, _conversation, context) {
       await context?.reserve(1);
-      return asked++ === 0 ? new Promise(() => {}) : { score: 1, cost };
+      return requests++ === 0 ? new Promise(() => {}) : { score: 1, cost };
     },
   };
   const { functions: killed, step, group } = await started(store, teamConfig(), judge);
@@ -74,15 +74,15 @@ test("an asker that was killed is on the bill with what it reserved, and the nex
   expect(await store.table.get(tableKeys.judgeSpending("test"))).toMatchObject({ microUsd: 1_250_000 });
 });
 
-test("a judge that costs is asked once per trajectory; its first verdict counts", async () => {
-  let asked = 0;
-  const judge: Rewards = { ...rewards, judge: "paid", correct: () => (asked++ === 0 ? 0.25 : 1) };
+test("a paid judge is asked once per trajectory; its first verdict counts", async () => {
+  let requests = 0;
+  const judge: Rewards = { ...rewards, judge: "paid", correct: () => (requests++ === 0 ? 0.25 : 1) };
   const { functions, step, group } = await started(store, teamConfig(), judge);
   await commitOutcome(store, step);
   await Promise.all([functions.scoreRollout({ key }), functions.scoreRollout({ key })]);
-  const before = asked;
+  const before = requests;
   await functions.scoreRollout({ key });
-  expect(asked).toBe(before);
+  expect(requests).toBe(before);
   expect((await group()).rollouts["0"]).toMatchObject({ correct: 0.25 });
 });
 

@@ -1,4 +1,4 @@
-/** @file Judges of score-rollout: asked once, paid once, waited for, then the run is halted; nothing that a judge does is a wrong answer. */
+/** @file Failing judges in score-rollout: retried, then the run is halted or the rollout is lost. No failure of a judge is a wrong answer. */
 import { beforeEach, expect, test } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -19,14 +19,14 @@ beforeEach(() => {
 const runRecord = async () => store.table.get(tableKeys.run("test"));
 
 test.each([undefined, "paid"])(
-  "an outage of judge '%s' halts the run after ten minutes, and excludes nothing; after resume it is asked again",
+  "an outage of judge '%s' halts the run after ten minutes and excludes nothing; once the run is resumed, the judge is asked again",
   async (name) => {
     const pass = stopClock(store);
     let isOut = true;
     const judge: Rewards = {
       ...rewards,
       ...(name !== undefined && { judge: name }),
-      correct: (...asked) => (isOut ? Promise.reject(new Error("503")) : rewards.correct(...asked)),
+      correct: (...args) => (isOut ? Promise.reject(new Error("503")) : rewards.correct(...args)),
     };
     const { functions, step, group } = await started(store, teamConfig({ limits: { attempts: 2 } }), judge);
     await commitOutcome(store, step);
@@ -51,7 +51,7 @@ test.each([undefined, "paid"])(
   },
 );
 
-test("an outage that began before a halt of hours is a new one after resume", async () => {
+test("a failure hours after the last one, as after a halt, starts a new outage", async () => {
   const pass = stopClock(store);
   const judge: Rewards = { ...rewards, judge: "paid", correct: () => Promise.reject(new Error("503")) };
   const { functions, step } = await started(store, teamConfig(), judge);
@@ -62,24 +62,24 @@ test("an outage that began before a halt of hours is a new one after resume", as
   expect(await runRecord()).toMatchObject({ status: "running" });
 });
 
-test("after a failure the judge is left alone for a second, then for two, four …", async () => {
+test("the pause after a failure doubles: one second, two, four …", async () => {
   const pass = stopClock(store);
-  let asked = 0;
-  const judge: Rewards = { ...rewards, judge: "paid", correct: () => Promise.reject(new Error(`503 ${asked++}`)) };
+  let requests = 0;
+  const judge: Rewards = { ...rewards, judge: "paid", correct: () => Promise.reject(new Error(`503 ${requests++}`)) };
   const { functions, step } = await started(store, teamConfig(), judge);
   await commitOutcome(store, step);
   const score = () => functions.scoreRollout({ key }).catch(() => {});
   const counts: number[] = [];
   for (let second = 0; second < 8; second++) {
     await score();
-    counts.push(asked);
+    counts.push(requests);
     pass(1);
   }
   // Asked at 0, 1 and 3 s, and next at 7 s.
   expect(counts).toEqual([1, 2, 2, 3, 3, 3, 3, 4]);
 });
 
-test("answers that are no verdict are asked for again, up to limits.attempts; then the rollout is lost, not wrong", async () => {
+test("an answer that is not a verdict is retried, up to limits.attempts; then the rollout is lost, not wrong", async () => {
   const pass = stopClock(store);
   const odd = new MgrpoError("judge-failed", "not JSON", { evidence: { fault: "unusable-answer" } });
   const judge: Rewards = { ...rewards, judge: "paid", correct: () => Promise.reject(odd) };
@@ -93,7 +93,7 @@ test("answers that are no verdict are asked for again, up to limits.attempts; th
   expect((await group()).rollouts["0"]).toEqual({ excluded: "judge: the judge failed: not JSON (3 answers)" });
 });
 
-test("a text that the judge's server refuses is lost at once", async () => {
+test("a rollout whose text the judge's server refuses is lost at once", async () => {
   const refused = new MgrpoError("judge-failed", "filtered", { evidence: { fault: "refused-text" } });
   const judge: Rewards = { ...rewards, judge: "paid", correct: () => Promise.reject(refused) };
   const { functions, step, group } = await started(store, teamConfig(), judge);
@@ -124,15 +124,15 @@ test.each([undefined, "paid"])("rewards that hang (judge '%s') are given up at t
 });
 
 test("a judge that hangs holds up neither ticks, nor the budget, nor other runs; a halted run asks no judge", async () => {
-  let asked = 0;
-  const judge: Rewards = { ...rewards, judge: "paid", correct: () => new Promise(() => void asked++) };
+  let requests = 0;
+  const judge: Rewards = { ...rewards, judge: "paid", correct: () => new Promise(() => void requests++) };
   const config = teamConfig({ budget: { usd: 1, usdPerWorkerHour: { "*": 0 } } });
   const { functions, step } = await started(store, config, judge);
   await functions.startRun(await prepare(store.objects, teamConfig({ run: "other" })));
   await commitOutcome(store, step);
   await functions.tickAll();
   await store.clock.sleep(0.01);
-  expect(asked).toBe(1);
+  expect(requests).toBe(1);
   await store.table.insert(tableKeys.toolSpending("test"), {
     ...{ run: "test", calls: 1, microUsd: 2_000_000, blocked: 0, maxCalls: null, maxUsd: null },
   });
@@ -141,7 +141,7 @@ test("a judge that hangs holds up neither ticks, nor the budget, nor other runs;
   const restarted = openFunctions(openContext(store, { rewardsOf: async () => judge }));
   const later = await playRollout(store.objects, config, step, 1, 0);
   await restarted.scoreRollout({ key: later });
-  expect(asked).toBe(1);
+  expect(requests).toBe(1);
   await functions.stop();
 });
 
@@ -150,7 +150,7 @@ test("a judge that refuses the request halts the run with its reason; nothing is
   let isPaid = false;
   const judge: Rewards = {
     ...rewards,
-    correct: (...asked) => (isPaid ? rewards.correct(...asked) : Promise.reject(unpaid)),
+    correct: (...args) => (isPaid ? rewards.correct(...args) : Promise.reject(unpaid)),
   };
   const { functions, step, group } = await started(store, teamConfig(), judge);
   await commitOutcome(store, step);
@@ -164,7 +164,7 @@ test("a judge that refuses the request halts the run with its reason; nothing is
   expect((await group()).rollouts["0"]).toMatchObject({ correct: 1 });
 });
 
-test("an invalid answer of the judge does not halt the run: it is paid for and retried", async () => {
+test("an invalid answer from the judge does not halt the run: it is paid for and retried", async () => {
   const odd = new MgrpoError("endpoint-refused", "not of the schema");
   const cost = { inputTokens: 100, outputTokens: 10, usd: 0.25 };
   const failed = new MgrpoError("judge-failed", odd.message, { retryable: true, cause: odd, evidence: { cost } });
@@ -176,12 +176,12 @@ test("an invalid answer of the judge does not halt the run: it is paid for and r
   expect(await store.table.get(tableKeys.judgeSpending("test"))).toMatchObject({ verdicts: 0, microUsd: 250_000 });
 });
 
-test("an error in the recipe's rewards halts the run at once: nothing is lost, and the resumed run scores it", async () => {
+test("an error in the recipe's rewards halts the run at once: nothing is lost, and the resumed run scores the rollout", async () => {
   let isFixed = false;
   const buggy: Rewards = {
     ...rewards,
-    correct: (...asked) => {
-      if (isFixed) return rewards.correct(...asked);
+    correct: (...args) => {
+      if (isFixed) return rewards.correct(...args);
       throw new TypeError("no answer");
     },
   };

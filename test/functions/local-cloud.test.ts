@@ -1,4 +1,4 @@
-/** @file The functions on the local cloud, called by its events and its clock: DynamoDB and S3 over HTTP, as in a local run. */
+/** @file The functions on the local cloud, called by its events: DynamoDB and S3 over HTTP, as in a local run. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** @file start-run's idempotence and refusals, and what the clock repairs, on the in-memory store. */
+/** @file The functions over whole steps on the in-memory store: start-run's idempotence and refusals, lost rollouts, and what the clock repairs. */
 import { expect, test } from "vitest";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
@@ -100,7 +100,7 @@ test("main-only: no step waits for the frozen agent, whose version stays 0 in ev
   expect(team.agents).toMatchObject({ main: { version: 1 }, searcher: { version: 0 } });
 });
 
-test("three crashes while alone give up a rollout; the group continues without it, and losses are bounded", async () => {
+test("a rollout that crashes its worker three times while it runs alone is lost; the group continues without it, and losses are bounded", async () => {
   const { functions, store, later, play, group, run, step, train } = await started(
     teamConfig({ limits: { lostFraction: 0 } }),
   );
@@ -130,7 +130,7 @@ test("three crashes while alone give up a rollout; the group continues without i
   expect(await run()).toMatchObject({ status: "running", step: 1 });
 });
 
-test("the tick that follows the last group's finalization comes, though the answer to its write is lost", async () => {
+test("the last group's finalization is followed by a tick even if the response to its write is lost", async () => {
   const { store, play, step } = await started(teamConfig());
   const { update } = store.table;
   store.table.update = async (change) => {
@@ -141,7 +141,7 @@ test("the tick that follows the last group's finalization comes, though the answ
   expect(await step(0)).toMatchObject({ state: "ready" });
 });
 
-test("a scorer that dies between the finalization and its tick is called again, and ticks", async () => {
+test("a scorer that dies between the finalization and its tick is called again, and then ticks", async () => {
   const config = teamConfig();
   const { functions, store, play, step } = await started(config);
   await play(0, ["2/2"]);
@@ -188,7 +188,7 @@ test("weights that no kept version names are deleted while the next step trains"
   expect(counts).toEqual([4, 6, 8, 8, 6]);
 });
 
-test("stages by share follow the tokens that steps recorded, also after a restart", async () => {
+test("curriculum stages given as shares follow the tokens that steps recorded, also after a restart", async () => {
   const curriculum = [
     { from: 0, levels: [1] },
     { from: 0.5, levels: [2] },
@@ -264,7 +264,7 @@ test("a judge's outage does not hold up other rollouts: the clock has the rest s
   await functions.tickAll();
   await functions.idle();
   expect([await scoresOf(0), await scoresOf(1)]).toEqual([0, 1]);
-  // The failure is the next round's, so that it is logged.
+  // The next tick of the clock rejects with the failure, so that it is logged.
   await expect(functions.tickAll()).rejects.toThrow("503");
   await functions.idle();
   expect([asked, await scoresOf(0)]).toEqual([2, 0]);

@@ -25,7 +25,7 @@ async function world() {
   const plane = controlPlane([], "on");
   let effects = 0;
   const scripts = new Map<number, () => Promise<void>>();
-  /** Runs what is scripted before the tick's n-th effect. */
+  /** Runs the script of the tick's n-th effect, then the effect. */
   const scripted = async <T>(effect: () => Promise<T>): Promise<T> => {
     await scripts.get(effects++)?.();
     return effect();
@@ -92,7 +92,7 @@ async function world() {
   };
 }
 
-const inTurn = (first: () => Promise<void>, second: () => Promise<void>) => async () => {
+const inSequence = (first: () => Promise<void>, second: () => Promise<void>) => async () => {
   await first();
   await second();
 };
@@ -112,8 +112,8 @@ test("a start whose two steps interleave with the tick anywhere ends with the sc
   for (let first = 0; first <= effects; first++) {
     for (let second = first; second <= effects; second++) {
       const { plane, scripts, start, tick } = await world();
-      const [found, turnOn] = start;
-      scripts.set(first, first === second ? inTurn(found, turnOn) : found);
+      const [createRun, turnOn] = start;
+      scripts.set(first, first === second ? inSequence(createRun, turnOn) : createRun);
       if (first !== second) scripts.set(second, turnOn);
       await tick();
       for (const at of [first, second]) if (at === effects) await scripts.get(at)?.();
@@ -131,8 +131,8 @@ test("a tick that dies anywhere during a start is retried, and the schedule is o
   for (let dies = 0; dies < effects; dies++) {
     for (let starts = 0; starts <= dies; starts++) {
       const { plane, scripts, start, tick } = await world();
-      const [found, turnOn] = start;
-      const begin = inTurn(found, turnOn);
+      const [createRun, turnOn] = start;
+      const begin = inSequence(createRun, turnOn);
       const die = (): Promise<void> => Promise.reject(new Error("died"));
       scripts.set(starts, starts === dies ? inTurn(begin, die) : begin);
       if (starts !== dies) scripts.set(dies, die);

@@ -38,12 +38,12 @@ test("scores that arrive during a write share the next one; one caller of each w
   const { record, updates, rewards } = await opened();
   const first = record(0, 0);
   while (updates.length === 0) await new Promise((resolve) => setImmediate(resolve));
-  const heard = await Promise.all([first, ...[1, 2, 3].map((k) => record(k, k))]);
+  const items = await Promise.all([first, ...[1, 2, 3].map((k) => record(k, k))]);
   expect(await rewards()).toEqual({ 0: 0, 1: 1, 2: 2, 3: 3 });
   expect(updates).toHaveLength(2);
-  const told = heard.flatMap((item) => (item ? [Object.keys(item["rollouts"] as object).length] : []));
-  expect(told).toHaveLength(updates.length);
-  expect(Math.max(...told)).toBe(4);
+  const counts = items.flatMap((item) => (item ? [Object.keys(item["rollouts"] as object).length] : []));
+  expect(counts).toHaveLength(updates.length);
+  expect(Math.max(...counts)).toBe(4);
 });
 
 test("all 150 scores of a large group that arrive together take three writes", async () => {
@@ -63,8 +63,8 @@ test("a repeated score changes nothing and does not affect the others", async ()
 
 test("a failed write fails for all callers that share it, and does not block the next one", async () => {
   const { record, rewards } = await opened((update) => update === 0);
-  const tries = await Promise.allSettled([0, 1, 2].map((k) => record(k, k)));
-  expect(tries.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
+  const attempts = await Promise.allSettled([0, 1, 2].map((k) => record(k, k)));
+  expect(attempts.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
   await Promise.all([0, 1, 2].map((k) => record(k, k)));
   expect(await rewards()).toEqual({ 0: 0, 1: 1, 2: 2 });
 });

@@ -131,7 +131,7 @@ test.each([
   expect((await group()).rollouts["0"]).toEqual({ excluded: expect.stringContaining(reason) });
 });
 
-test("a reason of 450 KB, which a tool's server can cause, is cut: the group stays writable", async () => {
+test("a reason of 450 KB, which a tool's server can cause, is shortened: the group stays writable", async () => {
   const { functions, step, group } = await started(store, teamConfig());
   const reason = `infrastructure: ${"x".repeat(450_000)} at the end`;
   const failed = { status: "failed", reason, conversation: undefined, trajectory: undefined, invocations: undefined };

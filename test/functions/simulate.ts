@@ -30,17 +30,17 @@ export async function simulate(config: RunConfig, post: Post) {
   const random = stream("post", post.seed);
   const store = memoryStore();
   const pending: string[] = [];
-  const heard = hearing(store.objects, (key) => {
+  const objects = notifying(store.objects, (key) => {
     if (random.uniform() < post.drop) return;
     pending.push(key, ...(random.uniform() < post.double ? [key] : []));
   });
-  const mortal = {
+  const crashing = {
     ...store,
-    objects: dying(heard, random.uniform, post.die),
-    table: dyingTable(store.table, random.uniform, post.die),
+    objects: crashingObjects(objects, random.uniform, post.die),
+    table: crashingTable(store.table, random.uniform, post.die),
   };
   const open = () =>
-    openFunctions(openContext(mortal, { rewardsOf: async () => rewards, isLongLived: post.isLongLived ?? false }));
+    openFunctions(openContext(crashing, { rewardsOf: async () => rewards, isLongLived: post.isLongLived ?? false }));
   let functions = open();
   const attempt = async (act: (f: Functions) => Promise<unknown>) => {
     await act(functions).catch((error: unknown) => {
@@ -48,7 +48,7 @@ export async function simulate(config: RunConfig, post: Post) {
       functions = open();
     });
   };
-  const request = await prepare(heard, config);
+  const request = await prepare(objects, config);
   const read = async (key: { pk: string; sk: string }) => store.table.get(key);
   for (let turn = 0; turn < 5000; turn++) {
     const item = await read(tableKeys.run(config.run));
@@ -56,7 +56,7 @@ export async function simulate(config: RunConfig, post: Post) {
     const run = item && RunRecord.parse(item);
     if (run && run.status !== "running") return finalRecords(store, config);
     const stepItem = run && (await read(tableKeys.step(config.run, run.step)));
-    if (stepItem && random.uniform() < 0.6) await work(heard, config, StepRecord.parse(stepItem), random.integer);
+    if (stepItem && random.uniform() < 0.6) await work(objects, config, StepRecord.parse(stepItem), random.integer);
     const [index = 0] = random.choose(pending.length, 1);
     const [key] = pending.splice(index, 1);
     if (key !== undefined) await attempt((f) => deliver(f, key));
@@ -83,7 +83,7 @@ async function deliver(functions: Functions, key: string) {
   if (kind === "team") await functions.enqueueEvaluation({ key });
 }
 
-/** All records, without what may differ: claims, counts of attempts, start times and expiry times. */
+/** All records, without what may differ: the run's start time and the groups' expiry times. */
 async function finalRecords({ table, objects }: ReturnType<typeof memoryStore>, config: RunConfig) {
   const run = RunRecord.parse(await table.get(tableKeys.run(config.run)));
   const steps = (await table.query(tableKeys.run(config.run).pk, "STEP#")).map((item) => StepRecord.parse(item));
@@ -101,35 +101,36 @@ async function finalRecords({ table, objects }: ReturnType<typeof memoryStore>, 
   };
 }
 
-function hearing(objects: ReturnType<typeof memoryStore>["objects"], created: (key: string) => void): ObjectStore {
+/** Calls `created` for each new object whose event a function handles. */
+function notifying(objects: ReturnType<typeof memoryStore>["objects"], created: (key: string) => void): ObjectStore {
   return {
     ...objects,
     async commit(key, body) {
-      const is = (await objects.head(key)) === undefined;
+      const isNew = (await objects.head(key)) === undefined;
       const won = await objects.commit(key, body);
-      if (is && parseObjectKey(key)) created(key);
+      if (isNew && parseObjectKey(key)) created(key);
       return won;
     },
   };
 }
 
-const died = () => new MgrpoError("canceled", "the function died");
+const crash = () => new MgrpoError("canceled", "the function died");
 
-function dying(objects: ObjectStore, uniform: () => number, chance: number): ObjectStore {
-  return { ...objects, commit: (key, body) => mortally(() => objects.commit(key, body), uniform, chance) };
+function crashingObjects(objects: ObjectStore, uniform: () => number, chance: number): ObjectStore {
+  return { ...objects, commit: (key, body) => mayCrash(() => objects.commit(key, body), uniform, chance) };
 }
 
-function dyingTable(table: Table, uniform: () => number, chance: number): Table {
+function crashingTable(table: Table, uniform: () => number, chance: number): Table {
   return {
     ...table,
-    insert: (key, item) => mortally(() => table.insert(key, item), uniform, chance),
-    update: (change) => mortally(() => table.update(change), uniform, chance),
+    insert: (key, item) => mayCrash(() => table.insert(key, item), uniform, chance),
+    update: (change) => mayCrash(() => table.update(change), uniform, chance),
   };
 }
 
-async function mortally<T>(write: () => Promise<T>, uniform: () => number, chance: number): Promise<T> {
-  if (uniform() < chance / 2) throw died();
+async function mayCrash<T>(write: () => Promise<T>, uniform: () => number, chance: number): Promise<T> {
+  if (uniform() < chance / 2) throw crash();
   const result = await write();
-  if (uniform() < chance / 2) throw died();
+  if (uniform() < chance / 2) throw crash();
   return result;
 }

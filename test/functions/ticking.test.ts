@@ -61,10 +61,10 @@ test("a direct tick of an unknown run is refused", async () => {
 });
 
 test("memo: caches values, not absence or failures, and evicts the oldest", async () => {
-  const asked: string[] = [];
+  const loaded: string[] = [];
   const answers: Record<string, number | undefined> = { a: 1, b: 2, c: 3 };
   const read = memo(2, async (key) => {
-    asked.push(key);
+    loaded.push(key);
     if (key === "broken") throw new Error("no");
     return answers[key];
   });
@@ -76,9 +76,9 @@ test("memo: caches values, not absence or failures, and evicts the oldest", asyn
   ]);
   await expect(read("broken")).rejects.toThrow("no");
   await expect(read("broken")).rejects.toThrow("no");
-  expect(asked).toEqual(["a", "none", "none", "broken", "broken"]);
+  expect(loaded).toEqual(["a", "none", "none", "broken", "broken"]);
   await read("b");
   await read("c");
   await read("a");
-  expect(asked.slice(5)).toEqual(["b", "c", "a"]);
+  expect(loaded.slice(5)).toEqual(["b", "c", "a"]);
 });

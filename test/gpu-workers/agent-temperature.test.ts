@@ -1,4 +1,4 @@
-/** @file An agent's own temperature: in training rollouts alone, of that agent alone. */
+/** @file An agent's own temperature applies in training rollouts only, and to that agent only. */
 import { expect, test } from "vitest";
 import { samplingOf, trainingSampling } from "../../gpu-workers/rollouts/sampling.ts";
 import { teamConfig } from "../fakes/scripted-team.ts";
@@ -15,7 +15,7 @@ test("an agent with a temperature samples at it, the others at the run's", () =>
   expect(samplingOf(plan, "main")).toEqual({ temperature: 0.9, topP: 1, topK: 0 });
 });
 
-test("without one, the sampling is the plan's own, key by key: ids of invocations hash it", () => {
+test("without one, the sampling serializes exactly as the plan's: invocation ids hash it", () => {
   const plan = trainingSampling(config);
   expect(JSON.stringify(samplingOf(plan, "searcher"))).toBe(JSON.stringify(plan.sampling));
 });

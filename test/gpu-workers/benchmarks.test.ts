@@ -122,7 +122,7 @@ test("an encrypted benchmark leaves no prompt, answer or verdict in plain text, 
   expect(outcome).toMatchObject({ status: "finished", conversation: { prompt: "What follows delta?" } });
 });
 
-test("answers lost to a judge's outage are judged again, and only they", async () => {
+test("only answers lost to a judge's outage are judged again", async () => {
   const { memory, work, config, job } = await evaluation({
     name: "xbench",
     benchmark: "xbench",
@@ -152,7 +152,7 @@ test("answers lost to a judge's outage are judged again, and only they", async (
   expect(await job()).toMatchObject({ state: "done", n: 4 });
 });
 
-test("a judge that demands payment halts the run with its own words; the job continues once it is paid", async () => {
+test("a judge that demands payment halts the run with its message; the job continues once it is paid", async () => {
   const { memory, work, config, job } = await evaluation({
     name: "xbench",
     benchmark: "xbench",
@@ -179,7 +179,7 @@ test("a judge that demands payment halts the run with its own words; the job con
   expect(judged).toBe(100 * (model.requests.length + 1));
 });
 
-test("a split without answers is asked and submitted but counts nowhere", async () => {
+test("a split without answers is asked but counts nowhere", async () => {
   const file = join(folder, "metadata.jsonl");
   const task = { task_id: "t1", Question: "What follows amber?", Level: 1, "Final answer": "?", file_name: "" };
   writeFileSync(file, JSON.stringify(task));

@@ -61,7 +61,7 @@ test("another time, nonce or secret is refused, and so is an unsigned call", asy
   expect(await strangers.verify(CALL, await strangers.sign(CALL))).toMatch(/not this team's/);
 });
 
-test("calls within five minutes of store time are accepted; a nonce is remembered for as long as its call would be", async () => {
+test("calls within five minutes of store time are accepted; a nonce is remembered for as long as its call would be accepted", async () => {
   const { clocks, sign, verify } = pair();
   clocks.caller = clocks.server + 4.9 * MINUTE;
   const headers = await sign(CALL);
@@ -74,21 +74,21 @@ test("calls within five minutes of store time are accepted; a nonce is remembere
   expect(await verify(CALL, await sign(CALL))).toMatch(/signed 306 s/);
 });
 
-test("a report is authentic only if this team gave it to this call", async () => {
+test("a report is authentic only if this team signed it for this call", async () => {
   const { call } = pair();
-  const [asked, another] = [await call(), await call()];
-  const answered = (secret: string, body: string) => {
-    const headers = openReportSigner(secret)(body, (name) => asked.headers[name]);
+  const [first, second] = [await call(), await call()];
+  const signed = (secret: string, body: string) => {
+    const headers = openReportSigner(secret)(body, (name) => first.headers[name]);
     return (name: string) => headers[name] ?? null;
   };
-  const header = answered("the same secret", "birch");
-  expect(asked.isReport("birch", header)).toBe(true);
-  expect(asked.isReport("beech", header)).toBe(false);
-  expect(another.isReport("birch", header)).toBe(false);
-  expect(asked.isReport("birch", answered("another secret", "birch"))).toBe(false);
-  expect(asked.isReport("birch", () => null)).toBe(false);
-  // The call's own signature does not authenticate an answer.
-  expect(asked.isReport("", (name) => asked.headers[name] ?? null)).toBe(false);
+  const header = signed("the same secret", "birch");
+  expect(first.isReport("birch", header)).toBe(true);
+  expect(first.isReport("beech", header)).toBe(false);
+  expect(second.isReport("birch", header)).toBe(false);
+  expect(first.isReport("birch", signed("another secret", "birch"))).toBe(false);
+  expect(first.isReport("birch", () => null)).toBe(false);
+  // The call's own signature does not authenticate a report.
+  expect(first.isReport("", (name) => first.headers[name] ?? null)).toBe(false);
 });
 
 /** Trains a run of one step to its end with the searcher behind a proxy. */
@@ -110,7 +110,7 @@ async function trainThrough(options: FrontOptions) {
   return memory.objects;
 }
 
-test("a report that was changed on its way is requested again and never used", async () => {
+test("a report that was changed in transit is requested again and never used", async () => {
   let forged = 0;
   const objects = await trainThrough({
     answer(body) {
@@ -123,13 +123,13 @@ test("a report that was changed on its way is requested again and never used", a
   for (const key of objects.keys()) expect(new TextDecoder().decode(await objects.get(key))).not.toContain("FORGED");
 });
 
-test("a run trains through a proxy that has its own path and sometimes answers 502; the secret never travels", async () => {
+test("a run trains through a proxy that has its own path and sometimes responds with 502; the secret never travels", async () => {
   const received: string[] = [];
   await trainThrough({
     path: "/box/searcher",
     change({ url, headers, body }) {
       received.push(JSON.stringify([url, headers]));
-      // As nginx answers while the worker behind it restarts.
+      // As nginx responds while the worker behind it restarts.
       return received.length <= 3 ? { status: 502, body: "<html>Bad Gateway</html>" } : body;
     },
   });

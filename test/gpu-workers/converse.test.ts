@@ -1,4 +1,4 @@
-/** @file Conversations: calls and their answers, limits, template drift, and failures of the infrastructure. */
+/** @file Conversations: calls and their responses, limits, template drift, and infrastructure failures. */
 import { describe, expect, test } from "vitest";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Sampler } from "../../core/ports.ts";
@@ -10,7 +10,7 @@ import { bpeFiles, TERSE_TEMPLATE } from "../fixtures/tokenizers.ts";
 
 const bpe = openTokenizer(bpeFiles());
 
-test("delegations of a turn run in parallel; answers keep the order of the text", async () => {
+test("delegations of a turn run in parallel; responses keep the order of the calls", async () => {
   const waiting: (() => void)[] = [];
   const delegate = reporting(async (agent, task) => {
     await new Promise<void>((resolve) => {
@@ -84,7 +84,7 @@ describe("limits", () => {
     expect([conversation.turns.length, runs]).toEqual([3, 2]);
   });
 
-  test("context: responses that do not fit are left out of the tokens, and no trajectory is longer", async () => {
+  test("context: responses that do not fit are left out of the tokens, and no trajectory exceeds contextTokens", async () => {
     for (const contextTokens of [600, 640, 680, 720]) {
       const { conversation, trajectory, sampler } = await play(bpe, loop, { limits: { contextTokens, turns: 99 } });
       expect(conversation.stop).toBe("token-limit");
@@ -130,9 +130,9 @@ describe("drift", () => {
   });
 
   test("a template that leaves the question out is refused", async () => {
-    const heard = "(message.content if message.role == 'assistant' else '')";
-    const deaf = openTokenizer(bpeFiles(TERSE_TEMPLATE.replace("' ' + message.content", `' ' + ${heard}`)));
-    await expect(play(deaf, script(search), { settings: { toolPrompt: "none" } })).rejects.toThrow(
+    const answersOnly = "(message.content if message.role == 'assistant' else '')";
+    const tokenizer = openTokenizer(bpeFiles(TERSE_TEMPLATE.replace("' ' + message.content", `' ' + ${answersOnly}`)));
+    await expect(play(tokenizer, script(search), { settings: { toolPrompt: "none" } })).rejects.toThrow(
       /writes 1 messages' content 0 times/,
     );
   });
@@ -157,7 +157,7 @@ describe("infrastructure failures are rejections, never text", () => {
   const both = callText("search", { query: "x" }) + callText("delegate", { agent: "a", task: "y" });
   const outage = new MgrpoError("worker-unavailable", "no searcher", { retryable: true });
 
-  test("a failed delegation is passed on as it is, cancels the other calls, and releases the sequence", async () => {
+  test("a failed delegation is rethrown unchanged, cancels the other calls, and releases the sequence", async () => {
     let canceled = false;
     const sampler = scriptedSampler(bpe, script(both));
     const tools = searchTool(
@@ -174,7 +174,7 @@ describe("infrastructure failures are rejections, never text", () => {
     expect(sampler.released).toEqual(["s1"]);
   });
 
-  test("an unexpected error of a tool is a failure of its backend", async () => {
+  test("an unexpected error in a tool is a failure of its backend", async () => {
     const tools = searchTool(() => {
       throw new TypeError("socket closed");
     });

@@ -1,4 +1,4 @@
-/** @file Workers that crash again and again: the run ends all the same. One process, the store in memory. */
+/** @file Workers that keep crashing, and a NaN loss: the run still ends. One process, the store in memory. */
 import { expect, test } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { AgentRecord, GroupRecord } from "../../core/contracts/records.ts";
@@ -34,20 +34,20 @@ async function open() {
 /** The main agent's engine with another trainer. */
 const training = (change: (trainer: Trainer) => Partial<Trainer>): PolicyEngine => ({
   ...relayEngine,
-  async openTrainer(...opened) {
-    const trainer = await relayEngine.openTrainer(...opened);
+  async openTrainer(...args) {
+    const trainer = await relayEngine.openTrainer(...args);
     return { ...trainer, ...change(trainer) };
   },
 });
 
-test("a rollout that crashes its worker every time is given up after three crashes alone; the others are not", {
+test("a rollout that crashes its worker every time is given up after three crashes while it runs alone; the others are not", {
   timeout: 30_000,
 }, async () => {
   const { config, store, main, close } = await open();
   const deadly: PolicyEngine = {
     ...relayEngine,
-    async openSampler(...opened) {
-      const sampler = await relayEngine.openSampler(...opened);
+    async openSampler(...args) {
+      const sampler = await relayEngine.openSampler(...args);
       const isDeadly = (name: readonly (string | number)[]) => name.join("/").includes("sample/0/0/1/main");
       return {
         ...sampler,
@@ -74,7 +74,7 @@ test("a rollout that crashes its worker every time is given up after three crash
   await close();
 });
 
-test("a trainer that crashes every time keeps its claim, and is taken over three times at most", {
+test("a trainer that crashes every time keeps its claim, and is taken over at most three times", {
   timeout: 30_000,
 }, async () => {
   const { config, store, functions, main, runRecord, close } = await open();
@@ -98,7 +98,7 @@ test("a trainer that crashes every time keeps its claim, and is taken over three
 test("a NaN loss halts the run with a message that says what to do", async () => {
   const { main, runRecord, close } = await open();
   const diverged = training((trainer) => ({
-    forwardBackward: async (...asked) => ({ ...(await trainer.forwardBackward(...asked)), loss: Number.NaN }),
+    forwardBackward: async (...args) => ({ ...(await trainer.forwardBackward(...args)), loss: Number.NaN }),
   }));
   const why = /^training step: loss is NaN: lower the learning rate/;
   await expect(main(diverged)).rejects.toMatchObject({ code: "run-halted" });

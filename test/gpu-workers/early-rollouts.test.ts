@@ -1,6 +1,6 @@
 /**
  * @file Rollouts of the next step start while other agents still train this one, with weights that are still being stored. The run's
- * records are the same as without. In one process, with a policy whose samples depend on its weights.
+ * records are the same as without early rollouts. In one process, with a policy whose samples depend on its weights.
  */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { RunConfig } from "../../core/contracts/config.ts";
@@ -55,8 +55,8 @@ async function openRun(
   await begin(store, functions, config);
   const watched: PolicyEngine = {
     ...relayEngine,
-    async openSampler(...asked) {
-      const sampler = await relayEngine.openSampler(...asked);
+    async openSampler(...args) {
+      const sampler = await relayEngine.openSampler(...args);
       return {
         ...sampler,
         sample(request, signal) {
@@ -93,7 +93,7 @@ const groupOf = async (step: number, group: number) =>
   GroupRecord.parse(await memory.table.get(tableKeys.group(run, step, group)));
 const stepOfRun = async () => RunRecord.parse(await memory.table.get(tableKeys.run(run))).step;
 
-test("both agents sample a step that is not open yet, with weights that are not stored yet; nothing is committed before", async () => {
+test("both agents sample a step that is not open yet, with weights that are not stored yet; no invocation is committed before it opens", async () => {
   const config = relayConfig({ steps: 2 });
   const expected = await undisturbed(config);
   const { begun, onSample } = firstSample("searcher", 1);
@@ -135,7 +135,7 @@ test("the time before a step is open counts against no limit", async () => {
   expect(warnings).toEqual([]);
 });
 
-test("a run that is halted meanwhile gets its claims back, and resumes to the same result", async () => {
+test("when the run is halted meanwhile, early claims are released, and it resumes to the same result", async () => {
   const config = relayConfig({ steps: 2 });
   const expected = await undisturbed(config);
   const { begun, onSample } = firstSample("main", 1);

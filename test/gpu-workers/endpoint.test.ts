@@ -126,7 +126,7 @@ test.each(["native", "text"] as const)("a page cannot forge a message, with %s c
   expect(text).not.toMatch(/<\/?(tool_call|tool_response|answer)>|<\|/);
 });
 
-test("a truncated turn, and a conversation beyond its limit, end as with any agent", async () => {
+test("a truncated turn, and a conversation beyond its limit, end as they do for any agent", async () => {
   const cut = await playAs(await backendWith("native", says("Par", { finish: "length" })));
   expect(cut.conversation.stop).toBe("token-limit");
   await server.close();
@@ -155,8 +155,8 @@ test("an outage is an infrastructure failure, never a turn", async () => {
 });
 
 test("at most `engine.slots` requests are in flight, and each turn is billed", async () => {
-  let now = 0;
-  let most = 0;
+  let inFlight = 0;
+  let peak = 0;
   server = await serveOpenAi(() => says("unused"));
   const config = AgentConfig.parse({
     model: "m",
@@ -165,9 +165,9 @@ test("at most `engine.slots` requests are in flight, and each turn is billed", a
   });
   const model: ChatModel = {
     async generate() {
-      most = Math.max(most, ++now);
+      peak = Math.max(peak, ++inFlight);
       await new Promise((resolve) => setTimeout(resolve, 1));
-      now -= 1;
+      inFlight -= 1;
       return { thinking: "", text: "Paris", calls: [], stop: "stop", usage: { inputTokens: 1000, outputTokens: 100 } };
     },
   };
@@ -175,7 +175,7 @@ test("at most `engine.slots` requests are in flight, and each turn is billed", a
   const policy = endpointPolicy(config, model, (usd) => addAgentSpending(table, "r", usd));
   const { backend } = await policy.acquire(0);
   await Promise.all(Array.from({ length: 6 }, () => playAs(backend)));
-  expect(most).toBe(2);
+  expect(peak).toBe(2);
   // 6 * (1000 * 1 + 100 * 3) millionths.
   expect(await readBills(table, "r")).toEqual({ toolsUsd: 0, judgesUsd: 0, agentsUsd: 0.0078 });
   expect(await table.get(tableKeys.agentSpending("r"))).toMatchObject({ turns: 6 });

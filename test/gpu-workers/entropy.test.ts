@@ -13,7 +13,7 @@ const configOf = (entropyCoefficient: number, options: object = {}) => ({
   algorithm: AlgorithmConfig.parse({ entropy: { start: entropyCoefficient, end: 0 }, ...options }),
 });
 
-test("the coefficient changes along a line over the run", () => {
+test("the coefficient changes linearly over the run", () => {
   const entropy = { start: 0.02, end: 0.01 };
   expect([0, 0.25, 0.5].map((progress) => entropyAt(entropy, progress))).toEqual([0.02, 0.0175, 0.015]);
   expect(entropyAt(null, 0.5)).toBe(0);
@@ -54,7 +54,7 @@ function meanEntropy(policy: ToyTrainer, batch: readonly TrainingEntry[]): numbe
 }
 
 test.each<object>([{}, { policyLoss: { kind: "cispo" } }, { minibatches: 1, tisCap: 1.2 }])(
-  "the bonus adds its own gradient to that of the objective, by central differences: %o",
+  "the bonus adds its own gradient to the objective's, by central differences: %o",
   async (options) => {
     const coefficient = 0.3;
     const [plain, bonus] = [toy(4), toy(4)];

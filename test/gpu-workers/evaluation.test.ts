@@ -1,4 +1,4 @@
-/** @file Runs of a suite are independent: each has its own random streams, run 0 is the same alone, and scores and interval cover all runs. */
+/** @file Evaluation jobs: runs of a suite are independent, scores and interval cover all of them; and how a run's halt and end affect its jobs. */
 import { expect, test } from "vitest";
 import { resumeInStore } from "../../cli/local/resume-in-store.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
@@ -44,14 +44,14 @@ async function evaluateTeam0(suite: Partial<EvaluationSuite>) {
 
 const ofRun = (outcomes: readonly Outcome[], rollout: number) =>
   outcomes.filter((one) => one.address.rollout === rollout);
-const words = (outcomes: readonly Outcome[]) =>
+const trajectoriesOf = (outcomes: readonly Outcome[]) =>
   JSON.stringify(outcomes.map((one) => (one.status === "finished" ? one.trajectory : one.reason)));
 
 test("with three runs, run 0 is the same as alone, the others differ, and the job records the scores of all", async () => {
   const [one, three] = [await evaluateTeam0({}), await evaluateTeam0({ runs: 3 })];
   expect(one.outcomes.map(({ address }) => address.rollout)).toEqual(Array.from({ length: 6 }, () => 0));
   expect(ofRun(three.outcomes, 0)).toEqual(one.outcomes);
-  const conversations = [0, 1, 2].map((run) => words(ofRun(three.outcomes, run)));
+  const conversations = [0, 1, 2].map((run) => trajectoriesOf(ofRun(three.outcomes, run)));
   expect(new Set(conversations).size).toBe(3);
 
   expect(one.done).toMatchObject({ n: 6, runs: [{ n: 6, correct: one.done.correct }] });
@@ -66,9 +66,9 @@ test("with three runs, run 0 is the same as alone, the others differ, and the jo
       one.status === "finished" && one.address.group === group ? [Number(one.conversation.answer === answer)] : [],
     ),
   );
-  const scores = perQuestion.map((rights) => ({
-    n: rights.length,
-    correct: rights.reduce((sum, one) => sum + one, 0),
+  const scores = perQuestion.map((marks) => ({
+    n: marks.length,
+    correct: marks.reduce((sum, mark) => sum + mark, 0),
   }));
   expect(questions).toEqual(scores.map((score, i) => ({ question: heldOutQuestions[i]?.id, kind: "next", ...score })));
   expect(scores.map((score) => score.n)).toEqual([3, 3, 3, 3, 3, 3]);
@@ -141,7 +141,7 @@ test("a service that refuses after training has finished halts the run; once res
   expect(jobs.map(({ team, state, n }) => `${team} ${state} ${n}`).sort()).toEqual(["0 done 2", "1 done 2"]);
 });
 
-test("a suite that is asked only at the ends waits until the run has finished", async () => {
+test("a suite that is due only at the ends of a run waits until the run has finished", async () => {
   const log = createLog(() => {});
   const memory = memoryStore();
   const { functions } = openWorld(memory);

@@ -1,4 +1,4 @@
-/** @file Workers in trouble: what is given up, what is given back, who is refused. One process, the store in memory. */
+/** @file Workers under faults: what is given up, what is given back, who is refused. The store is in memory. */
 
 import { spawn } from "node:child_process";
 import { createServer } from "node:net";
@@ -25,7 +25,7 @@ const workersOf = async ({ table }: Store) =>
 const groupOf = async ({ table }: Store, step: number, group: number) =>
   GroupRecord.parse(await table.get(tableKeys.group("relay", step, group)));
 
-/** Samples only until it is canceled. */
+/** Never finishes a sample; it only rejects when canceled. */
 const silent: PolicyEngine = {
   ...relayEngine,
   openSampler: async () => ({
@@ -67,15 +67,15 @@ test("a sub-agent that never answers: its rollouts are given up and listed, neve
   expect(lost.length + rewarded.length).toBe(4);
 });
 
-/** The searcher's tool, whose service refuses until it is mended. */
+/** The searcher's tool, whose service refuses until it is fixed. */
 function refusing(refusal: MgrpoError) {
   const lookup = relayTools.get("lookup") ?? expect.fail();
-  const service = { asked: 0, isMended: false, tools: new Map<string, Tool>() };
+  const service = { requests: 0, isFixed: false, tools: new Map<string, Tool>() };
   service.tools.set("lookup", {
     ...lookup,
     run: (args, context) => {
-      service.asked += 1;
-      return service.isMended ? lookup.run(args, context) : Promise.reject(refusal);
+      service.requests += 1;
+      return service.isFixed ? lookup.run(args, context) : Promise.reject(refusal);
     },
   });
   return service;
@@ -101,18 +101,18 @@ test.each([
       expect(end).toMatchObject({ status: "rejected", reason: { code: "run-halted" } });
       expect(String((end as PromiseRejectedResult).reason)).toContain(`run 'relay' is halted: ${why}`);
     }
-    // One for each conversation that was under way, none of them twice.
-    expect(service.asked).toBeLessThanOrEqual(4);
+    // At most one for each conversation in progress.
+    expect(service.requests).toBeLessThanOrEqual(4);
     expect(await store.table.get(tableKeys.run("relay"))).toMatchObject({ status: "halted", reason: why });
     const groups = await Promise.all([0, 1].map((g) => groupOf(store, 0, g)));
     for (const { claims = {}, crashes, rollouts } of groups) {
       expect(crashes).toEqual({});
-      // Given back, but those of rollouts that were done before.
+      // All claims are given back, except those of scored rollouts.
       expect(Object.keys(rollouts)).toEqual(expect.arrayContaining(Object.keys(claims)));
       for (const score of Object.values(rollouts)) expect(score).not.toHaveProperty("excluded");
     }
 
-    service.isMended = true;
+    service.isFixed = true;
     await store.table.update(resumeRun(config.run));
     await Promise.all(team());
     const { status, steps } = await recordsOf(store, config);
@@ -130,13 +130,13 @@ test("a refusal by a service halts the evaluation before another request; its jo
   const evaluator: Parameters<typeof startWorker>[2] = { agent: "*", roles: ["eval"] };
   const working = startWorker(store, config.run, evaluator, never, log, { tools: service.tools });
   await expect(working).rejects.toThrow("run 'relay' is halted: HTTP 402: top it up");
-  expect(service.asked).toBeLessThanOrEqual(config.agents["main"]?.engine.slots ?? 0);
+  expect(service.requests).toBeLessThanOrEqual(config.agents["main"]?.engine.slots ?? 0);
   const [job] = await store.table.query(tableKeys.run("relay").pk, tablePrefixes.jobs);
   expect(job).toMatchObject({ state: "queued", owner: "" });
   expect(await store.objects.get(objectKeys.evaluation("relay", String(job?.["job"])))).toBeUndefined();
 });
 
-test("with no worker for a sub-agent, nothing is begun and nothing given up", async () => {
+test("with no worker for a sub-agent, no rollout is started and none given up", async () => {
   const { config, store } = await openRun(log, { limits: { rolloutSeconds: 0.1, attempts: 1 } });
   const stop = new AbortController();
   const main = startWorker(store, config.run, {}, stop.signal, log);
@@ -146,7 +146,7 @@ test("with no worker for a sub-agent, nothing is begun and nothing given up", as
   await main;
 });
 
-test("a worker that drains gives everything back at once: nobody waits for its lease", {
+test("a worker that drains gives everything back at once: no worker waits for its lease to expire", {
   timeout: 20_000,
 }, async () => {
   const liveness = { heartbeatSeconds: 0.2, leaseSeconds: 600, pollSeconds: 0.02 };
@@ -178,7 +178,7 @@ test("a worker that was declared dead comes back as a new incarnation", async ()
   const main = startWorker(store, config.run, {}, never, log);
   const pause = () => new Promise((resolve) => setTimeout(resolve, 10));
   const isDead = async () => (await workersOf(store)).some(({ state }) => state === "dead");
-  // A heartbeat in between makes the mark fail: then it is tried on what is there now.
+  // A heartbeat in between makes the write fail: it is retried on the record as it is then.
   for (; !(await isDead()); await pause())
     for (const seen of await workersOf(store)) await store.table.update(markDead(seen));
   while ((await workersOf(store)).length < 2) await pause();
@@ -193,7 +193,7 @@ test("a rollout that kills its worker three times while alone is given up; rollo
   const run = await readRunContext(config.run, "0.0.0", store, log);
   const address = { run: config.run, step: 0, group: 0 };
   for (let death = 0; death < 4; death++) {
-    // Its workers die over and over; the first took another rollout with it.
+    // Its workers keep dying; the first ran another rollout beside it.
     const worker = `doomed-${death}`;
     const record = { run: config.run, worker, agent: "main", roles: ["rollout"], url: "", state: "alive", counter: 1 };
     const inFlight = death === 0 ? ["0/0/0", "0/0/1"] : ["0/0/0"];
@@ -224,7 +224,7 @@ test("a rollout that kills its worker three times while alone is given up; rollo
   expect(rollouts[1]).toHaveProperty("reward");
 });
 
-test("a worker that has registered since the last look is not dead; one without a record is, once a later look has ended", async () => {
+test("a worker that has registered since the last refresh is not dead; one without a record is, once a later refresh has ended", async () => {
   const { config, store } = await openRun(log);
   const run = await readRunContext(config.run, "0.0.0", store, log);
   const observer = openWorkerObserver(run);
@@ -234,13 +234,13 @@ test("a worker that has registered since the last look is not dead; one without 
   const record = { run: config.run, worker: "newcomer", agent: "main", roles: ["rollout"], url: "", state: "alive" };
   const seen = { counter: 1, seenCounter: -1, seenAt: 0, release: run.release, inFlight: [] };
   await store.table.insert(tableKeys.worker(config.run, "newcomer"), { ...record, ...seen });
-  // At once, although a heartbeat has not passed: somebody asked.
+  // At once, although no heartbeat interval has passed: isDead was asked about an unknown worker.
   await observer.refresh();
   expect(observer.isDead("newcomer")).toBe(false);
   expect(observer.isDead("ghost")).toBe(true);
 });
 
-test("a worker of another release is refused while one of the first lives", async () => {
+test("a worker of another release is refused while a worker of the first release is alive", async () => {
   const { config, store } = await openRun(log, {
     liveness: { heartbeatSeconds: 0.05, leaseSeconds: 0.2, pollSeconds: 0.02 },
   });
@@ -255,7 +255,7 @@ test("a worker of another release is refused while one of the first lives", asyn
   await main;
 });
 
-test("a store that refuses connections: one clear line, and a non-zero exit", async () => {
+test("a store that refuses connections: one log line that names it, and a non-zero exit", async () => {
   const free = createServer().listen(0, "127.0.0.1");
   await new Promise((resolve) => free.once("listening", resolve));
   const address = free.address();
@@ -269,14 +269,14 @@ test("a store that refuses connections: one clear line, and a non-zero exit", as
     env: { ...process.env, ...environment, ...keys, MGRPO_WORKER_TOKEN: "sixteen characters", NODE_NO_WARNINGS: "1" },
     stdio: ["ignore", "ignore", "pipe"],
   });
-  let said = "";
+  let stderr = "";
   child.stderr.on("data", (chunk) => {
-    said += chunk;
+    stderr += chunk;
   });
   const code = await new Promise((resolve) => child.once("exit", resolve));
   expect(code).toBe(1);
-  expect(said.trim().split("\n")).toHaveLength(1);
-  expect(JSON.parse(said)).toMatchObject({
+  expect(stderr.trim().split("\n")).toHaveLength(1);
+  expect(JSON.parse(stderr)).toMatchObject({
     level: "error",
     code: "store-unreachable",
     error: expect.stringContaining(endpoint),

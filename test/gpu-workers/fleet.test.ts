@@ -139,7 +139,7 @@ test("ten workers that start together take exactly the free slots", async () => 
   expect(await enterRun(store, MAIN, "test", "later")).toBe(false);
 });
 
-test("a run that this release cannot serve does not keep it from others; its record says why", async () => {
+test("a run that this release cannot serve does not keep an instance from others; the reason is recorded", async () => {
   const { store, refusal } = await world("a", "b");
   const served: string[] = [];
   const service = {

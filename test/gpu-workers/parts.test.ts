@@ -1,6 +1,6 @@
 /**
  * @file A batch in parts, as its groups are finalized. Which group is in which part follows from the step alone, a part arrives as soon as it
- * can, and nobody waits for what will not come. The store is in memory; the test moves the watch by hand.
+ * can, and no reader waits for a part that will not come. The store is in memory; the test moves the watch by hand.
  */
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
@@ -120,7 +120,7 @@ function reading(parts: ReturnType<ReturnType<typeof world>["parts"]>) {
   return { got, over };
 }
 
-test("four groups make a part, in the order of their index, not of finalizing; the last part may be short", async () => {
+test("four groups make a part, in index order whatever the order of finalizing; the last part may be short", async () => {
   const { insert, finalize, move, parts } = world(10);
   await insert(...Array(10).keys());
   const { got, over } = reading(parts());
@@ -163,10 +163,10 @@ test("dynamic sampling: each agent's batch has the groups in which its own rewar
   await Promise.all([main.over, searcher.over]);
   expect([main.got.flat(), searcher.got.flat()]).toEqual([[1, 3], [0]]);
 
-  const flat = world(4, DYNAMIC);
-  for (const group of [0, 1, 2, 3]) await flat.finalize(group, 1, 0);
-  await flat.move({ state: "ready" });
-  const all = reading(flat.parts("searcher"));
+  const zeroVariance = world(4, DYNAMIC);
+  for (const group of [0, 1, 2, 3]) await zeroVariance.finalize(group, 1, 0);
+  await zeroVariance.move({ state: "ready" });
+  const all = reading(zeroVariance.parts("searcher"));
   await all.over;
   expect(all.got.flat()).toEqual([0, 1, 2, 3]);
 });

@@ -11,7 +11,7 @@ import { relayConfig } from "../fixtures/relay/start.ts";
 const files = (weights: string): Manifest["files"] => ({ "model.safetensors": { sha256: weights, bytes: 1 } });
 const never = new AbortController().signal;
 
-/** A policy whose samplers are named by the weights that they were opened on. */
+/** A policy whose samplers are identified by the weights that they were opened with. */
 function world() {
   const manifests = new Map<number, Manifest["files"]>();
   const [opened, closed]: [string[], string[]] = [[], []];

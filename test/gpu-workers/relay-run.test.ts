@@ -35,8 +35,8 @@ test("a run finishes with every group finalized and every version published, and
   const { steps, weights, evaluations } = records;
   for (const { rollouts } of steps.flatMap(({ groups }) => groups)) expect(Object.keys(rollouts)).toEqual(["0", "1"]);
   // Six groups of six different questions.
-  const asked = steps.flatMap(({ groups }) => groups.map(({ questionId }) => questionId));
-  expect(new Set<Question["id"]>(asked).size).toBe(6);
+  const questionIds = steps.flatMap(({ groups }) => groups.map(({ questionId }) => questionId));
+  expect(new Set<Question["id"]>(questionIds).size).toBe(6);
   expect(weights["main"]).toHaveLength(config.steps + 1);
   expect(new Set(weights["main"]).size).toBe(config.steps + 1);
   expect(evaluations.map(({ team, state, n }) => ({ team, state, n }))).toEqual(

@@ -127,7 +127,7 @@ test.each([
   await expect(openWorld(memory).functions.tick({ run })).rejects.toMatchObject(refused);
 });
 
-test("a manifest that names a missing part: the worker says which; once it is restored, the run finishes", async () => {
+test("a manifest that names a missing part: the worker's error names it; once it is restored, the run finishes", async () => {
   const config = relayConfig({ steps: 1 });
   await begin(store, functions, config);
   const manifest = await openCheckpoints(run, memory).manifest("searcher", 0);

@@ -1,4 +1,4 @@
-/** @file `limits.responseTokens`: tool responses are cut by the agent's own tokenizer, and tools know the limit. */
+/** @file `limits.responseTokens`: tool responses are cut by the agent's own tokenizer, and tools get the limit. */
 import { expect, test } from "vitest";
 import { z } from "zod";
 import type { Tool } from "../../core/ports.ts";

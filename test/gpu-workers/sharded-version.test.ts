@@ -27,7 +27,7 @@ async function trainTwice(shardBytes: number) {
   };
   const store = memoryStore();
   const log = createLog(() => {});
-  // What a trainer needs of its run.
+  // What a trainer needs from its run.
   const run = { name: config.run, config, store, log } as unknown as RunContext;
   const versionOf = (version: number, files: Manifest["files"]): Manifest => {
     return { run: run.name, agent: "main", version, trained: true, files, stats: null, seconds: null };
@@ -56,7 +56,7 @@ async function trainTwice(shardBytes: number) {
   return { store, manifest, files: await openCheckpoints(run.name, store).files(manifest, "all") };
 }
 
-test("two steps through shards come to the weights and moments of two steps through single files", async () => {
+test("two steps through shards give the same weights and moments as two steps through single files", async () => {
   const [whole, sharded] = [await trainTwice(2 ** 30), await trainTwice(SHARD_BYTES)];
   expect(Object.keys(whole.manifest.files)).toContain(MODEL_FILE);
   expect(Object.keys(sharded.manifest.files)).not.toContain(MODEL_FILE);

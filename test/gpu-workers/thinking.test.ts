@@ -10,7 +10,7 @@ const HEADER = "<|im_start|>assistant\n";
 const settings = { system: "Be brief.", tools: [], delegates: [] };
 const qwen3 = openTokenizer(bpeFiles(QWEN3_TEMPLATE));
 
-/** A conversation of two turns, laid out as tokens, decoded. */
+/** The decoded tokens of a conversation of two turns. */
 function laidOut(tokenizer: typeof qwen3, thinking: { thinking?: boolean }, turnText: string): string {
   const layout = openAgentLayout("a", { ...settings, ...thinking }, tokenizer, new Map());
   const turn = [...tokenizer.encodeTemplate(turnText), tokenizer.endOfTurn];
@@ -25,7 +25,7 @@ function laidOut(tokenizer: typeof qwen3, thinking: { thinking?: boolean }, turn
 }
 
 describe.each([
-  ["as it is", {}, ""],
+  ["unset", {}, ""],
   ["on", { thinking: true }, ""],
   ["off", { thinking: false }, EMPTY_THOUGHT],
 ])("thinking %s", (_, thinking, opening) => {

@@ -18,7 +18,7 @@ const TOKENIZERS = [
   ["word-level, Qwen's template", openTokenizer(wordLevelFiles(QWEN_TEMPLATE))],
 ] as const;
 
-/** Tools as the template shows them or leaves them out: then it renders the whole conversation. */
+/** The tool prompt with which the template renders the whole conversation: its own if it shows tools, else none. */
 const promptOf = (tokenizer: Tokenizer) =>
   tokenizer.render([{ role: "user", content: "" }], [TOOL], false).includes(TOOL.function.name) ? "template" : "none";
 const TOOL: ToolSchema = { type: "function", function: { name: "a-tool", description: "", parameters: {} } };

@@ -179,7 +179,7 @@ test("on policy the ratio is 1 and nothing is clipped; tokens and temperature pa
   expect(TrainingStats.parse(stats)).toEqual(stats);
 });
 
-test("a sampler that disagrees with the trainer is reported but not acted on", async () => {
+test("a sampler that disagrees with the trainer is reported and does not stop the step", async () => {
   const trainer = toy(3);
   const [first, ...rest] = batchOf(3, trainer, 0);
   if (!first) throw new Error("empty batch");

@@ -44,7 +44,7 @@ const main = scriptedEngine((conversation, random) => {
 const prompted: PolicyEngine = {
   ...compiledEngine,
   async openSampler(policy, options) {
-    const [sampler, critic] = await Promise.all([
+    const [sampler, trainer] = await Promise.all([
       compiledEngine.openSampler(policy, options),
       compiledEngine.openTrainer(policy, options),
     ]);
@@ -54,10 +54,13 @@ const prompted: PolicyEngine = {
       ...sampler,
       async sample(request, signal) {
         if (stream("prompted", ...request.stream).uniform() < 0.5) return sampler.sample(request, signal);
-        const [logProbs_T = []] = await critic.logProbs([[...request.tokens, ...answer]], request.sampling.temperature);
+        const [logProbs_T = []] = await trainer.logProbs(
+          [[...request.tokens, ...answer]],
+          request.sampling.temperature,
+        );
         return { tokens: answer, logProbs: [...logProbs_T].slice(request.tokens.length), stop: "stop" };
       },
-      close: async () => void (await Promise.all([sampler.close(), critic.close()])),
+      close: async () => void (await Promise.all([sampler.close(), trainer.close()])),
     };
   },
 };

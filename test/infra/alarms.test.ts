@@ -23,7 +23,7 @@ test("every alarm and the budget notify the topic, and the topic a person", () =
   expect(budget?.inputs).toMatchObject({ limitAmount: "100", limitUnit: "USD", timeUnit: "MONTHLY" });
   for (const notification of budget?.inputs.notifications ?? [])
     expect(notification.subscriberSnsTopicArns).toEqual([TOPIC]);
-  // AWS takes five at most.
+  // AWS allows five at most.
   expect(budget?.inputs.notifications.length).toBeLessThanOrEqual(5);
 });
 
@@ -44,13 +44,13 @@ test("the metrics of runs come from tick's own line", () => {
     expect(logGroupName).toBe(theOne(ofKind(prod, "Function"), "TickFunction").inputs.loggingConfig.logGroup);
     expect(typeof line[metricTransformation.value.replace("$.", "")]).toBe("number");
   }
-  const made = filters.map(({ metricTransformation: { name } }) => name);
+  const published = filters.map(({ metricTransformation: { name } }) => name);
   const used = JSON.stringify(alarms.map(({ inputs }) => inputs));
-  for (const name of made) expect(used).toContain(`"metricName":"${name}"`);
+  for (const name of published) expect(used).toContain(`"metricName":"${name}"`);
   expect(metricsLine({ running: 0, unserved: 0, spent: 0, idleMinutes: 0 })).toBeUndefined();
 });
 
-test("a stuck step: of the runs under way, one had no outcome and no version for half an hour", () => {
+test("a stuck step: one of the running runs had no outcome and no version for half an hour", () => {
   expect(theOne(alarms, "StuckStep").inputs).toMatchObject({
     statistic: "Maximum",
     evaluationPeriods: 1,

@@ -109,15 +109,15 @@ test("a worker gets all the settings it needs, and is started", () => {
   expect(ended).toBeUndefined();
   expect(calls).toContain("systemctl enable --now mgrpo-worker mgrpo-interruption mgrpo-log.timer");
   expect(calls.filter((call) => /^(aws autoscaling|shutdown)/.test(call))).toEqual([]);
-  const told = Object.fromEntries((read("etc/mgrpo/worker.env") ?? "").split("\n").map((line) => line.split("=")));
-  expect(told).toMatchObject({
+  const settings = Object.fromEntries((read("etc/mgrpo/worker.env") ?? "").split("\n").map((line) => line.split("=")));
+  expect(settings).toMatchObject({
     ...{ FLEET: "main", ADDRESS: "10.0.0.5", PORT: "7800" },
     ...{ AWS_REGION: "us-east-1", MGRPO_WORKER_TOKEN: "token-of-all-workers" },
   });
-  expect(told).toMatchObject({ MGRPO_SEARCH_KEY: "key-of-a-search" });
+  expect(settings).toMatchObject({ MGRPO_SEARCH_KEY: "key-of-a-search" });
   // Neither set nor used here, so not passed.
-  expect(told).not.toHaveProperty("MGRPO_MODEL_KEY");
-  expect(told).not.toHaveProperty("MGRPO_JUDGE_KEY");
+  expect(settings).not.toHaveProperty("MGRPO_MODEL_KEY");
+  expect(settings).not.toHaveProperty("MGRPO_JUDGE_KEY");
   const unit = unitOf("mgrpo-worker");
   expect(unit).toContain(`--fleet \${FLEET} --host`);
   expect(unit).toMatch(/^Environment=MGRPO_PROJECT=.*\/program\/dist\/project$/m);
@@ -130,34 +130,34 @@ test("an evaluation worker gets the judge's key too, in a file that only root ca
   const { read, mode, calls } = boot("", "FleetEval");
   expect(read("etc/mgrpo/worker.env")).toContain("\nMGRPO_JUDGE_KEY=key-of-a-judge\n");
   expect(mode("etc/mgrpo/worker.env")).toBe(0o600);
-  for (const said of [calls.join("\n"), read("var/log/cloud-init-output.log")]) expect(said).not.toContain("key-of-a");
+  for (const log of [calls.join("\n"), read("var/log/cloud-init-output.log")]) expect(log).not.toContain("key-of-a");
 });
 
 test.each([
   ["driver", /no NVIDIA driver/],
   ["archive", /boot failed at line \d+/],
   ["doctor", /doctor: .*engine compiled/],
-])("without its %s an instance terminates itself, logs the reason, and requests no replacement", (fault, reason) => {
-  const { read, calls, ended: told } = boot(fault);
-  const said = JSON.parse(told ?? "");
-  expect(said).toMatchObject({ level: "error", what: "instance ended", fleet: "main" });
-  expect(said.reason).toMatch(reason);
+])("if its %s fails, an instance terminates itself, logs the reason, and requests no replacement", (fault, reason) => {
+  const { read, calls, ended } = boot(fault);
+  const line = JSON.parse(ended ?? "");
+  expect(line).toMatchObject({ level: "error", what: "instance ended", fleet: "main" });
+  expect(line.reason).toMatch(reason);
   expect(calls.filter((call) => call.startsWith("aws autoscaling"))).toEqual([END]);
   expect(calls.some((call) => call.startsWith("systemctl"))).toBe(false);
   expect(read("etc/mgrpo/worker.env")).toBeUndefined();
 });
 
-test("a server is installed from a verified uv and answers before its worker is started", () => {
+test("a server is installed from a verified uv and responds before its worker is started", () => {
   const { read, unit, calls, ended } = boot("", "FleetMain", "served");
   expect(ended).toBeUndefined();
   const first = (part: string) => calls.findIndex((call) => call.includes(part));
   const order = [".whl", "/opt/skyrl skyrl", "start mgrpo-server", "/api/v1/healthz", "enable --now mgrpo-worker"];
   expect(order.map(first).every((at, i, all) => at > (all[i - 1] ?? -1))).toBe(true);
-  // It does not answer at once.
+  // It does not respond at once.
   expect(calls.filter((call) => call.includes("healthz"))).toHaveLength(2);
   const server = unit("mgrpo-server");
   expect(server).toContain(`--base-model ${SERVED_MODEL} --backend jax --host 127.0.0.1 --port 8000 `);
-  // It neither is the worker's user, whose environment has keys, nor reaches the instance's credentials.
+  // It neither runs as the worker's user, whose environment has keys, nor reaches the instance's credentials.
   expect(server).toMatch(/^User=skyrl$/m);
   expect(server).toMatch(/^IPAddressDeny=169\.254\.169\.254$/m);
   expect(server).not.toContain("worker.env");
@@ -172,7 +172,7 @@ test("a fleet without a server starts none", () => {
 
 test.each([
   ["installed", "install", /the server cannot be installed/],
-  ["answering", "silent", /the server does not answer at port 8000/],
+  ["responding", "silent", /the server does not answer at port 8000/],
 ])("without a server that is %s, the instance ends and starts no worker", (_, fault, reason) => {
   const { calls, ended } = boot(fault, "FleetMain", "served");
   expect(JSON.parse(ended ?? "").reason).toMatch(reason);

@@ -1,7 +1,7 @@
 /**
  * @file Evaluates sst.config.ts as `sst deploy` would, with neither AWS nor Pulumi's engine: SST's own components run against mocks that
  * accept everything. Prints every resource with its inputs, as JSON. One process per stage, since SST keeps its state in
- * globals: `evaluate.ts <stage>`. Needs `npx sst install` before (npm run test:infra does it).
+ * globals: `evaluate.ts <stage>`. Needs `npx sst install` first (npm run test:infra does it).
  */
 import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";

@@ -7,7 +7,7 @@ import { ofKind, type Resource, statementsOf, theOne } from "./resources.ts";
 const prod = inject("prod");
 const serverless = inject("serverless");
 const NAMES = Object.keys(prod.handlers);
-const WOKEN = NAMES.filter((name) => name !== "StartRun");
+const TRIGGERED = NAMES.filter((name) => name !== "StartRun");
 const handlerOf = (name: string) => (prod.handlers[name] ?? "").replace(/^functions\/|\.ts$/g, "");
 const functionOf = (name: string) => theOne(ofKind(prod, "Function"), `${name}Function`).inputs;
 const queueOf = (name: string) => theOne(ofKind(prod, "Queue"), `${name}QueueQueue`).inputs;
@@ -30,7 +30,7 @@ test.each(NAMES)("%s: arm64, with a time limit, the store's names, and a JSON lo
   expect(log.retentionInDays).toBe(30);
 });
 
-test("a project named by MGRPO_PROJECT is deployed too, and functions find its rewards", () => {
+test("functions get the path of a project's bundle if MGRPO_PROJECT names one", () => {
   const projectsOf = (deployment: typeof prod) =>
     NAMES.map(
       (name) => theOne(ofKind(deployment, "Function"), `${name}Function`).inputs.environment.variables.MGRPO_PROJECT,
@@ -52,14 +52,14 @@ test.each(NAMES)("%s: its role allows its bundle's requests, its own queue and i
   const actions = services.flatMap(allowed).flatMap((statement) => statement.actions);
   expect(actions.sort()).toEqual(FUNCTION_ACTIONS[handlerOf(name)]);
   expect(allowed("sqs:").flatMap(({ resources }) => resources)).toEqual(
-    WOKEN.includes(name) ? [arnOf(queueOf(name))] : [],
+    TRIGGERED.includes(name) ? [arnOf(queueOf(name))] : [],
   );
   expect(allowed("logs:").flatMap(({ resources }) => resources)).toEqual([
     `arn:aws:LogGroup:us-east-1:123456789012:${name}Log:*`,
   ]);
 });
 
-test.each(WOKEN)("%s: redelivery after six time limits, five deliveries, then a dead-letter queue", (name) => {
+test.each(TRIGGERED)("%s: redelivery after six time limits, five deliveries, then a dead-letter queue", (name) => {
   const queue = queueOf(name);
   const dead = theOne(ofKind(prod, "Queue"), `${name}DeadQueue`).inputs;
   expect(queue.visibilityTimeoutSeconds).toBeGreaterThanOrEqual(6 * functionOf(name).timeout);
@@ -80,8 +80,8 @@ const KEYS: Record<string, string> = {
 
 test.each(Object.entries(KEYS))("%s triggers only %s", (key, name) => {
   expect(parseObjectKey(key)).toBeDefined();
-  const woken = objectRules().filter((rule) => matches(rule, key));
-  expect(woken.map((rule) => rule.name)).toEqual([`${name}Rule`]);
+  const triggered = objectRules().filter((rule) => matches(rule, key));
+  expect(triggered.map((rule) => rule.name)).toEqual([`${name}Rule`]);
   const target = theOne(ofKind(prod, "EventTarget"), `${name}Target`).inputs;
   expect(target).toMatchObject({ rule: `${name}Rule`, arn: arnOf(queueOf(name)) });
   const senders = statementsOf(prod).filter(({ statement }) => statement.resources.includes(target.arn));
@@ -127,7 +127,7 @@ test("the clock, while it is on, ticks every minute with the event that tick exp
   expect(ofKind(prod, "Schedule")).toEqual([]);
 });
 
-test("only tick changes fleets and clock of this deployment, and start-run turns the clock on", () => {
+test("only tick scales the fleets and turns the clock off; start-run may turn it on", () => {
   const moving = statementsOf(prod).filter(({ of, statement }) => {
     return of.endsWith("Role") && statement.actions.some((action) => /^(events|autoscaling):/.test(action));
   });

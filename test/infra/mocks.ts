@@ -1,4 +1,4 @@
-/** @file AWS's answers: a created resource with its ARN and URL, and the few look-ups of the stacks. */
+/** @file Mocked responses of AWS: a created resource with its ARN and URL, and the few look-ups of the stacks. */
 import type { Inputs, Resource } from "./resources.ts";
 
 export const MOCK_ACCOUNT = "123456789012";
@@ -24,7 +24,7 @@ export function mockResource({ type, name, inputs }: Resource) {
   return { id: kind === "Queue" ? state["url"] : `${state["bucket"] === name ? state["name"] : name}`, state };
 }
 
-/** The answer to a look-up; an unknown one returns its inputs. */
+/** The response to a look-up; an unknown one returns its inputs. */
 export function mockCall({ token, inputs }: { token: string; inputs: Record<string, unknown> }): object {
   const known: Record<string, object> = {
     "aws:index/getRegion:getRegion": { region: MOCK_REGION, name: MOCK_REGION, id: MOCK_REGION },

@@ -134,7 +134,7 @@ export const ofKind = ({ resources }: Deployment, kind: string): Resource[] =>
 export function theOne(found: readonly Resource[], name: string): Resource {
   const [one, ...others] = found.filter((resource) => resource.name === name);
   if (!one || others.length > 0)
-    throw new Error(`${name}: not one of ${found.map((resource) => resource.name).join(", ")}`);
+    throw new Error(`expected exactly one ${name} among ${found.map((resource) => resource.name).join(", ")}`);
   return one;
 }
 

@@ -9,7 +9,7 @@ const prod = inject("prod");
 const serverless = inject("serverless");
 const only = (kind: string, deployment = prod) => {
   const [found, ...others] = ofKind(deployment, kind);
-  if (!found || others.length > 0) return expect.fail(`${others.length} more than one, or no ${kind}`);
+  if (!found || others.length > 0) return expect.fail(`expected exactly one ${kind}`);
   return found.inputs;
 };
 

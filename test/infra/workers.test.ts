@@ -60,7 +60,7 @@ test("a fleet with a server is one on-demand instance, and its policy is in the 
   expect(ofKind(served, "SecurityGroup")[0]?.inputs.ingress).toEqual(ofKind(prod, "SecurityGroup")[0]?.inputs.ingress);
 });
 
-test("only workers reach workers; nothing is billed by the hour", () => {
+test("only workers reach workers; no part of the network is billed by the hour", () => {
   const [group] = ofKind(prod, "SecurityGroup");
   expect(group?.inputs.ingress).toEqual([{ protocol: "tcp", fromPort: 7800, toPort: 7800, self: true }]);
   const endpoints = ofKind(prod, "VpcEndpoint").map(({ inputs }) => inputs);
@@ -70,25 +70,28 @@ test("only workers reach workers; nothing is billed by the hour", () => {
     expect(ofKind(prod, kind)).toEqual([]);
 });
 
-test.each(FLEETS)("%s may do what a worker does, in its own run's data, and end itself", (fleet) => {
-  const statements = statementsOf(prod).filter(({ of }) => of === `${fleet}Policy`);
-  const allowed = new Map(
-    statements.flatMap(({ statement }) => statement.actions.map((action) => [action, statement.resources] as const)),
-  );
-  const records = ["BatchGetItem", "GetItem", "PutItem", "Query", "UpdateItem"];
-  const dynamo = [...allowed.keys()].filter((action) => action.startsWith("dynamodb:"));
-  expect(dynamo.sort()).toEqual(records.map((name) => `dynamodb:${name}`));
-  expect(allowed.has("s3:DeleteObject")).toBe(false);
-  const reading = statements.filter(({ statement }) => statement.actions.includes("s3:GetObject"));
-  expect(reading.flatMap(({ statement }) => statement.resources)).toEqual(
-    ["runs", "releases", "models"].map((prefix) => `arn:aws:s3:::ObjectsBucket/${prefix}/*`),
-  );
-  const secrets = ["WorkerToken", "SearchKey", "ModelKey", ...(fleet === "FleetEval" ? ["JudgeKey"] : [])];
-  expect(allowed.get("ssm:GetParameter")).toEqual(secrets.map(parameterArn));
-  expect(allowed.get("autoscaling:TerminateInstanceInAutoScalingGroup")).toEqual([
-    `arn:aws:Group:us-east-1:123456789012:${fleet}`,
-  ]);
-});
+test.each(FLEETS)(
+  "%s may do what a worker does, read only runs, releases and models, and terminate itself",
+  (fleet) => {
+    const statements = statementsOf(prod).filter(({ of }) => of === `${fleet}Policy`);
+    const allowed = new Map(
+      statements.flatMap(({ statement }) => statement.actions.map((action) => [action, statement.resources] as const)),
+    );
+    const records = ["BatchGetItem", "GetItem", "PutItem", "Query", "UpdateItem"];
+    const dynamo = [...allowed.keys()].filter((action) => action.startsWith("dynamodb:"));
+    expect(dynamo.sort()).toEqual(records.map((name) => `dynamodb:${name}`));
+    expect(allowed.has("s3:DeleteObject")).toBe(false);
+    const reading = statements.filter(({ statement }) => statement.actions.includes("s3:GetObject"));
+    expect(reading.flatMap(({ statement }) => statement.resources)).toEqual(
+      ["runs", "releases", "models"].map((prefix) => `arn:aws:s3:::ObjectsBucket/${prefix}/*`),
+    );
+    const secrets = ["WorkerToken", "SearchKey", "ModelKey", ...(fleet === "FleetEval" ? ["JudgeKey"] : [])];
+    expect(allowed.get("ssm:GetParameter")).toEqual(secrets.map(parameterArn));
+    expect(allowed.get("autoscaling:TerminateInstanceInAutoScalingGroup")).toEqual([
+      `arn:aws:Group:us-east-1:123456789012:${fleet}`,
+    ]);
+  },
+);
 
 test.each(FLEETS)("%s boots: a script that bash accepts, small enough, with no secret in it", (fleet) => {
   const script = bootOf(fleet);
@@ -104,10 +107,10 @@ test.each(FLEETS)("%s boots: a script that bash accepts, small enough, with no s
   }
 });
 
-test("secrets are only in their encrypted parameters, the judge's also in the functions that call judges", () => {
-  const made = prod.resources.filter(({ type }) => type.startsWith("aws:"));
+test("secrets are only in their encrypted parameters, the judge's also in the functions that call or check judges", () => {
+  const resources = prod.resources.filter(({ type }) => type.startsWith("aws:"));
   const holders = Object.entries(SECRETS).map(([name, value]) => {
-    const holding = made.filter(({ inputs }) => JSON.stringify(inputs).includes(value));
+    const holding = resources.filter(({ inputs }) => JSON.stringify(inputs).includes(value));
     return [name, holding.map((resource) => resource.name).sort()];
   });
   expect(Object.fromEntries(holders)).toEqual({

@@ -1,5 +1,5 @@
 /**
- * @file Attacks on the rewards of a recipe: a searcher does its work wrong and is to be paid for it. Each attack states the most that it may be
+ * @file Attacks on the rewards of a recipe: a searcher does its work wrong and tries to be paid for it. Each attack states the most that it may be
  * paid.
  */
 import { expect } from "vitest";
@@ -79,7 +79,7 @@ const wrongPage: Attack = (given) => {
   return { behavior: { searches: [rightQuery(given)], visits, report: factOf(other, lookUp.ask) }, most: SEARCH };
 };
 
-/** A correct report, known by heart: with no search, or a search whose result nobody opened. */
+/** A correct report, memorized: with no search, or a search whose result nobody opened. */
 const withoutLooking: Attack = (given) => {
   const searches = given.random.uniform() < 0.5 ? [] : [rightQuery(given)];
   return { behavior: { searches, report: given.correct[0] ?? "" }, most: SEARCH * searches.length };
@@ -170,7 +170,7 @@ export function overpaid(target: Target, attacks: Readonly<Record<string, Attack
 /** Attacks on tasks with conditions. */
 const ORDERED = [wrongCountry, wrongCountryOfRightPage, wrongField];
 
-/** Tasks whose conditions in another order are paid otherwise for the same behavior. */
+/** Tasks for which the same behavior is paid differently when their conditions are in another order. */
 export function changedByOrder(target: Target, cases: number): string[] {
   const changed: string[] = [];
   let compared = 0;

@@ -1,4 +1,4 @@
-/** @file Finding recipes: by name, by path, in a user's own folder; unknown ones are refused with what there is. */
+/** @file Finding recipes: by name, by path, in a user's own folder; unknown ones are refused with a list of the known ones. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -22,7 +22,7 @@ test.each(["atlas", "recipes/atlas", "./recipes/atlas/"])("%s is the recipe of t
   expect((await openToolsModule(name)).tools).toHaveProperty("size");
 });
 
-test("your own folder is imported; a missing recipe or a broken part is named, missing tools are none", async () => {
+test("your own folder is imported; a missing recipe or a broken part is named, and tools are optional", async () => {
   writeFileSync(join(folder, "rewards.mjs"), "export const rewards = { correct: () => 1, expert: () => 0.5 };");
   writeFileSync(join(folder, "recipe.mjs"), "export const other = 1;");
   expect((await openRewards(configOf(folder), {})).judge).toBeUndefined();
@@ -50,9 +50,9 @@ test.each([
   ["7", /returned 7: return/],
   ["undefined", /returned undefined: return/],
   ["Promise.reject(new Error('no such fact'))", /threw Error: no such fact \(at .*rewards\.mjs:3:\d+\)$/],
-])("rewards that answer %s are the user's error, with its file, function and question", async (answer, line) => {
+])("rewards that return %s are the user's error, reported with file, function and question", async (returned, line) => {
   const own = mkdtempSync(join(folder, "faulty-"));
-  const body = `export const rewards = {\n correct: () =>\n  ${answer},\n expert: () => 1 };`;
+  const body = `export const rewards = {\n correct: () =>\n  ${returned},\n expert: () => 1 };`;
   writeFileSync(join(own, "rewards.mjs"), body);
   const rewards = await openRewards(configOf(own), {});
   await expect(rewards.correct(question, conversation)).rejects.toMatchObject({

@@ -46,7 +46,7 @@ test("an entropy bonus is refused for a trained agent on a Tinker server", () =>
   expect(faultsOf({ entropy }, { agents: agents(false) })).toEqual([]);
 });
 
-test("an agent's own settings take the place of the run's; a sub-agent's d leaves the mode alone", () => {
+test("an agent's own settings override the run's; a sub-agent's d keeps the mode", () => {
   const config = RunConfig.parse({
     ...{ run: "r", recipe: "atlas", seed: 1, steps: 2, algorithm: { clipHigh: 0.3, tisCap: 2, alignment: { d: 3 } } },
     agents: {

@@ -52,7 +52,7 @@ test("the walk finds settings in lists, records, unions and defaults", () => {
   );
 });
 
-test("a ratio has its own clip range unless one is set: a mean over tokens has GSPO's", () => {
+test("each ratio has its own default clip range: the mean over tokens has GSPO's", () => {
   const rangeOf = (settings: object) => {
     const { clipLow, clipHigh } = AlgorithmConfig.parse(settings);
     return [clipLow, clipHigh];

@@ -1,11 +1,11 @@
-/** @file The part of its set that a suite asks. */
+/** @file The part of its question set that a suite asks. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { EvaluationSuite, questionsAsked } from "../../../core/contracts/evaluation-suite.ts";
 
 const suite = (settings: object) => EvaluationSuite.parse({ name: "any", ...settings });
 
-test("by default a suite asks its whole set; 0 questions are all of those left", () => {
+test("by default a suite asks its whole set; `skip` and `questions` select a part of it", () => {
   expect(questionsAsked(suite({}), [1, 2, 3])).toEqual([1, 2, 3]);
   expect(questionsAsked(suite({ questions: 2 }), [1, 2, 3])).toEqual([1, 2]);
   expect(questionsAsked(suite({ skip: 1 }), [1, 2, 3])).toEqual([2, 3]);

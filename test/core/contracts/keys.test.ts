@@ -52,7 +52,7 @@ test("canonical JSON is the same for the same record, whatever the order of its 
 
 test("only outcomes and invocations expire, never what training depends on", () => {
   const address = { run: "r", step: 3, group: 1, rollout: 2 };
-  const forgotten = [
+  const expiring = [
     objectKeys.outcome({ ...address, phase: "train" }),
     objectKeys.outcome({ ...address, phase: "eval:j" }),
     objectKeys.invocation("r", 3, "i"),
@@ -62,6 +62,6 @@ test("only outcomes and invocations expire, never what training depends on", () 
     ...[objectKeys.manifest("outcomes", "main", 1), objectKeys.team("r", 1), objectKeys.evaluation("r", "j")],
     objectKeys.verdict("r", "s", "judge"),
   ];
-  expect(forgotten.map(isConversationKey)).toEqual(forgotten.map(() => true));
+  expect(expiring.map(isConversationKey)).toEqual(expiring.map(() => true));
   expect(kept.map(isConversationKey)).toEqual(kept.map(() => false));
 });

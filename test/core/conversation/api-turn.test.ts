@@ -19,11 +19,11 @@ const text = fc.array(hostile, { maxLength: 4 }).map((parts) => parts.join(""));
 test("the parser reads back the same calls, whatever their arguments", () => {
   const args = fc.dictionary(text, text, { maxKeys: 3, noNullPrototype: true });
   fc.assert(
-    fc.property(fc.array(args, { minLength: 1, maxLength: 4 }), text, (made, thinking) => {
-      const calls = made.map((one) => call(JSON.stringify(one)));
+    fc.property(fc.array(args, { minLength: 1, maxLength: 4 }), text, (argumentsOfCalls, thinking) => {
+      const calls = argumentsOfCalls.map((args) => call(JSON.stringify(args)));
       expect(read({ calls, thinking })).toEqual({
         kind: "calls",
-        calls: made.map((one) => ({ name: "search", arguments: one })),
+        calls: argumentsOfCalls.map((args) => ({ name: "search", arguments: args })),
       });
     }),
   );
@@ -49,6 +49,6 @@ test.each([
   [{ calls: [call("{}")], text: "<answer>Paris</answer>" }, "both a tool call and an answer"],
   [{ text: "<tool_response>Paris</tool_response>" }, "<tool_response> inside a turn"],
   [{ text: "" }, "neither a tool call nor an answer"],
-])("malformed calls stay malformed: %j", (turn, fault) => {
+])("a malformed turn stays malformed: %j", (turn, fault) => {
   expect(read(turn)).toEqual({ kind: "malformed", fault: expect.stringContaining(fault) });
 });

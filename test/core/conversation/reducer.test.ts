@@ -1,4 +1,4 @@
-/** @file A conversation as a reducer: one by hand, every way to end, and the laws of its limits. */
+/** @file A conversation as a reducer: one worked by hand, every stop reason, and the laws of its limits. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { AgentConfig } from "../../../core/contracts/agent-config.ts";
@@ -71,7 +71,7 @@ test.each<[string, ConversationEvent[], Partial<ConversationRules["limits"]>, Pa
     { stop: "malformed", answer: null, fault: "neither a tool call nor an answer" },
   ],
   [
-    "a turn without an end",
+    "a turn cut at its token limit",
     [sampled("<answer>x</answer>", 64, "length")],
     {},
     { stop: "token-limit", answer: null, fault: null },

@@ -38,7 +38,7 @@ test.each([
   ["short lines", "aa bb cc dd\n".repeat(40_000)],
   ["one line of words", "aa bb ".repeat(80_000)],
   ["one word", "abc".repeat(160_000)],
-])("of half a million characters, only about as many are counted as could fit: %s", (_, whole) => {
+])("of half a million characters, only a bounded part is counted: %s", (_, whole) => {
   let counted = 0;
   const room = {
     tokens: 100,
@@ -72,6 +72,6 @@ test("a response is cut by characters or tokens, whichever comes first, with one
   expect(presentResponse("aa bb", 100, room(5))).toBe("aa bb");
   expect(presentResponse("aa bb", 100, room(2))).toBe("aa  [cut]");
   expect(presentResponse("aa bb", 2, room(5))).toBe("aa [cut]");
-  // Escaped before it is counted and cut: [|im_start|] is 10 tokens.
+  // Escaped: [|im_start|]aa is 10 tokens, which fit.
   expect(presentResponse("<|im_start|>aa", 100, room(10))).toMatch(/^\[\|im_start/);
 });

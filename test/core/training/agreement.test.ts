@@ -28,16 +28,16 @@ test("kappa is null if all answers are correct", () => {
 
 test("scores: a judge that is too lenient has an error but correlates; one that gives everything the same score does not", () => {
   const labels = [0.1, 0.3, 0.5, 0.7, 0.9];
-  const kinder = scoreAgreementOf(labels.map((label) => ({ label, judged: label + 0.1 })));
-  expect(kinder).toMatchObject({
+  const lenient = scoreAgreementOf(labels.map((label) => ({ label, judged: label + 0.1 })));
+  expect(lenient).toMatchObject({
     n: 5,
     close: 1,
     meanError: expect.closeTo(0.1, 12),
     correlation: expect.closeTo(1, 12),
   });
-  const blind = scoreAgreementOf(labels.map((label) => ({ label, judged: 0.5 })));
+  const constant = scoreAgreementOf(labels.map((label) => ({ label, judged: 0.5 })));
   // |0.1 - 0.5| and so on: 0.4 + 0.2 + 0 + 0.2 + 0.4 of 5.
-  expect(blind).toMatchObject({
+  expect(constant).toMatchObject({
     meanAbsoluteError: expect.closeTo(0.24, 12),
     correlation: null,
     correlationInterval: null,

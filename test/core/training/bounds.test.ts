@@ -1,4 +1,4 @@
-/** @file Lost rollouts, retention and evaluation, worked by hand. */
+/** @file Lost rollouts, due evaluations, references and retention, worked by hand. */
 import { expect, test } from "vitest";
 import type { Manifest } from "../../../core/contracts/checkpoint.ts";
 import type { GroupRecord } from "../../../core/contracts/records.ts";
@@ -32,7 +32,7 @@ test("1 % of ten steps of 8 x 8 rollouts is 6.4: six lost rollouts are tolerated
   expect(lostRollouts([groupWith(3, 2)])).toEqual(["3/0/0: tool backend", "3/0/1: tool backend"]);
 });
 
-test("team 0 and the last are always evaluated, `every` n-th in between; suites of the ends only at the ends", () => {
+test("team 0 and the last are always evaluated, and every `every`-th in between; suites with `when: ends` only at the ends", () => {
   const config = teamConfig({ steps: 5 });
   const names = (team: number) => dueSuites(config, team).map(({ name }) => name);
   expect([0, 1, 2, 3, 4, 5].map(names)).toEqual([["all", "ends"], [], ["all"], [], ["all"], ["all", "ends"]]);
@@ -59,14 +59,14 @@ test("kept: the last 2, evaluated ones (0, 4, 8), every third (3, 6)", () => {
   expect(neighbors(config, 5)).toEqual([0, 4, 6, 7]);
 });
 
-test("a refreshed reference: the newest multiple, which is kept while it may be one", () => {
+test("a refreshed reference is the newest multiple of refreshEvery, and every multiple is kept", () => {
   const kl = { coefficient: 0.1, estimator: "k3", refreshEvery: 3 } as const;
   expect([0, 1, 2, 3, 4, 5, 6, 7].map((version) => referenceVersion(kl, version))).toEqual([0, 0, 0, 3, 3, 3, 6, 6]);
   expect([0, 5].map((version) => referenceVersion({}, version))).toEqual([0, 0]);
   const plain = teamConfig({ steps: 8, evaluation: { suites: [] } });
   const config = { ...plain, algorithm: { ...plain.algorithm, kl } };
   expect([0, 1, 2, 3, 4, 5, 6, 7, 8].filter((v) => isKept(config, v))).toEqual([0, 3, 6, 8]);
-  // Each step's reference is kept, or still in the window of the latest.
+  // No step's reference has been deleted.
   for (let newest = 1; newest <= 8; newest++) {
     const deleted = Array.from({ length: newest }, (_, i) => expiredVersion(config, i + 1));
     expect(deleted).not.toContain(referenceVersion(kl, newest));

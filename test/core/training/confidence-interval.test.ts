@@ -1,4 +1,4 @@
-/** @file The confidence interval of an evaluation: by hand, properties, and coverage. */
+/** @file The confidence interval of an evaluation: worked by hand, its properties, and its coverage. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { stream } from "../../../core/random.ts";
@@ -13,7 +13,7 @@ const scores = (questions: readonly (readonly number[])[]): Tally[] =>
   questions.map((runs) => sumTallies(runs.map((correct) => ({ n: 1, correct }))));
 
 test("Wilson's interval at 8 of 10, and at the edges", () => {
-  // Newcombe 1998: 8/10 gives 0.4902 to 0.9433.
+  // z = 1.96: (0.8 + z^2 / 20 -+ z sqrt(0.016 + z^2 / 400)) / (1 + z^2 / 10) = (0.9921 -+ 0.3136) / 1.3842.
   const { low, high } = wilson({ n: 10, correct: 8 });
   expect(low).toBeCloseTo(0.4902, 3);
   expect(high).toBeCloseTo(0.9433, 3);
@@ -107,8 +107,8 @@ test.each<[what: string, questions: number, runs: number, chanceOfCorrect: (u: n
   let covered = 0;
   for (let i = 0; i < repetitions; i++) {
     const benchmark = Array.from({ length: questions }, () => chanceOfCorrect(draw.uniform()));
-    const asked = benchmark.map((p) => Array.from({ length: runs }, () => (draw.uniform() < p ? 1 : 0)));
-    const { low, high } = accuracyInterval(scores(asked));
+    const outcomes = benchmark.map((p) => Array.from({ length: runs }, () => (draw.uniform() < p ? 1 : 0)));
+    const { low, high } = accuracyInterval(scores(outcomes));
     if (low <= truth && truth <= high) covered++;
   }
   // One standard error of the simulation is 0.35 %.

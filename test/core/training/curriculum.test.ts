@@ -22,7 +22,7 @@ const BY_SHARE = [
   { from: 0.2, levels: [2] },
 ];
 
-test("a stage that begins at a share begins with the share of the tokens, or of the steps if that is larger", () => {
+test("a stage with a share begins once that share of the tokens or of the steps, whichever comes first, is reached", () => {
   const stage = (sampledTokens: number | null) => (step: number, sampledBefore: number) =>
     stageOf({ curriculum: BY_SHARE, steps: 100, sampledTokens }, { step, sampledBefore });
   expect([0, 19, 20, 99].map((step) => stage(null)(step, 10 ** 6))).toEqual([0, 0, 1, 1]);
@@ -30,7 +30,7 @@ test("a stage that begins at a share begins with the share of the tokens, or of 
   expect([stage(5000)(1, 999), stage(5000)(2, 1000), stage(5000)(19, 999), stage(5000)(20, 0)]).toEqual([0, 1, 0, 1]);
 });
 
-test("a share is reached at the same step as the step that it stands for", () => {
+test("a share of n / steps is reached at step n exactly, whatever the rounding", () => {
   for (let steps = 1; steps <= 120; steps++) {
     for (let first = 0; first < steps; first++) {
       const curriculum = [BY_SHARE[0] ?? expect.fail(), { from: first / steps, levels: [2] }];

@@ -171,7 +171,7 @@ test("a request is counted in the runs with a free slot, or, if none has one, in
   expect(counted([over])).toEqual([]);
 });
 
-test("after too many requests at one step the fleet is given up and the run halted; progress resets the count", () => {
+test("after too many requests at one step the run gives up on the fleet and is halted; progress resets the count", () => {
   const raised = (capacityRequests: number, progress: number) =>
     viewOf({ fleets: [{ ...emptyFleetRecord("test", "searcher"), capacityRequests, progress }] });
   expect(workersNeeded(raised(MAX_CAPACITY_REQUESTS, 1), SEARCHER, 0)).toBe(1);
@@ -185,7 +185,7 @@ test("after too many requests at one step the fleet is given up and the run halt
   expect(haltUnserved(raised(MAX_CAPACITY_REQUESTS + 1, 0), FLEETS)).toEqual([]);
 });
 
-test("an evaluation fleet that is given up halts no run; a completed evaluation, or the end of training, resets the count", () => {
+test("an evaluation fleet that is given up halts no run; the end of training resets its count", () => {
   const jobs = [jobOf("all", "done"), jobOf("all", "queued", 2)];
   const fleets = [{ ...emptyFleetRecord("test", "eval"), capacityRequests: MAX_CAPACITY_REQUESTS + 1, progress: 1 }];
   const run = viewOf({ jobs, fleets });

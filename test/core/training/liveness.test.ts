@@ -20,7 +20,7 @@ const groupOf = (part: Partial<GroupRecord> = {}): GroupRecord => ({
   ...part,
 });
 
-test("a moving counter is noted at most twice per lease", () => {
+test("a moving counter is recorded at most twice per lease", () => {
   const moved = workerOf({ counter: 6, seenAt: 1000 });
   expect(observeWorkers(config, [moved], [], 5999)).toEqual([]);
   expect(observeWorkers(config, [moved], [], 6000)).toEqual([
@@ -60,7 +60,7 @@ test("a crash that the observer did not count is counted by the next tick, once"
   expect(observeWorkers(config, [dead], [groupOf({ crashes: { w1: 2 } })], 20_000)).toEqual([]);
 });
 
-test("the third crash gives the rollout up: `failed` at the outcome's own key, then scored; limits.attempts may be lower", () => {
+test("a rollout is given up after its third crash: `failed` at the outcome's own key, then scored; limits.attempts may be lower", () => {
   const crashed = groupOf({ crashes: { a: 0, b: 0, c: 2, d: 2, e: 2 }, rollouts: { "1": { excluded: "x" } } });
   const key = "runs/test/outcomes/000004/1/2.json";
   expect(giveUp(config, [crashed])).toMatchObject([

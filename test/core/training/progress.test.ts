@@ -1,4 +1,4 @@
-/** @file How far a run is. */
+/** @file A run's progress, as a share of the whole. */
 import { expect, test } from "vitest";
 import { progressAt } from "../../../core/training/progress.ts";
 

@@ -53,7 +53,7 @@ test("plan: the version of trained agents is the number of closed steps, of froz
   expect(new Set([...step0.groups, ...step.groups]).size).toBe(4);
 });
 
-test("plan: a stage by share begins with the tokens of the steps before; a replacement asks its own step's level", () => {
+test("plan: a stage given as a share starts once the earlier steps' tokens reach it; a replacement has its own step's level", () => {
   const staged = teamConfig({
     ...{ questionsPerStep: 2, steps: 100, sampledTokens: 1000, dynamicSampling: { rounds: 1 } },
     curriculum: [
@@ -67,10 +67,10 @@ test("plan: a stage by share begins with the tokens of the steps before; a repla
   const [before, begun] = [after(499), after(500)];
   expect([before.curriculum.stage, ...levels(before.groups)]).toEqual([0, 1, 1]);
   expect([begun.curriculum.stage, ...levels(begun.groups)]).toEqual([1, 2, 2]);
-  const flat = [0, 1].map((g) => groupOf(g, { finalized: finalizedWith(0) }));
+  const zeroVariance = [0, 1].map((g) => groupOf(g, { finalized: finalizedWith(0) }));
   // Its own tokens, known once it is ready, do not count.
   const open = { ...before, sampledTokens: 0 };
-  const [replace] = advance({ ...base, config: staged, step: open, groups: flat });
+  const [replace] = advance({ ...base, config: staged, step: open, groups: zeroVariance });
   expect(replace).toMatchObject({
     change: { set: [expect.anything(), expect.anything(), [["curriculum"], { stage: 0 }]] },
   });
@@ -93,17 +93,17 @@ test("an open step waits for its last group, then becomes ready", () => {
     { kind: "update", change: moveStep(step, "ready") },
   ]);
   const score = { ...{ reward: 1, correct: 1, wellFormed: true, invocations: {} }, tokens: 7 };
-  const spoken = groupOf(1, { rollouts: { "0": score, "1": { ...score, tokens: 5 }, "2": { excluded: "disk" } } });
+  const scored = groupOf(1, { rollouts: { "0": score, "1": { ...score, tokens: 5 }, "2": { excluded: "disk" } } });
   const roomy = teamConfig({ questionsPerStep: 2, limits: { lostFraction: 1 } });
-  expect(advance({ ...base, config: roomy, groups: [groupOf(0), spoken] })).toEqual([
+  expect(advance({ ...base, config: roomy, groups: [groupOf(0), scored] })).toEqual([
     { kind: "update", change: moveStep({ ...step, sampledTokens: 12 }, "ready") },
   ]);
 });
 
 test("dynamic sampling: a new question for each group without variance, in a bounded number of rounds", () => {
   const dynamic = teamConfig({ questionsPerStep: 2, dynamicSampling: { rounds: 1 } });
-  const flat = [groupOf(0, { finalized: finalizedWith(0) }), groupOf(1, { finalized: finalizedWith(0.5) })];
-  const [replace] = advance({ ...base, config: dynamic, groups: flat });
+  const groups = [groupOf(0, { finalized: finalizedWith(0) }), groupOf(1, { finalized: finalizedWith(0.5) })];
+  const [replace] = advance({ ...base, config: dynamic, groups });
   expect(replace).toMatchObject({
     change: {
       set: [
@@ -113,13 +113,13 @@ test("dynamic sampling: a new question for each group without variance, in a bou
       ],
     },
   });
-  const [next] = advance({ ...base, config: dynamic, step: { ...step, round: 1 }, groups: flat });
+  const [next] = advance({ ...base, config: dynamic, step: { ...step, round: 1 }, groups });
   expect(next).toEqual({ kind: "update", change: moveStep({ ...step, round: 1 }, "ready") });
-  expect(flat.map((group) => countsInBatch(dynamic, group, "main"))).toEqual([false, true]);
-  expect(flat.map((group) => countsInBatch(config, group, "main"))).toEqual([true, true]);
+  expect(groups.map((group) => countsInBatch(dynamic, group, "main"))).toEqual([false, true]);
+  expect(groups.map((group) => countsInBatch(config, group, "main"))).toEqual([true, true]);
 });
 
-test("dynamic sampling: a group counts for the agents whose own rewards differ; places are the main agent's, or all agents' if it is frozen", () => {
+test("dynamic sampling: a group counts for the agents whose own rewards differ; it fills its place if the main agent's do, or any agent's if that is frozen", () => {
   const agents = { main: { model: "m", delegates: ["searcher"] }, searcher: { model: "s" } };
   const dynamicSampling = { rounds: 1 };
   const dynamic = teamConfig({ questionsPerStep: 2, dynamicSampling, agents });
@@ -186,7 +186,7 @@ test("ready: cached versions follow the manifests, and only the last manifest cl
   ]);
 });
 
-test("ready: first the previous team's evaluations and expired weights, then the next plan as the mark that both are done", () => {
+test("ready: first the previous team's evaluations and expired weights, then the next step's plan, which marks both as done", () => {
   const ready: StepRecord = { ...step, state: "ready" };
   const old = manifestOf("main", 1).manifest;
   const expired = [{ manifest: { ...old, files: { w: { sha256: "f", bytes: 1 } } }, kept: [] }];

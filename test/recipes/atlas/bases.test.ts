@@ -14,8 +14,8 @@ const HUGGING_FACE = [
   "tokenizer.json",
   "tokenizer_config.json",
 ];
-/** What each is made from: building a tokenizer takes seconds. */
-const made = new Map(baseModels.map((base) => [base, base.files()]));
+/** The files that each is made from, built once: building a tokenizer takes seconds. */
+const built = new Map(baseModels.map((base) => [base, base.files()]));
 const filesIn = (folder: string) =>
   new Map(readdirSync(folder).map((file) => [file, new Uint8Array(readFileSync(join(folder, file)))]));
 
@@ -30,7 +30,7 @@ test.each(baseModels)("$folder opens, with finite weights", (base) => {
 
 test.each(baseModels)("$folder was made with these settings and these demonstrations", (base) => {
   const stored = filesIn(base.folder);
-  for (const [name, bytes] of made.get(base) ?? []) {
+  for (const [name, bytes] of built.get(base) ?? []) {
     expect(Buffer.from(stored.get(name) ?? []).equals(Buffer.from(bytes)), `${name}: run npm run atlas:pretrain`).toBe(
       true,
     );
@@ -40,7 +40,7 @@ test.each(baseModels)("$folder was made with these settings and these demonstrat
 });
 
 test("two sizes, two vocabularies, at most 15 MB together", () => {
-  const shapes = [...made.values()].map((files) => parseModelConfig(files.get("config.json") ?? ""));
+  const shapes = [...built.values()].map((files) => parseModelConfig(files.get("config.json") ?? ""));
   expect(new Set(shapes.slice(0, 2).map(({ width }) => width)).size).toBe(2);
   expect(new Set(shapes.slice(0, 2).map(({ vocabulary }) => vocabulary)).size).toBe(2);
   const bytes = readdirSync(MODELS, { recursive: true, encoding: "utf8" })

@@ -1,4 +1,4 @@
-/** @file Demonstrations: well formed by the protocol's own parser, faulty as often as declared, never about a held-out chain. */
+/** @file Demonstrations: well formed by the protocol's own parser, faulty as often as declared, never of a held-out question. */
 import { expect, test } from "vitest";
 import { RunConfig } from "../../../core/contracts/config.ts";
 import { parseTurn } from "../../../core/conversation/parse-turn.ts";
@@ -55,7 +55,7 @@ test("demonstrations are a function of the seed", () => {
   expect(sample("main", 50, 6)).not.toEqual(main.slice(0, 50));
 });
 
-/** Share of those that hold, within four standard errors of what was declared. */
+/** Expects the share with the fault to be within four standard errors of the declared rate. */
 function expectRate(
   demonstrations: readonly Demonstration[],
   fault: (demonstration: Demonstration) => boolean,

@@ -93,7 +93,7 @@ test("no look-up of a held-out question is in a demonstration, whatever the agen
     }),
     { numRuns: 12 },
   );
-  // The one agent with all tools writes no tasks. Its search for several names is a look-up for their country.
+  // The single agent, which has all tools, writes no tasks. Its search for several names is a look-up for their country.
   const queries = new Set(heldOutLookUps.map(termsOf).flatMap((terms) => (terms.length > 1 ? terms.join(", ") : [])));
   const searches = [1, 2, 3].flatMap((seed) => sample("single", seed)).flatMap((one) => argumentsIn(one, "query"));
   expect(searches.length).toBeGreaterThan(1000);
@@ -127,8 +127,8 @@ test("every look-up of a chain has one answer, and the last gives the question's
       expect(lookUp && answersTo(lookUp, worldOf(world))).toEqual([answer]);
     }
     if (question.kind !== "compare") expect(lookUps.at(-1)?.answer).toBe(question.answer);
-    const levels = { hop1: 1, hop2: 2, constraints: 1, compare: 2, "hop-constraints": 2, hop3: 3 };
-    expect(lookUps).toHaveLength(levels[question.kind as keyof typeof levels]);
+    const counts = { hop1: 1, hop2: 2, constraints: 1, compare: 2, "hop-constraints": 2, hop3: 3 };
+    expect(lookUps).toHaveLength(counts[question.kind as keyof typeof counts]);
   }
 });
 

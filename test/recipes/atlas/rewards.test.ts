@@ -128,13 +128,13 @@ test("expert: the wrong page, and a report from it", () => {
     ),
   ).toBeCloseTo(0.2);
 });
-test("expert: a correct report without a look-up is a guess: no credit, on the chain or off it", () => {
+test("expert: a correct report without a look-up is a guess: no credit for the report", () => {
   expect(expert(searcher("capital of Jordan", [], "Amman"))).toBe(0);
   expect(expert(searcher("capital of Jordan", [["search", "Jordan"]], "Amman"))).toBeCloseTo(0.2);
   // Iraq's page shows that Jordan borders Iraq, not which currency Jordan has: 0.3 * 1/2.
   expect(expert(searcher(both, [["visit", "Iraq"]], "Jordan"))).toBeCloseTo(0.15);
 });
-test("expert: a country for which only some conditions hold is wrong, with its page as with others'", () => {
+test("expert: a country for which only some conditions hold is wrong, whichever page was opened", () => {
   const steps = (title: string) =>
     [
       ["search", "Iraq, Jordanian dinar"],

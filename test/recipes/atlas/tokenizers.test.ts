@@ -1,4 +1,4 @@
-/** @file The two tokenizers: text survives a round trip, a name is the same tokens everywhere, calls are cheap, and the two differ. */
+/** @file The base models' tokenizers: text survives a round trip, a name is the same tokens everywhere, calls are cheap, and the searcher's differs. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -69,7 +69,7 @@ describe.each(tokenizers)("%s", (_name, tokenizer) => {
         "<tool_response>\nT2\n</tool_response><|im_end|>\n<|im_start|>assistant\n",
     );
   });
-  test("a call's boilerplate is five tokens", () => {
+  test("a call's boilerplate is four tokens", () => {
     const call = '<tool_call>\n{"name": "search", "arguments": {"query": "Iraq"}}\n</tool_call>';
     const delegation = call.replace("search", "delegate").replace('"query"', '"agent": "searcher", "task"');
     const cost = (text: string) => tokenizer.encodeTemplate(text).length - tokenizer.encodeText("Iraq").length;
@@ -77,7 +77,7 @@ describe.each(tokenizers)("%s", (_name, tokenizer) => {
   });
 });
 
-test("two kinds, two vocabularies: the searcher's splits more names", () => {
+test("two kinds, two vocabularies: the searcher's tokenizer splits more names", () => {
   const [main, searcher] = tokenizers;
   expect(main?.[2].model.type).toBe("BPE");
   expect(searcher?.[2].model.type).toBe("Unigram");

@@ -1,4 +1,4 @@
-/** @file The recipe's advice: the paper's figures, what an LLM gets, what questions and judges of one's own change, and what is refused. */
+/** @file The recipe's defaults: the paper's settings, what an LLM gets, what the user's own questions and judges change, and what is refused. */
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

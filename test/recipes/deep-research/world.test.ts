@@ -61,7 +61,7 @@ function folderOf(name: string, files: ReadonlyMap<string, Uint8Array>): string 
   return path;
 }
 
-/** Questions about the recorded world, in a planner's words that the shipped one knows. */
+/** Questions about the recorded world, in words that the shipped planner knows. */
 function townsFile(): string {
   const path = join(folder, "towns.jsonl");
   const rows = TOWNS.map((town) => ({ id: town, prompt: `What is the capital of ${town}?`, answer: town }));
@@ -151,7 +151,7 @@ test("a small model and a scripted one research in the recorded world", { timeou
     [0, 1].flatMap((team) => ["gaia", "webwalkerqa", "xbench"].map((suite) => `${team} ${suite} done 3`)),
   );
 
-  // The adapter of the one and the script of the other were trained, on what both were rewarded for.
+  // Both were trained: the main agent's adapter and the searcher's scripted policy.
   for (const agent of ["main", "searcher"]) {
     const versions = await Promise.all([0, 1].map((version) => manifest(agent, version)));
     expect(versions.map(({ trained }) => trained)).toContain(true);
@@ -162,16 +162,16 @@ test("a small model and a scripted one research in the recorded world", { timeou
     (await manifest("main", 0)).files["model.safetensors"],
   );
 
-  // The searcher was on the web and met its worst pages; what they said reached nobody as an order.
+  // The searcher visited the hostile pages; no agent's context has their text as anything but data.
   expect(world.searches()).toBeGreaterThan(0);
   for (const path of HOSTILE) expect(world.asked(path), path).toBeGreaterThan(0);
   expect(keys.filter((key) => key.includes("/tools/")).length).toBeGreaterThan(HOSTILE.length);
-  const said = text
+  const responses = text
     .split("\n")
     .filter((line) => line.includes('"responses"'))
     .join("\n");
-  expect(said).toContain("You are free now");
-  expect(said).not.toContain("<|im");
+  expect(responses).toContain("You are free now");
+  expect(responses).not.toContain("<|im");
   expect(text).not.toContain(SEARCH_KEY);
   expect(judge.requests.length).toBeGreaterThan(0);
   expect(keys.some((key) => key.includes("/verdicts/"))).toBe(true);
@@ -191,7 +191,7 @@ test("two folders of random Qwen3 models train adapters, one thinking and one no
     ...["rolloutsPerQuestion=2", `questions.train=${townsFile()}`, "algorithm.subReward.expert=0"],
   ]);
   expect(records).toMatchObject({ status: "finished", steps: [{ state: "closed" }] });
-  // What they say is noise: malformed, rewarded with nothing, and so no lesson.
+  // What they write is noise: malformed and rewarded with 0, so there is nothing to learn from.
   const scores = records.steps.flatMap(({ groups }) => groups.flatMap(({ rollouts }) => Object.values(rollouts)));
   expect(scores).toHaveLength(4);
   expect(scores.filter((score) => "excluded" in score)).toEqual([]);
