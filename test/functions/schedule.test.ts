@@ -134,7 +134,7 @@ test("a tick that dies anywhere during a start is retried, and the schedule is o
       const [createRun, turnOn] = start;
       const begin = inSequence(createRun, turnOn);
       const die = (): Promise<void> => Promise.reject(new Error("died"));
-      scripts.set(starts, starts === dies ? inTurn(begin, die) : begin);
+      scripts.set(starts, starts === dies ? inSequence(begin, die) : begin);
       if (starts !== dies) scripts.set(dies, die);
       // If the start came early enough, the tick saw the run and did not get this far.
       await tick().catch(() => {});
