@@ -1,11 +1,12 @@
 /**
- * @file `mgrpo export`: writes a finished run's weights as Hugging Face folders, runs/<run>/checkpoints/<agent>/. `mgrpo train` has already
- * written them for its own runs. This command is for runs in the store that the environment names, and for merged or converted weights,
- * which go into folders next to that one.
+ * @file `mgrpo export`: writes a run's weights after its last finished step as Hugging Face folders, runs/<run>/checkpoints/<agent>/. `mgrpo
+ * train` has already written them for its own finished runs. This command is for runs in the store that the environment names, for halted
+ * and running ones, and for merged or converted weights. The last three go into folders next to that one.
  */
 import { MgrpoError } from "../core/errors.ts";
 import type { ExportForm } from "./local/export-form.ts";
 import { exportCheckpoints } from "./local/finish.ts";
+import { readRun } from "./local/follow.ts";
 import { runFolder } from "./local/run-folder.ts";
 import { openSource } from "./show/source.ts";
 
@@ -14,10 +15,12 @@ export async function exportRun(run: string, { merged = false, dtype }: Partial<
   if (merged && Object.values(config.agents).every(({ lora }) => lora === null)) {
     throw new MgrpoError("config-invalid", `--merged: run '${run}' trained no adapter to merge: leave it out`);
   }
-  const folder = [runFolder(config.run).checkpoints, ...(merged ? ["merged"] : []), ...(dtype ? [dtype] : [])].join(
-    "-",
-  );
-  const agents = await read((store) => exportCheckpoints(store, config, folder, { merged, dtype }));
+  const agents = await read(async (store) => {
+    const { status, step } = await readRun(store, config.run);
+    const { checkpoints } = runFolder(config.run);
+    const names = [checkpoints, status !== "finished" && `step${step}`, merged && "merged", dtype];
+    return exportCheckpoints(store, config, names.filter(Boolean).join("-"), { merged, dtype });
+  });
   for (const [agent, result] of Object.entries(agents)) {
     if (!process.stdout.isTTY) console.log(JSON.stringify({ kind: "checkpoint", agent, ...result }));
     else console.log(`  ${agent.padEnd(20)}${result.checkpoint}  version ${result.version}, sha256 ${result.sha256}`);

@@ -65,7 +65,7 @@ function addTrack(program: Command): void {
 function addExport(program: Command): void {
   program
     .command("export")
-    .description("write the trained weights of a finished run as Hugging Face folders, under runs/<run>/")
+    .description("write the weights after a run's last finished step as Hugging Face folders, under runs/<run>/")
     .addArgument(run())
     .option("--merged", "merge adapters into their base models and write whole models")
     .addOption(

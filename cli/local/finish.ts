@@ -21,20 +21,16 @@ import { type ExportForm, exportedFiles } from "./export-form.ts";
 import { readOptimizers, readRun } from "./follow.ts";
 import { type RunFolder, type RunStatus, writeAtomically } from "./run-folder.ts";
 
-/** Writes each agent's last weights, tokenizer and config into `<folder>/<agent>/`. */
+/** Writes each agent's weights after the last finished step, tokenizer and config into `<folder>/<agent>/`. */
 export async function exportCheckpoints(
   store: Store,
   config: RunConfig,
   folder: string,
   form: ExportForm = { merged: false, dtype: undefined },
 ): Promise<Record<string, AgentResult>> {
-  const { status, step } = await readRun(store, config.run);
-  if (status !== "finished") {
-    throw new MgrpoError(
-      "not-found",
-      `run '${config.run}' is ${status} at step ${step} of ${config.steps}: only a finished run has checkpoints to export`,
-    );
-  }
+  const { step } = await readRun(store, config.run);
+  if (step === 0)
+    throw new MgrpoError("not-found", `run '${config.run}' has not finished a step: nothing to export yet`);
   const key = objectKeys.team(config.run, step);
   const bytes = await store.objects.get(key);
   if (!bytes) throw new MgrpoError("record-damaged", `${key} is not in the store, though step ${step} is closed`);
