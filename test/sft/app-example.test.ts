@@ -44,7 +44,7 @@ async function recorded() {
       ...{ messages: [...messages], mayCall: true, stop: [], variant: "" },
       tools: [offeredTool(search) ?? expect.fail()],
     };
-    const { text, calls, exchange } = await sessions.turn(session, request, 0, new AbortController().signal);
+    const { text, calls, exchange } = await sessions.turn(session, request, new AbortController().signal);
     delivered.push(exchange);
     messages.push({ role: "assistant", text, calls });
     messages.push(...calls.map((one, call): AppMessage => ({ role: "tool", call, text: `page ${one.arguments}` })));
