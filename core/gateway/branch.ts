@@ -77,8 +77,10 @@ export function subConversationOf(branch: Branch): Conversation {
   const prompt = taskOf(branch);
   if (!last || last.isCut) return { prompt, turns, stop: "token-limit", answer: null, fault: null };
   const answer = answerIn(splitThinking(last.text).text);
-  if (last.calls.length > 0 || answer === "") {
-    return { prompt, turns, stop: "malformed", answer: null, fault: "its last reply is not an answer" };
+  if (last.calls.length > 0 || last.unparsed > 0 || answer === "") {
+    const fault =
+      last.unparsed > 0 ? "its last reply has a call that cannot be read" : "its last reply is not an answer";
+    return { prompt, turns, stop: "malformed", answer: null, fault };
   }
   return { prompt, turns, stop: "answered", answer, fault: null };
 }
