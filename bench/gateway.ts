@@ -49,7 +49,7 @@ async function sessionConversation(rollout: number): Promise<void> {
   const delivered: string[] = [];
   for (let turn = 0; turn < TURNS; turn++) {
     const turnRequest = { messages: [...messages], tools: [], mayCall: true, stop: [], variant: "" };
-    const reply = await sessions.turn(open, turnRequest, turn, new AbortController().signal);
+    const reply = await sessions.turn(open, turnRequest, new AbortController().signal);
     delivered.push(reply.exchange);
     messages.push({ role: "assistant", text: reply.text, calls: [] }, { role: "user", text: RESPONSE });
   }

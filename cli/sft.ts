@@ -8,23 +8,26 @@ import type { AgentConfig } from "../core/contracts/agent-config.ts";
 import type { Arm, RunConfig } from "../core/contracts/config.ts";
 import { LORA_POLICIES } from "../core/contracts/lora.ts";
 import { MgrpoError } from "../core/errors.ts";
-import type { Tokenizer, Tool } from "../core/ports.ts";
-import type { ToolsModule } from "../core/recipe.ts";
+import type { CheckpointFiles, Tool } from "../core/ports.ts";
+import type { Demonstration, ToolsModule } from "../core/recipe.ts";
 import { resolveConfig } from "../core/training/resolve-config.ts";
 import { ADAPTER_CONFIG_FILE } from "../engine/checkpoint/adapter.ts";
+import { wholeFile } from "../engine/checkpoint/files.ts";
+import { sha256 } from "../engine/hash.ts";
 import { openEngine } from "../engine/index.ts";
 import { openTokenizer } from "../engine/tokenizer/tokenizer.ts";
 import { engineOptions } from "../gpu-workers/policy.ts";
 import { openAgentLayout } from "../gpu-workers/rollouts/agent-layout.ts";
 import { openRecipe, openTools, openToolsModule } from "../recipes/registry.ts";
+import { openAppLayout } from "../sft/app-example.ts";
 import { type Split, split } from "../sft/batches.ts";
-import { allTokens, exampleOf, refuseTooLong } from "../sft/example.ts";
+import { allTokens, type Example, exampleOf, refuseTooLong } from "../sft/example.ts";
 import type { Plan } from "../sft/learn.ts";
 import { type AgentTraining, trainAgent } from "../sft/train-agent.ts";
 import { readTrainingBase } from "./local/base-models.ts";
 import { pinModels } from "./local/hub-models.ts";
 import { followTraining } from "./sft/follow.ts";
-import { openDemonstrations, type Source, type SourceOptions } from "./sft/sources.ts";
+import { openDemonstrations, type Source, type SourceOptions, type Taught } from "./sft/sources.ts";
 
 export interface SftOptions extends SourceOptions {
   readonly to: string;
@@ -127,7 +130,7 @@ async function prepare(team: Team, agent: string, options: SftOptions): Promise<
   const settings = config.agents[agent] as AgentConfig;
   const { seed } = config;
   const base = await readTrainingBase(agent, settings, seed, (message) => console.error(message));
-  const examples = readExamples(team, agent, settings, openTokenizer(base), options.heldOut);
+  const examples = readExamples(team, agent, settings, base, options.heldOut);
   return {
     agent,
     seed,
@@ -146,13 +149,16 @@ function readExamples(
   { source, tools }: Team,
   agent: string,
   config: AgentConfig,
-  tokenizer: Tokenizer,
+  base: CheckpointFiles,
   heldOut: number,
 ): Split {
+  const tokenizer = openTokenizer(base);
   const layout = openAgentLayout(agent, config, tokenizer, tools);
-  const examples = source({ agent, config, toolbox: layout.toolbox }).map(({ demonstration, where }) => {
-    const example = exampleOf(demonstration, layout, tokenizer);
-    refuseTooLong(example, agent, config.limits, where);
+  const ofApp = openAppLayout(tokenizer, { agent, thinking: config.thinking, toolPrompt: config.toolPrompt });
+  const found = source({ agent, config, toolbox: layout.toolbox }, tokenizerOf(base));
+  const examples = found.map((taught) => {
+    const example = layOut(taught, (demonstration) => exampleOf(demonstration, layout, tokenizer), ofApp);
+    refuseTooLong(example, agent, config.limits, taught.where);
     return example;
   });
   const parts = split(examples, heldOut, MOST_HELD_OUT);
@@ -161,6 +167,20 @@ function readExamples(
     "demonstrations-invalid",
     `all ${examples.length} demonstrations of agent '${agent}' are held out: give more, or lower --held-out`,
   );
+}
+
+function layOut(
+  taught: Taught,
+  ofAgent: (demonstration: Demonstration) => Example,
+  ofApp: ReturnType<typeof openAppLayout>,
+): Example {
+  if ("example" in taught) return taught.example;
+  return "line" in taught ? ofApp(taught.line) : ofAgent(taught.demonstration);
+}
+
+function tokenizerOf(base: CheckpointFiles): string {
+  const file = base.get("tokenizer.json");
+  return file ? sha256(wholeFile(file)) : "";
 }
 
 function planOf({ training }: Split, isAdapter: boolean, options: SftOptions): Plan {

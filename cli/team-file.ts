@@ -24,14 +24,28 @@ export function readTeamFile(file: string, option: string): RunConfigInput {
 export const untrained = ({ agents }: Pick<RunConfigInput, "agents">): string[] =>
   Object.keys(agents).map((agent) => `agents.${agent}.trained=false`);
 
-/** The recipe, with the config of a file or run as its recommendation. Judge settings missing there come from the recipe. */
+/**
+ * The recipe, with the config of a file or run as its recommendation. Judge settings missing there come from the recipe; so do tools and
+ * system messages if an app's team is to run natively.
+ */
 export function withStoredConfig(recipe: Recipe, stored: RunConfigInput): Pick<Recipe, "name" | "config"> {
   return {
     name: recipe.name,
     config(arm, chosen) {
-      const { judge: advice } = recipe.config(arm, (path) => chosen(path) ?? valueAt(stored, path));
+      const { judge: advice, agents: advised } = recipe.config(arm, (path) => chosen(path) ?? valueAt(stored, path));
       const judge = stored.judge ? { ...advice, ...stored.judge } : advice;
-      return { ...stored, ...(judge && { judge }) };
+      const goesNative = (stored.runner ?? "native") !== "native" && chosen("runner") === "native";
+      const agents = goesNative ? withTools(stored.agents, advised) : stored.agents;
+      return { ...stored, agents, ...(judge && { judge }) };
     },
   };
+}
+
+/** The stored agents have none: an app had its own. */
+function withTools(stored: RunConfigInput["agents"], advised: RunConfigInput["agents"]): RunConfigInput["agents"] {
+  const native = Object.entries(stored).map(([name, agent]) => {
+    const { tools = [], system = "" } = advised[name] ?? {};
+    return [name, { ...agent, tools, system }];
+  });
+  return Object.fromEntries(native);
 }

@@ -1,6 +1,7 @@
 /** @file Whether an agent could have had a conversation: every turn is well-formed, calls its tools, and has its responses. */
 import type { AgentConfig } from "../core/contracts/agent-config.ts";
-import { parseTurn } from "../core/conversation/parse-turn.ts";
+import { ToolCall } from "../core/contracts/conversation.ts";
+import { FORGED_TAGS, parseTurn } from "../core/conversation/parse-turn.ts";
 import type { Toolbox } from "../core/conversation/toolbox.ts";
 import { invalid, type MessagesLine, type PlacedDemonstration } from "./messages.ts";
 
@@ -11,14 +12,50 @@ export interface Teachable {
   readonly toolbox: Pick<Toolbox, "parameters">;
 }
 
+/** Refuses what an app's agent could not have said: the gateway reads only calls of tools that the app offers. */
+export function refuseUnspoken({ turns, tools = [], where }: MessagesLine, { limits }: Teachable["config"]): void {
+  refuseLength(turns, limits, where);
+  for (const [i, { reply, responses }] of turns.entries()) {
+    const { text, calls } = reply;
+    const isLast = i === turns.length - 1;
+    const forged = FORGED_TAGS.exec(text)?.[0];
+    if (forged !== undefined) throw invalid(where, `turn ${i + 1}: ${forged} inside a turn`);
+    const unknown = calls.find(({ name }) => !tools.some((tool) => tool.name === name));
+    if (unknown) {
+      throw invalid(
+        where,
+        `turn ${i + 1} calls '${unknown.name}', which the line's tools do not define: add its definition`,
+      );
+    }
+    const unread = calls.find(({ arguments: written }) => !isObject(written));
+    if (unread) throw invalid(where, `turn ${i + 1}: the arguments of '${unread.name}' are not a JSON object`);
+    if (isLast && calls.length > 0) throw invalid(where, "it ends with tool calls, not with an answer");
+    if (isLast && text.trim() === "") throw invalid(where, "it ends without an answer");
+    if (!isLast && calls.length === 0) throw invalid(where, `turn ${i + 1} is an answer, which ends a conversation`);
+    if (responses.length !== calls.length)
+      throw invalid(where, `turn ${i + 1} has ${calls.length} tool calls and ${responses.length} responses`);
+  }
+}
+
+function refuseLength(turns: readonly unknown[], { turns: most }: AgentConfig["limits"], where: string): void {
+  if (turns.length === 0) throw invalid(where, "it has no assistant message");
+  if (turns.length <= most) return;
+  throw invalid(where, `${turns.length} turns, and limits.turns is ${most}: raise it, or leave the line out`);
+}
+
+function isObject(text: string): boolean {
+  try {
+    return ToolCall.shape.arguments.safeParse(JSON.parse(text === "" ? "{}" : text)).success;
+  } catch {
+    return false;
+  }
+}
+
 /** Refuses a conversation that a rollout would end as malformed, or that does not end with an answer. */
 export function refuseMalformed({ demonstration, where }: PlacedDemonstration, { toolbox, config }: Teachable): void {
   const { turns } = demonstration;
   const { limits } = config;
-  if (turns.length === 0) throw invalid(where, "it has no assistant message");
-  if (turns.length > limits.turns) {
-    throw invalid(where, `${turns.length} turns, and limits.turns is ${limits.turns}: raise it, or leave the line out`);
-  }
+  refuseLength(turns, limits, where);
   for (const [i, { text, responses }] of turns.entries()) {
     const turn = parseTurn(text, toolbox, limits.calls);
     const isLast = i === turns.length - 1;
@@ -41,7 +78,7 @@ export function refuseOtherAgent({ system, tools, where }: MessagesLine, { agent
     );
   }
   const known = [...toolbox.parameters.keys()];
-  const unknown = tools?.find((name) => !known.includes(name));
+  const unknown = tools?.map(({ name }) => name).find((name) => !known.includes(name));
   if (unknown === undefined) return;
   throw invalid(where, `its tool '${unknown}' is not a tool of agent '${agent}' (${known.join(", ") || "none"})`, {
     unknownNames: [{ unknown, known }],

@@ -6,12 +6,15 @@
  *
  * Nothing in a line is ignored: whatever contradicts the agent's config, or does not belong in a demonstration, is refused with the line's
  * number.
+ * A line of an app's agent has the app's own system message and tools (app-example.ts).
  */
 import * as z from "zod";
+import type { AppMessage } from "../core/contracts/app-chat.ts";
 import { parseJson } from "../core/contracts/parse.ts";
-import { turnText } from "../core/conversation/api-turn.ts";
+import { sampledText, turnText } from "../core/conversation/api-turn.ts";
+import type { ToolOffer } from "../core/conversation/offered-tool.ts";
 import { MgrpoError } from "../core/errors.ts";
-import type { ApiToolCall } from "../core/language-model-ports.ts";
+import type { ApiToolCall, AssistantTurn } from "../core/language-model-ports.ts";
 import type { Demonstration } from "../core/recipe.ts";
 
 /** A demonstration, and where it is from: the start of messages about it. */
@@ -26,8 +29,19 @@ export interface MessagesLine extends PlacedDemonstration {
   readonly agent: string | undefined;
   /** The line's system message; undefined: none. */
   readonly system: string | undefined;
-  /** Names of the line's tools; undefined: it lists none. */
-  readonly tools: readonly string[] | undefined;
+  /** The line's tools; undefined: it lists none. */
+  readonly tools: readonly ToolOffer[] | undefined;
+  /** The same conversation as its app had it. */
+  readonly turns: readonly AppTurn[];
+}
+
+/** A turn of an app's agent, as the gateway would have it. */
+export interface AppTurn {
+  /** What the agent samples. */
+  readonly text: string;
+  readonly reply: Extract<AppMessage, { role: "assistant" }>;
+  /** In the order of its calls. */
+  readonly responses: readonly Extract<AppMessage, { role: "tool" }>[];
 }
 
 const Text = z
@@ -65,7 +79,17 @@ type ToolMessage = Extract<Message, { role: "tool" }>;
 
 const Line = z.strictObject({
   messages: z.array(Message).min(1),
-  tools: z.array(z.looseObject({ function: z.looseObject({ name: z.string() }) })).optional(),
+  tools: z
+    .array(
+      z.looseObject({
+        function: z.looseObject({
+          name: z.string(),
+          description: z.string().nullish(),
+          parameters: z.json().nullish(),
+        }),
+      }),
+    )
+    .optional(),
   agent: z.string().optional(),
 });
 
@@ -77,16 +101,26 @@ export function readMessages(text: string, file: string): MessagesLine[] {
     const { messages, tools, agent } = parseJson(Line, line, where, "demonstrations-invalid");
     const [first] = messages;
     const system = first?.role === "system" ? first.content : undefined;
-    const names = tools?.map(({ function: { name } }) => name);
-    const rest = system === undefined ? messages : messages.slice(1);
-    return [{ where, agent, system, tools: names, demonstration: demonstrationOf(rest, where) }];
+    const offers = tools?.map(({ function: { name, description, parameters } }) => ({ name, description, parameters }));
+    const { prompt, turns } = conversationOf(system === undefined ? messages : messages.slice(1), where);
+    const written = turns.map(({ turn, responses }) => ({ text: turnText(turn), responses }));
+    const demonstration = { prompt, turns: written };
+    return [{ where, agent, system, tools: offers, demonstration, turns: turns.map(appTurnOf) }];
   });
 }
 
-function demonstrationOf([user, ...rest]: readonly Message[], where: string): Demonstration {
+interface WrittenTurn {
+  readonly turn: Pick<AssistantTurn, "thinking" | "text" | "calls">;
+  readonly responses: readonly string[];
+}
+
+function conversationOf(
+  [user, ...rest]: readonly Message[],
+  where: string,
+): { prompt: string; turns: readonly WrittenTurn[] } {
   if (user?.role !== "user")
     throw invalid(where, "the first message, or the one after the system message, must be the user's");
-  const turns: { text: string; responses: readonly string[] }[] = [];
+  const turns: WrittenTurn[] = [];
   for (let at = 0; at < rest.length; ) {
     const turn = rest[at];
     if (turn?.role !== "assistant") {
@@ -97,16 +131,25 @@ function demonstrationOf([user, ...rest]: readonly Message[], where: string): De
     }
     const responses: ToolMessage[] = [];
     for (at++; rest[at]?.role === "tool"; at++) responses.push(rest[at] as ToolMessage);
-    turns.push({ text: textOf(turn), responses: inOrder(turn, responses, where) });
+    turns.push({ turn: turnOf(turn), responses: inOrder(turn, responses, where) });
   }
   return { prompt: user.content, turns };
 }
 
-function textOf({ content, reasoning_content: thinking, tool_calls: calls }: Assistant): string {
+function turnOf({ content, reasoning_content: thinking, tool_calls: calls }: Assistant): WrittenTurn["turn"] {
   const written = (calls ?? []).map(({ function: { name, arguments: args } }): ApiToolCall => {
     return { id: "", name, arguments: typeof args === "string" ? args : JSON.stringify(args) };
   });
-  return turnText({ thinking: thinking ?? "", text: content ?? "", calls: written });
+  return { thinking: thinking ?? "", text: content ?? "", calls: written };
+}
+
+function appTurnOf({ turn, responses }: WrittenTurn): AppTurn {
+  const { text, calls } = turn;
+  return {
+    text: sampledText(turn),
+    reply: { role: "assistant", text, calls: calls.map((call, i) => ({ ...call, id: `call_${i}` })) },
+    responses: responses.map((response, call) => ({ role: "tool", call, text: response })),
+  };
 }
 
 /** The responses in the order of the calls: by id, or by position where neither side has ids. */

@@ -1,21 +1,24 @@
 /**
  * @file The correct rollouts of a run, or of an evaluation on questions of the user's own, as demonstrations (rejection sampling): every
- * answered conversation in them, the main agent's and its sub-agents'. They are taken as text, so agents behind an API count too. Only
- * questions that may be trained on: never held-out ones, nor those of a published benchmark.
+ * answered conversation in them, the main agent's and its sub-agents'. They are taken as text, so agents behind an API count too; those of
+ * an app also as the tokens that were sampled, since the app's own messages and tools are nowhere else. Only questions that may be trained
+ * on: never held-out ones, nor those of a published benchmark.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
+import { Manifest } from "../../core/contracts/checkpoint.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import type { GroupRecord, JobRecord } from "../../core/contracts/records.ts";
-import type { RolloutAddress } from "../../core/contracts/rollout.ts";
+import { type AnyTrajectory, mainTrajectories, type RolloutAddress } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import type { Demonstration } from "../../core/recipe.ts";
 import { addressStep } from "../../core/training/evaluation.ts";
+import type { Example } from "../../sft/example.ts";
 import type { PlacedDemonstration } from "../../sft/messages.ts";
 import { resultOf } from "../local/evaluate-team.ts";
 import { readGroups, readJobs, readStep, suiteOf } from "../local/follow.ts";
@@ -24,6 +27,14 @@ import { openSource } from "../show/source.ts";
 
 export interface AgentDemonstration extends PlacedDemonstration {
   readonly agent: string;
+  /** Of an app's agent: its branches as sampled. */
+  readonly sampled?: SampledBranches;
+}
+
+export interface SampledBranches {
+  readonly examples: readonly Example[];
+  /** SHA-256 of the tokenizer.json whose tokens these are. */
+  readonly tokenizer: string;
 }
 
 /** The run's name in the store of an evaluation. */
@@ -33,7 +44,7 @@ const CLOUD = "cloud";
 /** @param from a run's name, or the folder of an evaluation. Equal conversations are returned once. */
 export async function correctConversations(from: string, minReward: number): Promise<AgentDemonstration[]> {
   const found = existsSync(join(from, CLOUD)) ? await ofEvaluation(from, minReward) : await ofRun(from, minReward);
-  return [...new Map(found.map((one) => [JSON.stringify([one.agent, one.demonstration]), one])).values()];
+  return [...new Map(found.map((one) => [JSON.stringify([one.agent, one.demonstration, one.sampled]), one])).values()];
 }
 
 async function ofRun(run: string, minReward: number): Promise<AgentDemonstration[]> {
@@ -110,12 +121,32 @@ async function ofRollout(store: Store, { main }: RunConfig, address: RolloutAddr
   const invocations = [...(await readInvocations(store, outcome)).values()];
   const { run, step, group, rollout } = address;
   const where = `rollout ${step}/${group}/${rollout} of '${run}'`;
-  return [
-    { agent: main, conversation: outcome.conversation },
-    ...invocations.map(({ request, conversation }) => ({ agent: request.agent, conversation })),
-  ]
-    .filter(({ conversation }) => conversation.stop === "answered")
-    .map(({ agent, conversation }) => ({ agent, where, demonstration: asDemonstration(conversation) }));
+  const conversations = [
+    { agent: main, conversation: outcome.conversation, trajectories: mainTrajectories(outcome) },
+    ...invocations.map(({ request, conversation, trajectory }) => {
+      return { agent: request.agent, conversation, trajectories: [trajectory] };
+    }),
+  ].filter(({ conversation }) => conversation.stop === "answered");
+  const found = conversations.map(async ({ agent, conversation, trajectories }): Promise<AgentDemonstration> => {
+    const text = { agent, where, demonstration: asDemonstration(conversation) };
+    return outcome.app ? { ...text, sampled: await sampledBranches(store, run, agent, trajectories) } : text;
+  });
+  return Promise.all(found);
+}
+
+async function sampledBranches(
+  { objects }: Store,
+  run: string,
+  agent: string,
+  trajectories: readonly AnyTrajectory[],
+): Promise<SampledBranches> {
+  const key = objectKeys.manifest(run, agent, 0);
+  const bytes = await objects.get(key);
+  const tokenizer = bytes && parseJson(Manifest, bytes, key).files["tokenizer.json"];
+  const examples = trajectories.flatMap((one) =>
+    "actions" in one && one.actions.length > 0 ? [{ tokens: one.tokens, turns: one.actions }] : [],
+  );
+  return { examples, tokenizer: tokenizer?.sha256 ?? "" };
 }
 
 function asDemonstration({ prompt, turns }: Conversation): Demonstration {

@@ -1,14 +1,31 @@
-/** @file Where an agent's demonstrations come from: the recipe, a file of messages, or the correct rollouts of a run. */
+/**
+ * @file Where an agent's demonstrations come from: the recipe, a file of messages, or the correct rollouts of a run. The agents of an app have
+ * the app's system messages and tools: those in the file's lines, or in the tokens of a run whose rollouts the app ran.
+ */
 import { readFileSync } from "node:fs";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
-import { refuseMalformed, refuseOtherAgent, type Teachable } from "../../sft/check.ts";
+import { refuseMalformed, refuseOtherAgent, refuseUnspoken, type Teachable } from "../../sft/check.ts";
+import type { Example } from "../../sft/example.ts";
 import { type MessagesLine, type PlacedDemonstration, readMessages } from "../../sft/messages.ts";
-import { correctConversations } from "./correct-rollouts.ts";
+import { type AgentDemonstration, correctConversations } from "./correct-rollouts.ts";
 
-/** The demonstrations of one agent; at least one. */
-export type Source = (teachable: Teachable) => readonly PlacedDemonstration[];
+/** The demonstrations of one agent; at least one. @param tokenizer SHA-256 of its tokenizer.json. */
+export type Source = (teachable: Teachable, tokenizer: string) => readonly Taught[];
+
+/** A demonstration in the agent's own layout, a line of an app's messages, or tokens as they were sampled. */
+export type Taught = PlacedDemonstration | AppLine | PlacedExample;
+
+interface AppLine {
+  readonly line: MessagesLine;
+  readonly where: string;
+}
+
+interface PlacedExample {
+  readonly example: Example;
+  readonly where: string;
+}
 
 export interface SourceOptions {
   /** A file of messages, instead of the recipe's demonstrations. */
@@ -28,17 +45,34 @@ export async function openDemonstrations(
   { demonstrations, fromRun, minReward = LEAST_REWARD }: SourceOptions,
   only?: string,
 ): Promise<Source> {
-  if (demonstrations !== undefined) return fromLines(demonstrations, readFile(demonstrations), only);
+  const isApp = config.runner !== "native";
+  if (demonstrations !== undefined) return fromLines(demonstrations, readFile(demonstrations), only, isApp);
   if (fromRun === undefined) return fromRecipe(recipe, config);
   const found = await correctConversations(fromRun, minReward);
-  return (teachable) => {
+  return (teachable, tokenizer) => {
     const own = found.filter(({ agent }) => agent === teachable.agent);
+    if (own.length === 0) {
+      throw none(
+        `'${fromRun}' has no answered conversation of agent '${teachable.agent}' in a rollout of reward ${minReward} or more: lower --min-reward`,
+      );
+    }
+    if (isApp) return own.flatMap((one) => asSampled(one, fromRun, tokenizer));
     for (const one of own) refuseMalformed(one, teachable);
-    if (own.length > 0) return own;
-    throw none(
-      `'${fromRun}' has no answered conversation of agent '${teachable.agent}' in a rollout of reward ${minReward} or more: lower --min-reward`,
-    );
+    return own;
   };
+}
+
+function asSampled({ agent, where, sampled }: AgentDemonstration, run: string, tokenizer: string): PlacedExample[] {
+  const elsewhere = "or take demonstrations from the app's traces (--demonstrations, `import-traces`)";
+  if (!sampled) {
+    throw none(
+      `'${run}' did not run the app, so its conversations lack the app's messages and tools: add --set runner=native, ${elsewhere}`,
+    );
+  }
+  if (sampled.tokenizer === tokenizer) return sampled.examples.map((example) => ({ example, where }));
+  throw none(
+    `'${run}' has the app's messages and tools as tokens, and the model of agent '${agent}' has another tokenizer: start from a model with the same one, ${elsewhere}`,
+  );
 }
 
 /** The recipe's own demonstrations may contain faults and how to recover from them, so their turns are not checked. */
@@ -56,7 +90,7 @@ function fromRecipe({ name, demonstrations }: Recipe, { arm, seed }: RunConfig):
   };
 }
 
-function fromLines(file: string, lines: readonly MessagesLine[], only: string | undefined): Source {
+function fromLines(file: string, lines: readonly MessagesLine[], only: string | undefined, isApp: boolean): Source {
   const unnamed = lines.find(({ agent }) => agent === undefined);
   if (unnamed && only === undefined) {
     throw none(`${unnamed.where} does not say which agent it is for: add "agent", or train one with --agent`);
@@ -67,6 +101,10 @@ function fromLines(file: string, lines: readonly MessagesLine[], only: string | 
       throw none(
         `${file} has no demonstrations of agent '${teachable.agent}': add some, or train another with --agent`,
       );
+    if (isApp) {
+      for (const line of own) refuseUnspoken(line, teachable.config);
+      return own.map((line) => ({ line, where: line.where }));
+    }
     for (const line of own) {
       refuseOtherAgent(line, teachable);
       refuseMalformed(line, teachable);

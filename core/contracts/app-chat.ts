@@ -81,8 +81,6 @@ export type AgentSession = z.infer<typeof AgentSession>;
 export const SessionTurn = z.strictObject({
   session: AgentSession,
   request: TurnRequest,
-  /** How many turns of the main agent had been delivered: orders the conversations of sub-agents. */
-  after: z.int().nonnegative(),
 });
 export type SessionTurn = z.infer<typeof SessionTurn>;
 
@@ -91,6 +89,8 @@ export const SessionEnd = z.strictObject({
   session: AgentSession,
   /** The exchanges whose replies reached the app. */
   delivered: z.array(z.string()),
+  /** Texts in the main agent's calls: they order the conversations. */
+  tasks: z.array(z.string()),
 });
 export type SessionEnd = z.infer<typeof SessionEnd>;
 

@@ -27,6 +27,12 @@ export type AppCall = z.infer<typeof AppCall>;
 
 const Reward = z.number().min(0).max(1);
 
+/** Body of `POST <baseURL>/rewards`: rewards of the attempt, given while it runs. */
+export const GivenRewards = z
+  .strictObject({ reward: Reward.exactOptional(), rewards: z.record(AgentName, Reward).exactOptional() })
+  .refine(({ reward, rewards }) => reward !== undefined || Object.keys(rewards ?? {}).length > 0, "it gives no reward");
+export type GivenRewards = z.infer<typeof GivenRewards>;
+
 /**
  * What an app returns. `answer`: scored by the recipe's rewards. `reward`: takes the place of the recipe's `correct`, and `rewards` of its
  * `expert`, by sub-agent. `failed`: the team's own failure, which is rewarded as a malformed conversation.

@@ -5,11 +5,17 @@
 import type { ApiToolCall, AssistantTurn } from "../language-model-ports.ts";
 import { TAGS } from "./parse-turn.ts";
 
-export function turnText({ thinking, text, calls }: Pick<AssistantTurn, "thinking" | "text" | "calls">): string {
-  const thought = thinking === "" ? "" : `<think>\n${thinking}\n</think>\n\n`;
-  if (calls.length === 0) return thought + asAnswer(text);
-  return thought + [text, ...calls.map(callText)].filter(Boolean).join("\n");
+export function turnText(turn: WrittenTurn): string {
+  return sampledText(turn.calls.length === 0 ? { ...turn, text: asAnswer(turn.text) } : turn);
 }
+
+/** The turn as an app's agent samples it: an answer to an app is not tagged. */
+export function sampledText({ thinking, text, calls }: WrittenTurn): string {
+  const thought = thinking === "" ? "" : `<think>\n${thinking}\n</think>\n\n`;
+  return thought + (calls.length === 0 ? text : [text, ...calls.map(callText)].filter(Boolean).join("\n"));
+}
+
+type WrittenTurn = Pick<AssistantTurn, "thinking" | "text" | "calls">;
 
 /** A text that already contains tags is left unchanged. */
 function asAnswer(text: string): string {

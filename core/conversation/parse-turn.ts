@@ -19,6 +19,8 @@ export type ParsedTurn =
 
 /** The only text that the parser interprets in a turn; the text in between is free. */
 export const TAGS = /<(?:\/?(?:tool_call|answer|tool_response)>|\|[^|<>\s]*\|>)/;
+/** The tags that no free text of a turn contains. */
+export const FORGED_TAGS = /<(?:\/?(?:tool_call|tool_response)>|\|[^|<>\s]*\|>)/;
 /** Tokens that only a template may write: an agent that writes them forges another's message. */
 const FORGED = /^<(?:\||\/?tool_response>)/;
 

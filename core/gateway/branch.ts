@@ -77,10 +77,41 @@ export function subConversationOf(branch: Branch): Conversation {
   const prompt = taskOf(branch);
   if (!last || last.isCut) return { prompt, turns, stop: "token-limit", answer: null, fault: null };
   const answer = answerIn(splitThinking(last.text).text);
-  if (last.calls.length > 0 || answer === "") {
-    return { prompt, turns, stop: "malformed", answer: null, fault: "its last reply is not an answer" };
+  if (last.calls.length > 0 || last.unparsed > 0 || answer === "") {
+    const fault =
+      last.unparsed > 0 ? "its last reply has a call that cannot be read" : "its last reply is not an answer";
+    return { prompt, turns, stop: "malformed", answer: null, fault };
   }
   return { prompt, turns, stop: "answered", answer, fault: null };
+}
+
+/**
+ * Texts in the calls of the main agent, in the order of its turns: what it may have handed to its sub-agents. With them, the conversations of a
+ * sub-agent are in the order of the calls that led to them, as in this program's own loop.
+ */
+export function tasksIn(branches: readonly Branch[]): string[] {
+  const turns = [...new Set(branches.flat())].map(({ turn }) => turn);
+  return turns.flatMap(({ calls }) => calls.flatMap((call) => textsIn(call.arguments)));
+}
+
+function textsIn(value: unknown): string[] {
+  if (typeof value === "string") return value.trim() === "" ? [] : [value];
+  return value !== null && typeof value === "object" ? Object.values(value).flatMap(textsIn) : [];
+}
+
+/** Conversations in the order of the tasks that they are about; those about none come last. */
+export function byTask(branches: readonly Branch[], tasks: readonly string[]): Branch[] {
+  const positions = new Map(branches.map((branch) => [branch, positionIn(tasks, taskOf(branch))]));
+  return branches.toSorted((a, b) => (positions.get(a) ?? 0) - (positions.get(b) ?? 0));
+}
+
+/** The place of the longest text that the task has in it: apps may add words of their own. */
+function positionIn(tasks: readonly string[], task: string): number {
+  let found = tasks.length;
+  for (const [i, text] of tasks.entries()) {
+    if (task.includes(text) && text.length > (tasks[found]?.length ?? 0)) found = i;
+  }
+  return found;
 }
 
 /** The task of a conversation: its first user message. */

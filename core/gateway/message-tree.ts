@@ -23,8 +23,6 @@ export interface Exchange<T> {
   readonly added: readonly AppMessage[];
   /** All messages of the request. */
   readonly messages: readonly AppMessage[];
-  /** How many turns of the main agent had been delivered when the request arrived. */
-  readonly after: number;
   readonly turn: T;
 }
 
@@ -69,12 +67,12 @@ export class MessageTree<T> {
     if (!exchange || ending === undefined) return;
     // Requests with other limits or variants can get the same reply. Which of these is continued does not depend on timing.
     const known = this.#byReply.get(ending);
-    if (!known || byTurn(exchange, known) < 0) this.#byReply.set(ending, exchange);
+    if (!known || byHistory(exchange, known) < 0) this.#byReply.set(ending, exchange);
   }
 
   /**
-   * The branches that consist of delivered exchanges, each from its first exchange to its last. They are in the order of the main agent's
-   * turns that led to them; those of one turn, which may run concurrently, by id: so the order does not depend on timing.
+   * The branches that consist of delivered exchanges, each from its first exchange to its last. Their order follows from what was said, never
+   * from when: shorter histories first, then by id. An app may run its conversations side by side.
    */
   branches(delivered: ReadonlySet<string>): Exchange<T>[][] {
     const kept = new Set<Exchange<T>>();
@@ -109,15 +107,14 @@ function pathTo<T>(leaf: Exchange<T>): Exchange<T>[] {
 function byOrigin<T>(a: readonly Exchange<T>[], b: readonly Exchange<T>[]): number {
   for (let i = 0; i < Math.min(a.length, b.length); i++) {
     const [x, y] = [a[i], b[i]];
-    if (x && y && x !== y) return byTurn(x, y);
+    if (x && y && x !== y) return byHistory(x, y);
   }
   return a.length - b.length;
 }
 
-/** By the turn of the main agent that led to them, then by id. */
-function byTurn<T>(a: Exchange<T>, b: Exchange<T>): number {
+function byHistory<T>(a: Exchange<T>, b: Exchange<T>): number {
   if (a === b) return 0;
-  return a.after - b.after || (a.id < b.id ? -1 : 1);
+  return a.messages.length - b.messages.length || (a.id < b.id ? -1 : 1);
 }
 
 /** What makes two messages the same. */

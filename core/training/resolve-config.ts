@@ -1,6 +1,6 @@
 /**
- * @file Resolves the config of a run: the recipe's recommendation for the arm, then the arm's own settings, then `--set path=value` in the
- * order given. Nothing is guessed: an unknown key is refused, and a value that is not JSON is a string.
+ * @file Resolves the config of a run: the recipe's recommendation for the arm, then the settings of the runner and of the arm, then
+ * `--set path=value` in the order given. Nothing is guessed: an unknown key is refused, and a value that is not JSON is a string.
  */
 import { type Arm, RunConfig, type RunConfigInput } from "../contracts/config.ts";
 import { parse } from "../contracts/parse.ts";
@@ -34,7 +34,9 @@ export function resolveConfig(
 ): RunConfig {
   const advised = typeof recipe.config === "function" ? recipe.config(arm, chosenBy(set)) : recipe.config;
   const recommended: RunConfigInput = { ...advised, run, seed, arm, recipe: location };
-  const config = withSettings(recommended, [...settingsOf(arm, recommended), ...set]);
+  const { runner = "native" } = withSettings(advised, set) as { runner?: unknown };
+  const ofRunner = runner === "native" ? [] : appSettings(recommended);
+  const config = withSettings(recommended, [...ofRunner, ...settingsOf(arm, recommended), ...set]);
   return parse(RunConfig, config, `config of run '${run}'`, "config-invalid");
 }
 
@@ -74,6 +76,22 @@ function settingsOf(arm: Arm, { main = "main", agents }: RunConfigInput): string
     case "shuffled-advantages":
       return ["algorithm.shuffleAdvantages=true"];
   }
+}
+
+/**
+ * What a recipe recommends for this program's own loop only: an app has its own tools and prompts. So `runner` alone switches a team between
+ * the two; tools and prompts that the user sets are refused with an app (contracts/runner.ts).
+ */
+function appSettings({ agents, evaluation }: RunConfigInput): string[] {
+  const { suites = [] } = evaluation ?? {};
+  const open = suites.filter(({ closedBook }) => !closedBook);
+  return [
+    ...Object.entries(agents).flatMap(([name, { tools = [], system = "" }]) => [
+      ...(tools.length > 0 ? [`agents.${name}.tools=[]`] : []),
+      ...(system !== "" ? [`agents.${name}.system=""`] : []),
+    ]),
+    ...(open.length < suites.length ? [`evaluation.suites=${JSON.stringify(open)}`] : []),
+  ];
 }
 
 /** A copy with the settings `path=value` applied in order. The result is not checked. */

@@ -63,10 +63,10 @@ export class AgentSessions {
    * Opens the session with its first turn. A repeated request gets the same reply. Rejects with `LimitReached`, with
    * infrastructure's errors, or with `canceled` when the signal aborts: the turn then continues, for a retry of the request.
    */
-  async turn(session: AgentSession, request: TurnRequest, after: number, signal: AbortSignal): Promise<TurnReply> {
+  async turn(session: AgentSession, request: TurnRequest, signal: AbortSignal): Promise<TurnReply> {
     if (signal.aborted || this.#over.has(session.id)) throw new MgrpoError("canceled", "the session is over");
     const open = this.#opened(session);
-    const reply = await abortable(this.#turn(open, request, after), signal);
+    const reply = await abortable(this.#turn(open, request), signal);
     open.tree.markContinuable(reply.exchange);
     return reply;
   }
@@ -107,7 +107,7 @@ export class AgentSessions {
     return open;
   }
 
-  async #turn(open: OpenSession, request: TurnRequest, after: number): Promise<TurnReply> {
+  async #turn(open: OpenSession, request: TurnRequest): Promise<TurnReply> {
     const signal = open.ended.signal;
     const lease = await this.#lease(open.session.version, signal);
     let sampled: Promise<unknown> | undefined;
@@ -118,7 +118,7 @@ export class AgentSessions {
       const known = open.replies.get(id);
       if (known) return await known;
       this.#admit(open, id, parent);
-      const exchange = { id, parent, added, depth: parent ? parent.depth + 1 : 0, messages: request.messages, after };
+      const exchange = { id, parent, added, depth: parent ? parent.depth + 1 : 0, messages: request.messages };
       const reply = this.#sample(open, exchange, { request, layout, inference }, signal);
       open.replies.set(id, reply);
       // A failed turn is not a reply: the next request samples again.

@@ -42,7 +42,7 @@ export async function runApp(host: AppHost, plan: RolloutPlan, signal: AbortSign
 
 /** Undefined: the app gave up because of a limit that was reported to it. */
 async function resultOf(
-  { runner, seconds, team }: AppHost,
+  { runner, seconds }: AppHost,
   attempt: Attempt,
   agents: AppCall["agents"],
   signal: AbortSignal,
@@ -62,12 +62,8 @@ async function resultOf(
     throw new MgrpoError("app-failed", `the app failed on question '${id}': ${why}`, { retryable: true, cause: error });
   }
   const result = parse(AppResult, returned, `what the app returned on question '${id}'`, "app-failed");
-  const rewards = "rewards" in result ? Object.keys(result.rewards ?? {}) : [];
-  const unknownName = rewards.find((name) => !team.subs.has(name));
-  if (unknownName === undefined) return result;
-  const known = [...team.subs.keys()].join(", ") || "none";
-  throw new MgrpoError(
-    "app-failed",
-    `the app rewards '${unknownName}', which is not a sub-agent of this team (sub-agents: ${known})`,
-  );
+  const { reward, rewards } = "failed" in result ? {} : result;
+  const fault = attempt.giveRewards({ ...(reward !== undefined && { reward }), ...(rewards && { rewards }) });
+  if (fault === undefined) return result;
+  throw new MgrpoError("app-failed", `question '${id}': ${fault}`);
 }

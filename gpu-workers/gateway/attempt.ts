@@ -6,15 +6,16 @@
  *       └── the app throws, or its time is up ──> discarded: nothing is recorded
  */
 import type { AgentSession, EndedSession, TurnReply, TurnRequest } from "../../core/contracts/app-chat.ts";
-import type { AppResult } from "../../core/contracts/app-rollout.ts";
+import type { AppResult, GivenRewards } from "../../core/contracts/app-rollout.ts";
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import type { AppRecord, FinishedOutcome } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
-import { type Branch, trajectoriesOf, turnsOf } from "../../core/gateway/branch.ts";
+import { type Branch, tasksIn, trajectoriesOf, turnsOf } from "../../core/gateway/branch.ts";
 import { answerIn, splitThinking } from "../../core/gateway/reply.ts";
 import type { RolloutPlan } from "../rollouts/attempt-rollout.ts";
 import { samplingOf } from "../rollouts/sampling.ts";
 import type { Sessions } from "./agent-sessions.ts";
+import { RewardLedger } from "./given-rewards.ts";
 import { LimitReached, type SessionLimit } from "./limit-reached.ts";
 import type { SubAgent } from "./sub-agents.ts";
 
@@ -32,6 +33,7 @@ export class Attempt {
   /** Agent -> exchanges whose replies reached the app. */
   readonly #delivered = new Map<string, Set<string>>();
   readonly #deliveries = new Set<Promise<void>>();
+  readonly #rewards: RewardLedger;
   /** The first limit that an agent reached: the team's own failure, if the app then gives up. */
   #limit: SessionLimit | undefined;
   /** The first failure of infrastructure that was reported to the app. */
@@ -41,6 +43,7 @@ export class Attempt {
     this.id = id;
     this.#team = team;
     this.#plan = plan;
+    this.#rewards = new RewardLedger(team.subs.keys());
   }
 
   get plan(): RolloutPlan {
@@ -62,8 +65,8 @@ export class Attempt {
     const session = this.#session(agent);
     const until = AbortSignal.any([signal, this.#closed.signal]);
     try {
-      if (agent === main.name) return await main.sessions.turn(session, request, this.#mainTurns, until);
-      return await this.#sub(agent).turn(session, request, this.#mainTurns, until);
+      if (agent === main.name) return await main.sessions.turn(session, request, until);
+      return await this.#sub(agent).turn(session, request, until);
     } catch (error) {
       if (error instanceof LimitReached) this.#limit ??= error.limit;
       else if (isMgrpoError(error) && !until.aborted) this.#fault ??= error;
@@ -80,6 +83,11 @@ export class Attempt {
       this.#delivered.set(agent, exchanges.add(exchange));
     });
     this.#deliveries.add(settled);
+  }
+
+  /** Undefined, or why the rewards are refused. */
+  giveRewards(given: GivenRewards): string | undefined {
+    return this.#rewards.give(given);
   }
 
   /** Resolves when every reply on its way has arrived or was lost. */
@@ -102,28 +110,26 @@ export class Attempt {
   /** Commits the sub-agents' conversations. `result` undefined: the app gave up because of a limit that was reported to it. */
   async outcome(result: AppResult | undefined, signal: AbortSignal): Promise<FinishedOutcome> {
     const { main, subs } = this.#team;
-    const own = main.sessions.end(this.id, this.#deliveredBy(main.name));
+    const { branches: said, counts } = main.sessions.end(this.id, this.#deliveredBy(main.name));
+    const own = answeringLast(said, result);
+    const tasks = tasksIn(own);
     const ended = await Promise.all(
       [...subs].map(async ([name, sub]) => {
-        const end = await sub.end(this.#session(name), this.#deliveredBy(name), signal);
+        const end = await sub.end(this.#session(name), { delivered: this.#deliveredBy(name), tasks }, signal);
         return [name, end] as const;
       }),
     );
     const { address, question } = this.#plan;
     const version = this.#plan.versions[main.name] ?? 0;
-    const [trajectory, ...branches] = trajectoriesOf(main.name, version, own.branches);
+    const [trajectory, ...branches] = trajectoriesOf(main.name, version, own);
     return {
       status: "finished",
       ...{ address, questionId: question.id },
-      conversation: mainConversation(question.prompt, own.branches, result, this.#limit),
+      conversation: mainConversation(question.prompt, own, result, this.#limit),
       trajectory: trajectory ?? { agent: main.name, version, tokens: [], actions: [], logProbs: [] },
       invocations: ended.flatMap(([, { invocations }]) => invocations),
-      app: appRecord(result, branches, [[main.name, own], ...ended]),
+      app: appRecord(this.#rewards.given(), branches, [[main.name, { counts }], ...ended]),
     };
-  }
-
-  get #mainTurns(): number {
-    return this.#delivered.get(this.#team.main.name)?.size ?? 0;
   }
 
   #deliveredBy(agent: string): string[] {
@@ -155,18 +161,27 @@ export class Attempt {
 }
 
 function appRecord(
-  result: AppResult | undefined,
+  given: GivenRewards,
   branches: AppRecord["branches"],
   ended: readonly (readonly [string, Pick<EndedSession, "counts">])[],
 ): AppRecord {
-  const { reward, rewards } = result && !("failed" in result) ? result : {};
   return {
     branches,
-    ...(reward !== undefined && { reward }),
-    ...(rewards && { rewards }),
+    ...given,
     counts: Object.fromEntries(ended.map(([name, { counts }]) => [name, counts])),
   };
 }
+
+/** The main agent's branches, last the one that the app's answer comes from: the longest of those whose last reply has it, or of all. */
+function answeringLast(branches: readonly Branch[], result: AppResult | undefined): Branch[] {
+  const answer = result && "answer" in result ? result.answer.trim() : "";
+  const answering = branches.filter((branch) => branch.at(-1)?.turn.text.includes(answer));
+  const candidates = answering.length > 0 ? answering : branches;
+  const [last] = candidates.toSorted((a, b) => lengthOf(b) - lengthOf(a));
+  return last ? [...branches.filter((branch) => branch !== last), last] : [];
+}
+
+const lengthOf = (branch: Branch) => branch.at(-1)?.messages.length ?? 0;
 
 /** The conversation of the main agent's last branch, with the app's answer. */
 function mainConversation(

@@ -17,7 +17,7 @@ export function observedSessions(
   if (!onProgress) return sessions;
   const observed = new Map<string, ObservedSession>();
   return {
-    async turn(session, request, after, signal) {
+    async turn(session, request, signal) {
       const open = observed.get(session.id) ?? { conversations: new Map(), requests: new Set(), count: 0 };
       observed.set(session.id, open);
       const key = canonicalJson(request);
@@ -26,7 +26,7 @@ export function observedSessions(
       const { call, isNew } = conversationOf(open, request.messages);
       const report: Report = (progress) => onProgress(progress, isMain ? undefined : call);
       if (!isRetry) reportRequest(request, isNew, report);
-      const reply = await sessions.turn(session, request, after, signal);
+      const reply = await sessions.turn(session, request, signal);
       if (isRetry) return reply;
       open.conversations.set(identityOf([...request.messages, assistant(reply)]), call);
       report({ kind: "said", turn: turnOf(reply) });

@@ -73,11 +73,11 @@ export function remoteSubAgent({ pool, client }: Remote, agent: string): SubAgen
   };
 
   return {
-    turn: (session, request, after, signal) => post(session, "turns", { session, request, after }, TurnReply, signal),
-    async end(session, delivered, signal) {
+    turn: (session, request, signal) => post(session, "turns", { session, request }, TurnReply, signal),
+    async end(session, heard, signal) {
       // The app never called this agent.
       if (!holders.has(session.id)) return NEVER_CALLED;
-      const ended = await post(session, "end", { session, delivered }, EndedSession, signal);
+      const ended = await post(session, "end", { session, ...heard }, EndedSession, signal);
       holders.delete(session.id);
       return ended;
     },

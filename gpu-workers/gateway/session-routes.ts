@@ -90,7 +90,7 @@ function signed(answer: Answer, sign: (body: string) => Record<string, string>):
 async function answerTurn(
   { host, stop }: State,
   id: string,
-  { session, request, after }: SessionTurn,
+  { session, request }: SessionTurn,
   caller: AbortSignal,
 ): Promise<Answer> {
   const refused = await refusal(host, stop, id, session);
@@ -100,7 +100,7 @@ async function answerTurn(
   try {
     const signal = AbortSignal.any([waiting.signal, stop.signal, caller]);
     await host.admission.whenReady(session, signal);
-    return { report: await host.sub.turn(session, request, after, signal) };
+    return { report: await host.sub.turn(session, request, signal) };
   } catch (error) {
     if (waiting.signal.aborted && !stop.signal.aborted) return { response: new Response(null, { status: 202 }) };
     return { response: failure(host, error) };
@@ -109,15 +109,11 @@ async function answerTurn(
   }
 }
 
-async function answerEnd(
-  { host, stop, ended }: State,
-  id: string,
-  { session, delivered }: SessionEnd,
-): Promise<Answer> {
+async function answerEnd({ host, stop, ended }: State, id: string, { session, ...heard }: SessionEnd): Promise<Answer> {
   if (id !== session.id) return { response: new Response("the path names another session", { status: 400 }) };
   const { step } = session.address;
   for (const [old, { step: of }] of ended) if (of < step) ended.delete(old);
-  const result = ended.get(id)?.result ?? host.sub.end(session, delivered, stop.signal);
+  const result = ended.get(id)?.result ?? host.sub.end(session, heard, stop.signal);
   ended.set(id, { step, result });
   try {
     return { report: await result };

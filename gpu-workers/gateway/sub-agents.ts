@@ -2,11 +2,11 @@
  * @file A sub-agent as the gateway reaches it, in this process or in another worker. At the end of a session its delivered conversations are
  * committed as invocations, in the process that sampled them.
  */
-import type { AgentSession, EndedSession, TurnReply, TurnRequest } from "../../core/contracts/app-chat.ts";
+import type { AgentSession, EndedSession, SessionEnd, TurnReply, TurnRequest } from "../../core/contracts/app-chat.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { digestOf } from "../../core/contracts/names.ts";
 import type { Invocation, InvocationRef } from "../../core/contracts/rollout.ts";
-import { type Branch, subConversationOf, taskOf, trajectoryOf } from "../../core/gateway/branch.ts";
+import { type Branch, byTask, subConversationOf, taskOf, trajectoryOf } from "../../core/gateway/branch.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { recordBytes } from "../identity.ts";
 import type { RunContext } from "../run-context.ts";
@@ -14,13 +14,15 @@ import { noTrajectoryCache, type TrajectoryCache } from "../training/trajectorie
 import type { Sessions } from "./agent-sessions.ts";
 
 export interface SubAgent {
-  /** `after`: the main agent's delivered turns. */
-  turn(session: AgentSession, request: TurnRequest, after: number, signal: AbortSignal): Promise<TurnReply>;
-  /** Commits the conversations whose replies were delivered. Safe to repeat. */
-  end(session: AgentSession, delivered: readonly string[], signal: AbortSignal): Promise<EndedSession>;
+  turn(session: AgentSession, request: TurnRequest, signal: AbortSignal): Promise<TurnReply>;
+  /** Commits the conversations whose replies were delivered, in the order of the tasks. Safe to repeat. */
+  end(session: AgentSession, heard: Heard, signal: AbortSignal): Promise<EndedSession>;
   /** Forgets the session. Best effort. */
   discard(session: Pick<AgentSession, "id">): void;
 }
+
+/** What an attempt knows at its end of a sub-agent's conversations. */
+export type Heard = Pick<SessionEnd, "delivered" | "tasks">;
 
 export function localSubAgent(
   run: RunContext,
@@ -28,8 +30,8 @@ export function localSubAgent(
   trajectories: TrajectoryCache = noTrajectoryCache,
 ): SubAgent {
   return {
-    turn: (session, request, after, signal) => sessions.turn(session, request, after, signal),
-    end: (session, delivered) => endSession(run, sessions, session, delivered, trajectories),
+    turn: (session, request, signal) => sessions.turn(session, request, signal),
+    end: (session, heard) => endSession(run, sessions, session, heard, trajectories),
     discard: ({ id }) => sessions.discard(id),
   };
 }
@@ -39,11 +41,11 @@ export async function endSession(
   run: RunContext,
   sessions: Sessions,
   session: AgentSession,
-  delivered: readonly string[],
+  { delivered, tasks }: Heard,
   trajectories: TrajectoryCache,
 ): Promise<EndedSession> {
   const { branches, counts } = sessions.end(session.id, delivered);
-  const commits = branches.map((branch, call) => commitBranch(run, session, branch, call, trajectories));
+  const commits = byTask(branches, tasks).map((branch, call) => commitBranch(run, session, branch, call, trajectories));
   return { invocations: await Promise.all(commits), counts };
 }
 

@@ -13,7 +13,7 @@ import { told } from "./printed.ts";
 const SECRET = "a secret for tests only";
 
 workHere();
-const team = [...relaySettings({ name: "sampled" }), "--set", "agents.searcher.tools=[]"];
+const team = relaySettings({ name: "sampled" });
 /** The questions that the app behind the URL received. */
 const questions: string[] = [];
 let server: Server;

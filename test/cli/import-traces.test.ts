@@ -37,12 +37,19 @@ test("the file teaches an agent, and the summary has no content", async () => {
     expect.stringMatching(/mgrpo.* sft <recipe> --demonstrations demos.jsonl --agent searcher --to <folder>/),
   ]);
   const recipe = await openRecipe("atlas");
-  const config = resolveConfig(recipe, { run: "sft", seed: 1, arm: "mgrpo", set: [], recipe: "atlas" });
-  const source = await openDemonstrations(recipe, config, { demonstrations: to });
+  const sourceOf = (...set: string[]) => {
+    const config = resolveConfig(recipe, { run: "sft", seed: 1, arm: "mgrpo", set, recipe: "atlas" });
+    return openDemonstrations(recipe, config, { demonstrations: to });
+  };
   const limits = { turns: 3, turnTokens: 64, contextTokens: 512, calls: 2, responseCharacters: 100 };
   const parameters = new Map([["search", z.strictObject({ query: z.string() })]]);
-  const [example] = source({ agent: "searcher", config: { system: SYSTEM, limits }, toolbox: { parameters } });
-  expect(example?.demonstration.turns).toHaveLength(2);
+  const config = { system: SYSTEM, limits };
+  const [example] = (await sourceOf())({ agent: "searcher", config, toolbox: { parameters } }, "");
+  expect(example && "demonstration" in example && example.demonstration.turns).toHaveLength(2);
+  // The agent of an app has the system message and the tools that the app gives it.
+  const ofApp = { agent: "searcher", config: { system: "", limits }, toolbox: { parameters: new Map() } };
+  const [line] = (await sourceOf("runner=recipe"))(ofApp, "");
+  expect(line && "line" in line && line.line).toMatchObject({ system: SYSTEM, tools: [{ name: "search" }] });
 });
 
 test("nothing is overwritten, and nothing is written where nothing can be taken", async () => {

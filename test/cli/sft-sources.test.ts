@@ -51,9 +51,9 @@ async function fromFile(lines: readonly string[], only?: string) {
 
 test("a file's lines go to the agents that they name, and unnamed ones to the only agent", async () => {
   const named = await fromFile([line("main", "a"), line("searcher", "b")]);
-  expect(named(teachable("searcher")).map(({ where }) => where)).toEqual([`${join(folder, "demos.jsonl")}:2`]);
+  expect(named(teachable("searcher"), "").map(({ where }) => where)).toEqual([`${join(folder, "demos.jsonl")}:2`]);
   const mixed = await fromFile([line(undefined, "a"), line("searcher", "b")], "main");
-  expect(mixed(teachable("main")).map(({ where }) => where)).toEqual([`${join(folder, "demos.jsonl")}:1`]);
+  expect(mixed(teachable("main"), "").map(({ where }) => where)).toEqual([`${join(folder, "demos.jsonl")}:1`]);
   await expect(fromFile([line("main", "a"), line(undefined, "b")])).rejects.toThrow(
     'demos.jsonl:2 does not say which agent it is for: add "agent", or train one with --agent',
   );
@@ -62,7 +62,7 @@ test("a file's lines go to the agents that they name, and unnamed ones to the on
 test("no demonstrations at all: one line that says where they could come from", async () => {
   const recipe = await openRecipe("atlas");
   const none = await openDemonstrations({ ...recipe, demonstrations: () => [] }, config, {});
-  expect(() => none(teachable("main"))).toThrow(/has no demonstrations of agent 'main' in arm 'mgrpo': add them/);
+  expect(() => none(teachable("main"), "")).toThrow(/has no demonstrations of agent 'main' in arm 'mgrpo': add them/);
   const missing = openDemonstrations(recipe, config, { demonstrations: "nowhere.jsonl" });
   await expect(missing).rejects.toThrow("--demonstrations nowhere.jsonl: no such file");
 });

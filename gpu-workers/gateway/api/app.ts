@@ -6,10 +6,12 @@
  *     POST /v1/responses          the agent is reached · 401 no such key · 404 no such agent · 413 · 503 infrastructure failed
  *     POST /v1/messages
  *     GET  /v1/models             the team's agents
+ *     POST /v1/rewards            204 the attempt has these rewards · 400 · 401 · 409 it has others
  */
 import { type Context, Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import type { TurnReply, TurnRequest } from "../../../core/contracts/app-chat.ts";
+import { GivenRewards } from "../../../core/contracts/app-rollout.ts";
 import type { Log } from "../../log.ts";
 import type { Attempt } from "../attempt.ts";
 import type { OpenAttempts } from "../attempts.ts";
@@ -19,6 +21,7 @@ import { type Dialect, type RequestedSampling, requestedSampling } from "./diale
 import { ApiError, turnError } from "./errors.ts";
 import { eventStream } from "./event-stream.ts";
 import { messages } from "./messages-reply.ts";
+import { readRequest } from "./read-request.ts";
 import { responses } from "./responses-reply.ts";
 
 const MAX_BODY_BYTES = 4 << 20;
@@ -29,6 +32,8 @@ export interface ChatTeam {
   turn(agent: string, request: TurnRequest, signal: AbortSignal, requested: RequestedSampling): Promise<TurnReply>;
   /** A reply is on its way to the client. */
   delivering(agent: string, exchange: string, delivery: Promise<boolean>): void;
+  /** Undefined, or why the rewards are refused. Absent: nothing is trained. */
+  giveRewards?(given: GivenRewards): string | undefined;
 }
 
 /** What is behind the APIs. */
@@ -77,6 +82,15 @@ export function chatApp(prefix: string, host: ChatHost, log: Log): Hono {
       app.post(path, (context) => answer(context, shared, dialect));
     }
   }
+
+  app.post("/rewards", async (context) => {
+    if (!teamFor(context, host).giveRewards) return context.notFound();
+    const given = readRequest(GivenRewards, await context.req.text());
+    // The attempt may have ended while the body arrived.
+    const fault = teamFor(context, host).giveRewards?.(given);
+    if (fault !== undefined) throw new ApiError(409, "reward_refused", fault);
+    return context.body(null, 204);
+  });
 
   app.notFound((context) => {
     const message = `there is no ${context.req.method} ${new URL(context.req.url).pathname.slice(prefix.length)}`;

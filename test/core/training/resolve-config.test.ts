@@ -96,3 +96,39 @@ test("differences name each path and both values", () => {
     "b.d: nothing there, 2 asked for",
   ]);
 });
+
+const withTools: Recipe = {
+  ...recipe,
+  config: () => ({
+    steps: 4,
+    agents: {
+      main: { model: "m", delegates: ["searcher"], system: "Plan." },
+      searcher: { model: "s", tools: ["search"] },
+    },
+    evaluation: { suites: [{ name: "test" }, { name: "closed-book", closedBook: true }] },
+  }),
+};
+
+test("one word switches a team between this program's loop and an app, which has its own tools and prompts", () => {
+  const native = resolveConfig(withTools, choice);
+  expect(native.agents["searcher"]?.tools).toEqual(["search"]);
+  for (const set of [["runner=recipe"], ["runner.url=https://app.example/"]]) {
+    const { agents, evaluation } = resolveConfig(withTools, { ...choice, set });
+    expect(agents).toMatchObject({ main: { system: "", tools: [] }, searcher: { tools: [] } });
+    expect(evaluation.suites.map(({ name }) => name)).toEqual(["test"]);
+  }
+  const app = {
+    ...withTools,
+    config: () => ({ ...withTools.config("mgrpo", () => undefined), runner: "recipe" as const }),
+  };
+  expect(resolveConfig(app, choice).agents["searcher"]?.tools).toEqual([]);
+  expect({ ...resolveConfig(app, { ...choice, set: ["runner=native"] }) }).toEqual(native);
+});
+
+test.each([
+  ['agents.searcher.tools=["search"]', /agents\.searcher\.tools: an app runs the rollouts/],
+  ["agents.main.system=Plan.", /agents\.main\.system: an app runs the rollouts/],
+  ['evaluation.suites=[{"name":"blind","closedBook":true}]', /suite 'blind': the tools are the app's/],
+])("with an app, --set %s is refused: it would be ignored", (setting, message) => {
+  expect(() => resolveConfig(withTools, { ...choice, set: ["runner=recipe", setting] })).toThrow(message);
+});

@@ -85,10 +85,9 @@ async function play(rounds: History, isReordered: boolean) {
       end: operation.end,
     }));
     const arrived = isReordered ? asked.toSorted((a, b) => a.rank - b.rank) : asked;
-    const after = delivered.main.size;
     const replies = arrived.map(async ({ agent, request, end }) => {
       const stop = new AbortController();
-      const turn = sessions[agent].turn(sessionOf(agent), request, after, stop.signal);
+      const turn = sessions[agent].turn(sessionOf(agent), request, stop.signal);
       if (end === "aborted") stop.abort();
       return await turn.catch(() => undefined);
     });

@@ -41,7 +41,6 @@ function turnOf(text: string, description = ""): SessionTurn {
       sampling,
     },
     request: { messages: [{ role: "user", text }], tools: [tool], mayCall: true, stop: [], variant: "" },
-    after: 0,
   };
 }
 

@@ -40,7 +40,11 @@ test.each<[string, Expected]>([
   if (!line) throw new Error("no conversation");
   expect(others).toEqual([]);
   expect([report.contained, report.skipped.size]).toEqual([contained, skipped]);
-  expect([line.agent, line.system, line.tools]).toEqual([agent, SYSTEM, tools ? ["search"] : undefined]);
+  expect([line.agent, line.system, line.tools?.map(({ name }) => name)]).toEqual([
+    agent,
+    SYSTEM,
+    tools ? ["search"] : undefined,
+  ]);
   refuseOtherAgent(line, SEARCHER);
   refuseMalformed(line, SEARCHER);
   const [turn, answer, ...rest] = line.demonstration.turns;

@@ -1,0 +1,5 @@
+/** @file For `--set runner=native`, which runs the team in this program's own loop: the tools of atlas. */
+import type { Tool } from "../../core/ports.ts";
+import { tools as atlas } from "../../recipes/atlas/tools.ts";
+
+export const tools: ReadonlyMap<string, Tool> = atlas;

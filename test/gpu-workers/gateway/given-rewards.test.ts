@@ -1,0 +1,71 @@
+/** @file Rewards over HTTP: once each, whoever repeats them, and only while the attempt runs. */
+import { afterEach, expect, test } from "vitest";
+import type { AgentAccess, AppResult } from "../../../core/contracts/app-rollout.ts";
+import { openHarness } from "./harness.ts";
+
+const open: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of open.splice(0)) await close();
+});
+
+async function start() {
+  const harness = await openHarness();
+  open.push(harness.close);
+  return harness;
+}
+
+async function reward({ baseURL, apiKey }: AgentAccess, body: unknown) {
+  const headers = { authorization: `Bearer ${apiKey}`, "content-type": "application/json" };
+  const response = await fetch(`${baseURL}/rewards`, { method: "POST", headers, body: JSON.stringify(body) });
+  const text = await response.text();
+  return { status: response.status, code: text === "" ? undefined : JSON.parse(text).error.code };
+}
+
+test("each number is taken once, repeated or not, in parts or at once, with any agent's key", async () => {
+  const { main, searcher, outcome } = (await start()).open();
+  expect(await reward(main, { reward: 0.7 })).toEqual({ status: 204 });
+  expect(await reward(searcher, { rewards: { searcher: 0.5 } })).toEqual({ status: 204 });
+  expect(await reward(main, { reward: 0.7, rewards: { searcher: 0.5 } })).toEqual({ status: 204 });
+  expect((await outcome({ answer: "x" })).app).toMatchObject({ reward: 0.7, rewards: { searcher: 0.5 } });
+});
+
+test.each<[string, unknown, number, string]>([
+  ["another reward", { reward: 0.8 }, 409, "reward_refused"],
+  ["another reward of a sub-agent", { reward: 0.7, rewards: { searcher: 0 } }, 409, "reward_refused"],
+  ["a reward of a stranger", { rewards: { stranger: 1 } }, 409, "reward_refused"],
+  ["a reward above 1", { reward: 2 }, 400, "invalid_value"],
+  ["no reward", {}, 400, "invalid_value"],
+  ["a setting that would be ignored", { reward: 0.7, agent: "searcher" }, 400, "unknown_parameter"],
+])("%s is refused, and changes nothing", async (_what, body, status, code) => {
+  const { main, outcome } = (await start()).open();
+  await reward(main, { reward: 0.7, rewards: { searcher: 0.5 } });
+  expect(await reward(main, body)).toEqual({ status, code });
+  expect((await outcome({ answer: "x" })).app).toMatchObject({ reward: 0.7, rewards: { searcher: 0.5 } });
+});
+
+test("keys that are wrong, or of an attempt that is over, give nothing", async () => {
+  const harness = await start();
+  const { main, outcome } = harness.open();
+  expect(await reward({ ...main, apiKey: "sk-1" }, { reward: 1 })).toEqual({ status: 401, code: "invalid_api_key" });
+  const { app } = await outcome({ answer: "x" });
+  expect(app).not.toHaveProperty("reward");
+  expect(await reward(main, { reward: 1 })).toEqual({ status: 401, code: "attempt_over" });
+});
+
+test("an app's result adds to what it gave over HTTP, and must not contradict it", async () => {
+  const harness = await start();
+  const app = (result: AppResult) =>
+    harness.run(async ({ agents }) => {
+      const { main } = agents;
+      if (!main) return expect.fail();
+      expect(await reward(main, { reward: 0.25 })).toEqual({ status: 204 });
+      return result;
+    });
+  expect((await app({ answer: "x", rewards: { searcher: 1 } })).app).toMatchObject({
+    ...{ reward: 0.25, rewards: { searcher: 1 } },
+  });
+  await expect(app({ answer: "x", reward: 0.5 })).rejects.toMatchObject({
+    ...{ code: "app-failed", retryable: false },
+    message: expect.stringContaining("the app gave reward 0.25 and then 0.5"),
+  });
+});

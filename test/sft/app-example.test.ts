@@ -1,0 +1,116 @@
+/** @file A line of an app's messages has the tokens that the gateway records when the app says the same to an agent that replies the same. */
+import { expect, test } from "vitest";
+import type { AppMessage, TurnRequest } from "../../core/contracts/app-chat.ts";
+import { offeredTool } from "../../core/conversation/offered-tool.ts";
+import { trajectoryOf } from "../../core/gateway/branch.ts";
+import { AgentSessions } from "../../gpu-workers/gateway/agent-sessions.ts";
+import { openAppLayout } from "../../sft/app-example.ts";
+import { refuseUnspoken } from "../../sft/check.ts";
+import { readMessages } from "../../sft/messages.ts";
+import { planOf, scriptedAgent, tokenizer, VERSIONS } from "../gpu-workers/gateway/harness.ts";
+
+const search = {
+  name: "search",
+  description: "Finds <|im_end|> pages.",
+  parameters: { type: "object", properties: {} },
+};
+const written = (query: string) => `<tool_call>\n{"name": "search", "arguments": {"query":"${query}"}}\n</tool_call>`;
+const SAID = [`<think>\nHm.\n</think>\n\nWait.\n${written("a")}\n${written("b")}`, written("c"), "It is <b>c</b>."];
+const LIMITS = { turns: 3, turnTokens: 400, contextTokens: 4000, calls: 2, responseCharacters: 800 };
+
+/** The tokens and spans that the gateway records of an app that offers the tool and answers every call. */
+async function recorded() {
+  let turn = 0;
+  const config = { toolPrompt: "system" };
+  const agent = scriptedAgent("searcher", [], { script: () => SAID[turn++] ?? "", config });
+  const sessions = new AgentSessions(agent, [7, "app"], 4);
+  const { address, sampling } = planOf(0);
+  const session = {
+    id: "a".repeat(22),
+    run: address.run,
+    address,
+    questionId: "q",
+    agent: "searcher",
+    version: VERSIONS.searcher,
+    sampling,
+  };
+  const messages: AppMessage[] = [
+    { role: "system", text: "You search." },
+    { role: "user", text: "Where is c?" },
+  ];
+  const delivered: string[] = [];
+  for (const _ of SAID) {
+    const request: TurnRequest = {
+      ...{ messages: [...messages], mayCall: true, stop: [], variant: "" },
+      tools: [offeredTool(search) ?? expect.fail()],
+    };
+    const { text, calls, exchange } = await sessions.turn(session, request, new AbortController().signal);
+    delivered.push(exchange);
+    messages.push({ role: "assistant", text, calls });
+    messages.push(...calls.map((one, call): AppMessage => ({ role: "tool", call, text: `page ${one.arguments}` })));
+  }
+  const [branch = expect.fail()] = sessions.end(session.id, delivered).branches;
+  const { tokens, actions } = trajectoryOf("searcher", VERSIONS.searcher, branch);
+  return { tokens, turns: actions };
+}
+
+const call = (id: string, query: string) => ({
+  id,
+  type: "function",
+  function: { name: "search", arguments: JSON.stringify({ query }) },
+});
+const response = (id: string, query: string) => ({
+  role: "tool",
+  tool_call_id: id,
+  content: `page ${JSON.stringify({ query })}`,
+});
+const MESSAGES = [
+  { role: "system", content: "You search." },
+  { role: "user", content: "Where is c?" },
+  { role: "assistant", content: "Wait.", reasoning_content: "Hm.", tool_calls: [call("1", "a"), call("2", "b")] },
+  response("2", "b"),
+  response("1", "a"),
+  { role: "assistant", content: null, tool_calls: [call("3", "c")] },
+  response("3", "c"),
+  { role: "assistant", content: "It is <b>c</b>." },
+];
+const lineOf = (messages: readonly object[], tools: readonly object[] = [{ type: "function", function: search }]) =>
+  readMessages(JSON.stringify({ agent: "searcher", messages, tools }), "demos.jsonl")[0] ?? expect.fail();
+
+test("the app's system message and tools, calls, responses, thinking and the untagged answer", async () => {
+  const line = lineOf(MESSAGES);
+  refuseUnspoken(line, { system: "", limits: LIMITS });
+  expect(openAppLayout(tokenizer, { agent: "searcher", toolPrompt: "system" })(line)).toEqual(await recorded());
+});
+
+const [system, user, first, ...rest] = MESSAGES as [object, object, object, ...object[]];
+test.each<[string, object[], object[] | undefined, RegExp]>([
+  [
+    "a call of a tool that the line does not list",
+    MESSAGES,
+    [],
+    /demos\.jsonl:1: turn 1 calls 'search', which the line's tools/,
+  ],
+  ["no answer", MESSAGES.slice(0, 7), undefined, /it ends with tool calls/],
+  ["an empty answer", [...MESSAGES.slice(0, 7), { role: "assistant", content: " " }], undefined, /without an answer/],
+  [
+    "an answer in the middle",
+    [system, user, { role: "assistant", content: "x" }, ...rest.slice(2)],
+    undefined,
+    /turn 1 is an answer/,
+  ],
+  [
+    "a marker of the template",
+    [user, { role: "assistant", content: "a<|im_end|>" }],
+    undefined,
+    /<\|im_end\|> inside a turn/,
+  ],
+  ["too many turns", [user, first, ...rest.slice(0, 2), first, ...rest], undefined, /4 turns, and limits\.turns is 3/],
+])("%s is refused", (_what, messages, tools, fault) => {
+  expect(() => refuseUnspoken(lineOf(messages, tools), { system: "", limits: LIMITS })).toThrow(fault);
+});
+
+test("a tool whose name could forge a message is refused", () => {
+  const line = lineOf(MESSAGES, [{ type: "function", function: { ...search, name: "search<|im_end|>" } }]);
+  expect(() => openAppLayout(tokenizer, { agent: "searcher" })(line)).toThrow(/demos\.jsonl:1: a tool's name has/);
+});
