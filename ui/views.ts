@@ -99,6 +99,9 @@ export type RunView = z.infer<typeof RunView>;
 export const RunPulse = z.strictObject({
   state: RunRow.shape.state,
   reason: z.string(),
+  /** Closed steps whose summaries can be read. A step closes in the store a moment before. */
+  closed: z.int(),
+  /** The open step. */
   step: z.int(),
   /** What the run does or waits for; null once it is over. */
   wait: z.string().nullable(),

@@ -63,18 +63,23 @@ const agentViews = ({ config }: Source): AgentView[] =>
     delegates: [...delegates],
   }));
 
-/** A run that is over is not read: its store may be closed. */
-export async function runPulse(source: Source, detector: StallDetector): Promise<RunPulse> {
-  const { config, state, reason, step, read } = source;
-  if (state !== "running") return { state, reason, step, wait: null, stall: null, usd: null, workers: [] };
+/**
+ * A run that is over is not read: its store may be closed.
+ * @param stepSeconds of the newest closed step; null: unknown.
+ */
+export async function runPulse(source: Source, detector: StallDetector, stepSeconds: number | null): Promise<RunPulse> {
+  const { config, state, reason, step: closed, read } = source;
+  const over = { step: closed, wait: null, stall: null, usd: null, workers: [] };
+  if (state !== "running") return { state, reason, closed, ...over };
   return read(async (store) => {
     const run = await readRun(store, config.run);
     const now = await store.clock.storeTime();
     const records = run.status === "running" ? await readState(store, config, run) : undefined;
-    const stall = records && detector.look(records, now, null);
+    const stall = records && detector.look(records, now, stepSeconds);
     return {
       state,
       reason,
+      closed,
       step: run.step,
       wait: (records ? waitingFor(config, records) : await readWait(store, config)) ?? null,
       stall: stall ? describeStall(stall) : null,
