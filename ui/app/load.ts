@@ -41,28 +41,45 @@ async function load<View>(path: string, signal?: AbortSignal): Promise<Loaded<Vi
 /** What the run does now. */
 export const usePulse = (run: string): News<RunPulse> => useNews<RunPulse>(`/api/runs/${run}/events`, "pulse");
 
-/** A run's view that grows with the run: only new steps are loaded. */
+/** A run's view that grows with the run. */
 export function useLiveRun(run: string): Loaded<RunView> & { readonly pulse: RunPulse | undefined } {
   const { view: pulse } = usePulse(run);
-  const known = useRef<RunView | undefined>(undefined);
-  const shown = useRef(run);
-  shown.current = run;
-  if (known.current && known.current.run !== run) known.current = undefined;
   const news = pulse && `${pulse.closed} ${pulse.state}`;
   const [loaded, setLoaded] = useState<Loaded<RunView>>({});
+  const loader = useRef(new RunLoader(run));
+  if (loader.current.run !== run) loader.current = new RunLoader(run);
   useEffect(() => {
-    const from = known.current?.perStep.length ?? 0;
-    // News does not abort what loads: steps that close faster than their view loads would never be shown.
-    load<RunView>(`/api/runs/${run}?from=${from}`).then(({ view, failure }) => {
-      if (shown.current !== run) return;
-      if (failure || !view) return setLoaded(failure ? { failure } : {});
-      const before = known.current?.perStep ?? [];
-      if (from + view.perStep.length < before.length) return;
-      known.current = { ...view, perStep: [...before.slice(0, from), ...view.perStep] };
-      setLoaded({ view: known.current });
-    });
+    const own = loader.current;
+    void own.load(news, (next) => loader.current === own && setLoaded(next));
   }, [run, news]);
   return { ...(loaded.view && loaded.view.run !== run ? {} : loaded), pulse };
+}
+
+/** Loads only new steps, one load at a time: news that comes meanwhile is loaded after it, not instead of it. */
+class RunLoader {
+  readonly run: string;
+  #wanted: string | undefined;
+  #isLoading = false;
+  #known: RunView | undefined;
+
+  constructor(run: string) {
+    this.run = run;
+  }
+
+  async load(news: string | undefined, show: (loaded: Loaded<RunView>) => void): Promise<void> {
+    this.#wanted = news;
+    if (this.#isLoading) return;
+    this.#isLoading = true;
+    let shown: string | undefined;
+    do {
+      shown = this.#wanted;
+      const before = this.#known?.perStep ?? [];
+      const next = await load<RunView>(`/api/runs/${this.run}?from=${before.length}`);
+      if (next.view) this.#known = { ...next.view, perStep: [...before, ...next.view.perStep] };
+      show(next.view && this.#known ? { view: this.#known } : next);
+    } while (shown !== this.#wanted);
+    this.#isLoading = false;
+  }
 }
 
 /** The list of runs, as it changes. */
