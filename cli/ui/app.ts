@@ -47,7 +47,10 @@ export function dashboardApp({ key, hosts, watcher }: DashboardOptions): Hono {
   app.use(strictHeaders, requireKey(key, hosts), compress());
   app.get("/api/runs", async (context) => context.json(await runsView()));
   app.get("/api/runs/:run", async (context) => {
-    const view = await runView(await sourceOf(context));
+    const source = await sourceOf(context);
+    // Its steps come next, and the first needs the recipe, whose import takes longer than any view. A fault of it is theirs to report.
+    notesOf(source.config.recipe).catch(() => undefined);
+    const view = await runView(source);
     const from = Number(context.req.query("from") ?? 0) || 0;
     return context.json({ ...view, perStep: view.perStep.filter(({ step }) => step >= from) });
   });

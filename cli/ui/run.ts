@@ -5,7 +5,7 @@ import { describeStall, type StallDetector } from "../../core/monitoring/stall.t
 import { waitingFor } from "../../core/monitoring/waiting.ts";
 import type { AgentView, RunPulse, RunRow, RunsView, RunView, WorkerView } from "../../ui/views.ts";
 import { readRun, readSpending, readState, readWait } from "../local/follow.ts";
-import { readSteps } from "../local/history.ts";
+import { readNewestStep } from "../local/history.ts";
 import { findRun, readStatus } from "../local/run-folder.ts";
 import { type Damaged, modelsOf, type Row, readRows } from "../run-rows.ts";
 import type { Source } from "../show/source.ts";
@@ -20,7 +20,7 @@ function runRow(row: Row | Damaged): RunsView["runs"][number] {
   if (row.state === "damaged") return row;
   const { run, recipe, arm, seed, state, reason, step, steps, models, heldOut, seconds = null } = row;
   const folder = findRun(run);
-  const reward = folder ? (readSteps(folder).at(-1)?.reward ?? {}) : {};
+  const reward = folder ? (readNewestStep(folder)?.reward ?? {}) : {};
   return { run, recipe, arm, seed, state, reason, step, steps, models, reward, heldOut, seconds };
 }
 

@@ -1,6 +1,7 @@
 /** @file Watches runs, and the list of them, for the pages that show them. */
 import { StallDetector } from "../../core/monitoring/stall.ts";
 import type { RunPulse, RunsView } from "../../ui/views.ts";
+import { findRun, runFolder, statusVersion } from "../local/run-folder.ts";
 import { openSource } from "../show/source.ts";
 import { runPulse, runsView } from "./run.ts";
 import { type Listener, Watch } from "./watch.ts";
@@ -14,7 +15,7 @@ export interface RunWatcher {
 }
 
 /** Between two looks: at whether a step was closed, at the records of the step that is open, and at the list of runs. */
-const SECONDS = { step: 0.5, records: 2, list: 2 };
+const SECONDS = { step: 0.5, records: 4, list: 2 };
 
 export function openRunWatcher(report: (line: string) => void): RunWatcher {
   const runs = new Map<string, Watch<RunPulse>>();
@@ -44,17 +45,23 @@ function watchRun(run: string, report: (line: string) => void): Watch<RunPulse> 
   let detector: StallDetector | undefined;
   let stepSeconds: number | null = null;
   let recordsAt = Number.NEGATIVE_INFINITY;
+  /** Of the local run's status that was read last: one that has not been written again has no news. */
+  let status: string | undefined;
   return new Watch<RunPulse>({
     seconds: SECONDS.step,
     report,
     async look(tell, known) {
+      const isDue = performance.now() - recordsAt >= SECONDS.records * 1000;
+      const written = findRun(run) && statusVersion(runFolder(run));
+      if (!isDue && written !== undefined && written === status) return;
+      status = written;
       const source = await openSource(run);
       const { state, reason, step: closed } = source;
       const hasNews = known?.closed !== closed || known.state !== state;
       // A page loads the closed step now: it does not wait for the other records.
       if (known && hasNews) tell({ ...known, state, reason, closed });
       if (hasNews) stepSeconds = (await source.summaries()).at(-1)?.seconds ?? null;
-      if (!hasNews && performance.now() - recordsAt < SECONDS.records * 1000) return;
+      if (!hasNews && !isDue) return;
       detector ??= new StallDetector(source.config);
       tell(await runPulse(source, detector, stepSeconds));
       recordsAt = performance.now();
