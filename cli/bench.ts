@@ -11,6 +11,7 @@ const DEFAULT = [
   "gateway",
   "gateway-load",
   "store",
+  "ui",
   "bundles",
   "run",
   "lora",

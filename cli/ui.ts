@@ -1,8 +1,12 @@
-/** @file `mgrpo ui`: the dashboard, served on this machine until SIGINT or SIGTERM. */
+/** @file `mgrpo ui`: the dashboard of the runs here and of a stage or the store that the environment names, served until SIGINT or SIGTERM. */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import colors from "picocolors";
+import * as z from "zod";
+import { parse } from "../core/contracts/parse.ts";
 import { serveInvocations } from "../gpu-workers/invocations/server.ts";
+import { requireAddress } from "./cloud/address.ts";
+import { namesOfStage } from "./deployment.ts";
 import { watchForStop } from "./local/stop.ts";
 import { openSource } from "./show/source.ts";
 import { dashboardApp } from "./ui/app.ts";
@@ -10,22 +14,32 @@ import { openBrowser } from "./ui/open-browser.ts";
 import { openRunWatcher } from "./ui/watch-runs.ts";
 
 export interface UiOptions {
+  readonly host: string;
   /** 0: any free port. */
   readonly port: number;
   readonly open?: boolean;
+  /** The stage of `sst deploy` whose runs it shows too. */
+  readonly stage?: string;
 }
 
-const HOST = "127.0.0.1";
-const HOSTS = [HOST, "localhost"];
+/** A key that lasts longer than this process; absent: a random one. */
+const Key = z.string("a key has at least 24 characters").min(24).optional();
 
-export async function ui(run: string | undefined, { port, open = false }: UiOptions): Promise<void> {
+export async function ui(run: string | undefined, options: UiOptions): Promise<void> {
+  const { host, port, open = false, stage } = options;
+  requireAddress(host);
+  if (stage !== undefined) {
+    const { table, bucket } = await namesOfStage(stage);
+    Object.assign(process.env, { MGRPO_TABLE: table, MGRPO_BUCKET: bucket });
+  }
   if (run !== undefined) await openSource(run);
   const stop = watchForStop();
-  const key = randomBytes(18).toString("base64url");
+  const key =
+    parse(Key, process.env["MGRPO_UI_KEY"], "MGRPO_UI_KEY", "config-invalid") ?? randomBytes(18).toString("base64url");
   const watcher = openRunWatcher((line) => console.error(line));
-  const server = await serveInvocations(dashboardApp({ key, hosts: HOSTS, watcher }), HOST, port);
+  const server = await serveInvocations(dashboardApp({ key, hosts: [host, "localhost"], watcher }), host, port);
   try {
-    const link = `http://${HOST}:${server.port}/${run === undefined ? "" : `runs/${run}`}?key=${key}`;
+    const link = `http://${host.includes(":") ? `[${host}]` : host}:${server.port}/${run === undefined ? "" : `runs/${run}`}?key=${key}`;
     if (process.stdout.isTTY) console.log(`\n  ${colors.bold(link)}\n\n  ${colors.dim("Ctrl-C ends it.")}\n`);
     else console.log(JSON.stringify({ kind: "serving", link }));
     if (open) openBrowser(link);

@@ -7,6 +7,7 @@ import type { PolicyEngine, Tool } from "../core/ports.ts";
 import { addAgentSpending } from "../core/training/bills.ts";
 import type { BusyMeter } from "./busy.ts";
 import type { Checkpoints } from "./checkpoints.ts";
+import { LatencyLog } from "./latencies.ts";
 import { engineOptions, openPolicy, type Policy } from "./policy.ts";
 import { type HostedAgent, toolsOf } from "./rollouts/agent.ts";
 import { endpointPolicy } from "./rollouts/endpoint/policy.ts";
@@ -29,6 +30,7 @@ export function openAgents(
   who: string,
   checkpoints: Checkpoints,
   meter: BusyMeter,
+  latencies: LatencyLog = new LatencyLog(),
 ): Map<string, HostedAgent> {
   const hosted = Object.entries(parts.run.config.agents).filter(([name]) => who === "*" || who === name);
   const agents = hosted.map(
@@ -39,6 +41,11 @@ export function openAgents(
       tools: toolsOf(name, config, parts.tools),
       toolSeconds: parts.run.config.limits.toolSeconds,
       ...(parts.allowance && { allowance: parts.allowance }),
+      onTimed({ address, call }, result) {
+        if (address.phase !== "train") return;
+        latencies.add(address, call, result.latencies);
+        meter.addTurns(result.conversation, result.latencies);
+      },
     }),
   );
   return new Map(agents.map((agent) => [agent.name, agent]));

@@ -3,8 +3,11 @@
  * training, and for either. Seconds go into manifests; the intervals themselves are kept only for benches. Whether a call hangs:
  * liveness/progress.ts.
  */
-import type { WorkerSeconds } from "../core/contracts/checkpoint.ts";
+import type { TurnTotals, WorkerSeconds } from "../core/contracts/checkpoint.ts";
+import type { Conversation } from "../core/contracts/conversation.ts";
+import type { TurnLatency } from "../core/contracts/telemetry.ts";
 import type { EngineLimits, Sampler, Trainer } from "../core/ports.ts";
+import { withTurns } from "./latencies.ts";
 import { EngineProgress, type EngineWork } from "./liveness/progress.ts";
 
 /** Start and end, in milliseconds since the epoch. */
@@ -22,6 +25,8 @@ export interface BusyMeter {
   sampler(sampler: Sampler): Sampler;
   /** Seconds since the last call. */
   takeSeconds(): WorkerSeconds;
+  /** Counts the turns of a training conversation. */
+  addTurns(conversation: Conversation, latencies: readonly TurnLatency[]): void;
   /** Intervals with an engine call in flight, since the last call; empty unless `keepsIntervals`. */
   takeIntervals(): BusyInterval[];
 }
@@ -47,6 +52,7 @@ export function createBusyMeter({
     if (keepsIntervals) intervals.push(interval);
   });
   let since = now();
+  let turns: TurnTotals | undefined;
   const timers = { sampling, training };
   const during = <T>(kind: EngineWork, work: () => Promise<T>, signal?: AbortSignal) =>
     either.during(() => timers[kind].during(() => progress.during(kind, work, signal)));
@@ -68,11 +74,17 @@ export function createBusyMeter({
     takeSeconds() {
       const elapsed = (now() - since) / 1000;
       since = now();
-      return {
+      const seconds = {
         sampling: sampling.takeSeconds(),
         training: training.takeSeconds(),
         waiting: Math.max(0, elapsed - either.takeSeconds()),
+        ...(turns && { turns }),
       };
+      turns = undefined;
+      return seconds;
+    },
+    addTurns(conversation, latencies) {
+      turns = withTurns(turns, conversation, latencies);
     },
     takeIntervals: () => intervals.splice(0),
   };

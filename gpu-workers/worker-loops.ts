@@ -23,6 +23,7 @@ import { hasRole, type WorkerProcess } from "./worker-process.ts";
 export function startLoops(worker: WorkerProcess, membership: Membership, signal: AbortSignal): Promise<void>[] {
   const { own, watch, options, parts, isTrainer } = worker;
   const loops = [watch.poll(signal)];
+  if (hasRole(options, "rollout")) loops.push(worker.latencies.write(parts.run, watch, membership.id, signal));
   if (own && own.name === parts.run.config.main && hasRole(options, "rollout")) {
     loops.push(runRollouts(rolloutRole(worker, own, membership), signal));
   }

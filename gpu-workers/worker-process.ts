@@ -11,6 +11,7 @@ import type { AppRunner } from "./gateway/app-rollout.ts";
 import { type GatewayService, openGatewayService } from "./gateway/gateway-service.ts";
 import { type InvocationService, openInvocationService } from "./invocation-service.ts";
 import type { WorkerNetwork } from "./invocations/network.ts";
+import { LatencyLog } from "./latencies.ts";
 import { openWorkerObserver, type WorkerObserver } from "./liveness/observer.ts";
 import { type StepWatch, watchSteps } from "./liveness/watch.ts";
 import type { HostedAgent } from "./rollouts/agent.ts";
@@ -57,6 +58,7 @@ export interface WorkerProcess {
   readonly watch: StepWatch;
   readonly checkpoints: Checkpoints;
   readonly meter: BusyMeter;
+  readonly latencies: LatencyLog;
   readonly trajectories: TrajectoryCache;
   /** For a sub-agent that samples. */
   readonly invocations: InvocationService | undefined;
@@ -77,7 +79,8 @@ export async function openWorkerProcess(
   const meter = createBusyMeter({ keepsIntervals: options.recordBusy, limits: run.config.limits });
   const checkpoints = openCheckpoints(run.name, run.store, parts.openExternalPart);
   const observer = openWorkerObserver(run);
-  const agents = openAgents(parts, options.agent, checkpoints, meter);
+  const latencies = new LatencyLog();
+  const agents = openAgents(parts, options.agent, checkpoints, meter, latencies);
   const own = agents.get(options.agent);
   const watch = watchSteps(run, own?.name);
   options.onHint?.(() => watch.pollNow());
@@ -105,6 +108,7 @@ export async function openWorkerProcess(
     watch,
     checkpoints,
     meter,
+    latencies,
     trajectories,
     invocations,
     gateway,

@@ -99,6 +99,9 @@ export type RunView = z.infer<typeof RunView>;
 export const RunPulse = z.strictObject({
   state: RunRow.shape.state,
   reason: z.string(),
+  /** Closed steps whose summaries can be read. A step closes in the store a moment before. */
+  closed: z.int(),
+  /** The open step. */
   step: z.int(),
   /** What the run does or waits for; null once it is over. */
   wait: z.string().nullable(),
@@ -206,6 +209,8 @@ export const TokenView = z.strictObject({
   actions: z.array(z.tuple([z.int(), z.int()])),
   /** Log-probs of the action tokens at the sampling temperature. */
   logProbs: z.array(z.number()),
+  /** Log-probs of the action tokens by the trainer before its update, and the indices of those that it clipped; null: not stored. */
+  trained: z.strictObject({ logProbs: z.array(z.number()), clipped: z.array(z.int()) }).nullable(),
 });
 export type TokenView = z.infer<typeof TokenView>;
 

@@ -30,12 +30,19 @@ export function silenceNodeVersionWarning(): void {
   process.env["AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED"] ??= "true";
 }
 
-/** The region is AWS_REGION, or the profile's. Custom endpoints ignore it, but signatures need one: it defaults to us-east-1. */
-export function openClients(observer: { dynamo: WireObserver; s3: WireObserver }): AwsClients {
+/** The standard AWS variables that lead to a store. */
+export type StoreAccess = Readonly<Record<string, string | undefined>>;
+
+/**
+ * The region is AWS_REGION, or the profile's. Custom endpoints ignore it, but signatures need one: it defaults to us-east-1.
+ * @param access of a store that is not the one of this process's environment: its endpoints and keys.
+ */
+export function openClients(observer: { dynamo: WireObserver; s3: WireObserver }, access?: StoreAccess): AwsClients {
   silenceNodeVersionWarning();
-  const { AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL_S3, AWS_REGION } = process.env;
+  const { AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL_S3, AWS_REGION } = access ?? process.env;
   const isCustom = Boolean(AWS_ENDPOINT_URL || AWS_ENDPOINT_URL_DYNAMODB || AWS_ENDPOINT_URL_S3);
-  const options = () => ({
+  const options = (endpoint: string | undefined) => ({
+    ...(access && ownAccess(access, endpoint ?? AWS_ENDPOINT_URL)),
     ...(!AWS_REGION && isCustom && { region: "us-east-1" }),
     maxAttempts: ATTEMPTS,
     // Builds the middleware stack once per kind of command instead of once per call.
@@ -47,12 +54,12 @@ export function openClients(observer: { dynamo: WireObserver; s3: WireObserver }
       httpsAgent: { keepAlive: true, maxSockets: CONNECTIONS },
     },
   });
-  const dynamo = new DynamoDBClient(options());
+  const dynamo = new DynamoDBClient(options(AWS_ENDPOINT_URL_DYNAMODB));
   // Only AWS's DNS resolves host names that contain the bucket. Other endpoints take it in the path.
   const forcePathStyle = Boolean(AWS_ENDPOINT_URL_S3 || AWS_ENDPOINT_URL);
   // Signatures already cover the SHA-256 of every body: a CRC would only cost time.
   const s3 = new S3Client({
-    ...options(),
+    ...options(AWS_ENDPOINT_URL_S3),
     forcePathStyle,
     requestChecksumCalculation: "WHEN_REQUIRED",
     responseChecksumValidation: "WHEN_REQUIRED",
@@ -69,6 +76,15 @@ export function openClients(observer: { dynamo: WireObserver; s3: WireObserver }
       s3.destroy();
     },
   };
+}
+
+function ownAccess(access: StoreAccess, endpoint: string | undefined) {
+  const {
+    AWS_REGION: region,
+    AWS_ACCESS_KEY_ID: accessKeyId = "",
+    AWS_SECRET_ACCESS_KEY: secretAccessKey = "",
+  } = access;
+  return { ...(endpoint && { endpoint }), ...(region && { region }), credentials: { accessKeyId, secretAccessKey } };
 }
 
 /**

@@ -1,6 +1,6 @@
 /** @file The store on AWS, or on any service with its APIs: objects, table, clock, and a meter of writes. */
 import type { Clock, ObjectStore, Table } from "../../core/ports.ts";
-import { openClients, type WireObserver } from "./clients.ts";
+import { openClients, type StoreAccess, type WireObserver } from "./clients.ts";
 import { openClock } from "./clock.ts";
 import { openMeter, type WriteMeter } from "./meter.ts";
 import { openObjectStore, type PartSizes } from "./object-store.ts";
@@ -21,8 +21,8 @@ export interface AwsStore {
   close(): void;
 }
 
-/** Endpoints, region and credentials come from the standard AWS variables. */
-export function openAwsStore(names: StoreNames): AwsStore {
+/** Endpoints, region and credentials come from the standard AWS variables: of this process, unless `access` has others. */
+export function openAwsStore(names: StoreNames, access?: StoreAccess): AwsStore {
   const meter = openMeter();
   const endpoints = { dynamo: "DynamoDB", s3: "S3" };
   const observer = (api: keyof typeof endpoints): WireObserver => ({
@@ -32,7 +32,7 @@ export function openAwsStore(names: StoreNames): AwsStore {
     },
     answered: (date) => clock.sawDate(date),
   });
-  const clients = openClients({ dynamo: observer("dynamo"), s3: observer("s3") });
+  const clients = openClients({ dynamo: observer("dynamo"), s3: observer("s3") }, access);
   const table = openTable({ api: sdkApi(clients.dynamo), name: names.table, meter, endpoint: () => endpoints.dynamo });
   const clock = openClock(() => table.get({ pk: "CLOCK", sk: "CLOCK" }));
   return {

@@ -67,8 +67,11 @@ function encodedSpans(identity: string, traced: TracedRollout, start: number, en
   const { step, group, rollout } = traced.outcome.address;
   const address = `${identity}/${step}/${group}/${rollout}`;
   // Exact to a microsecond: a double holds no more of the nanoseconds since 1970.
-  const nanoseconds = (share: number) => Math.round(start + share * (end - start)) * 1_000_000;
-  return spansOf(traced).map(({ id, parent, name, attributes, events, ...span }: Span) => ({
+  const { spans, seconds } = spansOf(traced);
+  const milliseconds = (at: number) =>
+    seconds === undefined ? start + at * (end - start) : end + 1000 * (at - seconds);
+  const nanoseconds = (at: number) => Math.round(milliseconds(at)) * 1_000_000;
+  return spans.map(({ id, parent, name, attributes, events, ...span }: Span) => ({
     traceId: hash(address, 16),
     spanId: hash(`${address}#${id}`, 8),
     ...(parent !== undefined && { parentSpanId: hash(`${address}#${parent}`, 8) }),
@@ -76,7 +79,7 @@ function encodedSpans(identity: string, traced: TracedRollout, start: number, en
     kind: INTERNAL,
     startTimeUnixNano: nanoseconds(span.start),
     endTimeUnixNano: nanoseconds(span.end),
-    attributes: keyValues(attributes),
+    attributes: keyValues({ ...attributes, ...(seconds !== undefined && { "mgrpo.seconds": span.end - span.start }) }),
     events: events.map((event) => ({
       timeUnixNano: nanoseconds(span.end),
       name: event.name,

@@ -14,7 +14,9 @@ import { listedRuns } from "../../core/training/clock-list.ts";
 import { type EmbeddedCloud, openEmbeddedCloud } from "../local/embedded-cloud.ts";
 import { watchForStop } from "../local/stop.ts";
 import { openLiveLine } from "../terminal/live.ts";
+import { type Dashboard, startDashboard } from "../ui/child.ts";
 import { type Activity, activityText, observe, type StoreSnapshot } from "./activity.ts";
+import { requireAddress } from "./address.ts";
 import { isOpenToOthers, writePrivateFile } from "./environment-file.ts";
 
 export interface ServeOptions {
@@ -25,26 +27,27 @@ export interface ServeOptions {
   readonly s3Port?: number;
   readonly dir: string;
   readonly environmentFile?: string;
+  /** Port of the dashboard; absent: none is served. */
+  readonly uiPort?: number;
 }
 
-const EVERY_ADDRESS = ["0.0.0.0", "::"];
 const POLL_SECONDS = 2;
 const STDOUT = 1;
 
-export async function serve({ host, port, s3Port, dir, environmentFile }: ServeOptions): Promise<void> {
-  if (EVERY_ADDRESS.includes(host))
-    throw new MgrpoError(
-      "config-invalid",
-      `--host ${host} means every address of this machine: name the one that workers connect to`,
-    );
+export async function serve(options: ServeOptions): Promise<void> {
+  const { host, port, s3Port, dir, environmentFile, uiPort } = options;
+  requireAddress(host);
   const stop = watchForStop();
   const ports = { dynamo: port, s3: s3Port ?? (port === 0 ? 0 : port + 1) };
+  let dashboard: Dashboard | undefined;
   try {
     const session = await openEmbeddedCloud(dir, join(dir, "functions.log"), { host, ports });
     try {
       reportEnvironment(session.environment, environmentFile);
+      if (uiPort !== undefined) dashboard = await openDashboard(session.environment, host, uiPort);
       await showActivity(session, stop.signal);
     } finally {
+      dashboard?.close();
       await session.close();
     }
   } finally {
@@ -66,6 +69,19 @@ function reportEnvironment(environment: EmbeddedCloud["environment"], file: stri
   const { AWS_ENDPOINT_URL_DYNAMODB: dynamo, AWS_ENDPOINT_URL_S3: s3 } = environment;
   if (process.stdout.isTTY) console.log(`  DynamoDB at ${dynamo}, S3 at ${s3}\n  environment for workers: ${file}\n`);
   else console.log(JSON.stringify({ kind: "serving", dynamo, s3, environment: file }));
+}
+
+/** Its link is the same after a restart. It goes to standard error, as standard output is the workers' environment. */
+async function openDashboard(environment: EmbeddedCloud["environment"], host: string, port: number) {
+  const key = createHmac("sha256", workerToken(environment)).update("dashboard").digest("base64url");
+  const dashboard = await startDashboard(["--host", host, "--port", String(port)], {
+    ...environment,
+    MGRPO_UI_KEY: key,
+  });
+  if (!dashboard)
+    throw new MgrpoError("config-invalid", `--ui-port ${port}: the dashboard does not start: is the port free?`);
+  console.error(`dashboard: ${dashboard.link}`);
+  return dashboard;
 }
 
 /** The secret between workers, derived so that it lasts as long as the cloud's own keys. */

@@ -41,5 +41,11 @@ function addServe(cloud: Command): void {
       "--environment-file <file>",
       "write the workers' environment to this file, readable only by its owner, instead of printing it",
     )
+    .addOption(
+      new Option(
+        "--ui-port <n>",
+        "serve the dashboard too, to those who have its link, which goes to standard error; 0 takes a free port",
+      ).argParser(integer("--ui-port")),
+    )
     .action(async (options) => (await import("../cloud/serve.ts")).serve(options));
 }

@@ -20,12 +20,14 @@ function addUi(program: Command): void {
   program
     .command("ui")
     .description(
-      "serve the dashboard of all runs on this machine: curves, groups, rollouts token by token, evaluations",
+      "serve the dashboard of the runs here and in the store that the environment names: curves, groups, rollouts token by token, evaluations",
     )
     .argument("[run]", "the run that the printed link shows")
     .addOption(
       new Option("--port <n>", "port to listen on; 0 takes a free one").argParser(integer("--port")).default(0),
     )
+    .option("--host <address>", "address to listen on; who has the link and reaches it reads every run", "127.0.0.1")
+    .option("--stage <name>", "stage of `sst deploy` whose runs it shows, besides those here")
     .option("--open", "open the link in the browser")
     .action(async (run, options) => (await import("../ui.ts")).ui(run, options));
 }

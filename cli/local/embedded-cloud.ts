@@ -90,10 +90,10 @@ export async function openEmbeddedCloud(
   };
 }
 
-/** Opens the store of a running cloud over HTTP. The SDK takes its endpoints and keys from the environment. */
+/** Opens the store of a running cloud over HTTP. This process's own environment stays as it is: it may name another store. */
 export function openCloudStore(environment: Readonly<Record<string, string>>): AwsStore {
-  Object.assign(process.env, environment);
-  return openAwsStore({ table: environment["MGRPO_TABLE"] ?? "", bucket: environment["MGRPO_BUCKET"] ?? "" });
+  const { MGRPO_TABLE: table = "", MGRPO_BUCKET: bucket = "" } = environment;
+  return openAwsStore({ table, bucket }, environment);
 }
 
 /** Wraps the table to call `moved` when a write advances RUN or a STEP. Closing a STEP does not count, since RUN advances right after. */

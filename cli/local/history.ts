@@ -1,5 +1,5 @@
 /** @file The steps and evaluations of a local run, saved to disk as they end, so that a resumed run reports all of them. */
-import { appendFileSync, existsSync, readFileSync } from "node:fs";
+import { appendFileSync, closeSync, existsSync, fstatSync, openSync, readFileSync, readSync } from "node:fs";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { StepSummary } from "../../core/monitoring/step-summary.ts";
@@ -88,6 +88,27 @@ export function readSteps(folder: RunFolder): StepSummary[] {
   const lines = readFileSync(folder.steps, "utf8").split("\n").slice(0, -1);
   return lines.map((line) => parseJson(StepSummary, line, folder.steps));
 }
+
+/** The newest step, from the end of the file: a list of runs need not read all steps of each. */
+export function readNewestStep(folder: RunFolder): StepSummary | undefined {
+  if (!existsSync(folder.steps)) return undefined;
+  const file = openSync(folder.steps, "r");
+  try {
+    const { size } = fstatSync(file);
+    const end = Buffer.alloc(Math.min(size, TAIL_BYTES));
+    readSync(file, end, 0, end.length, size - end.length);
+    const lines = end.toString("utf8").split("\n");
+    const isWhole = lines.length > 2 || size <= TAIL_BYTES;
+    if (!isWhole) return readSteps(folder).at(-1);
+    const line = lines.at(-2);
+    return line === undefined ? undefined : parseJson(StepSummary, line, folder.steps);
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** Longer than a line with the histograms of a large team. */
+const TAIL_BYTES = 1 << 16;
 
 function lineOf(step: StepSummary): string {
   return `${JSON.stringify(step)}\n`;

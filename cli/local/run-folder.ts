@@ -10,6 +10,7 @@ import {
   readFileSync,
   renameSync,
   rmdirSync,
+  statSync,
   writeFileSync,
 } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -193,6 +194,12 @@ export function readStatus(folder: RunFolder): RunStatus {
   const status = parseJson(RunStatus, readFileSync(folder.status), folder.status);
   if (status.state !== "running" || isAlive(status.pid)) return status;
   return { ...status, state: "stopped", pid: 0, environment: {} };
+}
+
+/** Changes whenever the status is written. Undefined: there is none yet. */
+export function statusVersion({ status }: RunFolder): string | undefined {
+  const stats = statSync(status, { throwIfNoEntry: false });
+  return stats && `${stats.ino} ${stats.mtimeMs} ${stats.size}`;
 }
 
 /** Readable only by its owner, since it contains the embedded cloud's keys while the run is running. */

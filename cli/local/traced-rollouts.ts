@@ -3,20 +3,21 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import type { TracedRollout } from "../../core/monitoring/spans.ts";
 import type { Store } from "../../core/ports.ts";
 import { modelsOf } from "../run-rows.ts";
-import { readInvocations, readOutcome } from "../show/conversations.ts";
+import { readInvocations, readLatencies, readOutcome } from "../show/conversations.ts";
 import { readGroups, readStep } from "./follow.ts";
 
 /** Without those that were lost, and those that the store no longer has. */
 export async function readTracedRollouts(store: Store, config: RunConfig, step: number): Promise<TracedRollout[]> {
   const { run, trackContent: content } = config;
   const models = modelsOf(config);
+  const latencies = await readLatencies(store, run, step);
   const groups = await readGroups(store, await readStep(store, run, step));
   const found = groups.flatMap((group) =>
     Object.keys(group.rollouts).map(async (rollout): Promise<TracedRollout[]> => {
       const address = { run, phase: "train", step, group: group.group, rollout: Number(rollout) };
       const outcome = await readOutcome(store, address);
       if (!outcome || outcome.status === "failed") return [];
-      return [{ outcome, invocations: await readInvocations(store, outcome), group, models, content }];
+      return [{ outcome, invocations: await readInvocations(store, outcome), group, models, latencies, content }];
     }),
   );
   return (await Promise.all(found)).flat();

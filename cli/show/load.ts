@@ -1,14 +1,13 @@
 /** @file Loads the trees that `show` draws: steps, groups, and rollouts with their invocations and scores. Read-only. */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { Question } from "../../core/contracts/question.ts";
-import type { GroupRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import type { Tree } from "../../ui/views.ts";
 import { readGroups, readStep } from "../local/follow.ts";
 import { readBranchTexts } from "./branch-texts.ts";
-import { readInvocations, readOutcome, readStoredQuestions } from "./conversations.ts";
-import { groupTree, rolloutTree } from "./tree.ts";
+import { readInvocations, readLatencies, readOutcome, readStoredQuestions } from "./conversations.ts";
+import { groupTree, type RolloutParts, rolloutTree } from "./tree.ts";
 
 /** A step, one of its groups, or one rollout of a group. */
 export interface Address {
@@ -44,12 +43,13 @@ export async function loadTrees(
   const { train } = await readStoredQuestions(store, config.run);
   const questions = new Map(train.map((question) => [question.id, question]));
   const groups = await readWantedGroups(store, config, address);
+  const latencies = await readLatencies(store, config.run, address.step);
   return Promise.all(
     groups.map(async (group) => {
       const question = questions.get(group.questionId);
       if (!question) throw new MgrpoError("record-damaged", `question '${group.questionId}' is not in questions.json`);
       const note = noteOf(question);
-      const rollouts = await loadRollouts(store, config, { group, question, note }, address.rollout);
+      const rollouts = await loadRollouts(store, config, { group, question, note, latencies }, address.rollout);
       const [only] = rollouts;
       return address.rollout !== undefined && only
         ? only
@@ -83,7 +83,7 @@ function inGroup({ body: _question, note: _note, ...rollout }: Tree): Tree {
 async function loadRollouts(
   store: Store,
   config: RunConfig,
-  asked: { readonly group: GroupRecord; readonly question: Question; readonly note: string | undefined },
+  asked: Pick<RolloutParts, "group" | "question" | "note" | "latencies">,
   only: number | undefined,
 ): Promise<Tree[]> {
   const { step, group, rolloutsPerQuestion } = asked.group;

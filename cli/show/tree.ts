@@ -7,11 +7,13 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import type { AgentBatch, GroupRecord, RolloutScore, ScoredInvocation } from "../../core/contracts/records.ts";
 import type { Invocation, Outcome } from "../../core/contracts/rollout.ts";
+import { latencyName, type TurnLatency } from "../../core/contracts/telemetry.ts";
 import { trajectoryWeights } from "../../core/mgrpo/batch.ts";
 import { mainReward, subReward } from "../../core/mgrpo/reward.ts";
 import type { Tag, Tree } from "../../ui/views.ts";
 import type { HeldOutRollout } from "../held-out/scores.ts";
 import { branchTrees, countLines, earlierTurns, type TurnTexts } from "./app-tree.ts";
+import type { Latencies } from "./conversations.ts";
 import { plain } from "./plain-tag.ts";
 import { ending, turnTrees } from "./turns.ts";
 
@@ -24,6 +26,7 @@ export interface RolloutParts {
   readonly group: GroupRecord;
   readonly outcome: Outcome;
   readonly invocations: ReadonlyMap<string, Invocation>;
+  readonly latencies?: Latencies;
   /** Of a rollout that an app ran: the texts of the main agent's branches, as far as they are known. */
   readonly branchTexts?: ReadonlyMap<number, TurnTexts>;
 }
@@ -42,7 +45,9 @@ export function rolloutTree(parts: RolloutParts): Tree {
   const { conversation, app } = outcome;
   const drawInvocation = (id: string) => invocationTree(parts, scored, id);
   const earlier = earlierTurns(outcome, parts.branchTexts);
-  const { branches, rest } = turnTrees([...earlier, conversation.turns], parts.invocations, drawInvocation);
+  const latencies = parts.latencies?.get(latencyName(outcome.address, undefined));
+  const turns = [...earlier, conversation.turns];
+  const { branches, rest } = turnTrees(turns, parts.invocations, drawInvocation, latencies);
   return {
     title,
     tags: [
@@ -115,11 +120,13 @@ function invocationTree(parts: RolloutParts, scored: Scored | undefined, id: str
   const { conversation } = found;
   const index = scored?.invocations[agent]?.findIndex((one) => one.id === id) ?? -1;
   const score = scored?.invocations[agent]?.[index];
-  return delegationTree(found, [
+  const { address, call } = found.request;
+  const tags: Tag[] = [
     ...(scored && score ? [invocationTag(parts, agent, scored, score, conversation.stop === "answered")] : []),
     ...(score?.masked ? [{ text: "masked", tone: "faint" as const }] : []),
     ...advantageTags(parts.group.finalized[agent], `${parts.index}/${index}`),
-  ]);
+  ];
+  return delegationTree(found, tags, parts.latencies?.get(latencyName(address, call)));
 }
 
 function invocationTag(
@@ -134,8 +141,12 @@ function invocationTag(
   return rewardTag(reward, subReward(wellFormed, correct, expert, b), wellFormed ? sum : "malformed");
 }
 
-function delegationTree({ id, request, conversation, trajectory }: Invocation, tags: readonly Tag[]): Tree {
-  const { branches } = turnTrees([conversation.turns], new Map(), () => undefined);
+function delegationTree(
+  { id, request, conversation, trajectory }: Invocation,
+  tags: readonly Tag[],
+  latencies?: readonly TurnLatency[],
+): Tree {
+  const { branches } = turnTrees([conversation.turns], new Map(), () => undefined, latencies);
   return {
     title: `delegate → ${request.agent}`,
     tags: [...tags],

@@ -1,7 +1,8 @@
 /** @file The turns of a conversation as a tree: calls, responses, what sub-agents did, and the end. */
 import type { Conversation, Turn } from "../../core/contracts/conversation.ts";
 import type { Invocation } from "../../core/contracts/rollout.ts";
-import type { Tree } from "../../ui/views.ts";
+import type { TurnLatency } from "../../core/contracts/telemetry.ts";
+import type { Tag, Tree } from "../../ui/views.ts";
 import { callKey, placeInvocations } from "./placement.ts";
 import { plain } from "./plain-tag.ts";
 
@@ -12,10 +13,12 @@ export interface TurnTrees {
   readonly rest: readonly Tree[];
 }
 
+/** @param latencies of the turns of all branches, as far as they are known. */
 export function turnTrees(
   branches: readonly (readonly Turn[])[],
   invocations: ReadonlyMap<string, Invocation>,
   draw: (id: string) => Tree | undefined,
+  latencies: readonly TurnLatency[] = [],
 ): TurnTrees {
   const { ofCall, ofTurn, left } = placeInvocations(branches.flat(), invocations);
   const drawn = (ids: readonly string[] = []) => ids.flatMap((id) => draw(id) ?? []);
@@ -26,9 +29,9 @@ export function turnTrees(
     branches: branches.map((turns, branch) =>
       turns.map((turn, i) => {
         const at = (before[branch] ?? 0) + i;
-        return turnTree(turn, i, draw, (call) =>
-          drawn(call === undefined ? ofTurn.get(at) : ofCall.get(callKey(at, call))),
-        );
+        const placed = (call: number | undefined) =>
+          drawn(call === undefined ? ofTurn.get(at) : ofCall.get(callKey(at, call)));
+        return turnTree(turn, i, draw, placed, latencies[at]);
       }),
     ),
     rest: unplaced.length > 0 ? [{ ...rest, children: unplaced }] : [],
@@ -41,20 +44,22 @@ function turnTree(
   index: number,
   invocation: (id: string) => Tree | undefined,
   placed: (call: number | undefined) => readonly Tree[],
+  latency: TurnLatency | undefined,
 ): Tree {
   const { answers, rest } = responsesOf(turn);
   return {
     title: `turn ${index + 1}`,
-    tags: [],
+    tags: secondsTags(latency?.sampling, "sampled in "),
     body: turn.text,
     children: [
       ...turn.calls.map((call, i) => {
         const response = answers[i];
         const delegated = response?.invocation === undefined ? undefined : invocation(response.invocation);
-        if (delegated) return delegated;
+        const seconds = secondsTags(latency?.calls[i]);
+        if (delegated) return { ...delegated, tags: [...delegated.tags, ...seconds] };
         return {
           title: call.name,
-          tags: [plain(JSON.stringify(call.arguments))],
+          tags: [plain(JSON.stringify(call.arguments)), ...seconds],
           ...(response && { body: response.text }),
           folded: true,
           children: placed(i),
@@ -65,6 +70,9 @@ function turnTree(
     ],
   };
 }
+
+const secondsTags = (seconds: number | undefined, before = ""): Tag[] =>
+  seconds === undefined ? [] : [{ text: `${before}${seconds.toFixed(2)} s`, tone: "faint" }];
 
 /** The response to each call, and whatever else an app said before the next turn. */
 function responsesOf({ calls, responses }: Turn) {

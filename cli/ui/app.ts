@@ -3,8 +3,9 @@
  * its path names.
  *
  *     GET /api/runs                                           RunsView
+ *     GET /api/events                                         server-sent events `runs`: a RunsView whenever it changes
  *     GET /api/runs/<run>?from=<step>                         RunView, with the summaries of the steps from there on
- *     GET /api/runs/<run>/events                              server-sent events: a RunPulse whenever it changes
+ *     GET /api/runs/<run>/events                              server-sent events `pulse`: a RunPulse whenever it changes
  *     GET /api/runs/<run>/steps/<step>                        StepView
  *     GET /api/runs/<run>/steps/<step>/search?text&filter     SearchView
  *     GET /api/runs/<run>/steps/<step>/<group>                GroupView
@@ -12,6 +13,7 @@
  *     GET …/<rollout>/tokens?trajectory=<id>                  TokenView
  *     GET /api/runs/<run>/evaluations                         EvaluationsView
  *     GET /api/runs/<run>/evaluations/<job>?question=<id>     AnswersView
+ *     Both streams send a Failure as `failure`.
  *     404 no such thing · 422 a damaged record · 503 the store does not answer: a Failure
  */
 import { readFile } from "node:fs/promises";
@@ -30,6 +32,7 @@ import { runsView, runView } from "./run.ts";
 import { searchStep } from "./search.ts";
 import { groupView, rolloutView, stepView } from "./step.ts";
 import { tokenView } from "./tokens.ts";
+import { type Listener, mayPass } from "./watch.ts";
 import type { RunWatcher } from "./watch-runs.ts";
 
 export interface DashboardOptions {
@@ -44,11 +47,17 @@ export function dashboardApp({ key, hosts, watcher }: DashboardOptions): Hono {
   app.use(strictHeaders, requireKey(key, hosts), compress());
   app.get("/api/runs", async (context) => context.json(await runsView()));
   app.get("/api/runs/:run", async (context) => {
-    const view = await runView(await sourceOf(context));
+    const source = await sourceOf(context);
+    // Its steps come next, and the first needs the recipe, whose import takes longer than any view. A fault of it is theirs to report.
+    notesOf(source.config.recipe).catch(() => undefined);
+    const view = await runView(source);
     const from = Number(context.req.query("from") ?? 0) || 0;
     return context.json({ ...view, perStep: view.perStep.filter(({ step }) => step >= from) });
   });
-  app.get("/api/runs/:run/events", (context) => events(context, watcher));
+  app.get("/api/events", (context) => events(context, "runs", (listener) => watcher.subscribeList(listener)));
+  app.get("/api/runs/:run/events", (context) =>
+    events(context, "pulse", (listener) => watcher.subscribe(nameOf(context), listener)),
+  );
   addSteps(app);
   addEvaluations(app);
   app.get("/api/*", () => {
@@ -63,9 +72,9 @@ export function dashboardApp({ key, hosts, watcher }: DashboardOptions): Hono {
   return app;
 }
 
-function statusOf({ code, retryable }: MgrpoError): 404 | 422 | 503 {
-  if (code === "not-found") return 404;
-  return retryable || code === "store-unreachable" ? 503 : 422;
+function statusOf(error: MgrpoError): 404 | 422 | 503 {
+  if (error.code === "not-found") return 404;
+  return mayPass(error) ? 503 : 422;
 }
 
 function addSteps(app: Hono): void {
@@ -127,21 +136,20 @@ function addFiles(app: Hono): void {
   app.get("*", async (context) => context.html((await file("index.html")).toString("utf8")));
 }
 
-async function sourceOf(context: Context): Promise<Source> {
+const sourceOf = async (context: Context): Promise<Source> => openSource(nameOf(context));
+
+function nameOf(context: Context): string {
   const run = RunName.safeParse(context.req.param("run")).data;
   if (run === undefined) throw new MgrpoError("not-found", "that is not the name of a run");
-  return openSource(run);
+  return run;
 }
 
 const number = (context: Context, name: string): number => Number(context.req.param(name));
 
-function events(context: Context, watcher: RunWatcher): Response {
-  const run = context.req.param("run") ?? "";
+function events<View>(context: Context, event: string, subscribe: (listener: Listener<View>) => () => void): Response {
   return streamSSE(context, async (stream) => {
-    const end = watcher.subscribe(
-      run,
-      (pulse) => void stream.writeSSE({ event: "pulse", data: JSON.stringify(pulse) }),
-    );
+    const send = (name: string, data: unknown) => void stream.writeSSE({ event: name, data: JSON.stringify(data) });
+    const end = subscribe({ show: (view) => send(event, view), fail: (failure) => send("failure", failure) });
     await new Promise<void>((resolve) => stream.onAbort(resolve));
     end();
   });

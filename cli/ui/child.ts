@@ -1,4 +1,7 @@
-/** @file The dashboard beside a training, in a process of its own: reading never holds up the trainer. It ends with the training. */
+/**
+ * @file The dashboard beside a training or a served cloud, in a process of its own: reading never holds them up. It ends with the process
+ * that started it.
+ */
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import * as z from "zod";
@@ -17,9 +20,20 @@ const Serving = z.object({ kind: z.literal("serving"), link: z.url() });
  */
 export async function openDashboard(run: string, open = false): Promise<Dashboard | undefined> {
   if (!process.stdout.isTTY && !open) return undefined;
-  const args = [builtModule("cli/mgrpo").pathname, "ui", run, ...(open ? ["--open"] : [])];
-  const env = { ...process.env, MGRPO_PARENT: "1" };
-  const child = spawn(process.execPath, args, { env, stdio: ["ignore", "pipe", "ignore"] });
+  return startDashboard([run, ...(open ? ["--open"] : [])], {});
+}
+
+/**
+ * @param args of `mgrpo ui`.
+ * @param environment in which it runs, besides that of this process.
+ */
+export async function startDashboard(
+  args: readonly string[],
+  environment: NodeJS.ProcessEnv,
+): Promise<Dashboard | undefined> {
+  const env = { ...process.env, ...environment, MGRPO_PARENT: "1" };
+  const command = [builtModule("cli/mgrpo").pathname, "ui", ...args];
+  const child = spawn(process.execPath, command, { env, stdio: ["ignore", "pipe", "ignore"] });
   const lines = createInterface({ input: child.stdout });
   const link = await new Promise<string | undefined>((resolve) => {
     lines.once("line", (line) => resolve(Serving.safeParse(JSON.parse(line)).data?.link));

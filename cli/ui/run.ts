@@ -5,7 +5,7 @@ import { describeStall, type StallDetector } from "../../core/monitoring/stall.t
 import { waitingFor } from "../../core/monitoring/waiting.ts";
 import type { AgentView, RunPulse, RunRow, RunsView, RunView, WorkerView } from "../../ui/views.ts";
 import { readRun, readSpending, readState, readWait } from "../local/follow.ts";
-import { readSteps } from "../local/history.ts";
+import { readNewestStep } from "../local/history.ts";
 import { findRun, readStatus } from "../local/run-folder.ts";
 import { type Damaged, modelsOf, type Row, readRows } from "../run-rows.ts";
 import type { Source } from "../show/source.ts";
@@ -20,7 +20,7 @@ function runRow(row: Row | Damaged): RunsView["runs"][number] {
   if (row.state === "damaged") return row;
   const { run, recipe, arm, seed, state, reason, step, steps, models, heldOut, seconds = null } = row;
   const folder = findRun(run);
-  const reward = folder ? (readSteps(folder).at(-1)?.reward ?? {}) : {};
+  const reward = folder ? (readNewestStep(folder)?.reward ?? {}) : {};
   return { run, recipe, arm, seed, state, reason, step, steps, models, reward, heldOut, seconds };
 }
 
@@ -63,18 +63,23 @@ const agentViews = ({ config }: Source): AgentView[] =>
     delegates: [...delegates],
   }));
 
-/** A run that is over is not read: its store may be closed. */
-export async function runPulse(source: Source, detector: StallDetector): Promise<RunPulse> {
-  const { config, state, reason, step, read } = source;
-  if (state !== "running") return { state, reason, step, wait: null, stall: null, usd: null, workers: [] };
+/**
+ * A run that is over is not read: its store may be closed.
+ * @param stepSeconds of the newest closed step; null: unknown.
+ */
+export async function runPulse(source: Source, detector: StallDetector, stepSeconds: number | null): Promise<RunPulse> {
+  const { config, state, reason, step: closed, read } = source;
+  const over = { step: closed, wait: null, stall: null, usd: null, workers: [] };
+  if (state !== "running") return { state, reason, closed, ...over };
   return read(async (store) => {
     const run = await readRun(store, config.run);
     const now = await store.clock.storeTime();
     const records = run.status === "running" ? await readState(store, config, run) : undefined;
-    const stall = records && detector.look(records, now, null);
+    const stall = records && detector.look(records, now, stepSeconds);
     return {
       state,
       reason,
+      closed,
       step: run.step,
       wait: (records ? waitingFor(config, records) : await readWait(store, config)) ?? null,
       stall: stall ? describeStall(stall) : null,

@@ -1,7 +1,10 @@
 /** @file One trajectory token by token, decoded with the tokenizer of the version that sampled it. */
+import { objectKeys } from "../../core/contracts/keys.ts";
 import type { Invocation, Outcome, Trajectory } from "../../core/contracts/rollout.ts";
+import { trajectoryName } from "../../core/contracts/telemetry.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import type { Tokenizer } from "../../core/ports.ts";
+import type { Store, Tokenizer } from "../../core/ports.ts";
+import { readTrainedTokens } from "../../engine/trained-tokens.ts";
 import type { TokenView } from "../../ui/views.ts";
 import { readTokenizer } from "../show/branch-texts.ts";
 import { readInvocations, readOutcome } from "../show/conversations.ts";
@@ -28,8 +31,24 @@ export async function tokenView(source: Source, { trajectory, ...address }: Traj
       throw new MgrpoError("not-found", `the tokenizer of ${version} is deleted with its checkpoint (retention)`);
     }
     const { agent, version, actions, logProbs } = found;
-    return { agent, version, tokens: textsOf(found.tokens, tokenizer), actions, logProbs };
+    const trained = await readTrained(store, run, found, { ...address, trajectory });
+    return { agent, version, tokens: textsOf(found.tokens, tokenizer), actions, logProbs, trained };
   });
+}
+
+/** Null if the trainer has not computed it, or not stored what it computed. */
+async function readTrained(
+  { objects }: Store,
+  run: string,
+  { agent }: Trajectory,
+  { step, group, rollout, trajectory }: TrajectoryAddress,
+): Promise<TokenView["trained"]> {
+  const key = objectKeys.trainedTokens(run, step, agent);
+  const bytes = await objects.get(key);
+  const [, isMain, branch = "0"] = /^(main)(?:\/(\d+))?$/.exec(trajectory) ?? [];
+  const name = trajectoryName(group, isMain ? rollout : trajectory, Number(branch));
+  const found = bytes && readTrainedTokens(bytes, name, key);
+  return found ? { logProbs: [...found.logProbs_A], clipped: [...found.clipped] } : null;
 }
 
 function trajectoryOf(

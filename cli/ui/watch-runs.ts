@@ -1,86 +1,70 @@
-/**
- * @file Watches runs for the pages that show them: one loop per run, while a page listens, however many do.
- *
- *     subscribe ──> loop: read the pulse ──changed──> every listener      ends with the last listener
- */
-import { isMgrpoError } from "../../core/errors.ts";
+/** @file Watches runs, and the list of them, for the pages that show them. */
 import { StallDetector } from "../../core/monitoring/stall.ts";
-import type { RunPulse } from "../../ui/views.ts";
+import type { RunPulse, RunsView } from "../../ui/views.ts";
+import { findRun, runFolder, statusVersion } from "../local/run-folder.ts";
 import { openSource } from "../show/source.ts";
-import { runPulse } from "./run.ts";
-
-export type Listener = (pulse: RunPulse) => void;
+import { runPulse, runsView } from "./run.ts";
+import { type Listener, Watch } from "./watch.ts";
 
 export interface RunWatcher {
-  /** Calls the listener now and after every change. Returns how to end that. */
-  subscribe(run: string, listener: Listener): () => void;
+  /** Shows the listener the run now and after every change. Returns how to end that. */
+  subscribe(run: string, listener: Listener<RunPulse>): () => void;
+  /** The same for the list of runs. */
+  subscribeList(listener: Listener<RunsView>): () => void;
   close(): void;
 }
 
-const SECONDS = 1;
+/** Between two looks: at whether a step was closed, at the records of the step that is open, and at the list of runs. */
+const SECONDS = { step: 0.5, records: 4, list: 2 };
 
 export function openRunWatcher(report: (line: string) => void): RunWatcher {
-  const watches = new Map<string, Watch>();
+  const runs = new Map<string, Watch<RunPulse>>();
+  const look = async (tell: (view: RunsView) => void) => tell(await runsView());
+  const list = new Watch<RunsView>({ look, seconds: SECONDS.list, report });
   return {
     subscribe(run, listener) {
-      const watch = watches.get(run) ?? new Watch(run, report);
-      watches.set(run, watch);
+      const watch = runs.get(run) ?? watchRun(run, (line) => report(`${run}: ${line}`));
+      runs.set(run, watch);
       watch.add(listener);
       return () => {
-        if (watch.remove(listener) === 0) watches.delete(run);
+        if (watch.remove(listener) === 0) runs.delete(run);
       };
     },
+    subscribeList(listener) {
+      list.add(listener);
+      return () => void list.remove(listener);
+    },
     close() {
-      for (const watch of watches.values()) watch.stop();
-      watches.clear();
+      for (const watch of [list, ...runs.values()]) watch.stop();
+      runs.clear();
     },
   };
 }
 
-class Watch {
-  readonly #run: string;
-  readonly #report: (line: string) => void;
-  readonly #listeners = new Set<Listener>();
-  #newest: RunPulse | undefined;
-  #detector: StallDetector | undefined;
-  #timer: NodeJS.Timeout | undefined;
-
-  constructor(run: string, report: (line: string) => void) {
-    this.#run = run;
-    this.#report = report;
-  }
-
-  add(listener: Listener): void {
-    this.#listeners.add(listener);
-    if (this.#newest) listener(this.#newest);
-    if (this.#listeners.size === 1) void this.#look();
-  }
-
-  /** Returns the number of listeners that are left. */
-  remove(listener: Listener): number {
-    this.#listeners.delete(listener);
-    if (this.#listeners.size === 0) this.stop();
-    return this.#listeners.size;
-  }
-
-  stop(): void {
-    clearTimeout(this.#timer);
-    this.#listeners.clear();
-  }
-
-  async #look(): Promise<void> {
-    try {
-      const source = await openSource(this.#run);
-      this.#detector ??= new StallDetector(source.config);
-      const pulse = await runPulse(source, this.#detector);
-      if (JSON.stringify(pulse) !== JSON.stringify(this.#newest)) {
-        this.#newest = pulse;
-        for (const listener of this.#listeners) listener(pulse);
-      }
-    } catch (error) {
-      // The process that trains the run may end between two reads: the next look finds out how.
-      if (!isMgrpoError(error)) this.#report(`${this.#run}: ${String(error)}`);
-    }
-    if (this.#listeners.size > 0) this.#timer = setTimeout(() => void this.#look(), SECONDS * 1000);
-  }
+function watchRun(run: string, report: (line: string) => void): Watch<RunPulse> {
+  let detector: StallDetector | undefined;
+  let stepSeconds: number | null = null;
+  let recordsAt = Number.NEGATIVE_INFINITY;
+  /** Of the local run's status that was read last: one that has not been written again has no news. */
+  let status: string | undefined;
+  return new Watch<RunPulse>({
+    seconds: SECONDS.step,
+    report,
+    async look(tell, known) {
+      const isDue = performance.now() - recordsAt >= SECONDS.records * 1000;
+      const written = findRun(run) && statusVersion(runFolder(run));
+      if (!isDue && written !== undefined && written === status) return;
+      status = written;
+      const source = await openSource(run);
+      const { state, reason, step: closed } = source;
+      const hasNews = known?.closed !== closed || known.state !== state;
+      // A page loads the closed step now: it does not wait for the other records.
+      if (known && hasNews) tell({ ...known, state, reason, closed });
+      if (hasNews) stepSeconds = (await source.summaries()).at(-1)?.seconds ?? null;
+      if (!hasNews && !isDue) return;
+      detector ??= new StallDetector(source.config);
+      tell(await runPulse(source, detector, stepSeconds));
+      recordsAt = performance.now();
+    },
+  });
 }

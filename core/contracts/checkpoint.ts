@@ -33,6 +33,16 @@ export const TrainingStats = z.strictObject({
 });
 export type TrainingStats = z.infer<typeof TrainingStats>;
 
+/** Sums over the turns of a worker's training conversations. Calls of one turn run at the same time: the longest counts. */
+export const TurnTotals = z.strictObject({
+  turns: z.int(),
+  sampling: z.number(),
+  /** Turns that called tools, and the seconds in which they waited for them; the same for delegations. */
+  tools: z.strictObject({ turns: z.int(), seconds: z.number() }),
+  delegations: z.strictObject({ turns: z.int(), seconds: z.number() }),
+});
+export type TurnTotals = z.infer<typeof TurnTotals>;
+
 /**
  * Wall-clock seconds of one worker since its last manifest, by which call is in flight: sampler, trainer or neither. Sampling and
  * training overlap, so the sum may exceed the elapsed time. Not part of a version's identity.
@@ -41,6 +51,8 @@ export const WorkerSeconds = z.strictObject({
   sampling: z.number(),
   training: z.number(),
   waiting: z.number(),
+  /** Absent: it ran no training conversation. */
+  turns: TurnTotals.exactOptional(),
 });
 export type WorkerSeconds = z.infer<typeof WorkerSeconds>;
 

@@ -22,13 +22,18 @@ export const objectKeys = {
   /** The cached answer of a tool's backend, by the request's hash. */
   toolAnswer: (run: string, sha256: string) => `runs/${run}/tools/${sha256}.json`,
   evaluation: (run: string, job: string) => `runs/${run}/evaluations/${job}/result.json`,
+  /** What readers alone look at (telemetry.ts). */
+  latencies: (run: string, step: number, worker: string) =>
+    `runs/${run}/telemetry/${padded(step)}/latencies/${worker}.json`,
+  trainedTokens: (run: string, step: number, agent: string) =>
+    `runs/${run}/telemetry/${padded(step)}/tokens/${agent}.safetensors`,
   /** When a worker's engines were busy in a step: recorded for benches only. */
   busy: (run: string, step: number, worker: string) => `runs/${run}/busy/${padded(step)}/${worker}.json`,
 };
 
-/** Outcomes and invocations of training and evaluations, which expire (core/training/retention.ts). */
+/** Outcomes and invocations of training and evaluations, and what was measured about them, which expire (core/training/retention.ts). */
 export function isConversationKey(key: string): boolean {
-  return /^runs\/[^/]+\/(?:outcomes|invocations|evaluations\/[^/]+\/rollouts)\//.test(key);
+  return /^runs\/[^/]+\/(?:outcomes|invocations|telemetry|evaluations\/[^/]+\/rollouts)\//.test(key);
 }
 
 /** The kinds of object whose creation calls a function. */

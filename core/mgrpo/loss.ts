@@ -42,8 +42,13 @@ export interface TrajectoryLoss {
   readonly loss: number;
   /** dLoss/dcurrent_a. */
   readonly gradient_A: number[];
-  /** Tokens whose term is clipped: the ratio has left the range in the direction that the advantage favors. Of `cispo`: whose weight is. */
+  /**
+   * Number of tokens whose term is clipped: the ratio has left the range in the direction that the advantage favors. Of `cispo`: whose
+   * weight is.
+   */
   readonly clipped: number;
+  /** Their indices, ascending. */
+  readonly clippedTokens: readonly number[];
 }
 
 /** Whether the objective is the engines' one-pass `clipped-token` loss. Aggregation only sets weights, so any of them qualifies. */
@@ -63,8 +68,10 @@ export function trajectoryLoss(trajectory: LossTrajectory, options: LossOptions)
   const policy = policyTerms(trajectory, options, kept_A, ratio_A, truncated_A);
   const gradient_A =
     options.policyLoss.kind === "cispo" ? policy.byLogProb_A : throughRatio_A(policy.byRatio_A, ratio_A, kept_A, level);
-  if (options.kl.coefficient === 0) return { loss: policy.loss, gradient_A, clipped: policy.clipped };
-  return { ...withKl(trajectory, options.kl, policy.loss, gradient_A), clipped: policy.clipped };
+  const { clippedTokens } = policy;
+  const clips = { clipped: clippedTokens.length, clippedTokens };
+  if (options.kl.coefficient === 0) return { loss: policy.loss, gradient_A, ...clips };
+  return { ...withKl(trajectory, options.kl, policy.loss, gradient_A), ...clips };
 }
 
 /** m_a in the file comment. */
@@ -74,15 +81,16 @@ function keptTokens({ current_A, behavior_A }: LossTrajectory, { ratioMask }: Lo
   return ratios_A(current_A, behavior_A, all_A, "token").map((r) => r >= ratioMask.low && r <= ratioMask.high);
 }
 
-/** The policy terms of all tokens: their sum, its derivatives, and the number of clipped tokens. */
+/** The policy terms of all tokens: their sum, its derivatives, and the clipped tokens. */
 function policyTerms(
   { advantage, tokenWeight, current_A }: LossTrajectory,
   options: LossOptions,
   kept_A: readonly boolean[],
   ratio_A: readonly number[],
   truncated_A: readonly number[],
-): { loss: number; byRatio_A: number[]; byLogProb_A: number[]; clipped: number } {
-  const sums = { loss: 0, byRatio_A: ratio_A.map(() => 0), byLogProb_A: ratio_A.map(() => 0), clipped: 0 };
+): { loss: number; byRatio_A: number[]; byLogProb_A: number[]; clippedTokens: number[] } {
+  const clippedTokens: number[] = [];
+  const sums = { loss: 0, byRatio_A: ratio_A.map(() => 0), byLogProb_A: ratio_A.map(() => 0), clippedTokens };
   ratio_A.forEach((r, a) => {
     if (!kept_A[a]) return;
     const weight = tokenWeight * (truncated_A[a] ?? 1);
@@ -90,7 +98,7 @@ function policyTerms(
     sums.loss += term.loss;
     sums.byRatio_A[a] = term.byRatio;
     sums.byLogProb_A[a] = term.byLogProb;
-    if (term.clipped) sums.clipped++;
+    if (term.clipped) clippedTokens.push(a);
   });
   return sums;
 }

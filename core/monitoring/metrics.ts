@@ -48,10 +48,13 @@ function perAgent({ calls, duplicated, dropped, training, workers }: StepSummary
     [`train/${agent}/action_tokens`, stats?.actionTokens],
   ]);
   const timed = Object.entries(workers).flatMap(
-    ([agent, { sampling, training: trainer, waiting }]): [string, Maybe][] => [
+    ([agent, { sampling, training: trainer, waiting, turns }]): [string, Maybe][] => [
       [`time/${agent}/sampling`, sampling],
       [`time/${agent}/training`, trainer],
       [`time/${agent}/waiting`, waiting],
+      [`time/${agent}/turn_sampling`, turns && turns.sampling / turns.turns],
+      [`time/${agent}/turn_tools`, turns && turns.tools.seconds / turns.tools.turns],
+      [`time/${agent}/turn_delegations`, turns && turns.delegations.seconds / turns.delegations.turns],
     ],
   );
   return {

@@ -6,12 +6,15 @@
  *     ├─ execute_tool <tool>
  *     └─ invoke_agent searcher                a delegation, with its own turns
  *
- * Pure. The records of a rollout have no times, so its spans divide the step's time equally, in the order in which they happened.
+ * Pure. Turns and calls take the seconds that were measured; a rollout without them divides the step's time equally, in the order in which
+ * they happened.
  */
 import type { Conversation, Turn } from "../contracts/conversation.ts";
 import type { AgentBatch, GroupRecord, ScoredRollout } from "../contracts/records.ts";
 import { type AnyTrajectory, type FinishedOutcome, type Invocation, sampledTokens } from "../contracts/rollout.ts";
+import type { TurnLatency } from "../contracts/telemetry.ts";
 import { trajectoryWeights } from "../mgrpo/batch.ts";
+import { spanTimes } from "./span-times.ts";
 
 export type Attributes = Readonly<Record<string, string | number | boolean>>;
 
@@ -27,7 +30,7 @@ export interface Span {
   readonly name: string;
   readonly attributes: Attributes;
   readonly events: readonly SpanEvent[];
-  /** Shares of the rollout's time. */
+  /** Seconds since the rollout began, if its latencies are known; else shares of the step's time. */
   readonly start: number;
   readonly end: number;
 }
@@ -37,12 +40,20 @@ export interface TracedRollout {
   readonly invocations: ReadonlyMap<string, Invocation>;
   readonly group: GroupRecord;
   readonly models: Readonly<Record<string, string>>;
+  /** How long its turns took, by `latencyName`. */
+  readonly latencies?: ReadonlyMap<string, readonly TurnLatency[]>;
   /** Whether prompts, answers, calls and responses are part of the spans. */
   readonly content: boolean;
 }
 
-/** The rollout's spans, parents first. */
-export function spansOf(traced: TracedRollout): Span[] {
+export interface RolloutSpans {
+  /** Parents first. */
+  readonly spans: readonly Span[];
+  /** How long the rollout took; undefined: its spans are shares of the step's time. */
+  readonly seconds: number | undefined;
+}
+
+export function spansOf(traced: TracedRollout): RolloutSpans {
   const { outcome, group } = traced;
   const { rollout } = outcome.address;
   const score = group.rollouts[String(rollout)];
@@ -59,6 +70,18 @@ export function spansOf(traced: TracedRollout): Span[] {
     events: scored ? [evaluation("correct", scored.correct), evaluation("reward", scored.reward)] : [],
     scored,
   });
+  const times = spanTimes(traced);
+  if (!times) return { spans: sharesOf(drafts), seconds: undefined };
+  const [, seconds] = times.get("main") ?? [0, 0];
+  const spans = drafts.map(({ span }) => {
+    const [start, end] = times.get(span.id) ?? [seconds, seconds];
+    return { ...span, start, end };
+  });
+  return { spans, seconds };
+}
+
+/** Equal shares of the time, in the order in which they happened. */
+function sharesOf(drafts: readonly Draft[]): Span[] {
   const leaves = drafts.filter(({ isLeaf }) => isLeaf);
   const place = new Map(leaves.map(({ span }, i) => [span.id, i]));
   return drafts.map(({ span, isLeaf }) => {

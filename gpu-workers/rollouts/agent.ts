@@ -19,6 +19,8 @@ export interface HostedAgent {
   readonly toolSeconds?: number;
   /** Limit on the tool calls of a rollout that it starts, sub-agents included. */
   readonly allowance?: Allowance;
+  /** Observes how long the turns of its finished conversations took. */
+  readonly onTimed?: (request: ConversationRequest, result: ConversationResult) => void;
   /** Observes its conversations; `call` as in `ConversationRequest`. */
   readonly onProgress?: (progress: ConversationProgress, call: number | undefined) => void;
 }
@@ -72,7 +74,10 @@ export async function runConversation(
     const lease = await acquireLease(agent.policy, request.version, signal);
     try {
       const result = await converseWith(agent, lease, request, signal);
-      if (await lease.activated(signal)) return result;
+      if (await lease.activated(signal)) {
+        agent.onTimed?.(request, result);
+        return result;
+      }
     } finally {
       lease.release();
     }

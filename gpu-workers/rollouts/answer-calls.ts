@@ -47,6 +47,8 @@ export interface AnsweredCall {
   readonly response: ToolResponse;
   /** For delegations. */
   readonly invocation?: InvocationRef;
+  /** From its start to its response. */
+  readonly seconds: number;
 }
 
 type PlannedTool = Extract<PlannedCall, { kind: "tool" }>;
@@ -92,20 +94,25 @@ async function answerBySubAgent(
   { delegate, budget, toolContext, onAnswered }: CallContext,
   signal: AbortSignal,
 ): Promise<AnsweredCall> {
+  const since = performance.now();
   const request = { agent, task: escapeSpecialTokens(task), call, allowance };
   const { ref, answer, spent } = await delegate(request, signal);
   if (spent) budget.settle(spent);
   const response = { name: DELEGATE, text: present(answer ?? NO_REPORT, toolContext), invocation: ref.id };
   onAnswered({ name: DELEGATE, arguments: { agent, task } }, response);
-  return { response, invocation: ref };
+  return { response, invocation: ref, seconds: secondsSince(since) };
 }
 
 async function answerByTool(call: PlannedTool, context: CallContext, signal: AbortSignal): Promise<AnsweredCall> {
+  const since = performance.now();
   const text = context.closedBook ? "" : present(await runTool(call, context, signal), context.toolContext);
   const response = { name: call.name, text };
   context.onAnswered({ name: call.name, arguments: call.arguments }, response);
-  return { response };
+  return { response, seconds: secondsSince(since) };
 }
+
+/** In whole milliseconds. */
+export const secondsSince = (since: number): number => Math.round(performance.now() - since) / 1000;
 
 /** An error other than a MgrpoError is a fault of the tool's backend: it must not become text or reward. */
 async function runTool(call: PlannedTool, context: CallContext, signal: AbortSignal): Promise<string> {

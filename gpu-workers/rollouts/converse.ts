@@ -11,6 +11,7 @@ import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { Conversation, ToolCall, ToolResponse, Turn } from "../../core/contracts/conversation.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import type { Allowance, AnyTrajectory, InvocationRef, Spent } from "../../core/contracts/rollout.ts";
+import type { TurnLatency } from "../../core/contracts/telemetry.ts";
 import {
   advanceConversation,
   type ConversationEvent,
@@ -21,7 +22,14 @@ import { escapeSpecialTokens } from "../../core/conversation/special-tokens.ts";
 import { openToolBudget, type ToolBudget } from "../../core/conversation/tool-budget.ts";
 import { isMgrpoError } from "../../core/errors.ts";
 import { abortable } from "../limits.ts";
-import { abortError, answerCalls, type CallContext, type Delegate, throwIfAborted } from "./answer-calls.ts";
+import {
+  abortError,
+  answerCalls,
+  type CallContext,
+  type Delegate,
+  secondsSince,
+  throwIfAborted,
+} from "./answer-calls.ts";
 import type { AgentBackend } from "./backend.ts";
 
 export interface ConverseOptions<T extends AnyTrajectory = AnyTrajectory> {
@@ -63,6 +71,8 @@ export interface ConversationResult<T extends AnyTrajectory = AnyTrajectory> {
   readonly invocations: InvocationRef[];
   /** Tool calls of the agent and its sub-agents. */
   readonly spent: Spent;
+  /** One per turn. */
+  readonly latencies: TurnLatency[];
 }
 
 export async function converse<T extends AnyTrajectory>(options: ConverseOptions<T>): Promise<ConversationResult<T>> {
@@ -71,6 +81,7 @@ export async function converse<T extends AnyTrajectory>(options: ConverseOptions
   const budget = openToolBudget(options.allowance);
   const context = callContext(options, budget, onProgress);
   const invocations: InvocationRef[] = [];
+  const latencies: TurnLatency[] = [];
   const prompt = escapeSpecialTokens(options.prompt);
   /** A turn that is still running after the signal has aborted. */
   let abandoned: Promise<unknown> | undefined;
@@ -81,16 +92,19 @@ export async function converse<T extends AnyTrajectory>(options: ConverseOptions
     while (command.kind !== "finish") {
       if (command.kind === "sample") {
         throwIfAborted(signal, sequence);
+        const since = performance.now();
         const generating = backend.generate(command.turn, command.maxTokens, signal);
         abandoned = generating;
         const turn = await abortable(generating, signal);
         abandoned = undefined;
+        latencies.push({ sampling: secondsSince(since), calls: [] });
         ({ state, command } = advanceConversation(state, { kind: "sampled", ...turn }, rules));
         const last = state.turns.at(-1);
         if (last) onProgress({ kind: "said", turn: last });
       } else {
         const answers = await answerCalls(command.calls, context, signal);
         for (const { invocation } of answers) if (invocation) invocations.push(invocation);
+        latencies.at(-1)?.calls.push(...answers.map(({ seconds }) => seconds));
         const responses = answers.map(({ response }) => response);
         const tokens = backend.observe(responses.map(({ text }) => text));
         ({ state, command } = advanceConversation(state, { kind: "responded", responses, tokens }, rules));
@@ -98,7 +112,7 @@ export async function converse<T extends AnyTrajectory>(options: ConverseOptions
     }
     const { conversation } = command;
     onProgress({ kind: "ended", conversation });
-    return { conversation, trajectory: backend.trajectory(), invocations, spent: budget.spent() };
+    return { conversation, trajectory: backend.trajectory(), invocations, spent: budget.spent(), latencies };
   } catch (error) {
     throw signal.aborted && isMgrpoError(error, "canceled") ? abortError(signal, sequence) : error;
   } finally {

@@ -15,6 +15,7 @@ import {
   Outcome,
   type Trajectory,
 } from "../../core/contracts/rollout.ts";
+import { trajectoryName } from "../../core/contracts/telemetry.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { lossTerms } from "../../core/mgrpo/batch.ts";
 import { sha256 } from "../../engine/hash.ts";
@@ -41,10 +42,12 @@ export async function loadEntries(
       );
       const terms = lossTerms(finalized, actionTokens_N, algorithmOf(run.config, agent));
       return trajectories.flatMap((branches, i) => {
-        const term = terms[i];
-        return term
-          ? branches.map((trajectory) => ({ trajectory, group: record.group, groupStd: finalized.std, ...term }))
-          : [];
+        const [term, object] = [terms[i], objects[i]];
+        if (!term || !object) return [];
+        const { group } = record;
+        const name = (branch: number) => trajectoryName(group, object.id, branch);
+        const entry = { group, groupStd: finalized.std, ...term };
+        return branches.map((trajectory, branch) => ({ trajectory, name: name(branch), ...entry }));
       });
     }),
   );

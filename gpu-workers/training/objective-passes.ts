@@ -23,10 +23,13 @@ export interface TrainStepConfig {
   readonly temperature: number;
   /** Name of the stream that deals trajectories to minibatches. */
   readonly draws: StreamName;
+  /** Observes the action tokens of a trajectory in each pass. Changes nothing. */
+  readonly onTokens?: (name: string, logProbs_A: ArrayLike<number>, clipped: readonly number[]) => void;
 }
 
 /** An entry during the step. `loss` lacks the log-probs of the current policy, which a pass of the trainer returns. */
 export interface Prepared {
+  readonly name: string | undefined;
   readonly group: number;
   readonly tokens: readonly number[];
   readonly positions_A: readonly number[];

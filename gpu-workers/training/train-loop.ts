@@ -33,6 +33,7 @@ import type { RunSnapshot, StepWatch } from "../liveness/watch.ts";
 import type { RunContext } from "../run-context.ts";
 import type { TrainStepConfig } from "./objective-passes.ts";
 import { batchParts } from "./parts.ts";
+import { TokenLog } from "./token-log.ts";
 import { trainStep } from "./train-step.ts";
 import { openTrainerClaim, type TrainerClaim } from "./trainer-claim.ts";
 import { type TrainerParts, TrainerState } from "./trainer-state.ts";
@@ -87,6 +88,7 @@ export async function runTraining(role: TrainRole, signal: AbortSignal): Promise
     throw error;
   } finally {
     try {
+      await trainer.telemetry;
       await trainer.close();
     } finally {
       // A crash keeps the claim, so that the worker that takes it over counts a takeover.
@@ -104,7 +106,7 @@ function nextStep({ role: { agent, watch }, signal, lastStep }: TrainLoop): Prom
 }
 
 async function workOnStep(loop: TrainLoop, step: StepRecord): Promise<void> {
-  const { role, claim, signal } = loop;
+  const { role, claim, trainer, signal } = loop;
   const { run, agent, watch, checkpoints, trajectories } = role;
   const { pollSeconds, heartbeatSeconds, leaseSeconds } = run.config.liveness;
   const isReady = step.state === "ready";
@@ -112,6 +114,7 @@ async function workOnStep(loop: TrainLoop, step: StepRecord): Promise<void> {
   const pause = (seconds: number) => watch.pause(seconds, (now) => (isSame(now) ? undefined : now), signal);
   const version = versionOf(step, agent);
 
+  await trainer.telemetry;
   await role.prepare(version - 1);
   // Nothing is finalized yet: the pause leaves the store to the workers that claim rollouts.
   if (!isReady) await pause(pollSeconds);
@@ -185,8 +188,11 @@ async function trainVersion(
   const { kl } = config.algorithm;
   const reference =
     kl.coefficient > 0 ? meter.trainer(await trainer.reference(referenceVersion(kl, version - 1))) : undefined;
-  const { stats, trained, files } = await trainer.use(base, async (engine) => {
-    const result = await trainStep(meter.trainer(engine), batchParts(role, step, signal), config, reference);
+  const { stats, trained, files, tokens } = await trainer.use(base, async (engine) => {
+    const tokens = new TokenLog();
+    const observed = { ...config, onTokens: tokens.add };
+    const parts = batchParts(role, step, signal);
+    const result = { ...(await trainStep(meter.trainer(engine), parts, observed, reference)), tokens };
     if (!result.trained) return { ...result, files: base.files };
     const saved = await trainer.save((weights) => role.preload(version, replaceFiles(base.files, weights)));
     return { ...result, files: replaceFiles(base.files, saved) };
@@ -202,6 +208,7 @@ async function trainVersion(
   };
   await discardExpired(role, manifest);
   const won = await checkpoints.publish(manifest);
+  trainer.telemetry = tokens.store(run, step.step, agent);
   const { trajectories } = stats;
   run.log.info(won ? "published" : "already published by another worker", {
     agent,

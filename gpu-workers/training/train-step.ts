@@ -24,6 +24,8 @@ import { gradientPass, type Prepared, type TrainStepConfig, withEarlierPolicies 
 /** One distinct trajectory of the batch. */
 export interface TrainingEntry extends LossTerm {
   readonly trajectory: Trajectory;
+  /** What `onTokens` is told about it by. */
+  readonly name?: string;
   /** Index of its group: the gradient of a step is the mean over its groups. */
   readonly group: number;
   /** Standard deviation of its group's rewards. Used only under `advantageScale: batch`. */
@@ -117,7 +119,7 @@ async function accumulateGradient({ trainer, config, passes, gradientNorms }: St
   const moved = gradientNorms.length > 0;
   const pass = await gradientPass(trainer, entries, config, moved);
   refuseNonFinite(pass.loss, "loss");
-  passes.push({ loss: pass.loss, moved, ...measure(entries, pass.current, config.algorithm) });
+  passes.push({ loss: pass.loss, moved, ...measure(entries, pass.current, config) });
 }
 
 /** Steps the optimizer on one of the batch's minibatches. */
@@ -145,8 +147,9 @@ function total<T>(items: readonly T[], of: (item: T) => number): number {
   return items.reduce((sum, item) => sum + of(item), 0);
 }
 
-function prepare({ trajectory, group, advantage, tokenWeight }: TrainingEntry): Prepared {
+function prepare({ trajectory, name, group, advantage, tokenWeight }: TrainingEntry): Prepared {
   return {
+    name,
     group,
     tokens: trajectory.tokens,
     positions_A: actionPositions_A(trajectory),
@@ -154,18 +157,24 @@ function prepare({ trajectory, group, advantage, tokenWeight }: TrainingEntry): 
   };
 }
 
-function measure(entries: readonly Prepared[], current: readonly number[][], algorithm: AlgorithmConfig) {
+function measure(entries: readonly Prepared[], current: readonly number[][], config: TrainStepConfig) {
   let [klSum, maxRatioDeviation, clipped, tokens] = [0, 0, 0, 0];
-  entries.forEach(({ loss }, i) => {
+  entries.forEach(({ name, loss }, i) => {
     const current_A = current[i] ?? [];
     const distance = mismatch(current_A, loss.behavior_A);
     klSum += distance.klSum;
     maxRatioDeviation = Math.max(maxRatioDeviation, distance.maxRatioDeviation);
-    clipped += trajectoryLoss({ ...loss, current_A }, algorithm).clipped;
+    const terms = trajectoryLoss({ ...loss, current_A }, config.algorithm);
+    clipped += terms.clipped;
+    if (name !== undefined) config.onTokens?.(name, firstOf(loss, current_A), terms.clippedTokens);
     tokens += current_A.length;
   });
   return { klSum, maxRatioDeviation, clipped, tokens };
 }
+
+/** The log-probs before the step's first update where the objective needs them, else those of this pass. */
+const firstOf = ({ proximal_A }: Prepared["loss"], current_A: readonly number[]): ArrayLike<number> =>
+  proximal_A.length > 0 ? proximal_A : current_A;
 
 /** Halts the run instead of putting NaN into the weights: the last published version stays intact. */
 function refuseNonFinite(value: number, what: string): void {

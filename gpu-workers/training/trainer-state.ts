@@ -35,6 +35,8 @@ interface SavedFile {
 export class TrainerState {
   readonly #parts: TrainerParts;
   readonly config: AgentConfig;
+  /** The write of what the newest step measured: it holds up nothing but the end, and never rejects. */
+  telemetry: Promise<void> = Promise.resolve();
   #trainer: Trainer | undefined;
   #reference: { readonly version: number; readonly trainer: Trainer } | undefined;
   /** Identity of the files that the trainer holds; empty while a step is changing them. */

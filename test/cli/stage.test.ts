@@ -16,6 +16,7 @@ import { controlPlane, serveControlPlane } from "../fakes/control-plane.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
 import { projectFolder, trainRelay } from "./command-line.ts";
 import { told } from "./printed.ts";
+import { serveUi } from "./served-ui.ts";
 
 const RELEASE = release(process.env);
 const FLEETS: Deployment["fleets"] = [
@@ -126,6 +127,18 @@ test("worker processes that know only their fleet serve the run to its end, and 
   busy = false;
   await clock;
   stage.close();
+});
+
+test("the dashboard of a stage shows its runs", { timeout: 120_000 }, async () => {
+  const { close } = await deployed("shown", FLEETS);
+  await launch("shown", "far");
+  const ui = await serveUi(here, ["ui", "far", "--stage", "shown"], /"link":"([^"]*)"/);
+  expect(new URL(ui.link).pathname).toBe("/runs/far");
+  expect(await ui.view("/runs")).toMatchObject({ runs: [{ run: "far", state: "running" }], failure: null });
+  expect(await ui.view("/runs/far")).toMatchObject({ run: "far", perStep: [] });
+  await ui.close();
+  close();
+  await expect(told("ui", "far", "--stage", "none")).rejects.toThrow(/--stage none/);
 });
 
 test("without fleets, or with fleets for some agents: the commands of the remaining workers", async () => {

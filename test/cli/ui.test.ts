@@ -101,6 +101,37 @@ test("tokens: as many texts as the record has tokens, and they join to the conve
   for (const { text } of conversation.turns) expect(sampled).toContain(text);
 });
 
+test("the trainer's log-probs of every trajectory with an advantage, and no others", async () => {
+  const { groups: rows } = await view(views.StepView, "/runs/relay/steps/1");
+  let stored = 0;
+  for (const { group, rollouts } of rows) {
+    for (const { rollout, advantage } of rollouts) {
+      const path = `/runs/relay/steps/1/${group}/${rollout}/tokens`;
+      const { logProbs, trained } = await view(views.TokenView, path);
+      expect(trained?.logProbs.length, path).toBe(advantage === 0 ? undefined : logProbs.length);
+      if (trained) stored++;
+    }
+  }
+  expect(stored).toBeGreaterThan(0);
+});
+
+test("how long turns, tool calls and delegations took", async () => {
+  const { tree } = await view(views.RolloutView, "/runs/relay/steps/1/0/1");
+  const timed = (one: views.Tree): string[] => [
+    ...one.tags.filter(({ text }) => / s$/.test(text)).map(({ text }) => `${one.title}: ${text}`),
+    ...one.children.flatMap(timed),
+  ];
+  const said = timed(tree).join("; ");
+  expect(said).toMatch(/turn 1: sampled in \d+\.\d\d s/);
+  expect(said).toMatch(/delegate → searcher: \d+\.\d\d s/);
+  expect(said).toMatch(/lookup: \d+\.\d\d s/);
+  const { perStep } = await view(views.RunView, "/runs/relay");
+  const { turns } = perStep[1]?.workers["main"] ?? {};
+  expect(turns?.turns).toBeGreaterThan(0);
+  expect(turns?.delegations.turns).toBeGreaterThan(0);
+  expect(turns?.tools.turns).toBe(0);
+});
+
 test.each([
   ["/runs/nothing", "no run 'nothing'"],
   ["/runs/..%2f..", "not the name of a run"],

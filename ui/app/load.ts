@@ -1,6 +1,7 @@
 /** @file How a page gets its view from the server, and hears what happens. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Failure, RunPulse, RunView } from "../views.ts";
+import type { Failure, RunPulse, RunsView, RunView } from "../views.ts";
+import { type News, useNews } from "./live.ts";
 
 export interface Loaded<View> {
   readonly view?: View;
@@ -25,51 +26,68 @@ export function useView<View>(path: string, keeps = false): Loaded<View> {
 }
 
 /** Rejects only if the signal aborts. */
-async function load<View>(path: string, signal: AbortSignal): Promise<Loaded<View>> {
+async function load<View>(path: string, signal?: AbortSignal): Promise<Loaded<View>> {
   try {
-    const response = await fetch(path, { signal });
+    const response = await fetch(path, { ...(signal && { signal }) });
     if (response.status === 401) return { failure: { code: "no-key", message: await response.text() } };
     const body = await response.json();
     return response.ok ? { view: body as View } : { failure: body as Failure };
   } catch (error) {
-    if (signal.aborted) throw error;
+    if (signal?.aborted) throw error;
     return { failure: { code: "no-server", message: "the server does not answer: is `mgrpo ui` still running?" } };
   }
 }
 
-/** What the run does now; undefined until the first news. */
-export function usePulse(run: string): RunPulse | undefined {
-  const [pulse, setPulse] = useState<RunPulse>();
-  useEffect(() => {
-    const events = new EventSource(`/api/runs/${run}/events`);
-    events.addEventListener("pulse", ({ data }) => setPulse(JSON.parse(data) as RunPulse));
-    return () => events.close();
-  }, [run]);
-  return pulse;
-}
+/** What the run does now. */
+export const usePulse = (run: string): News<RunPulse> => useNews<RunPulse>(`/api/runs/${run}/events`, "pulse");
 
-/** A run's view that grows with the run: only new steps are loaded. */
+/** A run's view that grows with the run. */
 export function useLiveRun(run: string): Loaded<RunView> & { readonly pulse: RunPulse | undefined } {
-  const pulse = usePulse(run);
-  const known = useRef<RunView | undefined>(undefined);
-  if (known.current && known.current.run !== run) known.current = undefined;
-  const from = known.current?.perStep.length ?? 0;
-  const news = `${pulse?.step ?? ""}${pulse?.state ?? ""}`;
+  const { view: pulse } = usePulse(run);
+  const news = pulse && `${pulse.closed} ${pulse.state}`;
   const [loaded, setLoaded] = useState<Loaded<RunView>>({});
+  const loader = useRef(new RunLoader(run));
+  if (loader.current.run !== run) loader.current = new RunLoader(run);
   useEffect(() => {
-    const abort = new AbortController();
-    load<RunView>(`/api/runs/${run}?from=${from}`, abort.signal).then(
-      ({ view, failure }) => {
-        if (failure || !view) return setLoaded(failure ? { failure } : {});
-        const before = known.current?.perStep.filter(({ step }) => step < from) ?? [];
-        known.current = { ...view, perStep: [...before, ...view.perStep] };
-        setLoaded({ view: known.current });
-      },
-      () => {},
-    );
-    return () => abort.abort();
+    const own = loader.current;
+    void own.load(news, (next) => loader.current === own && setLoaded(next));
   }, [run, news]);
   return { ...(loaded.view && loaded.view.run !== run ? {} : loaded), pulse };
+}
+
+/** Loads only new steps, one load at a time: news that comes meanwhile is loaded after it, not instead of it. */
+class RunLoader {
+  readonly run: string;
+  #wanted: string | undefined;
+  #isLoading = false;
+  #known: RunView | undefined;
+
+  constructor(run: string) {
+    this.run = run;
+  }
+
+  async load(news: string | undefined, show: (loaded: Loaded<RunView>) => void): Promise<void> {
+    this.#wanted = news;
+    if (this.#isLoading) return;
+    this.#isLoading = true;
+    let shown: string | undefined;
+    do {
+      shown = this.#wanted;
+      const before = this.#known?.perStep ?? [];
+      const next = await load<RunView>(`/api/runs/${this.run}?from=${before.length}`);
+      if (next.view) this.#known = { ...next.view, perStep: [...before, ...next.view.perStep] };
+      show(next.view && this.#known ? { view: this.#known } : next);
+    } while (shown !== this.#wanted);
+    this.#isLoading = false;
+  }
+}
+
+/** The list of runs, as it changes. */
+export function useRuns(): Loaded<RunsView> {
+  const loaded = useView<RunsView>("/api/runs");
+  const { view, failure } = useNews<RunsView>("/api/events", "runs");
+  if (view) return { view: failure ? { ...view, failure: failure.message } : view };
+  return loaded;
 }
 
 /** Calls the handler of a pressed key, unless the reader is typing. */

@@ -27,6 +27,7 @@ test("recognizes the keys of the four kinds of object, and no others", () => {
     objectKeys.part("r", "0".repeat(64)),
     objectKeys.config("r"),
     objectKeys.busy("r", 3, "w"),
+    objectKeys.latencies("r", 3, "w"),
     "elsewhere/outcomes/000000/0/0.json",
     "runs/r/outcomes/000000/0/0.json.tmp",
   ]) {
@@ -50,12 +51,14 @@ test("canonical JSON is the same for the same record, whatever the order of its 
   );
 });
 
-test("only outcomes and invocations expire, never what training depends on", () => {
+test("only outcomes, invocations and their telemetry expire, never what training depends on", () => {
   const address = { run: "r", step: 3, group: 1, rollout: 2 };
   const expiring = [
     objectKeys.outcome({ ...address, phase: "train" }),
     objectKeys.outcome({ ...address, phase: "eval:j" }),
     objectKeys.invocation("r", 3, "i"),
+    objectKeys.latencies("r", 3, "w"),
+    objectKeys.trainedTokens("r", 3, "main"),
   ];
   const kept = [
     ...[objectKeys.config("r"), objectKeys.questions("r"), objectKeys.part("r", "outcomes")],

@@ -2,8 +2,8 @@
 
 import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
-import type { DamagedRun, RunRow, RunsView } from "../../views.ts";
-import { useView } from "../load.ts";
+import type { DamagedRun, RunRow } from "../../views.ts";
+import { useRuns } from "../load.ts";
 import { amount, duration, percent, shortModel } from "../parts/format.ts";
 import { Header } from "../parts/header.tsx";
 import { noticeOf } from "../parts/notice.tsx";
@@ -23,7 +23,7 @@ const COLUMNS: readonly (readonly [Column, string])[] = [
 
 export function RunsPage() {
   const { query, route } = useLocation();
-  const loaded = useView<RunsView>("/api/runs");
+  const loaded = useRuns();
   const [chosen, choose] = useState<readonly string[]>([]);
   const notice = noticeOf(loaded);
   if (notice || !loaded.view) return notice ?? null;
@@ -39,7 +39,7 @@ export function RunsPage() {
       <Header crumbs={[]} />
       <main>
         <h1>Runs</h1>
-        {failure !== null && <p class="bad">The runs of the store are missing: {failure}</p>}
+        {failure !== null && <p class="bad">Some runs are missing or old: {failure}</p>}
         <div class="bar">
           <input
             type="search"

@@ -51,7 +51,7 @@ interface RunHeaderProps {
 }
 
 export function RunHeader({ run, crumbs = [], tab }: RunHeaderProps) {
-  const pulse = usePulse(run);
+  const { view: pulse, failure } = usePulse(run);
   const first = crumbs.length > 0 ? { text: run, href: `/runs/${run}` } : { text: run };
   return (
     <Header crumbs={[first, ...crumbs]}>
@@ -63,6 +63,11 @@ export function RunHeader({ run, crumbs = [], tab }: RunHeaderProps) {
         ))}
       </nav>
       {pulse && <Pulse pulse={pulse} />}
+      {failure && (
+        <p class="bad" role="alert">
+          {failure.message}
+        </p>
+      )}
     </Header>
   );
 }

@@ -1,16 +1,22 @@
-/** @file A trajectory token by token: what the policy sampled stands out, the less probable the stronger; all else is dimmed. */
+/**
+ * @file A trajectory token by token: what the policy sampled stands out, the less probable the stronger; all else is dimmed. Marked: tokens
+ * on which sampler and trainer disagree, and clipped ones.
+ */
 import type { TokenView } from "../../views.ts";
 import { useView } from "../load.ts";
 import { Pre } from "./pre.tsx";
 
 /** Log-probs below which a token stands out, weakest first. */
 const STEPS = [-0.1, -0.7, -2.3, -4.6];
+/** Nats by which sampler and trainer may differ unmarked. */
+const FAR = 1e-3;
 
 export function Tokens({ path }: { readonly path: string }) {
   const { view, failure } = useView<TokenView>(path);
   if (failure) return <p class="faint">{failure.message}</p>;
   if (!view) return <p class="faint">Loading …</p>;
-  const logProbs = logProbsByPosition(view);
+  const actions = actionsByPosition(view);
+  const { trained } = view;
   const sampled = view.logProbs;
   const mean = sampled.reduce((sum, one) => sum + one, 0) / Math.max(1, sampled.length);
   return (
@@ -19,15 +25,23 @@ export function Tokens({ path }: { readonly path: string }) {
         {view.agent}, version {view.version}: {view.tokens.length} tokens, {sampled.length} sampled, mean log-prob{" "}
         {mean.toFixed(3)}. Dimmed tokens are masked: the policy did not emit them.
       </p>
+      {trained && <Trained view={view} trained={trained} />}
       <Pre label="tokens" className="tokens">
         {view.tokens.map((text, i) => {
-          const logProb = logProbs.get(i);
-          if (logProb === undefined) return <span key={i}>{text}</span>;
+          const action = actions.get(i);
+          if (action === undefined) return <span key={i}>{text}</span>;
+          const { logProb, difference, isClipped } = action;
           const strength = STEPS.filter((limit) => logProb < limit).length;
           const probability = Math.exp(logProb).toFixed(4);
-          const hint = `${JSON.stringify(text)}: log-prob ${logProb.toFixed(4)}, probability ${probability}`;
+          const marks = [
+            difference !== undefined && `, trainer − sampler ${difference.toExponential(1)}`,
+            isClipped && ", clipped",
+          ].filter(Boolean);
+          const hint = `${JSON.stringify(text)}: log-prob ${logProb.toFixed(4)}, probability ${probability}${marks.join("")}`;
+          const isFar = difference !== undefined && Math.abs(difference) > FAR;
+          const classes = `sampled p${strength}${isFar ? " far" : ""}${isClipped ? " clipped" : ""}`;
           return (
-            <span key={i} class={`sampled p${strength}`} title={hint}>
+            <span key={i} class={classes} title={hint}>
               {text}
             </span>
           );
@@ -37,7 +51,37 @@ export function Tokens({ path }: { readonly path: string }) {
   );
 }
 
-function logProbsByPosition({ actions, logProbs }: TokenView): Map<number, number> {
+/** How far sampler and trainer are apart, in a line. */
+function Trained({ view, trained }: { readonly view: TokenView; readonly trained: NonNullable<TokenView["trained"]> }) {
+  const differences = trained.logProbs.map((one, a) => Math.abs(one - (view.logProbs[a] ?? 0)));
+  const mean = differences.reduce((sum, one) => sum + one, 0) / Math.max(1, differences.length);
+  const far = differences.filter((one) => one > FAR).length;
+  return (
+    <p class="faint">
+      |trainer − sampler|: mean {mean.toExponential(1)}, largest {Math.max(0, ...differences).toExponential(1)} nats;{" "}
+      <span class="far">
+        {far} above {FAR}
+      </span>
+      ; <span class="clipped">{trained.clipped.length} clipped</span>.
+    </p>
+  );
+}
+
+interface Action {
+  readonly logProb: number;
+  /** Of the trainer's log-prob; undefined: not stored. */
+  readonly difference: number | undefined;
+  readonly isClipped: boolean;
+}
+
+function actionsByPosition({ actions, logProbs, trained }: TokenView): Map<number, Action> {
   const positions = actions.flatMap(([start, end]) => Array.from({ length: end - start }, (_, i) => start + i));
-  return new Map(positions.map((position, i) => [position, logProbs[i] ?? 0]));
+  const clipped = new Set(trained?.clipped);
+  return new Map(
+    positions.map((position, a) => {
+      const logProb = logProbs[a] ?? 0;
+      const own = trained?.logProbs[a];
+      return [position, { logProb, difference: own && own - logProb, isClipped: clipped.has(a) }];
+    }),
+  );
 }

@@ -1,0 +1,39 @@
+/**
+ * @file What workers measure beside their records, for readers alone: nothing that is trained, scored or hashed depends on it, and a run
+ * without it is complete. Each is one object per step and writer, lost if its writer is killed, and it expires with the conversations.
+ */
+import * as z from "zod";
+import { RunName, Step } from "./names.ts";
+import type { RolloutAddress } from "./rollout.ts";
+
+/** Seconds that one turn took: to sample it, and to answer each of its calls, which run at the same time. */
+export const TurnLatency = z.strictObject({ sampling: z.number(), calls: z.array(z.number()) });
+export type TurnLatency = z.infer<typeof TurnLatency>;
+
+/** The turns of the conversations that one worker ran in one step. */
+export const StepLatencies = z.strictObject({
+  run: RunName,
+  step: Step,
+  worker: z.string(),
+  /** By `latencyName`. */
+  conversations: z.record(z.string(), z.array(TurnLatency)),
+});
+export type StepLatencies = z.infer<typeof StepLatencies>;
+
+/** @param call index of the delegation that the conversation answers; undefined: the main agent's. */
+export const latencyName = (
+  { group, rollout }: Pick<RolloutAddress, "group" | "rollout">,
+  call: number | undefined,
+): string => `${group}/${rollout}${call === undefined ? "" : `/${call}`}`;
+
+/** What a trainer computed about one trajectory. A action tokens. */
+export interface TrainedTokens {
+  /** The trainer's log-probs when it first computed them: before the step's first update, unless it has several minibatches. */
+  readonly logProbs_A: Float32Array;
+  /** Ascending indices of the action tokens that were clipped in any pass. */
+  readonly clipped: readonly number[];
+}
+
+/** @param object a rollout of the group, or the id of an invocation. `branch` 0: its first or only conversation. */
+export const trajectoryName = (group: number, object: number | string, branch: number): string =>
+  `${typeof object === "number" ? `${group}/${object}` : object}#${branch}`;

@@ -1,0 +1,39 @@
+/** @file When the spans of a rollout began and ended, from how long its turns and calls took. Pure. */
+import type { Conversation } from "../contracts/conversation.ts";
+import type { FinishedOutcome, Invocation } from "../contracts/rollout.ts";
+import { latencyName, type TurnLatency } from "../contracts/telemetry.ts";
+
+/** Seconds since the rollout began. */
+export type SpanTime = readonly [start: number, end: number];
+
+interface Timed {
+  readonly outcome: FinishedOutcome;
+  readonly invocations: ReadonlyMap<string, Invocation>;
+  readonly latencies?: ReadonlyMap<string, readonly TurnLatency[]>;
+}
+
+/** By span: an agent's id, `<agent>/<turn>` and `<agent>/<turn>/<call>`. Undefined unless every turn of the rollout was measured. */
+export function spanTimes({ outcome, invocations, latencies }: Timed): ReadonlyMap<string, SpanTime> | undefined {
+  const times = new Map<string, SpanTime>();
+  /** Returns when the conversation ended; NaN: it was not measured. */
+  const walk = (id: string, start: number, { turns }: Conversation, call: number | undefined): number => {
+    const measured = latencies?.get(latencyName(outcome.address, call)) ?? [];
+    if (measured.length !== turns.length) return Number.NaN;
+    let now = start;
+    for (const [i, turn] of turns.entries()) {
+      const { sampling = 0, calls = [] } = measured[i] ?? {};
+      times.set(`${id}/${i}`, [now, now + sampling]);
+      now += sampling;
+      for (const [j, response] of turn.responses.entries()) {
+        const own = `${id}/${i}/${j}`;
+        const found = response.invocation === undefined ? undefined : invocations.get(response.invocation);
+        if (found && Number.isNaN(walk(own, now, found.conversation, found.request.call))) return Number.NaN;
+        times.set(own, [now, now + (calls[j] ?? 0)]);
+      }
+      now += Math.max(0, ...calls);
+    }
+    times.set(id, [start, now]);
+    return now;
+  };
+  return Number.isNaN(walk("main", 0, outcome.conversation, undefined)) ? undefined : times;
+}

@@ -1,0 +1,32 @@
+/** @file One process reads the stores of several trainings, and leaves its own environment as it is. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
+import { openCloudStore } from "../../cli/local/embedded-cloud.ts";
+
+const here = mkdtempSync(join(tmpdir(), "mgrpo-cloud-stores-"));
+afterAll(() => rmSync(here, { recursive: true, force: true }));
+
+test("two stores at once, each read by its own endpoints and keys", async () => {
+  const idle = async () => {};
+  const handlers = { objectCreated: idle, clock: idle };
+  const before = { ...process.env };
+  const clouds = await Promise.all(
+    ["a", "b"].map((name) => startLocalCloud({ directory: join(here, name), handlers, clockSeconds: 0 })),
+  );
+  const stores = clouds.map(({ environment }) => openCloudStore(environment));
+  for (const [i, { table, objects }] of stores.entries()) {
+    await table.insert({ pk: "WHO", sk: "WHO" }, { who: i });
+    await objects.commit("who", new Uint8Array([i]));
+  }
+  for (const [i, { table, objects }] of stores.entries()) {
+    expect(await table.get({ pk: "WHO", sk: "WHO" })).toMatchObject({ who: i });
+    expect(await objects.get("who")).toEqual(new Uint8Array([i]));
+  }
+  for (const store of stores) store.close();
+  for (const cloud of clouds) await cloud.close();
+  const own = ({ AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: _, ...rest }: NodeJS.ProcessEnv) => rest;
+  expect(own(process.env)).toEqual(own(before));
+});

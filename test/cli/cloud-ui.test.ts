@@ -1,0 +1,23 @@
+/** @file `mgrpo cloud serve --ui-port`: the dashboard of the served store, by a link that lasts as long as the store's keys. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { serveUi } from "./served-ui.ts";
+
+const here = mkdtempSync(join(tmpdir(), "mgrpo-cloud-ui-"));
+afterAll(() => rmSync(here, { recursive: true, force: true }));
+
+test("it shows the store's runs to those who have the link, which a restart keeps", { timeout: 240_000 }, async () => {
+  const keys: (string | null)[] = [];
+  for (const _ of [1, 2]) {
+    const ui = await serveUi(here, ["cloud", "serve", "--port", "0", "--ui-port", "0"], /^dashboard: (.*)$/);
+    expect(await ui.view("/runs")).toEqual({ runs: [], failure: null });
+    const { origin, searchParams } = new URL(ui.link);
+    expect((await fetch(`${origin}/api/runs`)).status).toBe(401);
+    keys.push(searchParams.get("key"));
+    await ui.close();
+  }
+  expect(keys[0]?.length).toBeGreaterThan(40);
+  expect(keys[1]).toBe(keys[0]);
+});

@@ -1,0 +1,85 @@
+/** @file What pages are told while they watch: every change, once; a failure that does not pass; and a run that is damaged. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { type Listener, Watch } from "../../cli/ui/watch.ts";
+import { openRunWatcher } from "../../cli/ui/watch-runs.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import { workHere } from "./command-line.ts";
+import { recordRun } from "./recorded-run.ts";
+import { RUN } from "./records.ts";
+
+const folder = workHere();
+
+/** What a listener is told, in order; `at` waits for the n-th. */
+function listening<View>() {
+  const told: unknown[] = [];
+  const listener: Listener<View> = { show: (view) => told.push(view), fail: ({ message }) => told.push(message) };
+  const at = (n: number) => expect.poll(() => told.length, { timeout: 8000 }).toBeGreaterThan(n);
+  return { told, listener, at };
+}
+
+const unreachable = new MgrpoError("store-unreachable", "the store does not answer", { retryable: true });
+
+/** A watch that finds these one after the other, and the last again and again. */
+function watchOf(found: (number | Error)[]) {
+  const lines: string[] = [];
+  let looks = 0;
+  const look = async (tell: (view: number) => void) => {
+    const next = found[Math.min(looks++, found.length - 1)];
+    if (typeof next !== "number") throw next;
+    tell(next);
+  };
+  return { watch: new Watch<number>({ look, seconds: 0.005, report: (line) => lines.push(line) }), lines };
+}
+
+test("a change is told once, and who comes later is told the newest", async () => {
+  const { watch } = watchOf([1, 1, 2, 2]);
+  const [first, late] = [listening<number>(), listening<number>()];
+  watch.add(first.listener);
+  await first.at(1);
+  await sleep(50);
+  watch.add(late.listener);
+  expect([first.told, late.told]).toEqual([[1, 2], [2]]);
+  expect([watch.remove(first.listener), watch.remove(late.listener)]).toEqual([1, 0]);
+});
+
+test("a failure that passes is not told; one that lasts is told once, and so is the view after it", async () => {
+  const { watch, lines } = watchOf([1, unreachable, 1, unreachable, unreachable, unreachable, 1, 2]);
+  const { told, listener, at } = listening<number>();
+  watch.add(listener);
+  await at(3);
+  watch.stop();
+  expect(told).toEqual([1, unreachable.message, 1, 2]);
+  expect(lines).toEqual([]);
+});
+
+test("a fault of the dashboard itself is told to the page and reported once", async () => {
+  const { watch, lines } = watchOf([new TypeError("no such field")]);
+  const { told, listener, at } = listening<number>();
+  watch.add(listener);
+  await at(0);
+  await sleep(50);
+  watch.stop();
+  expect(told).toEqual(["the dashboard failed: TypeError: no such field"]);
+  expect(lines).toEqual(["TypeError: no such field"]);
+});
+
+test("a run that becomes unreadable says so on its page and in the list", async () => {
+  await recordRun(folder, {});
+  const watcher = openRunWatcher((line) => expect.fail(line));
+  const [run, list] = [listening<unknown>(), listening<unknown>()];
+  watcher.subscribe(RUN, run.listener);
+  watcher.subscribeList(list.listener);
+  await run.at(0);
+  await list.at(0);
+  expect(run.told[0]).toMatchObject({ closed: 1 });
+  expect(list.told[0]).toMatchObject({ runs: [{ run: RUN, step: 1 }] });
+  writeFileSync(join(folder, "runs", RUN, "status.json"), "{}");
+  await run.at(1);
+  await list.at(1);
+  watcher.close();
+  expect(run.told[1]).toContain("status.json");
+  expect(list.told[1]).toMatchObject({ runs: [{ run: RUN, state: "damaged" }] });
+});

@@ -1,0 +1,66 @@
+/** @file Times of spans: measured ones follow each other as the rollout did; without them the spans share the time. */
+import { expect, test } from "vitest";
+import type { Conversation } from "../../../core/contracts/conversation.ts";
+import type { TurnLatency } from "../../../core/contracts/telemetry.ts";
+import { spansOf } from "../../../core/monitoring/spans.ts";
+import { finishedRun, groups } from "../../cli/records.ts";
+
+const { outcome, invocation } = finishedRun;
+const [group = expect.fail()] = groups;
+if (outcome.status !== "finished") throw new Error("records.ts holds a finished rollout");
+
+const call = { name: "delegate", arguments: {} };
+const delegated = { name: "delegate", text: "", invocation: invocation.id };
+const tool = { name: "lookup", text: "" };
+const conversation: Conversation = {
+  ...outcome.conversation,
+  turns: [
+    { text: "", calls: [call, { name: "lookup", arguments: {} }], responses: [delegated, tool] },
+    { text: "", calls: [], responses: [] },
+  ],
+};
+const sub: Conversation = { ...invocation.conversation, turns: [{ text: "", calls: [], responses: [] }] };
+const traced = {
+  outcome: { ...outcome, conversation },
+  invocations: new Map([[invocation.id, { ...invocation, conversation: sub }]]),
+  group,
+  models: { main: "m", searcher: "s" },
+  content: false,
+};
+const { rollout, group: index } = outcome.address;
+const name = `${index}/${rollout}`;
+const timesOf = (latencies: ReadonlyMap<string, readonly TurnLatency[]>) => {
+  const { spans, seconds } = spansOf({ ...traced, latencies });
+  return { seconds, times: Object.fromEntries(spans.map(({ id, start, end }) => [id, [start, end]])) };
+};
+
+test("calls of a turn begin together after it, and the next turn after the longest", () => {
+  const latencies = new Map([
+    [
+      name,
+      [
+        { sampling: 1, calls: [4, 0.5] },
+        { sampling: 2, calls: [] },
+      ],
+    ],
+    [`${name}/${invocation.request.call}`, [{ sampling: 3, calls: [] }]],
+  ]);
+  expect(timesOf(latencies)).toEqual({
+    seconds: 7,
+    times: {
+      main: [0, 7],
+      "main/0": [0, 1],
+      "main/0/0": [1, 5],
+      "main/0/0/0": [1, 4],
+      "main/0/1": [1, 1.5],
+      "main/1": [5, 7],
+    },
+  });
+});
+
+test("unless every conversation was measured, the spans share the time", () => {
+  const { seconds, times } = timesOf(new Map([[name, [{ sampling: 1, calls: [4, 0.5] }]]]));
+  expect(seconds).toBeUndefined();
+  expect(times["main"]).toEqual([0, 1]);
+  expect(times["main/1"]).toEqual([0.75, 1]);
+});

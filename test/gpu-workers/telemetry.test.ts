@@ -1,0 +1,79 @@
+/** @file What workers measure for readers: latencies and the trainer's log-probs are stored, and a run without them is the same run. */
+import { expect, test } from "vitest";
+import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
+import { parseJson } from "../../core/contracts/parse.ts";
+import { GroupRecord, WorkerRecord } from "../../core/contracts/records.ts";
+import { StepLatencies, trajectoryName } from "../../core/contracts/telemetry.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { Store } from "../../core/ports.ts";
+import { readTrainedTokens } from "../../engine/trained-tokens.ts";
+import { createLog } from "../../gpu-workers/log.ts";
+import { openRun, recordsOf, startWorker } from "../fixtures/relay/world.ts";
+
+const never = new AbortController().signal;
+
+async function trainOneStep(wrap: (store: Store) => Store = (store) => store) {
+  const lines: string[] = [];
+  const log = createLog((line) => void lines.push(line));
+  const { config, store } = await openRun(log);
+  await Promise.all([
+    startWorker(wrap(store), config.run, {}, never, log),
+    startWorker(wrap(store), config.run, { agent: "searcher" }, never, log),
+  ]);
+  const groups = await Promise.all(
+    [0, 1].map(async (group) => GroupRecord.parse(await store.table.get(tableKeys.group(config.run, 0, group)))),
+  );
+  return { config, store, groups, lines };
+}
+
+async function latenciesOf({ table, objects }: Store, run: string) {
+  const workers = (await table.query(tableKeys.run(run).pk, tablePrefixes.workers)).map((one) =>
+    WorkerRecord.parse(one),
+  );
+  const found = workers.map(async ({ worker, agent }): Promise<[string, StepLatencies["conversations"]]> => {
+    const key = objectKeys.latencies(run, 0, worker);
+    return [agent, parseJson(StepLatencies, (await objects.get(key)) ?? "", key).conversations];
+  });
+  return Object.fromEntries(await Promise.all(found));
+}
+
+test("every conversation of a step has the seconds of its turns, and every delegation those of its call", async () => {
+  const { config, store, groups } = await trainOneStep();
+  const { main = {}, searcher = {} } = await latenciesOf(store, config.run);
+  const rollouts = groups.flatMap(({ group, rollouts }) => Object.keys(rollouts).map((k) => `${group}/${k}`));
+  expect(Object.keys(main).sort()).toEqual(rollouts);
+  const turns = Object.values(main).flat();
+  const calls = turns.flatMap((turn) => turn.calls);
+  expect(turns.every(({ sampling }) => sampling >= 0 && sampling < 60)).toBe(true);
+  expect(Object.keys(searcher)).toHaveLength(calls.length);
+  for (const name of Object.keys(searcher)) expect(rollouts).toContain(name.split("/").slice(0, 2).join("/"));
+});
+
+test("the trainer's log-probs of the trajectories that it learned from, and of no others", async () => {
+  const { config, store, groups } = await trainOneStep();
+  const key = objectKeys.trainedTokens(config.run, 0, "main");
+  const file = (await store.objects.get(key)) ?? expect.fail(key);
+  for (const { group, finalized } of groups) {
+    const { trajectories = [], advantages = [] } = finalized["main"] ?? {};
+    for (const [i, rollout] of trajectories.entries()) {
+      const found = readTrainedTokens(file, trajectoryName(group, rollout, 0), key);
+      expect(found !== undefined, `${group}/${rollout}`).toBe(advantages[i] !== 0);
+      expect(found?.clipped ?? []).toEqual([]);
+    }
+  }
+});
+
+test("a store that takes no telemetry: the same records and weights, and a warning", async () => {
+  const refused = new MgrpoError("disk-full", "no space");
+  const wrap = (store: Store): Store => ({
+    ...store,
+    objects: {
+      ...store.objects,
+      commit: (key, body) => (key.includes("/telemetry/") ? Promise.reject(refused) : store.objects.commit(key, body)),
+    },
+  });
+  const [stored, lost] = [await trainOneStep(), await trainOneStep(wrap)];
+  expect(await recordsOf(lost.store, lost.config)).toEqual(await recordsOf(stored.store, stored.config));
+  expect(lost.lines.join("\n")).toContain("latencies are not stored");
+  expect(lost.lines.join("\n")).toContain("the trainer's log-probs are not stored");
+});
