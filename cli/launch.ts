@@ -1,6 +1,7 @@
 /**
- * @file `mgrpo launch`: starts a run on a stage of `sst deploy`, whose fleets then start its workers, or on the store that the environment
- * names, for workers that the user starts. Launching a run again changes nothing, except that a halted run resumes.
+ * @file `mgrpo launch`: starts a run on a stage of `sst deploy`, whose fleets then start its workers, or on the store
+ * that the environment names, for workers that the user starts. Launching an existing run (`--run`) again resumes it if
+ * it is halted, and extends its budget if the options do; it changes nothing else.
  */
 import { z } from "zod";
 import { openAwsStore } from "../adapters/aws/store.ts";

@@ -1,6 +1,7 @@
 /**
  * @file What a recipe is: a folder with `recipe.ts` (config and questions), `rewards.ts` (bundled into functions) and `tools.ts`
- * (loaded by workers only), each exporting the constant named here. `recipes/registry.ts` finds them by name or path.
+ * (loaded by workers only), each exporting the constant named here. A recipe whose rollouts an app runs needs no `tools.ts`; its
+ * `rollout.ts` exports the app, unless the config gives its URL. `recipes/modules.ts` finds the files by the recipe's name or path.
  */
 import type { AgentAccess, AppCall, AppResult } from "./contracts/app-rollout.ts";
 import type { Arm, RunConfig, RunConfigInput } from "./contracts/config.ts";

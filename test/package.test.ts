@@ -1,7 +1,7 @@
 /**
- * @file Both packages as users get them: packed, then installed by npm into empty folders. Every public entry type-checks in a
- * strict consumer; the algorithm needs nothing but zod; a created project compiles and passes its own test. No created
- * project is trained here.
+ * @file Both packages as users get them: packed, then unpacked into empty folders, with links to this repository's dependencies. The
+ * algorithm and a recipe's types need nothing but zod; a created project compiles and passes its own test. No created project is trained
+ * here.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import {
@@ -53,7 +53,7 @@ const result = {
 export default JSON.stringify(result);
 `;
 
-/** The entries that need the other dependencies. */
+/** Entries that need the other dependencies. */
 const ENTRIES = `
 import { smallModel } from "mgrpo/base-model";
 import { openEngine } from "mgrpo/engine";
@@ -129,7 +129,7 @@ test("the algorithm runs with no package but zod", () => {
   expect([error, expert]).toEqual(["deadline", "function"]);
 });
 
-test("the other entries check and load with all dependencies", () => {
+test("the entries for models, judges, Tinker and tools type-check and load with all dependencies", () => {
   expect(typeErrors(whole)).toBe("");
   const tsx = join(ROOT, "node_modules", "tsx", "dist", "esm", "index.mjs");
   const script = 'import { entries } from "./entries.ts"; console.log(entries.map((entry) => typeof entry).join())';
@@ -143,7 +143,7 @@ describe("a project of create-mgrpo", () => {
     run(folder, process.execPath, "package/index.js", "my team", "--mgrpo", tarball);
   });
 
-  test("depends on the named archive, and on this package's versions", () => {
+  test("depends on the given archive, and on other packages at the versions that this repository uses", () => {
     const Project = z.object({
       name: z.string(),
       dependencies: z.record(z.string(), z.string()),

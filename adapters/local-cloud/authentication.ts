@@ -13,7 +13,7 @@ export interface ReceivedRequest {
 
 /** Why a request is refused. Each API has its own names for these. */
 export type AuthenticationFault =
-  /** The Authorization header has no signature. */
+  /** There is no Authorization header. */
   | "unsigned"
   /** The signature cannot be parsed, or does not cover what it must. */
   | "malformed"

@@ -1,8 +1,8 @@
 /**
- * @file Opens a local run's store for reading: through the process that trains it, else through an embedded cloud without functions. One
- * process can open a run's folder once, so reads at the same time share that cloud:
+ * @file Opens a local run's store for reading: through the process that trains it, else through an embedded cloud without functions. A
+ * run's folder can be opened only once at a time, so concurrent reads share that cloud:
  *
- *     first read ──> opened, waits for the closing before it ──> last read ends ──> closed
+ *     first read ──> waits until the previous cloud is closed ──> opened ──> last read ends ──> closed
  */
 import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
 import type { Store } from "../../core/ports.ts";

@@ -186,11 +186,11 @@ export function writeModelConfig(config: ModelConfig, contextTokens: number): st
 function refuse(key: string, value: unknown, supported: string): never {
   throw new MgrpoError(
     "engine-unsupported",
-    `config.json: ${key} = ${JSON.stringify(value)} is not supported by this engine: it computes ${supported}`,
+    `config.json: ${key} = ${JSON.stringify(value)} is not supported: this engine supports ${supported}`,
   );
 }
 
-/** The `architectures` entry of config.json that this engine computes it as. */
+/** The model's architecture, by its name in config.json's `architectures`. */
 export const modelFamily = (files: CheckpointFiles): string =>
   familyOf(parseJson(HuggingFaceConfig, configOf(files), "config.json", "checkpoint-damaged")).architecture;
 
@@ -238,7 +238,7 @@ function ropeScalingOf(config: HuggingFaceConfig): RopeScaling | null {
     originalContext: required("original_max_position_embeddings"),
   };
   if (scaling.highFrequencyFactor > scaling.lowFrequencyFactor) return scaling;
-  return refuse(`${key}.high_freq_factor`, scaling.highFrequencyFactor, "one above low_freq_factor");
+  return refuse(`${key}.high_freq_factor`, scaling.highFrequencyFactor, "values above low_freq_factor");
 }
 
 /** The shortest attention window of any layer, in tokens; undefined if every layer attends to all. */

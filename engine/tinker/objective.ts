@@ -1,6 +1,7 @@
 /**
- * @file The Trainer port's losses as weights of a linear loss. The server differentiates log-probs; the loss is computed here, so that it is
- * the same on every server: dLoss/dweights = sum over t of dLoss/dlogProb_t * dlogProb_t/dweights.
+ * @file The Trainer port's losses as weights of a linear loss. The server differentiates log-probs; the loss is computed
+ * here, so that it is the same on every server: dLoss/dtheta = sum over t of dLoss/dlogProb_t * dlogProb_t/dtheta, where
+ * theta are the model's parameters.
  */
 import { MgrpoError } from "../../core/errors.ts";
 import type { Loss, TrainingSequence } from "../../core/ports.ts";

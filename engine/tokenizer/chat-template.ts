@@ -12,14 +12,14 @@ const JINJA = "chat_template.jinja";
 const FIXED_DATE = "{%- macro strftime_now(format) -%}26 Jul 2024{%- endmacro %}";
 
 /** A special token is a string or an added token. */
-const Named = z
+const SpecialToken = z
   .union([z.string(), z.looseObject({ content: z.string() }).transform(({ content }) => content)])
   .nullish();
 export const TokenizerConfig = z.looseObject({
-  bos_token: Named,
-  eos_token: Named,
-  pad_token: Named,
-  unk_token: Named,
+  bos_token: SpecialToken,
+  eos_token: SpecialToken,
+  pad_token: SpecialToken,
+  unk_token: SpecialToken,
   chat_template: z.union([z.string(), z.array(z.looseObject({ name: z.string(), template: z.string() }))]).nullish(),
 });
 export type TokenizerConfig = z.infer<typeof TokenizerConfig>;

@@ -152,7 +152,7 @@ class StepPoller implements StepWatch {
   async refresh(): Promise<RunSnapshot> {
     const { name, store } = this.#run;
     const read = ++this.#reads.begun;
-    // STEP is the last known one or its successor, so one call reads RUN and both.
+    // STEP is nearly always the last known one or its successor, so one call reads RUN and both.
     const known = this.#snapshot?.run.step ?? 0;
     const keys = [tableKeys.run(name), tableKeys.step(name, known), tableKeys.step(name, known + 1)];
     const [record, ...steps] = await store.table.getAll(keys);

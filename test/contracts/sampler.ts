@@ -112,12 +112,12 @@ function testSharedPrompt(subject: TrainerSubject) {
   test.each([
     ["that diverge at once", 1],
     ["that share a prefix for a while", 0.2],
-  ])("rollouts of a question, %s, have the bits that each would have alone", async (_name, low) => {
+  ])("rollouts of a question %s have the bits that each would have alone", async (_name, low) => {
     const temperature = subject.temperature ?? low;
     const prompt = PROMPTS[4] ?? [];
     const names = ["a", "b", "c", "d"];
     const together = await openSampler(subject, 3);
-    // The last one starts after the others have been released.
+    // "a" starts after the others have been released.
     const conversations = await Promise.all(
       names.slice(1).map((name) => converse(together, name, prompt, temperature)),
     );
@@ -181,7 +181,7 @@ function testDistribution(subject: TrainerSubject) {
 }
 
 function testLimits(subject: TrainerSubject) {
-  test("a sequence ends at the context limit; zero tokens, empty prompts and unknown tokens are handled without computing", async () => {
+  test("a sequence ends at the context limit; zero tokens give an empty sample; empty prompts and unknown tokens are refused", async () => {
     const sampler = await openSampler(subject);
     const { contextTokens } = subject.options;
     const long = Array.from({ length: contextTokens - 3 }, (_, i) => i % 30);

@@ -79,7 +79,7 @@ const trajectory = (agent: string, version: number) => ({
   actions: [[1, 2] as [number, number]],
 });
 
-/** Commits what a worker would for this rollout: a function of its address and the question alone. Returns the outcome's key. */
+/** Commits what a worker would for this rollout: a function of the arguments alone. Returns the outcome's key. */
 export async function playRollout(
   objects: ObjectStore,
   config: RunConfig,

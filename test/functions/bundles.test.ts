@@ -1,6 +1,6 @@
 /**
  * @file Each Lambda handler as it is deployed: bundled, small, and called from its bundle with AWS events, against the local cloud. Its
- * requests to the store are compared with its role's permissions.
+ * requests are compared with its role's permissions.
  */
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -152,7 +152,7 @@ test("when the run is halted meanwhile, early claims are released, and it resume
     onSample,
   );
   for (const { status } of await Promise.allSettled(workers())) expect(status).toBe("rejected");
-  // A worker that ends with an error gives back what it can in the meantime.
+  // When a worker ends with an error, its loops release their claims in the background.
   await vi.waitFor(async () => {
     for (const group of [0, 1]) {
       const { claims = {}, rollouts, crashes } = await groupOf(1, group);

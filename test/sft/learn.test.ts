@@ -100,7 +100,7 @@ test("training ends when the tokens are spent, with an evaluation whatever the i
   expect(saved.map(({ losses }) => losses.length)).toEqual([2, 3]);
 });
 
-test("continued from any checkpoint, it makes the same steps at the same rates", async () => {
+test("resumed from any checkpoint, training takes the same steps at the same learning rates", async () => {
   const whole = await trained([5, 4, 3, 2, 1], { ...PLAN, tokens: 80 });
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...whole.saved), async (from) => {

@@ -88,7 +88,7 @@ export class BlockDecoder {
     const [cos, sin] = [new Float32Array(steps * rows * half), new Float32Array(steps * rows * half)];
     const written = new Float32Array(steps * rows * width);
     const mask = new Float32Array(steps * rows * (width + 1)).fill(MASK_VALUE);
-    // Every row attends to its new token: a row that attends to nothing would have no softmax.
+    // Every row attends to its new token, so that no softmax is over masked positions only.
     for (let row = 0; row < steps * rows; row++) mask[row * (width + 1) + width] = 0;
     for (const { slot, position, draws } of inputs) {
       for (const [step, draw] of draws.entries()) {

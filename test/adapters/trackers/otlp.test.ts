@@ -1,6 +1,6 @@
 /**
- * @file Rollouts as OTLP traces: the tree, the scores, ids that stay the same when it is sent again, content only if set; decoded by
- * OTLP's own schema.
+ * @file Rollouts as OTLP traces: the tree, the scores, ids that stay the same when a rollout is sent again, content only
+ * if set; decoded with OTLP's own schema.
  */
 import type { AddressInfo } from "node:net";
 import { serve } from "@hono/node-server";

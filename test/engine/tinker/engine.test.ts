@@ -37,7 +37,7 @@ async function rollOut(sampler: Sampler, version: number, algorithm: AlgorithmCo
       // The protocol carries a seed, not a stream's name.
       const seeded = [stream(...name).integer(2 ** 31)];
       const sampling = { temperature: 1, topP: 1, topK: 0 };
-      const sample = await sampler.sample({ ...request, sampling, stream: sampler === through ? name : seeded });
+      const sample = await sampler.sample({ ...request, sampling, stream: sampler === wireSampler ? name : seeded });
       const tokens = [...prompt, ...sample.tokens];
       const trajectory: Trajectory = {
         ...{ agent: "main", version, tokens, actions: [[2, tokens.length]], logProbs: [...sample.logProbs] },
@@ -57,16 +57,16 @@ async function rollOut(sampler: Sampler, version: number, algorithm: AlgorithmCo
   );
   return entries.map((entry, i) => ({ ...entry, tokenWeight: weights[i] ?? 0 }));
 }
-let through: Sampler | undefined;
+let wireSampler: Sampler | undefined;
 
-/** Three versions, each trained by a process that finds nothing but the files of the one before. */
+/** Three versions, each trained from nothing but the files of the one before. */
 async function run(engine: PolicyEngine, files0: CheckpointFiles, isWire: boolean, config: object) {
   let current: CheckpointFiles = files0;
   const history = [];
   const algorithm = AlgorithmConfig.parse(config);
   for (let version = 0; version < 3; version++) {
     const sampler = await engine.openSampler(current, OPTIONS);
-    through = isWire ? sampler : undefined;
+    wireSampler = isWire ? sampler : undefined;
     const batch = await rollOut(sampler, version, algorithm);
     const trainer: Trainer = await engine.openTrainer(current, OPTIONS);
     const reference = await engine.openTrainer(files0, OPTIONS);
@@ -104,7 +104,7 @@ test.each([
   expect(server.models.loaded).toEqual([]);
 });
 
-test("the log-probs of a step are computed once, and a request has no more tokens than a micro-batch", async () => {
+test("a step computes log-probs once; a request has at most microBatchTokens, or one longer sequence", async () => {
   const { engine, files: base, server } = tiny();
   const trainer = await engine.openTrainer(base, { ...OPTIONS, microBatchTokens: 10 });
   const batch = [4, 4, 4, 15].map((length, i) => ({
@@ -124,7 +124,7 @@ test("the log-probs of a step are computed once, and a request has no more token
 });
 
 test.each([HOSTED, SKYRL_JAX])(
-  "a version is sampled unchanged by later training, and does not affect training: %o",
+  "later training does not change a version's samples, and sampling does not affect training: %o",
   async (rules) => {
     const { engine, files: base, server } = tiny(rules);
     const trainer = await engine.openTrainer(base, OPTIONS);
@@ -226,6 +226,6 @@ test("the config takes the rank of a Tinker policy's adapter, and refuses what t
   expect(faultsOf({ alpha: 16, targets: ["q_proj"] })).toEqual(["agents.main.lora.alpha", "agents.main.lora.targets"]);
 });
 
-test("policy names the model as its server does", () => {
+test("the base model named in policy takes precedence over the folder's name", () => {
   expect(readTinkerVersion(tinkerBase(POLICY, "any", files, [1])).baseModel).toBe("tiny-qwen3");
 });

@@ -1,4 +1,4 @@
-/** @file Calls of models become conversations: the longest history counts, filters apply, and every call is in the report. */
+/** @file Model calls become conversations: the longest history counts, filters apply, and every call is in the report. */
 import { expect, test } from "vitest";
 import type { ImportOptions } from "../../../sft/traces/import.ts";
 import type { Json } from "../../../sft/traces/json.ts";

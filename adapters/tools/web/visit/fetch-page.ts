@@ -3,7 +3,7 @@
  * is a result: the reason why there is no document. A fault of this machine's network is `tool-backend`.
  *
  *     address ──check──> connect ──3xx──> address …          at most `redirects`, none twice
- *                           └──200──> body, decompressed     at most `maxBytes`, and `seconds` for all of it
+ *                           └──2xx──> body, decompressed     at most `maxBytes`, and `seconds` for all of it
  */
 import { type Dispatcher, fetch, type Response } from "undici";
 import { MgrpoError } from "../../../../core/errors.ts";
