@@ -7,6 +7,7 @@ import { lockDirectory } from "../adapters/local-cloud/lock.ts";
 import type { AgentConfig } from "../core/contracts/agent-config.ts";
 import type { Arm, RunConfig } from "../core/contracts/config.ts";
 import { LORA_POLICIES } from "../core/contracts/lora.ts";
+import { ownerOf, ownsPolicy, policySettings, rolesOf } from "../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { Tokenizer, Tool } from "../core/ports.ts";
 import type { ToolsModule } from "../core/recipe.ts";
@@ -18,10 +19,10 @@ import { engineOptions } from "../gpu-workers/policy.ts";
 import { openAgentLayout } from "../gpu-workers/rollouts/agent-layout.ts";
 import { openRecipe, openTools, openToolsModule } from "../recipes/registry.ts";
 import { type Split, split } from "../sft/batches.ts";
-import { allTokens, exampleOf, refuseTooLong } from "../sft/example.ts";
+import { allTokens, type Example, exampleOf, refuseTooLong } from "../sft/example.ts";
 import type { Plan } from "../sft/learn.ts";
 import { type AgentTraining, trainAgent } from "../sft/train-agent.ts";
-import { readTrainingBase } from "./local/base-models.ts";
+import { readPolicyBase } from "./local/base-models.ts";
 import { pinModels } from "./local/hub-models.ts";
 import { followTraining } from "./sft/follow.ts";
 import { openDemonstrations, type Source, type SourceOptions } from "./sft/sources.ts";
@@ -96,10 +97,11 @@ interface Team {
   readonly source: Source;
 }
 
-/** The agents to train: the given one, or all that this arm trains. */
+/** The agents to train: the given one, or all that this arm trains and that have a policy of their own. */
 function agentsOf({ agents }: RunConfig, only: string | undefined): string[] {
   const names = Object.keys(agents);
-  const chosen = only === undefined ? names.filter((name) => agents[name]?.trained) : [only];
+  const isTrained = (name: string) => agents[name]?.trained === true && ownsPolicy(agents, name);
+  const chosen = only === undefined ? names.filter(isTrained) : [only];
   if (chosen.length === 0) {
     throw new MgrpoError(
       "config-invalid",
@@ -113,6 +115,13 @@ function agentsOf({ agents }: RunConfig, only: string | undefined): string[] {
         unknownNames: [{ unknown: name, known: names }],
       });
     }
+    const owner = ownerOf(agents, name);
+    if (owner !== name) {
+      throw new MgrpoError(
+        "config-invalid",
+        `--agent ${name}: it has the policy of '${owner}', which is trained on the demonstrations of both: give --agent ${owner}`,
+      );
+    }
     if (LORA_POLICIES.includes(agent.policy) || agent.policy.startsWith("recipe:")) continue;
     throw new MgrpoError(
       "config-invalid",
@@ -124,10 +133,10 @@ function agentsOf({ agents }: RunConfig, only: string | undefined): string[] {
 
 async function prepare(team: Team, agent: string, options: SftOptions): Promise<AgentTraining> {
   const { config, module } = team;
-  const settings = config.agents[agent] as AgentConfig;
+  const settings = policySettings(config.agents, agent);
   const { seed } = config;
-  const base = await readTrainingBase(agent, settings, seed, (message) => console.error(message));
-  const examples = readExamples(team, agent, settings, openTokenizer(base), options.heldOut);
+  const base = await readPolicyBase(config, agent, (message) => console.error(message));
+  const examples = readExamples(team, agent, openTokenizer(base), options.heldOut);
   return {
     agent,
     seed,
@@ -142,25 +151,26 @@ async function prepare(team: Team, agent: string, options: SftOptions): Promise<
   };
 }
 
-function readExamples(
-  { source, tools }: Team,
-  agent: string,
-  config: AgentConfig,
-  tokenizer: Tokenizer,
-  heldOut: number,
-): Split {
-  const layout = openAgentLayout(agent, config, tokenizer, tools);
-  const examples = source({ agent, config, toolbox: layout.toolbox }).map(({ demonstration, where }) => {
-    const example = exampleOf(demonstration, layout, tokenizer);
-    refuseTooLong(example, agent, config.limits, where);
-    return example;
-  });
+/** Of every agent with the policy, each in its own layout. */
+function readExamples(team: Team, owner: string, tokenizer: Tokenizer, heldOut: number): Split {
+  const roles = rolesOf(team.config.agents, owner);
+  const examples = roles.flatMap((agent) => examplesOf(team, agent, tokenizer));
   const parts = split(examples, heldOut, MOST_HELD_OUT);
   if (parts.training.length > 0) return parts;
   throw new MgrpoError(
     "demonstrations-invalid",
-    `all ${examples.length} demonstrations of agent '${agent}' are held out: give more, or lower --held-out`,
+    `all ${examples.length} demonstrations of agent '${owner}' are held out: give more, or lower --held-out`,
   );
+}
+
+function examplesOf({ config, source, tools }: Team, agent: string, tokenizer: Tokenizer): Example[] {
+  const settings = config.agents[agent] as AgentConfig;
+  const layout = openAgentLayout(agent, settings, tokenizer, tools);
+  return source({ agent, config: settings, toolbox: layout.toolbox }).map(({ demonstration, where }) => {
+    const example = exampleOf(demonstration, layout, tokenizer);
+    refuseTooLong(example, agent, settings.limits, where);
+    return example;
+  });
 }
 
 function planOf({ training }: Split, isAdapter: boolean, options: SftOptions): Plan {

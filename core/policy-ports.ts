@@ -97,6 +97,8 @@ export interface Trainer {
    * the scaled gradient. Under `decayed: matrices`, parameters of one dimension have no weight decay. `kind: "server"` is only for engines whose server has an optimizer; the config refuses it for others.
    */
   optimizerStep(config: StepOptimizer, scale?: number): Promise<{ gradientNorm: number }>;
+  /** Norm of the gradient accumulated since the last call or optimizer step. Absent: the engine does not see gradients. */
+  gradientNorm?(): Promise<number>;
   /**
    * The state as files. If the engine has it: the trained weights (`model.safetensors` or `adapter_model.safetensors`) and
    * `optimizer.safetensors`, or shards of them with an index. Their bytes are a function of the state. Engines whose server holds it: `tinker.json`, which names it there.
