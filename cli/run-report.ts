@@ -7,7 +7,7 @@ import { Arm, type RunConfig } from "../core/contracts/config.ts";
 import { AgentName, RunName, Sha256, Version } from "../core/contracts/names.ts";
 import { parse } from "../core/contracts/parse.ts";
 import { OptimizerProbe } from "../core/contracts/server-optimizer.ts";
-import { ownerOf, rolesOf, sharesOf } from "../core/contracts/shared-policy.ts";
+import { SharedPolicy, sharedPolicies } from "../core/contracts/shared-policy.ts";
 import { StepSummary } from "../core/monitoring/step-summary.ts";
 import { bySuite, HeldOut, heldOutScore, TeamEvaluation } from "../core/monitoring/team-evaluation.ts";
 import { CaseStudyResult } from "./held-out/scores.ts";
@@ -57,7 +57,7 @@ export const RunReport = z.strictObject({
   /** The objective: ratio, clipping, alignment and so on. */
   algorithm: AlgorithmConfig,
   /** Agent -> the agent whose policy it has, its own where it shares that, and its share of that policy's loss. */
-  sharedPolicies: z.record(AgentName, z.strictObject({ owner: AgentName, share: z.number() })).default({}),
+  sharedPolicies: z.record(AgentName, SharedPolicy).default({}),
   /** What differs for an agent. */
   algorithmOverrides: z.record(AgentName, AlgorithmOverrides).default({}),
 });
@@ -104,23 +104,13 @@ export function buildReport(input: ReportInput): RunReport {
       total: input.totalSeconds,
     },
     agents: input.agents,
-    sharedPolicies: sharedPoliciesOf(config),
+    sharedPolicies: sharedPolicies(config.agents),
     algorithm: config.algorithm,
     algorithmOverrides: Object.fromEntries(
       Object.entries(config.agents).flatMap(([name, { algorithm }]) => (algorithm ? [[name, algorithm]] : [])),
     ),
   };
   return parse(RunReport, report, `report of run '${config.run}'`);
-}
-
-function sharedPoliciesOf({ agents }: RunConfig): RunReport["sharedPolicies"] {
-  const shared = Object.keys(agents).filter((name) => rolesOf(agents, ownerOf(agents, name)).length > 1);
-  return Object.fromEntries(
-    shared.map((name) => {
-      const owner = ownerOf(agents, name);
-      return [name, { owner, share: sharesOf(agents, owner).get(name) ?? 0 }];
-    }),
-  );
 }
 
 function secondsOf(perStep: readonly StepSummary[], agent: string): WorkerSeconds {

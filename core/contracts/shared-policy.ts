@@ -6,7 +6,9 @@
  *     owner   its model, lora, optimizer and engine are the policy's; its manifests are the policy's versions; its worker trains it
  *     role    its worker only samples, from its owner's versions
  */
+import * as z from "zod";
 import { MgrpoError } from "../errors.ts";
+import { AgentName } from "./names.ts";
 
 /** Settings that belong to the policy. A role takes them from its owner. */
 const OF_THE_POLICY = ["model", "lora", "trained", "optimizer", "engine"] as const;
@@ -62,6 +64,24 @@ export function sharesOf(agents: Team<Sharing & { readonly share?: number }>, ow
   const roles = rolesOf(agents, owner).map((role) => [role, agents[role]?.share ?? 1] as const);
   const total = roles.reduce((sum, [, share]) => sum + share, 0);
   return new Map(roles.map(([role, share]) => [role, share / total]));
+}
+
+/** An agent's place in a policy that it shares. */
+export const SharedPolicy = z.strictObject({
+  owner: AgentName,
+  /** Of the policy's loss. */
+  share: z.number(),
+});
+export type SharedPolicy = z.infer<typeof SharedPolicy>;
+
+/** By agent; without the agents that share nothing. */
+export function sharedPolicies(agents: Parameters<typeof sharesOf>[0]): Record<string, SharedPolicy> {
+  const shared = Object.keys(agents).flatMap((name): [string, SharedPolicy][] => {
+    const owner = ownerOf(agents, name);
+    const shares = sharesOf(agents, owner);
+    return shares.size > 1 ? [[name, { owner, share: shares.get(name) ?? 0 }]] : [];
+  });
+  return Object.fromEntries(shared);
 }
 
 /** Gives each role the settings of its owner that it does not set itself. Anything that is not a team is returned as it is. */

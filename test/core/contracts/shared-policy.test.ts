@@ -6,6 +6,7 @@ import {
   ownsPolicy,
   policySettings,
   rolesOf,
+  sharedPolicies,
   sharesOf,
   withInherited,
   withoutInherited,
@@ -78,6 +79,10 @@ test("shares are relative to each other, and sum to 1 over a policy's roles", ()
   const { agents } = parsed({ main: { ...main, share: 3 }, searcher, finder });
   expect([...sharesOf(agents, "main").values()]).toEqual([0.75, 0.25]);
   expect([...sharesOf(agents, "finder")]).toEqual([["finder", 1]]);
+  expect(sharedPolicies(agents)).toEqual({
+    main: { owner: "main", share: 0.75 },
+    searcher: { owner: "main", share: 0.25 },
+  });
 });
 
 describe("a shared policy is refused", () => {
