@@ -87,7 +87,7 @@ export const AgentConfig = z.strictObject({
     .string()
     .default("compiled")
     .describe(
-      "What runs the model: compiled, eager, tinker:<url>[#<base model>], recipe:<name>, openai[:<base url>] or bedrock:<region>. of:<agent>: it has that agent's weights, and takes model, lora, trained, optimizer and engine from it.",
+      "What runs the model: compiled, eager, tinker:<url>[#<base model>], recipe:<name>, openai[:<base url>], bedrock:<region>, or of:<agent> for that agent's weights (docs/shared-policies.md).",
     ),
   share: z
     .number()
