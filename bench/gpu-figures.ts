@@ -1,6 +1,6 @@
 /** @file The training step that `npm run gpu` runs on each device, and the table of its measurements. */
 
-import type { TrainingStats, WorkerSeconds } from "../core/contracts/checkpoint.ts";
+import type { RoleStats, TrainingStats, WorkerSeconds } from "../core/contracts/checkpoint.ts";
 import type { ExecutionProvider, Precision } from "../core/contracts/engine.ts";
 
 /** A device and a precision of the compiled engine. */
@@ -33,7 +33,7 @@ export interface StepFigures {
   readonly seconds: number | null;
   readonly correct: number;
   /** By agent; null if it had nothing to learn from. */
-  readonly training: Readonly<Record<string, TrainingStats | null>>;
+  readonly training: Readonly<Record<string, TrainingStats | RoleStats | null>>;
   readonly workers: Readonly<Record<string, WorkerSeconds>>;
 }
 
@@ -62,7 +62,9 @@ function cellsOf(outcome: Outcome): string[] {
   const workers = Object.values(outcome.workers);
   const seconds = (phase: "sampling" | "training") =>
     workers.reduce((sum, worker) => sum + worker[phase], 0).toFixed(1);
-  const trained = Object.values(outcome.training).flatMap((stats) => (stats && stats.gradientNorm > 0 ? stats : []));
+  const trained = Object.values(outcome.training).flatMap((stats) =>
+    stats && (stats.gradientNorm ?? 0) > 0 ? stats : [],
+  );
   const largest = (values: readonly number[]) =>
     values.length === 0 ? "nothing to learn" : Math.max(...values).toExponential(1);
   return [

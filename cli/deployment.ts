@@ -3,6 +3,7 @@ import { openAwsStore } from "../adapters/aws/store.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import { type Deployment, parseDeployment } from "../core/contracts/deployment.ts";
 import { tableKeys } from "../core/contracts/keys.ts";
+import { ownsPolicy, rolesOf } from "../core/contracts/shared-policy.ts";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import type { Table } from "../core/ports.ts";
 import { chosenBy } from "../core/training/resolve-config.ts";
@@ -61,14 +62,23 @@ export function fleetPolicies({ agents }: RunConfig, { fleets }: Deployment, set
   const chosen = chosenBy(set);
   return fleets.flatMap(({ agent, policy }) => {
     const path = `agents.${agent}.policy`;
-    return policy === undefined || !(agent in agents) || chosen(path) !== undefined ? [] : [`${path}=${policy}`];
+    const isOwn = agent in agents && ownsPolicy(agents, agent);
+    return policy === undefined || !isOwn || chosen(path) !== undefined ? [] : [`${path}=${policy}`];
   });
 }
 
-/** Evaluations run on instances of their own, which cannot reach the server of an agent's instance. */
+/** Evaluations, and agents with the policy of another, run on instances of their own, which cannot reach the server of an agent's instance. */
 export function refuseUnreachableServers({ agents, evaluation }: RunConfig, { fleets }: Deployment): void {
   const served = fleets.find(({ agent, policy }) => policy !== undefined && agents[agent]?.policy === policy);
-  if (!served || evaluation.suites.length === 0) return;
+  if (!served) return;
+  const [role] = rolesOf(agents, served.agent).filter((name) => name !== served.agent);
+  if (role !== undefined) {
+    throw new MgrpoError(
+      "config-invalid",
+      `agents.${role}.policy: '${served.agent}' is on a server that only the instance of fleet ${served.name} reaches: give '${role}' a policy of its own`,
+    );
+  }
+  if (evaluation.suites.length === 0) return;
   throw new MgrpoError(
     "config-invalid",
     `evaluation.suites: agent '${served.agent}' is on a server that only the instance of fleet ${served.name} reaches: --set evaluation.suites=[]`,

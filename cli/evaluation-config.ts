@@ -8,6 +8,7 @@ import * as z from "zod";
 import type { Arm, RunConfig, RunConfigInput } from "../core/contracts/config.ts";
 import { EvaluationSuite } from "../core/contracts/evaluation-suite.ts";
 import { isEndpointPolicy } from "../core/contracts/language-model.ts";
+import { ownsPolicy } from "../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { Recipe } from "../core/recipe.ts";
 import { chosenBy, resolveConfig } from "../core/training/resolve-config.ts";
@@ -63,7 +64,8 @@ export async function planEvaluation(
     "steps=1",
   ];
   const { agents, evaluation } = resolveConfig(advised, { ...choice, set: settings });
-  const local = Object.keys(agents).filter((agent) => !isEndpointPolicy(agents[agent]?.policy ?? ""));
+  const isLocal = (agent: string) => !isEndpointPolicy(agents[agent]?.policy ?? "");
+  const local = Object.keys(agents).filter((agent) => isLocal(agent) && ownsPolicy(agents, agent));
   if (suite) {
     const declared = [...evaluation.suites, ...z.array(EvaluationSuite).parse(advice.evaluation?.suites ?? [])];
     refuseIgnored(options.set, suite.name, evaluation.suites);

@@ -7,6 +7,7 @@ import { Arm, type RunConfig } from "../core/contracts/config.ts";
 import { AgentName, RunName, Sha256, Version } from "../core/contracts/names.ts";
 import { parse } from "../core/contracts/parse.ts";
 import { OptimizerProbe } from "../core/contracts/server-optimizer.ts";
+import { SharedPolicy, sharedPolicies } from "../core/contracts/shared-policy.ts";
 import { StepSummary } from "../core/monitoring/step-summary.ts";
 import { bySuite, HeldOut, heldOutScore, TeamEvaluation } from "../core/monitoring/team-evaluation.ts";
 import { CaseStudyResult } from "./held-out/scores.ts";
@@ -55,6 +56,8 @@ export const RunReport = z.strictObject({
   agents: z.record(AgentName, AgentResult),
   /** The objective: ratio, clipping, alignment and so on. */
   algorithm: AlgorithmConfig,
+  /** Agent -> the agent whose policy it has, its own where it shares that, and its share of that policy's loss. */
+  sharedPolicies: z.record(AgentName, SharedPolicy).default({}),
   /** What differs for an agent. */
   algorithmOverrides: z.record(AgentName, AlgorithmOverrides).default({}),
 });
@@ -101,6 +104,7 @@ export function buildReport(input: ReportInput): RunReport {
       total: input.totalSeconds,
     },
     agents: input.agents,
+    sharedPolicies: sharedPolicies(config.agents),
     algorithm: config.algorithm,
     algorithmOverrides: Object.fromEntries(
       Object.entries(config.agents).flatMap(([name, { algorithm }]) => (algorithm ? [[name, algorithm]] : [])),

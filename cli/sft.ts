@@ -7,6 +7,7 @@ import { lockDirectory } from "../adapters/local-cloud/lock.ts";
 import type { AgentConfig } from "../core/contracts/agent-config.ts";
 import type { Arm, RunConfig } from "../core/contracts/config.ts";
 import { LORA_POLICIES } from "../core/contracts/lora.ts";
+import { ownerOf, ownsPolicy, policySettings, rolesOf } from "../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { CheckpointFiles, Tool } from "../core/ports.ts";
 import type { Demonstration, ToolsModule } from "../core/recipe.ts";
@@ -24,7 +25,7 @@ import { type Split, split } from "../sft/batches.ts";
 import { allTokens, type Example, exampleOf, refuseTooLong } from "../sft/example.ts";
 import type { Plan } from "../sft/learn.ts";
 import { type AgentTraining, trainAgent } from "../sft/train-agent.ts";
-import { readTrainingBase } from "./local/base-models.ts";
+import { readPolicyBase } from "./local/base-models.ts";
 import { pinModels } from "./local/hub-models.ts";
 import { followTraining } from "./sft/follow.ts";
 import { openDemonstrations, type Source, type SourceOptions, type Taught } from "./sft/sources.ts";
@@ -99,10 +100,11 @@ interface Team {
   readonly source: Source;
 }
 
-/** The agents to train: the given one, or all that this arm trains. */
+/** The agents to train: the given one, or all that this arm trains and that have a policy of their own. */
 function agentsOf({ agents }: RunConfig, only: string | undefined): string[] {
   const names = Object.keys(agents);
-  const chosen = only === undefined ? names.filter((name) => agents[name]?.trained) : [only];
+  const isTrained = (name: string) => agents[name]?.trained === true && ownsPolicy(agents, name);
+  const chosen = only === undefined ? names.filter(isTrained) : [only];
   if (chosen.length === 0) {
     throw new MgrpoError(
       "config-invalid",
@@ -116,6 +118,13 @@ function agentsOf({ agents }: RunConfig, only: string | undefined): string[] {
         unknownNames: [{ unknown: name, known: names }],
       });
     }
+    const owner = ownerOf(agents, name);
+    if (owner !== name) {
+      throw new MgrpoError(
+        "config-invalid",
+        `--agent ${name}: it has the policy of '${owner}', which is trained on the demonstrations of both: give --agent ${owner}`,
+      );
+    }
     if (LORA_POLICIES.includes(agent.policy) || agent.policy.startsWith("recipe:")) continue;
     throw new MgrpoError(
       "config-invalid",
@@ -127,10 +136,10 @@ function agentsOf({ agents }: RunConfig, only: string | undefined): string[] {
 
 async function prepare(team: Team, agent: string, options: SftOptions): Promise<AgentTraining> {
   const { config, module } = team;
-  const settings = config.agents[agent] as AgentConfig;
+  const settings = policySettings(config.agents, agent);
   const { seed } = config;
-  const base = await readTrainingBase(agent, settings, seed, (message) => console.error(message));
-  const examples = readExamples(team, agent, settings, base, options.heldOut);
+  const base = await readPolicyBase(config, agent, (message) => console.error(message));
+  const examples = readExamples(team, agent, base, options.heldOut);
   return {
     agent,
     seed,
@@ -145,28 +154,29 @@ async function prepare(team: Team, agent: string, options: SftOptions): Promise<
   };
 }
 
-function readExamples(
-  { source, tools }: Team,
-  agent: string,
-  config: AgentConfig,
-  base: CheckpointFiles,
-  heldOut: number,
-): Split {
-  const tokenizer = openTokenizer(base);
-  const layout = openAgentLayout(agent, config, tokenizer, tools);
-  const ofApp = openAppLayout(tokenizer, { agent, thinking: config.thinking, toolPrompt: config.toolPrompt });
-  const found = source({ agent, config, toolbox: layout.toolbox }, tokenizerOf(base));
-  const examples = found.map((taught) => {
-    const example = layOut(taught, (demonstration) => exampleOf(demonstration, layout, tokenizer), ofApp);
-    refuseTooLong(example, agent, config.limits, taught.where);
-    return example;
-  });
+/** Of every agent with the policy, each in its own layout. */
+function readExamples(team: Team, owner: string, base: CheckpointFiles, heldOut: number): Split {
+  const roles = rolesOf(team.config.agents, owner);
+  const examples = roles.flatMap((agent) => examplesOf(team, agent, base));
   const parts = split(examples, heldOut, MOST_HELD_OUT);
   if (parts.training.length > 0) return parts;
   throw new MgrpoError(
     "demonstrations-invalid",
-    `all ${examples.length} demonstrations of agent '${agent}' are held out: give more, or lower --held-out`,
+    `all ${examples.length} demonstrations of agent '${owner}' are held out: give more, or lower --held-out`,
   );
+}
+
+function examplesOf({ config, source, tools }: Team, agent: string, base: CheckpointFiles): Example[] {
+  const settings = config.agents[agent] as AgentConfig;
+  const { thinking, toolPrompt, limits } = settings;
+  const tokenizer = openTokenizer(base);
+  const layout = openAgentLayout(agent, settings, tokenizer, tools);
+  const ofApp = openAppLayout(tokenizer, { agent, thinking, toolPrompt });
+  return source({ agent, config: settings, toolbox: layout.toolbox }, tokenizerOf(base)).map((taught) => {
+    const example = layOut(taught, (demonstration) => exampleOf(demonstration, layout, tokenizer), ofApp);
+    refuseTooLong(example, agent, limits, taught.where);
+    return example;
+  });
 }
 
 function layOut(

@@ -1,7 +1,9 @@
 /** @file Warnings about the steps of a run, one line each. */
 import { algorithmOf } from "../core/contracts/algorithm-overrides.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
+import { ownerOf } from "../core/contracts/shared-policy.ts";
 import { shareAboveTarget } from "../core/mgrpo/alignment.ts";
+import { captures } from "../core/monitoring/shared-policy.ts";
 import type { StepSummary } from "../core/monitoring/step-summary.ts";
 import { MGRPO } from "./terminal/name.ts";
 
@@ -28,7 +30,8 @@ export function stepWarnings(config: RunConfig, steps: readonly StepSummary[]): 
     ...streakWarnings(config, steps),
     ...alignmentWarnings(config, steps),
     ...quantizationWarnings(config, steps),
-    ...gradientWarnings(steps),
+    ...gradientWarnings(config, steps),
+    ...captureWarnings(config, steps),
     ...plateauWarnings(config, steps),
   ];
 }
@@ -112,7 +115,7 @@ function quantizationWarnings(config: RunConfig, steps: readonly StepSummary[]):
 }
 
 /** One line for each agent whose gradient norm is far above what it was, which precedes most collapses. */
-function gradientWarnings(steps: readonly StepSummary[]): string[] {
+function gradientWarnings({ agents }: RunConfig, steps: readonly StepSummary[]): string[] {
   const newest = steps.at(-1);
   if (!newest) return [];
   return Object.keys(newest.training).flatMap((agent) => {
@@ -121,7 +124,15 @@ function gradientWarnings(steps: readonly StepSummary[]): string[] {
     const norm = norms.at(-1) ?? 0;
     const isNewest = newest.training[agent] !== null;
     if (!isNewest || norms.length <= WINDOW || !(norm > GRADIENT_JUMP * before) || before === 0) return [];
-    return `the gradient norm of '${agent}' jumped to ${norm.toPrecision(3)}, from a median of ${before.toPrecision(3)} over ${WINDOW} steps: if its reward falls now, lower agents.${agent}.optimizer.learningRate or maxGradientNorm`;
+    return `the gradient norm of '${agent}' jumped to ${norm.toPrecision(3)}, from a median of ${before.toPrecision(3)} over ${WINDOW} steps: if its reward falls now, lower agents.${ownerOf(agents, agent)}.optimizer.learningRate or maxGradientNorm`;
+  });
+}
+
+/** One line for each agent that loses by a shared policy what another learns. */
+function captureWarnings(config: RunConfig, steps: readonly StepSummary[]): string[] {
+  return captures(config, steps).map(({ owner, by, part, loser, from, to }) => {
+    const share = Math.round(100 * part);
+    return `'${by}' makes ${share} % of the gradient of the policy of '${owner}', and the reward of '${loser}', which has it too, fell from ${from.toFixed(3)} to ${to.toFixed(3)}: raise agents.${loser}.share, or give '${loser}' a policy of its own`;
   });
 }
 

@@ -17,6 +17,7 @@ import type { EvaluationSuite } from "../core/contracts/evaluation-suite.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 import type { QuestionSet } from "../core/contracts/question.ts";
 import type { JobRecord } from "../core/contracts/records.ts";
+import { ownerOf } from "../core/contracts/shared-policy.ts";
 import { type WatchedEvaluation, WatchedTeam } from "../core/contracts/watched-team.ts";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import { resolveConfig } from "../core/training/resolve-config.ts";
@@ -180,6 +181,10 @@ async function teamConfig({ recipe: name, arm, seed, agent, models, set }: Watch
   if (!config.agents[agent] || models[agent] !== undefined) {
     const why = config.agents[agent] ? "is the watched one: leave it out of models" : "is not an agent of the recipe";
     throw new MgrpoError("config-invalid", `--team: agent '${agent}' ${why}`);
+  }
+  const owner = ownerOf(config.agents, agent);
+  if (owner !== agent) {
+    throw new MgrpoError("config-invalid", `--team: agent '${agent}' has the policy of '${owner}': watch that one`);
   }
   if (config.evaluation.suites.length > 0) return config;
   throw new MgrpoError("config-invalid", `recipe '${name}' has no evaluation.suites: add one`);

@@ -98,6 +98,8 @@ export interface Trainer {
    * engines whose server has an optimizer; the config refuses it for others.
    */
   optimizerStep(config: StepOptimizer, scale?: number): Promise<{ gradientNorm: number }>;
+  /** Norm of the gradient accumulated since the last call or optimizer step. Absent: the engine does not see gradients. */
+  gradientNorm?(): Promise<number>;
   /**
    * The state as files. If the engine holds the state: the trained weights (`model.safetensors` or `adapter_model.safetensors`) and
    * `optimizer.safetensors`, or shards of them with an index, whose bytes are a function of the state. If its server holds it:

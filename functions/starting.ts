@@ -1,7 +1,7 @@
 /**
- * @file start-run: writes what a run needs, each record once and in this order: config, version 0 and the AGENT record of every agent,
- * team 0 and its evaluations, an entry in the list of runs, RUN. A repeated start finds the same records. A start with other inputs
- * under the same name is refused.
+ * @file start-run: writes what a run needs, each record once and in this order: config, version 0 and the AGENT record of every agent
+ * with a policy of its own, team 0 and its evaluations, an entry in the list of runs, RUN. A repeated start finds the same records. A
+ * start with other inputs under the same name is refused.
  */
 import * as z from "zod";
 import type { Manifest } from "../core/contracts/checkpoint.ts";
@@ -9,6 +9,7 @@ import { objectKeys, tableKeys } from "../core/contracts/keys.ts";
 import type { StartRun } from "../core/contracts/messages.ts";
 import { canonicalJson, parseJson } from "../core/contracts/parse.ts";
 import type { AgentRecord, RunRecord } from "../core/contracts/records.ts";
+import { ownsPolicy } from "../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { poolOf } from "../core/training/curriculum.ts";
 import { differences } from "../core/training/differences.ts";
@@ -52,11 +53,11 @@ async function checkQuestions({ objects, runObjects }: Context, { config, questi
   for (const stage of config.curriculum.keys()) poolOf(config, train, stage);
 }
 
-/** Version 0 and the AGENT record of every agent. Returns the manifests' hashes. */
+/** Version 0 and the AGENT record of every agent with a policy of its own. Returns the manifests' hashes. */
 async function writeAgents(context: Context, { config, bases }: StartRun): Promise<Map<string, { sha256: string }>> {
   const { run } = config;
   const manifests = new Map<string, { sha256: string }>();
-  for (const agent of Object.keys(config.agents)) {
+  for (const agent of Object.keys(config.agents).filter((name) => ownsPolicy(config.agents, name))) {
     const manifest = await version0(context, run, agent, bases[agent]);
     manifests.set(agent, { sha256: await commitOnce(context, run, objectKeys.manifest(run, agent, 0), manifest) });
     const record: AgentRecord = { run, agent, version: 0, trainer: "", fence: 0, takeovers: 0 };

@@ -7,6 +7,7 @@
 import pLimit from "p-limit";
 import type { RunConfig } from "../core/contracts/config.ts";
 import type { RunRecord } from "../core/contracts/records.ts";
+import { ownsPolicy } from "../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { LOST_ROLLOUTS_WINDOW, lostRollouts } from "../core/training/lost-rollouts.ts";
 import { expiredVersion, neighbors } from "../core/training/retention.ts";
@@ -142,7 +143,7 @@ async function readSnapshot(context: Context, run: RunRecord): Promise<StepSnaps
     };
   }
   const [manifests, planned] = await Promise.all([
-    readManifests(context, config.run, policyAt(config, step.step + 1)),
+    readManifests(context, config, policyAt(config, step.step + 1)),
     records.isPlanned(run.run, step.step + 1),
   ]);
   const agents = step.state === "ready" && manifests.size > 0 ? await records.agents(run.run) : [];
@@ -150,14 +151,15 @@ async function readSnapshot(context: Context, run: RunRecord): Promise<StepSnaps
   return { ...base, manifests, planned, agents, expired };
 }
 
-/** The manifests of these versions, for the agents that have published them. */
+/** The manifests of these versions, for the agents that have published them. An agent with another's policy publishes none. */
 async function readManifests(
   { runObjects }: Context,
-  run: string,
+  { run, agents }: RunConfig,
   versions: Readonly<Record<string, number>>,
 ): Promise<Map<string, StoredManifest>> {
+  const published = Object.entries(versions).filter(([agent]) => ownsPolicy(agents, agent));
   const found = await Promise.all(
-    Object.entries(versions).map(async ([agent, v]) => [agent, await runObjects.manifest(run, agent, v)] as const),
+    published.map(async ([agent, v]) => [agent, await runObjects.manifest(run, agent, v)] as const),
   );
   return new Map(found.flatMap(([agent, manifest]) => (manifest ? [[agent, manifest] as const] : [])));
 }

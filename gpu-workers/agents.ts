@@ -2,6 +2,7 @@
 import type { AgentConfig } from "../core/contracts/agent-config.ts";
 import { isEndpointPolicy } from "../core/contracts/language-model.ts";
 import type { Allowance } from "../core/contracts/rollout.ts";
+import { ownerOf, policySettings } from "../core/contracts/shared-policy.ts";
 import type { ChatModel } from "../core/language-model-ports.ts";
 import type { PolicyEngine, Tool } from "../core/ports.ts";
 import { addAgentSpending } from "../core/training/bills.ts";
@@ -33,11 +34,12 @@ export function openAgents(
   latencies: LatencyLog = new LatencyLog(),
 ): Map<string, HostedAgent> {
   const hosted = Object.entries(parts.run.config.agents).filter(([name]) => who === "*" || who === name);
+  const policies = new Map<string, Policy>();
   const agents = hosted.map(
     ([name, config]): HostedAgent => ({
       name,
       config,
-      policy: policyOf(parts, name, config, checkpoints, meter),
+      policy: policyOf(parts, name, policies, checkpoints, meter),
       tools: toolsOf(name, config, parts.tools),
       toolSeconds: parts.run.config.limits.toolSeconds,
       ...(parts.allowance && { allowance: parts.allowance }),
@@ -51,16 +53,22 @@ export function openAgents(
   return new Map(agents.map((agent) => [agent.name, agent]));
 }
 
+/** @param opened by owner: agents that share a policy share its samplers. */
 function policyOf(
   { run, engineOf, apiOf }: AgentParts,
   name: string,
-  config: AgentConfig,
+  opened: Map<string, Policy>,
   checkpoints: Checkpoints,
   meter: BusyMeter,
 ): Policy {
-  if (!isEndpointPolicy(config.policy))
-    return openPolicy(name, config, engineOf(config.policy), checkpoints, meter, run.config.limits);
-  return endpointPolicy(config, apiOf(config), (usd) => addAgentSpending(run.store.table, run.name, usd));
+  const { agents, limits } = run.config;
+  const owner = ownerOf(agents, name);
+  const config = policySettings(agents, name);
+  if (isEndpointPolicy(config.policy))
+    return endpointPolicy(config, apiOf(config), (usd) => addAgentSpending(run.store.table, run.name, usd));
+  const policy = opened.get(owner) ?? openPolicy(owner, config, engineOf(config.policy), checkpoints, meter, limits);
+  opened.set(owner, policy);
+  return policy;
 }
 
 /** Logs what each agent's engine computes on. Rejects if the GPU, or the server or its model, is unavailable. */
@@ -69,7 +77,9 @@ export async function verifyEngines(
   agents: ReadonlyMap<string, HostedAgent>,
   checkpoints: Checkpoints,
 ): Promise<void> {
-  for (const { name, config } of agents.values()) {
+  const { agents: team } = run.config;
+  for (const name of new Set([...agents.keys()].map((agent) => ownerOf(team, agent)))) {
+    const config = policySettings(team, name);
     const engine = isEndpointPolicy(config.policy) ? undefined : engineOf(config.policy);
     const computesOn = await engine?.computesOn?.(engineOptions(config));
     if (computesOn !== undefined) run.log.info("engine", { of: name, computesOn });

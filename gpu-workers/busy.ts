@@ -14,7 +14,7 @@ import { EngineProgress, type EngineWork } from "./liveness/progress.ts";
 export type BusyInterval = readonly [number, number];
 
 /** What a training step needs from a trainer. */
-export type GradientTrainer = Pick<Trainer, "logProbs" | "forwardBackward" | "optimizerStep">;
+export type GradientTrainer = Pick<Trainer, "logProbs" | "forwardBackward" | "optimizerStep" | "gradientNorm">;
 
 export interface BusyMeter {
   /** Whether an engine call hangs and cannot be ended. */
@@ -65,6 +65,9 @@ export function createBusyMeter({
       logProbs: (...args) => during("training", () => trainer.logProbs(...args)),
       forwardBackward: (...args) => during("training", () => trainer.forwardBackward(...args)),
       optimizerStep: (...args) => during("training", () => trainer.optimizerStep(...args)),
+      ...(trainer.gradientNorm && {
+        gradientNorm: () => during("training", async () => (await trainer.gradientNorm?.()) ?? 0),
+      }),
     }),
     sampler: (sampler) => ({
       sample: (request, signal) => during("sampling", () => sampler.sample(request, signal), signal),

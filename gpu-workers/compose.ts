@@ -9,6 +9,7 @@ import { openLanguageModel } from "../adapters/llm/open.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import { endpointOf, isEndpointPolicy } from "../core/contracts/language-model.ts";
 import { parse } from "../core/contracts/parse.ts";
+import { ownPolicies } from "../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { PolicyEngine, Store } from "../core/ports.ts";
 import type { ToolsModule } from "../core/recipe.ts";
@@ -100,7 +101,7 @@ export async function findEngines(
   policies: ToolsModule["policies"],
 ): Promise<ReadonlyMap<string, PolicyEngine>> {
   const engines = new Map<string, PolicyEngine>();
-  for (const { policy } of Object.values(agents)) {
+  for (const { policy } of Object.values(ownPolicies(agents))) {
     if (!isEndpointPolicy(policy)) engines.set(policy, await findEngine(policy, policies));
   }
   return engines;

@@ -7,6 +7,7 @@ import { objectKeys, tableKeys } from "../core/contracts/keys.ts";
 import { parse, parseJson } from "../core/contracts/parse.ts";
 import { type Question, QuestionSet, type SuiteQuestions } from "../core/contracts/question.ts";
 import { RunRecord } from "../core/contracts/records.ts";
+import { ownsPolicy } from "../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { ObjectStore, Store } from "../core/ports.ts";
 import { sha256 } from "../engine/hash.ts";
@@ -69,9 +70,11 @@ function lookUp(set: QuestionSet, key: string): Pick<RunContext, "question" | "s
   };
 }
 
-/** The hash of the files of every agent's version 0. */
+/** The hash of the files of every policy's version 0. */
 async function baseHash(name: string, config: RunConfig, objects: ObjectStore): Promise<string> {
-  const agents = Object.keys(config.agents).sort();
+  const agents = Object.keys(config.agents)
+    .filter((agent) => ownsPolicy(config.agents, agent))
+    .sort();
   const files = await Promise.all(
     agents.map(async (agent) => {
       const key = objectKeys.manifest(name, agent, 0);

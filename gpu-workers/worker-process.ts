@@ -4,6 +4,7 @@ import type { EvaluationSuite } from "../core/contracts/evaluation-suite.ts";
 import type { WorkerRole } from "../core/contracts/records.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { Scorer } from "../core/scorer.ts";
+import { trainedAgents } from "../core/training/step-plan.ts";
 import { type AgentParts, openAgents, verifyEngines } from "./agents.ts";
 import { type BusyMeter, createBusyMeter } from "./busy.ts";
 import { type Checkpoints, openCheckpoints } from "./checkpoints.ts";
@@ -84,7 +85,7 @@ export async function openWorkerProcess(
   const own = agents.get(options.agent);
   const watch = watchSteps(run, own?.name);
   options.onHint?.(() => watch.pollNow());
-  const isTrainer = hasRole(options, "train") && own?.config.trained === true;
+  const isTrainer = hasRole(options, "train") && trainedAgents(run.config).includes(options.agent);
   const trajectories = isTrainer ? openTrajectoryCache() : noTrajectoryCache;
   await verifyEngines(parts, agents, checkpoints);
   const { crashed, crash } = openCrash();

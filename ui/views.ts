@@ -5,6 +5,7 @@
 import * as z from "zod";
 import { Arm } from "../core/contracts/config.ts";
 import { AgentName, GroupIndex, RolloutIndex, RunName, Step } from "../core/contracts/names.ts";
+import { SharedPolicy } from "../core/contracts/shared-policy.ts";
 import { StepSummary } from "../core/monitoring/step-summary.ts";
 import { TeamEvaluation } from "../core/monitoring/team-evaluation.ts";
 
@@ -71,6 +72,8 @@ export const AgentView = z.strictObject({
   system: z.string(),
   tools: z.array(z.string()),
   delegates: z.array(AgentName),
+  /** Absent: no other agent has its policy. */
+  shared: SharedPolicy.exactOptional(),
 });
 export type AgentView = z.infer<typeof AgentView>;
 

@@ -6,6 +6,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Arm, RunConfig, RunConfigInput } from "../../core/contracts/config.ts";
 import { isEndpointPolicy } from "../../core/contracts/language-model.ts";
+import { ownsPolicy } from "../../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import { chosenBy, resolveConfig } from "../../core/training/resolve-config.ts";
@@ -41,7 +42,8 @@ export async function readTeam({ team, arm, seed, set }: AskOptions): Promise<As
   const config = resolveConfig(advised, { ...choice, set: all });
   const { checkpoints } = found;
   if (checkpoints === undefined) return { config, recipe };
-  const trained = names.filter((agent) => !isEndpointPolicy(config.agents[agent]?.policy ?? ""));
+  const isLocal = (agent: string) => !isEndpointPolicy(config.agents[agent]?.policy ?? "");
+  const trained = names.filter((agent) => isLocal(agent) && ownsPolicy(config.agents, agent));
   const models = trained.map((agent) => `agents.${agent}.model=${join(checkpoints, agent)}`);
   return { config: resolveConfig(advised, { ...choice, set: [...models, ...all] }), recipe };
 }

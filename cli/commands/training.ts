@@ -67,6 +67,9 @@ function addResume(program: Command): void {
   command.action(async (run, options) => (await import("../resume.ts")).resume(run, options));
 }
 
+/** Every arm that any recipe can have: agents with different models cannot share a policy. */
+const COMPARED_ARMS = Arm.options.filter((arm) => arm !== "shared-policy");
+
 function addCompare(program: Command): void {
   program
     .command("compare")
@@ -75,7 +78,7 @@ function addCompare(program: Command): void {
     .addOption(
       new Option("--arms <list>", "comma-separated arms; the first is the baseline of the comparison")
         .argParser(parseArms)
-        .default(Arm.options, Arm.options.join(",")),
+        .default(COMPARED_ARMS, COMPARED_ARMS.join(",")),
     )
     .addOption(new Option("--seeds <n>", "train with seeds 1 to n").argParser(count("--seeds")).default(5))
     .addOption(

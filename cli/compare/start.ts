@@ -8,7 +8,7 @@ import { Arm } from "../../core/contracts/config.ts";
 import { OF_RECIPE } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
-import { chosenBy } from "../../core/training/resolve-config.ts";
+import { policiesOf } from "../../core/training/resolve-config.ts";
 import { existingRun } from "../local/run-folder.ts";
 
 export interface Start {
@@ -22,7 +22,9 @@ export interface Start {
 export function startOf(recipe: Recipe, arm: Arm, { from, questions }: Start): string[] {
   const run = runOf(from, arm);
   return [
-    ...(run === undefined ? [] : agentsOf(recipe, arm).map((agent) => `agents.${agent}.model=${modelOf(run, agent)}`)),
+    ...(run === undefined
+      ? []
+      : policiesOf(recipe, arm).map((agent) => `agents.${agent}.model=${modelOf(run, agent)}`)),
     ...(questions === undefined ? [] : [`questions=${JSON.stringify({ train: questions, heldOut: OF_RECIPE })}`]),
   ];
 }
@@ -44,7 +46,7 @@ export function checkStart(recipe: Recipe, arms: readonly Arm[], { from }: Start
   }
   for (const arm of arms) {
     const run = runOf(from, arm);
-    if (run !== undefined) checkRun(run, arm, agentsOf(recipe, arm));
+    if (run !== undefined) checkRun(run, arm, policiesOf(recipe, arm));
   }
 }
 
@@ -66,8 +68,6 @@ export function describeStart(arms: readonly Arm[], { from }: Start): string {
   });
   return starts.join("; ");
 }
-
-const agentsOf = (recipe: Recipe, arm: Arm): string[] => Object.keys(recipe.config(arm, chosenBy([])).agents);
 
 const armOf = (from: string): string | undefined => (from.includes("=") ? from.slice(0, from.indexOf("=")) : undefined);
 

@@ -14,6 +14,7 @@ export function stepsCsv(arms: readonly ArmRuns[]): string {
           const perAgent = Object.entries(step.reward).flatMap(([agent, reward]): [string, Cell][] => [
             [`reward_${agent}`, reward],
             [`gradient_norm_${agent}`, step.training[agent]?.gradientNorm],
+            [`entropy_${agent}`, step.training[agent]?.entropy],
             [`kl_${agent}`, step.training[agent]?.kl],
           ]);
           const perSub = Object.entries(step.calls).flatMap(([agent, histogram]): [string, Cell][] => [

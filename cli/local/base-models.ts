@@ -9,6 +9,7 @@ import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { parseHubModel } from "../../core/contracts/hub-model.ts";
 import { endpointOf, isEndpointPolicy } from "../../core/contracts/language-model.ts";
+import { ownsPolicy, policySettings, rolesOf } from "../../core/contracts/shared-policy.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFile, CheckpointFiles } from "../../core/ports.ts";
 import { ADAPTER_CONFIG_FILE, readAdapter } from "../../engine/checkpoint/adapter.ts";
@@ -32,18 +33,37 @@ export const NEEDED = ["config.json", "tokenizer.json", "tokenizer_config.json"]
 /** Agent -> the files of its base model. */
 export type Bases = ReadonlyMap<string, CheckpointFiles>;
 
-/** Reads and checks the base model of every agent. `given` files replace those of the agent's folder. */
+/** Reads and checks the base model of every policy, by its owner. `given` files replace those of the agent's folder. */
 export async function readBases(
   config: RunConfig,
   use: "train" | "evaluate",
   given: Bases = new Map(),
 ): Promise<Bases> {
   const bases = new Map<string, CheckpointFiles>();
-  for (const [name, agent] of Object.entries(config.agents)) {
+  for (const name of Object.keys(config.agents).filter((one) => ownsPolicy(config.agents, one))) {
+    const agent = policySettings(config.agents, name);
     const files = await readBase(name, agent, config.seed, given.get(name));
+    checkRoles(config, name, files);
     bases.set(name, use === "train" ? withAdapter(name, agent, config.seed, files) : files);
   }
   return bases;
+}
+
+/** What the training of an agent's policy starts from, checked for every agent that shares it. */
+export async function readPolicyBase(config: RunConfig, owner: string, note?: Note): Promise<CheckpointFiles> {
+  const base = await readTrainingBase(owner, policySettings(config.agents, owner), config.seed, note);
+  checkRoles(config, owner, base, note);
+  return base;
+}
+
+/** Checks the model's chat template with the settings of the agents that share it with their owner. */
+function checkRoles({ agents }: RunConfig, owner: string, files: CheckpointFiles, note: Note = () => {}): void {
+  const { policy } = agents[owner] as AgentConfig;
+  if (policy.startsWith("recipe:")) return;
+  for (const name of rolesOf(agents, owner).filter((role) => role !== owner)) {
+    const agent = agents[name] as AgentConfig;
+    noteOnTools(name, agent, checkTemplate(name, agent, files), note);
+  }
 }
 
 /** What an agent's training starts from: its base model, with an adapter if it trains one. `note` gets what was decided for the user. */

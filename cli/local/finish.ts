@@ -9,6 +9,7 @@ import { type Part, TeamManifest } from "../../core/contracts/checkpoint.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
+import { ownsPolicy, rolesOf } from "../../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { StepSummary } from "../../core/monitoring/step-summary.ts";
 import type { TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
@@ -24,7 +25,10 @@ import { type ExportForm, exportedFiles } from "./export-form.ts";
 import { readOptimizers, readRun } from "./follow.ts";
 import { type RunFolder, type RunStatus, writeAtomically } from "./run-folder.ts";
 
-/** Writes each agent's weights after the last finished step, tokenizer and config into `<folder>/<agent>/`. */
+/**
+ * Writes each policy's weights after the last finished step, tokenizer and config into `<folder>/<agent>/`, under the name of the agent that
+ * owns it.
+ */
 export async function exportCheckpoints(
   store: Store,
   config: RunConfig,
@@ -42,7 +46,8 @@ export async function exportCheckpoints(
   await checkpoints.verifyTeam(team);
   const optimizers = new Map((await readOptimizers(store, config)).map(({ agent, optimizer }) => [agent, optimizer]));
   const results: Record<string, AgentResult> = {};
-  for (const [agent, { version }] of Object.entries(team.agents)) {
+  const owned = Object.entries(team.agents).filter(([agent]) => ownsPolicy(config.agents, agent));
+  for (const [agent, { version }] of owned) {
     const manifest = await checkpoints.manifest(agent, version);
     const path = join(folder, agent);
     const files = exportedFiles(await checkpoints.files(manifest, "inference"), manifest, form);
@@ -52,6 +57,7 @@ export async function exportCheckpoints(
       ...{ version, checkpoint: relative(process.cwd(), path), sha256: weightsSha256(written) },
       ...(optimizer && { optimizer }),
     };
+    for (const role of rolesOf(config.agents, agent)) results[role] = results[agent];
   }
   return results;
 }

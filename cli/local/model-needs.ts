@@ -5,6 +5,7 @@
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { EngineConfig } from "../../core/contracts/engine.ts";
+import { policySettings } from "../../core/contracts/shared-policy.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { readAdapterConfig } from "../../engine/checkpoint/adapter.ts";
@@ -77,7 +78,8 @@ export function checkMemory(
   findings: Findings,
   memory: MachineMemory = { total: machineBytes(), available: process.availableMemory() },
 ): void {
-  const plans = Object.entries(agents).flatMap(([name, agent]) => {
+  const plans = Object.keys(agents).flatMap((name) => {
+    const agent = policySettings(agents, name);
     const files = bases.get(name);
     if (!files || agent.policy !== "compiled") return [];
     if (!agent.trained) {

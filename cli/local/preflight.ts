@@ -5,9 +5,9 @@
 import { openConversationModel } from "../../adapters/llm/converse.ts";
 import { openLanguageModel } from "../../adapters/llm/open.ts";
 import { checkTrackers } from "../../adapters/trackers/open.ts";
-import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { endpointOf, isEndpointPolicy } from "../../core/contracts/language-model.ts";
+import { ownsPolicy, policySettings } from "../../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import type { ToolsModule } from "../../core/recipe.ts";
@@ -19,7 +19,7 @@ import { toolsOf } from "../../gpu-workers/rollouts/agent.ts";
 import { openRollout, openTools, openToolsModule } from "../../recipes/registry.ts";
 import { openRewards } from "../../recipes/rewards.ts";
 import { MGRPO } from "../terminal/name.ts";
-import { type Bases, readTrainingBase, refuseLocalFiles } from "./base-models.ts";
+import { type Bases, readPolicyBase, refuseLocalFiles } from "./base-models.ts";
 import { Findings } from "./findings.ts";
 import { checkMemory } from "./model-needs.ts";
 
@@ -52,8 +52,8 @@ export async function preflight(config: RunConfig, site: Site): Promise<Prefligh
     await findings.attempt(() => openRewards(config, process.env));
     if (judge) await findings.attempt(() => openLanguageModel(judge.model));
   }
-  for (const [name, agent] of Object.entries(agents)) {
-    const base = await checkAgent(name, agent, config.seed, module, site, findings);
+  for (const name of Object.keys(agents).filter((one) => ownsPolicy(agents, one))) {
+    const base = await checkAgent(name, config, module, site, findings);
     if (base) bases.set(name, base);
   }
   // Tools that need settings and keys are opened on the machine that uses them.
@@ -85,22 +85,22 @@ function refuseUntrained(config: RunConfig): void {
   throw new MgrpoError("config-invalid", "no agent of this team is trained: set agents.<name>.trained to true for one");
 }
 
-/** Checks an agent's engine or API, and reads its base model. An unknown engine is a single finding, since its model cannot be checked. */
+/** Checks the engine or API of an agent's own policy, and reads its base model. An unknown engine is a single finding, since its model cannot be checked. */
 async function checkAgent(
   name: string,
-  agent: AgentConfig,
-  seed: number,
+  config: RunConfig,
   module: ToolsModule | undefined,
   { workers, models }: Site,
   findings: Findings,
 ): Promise<CheckpointFiles | undefined> {
+  const agent = policySettings(config.agents, name);
   const isEndpoint = isEndpointPolicy(agent.policy);
   const opensEngine = !isEndpoint && module !== undefined;
   const engine = opensEngine ? await findings.attempt(() => openEngine(agent.policy, module.policies)) : undefined;
   if (opensEngine && !engine) return undefined;
   if (isEndpoint && workers === "here") await findings.attempt(() => openConversationModel(endpointOf(agent)));
   if (models === "stored") return undefined;
-  const base = await findings.attempt(() => readTrainingBase(name, agent, seed, (message) => findings.note(message)));
+  const base = await findings.attempt(() => readPolicyBase(config, name, (message) => findings.note(message)));
   if (workers === "here") {
     await findings.attempt(() => engine?.computesOn?.(engineOptions(agent)));
     if (base) await findings.attempt(() => engine?.check?.(base, engineOptions(agent)));

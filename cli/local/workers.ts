@@ -14,6 +14,7 @@ import { builtModule } from "../../built-module.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { WorkerRole } from "../../core/contracts/records.ts";
 import { type ErrorCode, MgrpoError } from "../../core/errors.ts";
+import { trainedAgents } from "../../core/training/step-plan.ts";
 import { RELEASE_VARIABLE, release } from "../../gpu-workers/release.ts";
 
 const QUICK_EXIT_MILLISECONDS = 10_000;
@@ -32,8 +33,9 @@ export interface WorkerSpec {
 
 /** The workers of a run. */
 export function workersOf(config: RunConfig): WorkerSpec[] {
-  const agents = Object.entries(config.agents).flatMap(([name, { trained, workers }]) =>
-    workerSpecs(config.run, name, name, trained ? ["rollout", "train"] : ["rollout"], workers),
+  const trained = trainedAgents(config);
+  const agents = Object.entries(config.agents).flatMap(([name, { workers }]) =>
+    workerSpecs(config.run, name, name, trained.includes(name) ? ["rollout", "train"] : ["rollout"], workers),
   );
   return [...agents, ...evaluatorsOf(config)];
 }

@@ -3,6 +3,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { RunConfig, RunConfigInput } from "../../core/contracts/config.ts";
 import { isEndpointPolicy } from "../../core/contracts/language-model.ts";
+import { ownsPolicy } from "../../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { ADAPTER_CONFIG_FILE } from "../../engine/checkpoint/adapter.ts";
@@ -43,7 +44,9 @@ export async function planServing(target: string, set: readonly string[]): Promi
   }
   const names = Object.keys(team.agents);
   const local = names.filter((name) => !isEndpointPolicy(team.agents[name]?.policy ?? ""));
-  const models = local.map((name) => `agents.${name}.model=${join(checkpoints, name)}`);
+  const models = local
+    .filter((name) => ownsPolicy(team.agents, name))
+    .map((name) => `agents.${name}.model=${join(checkpoints, name)}`);
   const { recipe } = team;
   const advice = { name: recipe, config: () => team };
   const { arm = "mgrpo", seed = 1 } = team;

@@ -1,6 +1,7 @@
 /** @file Opens the models of a team to sample from, without a store: their files are read where they are. */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { isEndpointPolicy } from "../../core/contracts/language-model.ts";
+import { ownerOf, policySettings } from "../../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { createBusyMeter } from "../../gpu-workers/busy.ts";
@@ -28,16 +29,20 @@ export async function openServedAgents(config: RunConfig): Promise<ServedAgents>
   const engines = await findEngines(config.agents, policies);
   const meter = createBusyMeter();
   const agents = new Map<string, ServedAgent>();
-  for (const [name, agent] of local) {
-    const engine = engines.get(agent.policy);
-    const files = bases.get(name);
-    if (!engine || !files) throw new RangeError(`agent '${name}' has no engine or no files`);
-    const policy = openPolicy(name, agent, engine, onlyVersion(files), meter, config.limits);
-    agents.set(name, { name, config: agent, policy });
+  const opened = new Map<string, Policy>();
+  for (const [owner, files] of bases) {
+    const settings = policySettings(config.agents, owner);
+    const engine = engines.get(settings.policy);
+    if (!engine) throw new RangeError(`agent '${owner}' has no engine`);
+    opened.set(owner, openPolicy(owner, settings, engine, onlyVersion(files), meter, config.limits));
   }
-  const close = () => closeAll([...agents.values()].map(({ policy }) => policy));
+  for (const [name, agent] of local) {
+    const policy = opened.get(ownerOf(config.agents, name));
+    if (policy) agents.set(name, { name, config: agent, policy });
+  }
+  const close = () => closeAll([...opened.values()]);
   try {
-    await Promise.all([...agents.values()].map(({ policy }) => policy.activate(0)));
+    await Promise.all([...opened.values()].map((policy) => policy.activate(0)));
   } catch (error) {
     await close();
     throw error;

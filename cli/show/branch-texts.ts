@@ -3,18 +3,24 @@
  * them.
  */
 import { openExternalFiles } from "../../adapters/checkpoints/external-files.ts";
+import type { RunConfig } from "../../core/contracts/config.ts";
 import type { Outcome, Trajectory } from "../../core/contracts/rollout.ts";
+import { ownerOf } from "../../core/contracts/shared-policy.ts";
 import type { Store, Tokenizer } from "../../core/ports.ts";
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { openCheckpoints } from "../../gpu-workers/checkpoints.ts";
 import type { TurnTexts } from "./app-tree.ts";
 
 /** By branch; empty unless an app ran the rollout and branched. */
-export async function readBranchTexts(store: Store, run: string, outcome: Outcome): Promise<Map<number, TurnTexts>> {
+export async function readBranchTexts(
+  store: Store,
+  { run, agents }: Pick<RunConfig, "run" | "agents">,
+  outcome: Outcome,
+): Promise<Map<number, TurnTexts>> {
   if (outcome.status === "failed" || !outcome.app || outcome.app.branches.length === 0) return new Map();
   const { trajectory, app } = outcome;
   const branches = [trajectory, ...app.branches].flatMap((branch) => ("actions" in branch ? [branch] : []));
-  const tokenizer = await readTokenizer(store, run, branches[0]);
+  const tokenizer = await readTokenizer(store, { run, agents }, branches[0]);
   return new Map(tokenizer && branches.map((branch, i) => [i, turnsOf(branch, tokenizer)]));
 }
 
@@ -28,14 +34,14 @@ function turnsOf({ tokens, actions }: Trajectory, { ends, decode }: Tokenizer): 
 /** Undefined once the version's manifest is deleted. */
 export async function readTokenizer(
   store: Store,
-  run: string,
+  { run, agents }: Pick<RunConfig, "run" | "agents">,
   branch: Trajectory | undefined,
 ): Promise<Tokenizer | undefined> {
   if (!branch) return undefined;
   const checkpoints = openCheckpoints(run, store, openExternalFiles());
-  const manifest = await checkpoints.find(branch.agent, branch.version);
+  const agent = ownerOf(agents, branch.agent);
+  const manifest = await checkpoints.find(agent, branch.version);
   if (!manifest) return undefined;
-  const { agent } = branch;
   const files = Object.entries(manifest.files).filter(([name]) => !/\.safetensors(\.index\.json)?$/.test(name));
   return openTokenizer(await checkpoints.files({ agent, files: Object.fromEntries(files) }, "inference"));
 }

@@ -98,7 +98,7 @@ async function loadRollouts(
         return { title, tags: [{ text: "no outcome yet", tone: "faint" }], children: [] };
       }
       const invocations = await readInvocations(store, outcome);
-      const branchTexts = await readBranchTexts(store, config.run, outcome);
+      const branchTexts = await readBranchTexts(store, config, outcome);
       return rolloutTree({ index, config, ...asked, outcome, invocations, branchTexts });
     }),
   );

@@ -3,9 +3,11 @@ import { relative } from "node:path";
 import colors from "picocolors";
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
+import { ownerOf, sharesOf } from "../../core/contracts/shared-policy.ts";
 import type { Bases } from "../local/base-models.ts";
 import { parametersOf } from "../local/model-needs.ts";
 import type { RunFolder } from "../local/run-folder.ts";
+import { percent } from "./columns.ts";
 import { flow, terminalWidth } from "./flow.ts";
 
 const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
@@ -43,10 +45,19 @@ export function opening(config: RunConfig, folder: RunFolder, bases: Bases, widt
   ];
   const agents = names.map((name) => {
     const agent = config.agents[name];
-    return agent ? `  ${colors.dim(name.padEnd(label - 2))}${flow(partsOf(agent, bases.get(name)), label, width)}` : "";
+    return agent
+      ? `  ${colors.dim(name.padEnd(label - 2))}${flow(shared(config, name) ?? partsOf(agent, bases.get(name)), label, width)}`
+      : "";
   });
   const settings = `every setting: ${relative(process.cwd(), folder.config)}`;
   return ["", `  ${flow(about, 2, width)}`, ...agents, `  ${colors.dim(settings)}`, ""].join("\n");
+}
+
+/** Of an agent with another's policy: whose, and its share of the loss. */
+function shared({ agents }: RunConfig, name: string): { readonly text: string }[] | undefined {
+  const owner = ownerOf(agents, name);
+  if (owner === name) return undefined;
+  return [{ text: `policy of ${owner}` }, { text: `${percent(sharesOf(agents, owner).get(name) ?? 0)} of its loss` }];
 }
 
 /** An agent's model, its size, and what is trained (by default all weights). */

@@ -1,6 +1,7 @@
 /** @file The views of a run as a whole: its list, its curves, and what it does now. */
 
 import type { WorkerRecord } from "../../core/contracts/records.ts";
+import { sharedPolicies } from "../../core/contracts/shared-policy.ts";
 import { describeStall, type StallDetector } from "../../core/monitoring/stall.ts";
 import { waitingFor } from "../../core/monitoring/waiting.ts";
 import type { AgentView, RunPulse, RunRow, RunsView, RunView, WorkerView } from "../../ui/views.ts";
@@ -54,14 +55,17 @@ export async function runView(source: Source): Promise<RunView> {
   };
 }
 
-const agentViews = ({ config }: Source): AgentView[] =>
-  Object.entries(config.agents).map(([name, { model, system, tools, delegates }]) => ({
+function agentViews({ config }: Source): AgentView[] {
+  const policies = sharedPolicies(config.agents);
+  return Object.entries(config.agents).map(([name, { model, system, tools, delegates }]) => ({
     name,
     model,
     system,
     tools: [...tools],
     delegates: [...delegates],
+    ...(policies[name] && { shared: policies[name] }),
   }));
+}
 
 /**
  * A run that is over is not read: its store may be closed.

@@ -25,7 +25,7 @@ export async function tokenView(source: Source, { trajectory, ...address }: Traj
     const invocations = outcome ? await readInvocations(store, outcome) : new Map<string, Invocation>();
     const found = outcome && trajectoryOf(outcome, invocations, trajectory);
     if (!found) throw new MgrpoError("not-found", `the rollout has no tokens of '${trajectory}'`);
-    const tokenizer = await readTokenizer(store, run, found);
+    const tokenizer = await readTokenizer(store, source.config, found);
     if (!tokenizer) {
       const version = `${found.agent} version ${found.version}`;
       throw new MgrpoError("not-found", `the tokenizer of ${version} is deleted with its checkpoint (retention)`);

@@ -7,6 +7,7 @@ import { LoraConfig } from "./lora.ts";
 import { AgentName } from "./names.ts";
 import { Schedule, WarmupRatio } from "./schedule.ts";
 import { ServerOptimizer } from "./server-optimizer.ts";
+import { withInherited } from "./shared-policy.ts";
 
 export const OptimizerConfig = z.strictObject({
   learningRate: z.number().positive().default(5e-4).describe("AdamW's learning rate."),
@@ -86,7 +87,14 @@ export const AgentConfig = z.strictObject({
     .string()
     .default("compiled")
     .describe(
-      "What runs the model: compiled, eager, tinker:<url>[#<base model>], recipe:<name>, openai[:<base url>] or bedrock:<region>.",
+      "What runs the model: compiled, eager, tinker:<url>[#<base model>], recipe:<name>, openai[:<base url>], bedrock:<region>, or of:<agent> for that agent's weights (docs/shared-policies.md).",
+    ),
+  share: z
+    .number()
+    .positive()
+    .exactOptional()
+    .describe(
+      "Its part of the loss of a policy that it shares, relative to the parts of the other agents with that policy. Absent: 1.",
     ),
   endpoint: AgentEndpoint.optional().describe("Settings of requests, for an agent behind an API."),
   trained: z.boolean().default(true).describe("Whether the agent is trained. false: frozen at version 0."),
@@ -128,6 +136,16 @@ export const AgentConfig = z.strictObject({
   engine: EngineConfig.prefault({}).describe("How its policy is computed."),
 });
 export type AgentConfig = z.infer<typeof AgentConfig>;
+
+type AgentInput = z.input<typeof AgentConfig>;
+/** An agent with another's policy has the settings of that policy from its owner. */
+type RoleInput = Omit<AgentInput, "model" | "policy"> & { model?: string; policy: `of:${string}` };
+
+/** A team, by agent name. */
+export const Agents: z.ZodType<Record<string, AgentConfig>, Record<string, AgentInput | RoleInput>> = z.preprocess(
+  (agents) => withInherited(agents),
+  z.record(AgentName, AgentConfig),
+);
 
 type Fault = readonly [path: (string | number)[], message: string];
 

@@ -27,6 +27,8 @@ export const TrainingStats = z.strictObject({
   kl: z.number(),
   /** max |ratio - 1| over action tokens before the step: must stay under 1e-3 with one optimizer step per batch. */
   maxRatioDeviation: z.number(),
+  /** Mean of -log p over action tokens, in nats: an estimate of the sampler's entropy at its temperature. Earlier releases wrote none. */
+  entropy: z.number().exactOptional(),
   trajectories: z.int(),
   actionTokens: z.int(),
   tokens: z.int(),
@@ -42,6 +44,15 @@ export const TurnTotals = z.strictObject({
   delegations: z.strictObject({ turns: z.int(), seconds: z.number() }),
 });
 export type TurnTotals = z.infer<typeof TurnTotals>;
+
+/** The part of one agent in a training step of a policy that it shares. */
+export const RoleStats = TrainingStats.extend({
+  /** Its share of the policy's loss. */
+  share: z.number(),
+  /** Norm of the gradient of its share of the loss. Null: the engine does not see gradients. */
+  gradientNorm: z.number().nullable(),
+});
+export type RoleStats = z.infer<typeof RoleStats>;
 
 /**
  * Wall-clock seconds of one worker since its last manifest, by which call is in flight: sampler, trainer or neither. Sampling and
@@ -68,6 +79,8 @@ export const Manifest = z.strictObject({
    */
   files: z.record(z.string(), Part),
   stats: TrainingStats.nullable(),
+  /** Of a policy that agents share: the part of each agent that had something to train on. */
+  roles: z.record(AgentName, RoleStats).exactOptional(),
   seconds: WorkerSeconds.nullable(),
 });
 export type Manifest = z.infer<typeof Manifest>;

@@ -3,7 +3,7 @@
  * files of this folder that this one imports. Every setting has a description, available at run time (`schema.description`).
  */
 import * as z from "zod";
-import { AgentConfig, decayFaults } from "./agent-config.ts";
+import { type AgentConfig, Agents, decayFaults } from "./agent-config.ts";
 import { AlgorithmConfig } from "./algorithm-config.ts";
 import { algorithmFaults } from "./algorithm-overrides.ts";
 import { MAX_GROUPS, maxRolloutsPerQuestion } from "./bounds.ts";
@@ -12,18 +12,19 @@ import { CurriculumStage, curriculumFaults } from "./curriculum.ts";
 import { engineFaults } from "./engine.ts";
 import { EvaluationSuite, JUDGED_BENCHMARKS } from "./evaluation-suite.ts";
 import { JudgeConfig } from "./judge.ts";
-import { endpointFaults } from "./language-model.ts";
+import { endpointFaults, isEndpointPolicy } from "./language-model.ts";
 import { LORA_POLICIES, supportsLora } from "./lora.ts";
 import { AgentName, RunName, Step } from "./names.ts";
 import { QuestionFiles } from "./question.ts";
 import { RunnerConfig, runnerFaults } from "./runner.ts";
 import { serverOptimizerFaults } from "./server-optimizer.ts";
+import { ownPolicies, ownsPolicy, sharedPolicyFaults } from "./shared-policy.ts";
 import { tinkerFaults } from "./tinker-policy.ts";
 import { TrackerName } from "./tracking.ts";
 
 /**
  * The arms of a comparison: the method; the paper's baselines `main-only` (frozen sub-agents) and `single-agent` (one model with all tools);
- * its ablation `no-alignment` (Fig 8), and our `weighted-alignment`; and the control `shuffled-advantages`, which cannot learn. What each
+ * its ablation `no-alignment` (Fig 8), and our `weighted-alignment`; `shared-policy` (all agents have one set of weights); and the control `shuffled-advantages`, which cannot learn. What each
  * arm changes: core/training/resolve-config.ts.
  */
 export const Arm = z.enum([
@@ -32,6 +33,7 @@ export const Arm = z.enum([
   "single-agent",
   "no-alignment",
   "weighted-alignment",
+  "shared-policy",
   "shuffled-advantages",
 ]);
 export type Arm = z.infer<typeof Arm>;
@@ -148,7 +150,7 @@ const RunSettings = z.strictObject({
     .default(1)
     .describe("Sampling temperature of training rollouts, and of log-probs in training."),
   main: AgentName.default("main").describe("The agent that gets the question."),
-  agents: z.record(AgentName, AgentConfig).describe("The team: settings by agent name."),
+  agents: Agents.describe("The team: settings by agent name."),
   questions: QuestionFiles.exactOptional().describe("Your own questions instead of the recipe's."),
   tools: z
     .record(z.string(), z.json())
@@ -201,13 +203,16 @@ type Fault = readonly [path: readonly (string | number)[], message: string];
 
 /** Settings that contradict each other, or would be ignored: path and message. */
 function configFaults(config: RunConfig): Fault[] {
+  const agents = ownPolicies(config.agents);
+  const owners = Object.fromEntries(Object.entries(agents).filter(([name]) => ownsPolicy(config.agents, name)));
   return [
     ...teamFaults(config),
-    ...algorithmFaults(config),
-    ...tinkerFaults(config),
-    ...serverOptimizerFaults(config.agents),
-    ...decayFaults(config.agents),
-    ...engineFaults(config.agents),
+    ...sharedPolicyFaults(config.agents, isEndpointPolicy),
+    ...algorithmFaults({ ...config, agents }),
+    ...tinkerFaults({ ...config, agents }),
+    ...serverOptimizerFaults(owners),
+    ...decayFaults(owners),
+    ...engineFaults(owners),
     ...budgetFaults(config),
     ...evaluationFaults(config),
     ...timingFaults(config),
@@ -238,7 +243,7 @@ function agentFaults(name: string, agent: AgentConfig, main: string, names: read
   if (name !== main && delegates.length > 0) {
     faults.push([["agents", name, "delegates"], `only the main agent '${main}' delegates: remove it`]);
   }
-  if (lora !== null && !supportsLora(policy)) {
+  if (lora !== null && !policy.startsWith("of:") && !supportsLora(policy)) {
     const message = `policy '${policy}' does not take it: set lora to null, or policy to one of ${LORA_POLICIES.join(", ")}, tinker:<url>`;
     faults.push([["agents", name, "lora"], message]);
   }

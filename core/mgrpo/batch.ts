@@ -51,6 +51,14 @@ export function gradientScale(questions: number, minibatches: number): number {
   return 1 / ((1 / minibatches) * questions);
 }
 
+/**
+ * By which the token weights of one of several agents are multiplied that train one policy. After `gradientScale` over all questions, the
+ * policy's loss is the sum over its agents of share * (mean over the agent's own questions). Exactly 1 for an agent that trains it alone.
+ */
+export function roleScale(share: number, questions: { readonly own: number; readonly all: number }): number {
+  return share * (questions.all / questions.own);
+}
+
 /** Each finalized trajectory's share of its group's loss. The shares sum to 1. */
 export function trajectoryWeights({ trajectories, weights }: Pick<AgentBatch, "trajectories" | "weights">): number[] {
   return trajectories.map((_, i) => weights[weights.length === 1 ? 0 : i] ?? 0);

@@ -37,11 +37,12 @@ export function stepMetrics(summary: StepSummary): Measured {
   return { step: summary.step + 1, source: "step", metrics };
 }
 
-function perAgent({ calls, duplicated, dropped, training, workers }: StepSummary): Record<string, Maybe> {
+function perAgent({ calls, duplicated, dropped, training, shared = {}, workers }: StepSummary): Record<string, Maybe> {
   const trained = Object.entries(training).flatMap(([agent, stats]): [string, Maybe][] => [
     [`train/${agent}/loss`, stats?.loss],
     [`train/${agent}/kl`, stats?.kl],
     [`train/${agent}/grad_norm`, stats?.gradientNorm],
+    [`train/${agent}/entropy`, stats?.entropy],
     [`train/${agent}/clip_frac`, stats?.clipFraction],
     [`train/${agent}/ratio_deviation`, stats?.maxRatioDeviation],
     [`train/${agent}/trajectories`, stats?.trajectories],
@@ -59,6 +60,11 @@ function perAgent({ calls, duplicated, dropped, training, workers }: StepSummary
   );
   return {
     ...Object.fromEntries([...trained, ...timed]),
+    ...prefixed(
+      "policy",
+      "grad_norm",
+      mapValues(shared, ({ gradientNorm }) => gradientNorm),
+    ),
     ...prefixed("rollout", "calls", mapValues(calls, meanOf)),
     ...prefixed("align", "duplicated", duplicated),
     ...prefixed("align", "dropped", dropped),

@@ -3,11 +3,12 @@
  * JSON Lines, the report and a resumed run agree.
  */
 import * as z from "zod";
-import { type Manifest, TrainingStats, WorkerSeconds } from "../contracts/checkpoint.ts";
+import { type Manifest, RoleStats, TrainingStats, WorkerSeconds } from "../contracts/checkpoint.ts";
 import type { RunConfig } from "../contracts/config.ts";
 import { JudgeCost, totalCost } from "../contracts/judge.ts";
 import { AgentName, Step } from "../contracts/names.ts";
 import type { GroupRecord, RolloutScore, StepRecord } from "../contracts/records.ts";
+import { rolesOf } from "../contracts/shared-policy.ts";
 import { countSampledTokens } from "../training/step-plan.ts";
 
 export const StepSummary = z.strictObject({
@@ -34,8 +35,10 @@ export const StepSummary = z.strictObject({
   /** Per sub-agent, invocations that alignment duplicated, and dropped. */
   duplicated: z.record(AgentName, z.int()),
   dropped: z.record(AgentName, z.int()),
-  /** Per trained agent; null if it had nothing to learn from. */
-  training: z.record(AgentName, TrainingStats.nullable()),
+  /** Per trained agent; null if it had nothing to learn from. Of agents that share a policy, each agent's part. */
+  training: z.record(AgentName, z.union([RoleStats, TrainingStats]).nullable()),
+  /** Owner of a shared policy -> the norm of its whole gradient. */
+  shared: z.record(AgentName, z.strictObject({ gradientNorm: z.number() })).exactOptional(),
   /** Per agent, the time of its workers. */
   workers: z.record(AgentName, WorkerSeconds),
   /** Tokens trained on, across all agents, per wall-clock second. */
@@ -78,12 +81,29 @@ export function summarizeStep(
     calls: perSub((sub) => histogram(counted.map((score) => score.invocations[sub]?.length ?? 0))),
     duplicated: perSub((sub) => finalized(sub, "duplicated")),
     dropped: perSub((sub) => finalized(sub, "dropped")),
-    training: Object.fromEntries([...manifests].map(([agent, { stats }]) => [agent, stats])),
+    training: Object.fromEntries([...manifests].flatMap(([agent, manifest]) => trainingOf(config, agent, manifest))),
+    ...sharedOf(manifests),
     workers: Object.fromEntries(
       [...manifests].flatMap(([agent, manifest]) => (manifest.seconds ? [[agent, manifest.seconds]] : [])),
     ),
     tokensPerSecond: seconds === null || seconds <= 0 ? null : actionTokens / seconds,
   };
+}
+
+/** What the agents with the policy of `owner` learned from. */
+function trainingOf(
+  { agents }: RunConfig,
+  owner: string,
+  { stats, roles }: Manifest,
+): [string, RoleStats | TrainingStats | null][] {
+  return roles ? rolesOf(agents, owner).map((role) => [role, roles[role] ?? null]) : [[owner, stats]];
+}
+
+function sharedOf(manifests: ReadonlyMap<string, Manifest>): Pick<StepSummary, "shared"> {
+  const shared = [...manifests].flatMap(([owner, { roles, stats }]) =>
+    roles ? [[owner, { gradientNorm: stats?.gradientNorm ?? 0 }] as const] : [],
+  );
+  return shared.length > 0 ? { shared: Object.fromEntries(shared) } : {};
 }
 
 /** Entry i is the number of counts equal to i. */

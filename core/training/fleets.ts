@@ -28,6 +28,7 @@ import type { Bills } from "./bills.ts";
 import { dueJobs } from "./evaluation.ts";
 import { countCapacityRequest } from "./fleet-writes.ts";
 import { overBudgetReason, spending } from "./run-budget.ts";
+import { trainedAgents } from "./step-plan.ts";
 import { insert, type StoreCommand, update } from "./store-commands.ts";
 import { endRun } from "./writes.ts";
 
@@ -65,7 +66,7 @@ function fleetSlotsNeeded(run: RunView, fleet: FleetSpec, storeTime: number): nu
   const agent = config.agents[fleet.agent];
   if (!agent || record.status === "finished") return 0;
   if (fleet.roles.includes("rollout")) return agent.workers;
-  return agent.trained ? 1 : 0;
+  return trainedAgents(config).includes(fleet.agent) ? 1 : 0;
 }
 
 /** The capacity that an autoscaling group should have. */
@@ -161,7 +162,7 @@ function slotHolders(run: RunView, fleet: FleetSpec): string[] {
 /** Whether each role of the fleet that the run needs has a live worker, from this fleet or not. */
 function isServed({ config, workers }: RunView, { agent, roles }: FleetSpec): boolean {
   const alive = workers.filter((worker) => worker.state !== "dead" && worker.agent === agent);
-  const needed = roles.filter((role) => role !== "train" || config.agents[agent]?.trained);
+  const needed = roles.filter((role) => role !== "train" || trainedAgents(config).includes(agent));
   return needed.every((role) => alive.some((worker) => worker.roles.includes(role)));
 }
 

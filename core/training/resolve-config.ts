@@ -4,6 +4,7 @@
  */
 import { type Arm, RunConfig, type RunConfigInput } from "../contracts/config.ts";
 import { parse } from "../contracts/parse.ts";
+import { ownsPolicy, withoutInherited } from "../contracts/shared-policy.ts";
 import { MgrpoError } from "../errors.ts";
 
 /** The value that the user set at a path of the config such as `agents.main.model`, unchecked. Undefined if not set. */
@@ -36,8 +37,20 @@ export function resolveConfig(
   const recommended: RunConfigInput = { ...advised, run, seed, arm, recipe: location };
   const { runner = "native" } = withSettings(advised, set) as { runner?: unknown };
   const ofRunner = runner === "native" ? [] : appSettings(recommended);
-  const config = withSettings(recommended, [...ofRunner, ...settingsOf(arm, recommended), ...set]);
+  // The settings of a shared policy are its owner's: what the user sets there holds for all its roles.
+  const { agents, ...others } = withSettings(recommended, [
+    ...ofRunner,
+    ...settingsOf(arm, recommended),
+  ]) as RunConfigInput;
+  const config = withSettings({ ...others, agents: withoutInherited(agents) }, set);
   return parse(RunConfig, config, `config of run '${run}'`, "config-invalid");
+}
+
+/** The agents with a policy of their own in an arm's team. */
+export function policiesOf({ config }: Recommendation, arm: Arm): string[] {
+  const advised = typeof config === "function" ? config(arm, chosenBy([])) : config;
+  const { agents } = withSettings(advised, settingsOf(arm, advised)) as AdvisedConfig;
+  return Object.keys(agents).filter((name) => ownsPolicy(agents, name));
 }
 
 export function chosenBy(set: readonly string[]): Chosen {
@@ -56,7 +69,7 @@ export function valueAt(value: object, path: string): unknown {
 }
 
 /** What an arm changes in the recipe's config. For `single-agent` the recipe itself has a different team. */
-function settingsOf(arm: Arm, { main = "main", agents }: RunConfigInput): string[] {
+function settingsOf(arm: Arm, { main = "main", agents }: AdvisedConfig): string[] {
   const names = Object.keys(agents);
   switch (arm) {
     case "mgrpo":
@@ -73,6 +86,13 @@ function settingsOf(arm: Arm, { main = "main", agents }: RunConfigInput): string
       return ["algorithm.alignment.mode=none"];
     case "weighted-alignment":
       return ["algorithm.alignment.mode=weighted"];
+    case "shared-policy":
+      if (names.length > 1)
+        return names.filter((name) => name !== main).map((name) => `agents.${name}.policy=of:${main}`);
+      throw new MgrpoError(
+        "config-invalid",
+        `arm shared-policy: the recipe has one agent, '${main}', and no other to share with`,
+      );
     case "shuffled-advantages":
       return ["algorithm.shuffleAdvantages=true"];
   }

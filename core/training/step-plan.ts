@@ -6,6 +6,7 @@ import type { RunConfig } from "../contracts/config.ts";
 import { tableKeys } from "../contracts/keys.ts";
 import type { Question } from "../contracts/question.ts";
 import type { GroupRecord, StepRecord } from "../contracts/records.ts";
+import { ownsPolicy } from "../contracts/shared-policy.ts";
 import { drawQuestions, initialCurriculum, stageOf } from "./curriculum.ts";
 import type { Insertion, StoreCommand } from "./store-commands.ts";
 import { replaceGroups } from "./writes.ts";
@@ -53,8 +54,14 @@ export function policyAt(config: RunConfig, closedSteps: number): Record<string,
   );
 }
 
+/** The agents that learn, whoever has their weights. */
+function learningAgents({ agents }: RunConfig): string[] {
+  return Object.keys(agents).filter((name) => agents[name]?.trained);
+}
+
+/** The agents that publish versions: of agents that share a policy, its owner. */
 export function trainedAgents(config: RunConfig): string[] {
-  return Object.keys(config.agents).filter((name) => config.agents[name]?.trained);
+  return learningAgents(config).filter((name) => ownsPolicy(config.agents, name));
 }
 
 /** The GROUP items of a step's groups at these indices. */
@@ -91,7 +98,7 @@ export function countsInBatch(config: RunConfig, group: GroupRecord, agent: stri
 
 /** Whether a group fills a place in the step: the main agent learns from it. If that is frozen, any trained agent does. */
 function fillsPlace(config: RunConfig, group: GroupRecord): boolean {
-  const trained = trainedAgents(config);
+  const trained = learningAgents(config);
   const learners = trained.includes(config.main) ? [config.main] : trained;
   return learners.some((agent) => !hasZeroVariance(group, agent));
 }

@@ -17,6 +17,7 @@ import type { RunConfig } from "../contracts/config.ts";
 import { objectKeys, tableKeys } from "../contracts/keys.ts";
 import type { Question } from "../contracts/question.ts";
 import type { AgentRecord, GroupRecord, RunRecord, StepRecord } from "../contracts/records.ts";
+import { ownerOf } from "../contracts/shared-policy.ts";
 import { MgrpoError } from "../errors.ts";
 import { giveUp } from "./give-up.ts";
 import { tooManyLost } from "./lost-rollouts.ts";
@@ -134,15 +135,16 @@ function closeStep(snapshot: StepSnapshot, step: StepRecord): StoreCommand[] {
   ];
 }
 
-/** The team after `team` closed steps. `manifests`: each agent's manifest in that team. */
+/** The team after `team` closed steps. `manifests`: of each agent with a policy of its own, the manifest in that team. */
 export function teamManifest(
   config: RunConfig,
   team: number,
   manifests: ReadonlyMap<string, Pick<StoredManifest, "sha256">>,
 ): TeamManifest {
   const agents = Object.entries(policyAt(config, team)).map(([agent, version]) => {
-    const manifest = objectKeys.manifest(config.run, agent, version);
-    const sha256 = manifests.get(agent)?.sha256;
+    const owner = ownerOf(config.agents, agent);
+    const manifest = objectKeys.manifest(config.run, owner, version);
+    const sha256 = manifests.get(owner)?.sha256;
     if (sha256 === undefined)
       throw new MgrpoError("record-damaged", `${config.run}: there is no ${manifest}, which team ${team} needs`);
     return [agent, { version, manifest, sha256 }] as const;

@@ -14,7 +14,7 @@ import { type Parameter, type ParameterLayout, parameterLayout } from "./paramet
 import { readOptimizer, refuseUnsavable, writeModelFiles, writeOptimizerFiles } from "./shards.ts";
 import { readCheckpoint, withConfigOf, writeModel } from "./weights.ts";
 
-export interface TrainedState extends Pick<Trainer, "optimizerStep" | "save" | "load"> {
+export interface TrainedState extends Required<Pick<Trainer, "optimizerStep" | "gradientNorm" | "save" | "load">> {
   readonly config: ModelConfig;
   readonly layout: ParameterLayout;
   /** Flat, by `layout`; always the same array, so that views of it stay valid. */
@@ -33,6 +33,8 @@ export function openTrainedState(files: CheckpointFiles, shardBytes?: number): T
   const { layout, weights } = adapter ?? readCheckpoint(files);
   const lora = adapter?.lora ?? null;
   const gradient = new Float32Array(layout.length);
+  /** The gradient at the last call of `gradientNorm`. Empty: zero. */
+  let measured = new Float32Array();
   let adam = readOptimizer(files, layout.length);
   return {
     config,
@@ -44,7 +46,13 @@ export function openTrainedState(files: CheckpointFiles, shardBytes?: number): T
       checkGradient(gradient);
       const gradientNorm = adamStep(weights, gradient, adam, optimizer, scale, undecayed(layout, optimizer));
       gradient.fill(0);
+      measured = new Float32Array();
       return { gradientNorm };
+    },
+    async gradientNorm() {
+      const norm = Math.sqrt(gradient.reduce((sum, g, i) => sum + (g - (measured[i] ?? 0)) ** 2, 0));
+      measured = gradient.slice();
+      return norm;
     },
     async save() {
       return new Map([
@@ -59,6 +67,7 @@ export function openTrainedState(files: CheckpointFiles, shardBytes?: number): T
       weights.set(lora ? adapterWeights(given, config, lora) : readCheckpoint(given).weights);
       adam = readOptimizer(from, layout.length);
       gradient.fill(0);
+      measured = new Float32Array();
     },
   };
 }

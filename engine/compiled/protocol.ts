@@ -29,6 +29,7 @@ export type EngineCall =
       readonly scale: number;
       readonly gradients: readonly Float32Array[];
     }
+  | { readonly method: "gradientNorm"; readonly gradients: readonly Float32Array[] }
   | { readonly method: "takeGradient" | "weights" | "save" }
   | { readonly method: "setWeights"; readonly weights: Float32Array }
   | { readonly method: "load"; readonly files: CheckpointFiles }

@@ -109,6 +109,7 @@ export async function openTrainer(
     forwardBackward: (batch, loss, temperature) => call({ method: "forwardBackward", batch, loss, temperature }),
     takeGradient: () => call({ method: "takeGradient" }),
     optimizerStep: (config, scale, gradients) => call({ method: "optimizerStep", config, scale, gradients }),
+    gradientNorm: (gradients) => call({ method: "gradientNorm", gradients }),
     weights: () => call({ method: "weights" }),
     setWeights: (weights) => call({ method: "setWeights", weights }),
     save: () => call({ method: "save" }),

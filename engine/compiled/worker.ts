@@ -94,6 +94,8 @@ function train(trainer: LaneTrainer, body: TrainerCall): Promise<unknown> {
       return trainer.forwardBackward(body.batch, body.loss, body.temperature);
     case "optimizerStep":
       return trainer.optimizerStep(body.config, body.scale, body.gradients);
+    case "gradientNorm":
+      return trainer.gradientNorm(body.gradients);
     case "takeGradient":
       return trainer.takeGradient();
     case "weights":

@@ -1,5 +1,5 @@
 /**
- * @file The batch of one agent in one step, in parts: its groups in the order of their index, a few at a time, each part as soon as its
+ * @file The batch of one policy in one step, in parts: its groups in the order of their index, a few at a time, each part as soon as its
  * groups are finalized, while others are still being sampled. Which group is in which part follows from the step alone, never from the
  * order in which groups are finalized, so a step's gradient is the same sum whenever its trainer begins.
  *
@@ -10,6 +10,7 @@
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { GroupRecord, type StepRecord } from "../../core/contracts/records.ts";
+import { rolesOf } from "../../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { countsInBatch } from "../../core/training/step-plan.ts";
 import type { RunSnapshot, StepWatch } from "../liveness/watch.ts";
@@ -23,14 +24,15 @@ const GROUPS_PER_PART = 4;
 
 export interface PartsSource {
   readonly run: RunContext;
+  /** The agent that owns the policy. Those that share it train it too. */
   readonly agent: string;
   readonly watch: StepWatch;
   readonly trajectories: TrajectoryCache;
 }
 
 /**
- * Reads each part while the previous one is trained on. Groups that do not count in this agent's batch are left out, unless none counts: then
- * all come in one last part. Rejects with `step-closed` when the step is closed without this trainer.
+ * Reads each part while the previous one is trained on: the trajectories of every agent with the policy. Groups that do not count in an agent's
+ * batch are left out of it, unless none counts: then all come in one last part. Rejects with `step-closed` when the step is closed without this trainer.
  */
 export async function* batchParts(
   { run, agent, watch, trajectories }: PartsSource,
@@ -38,24 +40,48 @@ export async function* batchParts(
   stop: AbortSignal,
 ): AsyncGenerator<TrainingEntry[]> {
   const over = new AbortController();
-  const load = (groups: readonly GroupRecord[]) => loadEntries(run, step, agent, groups, trajectories);
-  const notCounted: GroupRecord[] = [];
-  let counted = 0;
+  const roles = rolesOf(run.config.agents, agent).map((name) => new RoleGroups(run, name));
+  const load = async (groupsOf: (role: RoleGroups) => readonly GroupRecord[]) => {
+    const each = roles.map((role) => loadEntries(run, step, role.agent, groupsOf(role), trajectories));
+    return (await Promise.all(each)).flat();
+  };
 
   async function* entries() {
     for await (const groups of finalizedParts(run, watch, step, AbortSignal.any([stop, over.signal]))) {
-      const counting = groups.filter((group) => countsInBatch(run.config, group, agent));
-      notCounted.push(...groups.filter((group) => !counting.includes(group)));
-      counted += counting.length;
-      yield await load(counting);
+      yield await load((role) => role.counting(groups));
     }
-    if (counted === 0) yield await load(notCounted);
+    const last = await load((role) => role.ifNoneCounted());
+    if (last.length > 0) yield last;
   }
 
   try {
     yield* readAhead(entries());
   } finally {
     over.abort();
+  }
+}
+
+/** Which groups count in the batch of one agent. */
+class RoleGroups {
+  readonly agent: string;
+  readonly #run: RunContext;
+  readonly #notCounted: GroupRecord[] = [];
+  #counted = 0;
+
+  constructor(run: RunContext, agent: string) {
+    this.#run = run;
+    this.agent = agent;
+  }
+
+  counting(groups: readonly GroupRecord[]): GroupRecord[] {
+    const counting = groups.filter((group) => countsInBatch(this.#run.config, group, this.agent));
+    this.#notCounted.push(...groups.filter((group) => !counting.includes(group)));
+    this.#counted += counting.length;
+    return counting;
+  }
+
+  ifNoneCounted(): readonly GroupRecord[] {
+    return this.#counted === 0 ? this.#notCounted : [];
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * @file The trainer of one agent: one version per step, always trained from the exact bytes of the previous version.
+ * @file The trainer of one policy, under the name of the agent that owns it: one version per step, always trained from the exact bytes of the previous version.
  *
  *     step open ──> claim taken ──> manifest v ──> gradient of groups as they are finalized (parts.ts)
  *     step ready ────────────────────────────────> gradient of the last ones ──> Adam ──> files ──> manifest v+1 (If-None-Match)
@@ -13,15 +13,9 @@
  * it; the tick that finds the manifest advances the cache.
  */
 
-import type { AgentConfig } from "../../core/contracts/agent-config.ts";
-import { algorithmOf } from "../../core/contracts/algorithm-overrides.ts";
 import type { Manifest, TrainingStats } from "../../core/contracts/checkpoint.ts";
-import type { RunConfig } from "../../core/contracts/config.ts";
 import type { StepRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError } from "../../core/errors.ts";
-import { entropyAt } from "../../core/training/entropy-schedule.ts";
-import { optimizerAt } from "../../core/training/learning-rate.ts";
-import { progressAt } from "../../core/training/progress.ts";
 import { referenceVersion } from "../../core/training/reference.ts";
 import { expiredParts, expiredVersion, neighbors } from "../../core/training/retention.ts";
 import { endRun } from "../../core/training/writes.ts";
@@ -31,10 +25,10 @@ import { haltIfRefused } from "../halt.ts";
 import type { WorkerObserver } from "../liveness/observer.ts";
 import type { RunSnapshot, StepWatch } from "../liveness/watch.ts";
 import type { RunContext } from "../run-context.ts";
-import type { TrainStepConfig } from "./objective-passes.ts";
 import { batchParts } from "./parts.ts";
+import { rolesOfStep } from "./step-config.ts";
 import { TokenLog } from "./token-log.ts";
-import { trainStep } from "./train-step.ts";
+import { trainRoles } from "./train-step.ts";
 import { openTrainerClaim, type TrainerClaim } from "./trainer-claim.ts";
 import { type TrainerParts, TrainerState } from "./trainer-state.ts";
 import type { TrajectoryCache } from "./trajectories.ts";
@@ -184,15 +178,15 @@ async function trainVersion(
   const { run, agent, checkpoints, meter } = role;
   const version = versionOf(step, agent);
   const base = await checkpoints.manifest(agent, version - 1);
-  const config = stepConfig(run.config, agent, trainer.config, step);
-  const { kl } = config.algorithm;
+  const trainedRoles = rolesOfStep(run.config, agent, step);
+  const { kl } = run.config.algorithm;
   const reference =
     kl.coefficient > 0 ? meter.trainer(await trainer.reference(referenceVersion(kl, version - 1))) : undefined;
-  const { stats, trained, files, tokens } = await trainer.use(base, async (engine) => {
+  const { stats, trained, files, roles, tokens } = await trainer.use(base, async (engine) => {
     const tokens = new TokenLog();
-    const observed = { ...config, onTokens: tokens.add };
+    const observed = trainedRoles.map((one) => ({ ...one, config: { ...one.config, onTokens: tokens.add } }));
     const parts = batchParts(role, step, signal);
-    const result = { ...(await trainStep(meter.trainer(engine), parts, observed, reference)), tokens };
+    const result = { ...(await trainRoles(meter.trainer(engine), parts, observed, reference)), tokens };
     if (!result.trained) return { ...result, files: base.files };
     const saved = await trainer.save((weights) => role.preload(version, replaceFiles(base.files, weights)));
     return { ...result, files: replaceFiles(base.files, saved) };
@@ -204,6 +198,7 @@ async function trainVersion(
     trained,
     files,
     stats: stats.trajectories > 0 ? stats : null,
+    ...(roles && { roles }),
     seconds: meter.takeSeconds(),
   };
   await discardExpired(role, manifest);
@@ -218,16 +213,6 @@ async function trainVersion(
     trajectories,
   });
   warnOnMismatch(role, step, stats);
-}
-
-function stepConfig(run: RunConfig, agent: string, own: AgentConfig, step: StepRecord): TrainStepConfig {
-  const { seed } = run;
-  const { optimizer, temperature = run.temperature } = own;
-  const algorithm = algorithmOf(run, agent);
-  const draws = [seed, "minibatches", step.step, agent];
-  const progress = progressAt(run, step);
-  const entropyCoefficient = entropyAt(algorithm.entropy, progress);
-  return { algorithm, optimizer: optimizerAt(optimizer, progress, run.steps), entropyCoefficient, temperature, draws };
 }
 
 function warnOnMismatch({ run, agent }: TrainRole, { step }: StepRecord, { maxRatioDeviation }: TrainingStats): void {

@@ -1,25 +1,38 @@
 /**
- * @file One training step of one agent: finalized trajectories in, part by part; new weights in the Trainer. core holds the algorithm; this
+ * @file One training step of one policy: finalized trajectories in, part by part; new weights in the Trainer. core holds the algorithm; this
  * file orders its passes (objective-passes.ts) and optimizer steps.
  *
- *   a part ── drop what has no gradient ──┬─ one minibatch, one epoch, advantages complete: its gradient at once
+ *   a part ── drop what has no gradient ──┬─ one role, minibatch and epoch, advantages complete: its gradient at once
  *                                         └─ else: buffered until all parts are there, then scaled and split
  *   all parts ──┬─ no gradient ──────────────> trained: false, Adam is not called
  *               └─ mean over the questions ──> an optimizer step (one per minibatch and epoch)
+ *
+ * Agents that share the policy are its roles. Each has a loss of its own, over its own questions, and the policy's is their weighted sum; every
+ * optimizer step is taken on the gradient of all of them.
  */
 import type { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
-import type { TrainingStats } from "../../core/contracts/checkpoint.ts";
 import type { Trajectory } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { batchStd } from "../../core/mgrpo/advantage.ts";
-import { gradientScale, hasGradient, type LossTerm, splitMinibatches } from "../../core/mgrpo/batch.ts";
-import { trajectoryLoss } from "../../core/mgrpo/loss.ts";
-import { mismatch } from "../../core/mgrpo/mismatch.ts";
+import { gradientScale, hasGradient, type LossTerm, roleScale, splitMinibatches } from "../../core/mgrpo/batch.ts";
 import { actionPositions_A } from "../../core/mgrpo/tokens.ts";
 import type { Trainer } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
 import type { GradientTrainer } from "../busy.ts";
 import { gradientPass, type Prepared, type TrainStepConfig, withEarlierPolicies } from "./objective-passes.ts";
+import {
+  allQuestions,
+  firstOf,
+  measure,
+  openRole,
+  type RoleState,
+  roleStats,
+  type StepState,
+  statsOf,
+  type TrainedRole,
+  type TrainedStep,
+  total,
+} from "./step-state.ts";
 
 /** One distinct trajectory of the batch. */
 export interface TrainingEntry extends LossTerm {
@@ -32,67 +45,104 @@ export interface TrainingEntry extends LossTerm {
   readonly groupStd: number;
 }
 
-/** What a pass measures about the policy. */
-interface Measured {
-  readonly loss: number;
-  /** Whether the batch's first optimizer step came before the pass. */
-  readonly moved: boolean;
-  readonly klSum: number;
-  readonly maxRatioDeviation: number;
-  readonly clipped: number;
-  readonly tokens: number;
-}
-
-/** A training step under way. */
-interface StepState {
-  readonly trainer: GradientTrainer;
-  readonly config: TrainStepConfig;
-  /** Groups seen so far, with the standard deviation of their rewards: the loss is the mean over them. */
-  readonly questions: Map<number, number>;
-  readonly counts: { trajectories: number; actionTokens: number; tokens: number };
-  readonly passes: Measured[];
-  /** One per optimizer step. */
-  readonly gradientNorms: number[];
-}
+type Parts = AsyncIterable<readonly TrainingEntry[]> | Iterable<readonly TrainingEntry[]>;
+type Reference = Pick<Trainer, "logProbs">;
 
 /**
  * Trains on a batch that arrives in parts, each with all trajectories of its questions. A trajectory whose gradient is zero by construction
  * (advantage 0 and no KL term) is not computed, but the counts in `stats` include it. `maxRatioDeviation` and `kl` measure what is computed
  * before the first optimizer step; they are only reported, and the caller warns. `reference` is required when the KL coefficient is not 0.
  */
-export async function trainStep(
+export function trainStep(
   trainer: GradientTrainer,
-  parts: AsyncIterable<readonly TrainingEntry[]> | Iterable<readonly TrainingEntry[]>,
+  parts: Parts,
   config: TrainStepConfig,
-  reference?: Pick<Trainer, "logProbs">,
-): Promise<{ trained: boolean; stats: TrainingStats }> {
-  const { algorithm } = config;
-  const counts = { trajectories: 0, actionTokens: 0, tokens: 0 };
-  const step: StepState = { trainer, config, questions: new Map(), counts, passes: [], gradientNorms: [] };
-  const buffered: Prepared[] = [];
+  reference?: Reference,
+): Promise<TrainedStep> {
+  return train(trainer, parts, [openRole({ agent: "", share: 1, config })], reference);
+}
+
+/** The same for agents that share the policy. A part's trajectories name their agents. `roles`: with one optimizer, minibatches and epochs. */
+export async function trainRoles(
+  trainer: GradientTrainer,
+  parts: Parts,
+  roles: readonly TrainedRole[],
+  reference?: Reference,
+): Promise<TrainedStep> {
+  return train(trainer, parts, roles.map(openRole), reference);
+}
+
+async function train(
+  trainer: GradientTrainer,
+  parts: Parts,
+  roles: readonly RoleState[],
+  reference: Reference | undefined,
+): Promise<TrainedStep> {
+  const step: StepState = { trainer, roles, gradientNorms: [] };
   for await (const part of parts) {
-    const entries = part.map(prepare);
-    countPart(step, part, entries);
-    const learning = entries.filter(({ loss }) => hasGradient(loss, algorithm));
-    const complete = await withEarlierPolicies(trainer, learning, config, reference);
-    if (needsWholeBatch(algorithm)) buffered.push(...complete);
-    else if (complete.length > 0) await accumulateGradient(step, complete);
+    for (const role of roles) await takePart(step, role, entriesOf(part, role, roles), reference);
   }
-  if (step.passes.length > 0) await update(step, 1);
-  const scaled = withBatchScale(step, buffered);
-  for (let epoch = 0; epoch < algorithm.epochs; epoch++) await trainEpoch(step, scaled, epoch);
-  return { trained: step.gradientNorms.length > 0, stats: statsOf(step) };
+  if (roles.some(({ passes }) => passes.length > 0)) await update(step, 1);
+  for (const role of roles) role.buffered = withBatchScale(role);
+  const { epochs } = firstOf(roles).config.algorithm;
+  for (let epoch = 0; epoch < epochs; epoch++) await trainEpoch(step, epoch);
+  const trained = step.gradientNorms.length > 0;
+  if (roles.length === 1) return { trained, stats: statsOf(step, roles) };
+  const took = roles.filter(({ counts }) => counts.trajectories > 0);
+  return {
+    trained,
+    stats: statsOf(step, roles),
+    roles: Object.fromEntries(took.map((role) => [role.agent, roleStats(step, role)])),
+  };
+}
+
+const entriesOf = (part: readonly TrainingEntry[], { agent }: RoleState, { length }: readonly RoleState[]) =>
+  length === 1 ? part : part.filter(({ trajectory }) => trajectory.agent === agent);
+
+/** Computes the gradient of a role's part at once, if that is possible. */
+async function takePart(
+  step: StepState,
+  role: RoleState,
+  part: readonly TrainingEntry[],
+  reference: Reference | undefined,
+): Promise<void> {
+  const { algorithm } = role.config;
+  const entries = part.map(prepare);
+  countPart(role, part, entries);
+  const learning = entries.filter(({ loss }) => hasGradient(loss, algorithm));
+  const complete = await withEarlierPolicies(step.trainer, learning, role.config, reference);
+  if (step.roles.length > 1 || needsWholeBatch(algorithm)) role.buffered.push(...complete);
+  else if (complete.length > 0) await accumulateGradient(step, role, complete);
 }
 
 /** One optimizer step per minibatch. Each epoch deals anew. */
-async function trainEpoch(step: StepState, entries: readonly Prepared[], epoch: number) {
-  const { algorithm, draws } = step.config;
-  const random = stream(...draws, ...(epoch === 0 ? [] : [epoch]));
-  const minibatches = splitMinibatches(entries, algorithm.minibatches, random);
-  for (const minibatch of minibatches) {
-    await accumulateGradient(step, minibatch);
-    await update(step, minibatches.length);
+async function trainEpoch(step: StepState, epoch: number): Promise<void> {
+  const dealt = step.roles.map((role) => {
+    const { algorithm, draws } = role.config;
+    const random = stream(...draws, ...(epoch === 0 ? [] : [epoch]));
+    return { role, minibatches: splitMinibatches(role.buffered, algorithm.minibatches, random) };
+  });
+  const steps = Math.max(...dealt.map(({ minibatches }) => minibatches.length));
+  for (const { role } of dealt.filter(({ minibatches }) => minibatches.length > 0)) {
+    role.scale = roleScale(role.share, { own: role.questions.size, all: allQuestions(step.roles) });
   }
+  for (let i = 0; i < steps; i++) {
+    for (const { role, minibatches } of dealt) {
+      const minibatch = minibatches[i];
+      if (!minibatch) continue;
+      await accumulateGradient(step, role, scaledBy(role.scale, minibatch));
+      await measureGradient(step, role, steps);
+    }
+    await update(step, steps);
+  }
+}
+
+function scaledBy(scale: number, entries: readonly Prepared[]): readonly Prepared[] {
+  if (scale === 1) return entries;
+  return entries.map((entry) => ({
+    ...entry,
+    loss: { ...entry.loss, tokenWeight: entry.loss.tokenWeight * scale },
+  }));
 }
 
 /** Whether the first gradient can only be computed once all parts are there. */
@@ -101,50 +151,47 @@ function needsWholeBatch({ minibatches, epochs, advantageScale }: AlgorithmConfi
 }
 
 /** Divides the advantages by the standard deviation of the whole batch, under `advantageScale: batch`. */
-function withBatchScale({ questions, config }: StepState, entries: readonly Prepared[]): readonly Prepared[] {
+function withBatchScale({ questions, config, buffered }: RoleState): Prepared[] {
   const { advantageScale, epsilon } = config.algorithm;
-  if (advantageScale !== "batch") return entries;
+  if (advantageScale !== "batch") return buffered;
   const scale = batchStd([...questions.values()]) + epsilon;
-  return entries.map((entry) => ({ ...entry, loss: { ...entry.loss, advantage: entry.loss.advantage / scale } }));
+  return buffered.map((entry) => ({ ...entry, loss: { ...entry.loss, advantage: entry.loss.advantage / scale } }));
 }
 
-function countPart({ questions, counts }: StepState, part: readonly TrainingEntry[], entries: readonly Prepared[]) {
+function countPart(role: RoleState, part: readonly TrainingEntry[], entries: readonly Prepared[]): void {
+  const { questions, counts } = role;
   for (const { group, groupStd } of part) questions.set(group, groupStd);
   counts.trajectories += entries.length;
   counts.actionTokens += total(entries, ({ positions_A }) => positions_A.length);
   counts.tokens += total(entries, ({ tokens }) => tokens.length);
+  role.surprise -= total(part, ({ trajectory }) => total(trajectory.logProbs, (logProb) => logProb));
 }
 
-async function accumulateGradient({ trainer, config, passes, gradientNorms }: StepState, entries: readonly Prepared[]) {
+async function accumulateGradient(
+  { trainer, gradientNorms }: StepState,
+  { config, passes }: RoleState,
+  entries: readonly Prepared[],
+): Promise<void> {
   const moved = gradientNorms.length > 0;
   const pass = await gradientPass(trainer, entries, config, moved);
   refuseNonFinite(pass.loss, "loss");
   passes.push({ loss: pass.loss, moved, ...measure(entries, pass.current, config) });
 }
 
+/** Adds the norm of the gradient that a role has just accumulated, if it is not the whole gradient and the engine sees it. */
+async function measureGradient({ trainer, roles }: StepState, role: RoleState, minibatches: number): Promise<void> {
+  if (roles.length === 1) return;
+  const norm = await trainer.gradientNorm?.();
+  const scale = gradientScale(allQuestions(roles), minibatches);
+  role.gradientNorms = norm === undefined ? null : (role.gradientNorms ?? 0) + scale * norm;
+}
+
 /** Steps the optimizer on one of the batch's minibatches. */
-async function update({ trainer, config, questions, gradientNorms }: StepState, minibatches: number) {
-  const { gradientNorm } = await trainer.optimizerStep(config.optimizer, gradientScale(questions.size, minibatches));
+async function update({ trainer, roles, gradientNorms }: StepState, minibatches: number): Promise<void> {
+  const scale = gradientScale(allQuestions(roles), minibatches);
+  const { gradientNorm } = await trainer.optimizerStep(firstOf(roles).config.optimizer, scale);
   refuseNonFinite(gradientNorm, "gradient norm");
   gradientNorms.push(gradientNorm);
-}
-
-function statsOf({ config, questions, counts, passes, gradientNorms }: StepState): TrainingStats {
-  if (gradientNorms.length === 0)
-    return { loss: 0, gradientNorm: 0, clipFraction: 0, kl: 0, maxRatioDeviation: 0, ...counts };
-  const before = passes.filter(({ moved }) => !moved);
-  return {
-    loss: total(passes, ({ loss }) => loss) / questions.size / config.algorithm.epochs,
-    gradientNorm: total(gradientNorms, (norm) => norm) / gradientNorms.length,
-    clipFraction: total(passes, ({ clipped }) => clipped) / total(passes, ({ tokens }) => tokens),
-    kl: total(before, ({ klSum }) => klSum) / total(before, ({ tokens }) => tokens),
-    maxRatioDeviation: Math.max(...before.map(({ maxRatioDeviation }) => maxRatioDeviation)),
-    ...counts,
-  };
-}
-
-function total<T>(items: readonly T[], of: (item: T) => number): number {
-  return items.reduce((sum, item) => sum + of(item), 0);
 }
 
 function prepare({ trajectory, name, group, advantage, tokenWeight }: TrainingEntry): Prepared {
@@ -156,25 +203,6 @@ function prepare({ trajectory, name, group, advantage, tokenWeight }: TrainingEn
     loss: { advantage, tokenWeight, behavior_A: trajectory.logProbs, proximal_A: [], reference_A: [] },
   };
 }
-
-function measure(entries: readonly Prepared[], current: readonly number[][], config: TrainStepConfig) {
-  let [klSum, maxRatioDeviation, clipped, tokens] = [0, 0, 0, 0];
-  entries.forEach(({ name, loss }, i) => {
-    const current_A = current[i] ?? [];
-    const distance = mismatch(current_A, loss.behavior_A);
-    klSum += distance.klSum;
-    maxRatioDeviation = Math.max(maxRatioDeviation, distance.maxRatioDeviation);
-    const terms = trajectoryLoss({ ...loss, current_A }, config.algorithm);
-    clipped += terms.clipped;
-    if (name !== undefined) config.onTokens?.(name, firstOf(loss, current_A), terms.clippedTokens);
-    tokens += current_A.length;
-  });
-  return { klSum, maxRatioDeviation, clipped, tokens };
-}
-
-/** The log-probs before the step's first update where the objective needs them, else those of this pass. */
-const firstOf = ({ proximal_A }: Prepared["loss"], current_A: readonly number[]): ArrayLike<number> =>
-  proximal_A.length > 0 ? proximal_A : current_A;
 
 /** Halts the run instead of putting NaN into the weights: the last published version stays intact. */
 function refuseNonFinite(value: number, what: string): void {

@@ -5,6 +5,7 @@
 
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { Manifest, Part } from "../../core/contracts/checkpoint.ts";
+import { policySettings } from "../../core/contracts/shared-policy.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { PolicyEngine, Trainer } from "../../core/ports.ts";
 import { recordOptimizer } from "../../core/training/call-writes.ts";
@@ -43,10 +44,8 @@ export class TrainerState {
   #held = "";
 
   constructor(parts: TrainerParts) {
-    const config = parts.run.config.agents[parts.agent];
-    if (!config) throw new MgrpoError("config-invalid", `run '${parts.run.name}' has no agent '${parts.agent}'`);
     this.#parts = parts;
-    this.config = config;
+    this.config = policySettings(parts.run.config.agents, parts.agent);
   }
 
   /**

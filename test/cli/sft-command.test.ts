@@ -1,6 +1,6 @@
 /** @file `mgrpo sft` as a command: one process per agent and folder, and a warning if the held-out loss never falls. */
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { expect, test, vi } from "vitest";
 import { lockDirectory } from "../../adapters/local-cloud/lock.ts";
 import { buildProgram } from "../../cli/program.ts";
@@ -42,6 +42,32 @@ test("a folder and agent that another command trains are refused; another agent 
   expect(await sft(to, "--tokens", "1")).toContain("searcher: trained 1 steps");
   expect(await sft(to, "--tokens", "1")).toContain("searcher: already trained");
   await releaseMain();
+});
+
+test("agents that share a policy are one model, taught by the demonstrations of both under its owner's name", {
+  timeout: 60_000,
+}, async () => {
+  const to = join(folder, "one-policy");
+  const file = join(folder, "both.jsonl");
+  const of = (agent: string, count: number) =>
+    conversations.slice(0, count).map((messages) => JSON.stringify({ agent, messages }));
+  writeFileSync(file, [...of("main", 3), ...of("searcher", 7)].join("\n"));
+  const model = resolve(import.meta.dirname, "../../recipes/atlas/models/searcher");
+  const both = ["main", "searcher"].flatMap((agent) => ["--set", `agents.${agent}.model=${model}`]);
+  const settings = ["--arm", "shared-policy", ...both, "--set", "agents.main.policy=eager", "--held-out", "0"];
+  const command = (...more: string[]) =>
+    buildProgram().parseAsync(["sft", "atlas", "--to", to, "--demonstrations", file, ...settings, ...more], {
+      from: "user",
+    });
+  await expect(command("--agent", "searcher")).rejects.toThrow(
+    "--agent searcher: it has the policy of 'main', which is trained on the demonstrations of both: give --agent main",
+  );
+  const write = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+  // One demonstration a step.
+  await command("--epochs", "1", "--batch-tokens", "1");
+  write.mockRestore();
+  expect(readdirSync(to).sort()).toEqual([".sft", "main", "main-loss.svg"]);
+  expect(JSON.parse(readFileSync(join(to, "main", "training.json"), "utf8"))).toMatchObject({ steps: 10 });
 });
 
 test("a held-out loss that never falls: one line at the end, and in training.json", { timeout: 60_000 }, async () => {

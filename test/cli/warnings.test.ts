@@ -42,6 +42,35 @@ test("a quantized sampler far from its trainer: one line, the first time", () =>
   expect(stepWarnings(quantized("none"), steps(1e-8, 0.02))).toEqual([]);
 });
 
+test("an agent that captures a shared policy: every ten steps, while another gets worse", () => {
+  const agents = {
+    ...config.agents,
+    searcher: { ...config.agents["main"], policy: "of:main", delegates: [], share: 1 },
+  };
+  const shared = RunConfig.parse({ ...config, agents });
+  const stepsWith = (searcherNorm: number | null, ...searcher: number[]) =>
+    searcher.map((reward) =>
+      summary({
+        training: { main: { gradientNorm: 0.95 }, searcher: { gradientNorm: searcherNorm } },
+        reward: { main: 0.5, searcher: reward },
+      }),
+    );
+  const falling = [...Array<number>(10).fill(0.8), ...Array<number>(10).fill(0.6)];
+  const [line, ...others] = stepWarnings(shared, stepsWith(0.05, ...falling));
+  expect(line).toMatch(
+    /^'main' makes 95 % of the gradient of the policy of 'main', and the reward of 'searcher', .* fell from 0\.800 to 0\.600: raise agents\.searcher\.share/,
+  );
+  expect(others).toEqual([]);
+  expect(stepWarnings(shared, stepsWith(0.05, ...falling, 0.6))).toEqual([]);
+  expect(stepWarnings(shared, stepsWith(0.2, ...falling))).toEqual([]);
+  expect(stepWarnings(shared, stepsWith(0.05, ...Array<number>(20).fill(0.8)))).toEqual([]);
+  // Two policies have nothing to capture.
+  expect(stepWarnings(config, stepsWith(0.05, ...falling))).toEqual([]);
+  // Where no gradient is seen, there is nothing to say.
+  const unseen = stepsWith(null, ...falling).map((step) => ({ ...step, training: { main: { gradientNorm: null } } }));
+  expect(stepWarnings(shared, unseen as unknown as StepSummary[])).toEqual([]);
+});
+
 test("a first step without variance: why, and what to do; the second one is not reported", () => {
   const [malformed] = stepWarnings(under({}), firstStep(4, 0));
   expect(malformed).toMatch(

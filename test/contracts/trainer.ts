@@ -43,6 +43,7 @@ export function trainerContract(subject: TrainerSubject) {
   testLoss(subject);
   testProbabilities(subject);
   testAccumulation(subject);
+  testPartNorms(subject);
   testScale(subject);
   testTail(subject);
   testDeterminism(subject);
@@ -102,6 +103,31 @@ function testAccumulation(subject: TrainerSubject) {
       });
     });
     await Promise.all([whole.close(), parts.close()]);
+  });
+}
+
+function testPartNorms(subject: TrainerSubject) {
+  test("the gradient's norm since it was last asked for is that of the calls in between; asking changes nothing", async () => {
+    const [asked, unasked, alone] = [await open(subject), await open(subject), await open(subject)];
+    if (!asked.gradientNorm) return;
+    const [first, second] = [BATCH.slice(0, 1), BATCH.slice(1)];
+    const norms = [];
+    for (const part of [first, second]) {
+      await asked.forwardBackward(part, CLIPPED, 1);
+      await unasked.forwardBackward(part, CLIPPED, 1);
+      norms.push(await asked.gradientNorm());
+    }
+    expect(await asked.gradientNorm()).toBe(0);
+    await alone.forwardBackward(second, CLIPPED, 1);
+    expect(norms[1]).toBeCloseTo((await alone.gradientNorm?.()) ?? 0, 4);
+    expect(norms[0]).toBeGreaterThan(0);
+    const steps = [await asked.optimizerStep(ADAM), await unasked.optimizerStep(ADAM)];
+    expect(steps[0]?.gradientNorm).toBeCloseTo(steps[1]?.gradientNorm ?? 0, 4);
+    // After the step, the gradient is zero again.
+    await asked.forwardBackward(second, { kind: "linear" }, 1);
+    const norm = await asked.gradientNorm();
+    expect((await asked.optimizerStep({ ...ADAM, maxGradientNorm: null })).gradientNorm).toBeCloseTo(norm, 4);
+    await Promise.all([asked, unasked, alone].map((trainer) => trainer.close()));
   });
 }
 

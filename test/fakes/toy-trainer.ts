@@ -10,6 +10,8 @@ export class ToyTrainer implements Trainer {
   readonly vocabulary: number;
   logits: Float64Array;
   gradient: Float64Array;
+  /** The gradient at the last call of `gradientNorm`. Empty: zero. */
+  measured = new Float64Array();
   /** Its calls, in order. */
   readonly calls: string[] = [];
   readonly sequencesSeen: number[][] = [];
@@ -58,7 +60,15 @@ export class ToyTrainer implements Trainer {
       Math.min(1, (maxGradientNorm ?? Number.POSITIVE_INFINITY) / Math.max(gradientNorm, 1e-300));
     this.logits = this.logits.map((logit, i) => logit - rate * (this.gradient[i] ?? 0));
     this.gradient = new Float64Array(this.gradient.length);
+    this.measured = new Float64Array();
     return { gradientNorm };
+  }
+
+  async gradientNorm(): Promise<number> {
+    this.calls.push("gradientNorm");
+    const norm = Math.hypot(...this.gradient.map((g, i) => g - (this.measured[i] ?? 0)));
+    this.measured = this.gradient.slice();
+    return norm;
   }
 
   async save(): Promise<Map<string, Uint8Array>> {

@@ -23,6 +23,8 @@ export function dataParallel(
       return lane && members.length > 0 ? [{ lane, members }] : [];
     });
 
+  const othersGradients = () => Promise.all(others.map((lane) => lane.takeGradient()));
+
   return {
     async logProbs(sequences, temperature) {
       const merged: Float32Array[] = [];
@@ -48,14 +50,14 @@ export function dataParallel(
     },
 
     async optimizerStep(config: OptimizerConfig, scale = 1) {
-      const gradients = await Promise.all(others.map((lane) => lane.takeGradient()));
-      const done = await first.optimizerStep(config, scale, gradients);
+      const done = await first.optimizerStep(config, scale, await othersGradients());
       if (others.length > 0) {
         const weights = await first.weights();
         await Promise.all(others.map((lane) => lane.setWeights(weights)));
       }
       return done;
     },
+    gradientNorm: async () => first.gradientNorm(await othersGradients()),
     save: () => first.save(),
     async load(files) {
       await Promise.all(lanes.map((lane) => lane.load(files)));

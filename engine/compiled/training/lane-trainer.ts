@@ -14,7 +14,7 @@ import type { Passes } from "./passes.ts";
 import { checkedPasses } from "./tree-check.ts";
 import { WholePasses } from "./whole-passes.ts";
 
-export interface LaneTrainer extends Omit<Trainer, "optimizerStep"> {
+export interface LaneTrainer extends Omit<Trainer, "optimizerStep" | "gradientNorm"> {
   /** Returns the accumulated gradient, flat, and resets it to zero. */
   takeGradient(): Promise<Float32Array>;
   /** As Trainer's, after adding the other lanes' gradients in order. */
@@ -23,6 +23,8 @@ export interface LaneTrainer extends Omit<Trainer, "optimizerStep"> {
     scale: number,
     gradients: readonly Float32Array[],
   ): Promise<{ gradientNorm: number }>;
+  /** As Trainer's, after adding the other lanes' gradients in order. */
+  gradientNorm(gradients: readonly Float32Array[]): Promise<number>;
   /** A copy of the trained weights, flat. */
   weights(): Promise<Float32Array>;
   /** Replaces the trained weights; keeps gradient and optimizer state. */
@@ -31,7 +33,7 @@ export interface LaneTrainer extends Omit<Trainer, "optimizerStep"> {
 
 export function openLaneTrainer(files: CheckpointFiles, options: LaneOptions): LaneTrainer {
   const state = openTrainedState(files, options.shardBytes);
-  const { weights, gradient, optimizerStep, save, load } = state;
+  const { weights, gradient, optimizerStep, gradientNorm, save, load } = state;
   const passes = checkedPasses(
     openPasses(state, files, options),
     () => openPasses(state, files, { ...options, prefixTrees: false }),
@@ -49,6 +51,10 @@ export function openLaneTrainer(files: CheckpointFiles, options: LaneOptions): L
     async optimizerStep(optimizer, scale, gradients) {
       for (const other of gradients) addTo(gradient, other);
       return optimizerStep(optimizer, scale);
+    },
+    async gradientNorm(gradients) {
+      for (const other of gradients) addTo(gradient, other);
+      return gradientNorm();
     },
     weights: async () => weights.slice(),
     async setWeights(from) {

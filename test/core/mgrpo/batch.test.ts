@@ -1,7 +1,7 @@
 /** @file The weights of a step's loss: each aggregation by its definition, independent of how a batch is split. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { gradientScale, splitMinibatches, tokenWeights } from "../../../core/mgrpo/batch.ts";
+import { gradientScale, roleScale, splitMinibatches, tokenWeights } from "../../../core/mgrpo/batch.ts";
 import { stream } from "../../../core/random.ts";
 
 const constantTokens = 100;
@@ -68,6 +68,16 @@ const questions = (...sizes: number[]) =>
   sizes.flatMap((size, group) => Array.from({ length: size }, (_, i) => ({ group, i })));
 const split = (given: readonly { group: number; i: number }[], count: number, seed: number) =>
   splitMinibatches(given, count, stream("minibatches", seed));
+
+test("agents of one policy: after the mean over all questions, each counts by its share and its own questions", () => {
+  // Main has the questions 0, 1 and 2, the searcher 1 alone; every question's plain sum is 6. By hand: 0.75 * 6 + 0.25 * 6 = 6.
+  const all = 3;
+  const main = 3 * 6 * roleScale(0.75, { own: 3, all });
+  const searcher = 1 * 6 * roleScale(0.25, { own: 1, all });
+  expect((main + searcher) * gradientScale(all, 1)).toBeCloseTo(0.75 * 6 + 0.25 * 6, 12);
+  expect(searcher * gradientScale(all, 1)).toBeCloseTo(0.25 * 6, 12);
+  fc.assert(fc.property(fc.integer({ min: 1, max: 1000 }), (n) => roleScale(1, { own: n, all: n }) === 1));
+});
 
 test("minibatches: every entry once, none empty, sizes within one, of the batch and of each question; the same name deals the same", () => {
   const sizes = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 6 });

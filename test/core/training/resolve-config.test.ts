@@ -2,7 +2,8 @@
 import { expect, test } from "vitest";
 import type { Recipe } from "../../../core/recipe.ts";
 import { differences } from "../../../core/training/differences.ts";
-import { resolveConfig } from "../../../core/training/resolve-config.ts";
+import { policiesOf, resolveConfig } from "../../../core/training/resolve-config.ts";
+import { recipe as gazetteer } from "../../../recipes/gazetteer/recipe.ts";
 
 const recipe: Recipe = {
   name: "tiny",
@@ -76,6 +77,24 @@ test("server is short for the server's optimizer at the default learning rate", 
 test("single-agent needs a recipe with one agent", () => {
   expect(() => resolveConfig(recipe, { ...choice, arm: "single-agent" })).toThrow(
     "the recipe gives 2 agents (main, searcher), not one",
+  );
+});
+
+test("shared-policy gives every sub-agent the main agent's policy; settings of that hold for all", () => {
+  const one = resolveConfig(gazetteer, { ...choice, arm: "shared-policy", set: ["agents.main.model=warm/main"] });
+  expect(one.agents["searcher"]).toMatchObject({ policy: "of:main", model: "warm/main", tools: ["search", "visit"] });
+  expect(policiesOf(gazetteer, "shared-policy")).toEqual(["main"]);
+  expect(policiesOf(gazetteer, "mgrpo")).toEqual(["main", "searcher"]);
+  // A stored config repeats the settings of the policy.
+  const stored = { name: "gazetteer", config: one };
+  const again = resolveConfig(stored, { ...choice, arm: "mgrpo", set: ["agents.main.engine.slots=8"] });
+  expect(again.agents["searcher"]).toMatchObject({ policy: "of:main", engine: { slots: 8 } });
+  expect(() => resolveConfig(recipe, { ...choice, arm: "shared-policy", set: ["agents.searcher.lora={}"] })).toThrow(
+    /agents\.searcher\.lora: differs from that of 'main'/,
+  );
+  const single = { name: "alone", config: { steps: 1, agents: { main: { model: "m" } } } };
+  expect(() => resolveConfig(single, { ...choice, arm: "shared-policy" })).toThrow(
+    "the recipe has one agent, 'main', and no other to share with",
   );
 });
 

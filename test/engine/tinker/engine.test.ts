@@ -12,7 +12,7 @@ import { tokenWeights } from "../../../core/mgrpo/batch.ts";
 import type { CheckpointFiles, PolicyEngine, Sampler, Trainer } from "../../../core/ports.ts";
 import { stream } from "../../../core/random.ts";
 import { readTinkerVersion, tinkerBase } from "../../../engine/tinker/version.ts";
-import { type TrainingEntry, trainStep } from "../../../gpu-workers/training/train-step.ts";
+import { type TrainingEntry, trainRoles, trainStep } from "../../../gpu-workers/training/train-step.ts";
 import { bigramEngine, bigramFiles } from "../../fakes/bigram-engine.ts";
 import { HOSTED, SKYRL_JAX, type TinkerRules } from "../../fakes/tinker-models.ts";
 import { OPTIONS } from "../tiny.ts";
@@ -102,6 +102,35 @@ test.each([
     if (objective === objectives.default) expect(stats.maxRatioDeviation).toBeLessThan(1e-4);
   }
   expect(server.models.loaded).toEqual([]);
+});
+
+test("agents that share a policy on a server take the local engine's step; a server returns no gradients", async () => {
+  const { engine, files: base } = tiny();
+  const algorithm = AlgorithmConfig.parse({});
+  const optimizer = { ...OptimizerConfig.parse({}), maxGradientNorm: null };
+  const config = { algorithm, optimizer, entropyCoefficient: 0, temperature: 1, draws: [1] };
+  const roles = [
+    { agent: "main", share: 0.75, config },
+    { agent: "searcher", share: 0.25, config },
+  ];
+  wireSampler = undefined;
+  const sampler = await bigramEngine.openSampler(files, OPTIONS);
+  const batch = (await rollOut(sampler, 0, algorithm)).map((entry, i) => ({
+    ...entry,
+    trajectory: { ...entry.trajectory, agent: i % 3 === 0 ? "searcher" : "main" },
+  }));
+  const [local, wire] = [await bigramEngine.openTrainer(files, OPTIONS), await engine.openTrainer(base, OPTIONS)];
+  const expected = await trainRoles(local, [batch], roles);
+  const found = await trainRoles(wire, [batch], roles);
+  expect(found.stats.gradientNorm).toBeCloseTo(expected.stats.gradientNorm, 4);
+  for (const { agent, share } of roles) {
+    expect(found.roles?.[agent]).toMatchObject({ share, gradientNorm: null });
+    expect(found.roles?.[agent]?.loss).toBeCloseTo(expected.roles?.[agent]?.loss ?? Number.NaN, 4);
+  }
+  const every = batch.map(({ trajectory }) => trajectory.tokens);
+  const [a, b] = [await local.logProbs(every, 1), await wire.logProbs(every, 1)];
+  for (const [i, row] of a.entries()) for (const [t, value] of row.entries()) expect(b[i]?.[t]).toBeCloseTo(value, 3);
+  await Promise.all([local.close(), wire.close(), sampler.close()]);
 });
 
 test("a step computes log-probs once; a request has at most microBatchTokens, or one longer sequence", async () => {

@@ -46,9 +46,15 @@ test("the paper's setting, on the shipped models as atlas has them", async () =>
   expect(recipe.questions).toBe(atlas.questions);
 });
 
-test.each(Arm.options)("arm %s resolves, shipped and with LLMs", (arm) => {
+test.each(Arm.options.filter((arm) => arm !== "shared-policy"))("arm %s resolves, shipped and with LLMs", (arm) => {
   const llms = ["agents.main.model=m", ...(arm === "single-agent" ? [] : ["agents.searcher.model=s"])];
   for (const set of [[], llms]) expect(resolved(set, arm).arm).toBe(arm);
+});
+
+test("arm shared-policy resolves with one LLM for both agents; the shipped models are two", () => {
+  const llms = ["agents.main.model=m", "agents.searcher.model=m"];
+  expect(resolved(llms, "shared-policy").agents["searcher"]).toMatchObject({ policy: "of:main", model: "m" });
+  expect(() => resolved([], "shared-policy")).toThrow(/agents\.searcher\.model: differs from that of 'main'/);
 });
 
 describe("an agent that is given a model", () => {

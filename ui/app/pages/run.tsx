@@ -2,7 +2,7 @@
 
 import { useCallback, useMemo } from "preact/hooks";
 import { useLocation, useRoute } from "preact-iso";
-import type { RunView, WorkerView } from "../../views.ts";
+import type { AgentView, RunView, WorkerView } from "../../views.ts";
 import { useLiveRun } from "../load.ts";
 import { Chart } from "../parts/chart.tsx";
 import { curvesOf } from "../parts/curves.ts";
@@ -57,11 +57,18 @@ function Facts({ view }: { readonly view: RunView }) {
       <Fact name="closed steps" value={`${perStep.length} of ${steps}`} />
       <Fact name="held-out" value={`${percent(heldOut.before)} → ${percent(heldOut.after)}`} />
       {seconds !== null && <Fact name="time" value={duration(seconds)} />}
-      {agents.map(({ name, model }) => (
-        <Fact key={name} name={name} value={shortModel(model)} full={model} />
+      {agents.map((agent) => (
+        <Fact key={agent.name} name={agent.name} value={modelOf(agent)} full={agent.model} />
       ))}
     </dl>
   );
+}
+
+/** Its model, or whose it has, and its share of the loss of a policy that agents share. */
+function modelOf({ name, model, shared }: AgentView): string {
+  if (!shared) return shortModel(model);
+  const whose = shared.owner === name ? shortModel(model) : `policy of ${shared.owner}`;
+  return `${whose}, ${percent(shared.share)} of its loss`;
 }
 
 interface FactProps {

@@ -27,6 +27,7 @@ export function curvesOf(view: RunView): Curve[] {
     { title: "shares of rollouts and groups", lines: shareLines(perStep), bounds: SHARE },
     perAgent("KL of sampler and trainer, nats per token", ({ training }, agent) => training[agent]?.kl),
     perAgent("gradient norm", ({ training }, agent) => training[agent]?.gradientNorm),
+    perAgent("entropy of the sampler, nats per token", ({ training }, agent) => training[agent]?.entropy),
     perAgent("clip fraction", ({ training }, agent) => training[agent]?.clipFraction),
     one("tokens trained on per second", ({ tokensPerSecond }) => tokensPerSecond),
     one("seconds per step", ({ seconds }) => seconds),

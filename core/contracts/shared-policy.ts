@@ -1,0 +1,158 @@
+/**
+ * @file Agents that share a policy. `policy: "of:<other>"` gives an agent the weights of the other, the policy's owner: one model, one
+ * optimizer, one version per step. Each agent with the policy is one of its roles, the owner included: it keeps its own prompts, tools,
+ * limits, groups and settings of the algorithm.
+ *
+ *     owner   its model, lora, optimizer and engine are the policy's; its manifests are the policy's versions; its worker trains it
+ *     role    its worker only samples, from its owner's versions
+ */
+import * as z from "zod";
+import { MgrpoError } from "../errors.ts";
+import { AgentName } from "./names.ts";
+
+/** Settings that belong to the policy. A role takes them from its owner. */
+const OF_THE_POLICY = ["model", "lora", "trained", "optimizer", "engine"] as const;
+
+type Settings = Readonly<Record<string, unknown>>;
+
+interface Sharing {
+  readonly policy?: string | undefined;
+}
+
+type Team<A extends Sharing> = Readonly<Record<string, A>>;
+
+/** The agent that `of:<other>` names; undefined for any other policy. */
+const named = (policy: unknown): string | undefined =>
+  typeof policy === "string" && policy.startsWith("of:") ? policy.slice("of:".length) : undefined;
+
+/** The agent whose weights an agent has: its own name, unless it shares another's policy. */
+export const ownerOf = (agents: Team<Sharing>, agent: string): string => named(agents[agent]?.policy) ?? agent;
+
+/** Whether an agent has weights of its own, whoever else has them too. */
+export const ownsPolicy = (agents: Team<Sharing>, agent: string): boolean => ownerOf(agents, agent) === agent;
+
+/** The agents with the owner's policy, in the order of the config. */
+export const rolesOf = (agents: Team<Sharing>, owner: string): string[] =>
+  Object.keys(agents).filter((name) => ownerOf(agents, name) === owner);
+
+/** Every agent with the policy that computes it, in place of `of:<other>`. */
+export function ownPolicies<A extends Sharing>(agents: Team<A>): Record<string, A> {
+  return Object.fromEntries(
+    Object.entries(agents).map(([name, agent]) => {
+      const { policy } = agents[ownerOf(agents, name)] ?? agent;
+      return [name, { ...agent, policy }];
+    }),
+  );
+}
+
+/** The settings by which an agent's policy is computed: its owner's, with a context that holds every role's conversations. */
+export function policySettings<A extends Sharing & { readonly limits: { readonly contextTokens: number } }>(
+  agents: Team<A>,
+  agent: string,
+): A {
+  const owner = ownerOf(agents, agent);
+  const own = agents[owner];
+  if (!own) throw new MgrpoError("config-invalid", `no agent '${owner}' in agents`);
+  const roles = rolesOf(agents, owner);
+  if (roles.length === 1) return own;
+  const contextTokens = Math.max(...roles.map((role) => agents[role]?.limits.contextTokens ?? 0));
+  return { ...own, limits: { ...own.limits, contextTokens } };
+}
+
+/** Each role's share of its policy's loss. The shares sum to 1. */
+export function sharesOf(agents: Team<Sharing & { readonly share?: number }>, owner: string): Map<string, number> {
+  const roles = rolesOf(agents, owner).map((role) => [role, agents[role]?.share ?? 1] as const);
+  const total = roles.reduce((sum, [, share]) => sum + share, 0);
+  return new Map(roles.map(([role, share]) => [role, share / total]));
+}
+
+/** An agent's place in a policy that it shares. */
+export const SharedPolicy = z.strictObject({
+  owner: AgentName,
+  /** Of the policy's loss. */
+  share: z.number(),
+});
+export type SharedPolicy = z.infer<typeof SharedPolicy>;
+
+/** By agent; without the agents that share nothing. */
+export function sharedPolicies(agents: Parameters<typeof sharesOf>[0]): Record<string, SharedPolicy> {
+  const shared = Object.keys(agents).flatMap((name): [string, SharedPolicy][] => {
+    const owner = ownerOf(agents, name);
+    const shares = sharesOf(agents, owner);
+    return shares.size > 1 ? [[name, { owner, share: shares.get(name) ?? 0 }]] : [];
+  });
+  return Object.fromEntries(shared);
+}
+
+/** Gives each role the settings of its owner that it does not set itself. Anything that is not a team is returned as it is. */
+export function withInherited(agents: unknown): unknown {
+  if (!isSettings(agents)) return agents;
+  return mapRoles(agents, (role, owner) => ({ ...pick(owner, OF_THE_POLICY), ...role }));
+}
+
+/** The opposite: without the settings that a role repeats. So a setting of the owner, changed in a stored config, changes for all roles. */
+export function withoutInherited<T>(agents: T): T {
+  if (!isSettings(agents)) return agents;
+  return mapRoles(agents, (role, owner) => {
+    const repeated = OF_THE_POLICY.filter((key) => JSON.stringify(role[key]) === JSON.stringify(owner[key]));
+    return Object.fromEntries(Object.entries(role).filter(([key]) => !(repeated as string[]).includes(key)));
+  }) as T;
+}
+
+function mapRoles(agents: Settings, map: (role: Settings, owner: Settings) => Settings): Settings {
+  return Object.fromEntries(
+    Object.entries(agents).map(([name, role]) => {
+      const owner = isSettings(role) ? agents[named(role["policy"]) ?? ""] : undefined;
+      return [name, isSettings(role) && isSettings(owner) ? map(role, owner) : role];
+    }),
+  );
+}
+
+const isSettings = (value: unknown): value is Settings =>
+  value !== null && typeof value === "object" && !Array.isArray(value);
+
+const pick = (from: Settings, keys: readonly string[]): Settings =>
+  Object.fromEntries(keys.flatMap((key) => (from[key] === undefined ? [] : [[key, from[key]]])));
+
+type Fault = readonly [path: readonly (string | number)[], message: string];
+
+interface Shareable {
+  readonly policy: string;
+  readonly share?: number;
+}
+
+/** Policies of agents that do not exist or share one themselves, settings that would be ignored: path and message. */
+export function sharedPolicyFaults(agents: Team<Shareable>, isEndpoint: (policy: string) => boolean): Fault[] {
+  return Object.entries(agents).flatMap(([name, agent]): Fault[] => {
+    const owner = named(agent.policy);
+    if (owner !== undefined) return roleFaults(agents, name, owner, isEndpoint);
+    if (agent.share === undefined || rolesOf(agents, name).length > 1) return [];
+    return [[["agents", name, "share"], "does nothing: no other agent has its policy; remove it"]];
+  });
+}
+
+function roleFaults(
+  agents: Team<Shareable>,
+  name: string,
+  owner: string,
+  isEndpoint: (policy: string) => boolean,
+): Fault[] {
+  const policy = ["agents", name, "policy"];
+  const others = Object.keys(agents).filter((other) => other !== name && named(agents[other]?.policy) === undefined);
+  const instead = others.length > 0 ? `write of:${others.join(" or of:")}` : "give it a policy of its own";
+  const own = agents[owner];
+  if (owner === name) return [[policy, `an agent cannot share its own policy: ${instead}`]];
+  if (!own) return [[policy, `no agent '${owner}' in agents: ${instead}`]];
+  if (named(own.policy) !== undefined) {
+    return [[policy, `'${owner}' has no policy of its own, but that of '${named(own.policy)}': ${instead}`]];
+  }
+  if (isEndpoint(own.policy)) {
+    return [[policy, `'${owner}' is behind an API, whose weights nobody trains: repeat its policy and model here`]];
+  }
+  return OF_THE_POLICY.flatMap((key): Fault[] => {
+    const [here, there] = [agents[name], own].map((agent) => JSON.stringify(Object(agent)[key]));
+    return here === there
+      ? []
+      : [[["agents", name, key], `differs from that of '${owner}', whose policy it has: remove it`]];
+  });
+}

@@ -1,0 +1,30 @@
+/** @file How the agents with one policy train it in a step: the settings that hold for each, and its share of the policy's loss. */
+import { algorithmOf } from "../../core/contracts/algorithm-overrides.ts";
+import type { RunConfig } from "../../core/contracts/config.ts";
+import type { StepRecord } from "../../core/contracts/records.ts";
+import { policySettings, sharesOf } from "../../core/contracts/shared-policy.ts";
+import { entropyAt } from "../../core/training/entropy-schedule.ts";
+import { optimizerAt } from "../../core/training/learning-rate.ts";
+import { progressAt } from "../../core/training/progress.ts";
+import type { TrainStepConfig } from "./objective-passes.ts";
+import type { TrainedRole } from "./step-state.ts";
+
+/** @param owner the agent that owns the policy. */
+export function rolesOfStep(run: RunConfig, owner: string, step: StepRecord): TrainedRole[] {
+  return [...sharesOf(run.agents, owner)].map(([agent, share]) => ({
+    agent,
+    share,
+    config: stepConfig(run, agent, step),
+  }));
+}
+
+function stepConfig(run: RunConfig, agent: string, step: StepRecord): TrainStepConfig {
+  const { seed, agents } = run;
+  const { optimizer } = policySettings(agents, agent);
+  const temperature = agents[agent]?.temperature ?? run.temperature;
+  const algorithm = algorithmOf(run, agent);
+  const draws = [seed, "minibatches", step.step, agent];
+  const progress = progressAt(run, step);
+  const entropyCoefficient = entropyAt(algorithm.entropy, progress);
+  return { algorithm, optimizer: optimizerAt(optimizer, progress, run.steps), entropyCoefficient, temperature, draws };
+}

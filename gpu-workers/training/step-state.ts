@@ -1,0 +1,129 @@
+/** @file What a training step keeps of each agent that trains its policy, and the statistics that come of it. */
+import type { RoleStats, TrainingStats } from "../../core/contracts/checkpoint.ts";
+import { trajectoryLoss } from "../../core/mgrpo/loss.ts";
+import { mismatch } from "../../core/mgrpo/mismatch.ts";
+import type { GradientTrainer } from "../busy.ts";
+import type { Prepared, TrainStepConfig } from "./objective-passes.ts";
+
+/** An agent that trains the policy, and how. */
+export interface TrainedRole {
+  readonly agent: string;
+  /** Of the policy's loss. The shares of all roles sum to 1. */
+  readonly share: number;
+  readonly config: TrainStepConfig;
+}
+
+export interface TrainedStep {
+  readonly trained: boolean;
+  readonly stats: TrainingStats;
+  /** By agent. Absent unless agents share the policy. */
+  readonly roles?: Record<string, RoleStats>;
+}
+
+/** What a pass measures about the policy. */
+interface Measured {
+  readonly loss: number;
+  /** Whether the batch's first optimizer step came before the pass. */
+  readonly moved: boolean;
+  readonly klSum: number;
+  readonly maxRatioDeviation: number;
+  readonly clipped: number;
+  readonly tokens: number;
+}
+
+/** The part of one role in a training step under way. */
+export interface RoleState extends TrainedRole {
+  /** Groups seen so far, with the standard deviation of their rewards: the loss is the mean over them. */
+  readonly questions: Map<number, number>;
+  readonly counts: { trajectories: number; actionTokens: number; tokens: number };
+  /** Sum of -log p over its action tokens. */
+  surprise: number;
+  buffered: Prepared[];
+  /** By which its token weights were multiplied: 1 unless it shares the policy. */
+  scale: number;
+  readonly passes: Measured[];
+  /** Sum over the optimizer steps of the norm of its gradient. Null: unknown. */
+  gradientNorms: number | null;
+}
+
+/** A training step under way. */
+export interface StepState {
+  readonly trainer: GradientTrainer;
+  readonly roles: readonly RoleState[];
+  /** Of the whole gradient, one per optimizer step. */
+  readonly gradientNorms: number[];
+}
+
+export function openRole(role: TrainedRole): RoleState {
+  const counts = { trajectories: 0, actionTokens: 0, tokens: 0 };
+  const measured = { questions: new Map<number, number>(), counts, surprise: 0, passes: [], gradientNorms: 0 };
+  return { ...role, ...measured, buffered: [], scale: 1 };
+}
+
+export const firstOf = ([first]: readonly RoleState[]): RoleState => {
+  if (first) return first;
+  throw new RangeError("a training step needs at least one role");
+};
+
+/** Questions that any of the roles trains on. */
+export const allQuestions = (roles: readonly RoleState[]): number =>
+  new Set(roles.flatMap(({ questions }) => [...questions.keys()])).size;
+
+/** Over the given roles: all of them, or one. */
+export function statsOf({ gradientNorms }: StepState, roles: readonly RoleState[]): TrainingStats {
+  const counts = {
+    trajectories: total(roles, (role) => role.counts.trajectories),
+    actionTokens: total(roles, (role) => role.counts.actionTokens),
+    tokens: total(roles, (role) => role.counts.tokens),
+  };
+  const entropy = counts.actionTokens > 0 && { entropy: total(roles, (role) => role.surprise) / counts.actionTokens };
+  const passes = roles.flatMap((role) => role.passes);
+  if (passes.length === 0)
+    return { loss: 0, gradientNorm: 0, clipFraction: 0, kl: 0, maxRatioDeviation: 0, ...entropy, ...counts };
+  const before = passes.filter(({ moved }) => !moved);
+  return {
+    loss: total(roles, (role) => (roles.length === 1 ? 1 : role.share) * lossOf(role)),
+    gradientNorm: total(gradientNorms, (norm) => norm) / gradientNorms.length,
+    clipFraction: total(passes, ({ clipped }) => clipped) / total(passes, ({ tokens }) => tokens),
+    kl: total(before, ({ klSum }) => klSum) / total(before, ({ tokens }) => tokens),
+    maxRatioDeviation: Math.max(...before.map(({ maxRatioDeviation }) => maxRatioDeviation)),
+    ...entropy,
+    ...counts,
+  };
+}
+
+/** The mean over a role's questions and over the epochs. */
+function lossOf({ passes, questions, scale, config }: RoleState): number {
+  if (passes.length === 0) return 0;
+  return total(passes, ({ loss }) => loss) / scale / questions.size / config.algorithm.epochs;
+}
+
+export function roleStats(step: StepState, role: RoleState): RoleStats {
+  const { share, gradientNorms } = role;
+  const norm = gradientNorms === null ? null : gradientNorms / Math.max(1, step.gradientNorms.length);
+  return { ...statsOf(step, [role]), gradientNorm: norm, share };
+}
+
+/** Measures a pass, and tells `onTokens` of its trajectories. */
+export function measure(entries: readonly Prepared[], current: readonly number[][], config: TrainStepConfig) {
+  let [klSum, maxRatioDeviation, clipped, tokens] = [0, 0, 0, 0];
+  entries.forEach(({ name, loss }, i) => {
+    const current_A = current[i] ?? [];
+    const distance = mismatch(current_A, loss.behavior_A);
+    klSum += distance.klSum;
+    maxRatioDeviation = Math.max(maxRatioDeviation, distance.maxRatioDeviation);
+    const terms = trajectoryLoss({ ...loss, current_A }, config.algorithm);
+    clipped += terms.clipped;
+    if (name !== undefined) config.onTokens?.(name, beforeUpdate(loss, current_A), terms.clippedTokens);
+    tokens += current_A.length;
+  });
+  return { klSum, maxRatioDeviation, clipped, tokens };
+}
+
+/** The log-probs before the step's first update where the objective needs them, else those of this pass. */
+const beforeUpdate = ({ proximal_A }: Prepared["loss"], current_A: readonly number[]): ArrayLike<number> =>
+  proximal_A.length > 0 ? proximal_A : current_A;
+
+export function total<T>(items: readonly T[], of: (item: T) => number): number {
+  return items.reduce((sum, item) => sum + of(item), 0);
+}

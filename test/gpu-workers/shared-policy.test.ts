@@ -1,0 +1,176 @@
+/** @file A training step of a policy that agents share, against the steps that each agent would take alone. */
+import { describe, expect, test } from "vitest";
+import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
+import { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
+import type { TrainStepConfig } from "../../gpu-workers/training/objective-passes.ts";
+import { type TrainingEntry, trainRoles, trainStep } from "../../gpu-workers/training/train-step.ts";
+import { batchOf, temperature, toy } from "../fakes/toy-batch.ts";
+import type { ToyTrainer } from "../fakes/toy-trainer.ts";
+
+const SEED = 3;
+const optimizer = OptimizerConfig.parse({ learningRate: 0.5, maxGradientNorm: null });
+
+const configOf = (agent: string, changes: object = {}, own: Partial<TrainStepConfig> = {}): TrainStepConfig => ({
+  algorithm: AlgorithmConfig.parse(changes),
+  optimizer,
+  entropyCoefficient: 0,
+  temperature,
+  draws: ["test", agent],
+  ...own,
+});
+
+const entriesOf = (agent: string, seed: number): TrainingEntry[] =>
+  batchOf(seed, toy(SEED), 0.5).map((entry) => ({ ...entry, trajectory: { ...entry.trajectory, agent } }));
+
+const MAIN = entriesOf("main", 1);
+/** The searcher was called for the second question alone. */
+const SEARCHER = entriesOf("searcher", 2)
+  .filter(({ group }) => group === 1)
+  .map((entry, i) => ({ ...entry, advantage: [1, -1][i] ?? 0 }));
+
+/** What the step adds to the logits: minus the learning rate times the gradient. */
+async function movedBy(step: (trainer: ToyTrainer) => Promise<unknown>): Promise<number[]> {
+  const [before, trainer] = [toy(SEED), toy(SEED)];
+  await step(trainer);
+  return [...trainer.logits].map((logit, i) => logit - (before.logits[i] ?? 0));
+}
+
+const norm = (values: readonly number[]) => Math.hypot(...values);
+
+const roles = (shares: readonly [number, number], main = configOf("main"), searcher = configOf("searcher")) => [
+  { agent: "main", share: shares[0], config: main },
+  { agent: "searcher", share: shares[1], config: searcher },
+];
+
+function expectClose(found: readonly number[], expected: readonly number[]): void {
+  for (const [i, value] of expected.entries()) expect(found[i]).toBeCloseTo(value, 6);
+}
+
+describe("the gradient of a shared policy", () => {
+  test.each([
+    ["halves", [0.5, 0.5]],
+    ["three quarters and one", [0.75, 0.25]],
+  ] as const)("is the sum of each role's own, by its share: %s", async (_, shares) => {
+    const alone = [
+      await movedBy((trainer) => trainStep(trainer, [MAIN], configOf("main"))),
+      await movedBy((trainer) => trainStep(trainer, [SEARCHER], configOf("searcher"))),
+    ];
+    // The parts come as the groups are finalized: both roles in each.
+    const parts = [0, 1].map((group) => [...SEARCHER, ...MAIN].filter((entry) => entry.group === group));
+    const together = await movedBy((trainer) => trainRoles(trainer, parts, roles(shares)));
+    expectClose(
+      together,
+      together.map((_move, i) => shares[0] * (alone[0]?.[i] ?? 0) + shares[1] * (alone[1]?.[i] ?? 0)),
+    );
+  });
+
+  test("is taken in one optimizer step, on passes with each role's own settings", async () => {
+    const trainer = toy(SEED);
+    const own = configOf("searcher", { ratio: "sequence-mean" }, { temperature: 1.3 });
+    await trainRoles(trainer, [[...MAIN, ...SEARCHER]], roles([0.5, 0.5], configOf("main"), own));
+    expect(trainer.calls).toEqual([
+      "logProbs",
+      "forwardBackward:clipped-token",
+      "gradientNorm",
+      "forwardBackward:linear",
+      "gradientNorm",
+      "optimizerStep",
+    ]);
+    expect([...trainer.temperatures].sort()).toEqual([temperature, 1.3]);
+  });
+
+  test("is one role's alone where the other was not called", async () => {
+    const alone = await movedBy((trainer) => trainStep(trainer, [MAIN], configOf("main")));
+    const together = await movedBy((trainer) => trainRoles(trainer, [MAIN], roles([0.5, 0.5])));
+    expectClose(
+      together,
+      alone.map((move) => move / 2),
+    );
+  });
+
+  test("in minibatches and epochs: a step for each, and the same minibatches as each role would deal alone", async () => {
+    const trainer = toy(SEED);
+    const settings = { minibatches: 3, epochs: 2 };
+    // The searcher has two trajectories: it fills two of the three minibatches.
+    const shared = roles([0.5, 0.5], configOf("main", settings), configOf("searcher", settings));
+    const { stats } = await trainRoles(trainer, [[...MAIN, ...SEARCHER]], shared);
+    expect(trainer.calls.filter((call) => call === "optimizerStep")).toHaveLength(6);
+    expect(Number.isFinite(stats.gradientNorm)).toBe(true);
+    const first = toy(SEED);
+    await trainStep(first, [MAIN], configOf("main", settings));
+    const own = new Set(MAIN.map(({ trajectory }) => String(trajectory.tokens)));
+    expect(trainer.sequencesSeen.filter((tokens) => own.has(String(tokens)))).toEqual(first.sequencesSeen);
+  });
+});
+
+describe("minibatches of roles of different sizes", () => {
+  test("sum to the share of each role, to first order", async () => {
+    const small = { optimizer: { ...optimizer, learningRate: 1e-6 } };
+    const settings = { minibatches: 3 };
+    const shared = roles([0.5, 0.5], configOf("main", settings, small), configOf("searcher", settings, small));
+    const split = await movedBy((trainer) => trainRoles(trainer, [[...MAIN, ...SEARCHER]], shared));
+    const whole = await movedBy((trainer) =>
+      trainRoles(
+        trainer,
+        [[...MAIN, ...SEARCHER]],
+        roles([0.5, 0.5], configOf("main", {}, small), configOf("searcher", {}, small)),
+      ),
+    );
+    // Each of three minibatches stands for the whole batch: three steps move three times as far.
+    for (const [i, move] of split.entries()) expect(move / 3e-6).toBeCloseTo((whole[i] ?? 0) / 1e-6, 3);
+  });
+});
+
+describe("the record of a shared step", () => {
+  test("has each role's loss, gradient norm, entropy and share, and the policy's own", async () => {
+    const trainer = toy(SEED);
+    const { stats, roles: parts } = await trainRoles(trainer, [[...MAIN, ...SEARCHER]], roles([0.75, 0.25]));
+    const alone = {
+      main: await trainStep(toy(SEED), [MAIN], configOf("main")),
+      searcher: await trainStep(toy(SEED), [SEARCHER], configOf("searcher")),
+    };
+    for (const [agent, share] of [
+      ["main", 0.75],
+      ["searcher", 0.25],
+    ] as const) {
+      const own = alone[agent].stats;
+      expect(parts?.[agent]?.share).toBe(share);
+      expect(parts?.[agent]?.loss).toBeCloseTo(own.loss, 6);
+      expect(parts?.[agent]?.gradientNorm).toBeCloseTo(share * own.gradientNorm, 6);
+      expect(parts?.[agent]).toMatchObject({ entropy: own.entropy, trajectories: own.trajectories, kl: own.kl });
+    }
+    expect(stats.loss).toBeCloseTo(0.75 * alone.main.stats.loss + 0.25 * alone.searcher.stats.loss, 6);
+    expect(stats.trajectories).toBe(MAIN.length + SEARCHER.length);
+    const moved = await movedBy((other) => trainRoles(other, [[...MAIN, ...SEARCHER]], roles([0.75, 0.25])));
+    expect(stats.gradientNorm).toBeCloseTo(norm(moved) / optimizer.learningRate, 6);
+  });
+
+  test("says that a gradient was not seen, and lacks a role without trajectories", async () => {
+    const { logProbs, forwardBackward, optimizerStep } = toy(SEED);
+    const trainer = toy(SEED);
+    const blind = {
+      logProbs: logProbs.bind(trainer),
+      forwardBackward: forwardBackward.bind(trainer),
+      optimizerStep: optimizerStep.bind(trainer),
+    };
+    const { roles: parts } = await trainRoles(blind, [MAIN], roles([0.5, 0.5]));
+    expect(parts?.["main"]?.gradientNorm).toBeNull();
+    expect(Object.keys(parts ?? {})).toEqual(["main"]);
+  });
+
+  test("has no roles for a policy of one agent, and its entropy by hand", async () => {
+    const result = await trainRoles(toy(SEED), [MAIN], [{ agent: "main", share: 1, config: configOf("main") }]);
+    expect(result.roles).toBeUndefined();
+    const logProbs = MAIN.flatMap(({ trajectory }) => [...trajectory.logProbs]);
+    const mean = logProbs.reduce((sum, value) => sum + value, 0) / logProbs.length;
+    expect(result.stats.entropy).toBeCloseTo(-mean, 10);
+  });
+
+  test("a batch without any signal publishes the same weights", async () => {
+    const flat = [...MAIN, ...SEARCHER].map((entry) => ({ ...entry, advantage: 0 }));
+    const trainer = toy(SEED);
+    const { trained } = await trainRoles(trainer, [flat], roles([0.5, 0.5]));
+    expect(trained).toBe(false);
+    expect(trainer.calls).toEqual([]);
+  });
+});

@@ -1,0 +1,79 @@
+/** @file A whole run whose two agents share a policy: one version a step, sampled and trained by both. */
+import { expect, test } from "vitest";
+import { Manifest, TeamManifest } from "../../core/contracts/checkpoint.ts";
+import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
+import { AgentRecord, GroupRecord, StepRecord } from "../../core/contracts/records.ts";
+import { Outcome } from "../../core/contracts/rollout.ts";
+import { summarizeStep } from "../../core/monitoring/step-summary.ts";
+import { createLog } from "../../gpu-workers/log.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+import { relayConfig, sharedRelayConfig } from "../fixtures/relay/start.ts";
+import { begin, openWorld, recordsOf, startWorker, withEvents } from "../fixtures/relay/world.ts";
+
+const suites = { evaluation: { suites: [{ name: "sampled", questions: 2 }] } };
+const shared = sharedRelayConfig(suites);
+
+async function runOnce(config = shared) {
+  const log = createLog(() => {});
+  const memory = memoryStore();
+  const { functions } = openWorld(memory);
+  const store = withEvents(memory, () => functions, log);
+  await begin(store, functions, config);
+  const never = new AbortController().signal;
+  await Promise.all([
+    startWorker(store, config.run, {}, never, log),
+    startWorker(store, config.run, { agent: "searcher" }, never, log),
+    startWorker(store, config.run, { agent: "*", roles: ["eval"] }, never, log),
+  ]);
+  const read = async (key: string) => JSON.parse(new TextDecoder().decode(await memory.objects.get(key)));
+  return { memory, read, records: await recordsOf(memory, config) };
+}
+
+test("a version is published once for both agents, and both sample what the step pins", async () => {
+  const { memory, read, records } = await runOnce();
+  expect(records).toMatchObject({ status: "finished", reason: "" });
+  expect(records.weights["main"]).toHaveLength(shared.steps + 1);
+  expect(new Set(records.weights["main"]).size).toBe(shared.steps + 1);
+  // The searcher has no version, and no record of a trainer, of its own.
+  expect(records.weights["searcher"]).toEqual([]);
+  expect(await memory.table.get(tableKeys.agent(shared.run, "searcher"))).toBeUndefined();
+  const owner = AgentRecord.parse(await memory.table.get(tableKeys.agent(shared.run, "main")));
+  expect(owner.version).toBe(shared.steps);
+
+  for (let s = 0; s < shared.steps; s++) {
+    const step = StepRecord.parse(await memory.table.get(tableKeys.step(shared.run, s)));
+    expect(step).toMatchObject({ policy: { main: s, searcher: s }, trained: ["main"] });
+    const team = TeamManifest.parse(await read(objectKeys.team(shared.run, s + 1)));
+    expect(team.agents["searcher"]).toEqual(team.agents["main"]);
+    expect(team.agents["main"]).toMatchObject({ manifest: objectKeys.manifest(shared.run, "main", s + 1) });
+  }
+  const key = objectKeys.outcome({ run: shared.run, phase: "train", step: 1, group: 0, rollout: 0 });
+  const outcome = Outcome.parse(await read(key));
+  expect(outcome).toMatchObject({ status: "finished", trajectory: { agent: "main", version: 1 } });
+});
+
+test("both agents' groups are trained on, and the step's summary has each one's part", async () => {
+  const { memory, read } = await runOnce();
+  const step = StepRecord.parse(await memory.table.get(tableKeys.step(shared.run, 1)));
+  const manifest = Manifest.parse(await read(objectKeys.manifest(shared.run, "main", 2)));
+  const groups = await Promise.all(
+    step.groups.map(async (_, g) => GroupRecord.parse(await memory.table.get(tableKeys.group(shared.run, 1, g)))),
+  );
+  const trained = (agent: string) =>
+    groups.reduce((sum, { finalized }) => sum + (finalized[agent]?.trajectories.length ?? 0), 0);
+  expect(trained("searcher")).toBeGreaterThan(0);
+  expect(manifest.stats?.trajectories).toBe(trained("main") + trained("searcher"));
+  const { training, shared: whole } = summarizeStep(shared, step, groups, new Map([["main", manifest]]), 1);
+  expect(Object.keys(training)).toEqual(["main", "searcher"]);
+  // The scripted engine sees no gradients.
+  expect(training["searcher"]).toMatchObject({ share: 0.5, trajectories: trained("searcher"), gradientNorm: null });
+  expect(training["searcher"]?.entropy).toBeGreaterThan(0);
+  expect(whole).toEqual({ main: { gradientNorm: manifest.stats?.gradientNorm } });
+});
+
+test("a second run is equal, and the weights are not those of two policies", async () => {
+  const [one, again, apart] = await Promise.all([runOnce(), runOnce(), runOnce(relayConfig(suites))]);
+  expect(again.records).toEqual(one.records);
+  expect(one.records.weights["main"]?.[0]).toBe(apart.records.weights["main"]?.[0]);
+  expect(one.records.weights["main"]?.[1]).not.toBe(apart.records.weights["main"]?.[1]);
+});
