@@ -1,6 +1,8 @@
 /** @file One trajectory token by token, decoded with the tokenizer of the version that sampled it. */
+import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import type { Invocation, Outcome, Trajectory } from "../../core/contracts/rollout.ts";
+import { ownerOf } from "../../core/contracts/shared-policy.ts";
 import { trajectoryName } from "../../core/contracts/telemetry.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store, Tokenizer } from "../../core/ports.ts";
@@ -31,7 +33,7 @@ export async function tokenView(source: Source, { trajectory, ...address }: Traj
       throw new MgrpoError("not-found", `the tokenizer of ${version} is deleted with its checkpoint (retention)`);
     }
     const { agent, version, actions, logProbs } = found;
-    const trained = await readTrained(store, run, found, { ...address, trajectory });
+    const trained = await readTrained(store, source.config, found, { ...address, trajectory });
     return { agent, version, tokens: textsOf(found.tokens, tokenizer), actions, logProbs, trained };
   });
 }
@@ -39,11 +41,11 @@ export async function tokenView(source: Source, { trajectory, ...address }: Traj
 /** Null if the trainer has not computed it, or not stored what it computed. */
 async function readTrained(
   { objects }: Store,
-  run: string,
+  { run, agents }: RunConfig,
   { agent }: Trajectory,
   { step, group, rollout, trajectory }: TrajectoryAddress,
 ): Promise<TokenView["trained"]> {
-  const key = objectKeys.trainedTokens(run, step, agent);
+  const key = objectKeys.trainedTokens(run, step, ownerOf(agents, agent));
   const bytes = await objects.get(key);
   const [, isMain, branch = "0"] = /^(main)(?:\/(\d+))?$/.exec(trajectory) ?? [];
   const name = trajectoryName(group, isMain ? rollout : trajectory, Number(branch));
