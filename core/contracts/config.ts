@@ -63,7 +63,7 @@ const RetentionConfig = z.strictObject({
     .int()
     .nonnegative()
     .default(0)
-    .describe("Every n-th version is kept for ever. 0: none, except version 0 and evaluated versions."),
+    .describe("Every n-th version is kept forever. 0: none, except version 0, references and evaluated versions."),
 });
 
 const LimitsConfig = z.strictObject({
