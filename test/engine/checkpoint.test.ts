@@ -235,7 +235,7 @@ describe("a damaged checkpoint", () => {
     [
       "a shard without its tensors",
       (files) => files.set(SECOND, writeSafetensors(new Map())),
-      /^model-00002-of-00005.safetensors: no tensor 'model.layers.0.*', which model.safetensors.index.json says/,
+      /^model-00002-of-00005.safetensors: no tensor 'model.layers.0.*', which model.safetensors.index.json /,
     ],
     [
       "a shard whose size changed on disk",
