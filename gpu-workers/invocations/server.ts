@@ -13,7 +13,7 @@
  * like a GET after at most that long: one round trip if the result comes in time.
  */
 import type { AddressInfo } from "node:net";
-import { serve } from "@hono/node-server";
+import { createAdaptorServer } from "@hono/node-server";
 import { type Context, Hono, type MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { parseJson } from "../../core/contracts/parse.ts";
@@ -119,11 +119,15 @@ export function withoutReport(status: Exclude<InvocationStatus, { state: "done" 
   return new Response(JSON.stringify({ code, message }), { status: 502, headers: JSON_TYPE });
 }
 
+/** Connections that may wait while the process is busy. Node's default, 511, resets some of a thousand that arrive at once. */
+const BACKLOG = 4096;
+
 export function serveInvocations(app: Hono, host: string, port: number): Promise<InvocationServer> {
   return new Promise((resolve, reject) => {
-    const server = serve({ fetch: app.fetch, hostname: host, port }, ({ port: bound }: AddressInfo) =>
+    const server = createAdaptorServer({ fetch: app.fetch });
+    server.listen({ host, port, backlog: BACKLOG }, () =>
       resolve({
-        port: bound,
+        port: (server.address() as AddressInfo).port,
         close: () =>
           new Promise((closed) => {
             server.close(() => closed());

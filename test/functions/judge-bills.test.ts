@@ -62,7 +62,7 @@ test("what a killed process reserved stays on the bill, and the next process ask
   };
   const { functions: killed, step, group } = await started(store, teamConfig(), judge);
   await commitOutcome(store, step);
-  void killed.scoreRollout({ key });
+  const abandoned = killed.scoreRollout({ key }).catch(() => {});
   await store.clock.sleep(0.01);
   const next = openFunctions(openContext(store, { rewardsOf: async () => judge }));
   await next.scoreRollout({ key });
@@ -72,6 +72,8 @@ test("what a killed process reserved stays on the bill, and the next process ask
   await next.idle();
   expect((await group()).rollouts["0"]).toMatchObject({ correct: 1 });
   expect(await store.table.get(tableKeys.judgeSpending("test"))).toMatchObject({ microUsd: 1_250_000 });
+  await killed.stop();
+  await abandoned;
 });
 
 test("a paid judge is asked once per trajectory; its first verdict counts", async () => {
