@@ -125,11 +125,7 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
     /evaluation\.suites\.1\.runs: greedy runs would all be the same: set runs to 1/,
   ],
   ["a record of an unknown run", ["show", "nobody", "x"], /no run 'nobody'/],
-  [
-    "an unknown bench",
-    ["bench", "speed"],
-    /no bench 'speed': there are engine, rollouts, .*, store, .*bundles, run/,
-  ],
+  ["an unknown bench", ["bench", "speed"], /no bench 'speed': there are engine, rollouts, .*, store, .*bundles, run/],
   ["a comparison of an unknown arm", ["compare", RELAY, "--arms", "solo"], /--arms solo: there is no arm 'solo'/],
   ["a comparison without seeds", ["compare", RELAY, "--seeds", "0"], /--seeds takes a whole number above 0/],
   ["a variation that names no values", ["compare", RELAY, "--vary", "steps"], /--vary steps: write path=value,value/],
