@@ -8,6 +8,7 @@ import type { EngineOptions } from "../../core/ports.ts";
 import { adapterLayout } from "../checkpoint/adapter.ts";
 import type { ModelConfig } from "../checkpoint/config.ts";
 import { EMBEDDING, type Parameter, parameterLayout } from "../checkpoint/parameters.ts";
+import { keptProducts } from "./graphs/kept-products.ts";
 import { ATTENTION_BLOCKS } from "./graphs/train.ts";
 import { laneCount } from "./lanes.ts";
 import type { StoredWeights } from "./open-weights.ts";
@@ -32,6 +33,8 @@ export interface MemoryPlan {
   readonly optimizer: number;
   /** Of one micro-batch in each lane. */
   readonly activations: number;
+  /** Outputs of the linear layers, kept for the backward pass; 0 where it recomputes them. */
+  readonly kept: number;
   /** What prefix trees add: their graphs keep arrays of their own, and every tree has a mask. */
   readonly trees: number;
   /** Keys and values of all slots at the full context. */
@@ -51,7 +54,7 @@ const COPIES_WITH_REFERENCE = 4;
 /** Up to this much per lane, full training keeps the activations of every layer in one graph, which is faster. */
 const MAXIMUM_WHOLE_BYTES = 2 * 2 ** 30;
 
-/** All numbers are bytes; packing `auto` is already resolved (packing.ts). `reference`: a trainer of version 0 is open too, for a KL term. */
+/** All numbers are bytes; each `auto` is already resolved (packing.ts). `reference`: a trainer of version 0 is open too, for a KL term. */
 export function planMemory(
   config: ModelConfig,
   lora: LoraConfig | null,
@@ -64,6 +67,7 @@ export function planMemory(
   const lanes = laneCount(config, options);
   const copies = lanes * (reference ? COPIES_WITH_REFERENCE : COPIES);
   const whole = !lora && computesWhole(config, options);
+  const keeps = !whole && options.gradientCheckpointing === "off";
   const floats = whole ? wholeActivations(config, options) : layeredActivations(config, options);
   const hasTrees = options.prefixTrees !== false;
   const keepsArrays = !lora || !isHalf(config, stored);
@@ -74,6 +78,7 @@ export function planMemory(
     adapter: lora ? FLOAT_BYTES * trained * copies : 0,
     optimizer: FLOAT_BYTES * trained * (lanes + 2),
     activations: FLOAT_BYTES * lanes * floats,
+    kept: keeps ? FLOAT_BYTES * lanes * microBatch(options) * keptFloats(config) : 0,
     trees: hasTrees ? FLOAT_BYTES * lanes * treeFloats(config, options, whole, keepsArrays) : 0,
     cache: kvCacheBytes(config, options.slots, options.contextTokens),
     saving: FLOAT_BYTES * trained * 4,
@@ -82,9 +87,13 @@ export function planMemory(
 
 export const totalBytes = (plan: MemoryPlan): number => Object.values(plan).reduce((sum, bytes) => sum + bytes, 0);
 
-/** Whether full training keeps the activations of every layer (whole-passes.ts) or of one (layered-passes.ts). */
+/** Whether full training is one graph (whole-passes.ts), which keeps the activations of every layer, or goes layer by layer (layered-passes.ts). */
 export const computesWhole = (config: ModelConfig, options: EngineOptions): boolean =>
-  FLOAT_BYTES * wholeActivations(config, options) <= MAXIMUM_WHOLE_BYTES;
+  options.gradientCheckpointing !== "on" && FLOAT_BYTES * wholeActivations(config, options) <= MAXIMUM_WHOLE_BYTES;
+
+/** Floats per token. */
+const keptFloats = (config: ModelConfig): number =>
+  config.layers * keptProducts(config, 0).reduce((sum, { width }) => sum + width, 0);
 
 const lengthOf = (parameters: readonly Parameter[]) => parameters.reduce((sum, { length }) => sum + length, 0);
 const largestOf = (parameters: readonly Parameter[]) => Math.max(...parameters.map(({ length }) => length));
