@@ -9,7 +9,7 @@ import { parse } from "../../core/contracts/parse.ts";
 import type { FinishedOutcome } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { abortable } from "../limits.ts";
-import type { RolloutPlan } from "../rollouts/attempt-rollout.ts";
+import type { RolloutPlan } from "../rollouts/rollout-plan.ts";
 import type { AppTeam, Attempt } from "./attempt.ts";
 import type { OpenAttempts } from "./attempts.ts";
 

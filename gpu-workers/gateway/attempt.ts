@@ -12,7 +12,7 @@ import type { AppRecord, FinishedOutcome } from "../../core/contracts/rollout.ts
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { type Branch, tasksIn, trajectoriesOf, turnsOf } from "../../core/gateway/branch.ts";
 import { answerIn, splitThinking } from "../../core/gateway/reply.ts";
-import type { RolloutPlan } from "../rollouts/attempt-rollout.ts";
+import type { RolloutPlan } from "../rollouts/rollout-plan.ts";
 import { samplingOf } from "../rollouts/sampling.ts";
 import type { Sessions } from "./agent-sessions.ts";
 import { RewardLedger } from "./given-rewards.ts";
