@@ -84,6 +84,9 @@ export interface ForwardBackward {
   readonly logProbs: readonly Float32Array[];
 }
 
+/** A file that a trainer saved. */
+export type SavedFile = readonly [name: string, bytes: Uint8Array];
+
 /**
  * Trains one policy. Gradients accumulate over forwardBackward calls until optimizerStep. The engine is unaware of M-GRPO. An engine that
  * resumes a dead process's step may reject with `replay-failed`; the caller then calls `load` and repeats the step.
@@ -106,6 +109,11 @@ export interface Trainer {
    * `tinker.json`, which names the state on the server.
    */
   save(): Promise<Map<string, Uint8Array>>;
+  /**
+   * The files of `save` in its order, weights first, each written when it is asked for: the caller holds one at a time. No other call
+   * may come in between. Absent: the files of `save` are small.
+   */
+  saveFiles?(): AsyncIterable<SavedFile>;
   /** Replaces the trained weights and the optimizer's state (a fresh one if its file is absent), and drops any gradient. An adapter's base stays. */
   load(files: CheckpointFiles): Promise<void>;
   close(): Promise<void>;

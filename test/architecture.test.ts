@@ -12,7 +12,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   engine: ["engine", "core", "built-module.ts"],
   adapters: ["adapters", "core", "built-module.ts"],
   functions: ["functions", "core"],
-  "functions/compose.ts": ["functions", "core", "adapters", "recipes/rewards.ts"],
+  "functions/compose.ts": ["functions", "core", "adapters", "recipes/isolated-rewards.ts", "recipes/rewards.ts"],
   "gpu-workers": ["gpu-workers", "engine", "core", "built-module.ts"],
   "gpu-workers/compose.ts": ["gpu-workers", "engine", "core", "adapters", "recipes/registry.ts", "recipes/rewards.ts"],
   sft: ["sft", "core", "engine"],
