@@ -137,7 +137,7 @@ export function scriptedAgent(
       },
     }),
   };
-  return { name, config: agentConfig, policy: policy as unknown as Policy, tools: new Map() };
+  return { name, config: agentConfig, policy: policy as unknown as Policy, tools: new Map(), draws: "place" };
 }
 
 /** A team of main and searcher behind a gateway. */
