@@ -172,9 +172,13 @@ const RunSettings = z.strictObject({
   ),
   dynamicSampling: DynamicSampling.prefault({}).describe("Replacement of groups without variance (DAPO)."),
   staleness: z
-    .literal(0, { error: "only 0 is built: every step waits for the one before" })
+    .int()
+    .nonnegative()
+    .max(16)
     .default(0)
-    .describe("Versions that an agent may be behind when a step opens. Only 0 (synchronous training) is implemented."),
+    .describe(
+      "Versions that the policy of a step's rollouts is behind the one that trains on them: rollouts of this many more steps run while agents train. 0: none. Above 0, algorithm.tisCap or ratioMask corrects for it (docs/staleness.md).",
+    ),
   evaluation: EvaluationConfig.prefault({}).describe("When teams are evaluated, and on what."),
   retention: RetentionConfig.prefault({}).describe("Which versions of the weights are kept."),
   limits: LimitsConfig.prefault({}).describe("Time limits and retries of rollouts."),

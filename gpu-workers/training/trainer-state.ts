@@ -4,7 +4,7 @@
  */
 
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
-import type { Manifest, Part } from "../../core/contracts/checkpoint.ts";
+import type { Manifest } from "../../core/contracts/checkpoint.ts";
 import { policySettings } from "../../core/contracts/shared-policy.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { PolicyEngine, Trainer } from "../../core/ports.ts";
@@ -24,13 +24,6 @@ export interface TrainerParts {
   readonly engine: PolicyEngine;
   readonly checkpoints: Checkpoints;
   readonly worker: string;
-}
-
-/** A file that the trainer saved, with the name and hash that the manifest gets. */
-interface SavedFile {
-  readonly name: string;
-  readonly part: Part;
-  readonly bytes: Uint8Array;
 }
 
 export class TrainerState {
@@ -82,23 +75,16 @@ export class TrainerState {
     return trainer;
   }
 
-  /** Commits what the trainer holds. Calls `onWeights` with the names and hashes of the weights before anything is committed. */
-  async save(onWeights: (weights: Files) => void): Promise<Files> {
+  /** Commits what the trainer holds. */
+  async save(): Promise<Files> {
     const { agent, checkpoints } = this.#parts;
     if (!this.#trainer) throw new MgrpoError("engine-unsupported", `agent '${agent}' has no open trainer to save`);
-    const saved = [...(await this.#trainer.save())];
-    const register = ([name, bytes]: readonly [string, Uint8Array]): SavedFile => ({
-      name,
-      bytes,
-      part: checkpoints.register(agent, name, bytes),
+    const stored = [...(await this.#trainer.save())].map(async ([name, bytes]) => {
+      const part = checkpoints.register(agent, name, bytes);
+      await checkpoints.store(part, bytes);
+      return [name, part] as const;
     });
-    const weights = saved.filter(([name]) => !isOptimizer(name)).map(register);
-    onWeights(namedParts(weights));
-    // Hashed only now: sampling the new weights need not wait for it.
-    const optimizer = saved.filter(([name]) => isOptimizer(name)).map(register);
-    const all = [...weights, ...optimizer];
-    await Promise.all(all.map(({ part, bytes }) => checkpoints.store(part, bytes)));
-    const files = namedParts(all);
+    const files: Files = Object.fromEntries(await Promise.all(stored));
     this.#held = identityOf(files);
     return files;
   }
@@ -140,6 +126,3 @@ function identityOf(files: Files): string {
   const optimizer = Object.keys(files).filter(isOptimizer).sort();
   return [weightsSha256(files), ...optimizer.map((name) => files[name]?.sha256)].join(" ");
 }
-
-const namedParts = (files: readonly SavedFile[]): Files =>
-  Object.fromEntries(files.map(({ name, part }) => [name, part]));
