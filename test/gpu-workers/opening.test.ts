@@ -142,6 +142,7 @@ describe("with a staleness of 1", () => {
     expect(await admits(request(3, 2))).toBe(false);
     await setState(0, "ready");
     await setState(1, "ready");
+    await watch.refresh();
     expect(await admits(request(1, 0))).toBe(false);
     await plan(2, 1);
     await moveRun(1);

@@ -57,6 +57,7 @@ const manifestOf = (agent: string, version: number) => ({
 
 test("plan: the version of trained agents is the number of closed steps, of frozen ones 0; questions continue the curriculum", () => {
   const frozen = teamConfig({
+    steps: 9,
     agents: { main: { model: "m", delegates: ["searcher"] }, searcher: { model: "s", trained: false } },
   });
   expect(planned(frozen, 4, after(step0))).toMatchObject({ policy: { main: 4, searcher: 0 }, trained: ["main"] });
@@ -122,7 +123,7 @@ test("dynamic sampling: a new question for each group without variance, in a bou
       set: [
         [["groups"], expect.any(Array)],
         [["round"], 1],
-        [["curriculum"], { reserve: [7] }],
+        [["curriculum"], { reserve: [5] }],
       ],
     },
   });
