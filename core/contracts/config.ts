@@ -4,7 +4,7 @@
  */
 import * as z from "zod";
 import { type AgentConfig, Agents, decayFaults } from "./agent-config.ts";
-import { AlgorithmConfig } from "./algorithm-config.ts";
+import { AlgorithmConfig, Staleness } from "./algorithm-config.ts";
 import { algorithmFaults } from "./algorithm-overrides.ts";
 import { MAX_GROUPS, maxRolloutsPerQuestion } from "./bounds.ts";
 import { BudgetConfig, budgetFaults } from "./budget.ts";
@@ -171,14 +171,7 @@ const RunSettings = z.strictObject({
     "The model that judges, if the recipe's rewards or a benchmark need one.",
   ),
   dynamicSampling: DynamicSampling.prefault({}).describe("Replacement of groups without variance (DAPO)."),
-  staleness: z
-    .int()
-    .nonnegative()
-    .max(16)
-    .default(0)
-    .describe(
-      "Versions that the policy of a step's rollouts is behind the one that trains on them: rollouts of this many more steps run while agents train. 0: none. Above 0, algorithm.tisCap or ratioMask corrects for it (docs/staleness.md).",
-    ),
+  staleness: Staleness,
   evaluation: EvaluationConfig.prefault({}).describe("When teams are evaluated, and on what."),
   retention: RetentionConfig.prefault({}).describe("Which versions of the weights are kept."),
   limits: LimitsConfig.prefault({}).describe("Time limits and retries of rollouts."),
