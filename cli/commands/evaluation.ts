@@ -2,7 +2,7 @@
 import { type Command, Option } from "commander";
 import { Attachments } from "../../core/contracts/evaluation-suite.ts";
 import { count, integer, notNegative, positive, share } from "../terminal/fail.ts";
-import { addToolExtensions, arm, judge, seed, setting } from "./options.ts";
+import { addToolBudgets, arm, judge, seed, setting } from "./options.ts";
 
 export function addEvaluation(program: Command): void {
   addEval(program);
@@ -56,7 +56,7 @@ function addSuiteOptions(command: Command): void {
         Attachments.options,
       ),
     );
-  addToolExtensions(command);
+  addToolBudgets(command);
 }
 
 /** Options of `eval` that a watch's team file replaces. */
@@ -71,8 +71,8 @@ const NOT_WITH_WATCH = [
   "runs",
   "attachments",
   "judge",
-  "extendToolCalls",
-  "extendToolUsd",
+  "budgetToolCalls",
+  "budgetToolUsd",
 ];
 
 function addWatchOptions(command: Command): void {

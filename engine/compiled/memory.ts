@@ -8,6 +8,7 @@ import type { EngineOptions } from "../../core/ports.ts";
 import { adapterLayout } from "../checkpoint/adapter.ts";
 import type { ModelConfig } from "../checkpoint/config.ts";
 import { EMBEDDING, type Parameter, parameterLayout } from "../checkpoint/parameters.ts";
+import { SHARD_BYTES } from "../checkpoint/shards.ts";
 import { ATTENTION_BLOCKS } from "./graphs/train.ts";
 import { laneCount } from "./lanes.ts";
 import type { StoredWeights } from "./open-weights.ts";
@@ -34,9 +35,12 @@ export interface MemoryPlan {
   readonly activations: number;
   /** What prefix trees add: their graphs keep arrays of their own, and every tree has a mask. */
   readonly trees: number;
-  /** Keys and values of all slots at the full context. */
+  /** Keys and values of all slots at the full context, for each version that is sampled from. */
   readonly cache: number;
-  /** A version's files while it is saved: trained weights and two moments, and one more copy of the weights for the next sampler. */
+  /**
+   * A version's files: the weights for the next sampler, and either what is in flight while the version is saved (a file is written, one
+   * hashed and one stored), or both moments while it is loaded.
+   */
   readonly saving: number;
 }
 
@@ -46,23 +50,28 @@ const PROGRAM_BYTES = 400e6;
 const CAUSAL_SHARE = (ATTENTION_BLOCKS + 1) / (2 * ATTENTION_BLOCKS);
 /** The trainer's, the sampler's, and the next version's sampler, which opens before the current one closes. */
 const COPIES = 3;
-/** And the reference's, under a KL term. */
-const COPIES_WITH_REFERENCE = 4;
+
+export interface MemoryUse {
+  /** A trainer of the reference is open too, for a KL term. */
+  readonly reference?: boolean;
+  /** As many more versions are sampled from at once, each with a cache of its own. */
+  readonly staleness?: number;
+}
 /** Up to this much per lane, full training keeps the activations of every layer in one graph, which is faster. */
 const MAXIMUM_WHOLE_BYTES = 2 * 2 ** 30;
 
-/** All numbers are bytes; packing `auto` is already resolved (packing.ts). `reference`: a trainer of version 0 is open too, for a KL term. */
+/** All numbers are bytes; packing `auto` is already resolved (packing.ts). */
 export function planMemory(
   config: ModelConfig,
   lora: LoraConfig | null,
   options: EngineOptions,
   stored: StoredWeights,
-  reference = false,
+  { reference = false, staleness = 0 }: MemoryUse = {},
 ): MemoryPlan {
   const parameters = parameterLayout(config).length;
   const trained = lora ? adapterLayout(config, lora).length : parameters;
   const lanes = laneCount(config, options);
-  const copies = lanes * (reference ? COPIES_WITH_REFERENCE : COPIES);
+  const copies = lanes * (COPIES + (reference ? 1 : 0) + staleness);
   const whole = !lora && computesWhole(config, options);
   const floats = whole ? wholeActivations(config, options) : layeredActivations(config, options);
   const hasTrees = options.prefixTrees !== false;
@@ -75,8 +84,9 @@ export function planMemory(
     optimizer: FLOAT_BYTES * trained * (lanes + 2),
     activations: FLOAT_BYTES * lanes * floats,
     trees: hasTrees ? FLOAT_BYTES * lanes * treeFloats(config, options, whole, keepsArrays) : 0,
-    cache: kvCacheBytes(config, options.slots, options.contextTokens),
-    saving: FLOAT_BYTES * trained * 4,
+    cache: (1 + staleness) * kvCacheBytes(config, options.slots, options.contextTokens),
+    saving:
+      FLOAT_BYTES * trained + Math.max(2 * FLOAT_BYTES * trained, Math.min(3 * FLOAT_BYTES * trained, 3 * SHARD_BYTES)),
   };
 }
 
