@@ -20,8 +20,8 @@ const DEFAULT = [
   "memory",
   "run-memory",
 ];
-/** `gpu` needs a GPU, so it runs only when named. */
-const ALL = [...DEFAULT, "gpu"];
+/** `gpu` needs a GPU and `pipeline` takes ten minutes, so they run only when named. */
+const ALL = [...DEFAULT, "gpu", "pipeline"];
 
 export async function bench(names: readonly string[]): Promise<void> {
   const unknown = names.find((name) => !ALL.includes(name));

@@ -1,6 +1,6 @@
 /** @file The ports of policies: checkpoints, the engines that sample from them and train them, and their tokenizers. */
 import type { StepOptimizer } from "./contracts/agent-config.ts";
-import type { Packing, Precision, ProviderChoice, Quantization } from "./contracts/engine.ts";
+import type { GradientCheckpointing, Packing, Precision, ProviderChoice, Quantization } from "./contracts/engine.ts";
 import type { Sampling } from "./contracts/rollout.ts";
 import type { OptimizerProbe } from "./contracts/server-optimizer.ts";
 import type { TinkerCalls } from "./contracts/tinker-calls.ts";
@@ -24,6 +24,11 @@ export interface SampleRequest {
    * of `tokens`. Up to rounding, results must not depend on the cache.
    */
   readonly sequence: string;
+  /**
+   * A sequence that is not released, whose turns this one shares up to its first `tokens` tokens. If this is its first request, an engine with
+   * a KV cache begins with a copy: its bits are those that a further turn of the other sequence would have. Absent: none.
+   */
+  readonly branchOf?: { readonly sequence: string; readonly tokens: number };
   /** The whole prefix, in the policy's tokens. */
   readonly tokens: readonly number[];
   readonly maxTokens: number;
@@ -43,8 +48,8 @@ export interface Sample {
 }
 
 /**
- * Samples from one version of one policy. Invariant: a sequence's bits depend only on its own requests and the engine's configuration, never
- * on its slot, other sequences or timing.
+ * Samples from one version of one policy. Invariant: a sequence's bits depend only on its own requests, those that it shares as a
+ * branch, and the engine's configuration, never on its slot, other sequences or timing.
  */
 export interface Sampler {
   /** Rejects with `canceled` when the signal aborts. */
@@ -149,6 +154,8 @@ export interface EngineOptions {
   readonly precision?: Precision;
   /** Of a frozen base under an adapter. Absent: auto. */
   readonly packing?: Packing;
+  /** Whether training recomputes each layer for its gradient. Absent: auto. */
+  readonly gradientCheckpointing?: GradientCheckpointing;
   /** Of a frozen base under an adapter. Absent: none. */
   readonly quantization?: Quantization;
   /** Compute threads. */

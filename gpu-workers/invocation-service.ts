@@ -70,7 +70,7 @@ function sessionHost({ run, agent, watch, trajectories, crash }: InvocationServi
     agent: agent.name,
     sub: localSubAgent(run, sessions, trajectories),
     admission: admissionRules(run, agent.name, watch),
-    loading: () => agent.policy.loading(),
+    isLoadingOther: (version) => agent.policy.isLoadingOther(version),
     onFatal: crash,
   };
 }
@@ -88,7 +88,8 @@ function openRegistry({ run, agent, watch, trajectories, crash }: InvocationServ
       }
     },
     ...admissionRules(run, agent.name, watch),
-    loading: () => agent.policy.loading(),
+    isLoadingOther: (version) => agent.policy.isLoadingOther(version),
+    staleness: run.config.staleness,
     wallClockSeconds: run.config.limits.invocationSeconds,
     onFatal: crash,
   });

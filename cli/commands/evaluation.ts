@@ -42,7 +42,7 @@ function addSuiteOptions(command: Command): void {
   command
     .option(
       "--suite <name>",
-      "evaluate one suite: gaia, xbench, webwalkerqa, <file>.jsonl, a suite of the run or recipe, or the recipe's name for its held-out questions",
+      "evaluate one suite: gaia, xbench, webwalkerqa, reasoning-gym, <file>.jsonl, a suite of the run or recipe, or the recipe's name for its held-out questions",
     )
     .option("--data <path>", "with --suite: data of the benchmark (docs/benchmarks.md)")
     .option("--criteria <file>", "with --suite: instructions for the judge, such as the benchmark's official prompt")

@@ -41,6 +41,7 @@ interface TeamMember extends Overridable {
 
 interface Team {
   readonly main: string;
+  readonly staleness: number;
   readonly algorithm: AlgorithmConfig;
   readonly agents: Readonly<Record<string, TeamMember>>;
 }
@@ -67,6 +68,7 @@ export function algorithmFaults(team: Team): Fault[] {
     ...overrideFaults(team, name),
     ...agentFaults(team, name),
   ]);
+  faults.push(...stalenessFaults(team));
   if (refreshEvery !== undefined && coefficient === 0) {
     faults.push([["algorithm", "kl", "refreshEvery"], "does nothing at kl.coefficient 0: remove it, or set that"]);
   }
@@ -107,4 +109,17 @@ function agentFaults(team: Team, name: string): Fault[] {
     faults.push([[...pathOf(team, name, "overlongPenalty"), "bufferTokens"], message]);
   }
   return faults;
+}
+
+/** Stale rollouts without a correction are another objective: its bias grows with the learning rate and the age (arXiv 2607.01083). */
+function stalenessFaults(team: Team): Fault[] {
+  if (team.staleness === 0) return [];
+  const uncorrected = Object.keys(team.agents).filter((name) => {
+    const { tisCap, ratioMask } = algorithmOf(team, name);
+    return team.agents[name]?.trained && tisCap === null && ratioMask === null;
+  });
+  if (uncorrected.length === 0) return [];
+  const names = uncorrected.map((name) => `'${name}'`).join(" and ");
+  const message = `at ${team.staleness}, ${names} would train on rollouts of older versions without a correction: set algorithm.tisCap=2, or algorithm.ratioMask, for the team or by agents.<name>.algorithm`;
+  return [[["staleness"], message]];
 }

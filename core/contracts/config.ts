@@ -4,7 +4,7 @@
  */
 import * as z from "zod";
 import { type AgentConfig, Agents, decayFaults } from "./agent-config.ts";
-import { AlgorithmConfig } from "./algorithm-config.ts";
+import { AlgorithmConfig, Staleness } from "./algorithm-config.ts";
 import { algorithmFaults } from "./algorithm-overrides.ts";
 import { MAX_GROUPS, maxRolloutsPerQuestion } from "./bounds.ts";
 import { BudgetConfig, budgetFaults } from "./budget.ts";
@@ -16,7 +16,7 @@ import { endpointFaults, isEndpointPolicy } from "./language-model.ts";
 import { LORA_POLICIES, supportsLora } from "./lora.ts";
 import { AgentName, RunName, Step } from "./names.ts";
 import { QuestionFiles } from "./question.ts";
-import { RunnerConfig, runnerFaults } from "./runner.ts";
+import { Draws, RunnerConfig, runnerFaults } from "./runner.ts";
 import { serverOptimizerFaults } from "./server-optimizer.ts";
 import { ownPolicies, ownsPolicy, sharedPolicyFaults } from "./shared-policy.ts";
 import { tinkerFaults } from "./tinker-policy.ts";
@@ -161,6 +161,7 @@ const RunSettings = z.strictObject({
   runner: RunnerConfig.default("native").describe(
     "Who runs rollouts: native (this program's own loop), recipe (the app in the recipe's rollout.ts), or an app elsewhere that takes them over HTTP.",
   ),
+  draws: Draws,
   algorithm: AlgorithmConfig.prefault({}).describe("The settings of M-GRPO."),
   curriculum: z
     .array(CurriculumStage)
@@ -171,10 +172,7 @@ const RunSettings = z.strictObject({
     "The model that judges, if the recipe's rewards or a benchmark need one.",
   ),
   dynamicSampling: DynamicSampling.prefault({}).describe("Replacement of groups without variance (DAPO)."),
-  staleness: z
-    .literal(0, { error: "only 0 is built: every step waits for the one before" })
-    .default(0)
-    .describe("Versions that an agent may be behind when a step opens. Only 0 (synchronous training) is implemented."),
+  staleness: Staleness,
   evaluation: EvaluationConfig.prefault({}).describe("When teams are evaluated, and on what."),
   retention: RetentionConfig.prefault({}).describe("Which versions of the weights are kept."),
   limits: LimitsConfig.prefault({}).describe("Time limits and retries of rollouts."),

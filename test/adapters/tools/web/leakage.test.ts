@@ -69,7 +69,11 @@ describe.each(QUESTIONS)("%s", (question) => {
     ["in JSON", (text: string) => `{"question": ${asJson(`${text}\n`)}, "answer": "7"}`],
     ["as numeric entities", (text: string) => text.replace(/[^ ]/g, entityOf)],
     ["with characters that are not seen", (text: string) => [...text].join("\u200b\u00ad")],
-    ["with links", (text: string) => text.replace(/[\p{Script=Han}]{2}|[^\s\p{Script=Han}]+/gu, '[$&](https://a.test/b?c=d "a title")')],
+    [
+      "with links",
+      (text: string) =>
+        text.replace(/[\p{Script=Han}]{2}|[^\s\p{Script=Han}]+/gu, '[$&](https://a.test/b?c=d "a title")'),
+    ],
     ["in a long page", (text: string) => `${"前文 before ".repeat(5000)}${text}${" after 后文".repeat(5000)}`],
   ])("a page with it, %s, is withheld", (_, pageOf) => {
     expect(guard.leaksQuestion(pageOf(question), question)).toBe(true);
