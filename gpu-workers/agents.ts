@@ -43,9 +43,9 @@ export function openAgents(
       tools: toolsOf(name, config, parts.tools),
       toolSeconds: parts.run.config.limits.toolSeconds,
       ...(parts.allowance && { allowance: parts.allowance }),
-      onTimed({ address, call }, result) {
+      onTimed({ address, path }, result) {
         if (address.phase !== "train") return;
-        latencies.add(address, call, result.latencies);
+        latencies.add(address, path, result.latencies);
         meter.addTurns(result.conversation, result.latencies);
       },
     }),

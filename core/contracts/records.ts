@@ -98,7 +98,11 @@ export const ScoredInvocation = z.strictObject({
   expert: z.number(),
   /** Digest of the scored invocation object. Trainers refuse any other. */
   digest: Digest.optional(),
-  masked: z.literal(true).optional(),
+  /**
+   * true: truncated under `overlong: mask`, counts in mean and std, has no weight in the batch. caller: a conversation that led to it was, so
+   * its reward is unknown and it counts in nothing.
+   */
+  masked: z.literal([true, "caller"]).optional(),
 });
 export type ScoredInvocation = z.infer<typeof ScoredInvocation>;
 

@@ -23,17 +23,25 @@ type Fault = readonly [path: readonly (string | number)[], message: string];
 /** Settings that an app makes meaningless: it has its own tools and prompts, and calls what is behind an API there. */
 export function runnerFaults(config: {
   readonly runner: RunnerConfig;
+  readonly main: string;
   readonly agents: Readonly<Record<string, AgentConfig>>;
   readonly evaluation: { readonly suites: readonly EvaluationSuite[] };
 }): Fault[] {
-  const { runner, agents, evaluation } = config;
+  const { runner, main, agents, evaluation } = config;
   if (runner === "native") return [];
   const faults: Fault[] = [];
   const refuse = (name: string, setting: string, remedy: string) =>
     faults.push([["agents", name, setting], `an app runs the rollouts (runner), and would ignore it: ${remedy}`]);
-  for (const [name, { policy, tools, system }] of Object.entries(agents)) {
+  for (const [name, { policy, tools, system, delegates }] of Object.entries(agents)) {
     if (isEndpointPolicy(policy)) refuse(name, "policy", "let the app call that model itself, and remove the agent");
     if (tools.length > 0) refuse(name, "tools", "set it to [], and give the app the tools");
+    if (name !== main && delegates.length > 0) {
+      refuse(
+        name,
+        "delegates",
+        `the app decides who calls whom; set it to [], and list its agents in agents.${main}.delegates`,
+      );
+    }
     if (system !== "") refuse(name, "system", 'set it to "", and let the app send its own');
   }
   for (const [i, { closedBook, name }] of evaluation.suites.entries()) {

@@ -8,7 +8,7 @@
 import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 import { algorithmOf } from "../contracts/algorithm-overrides.ts";
 import type { AgentName } from "../contracts/names.ts";
-import type { AgentBatch, GroupRecord, ScoredRollout } from "../contracts/records.ts";
+import type { AgentBatch, GroupRecord, ScoredInvocation, ScoredRollout } from "../contracts/records.ts";
 import { type Random, type StreamName, stream } from "../random.ts";
 import { groupAdvantages } from "./advantage.ts";
 import { align } from "./alignment.ts";
@@ -58,7 +58,8 @@ function finalizeSubAgent(
   name: StreamName,
 ): AgentBatch | undefined {
   // A masked rollout has no verdict on its answer, so `correctMain` is unknown for its calls: it is treated as having none (d_k = 0).
-  const calls_K = scored.map(([, score]) => (score.masked ? [] : (score.invocations[sub] ?? [])));
+  // The same holds for the calls of a masked sub-agent, at any level.
+  const calls_K = scored.map(([, score]) => (score.masked ? [] : knownCalls(score.invocations[sub])));
   const rolloutOf = (k: number) => scored[k]?.[0] ?? k;
   const alignment = align(
     calls_K.map((calls) => calls.length),
@@ -66,8 +67,8 @@ function finalizeSubAgent(
     (k) => stream(...name, "alignment", sub, rolloutOf(k)),
   );
   const members = calls_K.flatMap((calls, k) =>
-    calls.map((call, i) => ({
-      id: `${rolloutOf(k)}/${i}`,
+    calls.map(({ call, index }, i) => ({
+      id: `${rolloutOf(k)}/${index}`,
       rollout: rolloutOf(k),
       reward: call.reward,
       weight: alignment.weights[k]?.[i] ?? 0,
@@ -76,6 +77,11 @@ function finalizeSubAgent(
   );
   const aligned = members.filter((member) => member.weight > 0);
   return finalizeAgent(sub, aligned, algorithm, name, alignment);
+}
+
+/** The calls whose reward is known, with their index among all. */
+function knownCalls(calls: readonly ScoredInvocation[] = []): { call: ScoredInvocation; index: number }[] {
+  return calls.map((call, index) => ({ call, index })).filter(({ call }) => call.masked !== "caller");
 }
 
 /** Undefined if nothing is left to train on. A masked trajectory counts in mean and std; its share is redistributed to the others. */

@@ -11,13 +11,17 @@ import { digestOf, type Sha256 } from "../contracts/names.ts";
 import type { GroupRecord, ScoredInvocation, ScoredRollout, StepRecord } from "../contracts/records.ts";
 import {
   type AnyTrajectory,
+  type CallPath,
+  callPathOf,
+  compareCallPaths,
   type FinishedOutcome,
   type Invocation,
+  type InvocationRequest,
   mainTrajectories,
   type RolloutAddress,
   sampledTokens,
 } from "../contracts/rollout.ts";
-import { mainReward, overlongPenalty, subReward } from "../mgrpo/reward.ts";
+import { callerCorrect, mainReward, overlongPenalty, subReward } from "../mgrpo/reward.ts";
 
 /** The judges' verdicts. `experts` is parallel to the invocations. */
 export interface Verdicts {
@@ -69,30 +73,79 @@ export function scoreRollout(
   };
 }
 
+/** An invocation on the way to its score. */
+interface JudgedInvocation {
+  readonly invocation: Invocation;
+  readonly path: CallPath;
+  readonly expert: number;
+  readonly sha256: Sha256;
+}
+
 function scoreInvocations(
   config: ScoreConfig,
   outcome: FinishedOutcome,
   invocations: readonly Invocation[],
   verdicts: Verdicts,
 ): ScoredRollout["invocations"] {
-  const scored = invocations.map(({ id, request, conversation, trajectory }, i) => {
-    const algorithm = algorithmOf(config, request.agent);
-    const expert = verdicts.experts[i]?.score ?? 0;
-    const reward = subReward(isWellFormed(conversation), verdicts.correct.score, expert, algorithm.subReward);
-    const score: ScoredInvocation = {
-      id,
-      reward: reward + penaltyOf(config, request.agent, [trajectory]),
-      expert,
-      digest: digestOf(outcome.invocations[i]?.sha256 ?? ""),
-      ...maskOf(algorithm, conversation),
-    };
-    return { agent: request.agent, call: request.call, score };
-  });
+  const judged = invocations
+    .map((invocation, i): JudgedInvocation => {
+      const [expert, hash] = [verdicts.experts[i]?.score ?? 0, outcome.invocations[i]?.sha256 ?? ""];
+      return { invocation, path: callPathOf(invocation.request), expert, sha256: hash };
+    })
+    .toSorted((a, b) => compareCallPaths(a.path, b.path));
+  const creditOf = callerCredits(config, judged, verdicts.correct.score);
   const byAgent: ScoredRollout["invocations"] = {};
-  for (const { agent, score } of scored.toSorted((a, b) => a.call - b.call)) {
-    byAgent[agent] = [...(byAgent[agent] ?? []), score];
+  for (const one of judged) {
+    const { agent } = one.invocation.request;
+    byAgent[agent] = [...(byAgent[agent] ?? []), scoreInvocation(config, one, creditOf(one.invocation.request))];
   }
   return byAgent;
+}
+
+/** What a caller's work was worth, and whether that is unknown: it, or a caller of its own, was truncated under `overlong: mask`. */
+interface CallerCredit {
+  readonly correct: number;
+  readonly isUnknown: boolean;
+}
+
+/**
+ * What each invocation has from its caller: eq 5, composed from level to level. `correct`: the main agent's. `judged`: all invocations of the
+ * rollout.
+ */
+export function callerCredits(
+  config: ScoreConfig,
+  judged: readonly Pick<JudgedInvocation, "invocation" | "expert">[],
+  correct: number,
+): (request: Pick<InvocationRequest, "callers">) => CallerCredit {
+  const byPath = new Map(judged.map((one) => [callPathOf(one.invocation.request).join("/"), one]));
+  const creditOf = ({ callers }: Pick<InvocationRequest, "callers">): CallerCredit => {
+    const caller = callers && byPath.get(callers.join("/"));
+    if (!caller) return { correct, isUnknown: false };
+    const { request, conversation } = caller.invocation;
+    const above = creditOf(request);
+    const algorithm = algorithmOf(config, request.agent);
+    return {
+      correct: callerCorrect(isWellFormed(conversation), above.correct, caller.expert, algorithm.subReward),
+      isUnknown: above.isUnknown || isMasked(algorithm, conversation),
+    };
+  };
+  return creditOf;
+}
+
+function scoreInvocation(
+  config: ScoreConfig,
+  { invocation: { id, request, conversation, trajectory }, expert, sha256 }: JudgedInvocation,
+  { correct, isUnknown }: CallerCredit,
+): ScoredInvocation {
+  const algorithm = algorithmOf(config, request.agent);
+  const reward = subReward(isWellFormed(conversation), correct, expert, algorithm.subReward);
+  return {
+    id,
+    reward: reward + penaltyOf(config, request.agent, [trajectory]),
+    expert,
+    digest: digestOf(sha256),
+    ...(isUnknown ? { masked: "caller" } : maskOf(algorithm, conversation)),
+  };
 }
 
 /** For an agent's longest conversation, at most 0. An agent behind an API has no tokens, is not trained, and has no penalty. */
@@ -104,9 +157,11 @@ function penaltyOf(config: ScoreConfig, agent: string, trajectories: readonly An
   return overlongPenalty(longest, limits.contextTokens, penalty);
 }
 
-function maskOf({ overlong }: AlgorithmConfig, conversation: Conversation): { masked?: true } {
-  return overlong === "mask" && isTruncated(conversation) ? { masked: true } : {};
-}
+const isMasked = ({ overlong }: AlgorithmConfig, conversation: Conversation): boolean =>
+  overlong === "mask" && isTruncated(conversation);
+
+const maskOf = (algorithm: AlgorithmConfig, conversation: Conversation): { masked?: true } =>
+  isMasked(algorithm, conversation) ? { masked: true } : {};
 
 /** The first inconsistency between an outcome, its invocations and its step's plan. Undefined if they are consistent. */
 export function validateOutcome(
@@ -130,7 +185,22 @@ export function validateOutcome(
     }
   }
   const stray = invocations.find(({ request }) => !isSameRollout(request.address, address));
-  return stray && `invocation ${stray.id} belongs to ${JSON.stringify(stray.request.address)}`;
+  if (stray) return `invocation ${stray.id} belongs to ${JSON.stringify(stray.request.address)}`;
+  return validateCallers(invocations);
+}
+
+/** Every invocation below the main agent's is named by the record of its caller, and every one that a record names is in the outcome. */
+function validateCallers(invocations: readonly Invocation[]): string | undefined {
+  const byPath = new Map(invocations.map((one) => [callPathOf(one.request).join("/"), one]));
+  const ids = new Set(invocations.map(({ id }) => id));
+  for (const { id, request, invocations: below = [] } of invocations) {
+    const lost = below.find((ref) => !ids.has(ref.id));
+    if (lost) return `invocation ${id} names ${lost.id}, which the outcome does not`;
+    const caller = request.callers && byPath.get(request.callers.join("/"));
+    if (request.callers && !caller?.invocations?.some((ref) => ref.id === id))
+      return `no caller names invocation ${id}`;
+  }
+  return undefined;
 }
 
 function isSameRollout(a: RolloutAddress, b: RolloutAddress): boolean {

@@ -24,7 +24,7 @@ const batchOf = (trajectories: AgentBatch["trajectories"]): AgentBatch => ({
 function largestGroup(K: number, invocations: number, excluded?: string): GroupRecord {
   const ids = [...Array(K).keys()];
   const perRollout = <T>(value: T) => Object.fromEntries(ids.map((k) => [String(k), value]));
-  const invocation = { id: DIGEST, reward: LONG, expert: LONG, digest: DIGEST, masked: true as const };
+  const invocation = { id: DIGEST, reward: LONG, expert: LONG, digest: DIGEST, masked: "caller" as const };
   const scored: ScoredRollout = {
     reward: LONG,
     correct: LONG,
