@@ -8,7 +8,7 @@ import type { Question } from "../../core/contracts/question.ts";
 import type { AgentBatch, GroupRecord, RolloutScore, ScoredInvocation } from "../../core/contracts/records.ts";
 import { callPathOf, type Invocation, type Outcome } from "../../core/contracts/rollout.ts";
 import { latencyName, type TurnLatency } from "../../core/contracts/telemetry.ts";
-import { trajectoryWeights } from "../../core/mgrpo/batch.ts";
+import { hasSignal, trajectoryWeights } from "../../core/mgrpo/batch.ts";
 import { mainReward, subReward } from "../../core/mgrpo/reward.ts";
 import { callerCredits, isWellFormed } from "../../core/training/score.ts";
 import type { Tag, Tree } from "../../ui/views.ts";
@@ -106,7 +106,7 @@ export function groupTree(
       { text: `${question.kind}, level ${question.level}`, tone: "faint" },
       { text: `${solved} of ${scores.length} correct`, tone: solved > 0 ? "good" : "bad" },
       ...(finalized ? [plain(`mean ${finalized.mean.toFixed(3)}, std ${finalized.std.toFixed(3)}`)] : []),
-      ...(finalized && finalized.std === 0
+      ...(finalized && !hasSignal(finalized)
         ? [{ text: "zero variance: nothing to learn", tone: "faint" as const }]
         : []),
     ],
@@ -196,9 +196,12 @@ function advantageTags(finalized: AgentBatch | undefined, trajectory: string | n
   const advantage = finalized.advantages[i];
   if (advantage === undefined) return [{ text: "dropped by alignment", tone: "faint" }];
   const weight = trajectoryWeights(finalized)[i] ?? 0;
-  const signed = `${advantage > 0 ? "+" : ""}${advantage.toFixed(3)}`;
+  const turns = finalized.turns?.[i] ?? [];
   return [
-    { text: `advantage ${signed}`, tone: advantage > 0 ? "good" : advantage < 0 ? "bad" : "plain" },
+    ...(turns.length > 0 ? [{ text: `turns ${turns.map(signed).join(" ")}`, tone: "faint" as const }] : []),
+    { text: `advantage ${signed(advantage)}`, tone: advantage > 0 ? "good" : advantage < 0 ? "bad" : "plain" },
     { text: `weight ${weight.toFixed(3)}`, tone: "faint" },
   ];
 }
+
+const signed = (value: number): string => `${value > 0 ? "+" : ""}${value.toFixed(3)}`;

@@ -2,8 +2,9 @@
 import * as z from "zod";
 import { type AlgorithmConfig, AlgorithmSettings, CLIP_RANGES } from "./algorithm-config.ts";
 
-const { mainReward, subReward, ratio, policyLoss, clipLow, clipHigh, entropy, tisCap, ratioMask, overlongPenalty } =
+const { mainReward, subReward, turnWeight, ratio, policyLoss, clipLow, clipHigh, entropy, tisCap, ratioMask } =
   AlgorithmSettings.shape;
+const { overlongPenalty } = AlgorithmSettings.shape;
 
 /** The schema under a default: absent means the run's value. */
 function own<S extends z.ZodType>(setting: { unwrap(): S }, what: string) {
@@ -18,6 +19,7 @@ export const AlgorithmOverrides = z.strictObject({
     .strictObject({ d: z.int().positive().describe("Target number of this sub-agent's trajectories per rollout.") })
     .exactOptional()
     .describe("Alignment of this sub-agent's trajectories. Absent: as in algorithm."),
+  turnWeight: own(turnWeight, "Weight of turn-level advantages"),
   ratio: own(ratio, "Granularity of the importance ratio"),
   policyLoss: own(policyLoss, "Form of the policy term"),
   clipLow: own(clipLow, "Lower clip range"),
@@ -62,11 +64,22 @@ type Fault = readonly [path: readonly (string | number)[], message: string];
 
 /** Settings of the algorithm that contradict others, or would be ignored: path and message. */
 export function algorithmFaults(team: Team): Fault[] {
-  const { coefficient, refreshEvery } = team.algorithm.kl;
+  const { coefficient, estimator, refreshEvery, in: place } = team.algorithm.kl;
   const faults: Fault[] = Object.keys(team.agents).flatMap((name) => [
     ...overrideFaults(team, name),
     ...agentFaults(team, name),
   ]);
+  if (team.algorithm.shuffleAdvantages) {
+    const told = Object.keys(team.agents).find((name) => algorithmOf(team, name).turnWeight > 0);
+    const message = "the control would learn from the rewards of turns, which are not shuffled: set it to 0";
+    if (told !== undefined) faults.push([pathOf(team, told, "turnWeight"), message]);
+  }
+  if (place === "reward" && coefficient === 0) {
+    faults.push([["algorithm", "kl", "in"], "does nothing at kl.coefficient 0: remove it, or set that"]);
+  } else if (place === "reward" && estimator !== "k1") {
+    const message = `as a reward, ${estimator} has another gradient than the KL divergence, whose unbiased estimate k1 is: set it to k1`;
+    faults.push([["algorithm", "kl", "estimator"], message]);
+  }
   if (refreshEvery !== undefined && coefficient === 0) {
     faults.push([["algorithm", "kl", "refreshEvery"], "does nothing at kl.coefficient 0: remove it, or set that"]);
   }

@@ -6,10 +6,9 @@ import * as z from "zod";
 import { type AgentConfig, Agents, decayFaults } from "./agent-config.ts";
 import { AlgorithmConfig } from "./algorithm-config.ts";
 import { algorithmFaults } from "./algorithm-overrides.ts";
-import { MAX_GROUPS, maxRolloutsPerQuestion } from "./bounds.ts";
 import { BudgetConfig, budgetFaults } from "./budget.ts";
 import { CurriculumStage, curriculumFaults } from "./curriculum.ts";
-import { delegationFaults, maxInvocations } from "./delegation.ts";
+import { delegationFaults } from "./delegation.ts";
 import { engineFaults } from "./engine.ts";
 import { EvaluationSuite, JUDGED_BENCHMARKS } from "./evaluation-suite.ts";
 import { JudgeConfig } from "./judge.ts";
@@ -17,6 +16,7 @@ import { endpointFaults, isEndpointPolicy } from "./language-model.ts";
 import { LORA_POLICIES, supportsLora } from "./lora.ts";
 import { AgentName, RunName, Step } from "./names.ts";
 import { QuestionFiles } from "./question.ts";
+import { sizeFaults } from "./record-sizes.ts";
 import { RunnerConfig, runnerFaults } from "./runner.ts";
 import { serverOptimizerFaults } from "./server-optimizer.ts";
 import { ownPolicies, ownsPolicy, sharedPolicyFaults } from "./shared-policy.ts";
@@ -261,34 +261,4 @@ function evaluationFaults({ evaluation, questions, judge }: RunConfig): Fault[] 
 function timingFaults({ liveness }: RunConfig): Fault[] {
   if (liveness.leaseSeconds >= 3 * liveness.heartbeatSeconds) return [];
   return [[["liveness", "leaseSeconds"], "must be at least three heartbeats"]];
-}
-
-/** Settings whose records would not fit in the store: a group's scores are one item, and so are a step's questions. */
-function sizeFaults(config: RunConfig): Fault[] {
-  const { rolloutsPerQuestion, questionsPerStep, dynamicSampling } = config;
-  const faults: Fault[] = [];
-  const invocations = mostInvocations(config);
-  const largest = maxRolloutsPerQuestion(invocations);
-  if (rolloutsPerQuestion > largest) {
-    const calls = invocations > 0 ? `, each with up to ${invocations} invocations,` : "";
-    const callers = Object.keys(config.agents).filter((name) => (config.agents[name]?.delegates.length ?? 0) > 0);
-    const remedy = invocations > 0 ? `, or lower limits.turns or limits.calls of '${callers.join("' or '")}'` : "";
-    const message = `a group of ${rolloutsPerQuestion} rollouts${calls} does not fit in its record of 400 KB: set at most ${largest}${remedy}`;
-    faults.push([["rolloutsPerQuestion"], message]);
-  }
-  const groups = questionsPerStep * (1 + dynamicSampling.rounds);
-  if (groups > MAX_GROUPS) {
-    const message = `a step of up to ${groups} questions, replacements counted, does not fit in its record of 400 KB: set at most ${MAX_GROUPS} in all`;
-    faults.push([["questionsPerStep"], message]);
-  }
-  return faults;
-}
-
-/** The most invocations that one rollout can have, if the team is a valid one. */
-function mostInvocations({ main, agents, runner }: RunConfig): number {
-  if (delegationFaults({ main, agents }).length > 0) return 0;
-  if (runner === "native") return maxInvocations(agents, main);
-  // An app may ask each sub-agent as often.
-  const { limits, delegates = [] } = agents[main] ?? {};
-  return limits ? limits.turns * limits.calls * delegates.length : 0;
 }

@@ -1,6 +1,8 @@
 /** @file Who runs a team's rollouts: this program, or an app. */
 import * as z from "zod";
 import type { AgentConfig } from "./agent-config.ts";
+import type { AlgorithmConfig } from "./algorithm-config.ts";
+import { algorithmOf } from "./algorithm-overrides.ts";
 import type { EvaluationSuite } from "./evaluation-suite.ts";
 import { isEndpointPolicy } from "./language-model.ts";
 
@@ -24,10 +26,11 @@ type Fault = readonly [path: readonly (string | number)[], message: string];
 export function runnerFaults(config: {
   readonly runner: RunnerConfig;
   readonly main: string;
+  readonly algorithm: AlgorithmConfig;
   readonly agents: Readonly<Record<string, AgentConfig>>;
   readonly evaluation: { readonly suites: readonly EvaluationSuite[] };
 }): Fault[] {
-  const { runner, main, agents, evaluation } = config;
+  const { runner, main, agents, algorithm, evaluation } = config;
   if (runner === "native") return [];
   const faults: Fault[] = [];
   const refuse = (name: string, setting: string, remedy: string) =>
@@ -35,6 +38,11 @@ export function runnerFaults(config: {
   for (const [name, { policy, tools, system, delegates }] of Object.entries(agents)) {
     if (isEndpointPolicy(policy)) refuse(name, "policy", "let the app call that model itself, and remove the agent");
     if (tools.length > 0) refuse(name, "tools", "set it to [], and give the app the tools");
+    if (algorithmOf({ algorithm, agents }, name).turnWeight > 0) {
+      const own = agents[name]?.algorithm?.turnWeight !== undefined;
+      const message = "an app runs the rollouts (runner), and its branches have no turns to reward: set it to 0";
+      faults.push([own ? ["agents", name, "algorithm", "turnWeight"] : ["algorithm", "turnWeight"], message]);
+    }
     if (name !== main && delegates.length > 0) {
       refuse(
         name,

@@ -12,6 +12,7 @@ import type { AgentBatch, GroupRecord, ScoredInvocation, ScoredRollout } from ".
 import { type Random, type StreamName, stream } from "../random.ts";
 import { groupAdvantages } from "./advantage.ts";
 import { align } from "./alignment.ts";
+import { type TurnRewards, turnOffsets } from "./turn-advantage.ts";
 
 /** One distinct trajectory of a group. */
 interface Member {
@@ -20,6 +21,7 @@ interface Member {
   readonly reward: number;
   readonly weight: number;
   readonly masked: boolean;
+  readonly turns: TurnRewards;
 }
 
 /**
@@ -43,6 +45,7 @@ export function finalizeGroup(
     reward: score.reward,
     weight: 1 / scored.length,
     masked: score.masked === true,
+    turns: score.turns ?? [],
   }));
   const batches = [
     [main, finalizeAgent(main, mainMembers, of(main), name, { duplicated: 0, dropped: 0 })] as const,
@@ -73,6 +76,7 @@ function finalizeSubAgent(
       reward: call.reward,
       weight: alignment.weights[k]?.[i] ?? 0,
       masked: call.masked === true,
+      turns: call.turns ?? [],
     })),
   );
   const aligned = members.filter((member) => member.weight > 0);
@@ -95,17 +99,24 @@ function finalizeAgent(
   const trained = members.map((member, i) => ({ ...member, i })).filter((member) => !member.masked);
   if (trained.length === 0) return undefined;
   const rewards_N = members.map((member) => member.reward);
+  const weights_N = members.map((member) => member.weight);
   const { advantages_N, mean, std } = groupAdvantages(
     algorithm.shuffleAdvantages ? shuffled(rewards_N, stream(...name, "shuffle", agent)) : rewards_N,
-    members.map((member) => member.weight),
+    weights_N,
     algorithm,
     members.map((member) => member.rollout),
+  );
+  const turns_N = turnOffsets(
+    members.map((member) => member.turns),
+    weights_N,
+    algorithm,
   );
   const total = trained.reduce((sum, member) => sum + member.weight, 0);
   return {
     trajectories: trained.map((member) => member.id),
     weights: compressed(trained.map((member) => member.weight / total)),
     advantages: trained.map((member) => toFloat32(advantages_N[member.i] ?? 0)),
+    ...(algorithm.turnWeight > 0 && { turns: trained.map((member) => (turns_N[member.i] ?? []).map(toFloat32)) }),
     mean,
     std,
     duplicated,

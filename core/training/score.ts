@@ -21,6 +21,7 @@ import {
   type RolloutAddress,
   sampledTokens,
 } from "../contracts/rollout.ts";
+import { MgrpoError } from "../errors.ts";
 import { callerCorrect, mainReward, overlongPenalty, subReward } from "../mgrpo/reward.ts";
 
 /** The judges' verdicts. `experts` is parallel to the invocations. */
@@ -70,6 +71,7 @@ export function scoreRollout(
     invocations: scoreInvocations(config, outcome, invocations, verdicts),
     ...(judged && { judged }),
     ...maskOf(algorithm, outcome.conversation),
+    ...turnsOf(config, main, verdicts.correct, outcome.conversation),
   };
 }
 
@@ -78,6 +80,7 @@ interface JudgedInvocation {
   readonly invocation: Invocation;
   readonly path: CallPath;
   readonly expert: number;
+  readonly verdict: Verdict;
   readonly sha256: Sha256;
 }
 
@@ -89,8 +92,9 @@ function scoreInvocations(
 ): ScoredRollout["invocations"] {
   const judged = invocations
     .map((invocation, i): JudgedInvocation => {
-      const [expert, hash] = [verdicts.experts[i]?.score ?? 0, outcome.invocations[i]?.sha256 ?? ""];
-      return { invocation, path: callPathOf(invocation.request), expert, sha256: hash };
+      const verdict = verdicts.experts[i] ?? UNJUDGED;
+      const path = callPathOf(invocation.request);
+      return { invocation, path, expert: verdict.score, verdict, sha256: outcome.invocations[i]?.sha256 ?? "" };
     })
     .toSorted((a, b) => compareCallPaths(a.path, b.path));
   const creditOf = callerCredits(config, judged, verdicts.correct.score);
@@ -134,7 +138,7 @@ export function callerCredits(
 
 function scoreInvocation(
   config: ScoreConfig,
-  { invocation: { id, request, conversation, trajectory }, expert, sha256 }: JudgedInvocation,
+  { invocation: { id, request, conversation, trajectory }, expert, verdict, sha256 }: JudgedInvocation,
   { correct, isUnknown }: CallerCredit,
 ): ScoredInvocation {
   const algorithm = algorithmOf(config, request.agent);
@@ -145,6 +149,7 @@ function scoreInvocation(
     expert,
     digest: digestOf(sha256),
     ...(isUnknown ? { masked: "caller" } : maskOf(algorithm, conversation)),
+    ...turnsOf(config, request.agent, verdict, conversation),
   };
 }
 
@@ -162,6 +167,26 @@ const isMasked = ({ overlong }: AlgorithmConfig, conversation: Conversation): bo
 
 const maskOf = (algorithm: AlgorithmConfig, conversation: Conversation): { masked?: true } =>
   isMasked(algorithm, conversation) ? { masked: true } : {};
+
+/**
+ * The rewards of a conversation's turns, if the algorithm uses them for the agent. One that is not well-formed was not judged, and has none.
+ * Throws `rewards-invalid` if the verdict does not have one for each turn: they would be ignored.
+ */
+function turnsOf(
+  config: ScoreConfig,
+  agent: string,
+  { turns }: Verdict,
+  conversation: Conversation,
+): Pick<ScoredInvocation, "turns"> {
+  const { turnWeight } = algorithmOf(config, agent);
+  if (turnWeight === 0 || !isWellFormed(conversation)) return {};
+  const count = conversation.turns.length;
+  if (turns?.length === count) return { turns: turns.map((reward) => reward && Number(reward.toFixed(6))) };
+  const given = turns ? `rewards ${turns.length} turns of ${count}` : "rewards no turns";
+  const method = agent === config.main ? "correct" : "expert";
+  const message = `the verdict on '${agent}' ${given}, and turnWeight is ${turnWeight}: return { score, turns } from ${method}() of the recipe's rewards, with a number from 0 to 1 or null per turn, or set turnWeight to 0`;
+  throw new MgrpoError("rewards-invalid", message);
+}
 
 /** The first inconsistency between an outcome, its invocations and its step's plan. Undefined if they are consistent. */
 export function validateOutcome(
