@@ -17,7 +17,7 @@ import { LORA_POLICIES, supportsLora } from "./lora.ts";
 import { AgentName, RunName, Step } from "./names.ts";
 import { QuestionFiles } from "./question.ts";
 import { sizeFaults } from "./record-sizes.ts";
-import { RunnerConfig, runnerFaults } from "./runner.ts";
+import { Draws, RunnerConfig, runnerFaults } from "./runner.ts";
 import { serverOptimizerFaults } from "./server-optimizer.ts";
 import { ownPolicies, ownsPolicy, sharedPolicyFaults } from "./shared-policy.ts";
 import { tinkerFaults } from "./tinker-policy.ts";
@@ -162,6 +162,7 @@ const RunSettings = z.strictObject({
   runner: RunnerConfig.default("native").describe(
     "Who runs rollouts: native (this program's own loop), recipe (the app in the recipe's rollout.ts), or an app elsewhere that takes them over HTTP.",
   ),
+  draws: Draws,
   algorithm: AlgorithmConfig.prefault({}).describe("The settings of M-GRPO."),
   curriculum: z
     .array(CurriculumStage)

@@ -8,6 +8,7 @@ import type { EngineOptions } from "../../core/ports.ts";
 import { adapterLayout } from "../checkpoint/adapter.ts";
 import type { ModelConfig } from "../checkpoint/config.ts";
 import { EMBEDDING, type Parameter, parameterLayout } from "../checkpoint/parameters.ts";
+import { SHARD_BYTES } from "../checkpoint/shards.ts";
 import { ATTENTION_BLOCKS } from "./graphs/train.ts";
 import { laneCount } from "./lanes.ts";
 import type { StoredWeights } from "./open-weights.ts";
@@ -36,7 +37,10 @@ export interface MemoryPlan {
   readonly trees: number;
   /** Keys and values of all slots at the full context. */
   readonly cache: number;
-  /** A version's files while it is saved: trained weights and two moments, and one more copy of the weights for the next sampler. */
+  /**
+   * A version's files: the weights for the next sampler, and either what is in flight while the version is saved (a file is written, one
+   * hashed and one stored), or both moments while it is loaded.
+   */
   readonly saving: number;
 }
 
@@ -76,7 +80,8 @@ export function planMemory(
     activations: FLOAT_BYTES * lanes * floats,
     trees: hasTrees ? FLOAT_BYTES * lanes * treeFloats(config, options, whole, keepsArrays) : 0,
     cache: kvCacheBytes(config, options.slots, options.contextTokens),
-    saving: FLOAT_BYTES * trained * 4,
+    saving:
+      FLOAT_BYTES * trained + Math.max(2 * FLOAT_BYTES * trained, Math.min(3 * FLOAT_BYTES * trained, 3 * SHARD_BYTES)),
   };
 }
 

@@ -2,6 +2,7 @@
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import type { Allowance, CallPath, RolloutAddress, Sampling } from "../../core/contracts/rollout.ts";
+import type { Draws } from "../../core/contracts/runner.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Tool } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
@@ -9,12 +10,14 @@ import { abortable } from "../limits.ts";
 import type { Lease, Policy } from "../policy.ts";
 import type { Delegate } from "./answer-calls.ts";
 import { type ConversationProgress, type ConversationResult, converse } from "./converse.ts";
+import { drawName, scopeOf } from "./draws.ts";
 
 export interface HostedAgent {
   readonly name: string;
   readonly config: AgentConfig;
   readonly policy: Policy;
   readonly tools: ReadonlyMap<string, Tool>;
+  readonly draws: Draws;
   /** Limit on the time of one tool call; absent: none. */
   readonly toolSeconds?: number;
   /** Limit on the tool calls of a rollout that it starts, sub-agents included. */
@@ -103,12 +106,14 @@ function converseWith(
   request: ConversationRequest,
   signal: AbortSignal,
 ): Promise<ConversationResult> {
-  const { name, config, tools, toolSeconds } = agent;
+  const { name, config, tools, toolSeconds, draws } = agent;
   const { address, version, sampling, path } = request;
-  const stream = [...request.purpose, address.step, address.group, address.rollout, name, nameOf(path)];
-  const sequence = `${stream.join("/")}#${conversations++}`;
+  const place = placeOf(path);
+  const scope = scopeOf(request.purpose, address, name);
+  const nameOf = (turn: number, tokens: readonly number[]) => drawName(draws, scope, [place, "turn", turn], tokens);
+  const sequence = `${[...scope, place].join("/")}#${conversations++}`;
   return converse({
-    backend: lease.backend({ agent: name, version, config, tools, sampling, stream, sequence }),
+    backend: lease.backend({ agent: name, version, config, tools, sampling, drawName: nameOf, sequence }),
     limits: config.limits,
     question: request.question,
     prompt: request.prompt,
@@ -123,7 +128,7 @@ function converseWith(
 }
 
 /** Part of the name of the conversation's random stream: other words and numbers would draw other samples. */
-function nameOf(path: CallPath): string | number {
+function placeOf(path: CallPath): string | number {
   const [first, ...deeper] = path;
   if (first === undefined) return "asked";
   return deeper.length === 0 ? first : path.join(".");

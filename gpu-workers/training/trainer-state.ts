@@ -9,7 +9,7 @@ import { policySettings } from "../../core/contracts/shared-policy.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { PolicyEngine, Trainer } from "../../core/ports.ts";
 import { recordOptimizer } from "../../core/training/call-writes.ts";
-import { type Checkpoints, isOptimizer, weightsSha256 } from "../checkpoints.ts";
+import { type Checkpoints, isOptimizer, isWholeModel, weightsSha256 } from "../checkpoints.ts";
 import { engineOptions } from "../policy.ts";
 import type { RunContext } from "../run-context.ts";
 import { callJournal } from "./call-journal.ts";
@@ -24,13 +24,6 @@ export interface TrainerParts {
   readonly engine: PolicyEngine;
   readonly checkpoints: Checkpoints;
   readonly worker: string;
-}
-
-/** A file that the trainer saved, with the name and hash that the manifest gets. */
-interface SavedFile {
-  readonly name: string;
-  readonly part: Part;
-  readonly bytes: Uint8Array;
 }
 
 export class TrainerState {
@@ -82,23 +75,36 @@ export class TrainerState {
     return trainer;
   }
 
-  /** Commits what the trainer holds. Calls `onWeights` with the names and hashes of the weights before anything is committed. */
+  /**
+   * Commits what the trainer holds, a file at a time: one is hashed while the one before it is stored. Calls `onWeights` with the names and
+   * hashes of the weights as soon as they can be sampled: a single file before it is stored, since it stays in memory; shards after.
+   */
   async save(onWeights: (weights: Files) => void): Promise<Files> {
     const { agent, checkpoints } = this.#parts;
-    if (!this.#trainer) throw new MgrpoError("engine-unsupported", `agent '${agent}' has no open trainer to save`);
-    const saved = [...(await this.#trainer.save())];
-    const register = ([name, bytes]: readonly [string, Uint8Array]): SavedFile => ({
-      name,
-      bytes,
-      part: checkpoints.register(agent, name, bytes),
-    });
-    const weights = saved.filter(([name]) => !isOptimizer(name)).map(register);
-    onWeights(namedParts(weights));
-    // Hashed only now: sampling the new weights need not wait for it.
-    const optimizer = saved.filter(([name]) => isOptimizer(name)).map(register);
-    const all = [...weights, ...optimizer];
-    await Promise.all(all.map(({ part, bytes }) => checkpoints.store(part, bytes)));
-    const files = namedParts(all);
+    const trainer = this.#trainer;
+    if (!trainer) throw new MgrpoError("engine-unsupported", `agent '${agent}' has no open trainer to save`);
+    const files: Record<string, Part> = {};
+    let areWeightsSaved = false;
+    const endWeights = () => {
+      if (!areWeightsSaved) onWeights({ ...files });
+      areWeightsSaved = true;
+    };
+    let storing = Promise.resolve();
+    for await (const [name, bytes] of trainer.saveFiles?.() ?? (await trainer.save())) {
+      if (isOptimizer(name) && !areWeightsSaved) {
+        await storing;
+        endWeights();
+      }
+      const part = await checkpoints.register(agent, name, bytes);
+      files[name] = part;
+      if (isWholeModel(name)) endWeights();
+      await storing;
+      storing = checkpoints.store(part, bytes);
+      // It is awaited before the next file is stored.
+      storing.catch(() => {});
+    }
+    await storing;
+    endWeights();
     this.#held = identityOf(files);
     return files;
   }
@@ -140,6 +146,3 @@ function identityOf(files: Files): string {
   const optimizer = Object.keys(files).filter(isOptimizer).sort();
   return [weightsSha256(files), ...optimizer.map((name) => files[name]?.sha256)].join(" ");
 }
-
-const namedParts = (files: readonly SavedFile[]): Files =>
-  Object.fromEntries(files.map(({ name, part }) => [name, part]));
