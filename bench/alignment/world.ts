@@ -47,6 +47,13 @@ export function kindShares(world: World): readonly [number, number] {
   return [1 - few, few];
 }
 
+/** What an equal mean over calls asks of each kind. */
+export function callShares(world: World): readonly [number, number] {
+  if (world === "alike") return [1, 0];
+  const [few, all] = world === "by-rollout" ? [1, 21] : [6, 52];
+  return [1 - few / all, few / all];
+}
+
 export type Logits = Float64Array;
 
 export const newLogits = (random: Random): Logits =>
