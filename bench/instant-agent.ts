@@ -45,14 +45,12 @@ function policyOf(sampler: Sampler, tokenizer: Tokenizer): Policy {
   const lease = {
     backend: (options: Parameters<typeof tokenBackend>[0]) => tokenBackend(options, tokenizer, sampler),
     inference: { sampler, tokenizer },
-    activated: async () => true,
     release() {},
   };
   return {
     acquire: async () => lease,
-    preload() {},
-    activate: async () => {},
-    loading: () => undefined,
+    open: async () => {},
+    isLoadingOther: () => false,
     close: async () => {},
   };
 }

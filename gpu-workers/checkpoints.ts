@@ -30,9 +30,6 @@ type Files = Manifest["files"];
 export const isOptimizer = (name: string): boolean =>
   /^optimizer(-\d+-of-\d+)?\.safetensors(\.index\.json)?$/.test(name);
 
-/** The whole of an agent's trained weights in one file. */
-export const isWholeModel = (name: string): boolean => name === WEIGHTS || name === ADAPTER;
-
 const isShard = (name: string): boolean => /-\d+-of-\d+\.safetensors$/.test(name);
 
 /** `tinker.json` names weights stored on a server. */

@@ -73,7 +73,7 @@ function sessionHost({ run, agent, watch, trajectories, crash }: InvocationServi
     agent: agent.name,
     sub: localSubAgent(run, sessions, trajectories),
     admission: admissionRules(run, agent.name, watch),
-    loading: () => agent.policy.loading(),
+    isLoadingOther: (version) => agent.policy.isLoadingOther(version),
     onFatal: crash,
   };
 }
@@ -94,7 +94,8 @@ function openRegistry(parts: InvocationServiceParts): InvocationRegistry {
       }
     },
     ...rules,
-    loading: () => agent.policy.loading(),
+    isLoadingOther: (version) => agent.policy.isLoadingOther(version),
+    staleness: run.config.staleness,
     wallClockSeconds: run.config.limits.invocationSeconds,
     onFatal: crash,
   });

@@ -69,7 +69,7 @@ function trainRole(worker: WorkerProcess, agent: HostedAgent, id: string, signal
   const prepare = async (version: number) => {
     if (!samples) return;
     watch.markServable(version);
-    await agent.policy.activate(version);
+    await agent.policy.open(version);
   };
   return {
     run,
@@ -82,11 +82,6 @@ function trainRole(worker: WorkerProcess, agent: HostedAgent, id: string, signal
     trajectories,
     meter,
     prepare,
-    preload(version, files) {
-      if (!samples) return;
-      agent.policy.preload(version, files);
-      watch.markServable(version);
-    },
     async published(version, step) {
       await prepare(version);
       if (!options.recordBusy) return;

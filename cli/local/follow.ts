@@ -31,6 +31,7 @@ import type { Store } from "../../core/ports.ts";
 import { readBills } from "../../core/training/bills.ts";
 import { dueSuites } from "../../core/training/evaluation.ts";
 import { type Spending, spending } from "../../core/training/run-budget.ts";
+import { versionAfter } from "../../core/training/step-plan.ts";
 
 export type RunEvent =
   | { readonly kind: "step"; readonly summary: StepSummary }
@@ -251,8 +252,7 @@ export async function readSummary(
 ): Promise<StepSummary> {
   const record = await readStep(store, config.run, step);
   const manifests = record.trained.map(async (agent): Promise<[string, Manifest]> => {
-    const version = (record.policy[agent] ?? 0) + 1;
-    return [agent, await readManifest(store, config.run, agent, version)];
+    return [agent, await readManifest(store, config.run, agent, versionAfter(record))];
   });
   return summarizeStep(config, record, await readGroups(store, record), new Map(await Promise.all(manifests)), seconds);
 }

@@ -158,3 +158,12 @@ export const AlgorithmConfig = AlgorithmSettings.transform((settings) => ({
   ...settings,
 }));
 export type AlgorithmConfig = z.infer<typeof AlgorithmConfig>;
+
+export const Staleness = z
+  .int()
+  .min(0)
+  .max(16)
+  .default(0)
+  .describe(
+    "Versions that the sampler of a step's rollouts is behind its trainer: as many more steps are sampled while agents train. Above 0, algorithm.tisCap or ratioMask is needed (docs/staleness.md).",
+  );

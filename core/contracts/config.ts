@@ -4,7 +4,7 @@
  */
 import * as z from "zod";
 import { type AgentConfig, Agents, decayFaults } from "./agent-config.ts";
-import { AlgorithmConfig } from "./algorithm-config.ts";
+import { AlgorithmConfig, Staleness } from "./algorithm-config.ts";
 import { algorithmFaults } from "./algorithm-overrides.ts";
 import { BudgetConfig, budgetFaults } from "./budget.ts";
 import { CurriculumStage, curriculumFaults } from "./curriculum.ts";
@@ -173,10 +173,7 @@ const RunSettings = z.strictObject({
     "The model that judges, if the recipe's rewards or a benchmark need one.",
   ),
   dynamicSampling: DynamicSampling.prefault({}).describe("Replacement of groups without variance (DAPO)."),
-  staleness: z
-    .literal(0, { error: "only 0 is built: every step waits for the one before" })
-    .default(0)
-    .describe("Versions that an agent may be behind when a step opens. Only 0 (synchronous training) is implemented."),
+  staleness: Staleness,
   evaluation: EvaluationConfig.prefault({}).describe("When teams are evaluated, and on what."),
   retention: RetentionConfig.prefault({}).describe("Which versions of the weights are kept."),
   limits: LimitsConfig.prefault({}).describe("Time limits and retries of rollouts."),

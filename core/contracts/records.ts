@@ -29,7 +29,7 @@ export const RunRecord = z.strictObject({
   status: z.enum(["running", "finished", "halted"]),
   /** Why a halted run was halted; empty otherwise. */
   reason: Reason,
-  /** The step that is open or ready now; `steps` when the run is finished. */
+  /** The oldest step that is not closed; the number of steps when the run is finished. */
   step: Step,
   /** Hashes of config.json and questions.json, as start-run read them. Readers refuse objects with other hashes. */
   configSha256: Sha256,
@@ -57,8 +57,10 @@ export type ListedRun = z.infer<typeof ListedRun>;
 /** The curriculum's state between two steps. */
 export const CurriculumState = z.strictObject({
   stage: z.int().nonnegative(),
-  /** Training questions drawn so far, per stage: the position in the stage's seeded order. */
+  /** Training questions drawn or reserved so far, per stage: the position in the stage's seeded order. */
   drawn: z.array(z.int().nonnegative()),
+  /** Positions left for the step's replacement rounds. Absent: none. */
+  reserve: z.array(z.int().nonnegative()).exactOptional(),
 });
 export type CurriculumState = z.infer<typeof CurriculumState>;
 
@@ -67,8 +69,8 @@ export const StepRecord = z.strictObject({
   run: RunName,
   step: Step,
   /**
-   * open: rollouts are missing (workers that have finished the previous step may begin while RUN still points to it); ready: every group is
-   * finalized; closed: every manifest is published.
+   * open: rollouts are missing; ready: every group is finalized; closed: every manifest is published. Steps close in order; with `staleness`,
+   * several are open at once.
    */
   state: z.enum(["open", "ready", "closed"]),
   /** Question ids; the index is the group's index. Replacement groups are appended. */
@@ -79,7 +81,7 @@ export const StepRecord = z.strictObject({
   policy: z.record(AgentName, Version),
   /** Agents that publish a new version at the end of this step. */
   trained: z.array(AgentName),
-  /** Tokens that all agents sampled in the counted rollouts of the steps before this one. */
+  /** Tokens that all agents sampled in the counted rollouts of the steps up to the one that is `staleness` + 1 before this one. */
   sampledBefore: z.int().nonnegative(),
   /** Tokens sampled in this step. 0 until the step is ready. */
   sampledTokens: z.int().nonnegative(),

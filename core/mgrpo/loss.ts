@@ -52,6 +52,10 @@ export interface TrajectoryLoss {
   readonly clipped: number;
   /** Their indices, ascending. */
   readonly clippedTokens: readonly number[];
+  /** Number of tokens that `ratioMask` leaves without a policy term. */
+  readonly masked: number;
+  /** Number of unmasked tokens whose importance weight is cut to `tisCap`. */
+  readonly truncated: number;
 }
 
 /** Whether the objective is the engines' one-pass `clipped-token` loss. Aggregation only sets weights, so any of them qualifies. */
@@ -66,13 +70,18 @@ export function trajectoryLoss(trajectory: LossTrajectory, options: LossOptions)
   const { ratio: level, tisCap } = options;
   const kept_A = keptTokens(trajectory, options);
   const ratio_A = ratios_A(current_A, tisCap === null ? behavior_A : proximal_A, kept_A, level);
-  const truncated_A =
-    tisCap === null ? [] : ratios_A(proximal_A, behavior_A, kept_A, level).map((v) => Math.min(v, tisCap));
+  const weight_A = tisCap === null ? [] : ratios_A(proximal_A, behavior_A, kept_A, level);
+  const truncated_A = weight_A.map((v) => Math.min(v, tisCap ?? v));
   const policy = policyTerms(trajectory, options, kept_A, ratio_A, truncated_A);
   const gradient_A =
     options.policyLoss.kind === "cispo" ? policy.byLogProb_A : throughRatio_A(policy.byRatio_A, ratio_A, kept_A, level);
   const { clippedTokens } = policy;
-  const clips = { clipped: clippedTokens.length, clippedTokens };
+  const clips = {
+    clipped: clippedTokens.length,
+    clippedTokens,
+    masked: kept_A.filter((isKept) => !isKept).length,
+    truncated: weight_A.filter((v, a) => kept_A[a] && v !== truncated_A[a]).length,
+  };
   if (options.kl.coefficient === 0 || options.kl.in === "reward") return { loss: policy.loss, gradient_A, ...clips };
   return { ...withKl(trajectory, options.kl, policy.loss, gradient_A), ...clips };
 }

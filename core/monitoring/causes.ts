@@ -7,6 +7,7 @@
  */
 import type { RunConfig } from "../contracts/config.ts";
 import type { AgentRecord, GroupRecord, StepRecord, WorkerRecord, WorkerRole } from "../contracts/records.ts";
+import { versionAfter } from "../training/step-plan.ts";
 
 export interface Cause {
   /** What is waited for, naming the process. */
@@ -50,7 +51,7 @@ export function neededRoles(
 
 /** Trained agents without the version that the step makes. */
 export const behind = (step: StepRecord, agents: readonly AgentRecord[]): string[] =>
-  step.trained.filter((name) => (agents.find(({ agent }) => agent === name)?.version ?? 0) <= (step.policy[name] ?? 0));
+  step.trained.filter((name) => (agents.find(({ agent }) => agent === name)?.version ?? 0) < versionAfter(step));
 
 export const serves = (worker: WorkerRecord, agent: string, role: WorkerRole): boolean =>
   worker.state === "alive" && worker.agent === agent && worker.roles.includes(role);

@@ -114,7 +114,7 @@ export class AgentSessions {
 
   async #turn(open: OpenSession, request: TurnRequest): Promise<TurnReply> {
     const signal = open.ended.signal;
-    const lease = await this.#lease(open.session.version, signal);
+    const lease = await acquireLease(this.#agent.policy, open.session.version, signal);
     let sampled: Promise<unknown> | undefined;
     try {
       const inference = inferenceOf(lease, this.#agent.name);
@@ -147,15 +147,6 @@ export class AgentSessions {
       throw new LimitReached("turn-limit", message);
     }
     open.begun.add(id);
-  }
-
-  /** Published weights only: samples from other weights may have to be discarded, and a reply cannot be taken back from an app. */
-  async #lease(version: number, signal: AbortSignal): Promise<Lease> {
-    for (;;) {
-      const lease = await acquireLease(this.#agent.policy, version, signal);
-      if (await lease.activated(signal).catch((error: unknown) => release(lease, error))) return lease;
-      lease.release();
-    }
   }
 
   async #sample(
@@ -220,11 +211,6 @@ function forget(open: OpenSession, id: string, parent: Exchange<SampledTurn> | u
   open.replies.delete(id);
   open.begun.delete(id);
   if (parent && open.continuedBy.get(parent.id) === id) open.continuedBy.delete(parent.id);
-}
-
-function release(lease: Lease, error: unknown): never {
-  lease.release();
-  throw error;
 }
 
 function inferenceOf({ inference }: Lease, agent: string): Inference {

@@ -66,23 +66,19 @@ export interface ConversationRequest {
 /** Counts conversations in this process: two attempts at one conversation must not share the engine's KV cache. */
 let conversations = 0;
 
-/** Runs a conversation. If it used preloaded weights that were not published as this version, it is re-sampled. */
+/** Runs a conversation. */
 export async function runConversation(
   agent: HostedAgent,
   request: ConversationRequest,
   signal: AbortSignal,
 ): Promise<ConversationResult> {
-  for (;;) {
-    const lease = await acquireLease(agent.policy, request.version, signal);
-    try {
-      const result = await converseWith(agent, lease, request, signal);
-      if (await lease.activated(signal)) {
-        agent.onTimed?.(request, result);
-        return result;
-      }
-    } finally {
-      lease.release();
-    }
+  const lease = await acquireLease(agent.policy, request.version, signal);
+  try {
+    const result = await converseWith(agent, lease, request, signal);
+    agent.onTimed?.(request, result);
+    return result;
+  } finally {
+    lease.release();
   }
 }
 

@@ -30,7 +30,7 @@ export interface StepWork {
   readonly versions: StepRecord["policy"];
   /** One per group; a replacement round adds groups. */
   readonly views: GroupView[];
-  /** Resolves once RUN is at this step: time limits start then. */
+  /** Resolves once every version of the step is published: time limits start then. */
   readonly opened: Promise<unknown>;
   /** Aborts when this worker leaves the step. */
   readonly signal: AbortSignal;
@@ -48,14 +48,14 @@ export function beginStep(role: RolloutRole, { step, policy, groups }: StepRecor
     step,
     versions: policy,
     views: groups.map((_, index) => newGroupView(index)),
-    opened: whenOpen(role.watch, step, signal),
+    opened: whenOpen(role.watch, step, role.run.config.staleness, signal),
     signal,
   };
 }
 
-/** Whether the step is sampled while other agents are still training the previous one. */
-export function isEarly({ role, step }: StepWork): boolean {
-  return role.watch.current()?.run.step !== step;
+/** Whether RUN points to the step: then no other step is training. */
+export function isOldest({ role, step }: StepWork): boolean {
+  return role.watch.current()?.run.step === step;
 }
 
 export function groupAddress({ role, step }: StepWork, { index }: GroupView) {

@@ -9,7 +9,7 @@ import { policySettings } from "../../core/contracts/shared-policy.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { PolicyEngine, Trainer } from "../../core/ports.ts";
 import { recordOptimizer } from "../../core/training/call-writes.ts";
-import { type Checkpoints, isOptimizer, isWholeModel, weightsSha256 } from "../checkpoints.ts";
+import { type Checkpoints, isOptimizer, weightsSha256 } from "../checkpoints.ts";
 import { engineOptions } from "../policy.ts";
 import type { RunContext } from "../run-context.ts";
 import { callJournal } from "./call-journal.ts";
@@ -75,36 +75,22 @@ export class TrainerState {
     return trainer;
   }
 
-  /**
-   * Commits what the trainer holds, a file at a time: one is hashed while the one before it is stored. Calls `onWeights` with the names and
-   * hashes of the weights as soon as they can be sampled: a single file before it is stored, since it stays in memory; shards after.
-   */
-  async save(onWeights: (weights: Files) => void): Promise<Files> {
+  /** Commits what the trainer holds, a file at a time: one is hashed while the one before it is stored. */
+  async save(): Promise<Files> {
     const { agent, checkpoints } = this.#parts;
     const trainer = this.#trainer;
     if (!trainer) throw new MgrpoError("engine-unsupported", `agent '${agent}' has no open trainer to save`);
     const files: Record<string, Part> = {};
-    let areWeightsSaved = false;
-    const endWeights = () => {
-      if (!areWeightsSaved) onWeights({ ...files });
-      areWeightsSaved = true;
-    };
     let storing = Promise.resolve();
     for await (const [name, bytes] of trainer.saveFiles?.() ?? (await trainer.save())) {
-      if (isOptimizer(name) && !areWeightsSaved) {
-        await storing;
-        endWeights();
-      }
       const part = await checkpoints.register(agent, name, bytes);
       files[name] = part;
-      if (isWholeModel(name)) endWeights();
       await storing;
       storing = checkpoints.store(part, bytes);
       // It is awaited before the next file is stored.
       storing.catch(() => {});
     }
     await storing;
-    endWeights();
     this.#held = identityOf(files);
     return files;
   }

@@ -108,7 +108,7 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   ],
   ["pretraining on no tokens", ["pretrain", "atlas", "--tokens", "0"], /--tokens takes a whole number above 0/],
   ["an unknown tool", trainRelay("bad", "--set", 'agents.searcher.tools=["sextant"]'), /'sextant'/],
-  ["asynchronous training, which is not implemented", trainRelay("bad", "--set", "staleness=1"), /staleness/],
+  ["stale rollouts without a correction", trainRelay("bad", "--set", "staleness=1"), /set algorithm\.tisCap=2/],
   ["a run name that is not a path segment", trainRelay("a/b"), /run: 1 to 63 letters/],
   [
     "a model folder that is not there",

@@ -67,11 +67,18 @@ test("saving holds a few shards of a large model, and all files of a small one; 
 
 test("a KL reference adds a copy of the trained weights; a mapped base is its own reference", () => {
   const [full, withReference] = [false, true].map((reference) =>
-    planMemory(QWEN3_06B, null, options, stored(4), reference),
+    planMemory(QWEN3_06B, null, options, stored(4), { reference }),
   );
   expect(withReference).toEqual({ ...full, weights: ((full?.weights ?? 0) * 4) / 3 });
-  const adapter = planMemory(QWEN3_06B, LORA, options, stored(4), true);
+  const adapter = planMemory(QWEN3_06B, LORA, options, stored(4), { reference: true });
   expect(adapter.weights).toBe(plan().weights);
+});
+
+test("staleness adds a sampler for each version: its weights or adapter, and its cache", () => {
+  const [now, stale] = [0, 1].map((staleness) => planMemory(QWEN3_06B, null, options, stored(4), { staleness }));
+  expect(stale).toEqual({ ...now, weights: ((now?.weights ?? 0) * 4) / 3, cache: 2 * (now?.cache ?? 0) });
+  const [one, three] = [0, 2].map((staleness) => planMemory(QWEN3_06B, LORA, options, stored(4), { staleness }));
+  expect(three).toEqual({ ...one, cache: 3 * (one?.cache ?? 0), adapter: ((one?.adapter ?? 0) * 5) / 3 });
 });
 
 test("full training uses one graph for a small model; for a large one, memory holds one layer's arrays", () => {
@@ -105,6 +112,7 @@ test("doctor --model reports what is needed part by part, and what to do when it
       "adapter",
       "optimizer",
       "activations",
+      "kept",
       "trees",
       "cache",
       "saving",

@@ -48,7 +48,7 @@ async function trainTwice(shardBytes: number) {
       await opened.optimizerStep(adam);
       return { trained: true };
     });
-    manifest = versionOf(version, replaceFiles(manifest.files, await trainer.save(() => {})));
+    manifest = versionOf(version, replaceFiles(manifest.files, await trainer.save()));
     await checkpoints.publish(manifest);
     await trainer.close();
   }

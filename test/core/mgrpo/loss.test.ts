@@ -122,10 +122,11 @@ test("sequence ratios by hand: product 1.2*1.2 = 1.44 is clipped, geometric mean
 test("TIS: the derivative is min(proximal/behavior, cap) * A, and the anchor is the trainer itself", () => {
   const given = token({ advantage: 1, ratios: [1, 1] });
   const shifted = { ...given, behavior_A: [-1 - Math.log(1.5), -1 - Math.log(5)] };
-  const { gradient_A, clipped } = trajectoryLoss(shifted, { ...plain, tisCap: 2 });
+  const { gradient_A, clipped, truncated, masked } = trajectoryLoss(shifted, { ...plain, tisCap: 2 });
   expect(gradient_A[0]).toBeCloseTo(-1.5, 12);
   expect(gradient_A[1]).toBeCloseTo(-2, 12);
-  expect(clipped).toBe(0);
+  // Only the second weight, 5, is cut.
+  expect([clipped, truncated, masked]).toEqual([0, 1, 0]);
 });
 
 test("under TIS the mask is still about the sampler: the behavior policy, not the proximal one", () => {
@@ -147,6 +148,7 @@ test("a masked token has no loss and no gradient, and does not count in a sequen
   const byToken = trajectoryLoss(token({ advantage: 1, ratios: [1.1, 7, 0.1] }), { ...plain, ratioMask });
   expect(byToken.loss).toBeCloseTo(-1.1, 12);
   expect(byToken.gradient_A.slice(1)).toEqual([0, 0]);
+  expect([byToken.masked, byToken.truncated]).toEqual([2, 0]);
   const bySequence = trajectoryLoss(token({ advantage: 1, ratios: [1.1, 7, 1.1] }), {
     ...plain,
     ratio: "sequence",
