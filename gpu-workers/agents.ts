@@ -41,6 +41,7 @@ export function openAgents(
       config,
       policy: policyOf(parts, name, policies, checkpoints, meter, who === "*"),
       tools: toolsOf(name, config, parts.tools),
+      draws: parts.run.config.draws,
       toolSeconds: parts.run.config.limits.toolSeconds,
       ...(parts.allowance && { allowance: parts.allowance }),
       onTimed({ address, call }, result) {

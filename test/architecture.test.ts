@@ -12,7 +12,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   engine: ["engine", "core", "built-module.ts"],
   adapters: ["adapters", "core", "built-module.ts"],
   functions: ["functions", "core"],
-  "functions/compose.ts": ["functions", "core", "adapters", "recipes/rewards.ts"],
+  "functions/compose.ts": ["functions", "core", "adapters", "recipes/isolated-rewards.ts", "recipes/rewards.ts"],
   "gpu-workers": ["gpu-workers", "engine", "core", "built-module.ts"],
   "gpu-workers/compose.ts": ["gpu-workers", "engine", "core", "adapters", "recipes/registry.ts", "recipes/rewards.ts"],
   sft: ["sft", "core", "engine"],
@@ -54,7 +54,7 @@ const INSIDE_CORE: Record<string, readonly string[]> = {
     "core/ports.ts",
     "core/language-model-ports.ts",
   ],
-  "core/gateway": ["core/gateway", "core/contracts", "core/ports.ts"],
+  "core/gateway": ["core/gateway", "core/contracts", "core/conversation/parse-turn.ts", "core/ports.ts"],
   "core/monitoring": ["core/monitoring", "core/contracts", "core/mgrpo", "core/training"],
   "core/training": [
     "core/training",

@@ -16,7 +16,7 @@ import { endpointFaults, isEndpointPolicy } from "./language-model.ts";
 import { LORA_POLICIES, supportsLora } from "./lora.ts";
 import { AgentName, RunName, Step } from "./names.ts";
 import { QuestionFiles } from "./question.ts";
-import { RunnerConfig, runnerFaults } from "./runner.ts";
+import { Draws, RunnerConfig, runnerFaults } from "./runner.ts";
 import { serverOptimizerFaults } from "./server-optimizer.ts";
 import { ownPolicies, ownsPolicy, sharedPolicyFaults } from "./shared-policy.ts";
 import { tinkerFaults } from "./tinker-policy.ts";
@@ -161,6 +161,7 @@ const RunSettings = z.strictObject({
   runner: RunnerConfig.default("native").describe(
     "Who runs rollouts: native (this program's own loop), recipe (the app in the recipe's rollout.ts), or an app elsewhere that takes them over HTTP.",
   ),
+  draws: Draws,
   algorithm: AlgorithmConfig.prefault({}).describe("The settings of M-GRPO."),
   curriculum: z
     .array(CurriculumStage)

@@ -13,7 +13,6 @@ import { JudgeCost } from "./judge.ts";
 import {
   AgentName,
   Digest,
-  ExtensionId,
   GroupIndex,
   InvocationId,
   RolloutIndex,
@@ -37,11 +36,9 @@ export const RunRecord = z.strictObject({
   questionsSha256: Sha256,
   /** Store time in ms at which start-run wrote it. */
   startedAt: z.number(),
-  /** Limits: the config's budget, raised by `resume --extend-hours` and `--extend-usd`. Null: no limit. */
+  /** Limits: the config's budget, raised by `resume --budget-hours` and `--budget-usd`. Null: no limit. */
   maxHours: z.number().nullable(),
   maxUsd: z.number().nullable(),
-  /** Id of the last request that raised the limits. */
-  extension: ExtensionId.exactOptional(),
 });
 export type RunRecord = z.infer<typeof RunRecord>;
 

@@ -2,6 +2,7 @@
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import type { Allowance, RolloutAddress, Sampling } from "../../core/contracts/rollout.ts";
+import type { Draws } from "../../core/contracts/runner.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Tool } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
@@ -9,12 +10,14 @@ import { abortable } from "../limits.ts";
 import type { Lease, Policy } from "../policy.ts";
 import type { Delegate } from "./answer-calls.ts";
 import { type ConversationProgress, type ConversationResult, converse } from "./converse.ts";
+import { drawName, scopeOf } from "./draws.ts";
 
 export interface HostedAgent {
   readonly name: string;
   readonly config: AgentConfig;
   readonly policy: Policy;
   readonly tools: ReadonlyMap<string, Tool>;
+  readonly draws: Draws;
   /** Limit on the time of one tool call; absent: none. */
   readonly toolSeconds?: number;
   /** Limit on the tool calls of a rollout that it starts, sub-agents included. */
@@ -100,13 +103,15 @@ function converseWith(
   request: ConversationRequest,
   signal: AbortSignal,
 ): Promise<ConversationResult> {
-  const { name, config, tools, toolSeconds } = agent;
+  const { name, config, tools, toolSeconds, draws } = agent;
   const { address, version, sampling, call } = request;
   // The main agent has "asked" instead of a call index. It is part of the stream's name: a different word would draw different samples.
-  const stream = [...request.purpose, address.step, address.group, address.rollout, name, call ?? "asked"];
-  const sequence = `${stream.join("/")}#${conversations++}`;
+  const place = call ?? "asked";
+  const scope = scopeOf(request.purpose, address, name);
+  const nameOf = (turn: number, tokens: readonly number[]) => drawName(draws, scope, [place, "turn", turn], tokens);
+  const sequence = `${[...scope, place].join("/")}#${conversations++}`;
   return converse({
-    backend: lease.backend({ agent: name, version, config, tools, sampling, stream, sequence }),
+    backend: lease.backend({ agent: name, version, config, tools, sampling, drawName: nameOf, sequence }),
     limits: config.limits,
     question: request.question,
     prompt: request.prompt,

@@ -3,29 +3,17 @@
  * a finished outcome. Infrastructure failures end the attempt and never become text.
  */
 import { boundReason } from "../../core/contracts/bounds.ts";
-import type { Question } from "../../core/contracts/question.ts";
-import type { FinishedOutcome, Outcome, RolloutAddress } from "../../core/contracts/rollout.ts";
+import type { FinishedOutcome, Outcome } from "../../core/contracts/rollout.ts";
 import { type ErrorCode, isMgrpoError, MgrpoError, refusalOf } from "../../core/errors.ts";
 import type { Delegation } from "../../core/ports.ts";
-import type { StreamName } from "../../core/random.ts";
 import { type AppHost, runApp } from "../gateway/app-rollout.ts";
 import { invocationId } from "../identity.ts";
 import { type TimeLimit, timeLimitAfter } from "../limits.ts";
 import type { RunContext } from "../run-context.ts";
 import { type HostedAgent, runConversation } from "./agent.ts";
 import type { Delegate } from "./answer-calls.ts";
-import { type SamplingPlan, samplingOf } from "./sampling.ts";
-
-export interface RolloutPlan extends SamplingPlan {
-  readonly address: RolloutAddress;
-  readonly question: Question;
-  /** Agent -> its pinned version. */
-  readonly versions: Readonly<Record<string, number>>;
-  readonly purpose: StreamName;
-  readonly closedBook: boolean;
-  /** Time limits start once it resolves; absent: immediately. */
-  readonly opened?: Promise<unknown>;
-}
+import type { RolloutPlan } from "./rollout-plan.ts";
+import { samplingOf } from "./sampling.ts";
 
 /** Where rollouts run: the main agent here, its sub-agents behind a port. */
 export interface RolloutHost {

@@ -15,8 +15,9 @@ import { releaseClaim } from "../../core/training/writes.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { haltIfRefused } from "../halt.ts";
 import { recordBytes } from "../identity.ts";
-import { attemptRollout, type RolloutPlan } from "./attempt-rollout.ts";
+import { attemptRollout } from "./attempt-rollout.ts";
 import type { GroupView } from "./group-view.ts";
+import type { RolloutPlan } from "./rollout-plan.ts";
 import { trainingSampling } from "./sampling.ts";
 import { groupAddress, rolloutAddress, type StepWork, updateView } from "./step-work.ts";
 

@@ -4,7 +4,7 @@
  */
 
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
-import type { Manifest } from "../../core/contracts/checkpoint.ts";
+import type { Manifest, Part } from "../../core/contracts/checkpoint.ts";
 import { policySettings } from "../../core/contracts/shared-policy.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { PolicyEngine, Trainer } from "../../core/ports.ts";
@@ -75,16 +75,22 @@ export class TrainerState {
     return trainer;
   }
 
-  /** Commits what the trainer holds. */
+  /** Commits what the trainer holds, a file at a time: one is hashed while the one before it is stored. */
   async save(): Promise<Files> {
     const { agent, checkpoints } = this.#parts;
-    if (!this.#trainer) throw new MgrpoError("engine-unsupported", `agent '${agent}' has no open trainer to save`);
-    const stored = [...(await this.#trainer.save())].map(async ([name, bytes]) => {
-      const part = checkpoints.register(agent, name, bytes);
-      await checkpoints.store(part, bytes);
-      return [name, part] as const;
-    });
-    const files: Files = Object.fromEntries(await Promise.all(stored));
+    const trainer = this.#trainer;
+    if (!trainer) throw new MgrpoError("engine-unsupported", `agent '${agent}' has no open trainer to save`);
+    const files: Record<string, Part> = {};
+    let storing = Promise.resolve();
+    for await (const [name, bytes] of trainer.saveFiles?.() ?? (await trainer.save())) {
+      const part = await checkpoints.register(agent, name, bytes);
+      files[name] = part;
+      await storing;
+      storing = checkpoints.store(part, bytes);
+      // It is awaited before the next file is stored.
+      storing.catch(() => {});
+    }
+    await storing;
     this.#held = identityOf(files);
     return files;
   }

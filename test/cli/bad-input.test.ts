@@ -117,7 +117,7 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   ],
   ["a checkpoint without config.json", trainRelay("bad", ...compiled), /config\.json is missing: agent 'main'/],
   ["an unknown run", ["resume", "nobody"], /no run 'nobody'/],
-  ["an extension by zero hours", ["resume", "nobody", "--extend-hours", "0"], /--extend-hours takes a number above 0/],
+  ["a budget of zero hours", ["resume", "nobody", "--budget-hours", "0"], /--budget-hours takes a number above 0/],
   ["dollars without a price", trainRelay("bad", "--set", "budget.usd=5"), /budget\.usd needs a price for every worker/],
   [
     "greedy runs that would all be the same",

@@ -10,6 +10,7 @@ import { checkMemory } from "../../cli/local/model-needs.ts";
 import { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import type { EngineOptions } from "../../core/ports.ts";
+import { parameterLayout } from "../../engine/checkpoint/parameters.ts";
 import { computesWhole, planMemory, totalBytes } from "../../engine/compiled/memory.ts";
 import { KvCache } from "../../engine/compiled/sampling/kv-cache.ts";
 import { LORA, OPTIONS, TINY, tinyCheckpoint } from "./tiny.ts";
@@ -51,6 +52,17 @@ test("an adapter on a mapped base needs its weights once, half-precision ones le
   // Converted: the trainer's, a sampler's, and its successor's.
   expect(onHalves(false)).toBe(3 * weights);
   expect(totalBytes(planMemory(QWEN3_06B, null, options, stored(4)))).toBeGreaterThan(10 * weights);
+});
+
+test("saving holds a few shards of a large model, and all files of a small one; loading holds its moments", () => {
+  const weights = 4 * 596_049_920;
+  expect(planMemory(QWEN3_06B, null, options, stored(4)).saving).toBe(3 * weights);
+  const small = parameterLayout(TINY).length;
+  expect(planMemory(TINY, null, options, stored(4)).saving).toBe(4 * 4 * small);
+  const between = { ...QWEN3_06B, layers: 1 };
+  const bytes = 4 * parameterLayout(between).length;
+  expect(bytes).toBeLessThan(2 ** 30);
+  expect(planMemory(between, null, options, stored(4)).saving).toBe(4 * bytes);
 });
 
 test("a KL reference adds a copy of the trained weights; a mapped base is its own reference", () => {
@@ -100,6 +112,7 @@ test("doctor --model reports what is needed part by part, and what to do when it
       "adapter",
       "optimizer",
       "activations",
+      "kept",
       "trees",
       "cache",
       "saving",

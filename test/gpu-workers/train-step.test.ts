@@ -177,6 +177,19 @@ describe("nothing to learn", () => {
   });
 });
 
+test("a question without variance counts in the mean: beside one, the other question's gradient is half as large", async () => {
+  const [alone, beside] = [toy(1), toy(1)];
+  const start = [...alone.logits];
+  const learning = batchOf(1, alone, 0.5).filter(({ group }) => group === 0);
+  const still = learning.map((entry) => ({ ...entry, group: 1, groupStd: 0, advantage: 0 }));
+  const one = await trainStep(alone, [learning], configOf());
+  const two = await trainStep(beside, [[...learning, ...still]], configOf());
+  expect(two.stats.loss).toBeCloseTo(one.stats.loss / 2, 12);
+  start.forEach((value, i) => {
+    expect((beside.logits[i] ?? Number.NaN) - value).toBeCloseTo(((alone.logits[i] ?? Number.NaN) - value) / 2, 6);
+  });
+});
+
 test("on policy the ratio is 1 and nothing is clipped; tokens and temperature pass through unchanged", async () => {
   const trainer = toy(3);
   const batch = batchOf(3, trainer, 0);

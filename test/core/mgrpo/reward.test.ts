@@ -56,3 +56,7 @@ test.each([
   expect(overlongPenalty(tokens, 20, { bufferTokens: 5, factor: 1 })).toBeCloseTo(penalty, 12);
   expect(overlongPenalty(tokens, 20, { bufferTokens: 5, factor: 2 })).toBeCloseTo(2 * penalty, 12);
 });
+
+test("up to the buffer the penalty is exactly 0, which adds nothing to a reward", () => {
+  for (const tokens of [1, 14, 15]) expect(overlongPenalty(tokens, 20, { bufferTokens: 5, factor: 1 })).toBe(0);
+});
