@@ -1,13 +1,14 @@
 /** @file The plan of a step, and what the reducer does with missing groups, garbage and damaged teams: cases beside step.test.ts. */
 import { expect, test } from "vitest";
-import type { GroupRecord, StepRecord } from "../../../core/contracts/records.ts";
+import type { RunConfig } from "../../../core/contracts/config.ts";
+import type { GroupRecord, RolloutScore, StepRecord } from "../../../core/contracts/records.ts";
 import { isMgrpoError } from "../../../core/errors.ts";
 import { initialCurriculum } from "../../../core/training/curriculum.ts";
 import { lostRollouts, tooManyLost } from "../../../core/training/lost-rollouts.ts";
 import { advance, type StepSnapshot, teamManifest } from "../../../core/training/step.ts";
 import {
   groupItems,
-  isLast,
+  type PlanBasis,
   planStep,
   policyAt,
   replaceZeroVarianceGroups,
@@ -31,31 +32,38 @@ function group(index: number, stds: Readonly<Record<string, number>>, part: Part
 
 function snapshot(part: Partial<StepSnapshot>): StepSnapshot {
   return {
-    ...{ config: teamConfig({ questionsPerStep: 2 }), questions, run: runRecord(), step: undefined, planned: true },
-    ...{ previous: undefined, groups: [], earlier: [], manifests: new Map(), agents: [], expired: [] },
+    ...{ config: teamConfig({ questionsPerStep: 2 }), questions, run: runRecord(), steps: [], planned: true },
+    ...{ basis: after(undefined), complete: new Map(), manifests: new Map(), agents: [], expired: [] },
     ...part,
   };
 }
 
+/** What the plan after this step follows from, in a synchronous run. */
+const after = (sampled: StepRecord | undefined): PlanBasis => ({ previous: sampled, sampled });
+
+function planned(config: RunConfig, step: number, previous: StepRecord | undefined): StepRecord {
+  return planStep(config, questions, step, after(previous)) ?? expect.fail(`the run ends before step ${step}`);
+}
+
 test("step 0 starts the curriculum; a later step continues it, and counts the tokens sampled before", () => {
   const config = teamConfig({ questionsPerStep: 2 });
-  const first = planStep(config, questions, 0, undefined);
+  const first = planned(config, 0, undefined);
   expect(first).toMatchObject({ step: 0, state: "open", round: 0, sampledBefore: 0, curriculum: { drawn: [2] } });
-  const second = planStep(config, questions, 1, { ...first, sampledBefore: 5, sampledTokens: 7 });
+  const second = planned(config, 1, { ...first, sampledBefore: 5, sampledTokens: 7 });
   expect(second).toMatchObject({ step: 1, sampledBefore: 12, sampledTokens: 0, curriculum: { drawn: [4] } });
   expect(first.curriculum).not.toEqual(initialCurriculum(config));
   expect(policyAt(config, 3)).toEqual({ main: 3, searcher: 3 });
 });
 
 test("of agents that share a policy, only its owner publishes versions", () => {
-  const agents = { main: { model: "m", delegates: ["searcher"] }, searcher: { policy: "of:main" } };
+  const agents = { main: { model: "m", delegates: ["searcher"] }, searcher: { model: "m", policy: "of:main" } };
   expect(trainedAgents(teamConfig({ agents }))).toEqual(["main"]);
   expect(trainedAgents(teamConfig())).toEqual(["main", "searcher"]);
 });
 
 test("groups are inserted open and empty, each at its own key with its question", () => {
   const config = teamConfig({ questionsPerStep: 2 });
-  const step = planStep(config, questions, 1, planStep(config, questions, 0, undefined));
+  const step = planned(config, 1, planned(config, 0, undefined));
   const [item, ...others] = groupItems(config, step, [1]);
   expect(others).toEqual([]);
   expect(item?.item).toEqual({
@@ -66,9 +74,11 @@ test("groups are inserted open and empty, each at its own key with its question"
 
 test("a run ends with its last step, or once its tokens are sampled", () => {
   const config = teamConfig({ steps: 4, sampledTokens: 100 });
-  const at = (step: number, before: number, own: number) =>
-    isLast(config, { step, sampledBefore: before, sampledTokens: own } as StepRecord);
-  expect([at(2, 0, 0), at(3, 0, 0), at(0, 60, 39), at(0, 60, 40)]).toEqual([false, true, false, true]);
+  const first = planned(config, 0, undefined);
+  const ends = (step: number, before: number, own: number) =>
+    planStep(config, questions, step + 1, after({ ...first, step, sampledBefore: before, sampledTokens: own })) ===
+    undefined;
+  expect([ends(2, 0, 0), ends(3, 0, 0), ends(0, 60, 39), ends(0, 60, 40)]).toEqual([false, true, false, true]);
 });
 
 test("a frozen main agent: a group fills its place if any trained agent learns from it, and replacements follow the old groups", () => {
@@ -77,28 +87,36 @@ test("a frozen main agent: a group fills its place if any trained agent learns f
     ...{ searcher: { model: "s" }, reader: { model: "r" } },
   };
   const config = teamConfig({ questionsPerStep: 2, dynamicSampling: { rounds: 1 }, agents });
-  const step = planStep(config, questions, 0, undefined);
+  const step = planned(config, 0, undefined);
   const some = group(0, { searcher: 0.3, reader: 0 });
   expect(replaceZeroVarianceGroups(config, questions, step, [some, some])).toEqual([]);
   const none = group(1, { searcher: 0, reader: 0 });
   const [command, ...others] = replaceZeroVarianceGroups(config, questions, step, [some, none]);
   expect(others).toEqual([]);
-  const drawn = planStep(config, questions, 1, step).groups.slice(0, 1);
-  const curriculum = { stage: 0, drawn: [3] };
+  // Two questions and a reserve of two: positions 2 and 3 of the order, of which the first is asked now.
+  const drawn = planned(config, 1, step).groups.slice(0, 1);
+  expect(step.curriculum).toEqual({ stage: 0, drawn: [4], reserve: [2, 3] });
+  const curriculum = { stage: 0, drawn: [4], reserve: [3] };
   const replaced = { ...step, groups: [...step.groups, ...drawn], round: 1, curriculum };
   expect(command).toEqual({ kind: "update", change: replaceGroups(step, replaced) });
 });
 
 test("a missing group of an open step is inserted before anything else, whatever the others are", () => {
   const config = teamConfig({ questionsPerStep: 2 });
-  const step = planStep(config, questions, 1, planStep(config, questions, 0, undefined));
-  const commands = advance(snapshot({ config, step, groups: [group(0, { main: 1 }), undefined] }));
+  const step = planned(config, 1, planned(config, 0, undefined));
+  const commands = advance(
+    snapshot({
+      config,
+      steps: [step],
+      complete: new Map([[1, { groups: [group(0, { main: 1 }), undefined], earlier: [] }]]),
+    }),
+  );
   expect(commands).toMatchObject([{ kind: "insert", items: [{ item: { group: 1 } }] }]);
   expect(commands[0]).toMatchObject({ items: { length: 1 } });
 });
 
 test("the first step is planned without a previous one", () => {
-  expect(advance(snapshot({ run: runRecord({ step: 0 }) }))).toMatchObject([
+  expect(advance(snapshot({ run: runRecord({ step: 0 }), planned: false }))).toMatchObject([
     { kind: "insert", items: [{ item: { group: 0 } }, { item: { group: 1 } }, { item: { step: 0 } }] },
   ]);
 });
@@ -106,15 +124,18 @@ test("the first step is planned without a previous one", () => {
 test("garbage: the parts that only an expired manifest names; the team is not the last one before the run's end", () => {
   const config = teamConfig({ questionsPerStep: 2 });
   const step: StepRecord = {
-    ...planStep(config, questions, 1, planStep(config, questions, 0, undefined)),
+    ...planned(config, 1, planned(config, 0, undefined)),
     state: "ready",
   };
+  const basis = after(step);
   const sha = "f".repeat(64);
   const manifest = {
     ...{ run: "test", agent: "main", version: 1, trained: true, stats: null, seconds: null },
     files: { w: { sha256: sha, bytes: 1 } },
   };
-  const [cleanUp] = advance(snapshot({ config, step, planned: false, expired: [{ manifest, kept: [] }] }));
+  const [cleanUp] = advance(
+    snapshot({ config, steps: [step], basis, planned: false, expired: [{ manifest, kept: [] }] }),
+  );
   expect(cleanUp).toMatchObject({
     kind: "parallel",
     commands: [
@@ -122,7 +143,9 @@ test("garbage: the parts that only an expired manifest names; the team is not th
       { kind: "delete", keys: [expect.stringContaining(sha)] },
     ],
   });
-  const [nothing] = advance(snapshot({ config, step, planned: false, expired: [{ manifest, kept: [manifest] }] }));
+  const [nothing] = advance(
+    snapshot({ config, steps: [step], basis, planned: false, expired: [{ manifest, kept: [manifest] }] }),
+  );
   expect(nothing).toMatchObject({ kind: "enqueue", isLast: false });
 });
 
@@ -130,12 +153,19 @@ test("the last step cleans up when it is closed, and its team is not the run's l
   const config = teamConfig({ questionsPerStep: 2 });
   const last = config.steps - 1;
   const step = {
-    ...planStep(config, questions, last, planStep(config, questions, 0, undefined)),
+    ...planned(config, last, planned(config, 0, undefined)),
     state: "closed" as const,
   };
   const manifests = new Map(["main", "searcher"].map((agent) => [agent, { sha256: "a".repeat(64) }] as const));
   const commands = advance(
-    snapshot({ config, step, planned: false, run: runRecord({ step: last }), manifests: manifests as never }),
+    snapshot({
+      config,
+      steps: [step],
+      basis: after(step),
+      planned: false,
+      run: runRecord({ step: last }),
+      manifests: manifests as never,
+    }),
   );
   expect(commands[0]).toMatchObject({ kind: "enqueue", isLast: false });
 });
@@ -148,7 +178,7 @@ test("a team without one of its manifests is a damaged record", () => {
 
 test("exactly the tolerated share of lost rollouts does not halt; scored rollouts are not lost", () => {
   const config = teamConfig({ questionsPerStep: 1, rolloutsPerQuestion: 2, limits: { lostFraction: 0.1 } });
-  const score = { reward: 1, correct: 1, wellFormed: true, tokens: 1, invocations: {} };
+  const score: RolloutScore = { reward: 1, correct: 1, wellFormed: true, tokens: 1, invocations: {} };
   const lost = (count: number) =>
     group(
       0,
