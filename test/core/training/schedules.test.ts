@@ -6,7 +6,7 @@ import { entropyAt } from "../../../core/training/entropy-schedule.ts";
 import { optimizerAt } from "../../../core/training/learning-rate.ts";
 import { isReference } from "../../../core/training/reference.ts";
 import { CONVERSATION_DAYS, expiredVersion, expiryOf, isKept, neighbors } from "../../../core/training/retention.ts";
-import { extendLimits, extendsBudget, shareSpent } from "../../../core/training/run-budget.ts";
+import { raisedLimits, raisesBudget, shareSpent } from "../../../core/training/run-budget.ts";
 import { runRecord, teamConfig } from "../../fakes/scripted-team.ts";
 
 test("the entropy bonus moves along a line from its start to its end; without one it is 0", () => {
@@ -70,21 +70,21 @@ test("the share of a budget that is spent is the larger of hours and dollars; a 
   expect(shareSpent({ maxHours: null, maxUsd: null }, spent)).toBe(0);
 });
 
-test("an extension is one if any of its amounts is given, even 0", () => {
-  expect(extendsBudget({})).toBe(false);
-  expect(extendsBudget({ hours: undefined, usd: undefined })).toBe(false);
+test("a budget is raised if any of its amounts is given, even 0", () => {
+  expect(raisesBudget({})).toBe(false);
+  expect(raisesBudget({ hours: undefined, usd: undefined })).toBe(false);
   for (const given of ["hours", "usd", "toolCalls", "toolUsd"]) {
-    expect(extendsBudget({ hours: undefined, [given]: 0 })).toBe(true);
+    expect(raisesBudget({ hours: undefined, [given]: 0 })).toBe(true);
   }
 });
 
 test.each([
   ["hours", "budget.hours"],
   ["usd", "budget.usd"],
-])("without a limit there is nothing to extend: %s", (amount, setting) => {
+])("without a limit there is nothing to raise: %s", (amount, setting) => {
   const spent = { hours: 1, workerHours: 1, usd: 1, ...NO_BILLS };
   const unlimited = runRecord({ maxHours: null, maxUsd: null });
-  expect(() => extendLimits(unlimited, spent, { [amount]: 1 })).toThrow(
+  expect(() => raisedLimits(unlimited, spent, { [amount]: 1 })).toThrow(
     expect.toSatisfy((error) => isMgrpoError(error, "config-invalid") && error.message.includes(`no ${setting} to`)),
   );
 });

@@ -134,16 +134,16 @@ const RUNS: Record<string, Law> = {
     ...{ key: runKey, before: item({ ...run, status: "halted" }), after: { status: "running", reason: "" } },
     ...{ repeat: "is refused", refusedWith: [{ status: "finished" }] },
   },
-  "extendBudget, of a halted run with both limits": {
-    change: writes.extendBudget({ ...run, status: "halted" }, { maxHours: 3, maxUsd: 11 }, "x"),
+  "raiseBudget, of a halted run with both limits": {
+    change: writes.raiseBudget({ ...run, status: "halted" }, { maxHours: 3, maxUsd: 11 }),
     ...{ key: runKey, before: item({ ...run, status: "halted" }), repeat: "is refused" },
-    after: { status: "running", reason: "", extension: "x", maxHours: 3, maxUsd: 11 },
+    after: { status: "running", reason: "", maxHours: 3, maxUsd: 11 },
     refusedWith: [{ status: "running" }, { maxHours: 3 }, { maxUsd: 11 }],
   },
-  "extendBudget, with hours alone: a limit that does not exist stays so": {
-    change: writes.extendBudget({ ...run, maxUsd: null }, { maxHours: 3, maxUsd: null }, "x"),
+  "raiseBudget, with hours alone: a limit that does not exist stays so": {
+    change: writes.raiseBudget({ ...run, maxUsd: null }, { maxHours: 3, maxUsd: null }),
     ...{ key: runKey, before: item({ ...run, maxUsd: null }), repeat: "is refused" },
-    after: { status: "running", reason: "", extension: "x", maxHours: 3 },
+    after: { status: "running", reason: "", maxHours: 3 },
     refusedWith: [{ status: "halted" }, { maxHours: 3 }],
   },
 };
