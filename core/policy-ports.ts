@@ -1,6 +1,6 @@
 /** @file The ports of policies: checkpoints, the engines that sample from them and train them, and their tokenizers. */
 import type { StepOptimizer } from "./contracts/agent-config.ts";
-import type { Packing, Precision, ProviderChoice, Quantization } from "./contracts/engine.ts";
+import type { GradientCheckpointing, Packing, Precision, ProviderChoice, Quantization } from "./contracts/engine.ts";
 import type { Sampling } from "./contracts/rollout.ts";
 import type { OptimizerProbe } from "./contracts/server-optimizer.ts";
 import type { TinkerCalls } from "./contracts/tinker-calls.ts";
@@ -154,6 +154,8 @@ export interface EngineOptions {
   readonly precision?: Precision;
   /** Of a frozen base under an adapter. Absent: auto. */
   readonly packing?: Packing;
+  /** Whether training recomputes each layer for its gradient. Absent: auto. */
+  readonly gradientCheckpointing?: GradientCheckpointing;
   /** Of a frozen base under an adapter. Absent: none. */
   readonly quantization?: Quantization;
   /** Compute threads. */

@@ -14,7 +14,7 @@ import { parameterLayout } from "../../engine/checkpoint/parameters.ts";
 import { refuseUnsavable } from "../../engine/checkpoint/shards.ts";
 import { type MemoryPlan, type MemoryUse, planMemory, totalBytes } from "../../engine/compiled/memory.ts";
 import { type StoredWeights, storedWeights } from "../../engine/compiled/open-weights.ts";
-import { machineBytes, resolvePacking } from "../../engine/compiled/packing.ts";
+import { machineBytes, resolveCheckpointing, resolvePacking } from "../../engine/compiled/packing.ts";
 import { checkQuantization } from "../../engine/compiled/quantization/check.ts";
 import { engineOptions } from "../../gpu-workers/policy.ts";
 import type { Bases } from "./base-models.ts";
@@ -29,6 +29,7 @@ const ADVICE: Readonly<Record<keyof MemoryPlan, string>> = {
   adapter: "a lower lora.rank, or fewer lora.targets",
   optimizer: "an adapter in place of all weights (lora={})",
   activations: "a lower engine.microBatchTokens or limits.contextTokens",
+  kept: "engine.gradientCheckpointing=on",
   trees: "engine.prefixTrees=false, or a lower engine.microBatchTokens",
   cache: "a lower engine.slots or limits.contextTokens",
   saving: "an adapter in place of all weights (lora={})",
@@ -48,9 +49,10 @@ export function memoryChecks(agent: AgentConfig, files: CheckpointFiles, stored:
   ];
 }
 
-function noteOn(part: string, mapped: boolean, { packing, quantization }: EngineConfig): string {
+function noteOn(part: string, mapped: boolean, { packing, quantization, gradientCheckpointing }: EngineConfig): string {
   if (part === "weights" && quantization !== "none") return `, linear layers in ${quantization}`;
   if (part === "weights" && mapped) return ", mapped from disk";
+  if (part === "kept") return `, engine.gradientCheckpointing ${gradientCheckpointing}`;
   return part === "packed" ? `, engine.packing ${packing}` : "";
 }
 
@@ -134,7 +136,8 @@ function needsOf(
   const options = engineOptions(agent);
   checkQuantization(config, lora, options, stored);
   const packing = resolvePacking(config, lora, options, stored);
-  return { plan: planMemory(config, lora, { ...options, packing }, stored, use), lora };
+  const gradientCheckpointing = resolveCheckpointing(config, lora, { ...options, packing }, stored);
+  return { plan: planMemory(config, lora, { ...options, packing, gradientCheckpointing }, stored, use), lora };
 }
 
 const largestPart = (plan: MemoryPlan): keyof MemoryPlan =>

@@ -23,7 +23,7 @@ export const Draws = z
   .enum(["place", "tokens"])
   .default("place")
   .describe(
-    "What names a random draw of sampling, besides seed, step, group, rollout and agent. place: call and turn in this program's own loop; the request, of an app. tokens: the tokens before it, so that this program's loop and an app that does the same sample the same (docs/your-own-agents.md).",
+    "Names of sampling's random draws. place: by call and turn, or an app's request. tokens: by the tokens before it, so that an app and this program's own loop sample alike (docs/your-own-agents.md).",
   );
 export type Draws = z.infer<typeof Draws>;
 

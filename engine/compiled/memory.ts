@@ -9,6 +9,7 @@ import { adapterLayout } from "../checkpoint/adapter.ts";
 import type { ModelConfig } from "../checkpoint/config.ts";
 import { EMBEDDING, type Parameter, parameterLayout } from "../checkpoint/parameters.ts";
 import { SHARD_BYTES } from "../checkpoint/shards.ts";
+import { keptProducts } from "./graphs/kept-products.ts";
 import { ATTENTION_BLOCKS } from "./graphs/train.ts";
 import { laneCount } from "./lanes.ts";
 import type { StoredWeights } from "./open-weights.ts";
@@ -33,6 +34,8 @@ export interface MemoryPlan {
   readonly optimizer: number;
   /** Of one micro-batch in each lane. */
   readonly activations: number;
+  /** Outputs of the linear layers, kept for the backward pass; 0 where it recomputes them. */
+  readonly kept: number;
   /** What prefix trees add: their graphs keep arrays of their own, and every tree has a mask. */
   readonly trees: number;
   /** Keys and values of all slots at the full context, for each version that is sampled from. */
@@ -60,7 +63,7 @@ export interface MemoryUse {
 /** Up to this much per lane, full training keeps the activations of every layer in one graph, which is faster. */
 const MAXIMUM_WHOLE_BYTES = 2 * 2 ** 30;
 
-/** All numbers are bytes; packing `auto` is already resolved (packing.ts). */
+/** All numbers are bytes; each `auto` is already resolved (packing.ts). */
 export function planMemory(
   config: ModelConfig,
   lora: LoraConfig | null,
@@ -73,6 +76,7 @@ export function planMemory(
   const lanes = laneCount(config, options);
   const copies = lanes * (COPIES + (reference ? 1 : 0) + staleness);
   const whole = !lora && computesWhole(config, options);
+  const keeps = !whole && options.gradientCheckpointing === "off";
   const floats = whole ? wholeActivations(config, options) : layeredActivations(config, options);
   const hasTrees = options.prefixTrees !== false;
   const keepsArrays = !lora || !isHalf(config, stored);
@@ -83,6 +87,7 @@ export function planMemory(
     adapter: lora ? FLOAT_BYTES * trained * copies : 0,
     optimizer: FLOAT_BYTES * trained * (lanes + 2),
     activations: FLOAT_BYTES * lanes * floats,
+    kept: keeps ? FLOAT_BYTES * lanes * microBatch(options) * keptFloats(config) : 0,
     trees: hasTrees ? FLOAT_BYTES * lanes * treeFloats(config, options, whole, keepsArrays) : 0,
     cache: (1 + staleness) * kvCacheBytes(config, options.slots, options.contextTokens),
     saving:
@@ -92,9 +97,13 @@ export function planMemory(
 
 export const totalBytes = (plan: MemoryPlan): number => Object.values(plan).reduce((sum, bytes) => sum + bytes, 0);
 
-/** Whether full training keeps the activations of every layer (whole-passes.ts) or of one (layered-passes.ts). */
+/** Whether full training is one graph (whole-passes.ts), which keeps the activations of every layer, or goes layer by layer (layered-passes.ts). */
 export const computesWhole = (config: ModelConfig, options: EngineOptions): boolean =>
-  FLOAT_BYTES * wholeActivations(config, options) <= MAXIMUM_WHOLE_BYTES;
+  options.gradientCheckpointing !== "on" && FLOAT_BYTES * wholeActivations(config, options) <= MAXIMUM_WHOLE_BYTES;
+
+/** Floats per token. */
+const keptFloats = (config: ModelConfig): number =>
+  config.layers * keptProducts(config, 0).reduce((sum, { width }) => sum + width, 0);
 
 const lengthOf = (parameters: readonly Parameter[]) => parameters.reduce((sum, { length }) => sum + length, 0);
 const largestOf = (parameters: readonly Parameter[]) => Math.max(...parameters.map(({ length }) => length));

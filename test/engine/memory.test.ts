@@ -112,6 +112,7 @@ test("doctor --model reports what is needed part by part, and what to do when it
       "adapter",
       "optimizer",
       "activations",
+      "kept",
       "trees",
       "cache",
       "saving",

@@ -70,7 +70,7 @@ test("the share of a budget that is spent is the larger of hours and dollars; a 
   expect(shareSpent({ maxHours: null, maxUsd: null }, spent)).toBe(0);
 });
 
-test("a budget is raised if any of its limits is given, even 0", () => {
+test("a budget is raised if any of its amounts is given, even 0", () => {
   expect(raisesBudget({})).toBe(false);
   expect(raisesBudget({ hours: undefined, usd: undefined })).toBe(false);
   for (const given of ["hours", "usd", "toolCalls", "toolUsd"]) {
