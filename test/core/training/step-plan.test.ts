@@ -66,7 +66,7 @@ test("how old a policy is: the steps since its version, and 0 of a frozen agent"
 });
 
 test("of agents that share a policy, only its owner publishes versions", () => {
-  const agents = { main: { model: "m", delegates: ["searcher"] }, searcher: { policy: "of:main" } };
+  const agents = { main: { model: "m", delegates: ["searcher"] }, searcher: { model: "m", policy: "of:main" } };
   expect(trainedAgents(teamConfig({ agents }))).toEqual(["main"]);
   expect(trainedAgents(teamConfig())).toEqual(["main", "searcher"]);
 });

@@ -182,7 +182,8 @@ test("the caller's signal cancels a request under way, which releases the claim"
 test("a verdict in time leaves no listener on the caller's signal, and its judge is not aborted", async () => {
   const { ask, sleeps } = world();
   const stop = new AbortController();
-  const [added, removed]: string[][] = [[], []];
+  const added: string[] = [];
+  const removed: string[] = [];
   const { addEventListener, removeEventListener } = AbortSignal.prototype;
   stop.signal.addEventListener = (...args: Parameters<typeof addEventListener>) => {
     added.push(args[0]);

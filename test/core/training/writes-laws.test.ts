@@ -4,7 +4,13 @@
  */
 import { describe, expect, test } from "vitest";
 import { type TableKey, tableKeys } from "../../../core/contracts/keys.ts";
-import type { AgentRecord, RunRecord, StepRecord, WorkerRecord } from "../../../core/contracts/records.ts";
+import type {
+  AgentRecord,
+  RolloutScore,
+  RunRecord,
+  StepRecord,
+  WorkerRecord,
+} from "../../../core/contracts/records.ts";
 import type { TableChange, TableItem } from "../../../core/ports.ts";
 import * as writes from "../../../core/training/writes.ts";
 import { memoryTable } from "../../fakes/memory-store.ts";
@@ -74,7 +80,7 @@ const GROUPS: Record<string, Law> = {
   recordScores: {
     change: writes.recordScores(
       group,
-      new Map([
+      new Map<number, RolloutScore>([
         [0, score],
         [2, { excluded: "disk" }],
       ]),
