@@ -44,9 +44,9 @@ export function openAgents(
       draws: parts.run.config.draws,
       toolSeconds: parts.run.config.limits.toolSeconds,
       ...(parts.allowance && { allowance: parts.allowance }),
-      onTimed({ address, call }, result) {
+      onTimed({ address, path }, result) {
         if (address.phase !== "train") return;
-        latencies.add(address, call, result.latencies);
+        latencies.add(address, path, result.latencies);
         meter.addTurns(result.conversation, result.latencies);
       },
     }),

@@ -90,6 +90,9 @@ export const StepRecord = z.strictObject({
 });
 export type StepRecord = z.infer<typeof StepRecord>;
 
+/** One entry per turn; null: the turn has no reward of its own. */
+const ScoredTurns = z.array(z.number().nullable());
+
 export const ScoredInvocation = z.strictObject({
   id: InvocationId,
   /** R_S, eq 5, less the overlong penalty. */
@@ -97,7 +100,13 @@ export const ScoredInvocation = z.strictObject({
   expert: z.number(),
   /** Digest of the scored invocation object. Trainers refuse any other. */
   digest: Digest.optional(),
-  masked: z.literal(true).optional(),
+  /**
+   * true: truncated under `overlong: mask`, counts in mean and std, has no weight in the batch. caller: a conversation that led to it was, so
+   * its reward is unknown and it counts in nothing.
+   */
+  masked: z.literal([true, "caller"]).optional(),
+  /** Rewards of its turns, under a `turnWeight` above 0. */
+  turns: ScoredTurns.exactOptional(),
 });
 export type ScoredInvocation = z.infer<typeof ScoredInvocation>;
 
@@ -117,6 +126,8 @@ export const ScoredRollout = z.strictObject({
   judged: JudgeCost.exactOptional(),
   /** Truncated under `overlong: mask`: counts in mean and std, has no weight in the batch. */
   masked: z.literal(true).optional(),
+  /** Rewards of the main agent's turns, under a `turnWeight` above 0. */
+  turns: ScoredTurns.exactOptional(),
 });
 export type ScoredRollout = z.infer<typeof ScoredRollout>;
 
@@ -135,6 +146,8 @@ export const AgentBatch = z.strictObject({
    * the trainer divides them by the standard deviation of its batch.
    */
   advantages: z.array(z.number()),
+  /** Added to the advantage of each turn, per trajectory; empty where no turn has a reward of its own. Absent: `turnWeight` is 0. */
+  turns: z.array(z.array(z.number())).exactOptional(),
   mean: z.number(),
   std: z.number(),
   /** Copies appended and dropped by alignment. */

@@ -6,9 +6,12 @@
  */
 import { prefixWithin, type TokenRoom } from "./token-room.ts";
 
-/** Tags of the protocol and of Qwen's template. Only the opening bracket makes a tag, so replacing it is enough. */
-const TAG = /<(?=\s*\/?\s*(?:tool_call|tool_response|tools|answer|think)\b)/giu;
-const TAG_END = /(\[\s*\/?\s*(?:tool_call|tool_response|tools|answer|think)\s*)>/giu;
+/**
+ * Tags of the protocol and of Qwen's template. Only the opening bracket makes a tag, so replacing it is enough. Each pattern here takes linear
+ * time on any text: two runs of white space side by side would take quadratic time.
+ */
+const TAG = /<(?=\s*(?:\/\s*)?(?:tool_call|tool_response|tools|answer|think)\b)/giu;
+const TAG_END = /(\[\s*(?:\/\s*)?(?:tool_call|tool_response|tools|answer|think)\s*)>/giu;
 /** Role markers of Qwen, Llama 3, Phi, GLM, DeepSeek, gpt-oss and most others start with this. */
 const ROLE = /<\|/g;
 const ROLE_END = /(\(\|[^|<>\s]*\|)>/g;

@@ -9,6 +9,7 @@ import { JudgeCost, totalCost } from "../contracts/judge.ts";
 import { AgentName, Step } from "../contracts/names.ts";
 import type { GroupRecord, RolloutScore, StepRecord } from "../contracts/records.ts";
 import { rolesOf } from "../contracts/shared-policy.ts";
+import { hasSignal } from "../mgrpo/batch.ts";
 import { ageOf, countSampledTokens } from "../training/step-plan.ts";
 
 export const StepSummary = z.strictObject({
@@ -79,7 +80,7 @@ export function summarizeStep(
     excluded: scores.length - counted.length,
     ...(judged && { judged }),
     groups: groups.length,
-    zeroVariance: groups.filter((group) => (group.finalized[config.main]?.std ?? 0) === 0).length,
+    zeroVariance: groups.filter((group) => !hasSignal(group.finalized[config.main])).length,
     calls: perSub((sub) => histogram(counted.map((score) => score.invocations[sub]?.length ?? 0))),
     duplicated: perSub((sub) => finalized(sub, "duplicated")),
     dropped: perSub((sub) => finalized(sub, "dropped")),

@@ -11,6 +11,7 @@ import { tableKeys } from "../contracts/keys.ts";
 import type { Question } from "../contracts/question.ts";
 import type { GroupRecord, StepRecord } from "../contracts/records.ts";
 import { ownsPolicy } from "../contracts/shared-policy.ts";
+import { hasSignal } from "../mgrpo/batch.ts";
 import { drawQuestions, drawReserve, initialCurriculum, stageOf } from "./curriculum.ts";
 import type { Insertion, StoreCommand } from "./store-commands.ts";
 import { replaceGroups } from "./writes.ts";
@@ -105,7 +106,7 @@ export function groupItems(config: RunConfig, step: StepRecord, indices: readonl
 
 /** The agent's rewards are all the same, or fewer than 2 rollouts are left: it learns nothing from the group. */
 function hasZeroVariance(group: GroupRecord, agent: string): boolean {
-  return (group.finalized[agent]?.std ?? 0) === 0;
+  return !hasSignal(group.finalized[agent]);
 }
 
 /**

@@ -1,7 +1,7 @@
 /** @file An agent that this process hosts: its config, policy and tools, and one of its conversations at a pinned version. */
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { Question } from "../../core/contracts/question.ts";
-import type { Allowance, RolloutAddress, Sampling } from "../../core/contracts/rollout.ts";
+import type { Allowance, CallPath, RolloutAddress, Sampling } from "../../core/contracts/rollout.ts";
 import type { Draws } from "../../core/contracts/runner.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Tool } from "../../core/ports.ts";
@@ -24,8 +24,8 @@ export interface HostedAgent {
   readonly allowance?: Allowance;
   /** Observes how long the turns of its finished conversations took. */
   readonly onTimed?: (request: ConversationRequest, result: ConversationResult) => void;
-  /** Observes its conversations; `call` as in `ConversationRequest`. */
-  readonly onProgress?: (progress: ConversationProgress, call: number | undefined) => void;
+  /** Observes its conversations. */
+  readonly onProgress?: (progress: ConversationProgress, path: CallPath) => void;
 }
 
 /** An agent's tools, selected from its recipe's. */
@@ -57,8 +57,7 @@ export interface ConversationRequest {
   readonly sampling: Sampling;
   /** First parts of the name of its random stream: run seed and purpose. */
   readonly purpose: StreamName;
-  /** Index of the delegation that this conversation answers; undefined for the main agent. */
-  readonly call?: number;
+  readonly path: CallPath;
   readonly closedBook: boolean;
   /** Limit on its tool calls; undefined: none. */
   readonly allowance: Allowance | undefined;
@@ -104,9 +103,8 @@ function converseWith(
   signal: AbortSignal,
 ): Promise<ConversationResult> {
   const { name, config, tools, toolSeconds, draws } = agent;
-  const { address, version, sampling, call } = request;
-  // The main agent has "asked" instead of a call index. It is part of the stream's name: a different word would draw different samples.
-  const place = call ?? "asked";
+  const { address, version, sampling, path } = request;
+  const place = placeOf(path);
   const scope = scopeOf(request.purpose, address, name);
   const nameOf = (turn: number, tokens: readonly number[]) => drawName(draws, scope, [place, "turn", turn], tokens);
   const sequence = `${[...scope, place].join("/")}#${conversations++}`;
@@ -120,7 +118,14 @@ function converseWith(
     closedBook: request.closedBook,
     toolSeconds,
     allowance: request.allowance,
-    onProgress: agent.onProgress && ((progress) => agent.onProgress?.(progress, call)),
+    onProgress: agent.onProgress && ((progress) => agent.onProgress?.(progress, path)),
     signal,
   });
+}
+
+/** Part of the name of the conversation's random stream: other words and numbers would draw other samples. */
+function placeOf(path: CallPath): string | number {
+  const [first, ...deeper] = path;
+  if (first === undefined) return "asked";
+  return deeper.length === 0 ? first : path.join(".");
 }

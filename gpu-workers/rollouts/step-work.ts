@@ -1,4 +1,5 @@
 /** @file One step that this worker samples: the state that claiming, attempts and pacing share, and the worker's views of its groups. */
+import { agentsBelow } from "../../core/contracts/delegation.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { GroupRecord, type StepRecord } from "../../core/contracts/records.ts";
 import type { RolloutAddress } from "../../core/contracts/rollout.ts";
@@ -36,12 +37,13 @@ export interface StepWork {
 }
 
 export function beginStep(role: RolloutRole, { step, policy, groups }: StepRecord, signal: AbortSignal): StepWork {
-  const { delegates } = role.agent.config;
+  const { main, agents } = role.run.config;
+  const subAgents = agentsBelow(agents, main);
   return {
     role,
     host: {
       ...role,
-      hasLiveSubAgents: () => delegates.every((name) => workersServing(role.observer, name).length > 0),
+      hasLiveSubAgents: () => subAgents.every((name) => workersServing(role.observer, name).length > 0),
     },
     step,
     versions: policy,

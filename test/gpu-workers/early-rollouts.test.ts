@@ -142,11 +142,12 @@ test("the time before a step is open counts against no limit", async () => {
 const pipelined = (changes: object = {}) =>
   relayConfig({ steps: 4, staleness: 1, algorithm: { tisCap: 2 }, ...changes });
 
+const outcomes = (step: number) =>
+  memory.objects.keys().filter((key) => key.startsWith(`runs/${run}/outcomes/00000${step}/`)).length;
+
 test("staleness: the next step is sampled to its end while this one trains, always from the version that its record names", async () => {
   const config = pipelined();
   const expected = await undisturbed(config);
-  const outcomes = (step: number) =>
-    memory.objects.keys().filter((key) => key.startsWith(`runs/${run}/outcomes/00000${step}/`)).length;
   const { workers, records } = await openRun(config, async (key) => {
     // The searcher's first version comes only once step 1 has all of its four rollouts.
     if (key === manifest) await vi.waitFor(() => expect(outcomes(1)).toBe(4), { timeout: 15_000 });
@@ -159,6 +160,18 @@ test("staleness: the next step is sampled to its end while this one trains, alwa
     return ageOf(config, record, "main");
   });
   expect(await Promise.all(ages)).toEqual([0, 1, 1, 1]);
+});
+
+test("staleness: one slow rollout does not hold up the next step's", async () => {
+  const config = pipelined({ steps: 2 });
+  const expected = await undisturbed(config);
+  const slow = objectKeys.outcome({ run, phase: "train", step: 0, group: 0, rollout: 0 });
+  const { workers, records } = await openRun(config, async (key) => {
+    if (key === slow) await vi.waitFor(() => expect(outcomes(1)).toBe(4), { timeout: 15_000 });
+  });
+  await Promise.all(workers());
+  expect(await records()).toEqual(expected);
+  expect(warnings).toEqual([]);
 });
 
 test("staleness: how many workers sample, and how fast, changes nothing", async () => {

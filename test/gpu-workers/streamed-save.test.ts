@@ -71,7 +71,8 @@ test.each<[string, PolicyEngine]>([
   expect(bytes).toBeGreaterThan(20e6);
   expect(Math.max(...sizes)).toBeLessThan(2 * SHARD_BYTES);
   expect(Math.max(...alive)).toBeLessThan(3 * Math.max(...sizes));
-  expect(Math.max(...inUse) - before).toBeLessThan(3 * Math.max(...sizes));
+  // Headers and hashes take some kilobytes.
+  expect(Math.max(...inUse) - before).toBeLessThan(3 * Math.max(...sizes) + 100_000);
   expect(count).toBe(sizes.length);
   await trainer.close();
 });

@@ -3,8 +3,8 @@ import { defineConfig } from "vitest/config";
 
 export default defineConfig({
   test: {
-    include: ["test/core/mgrpo/**/*.test.ts", "test/core/training/**/*.test.ts"],
+    include: ["test/core/mgrpo/**/*.test.ts", "test/core/training/**/*.test.ts", "test/functions/judg*.test.ts"],
     env: { NO_COLOR: "1" },
-    testTimeout: 30_000,
+    testTimeout: 300_000,
   },
 });

@@ -1,4 +1,4 @@
-/** @file The budget, worked by hand: what counts as spent, when a run is halted, what an extension raises, which configs are valid. */
+/** @file The budget, worked by hand: what counts as spent, when a run is halted, how it is raised, which configs are valid. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { RunConfigInput } from "../../../core/contracts/config.ts";
