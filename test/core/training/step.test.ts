@@ -6,7 +6,6 @@ import type { GroupRecord, StepRecord } from "../../../core/contracts/records.ts
 import { initialCurriculum } from "../../../core/training/curriculum.ts";
 import { advance, repairOpen, type StepSnapshot } from "../../../core/training/step.ts";
 import {
-  ageOf,
   countsInBatch,
   type PlanBasis,
   planStep,
@@ -254,75 +253,4 @@ test("after the last step the run is finished; a halted one does nothing", () =>
   expect(next(with30(9))).toMatchObject([{ kind: "insert", items: expect.arrayContaining([expect.anything()]) }]);
   expect(planned(longer.config, 3, with30(9)).sampledBefore).toBe(39);
   expect(advance({ ...base, run: { ...run, status: "halted" }, ...complete([groupOf(0), groupOf(1)]) })).toEqual([]);
-});
-
-// staleness 1, 3 steps: 0 and 1 are sampled from version 0, 2 from version 1.
-const stale = teamConfig({ questionsPerStep: 2, staleness: 1, algorithm: { tisCap: 2 } });
-const [first, second] = (() => {
-  const zero = planned(stale, 0, after(undefined));
-  return [zero, planned(stale, 1, { previous: zero, sampled: undefined })] as const;
-})();
-const start: StepSnapshot = { ...base, config: stale, run: { ...run, step: 0 }, steps: [], planned: false };
-
-test("staleness 1: the first two steps are planned at once, both from version 0, the third once the first is sampled", () => {
-  expect(advance(start)).toMatchObject([{ kind: "insert", items: [{}, {}, { item: first }] }]);
-  const one = { ...start, steps: [first], basis: { previous: first, sampled: undefined } };
-  expect(advance(one)).toMatchObject([{ kind: "insert", items: [{}, {}, { item: second }] }]);
-  expect([first.policy, second.policy]).toEqual([
-    { main: 0, searcher: 0 },
-    { main: 0, searcher: 0 },
-  ]);
-  expect(advance({ ...start, steps: [first, second], basis: { previous: second, sampled: first } })).toEqual([]);
-
-  const ready: StepRecord = { ...first, state: "ready", sampledTokens: 7 };
-  const [evaluation, insertion] = advance({
-    ...{ ...start, steps: [ready, second], basis: { previous: second, sampled: ready } },
-  });
-  expect(evaluation).toMatchObject({ kind: "enqueue", key: "runs/test/teams/000000.json" });
-  const third = { step: 2, policy: { main: 1, searcher: 1 }, sampledBefore: 7 };
-  expect(insertion).toMatchObject({ kind: "insert", items: [{}, {}, { item: third }] });
-  expect(
-    new Set([...first.groups, ...second.groups, ...planned(stale, 2, { previous: second, sampled: ready }).groups])
-      .size,
-  ).toBe(6);
-});
-
-test("staleness 1: the later step may be sampled first, but the earlier one is trained and closed first", () => {
-  const both = { ...start, steps: [first, second], basis: { previous: second, sampled: first } };
-  const groups = [groupOf(0, { step: 1 }), groupOf(1, { step: 1 })];
-  expect(advance({ ...both, ...complete(groups) })).toEqual([{ kind: "update", change: moveStep(second, "ready") }]);
-  const sampled: StepRecord = { ...second, state: "ready" };
-  expect(advance({ ...both, steps: [first, sampled] })).toEqual([]);
-  // Only the first step's versions close anything.
-  const ready: StepRecord = { ...first, state: "ready" };
-  const manifests = new Map(["main", "searcher"].map((agent) => [agent, manifestOf(agent, 1)]));
-  const closing = advance({ ...both, steps: [ready, sampled], planned: true, manifests });
-  expect(closing).toMatchObject([
-    { change: moveStep(ready, "closed") },
-    { kind: "commit", key: "runs/test/teams/000001.json" },
-    { change: advanceRun(both.run) },
-  ]);
-  // The last step: nothing is planned after it, so its team's evaluations are queued when it closes.
-  const last: StepRecord = { ...sampled, step: 2 };
-  const atEnd = { ...both, run: { ...run, step: 2 }, basis: { previous: last, sampled } };
-  expect(advance({ ...atEnd, steps: [last] })).toEqual([]);
-  const lastTeam = new Map(["main", "searcher"].map((agent) => [agent, manifestOf(agent, 3)]));
-  const closed = advance({ ...atEnd, steps: [{ ...last, state: "closed" }], manifests: lastTeam });
-  expect(closed.map(({ kind }) => kind)).toEqual(["enqueue", "commit", "update"]);
-});
-
-test("the age of rollouts: up to `staleness` for a trained agent, 0 for a frozen one", () => {
-  const agents = { main: { model: "m", delegates: ["searcher"] }, searcher: { model: "s", trained: false } };
-  const half = teamConfig({ agents, steps: 9, staleness: 2, algorithm: { tisCap: 2 } });
-  const ages = [0, 1, 2, 3, 8].map((number) => {
-    const record = planned(half, number, after(undefined));
-    return ["main", "searcher"].map((agent) => ageOf(half, record, agent));
-  });
-  expect(ages).toEqual([
-    [0, 0],
-    [1, 0],
-    [2, 0],
-    [2, 0],
-    [2, 0],
-  ]);
 });

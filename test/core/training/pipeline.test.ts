@@ -1,0 +1,117 @@
+/** @file The step reducer with overlapping steps, one transition at a time. Whole runs, in any order of events, are in test/functions. */
+import { expect, test } from "vitest";
+import type { Manifest } from "../../../core/contracts/checkpoint.ts";
+import type { RunConfig } from "../../../core/contracts/config.ts";
+import type { GroupRecord, StepRecord } from "../../../core/contracts/records.ts";
+import { advance, type StepSnapshot } from "../../../core/training/step.ts";
+import { ageOf, type PlanBasis, planStep } from "../../../core/training/step-plan.ts";
+import { advanceRun, moveStep } from "../../../core/training/writes.ts";
+import { questions, runRecord, teamConfig } from "../../fakes/scripted-team.ts";
+
+const config = teamConfig({ questionsPerStep: 2 });
+const run = runRecord();
+
+/** What the plan after this step follows from, in a synchronous run. */
+const after = (sampled: StepRecord | undefined): PlanBasis => ({ previous: sampled, sampled });
+
+/** A step that the run does not end before. */
+function planned(of: RunConfig, number: number, basis: PlanBasis): StepRecord {
+  const record = planStep(of, questions, number, basis);
+  if (!record) throw new Error(`the run ends before step ${number}`);
+  return record;
+}
+
+const step0 = planned(config, 0, after(undefined));
+const step = planned(config, 1, after(step0));
+
+const base: StepSnapshot = {
+  ...{ config, questions, run, steps: [step], planned: true, basis: after(undefined), complete: new Map() },
+  ...{ manifests: new Map(), agents: [], expired: [] },
+};
+
+/** The groups of the step, none of them open. */
+const complete = (groups: readonly GroupRecord[], of = 1): Pick<StepSnapshot, "complete"> => ({
+  complete: new Map([[of, { groups, earlier: [] }]]),
+});
+
+const groupOf = (group: number, part: Partial<GroupRecord> = {}): GroupRecord => ({
+  ...{ run: "test", step: 1, group, questionId: step.groups[group] ?? "", rolloutsPerQuestion: 3, state: "finalized" },
+  ...{ claims: {}, crashes: {}, rollouts: {}, finalized: {} },
+  ...part,
+});
+
+const manifestOf = (agent: string, version: number) => ({
+  manifest: { run: "test", agent, version, trained: true, files: {}, stats: null, seconds: null } satisfies Manifest,
+  sha256: agent.charCodeAt(0).toString(16).repeat(32),
+});
+
+// staleness 1, 3 steps: 0 and 1 are sampled from version 0, 2 from version 1.
+const stale = teamConfig({ questionsPerStep: 2, staleness: 1, algorithm: { tisCap: 2 } });
+const [first, second] = (() => {
+  const zero = planned(stale, 0, after(undefined));
+  return [zero, planned(stale, 1, { previous: zero, sampled: undefined })] as const;
+})();
+const start: StepSnapshot = { ...base, config: stale, run: { ...run, step: 0 }, steps: [], planned: false };
+
+test("staleness 1: the first two steps are planned at once, both from version 0, the third once the first is sampled", () => {
+  expect(advance(start)).toMatchObject([{ kind: "insert", items: [{}, {}, { item: first }] }]);
+  const one = { ...start, steps: [first], basis: { previous: first, sampled: undefined } };
+  expect(advance(one)).toMatchObject([{ kind: "insert", items: [{}, {}, { item: second }] }]);
+  expect([first.policy, second.policy]).toEqual([
+    { main: 0, searcher: 0 },
+    { main: 0, searcher: 0 },
+  ]);
+  expect(advance({ ...start, steps: [first, second], basis: { previous: second, sampled: first } })).toEqual([]);
+
+  const ready: StepRecord = { ...first, state: "ready", sampledTokens: 7 };
+  const [evaluation, insertion] = advance({
+    ...{ ...start, steps: [ready, second], basis: { previous: second, sampled: ready } },
+  });
+  expect(evaluation).toMatchObject({ kind: "enqueue", key: "runs/test/teams/000000.json" });
+  const third = { step: 2, policy: { main: 1, searcher: 1 }, sampledBefore: 7 };
+  expect(insertion).toMatchObject({ kind: "insert", items: [{}, {}, { item: third }] });
+  expect(
+    new Set([...first.groups, ...second.groups, ...planned(stale, 2, { previous: second, sampled: ready }).groups])
+      .size,
+  ).toBe(6);
+});
+
+test("staleness 1: the later step may be sampled first, but the earlier one is trained and closed first", () => {
+  const both = { ...start, steps: [first, second], basis: { previous: second, sampled: first } };
+  const groups = [groupOf(0, { step: 1 }), groupOf(1, { step: 1 })];
+  expect(advance({ ...both, ...complete(groups) })).toEqual([{ kind: "update", change: moveStep(second, "ready") }]);
+  const sampled: StepRecord = { ...second, state: "ready" };
+  expect(advance({ ...both, steps: [first, sampled] })).toEqual([]);
+  // Only the first step's versions close anything.
+  const ready: StepRecord = { ...first, state: "ready" };
+  const manifests = new Map(["main", "searcher"].map((agent) => [agent, manifestOf(agent, 1)]));
+  const closing = advance({ ...both, steps: [ready, sampled], planned: true, manifests });
+  expect(closing).toMatchObject([
+    { change: moveStep(ready, "closed") },
+    { kind: "commit", key: "runs/test/teams/000001.json" },
+    { change: advanceRun(both.run) },
+  ]);
+  // The last step: nothing is planned after it, so its team's evaluations are queued when it closes.
+  const last: StepRecord = { ...sampled, step: 2 };
+  const atEnd = { ...both, run: { ...run, step: 2 }, basis: { previous: last, sampled } };
+  expect(advance({ ...atEnd, steps: [last] })).toEqual([]);
+  const lastTeam = new Map(["main", "searcher"].map((agent) => [agent, manifestOf(agent, 3)]));
+  const closed = advance({ ...atEnd, steps: [{ ...last, state: "closed" }], manifests: lastTeam });
+  expect(closed.map(({ kind }) => kind)).toEqual(["enqueue", "commit", "update"]);
+});
+
+test("the age of rollouts: up to `staleness` for a trained agent, 0 for a frozen one", () => {
+  const agents = { main: { model: "m", delegates: ["searcher"] }, searcher: { model: "s", trained: false } };
+  const half = teamConfig({ agents, steps: 9, staleness: 2, algorithm: { tisCap: 2 } });
+  const ages = [0, 1, 2, 3, 8].map((number) => {
+    const record = planned(half, number, after(undefined));
+    return ["main", "searcher"].map((agent) => ageOf(half, record, agent));
+  });
+  expect(ages).toEqual([
+    [0, 0],
+    [1, 0],
+    [2, 0],
+    [2, 0],
+    [2, 0],
+  ]);
+});
