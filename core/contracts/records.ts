@@ -219,6 +219,8 @@ export const WorkerRecord = z.strictObject({
   release: RecordedText,
   /** Rollouts in flight, as `<step>/<group>/<rollout>`. For a dead worker: those in flight when it crashed, none if it drained. */
   inFlight: z.array(z.string()),
+  /** Rollouts that it was running when it last said so, for readers only. Absent: none yet. */
+  running: z.int().nonnegative().exactOptional(),
   /** Set when the finished run is archived, in seconds since 1970: the table may delete it from then on. */
   expiresAt: z.int().exactOptional(),
 });

@@ -219,17 +219,18 @@ export function releaseTrainer(run: string, agent: string, worker: string): Tabl
   return { key: tableKeys.agent(run, agent), set: [[["trainer"], ""]], when: [is("trainer", worker)] };
 }
 
-/** A heartbeat: increments the counter, and sets what is in flight if that changed. Fails once the worker is marked dead. */
+/** A heartbeat: increments the counter, and sets what changed of the worker's rollouts. Fails once the worker is marked dead. */
 export function heartbeat(
   run: string,
   worker: string,
   state: "alive" | "draining",
-  inFlight?: readonly string[],
+  changed: Partial<Pick<WorkerRecord, "inFlight" | "running">> = {},
 ): TableChange {
+  const set = Object.entries(changed).map(([name, value]) => [[name], value] as const);
   return {
     key: tableKeys.worker(run, worker),
     add: [[["counter"], 1]],
-    ...(inFlight && { set: [[["inFlight"], inFlight]] }),
+    ...(set.length > 0 && { set }),
     when: [is("state", state)],
   };
 }

@@ -33,6 +33,8 @@ export interface Membership {
   beat(signal: AbortSignal): Promise<"stopped" | "lost">;
   /** Records the rollout that is about to run alone, before it starts, so that a crash counts against it; an empty list when it has ended. */
   setInFlight(rollouts: readonly string[]): Promise<void>;
+  /** How many rollouts run now: heartbeats record it when it has changed. */
+  countRunning(running: () => number): void;
   drain(): Promise<void>;
   /** Leaves cleanly, so that nobody waits for the lease to expire. */
   leave(): Promise<void>;
@@ -49,6 +51,8 @@ export async function register(
   const { table, clock } = run.store;
   const id = await insertWorker(run, registration);
   let state: "alive" | "draining" = "alive";
+  let running = () => 0;
+  let recorded = 0;
 
   return {
     id,
@@ -59,7 +63,9 @@ export async function register(
         if (isStalled()) {
           throw new MgrpoError("deadline", "an engine call hangs and cannot be ended: the worker exits");
         }
-        const { item } = await table.update(heartbeat(run.name, id, state));
+        const now = running();
+        const { item } = await table.update(heartbeat(run.name, id, state, now === recorded ? {} : { running: now }));
+        recorded = now;
         if (item === undefined || item["state"] === "dead") {
           run.log.warn("declared dead", { worker: id });
           return "lost";
@@ -68,7 +74,10 @@ export async function register(
       return "stopped";
     },
     async setInFlight(rollouts) {
-      await table.update(heartbeat(run.name, id, state, rollouts));
+      await table.update(heartbeat(run.name, id, state, { inFlight: [...rollouts] }));
+    },
+    countRunning(count) {
+      running = count;
     },
     async drain() {
       state = "draining";

@@ -188,9 +188,13 @@ const WORKERS: Record<string, Law> = {
     ...{ key: workerKey, before: item(worker), after: { counter: 9 }, repeat: "counts again" },
     refusedWith: [{ state: "draining" }, { state: "dead" }],
   },
-  "heartbeat, with what is in flight": {
-    change: writes.heartbeat("r", "w1", "draining", []),
-    ...{ key: workerKey, before: item({ ...worker, state: "draining" }), after: { counter: 9, inFlight: [] } },
+  "heartbeat, with what it runs": {
+    change: writes.heartbeat("r", "w1", "draining", { inFlight: [], running: 2 }),
+    ...{
+      key: workerKey,
+      before: item({ ...worker, state: "draining" }),
+      after: { counter: 9, inFlight: [], running: 2 },
+    },
     ...{ repeat: "counts again", refusedWith: [{ state: "alive" }, { state: "dead" }] },
   },
   drainWorker: {
