@@ -16,6 +16,10 @@ const STREAK = 3;
 
 /** A gradient norm this many times the median of the window is a jump. */
 const GRADIENT_JUMP = 10;
+/** KL of sampler and trainer, nats per token, that no setting explains: above it, the tokens are no longer those of the policy that learns. */
+const RUNAWAY_KL = 0.1;
+/** An entropy below both this share of the first steps' and as many nats per token has collapsed. */
+const COLLAPSED = { share: 0.1, nats: 0.05 };
 /** Change of the mean reward between two windows: above RISE it rises, below FLAT in magnitude it stays the same. */
 const RISE = 0.1;
 const FLAT = 0.005;
@@ -31,6 +35,8 @@ export function stepWarnings(config: RunConfig, steps: readonly StepSummary[]): 
     ...alignmentWarnings(config, steps),
     ...quantizationWarnings(config, steps),
     ...gradientWarnings(config, steps),
+    ...klWarnings(config, steps),
+    ...entropyWarnings(config, steps),
     ...captureWarnings(config, steps),
     ...plateauWarnings(config, steps),
   ];
@@ -62,6 +68,8 @@ function firstStepWarnings(
 const hasNoVariance = ({ groups, zeroVariance }: StepSummary) => groups > 0 && zeroVariance === groups;
 const isWrong = (step: StepSummary) => hasNoVariance(step) && step.correct === 0 && step.wellFormed > 0;
 const isCorrect = (step: StepSummary) => hasNoVariance(step) && step.correct === 1;
+/** All other steps whose rewards do not differ: all malformed, or all partly correct. */
+const isConstant = (step: StepSummary) => hasNoVariance(step) && !isWrong(step) && !isCorrect(step);
 
 /** One line per streak, at its third step: a collapse, or questions that are too easy. */
 function streakWarnings({ run, recipe, main }: RunConfig, steps: readonly StepSummary[]): string[] {
@@ -76,6 +84,12 @@ function streakWarnings({ run, recipe, main }: RunConfig, steps: readonly StepSu
   if (streak(steps, isCorrect) === STREAK) {
     return [
       `since step ${since}, every rollout is correct: no group has variance, so '${main}' learns nothing: the questions are too easy; ask harder levels (curriculum), or end the run here`,
+    ];
+  }
+  if (streak(steps, isConstant) === STREAK) {
+    const reward = steps.at(-1)?.reward[main]?.toFixed(3);
+    return [
+      `since step ${since}, the rewards of a question's rollouts are all equal, ${reward} on average, and ${share} % of the rollouts are well-formed: '${main}' learns nothing; ${look}; a reward that pays parts of an answer, or a longer warm start, makes them differ`,
     ];
   }
   return [];
@@ -125,6 +139,32 @@ function gradientWarnings({ agents }: RunConfig, steps: readonly StepSummary[]):
     const isNewest = newest.training[agent] !== null;
     if (!isNewest || norms.length <= WINDOW || !(norm > GRADIENT_JUMP * before) || before === 0) return [];
     return `the gradient norm of '${agent}' jumped to ${norm.toPrecision(3)}, from a median of ${before.toPrecision(3)} over ${WINDOW} steps: if its reward falls now, lower agents.${ownerOf(agents, agent)}.optimizer.learningRate or maxGradientNorm`;
+  });
+}
+
+/** One line for each agent when the KL of its sampler and trainer passes the limit, or doubles beyond it. */
+function klWarnings({ agents }: RunConfig, steps: readonly StepSummary[]): string[] {
+  const newest = steps.at(-1);
+  if (!newest) return [];
+  return Object.keys(newest.training).flatMap((agent) => {
+    const kl = newest.training[agent]?.kl ?? 0;
+    const before = Math.max(0, ...steps.slice(0, -1).map(({ training }) => training[agent]?.kl ?? 0));
+    if (kl <= RUNAWAY_KL || kl < 2 * before) return [];
+    return `the KL between sampler and trainer of '${agent}' is ${kl.toPrecision(3)} nats per token, ${before.toPrecision(3)} at most before: its policy runs away from what it sampled; lower agents.${ownerOf(agents, agent)}.optimizer.learningRate or algorithm.epochs, or set algorithm.tisCap`;
+  });
+}
+
+/** One line for each agent, once: its samples have become nearly deterministic, so the rollouts of a group hardly differ. */
+function entropyWarnings({ agents }: RunConfig, steps: readonly StepSummary[]): string[] {
+  const newest = steps.at(-1);
+  if (!newest) return [];
+  return Object.keys(newest.training).flatMap((agent) => {
+    const all = steps.flatMap(({ training }) => training[agent]?.entropy ?? []);
+    const first = median(all.slice(0, WINDOW));
+    const limit = Math.min(COLLAPSED.share * first, COLLAPSED.nats);
+    const isNewest = newest.training[agent]?.entropy !== undefined;
+    if (!isNewest || all.length <= WINDOW || all.findIndex((one) => one < limit) !== all.length - 1) return [];
+    return `the entropy of '${agent}' collapsed to ${all.at(-1)?.toPrecision(2)} nats per token, from ${first.toPrecision(2)} in its first ${WINDOW} steps: its rollouts hardly differ any more; set algorithm.entropy, or lower agents.${ownerOf(agents, agent)}.optimizer.learningRate`;
   });
 }
 

@@ -7,6 +7,7 @@
  *     evaluation     JOB is `done`                                                  record-evaluation
  *     end            RUN is `halted`, or `finished` and every due evaluation done   tick, record-evaluation
  */
+import { statfs } from "node:fs/promises";
 import { Manifest } from "../../core/contracts/checkpoint.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, type TableKey, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
@@ -21,8 +22,9 @@ import {
   WorkerRecord,
 } from "../../core/contracts/records.ts";
 import type { OptimizerProbe } from "../../core/contracts/server-optimizer.ts";
+import { ToolSpendingRecord } from "../../core/contracts/spending.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import type { RunState } from "../../core/monitoring/causes.ts";
+import type { Disk, RunState } from "../../core/monitoring/run-state.ts";
 import { describeStall, StallDetector } from "../../core/monitoring/stall.ts";
 import { type StepSummary, summarizeStep } from "../../core/monitoring/step-summary.ts";
 import { bySuite, evaluationOf, type TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
@@ -32,6 +34,7 @@ import { readBills } from "../../core/training/bills.ts";
 import { dueSuites } from "../../core/training/evaluation.ts";
 import { type Spending, spending } from "../../core/training/run-budget.ts";
 import { versionAfter } from "../../core/training/step-plan.ts";
+import { findRun } from "./run-folder.ts";
 
 export type RunEvent =
   | { readonly kind: "step"; readonly summary: StepSummary }
@@ -229,8 +232,9 @@ export async function readSpending(store: Store, config: RunConfig): Promise<Omi
 
 export async function readState(store: Store, config: RunConfig, run: RunRecord): Promise<RunState> {
   const { pk } = tableKeys.run(config.run);
-  const [item, agents, workers] = await Promise.all([
+  const [item, tools, agents, workers] = await Promise.all([
     store.table.get(tableKeys.step(config.run, run.step)),
+    store.table.get(tableKeys.toolSpending(config.run)),
     store.table.query(pk, tablePrefixes.agents),
     store.table.query(pk, tablePrefixes.workers),
   ]);
@@ -240,7 +244,17 @@ export async function readState(store: Store, config: RunConfig, run: RunRecord)
     groups: step ? await readGroups(store, step) : [],
     agents: agents.map((agent) => parse(AgentRecord, agent, `AGENT of ${config.run}`)),
     workers: workers.map((worker) => parse(WorkerRecord, worker, `WORKER of ${config.run}`)),
+    tools: tools && parse(ToolSpendingRecord, tools, `TOOLS of ${config.run}`),
+    disk: await readDisk(config.run),
   };
+}
+
+/** Of a run of this machine; undefined for all others. */
+async function readDisk(run: string): Promise<Disk | undefined> {
+  const folder = findRun(run);
+  if (!folder) return undefined;
+  const { bavail, blocks, bsize } = await statfs(folder.path);
+  return { path: folder.path, freeBytes: bavail * bsize, totalBytes: blocks * bsize };
 }
 
 /** The summary of a closed step. */

@@ -1,29 +1,22 @@
 /**
- * @file Why a run does not advance, from its records alone: which process it waits for, since when, and what ends the wait. Pure. A run
- * that does its work has no cause; whether nothing has changed for long is judged by stall.ts.
+ * @file Why a run does not advance, from its records alone: which process it waits for, what ends the wait, and how likely it is the cause.
+ * Pure. A run that does its work has no cause; whether nothing has changed for long is judged by stall.ts.
  *
- *     open step     no worker · a silent worker · a rollout in progress · a rollout that waits for its score · one that nobody runs
- *     ready step    no trainer · a silent trainer · a trainer that was replaced · a trainer at work
+ *     any step      no worker · a silent worker · a spent tool budget · a disk that is nearly full
+ *     open step     rollouts (rollout-causes.ts)
+ *     ready step    no trainer · a trainer that was lost · one that is lost again and again · a trainer at work
  */
 import type { RunConfig } from "../contracts/config.ts";
-import type { AgentRecord, GroupRecord, StepRecord, WorkerRecord, WorkerRole } from "../contracts/records.ts";
+import type { AgentRecord, StepRecord, WorkerRecord, WorkerRole } from "../contracts/records.ts";
 import { versionAfter } from "../training/step-plan.ts";
+import { overToolBudgetReason } from "../training/tool-spending.ts";
+import { rolloutCauses } from "./rollout-causes.ts";
+import type { Cause, RunState } from "./run-state.ts";
 
-export interface Cause {
-  /** What is waited for, naming the process. */
-  readonly what: string;
-  /** What ends the wait. */
-  readonly ends: string;
-  /** A process is at work, so only the time that it takes may be wrong. */
-  readonly isWork?: true;
-}
-
-export interface RunState {
-  readonly step: StepRecord | undefined;
-  readonly groups: readonly GroupRecord[];
-  readonly agents: readonly AgentRecord[];
-  readonly workers: readonly WorkerRecord[];
-}
+/** A disk with less free space than both is nearly full: a share of it, and bytes. */
+const NEARLY_FULL = { share: 0.05, bytes: 2 ** 31 };
+/** Takeovers of one training from which on its workers are taken to fail at it. */
+const THRASHING = 2;
 
 /** Takeovers of a trainer without a new version that halt a run (core/training/liveness.ts). */
 const MAX_TAKEOVERS = 3;
@@ -31,12 +24,32 @@ const MAX_TAKEOVERS = 3;
 /** The causes, the most certain first. `storeTime` in ms. */
 export function causesOf(config: RunConfig, state: RunState, storeTime: number): Cause[] {
   const { step } = state;
-  if (!step) return [{ what: "the first step is not planned", ends: "the clock plans it within a minute" }];
+  if (!step) {
+    const what = "the first step is not planned";
+    return [{ what, ends: "the clock plans it within a minute", likelihood: "certain" }];
+  }
   return [
+    ...spentTools(state),
+    ...fullDisk(state),
     ...missingWorkers(config, state, step),
     ...silentWorkers(config, state, storeTime),
-    ...(step.state === "open" ? openRollouts(config, state) : trainers(state, step)),
+    ...(step.state === "open" ? rolloutCauses(config, state) : trainers(state, step)),
   ];
+}
+
+function spentTools({ tools }: RunState): Cause[] {
+  const spent = tools && overToolBudgetReason(tools);
+  if (spent === undefined) return [];
+  return [{ what: spent, ends: "the clock halts the run, and a resume allows more", likelihood: "certain" }];
+}
+
+function fullDisk({ disk }: RunState): Cause[] {
+  if (!disk) return [];
+  const { path, freeBytes, totalBytes } = disk;
+  if (freeBytes > NEARLY_FULL.bytes || freeBytes > NEARLY_FULL.share * totalBytes) return [];
+  const free = `${Math.round(freeBytes / 2 ** 20).toLocaleString("en")} MiB`;
+  const ends = "files are deleted there: other runs, or versions that retention keeps";
+  return [{ what: `the disk of ${path} has ${free} left`, ends, likelihood: "likely" }];
 }
 
 /** The roles that the step needs now. */
@@ -63,7 +76,11 @@ function missingWorkers(config: RunConfig, state: RunState, step: StepRecord): C
     .map(([agent, role]) => {
       const last = workers.findLast((worker) => worker.agent === agent && worker.state !== "alive");
       const ended = last ? `; ${last.worker} is ${last.state}` : "";
-      return { what: `no worker of '${agent}' can ${verb(role)}${ended}`, ends: "a worker of it starts" };
+      return {
+        what: `no worker of '${agent}' can ${verb(role)}${ended}`,
+        ends: "a worker of it starts",
+        likelihood: "certain",
+      };
     });
 }
 
@@ -77,67 +94,28 @@ function silentWorkers({ liveness }: RunConfig, { workers }: RunState, storeTime
     if (state !== "alive" || counter !== seenCounter || silent <= lease / 2) return [];
     const ends =
       silent > lease ? "the clock marks it dead and its work is leased again" : `its lease ends after ${lease} s`;
-    return [{ what: `${worker} has sent no heartbeat for ${Math.round(silent)} s`, ends }];
+    const what = `${worker} has sent no heartbeat for ${Math.round(silent)} s`;
+    return [{ what, ends, likelihood: silent > lease ? "certain" : "likely" }];
   });
 }
 
-function openRollouts(config: RunConfig, { groups, workers }: RunState): Cause[] {
-  const inFlight = new Map(
-    workers
-      .filter(({ state }) => state === "alive")
-      .flatMap(({ worker, inFlight: own }) => own.map((at) => [at, worker])),
-  );
-  const running = new Map<string, number>();
-  let unscored = 0;
-  let unclaimed = 0;
-  for (const group of groups) {
-    for (let k = 0; k < group.rolloutsPerQuestion; k++) {
-      if (group.rollouts[k] !== undefined) continue;
-      const worker = inFlight.get(`${group.step}/${group.group}/${k}`);
-      if (worker !== undefined) running.set(worker, (running.get(worker) ?? 0) + 1);
-      else if (group.claims?.[k] !== undefined) unscored++;
-      else unclaimed++;
-    }
-  }
-  const { rolloutSeconds, verdictSeconds } = config.limits;
-  return [
-    ...[...running].map(([worker, n]) => ({
-      what: `${worker} runs ${count(n, "rollout")}`,
-      ends: `they end, or limits.rolloutSeconds (${rolloutSeconds} s) ends them`,
-      isWork: true as const,
-    })),
-    ...cause(
-      unscored,
-      "claimed, not running and not scored",
-      `rewards or a judge score them, within ${verdictSeconds} s a try`,
-    ),
-    ...cause(unclaimed, "run by nobody", "a worker claims them once it has room"),
-  ];
-}
-
-const cause = (n: number, what: string, ends: string): Cause[] =>
-  n === 0 ? [] : [{ what: `${count(n, "rollout")} ${n === 1 ? "is" : "are"} ${what}`, ends }];
-
-const count = (n: number, thing: string): string => `${n} ${thing}${n === 1 ? "" : "s"}`;
-
 function trainers({ agents, workers }: RunState, step: StepRecord): Cause[] {
-  return behind(step, agents).flatMap((name): Cause[] => {
-    const record = agents.find(({ agent }) => agent === name);
-    if (!record || record.trainer === "")
-      return [{ what: `nobody trains '${name}' yet`, ends: "a worker of it claims the step" }];
-    const { trainer, takeovers } = record;
+  return behind(step, agents).map((name): Cause => {
+    const { trainer = "", takeovers = 0 } = agents.find(({ agent }) => agent === name) ?? {};
+    if (trainer === "")
+      return { what: `nobody trains '${name}' yet`, ends: "a worker of it claims the step", likelihood: "certain" };
     const isAlive = workers.some(({ worker, state }) => worker === trainer && state === "alive");
     const lost = takeovers > 0 ? `, after ${takeovers} of at most ${MAX_TAKEOVERS} takeovers` : "";
-    if (isAlive)
-      return [
-        {
-          what: `${trainer} trains '${name}'${lost}`,
-          ends: "it publishes the version, or limits.trainingSeconds ends the call",
-          isWork: true,
-        },
-      ];
-    return [
-      { what: `the trainer of '${name}', ${trainer}, is gone${lost}`, ends: "another worker takes the step over" },
-    ];
+    if (takeovers >= THRASHING) {
+      const what = `the training of '${name}' goes from worker to worker without a new version; ${trainer} has it now${lost}`;
+      const ends = "it publishes the version; one more takeover halts the run, so read the workers' logs";
+      return { what, ends, likelihood: "likely" };
+    }
+    if (isAlive) {
+      const ends = "it publishes the version, or limits.trainingSeconds ends the call";
+      return { what: `${trainer} trains '${name}'${lost}`, ends, likelihood: "possible", isWork: true };
+    }
+    const what = `the trainer of '${name}', ${trainer}, is gone${lost}`;
+    return { what, ends: "another worker takes the step over", likelihood: "certain" };
   });
 }

@@ -1,10 +1,14 @@
 /** @file Whether a run stands still: no rollout was scored and no version came for much longer than its steps take. */
 import type { RunConfig } from "../contracts/config.ts";
 import { progressOf } from "../training/clock-list.ts";
-import { type Cause, causesOf, type RunState } from "./causes.ts";
+import { causesOf } from "./causes.ts";
+import type { Cause, RunState } from "./run-state.ts";
 
 export interface Stall {
-  /** Seconds without progress. */
+  /** The step that does not advance; undefined before the first is planned. */
+  readonly step: number | undefined;
+  /** Store time in ms of its last progress, as far as it was watched, and the seconds since. */
+  readonly since: number;
   readonly seconds: number;
   readonly causes: readonly Cause[];
 }
@@ -36,12 +40,15 @@ export class StallDetector {
     if (seconds < Math.max(LEAST_SECONDS.idle, least)) return undefined;
     const causes = causesOf(this.#config, state, storeTime);
     const isAtWork = causes.length > 0 && causes.every(({ isWork }) => isWork);
-    return isAtWork && seconds < LEAST_SECONDS.atWork ? undefined : { seconds, causes };
+    if (isAtWork && seconds < LEAST_SECONDS.atWork) return undefined;
+    return { step: state.step?.step, since: this.#since, seconds, causes };
   }
 }
 
-/** One line. */
-export function describeStall({ seconds, causes }: Stall): string {
-  const why = causes.map(({ what, ends }) => `${what} (ends when ${ends})`).join("; ");
-  return `nothing has changed for ${Math.round(seconds)} s: ${why || "every record is as it should be, so read the logs of its workers"}`;
+/** One line: the step, since when, and each cause with how likely it is and what ends it. */
+export function describeStall({ step, since, seconds, causes }: Stall): string {
+  const at = step === undefined ? "" : ` in step ${step}`;
+  const time = `${new Date(since).toISOString().slice(11, 19)} UTC, for ${Math.round(seconds)} s`;
+  const why = causes.map(({ what, ends, likelihood }) => `${what} (${likelihood}; ends when ${ends})`).join("; ");
+  return `nothing has changed${at} since ${time}: ${why || "every record is as it should be, so read the logs of its workers"}`;
 }

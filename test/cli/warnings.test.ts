@@ -123,6 +123,39 @@ test("a gradient norm above ten times the median of ten steps is reported", () =
   expect(stepWarnings(under({}), steps(...calm.slice(1), 3))).toEqual([]);
 });
 
+test("three steps in a row with constant rewards, neither all wrong nor all correct: one line", () => {
+  const constant = summary({ groups: 4, zeroVariance: 4, correct: 0.5, wellFormed: 1, reward: { main: 0.4 } });
+  const [line, ...others] = stepWarnings(under({}), [learning, constant, constant, constant]);
+  expect(line).toMatch(
+    /^since step 2, the rewards of a question's rollouts are all equal, 0\.400 on average, and 100 %/,
+  );
+  expect(others).toEqual([]);
+  expect(stepWarnings(under({}), [learning, constant, constant])).toEqual([]);
+  expect(stepWarnings(under({}), [learning, constant, constant, constant, constant])).toEqual([]);
+});
+
+test("a KL that runs away is reported when it passes the limit, and when it has doubled since", () => {
+  const steps = (...kls: number[]) => kls.map((kl) => summary({ training: { main: { kl } } }));
+  expect(stepWarnings(under({}), steps(0.01, 0.2))).toEqual([
+    expect.stringMatching(
+      /the KL between sampler and trainer of 'main' is 0\.200 nats per token, 0\.0100 at most before/,
+    ),
+  ]);
+  expect(stepWarnings(under({}), steps(0.01, 0.2, 0.3))).toEqual([]);
+  expect(stepWarnings(under({}), steps(0.01, 0.2, 0.3, 0.7))).toHaveLength(1);
+  expect(stepWarnings(under({}), steps(0.01, 0.09))).toEqual([]);
+});
+
+test("an entropy that collapsed is reported once", () => {
+  const steps = (...all: number[]) => all.map((entropy) => summary({ training: { main: { entropy } } }));
+  const first = Array<number>(10).fill(0.3);
+  expect(stepWarnings(under({}), steps(...first, 0.02))).toEqual([
+    expect.stringMatching(/the entropy of 'main' collapsed to 0\.020 nats per token, from 0\.30 in its first 10 steps/),
+  ]);
+  expect(stepWarnings(under({}), steps(...first, 0.02, 0.01))).toEqual([]);
+  expect(stepWarnings(under({}), steps(...first, 0.04))).toEqual([]);
+});
+
 test("one agent learns and another does not: one line every ten steps", () => {
   const steps = (main: readonly number[], searcher: number) =>
     main.map((reward) => summary({ reward: { main: reward, searcher } }));

@@ -64,3 +64,9 @@ test("each ratio has its own default clip range: the mean over tokens has GSPO's
   const parsed = AlgorithmConfig.parse({ ratio: "sequence-mean" });
   expect(AlgorithmConfig.parse(parsed)).toEqual(parsed);
 });
+
+test("wandb is refused with what to track instead", () => {
+  const { error } = RunConfig.shape.track.safeParse(["wandb"]);
+  expect(error?.message).toContain("track tensorboard, and W&B imports its files with `wandb sync");
+  expect(RunConfig.shape.track.safeParse(["nothing"]).error?.message).not.toContain("wandb");
+});

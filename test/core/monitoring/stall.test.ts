@@ -1,7 +1,9 @@
 /** @file Each cause of a stall, from records that show it, and when a run counts as standing still. */
 import { expect, test } from "vitest";
+import { RunConfig } from "../../../core/contracts/config.ts";
 import type { AgentRecord, GroupRecord, WorkerRecord } from "../../../core/contracts/records.ts";
-import { causesOf, type RunState } from "../../../core/monitoring/causes.ts";
+import { causesOf } from "../../../core/monitoring/causes.ts";
+import type { RunState } from "../../../core/monitoring/run-state.ts";
 import { describeStall, StallDetector } from "../../../core/monitoring/stall.ts";
 import { config, groups, RUN, step, worker } from "../../cli/records.ts";
 
@@ -51,11 +53,49 @@ test.each<[string, Partial<RunState>, string[]]>([
     "a rollout in progress, one that waits for its score",
     {
       groups: unscored({ claims: { "0": "main-1", "1": "main-1" } }),
-      workers: [seen(worker("main"), { inFlight: ["0/0/1"] }), seen(worker("searcher"))],
+      workers: [seen(worker("main"), { running: 1 }), seen(worker("searcher"))],
     },
-    ["main-1 runs 1 rollout", "1 rollout is claimed, not running and not scored"],
+    [
+      "main-1 runs 1 rollout",
+      "1 rollout is claimed, not running and not scored: the recipe's reward function has not answered",
+    ],
   ],
   ["rollouts that nobody runs", { groups: unscored({}) }, ["2 rollouts are run by nobody"]],
+  [
+    "rollouts that nobody may run beside others",
+    {
+      groups: unscored({ claims: { "0": "searcher-2", "1": "searcher-2" } }),
+      workers: [
+        seen(worker("main")),
+        seen(worker("searcher")),
+        { ...worker("searcher", "dead"), worker: "searcher-2", inFlight: ["0/0/0", "0/0/1"] },
+      ],
+    },
+    ["2 rollouts are claimed by searcher-2, which is dead: nobody may run them beside others"],
+  ],
+  [
+    "a tool's budget that is spent",
+    { tools: { run: RUN, calls: 11, microUsd: 0, blocked: 0, maxCalls: 10, maxUsd: null } },
+    ["its tools' budget is spent: 10 calls of backends; allow more with --budget-tool-calls <calls in all>"],
+  ],
+  [
+    "a tool's budget that is left",
+    { tools: { run: RUN, calls: 10, microUsd: 0, blocked: 0, maxCalls: 10, maxUsd: null } },
+    [],
+  ],
+  [
+    "a disk that is nearly full",
+    { disk: { path: "/runs/tiny", freeBytes: 2 ** 29, totalBytes: 2 ** 36 } },
+    ["the disk of /runs/tiny has 512 MiB left"],
+  ],
+  ["a small disk that is half empty", { disk: { path: "/runs/tiny", freeBytes: 2 ** 29, totalBytes: 2 ** 30 } }, []],
+  [
+    "a trainer that thrashes",
+    { step: ready, agents: [agent("main", { trainer: "main-1", takeovers: 2 }), agent("searcher", { version: 1 })] },
+    [
+      "the training of 'main' goes from worker to worker without a new version; main-1 has it now, after 2 of at most 3 takeovers",
+    ],
+  ],
   ["no trainer", { step: ready }, ["nobody trains 'main' yet", "nobody trains 'searcher' yet"]],
   [
     "a trainer at work, and one that was lost",
@@ -66,6 +106,45 @@ test.each<[string, Partial<RunState>, string[]]>([
     ["main-1 trains 'main'", "the trainer of 'searcher', gone-1, is gone, after 1 of at most 3 takeovers"],
   ],
 ])("%s", (_, change, expected) => expect(causes(change)).toEqual(expected));
+
+test("a judge that is slow is named, with the deadline of its verdicts", () => {
+  const judged = RunConfig.parse({ ...config, judge: { model: "openai#gpt-5-mini" } });
+  const groups = unscored({ claims: { "0": "main-1", "1": "main-1" } });
+  expect(causesOf(judged, { ...healthy, groups }, NOW)).toEqual([
+    {
+      what: "2 rollouts are claimed, not running and not scored: the judge has not answered",
+      ends: "the judge scores them, within limits.verdictSeconds (180 s) a try",
+      likelihood: "likely",
+    },
+  ]);
+});
+
+test("a silent worker is likely the cause within its lease, and certainly beyond it", () => {
+  const silent = (seconds: number) => {
+    const workers = [seen(worker("main"), { seenAt: NOW - seconds * 1000 }), seen(worker("searcher"))];
+    return causesOf(config, { ...healthy, workers }, NOW).map(({ likelihood }) => likelihood);
+  };
+  expect([silent(4), silent(8), silent(12)]).toEqual([[], ["likely"], ["certain"]]);
+});
+
+test("a trainer that thrashes is reported after a minute, one at work after ten", () => {
+  const detector = (takeovers: number) => {
+    const state = {
+      ...healthy,
+      step: ready,
+      agents: [agent("main", { trainer: "main-1", takeovers }), agent("searcher", { version: 1 })],
+    };
+    const own = new StallDetector(config);
+    own.look(state, NOW, null);
+    return own.look(
+      { ...state, workers: state.workers.map((one) => ({ ...one, seenAt: NOW + 90_000 })) },
+      NOW + 90_000,
+      null,
+    );
+  };
+  expect(detector(1)).toBeUndefined();
+  expect(detector(2)?.causes[0]?.likelihood).toBe("likely");
+});
 
 test("a heartbeat that the clock has not recorded yet is no silence", () => {
   const moved = seen(worker("main"), { seenAt: NOW - 8000, counter: 9 });
@@ -86,7 +165,7 @@ test("a run stands still a minute after its last progress, or three of its steps
 });
 
 test("a process at work is given ten minutes", () => {
-  const workers = [seen(worker("main"), { inFlight: ["0/0/0", "0/0/1"] }), seen(worker("searcher"))];
+  const workers = [seen(worker("main"), { running: 2 }), seen(worker("searcher"))];
   const busy = { ...healthy, workers, groups: unscored({ claims: { "0": "main-1", "1": "main-1" } }) };
   const detector = new StallDetector(config);
   const look = (seconds: number) => {
@@ -97,6 +176,6 @@ test("a process at work is given ten minutes", () => {
   expect(look(500)).toBeUndefined();
   const stall = look(601);
   expect(stall && describeStall(stall)).toBe(
-    "nothing has changed for 601 s: main-1 runs 2 rollouts (ends when they end, or limits.rolloutSeconds (120 s) ends them)",
+    "nothing has changed in step 0 since 00:16:40 UTC, for 601 s: main-1 runs 2 rollouts (possible; ends when they end, or limits.rolloutSeconds (120 s) ends them)",
   );
 });
