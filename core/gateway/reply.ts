@@ -4,6 +4,7 @@
  */
 import type { AppToolCall, TurnRequest } from "../contracts/app-chat.ts";
 import { ToolCall } from "../contracts/conversation.ts";
+import { FORGED_TAGS } from "../conversation/parse-turn.ts";
 
 export interface ReadTurn {
   readonly thinking: string;
@@ -22,17 +23,17 @@ export function readReply(turn: string, { tools, mayCall }: Pick<TurnRequest, "t
   const offered = new Set(tools.map((tool) => tool.function.name));
   const calls: Omit<AppToolCall, "id">[] = [];
   let unparsed = 0;
-  const text = afterThinking.replace(CALL, (block: string, body: string) => {
+  const text = afterThinking.replace(CALL, (_block: string, body: string) => {
     const call = callIn(body);
     if (call && offered.has(call.name)) {
       calls.push({ name: call.name, arguments: JSON.stringify(call.arguments) });
       return "";
     }
     unparsed += 1;
-    return block;
+    return "";
   });
-  // Those without an end.
-  unparsed += text.split("<tool_call>").length - 1 - unparsed;
+  // Tags that open or close nothing.
+  unparsed += [...text.matchAll(new RegExp(FORGED_TAGS, "g"))].length;
   if (unparsed > 0) return { thinking, text: afterThinking, calls: [], unparsed };
   return { thinking, text: calls.length > 0 ? text.trim() : text, calls, unparsed };
 }
