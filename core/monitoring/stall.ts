@@ -48,7 +48,15 @@ export class StallDetector {
 /** One line: the step, since when, and each cause with how likely it is and what ends it. */
 export function describeStall({ step, since, seconds, causes }: Stall): string {
   const at = step === undefined ? "" : ` in step ${step}`;
-  const time = `${new Date(since).toISOString().slice(11, 19)} UTC, for ${Math.round(seconds)} s`;
+  const time = `${timeOfDay(since)} UTC, for ${Math.round(seconds)} s`;
   const why = causes.map(({ what, ends, likelihood }) => `${what} (${likelihood}; ends when ${ends})`).join("; ");
   return `nothing has changed${at} since ${time}: ${why || "every record is as it should be, so read the logs of its workers"}`;
+}
+
+/** `hh:mm:ss` of milliseconds since 1970. */
+function timeOfDay(milliseconds: number): string {
+  const seconds = Math.floor(milliseconds / 1000);
+  return [seconds / 3600, seconds / 60, seconds]
+    .map((count, i) => String(Math.floor(count) % (i === 0 ? 24 : 60)).padStart(2, "0"))
+    .join(":");
 }
