@@ -51,8 +51,7 @@ export const EngineConfig = z.strictObject({
   slots: z.int().positive().default(32).describe("Sequences that are decoded together: KV-cache slots."),
   microBatchTokens: z.int().positive().default(4096).describe("Tokens of one training micro-batch, padding included."),
   gradientCheckpointing: GradientCheckpointing.default("auto").describe(
-    "Whether training recomputes each layer for its gradient (on) or keeps what the forward pass computed (off): faster, for more memory. " +
-      "auto: off if a worker then needs at most a third of the machine's memory.",
+    "Whether the gradient recomputes each layer (on), or keeps the forward pass (off): faster, more memory. auto: off if a worker needs at most a third of the machine's memory.",
   ),
   prefixTrees: z
     .boolean()
