@@ -1,6 +1,7 @@
 /**
  * @file The user's project in a release (`MGRPO_PROJECT`): of each of its recipes the tools and rewards, each one module beside nothing, at
  * `dist/project/<path of the recipe>`. Workers and functions elsewhere find a recipe there by the path that a run was started with.
+ * Beside them lies the thread in which functions run the rewards.
  */
 import { existsSync, readdirSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -8,6 +9,8 @@ import { join, relative } from "node:path";
 /** Parts of a recipe that are loaded away from the user's machine. */
 const PARTS = ["rewards", "tools"];
 const DEPTH = 2;
+/** Functions start it (functions/compose.ts). */
+const THREAD = "rewards-thread";
 const SKIPPED = /^(\..*|node_modules|runs|dist)$/;
 
 /**
@@ -19,6 +22,8 @@ export async function compileProject(project, external) {
   if (recipes.length === 0)
     throw new Error(`MGRPO_PROJECT=${project}: no folder in it has recipe.ts, rewards.ts and tools.ts`);
   const modules = new Map();
+  const [thread] = await bundle(join(import.meta.dirname, "recipes", `${THREAD}.ts`), []);
+  modules.set(`${THREAD}.mjs`, thread.contents);
   for (const recipe of recipes) {
     for (const part of PARTS) {
       const [bundled] = await bundle(sourceOf(recipe, part), part === "rewards" ? [] : external);

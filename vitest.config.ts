@@ -6,6 +6,7 @@
 import { defineConfig } from "vitest/config";
 
 const ALONE = [
+  "test/chaos/chaos.test.ts",
   "test/cli/**/*.test.ts",
   "test/engine/*float64.test.ts",
   "test/engine/hung-thread.test.ts",

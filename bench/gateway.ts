@@ -21,14 +21,13 @@ print("gateway.session", session);
 print("gateway.request", request);
 
 async function nativeConversation(rollout: number): Promise<void> {
-  const stream = [1, "sample", 0, 0, rollout, "main", "asked"];
   const shared = {
     agent: "main",
     version: 0,
     config,
     tools: new Map(),
     sampling,
-    stream,
+    drawName: (turn: number) => [1, "sample", 0, 0, rollout, "main", "asked", "turn", turn],
     sequence: `native/${rollout}`,
   };
   const backend = tokenBackend(shared, tokenizer, sampler);

@@ -13,6 +13,7 @@ import { openAttempts } from "../gpu-workers/gateway/attempts.ts";
 import { serveInvocations } from "../gpu-workers/invocations/server.ts";
 import { createLog } from "../gpu-workers/log.ts";
 import type { Policy } from "../gpu-workers/policy.ts";
+import type { HostedAgent } from "../gpu-workers/rollouts/agent.ts";
 import { tokenBackend } from "../gpu-workers/rollouts/token-backend.ts";
 
 const REPLY_TOKENS = 12;
@@ -25,7 +26,10 @@ export function openInstantAgent(turns: number) {
   const tokenizer = openTokenizer(new Map(names.map((name) => [name, readFileSync(join(model, name))])));
   const sampler = instantSampler(tokenizer);
   const config = AgentConfig.parse({ model, limits: { turns, turnTokens: 48, contextTokens: 1000 } });
-  const agent = { name: "main", config, policy: policyOf(sampler, tokenizer), tools: new Map() };
+  const agent: HostedAgent = {
+    ...{ name: "main", config, policy: policyOf(sampler, tokenizer) },
+    ...{ tools: new Map(), draws: "place" },
+  };
   return { agent, config, tokenizer, sampler };
 }
 
@@ -41,14 +45,12 @@ function policyOf(sampler: Sampler, tokenizer: Tokenizer): Policy {
   const lease = {
     backend: (options: Parameters<typeof tokenBackend>[0]) => tokenBackend(options, tokenizer, sampler),
     inference: { sampler, tokenizer },
-    activated: async () => true,
     release() {},
   };
   return {
     acquire: async () => lease,
-    preload() {},
-    activate: async () => {},
-    loading: () => undefined,
+    open: async () => {},
+    isLoadingOther: () => false,
     close: async () => {},
   };
 }

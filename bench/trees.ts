@@ -1,5 +1,6 @@
 /**
- * @file engine.train.trees: how many times faster the gradient of one step is in prefix trees than with a row per sequence; the two alternate.
+ * @file engine.train.trees: how many times faster the gradient of one step is in prefix trees than with a row per sequence. engine.train.kept:
+ * how many times faster it is in trees with activations kept than with each layer recomputed. The three alternate.
  * The model has SmolLM2-135M's shape and an adapter of rank 16. The 8 rollouts of a question share a prompt of 300 tokens, of which all
  * questions share 150; each has two turns of 24 tokens with its own tool response between them.
  */
@@ -37,23 +38,31 @@ try {
 
 async function compare(files: CheckpointFiles): Promise<void> {
   const batch = Array.from({ length: QUESTIONS }, (_, question) => rollouts(question)).flat();
-  const [trees, apart] = await Promise.all(
-    [true, false].map((prefixTrees) => compiledEngine.openTrainer(files, { ...OPTIONS, prefixTrees })),
-  );
-  if (!trees || !apart) throw new Error("no trainer");
-  const seconds = async (trainer: typeof trees, of: readonly TrainingSequence[]) => {
+  const open = (more: Partial<EngineOptions>) => compiledEngine.openTrainer(files, { ...OPTIONS, ...more });
+  const trainers = {
+    trees: await open({ gradientCheckpointing: "off" }),
+    apart: await open({ gradientCheckpointing: "off", prefixTrees: false }),
+    recomputed: await open({ gradientCheckpointing: "on" }),
+  };
+  type Form = keyof typeof trainers;
+  const forms = Object.keys(trainers) as Form[];
+  const seconds = async (form: Form, of: readonly TrainingSequence[]) => {
     const start = performance.now();
-    await trainer.forwardBackward(of, LOSS, 1);
+    await trainers[form].forwardBackward(of, LOSS, 1);
     return (performance.now() - start) / 1000;
   };
   // Traces the graphs, and checks the trees.
-  for (const trainer of [trees, apart]) await seconds(trainer, batch.slice(0, 2));
-  const rounds: { trees: number; apart: number }[] = [];
+  for (const form of forms) await seconds(form, batch.slice(0, 2));
+  const rounds: Record<Form, number>[] = [];
   for (let round = 0; round < ROUNDS; round++) {
-    rounds.push({ trees: await seconds(trees, batch), apart: await seconds(apart, batch) });
+    const [trees, apart, recomputed] = [
+      await seconds("trees", batch),
+      await seconds("apart", batch),
+      await seconds("recomputed", batch),
+    ];
+    rounds.push({ trees, apart, recomputed });
   }
-  await Promise.all([trees.close(), apart.close()]);
-  const ratios = rounds.map((round) => round.apart / round.trees).sort((a, b) => a - b);
+  for (const form of forms) await trainers[form].close();
   const tokens = { trees: computedTokens(batch, true), apart: computedTokens(batch, false) };
   const config = {
     model: "SmolLM2-135M's shape",
@@ -64,9 +73,12 @@ async function compare(files: CheckpointFiles): Promise<void> {
     tokens,
     seconds: rounds,
   };
-  console.log(
-    JSON.stringify({ name: "engine.train.trees", value: round2(ratios[ROUNDS >> 1]), unit: "apart / trees", config }),
-  );
+  const print = (name: string, form: Form, unit: string) => {
+    const ratios = rounds.map((round) => round[form] / round.trees).sort((a, b) => a - b);
+    console.log(JSON.stringify({ name, value: round2(ratios[ROUNDS >> 1]), unit, config }));
+  };
+  print("engine.train.trees", "apart", "apart / trees");
+  print("engine.train.kept", "recomputed", "recomputed / kept");
 }
 
 function computedTokens(batch: readonly TrainingSequence[], prefixTrees: boolean): number {

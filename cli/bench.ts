@@ -20,8 +20,8 @@ const DEFAULT = [
   "memory",
   "run-memory",
 ];
-/** `gpu` needs a GPU, so it runs only when named. */
-const ALL = [...DEFAULT, "gpu"];
+/** They run only when named: `gpu` needs a GPU, `pipeline` takes ten minutes, `alignment` measures an algorithm, not this machine. */
+const ALL = [...DEFAULT, "gpu", "pipeline", "alignment"];
 
 export async function bench(names: readonly string[]): Promise<void> {
   const unknown = names.find((name) => !ALL.includes(name));

@@ -2,14 +2,14 @@
 import colors from "picocolors";
 import type { JobRecord } from "../core/contracts/records.ts";
 import { MgrpoError } from "../core/errors.ts";
-import { extendsBudget } from "../core/training/run-budget.ts";
+import { raisesBudget } from "../core/training/run-budget.ts";
 import { type EvalOptions, planEvaluation } from "./evaluation-config.ts";
 import { readBases } from "./local/base-models.ts";
 import { describeLosses, evaluateTeam, type FinishedJob, resultOf } from "./local/evaluate-team.ts";
 import { refuseMissingApp, refuseMissingKey, refuseMissingTools } from "./local/preflight.ts";
 import { watchForStop } from "./local/stop.ts";
 import { readQuestions } from "./questions.ts";
-import { extensionOf, type ResumeOptions } from "./resume.ts";
+import { type ResumeOptions, raisedBudgetOf } from "./resume.ts";
 import type { SuiteOptions } from "./suite/choose.ts";
 import { accuracy } from "./terminal/columns.ts";
 import { row } from "./terminal/rows.ts";
@@ -20,10 +20,10 @@ const EVERY_SECONDS = 10;
 const RESULTS = "evaluations";
 
 /** For a suite that ran out of its tool budget. */
-type ExtendOptions = Pick<ResumeOptions, "extendToolCalls" | "extendToolUsd">;
+type BudgetOptions = Pick<ResumeOptions, "budgetToolCalls" | "budgetToolUsd">;
 
 type AllOptions = EvalOptions &
-  ExtendOptions &
+  BudgetOptions &
   SuiteOptions &
   Partial<WatchOptions> & { readonly watch?: string; readonly suite?: string };
 
@@ -54,7 +54,7 @@ async function evaluateNamed(target: string, name: string, options: AllOptions):
   const { evaluateSuite } = await import("./suite/evaluate.ts");
   const { config, recipe, notes } = await planEvaluation(target, options, { name, ...suiteOptions(options) });
   for (const note of notes) console.error(note);
-  await evaluateSuite(target, config, recipe, options.results ?? RESULTS, extensionOf(options));
+  await evaluateSuite(target, config, recipe, options.results ?? RESULTS, raisedBudgetOf(options));
 }
 
 async function evaluate(target: string, options: AllOptions): Promise<void> {
@@ -83,10 +83,10 @@ function suiteOptions({ data, criteria, runs, attachments }: SuiteOptions): Suit
 }
 
 function refuseSuiteOptions(options: AllOptions): void {
-  if (extendsBudget(extensionOf(options))) {
+  if (raisesBudget(raisedBudgetOf(options))) {
     throw new MgrpoError(
       "config-invalid",
-      "--extend-tool-calls and --extend-tool-usd resume an evaluation that was kept: add --suite <name>, or set a higher tools.budget.run",
+      "--budget-tool-calls and --budget-tool-usd resume an evaluation that was kept: add --suite <name>, or set a higher tools.budget.run",
     );
   }
   const [alone] = options.results === undefined ? Object.keys(suiteOptions(options)) : ["results"];

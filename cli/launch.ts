@@ -12,7 +12,7 @@ import { MgrpoError } from "../core/errors.ts";
 import type { Store } from "../core/ports.ts";
 import { differences } from "../core/training/differences.ts";
 import { resolveConfig } from "../core/training/resolve-config.ts";
-import { type BudgetExtension, extendsBudget } from "../core/training/run-budget.ts";
+import { type RaisedBudget, raisesBudget } from "../core/training/run-budget.ts";
 import { composeFunctions } from "../functions/compose.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import {
@@ -29,7 +29,7 @@ import { runNameOf } from "./local/run-folder.ts";
 import { startOrResume } from "./local/start-or-resume.ts";
 import { type WorkerSpec, workersOf } from "./local/workers.ts";
 import { readQuestions } from "./questions.ts";
-import { extensionOf, type ResumeOptions } from "./resume.ts";
+import { type ResumeOptions, raisedBudgetOf } from "./resume.ts";
 import { storeNames } from "./store-names.ts";
 import { MGRPO } from "./terminal/name.ts";
 import { settingsOf, type TrainOptions } from "./train.ts";
@@ -40,7 +40,7 @@ export interface LaunchOptions extends TrainOptions, ResumeOptions {
 
 export async function launch(recipeName: string, options: LaunchOptions): Promise<void> {
   const { stage } = options;
-  const extension = extensionOf(options);
+  const raised = raisedBudgetOf(options);
   const names = stage === undefined ? storeNames("launch") : await namesOfStage(stage);
   const recipe = await openRecipe(recipeName);
   const { arm = "mgrpo", seed = 1 } = options;
@@ -59,7 +59,7 @@ export async function launch(recipeName: string, options: LaunchOptions): Promis
       async checkStore(found) {
         if (deployment) await found.attempt(() => refuseOtherRelease(deployment));
         if (deployment) await found.attempt(() => refuseUnreachableServers(config, deployment));
-        await refuseOther(store, config, extension);
+        await refuseOther(store, config, raised);
       },
     });
     findings.settle();
@@ -72,7 +72,7 @@ export async function launch(recipeName: string, options: LaunchOptions): Promis
       config,
       () => bases,
       () => questions,
-      extension,
+      raised,
     );
     print(config, names, byHand, workers.length > byHand.length);
   } finally {
@@ -87,14 +87,14 @@ async function freeName(store: Store, recipe: string, arm: string, seed: number)
   }
 }
 
-/** Refuses another config for a run in the store, and an extension of a run that does not exist. */
-async function refuseOther({ objects }: Store, config: RunConfig, extension: BudgetExtension): Promise<void> {
+/** Refuses another config for a run in the store, and a raised budget of a run that does not exist. */
+async function refuseOther({ objects }: Store, config: RunConfig, raised: RaisedBudget): Promise<void> {
   const key = objectKeys.config(config.run);
   const stored = await objects.get(key);
-  if (!stored && extendsBudget(extension)) {
+  if (!stored && raisesBudget(raised)) {
     throw new MgrpoError(
       "config-invalid",
-      `run '${config.run}' is not in the store yet: set its budget instead of extending it`,
+      `run '${config.run}' is not in the store yet: set its budget instead of raising it`,
     );
   }
   if (!stored) return;

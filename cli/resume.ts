@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { parseJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
-import { type BudgetExtension, extendsBudget } from "../core/training/run-budget.ts";
+import { type RaisedBudget, raisesBudget } from "../core/training/run-budget.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import { readBases } from "./local/base-models.ts";
 import { preflight } from "./local/preflight.ts";
@@ -15,22 +15,22 @@ import { printSummary } from "./terminal/run-summary.ts";
 import { openDashboard } from "./ui/child.ts";
 
 export interface ResumeOptions {
-  readonly extendHours?: number;
-  readonly extendUsd?: number;
-  readonly extendToolCalls?: number;
-  readonly extendToolUsd?: number;
+  readonly budgetHours?: number;
+  readonly budgetUsd?: number;
+  readonly budgetToolCalls?: number;
+  readonly budgetToolUsd?: number;
   /** Opens the dashboard in the browser. */
   readonly open?: boolean;
 }
 
 export async function resume(run: string, options: ResumeOptions): Promise<void> {
-  const extension = extensionOf(options);
+  const raised = raisedBudgetOf(options);
   const folder = existingRun(run);
   const status = readStatus(folder);
   // Without a report, the process was killed before it wrote one.
   if (status.state === "finished" && existsSync(folder.report)) {
-    if (extendsBudget(extension)) {
-      throw new MgrpoError("config-invalid", `run '${run}' is finished: there is nothing to extend`);
+    if (raisesBudget(raised)) {
+      throw new MgrpoError("config-invalid", `run '${run}' is finished: its budget cannot be raised`);
     }
     printSummary(parseJson(RunReport, readFileSync(folder.report), folder.report), folder);
     return;
@@ -47,13 +47,13 @@ export async function resume(run: string, options: ResumeOptions): Promise<void>
     bases: () => readBases(config, "train"),
     questions: () => readQuestions(recipe, config),
     caseStudies: recipe.caseStudies,
-    extension,
+    raised,
   }).finally(() => dashboard?.close());
   if (report) printSummary(report, folder);
 }
 
-/** The extension that the options request, for this command, launch and eval. */
-export function extensionOf(options: ResumeOptions): BudgetExtension {
-  const { extendHours: hours, extendUsd: usd, extendToolCalls: toolCalls, extendToolUsd: toolUsd } = options;
+/** The budget that the options raise, for this command, launch and eval. */
+export function raisedBudgetOf(options: ResumeOptions): RaisedBudget {
+  const { budgetHours: hours, budgetUsd: usd, budgetToolCalls: toolCalls, budgetToolUsd: toolUsd } = options;
   return { hours, usd, toolCalls, toolUsd };
 }

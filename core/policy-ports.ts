@@ -1,6 +1,6 @@
 /** @file The ports of policies: checkpoints, the engines that sample from them and train them, and their tokenizers. */
 import type { StepOptimizer } from "./contracts/agent-config.ts";
-import type { Packing, Precision, ProviderChoice, Quantization } from "./contracts/engine.ts";
+import type { GradientCheckpointing, Packing, Precision, ProviderChoice, Quantization } from "./contracts/engine.ts";
 import type { Sampling } from "./contracts/rollout.ts";
 import type { OptimizerProbe } from "./contracts/server-optimizer.ts";
 import type { TinkerCalls } from "./contracts/tinker-calls.ts";
@@ -24,6 +24,11 @@ export interface SampleRequest {
    * of `tokens`. Up to rounding, results must not depend on the cache.
    */
   readonly sequence: string;
+  /**
+   * A sequence that is not released, whose turns this one shares up to its first `tokens` tokens. If this is its first request, an engine with
+   * a KV cache begins with a copy: its bits are those that a further turn of the other sequence would have. Absent: none.
+   */
+  readonly branchOf?: { readonly sequence: string; readonly tokens: number };
   /** The whole prefix, in the policy's tokens. */
   readonly tokens: readonly number[];
   readonly maxTokens: number;
@@ -43,8 +48,8 @@ export interface Sample {
 }
 
 /**
- * Samples from one version of one policy. Invariant: a sequence's bits depend only on its own requests and the engine's configuration, never
- * on its slot, other sequences or timing.
+ * Samples from one version of one policy. Invariant: a sequence's bits depend only on its own requests, those that it shares as a
+ * branch, and the engine's configuration, never on its slot, other sequences or timing.
  */
 export interface Sampler {
   /** Rejects with `canceled` when the signal aborts. */
@@ -84,6 +89,9 @@ export interface ForwardBackward {
   readonly logProbs: readonly Float32Array[];
 }
 
+/** A file that a trainer saved. */
+export type SavedFile = readonly [name: string, bytes: Uint8Array];
+
 /**
  * Trains one policy. Gradients accumulate over forwardBackward calls until optimizerStep. The engine is unaware of M-GRPO. An engine that
  * resumes a dead process's step may reject with `replay-failed`; the caller then calls `load` and repeats the step.
@@ -106,6 +114,11 @@ export interface Trainer {
    * `tinker.json`, which names the state on the server.
    */
   save(): Promise<Map<string, Uint8Array>>;
+  /**
+   * The files of `save` in its order, weights first, each written when it is asked for: the caller holds one at a time. No other call
+   * may come in between. Absent: the files of `save` are small.
+   */
+  saveFiles?(): AsyncIterable<SavedFile>;
   /** Replaces the trained weights and the optimizer's state (a fresh one if its file is absent), and drops any gradient. An adapter's base stays. */
   load(files: CheckpointFiles): Promise<void>;
   close(): Promise<void>;
@@ -141,6 +154,8 @@ export interface EngineOptions {
   readonly precision?: Precision;
   /** Of a frozen base under an adapter. Absent: auto. */
   readonly packing?: Packing;
+  /** Whether training recomputes each layer for its gradient. Absent: auto. */
+  readonly gradientCheckpointing?: GradientCheckpointing;
   /** Of a frozen base under an adapter. Absent: none. */
   readonly quantization?: Quantization;
   /** Compute threads. */

@@ -27,6 +27,7 @@ export type {
   Sample,
   SampleRequest,
   Sampler,
+  SavedFile,
   Tokenizer,
   ToolSchema,
   Trainer,

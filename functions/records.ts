@@ -26,8 +26,8 @@ export class Records {
   readonly #table: Table;
   /** Finalized groups by `run/step/group`. */
   readonly #finalized = new Map<string, GroupRecord>();
-  /** Per run, the group that was open at the last check. It most likely still is, so one read is enough. */
-  readonly #lastOpen = new Map<string, { step: number; group: number }>();
+  /** By `run/step`, the group that was open at the last check. It most likely still is, so one read is enough. */
+  readonly #lastOpen = new Map<string, number>();
   readonly #plans: (key: string) => Promise<StepRecord | undefined>;
 
   constructor(table: Table) {
@@ -56,6 +56,13 @@ export class Records {
   async step(run: string, step: number): Promise<StepRecord | undefined> {
     const item = await this.#table.get(tableKeys.step(run, step));
     return item && parse(StepRecord, item, `STEP ${step} of run '${run}'`);
+  }
+
+  /** The planned ones of `count` steps, from `first` on. Steps are planned in order. */
+  async steps(run: string, first: number, count: number): Promise<StepRecord[]> {
+    const found = await Promise.all(Array.from({ length: count }, (_, i) => this.step(run, first + i)));
+    const missing = found.indexOf(undefined);
+    return (missing === -1 ? found : found.slice(0, missing)).flatMap((step) => step ?? []);
   }
 
   /** The plan of a step, with this group in it. Questions and versions never change, but groups may be appended. */
@@ -116,12 +123,14 @@ export class Records {
   /** All groups of the step if none is open; undefined as soon as an open one is found. Checks the one that was last seen open first. */
   async groupsIfNoneOpen(plan: StepRecord): Promise<Groups | undefined> {
     const { run, step } = plan;
-    const last = this.#lastOpen.get(run);
-    for (let group = last?.step === step ? last.group : 0; group < plan.groups.length; group++) {
+    const name = `${run}/${step}`;
+    for (let group = this.#lastOpen.get(name) ?? 0; group < plan.groups.length; group++) {
       if ((await this.group(run, step, group))?.state !== "open") continue;
-      this.#lastOpen.set(run, { step, group });
+      this.#lastOpen.set(name, group);
+      evictOldest(this.#lastOpen, CACHED_PLANS);
       return undefined;
     }
+    this.#lastOpen.delete(name);
     const groups = await this.groups(plan);
     return groups.some((group) => group?.state === "open") ? undefined : groups;
   }

@@ -31,9 +31,11 @@ export async function repair(context: Context, record: RunRecord): Promise<void>
   const status = await haltIfOverspent(context, config, record, workers, storeTime);
   const openJobs = await recordMissedResults(context, run);
   const listed = await records.listedRun(run);
-  const step = status === "running" ? await records.step(run, record.step) : undefined;
-  const groups = step?.state === "open" ? await records.groups(step) : [];
-  const openGroups = groups.flatMap((group) => (group?.state === "open" ? [group] : []));
+  const steps = status === "running" ? await records.steps(run, record.step, config.staleness + 1) : [];
+  const open = await Promise.all(
+    steps.filter(({ state }) => state === "open").map(async (step) => ({ step, groups: await records.groups(step) })),
+  );
+  const openGroups = open.flatMap(({ groups }) => groups.flatMap((group) => (group?.state === "open" ? [group] : [])));
   await execute(context, observeWorkers(config, workers, openGroups, storeTime));
   if (status !== "running") {
     const isOver = status === "halted" || openJobs === 0;
@@ -41,9 +43,10 @@ export async function repair(context: Context, record: RunRecord): Promise<void>
     return;
   }
   const agents = await records.agents(run);
-  if (listed) await execute(context, noteProgress(listed, progressOf(step, groups, agents), storeTime));
+  const groups = open.flatMap((one) => one.groups);
+  if (listed) await execute(context, noteProgress(listed, progressOf(steps[0], groups, agents), storeTime));
   await execute(context, haltLostTrainers(run, agents));
-  await repairGroups(context, config, step, groups, openGroups);
+  await repairGroups(context, config, open, openGroups);
 }
 
 /** Checks the run's budget, then returns the run's status. */
@@ -64,13 +67,12 @@ async function haltIfOverspent(
 async function repairGroups(
   context: Context,
   config: RunConfig,
-  step: StepRecord | undefined,
-  groups: Groups,
+  open: readonly { readonly step: StepRecord; readonly groups: Groups }[],
   openGroups: readonly GroupRecord[],
 ): Promise<void> {
   for (let i = 0; i < openGroups.length; i += PARALLEL_GROUPS)
     await Promise.all(openGroups.slice(i, i + PARALLEL_GROUPS).map((group) => repairGroup(context, group)));
-  if (step?.state === "open") await execute(context, repairOpen(config, step, groups));
+  for (const { step, groups } of open) await execute(context, repairOpen(config, step, groups));
 }
 
 /** Requests scores for the group's outcomes whose event was lost or judge failed; finalizes the group if it is complete. */

@@ -6,13 +6,13 @@
  */
 import pLimit from "p-limit";
 import type { RunConfig } from "../core/contracts/config.ts";
-import type { RunRecord } from "../core/contracts/records.ts";
+import type { RunRecord, StepRecord } from "../core/contracts/records.ts";
 import { ownsPolicy } from "../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { LOST_ROLLOUTS_WINDOW, lostRollouts } from "../core/training/lost-rollouts.ts";
 import { expiredVersion, neighbors } from "../core/training/retention.ts";
 import { advance, type ExpiredManifest, type StepSnapshot, type StoredManifest } from "../core/training/step.ts";
-import { policyAt, trainedAgents } from "../core/training/step-plan.ts";
+import { type PlanBasis, policyAt, trainedAgents } from "../core/training/step-plan.ts";
 import type { Context } from "./context.ts";
 import { execute } from "./executing.ts";
 import { repair } from "./repair.ts";
@@ -105,50 +105,64 @@ async function tickOnce(context: Context, run: string, thorough: boolean): Promi
   }
 }
 
-/**
- * Reads what the step reducer needs, and no more. Undefined if there is an open group: nothing can be done before it is finalized, so
- * the rest of the step is not read.
- */
+/** Reads what the step reducer needs, and no more. Undefined if nothing can be done before an open group is finalized. */
 async function readSnapshot(context: Context, run: RunRecord): Promise<StepSnapshot | undefined> {
   const { records, runObjects } = context;
   const config = await runObjects.config(run.run);
   const { train } = await runObjects.questions(run.run);
-  const step = await records.step(run.run, run.step);
-  const base: StepSnapshot = {
+  const steps = await records.steps(run.run, run.step, config.staleness + 1);
+  const [first] = steps;
+  const isPlanning = steps.length <= config.staleness;
+  const complete = await readComplete(context, steps);
+  if (first?.state === "open" && complete.size === 0 && !isPlanning) return undefined;
+  const isSampled = first !== undefined && first.state !== "open";
+  const [manifests, planned] = await Promise.all([
+    isSampled ? readManifests(context, config, policyAt(config, first.step + 1)) : new Map<string, StoredManifest>(),
+    isSampled && !isPlanning && records.isPlanned(run.run, run.step + steps.length),
+  ]);
+  return {
     config,
     questions: train,
     run,
-    step,
-    previous: undefined,
-    planned: false,
-    groups: [],
-    earlier: [],
-    manifests: new Map(),
-    agents: [],
-    expired: [],
+    steps,
+    planned,
+    basis: planned ? NO_BASIS : await readBasis(context, config, run.step, steps),
+    complete,
+    manifests,
+    agents: first?.state === "ready" && manifests.size > 0 ? await records.agents(run.run) : [],
+    expired: planned || first?.state === "open" || run.step === 0 ? [] : await readExpired(context, config, run.step),
   };
-  if (!step) {
-    if (run.step === 0) return base;
-    const previous = await records.step(run.run, run.step - 1);
-    return { ...base, previous, expired: await readExpired(context, config, run.step) };
-  }
-  if (step.state === "open") {
-    const groups = await records.groupsIfNoneOpen(step);
-    if (!groups) return undefined;
-    const hasLostRollouts = lostRollouts(groups.flatMap((group) => group ?? [])).length > 0;
-    return {
-      ...base,
-      groups,
-      earlier: hasLostRollouts ? await records.earlierGroups(step, LOST_ROLLOUTS_WINDOW - 1) : [],
-    };
-  }
-  const [manifests, planned] = await Promise.all([
-    readManifests(context, config, policyAt(config, step.step + 1)),
-    records.isPlanned(run.run, step.step + 1),
-  ]);
-  const agents = step.state === "ready" && manifests.size > 0 ? await records.agents(run.run) : [];
-  const expired = planned ? [] : await readExpired(context, config, run.step);
-  return { ...base, manifests, planned, agents, expired };
+}
+
+const NO_BASIS: PlanBasis = { previous: undefined, sampled: undefined };
+
+/** What the plan of the step after these follows from. */
+async function readBasis(
+  { records }: Context,
+  { run, staleness }: RunConfig,
+  first: number,
+  steps: readonly StepRecord[],
+): Promise<PlanBasis> {
+  const read = async (step: number) =>
+    step < 0 ? undefined : (steps.find((one) => one.step === step) ?? records.step(run, step));
+  const next = first + steps.length;
+  const [previous, sampled] = await Promise.all([read(next - 1), read(next - 1 - staleness)]);
+  return { previous, sampled };
+}
+
+/** The groups of the open steps that have no open group. */
+async function readComplete({ records }: Context, steps: readonly StepRecord[]): Promise<StepSnapshot["complete"]> {
+  const opened = steps.filter(({ state }) => state === "open");
+  const read = await Promise.all(
+    opened.map(async (step) => {
+      const groups = await records.groupsIfNoneOpen(step);
+      if (!groups) return [];
+      const hasLost = lostRollouts(groups.flatMap((group) => group ?? [])).length > 0;
+      const earlier = hasLost ? await records.earlierGroups(step, LOST_ROLLOUTS_WINDOW - 1) : [];
+      return [[step.step, { groups, earlier }] as const];
+    }),
+  );
+  return new Map(read.flat());
 }
 
 /** The manifests of these versions, for the agents that have published them. An agent with another's policy publishes none. */

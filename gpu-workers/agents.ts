@@ -39,13 +39,14 @@ export function openAgents(
     ([name, config]): HostedAgent => ({
       name,
       config,
-      policy: policyOf(parts, name, policies, checkpoints, meter),
+      policy: policyOf(parts, name, policies, checkpoints, meter, who === "*"),
       tools: toolsOf(name, config, parts.tools),
+      draws: parts.run.config.draws,
       toolSeconds: parts.run.config.limits.toolSeconds,
       ...(parts.allowance && { allowance: parts.allowance }),
-      onTimed({ address, call }, result) {
+      onTimed({ address, path }, result) {
         if (address.phase !== "train") return;
-        latencies.add(address, call, result.latencies);
+        latencies.add(address, path, result.latencies);
         meter.addTurns(result.conversation, result.latencies);
       },
     }),
@@ -53,20 +54,22 @@ export function openAgents(
   return new Map(agents.map((agent) => [agent.name, agent]));
 }
 
-/** @param opened by owner: agents that share a policy share its samplers. */
+/** @param opened by owner: agents that share a policy share its samplers. @param isTeam only evaluates: one team at a time. */
 function policyOf(
   { run, engineOf, apiOf }: AgentParts,
   name: string,
   opened: Map<string, Policy>,
   checkpoints: Checkpoints,
   meter: BusyMeter,
+  isTeam: boolean,
 ): Policy {
-  const { agents, limits } = run.config;
+  const { agents, limits, staleness } = run.config;
   const owner = ownerOf(agents, name);
   const config = policySettings(agents, name);
   if (isEndpointPolicy(config.policy))
     return endpointPolicy(config, apiOf(config), (usd) => addAgentSpending(run.store.table, run.name, usd));
-  const policy = opened.get(owner) ?? openPolicy(owner, config, engineOf(config.policy), checkpoints, meter, limits);
+  const options = { limits, versions: isTeam ? 1 : staleness + 1 };
+  const policy = opened.get(owner) ?? openPolicy(owner, config, engineOf(config.policy), checkpoints, meter, options);
   opened.set(owner, policy);
   return policy;
 }

@@ -1,6 +1,8 @@
 /**
  * @file Manifests and their parts, verified against their hashes when read. The parts of an agent's newest manifest stay in memory, except
- * Adam's state, so a process that has just trained a version, or already samples from it, does not load it again.
+ * Adam's state and the shards that this process has just trained, so a process that has just trained a version, or already samples from
+ * it, does not load it again. Large parts are hashed and read one after another: no more than one has two copies. What is read lies in
+ * shared memory, so that the engine's threads need no copy.
  */
 import type { OpenExternalPart } from "../core/checkpoint-source.ts";
 import { Manifest, type Part, type TeamManifest } from "../core/contracts/checkpoint.ts";
@@ -8,7 +10,7 @@ import { objectKeys } from "../core/contracts/keys.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { CheckpointFile, CheckpointFiles, ObjectStore, Store } from "../core/ports.ts";
-import { sha256 } from "../engine/hash.ts";
+import { sha256, sha256InTurns } from "../engine/hash.ts";
 import { recordBytes } from "./identity.ts";
 
 export const WEIGHTS = "model.safetensors";
@@ -19,11 +21,16 @@ export const OPTIMIZER = "optimizer.safetensors";
 /** Identifies the model of an agent behind an API, which has no weights. */
 export const ENDPOINT = "endpoint.json";
 
+/** Above this, one copy more matters. */
+const LARGE_BYTES = 64e6;
+
 type Files = Manifest["files"];
 
 /** Adam's state, in one file or in shards. */
 export const isOptimizer = (name: string): boolean =>
   /^optimizer(-\d+-of-\d+)?\.safetensors(\.index\.json)?$/.test(name);
+
+const isShard = (name: string): boolean => /-\d+-of-\d+\.safetensors$/.test(name);
 
 /** `tinker.json` names weights stored on a server. */
 const isWeights = (name: string): boolean =>
@@ -67,8 +74,8 @@ export interface Checkpoints {
   verifyTeam(team: TeamManifest): Promise<void>;
   /** The files of a manifest, each verified against its hash. */
   files(manifest: Pick<Manifest, "agent" | "files">, which: "all" | "inference"): Promise<CheckpointFiles>;
-  /** Hashes bytes that this process produced, and caches them for `files`. */
-  register(agent: string, name: string, bytes: Uint8Array): Part;
+  /** Hashes bytes that this process produced, and caches a whole model for `files`. */
+  register(agent: string, name: string, bytes: Uint8Array): Promise<Part>;
   /** Commits a part's bytes at their content hash. */
   store(part: Part, bytes: Uint8Array): Promise<void>;
 }
@@ -135,8 +142,14 @@ class RunCheckpoints implements Checkpoints {
     const wanted = Object.entries(files)
       .filter(([name]) => which === "all" || !isOptimizer(name))
       .sort(([a], [b]) => (a < b ? -1 : 1));
+    let turn: Promise<unknown> = Promise.resolve();
     const loaded = await Promise.all(
-      wanted.map(async ([name, part]) => ({ name, part, file: await this.#load(agent, name, part) })),
+      wanted.map(async ([name, part]) => {
+        const load = () => this.#load(agent, name, part);
+        const loading = part.bytes > LARGE_BYTES ? turn.then(load) : load();
+        if (part.bytes > LARGE_BYTES) turn = loading;
+        return { name, part, file: await loading };
+      }),
     );
     const cached = new Map<string, Uint8Array>();
     for (const { name, part, file } of loaded) {
@@ -146,9 +159,9 @@ class RunCheckpoints implements Checkpoints {
     return new Map(loaded.map(({ name, file }) => [name, file]));
   }
 
-  register(agent: string, name: string, bytes: Uint8Array): Part {
-    const hash = sha256(bytes);
-    if (!isOptimizer(name)) this.#cacheOf(agent).set(hash, bytes);
+  async register(agent: string, name: string, bytes: Uint8Array): Promise<Part> {
+    const hash = await sha256InTurns(bytes);
+    if (!isOptimizer(name) && !isShard(name)) this.#cacheOf(agent).set(hash, bytes);
     return { sha256: hash, bytes: bytes.length };
   }
 
@@ -164,9 +177,9 @@ class RunCheckpoints implements Checkpoints {
     const key = objectKeys.part(this.#run, hash);
     const bytes = await this.#objects.get(key);
     if (!bytes) throw damaged(`${key} (${name} of agent '${agent}') is missing`);
-    if (bytes.length !== size || sha256(bytes) !== hash)
+    if (bytes.length !== size || (await sha256InTurns(bytes)) !== hash)
       throw damaged(`${key} (${name} of agent '${agent}') does not match its hash`);
-    return bytes;
+    return size > LARGE_BYTES ? inSharedMemory(bytes) : bytes;
   }
 
   #cacheOf(agent: string): Map<string, Uint8Array> {
@@ -174,6 +187,12 @@ class RunCheckpoints implements Checkpoints {
     this.#cache.set(agent, cached);
     return cached;
   }
+}
+
+function inSharedMemory(bytes: Uint8Array): Uint8Array {
+  const shared = new Uint8Array(new SharedArrayBuffer(bytes.length));
+  shared.set(bytes);
+  return shared;
 }
 
 const damaged = (fault: string) => new MgrpoError("checkpoint-damaged", `${fault}: restore it`);

@@ -1,5 +1,6 @@
 /** @file The server of a sub-agent's worker: other workers invoke the agent over signed HTTP. */
 import { randomBytes } from "node:crypto";
+import type { Delegation } from "../core/ports.ts";
 import { AgentSessions } from "./gateway/agent-sessions.ts";
 import { maxConversations } from "./gateway/gateway-service.ts";
 import { addSessionRoutes, type SessionHost } from "./gateway/session-routes.ts";
@@ -29,6 +30,8 @@ export interface InvocationServiceParts {
   readonly agent: HostedAgent;
   readonly watch: StepWatch;
   readonly trajectories: TrajectoryCache;
+  /** How the agent calls those below it. */
+  readonly delegation: Delegation;
   readonly network: WorkerNetwork;
   readonly options: {
     readonly host: string;
@@ -70,15 +73,18 @@ function sessionHost({ run, agent, watch, trajectories, crash }: InvocationServi
     agent: agent.name,
     sub: localSubAgent(run, sessions, trajectories),
     admission: admissionRules(run, agent.name, watch),
-    loading: () => agent.policy.loading(),
+    isLoadingOther: (version) => agent.policy.isLoadingOther(version),
     onFatal: crash,
   };
 }
 
-function openRegistry({ run, agent, watch, trajectories, crash }: InvocationServiceParts): InvocationRegistry {
+function openRegistry(parts: InvocationServiceParts): InvocationRegistry {
+  const { run, agent, watch, trajectories, delegation, crash } = parts;
+  const rules = admissionRules(run, agent.name, watch);
   return openInvocationRegistry({
     async run(id, request, signal) {
-      const options = { purpose: [run.config.seed, "sample"], trajectories };
+      const opened = rules.whenOpen(request, signal);
+      const options = { purpose: [run.config.seed, "sample"], trajectories, delegation, opened };
       try {
         return await runInvocation(run, agent, id, request, options, signal);
       } catch (error) {
@@ -87,8 +93,9 @@ function openRegistry({ run, agent, watch, trajectories, crash }: InvocationServ
         watch.expectChange();
       }
     },
-    ...admissionRules(run, agent.name, watch),
-    loading: () => agent.policy.loading(),
+    ...rules,
+    isLoadingOther: (version) => agent.policy.isLoadingOther(version),
+    staleness: run.config.staleness,
     wallClockSeconds: run.config.limits.invocationSeconds,
     onFatal: crash,
   });

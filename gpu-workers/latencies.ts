@@ -7,7 +7,7 @@
 import type { TurnTotals } from "../core/contracts/checkpoint.ts";
 import type { Conversation } from "../core/contracts/conversation.ts";
 import { objectKeys } from "../core/contracts/keys.ts";
-import type { RolloutAddress } from "../core/contracts/rollout.ts";
+import type { CallPath, RolloutAddress } from "../core/contracts/rollout.ts";
 import { latencyName, type StepLatencies, type TurnLatency } from "../core/contracts/telemetry.ts";
 import { recordBytes } from "./identity.ts";
 import type { StepWatch } from "./liveness/watch.ts";
@@ -18,9 +18,9 @@ type Conversations = StepLatencies["conversations"];
 export class LatencyLog {
   readonly #steps = new Map<number, Conversations>();
 
-  add(address: RolloutAddress, call: number | undefined, latencies: readonly TurnLatency[]): void {
+  add(address: RolloutAddress, path: CallPath, latencies: readonly TurnLatency[]): void {
     const conversations = this.#steps.get(address.step) ?? {};
-    conversations[latencyName(address, call)] = [...latencies];
+    conversations[latencyName(address, path)] = [...latencies];
     this.#steps.set(address.step, conversations);
   }
 

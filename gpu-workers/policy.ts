@@ -1,11 +1,6 @@
 /**
- * @file One agent's policy, by version. The sampler of version v opens on the verified files of manifest v when v is first needed, and closes
- * when no lease uses it and a newer version has been requested.
- *
- *     preloaded ──manifest v names its weights──> activated: what it sampled counts
- *         └──────manifest v names other weights──> discarded: its conversations are re-sampled with those
- *
- * The trainer's own process preloads v while v is being stored. Only the manifest decides which weights v has.
+ * @file One agent's policy, by version. The sampler of version v opens on the verified files of manifest v when v is first requested. The most
+ * recently requested versions stay open, one per step in flight; an older one closes when no lease uses it.
  */
 
 import type { AgentConfig } from "../core/contracts/agent-config.ts";
@@ -13,8 +8,6 @@ import type { Manifest } from "../core/contracts/checkpoint.ts";
 import type { CheckpointFiles, EngineLimits, EngineOptions, PolicyEngine, Sampler, Tokenizer } from "../core/ports.ts";
 import { openTokenizer } from "../engine/tokenizer/tokenizer.ts";
 import type { BusyMeter } from "./busy.ts";
-import { weightsSha256 } from "./checkpoints.ts";
-import { abortable } from "./limits.ts";
 import type { AgentBackend, BackendOptions } from "./rollouts/backend.ts";
 import { tokenBackend } from "./rollouts/token-backend.ts";
 
@@ -23,20 +16,16 @@ export interface Lease {
   backend(options: BackendOptions): AgentBackend;
   /** Undefined for a model behind an API. */
   readonly inference: Inference | undefined;
-  /** Resolves once the version is published: true if its weights are those that sampled here. */
-  activated(signal: AbortSignal): Promise<boolean>;
   /** Safe to repeat. */
   release(): void;
 }
 
 export interface Policy {
   acquire(version: number): Promise<Lease>;
-  /** Opens files that are about to be published as a version: conversations start while they are stored. */
-  preload(version: number, files: Files): void;
-  /** Opens a published version ahead of its first use. Preloaded weights are activated, or discarded if the manifest names others. */
-  activate(version: number): Promise<void>;
-  /** The version being opened now, if any. */
-  loading(): number | undefined;
+  /** Opens a version ahead of its first use. */
+  open(version: number): Promise<void>;
+  /** Whether another version is being opened, and this one is not open. */
+  isLoadingOther(version: number): boolean;
   close(): Promise<void>;
 }
 
@@ -55,16 +44,22 @@ export interface VersionFiles {
   files(manifest: Pick<Manifest, "agent" | "files">, which: "inference"): Promise<CheckpointFiles>;
 }
 
+export interface PolicyOptions {
+  readonly limits?: EngineLimits;
+  /** How many versions stay open: as many as steps in flight are sampled from. */
+  readonly versions?: number;
+}
+
 export function openPolicy(
   agent: string,
   config: AgentConfig,
   engine: PolicyEngine,
   checkpoints: VersionFiles,
   meter: BusyMeter,
-  limits?: EngineLimits,
+  { limits, versions = 1 }: PolicyOptions = {},
 ): Policy {
   let tokenizer: { readonly sha256: string | undefined; readonly opened: Tokenizer } | undefined;
-  return new EnginePolicy({
+  const source: InferenceSource = {
     manifestFiles: async (version) => (await checkpoints.manifest(agent, version)).files,
     async open(files) {
       const local = await checkpoints.files({ agent, files }, "inference");
@@ -73,7 +68,8 @@ export function openPolicy(
       const sampler = meter.sampler(await engine.openSampler(local, engineOptions(config, limits)));
       return { sampler, tokenizer: tokenizer.opened };
     },
-  });
+  };
+  return new EnginePolicy(source, versions);
 }
 
 /** A sampler and the tokenizer of the same checkpoint. */
@@ -87,36 +83,33 @@ interface InferenceSource {
   open(files: Files): Promise<Inference>;
 }
 
-/** Preloaded weights stay open until the manifest activates or discards them. */
 class EnginePolicy implements Policy {
   readonly #source: InferenceSource;
+  readonly #kept: number;
+  /** The most recently requested last. */
   readonly #versions = new Map<number, OpenVersion>();
-  /** The most recently requested version. */
-  #newest = -1;
-  #loading: number | undefined;
+  #loading = 0;
 
-  constructor(source: InferenceSource) {
+  constructor(source: InferenceSource, kept: number) {
     this.#source = source;
+    this.#kept = kept;
   }
 
   async acquire(version: number): Promise<Lease> {
-    const entry = this.#open(version);
-    this.#newest = version;
+    const entry = this.#request(version);
     entry.users += 1;
     let isHeld = true;
     const release = () => {
       if (!isHeld) return;
       isHeld = false;
       entry.users -= 1;
-      if (this.#versions.get(version) === entry) this.#closeOld();
-      else entry.closeIfUnused();
+      this.#closeOld(this.#kept);
     };
     try {
       const { sampler, tokenizer } = await entry.ready;
       return {
         backend: (options) => tokenBackend(options, tokenizer, sampler),
         inference: { sampler, tokenizer },
-        activated: (signal) => abortable(entry.activated, signal),
         release,
       };
     } catch (error) {
@@ -125,120 +118,60 @@ class EnginePolicy implements Policy {
     }
   }
 
-  preload(version: number, files: Files): void {
-    this.#discardOtherWeights(version, files);
-    this.#newest = version;
-    this.#closeOld();
-    this.#open(version, files);
+  async open(version: number): Promise<void> {
+    await this.#request(version).ready;
   }
 
-  async activate(version: number): Promise<void> {
-    if (this.#versions.get(version)?.isPreloaded) {
-      this.#discardOtherWeights(version, await this.#source.manifestFiles(version));
-    }
-    this.#newest = version;
-    this.#closeOld();
-    const entry = this.#open(version);
-    entry.activate();
-    await entry.ready;
-  }
-
-  loading(): number | undefined {
-    return this.#loading;
+  isLoadingOther(version: number): boolean {
+    return this.#loading > 0 && !this.#versions.has(version);
   }
 
   async close(): Promise<void> {
     const entries = [...this.#versions.values()];
     this.#versions.clear();
-    await Promise.all(entries.map((entry) => entry.close()));
+    await Promise.all(entries.map(closeSampler));
   }
 
-  #open(version: number, preloaded?: Files): OpenVersion {
+  #request(version: number): OpenVersion {
     const known = this.#versions.get(version);
-    if (known) return known;
-    const entry = new OpenVersion(this.#load(version, preloaded), preloaded && weightsSha256(preloaded));
+    this.#versions.delete(version);
+    // Closed before another one opens: both may not fit.
+    this.#closeOld(this.#kept - 1);
+    const entry = known ?? { ready: this.#load(version), users: 0 };
+    this.#versions.set(version, entry);
     // The callers that await `ready` get the error; the next caller retries.
     entry.ready.catch(() => this.#versions.get(version) === entry && this.#versions.delete(version));
-    this.#versions.set(version, entry);
     return entry;
   }
 
-  async #load(version: number, preloaded: Files | undefined): Promise<Inference> {
-    this.#loading = version;
+  async #load(version: number): Promise<Inference> {
+    this.#loading += 1;
     try {
-      return await this.#source.open(preloaded ?? (await this.#source.manifestFiles(version)));
+      return await this.#source.open(await this.#source.manifestFiles(version));
     } finally {
-      if (this.#loading === version) this.#loading = undefined;
+      this.#loading -= 1;
     }
   }
 
-  /** Drops preloaded weights other than these. `activated` of their leases resolves to false. */
-  #discardOtherWeights(version: number, files: Files): void {
-    const entry = this.#versions.get(version);
-    if (!entry?.isPreloaded || entry.hasWeights(files)) return;
-    this.#versions.delete(version);
-    entry.discard();
-  }
-
-  #closeOld(): void {
-    for (const [version, entry] of this.#versions) {
-      if (entry.users > 0 || version === this.#newest || entry.isPreloaded) continue;
+  /** Closes the unused ones among all but the `kept` most recently requested versions. */
+  #closeOld(kept: number): void {
+    const old = [...this.#versions].slice(0, Math.max(0, this.#versions.size - kept));
+    for (const [version, entry] of old.filter(([, { users }]) => users === 0)) {
       this.#versions.delete(version);
-      entry.closeIfUnused();
+      void closeSampler(entry);
     }
   }
 }
 
 /** One version's sampler, shared by its leases. */
-class OpenVersion {
+interface OpenVersion {
   readonly ready: Promise<Inference>;
-  /** Resolves to true if the version was published with these weights. */
-  readonly activated: Promise<boolean>;
   /** Number of leases. */
-  users = 0;
-  #resolveActivated: (isPublished: boolean) => void = () => {};
-  /** SHA-256 of preloaded weights; undefined once they are activated. */
-  #preloadedSha256: string | undefined;
-  #isClosed = false;
+  users: number;
+}
 
-  /** @param preloadedSha256 SHA-256 of weights not yet published; undefined for published ones. */
-  constructor(ready: Promise<Inference>, preloadedSha256: string | undefined) {
-    this.ready = ready;
-    this.#preloadedSha256 = preloadedSha256;
-    this.activated = new Promise((resolve) => {
-      this.#resolveActivated = resolve;
-    });
-    if (preloadedSha256 === undefined) this.activate();
-  }
-
-  get isPreloaded(): boolean {
-    return this.#preloadedSha256 !== undefined;
-  }
-
-  hasWeights(files: Files): boolean {
-    return this.#preloadedSha256 === weightsSha256(files);
-  }
-
-  activate(): void {
-    this.#preloadedSha256 = undefined;
-    this.#resolveActivated(true);
-  }
-
-  /** The manifest names other weights. */
-  discard(): void {
-    this.#resolveActivated(false);
-    this.closeIfUnused();
-  }
-
-  closeIfUnused(): void {
-    if (this.users > 0 || this.#isClosed) return;
-    void this.close();
-  }
-
-  /** Closes the sampler once it is open, even if leases use it. An error while opening goes to the callers that await `ready`. */
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    const inference = await this.ready.catch(() => undefined);
-    await inference?.sampler.close();
-  }
+/** Closes the sampler once it is open, even if leases use it. An error while opening goes to the callers that await `ready`. */
+async function closeSampler({ ready }: OpenVersion): Promise<void> {
+  const inference = await ready.catch(() => undefined);
+  await inference?.sampler.close();
 }

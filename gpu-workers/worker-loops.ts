@@ -11,7 +11,6 @@ import type { AppHost } from "./gateway/app-rollout.ts";
 import { type GatewayService, maxConversations } from "./gateway/gateway-service.ts";
 import { openRemote, remoteSubAgent } from "./gateway/remote-sub-agent.ts";
 import { recordBytes } from "./identity.ts";
-import { httpDelegation } from "./invocations/client.ts";
 import type { Membership } from "./liveness/membership.ts";
 import type { HostedAgent } from "./rollouts/agent.ts";
 import { runRollouts } from "./rollouts/rollout-loop.ts";
@@ -32,11 +31,11 @@ export function startLoops(worker: WorkerProcess, membership: Membership, signal
 }
 
 function rolloutRole(worker: WorkerProcess, agent: HostedAgent, membership: Membership): RolloutRole {
-  const { parts, options, network, watch, observer, trajectories, gateway } = worker;
+  const { parts, watch, delegation, observer, trajectories, gateway } = worker;
   return {
     run: parts.run,
     agent,
-    delegation: httpDelegation(parts.run, observer, options.token, network),
+    delegation,
     membership,
     watch,
     observer,
@@ -70,7 +69,7 @@ function trainRole(worker: WorkerProcess, agent: HostedAgent, id: string, signal
   const prepare = async (version: number) => {
     if (!samples) return;
     watch.markServable(version);
-    await agent.policy.activate(version);
+    await agent.policy.open(version);
   };
   return {
     run,
@@ -83,11 +82,6 @@ function trainRole(worker: WorkerProcess, agent: HostedAgent, id: string, signal
     trajectories,
     meter,
     prepare,
-    preload(version, files) {
-      if (!samples) return;
-      agent.policy.preload(version, files);
-      watch.markServable(version);
-    },
     async published(version, step) {
       await prepare(version);
       if (!options.recordBusy) return;

@@ -3,6 +3,7 @@ import type { OpenExternalPart } from "../core/checkpoint-source.ts";
 import type { EvaluationSuite } from "../core/contracts/evaluation-suite.ts";
 import type { WorkerRole } from "../core/contracts/records.ts";
 import { MgrpoError } from "../core/errors.ts";
+import type { Delegation } from "../core/ports.ts";
 import type { Scorer } from "../core/scorer.ts";
 import { trainedAgents } from "../core/training/step-plan.ts";
 import { type AgentParts, openAgents, verifyEngines } from "./agents.ts";
@@ -11,6 +12,7 @@ import { type Checkpoints, openCheckpoints } from "./checkpoints.ts";
 import type { AppRunner } from "./gateway/app-rollout.ts";
 import { type GatewayService, openGatewayService } from "./gateway/gateway-service.ts";
 import { type InvocationService, openInvocationService } from "./invocation-service.ts";
+import { httpDelegation } from "./invocations/client.ts";
 import type { WorkerNetwork } from "./invocations/network.ts";
 import { LatencyLog } from "./latencies.ts";
 import { openWorkerObserver, type WorkerObserver } from "./liveness/observer.ts";
@@ -57,6 +59,8 @@ export interface WorkerProcess {
   readonly isTrainer: boolean;
   readonly observer: WorkerObserver;
   readonly watch: StepWatch;
+  /** How its agent calls those below it. */
+  readonly delegation: Delegation;
   readonly checkpoints: Checkpoints;
   readonly meter: BusyMeter;
   readonly latencies: LatencyLog;
@@ -90,8 +94,9 @@ export async function openWorkerProcess(
   await verifyEngines(parts, agents, checkpoints);
   const { crashed, crash } = openCrash();
   const isServer = own !== undefined && own.name !== run.config.main && hasRole(options, "rollout");
+  const delegation = httpDelegation(run, observer, options.token, network);
   const invocations = isServer
-    ? await openInvocationService({ run, agent: own, watch, trajectories, network, options, crash })
+    ? await openInvocationService({ run, agent: own, watch, trajectories, delegation, network, options, crash })
     : undefined;
   const runsRollouts = own === undefined || (own.name === run.config.main && hasRole(options, "rollout"));
   const gateway =
@@ -107,6 +112,7 @@ export async function openWorkerProcess(
     isTrainer,
     observer,
     watch,
+    delegation,
     checkpoints,
     meter,
     latencies,

@@ -29,9 +29,14 @@ export function checkedRewards(rewards: Rewards, file: string): Rewards {
 async function check(call: Call, score: () => Judgment | Promise<Judgment>): Promise<Judgment> {
   const judgment = await run(call, score);
   const value: unknown = typeof judgment === "object" && judgment !== null ? judgment.score : judgment;
-  if (typeof value === "number" && value >= 0 && value <= 1) return judgment;
-  throw fault(call, `returned ${String(value)}: return a number from 0 to 1`);
+  if (!isScore(value)) throw fault(call, `returned ${String(value)}: return a number from 0 to 1`);
+  const turns: unknown = typeof judgment === "object" ? judgment.turns : undefined;
+  if (turns === undefined || (Array.isArray(turns) && turns.every((one) => one === null || isScore(one))))
+    return judgment;
+  throw fault(call, `returned turns ${JSON.stringify(turns)}: return a number from 0 to 1, or null, for each turn`);
 }
+
+const isScore = (value: unknown): boolean => typeof value === "number" && value >= 0 && value <= 1;
 
 async function run(call: Call, score: () => Judgment | Promise<Judgment>): Promise<Judgment> {
   try {

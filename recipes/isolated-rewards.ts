@@ -31,12 +31,18 @@ interface OpenCall {
   timer?: NodeJS.Timeout;
 }
 
-/** Opens rewards as `openRewards` does, those of a user's recipe in a thread, which all calls of a run share. */
-export function isolatedRewards(environment: RewardsSource["environment"]): (config: RunConfig) => Promise<Rewards> {
+/**
+ * Opens rewards as `openRewards` does, those of a user's recipe in a thread, which all calls of a run share. `thread`: the module of
+ * rewards-thread.ts; a function has a copy in the user's project.
+ */
+export function isolatedRewards(
+  environment: RewardsSource["environment"],
+  thread = builtModule("recipes/rewards-thread"),
+): (config: RunConfig) => Promise<Rewards> {
   const opened = new Map<string, Promise<Rewards>>();
   return (config) => {
     if (isBundled(config.recipe)) return openRewards(config, environment);
-    const rewards = opened.get(config.run) ?? new RewardsThread({ config, environment }).open();
+    const rewards = opened.get(config.run) ?? new RewardsThread({ config, environment }, thread).open();
     opened.set(config.run, rewards);
     rewards.catch(() => opened.delete(config.run));
     return rewards;
@@ -45,14 +51,16 @@ export function isolatedRewards(environment: RewardsSource["environment"]): (con
 
 class RewardsThread {
   readonly #source: RewardsSource;
+  readonly #module: URL;
   /** Undefined: it has not started, or has ended. */
   #thread: Promise<Thread> | undefined;
   #calls = 0;
   readonly #open = new Map<number, OpenCall>();
   #idle: NodeJS.Timeout | undefined;
 
-  constructor(source: RewardsSource) {
+  constructor(source: RewardsSource, module: URL) {
     this.#source = source;
+    this.#module = module;
   }
 
   /** Rejects as `openRewards` does. */
@@ -68,6 +76,7 @@ class RewardsThread {
 
   #start(): Promise<Thread> {
     this.#thread ??= openThread(
+      this.#module,
       this.#source,
       (worker, message) => this.#receive(worker, message),
       (error) => this.#end(error),
@@ -130,12 +139,13 @@ interface Thread {
 
 /** Resolves when the thread has opened the rewards; rejects if it cannot. `onEnd` is called once, when it has ended. */
 function openThread(
+  module: URL,
   source: RewardsSource,
   onMessage: (worker: Worker, message: FromCall) => void,
   onEnd: (error: Error) => void,
 ): Promise<Thread> {
   return new Promise((resolve, reject) => {
-    const worker = new Worker(builtModule("recipes/rewards-thread"), { execArgv: [], workerData: source });
+    const worker = new Worker(module, { execArgv: [], workerData: source });
     let failure: Error = blocked();
     worker.on("message", (message: FromRewards) => {
       if (message.kind === "open") {

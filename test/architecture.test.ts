@@ -1,4 +1,4 @@
-/** @file The architecture: which folder may import which, that core is pure, and that files are short. Biome limits the length of functions. */
+/** @file The architecture: which folder may import which, that no files import each other, that core is pure, and that files are short. Biome limits the length of functions. */
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { expect, test } from "vitest";
@@ -12,7 +12,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   engine: ["engine", "core", "built-module.ts"],
   adapters: ["adapters", "core", "built-module.ts"],
   functions: ["functions", "core"],
-  "functions/compose.ts": ["functions", "core", "adapters", "recipes/rewards.ts"],
+  "functions/compose.ts": ["functions", "core", "adapters", "recipes/isolated-rewards.ts", "recipes/rewards.ts"],
   "gpu-workers": ["gpu-workers", "engine", "core", "built-module.ts"],
   "gpu-workers/compose.ts": ["gpu-workers", "engine", "core", "adapters", "recipes/registry.ts", "recipes/rewards.ts"],
   sft: ["sft", "core", "engine"],
@@ -54,7 +54,7 @@ const INSIDE_CORE: Record<string, readonly string[]> = {
     "core/ports.ts",
     "core/language-model-ports.ts",
   ],
-  "core/gateway": ["core/gateway", "core/contracts", "core/ports.ts"],
+  "core/gateway": ["core/gateway", "core/contracts", "core/conversation/parse-turn.ts", "core/ports.ts"],
   "core/monitoring": ["core/monitoring", "core/contracts", "core/mgrpo", "core/training"],
   "core/training": [
     "core/training",
@@ -107,6 +107,16 @@ test.each(Object.entries({ ...ALLOWED, ...INSIDE_CORE }))("%s uses all that its 
   expect(allowed.filter((place) => !targets.some((target) => isWithin(target, place)))).toEqual([]);
 });
 
+test("no files import each other in a circle, types included", () => {
+  const files = [...LAYERS, "test"].flatMap(sourcesOf).map((file) => relative(ROOT, file));
+  expect(circlesIn(new Map(files.map((file) => [file, targetsOf(join(ROOT, file))])))).toEqual([]);
+});
+
+test("a circle is found, through however many files", () => {
+  const imports = { a: ["b", "d"], b: ["c"], c: ["b"], d: ["e"], e: ["f"], f: ["d", "c"] };
+  expect(circlesIn(new Map(Object.entries(imports)))).toEqual(["b -> c -> b", "d -> e -> f -> d"]);
+});
+
 test("core is pure", () => {
   for (const file of sourcesOf("core")) {
     expect(readFileSync(file, "utf8"), relative(ROOT, file)).not.toMatch(AMBIENT);
@@ -140,6 +150,20 @@ function targetsOf(file: string): string[] {
 function importsOf(file: string): string[] {
   const source = readFileSync(file, "utf8");
   return [...source.matchAll(/(?:from|import)\s*\(?\s*"([^"]+)"/g)].flatMap(([, name]) => name ?? []);
+}
+
+/** The circles that a depth-first search of the imports closes, each as its path. */
+function circlesIn(imports: ReadonlyMap<string, readonly string[]>): string[] {
+  const circles: string[] = [];
+  const done = new Set<string>();
+  const visit = (file: string, path: readonly string[]) => {
+    if (path.includes(file)) circles.push([...path.slice(path.indexOf(file)), file].join(" -> "));
+    if (done.has(file) || path.includes(file)) return;
+    for (const target of imports.get(file) ?? []) visit(target, [...path, file]);
+    done.add(file);
+  };
+  for (const file of imports.keys()) visit(file, []);
+  return circles;
 }
 
 function sourcesOf(layer: string): string[] {

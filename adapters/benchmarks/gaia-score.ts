@@ -6,6 +6,7 @@
  *     it contains a comma or a ;   the same elements in the same order: numbers as above, text without white space, in lower case
  *     otherwise                    equal without white space and ASCII punctuation, in lower case
  */
+import { withAsciiDigits } from "./ascii-digits.ts";
 
 /** White space as Python's `\s` and `float` define it; JavaScript's `\s` has U+FEFF, but not U+0085. */
 const SPACE = "\\t-\\r \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
@@ -45,17 +46,9 @@ function normalized(text: string, withoutPunctuation: boolean): string {
 
 /** Python's `float(text)`; undefined where it raises. Accepts underscores between digits, `inf`, `nan`, and the digits of any script. */
 function float(text: string): number | undefined {
-  const bare = text.replace(SURROUNDING, "").replace(/\p{Nd}/gu, asciiDigit);
+  const bare = withAsciiDigits(text.replace(SURROUNDING, ""));
   if (NUMBER.test(bare)) return Number(bare.replaceAll("_", ""));
   if (NOT_A_NUMBER.test(bare)) return Number.NaN;
   const infinity = INFINITY.exec(bare);
   return infinity ? Number(`${infinity[1]}Infinity`) : undefined;
-}
-
-/** Unicode encodes digits in runs of ten, 0 first. Runs can be adjacent, hence the remainder. */
-function asciiDigit(digit: string): string {
-  const code = digit.codePointAt(0) ?? 0;
-  let zero = code;
-  while (/\p{Nd}/u.test(String.fromCodePoint(zero - 1))) zero--;
-  return String((code - zero) % 10);
 }

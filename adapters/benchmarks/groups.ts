@@ -6,6 +6,7 @@ import type { Question } from "../../core/contracts/question.ts";
 export function groupsOf(benchmark: Benchmark | undefined, { kind, level, facts }: Question): string[] {
   switch (benchmark) {
     case "gaia":
+    case "reasoning-gym":
       return [kind];
     case "xbench":
       return [];

@@ -21,6 +21,7 @@ import type { Recipe } from "../../core/recipe.ts";
 import { openReader, type Reader } from "../tools/documents/reader.ts";
 import { loadGaia } from "./gaia.ts";
 import { loadJsonl } from "./jsonl.ts";
+import { loadReasoningGym } from "./reasoning-gym.ts";
 import { loadWebWalkerQa } from "./webwalkerqa.ts";
 import { loadXbench } from "./xbench.ts";
 
@@ -31,6 +32,7 @@ const LOADERS: Record<Benchmark, Loader> = {
   gaia: ({ data, attachments = "readable" }, reader) => loadGaia(data, attachments, reader),
   xbench: ({ data }) => loadXbench(data),
   webwalkerqa: ({ data }) => loadWebWalkerQa(data),
+  "reasoning-gym": ({ data }) => loadReasoningGym(data),
   jsonl: ({ data }) => loadJsonl(data),
 };
 

@@ -5,6 +5,7 @@ import type { Scorer } from "../../core/scorer.ts";
 import { isExactMatch, judgeName } from "../judges/judged-rewards.ts";
 import { type Judge, judgeCorrectness } from "../judges/vote.ts";
 import { isGaiaMatch } from "./gaia-score.ts";
+import { GymTask, gymScore } from "./reasoning-gym-score.ts";
 
 /** GAIA's test split has this in place of a reference answer. */
 const NO_REFERENCE = "?";
@@ -14,6 +15,10 @@ const gaia: Scorer = {
   correct: ({ answer: reference }, { answer }) => (isGaiaMatch(answer, reference) ? 1 : 0),
 };
 
+const reasoningGym: Scorer = {
+  correct: ({ kind, answer: reference }, { answer }) => gymScore(GymTask.parse(kind), answer, reference),
+};
+
 /** Undefined if the recipe's own rewards do the scoring. `judge` is opened only if it is needed. */
 export function scorerOf(
   { benchmark }: Pick<EvaluationSuite, "benchmark">,
@@ -21,6 +26,7 @@ export function scorerOf(
   judge: () => Judge,
 ): Scorer | undefined {
   if (benchmark === "gaia") return gaia;
+  if (benchmark === "reasoning-gym") return reasoningGym;
   if (benchmark === "xbench") return judged(judge(), criteria ?? "", isExactMatch);
   if (benchmark === "webwalkerqa") return judged(judge(), criteria ?? "", () => false);
   return undefined;

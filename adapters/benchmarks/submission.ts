@@ -6,6 +6,7 @@
  *     gaia          JSON Lines of task_id, model_answer, reasoning_trace   (huggingface.co/spaces/gaia-benchmark/leaderboard)
  *     webwalkerqa   JSON Lines of question, pred                           (the input of WebWalker's evaluate.py)
  *     xbench        CSV of id, response-1 …, canary; columns as in xbench's own result files, responses encrypted; its leaderboard accepts no uploads
+ *     reasoning-gym JSON Lines of source_dataset, source_index, answer       (the names in its entries; nobody collects them)
  *     otherwise     JSON Lines of id, answer
  */
 
@@ -44,6 +45,11 @@ const ENTRIES: Record<Exclude<Benchmark, "xbench">, (question: Question, convers
     reasoning_trace: traceOf(conversation),
   }),
   webwalkerqa: ({ facts }, { answer }) => ({ question: fact(facts, "question"), pred: answer ?? "" }),
+  "reasoning-gym": ({ kind, facts }, { answer }) => ({
+    source_dataset: kind,
+    source_index: (facts as { index: number }).index,
+    answer: answer ?? "",
+  }),
   jsonl: ({ id }, { answer }) => ({ id, answer: answer ?? "" }),
 };
 

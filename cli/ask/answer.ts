@@ -4,7 +4,7 @@
  */
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import type { Question } from "../../core/contracts/question.ts";
-import { type AnyTrajectory, mainTrajectories } from "../../core/contracts/rollout.ts";
+import { type AnyTrajectory, type CallPath, mainTrajectories } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import type { HostedAgent } from "../../gpu-workers/rollouts/agent.ts";
@@ -16,10 +16,10 @@ import { type HostedTeam, withHostedTeam } from "../local/hosted-team.ts";
 import { readInvocations } from "../show/conversations.ts";
 import type { AskedTeam, AskOptions } from "./config.ts";
 
-/** A conversation in progress: its agent, and the index of the delegation that it answers (undefined: the question itself). */
+/** A conversation in progress: its agent, and the delegation that it answers. */
 export interface ConversationSource {
   readonly agent: string;
-  readonly call: number | undefined;
+  readonly path: CallPath;
 }
 
 export type OnProgress = (source: ConversationSource, progress: ConversationProgress) => void;
@@ -73,7 +73,7 @@ async function rollOut(
   if (outcome.status === "failed") throw new MgrpoError("deadline", outcome.reason);
   const { conversation } = outcome;
   // The end of an app's main conversation is known only now.
-  if (app) onProgress({ agent: run.config.main, call: undefined }, { kind: "ended", conversation });
+  if (app) onProgress({ agent: run.config.main, path: [] }, { kind: "ended", conversation });
   const invocations = await readInvocations(run.store, outcome);
   return {
     conversation,
@@ -83,5 +83,5 @@ async function rollOut(
 
 const reporting = (agent: HostedAgent, onProgress: OnProgress): HostedAgent => ({
   ...agent,
-  onProgress: (progress, call) => onProgress({ agent: agent.name, call }, progress),
+  onProgress: (progress, path) => onProgress({ agent: agent.name, path }, progress),
 });

@@ -8,15 +8,18 @@
  *     │  └─ answer  <report>
  *     └─ answer  <answer>
  */
+import type { CallPath } from "../../core/contracts/rollout.ts";
 import type { ConversationProgress } from "../../gpu-workers/rollouts/converse.ts";
 import type { Tree } from "../../ui/views.ts";
 import { drawBranch } from "../show/text.ts";
 import type { ConversationSource, OnProgress } from "./answer.ts";
 
 export function asLines(write: (line: string) => void): OnProgress {
-  return ({ agent, call }, progress) => {
+  return ({ agent, path }, progress) => {
     const { kind, ...content } = eventOf(progress);
-    write(JSON.stringify({ kind, agent, ...(call !== undefined && { call }), ...content }));
+    const [call, ...deeper] = path;
+    const at = { ...(call !== undefined && { call }), ...(deeper.length > 0 && { path }) };
+    write(JSON.stringify({ kind, agent, ...at, ...content }));
   };
 }
 
@@ -39,19 +42,22 @@ function eventOf(progress: ConversationProgress): { kind: string } & Record<stri
 
 /** Numbers distinguish concurrent delegations. */
 export function asTree(write: (line: string) => void): OnProgress {
-  const open = new Set<number>();
-  const draw = ({ call }: ConversationSource, tree: Omit<Tree, "children">, last = false) => {
-    const mark = call !== undefined && open.size > 1 ? `${call + 1}· ` : "";
-    const node = { ...tree, title: mark + tree.title, children: [] };
-    for (const line of drawBranch(node, call === undefined ? "" : "│  ", last)) write(line);
+  const open = new Set<string>();
+  const drawAt = (level: number, tree: Omit<Tree, "children">, last = false) => {
+    for (const line of drawBranch({ ...tree, children: [] }, "│  ".repeat(level), last)) write(line);
+  };
+  const draw = ({ path }: ConversationSource, tree: Omit<Tree, "children">, last = false) => {
+    const mark = path.length > 0 && open.size > 1 ? `${numbered(path)}· ` : "";
+    drawAt(path.length, { ...tree, title: mark + tree.title }, last);
   };
   return (source, progress) => {
+    const { agent, path } = source;
     switch (progress.kind) {
       case "asked":
-        if (source.call === undefined) write(source.agent);
+        if (path.length === 0) write(agent);
         else {
-          open.add(source.call);
-          draw({ ...source, call: undefined }, delegated(source.call, source.agent, progress.prompt));
+          open.add(numbered(path));
+          drawAt(path.length - 1, delegated(path, agent, progress.prompt));
         }
         return;
       case "said":
@@ -69,13 +75,16 @@ export function asTree(write: (line: string) => void): OnProgress {
         return;
       case "ended":
         draw(source, ending(progress.conversation), true);
-        if (source.call !== undefined) open.delete(source.call);
+        open.delete(numbered(path));
     }
   };
 }
 
-function delegated(call: number, agent: string, task: string): Omit<Tree, "children"> {
-  return { title: `delegate ${call + 1} → ${agent}`, tags: [{ text: task, tone: "plain" }] };
+/** Counted from 1: 2 is the main agent's second delegation, 2.1 the first of the conversation that answers it. */
+const numbered = (path: CallPath): string => path.map((call) => call + 1).join(".");
+
+function delegated(path: CallPath, agent: string, task: string): Omit<Tree, "children"> {
+  return { title: `delegate ${numbered(path)} → ${agent}`, tags: [{ text: task, tone: "plain" }] };
 }
 
 function ending({

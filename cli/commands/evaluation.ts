@@ -2,7 +2,7 @@
 import { type Command, Option } from "commander";
 import { Attachments } from "../../core/contracts/evaluation-suite.ts";
 import { count, integer, notNegative, positive, share } from "../terminal/fail.ts";
-import { addToolExtensions, arm, judge, seed, setting } from "./options.ts";
+import { addToolBudgets, arm, judge, seed, setting } from "./options.ts";
 
 export function addEvaluation(program: Command): void {
   addEval(program);
@@ -42,7 +42,7 @@ function addSuiteOptions(command: Command): void {
   command
     .option(
       "--suite <name>",
-      "evaluate one suite: gaia, xbench, webwalkerqa, <file>.jsonl, a suite of the run or recipe, or the recipe's name for its held-out questions",
+      "evaluate one suite: gaia, xbench, webwalkerqa, reasoning-gym, <file>.jsonl, a suite of the run or recipe, or the recipe's name for its held-out questions",
     )
     .option("--data <path>", "with --suite: data of the benchmark (docs/benchmarks.md)")
     .option("--criteria <file>", "with --suite: instructions for the judge, such as the benchmark's official prompt")
@@ -56,7 +56,7 @@ function addSuiteOptions(command: Command): void {
         Attachments.options,
       ),
     );
-  addToolExtensions(command);
+  addToolBudgets(command);
 }
 
 /** Options of `eval` that a watch's team file replaces. */
@@ -71,8 +71,8 @@ const NOT_WITH_WATCH = [
   "runs",
   "attachments",
   "judge",
-  "extendToolCalls",
-  "extendToolUsd",
+  "budgetToolCalls",
+  "budgetToolUsd",
 ];
 
 function addWatchOptions(command: Command): void {

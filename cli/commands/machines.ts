@@ -1,7 +1,7 @@
 /** @file Commands for runs on several machines: `launch`, `halt`, `worker` and `dispatch`. */
 import { type Command, Option } from "commander";
 import { integer, positive } from "../terminal/fail.ts";
-import { addExtensions, arm, recipe, run, seed, setting, steps } from "./options.ts";
+import { addBudgets, arm, recipe, run, seed, setting, steps } from "./options.ts";
 
 export function addMachines(program: Command): void {
   addLaunch(program);
@@ -23,7 +23,7 @@ function addLaunch(program: Command): void {
     .option("--stage <name>", "stage of `sst deploy` whose fleets work on the run")
     .addOption(arm().default("mgrpo"))
     .addOption(setting());
-  addExtensions(command);
+  addBudgets(command);
   command.action(async (recipe, options) => (await import("../launch.ts")).launch(recipe, options));
 }
 

@@ -37,7 +37,7 @@ function addBench(program: Command): void {
     .description("measure the speed and memory of this machine; prints one JSON object per line")
     .argument(
       "[name...]",
-      "engine, rollouts, gateway, gateway-load, store, bundles, run, lora, sampling, trees, memory, run-memory (all by default), or gpu",
+      "engine, rollouts, gateway, gateway-load, store, bundles, run, lora, sampling, trees, memory, run-memory (all by default), or gpu or alignment",
     )
     .action(async (names) => (await import("../bench.ts")).bench(names));
 }

@@ -30,24 +30,27 @@ export const judge = () =>
   new Option("--judge <model>", "judge model: openai:<base url>#<model>, openai#<model> or bedrock#<model>");
 
 /** The options that raise the budget of an existing run (`ResumeOptions`). */
-export function addExtensions(command: Command): void {
-  const hours = new Option("--extend-hours <n>", "raise budget.hours of the existing run by n hours");
-  const usd = new Option("--extend-usd <n>", "raise budget.usd of the existing run by n dollars");
-  command.addOption(hours.argParser(positive("--extend-hours"))).addOption(usd.argParser(positive("--extend-usd")));
-  addToolExtensions(command);
+export function addBudgets(command: Command): void {
+  const hours = new Option(
+    "--budget-hours <n>",
+    "raise budget.hours of the existing run to n in all; a repeat changes nothing",
+  );
+  const usd = new Option("--budget-usd <n>", "raise budget.usd of the existing run to n dollars in all");
+  command.addOption(hours.argParser(positive("--budget-hours"))).addOption(usd.argParser(positive("--budget-usd")));
+  addToolBudgets(command);
 }
 
 /** The options that raise only its tools' budget, which an evaluation has too. */
-export function addToolExtensions(command: Command): void {
+export function addToolBudgets(command: Command): void {
   const calls = new Option(
-    "--extend-tool-calls <n>",
-    "raise tools.budget.run.calls of the existing run or evaluation by n",
+    "--budget-tool-calls <n>",
+    "raise tools.budget.run.calls of the existing run or evaluation to n in all",
   );
   const usd = new Option(
-    "--extend-tool-usd <n>",
-    "raise tools.budget.run.usd of the existing run or evaluation by n dollars",
+    "--budget-tool-usd <n>",
+    "raise tools.budget.run.usd of the existing run or evaluation to n dollars in all",
   );
   command
-    .addOption(calls.argParser(count("--extend-tool-calls")))
-    .addOption(usd.argParser(positive("--extend-tool-usd")));
+    .addOption(calls.argParser(count("--budget-tool-calls")))
+    .addOption(usd.argParser(positive("--budget-tool-usd")));
 }

@@ -6,7 +6,7 @@ import { type Command, Option } from "commander";
 import { Arm } from "../../core/contracts/config.ts";
 import { parseArms } from "../compare/plan.ts";
 import { count } from "../terminal/fail.ts";
-import { addExtensions, arm, collect, recipe, run, seed, setting, steps } from "./options.ts";
+import { addBudgets, arm, collect, recipe, run, seed, setting, steps } from "./options.ts";
 
 import { addImportTraces, addSft } from "./sft.ts";
 
@@ -62,7 +62,7 @@ function addResume(program: Command): void {
     .command("resume")
     .description("resume a run that was stopped, killed or halted")
     .addArgument(run());
-  addExtensions(command);
+  addBudgets(command);
   command.option("--open", "open the dashboard of the run in the browser; a terminal shows its link anyway");
   command.action(async (run, options) => (await import("../resume.ts")).resume(run, options));
 }

@@ -14,7 +14,7 @@ import type { QuestionSet } from "../../core/contracts/question.ts";
 import type { JobRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
-import type { BudgetExtension } from "../../core/training/run-budget.ts";
+import type { RaisedBudget } from "../../core/training/run-budget.ts";
 import { clean } from "../terminal/clean.ts";
 import { counted } from "../terminal/columns.ts";
 import type { Bases } from "./base-models.ts";
@@ -69,7 +69,7 @@ export async function evaluateTeam(
   }
 }
 
-/** Like `evaluateTeam`, in a persistent folder: if a spent budget ended it, an extension resumes it. One process at a time. */
+/** Like `evaluateTeam`, in a persistent folder: if a spent budget ended it, a raised one resumes it. One process at a time. */
 export async function evaluateInFolder(
   directory: string,
   wanted: RunConfig,
@@ -77,7 +77,7 @@ export async function evaluateInFolder(
   questions: QuestionSet,
   stop: Stop,
   onDone: OnDone,
-  { extension = {}, onPoll }: { readonly extension?: BudgetExtension; readonly onPoll?: OnPoll } = {},
+  { raised = {}, onPoll }: { readonly raised?: RaisedBudget; readonly onPoll?: OnPoll } = {},
 ): Promise<void> {
   const config = withoutWaiting(wanted);
   mkdirSync(directory, { recursive: true });
@@ -88,7 +88,7 @@ export async function evaluateInFolder(
       config,
       () => bases,
       () => questions,
-      extension,
+      raised,
     );
     await reopenLost(cloud.store, config);
     const isOpen = (await readJobs(cloud.store, config.run)).some(({ state }) => state !== "done");

@@ -1,5 +1,5 @@
 /**
- * @file Checks whether the open step of a long-halted run has expired: the store deletes conversations and GROUP records after 90 days
+ * @file Checks whether a step in flight of a long-halted run has expired: the store deletes conversations and GROUP records after 90 days
  * (core/training/retention.ts), and a step cannot train on deleted records.
  */
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
@@ -11,16 +11,21 @@ import { CONVERSATION_DAYS } from "../../core/training/retention.ts";
 
 type Records = Pick<Store, "table" | "clock"> & { readonly objects: Pick<Store["objects"], "head"> };
 
-/** Rejects if a group of the current step, or a conversation that it counts, has expired or can expire at any time. */
+/** Rejects if a group of a step in flight, or a conversation that it counts, has expired or can expire at any time. */
 export async function refuseExpired(store: Records, { run, step, startedAt }: RunRecord): Promise<void> {
   const now = await store.clock.storeTime();
   // Nothing of a younger run has expired. There, a group without a record is one that tick is about to add.
   if (now - startedAt < CONVERSATION_DAYS * 86_400_000) return;
-  const item = await store.table.get(tableKeys.step(run, step));
-  if (!item) return;
-  const { groups, state } = parse(StepRecord, item, `STEP ${step} of run '${run}'`);
+  for (let planned = step; ; planned++) {
+    const item = await store.table.get(tableKeys.step(run, planned));
+    if (!item) return;
+    await refuseExpiredStep(store, parse(StepRecord, item, `STEP ${planned} of run '${run}'`), now / 1000);
+  }
+}
+
+async function refuseExpiredStep(store: Records, { run, step, state, groups }: StepRecord, now: number): Promise<void> {
   if (state === "closed") return;
-  const expired = await Promise.all(groups.map((_, group) => isExpired(store, run, step, group, now / 1000)));
+  const expired = await Promise.all(groups.map((_, group) => isExpired(store, run, step, group, now)));
   if (!expired.includes(true)) return;
   throw new MgrpoError(
     "run-halted",

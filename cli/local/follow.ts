@@ -24,7 +24,7 @@ import {
 import type { OptimizerProbe } from "../../core/contracts/server-optimizer.ts";
 import { ToolSpendingRecord } from "../../core/contracts/spending.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import type { Disk, RunState } from "../../core/monitoring/causes.ts";
+import type { Disk, RunState } from "../../core/monitoring/run-state.ts";
 import { describeStall, StallDetector } from "../../core/monitoring/stall.ts";
 import { type StepSummary, summarizeStep } from "../../core/monitoring/step-summary.ts";
 import { bySuite, evaluationOf, type TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
@@ -33,6 +33,7 @@ import type { Store } from "../../core/ports.ts";
 import { readBills } from "../../core/training/bills.ts";
 import { dueSuites } from "../../core/training/evaluation.ts";
 import { type Spending, spending } from "../../core/training/run-budget.ts";
+import { versionAfter } from "../../core/training/step-plan.ts";
 import { findRun } from "./run-folder.ts";
 
 export type RunEvent =
@@ -265,8 +266,7 @@ export async function readSummary(
 ): Promise<StepSummary> {
   const record = await readStep(store, config.run, step);
   const manifests = record.trained.map(async (agent): Promise<[string, Manifest]> => {
-    const version = (record.policy[agent] ?? 0) + 1;
-    return [agent, await readManifest(store, config.run, agent, version)];
+    return [agent, await readManifest(store, config.run, agent, versionAfter(record))];
   });
   return summarizeStep(config, record, await readGroups(store, record), new Map(await Promise.all(manifests)), seconds);
 }

@@ -12,9 +12,9 @@ import { readAdapterConfig } from "../../engine/checkpoint/adapter.ts";
 import { readModelConfig } from "../../engine/checkpoint/config.ts";
 import { parameterLayout } from "../../engine/checkpoint/parameters.ts";
 import { refuseUnsavable } from "../../engine/checkpoint/shards.ts";
-import { type MemoryPlan, planMemory, totalBytes } from "../../engine/compiled/memory.ts";
+import { type MemoryPlan, type MemoryUse, planMemory, totalBytes } from "../../engine/compiled/memory.ts";
 import { type StoredWeights, storedWeights } from "../../engine/compiled/open-weights.ts";
-import { machineBytes, resolvePacking } from "../../engine/compiled/packing.ts";
+import { machineBytes, resolveCheckpointing, resolvePacking } from "../../engine/compiled/packing.ts";
 import { checkQuantization } from "../../engine/compiled/quantization/check.ts";
 import { engineOptions } from "../../gpu-workers/policy.ts";
 import type { Bases } from "./base-models.ts";
@@ -29,6 +29,7 @@ const ADVICE: Readonly<Record<keyof MemoryPlan, string>> = {
   adapter: "a lower lora.rank, or fewer lora.targets",
   optimizer: "an adapter in place of all weights (lora={})",
   activations: "a lower engine.microBatchTokens or limits.contextTokens",
+  kept: "engine.gradientCheckpointing=on",
   trees: "engine.prefixTrees=false, or a lower engine.microBatchTokens",
   cache: "a lower engine.slots or limits.contextTokens",
   saving: "an adapter in place of all weights (lora={})",
@@ -37,7 +38,7 @@ const ADVICE: Readonly<Record<keyof MemoryPlan, string>> = {
 /** Part by part, then the sum. */
 export function memoryChecks(agent: AgentConfig, files: CheckpointFiles, stored: StoredWeights): Check[] {
   const { mapped } = stored;
-  const { plan, lora } = needsOf(agent, files, false, stored);
+  const { plan, lora } = needsOf(agent, files, {}, stored);
   const parts = Object.entries(plan).filter(([, bytes]) => bytes > 0);
   return [
     ...parts.map(([name, bytes]): Check => {
@@ -48,9 +49,10 @@ export function memoryChecks(agent: AgentConfig, files: CheckpointFiles, stored:
   ];
 }
 
-function noteOn(part: string, mapped: boolean, { packing, quantization }: EngineConfig): string {
+function noteOn(part: string, mapped: boolean, { packing, quantization, gradientCheckpointing }: EngineConfig): string {
   if (part === "weights" && quantization !== "none") return `, linear layers in ${quantization}`;
   if (part === "weights" && mapped) return ", mapped from disk";
+  if (part === "kept") return `, engine.gradientCheckpointing ${gradientCheckpointing}`;
   return part === "packed" ? `, engine.packing ${packing}` : "";
 }
 
@@ -73,7 +75,7 @@ export interface MachineMemory {
 
 /** Detects a team too large for this machine: its trained agents are added up, since they train at the same time. */
 export function checkMemory(
-  { agents, algorithm }: RunConfig,
+  { agents, algorithm, staleness }: RunConfig,
   bases: Bases,
   findings: Findings,
   memory: MachineMemory = { total: machineBytes(), available: process.availableMemory() },
@@ -83,11 +85,11 @@ export function checkMemory(
     const files = bases.get(name);
     if (!files || agent.policy !== "compiled") return [];
     if (!agent.trained) {
-      admitted(findings, name, () => needsOf(agent, files, false));
+      admitted(findings, name, () => needsOf(agent, files));
       return [];
     }
     return admitted(findings, name, () => {
-      const needs = needsOf(agent, files, algorithm.kl.coefficient > 0);
+      const needs = needsOf(agent, files, { reference: algorithm.kl.coefficient > 0, staleness });
       if (!needs.lora) refuseUnsavable(parameterLayout(readModelConfig(files)));
       return { name, ...needs };
     });
@@ -126,7 +128,7 @@ export function parametersOf({ policy }: AgentConfig, files: CheckpointFiles): n
 function needsOf(
   agent: AgentConfig,
   files: CheckpointFiles,
-  reference: boolean,
+  use: MemoryUse = {},
   stored: StoredWeights = storedWeights(files, readModelConfig(files)),
 ) {
   const config = readModelConfig(files);
@@ -134,7 +136,8 @@ function needsOf(
   const options = engineOptions(agent);
   checkQuantization(config, lora, options, stored);
   const packing = resolvePacking(config, lora, options, stored);
-  return { plan: planMemory(config, lora, { ...options, packing }, stored, reference), lora };
+  const gradientCheckpointing = resolveCheckpointing(config, lora, { ...options, packing }, stored);
+  return { plan: planMemory(config, lora, { ...options, packing, gradientCheckpointing }, stored, use), lora };
 }
 
 const largestPart = (plan: MemoryPlan): keyof MemoryPlan =>

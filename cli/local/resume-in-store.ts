@@ -1,25 +1,24 @@
-/** @file Resumes a run that is in its store: with a larger budget if the user extends it, and never with a spent one. */
-import { randomUUID } from "node:crypto";
+/** @file Resumes a run that is in its store: with a larger budget if the user raises it, and never with a spent one. */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { FleetRecord, type RunRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { ToolSpendingRecord } from "../../core/contracts/spending.ts";
-import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import { MgrpoError } from "../../core/errors.ts";
 import type { Store, Table, TableChange } from "../../core/ports.ts";
 import { readBills } from "../../core/training/bills.ts";
 import { relistRun } from "../../core/training/clock-list.ts";
 import { resetFleet } from "../../core/training/fleet-writes.ts";
 import {
-  type BudgetExtension,
-  extendLimits,
-  extendsBudget,
   overBudgetReason,
+  type RaisedBudget,
+  raisedLimits,
+  raisesBudget,
   type Spending,
   spending,
 } from "../../core/training/run-budget.ts";
-import { extendToolBudget, overToolBudgetReason } from "../../core/training/tool-spending.ts";
-import { extendBudget, resumeRun } from "../../core/training/writes.ts";
+import { overToolBudgetReason, raiseToolBudget } from "../../core/training/tool-spending.ts";
+import { raiseBudget, resumeRun } from "../../core/training/writes.ts";
 import { refuseExpired } from "./expired-step.ts";
 
 type Resumed = Pick<Store, "table" | "clock" | "objects">;
@@ -29,41 +28,32 @@ export async function resumeInStore(
   store: Resumed,
   config: RunConfig,
   record: RunRecord,
-  extension: BudgetExtension,
+  raised: RaisedBudget,
 ): Promise<void> {
-  await resumeRecord(store, config, record, extension);
+  await resumeRecord(store, config, record, raised);
   await relistRun(store.table, record.run, await store.clock.storeTime());
 }
 
-async function resumeRecord(
-  store: Resumed,
-  config: RunConfig,
-  record: RunRecord,
-  extension: BudgetExtension,
-): Promise<void> {
+async function resumeRecord(store: Resumed, config: RunConfig, record: RunRecord, raised: RaisedBudget): Promise<void> {
   const { table } = store;
   const { run, status } = record;
   if (status === "finished") {
-    if (!extendsBudget(extension)) return;
-    throw new MgrpoError("config-invalid", `run '${run}' is finished: there is nothing to extend`);
+    if (!raisesBudget(raised)) return;
+    throw new MgrpoError("config-invalid", `run '${run}' is finished: its budget cannot be raised`);
   }
   await refuseExpired(store, record);
   if (status === "halted") await forgiveFleets(table, run);
   const tools = await readTools(table, run);
-  const { hours, usd, toolCalls, toolUsd } = extension;
-  const extendsTools = toolCalls !== undefined || toolUsd !== undefined;
+  const { hours, usd, toolCalls, toolUsd } = raised;
+  const raisesTools = toolCalls !== undefined || toolUsd !== undefined;
   const spent = await readSpent(store, config, record);
-  const limits = extendLimits(record, spent, extension);
-  const id = randomUUID();
-  if (extendsTools) {
+  const limits = raisedLimits(record, spent, raised);
+  if (raisesTools) {
     if (!tools) throw new MgrpoError("config-invalid", `run '${run}' has no metered tools: leave the option out`);
-    await apply(table, run, extendToolBudget(tools, extension, id), id);
+    await apply(table, run, raiseToolBudget(tools, raised));
   }
-  if (hours !== undefined || usd !== undefined) {
-    const done = extendsTools ? "; the tools' budget has already been extended: leave that option out" : "";
-    return apply(table, run, extendBudget(record, limits, id), id, done);
-  }
-  const reason = overBudgetReason(record, spent) ?? (tools && !extendsTools ? overToolBudgetReason(tools) : undefined);
+  if (hours !== undefined || usd !== undefined) return apply(table, run, raiseBudget(record, limits));
+  const reason = overBudgetReason(record, spent) ?? (tools && !raisesTools ? overToolBudgetReason(tools) : undefined);
   if (reason !== undefined) throw new MgrpoError("run-halted", `run '${run}' cannot resume: ${reason}`);
   if (status === "halted") await table.update(resumeRun(run));
 }
@@ -86,13 +76,10 @@ async function readSpent({ table, clock }: Resumed, config: RunConfig, record: R
   return spending(config, record, workers, await readBills(table, run), await clock.storeTime());
 }
 
-/** Applies the extension `id`. An earlier attempt may have applied it and lost the reply. `done`: what the user must not repeat. */
-async function apply(table: Table, run: string, change: TableChange, id: string, done = ""): Promise<void> {
-  const { applied, item } = await table.update(change).catch((error: unknown) => {
-    if (!isMgrpoError(error, "store-unreachable")) throw error;
-    const advice = `whether the budget of run '${run}' was extended is unknown; compare its limit before you repeat the option${done}`;
-    throw new MgrpoError(error.code, `${error.message}; ${advice}`, { cause: error, retryable: error.retryable });
-  });
-  if (applied || item?.["extension"] === id) return;
-  throw new MgrpoError("config-invalid", `run '${run}' has just been changed by another process: try again${done}`);
+/** Applies a change. An earlier attempt may have made it, and lost the reply. */
+async function apply(table: Table, run: string, change: TableChange): Promise<void> {
+  const { applied, item } = await table.update(change);
+  const isMade = change.set?.every(([[name = ""], value]) => item?.[name] === value);
+  if (!applied && !isMade)
+    throw new MgrpoError("config-invalid", `run '${run}' has just been changed by another process: try again`);
 }

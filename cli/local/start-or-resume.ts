@@ -10,7 +10,7 @@ import type { QuestionSet } from "../../core/contracts/question.ts";
 import { RunRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, Store } from "../../core/ports.ts";
-import { type BudgetExtension, extendsBudget } from "../../core/training/run-budget.ts";
+import { type RaisedBudget, raisesBudget } from "../../core/training/run-budget.ts";
 import { sha256, sha256OfFile } from "../../engine/hash.ts";
 import { recordBytes } from "../../gpu-workers/identity.ts";
 import type { Bases } from "./base-models.ts";
@@ -23,19 +23,19 @@ export async function startOrResume(
   config: RunConfig,
   bases: () => Bases | Promise<Bases>,
   questions: () => QuestionSet | Promise<QuestionSet>,
-  extension: BudgetExtension = {},
+  raised: RaisedBudget = {},
 ): Promise<void> {
   const { objects, table } = cloud.store;
   const item = await table.get(tableKeys.run(config.run));
   if (item) {
-    await resumeInStore(cloud.store, config, parse(RunRecord, item, `RUN ${config.run}`), extension);
+    await resumeInStore(cloud.store, config, parse(RunRecord, item, `RUN ${config.run}`), raised);
     await cloud.functions.startSchedule();
     return;
   }
-  if (extendsBudget(extension)) {
+  if (raisesBudget(raised)) {
     throw new MgrpoError(
       "config-invalid",
-      `run '${config.run}' has not started: there is nothing to extend, leave the option out`,
+      `run '${config.run}' has not started: it has no budget to raise, leave the option out`,
     );
   }
   const questionBytes = recordBytes(await questions());

@@ -14,7 +14,7 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import type { QuestionSet } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CaseStudy } from "../../core/recipe.ts";
-import type { BudgetExtension } from "../../core/training/run-budget.ts";
+import type { RaisedBudget } from "../../core/training/run-budget.ts";
 import type { RunReport } from "../run-report.ts";
 import { type Display, openDisplay } from "../terminal/display.ts";
 import { MGRPO } from "../terminal/name.ts";
@@ -41,18 +41,18 @@ export interface LocalTraining {
   readonly questions: () => QuestionSet | Promise<QuestionSet>;
   readonly caseStudies?: readonly CaseStudy[] | undefined;
   /** Extends the budget of a run that has started. */
-  readonly extension?: BudgetExtension;
+  readonly raised?: RaisedBudget;
 }
 
 /** The report of the finished run; undefined if the user stopped it. Rejects if it halts. */
 export async function trainLocally(training: LocalTraining): Promise<RunReport | undefined> {
-  const { config, folder, bases, questions, extension } = training;
+  const { config, folder, bases, questions, raised } = training;
   mkdirSync(folder.logs, { recursive: true });
   const cloud = await openEmbeddedCloud(folder.cloud, `${folder.logs}/functions.log`);
   const stop = watchForStop();
   let display: Display | undefined;
   try {
-    await startOrResume(cloud, config, bases, questions, extension);
+    await startOrResume(cloud, config, bases, questions, raised);
     const history = new RunHistory(config, folder, cloud);
     display = openDisplay(config, history.steps);
     const tracking = await openTracking(training, cloud, history, display);

@@ -34,7 +34,7 @@ export async function openServedAgents(config: RunConfig): Promise<ServedAgents>
     const settings = policySettings(config.agents, owner);
     const engine = engines.get(settings.policy);
     if (!engine) throw new RangeError(`agent '${owner}' has no engine`);
-    opened.set(owner, openPolicy(owner, settings, engine, onlyVersion(files), meter, config.limits));
+    opened.set(owner, openPolicy(owner, settings, engine, onlyVersion(files), meter, { limits: config.limits }));
   }
   for (const [name, agent] of local) {
     const policy = opened.get(ownerOf(config.agents, name));
@@ -42,7 +42,7 @@ export async function openServedAgents(config: RunConfig): Promise<ServedAgents>
   }
   const close = () => closeAll([...opened.values()]);
   try {
-    await Promise.all([...opened.values()].map((policy) => policy.activate(0)));
+    await Promise.all([...opened.values()].map((policy) => policy.open(0)));
   } catch (error) {
     await close();
     throw error;

@@ -6,10 +6,11 @@ import { algorithmOf } from "../../core/contracts/algorithm-overrides.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import type { AgentBatch, GroupRecord, RolloutScore, ScoredInvocation } from "../../core/contracts/records.ts";
-import type { Invocation, Outcome } from "../../core/contracts/rollout.ts";
+import { callPathOf, type Invocation, type Outcome } from "../../core/contracts/rollout.ts";
 import { latencyName, type TurnLatency } from "../../core/contracts/telemetry.ts";
-import { trajectoryWeights } from "../../core/mgrpo/batch.ts";
+import { hasSignal, trajectoryWeights } from "../../core/mgrpo/batch.ts";
 import { mainReward, subReward } from "../../core/mgrpo/reward.ts";
+import { callerCredits, isWellFormed } from "../../core/training/score.ts";
 import type { Tag, Tree } from "../../ui/views.ts";
 import type { HeldOutRollout } from "../held-out/scores.ts";
 import { branchTrees, countLines, earlierTurns, type TurnTexts } from "./app-tree.ts";
@@ -45,9 +46,9 @@ export function rolloutTree(parts: RolloutParts): Tree {
   const { conversation, app } = outcome;
   const drawInvocation = (id: string) => invocationTree(parts, scored, id);
   const earlier = earlierTurns(outcome, parts.branchTexts);
-  const latencies = parts.latencies?.get(latencyName(outcome.address, undefined));
+  const latencies = parts.latencies?.get(latencyName(outcome.address, []));
   const turns = [...earlier, conversation.turns];
-  const { branches, rest } = turnTrees(turns, parts.invocations, drawInvocation, latencies);
+  const { branches, rest } = turnTrees(turns, ofMain(parts.invocations), drawInvocation, latencies);
   return {
     title,
     tags: [
@@ -73,17 +74,21 @@ export function heldOutTree(
   tags: readonly Tag[],
   { question, conversation, invocations }: HeldOutRollout,
 ): Tree {
-  const invocation = (id: string) => {
+  const invocation = (id: string): Tree | undefined => {
     const found = invocations.get(id);
-    return found && delegationTree(found, []);
+    return found && delegationTree(found, [], invocation);
   };
-  const { branches, rest } = turnTrees([conversation.turns], invocations, invocation);
+  const { branches, rest } = turnTrees([conversation.turns], ofMain(invocations), invocation);
   return {
     title,
     tags,
     children: [...branches.flat(), ...rest, ending(conversation, `reference: ${question.answer}`)],
   };
 }
+
+/** Those that the main agent called. An app may not say which turn did: they are placed by their tasks. */
+const ofMain = (invocations: ReadonlyMap<string, Invocation>): ReadonlyMap<string, Invocation> =>
+  new Map([...invocations].filter(([, { request }]) => request.callers === undefined));
 
 export function groupTree(
   group: GroupRecord,
@@ -101,7 +106,7 @@ export function groupTree(
       { text: `${question.kind}, level ${question.level}`, tone: "faint" },
       { text: `${solved} of ${scores.length} correct`, tone: solved > 0 ? "good" : "bad" },
       ...(finalized ? [plain(`mean ${finalized.mean.toFixed(3)}, std ${finalized.std.toFixed(3)}`)] : []),
-      ...(finalized && finalized.std === 0
+      ...(finalized && !hasSignal(finalized)
         ? [{ text: "zero variance: nothing to learn", tone: "faint" as const }]
         : []),
     ],
@@ -112,41 +117,47 @@ export function groupTree(
   };
 }
 
-/** A delegation with its reward R_S = b1*format + b2*correctMain + b3*expert (eq 5), its advantage (eq 12), and its turns. */
+/** A delegation with its reward R_S = b1*format + b2*correct + b3*expert (eq 5), its advantage (eq 12), and its turns. */
 function invocationTree(parts: RolloutParts, scored: Scored | undefined, id: string): Tree | undefined {
   const found = parts.invocations.get(id);
   if (!found) return undefined;
   const { agent } = found.request;
-  const { conversation } = found;
   const index = scored?.invocations[agent]?.findIndex((one) => one.id === id) ?? -1;
   const score = scored?.invocations[agent]?.[index];
-  const { address, call } = found.request;
+  const { address } = found.request;
   const tags: Tag[] = [
-    ...(scored && score ? [invocationTag(parts, agent, scored, score, conversation.stop === "answered")] : []),
-    ...(score?.masked ? [{ text: "masked", tone: "faint" as const }] : []),
+    ...(scored && score ? [invocationTag(parts, found, scored, score)] : []),
+    ...(score?.masked ? [{ text: MASKED[`${score.masked}`], tone: "faint" as const }] : []),
     ...advantageTags(parts.group.finalized[agent], `${parts.index}/${index}`),
   ];
-  return delegationTree(found, tags, parts.latencies?.get(latencyName(address, call)));
+  const draw = (deeper: string) => invocationTree(parts, scored, deeper);
+  return delegationTree(found, tags, draw, parts.latencies?.get(latencyName(address, callPathOf(found.request))));
 }
 
+const MASKED = { true: "masked", caller: "reward unknown: its caller was truncated" };
+
 function invocationTag(
-  { config }: RolloutParts,
-  agent: string,
-  { correct }: Scored,
+  { config, invocations }: RolloutParts,
+  { request, conversation }: Invocation,
+  scored: Scored,
   { reward, expert }: ScoredInvocation,
-  wellFormed: boolean,
 ): Tag {
-  const { subReward: b } = algorithmOf(config, agent);
-  const sum = `${b.format}·format + ${b.correct}·${correct} correct + ${b.expert}·${expert} expert`;
+  const { subReward: b } = algorithmOf(config, request.agent);
+  const wellFormed = isWellFormed(conversation);
+  const experts = new Map(Object.values(scored.invocations).flatMap((own) => own.map((one) => [one.id, one.expert])));
+  const judged = [...invocations.values()].map((one) => ({ invocation: one, expert: experts.get(one.id) ?? 0 }));
+  const { correct } = callerCredits(config, judged, scored.correct)(request);
+  const sum = `${b.format}·format + ${b.correct}·${Number(correct.toFixed(3))} correct + ${b.expert}·${expert} expert`;
   return rewardTag(reward, subReward(wellFormed, correct, expert, b), wellFormed ? sum : "malformed");
 }
 
 function delegationTree(
   { id, request, conversation, trajectory }: Invocation,
   tags: readonly Tag[],
+  draw: (id: string) => Tree | undefined,
   latencies?: readonly TurnLatency[],
 ): Tree {
-  const { branches } = turnTrees([conversation.turns], new Map(), () => undefined, latencies);
+  const { branches } = turnTrees([conversation.turns], new Map(), draw, latencies);
   return {
     title: `delegate → ${request.agent}`,
     tags: [...tags],
@@ -185,9 +196,12 @@ function advantageTags(finalized: AgentBatch | undefined, trajectory: string | n
   const advantage = finalized.advantages[i];
   if (advantage === undefined) return [{ text: "dropped by alignment", tone: "faint" }];
   const weight = trajectoryWeights(finalized)[i] ?? 0;
-  const signed = `${advantage > 0 ? "+" : ""}${advantage.toFixed(3)}`;
+  const turns = finalized.turns?.[i] ?? [];
   return [
-    { text: `advantage ${signed}`, tone: advantage > 0 ? "good" : advantage < 0 ? "bad" : "plain" },
+    ...(turns.length > 0 ? [{ text: `turns ${turns.map(signed).join(" ")}`, tone: "faint" as const }] : []),
+    { text: `advantage ${signed(advantage)}`, tone: advantage > 0 ? "good" : advantage < 0 ? "bad" : "plain" },
     { text: `weight ${weight.toFixed(3)}`, tone: "faint" },
   ];
 }
+
+const signed = (value: number): string => `${value > 0 ? "+" : ""}${value.toFixed(3)}`;

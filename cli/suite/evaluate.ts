@@ -9,7 +9,7 @@ import { canonicalJson } from "../../core/contracts/parse.ts";
 import type { QuestionSet } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
-import type { BudgetExtension } from "../../core/training/run-budget.ts";
+import type { RaisedBudget } from "../../core/training/run-budget.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { readEndpoint } from "../endpoint-team.ts";
 import { type Bases, hashesOf, readBases } from "../local/base-models.ts";
@@ -29,14 +29,14 @@ export async function evaluateSuite(
   config: RunConfig,
   recipe: Recipe,
   results: string,
-  extension: BudgetExtension,
+  raised: RaisedBudget,
 ): Promise<void> {
   const [suite] = config.evaluation.suites;
   if (!suite) throw new MgrpoError("config-invalid", "there is no suite to evaluate");
   const questions = await readQuestions(recipe, config);
   let report: SuiteReport | undefined;
   const folder = await evaluateAndKeep(target, config, questions, results, {
-    extension,
+    raised,
     async onDone({ job, store }, folder) {
       const set = questions.suites?.[suite.name] ?? { questions: questions.heldOut };
       report = await reportSuite(store, folder, target, suite, set, job);
@@ -46,7 +46,7 @@ export async function evaluateSuite(
 }
 
 export interface KeptEvaluation {
-  readonly extension?: BudgetExtension;
+  readonly raised?: RaisedBudget;
   readonly onDone: (done: FinishedJob, folder: string) => void | Promise<void>;
   readonly onPoll?: OnPoll;
 }

@@ -58,9 +58,18 @@ function allColumns(config: RunConfig): Column[] {
     column("zero-var", 4, 4, "faint", ({ summary }) => `${summary.zeroVariance}/${summary.groups}`),
     column("clip", 4, 7, "faint", ({ summary }) => percent(worst(summary, "clipFraction"))),
     column("kl", 7, 5, "faint", ({ summary }) => worst(summary, "kl").toExponential(1)),
+    ...(config.staleness > 0 ? staleColumns() : []),
     column("left", 6, 1, "plain", ({ secondsLeft }) => (secondsLeft === undefined ? "" : duration(secondsLeft))),
   ];
 }
+
+/** How old the rollouts are, and how many tokens the correction leaves out or cuts. */
+const staleColumns = (): Column[] => [
+  column("age", 2, 5, "faint", ({ summary: { age = {} } }) => String(Math.max(0, ...Object.values(age)))),
+  column("mask/cut", 7, 6, "faint", ({ summary }) =>
+    [worst(summary, "maskedFraction"), worst(summary, "truncatedFraction")].map(percent).join("/"),
+  ),
+];
 
 function column(title: string, minWidth: number, rank: number, tone: Column["tone"], cell: Column["cell"]): Column {
   return { title, width: Math.max(title.length, minWidth), rank, tone, cell };
@@ -133,6 +142,6 @@ function count(value: number | null): string {
   return value === null ? "-" : Math.round(value).toLocaleString("en");
 }
 
-function worst(summary: StepSummary, field: "clipFraction" | "kl"): number {
+function worst(summary: StepSummary, field: "clipFraction" | "maskedFraction" | "truncatedFraction" | "kl"): number {
   return Math.max(0, ...Object.values(summary.training).map((stats) => stats?.[field] ?? 0));
 }

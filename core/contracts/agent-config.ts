@@ -99,7 +99,12 @@ export const AgentConfig = z.strictObject({
   endpoint: AgentEndpoint.optional().describe("Settings of requests, for an agent behind an API."),
   trained: z.boolean().default(true).describe("Whether the agent is trained. false: frozen at version 0."),
   tools: z.array(z.string()).default([]).describe("Names of the recipe's tools that it may call."),
-  delegates: z.array(AgentName).default([]).describe("Agents that it may delegate to. Only the main agent delegates."),
+  delegates: z
+    .array(AgentName)
+    .default([])
+    .describe(
+      "Agents that it may delegate to. Sub-agents may delegate too: each agent has one caller, at most 4 levels down.",
+    ),
   system: z.string().default("").describe("Text of the system message. Empty: none."),
   thinking: z
     .boolean()

@@ -24,11 +24,17 @@ const AlignmentConfig = z.strictObject({
 });
 
 const KlConfig = z.strictObject({
-  coefficient: z.number().min(0).default(0).describe("Weight of the KL term in the loss. 0: off."),
+  coefficient: z.number().min(0).default(0).describe("Weight of the KL penalty. 0: off."),
   estimator: z
     .enum(["k1", "k2", "k3"])
     .default("k3")
     .describe("Estimator of the KL divergence from the reference policy."),
+  in: z
+    .enum(["loss", "reward"])
+    .exactOptional()
+    .describe(
+      "Where the penalty is: a term of the loss, or in the advantage of each token (REINFORCE++). Absent: loss.",
+    ),
   refreshEvery: z
     .int()
     .positive()
@@ -111,6 +117,11 @@ export const AlgorithmSettings = z.strictObject({
     .enum(["std", "batch", "none"])
     .default("std")
     .describe("Divides advantages: the group's standard deviation (std), the whole batch's (REINFORCE++), or none."),
+  turnWeight: z
+    .number()
+    .min(0)
+    .default(0)
+    .describe("Weight of turn-level advantages, from the turn rewards of the recipe (MT-GRPO). 0: off."),
   epsilon: z.number().positive().default(1e-6).describe("Added to the standard deviation before the division."),
   shuffleAdvantages: z
     .boolean()
@@ -147,3 +158,12 @@ export const AlgorithmConfig = AlgorithmSettings.transform((settings) => ({
   ...settings,
 }));
 export type AlgorithmConfig = z.infer<typeof AlgorithmConfig>;
+
+export const Staleness = z
+  .int()
+  .min(0)
+  .max(16)
+  .default(0)
+  .describe(
+    "Versions that the sampler of a step's rollouts is behind its trainer: as many more steps are sampled while agents train. Above 0, algorithm.tisCap or ratioMask is needed (docs/staleness.md).",
+  );

@@ -2,8 +2,9 @@
 import * as z from "zod";
 import { type AlgorithmConfig, AlgorithmSettings, CLIP_RANGES } from "./algorithm-config.ts";
 
-const { mainReward, subReward, ratio, policyLoss, clipLow, clipHigh, entropy, tisCap, ratioMask, overlongPenalty } =
+const { mainReward, subReward, turnWeight, ratio, policyLoss, clipLow, clipHigh, entropy, tisCap, ratioMask } =
   AlgorithmSettings.shape;
+const { overlongPenalty } = AlgorithmSettings.shape;
 
 /** The schema under a default: absent means the run's value. */
 function own<S extends z.ZodType>(setting: { unwrap(): S }, what: string) {
@@ -18,6 +19,7 @@ export const AlgorithmOverrides = z.strictObject({
     .strictObject({ d: z.int().positive().describe("Target number of this sub-agent's trajectories per rollout.") })
     .exactOptional()
     .describe("Alignment of this sub-agent's trajectories. Absent: as in algorithm."),
+  turnWeight: own(turnWeight, "Weight of turn-level advantages"),
   ratio: own(ratio, "Granularity of the importance ratio"),
   policyLoss: own(policyLoss, "Form of the policy term"),
   clipLow: own(clipLow, "Lower clip range"),
@@ -41,6 +43,7 @@ interface TeamMember extends Overridable {
 
 interface Team {
   readonly main: string;
+  readonly staleness: number;
   readonly algorithm: AlgorithmConfig;
   readonly agents: Readonly<Record<string, TeamMember>>;
 }
@@ -67,10 +70,27 @@ export function algorithmFaults(team: Team): Fault[] {
     ...overrideFaults(team, name),
     ...agentFaults(team, name),
   ]);
+  faults.push(...stalenessFaults(team), ...controlFaults(team), ...rewardKlFaults(team.algorithm));
   if (refreshEvery !== undefined && coefficient === 0) {
     faults.push([["algorithm", "kl", "refreshEvery"], "does nothing at kl.coefficient 0: remove it, or set that"]);
   }
   return faults;
+}
+
+function controlFaults(team: Team): Fault[] {
+  if (!team.algorithm.shuffleAdvantages) return [];
+  const message = "the control would learn from the rewards of turns, which are not shuffled: set it to 0";
+  const told = Object.keys(team.agents).filter((name) => algorithmOf(team, name).turnWeight > 0);
+  return told.slice(0, 1).map((name) => [pathOf(team, name, "turnWeight"), message]);
+}
+
+function rewardKlFaults({ kl: { coefficient, estimator, in: place } }: AlgorithmConfig): Fault[] {
+  if (place !== "reward") return [];
+  const path = (setting: string) => ["algorithm", "kl", setting];
+  if (coefficient === 0) return [[path("in"), "does nothing at kl.coefficient 0: remove it, or set that"]];
+  if (estimator === "k1") return [];
+  const message = `as a reward, ${estimator} has another gradient than the KL divergence, whose unbiased estimate k1 is: set it to k1`;
+  return [[path("estimator"), message]];
 }
 
 /** Where the value that holds for an agent is set. */
@@ -107,4 +127,17 @@ function agentFaults(team: Team, name: string): Fault[] {
     faults.push([[...pathOf(team, name, "overlongPenalty"), "bufferTokens"], message]);
   }
   return faults;
+}
+
+/** Stale rollouts without a correction are another objective: its bias grows with the learning rate and the age (arXiv 2607.01083). */
+function stalenessFaults(team: Team): Fault[] {
+  if (team.staleness === 0) return [];
+  const uncorrected = Object.keys(team.agents).filter((name) => {
+    const { tisCap, ratioMask } = algorithmOf(team, name);
+    return team.agents[name]?.trained && tisCap === null && ratioMask === null;
+  });
+  if (uncorrected.length === 0) return [];
+  const names = uncorrected.map((name) => `'${name}'`).join(" and ");
+  const message = `at ${team.staleness}, ${names} would train on rollouts of older versions without a correction: set algorithm.tisCap=2, or algorithm.ratioMask, for the team or by agents.<name>.algorithm`;
+  return [[["staleness"], message]];
 }

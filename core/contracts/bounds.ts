@@ -35,9 +35,21 @@ const ROLLOUT_BYTES = 1500;
 /** Bytes of a scored invocation, and its entry in a sub-agent's batch. */
 const INVOCATION_BYTES = 150;
 
+/** Bytes of the reward and the advantage of a turn. */
+const TURN_BYTES = 30;
+
+/** Turns that may be rewarded: of the main agent, and of one invocation. 0: `turnWeight` is. */
+export interface RewardedTurns {
+  readonly main: number;
+  readonly sub: number;
+}
+
 /** The largest K whose GROUP record fits in an item. `invocations`: the maximum per rollout. */
-export function maxRolloutsPerQuestion(invocations: number): number {
-  return Math.floor((ITEM_BYTES - GROUP_BYTES) / (ROLLOUT_BYTES + invocations * INVOCATION_BYTES));
+export function maxRolloutsPerQuestion(invocations: number, turns: RewardedTurns = { main: 0, sub: 0 }): number {
+  const perInvocation = INVOCATION_BYTES + turns.sub * TURN_BYTES;
+  return Math.floor(
+    (ITEM_BYTES - GROUP_BYTES) / (ROLLOUT_BYTES + turns.main * TURN_BYTES + invocations * perInvocation),
+  );
 }
 
 /** Maximum number of question ids in a STEP record. */

@@ -23,9 +23,13 @@ export const TrainingStats = z.strictObject({
   gradientNorm: z.number(),
   /** Share of action tokens whose ratio was clipped. */
   clipFraction: z.number(),
+  /** Share of action tokens that `ratioMask` left out. Absent: there is no mask. */
+  maskedFraction: z.number().exactOptional(),
+  /** Share of action tokens whose importance weight was cut to `tisCap`. Absent: there is no cap. */
+  truncatedFraction: z.number().exactOptional(),
   /** k3 estimate of KL(behavior || current) over action tokens: the sampler's log-probs against the trainer's before the step. */
   kl: z.number(),
-  /** max |ratio - 1| over action tokens before the step: must stay under 1e-3 with one optimizer step per batch. */
+  /** max |ratio - 1| over action tokens before the step: must stay under 1e-3 unless the rollouts are stale. */
   maxRatioDeviation: z.number(),
   /** Mean of -log p over action tokens, in nats: an estimate of the sampler's entropy at its temperature. Earlier releases wrote none. */
   entropy: z.number().exactOptional(),

@@ -4,11 +4,11 @@
  */
 import * as z from "zod";
 import { type AgentConfig, Agents, decayFaults } from "./agent-config.ts";
-import { AlgorithmConfig } from "./algorithm-config.ts";
+import { AlgorithmConfig, Staleness } from "./algorithm-config.ts";
 import { algorithmFaults } from "./algorithm-overrides.ts";
-import { MAX_GROUPS, maxRolloutsPerQuestion } from "./bounds.ts";
 import { BudgetConfig, budgetFaults } from "./budget.ts";
 import { CurriculumStage, curriculumFaults } from "./curriculum.ts";
+import { delegationFaults } from "./delegation.ts";
 import { engineFaults } from "./engine.ts";
 import { EvaluationSuite, JUDGED_BENCHMARKS } from "./evaluation-suite.ts";
 import { JudgeConfig } from "./judge.ts";
@@ -16,7 +16,8 @@ import { endpointFaults, isEndpointPolicy } from "./language-model.ts";
 import { LORA_POLICIES, supportsLora } from "./lora.ts";
 import { AgentName, RunName, Step } from "./names.ts";
 import { QuestionFiles } from "./question.ts";
-import { RunnerConfig, runnerFaults } from "./runner.ts";
+import { sizeFaults } from "./record-sizes.ts";
+import { Draws, RunnerConfig, runnerFaults } from "./runner.ts";
 import { serverOptimizerFaults } from "./server-optimizer.ts";
 import { ownPolicies, ownsPolicy, sharedPolicyFaults } from "./shared-policy.ts";
 import { tinkerFaults } from "./tinker-policy.ts";
@@ -161,6 +162,7 @@ const RunSettings = z.strictObject({
   runner: RunnerConfig.default("native").describe(
     "Who runs rollouts: native (this program's own loop), recipe (the app in the recipe's rollout.ts), or an app elsewhere that takes them over HTTP.",
   ),
+  draws: Draws,
   algorithm: AlgorithmConfig.prefault({}).describe("The settings of M-GRPO."),
   curriculum: z
     .array(CurriculumStage)
@@ -171,10 +173,7 @@ const RunSettings = z.strictObject({
     "The model that judges, if the recipe's rewards or a benchmark need one.",
   ),
   dynamicSampling: DynamicSampling.prefault({}).describe("Replacement of groups without variance (DAPO)."),
-  staleness: z
-    .literal(0, { error: "only 0 is built: every step waits for the one before" })
-    .default(0)
-    .describe("Versions that an agent may be behind when a step opens. Only 0 (synchronous training) is implemented."),
+  staleness: Staleness,
   evaluation: EvaluationConfig.prefault({}).describe("When teams are evaluated, and on what."),
   retention: RetentionConfig.prefault({}).describe("Which versions of the weights are kept."),
   limits: LimitsConfig.prefault({}).describe("Time limits and retries of rollouts."),
@@ -222,34 +221,22 @@ function configFaults(config: RunConfig): Fault[] {
   ];
 }
 
-function teamFaults({ main, agents }: RunConfig): Fault[] {
+function teamFaults(config: RunConfig): Fault[] {
+  const { main, agents } = config;
   const names = Object.keys(agents);
-  const faults: Fault[] = [];
+  const faults = Object.entries(agents).flatMap(([name, agent]) => agentFaults(name, agent));
   if (!names.includes(main)) {
-    faults.push([["main"], `no agent '${main}' in agents (${names.join(", ")}): name one of them`]);
+    return [[["main"], `no agent '${main}' in agents (${names.join(", ")}): name one of them`], ...faults];
   }
-  for (const [name, agent] of Object.entries(agents)) faults.push(...agentFaults(name, agent, main, names));
-  for (const name of names) {
-    if (name === main || agents[main]?.delegates.includes(name)) continue;
-    const message = `nobody delegates to '${name}': add it to agents.${main}.delegates or remove it`;
-    faults.push([["agents", name], message]);
-  }
-  return faults;
+  return [...faults, ...delegationFaults(config)];
 }
 
-function agentFaults(name: string, agent: AgentConfig, main: string, names: readonly string[]): Fault[] {
-  const { policy, lora, delegates } = agent;
+function agentFaults(name: string, agent: AgentConfig): Fault[] {
+  const { policy, lora } = agent;
   const faults: Fault[] = endpointFaults(agent).map(([setting, message]) => [["agents", name, setting], message]);
-  if (name !== main && delegates.length > 0) {
-    faults.push([["agents", name, "delegates"], `only the main agent '${main}' delegates: remove it`]);
-  }
   if (lora !== null && !policy.startsWith("of:") && !supportsLora(policy)) {
     const message = `policy '${policy}' does not take it: set lora to null, or policy to one of ${LORA_POLICIES.join(", ")}, tinker:<url>`;
     faults.push([["agents", name, "lora"], message]);
-  }
-  for (const delegate of delegates) {
-    if (names.includes(delegate) && delegate !== main) continue;
-    faults.push([["agents", name, "delegates"], `'${delegate}' is not a sub-agent of this team`]);
   }
   return faults;
 }
@@ -272,27 +259,4 @@ function evaluationFaults({ evaluation, questions, judge }: RunConfig): Fault[] 
 function timingFaults({ liveness }: RunConfig): Fault[] {
   if (liveness.leaseSeconds >= 3 * liveness.heartbeatSeconds) return [];
   return [[["liveness", "leaseSeconds"], "must be at least three heartbeats"]];
-}
-
-/** Settings whose records would not fit in the store: a group's scores are one item, and so are a step's questions. */
-function sizeFaults(config: RunConfig): Fault[] {
-  const { main, agents, runner, rolloutsPerQuestion, questionsPerStep, dynamicSampling } = config;
-  const faults: Fault[] = [];
-  const { limits, delegates = [] } = agents[main] ?? {};
-  // An app may ask each sub-agent as often.
-  const callers = runner === "native" ? Math.min(delegates.length, 1) : delegates.length;
-  const invocations = limits ? limits.turns * limits.calls * callers : 0;
-  const largest = maxRolloutsPerQuestion(invocations);
-  if (rolloutsPerQuestion > largest) {
-    const calls = invocations > 0 ? `, each with up to ${invocations} invocations,` : "";
-    const remedy = invocations > 0 ? `, or lower limits.turns or limits.calls of '${main}'` : "";
-    const message = `a group of ${rolloutsPerQuestion} rollouts${calls} does not fit in its record of 400 KB: set at most ${largest}${remedy}`;
-    faults.push([["rolloutsPerQuestion"], message]);
-  }
-  const groups = questionsPerStep * (1 + dynamicSampling.rounds);
-  if (groups > MAX_GROUPS) {
-    const message = `a step of up to ${groups} questions, replacements counted, does not fit in its record of 400 KB: set at most ${MAX_GROUPS} in all`;
-    faults.push([["questionsPerStep"], message]);
-  }
-  return faults;
 }

@@ -20,6 +20,10 @@ export type Precision = z.infer<typeof Precision>;
 export const Packing = z.enum(["auto", "on", "off"]);
 export type Packing = z.infer<typeof Packing>;
 
+/** `auto`: off if the machine has the memory. */
+export const GradientCheckpointing = z.enum(["auto", "on", "off"]);
+export type GradientCheckpointing = z.infer<typeof GradientCheckpointing>;
+
 /** Of a frozen base under an adapter. */
 export const Quantization = z.enum(["none", "int8", "int4"]);
 export type Quantization = z.infer<typeof Quantization>;
@@ -46,6 +50,10 @@ export const EngineConfig = z.strictObject({
     .describe("Compute threads. Results are reproducible only at the same number of threads."),
   slots: z.int().positive().default(32).describe("Sequences that are decoded together: KV-cache slots."),
   microBatchTokens: z.int().positive().default(4096).describe("Tokens of one training micro-batch, padding included."),
+  gradientCheckpointing: GradientCheckpointing.default("auto").describe(
+    "Whether training recomputes each layer for its gradient (on) or keeps what the forward pass computed (off): faster, for more memory. " +
+      "auto: off if a worker then needs at most a third of the machine's memory.",
+  ),
   prefixTrees: z
     .boolean()
     .default(true)
@@ -62,6 +70,7 @@ const LOCAL_TRAINERS = ["compiled", "eager", "eager-gpu"];
 /** Settings of the compiled engine on the CPU alone, and their defaults. */
 const CPU_ONLY = [
   ["packing", "auto"],
+  ["gradientCheckpointing", "auto"],
   ["quantization", "none"],
 ] as const;
 

@@ -2,7 +2,7 @@
 import * as z from "zod";
 
 /** Published benchmarks, read from the user's files (docs/benchmarks.md), and `jsonl` for the user's own questions. */
-export const Benchmark = z.enum(["gaia", "xbench", "webwalkerqa", "jsonl"]);
+export const Benchmark = z.enum(["gaia", "xbench", "webwalkerqa", "reasoning-gym", "jsonl"]);
 export type Benchmark = z.infer<typeof Benchmark>;
 
 /** Benchmarks whose free-form answers need a judge model. */
@@ -30,7 +30,7 @@ export const EvaluationSuite = z
       .default(false)
       .describe("Tools return nothing: measures what the models know without them."),
     benchmark: Benchmark.exactOptional().describe(
-      "Benchmark to ask: gaia, xbench, webwalkerqa, or jsonl for your own questions. Absent: the held-out questions.",
+      "Benchmark to ask: gaia, xbench, webwalkerqa, reasoning-gym, or jsonl for your own questions. Absent: the held-out questions.",
     ),
     data: z
       .string()

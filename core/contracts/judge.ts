@@ -57,10 +57,12 @@ export const Verdict = z.strictObject({
   /** A model's votes. */
   votes: z.array(z.strictObject({ score: UnitScore, reason: z.string() })).exactOptional(),
   cost: JudgeCost.exactOptional(),
+  /** Of the conversation's turns, if the recipe rewards them: one entry per turn; null for a turn without a reward of its own. */
+  turns: z.array(UnitScore.nullable()).exactOptional(),
 });
 export type Verdict = z.infer<typeof Verdict>;
 
-/** A score in [0, 1], or a verdict with a judge's reasons and costs. */
+/** A score in [0, 1], or a verdict with a judge's reasons and costs, or with the rewards of turns. */
 export type Judgment = number | Verdict;
 
 /**

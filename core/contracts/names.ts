@@ -45,6 +45,3 @@ export type Sha256 = z.infer<typeof Sha256>;
 export type Digest = z.infer<typeof Digest>;
 export type InvocationId = z.infer<typeof InvocationId>;
 export type WorkerId = z.infer<typeof WorkerId>;
-
-/** Identifies one `resume --extend-…`, so that a retry after a lost response is recognized as already applied. */
-export const ExtensionId = z.string().max(40);

@@ -13,7 +13,6 @@ import { JudgeCost } from "./judge.ts";
 import {
   AgentName,
   Digest,
-  ExtensionId,
   GroupIndex,
   InvocationId,
   RolloutIndex,
@@ -30,18 +29,16 @@ export const RunRecord = z.strictObject({
   status: z.enum(["running", "finished", "halted"]),
   /** Why a halted run was halted; empty otherwise. */
   reason: Reason,
-  /** The step that is open or ready now; `steps` when the run is finished. */
+  /** The oldest step that is not closed; the number of steps when the run is finished. */
   step: Step,
   /** Hashes of config.json and questions.json, as start-run read them. Readers refuse objects with other hashes. */
   configSha256: Sha256,
   questionsSha256: Sha256,
   /** Store time in ms at which start-run wrote it. */
   startedAt: z.number(),
-  /** Limits: the config's budget, raised by `resume --extend-hours` and `--extend-usd`. Null: no limit. */
+  /** Limits: the config's budget, raised by `resume --budget-hours` and `--budget-usd`. Null: no limit. */
   maxHours: z.number().nullable(),
   maxUsd: z.number().nullable(),
-  /** Id of the last request that raised the limits. */
-  extension: ExtensionId.exactOptional(),
 });
 export type RunRecord = z.infer<typeof RunRecord>;
 
@@ -60,8 +57,10 @@ export type ListedRun = z.infer<typeof ListedRun>;
 /** The curriculum's state between two steps. */
 export const CurriculumState = z.strictObject({
   stage: z.int().nonnegative(),
-  /** Training questions drawn so far, per stage: the position in the stage's seeded order. */
+  /** Training questions drawn or reserved so far, per stage: the position in the stage's seeded order. */
   drawn: z.array(z.int().nonnegative()),
+  /** Positions left for the step's replacement rounds. Absent: none. */
+  reserve: z.array(z.int().nonnegative()).exactOptional(),
 });
 export type CurriculumState = z.infer<typeof CurriculumState>;
 
@@ -70,8 +69,8 @@ export const StepRecord = z.strictObject({
   run: RunName,
   step: Step,
   /**
-   * open: rollouts are missing (workers that have finished the previous step may begin while RUN still points to it); ready: every group is
-   * finalized; closed: every manifest is published.
+   * open: rollouts are missing; ready: every group is finalized; closed: every manifest is published. Steps close in order; with `staleness`,
+   * several are open at once.
    */
   state: z.enum(["open", "ready", "closed"]),
   /** Question ids; the index is the group's index. Replacement groups are appended. */
@@ -82,7 +81,7 @@ export const StepRecord = z.strictObject({
   policy: z.record(AgentName, Version),
   /** Agents that publish a new version at the end of this step. */
   trained: z.array(AgentName),
-  /** Tokens that all agents sampled in the counted rollouts of the steps before this one. */
+  /** Tokens that all agents sampled in the counted rollouts of the steps up to the one that is `staleness` + 1 before this one. */
   sampledBefore: z.int().nonnegative(),
   /** Tokens sampled in this step. 0 until the step is ready. */
   sampledTokens: z.int().nonnegative(),
@@ -91,6 +90,9 @@ export const StepRecord = z.strictObject({
 });
 export type StepRecord = z.infer<typeof StepRecord>;
 
+/** One entry per turn; null: the turn has no reward of its own. */
+const ScoredTurns = z.array(z.number().nullable());
+
 export const ScoredInvocation = z.strictObject({
   id: InvocationId,
   /** R_S, eq 5, less the overlong penalty. */
@@ -98,7 +100,13 @@ export const ScoredInvocation = z.strictObject({
   expert: z.number(),
   /** Digest of the scored invocation object. Trainers refuse any other. */
   digest: Digest.optional(),
-  masked: z.literal(true).optional(),
+  /**
+   * true: truncated under `overlong: mask`, counts in mean and std, has no weight in the batch. caller: a conversation that led to it was, so
+   * its reward is unknown and it counts in nothing.
+   */
+  masked: z.literal([true, "caller"]).optional(),
+  /** Rewards of its turns, under a `turnWeight` above 0. */
+  turns: ScoredTurns.exactOptional(),
 });
 export type ScoredInvocation = z.infer<typeof ScoredInvocation>;
 
@@ -118,6 +126,8 @@ export const ScoredRollout = z.strictObject({
   judged: JudgeCost.exactOptional(),
   /** Truncated under `overlong: mask`: counts in mean and std, has no weight in the batch. */
   masked: z.literal(true).optional(),
+  /** Rewards of the main agent's turns, under a `turnWeight` above 0. */
+  turns: ScoredTurns.exactOptional(),
 });
 export type ScoredRollout = z.infer<typeof ScoredRollout>;
 
@@ -136,6 +146,8 @@ export const AgentBatch = z.strictObject({
    * the trainer divides them by the standard deviation of its batch.
    */
   advantages: z.array(z.number()),
+  /** Added to the advantage of each turn, per trajectory; empty where no turn has a reward of its own. Absent: `turnWeight` is 0. */
+  turns: z.array(z.array(z.number())).exactOptional(),
   mean: z.number(),
   std: z.number(),
   /** Copies appended and dropped by alignment. */

@@ -69,14 +69,22 @@ export type Allowance = z.infer<typeof Allowance>;
 export const Spent = z.strictObject({ calls: z.int().nonnegative(), microUsd: z.int().nonnegative() });
 export type Spent = z.infer<typeof Spent>;
 
+/** What a step pins for one agent: the version that samples, and how. */
+export const PinnedAgent = z.strictObject({ version: Version, sampling: Sampling });
+export type PinnedAgent = z.infer<typeof PinnedAgent>;
+
 /** Body of `PUT /invocations/<id>`. The id is the hash of the whole body. */
 export const InvocationRequest = z.strictObject({
   address: RolloutAddress,
   questionId: z.string(),
   agent: AgentName,
   version: Version,
-  /** Position of this call among all delegations of the rollout, in text order. */
+  /** Position of this call among all delegations of its caller's conversation, in text order. */
   call: z.int().nonnegative(),
+  /** Positions of the calls that led to the caller, the main agent's first. Absent: the main agent is the caller. */
+  callers: z.array(z.int().nonnegative()).min(1).exactOptional(),
+  /** All agents below this one. Absent: it cannot delegate. */
+  below: z.record(AgentName, PinnedAgent).exactOptional(),
   task: z.string(),
   sampling: Sampling,
   /** Closed-book evaluation: tools return nothing. */
@@ -85,6 +93,20 @@ export const InvocationRequest = z.strictObject({
   allowance: Allowance.exactOptional(),
 });
 export type InvocationRequest = z.infer<typeof InvocationRequest>;
+
+/** Which delegation led to a conversation: the positions of the calls, the main agent's first. Empty: the main agent's own conversation. */
+export type CallPath = readonly number[];
+
+export const callPathOf = ({ callers = [], call }: Pick<InvocationRequest, "callers" | "call">): CallPath => [
+  ...callers,
+  call,
+];
+
+/** In text order; a call before those that it led to. */
+export function compareCallPaths(a: CallPath, b: CallPath): number {
+  const i = a.findIndex((call, level) => call !== b[level]);
+  return i < 0 || i >= b.length ? a.length - b.length : (a[i] ?? 0) - (b[i] ?? 0);
+}
 
 /** What the gateway counted in an agent's part of a rollout. */
 export const BranchCounts = z.strictObject({
@@ -99,17 +121,6 @@ export const BranchCounts = z.strictObject({
 });
 export type BranchCounts = z.infer<typeof BranchCounts>;
 
-/** The committed result of an invocation. */
-export const Invocation = z.strictObject({
-  id: InvocationId,
-  request: InvocationRequest,
-  conversation: Conversation,
-  trajectory: AnyTrajectory,
-  /** The part of its allowance that was used, if it had one. */
-  spent: Spent.exactOptional(),
-});
-export type Invocation = z.infer<typeof Invocation>;
-
 export const InvocationRef = z.strictObject({
   id: InvocationId,
   agent: AgentName,
@@ -118,12 +129,30 @@ export const InvocationRef = z.strictObject({
 });
 export type InvocationRef = z.infer<typeof InvocationRef>;
 
+/** The invocations that one led to, in call order, each followed by those that it led to itself. */
+const Descendants = z.array(InvocationRef).min(1);
+
+/** The committed result of an invocation. */
+export const Invocation = z.strictObject({
+  id: InvocationId,
+  request: InvocationRequest,
+  conversation: Conversation,
+  trajectory: AnyTrajectory,
+  /** The part of its allowance that was used, if it had one. */
+  spent: Spent.exactOptional(),
+  /** Absent: it led to none. */
+  invocations: Descendants.exactOptional(),
+});
+export type Invocation = z.infer<typeof Invocation>;
+
 /** What the caller of an invocation gets once it is committed: the answer, and a reference to the record. */
 export const InvocationReport = z.strictObject({
   ref: InvocationRef,
   /** Null: the conversation ended without an answer. */
   answer: z.string().nullable(),
   spent: Spent.exactOptional(),
+  /** Absent: it led to none. */
+  invocations: Descendants.exactOptional(),
 });
 export type InvocationReport = z.infer<typeof InvocationReport>;
 
@@ -147,6 +176,7 @@ export const Outcome = z.discriminatedUnion("status", [
     questionId: z.string(),
     conversation: Conversation,
     trajectory: AnyTrajectory,
+    /** All of the rollout: the main agent's in call order, each followed by those that it led to. */
     invocations: z.array(InvocationRef),
     app: AppRecord.exactOptional(),
   }),

@@ -1,6 +1,8 @@
-/** @file Who runs a team's rollouts: this program, or an app. */
+/** @file Who runs a team's rollouts, this program or an app, and what names the random draws of both. */
 import * as z from "zod";
 import type { AgentConfig } from "./agent-config.ts";
+import type { AlgorithmConfig } from "./algorithm-config.ts";
+import { algorithmOf } from "./algorithm-overrides.ts";
 import type { EvaluationSuite } from "./evaluation-suite.ts";
 import { isEndpointPolicy } from "./language-model.ts";
 
@@ -18,22 +20,49 @@ export const RunnerConfig = z.union([
 ]);
 export type RunnerConfig = z.infer<typeof RunnerConfig>;
 
+/** What names the random draws of a turn: its place in the rollout, or the tokens before it. */
+export const Draws = z
+  .enum(["place", "tokens"])
+  .default("place")
+  .describe(
+    "Names of sampling's random draws. place: by call and turn, or an app's request. tokens: by the tokens before it, so that an app and this program's own loop sample alike (docs/your-own-agents.md).",
+  );
+export type Draws = z.infer<typeof Draws>;
+
 type Fault = readonly [path: readonly (string | number)[], message: string];
 
-/** Settings that an app makes meaningless: it has its own tools and prompts, and calls what is behind an API there. */
-export function runnerFaults(config: {
+interface Rollouts {
   readonly runner: RunnerConfig;
+  readonly draws: Draws;
+  readonly main: string;
+  readonly algorithm: AlgorithmConfig;
   readonly agents: Readonly<Record<string, AgentConfig>>;
   readonly evaluation: { readonly suites: readonly EvaluationSuite[] };
-}): Fault[] {
-  const { runner, agents, evaluation } = config;
+}
+
+export const runnerFaults = (config: Rollouts): Fault[] => [...appFaults(config), ...drawFaults(config)];
+
+/** Settings that an app makes meaningless: it has its own tools and prompts, and calls what is behind an API there. */
+function appFaults({ runner, main, agents, algorithm, evaluation }: Rollouts): Fault[] {
   if (runner === "native") return [];
   const faults: Fault[] = [];
   const refuse = (name: string, setting: string, remedy: string) =>
     faults.push([["agents", name, setting], `an app runs the rollouts (runner), and would ignore it: ${remedy}`]);
-  for (const [name, { policy, tools, system }] of Object.entries(agents)) {
+  for (const [name, { policy, tools, system, delegates }] of Object.entries(agents)) {
     if (isEndpointPolicy(policy)) refuse(name, "policy", "let the app call that model itself, and remove the agent");
     if (tools.length > 0) refuse(name, "tools", "set it to [], and give the app the tools");
+    if (algorithmOf({ algorithm, agents }, name).turnWeight > 0) {
+      const own = agents[name]?.algorithm?.turnWeight !== undefined;
+      const message = "an app runs the rollouts (runner), and its branches have no turns to reward: set it to 0";
+      faults.push([own ? ["agents", name, "algorithm", "turnWeight"] : ["algorithm", "turnWeight"], message]);
+    }
+    if (name !== main && delegates.length > 0) {
+      refuse(
+        name,
+        "delegates",
+        `the app decides who calls whom; set it to [], and list its agents in agents.${main}.delegates`,
+      );
+    }
     if (system !== "") refuse(name, "system", 'set it to "", and let the app send its own');
   }
   for (const [i, { closedBook, name }] of evaluation.suites.entries()) {
@@ -42,4 +71,13 @@ export function runnerFaults(config: {
     faults.push([["evaluation", "suites", i, "closedBook"], message]);
   }
   return faults;
+}
+
+/** Only samplers of tokens have draws to name. */
+function drawFaults({ draws, agents }: Rollouts): Fault[] {
+  if (draws === "place") return [];
+  const behindApi = Object.keys(agents).find((name) => isEndpointPolicy(agents[name]?.policy ?? ""));
+  if (behindApi === undefined) return [];
+  const message = `agent '${behindApi}' is behind an API, whose draws have no names: set draws to "place"`;
+  return [[["draws"], message]];
 }

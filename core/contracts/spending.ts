@@ -3,7 +3,7 @@
  * conditional writes of core/training.
  */
 import * as z from "zod";
-import { ExtensionId, RunName } from "./names.ts";
+import { RunName } from "./names.ts";
 
 /** The requests of a run's tools to their backends, and the limits (core/training/tool-spending.ts). Only runs with paid tools have one. */
 export const ToolSpendingRecord = z.strictObject({
@@ -17,8 +17,6 @@ export const ToolSpendingRecord = z.strictObject({
   /** Null: no limit. */
   maxCalls: z.int().nullable(),
   maxUsd: z.number().nullable(),
-  /** Id of the last request that raised the limits. */
-  extension: ExtensionId.exactOptional(),
 });
 export type ToolSpendingRecord = z.infer<typeof ToolSpendingRecord>;
 

@@ -4,7 +4,7 @@
  */
 import * as z from "zod";
 import { RunName, Step } from "./names.ts";
-import type { RolloutAddress } from "./rollout.ts";
+import type { CallPath, RolloutAddress } from "./rollout.ts";
 
 /** Seconds that one turn took: to sample it, and to answer each of its calls, which run at the same time. */
 export const TurnLatency = z.strictObject({ sampling: z.number(), calls: z.array(z.number()) });
@@ -20,11 +20,8 @@ export const StepLatencies = z.strictObject({
 });
 export type StepLatencies = z.infer<typeof StepLatencies>;
 
-/** @param call index of the delegation that the conversation answers; undefined: the main agent's. */
-export const latencyName = (
-  { group, rollout }: Pick<RolloutAddress, "group" | "rollout">,
-  call: number | undefined,
-): string => `${group}/${rollout}${call === undefined ? "" : `/${call}`}`;
+export const latencyName = ({ group, rollout }: Pick<RolloutAddress, "group" | "rollout">, path: CallPath): string =>
+  [group, rollout, ...path].join("/");
 
 /** What a trainer computed about one trajectory. A action tokens. */
 export interface TrainedTokens {

@@ -6,30 +6,42 @@
  */
 import { prefixWithin, type TokenRoom } from "./token-room.ts";
 
-/** Tags of the protocol and of Qwen's template. Only the opening bracket makes a tag, so replacing it is enough. */
-const TAG = /<(?=\s*\/?\s*(?:tool_call|tool_response|tools|answer|think)\b)/giu;
-const TAG_END = /(\[\s*\/?\s*(?:tool_call|tool_response|tools|answer|think)\s*)>/giu;
+/**
+ * Tags of the protocol and of Qwen's template. Only the opening bracket makes a tag, so replacing it is enough. Each pattern here takes linear
+ * time on any text: two runs of white space side by side would take quadratic time.
+ */
+const TAG = /<(?=\s*(?:\/\s*)?(?:tool_call|tool_response|tools|answer|think)\b)/giu;
+const TAG_END = /(\[\s*(?:\/\s*)?(?:tool_call|tool_response|tools|answer|think)\s*)>/giu;
 /** Role markers of Qwen, Llama 3, Phi, GLM, DeepSeek, gpt-oss and most others start with this. */
 const ROLE = /<\|/g;
-const ROLE_END = /(\[\|[^|<>\s]*\|)>/g;
-/** Llama 2 and Mistral: `<s>`, `<<SYS>>`; Gemma: `<start_of_turn>`, `<turn|>`; GLM: `<sop>`. */
-const ANGLED = /<(<\/?SYS>|\/?(?:s|bos|eos|sop|eop|start_of_turn|end_of_turn|end_of_utterance)|\/?\w+\|)>/giu;
+const ROLE_END = /(\(\|[^|<>\s]*\|)>/g;
+/** EXAONE. Exact, so that `[|x|]` in a formula stays. */
+const PIPED = /\[(\|(?:system|user|assistant|tool|endofturn)\|)\]/giu;
+/**
+ * Llama 2 and Mistral: `<s>`, `<<SYS>>`; Gemma: `<start_of_turn>`, `<turn|>`; GLM: `<sop>`; Cohere: `<BOS_TOKEN>`; Seed: `<seed:bos>`;
+ * MiniMax: `<minimax:tool_call>`; Nemotron: `<extra_id_1>`, `<SPECIAL_12>`; Baichuan: `<reserved_106>`; InternLM: `<eoh>`.
+ */
+const ANGLED =
+  /<(<\/?SYS>|\/?(?:s|bos|eos|sop|eop|eoh|eoa|start_of_turn|end_of_turn|end_of_utterance|[A-Z]+_TOKEN|(?:seed|minimax):\w+|(?:extra_id|special|reserved)_\d+)|\/?\w+\|)>/giu;
+/** MiniMax: `]~!b[`, `]~b]user`, `[e~[`. */
+const TILDED = /\](~!?b)[[\]]|\[(e~)\[/gu;
 /** Llama 2, Mistral and GLM. Exact, so that `[1]`, `[img]` and `[a link]` stay. */
 const BRACKETED =
   /\[(\/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|CALL_ID|ARGS|THINK|MODEL_SETTINGS)|gMASK|sMASK)\]/gu;
 /**
- * Invisible copies of ASCII characters (U+E0000 to U+E007F): models read what no person sees. Their only legitimate use is in the flags
- * of England, Scotland and Wales.
+ * What models read and no person sees: invisible copies of ASCII characters (U+E0000 to U+E007F, legitimate only in the flags of England,
+ * Scotland and Wales), variation selectors beyond those of emoji, characters without width, and overrides of the direction of text. Joiners
+ * and direction marks stay: scripts and emoji need them.
  */
 const INVISIBLE =
-  /(\u{1F3F4}\u{E0067}\u{E0062}(?:\u{E0065}\u{E006E}\u{E0067}|\u{E0073}\u{E0063}\u{E0074}|\u{E0077}\u{E006C}\u{E0073})\u{E007F})|[\u{E0000}-\u{E007F}]/gu;
+  /(\u{1F3F4}\u{E0067}\u{E0062}(?:\u{E0065}\u{E006E}\u{E0067}|\u{E0073}\u{E0063}\u{E0074}|\u{E0077}\u{E006C}\u{E0073})\u{E007F})|[\u{E0000}-\u{E0FFF}\u200b\u202a-\u202e\u2060-\u206f\ufeff]/gu;
 
 /** Appended to a truncated response. */
 export const CUT_MARK = " [cut]";
 
 /**
- * `<|im_start|>` becomes `[|im_start|]`, `</answer>` becomes `[/answer]`, `[INST]` becomes `(INST)`. Idempotent. Invisible tag characters
- * are removed. A tokenizer's normalizer may turn disguised markers (full-width letters, accents, invisible characters) into real ones: if
+ * `<|im_start|>` becomes `(|im_start|)`, `</answer>` becomes `[/answer]`, `[INST]` becomes `(INST)`. Idempotent. Invisible characters are
+ * removed. A tokenizer's normalizer may turn disguised markers (full-width letters, accents, invisible characters) into real ones: if
  * there are any, the whole text is normalized, then escaped.
  */
 export function escapeSpecialTokens(text: string): string {
@@ -50,9 +62,13 @@ export function presentResponse(text: string, characters: number, room?: TokenRo
 }
 
 function escapeMarkers(text: string): string {
-  const untagged = text.replace(TAG, "[").replace(TAG_END, "$1]").replace(ROLE, "[|").replace(ROLE_END, "$1]");
+  const untagged = text.replace(TAG, "[").replace(TAG_END, "$1]").replace(ROLE, "(|").replace(ROLE_END, "$1)");
   // Last: `<THINK>` has become `[THINK]`.
-  return untagged.replace(ANGLED, bracketed).replace(BRACKETED, "($1)");
+  return untagged
+    .replace(ANGLED, bracketed)
+    .replace(BRACKETED, "($1)")
+    .replace(PIPED, "($1)")
+    .replace(TILDED, "($1$2)");
 }
 
 /** `<s>` becomes `[s]`, `<<SYS>>` becomes `[[SYS]]`. */

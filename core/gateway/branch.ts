@@ -5,8 +5,9 @@
 import type { AppMessage } from "../contracts/app-chat.ts";
 import type { Conversation, ToolCall, ToolResponse, Turn } from "../contracts/conversation.ts";
 import type { BranchCounts, Trajectory } from "../contracts/rollout.ts";
+import { parseTurn, TAGS } from "../conversation/parse-turn.ts";
 import type { Exchange } from "./message-tree.ts";
-import { answerIn, splitThinking } from "./reply.ts";
+import { splitThinking } from "./reply.ts";
 
 /** A turn as its session keeps it. */
 export interface SampledTurn {
@@ -76,13 +77,20 @@ export function subConversationOf(branch: Branch): Conversation {
   const turns = turnsOf(branch);
   const prompt = taskOf(branch);
   if (!last || last.isCut) return { prompt, turns, stop: "token-limit", answer: null, fault: null };
-  const answer = answerIn(splitThinking(last.text).text);
-  if (last.calls.length > 0 || last.unparsed > 0 || answer === "") {
-    const fault =
-      last.unparsed > 0 ? "its last reply has a call that cannot be read" : "its last reply is not an answer";
-    return { prompt, turns, stop: "malformed", answer: null, fault };
-  }
-  return { prompt, turns, stop: "answered", answer, fault: null };
+  const read = readAnswer(last);
+  if ("fault" in read) return { prompt, turns, stop: "malformed", answer: null, ...read };
+  return { prompt, turns, stop: "answered", ...read, fault: null };
+}
+
+/** A reply's answer: all of its text, or if it has tags of the protocol, what this program's own loop would accept. */
+function readAnswer({ text, calls, unparsed }: SampledTurn): { answer: string } | { fault: string } {
+  if (unparsed > 0) return { fault: "its last reply has a call that cannot be read" };
+  if (calls.length > 0) return { fault: "its last reply is not an answer" };
+  const { text: said } = splitThinking(text);
+  if (!TAGS.test(said)) return said.trim() === "" ? { fault: "its last reply is empty" } : { answer: said.trim() };
+  const turn = parseTurn(said, { parameters: new Map() }, Number.MAX_SAFE_INTEGER);
+  if (turn.kind === "answer") return { answer: turn.answer };
+  return { fault: turn.kind === "malformed" ? turn.fault : "its last reply is not an answer" };
 }
 
 /**

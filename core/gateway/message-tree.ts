@@ -4,8 +4,8 @@
  *     first message ── reply ─┬─ results ── reply ── …     a branch ends with a reply that nothing continues
  *                             └─ other ──── reply          a second request after the same reply: another branch
  *
- * A request continues the deepest reply that its history contains. Histories are equal when their messages are: ids of calls, and spaces
- * around an assistant's text, which clients drop, do not count.
+ * A request continues the deepest reply that its history contains, one to a request of its own variant if there is any. Histories are
+ * equal when their messages are: ids of calls, and spaces around an assistant's text, which clients drop, do not count.
  */
 import type { AppMessage, TurnReply, TurnRequest } from "../contracts/app-chat.ts";
 import { canonicalJson } from "../contracts/parse.ts";
@@ -23,6 +23,8 @@ export interface Exchange<T> {
   readonly added: readonly AppMessage[];
   /** All messages of the request. */
   readonly messages: readonly AppMessage[];
+  /** The request's: conversations that differ only in it do not mix. */
+  readonly variant: string;
   readonly turn: T;
 }
 
@@ -35,7 +37,7 @@ export interface Placement<T> {
 
 export class MessageTree<T> {
   readonly #hash: Hash;
-  /** The exchanges that can be continued, by the hash of the history that ends with their reply. */
+  /** The exchanges that can be continued, by the hash of the history that ends with their reply, without and with their variant. */
   readonly #byReply = new Map<string, Exchange<T>>();
   /** `ending`: the hash of the history that ends with the exchange's reply. */
   readonly #exchanges = new Map<string, { readonly exchange: Exchange<T>; readonly ending: string }>();
@@ -52,7 +54,9 @@ export class MessageTree<T> {
     while (at > 0 && !this.#byReply.has(histories[at] ?? "")) at -= 1;
     const added = messages.slice(at);
     const id = this.#hash(canonicalJson([histories.at(-1), tools, mayCall, maxTokens, stop, variant]));
-    return { id: id.slice(0, 32), parent: this.#byReply.get(histories[at] ?? ""), added };
+    const history = histories[at] ?? "";
+    const parent = this.#byReply.get(withVariant(history, variant)) ?? this.#byReply.get(history);
+    return { id: id.slice(0, 32), parent, added };
   }
 
   add(exchange: Exchange<T>, reply: Pick<TurnReply, "text" | "calls">, shownTools: readonly ToolSchema[]): void {
@@ -65,9 +69,11 @@ export class MessageTree<T> {
   markContinuable(id: string): void {
     const { exchange, ending } = this.#exchanges.get(id) ?? {};
     if (!exchange || ending === undefined) return;
-    // Requests with other limits or variants can get the same reply. Which of these is continued does not depend on timing.
-    const known = this.#byReply.get(ending);
-    if (!known || byHistory(exchange, known) < 0) this.#byReply.set(ending, exchange);
+    for (const key of [ending, withVariant(ending, exchange.variant)]) {
+      // Requests with other limits or variants can get the same reply. Which of these is continued does not depend on timing.
+      const known = this.#byReply.get(key);
+      if (!known || byHistory(exchange, known) < 0) this.#byReply.set(key, exchange);
+    }
   }
 
   /**
@@ -97,6 +103,8 @@ export class MessageTree<T> {
     return histories;
   }
 }
+
+const withVariant = (history: string, variant: string) => `${history} ${variant}`;
 
 function pathTo<T>(leaf: Exchange<T>): Exchange<T>[] {
   const path: Exchange<T>[] = [];

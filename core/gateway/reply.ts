@@ -1,6 +1,6 @@
 /**
- * @file Reads a sampled turn as a reply: thinking, free text, and tool calls in the format of parse-turn.ts. Nothing is repaired: a call that
- * cannot be read, or names a tool that was not offered, stays text.
+ * @file Reads a sampled turn as a reply: thinking, free text, and tool calls in the format of parse-turn.ts. Nothing is repaired: if a call
+ * cannot be read, or names a tool that was not offered, the turn has no calls, as in this program's own loop, and all of it is text.
  */
 import type { AppToolCall, TurnRequest } from "../contracts/app-chat.ts";
 import { ToolCall } from "../contracts/conversation.ts";
@@ -31,8 +31,10 @@ export function readReply(turn: string, { tools, mayCall }: Pick<TurnRequest, "t
     unparsed += 1;
     return block;
   });
-  const unclosed = text.split("<tool_call>").length - 1 - unparsed;
-  return { thinking, text: calls.length > 0 ? text.trim() : text, calls, unparsed: unparsed + unclosed };
+  // Those without an end.
+  unparsed += text.split("<tool_call>").length - 1 - unparsed;
+  if (unparsed > 0) return { thinking, text: afterThinking, calls: [], unparsed };
+  return { thinking, text: calls.length > 0 ? text.trim() : text, calls, unparsed };
 }
 
 /** A turn's thinking, and the text after it. */

@@ -17,6 +17,8 @@ export interface LossTerm {
   readonly advantage: number;
   /** Weight of each of its action tokens. */
   readonly tokenWeight: number;
+  /** Added to the advantage of each of its turns. Absent: no turn has a reward of its own. */
+  readonly turns?: readonly number[];
 }
 
 type Aggregation = Pick<AlgorithmConfig, "aggregation" | "constantTokens">;
@@ -30,17 +32,24 @@ export function lossTerms(batch: AgentBatch, actionTokens_N: readonly number[], 
   );
   return weights_N.map((tokenWeight, i) => {
     const advantage = batch.advantages[i];
-    if (advantage !== undefined) return { advantage, tokenWeight };
+    const turns = batch.turns?.[i] ?? [];
+    if (advantage !== undefined) return { advantage, tokenWeight, ...(turns.length > 0 && { turns }) };
     throw new MgrpoError("record-damaged", "finalized.advantages is shorter than finalized.trajectories");
   });
 }
 
+/** Whether an agent learns from a finalized group: its rewards differ, or those of its turns do. */
+export function hasSignal(batch: AgentBatch | undefined): boolean {
+  return batch !== undefined && (batch.std > 0 || (batch.turns ?? []).flat().some((offset) => offset !== 0));
+}
+
 /** Whether a trajectory has a gradient at all. */
 export function hasGradient(
-  { advantage, tokenWeight }: LossTerm,
+  { advantage, tokenWeight, turns = [] }: LossTerm,
   { kl, entropy }: Pick<AlgorithmConfig, "kl" | "entropy">,
 ): boolean {
-  return tokenWeight > 0 && (kl.coefficient > 0 || entropy !== null || advantage !== 0);
+  const differs = advantage !== 0 || turns.some((offset) => offset !== 0);
+  return tokenWeight > 0 && (kl.coefficient > 0 || entropy !== null || differs);
 }
 
 /**

@@ -8,10 +8,11 @@
 import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 import { algorithmOf } from "../contracts/algorithm-overrides.ts";
 import type { AgentName } from "../contracts/names.ts";
-import type { AgentBatch, GroupRecord, ScoredRollout } from "../contracts/records.ts";
+import type { AgentBatch, GroupRecord, ScoredInvocation, ScoredRollout } from "../contracts/records.ts";
 import { type Random, type StreamName, stream } from "../random.ts";
 import { groupAdvantages } from "./advantage.ts";
 import { align } from "./alignment.ts";
+import { type TurnRewards, turnOffsets } from "./turn-advantage.ts";
 
 /** One distinct trajectory of a group. */
 interface Member {
@@ -20,6 +21,7 @@ interface Member {
   readonly reward: number;
   readonly weight: number;
   readonly masked: boolean;
+  readonly turns: TurnRewards;
 }
 
 /**
@@ -43,6 +45,7 @@ export function finalizeGroup(
     reward: score.reward,
     weight: 1 / scored.length,
     masked: score.masked === true,
+    turns: score.turns ?? [],
   }));
   const batches = [
     [main, finalizeAgent(main, mainMembers, of(main), name, { duplicated: 0, dropped: 0 })] as const,
@@ -58,7 +61,8 @@ function finalizeSubAgent(
   name: StreamName,
 ): AgentBatch | undefined {
   // A masked rollout has no verdict on its answer, so `correctMain` is unknown for its calls: it is treated as having none (d_k = 0).
-  const calls_K = scored.map(([, score]) => (score.masked ? [] : (score.invocations[sub] ?? [])));
+  // The same holds for the calls of a masked sub-agent, at any level.
+  const calls_K = scored.map(([, score]) => (score.masked ? [] : knownCalls(score.invocations[sub])));
   const rolloutOf = (k: number) => scored[k]?.[0] ?? k;
   const alignment = align(
     calls_K.map((calls) => calls.length),
@@ -66,16 +70,22 @@ function finalizeSubAgent(
     (k) => stream(...name, "alignment", sub, rolloutOf(k)),
   );
   const members = calls_K.flatMap((calls, k) =>
-    calls.map((call, i) => ({
-      id: `${rolloutOf(k)}/${i}`,
+    calls.map(({ call, index }, i) => ({
+      id: `${rolloutOf(k)}/${index}`,
       rollout: rolloutOf(k),
       reward: call.reward,
       weight: alignment.weights[k]?.[i] ?? 0,
       masked: call.masked === true,
+      turns: call.turns ?? [],
     })),
   );
   const aligned = members.filter((member) => member.weight > 0);
   return finalizeAgent(sub, aligned, algorithm, name, alignment);
+}
+
+/** The calls whose reward is known, with their index among all. */
+function knownCalls(calls: readonly ScoredInvocation[] = []): { call: ScoredInvocation; index: number }[] {
+  return calls.map((call, index) => ({ call, index })).filter(({ call }) => call.masked !== "caller");
 }
 
 /** Undefined if nothing is left to train on. A masked trajectory counts in mean and std; its share is redistributed to the others. */
@@ -89,17 +99,24 @@ function finalizeAgent(
   const trained = members.map((member, i) => ({ ...member, i })).filter((member) => !member.masked);
   if (trained.length === 0) return undefined;
   const rewards_N = members.map((member) => member.reward);
+  const weights_N = members.map((member) => member.weight);
   const { advantages_N, mean, std } = groupAdvantages(
     algorithm.shuffleAdvantages ? shuffled(rewards_N, stream(...name, "shuffle", agent)) : rewards_N,
-    members.map((member) => member.weight),
+    weights_N,
     algorithm,
     members.map((member) => member.rollout),
+  );
+  const turns_N = turnOffsets(
+    members.map((member) => member.turns),
+    weights_N,
+    algorithm,
   );
   const total = trained.reduce((sum, member) => sum + member.weight, 0);
   return {
     trajectories: trained.map((member) => member.id),
     weights: compressed(trained.map((member) => member.weight / total)),
     advantages: trained.map((member) => toFloat32(advantages_N[member.i] ?? 0)),
+    ...(algorithm.turnWeight > 0 && { turns: trained.map((member) => (turns_N[member.i] ?? []).map(toFloat32)) }),
     mean,
     std,
     duplicated,

@@ -4,6 +4,7 @@
  *
  *   loss = sum_a  weight * ( - m_a * v_a * min(r_a*A, clip(r_a, 1-low, 1+high)*A)  +  beta * kl_a )      other forms: policy-loss.ts
  *
+ *   A    the trajectory's advantage, plus the token's offset: its turn's, less the KL penalty to go
  *   r_a  ratio against the anchor        m_a  0 if the token is masked, else 1
  *   v_a  truncated importance weight     kl_a distance from the reference; neither masked nor clipped
  *
@@ -19,6 +20,8 @@ import { ratios_A, throughRatio_A } from "./ratio.ts";
 /** One trajectory's input to the loss. A = its action tokens. */
 export interface LossTrajectory {
   readonly advantage: number;
+  /** Added to the advantage of each action token. Absent: nothing. */
+  readonly offsets_A?: ArrayLike<number>;
   /** Weight of each action token: see `tokenWeights`. */
   readonly tokenWeight: number;
   readonly current_A: ArrayLike<number>;
@@ -26,7 +29,7 @@ export interface LossTrajectory {
   readonly behavior_A: ArrayLike<number>;
   /** Log-probs of the trainer before the first optimizer step on this batch. Used only if `tisCap` is set. */
   readonly proximal_A: ArrayLike<number>;
-  /** Log-probs of the frozen reference. Used only if the KL coefficient is not 0. */
+  /** Log-probs of the frozen reference. Used only by a KL term of the loss. */
   readonly reference_A: ArrayLike<number>;
 }
 
@@ -49,6 +52,10 @@ export interface TrajectoryLoss {
   readonly clipped: number;
   /** Their indices, ascending. */
   readonly clippedTokens: readonly number[];
+  /** Number of tokens that `ratioMask` leaves without a policy term. */
+  readonly masked: number;
+  /** Number of unmasked tokens whose importance weight is cut to `tisCap`. */
+  readonly truncated: number;
 }
 
 /** Whether the objective is the engines' one-pass `clipped-token` loss. Aggregation only sets weights, so any of them qualifies. */
@@ -63,14 +70,19 @@ export function trajectoryLoss(trajectory: LossTrajectory, options: LossOptions)
   const { ratio: level, tisCap } = options;
   const kept_A = keptTokens(trajectory, options);
   const ratio_A = ratios_A(current_A, tisCap === null ? behavior_A : proximal_A, kept_A, level);
-  const truncated_A =
-    tisCap === null ? [] : ratios_A(proximal_A, behavior_A, kept_A, level).map((v) => Math.min(v, tisCap));
+  const weight_A = tisCap === null ? [] : ratios_A(proximal_A, behavior_A, kept_A, level);
+  const truncated_A = weight_A.map((v) => Math.min(v, tisCap ?? v));
   const policy = policyTerms(trajectory, options, kept_A, ratio_A, truncated_A);
   const gradient_A =
     options.policyLoss.kind === "cispo" ? policy.byLogProb_A : throughRatio_A(policy.byRatio_A, ratio_A, kept_A, level);
   const { clippedTokens } = policy;
-  const clips = { clipped: clippedTokens.length, clippedTokens };
-  if (options.kl.coefficient === 0) return { loss: policy.loss, gradient_A, ...clips };
+  const clips = {
+    clipped: clippedTokens.length,
+    clippedTokens,
+    masked: kept_A.filter((isKept) => !isKept).length,
+    truncated: weight_A.filter((v, a) => kept_A[a] && v !== truncated_A[a]).length,
+  };
+  if (options.kl.coefficient === 0 || options.kl.in === "reward") return { loss: policy.loss, gradient_A, ...clips };
   return { ...withKl(trajectory, options.kl, policy.loss, gradient_A), ...clips };
 }
 
@@ -83,7 +95,7 @@ function keptTokens({ current_A, behavior_A }: LossTrajectory, { ratioMask }: Lo
 
 /** The policy terms of all tokens: their sum, its derivatives, and the clipped tokens. */
 function policyTerms(
-  { advantage, tokenWeight, current_A }: LossTrajectory,
+  { advantage, offsets_A, tokenWeight, current_A }: LossTrajectory,
   options: LossOptions,
   kept_A: readonly boolean[],
   ratio_A: readonly number[],
@@ -94,7 +106,7 @@ function policyTerms(
   ratio_A.forEach((r, a) => {
     if (!kept_A[a]) return;
     const weight = tokenWeight * (truncated_A[a] ?? 1);
-    const term = policyTerm(r, current_A[a] ?? Number.NaN, advantage, weight, options);
+    const term = policyTerm(r, current_A[a] ?? Number.NaN, advantage + (offsets_A?.[a] ?? 0), weight, options);
     sums.loss += term.loss;
     sums.byRatio_A[a] = term.byRatio;
     sums.byLogProb_A[a] = term.byLogProb;

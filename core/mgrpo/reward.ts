@@ -10,16 +10,32 @@ export function mainReward(wellFormed: boolean, correct: number, a: AlgorithmCon
 }
 
 /**
- * R_S, eq 5: `b1*format + b2*correctMain + b3*expert` of a well-formed invocation, else 0. `correctMain` is the main agent's raw
- * correctness in the same rollout, not R_M, which its format may have set to 0. `expert`: the score for the subtask itself.
+ * R_S, eq 5: `b1*format + b2*correct + b3*expert` of a well-formed invocation, else 0. `correct` is the raw correctness of its caller: the main
+ * agent's in the same rollout, not R_M, which its format may have set to 0; of a deeper invocation: `callerCorrect`. `expert`: the score for
+ * the subtask itself.
  */
 export function subReward(
   wellFormed: boolean,
-  correctMain: number,
+  correct: number,
   expert: number,
   b: AlgorithmConfig["subReward"],
 ): number {
-  return wellFormed ? b.format + b.correct * correctMain + b.expert * expert : 0;
+  return wellFormed ? b.format + b.correct * correct + b.expert * expert : 0;
+}
+
+/**
+ * The raw correctness of an invocation, which those that it called get as `correct`: eq 5 without its format, as a mean. So `correct` of level
+ * l+1 is (b2*correct_l + b3*expert_l) / (b2 + b3), with `correct_0` of the main agent. 0 if it is not well-formed: nobody read its report.
+ */
+export function callerCorrect(
+  wellFormed: boolean,
+  correct: number,
+  expert: number,
+  b: AlgorithmConfig["subReward"],
+): number {
+  if (!wellFormed) return 0;
+  const total = b.correct + b.expert;
+  return total > 0 ? (b.correct * correct + b.expert * expert) / total : correct;
 }
 
 /**

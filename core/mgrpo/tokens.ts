@@ -37,6 +37,13 @@ export function scatter(values_A: ArrayLike<number>, positions_A: readonly numbe
   return values_T;
 }
 
+/** Every action token's value of its turn. A turn is one action span. */
+export function spreadTurns({ agent, actions }: Trajectory, turns: readonly number[]): number[] {
+  if (turns.length !== actions.length)
+    throw damaged(agent, `${turns.length} turns were rewarded, not ${actions.length}`);
+  return actions.flatMap(([start, end], turn) => new Array<number>(end - start).fill(turns[turn] ?? 0));
+}
+
 function damaged(agent: string, what: string): MgrpoError {
   return new MgrpoError("record-damaged", `trajectory of '${agent}': ${what}: delete it and sample its rollout again`);
 }

@@ -7,43 +7,11 @@
  *     ready step    no trainer · a trainer that was lost · one that is lost again and again · a trainer at work
  */
 import type { RunConfig } from "../contracts/config.ts";
-import type { AgentRecord, GroupRecord, StepRecord, WorkerRecord, WorkerRole } from "../contracts/records.ts";
-import type { ToolSpendingRecord } from "../contracts/spending.ts";
+import type { AgentRecord, StepRecord, WorkerRecord, WorkerRole } from "../contracts/records.ts";
+import { versionAfter } from "../training/step-plan.ts";
 import { overToolBudgetReason } from "../training/tool-spending.ts";
 import { rolloutCauses } from "./rollout-causes.ts";
-
-/**
- * `certain`: the records prove it, and the run waits for it. `likely`: they show that it holds the run up, or soon does. `possible`: it
- * takes its time, which may be what it needs.
- */
-export type Likelihood = "certain" | "likely" | "possible";
-
-export interface Cause {
-  /** What is waited for, naming the process. */
-  readonly what: string;
-  /** What ends the wait. */
-  readonly ends: string;
-  readonly likelihood: Likelihood;
-  /** A process is at work, so only the time that it takes may be wrong. */
-  readonly isWork?: true;
-}
-
-export interface RunState {
-  readonly step: StepRecord | undefined;
-  readonly groups: readonly GroupRecord[];
-  readonly agents: readonly AgentRecord[];
-  readonly workers: readonly WorkerRecord[];
-  /** Only runs with paid tools have one. */
-  readonly tools?: ToolSpendingRecord | undefined;
-  /** Of the file system that holds a run of this machine. */
-  readonly disk?: Disk | undefined;
-}
-
-export interface Disk {
-  readonly path: string;
-  readonly freeBytes: number;
-  readonly totalBytes: number;
-}
+import type { Cause, RunState } from "./run-state.ts";
 
 /** A disk with less free space than both is nearly full: a share of it, and bytes. */
 const NEARLY_FULL = { share: 0.05, bytes: 2 ** 31 };
@@ -96,7 +64,7 @@ export function neededRoles(
 
 /** Trained agents without the version that the step makes. */
 export const behind = (step: StepRecord, agents: readonly AgentRecord[]): string[] =>
-  step.trained.filter((name) => (agents.find(({ agent }) => agent === name)?.version ?? 0) <= (step.policy[name] ?? 0));
+  step.trained.filter((name) => (agents.find(({ agent }) => agent === name)?.version ?? 0) < versionAfter(step));
 
 export const serves = (worker: WorkerRecord, agent: string, role: WorkerRole): boolean =>
   worker.state === "alive" && worker.agent === agent && worker.roles.includes(role);

@@ -1,5 +1,6 @@
 /** @file Why an agent learns nothing from a group, from the group's record alone. */
 import type { GroupRecord, ScoredRollout } from "../contracts/records.ts";
+import { hasSignal } from "../mgrpo/batch.ts";
 
 /** One phrase; undefined if the agent learns from the group. */
 export function whyNoSignal(group: GroupRecord, agent: string, main: string): string | undefined {
@@ -7,8 +8,7 @@ export function whyNoSignal(group: GroupRecord, agent: string, main: string): st
   const counted = scores.filter((score): score is ScoredRollout => !("excluded" in score));
   if (group.state === "open") return `${scores.length} of ${group.rolloutsPerQuestion} rollouts are scored`;
   if (counted.length === 0) return "every rollout was lost";
-  const batch = group.finalized[agent];
-  if (batch && batch.std > 0) return undefined;
+  if (hasSignal(group.finalized[agent])) return undefined;
   return agent === main ? sameMainReward(counted) : sameSubReward(counted, agent);
 }
 

@@ -37,13 +37,24 @@ export function stepMetrics(summary: StepSummary): Measured {
   return { step: summary.step + 1, source: "step", metrics };
 }
 
-function perAgent({ calls, duplicated, dropped, training, shared = {}, workers }: StepSummary): Record<string, Maybe> {
+function perAgent({
+  calls,
+  duplicated,
+  dropped,
+  age = {},
+  training,
+  shared = {},
+  workers,
+}: StepSummary): Record<string, Maybe> {
   const trained = Object.entries(training).flatMap(([agent, stats]): [string, Maybe][] => [
     [`train/${agent}/loss`, stats?.loss],
     [`train/${agent}/kl`, stats?.kl],
     [`train/${agent}/grad_norm`, stats?.gradientNorm],
     [`train/${agent}/entropy`, stats?.entropy],
     [`train/${agent}/clip_frac`, stats?.clipFraction],
+    [`train/${agent}/masked_frac`, stats?.maskedFraction],
+    [`train/${agent}/truncated_frac`, stats?.truncatedFraction],
+    [`train/${agent}/staleness`, age[agent]],
     [`train/${agent}/ratio_deviation`, stats?.maxRatioDeviation],
     [`train/${agent}/trajectories`, stats?.trajectories],
     [`train/${agent}/action_tokens`, stats?.actionTokens],

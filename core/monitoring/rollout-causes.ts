@@ -5,7 +5,7 @@
  *     unclaimed    run by nobody
  */
 import type { RunConfig } from "../contracts/config.ts";
-import type { Cause, RunState } from "./causes.ts";
+import type { Cause, RunState } from "./run-state.ts";
 
 type Wait = { readonly kind: "running" | "orphaned"; readonly worker: string } | { readonly kind: UnnamedWait };
 type UnnamedWait = "unscored" | "unclaimed";

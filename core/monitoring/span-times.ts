@@ -1,6 +1,6 @@
 /** @file When the spans of a rollout began and ended, from how long its turns and calls took. Pure. */
 import type { Conversation } from "../contracts/conversation.ts";
-import type { FinishedOutcome, Invocation } from "../contracts/rollout.ts";
+import { type CallPath, callPathOf, type FinishedOutcome, type Invocation } from "../contracts/rollout.ts";
 import { latencyName, type TurnLatency } from "../contracts/telemetry.ts";
 
 /** Seconds since the rollout began. */
@@ -16,8 +16,8 @@ interface Timed {
 export function spanTimes({ outcome, invocations, latencies }: Timed): ReadonlyMap<string, SpanTime> | undefined {
   const times = new Map<string, SpanTime>();
   /** Returns when the conversation ended; NaN: it was not measured. */
-  const walk = (id: string, start: number, { turns }: Conversation, call: number | undefined): number => {
-    const measured = latencies?.get(latencyName(outcome.address, call)) ?? [];
+  const walk = (id: string, start: number, { turns }: Conversation, path: CallPath): number => {
+    const measured = latencies?.get(latencyName(outcome.address, path)) ?? [];
     if (measured.length !== turns.length) return Number.NaN;
     let now = start;
     for (const [i, turn] of turns.entries()) {
@@ -27,7 +27,7 @@ export function spanTimes({ outcome, invocations, latencies }: Timed): ReadonlyM
       for (const [j, response] of turn.responses.entries()) {
         const own = `${id}/${i}/${j}`;
         const found = response.invocation === undefined ? undefined : invocations.get(response.invocation);
-        if (found && Number.isNaN(walk(own, now, found.conversation, found.request.call))) return Number.NaN;
+        if (found && Number.isNaN(walk(own, now, found.conversation, callPathOf(found.request)))) return Number.NaN;
         times.set(own, [now, now + (calls[j] ?? 0)]);
       }
       now += Math.max(0, ...calls);
@@ -35,5 +35,5 @@ export function spanTimes({ outcome, invocations, latencies }: Timed): ReadonlyM
     times.set(id, [start, now]);
     return now;
   };
-  return Number.isNaN(walk("main", 0, outcome.conversation, undefined)) ? undefined : times;
+  return Number.isNaN(walk("main", 0, outcome.conversation, [])) ? undefined : times;
 }

@@ -1,7 +1,8 @@
 /** @file Whether a run stands still: no rollout was scored and no version came for much longer than its steps take. */
 import type { RunConfig } from "../contracts/config.ts";
 import { progressOf } from "../training/clock-list.ts";
-import { type Cause, causesOf, type RunState } from "./causes.ts";
+import { causesOf } from "./causes.ts";
+import type { Cause, RunState } from "./run-state.ts";
 
 export interface Stall {
   /** The step that does not advance; undefined before the first is planned. */
@@ -47,7 +48,14 @@ export class StallDetector {
 /** One line: the step, since when, and each cause with how likely it is and what ends it. */
 export function describeStall({ step, since, seconds, causes }: Stall): string {
   const at = step === undefined ? "" : ` in step ${step}`;
-  const time = `${new Date(since).toISOString().slice(11, 19)} UTC, for ${Math.round(seconds)} s`;
+  const time = `${timeOfDay(since)} UTC, for ${Math.round(seconds)} s`;
   const why = causes.map(({ what, ends, likelihood }) => `${what} (${likelihood}; ends when ${ends})`).join("; ");
   return `nothing has changed${at} since ${time}: ${why || "every record is as it should be, so read the logs of its workers"}`;
+}
+
+/** `11:42:07`, of milliseconds since 1970. */
+function timeOfDay(milliseconds: number): string {
+  const seconds = Math.floor(milliseconds / 1000) % 86_400;
+  const parts = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
+  return parts.map((part) => String(part).padStart(2, "0")).join(":");
 }

@@ -9,7 +9,8 @@ import { JudgeCost, totalCost } from "../contracts/judge.ts";
 import { AgentName, Step } from "../contracts/names.ts";
 import type { GroupRecord, RolloutScore, StepRecord } from "../contracts/records.ts";
 import { rolesOf } from "../contracts/shared-policy.ts";
-import { countSampledTokens } from "../training/step-plan.ts";
+import { hasSignal } from "../mgrpo/batch.ts";
+import { ageOf, countSampledTokens } from "../training/step-plan.ts";
 
 export const StepSummary = z.strictObject({
   step: Step,
@@ -35,6 +36,8 @@ export const StepSummary = z.strictObject({
   /** Per sub-agent, invocations that alignment duplicated, and dropped. */
   duplicated: z.record(AgentName, z.int()),
   dropped: z.record(AgentName, z.int()),
+  /** Per trained agent, versions that the sampler of its rollouts was behind its trainer. Absent: none was. */
+  age: z.record(AgentName, z.int()).exactOptional(),
   /** Per trained agent; null if it had nothing to learn from. Of agents that share a policy, each agent's part. */
   training: z.record(AgentName, z.union([RoleStats, TrainingStats]).nullable()),
   /** Owner of a shared policy -> the norm of its whole gradient. */
@@ -77,10 +80,11 @@ export function summarizeStep(
     excluded: scores.length - counted.length,
     ...(judged && { judged }),
     groups: groups.length,
-    zeroVariance: groups.filter((group) => (group.finalized[config.main]?.std ?? 0) === 0).length,
+    zeroVariance: groups.filter((group) => !hasSignal(group.finalized[config.main])).length,
     calls: perSub((sub) => histogram(counted.map((score) => score.invocations[sub]?.length ?? 0))),
     duplicated: perSub((sub) => finalized(sub, "duplicated")),
     dropped: perSub((sub) => finalized(sub, "dropped")),
+    ...agesOf(config, step),
     training: Object.fromEntries([...manifests].flatMap(([agent, manifest]) => trainingOf(config, agent, manifest))),
     ...sharedOf(manifests),
     workers: Object.fromEntries(
@@ -97,6 +101,12 @@ function trainingOf(
   { stats, roles }: Manifest,
 ): [string, RoleStats | TrainingStats | null][] {
   return roles ? rolesOf(agents, owner).map((role) => [role, roles[role] ?? null]) : [[owner, stats]];
+}
+
+function agesOf(config: RunConfig, step: StepRecord): Pick<StepSummary, "age"> {
+  const trained = Object.entries(config.agents).filter(([, agent]) => agent.trained);
+  const ages = trained.map(([agent]) => [agent, ageOf(config, step, agent)] as const);
+  return ages.some(([, age]) => age > 0) ? { age: Object.fromEntries(ages) } : {};
 }
 
 function sharedOf(manifests: ReadonlyMap<string, Manifest>): Pick<StepSummary, "shared"> {

@@ -1,6 +1,7 @@
 /** @file What a run is doing or waiting for, in one phrase: the missing workers, or the progress of the open step. Pure. */
 import type { RunConfig } from "../contracts/config.ts";
-import { behind, neededRoles, type RunState, serves } from "./causes.ts";
+import { behind, neededRoles, serves } from "./causes.ts";
+import type { RunState } from "./run-state.ts";
 
 export function waitingFor(config: RunConfig, state: RunState): string {
   const { step, groups, agents, workers } = state;

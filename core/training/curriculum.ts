@@ -3,6 +3,9 @@
  * has its own seeded order of the questions at its levels, and the state is the position in that order. An epoch asks every question
  * exactly once; each epoch has its own order. A stage begins at a fixed step or at a share of the run's progress. With a share, runs with
  * the same token budget reach the same difficulty after the same number of tokens, however many steps they take.
+ *
+ * Under dynamic sampling a step also reserves positions for its replacement rounds, since the next steps may be planned before these begin. What
+ * it has not used is asked by the first step that is planned after it.
  */
 import type { RunConfig } from "../contracts/config.ts";
 import type { Question } from "../contracts/question.ts";
@@ -29,6 +32,18 @@ export function stageOf(
   );
 }
 
+interface Draw {
+  readonly questions: string[];
+  readonly curriculum: CurriculumState;
+}
+
+interface Reserving {
+  /** Number of positions to reserve for replacement rounds. */
+  readonly reserve?: number;
+  /** Positions of the stage that an earlier step reserved and did not use: they come first. At most `count + reserve`. */
+  readonly returned?: readonly number[];
+}
+
 /** The next `count` questions of a stage, and the state after them. */
 export function drawQuestions(
   config: CurriculumConfig,
@@ -36,22 +51,52 @@ export function drawQuestions(
   stage: number,
   before: CurriculumState,
   count: number,
-): { questions: string[]; curriculum: CurriculumState } {
-  const pool = poolOf(config, questions, stage);
+  { reserve = 0, returned = [] }: Reserving = {},
+): Draw {
   const start = before.drawn[stage] ?? 0;
-  const epochs = new Map<number, readonly number[]>();
-  const drawn: string[] = [];
-  for (let position = start; position < start + count; position++) {
-    const epoch = Math.floor(position / pool.length);
-    const order = epochs.get(epoch) ?? epochOrder(config, stage, epoch, pool.length);
-    epochs.set(epoch, order);
-    const question = pool[order[position % pool.length] ?? 0];
-    if (question !== undefined) drawn.push(question);
-  }
+  const fresh = count + reserve - returned.length;
+  const positions = [...returned, ...Array.from({ length: fresh }, (_, i) => start + i)];
   return {
-    questions: drawn,
-    curriculum: { stage, drawn: before.drawn.map((n, i) => (i === stage ? n + count : n)) },
+    questions: questionsAt(config, questions, stage, positions.slice(0, count)),
+    curriculum: {
+      stage,
+      drawn: before.drawn.map((n, i) => (i === stage ? n + fresh : n)),
+      ...withReserve(positions.slice(count)),
+    },
   };
+}
+
+/** `count` questions of a step's reserve, for a replacement round, and its state after them. */
+export function drawReserve(
+  config: CurriculumConfig,
+  questions: readonly Question[],
+  { stage, drawn, reserve = [] }: CurriculumState,
+  count: number,
+): Draw {
+  return {
+    questions: questionsAt(config, questions, stage, reserve.slice(0, count)),
+    curriculum: { stage, drawn, ...withReserve(reserve.slice(count)) },
+  };
+}
+
+const withReserve = (reserve: readonly number[]): Pick<CurriculumState, "reserve"> =>
+  reserve.length > 0 ? { reserve: [...reserve] } : {};
+
+/** Ids of the questions at these positions of a stage's order. */
+function questionsAt(
+  config: CurriculumConfig,
+  questions: readonly Question[],
+  stage: number,
+  positions: readonly number[],
+): string[] {
+  const pool = poolOf(config, questions, stage);
+  const orders = new Map<number, readonly number[]>();
+  return positions.flatMap((position) => {
+    const epoch = Math.floor(position / pool.length);
+    const order = orders.get(epoch) ?? epochOrder(config, stage, epoch, pool.length);
+    orders.set(epoch, order);
+    return pool[order[position % pool.length] ?? 0] ?? [];
+  });
 }
 
 function epochOrder({ seed }: CurriculumConfig, stage: number, epoch: number, questions: number): readonly number[] {

@@ -1,5 +1,5 @@
 /**
- * @file Weights to keep: the latest versions, evaluated ones, references, and every `keepEvery`-th. Manifests stay forever. Only parts are
+ * @file Weights to keep: the latest versions, among them all that steps in flight are sampled from, evaluated ones, references, and every `keepEvery`-th. Manifests stay forever. Only parts are
  * deleted, and only those that no kept manifest names. Conversations and their scores (outcomes, invocations, GROUP records: nearly all
  * that a long run writes) expire after 90 days, by the store's own lifecycle. Scores of evaluations stay.
  */
@@ -29,9 +29,12 @@ export function isKept(config: RunConfig, version: number): boolean {
   );
 }
 
+/** The size of the window of the latest versions: steps in flight are sampled from the versions that `staleness` adds. */
+const windowOf = ({ retention, staleness }: RunConfig): number => retention.last + staleness;
+
 /** The version that leaves the window of the latest versions when `newest` enters it, unless it is kept forever. */
 export function expiredVersion(config: RunConfig, newest: number): number | undefined {
-  const version = newest - config.retention.last;
+  const version = newest - windowOf(config);
   return version > 0 && !isKept(config, version) ? version : undefined;
 }
 
@@ -42,7 +45,7 @@ export function expiredVersion(config: RunConfig, newest: number): number | unde
 export function neighbors(config: RunConfig, expired: number): number[] {
   let before = expired - 1;
   while (before > 0 && !isKept(config, before)) before--;
-  const after = Array.from({ length: config.retention.last }, (_, i) => expired + 1 + i);
+  const after = Array.from({ length: windowOf(config) }, (_, i) => expired + 1 + i);
   return [...new Set([0, before, ...after])];
 }
 

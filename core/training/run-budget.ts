@@ -8,8 +8,8 @@
  *               heartbeats, each `heartbeatSeconds` long, at their agent's price. A cloud bill is a little higher: the cost of machines
  *               before a worker registers and after it leaves, and of stores and functions, is not recorded.
  *
- * The config is immutable, so RUN holds the limits: first the config's, raised only by `resume --extend-hours` and `--extend-usd`
- * (`extendBudget` in writes.ts).
+ * The config is immutable, so RUN holds the limits: first the config's, raised only by `resume --budget-hours` and `--budget-usd`
+ * (`raiseBudget` in writes.ts). These name the new limit, not what is added, so that a repeat changes nothing.
  */
 import type { RunConfig } from "../contracts/config.ts";
 import type { RunRecord, WorkerRecord } from "../contracts/records.ts";
@@ -29,8 +29,8 @@ export interface Spending extends Bills {
 /** What a run may spend. Null: no limit. */
 export type RunLimits = Pick<RunRecord, "maxHours" | "maxUsd">;
 
-/** What `resume --extend-…` adds to a run's limits. */
-export interface BudgetExtension {
+/** The limits that `resume --budget-…` sets, each in all and higher than before. Absent: unchanged. */
+export interface RaisedBudget {
   readonly hours?: number | undefined;
   readonly usd?: number | undefined;
   /** Requests of tools to paid backends (tool-spending.ts). */
@@ -38,8 +38,8 @@ export interface BudgetExtension {
   readonly toolUsd?: number | undefined;
 }
 
-export const extendsBudget = (extension: BudgetExtension): boolean =>
-  Object.values(extension).some((more) => more !== undefined);
+export const raisesBudget = (raised: RaisedBudget): boolean =>
+  Object.values(raised).some((limit) => limit !== undefined);
 
 /** What the run has spent so far. `storeTime` in ms. */
 export function spending(
@@ -75,13 +75,13 @@ export function overBudgetReason({ maxHours, maxUsd }: RunLimits, spent: Spendin
     maxHours !== null && hours >= maxHours
       ? {
           what: `${hours.toFixed(2)} of ${formatLimit(maxHours)} hours since it began`,
-          option: "--extend-hours <hours>",
+          option: "--budget-hours <hours in all>",
         }
       : [],
     maxUsd !== null && usd >= maxUsd
       ? {
           what: `$${usd.toFixed(2)} of $${formatLimit(maxUsd)} for ${describeBills(spent)}`,
-          option: "--extend-usd <dollars>",
+          option: "--budget-usd <dollars in all>",
         }
       : [],
   ].flat();
@@ -118,17 +118,27 @@ export function haltIfOverBudget(
   return reason === undefined ? [] : [update(endRun(run.run, "halted", reason))];
 }
 
-/** The raised limits: the extension is added to the limit, or to the amount spent if that is more. Refused if there is no limit. */
-export function extendLimits(run: RunRecord, spent: Spending, extension: BudgetExtension): RunLimits {
-  const raise = (limit: number | null, used: number, more: number | undefined, setting: string) => {
-    if (more === undefined) return limit;
-    if (limit !== null) return Math.max(limit, used) + more;
-    throw new MgrpoError("config-invalid", `run '${run.run}' has no ${setting} to extend: leave the option out`);
-  };
+/** The run's limits after the user has raised them. Refused: see `raisedLimit`. */
+export function raisedLimits(run: RunRecord, spent: Spending, { hours, usd }: RaisedBudget): RunLimits {
   return {
-    maxHours: raise(run.maxHours, spent.hours, extension.hours, "budget.hours"),
-    maxUsd: raise(run.maxUsd, spent.usd, extension.usd, "budget.usd"),
+    maxHours: raisedLimit(run.run, "budget.hours", { limit: run.maxHours, used: spent.hours, raised: hours }),
+    maxUsd: raisedLimit(run.run, "budget.usd", { limit: run.maxUsd, used: spent.usd, raised: usd }),
   };
+}
+
+/** The limit of one setting. Refused: a lower limit, one that is already spent, and any where there is none so far. */
+export function raisedLimit(
+  run: string,
+  setting: string,
+  { limit, used, raised }: { limit: number | null; used: number; raised: number | undefined },
+): number | null {
+  if (raised === undefined) return limit;
+  const refuse = (why: string) => new MgrpoError("config-invalid", `run '${run}' ${why}`);
+  if (limit === null) throw refuse(`has no ${setting} to raise: leave the option out`);
+  if (raised <= used)
+    throw refuse(`has already spent ${formatLimit(used)} of ${setting} ${formatLimit(limit)}: name more`);
+  if (raised < limit) throw refuse(`has ${setting} ${formatLimit(limit)} already: name more, or leave the option out`);
+  return raised;
 }
 
 const formatLimit = (limit: number) => String(Number(limit.toPrecision(4)));

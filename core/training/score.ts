@@ -11,13 +11,18 @@ import { digestOf, type Sha256 } from "../contracts/names.ts";
 import type { GroupRecord, ScoredInvocation, ScoredRollout, StepRecord } from "../contracts/records.ts";
 import {
   type AnyTrajectory,
+  type CallPath,
+  callPathOf,
+  compareCallPaths,
   type FinishedOutcome,
   type Invocation,
+  type InvocationRequest,
   mainTrajectories,
   type RolloutAddress,
   sampledTokens,
 } from "../contracts/rollout.ts";
-import { mainReward, overlongPenalty, subReward } from "../mgrpo/reward.ts";
+import { MgrpoError } from "../errors.ts";
+import { callerCorrect, mainReward, overlongPenalty, subReward } from "../mgrpo/reward.ts";
 
 /** The judges' verdicts. `experts` is parallel to the invocations. */
 export interface Verdicts {
@@ -66,7 +71,17 @@ export function scoreRollout(
     invocations: scoreInvocations(config, outcome, invocations, verdicts),
     ...(judged && { judged }),
     ...maskOf(algorithm, outcome.conversation),
+    ...turnsOf(config, main, verdicts.correct, outcome.conversation),
   };
+}
+
+/** An invocation on the way to its score. */
+interface JudgedInvocation {
+  readonly invocation: Invocation;
+  readonly path: CallPath;
+  readonly expert: number;
+  readonly verdict: Verdict;
+  readonly sha256: Sha256;
 }
 
 function scoreInvocations(
@@ -75,24 +90,67 @@ function scoreInvocations(
   invocations: readonly Invocation[],
   verdicts: Verdicts,
 ): ScoredRollout["invocations"] {
-  const scored = invocations.map(({ id, request, conversation, trajectory }, i) => {
-    const algorithm = algorithmOf(config, request.agent);
-    const expert = verdicts.experts[i]?.score ?? 0;
-    const reward = subReward(isWellFormed(conversation), verdicts.correct.score, expert, algorithm.subReward);
-    const score: ScoredInvocation = {
-      id,
-      reward: reward + penaltyOf(config, request.agent, [trajectory]),
-      expert,
-      digest: digestOf(outcome.invocations[i]?.sha256 ?? ""),
-      ...maskOf(algorithm, conversation),
-    };
-    return { agent: request.agent, call: request.call, score };
-  });
+  const judged = invocations
+    .map((invocation, i): JudgedInvocation => {
+      const verdict = verdicts.experts[i] ?? UNJUDGED;
+      const path = callPathOf(invocation.request);
+      return { invocation, path, expert: verdict.score, verdict, sha256: outcome.invocations[i]?.sha256 ?? "" };
+    })
+    .toSorted((a, b) => compareCallPaths(a.path, b.path));
+  const creditOf = callerCredits(config, judged, verdicts.correct.score);
   const byAgent: ScoredRollout["invocations"] = {};
-  for (const { agent, score } of scored.toSorted((a, b) => a.call - b.call)) {
-    byAgent[agent] = [...(byAgent[agent] ?? []), score];
+  for (const one of judged) {
+    const { agent } = one.invocation.request;
+    byAgent[agent] = [...(byAgent[agent] ?? []), scoreInvocation(config, one, creditOf(one.invocation.request))];
   }
   return byAgent;
+}
+
+/** What a caller's work was worth, and whether that is unknown: it, or a caller of its own, was truncated under `overlong: mask`. */
+interface CallerCredit {
+  readonly correct: number;
+  readonly isUnknown: boolean;
+}
+
+/**
+ * What each invocation has from its caller: eq 5, composed from level to level. `correct`: the main agent's. `judged`: all invocations of the
+ * rollout.
+ */
+export function callerCredits(
+  config: ScoreConfig,
+  judged: readonly Pick<JudgedInvocation, "invocation" | "expert">[],
+  correct: number,
+): (request: Pick<InvocationRequest, "callers">) => CallerCredit {
+  const byPath = new Map(judged.map((one) => [callPathOf(one.invocation.request).join("/"), one]));
+  const creditOf = ({ callers }: Pick<InvocationRequest, "callers">): CallerCredit => {
+    const caller = callers && byPath.get(callers.join("/"));
+    if (!caller) return { correct, isUnknown: false };
+    const { request, conversation } = caller.invocation;
+    const above = creditOf(request);
+    const algorithm = algorithmOf(config, request.agent);
+    return {
+      correct: callerCorrect(isWellFormed(conversation), above.correct, caller.expert, algorithm.subReward),
+      isUnknown: above.isUnknown || isMasked(algorithm, conversation),
+    };
+  };
+  return creditOf;
+}
+
+function scoreInvocation(
+  config: ScoreConfig,
+  { invocation: { id, request, conversation, trajectory }, expert, verdict, sha256 }: JudgedInvocation,
+  { correct, isUnknown }: CallerCredit,
+): ScoredInvocation {
+  const algorithm = algorithmOf(config, request.agent);
+  const reward = subReward(isWellFormed(conversation), correct, expert, algorithm.subReward);
+  return {
+    id,
+    reward: reward + penaltyOf(config, request.agent, [trajectory]),
+    expert,
+    digest: digestOf(sha256),
+    ...(isUnknown ? { masked: "caller" } : maskOf(algorithm, conversation)),
+    ...turnsOf(config, request.agent, verdict, conversation),
+  };
 }
 
 /** For an agent's longest conversation, at most 0. An agent behind an API has no tokens, is not trained, and has no penalty. */
@@ -104,8 +162,30 @@ function penaltyOf(config: ScoreConfig, agent: string, trajectories: readonly An
   return overlongPenalty(longest, limits.contextTokens, penalty);
 }
 
-function maskOf({ overlong }: AlgorithmConfig, conversation: Conversation): { masked?: true } {
-  return overlong === "mask" && isTruncated(conversation) ? { masked: true } : {};
+const isMasked = ({ overlong }: AlgorithmConfig, conversation: Conversation): boolean =>
+  overlong === "mask" && isTruncated(conversation);
+
+const maskOf = (algorithm: AlgorithmConfig, conversation: Conversation): { masked?: true } =>
+  isMasked(algorithm, conversation) ? { masked: true } : {};
+
+/**
+ * The rewards of a conversation's turns, if the algorithm uses them for the agent. One that is not well-formed was not judged, and has none.
+ * Throws `rewards-invalid` if the verdict does not have one for each turn: they would be ignored.
+ */
+function turnsOf(
+  config: ScoreConfig,
+  agent: string,
+  { turns }: Verdict,
+  conversation: Conversation,
+): Pick<ScoredInvocation, "turns"> {
+  const { turnWeight } = algorithmOf(config, agent);
+  if (turnWeight === 0 || !isWellFormed(conversation)) return {};
+  const count = conversation.turns.length;
+  if (turns?.length === count) return { turns: turns.map((reward) => reward && Number(reward.toFixed(6))) };
+  const given = turns ? `rewards ${turns.length} turns of ${count}` : "rewards no turns";
+  const method = agent === config.main ? "correct" : "expert";
+  const message = `the verdict on '${agent}' ${given}, and turnWeight is ${turnWeight}: return { score, turns } from ${method}() of the recipe's rewards, with a number from 0 to 1 or null per turn, or set turnWeight to 0`;
+  throw new MgrpoError("rewards-invalid", message);
 }
 
 /** The first inconsistency between an outcome, its invocations and its step's plan. Undefined if they are consistent. */
@@ -130,7 +210,22 @@ export function validateOutcome(
     }
   }
   const stray = invocations.find(({ request }) => !isSameRollout(request.address, address));
-  return stray && `invocation ${stray.id} belongs to ${JSON.stringify(stray.request.address)}`;
+  if (stray) return `invocation ${stray.id} belongs to ${JSON.stringify(stray.request.address)}`;
+  return validateCallers(invocations);
+}
+
+/** Every invocation below the main agent's is named by the record of its caller, and every one that a record names is in the outcome. */
+function validateCallers(invocations: readonly Invocation[]): string | undefined {
+  const byPath = new Map(invocations.map((one) => [callPathOf(one.request).join("/"), one]));
+  const ids = new Set(invocations.map(({ id }) => id));
+  for (const { id, request, invocations: below = [] } of invocations) {
+    const lost = below.find((ref) => !ids.has(ref.id));
+    if (lost) return `invocation ${id} names ${lost.id}, which the outcome does not`;
+    const caller = request.callers && byPath.get(request.callers.join("/"));
+    if (request.callers && !caller?.invocations?.some((ref) => ref.id === id))
+      return `no caller names invocation ${id}`;
+  }
+  return undefined;
 }
 
 function isSameRollout(a: RolloutAddress, b: RolloutAddress): boolean {

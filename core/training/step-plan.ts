@@ -1,34 +1,53 @@
 /**
  * @file The plan of a step: its questions, the one version of each agent that its rollouts are sampled from, and the agents that publish a
- * new version at its end. Training is synchronous: a trained agent's version is the number of closed steps.
+ * new version at its end. A trained agent's version is the number of closed steps; step s is sampled from version s - `staleness`, or 0, also
+ * if a newer one is there by then.
+ *
+ * Step s is planned once step s - `staleness` - 1 is ready, when later ones may still be open. So a plan is a function of the config, of what
+ * never changes in the plan before it, and of that ready step: never of timing.
  */
 import type { RunConfig } from "../contracts/config.ts";
 import { tableKeys } from "../contracts/keys.ts";
 import type { Question } from "../contracts/question.ts";
 import type { GroupRecord, StepRecord } from "../contracts/records.ts";
 import { ownsPolicy } from "../contracts/shared-policy.ts";
-import { drawQuestions, initialCurriculum, stageOf } from "./curriculum.ts";
+import { hasSignal } from "../mgrpo/batch.ts";
+import { drawQuestions, drawReserve, initialCurriculum, stageOf } from "./curriculum.ts";
 import type { Insertion, StoreCommand } from "./store-commands.ts";
 import { replaceGroups } from "./writes.ts";
 
-/** The record of a new step. `previous`: the step before it, undefined for step 0. */
+/** What a plan follows from. Both are undefined before the first steps. */
+export interface PlanBasis {
+  /** The step before. */
+  readonly previous: StepRecord | undefined;
+  /** The newest step that must be ready: `staleness` + 1 before. */
+  readonly sampled: StepRecord | undefined;
+}
+
+/** The record of a new step. Undefined if the run ends before it, by its number or by the tokens sampled so far. */
 export function planStep(
   config: RunConfig,
   questions: readonly Question[],
   step: number,
-  previous: StepRecord | undefined,
-): StepRecord {
-  const before = previous?.curriculum ?? initialCurriculum(config);
-  const sampledBefore = previous ? previous.sampledBefore + previous.sampledTokens : 0;
+  { previous, sampled }: PlanBasis,
+): StepRecord | undefined {
+  const sampledBefore = (previous?.sampledBefore ?? 0) + (sampled?.sampledTokens ?? 0);
+  if (step >= config.steps || (config.sampledTokens !== null && sampledBefore >= config.sampledTokens))
+    return undefined;
   const stage = stageOf(config, { step, sampledBefore });
-  const draw = drawQuestions(config, questions, stage, before, config.questionsPerStep);
+  const before = previous?.curriculum ?? initialCurriculum(config);
+  const { questionsPerStep, dynamicSampling } = config;
+  const draw = drawQuestions(config, questions, stage, before, questionsPerStep, {
+    reserve: dynamicSampling.rounds * questionsPerStep,
+    ...(sampled?.curriculum.stage === stage && { returned: sampled.curriculum.reserve ?? [] }),
+  });
   return {
     run: config.run,
     step,
     state: "open",
     groups: draw.questions,
     round: 0,
-    policy: policyAt(config, step),
+    policy: policyAt(config, Math.max(0, step - config.staleness)),
     trained: trainedAgents(config),
     sampledBefore,
     sampledTokens: 0,
@@ -42,16 +61,19 @@ export function countSampledTokens(groups: readonly GroupRecord[]): number {
   return scores.reduce((sum, score) => sum + ("excluded" in score ? 0 : score.tokens), 0);
 }
 
-/** Whether the run ends with this step, by its number or by the tokens sampled so far. The step must be ready or closed. */
-export function isLast({ steps, sampledTokens }: RunConfig, step: StepRecord): boolean {
-  return step.step + 1 >= steps || (sampledTokens !== null && step.sampledBefore + step.sampledTokens >= sampledTokens);
-}
-
 /** The version of every agent after `closedSteps` steps. */
 export function policyAt(config: RunConfig, closedSteps: number): Record<string, number> {
   return Object.fromEntries(
     Object.entries(config.agents).map(([name, { trained }]) => [name, trained ? closedSteps : 0]),
   );
+}
+
+/** The version of every trained agent that a step makes: the number of closed steps after it. */
+export const versionAfter = ({ step }: Pick<StepRecord, "step">): number => step + 1;
+
+/** How many versions behind its trainer the policy is that sampled an agent's rollouts of a step. Of a frozen agent: 0. */
+export function ageOf({ agents }: RunConfig, { step, policy }: StepRecord, agent: string): number {
+  return agents[agent]?.trained ? step - (policy[agent] ?? 0) : 0;
 }
 
 /** The agents that learn, whoever has their weights. */
@@ -84,7 +106,7 @@ export function groupItems(config: RunConfig, step: StepRecord, indices: readonl
 
 /** The agent's rewards are all the same, or fewer than 2 rollouts are left: it learns nothing from the group. */
 function hasZeroVariance(group: GroupRecord, agent: string): boolean {
-  return (group.finalized[agent]?.std ?? 0) === 0;
+  return !hasSignal(group.finalized[agent]);
 }
 
 /**
@@ -103,7 +125,7 @@ function fillsPlace(config: RunConfig, group: GroupRecord): boolean {
   return learners.some((agent) => !hasZeroVariance(group, agent));
 }
 
-/** One round of dynamic sampling, if rounds are left: a new question for each place that is not filled. */
+/** One round of dynamic sampling, if rounds are left: a question of the step's reserve for each place that is not filled. */
 export function replaceZeroVarianceGroups(
   config: RunConfig,
   questions: readonly Question[],
@@ -113,7 +135,7 @@ export function replaceZeroVarianceGroups(
   if (step.round >= config.dynamicSampling.rounds) return [];
   const missing = config.questionsPerStep - finalized.filter((group) => fillsPlace(config, group)).length;
   if (missing <= 0) return [];
-  const draw = drawQuestions(config, questions, stageOf(config, step), step.curriculum, missing);
+  const draw = drawReserve(config, questions, step.curriculum, missing);
   const after: StepRecord = {
     ...step,
     groups: [...step.groups, ...draw.questions],

@@ -2,15 +2,18 @@
  * @file The protocol of a step as a reducer: snapshot -> commands. Tick reads a snapshot, executes the commands, and repeats until there are
  * none.
  *
- *     (none) ──plan──> open ──groups finalized, none to replace──> ready ──manifest v+1 of every trained agent──> closed ──> step + 1
+ *     (none) ──plan──> open ──groups finalized, none to replace──> ready ──manifest s+1 of every trained agent──> closed ──> RUN at s + 1
  *
  *     open    waits for score-rollout to finalize its groups    unblocked by outcomes, or by give-up
- *     ready   waits for the trainers                            unblocked by manifests
- *             meanwhile: evaluation jobs of team RUN.step, retention, then the next step's plan, whose record says that both are done
- *     closed  waits for nothing: team manifest, then RUN.step + 1 as the last write. The last step does the "meanwhile" above first
+ *     ready   waits for RUN to point to it, then the trainers   unblocked by manifests
+ *             meanwhile: evaluation jobs of team RUN.step, retention, then the plan of step s+n+1, whose record says that both are done
+ *     closed  waits for nothing: team manifest, then RUN.step + 1 as the last write. Without a plan, the "meanwhile" above comes first
  *
- * A step can be planned once the previous one is ready. Workers whose own agent has finished step s begin STEP s+1 as soon as it is planned
- * (gpu-workers/liveness/opening.ts). Tick advances it only once RUN points to it.
+ * n is `staleness`. Steps RUN.step to RUN.step + n are in flight: their rollouts run side by side, each step's from the versions in its record,
+ * all of which exist. They become ready in any order and close in order, so no step trains on rollouts more than n versions old.
+ *
+ * Step s+n+1 is planned before version s+1 is published. Workers begin it as soon as they have their own agent's version
+ * (gpu-workers/liveness/opening.ts). Tick advances it only once it is in flight.
  */
 import type { Manifest, TeamManifest } from "../contracts/checkpoint.ts";
 import type { RunConfig } from "../contracts/config.ts";
@@ -22,7 +25,14 @@ import { MgrpoError } from "../errors.ts";
 import { giveUp } from "./give-up.ts";
 import { tooManyLost } from "./lost-rollouts.ts";
 import { expiredParts } from "./retention.ts";
-import { countSampledTokens, groupItems, isLast, planStep, policyAt, replaceZeroVarianceGroups } from "./step-plan.ts";
+import {
+  countSampledTokens,
+  groupItems,
+  type PlanBasis,
+  planStep,
+  policyAt,
+  replaceZeroVarianceGroups,
+} from "./step-plan.ts";
 import { insert, parallel, type StoreCommand, update } from "./store-commands.ts";
 import { advanceAgent, advanceRun, endRun, moveStep } from "./writes.ts";
 
@@ -37,22 +47,27 @@ export interface StepSnapshot {
   readonly config: RunConfig;
   readonly questions: readonly Question[];
   readonly run: RunRecord;
-  /** STEP of RUN.step. Undefined before it is planned, and after the last step. */
-  readonly step: StepRecord | undefined;
-  /** The previous step. Needed while `step` is undefined. */
-  readonly previous: StepRecord | undefined;
-  /** Whether the next step is planned. Needed once the step is ready. */
+  /** The steps in flight, from RUN.step on: `staleness` + 1 of them, fewer before they are planned and at the end of the run. */
+  readonly steps: readonly StepRecord[];
+  /** Whether the step after those in flight is planned. Needed once the first is ready. */
   readonly planned: boolean;
-  /** Groups of the step by index, undefined if the item is missing. Needed while the step is open but none of its groups is. */
-  readonly groups: readonly (GroupRecord | undefined)[];
-  /** Groups of the earlier steps in the window of lost-rollouts.ts. Needed if this step lost rollouts. */
-  readonly earlier: readonly GroupRecord[];
-  /** The manifest of each agent after this step, if it is published. Needed once the step is ready. */
+  /** What the next plan follows from. */
+  readonly basis: PlanBasis;
+  /** By step: groups of those open steps none of whose groups is open. */
+  readonly complete: ReadonlyMap<number, CompleteGroups>;
+  /** The manifest of each agent after the first step, if it is published. Needed once the step is ready. */
   readonly manifests: ReadonlyMap<string, StoredManifest>;
   /** AGENT records. Needed once a manifest is published. */
   readonly agents: readonly AgentRecord[];
   /** Per agent, a version whose weights can be deleted. Needed until the next step is planned. */
   readonly expired: readonly ExpiredManifest[];
+}
+
+export interface CompleteGroups {
+  /** By index, undefined if the item is missing. */
+  readonly groups: readonly (GroupRecord | undefined)[];
+  /** Groups of the earlier steps in the window of lost-rollouts.ts. Needed if this step lost rollouts. */
+  readonly earlier: readonly GroupRecord[];
 }
 
 export interface ExpiredManifest {
@@ -62,18 +77,31 @@ export interface ExpiredManifest {
 }
 
 export function advance(snapshot: StepSnapshot): StoreCommand[] {
-  const { config, run, step, previous } = snapshot;
+  const { config, run, steps } = snapshot;
   if (run.status !== "running") return [];
-  if (!step && previous && isLast(config, previous)) {
-    return [...evaluateAndPrune(snapshot, true), update(endRun(run.run, "finished", ""))];
-  }
-  if (!step) return [plan(snapshot, run.step, previous)];
-  if (step.state === "open") return advanceOpen(snapshot, step);
-  if (step.state === "ready") return advanceReady(snapshot, step);
-  return closeStep(snapshot, step);
+  const next = nextPlan(snapshot);
+  const [first] = steps;
+  if (next)
+    return [
+      ...(next.step > run.step + config.staleness ? evaluateAndPrune(snapshot, false) : []),
+      insertPlan(snapshot, next),
+    ];
+  if (!first) return [...evaluateAndPrune(snapshot, true), update(endRun(run.run, "finished", ""))];
+  const opened = steps.filter(({ state }) => state === "open").flatMap((step) => advanceOpen(snapshot, step));
+  if (first.state === "open") return opened;
+  return [...opened, ...(first.state === "ready" ? advanceReady(snapshot, first) : closeStep(snapshot, first))];
 }
 
-function advanceOpen({ config, questions, run, groups, earlier }: StepSnapshot, step: StepRecord): StoreCommand[] {
+/** The step to plan now, if any. */
+function nextPlan({ config, questions, run, steps, planned, basis }: StepSnapshot): StepRecord | undefined {
+  const step = run.step + steps.length;
+  const isDue = steps.length <= config.staleness || (!planned && steps[0]?.state !== "open");
+  return isDue ? planStep(config, questions, step, basis) : undefined;
+}
+
+function advanceOpen({ config, questions, run, complete }: StepSnapshot, step: StepRecord): StoreCommand[] {
+  const { groups, earlier } = complete.get(step.step) ?? {};
+  if (!groups || !earlier) return [];
   const missing = missingGroups(config, step, groups);
   if (missing.length > 0) return missing;
   const present = groups.flatMap((group) => group ?? []);
@@ -87,21 +115,20 @@ function advanceOpen({ config, questions, run, groups, earlier }: StepSnapshot, 
 }
 
 /** What the clock repairs in an open step: groups that an interrupted tick did not insert, and rollouts that keep crashing their workers. */
-export function repairOpen(config: RunConfig, step: StepRecord, groups: StepSnapshot["groups"]): StoreCommand[] {
+export function repairOpen(config: RunConfig, step: StepRecord, groups: CompleteGroups["groups"]): StoreCommand[] {
   const present = groups.flatMap((group) => group ?? []);
   return [...missingGroups(config, step, groups), ...giveUp(config, present)];
 }
 
-function missingGroups(config: RunConfig, step: StepRecord, groups: StepSnapshot["groups"]): StoreCommand[] {
+function missingGroups(config: RunConfig, step: StepRecord, groups: CompleteGroups["groups"]): StoreCommand[] {
   const missing = step.groups.flatMap((_, g) => (groups[g] ? [] : [g]));
   return missing.length > 0 ? [insert(...groupItems(config, step, missing))] : [];
 }
 
 /** Inserts STEP and its groups. Every tick that plans the step computes the same records, so they may be inserted in any order. */
-function plan({ config, questions, run }: StepSnapshot, step: number, previous: StepRecord | undefined): StoreCommand {
-  const planned = planStep(config, questions, step, previous);
+function insertPlan({ config, run }: StepSnapshot, planned: StepRecord): StoreCommand {
   const groups = groupItems(config, planned, [...planned.groups.keys()]);
-  return insert(...groups, { key: tableKeys.step(run.run, step), item: planned });
+  return insert(...groups, { key: tableKeys.step(run.run, planned.step), item: planned });
 }
 
 /** Queues the evaluations of the team that RUN points to and deletes expired weights. No worker waits for either. */
@@ -114,9 +141,7 @@ function evaluateAndPrune({ run, expired }: StepSnapshot, isLastTeam: boolean): 
 }
 
 function advanceReady(snapshot: StepSnapshot, step: StepRecord): StoreCommand[] {
-  const { config, manifests, agents, planned } = snapshot;
-  if (!planned && !isLast(config, step))
-    return [...evaluateAndPrune(snapshot, false), plan(snapshot, step.step + 1, step)];
+  const { manifests, agents } = snapshot;
   const behind = agents.filter(({ agent, version }) => manifests.get(agent)?.manifest.version === version + 1);
   const agentUpdates = parallel(behind.map((agent) => update(advanceAgent(agent))));
   if (!step.trained.every((agent) => manifests.has(agent))) return agentUpdates;
@@ -128,7 +153,7 @@ function closeStep(snapshot: StepSnapshot, step: StepRecord): StoreCommand[] {
   const { config, run, manifests, planned } = snapshot;
   const key = objectKeys.team(run.run, step.step + 1);
   return [
-    // No plan follows the last step, so no record says that this is done: it is done here.
+    // Nothing is planned after the last steps, so no record says that this is done: it is done here.
     ...(planned ? [] : evaluateAndPrune(snapshot, false)),
     { kind: "commit", key, record: teamManifest(config, step.step + 1, manifests) },
     update(advanceRun(run)),

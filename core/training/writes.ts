@@ -170,24 +170,12 @@ export function resumeRun(run: string): TableChange {
   return changeStatus(run, "halted", "running", "");
 }
 
-/**
- * Raises what a run may spend, by the user's `resume --extend-…`, and resumes it if it is halted. A repeat finds other limits, and its own id
- * in `extension`.
- */
-export function extendBudget(
-  run: RunRecord,
-  limits: Pick<RunRecord, "maxHours" | "maxUsd">,
-  extension: string,
-): TableChange {
+/** Raises what a run may spend, by the user's `resume --budget-…`, and resumes it if it is halted. */
+export function raiseBudget(run: RunRecord, limits: Pick<RunRecord, "maxHours" | "maxUsd">): TableChange {
   const known = (["maxHours", "maxUsd"] as const).filter((name) => run[name] !== null);
   return {
     key: tableKeys.run(run.run),
-    set: [
-      [["status"], "running"],
-      [["reason"], ""],
-      [["extension"], extension],
-      ...known.map((name) => [[name], limits[name]] as const),
-    ],
+    set: [[["status"], "running"], [["reason"], ""], ...known.map((name) => [[name], limits[name]] as const)],
     when: [is("status", run.status), ...known.map((name) => is(name, run[name]))],
   };
 }

@@ -1,7 +1,7 @@
 /**
  * @file Trained weights and Adam's moments as files of at most 1 GiB, in the Hugging Face layout: `<stem>.safetensors`, or shards
  * `<stem>-0000i-of-0000n.safetensors` and `<stem>.safetensors.index.json`. A tensor is never split, except Adam's flat moments. Equal state
- * gives equal bytes.
+ * gives equal bytes. A file's bytes are written when they are asked for, so that the caller holds one file at a time.
  */
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
@@ -25,6 +25,13 @@ const MAXIMUM_LENGTH = 2 ** 32;
 /** For a file's header. */
 const HEADER_ROOM = 2 ** 20;
 
+/** A file that a state is saved as. */
+export interface PlannedFile {
+  readonly name: string;
+  /** The file's bytes, from the state as it is now. */
+  write(): Uint8Array;
+}
+
 type Tensors = readonly (readonly [name: string, tensor: NamedTensor])[];
 
 /** Refuses weights too large for any version: they are trained as one vector, and a tensor is written as one array of bytes. */
@@ -42,28 +49,32 @@ export function refuseUnsavable({ parameters, length }: ParameterLayout): void {
   );
 }
 
+/** Writes all of them at once. */
+export const writeFiles = (files: readonly PlannedFile[]): Map<string, Uint8Array> =>
+  new Map(files.map(({ name, write }) => [name, write()]));
+
 /** All parameters of a layout. */
-export function writeModelFiles(
+export function planModelFiles(
   layout: ParameterLayout,
   weights: Float32Array,
   dtype: WrittenType = "F32",
   shardBytes = SHARD_BYTES,
-): Map<string, Uint8Array> {
+): PlannedFile[] {
   const parts = views(layout, weights);
   const tensors = layout.parameters.map(({ name, shape }): [string, NamedTensor] => [
     name,
     { shape, values: parts.get(name) ?? new Float32Array() },
   ]);
-  return writeFiles(MODEL_FILE, tensors, { format: "pt" }, dtype, shardBytes);
+  return planFiles(MODEL_FILE, tensors, { format: "pt" }, dtype, shardBytes);
 }
 
 /** Tensors `m` and `v`, flat in parameter order, or pieces `m.0`, `m.1`, … of them; the number of updates is in each header. */
-export function writeOptimizerFiles({ m, v, step }: AdamState, shardBytes = SHARD_BYTES): Map<string, Uint8Array> {
+export function planOptimizerFiles({ m, v, step }: AdamState, shardBytes = SHARD_BYTES): PlannedFile[] {
   const isWhole = m.byteLength + v.byteLength <= shardBytes;
   const tensors = Object.entries({ m, v }).flatMap(([name, values]) =>
     isWhole ? [[name, flat(values)] as const] : piecesOf(name, values, Math.max(1, Math.floor(shardBytes / 4))),
   );
-  return writeFiles(OPTIMIZER_FILE, tensors, { step: String(step) }, "F32", shardBytes);
+  return planFiles(OPTIMIZER_FILE, tensors, { step: String(step) }, "F32", shardBytes);
 }
 
 const flat = (values: Float32Array): NamedTensor => ({ shape: [values.length], values });
@@ -100,26 +111,26 @@ export function readOptimizer(files: CheckpointFiles, length: number): AdamState
 }
 
 /** One file if everything fits into it, otherwise shards and their index. */
-function writeFiles(
+function planFiles(
   single: string,
   tensors: Tensors,
   metadata: Readonly<Record<string, string>>,
   dtype: WrittenType,
   shardBytes: number,
-): Map<string, Uint8Array> {
+): PlannedFile[] {
   const groups = groupsOf(tensors, dtype, shardBytes);
-  const write = (group: Tensors) => writeSafetensors(new Map(group), metadata, dtype);
-  if (groups.length <= 1) return new Map([[single, write(tensors)]]);
+  const write = (group: Tensors) => () => writeSafetensors(new Map(group), metadata, dtype);
+  if (groups.length <= 1) return [{ name: single, write: write(tensors) }];
   const padded = (n: number) => String(n).padStart(5, "0");
   const stem = single.replace(/\.safetensors$/, "");
   const names = groups.map((_, i) => `${stem}-${padded(i + 1)}-of-${padded(groups.length)}.safetensors`);
   const total = tensors.reduce((sum, [, { values }]) => sum + bytesOf(values, dtype), 0);
   const weightMap = Object.fromEntries(groups.flatMap((group, i) => group.map(([name]) => [name, names[i]])));
   const index = `${JSON.stringify({ metadata: { total_size: total }, weight_map: weightMap }, null, 2)}\n`;
-  return new Map([
-    ...groups.map((group, i): [string, Uint8Array] => [names[i] ?? single, write(group)]),
-    [indexOf(single), new TextEncoder().encode(index)],
-  ]);
+  return [
+    ...groups.map((group, i) => ({ name: names[i] ?? single, write: write(group) })),
+    { name: indexOf(single), write: () => new TextEncoder().encode(index) },
+  ];
 }
 
 /** Tensors in order; a group is full when the next tensor would take it over the limit. */

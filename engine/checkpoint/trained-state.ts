@@ -5,16 +5,16 @@
 import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import type { LoraConfig } from "../../core/contracts/lora.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import type { CheckpointFiles, Trainer } from "../../core/ports.ts";
+import type { CheckpointFiles, SavedFile, Trainer } from "../../core/ports.ts";
 import { adamStep } from "../model/adamw.ts";
 import { checkGradient } from "../model/input-checks.ts";
 import { ADAPTER_FILE, readAdapter, readAdapterConfig } from "./adapter.ts";
 import { type ModelConfig, readModelConfig } from "./config.ts";
 import { type Parameter, type ParameterLayout, parameterLayout } from "./parameters.ts";
-import { readOptimizer, refuseUnsavable, writeModelFiles, writeOptimizerFiles } from "./shards.ts";
+import { planModelFiles, planOptimizerFiles, readOptimizer, refuseUnsavable } from "./shards.ts";
 import { readCheckpoint, withConfigOf, writeModel } from "./weights.ts";
 
-export interface TrainedState extends Required<Pick<Trainer, "optimizerStep" | "gradientNorm" | "save" | "load">> {
+export interface TrainedState extends Required<Pick<Trainer, "optimizerStep" | "gradientNorm" | "load">> {
   readonly config: ModelConfig;
   readonly layout: ParameterLayout;
   /** Flat, by `layout`; always the same array, so that views of it stay valid. */
@@ -23,6 +23,8 @@ export interface TrainedState extends Required<Pick<Trainer, "optimizerStep" | "
   readonly lora: LoraConfig | null;
   /** Flat; forwardBackward adds to it. */
   readonly gradient: Float32Array;
+  /** The `index`-th file of the saved state: the weights' files, then the optimizer's. Undefined after the last. */
+  savedFile(index: number): SavedFile | undefined;
 }
 
 /** @param shardBytes maximum size of a saved file; absent: 1 GiB. */
@@ -54,13 +56,15 @@ export function openTrainedState(files: CheckpointFiles, shardBytes?: number): T
       measured = gradient.slice();
       return norm;
     },
-    async save() {
-      return new Map([
+    savedFile(index) {
+      const files = [
         ...(lora
-          ? [[ADAPTER_FILE, writeModel(layout, weights)] as const]
-          : writeModelFiles(layout, weights, "F32", shardBytes)),
-        ...writeOptimizerFiles(adam, shardBytes),
-      ]);
+          ? [{ name: ADAPTER_FILE, write: () => writeModel(layout, weights) }]
+          : planModelFiles(layout, weights, "F32", shardBytes)),
+        ...planOptimizerFiles(adam, shardBytes),
+      ];
+      const file = files[index];
+      return file && [file.name, file.write()];
     },
     async load(from) {
       const given = withConfigOf(from, config, files);

@@ -7,7 +7,7 @@ import { readAdapterConfig } from "../checkpoint/adapter.ts";
 import { checkContext, readModelConfig } from "../checkpoint/config.ts";
 import { divideOptions, type LaneOptions } from "./lanes.ts";
 import { storedWeights } from "./open-weights.ts";
-import { resolvePacking } from "./packing.ts";
+import { resolveCheckpointing, resolvePacking } from "./packing.ts";
 import type { ProviderDecision } from "./providers.ts";
 import { checkQuantization } from "./quantization/check.ts";
 import { openQuantized } from "./quantization/open-quantized.ts";
@@ -46,8 +46,7 @@ async function openLanes<T>(
 ) {
   checkContext(files, options.contextTokens);
   const { provider } = await decideProvider(options);
-  const packsWeights = resolveWeights(files, { ...options, provider }) === "on";
-  const { lanes, each } = divideOptions(files, { ...options, provider, packsWeights });
+  const { lanes, each } = divideOptions(files, resolveMemory(files, { ...options, provider }));
   if (provider !== "cpu") return [await openLane(gpuThread, files, each)];
   while (threads.length < lanes) threads.push(new EngineThread());
   const [first] = threads as [EngineThread];
@@ -57,13 +56,15 @@ async function openLanes<T>(
   return Promise.all(threads.slice(0, lanes).map((thread) => openLane(thread, files, laneOptions)));
 }
 
-/** Whether the base is packed. Refuses a base that cannot be packed or quantized as the options ask. */
-function resolveWeights(files: CheckpointFiles, options: EngineOptions): "on" | "off" {
+/** Decides what the machine's memory allows. Refuses a base that cannot be packed or quantized as the options ask. */
+function resolveMemory(files: CheckpointFiles, options: EngineOptions & Pick<LaneOptions, "provider">): LaneOptions {
   const config = readModelConfig(files);
   const lora = readAdapterConfig(files)?.lora ?? null;
   const stored = storedWeights(files, config);
   checkQuantization(config, lora, options, stored);
-  return resolvePacking(config, lora, options, stored);
+  const packing = resolvePacking(config, lora, options, stored);
+  const gradientCheckpointing = resolveCheckpointing(config, lora, { ...options, packing }, stored);
+  return { ...options, gradientCheckpointing, packsWeights: packing === "on" };
 }
 
 async function decideProvider({

@@ -8,6 +8,8 @@ import type { EngineOptions } from "../../core/ports.ts";
 import { adapterLayout } from "../checkpoint/adapter.ts";
 import type { ModelConfig } from "../checkpoint/config.ts";
 import { EMBEDDING, type Parameter, parameterLayout } from "../checkpoint/parameters.ts";
+import { SHARD_BYTES } from "../checkpoint/shards.ts";
+import { keptProducts } from "./graphs/kept-products.ts";
 import { ATTENTION_BLOCKS } from "./graphs/train.ts";
 import { laneCount } from "./lanes.ts";
 import type { StoredWeights } from "./open-weights.ts";
@@ -32,11 +34,16 @@ export interface MemoryPlan {
   readonly optimizer: number;
   /** Of one micro-batch in each lane. */
   readonly activations: number;
+  /** Outputs of the linear layers, kept for the backward pass; 0 where it recomputes them. */
+  readonly kept: number;
   /** What prefix trees add: their graphs keep arrays of their own, and every tree has a mask. */
   readonly trees: number;
-  /** Keys and values of all slots at the full context. */
+  /** Keys and values of all slots at the full context, for each version that is sampled from. */
   readonly cache: number;
-  /** A version's files while it is saved: trained weights and two moments, and one more copy of the weights for the next sampler. */
+  /**
+   * A version's files: the weights for the next sampler, and either what is in flight while the version is saved (a file is written, one
+   * hashed and one stored), or both moments while it is loaded.
+   */
   readonly saving: number;
 }
 
@@ -46,24 +53,30 @@ const PROGRAM_BYTES = 400e6;
 const CAUSAL_SHARE = (ATTENTION_BLOCKS + 1) / (2 * ATTENTION_BLOCKS);
 /** The trainer's, the sampler's, and the next version's sampler, which opens before the current one closes. */
 const COPIES = 3;
-/** And the reference's, under a KL term. */
-const COPIES_WITH_REFERENCE = 4;
+
+export interface MemoryUse {
+  /** A trainer of the reference is open too, for a KL term. */
+  readonly reference?: boolean;
+  /** As many more versions are sampled from at once, each with a cache of its own. */
+  readonly staleness?: number;
+}
 /** Up to this much per lane, full training keeps the activations of every layer in one graph, which is faster. */
 const MAXIMUM_WHOLE_BYTES = 2 * 2 ** 30;
 
-/** All numbers are bytes; packing `auto` is already resolved (packing.ts). `reference`: a trainer of version 0 is open too, for a KL term. */
+/** All numbers are bytes; each `auto` is already resolved (packing.ts). */
 export function planMemory(
   config: ModelConfig,
   lora: LoraConfig | null,
   options: EngineOptions,
   stored: StoredWeights,
-  reference = false,
+  { reference = false, staleness = 0 }: MemoryUse = {},
 ): MemoryPlan {
   const parameters = parameterLayout(config).length;
   const trained = lora ? adapterLayout(config, lora).length : parameters;
   const lanes = laneCount(config, options);
-  const copies = lanes * (reference ? COPIES_WITH_REFERENCE : COPIES);
+  const copies = lanes * (COPIES + (reference ? 1 : 0) + staleness);
   const whole = !lora && computesWhole(config, options);
+  const keeps = !whole && options.gradientCheckpointing === "off";
   const floats = whole ? wholeActivations(config, options) : layeredActivations(config, options);
   const hasTrees = options.prefixTrees !== false;
   const keepsArrays = !lora || !isHalf(config, stored);
@@ -74,17 +87,23 @@ export function planMemory(
     adapter: lora ? FLOAT_BYTES * trained * copies : 0,
     optimizer: FLOAT_BYTES * trained * (lanes + 2),
     activations: FLOAT_BYTES * lanes * floats,
+    kept: keeps ? FLOAT_BYTES * lanes * microBatch(options) * keptFloats(config) : 0,
     trees: hasTrees ? FLOAT_BYTES * lanes * treeFloats(config, options, whole, keepsArrays) : 0,
-    cache: kvCacheBytes(config, options.slots, options.contextTokens),
-    saving: FLOAT_BYTES * trained * 4,
+    cache: (1 + staleness) * kvCacheBytes(config, options.slots, options.contextTokens),
+    saving:
+      FLOAT_BYTES * trained + Math.max(2 * FLOAT_BYTES * trained, Math.min(3 * FLOAT_BYTES * trained, 3 * SHARD_BYTES)),
   };
 }
 
 export const totalBytes = (plan: MemoryPlan): number => Object.values(plan).reduce((sum, bytes) => sum + bytes, 0);
 
-/** Whether full training keeps the activations of every layer (whole-passes.ts) or of one (layered-passes.ts). */
+/** Whether full training is one graph (whole-passes.ts), which keeps the activations of every layer, or goes layer by layer (layered-passes.ts). */
 export const computesWhole = (config: ModelConfig, options: EngineOptions): boolean =>
-  FLOAT_BYTES * wholeActivations(config, options) <= MAXIMUM_WHOLE_BYTES;
+  options.gradientCheckpointing !== "on" && FLOAT_BYTES * wholeActivations(config, options) <= MAXIMUM_WHOLE_BYTES;
+
+/** Floats per token. */
+const keptFloats = (config: ModelConfig): number =>
+  config.layers * keptProducts(config, 0).reduce((sum, { width }) => sum + width, 0);
 
 const lengthOf = (parameters: readonly Parameter[]) => parameters.reduce((sum, { length }) => sum + length, 0);
 const largestOf = (parameters: readonly Parameter[]) => Math.max(...parameters.map(({ length }) => length));

@@ -1,6 +1,7 @@
 /**
- * @file Whether a sampler packs its weights: reorders them once for the products that read them, which costs a float32 copy. Only weights
- * that never change are packed, a base under an adapter, and only for sampling: a training product has many rows, and gains nothing.
+ * @file What a worker does with memory that the machine has to spare. A sampler packs its weights: it reorders them once for the products that
+ * read them, which costs a float32 copy. Only weights that never change are packed, a base under an adapter, and only for sampling: a training
+ * product has many rows, and gains nothing. With what is left, a trainer keeps activations instead of recomputing them.
  * The choice depends on the machine's memory and never on what is free, so that a resumed run makes the same choice and gets the same bits.
  */
 import { totalmem } from "node:os";
@@ -8,7 +9,7 @@ import type { LoraConfig } from "../../core/contracts/lora.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { EngineOptions } from "../../core/ports.ts";
 import type { ModelConfig } from "../checkpoint/config.ts";
-import { planMemory, totalBytes } from "./memory.ts";
+import { computesWhole, planMemory, totalBytes } from "./memory.ts";
 import type { StoredWeights } from "./open-weights.ts";
 
 /** `auto` packs if a worker needs at most this share of the machine's memory: a team of two leaves some to others. */
@@ -31,7 +32,9 @@ export function resolvePacking(
   if (packing !== "auto") return packing;
   if (obstacle) return "off";
   // Trees are left out: the choice decides bits, so a run must make the same one when it resumes.
-  const needed = totalBytes(planMemory(config, lora, { ...options, packing: "on", prefixTrees: false }, stored));
+  const needed = totalBytes(
+    planMemory(config, lora, { ...options, packing: "on", gradientCheckpointing: "on", prefixTrees: false }, stored),
+  );
   return needed <= AUTO_SHARE * machine ? "on" : "off";
 }
 
@@ -39,4 +42,26 @@ function obstacleTo(lora: LoraConfig | null, provider: string, { mapped }: Store
   if (!lora) return "only a frozen base is packed, and without lora all weights are trained";
   if (provider === "webgpu" || provider === "cuda") return `a GPU (${provider}) has a layout of its own`;
   return mapped ? undefined : "the base is not mapped from aligned files on disk";
+}
+
+/**
+ * `off` keeps what the forward pass computed for the backward pass. Full training in one graph (memory.ts) keeps it anyway.
+ * @param options with `packing` resolved.
+ */
+export function resolveCheckpointing(
+  config: ModelConfig,
+  lora: LoraConfig | null,
+  options: EngineOptions,
+  stored: StoredWeights,
+  machine: number = machineBytes(),
+): "on" | "off" {
+  const { gradientCheckpointing = "auto", provider = "cpu" } = options;
+  if (gradientCheckpointing !== "auto") return gradientCheckpointing;
+  // On a GPU, what is kept would cross the bus.
+  if (provider !== "cpu") return "on";
+  const kept = { ...options, gradientCheckpointing: "off" } as const;
+  if (!lora && computesWhole(config, kept)) return "off";
+  return totalBytes(planMemory(config, lora, { ...kept, prefixTrees: false }, stored)) <= AUTO_SHARE * machine
+    ? "off"
+    : "on";
 }

@@ -30,7 +30,8 @@ export type EngineCall =
       readonly gradients: readonly Float32Array[];
     }
   | { readonly method: "gradientNorm"; readonly gradients: readonly Float32Array[] }
-  | { readonly method: "takeGradient" | "weights" | "save" }
+  | { readonly method: "takeGradient" | "weights" }
+  | { readonly method: "savedFile"; readonly index: number }
   | { readonly method: "setWeights"; readonly weights: Float32Array }
   | { readonly method: "load"; readonly files: CheckpointFiles }
   | { readonly method: "close" };

@@ -112,7 +112,7 @@ export async function openTrainer(
     gradientNorm: (gradients) => call({ method: "gradientNorm", gradients }),
     weights: () => call({ method: "weights" }),
     setWeights: (weights) => call({ method: "setWeights", weights }),
-    save: () => call({ method: "save" }),
+    savedFile: (index) => call({ method: "savedFile", index }),
     async load(from) {
       await session.open();
       isChanged = true;

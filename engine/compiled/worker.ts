@@ -4,7 +4,7 @@
  */
 import { parentPort } from "node:worker_threads";
 import { toPortable } from "../../core/portable-error.ts";
-import type { Sampler } from "../../core/ports.ts";
+import type { Sampler, SavedFile } from "../../core/ports.ts";
 import { asEngineError } from "./engine-error.ts";
 import type { EngineCall, FromThread, ToThread } from "./protocol.ts";
 import { writeQuantizedBase } from "./quantization/quantized-base.ts";
@@ -102,8 +102,8 @@ function train(trainer: LaneTrainer, body: TrainerCall): Promise<unknown> {
       return trainer.weights();
     case "setWeights":
       return trainer.setWeights(body.weights);
-    case "save":
-      return trainer.save();
+    case "savedFile":
+      return trainer.savedFile(body.index);
     case "load":
       return trainer.load(body.files);
   }
@@ -121,8 +121,10 @@ function trainerOf(handle: number): LaneTrainer {
   return trainer;
 }
 
-/** Buffers to transfer instead of copying: returned files and vectors belong to the caller alone. */
+const isSavedFile = (value: unknown): value is SavedFile => Array.isArray(value) && typeof value[0] === "string";
+
+/** Buffers to transfer instead of copying: a returned file or vector belongs to the caller alone. */
 function transferablesOf(value: unknown): ArrayBuffer[] {
-  const arrays = value instanceof Map ? [...value.values()] : [value];
-  return arrays.flatMap((array) => (ArrayBuffer.isView(array) ? [array.buffer as ArrayBuffer] : []));
+  const array = isSavedFile(value) ? value[1] : value;
+  return ArrayBuffer.isView(array) ? [array.buffer as ArrayBuffer] : [];
 }

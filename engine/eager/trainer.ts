@@ -3,6 +3,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import "../model/gradients.ts";
 import type { CheckpointFiles, EngineOptions, Loss, Trainer, TrainingSequence } from "../../core/ports.ts";
 import { views } from "../checkpoint/parameters.ts";
+import { saving } from "../checkpoint/saving.ts";
 import { openTrainedState } from "../checkpoint/trained-state.ts";
 import { readCheckpoint } from "../checkpoint/weights.ts";
 import { checkTokens, checkTrainingSequence } from "../model/input-checks.ts";
@@ -24,7 +25,7 @@ import { type EagerBackend, onBackend } from "./backend.ts";
 import { distributions, treeStates, weightTensors } from "./model.ts";
 
 export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions, backend: EagerBackend): Trainer {
-  const { config, lora, layout, weights, gradient, ...state } = openTrainedState(files, options.shardBytes);
+  const { config, lora, layout, weights, gradient, savedFile, ...state } = openTrainedState(files, options.shardBytes);
   const names = layout.parameters.map(({ name }) => name);
   const base = lora && readCheckpoint(files);
   const frozen = () => (base ? weightTensors(base.layout, base.weights) : {});
@@ -76,6 +77,7 @@ export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions,
       return { loss: total, logProbs: found };
     },
     ...state,
+    ...saving(async (index) => savedFile(index)),
     async close() {},
   };
 }

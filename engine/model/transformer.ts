@@ -30,6 +30,9 @@ export interface Heads {
 /** Returns each query head's output: [B * T, H * hd]. */
 export type Attend = (heads: Heads) => tf.Tensor2D;
 
+/** Sees the output [B * T, out] of each linear layer, by the name of its weight, and returns what is computed with. */
+export type OnProduct = (name: string, product: tf.Tensor2D) => tf.Tensor2D;
+
 /** x [B, T, D] embedded tokens -> hidden states [B * T, D] after the final norm. */
 export function transformer(
   config: ModelConfig,
@@ -57,9 +60,11 @@ export function decoder(
   angles: RotaryAngles,
   attend: Attend,
   lora: LoraConfig | null,
+  onProduct: OnProduct = (_name, product) => product,
 ): (layer: number, x: tf.Tensor2D) => tf.Tensor2D {
   const weight = (name: string) => weightNamed(weights, name);
-  const linear = (x: tf.Tensor2D, name: string): tf.Tensor2D => {
+  const linear = (x: tf.Tensor2D, name: string): tf.Tensor2D => onProduct(name, linearProduct(x, name));
+  const linearProduct = (x: tf.Tensor2D, name: string): tf.Tensor2D => {
     const product: tf.Tensor2D = tf.matMul(x, weight(name) as tf.Tensor2D, false, true);
     const bias = weights[biasOf(name)];
     const biased = bias ? tf.add<tf.Tensor2D>(product, bias) : product;

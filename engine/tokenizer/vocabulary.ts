@@ -41,8 +41,10 @@ export type TokenizerJson = z.infer<typeof TokenizerJson>;
 
 const Ends = z.looseObject({ eos_token_id: z.union([z.int(), z.array(z.int())]).nullish() });
 
-export const readTokenizer = (files: CheckpointFiles): TokenizerJson =>
-  parseJson(TokenizerJson, fileOf(files, TOKENIZER), TOKENIZER, "tokenizer-damaged");
+export function readTokenizer(files: CheckpointFiles): TokenizerJson {
+  const json = parseJson(TokenizerJson, fileOf(files, TOKENIZER), TOKENIZER, "tokenizer-damaged");
+  return { ...json, pre_tokenizer: withNumerals(json.pre_tokenizer) };
+}
 
 /** Refuses a tokenizer with tokens beyond the rows of the embedding. */
 export function checkVocabulary(files: CheckpointFiles, rows: number): void {
@@ -108,6 +110,16 @@ export function withoutControlTokens(json: TokenizerJson, unknown: string | unde
 }
 
 type Part = z.infer<typeof Part>;
+
+/** `Digits` splits at every numeral in Hugging Face's tokenizers (½, ٣), but only at 0 to 9 in the library (0.2.0). */
+function withNumerals(part: Part): Part {
+  if (part?.["type"] === "Digits") {
+    const Regex = part["individual_digits"] === true ? "\\p{N}" : "\\p{N}+";
+    return { type: "Split", pattern: { Regex }, behavior: "Isolated", invert: false };
+  }
+  const parts = part?.["pretokenizers"];
+  return Array.isArray(parts) ? { ...part, pretokenizers: parts.map((one: Part) => withNumerals(one)) } : part;
+}
 
 /** For text that follows other text; the same object if no space is put before a text's first word. */
 export function withoutLeadingSpace(json: TokenizerJson): TokenizerJson {

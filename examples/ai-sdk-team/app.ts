@@ -2,9 +2,12 @@
  * @file An ordinary app: a planner and a searcher on the AI SDK, each with its own model. It knows nothing of training. The planner
  * hands tasks to the searcher; the searcher searches and reads.
  */
-import { generateText, type LanguageModel, stepCountIs, tool } from "ai";
+import { APICallError, generateText, type LanguageModel, stepCountIs, tool } from "ai";
 import * as z from "zod";
 import { answerIn, type Sources } from "../atlas-app/sources.ts";
+
+const PLANNER_STEPS = 5;
+const REPORT_LENGTH = 200;
 
 export interface Team {
   readonly planner: LanguageModel;
@@ -18,16 +21,18 @@ export async function answerQuestion(
   sources: Sources,
   abortSignal: AbortSignal,
 ): Promise<string | undefined> {
-  const { text } = await generateText({
+  const { text, finishReason } = await generateText({
     model: planner,
     prompt: question,
-    stopWhen: stepCountIs(5),
+    stopWhen: stepCountIs(PLANNER_STEPS),
+    // Nobody would read the report of a task that the last step hands out.
+    prepareStep: ({ stepNumber }) => ({ toolChoice: stepNumber === PLANNER_STEPS - 1 ? "none" : "auto" }),
     abortSignal,
     tools: {
       delegate: tool({
         description: "Hands a subtask to a sub-agent and returns its report.",
         inputSchema: z.object({ agent: z.literal("searcher"), task: z.string() }),
-        execute: async ({ task }) => (await research(task, searcher, sources, abortSignal)) ?? "no report",
+        execute: async ({ task }) => short((await research(task, searcher, sources, abortSignal)) ?? "no report"),
       }),
       calculate: tool({
         description: "Evaluates an arithmetic expression.",
@@ -36,11 +41,14 @@ export async function answerQuestion(
       }),
     },
   });
-  return answerIn(text);
+  return finishReason === "stop" ? answerIn(text) : undefined;
 }
 
+const short = (report: string) => (report.length > REPORT_LENGTH ? `${report.slice(0, REPORT_LENGTH)} [cut]` : report);
+
+/** Undefined: no report, perhaps because the task has become too long for the searcher's model. */
 async function research(task: string, model: LanguageModel, sources: Sources, abortSignal: AbortSignal) {
-  const { text } = await generateText({
+  const asked = generateText({
     model,
     prompt: task,
     stopWhen: stepCountIs(4),
@@ -58,5 +66,9 @@ async function research(task: string, model: LanguageModel, sources: Sources, ab
       }),
     },
   });
-  return answerIn(text);
+  const { text, finishReason } = await asked.catch((error: unknown) => {
+    if (APICallError.isInstance(error) && error.statusCode === 400) return { text: "", finishReason: "length" };
+    throw error;
+  });
+  return finishReason === "stop" ? answerIn(text) : undefined;
 }

@@ -26,7 +26,9 @@ export function teamOf(agents: RolloutContext["agents"]): { planner: AgentEndpoi
   return { planner, searcher };
 }
 
-/** These models write their answers in tags. Undefined if there is none. */
+/** These models write their answers in tags. Undefined unless there is one, in whole. */
 export function answerIn(text: string): string | undefined {
-  return /<answer>([\s\S]*?)<\/answer>/.exec(text)?.[1]?.trim() || undefined;
+  const [before = "", answer, after, ...more] = text.split(/<\/?answer>/);
+  const isWhole = after !== undefined && more.length === 0 && text.startsWith("<answer>", before.length);
+  return isWhole && !/<\/?tool_|<\|/.test(text) ? answer?.trim() || undefined : undefined;
 }

@@ -17,6 +17,8 @@ import { type MessageLayout, openMessageLayout } from "../../engine/tokenizer/me
 import { abortable } from "../limits.ts";
 import type { Inference, Lease } from "../policy.ts";
 import { acquireLease, type HostedAgent } from "../rollouts/agent.ts";
+import { drawName, scopeOf } from "../rollouts/draws.ts";
+import { BranchSequences } from "./branch-sequences.ts";
 import { LimitReached } from "./limit-reached.ts";
 import { sampleTurn, type TurnPlan } from "./sample-turn.ts";
 
@@ -33,6 +35,7 @@ interface OpenSession {
   readonly session: AgentSession;
   readonly tree: MessageTree<SampledTurn>;
   readonly replies: Map<string, Promise<TurnReply>>;
+  readonly sequences: BranchSequences;
   readonly ended: AbortController;
   /** Exchange -> the first that continues its reply. */
   readonly continuedBy: Map<string, string>;
@@ -86,6 +89,7 @@ export class AgentSessions {
     this.#open.delete(id);
     this.#over.set(id, open.session.address.step);
     open.ended.abort();
+    open.sequences.release();
   }
 
   /** Forgets the sessions of earlier steps: their callers are gone. */
@@ -101,6 +105,7 @@ export class AgentSessions {
     this.#discardBefore(session.address.step - 1);
     const open: OpenSession = {
       ...{ session, tree: new MessageTree<SampledTurn>(sha256), replies: new Map() },
+      sequences: new BranchSequences(`${session.agent}/${session.id}`),
       ...{ ended: new AbortController(), continuedBy: new Map(), begun: new Set<string>() },
     };
     this.#open.set(session.id, open);
@@ -109,7 +114,7 @@ export class AgentSessions {
 
   async #turn(open: OpenSession, request: TurnRequest): Promise<TurnReply> {
     const signal = open.ended.signal;
-    const lease = await this.#lease(open.session.version, signal);
+    const lease = await acquireLease(this.#agent.policy, open.session.version, signal);
     let sampled: Promise<unknown> | undefined;
     try {
       const inference = inferenceOf(lease, this.#agent.name);
@@ -118,7 +123,8 @@ export class AgentSessions {
       const known = open.replies.get(id);
       if (known) return await known;
       this.#admit(open, id, parent);
-      const exchange = { id, parent, added, depth: parent ? parent.depth + 1 : 0, messages: request.messages };
+      const { messages, variant } = request;
+      const exchange = { id, parent, added, depth: parent ? parent.depth + 1 : 0, messages, variant };
       const reply = this.#sample(open, exchange, { request, layout, inference }, signal);
       open.replies.set(id, reply);
       // A failed turn is not a reply: the next request samples again.
@@ -143,15 +149,6 @@ export class AgentSessions {
     open.begun.add(id);
   }
 
-  /** Published weights only: samples from other weights may have to be discarded, and a reply cannot be taken back from an app. */
-  async #lease(version: number, signal: AbortSignal): Promise<Lease> {
-    for (;;) {
-      const lease = await acquireLease(this.#agent.policy, version, signal);
-      if (await lease.activated(signal).catch((error: unknown) => release(lease, error))) return lease;
-      lease.release();
-    }
-  }
-
   async #sample(
     open: OpenSession,
     exchange: Omit<Exchange<SampledTurn>, "turn">,
@@ -160,12 +157,15 @@ export class AgentSessions {
   ): Promise<TurnReply> {
     const { session } = open;
     const prefix = prefixOf(exchange, layout, inference.tokenizer);
+    const scope = scopeOf(this.#purpose, session.address, session.agent);
+    const isFirst = exchange.parent !== undefined && open.continuedBy.get(exchange.parent.id) === exchange.id;
     const plan: TurnPlan = {
       ...{ agent: this.#agent.name, version: session.version, exchange: exchange.id, request, prefix },
       maxTokens: this.#room(exchange, prefix.length, request),
       sampling: session.sampling,
-      sequence: sequenceOf(open, exchange),
-      stream: streamOf(this.#purpose, session, exchange.id),
+      ...open.sequences.of(exchange.id, exchange.parent, isFirst, inference.sampler),
+      // A request's place follows from its content, not its time: an app that makes the same requests gets the same replies.
+      stream: drawName(this.#agent.draws, scope, ["app", exchange.id], prefix),
     };
     const { turn, reply } = await sampleTurn(inference, plan, signal);
     open.tree.add({ ...exchange, turn }, reply, layout.shownTools);
@@ -213,11 +213,6 @@ function forget(open: OpenSession, id: string, parent: Exchange<SampledTurn> | u
   if (parent && open.continuedBy.get(parent.id) === id) open.continuedBy.delete(parent.id);
 }
 
-function release(lease: Lease, error: unknown): never {
-  lease.release();
-  throw error;
-}
-
 function inferenceOf({ inference }: Lease, agent: string): Inference {
   if (inference) return inference;
   throw new MgrpoError("config-invalid", `agent '${agent}' is behind an API: the app calls it there`);
@@ -234,15 +229,4 @@ function prefixOf(
   // A turn that was cut has no end token: it ends before the app's next message.
   const end = ends.includes(tokens.at(-1) ?? Number.NaN) ? [] : [endOfTurn];
   return [...tokens, ...end, ...layout.continuation(parent.messages, added)];
-}
-
-/** Named after the request's content, not its time: an app that makes the same requests gets the same replies. */
-function streamOf(purpose: StreamName, { address, agent }: AgentSession, exchange: string): StreamName {
-  return [...purpose, address.step, address.group, address.rollout, agent, "app", exchange];
-}
-
-let sequences = 0;
-
-function sequenceOf({ session }: OpenSession, { id }: { id: string }): string {
-  return `${session.agent}/${session.id}/${id}#${sequences++}`;
 }

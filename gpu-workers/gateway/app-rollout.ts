@@ -1,6 +1,7 @@
 /**
  * @file A rollout that an app runs. An app that throws, or whose time is up, is a failure of infrastructure: the attempt leaves nothing
- * behind and is tried again. An app that gives up because an agent reached a limit, or returns `failed`, is the team's own failure.
+ * behind and is tried again. So is one
+ * that goes on without an agent's reply. An app that gives up because an agent reached a limit, or returns `failed`, is the team's own failure.
  */
 
 import type { AppCall } from "../../core/contracts/app-rollout.ts";
@@ -9,7 +10,7 @@ import { parse } from "../../core/contracts/parse.ts";
 import type { FinishedOutcome } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { abortable } from "../limits.ts";
-import type { RolloutPlan } from "../rollouts/attempt-rollout.ts";
+import type { RolloutPlan } from "../rollouts/rollout-plan.ts";
 import type { AppTeam, Attempt } from "./attempt.ts";
 import type { OpenAttempts } from "./attempts.ts";
 
@@ -61,6 +62,7 @@ async function resultOf(
     const why = error instanceof Error ? error.message : String(error);
     throw new MgrpoError("app-failed", `the app failed on question '${id}': ${why}`, { retryable: true, cause: error });
   }
+  if (attempt.outage) throw attempt.outage;
   const result = parse(AppResult, returned, `what the app returned on question '${id}'`, "app-failed");
   const { reward, rewards } = "failed" in result ? {} : result;
   const fault = attempt.giveRewards({ ...(reward !== undefined && { reward }), ...(rewards && { rewards }) });

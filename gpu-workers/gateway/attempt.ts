@@ -8,13 +8,16 @@
 import type { AgentSession, EndedSession, TurnReply, TurnRequest } from "../../core/contracts/app-chat.ts";
 import type { AppResult, GivenRewards } from "../../core/contracts/app-rollout.ts";
 import type { Conversation } from "../../core/contracts/conversation.ts";
+import { canonicalJson } from "../../core/contracts/parse.ts";
 import type { AppRecord, FinishedOutcome } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { type Branch, tasksIn, trajectoriesOf, turnsOf } from "../../core/gateway/branch.ts";
 import { answerIn, splitThinking } from "../../core/gateway/reply.ts";
-import type { RolloutPlan } from "../rollouts/attempt-rollout.ts";
+import { sha256 } from "../../engine/hash.ts";
+import type { RolloutPlan } from "../rollouts/rollout-plan.ts";
 import { samplingOf } from "../rollouts/sampling.ts";
 import type { Sessions } from "./agent-sessions.ts";
+import { isFaultOfRequest } from "./api/errors.ts";
 import { RewardLedger } from "./given-rewards.ts";
 import { LimitReached, type SessionLimit } from "./limit-reached.ts";
 import type { SubAgent } from "./sub-agents.ts";
@@ -36,8 +39,8 @@ export class Attempt {
   readonly #rewards: RewardLedger;
   /** The first limit that an agent reached: the team's own failure, if the app then gives up. */
   #limit: SessionLimit | undefined;
-  /** The first failure of infrastructure that was reported to the app. */
-  #fault: MgrpoError | undefined;
+  /** Failures that were reported to the app, by request. A later reply to the same request removes its failure. */
+  readonly #faults = new Map<string, MgrpoError>();
 
   constructor(id: string, team: AppTeam, plan: RolloutPlan) {
     this.id = id;
@@ -54,9 +57,15 @@ export class Attempt {
     return [this.#team.main.name, ...this.#team.subs.keys()];
   }
 
-  /** What may explain that the app gave up: a limit that an agent reached, or a fault of infrastructure. */
+  /** What may explain that the app gave up: a limit that an agent reached, or a fault. */
   get reasons(): { limit: SessionLimit | undefined; fault: MgrpoError | undefined } {
-    return { limit: this.#limit, fault: this.#fault };
+    const [fault] = this.#faults.values();
+    return { limit: this.#limit, fault };
+  }
+
+  /** A failure of infrastructure that the app went on from: frameworks turn the error of a sub-agent into text for the main agent. */
+  get outage(): MgrpoError | undefined {
+    return [...this.#faults.values()].find((fault) => !isFaultOfRequest(fault));
   }
 
   /** Rejects with `LimitReached` or a MgrpoError. */
@@ -64,12 +73,15 @@ export class Attempt {
     const { main } = this.#team;
     const session = this.#session(agent);
     const until = AbortSignal.any([signal, this.#closed.signal]);
+    const key = sha256(canonicalJson([agent, request]));
     try {
-      if (agent === main.name) return await main.sessions.turn(session, request, until);
-      return await this.#sub(agent).turn(session, request, until);
+      const sessions = agent === main.name ? main.sessions : this.#sub(agent);
+      const reply = await sessions.turn(session, request, until);
+      this.#faults.delete(key);
+      return reply;
     } catch (error) {
       if (error instanceof LimitReached) this.#limit ??= error.limit;
-      else if (isMgrpoError(error) && !until.aborted) this.#fault ??= error;
+      else if (isMgrpoError(error) && !until.aborted) this.#faults.set(key, error);
       throw error;
     }
   }

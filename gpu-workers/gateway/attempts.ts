@@ -1,6 +1,6 @@
 /** @file The attempts that are open in this process, by their keys. */
 import type { AgentAccess } from "../../core/contracts/app-rollout.ts";
-import type { RolloutPlan } from "../rollouts/attempt-rollout.ts";
+import type { RolloutPlan } from "../rollouts/rollout-plan.ts";
 import { type AppTeam, Attempt } from "./attempt.ts";
 import { attemptOf, keyOf, newAttemptId } from "./session-keys.ts";
 

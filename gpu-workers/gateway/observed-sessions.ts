@@ -24,7 +24,7 @@ export function observedSessions(
       const isRetry = open.requests.has(key);
       open.requests.add(key);
       const { call, isNew } = conversationOf(open, request.messages);
-      const report: Report = (progress) => onProgress(progress, isMain ? undefined : call);
+      const report: Report = (progress) => onProgress(progress, isMain ? [] : [call]);
       if (!isRetry) reportRequest(request, isNew, report);
       const reply = await sessions.turn(session, request, signal);
       if (isRetry) return reply;

@@ -19,8 +19,9 @@ export interface TurnPlan {
   readonly prefix: readonly number[];
   readonly maxTokens: number;
   readonly sampling: Sampling;
-  /** Unique among the turns of this process. */
+  /** Names the branch to the engine. The caller releases it. */
   readonly sequence: string;
+  readonly branchOf?: SampleRequest["branchOf"];
   readonly stream: StreamName;
 }
 
@@ -34,16 +35,13 @@ export async function sampleTurn(
   plan: TurnPlan,
   signal: AbortSignal,
 ): Promise<SampledReply> {
-  const { sequence, prefix, maxTokens, sampling, stream, request } = plan;
+  const { sequence, branchOf, prefix, maxTokens, sampling, stream, request } = plan;
   const stop = tokenizer.ends.map((end) => [end]);
-  const sampleRequest: SampleRequest = { sequence, tokens: prefix, maxTokens, stop, sampling, stream };
-  let sample: Sample;
-  try {
-    sample = untilStop(await sampler.sample(sampleRequest, signal), request.stop, tokenizer);
-  } finally {
-    // The KV cache stays until another sequence needs the slot, so the next turn can reuse it: it begins with the same tokens.
-    sampler.release(sequence);
-  }
+  const sampleRequest: SampleRequest = {
+    ...{ sequence, tokens: prefix, maxTokens, stop, sampling, stream },
+    ...(branchOf && { branchOf }),
+  };
+  const sample = untilStop(await sampler.sample(sampleRequest, signal), request.stop, tokenizer);
   const log = new TokenLog();
   log.show(prefix);
   log.act(sampleRequest, sample, tokenizer.ends);

@@ -52,17 +52,16 @@ async function answer(
       throw new ApiError(400, "context_length_exceeded", message, "messages");
     }
     const exchange = randomBytes(16).toString("hex");
-    const { reply } = await sampleTurn(
-      inference,
-      {
-        ...{ agent: name, version: VERSION, exchange, request, prefix, sampling },
-        maxTokens: Math.min(request.maxTokens ?? limits.turnTokens, room),
-        sequence: `${name}/${exchange}`,
-        // The same request with the same `seed` gets the same reply.
-        stream: ["serve", name, seed == null ? exchange : sha256(JSON.stringify([seed, prefix]))],
-      },
-      signal,
-    );
+    const plan = {
+      ...{ agent: name, version: VERSION, exchange, request, prefix, sampling },
+      maxTokens: Math.min(request.maxTokens ?? limits.turnTokens, room),
+      sequence: `${name}/${exchange}`,
+      // The same request with the same `seed` gets the same reply.
+      stream: ["serve", name, seed == null ? exchange : sha256(JSON.stringify([seed, prefix]))],
+    };
+    const turn = sampleTurn(inference, plan, signal);
+    // The cache stays until another sequence needs the slot: requests with the same beginning copy from it.
+    const { reply } = await turn.finally(() => inference.sampler.release(plan.sequence));
     return reply;
   } finally {
     lease.release();

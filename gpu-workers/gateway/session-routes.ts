@@ -32,7 +32,7 @@ export interface SessionHost {
   readonly sub: SubAgent;
   readonly admission: AdmissionRules;
   /** The version that is being loaded now, if any. */
-  loading(): number | undefined;
+  isLoadingOther(version: number): boolean;
   /** Called with an error that is not a MgrpoError: a bug, not a fault of the request. */
   onFatal(error: unknown): void;
 }
@@ -124,7 +124,7 @@ async function answerEnd({ host, stop, ended }: State, id: string, { session, ..
 }
 
 async function refusal(
-  { agent, admission, loading }: SessionHost,
+  { agent, admission, isLoadingOther }: SessionHost,
   stop: AbortController,
   id: string,
   session: AgentSession,
@@ -133,8 +133,7 @@ async function refusal(
     return new Response(`the path names another session, or its agent is not '${agent}'`, { status: 400 });
   if (stop.signal.aborted) return new Response("draining", { status: 503 });
   if (!(await admission.admits(session))) return new Response("the step is not open for this version", { status: 410 });
-  const version = loading();
-  if (version === undefined || version === session.version) return undefined;
+  if (!isLoadingOther(session.version)) return undefined;
   return new Response("loading another version", { status: 409, headers: { "Retry-After": "1" } });
 }
 

@@ -1,7 +1,8 @@
-/** @file Which invocations a sub-agent's worker accepts: those of the open step, and those of the next one, which wait for its version. */
+/** @file Which invocations a sub-agent's worker accepts: those of the steps that it can sample, and those of the next one, which wait for its version. */
+import type { StepRecord } from "../../core/contracts/records.ts";
 import type { InvocationRequest } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import { stepToSample, whenOpen } from "../liveness/opening.ts";
+import { stepsToSample, whenOpen } from "../liveness/opening.ts";
 import type { RunSnapshot, StepWatch } from "../liveness/watch.ts";
 import type { RunContext } from "../run-context.ts";
 
@@ -13,11 +14,12 @@ export interface AdmissionRules {
   admits(request: Admitted): Promise<boolean>;
   /** Resolves when the conversation may begin. Rejects with `step-closed` when it never will. */
   whenReady(request: Admitted, signal: AbortSignal): Promise<void>;
-  /** Resolves when the step is open. */
+  /** Resolves when every version of the step is published. */
   whenOpen(request: Admitted, signal: AbortSignal): Promise<unknown>;
 }
 
 export function admissionRules(run: RunContext, agent: string, watch: StepWatch): AdmissionRules {
+  const { staleness } = run.config;
   let lastRefresh = Number.NEGATIVE_INFINITY;
   /** An early invocation justifies a read of RUN; many at once justify only one. */
   const mayRefresh = () => {
@@ -30,15 +32,15 @@ export function admissionRules(run: RunContext, agent: string, watch: StepWatch)
     async admits(request) {
       if (request.address.run !== run.name || request.address.phase !== "train") return false;
       const snapshot = watch.current();
-      const verdict = snapshot ? admission(snapshot, agent, request) : "refused";
+      const verdict = snapshot ? admission(snapshot, agent, staleness, request) : "refused";
       if (verdict === "ready" || (verdict === "early" && !mayRefresh())) return true;
       // The snapshot may be stale: refuse only on the basis of a fresh one.
-      return admission(await watch.refresh(), agent, request) !== "refused";
+      return admission(await watch.refresh(), agent, staleness, request) !== "refused";
     },
-    whenOpen: ({ address }, signal) => whenOpen(watch, address.step, signal),
+    whenOpen: ({ address }, signal) => whenOpen(watch, address.step, staleness, signal),
     async whenReady(request, signal) {
       const decided = (snapshot: RunSnapshot) => {
-        const verdict = admission(snapshot, agent, request);
+        const verdict = admission(snapshot, agent, staleness, request);
         return verdict === "early" ? undefined : verdict;
       };
       if ((await watch.untilUrgently(decided, signal)) === "ready") return;
@@ -54,10 +56,11 @@ export function admissionRules(run: RunContext, agent: string, watch: StepWatch)
 /** `early`: the conversation may begin later. */
 type Admission = "ready" | "early" | "refused";
 
-function admission(snapshot: RunSnapshot, agent: string, { address, version }: Admitted): Admission {
-  const step = stepToSample(snapshot);
-  if (step?.step === address.step) return step.policy[agent] === version ? "ready" : "refused";
-  const isNext = snapshot.run.step + 1 === address.step;
-  const isCurrent = snapshot.run.step === address.step && (!snapshot.step || snapshot.step.state === "open");
-  return isNext || isCurrent ? "early" : "refused";
+function admission(snapshot: RunSnapshot, agent: string, staleness: number, { address, version }: Admitted): Admission {
+  const isAsked = ({ step }: StepRecord) => step === address.step;
+  const samplable = stepsToSample(snapshot).find(isAsked);
+  if (samplable) return samplable.policy[agent] === version ? "ready" : "refused";
+  const ahead = address.step - snapshot.run.step;
+  const { state } = snapshot.steps.find(isAsked) ?? { state: "open" };
+  return ahead >= 0 && ahead <= staleness + 1 && state === "open" ? "early" : "refused";
 }

@@ -11,11 +11,12 @@ export function inProcessDelegation(
   agents: ReadonlyMap<string, HostedAgent>,
   purpose: StreamName,
 ): Delegation {
-  return {
+  const delegation: Delegation = {
     async invoke(id, request, signal) {
       const agent = agents.get(request.agent);
       if (!agent) throw new MgrpoError("config-invalid", `this process does not host agent '${request.agent}'`);
-      return runInvocation(run, agent, id, request, { purpose }, signal);
+      return runInvocation(run, agent, id, request, { purpose, delegation }, signal);
     },
   };
+  return delegation;
 }

@@ -1,7 +1,7 @@
 /**
  * @file The invocations of one sub-agent in one process. An id that is put again does not run again, unless it failed or was canceled.
  *
- *     (unknown) --put--> held --> running --> done      the result is kept until an invocation of a later step is put
+ *     (unknown) --put--> held --> running --> done      the result is kept until an invocation is put of a step that is not sampled beside its own
  *                          |         |  '----> failed    reported once; the next put runs it again
  *                          '---------'-cancel-> (unknown)
  *
@@ -38,10 +38,12 @@ export interface InvocationRegistryOptions {
   admits(request: InvocationRequest): Promise<boolean>;
   /** Resolves when the conversation may begin. Rejects with `step-closed` when it never will. */
   whenReady(request: InvocationRequest, signal: AbortSignal): Promise<void>;
-  /** Resolves when the step is open. The time limit starts then. */
+  /** Resolves when every version of the step is published. The time limit starts then. */
   whenOpen(request: InvocationRequest, signal: AbortSignal): Promise<unknown>;
-  /** The version that is being loaded, if any. */
-  loading(): number | undefined;
+  /** Whether another version is being loaded, and this one is not. */
+  isLoadingOther(version: number): boolean;
+  /** How many steps before an invocation's own may still be sampled. */
+  readonly staleness: number;
   readonly wallClockSeconds: number;
   /** Called with an error that no invocation caused: the process cannot continue. */
   onFatal(error: unknown): void;
@@ -77,9 +79,9 @@ async function put(registry: RegistryState, id: string, request: InvocationReque
   if (registry.isDraining) return "draining";
   if (!(await options.admits(request))) return "step-closed";
   if (registry.isDraining) return "draining";
-  const loading = options.loading();
-  if (loading !== undefined && loading !== request.version) return "loading";
-  for (const [old, { step, result }] of entries) if (result && step < request.address.step) entries.delete(old);
+  if (options.isLoadingOther(request.version)) return "loading";
+  const oldest = request.address.step - options.staleness;
+  for (const [old, { step, result }] of entries) if (result && step < oldest) entries.delete(old);
   // Another put of the same id may have started it during the `await` above.
   if (!entries.has(id)) start(registry, id, request);
   return "accepted";

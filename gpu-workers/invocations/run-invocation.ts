@@ -2,13 +2,14 @@
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { digestOf } from "../../core/contracts/names.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
-import { Invocation, type InvocationReport, type InvocationRequest } from "../../core/contracts/rollout.ts";
+import { callPathOf, Invocation, type InvocationReport, type InvocationRequest } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
+import type { Delegation } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { recordBytes } from "../identity.ts";
 import { type HostedAgent, runConversation } from "../rollouts/agent.ts";
-import type { DelegationRequest } from "../rollouts/answer-calls.ts";
+import { delegateOf } from "../rollouts/delegate.ts";
 import type { RunContext } from "../run-context.ts";
 import type { TrajectoryCache } from "../training/trajectories.ts";
 
@@ -17,11 +18,16 @@ function invocationKey(run: string, id: string, { address }: InvocationRequest):
 }
 
 /** `hash`: SHA-256 of the committed record. */
-function reportOf({ id, request, conversation, spent }: Invocation, key: string, hash: string): InvocationReport {
+function reportOf(
+  { id, request, conversation, spent, invocations }: Invocation,
+  key: string,
+  hash: string,
+): InvocationReport {
   return {
     ref: { id, agent: request.agent, key, sha256: hash },
     answer: conversation.answer,
     ...(spent && { spent }),
+    ...(invocations && { invocations }),
   };
 }
 
@@ -36,33 +42,48 @@ export async function findInvocation(
   return bytes && reportOf(parseJson(Invocation, bytes, key), key, sha256(bytes));
 }
 
+export interface InvocationOptions {
+  readonly purpose: StreamName;
+  /** How it calls the agents below it. */
+  readonly delegation: Delegation;
+  /** Resolves when the step is open. Absent: it is. */
+  readonly opened?: Promise<unknown>;
+  readonly trajectories?: TrajectoryCache;
+}
+
 export async function runInvocation(
   run: RunContext,
   agent: HostedAgent,
   id: string,
   request: InvocationRequest,
-  options: { purpose: StreamName; trajectories?: TrajectoryCache },
+  options: InvocationOptions,
   signal: AbortSignal,
 ): Promise<InvocationReport> {
-  const { address, version, task, sampling, call, closedBook, allowance } = request;
-  const question = run.question(request.questionId);
-  const { conversation, trajectory, spent } = await runConversation(
+  const { address, questionId, version, task, sampling, closedBook, allowance, below = {} } = request;
+  const path = callPathOf(request);
+  const caller = { address, questionId, closedBook, path, below, opened: options.opened };
+  const question = run.question(questionId);
+  const { conversation, trajectory, spent, invocations } = await runConversation(
     agent,
     {
       address,
       version,
       question,
       prompt: task,
-      delegate: refuse,
+      delegate: delegateOf(options.delegation, run.config.agents, caller),
       sampling,
       purpose: options.purpose,
-      call,
+      path,
       closedBook,
       allowance,
     },
     signal,
   );
-  const invocation: Invocation = { id, request, conversation, trajectory, ...(allowance && { spent }) };
+  const invocation: Invocation = {
+    ...{ id, request, conversation, trajectory },
+    ...(allowance && { spent }),
+    ...(invocations.length > 0 && { invocations }),
+  };
   const key = invocationKey(run.name, id, request);
   const bytes = recordBytes(invocation);
   if (await run.store.objects.commit(key, bytes)) {
@@ -73,8 +94,4 @@ export async function runInvocation(
   const winner = await findInvocation(run, id, request);
   if (!winner) throw new MgrpoError("record-damaged", `${key} was committed by another worker but is missing`);
   return winner;
-}
-
-async function refuse({ agent }: DelegationRequest): Promise<never> {
-  throw new MgrpoError("config-invalid", `a sub-agent cannot delegate to '${agent}'`);
 }

@@ -1,24 +1,23 @@
 /**
- * @file When the conversations of a step may begin. A worker that can sample its own agent's version for the next step has nothing left to
- * do in a step that others still train on. It begins the next step's conversations; a sub-agent's wait for its own version, not for the
- * whole team's.
+ * @file When the conversations of a step may begin: once every version that its record names is published. A worker that has its own agent's
+ * version already begins the step's conversations while others still train theirs; a sub-agent's wait for its own version, not for the whole
+ * team's. With `staleness` n, the versions of steps RUN.step to RUN.step + n are published, and step RUN.step + n + 1 may begin like that.
  *
- *     step s ready, s + 1 planned ──own version at hand──> conversations ──RUN at s + 1──> their time limits start, suspects run
+ *     step s ready, s+n+1 planned ──own version at hand──> conversations ──RUN at s + 1──> their time limits start
  *
  * A conversation is a function of step, question and weights, so it does not depend on when it began.
  */
 import type { StepRecord } from "../../core/contracts/records.ts";
 import type { RunSnapshot, StepWatch } from "./watch.ts";
 
-/** The step to sample now: RUN's own while it is open, then the next one if it may begin. */
-export function stepToSample(snapshot: RunSnapshot | undefined): StepRecord | undefined {
-  if (snapshot?.run.status !== "running") return undefined;
-  return snapshot.step?.state === "open" ? snapshot.step : snapshot.next;
+/** The steps to sample now, oldest first. */
+export function stepsToSample(snapshot: RunSnapshot | undefined): readonly StepRecord[] {
+  return snapshot?.run.status === "running" ? snapshot.samplable : [];
 }
 
-/** Resolves once RUN points at the step; by then every version that it pins is published. Rejects when the signal aborts. */
-export function whenOpen(watch: StepWatch, step: number, signal: AbortSignal): Promise<unknown> {
-  const opened = watch.until(({ run }) => (run.step >= step ? true : undefined), signal);
+/** Resolves once every version that the step is sampled from is published. Rejects when the signal aborts. */
+export function whenOpen(watch: StepWatch, step: number, staleness: number, signal: AbortSignal): Promise<unknown> {
+  const opened = watch.until(({ run }) => (run.step >= step - staleness ? true : undefined), signal);
   // A caller that awaits it still sees the rejection; without one it must not be an unhandled rejection.
   opened.catch(() => {});
   return opened;

@@ -1,14 +1,13 @@
 /**
- * @file One poller per process for RUN, its current STEP and the next one, shared by all loops of the worker. It polls fast while this
+ * @file One poller per process for RUN, its STEP and those that follow it, shared by all loops of the worker. It polls fast while this
  * process causes changes. Each idle poll waits 10 % longer than the one before, up to ten times `liveness.pollSeconds`.
  *
  *     until(pick)   waits for: a state in which `pick` finds something   unblocked by: tick's writes to RUN and STEP
  */
-import { tableKeys } from "../../core/contracts/keys.ts";
+import { type TableKey, tableKeys } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { RunRecord, StepRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import type { TableItem } from "../../core/ports.ts";
 import type { RunContext } from "../run-context.ts";
 
 /** What this process knows about its run. */
@@ -16,8 +15,10 @@ export interface RunSnapshot {
   readonly run: RunRecord;
   /** STEP of RUN.step; undefined before it is planned and after the last. */
   readonly step: StepRecord | undefined;
-  /** The STEP after one that is fully sampled, once it is planned and this worker can sample from the version that it pins. */
-  readonly next: StepRecord | undefined;
+  /** STEP of RUN.step and those after it, as far as they are planned. */
+  readonly steps: readonly StepRecord[];
+  /** Those of them that this worker can sample, oldest first. */
+  readonly samplable: readonly StepRecord[];
 }
 
 type Selector<T> = (snapshot: RunSnapshot) => T | undefined;
@@ -42,7 +43,7 @@ export interface StepWatch {
   poll(signal: AbortSignal): Promise<void>;
 }
 
-/** `agent`: this worker's; without it, the snapshot never has a next step. */
+/** `agent`: this worker's; without it, only steps in flight are samplable. */
 export function watchSteps(run: RunContext, agent?: string): StepWatch {
   return new StepPoller(run, agent);
 }
@@ -53,8 +54,6 @@ class StepPoller implements StepWatch {
   /** Each looks at the new snapshot, and removes itself once it has found what it waits for. */
   readonly #waiters = new Set<() => void>();
   #snapshot: RunSnapshot | undefined;
-  /** STEP after the current one, whether or not this worker can sample it. */
-  #planned: StepRecord | undefined;
   /** Newest version of the agent that this worker can sample from. Agents that are not trained have only version 0. */
   #newestVersion = 0;
   /** Reads are numbered, so that a late response cannot overwrite a newer one. */
@@ -123,7 +122,7 @@ class StepPoller implements StepWatch {
 
   markServable(version: number): void {
     this.#newestVersion = Math.max(this.#newestVersion, version);
-    if (this.#snapshot) this.#update(this.#snapshot.run, this.#snapshot.step);
+    if (this.#snapshot) this.#update(this.#snapshot.run, this.#snapshot.steps);
   }
 
   expectChange(): void {
@@ -152,28 +151,36 @@ class StepPoller implements StepWatch {
   async refresh(): Promise<RunSnapshot> {
     const { name, store } = this.#run;
     const read = ++this.#reads.begun;
-    // STEP is nearly always the last known one or its successor, so one call reads RUN and both.
+    // RUN.step is nearly always the last known one or its successor, so one call reads RUN and all that follow.
     const known = this.#snapshot?.run.step ?? 0;
-    const keys = [tableKeys.run(name), tableKeys.step(name, known), tableKeys.step(name, known + 1)];
-    const [record, ...steps] = await store.table.getAll(keys);
+    const [record, ...found] = await store.table.getAll([tableKeys.run(name), ...this.#stepKeys(known)]);
     const run = parse(RunRecord, record, `record of run '${name}'`);
     const ahead = run.step - known;
-    const item = ahead === 0 || ahead === 1 ? steps[ahead] : await store.table.get(tableKeys.step(name, run.step));
+    const items = ahead === 0 || ahead === 1 ? found.slice(ahead) : await store.table.getAll(this.#stepKeys(run.step));
     if (this.#snapshot && read < this.#reads.newest) return this.#snapshot;
     this.#reads.newest = read;
-    this.#planned = this.#parseStep(ahead === 0 ? steps[1] : undefined, run.step + 1);
-    return this.#update(run, this.#parseStep(item, run.step));
+    const end = items.indexOf(undefined);
+    const planned = end === -1 ? items : items.slice(0, end);
+    const what = (i: number) => `STEP ${run.step + i} of ${name}`;
+    return this.#update(
+      run,
+      planned.map((item, i) => parse(StepRecord, item, what(i))),
+    );
   }
 
-  #parseStep(item: TableItem | undefined, step: number): StepRecord | undefined {
-    return item && parse(StepRecord, item, `STEP ${step} of ${this.#run.name}`);
+  /** The steps in flight, if RUN points to `first`, and the one that is planned next. */
+  #stepKeys(first: number): TableKey[] {
+    const { name, config } = this.#run;
+    return Array.from({ length: config.staleness + 2 }, (_, i) => tableKeys.step(name, first + i));
   }
 
   /** Adopts what was read, and notifies the waiters if it is new. */
-  #update(run: RunRecord, step: StepRecord | undefined): RunSnapshot {
-    const isSampled = step !== undefined && step.state !== "open";
-    const next = isSampled && this.#planned && this.#isServable(this.#planned) ? this.#planned : undefined;
-    const snapshot = { run, step, next };
+  #update(run: RunRecord, steps: readonly StepRecord[]): RunSnapshot {
+    const { staleness } = this.#run.config;
+    const samplable = steps.filter(
+      (step) => step.state === "open" && (step.step <= run.step + staleness || this.#isServable(step)),
+    );
+    const snapshot = { run, step: steps[0], steps, samplable };
     if (this.#snapshot && JSON.stringify(snapshot) === JSON.stringify(this.#snapshot)) return this.#snapshot;
     this.#snapshot = snapshot;
     this.#intervalSeconds = this.#minIntervalSeconds;

@@ -1,7 +1,8 @@
 /** @file An agent that this process hosts: its config, policy and tools, and one of its conversations at a pinned version. */
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { Question } from "../../core/contracts/question.ts";
-import type { Allowance, RolloutAddress, Sampling } from "../../core/contracts/rollout.ts";
+import type { Allowance, CallPath, RolloutAddress, Sampling } from "../../core/contracts/rollout.ts";
+import type { Draws } from "../../core/contracts/runner.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Tool } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
@@ -9,20 +10,22 @@ import { abortable } from "../limits.ts";
 import type { Lease, Policy } from "../policy.ts";
 import type { Delegate } from "./answer-calls.ts";
 import { type ConversationProgress, type ConversationResult, converse } from "./converse.ts";
+import { drawName, scopeOf } from "./draws.ts";
 
 export interface HostedAgent {
   readonly name: string;
   readonly config: AgentConfig;
   readonly policy: Policy;
   readonly tools: ReadonlyMap<string, Tool>;
+  readonly draws: Draws;
   /** Limit on the time of one tool call; absent: none. */
   readonly toolSeconds?: number;
   /** Limit on the tool calls of a rollout that it starts, sub-agents included. */
   readonly allowance?: Allowance;
   /** Observes how long the turns of its finished conversations took. */
   readonly onTimed?: (request: ConversationRequest, result: ConversationResult) => void;
-  /** Observes its conversations; `call` as in `ConversationRequest`. */
-  readonly onProgress?: (progress: ConversationProgress, call: number | undefined) => void;
+  /** Observes its conversations. */
+  readonly onProgress?: (progress: ConversationProgress, path: CallPath) => void;
 }
 
 /** An agent's tools, selected from its recipe's. */
@@ -54,8 +57,7 @@ export interface ConversationRequest {
   readonly sampling: Sampling;
   /** First parts of the name of its random stream: run seed and purpose. */
   readonly purpose: StreamName;
-  /** Index of the delegation that this conversation answers; undefined for the main agent. */
-  readonly call?: number;
+  readonly path: CallPath;
   readonly closedBook: boolean;
   /** Limit on its tool calls; undefined: none. */
   readonly allowance: Allowance | undefined;
@@ -64,23 +66,19 @@ export interface ConversationRequest {
 /** Counts conversations in this process: two attempts at one conversation must not share the engine's KV cache. */
 let conversations = 0;
 
-/** Runs a conversation. If it used preloaded weights that were not published as this version, it is re-sampled. */
+/** Runs a conversation. */
 export async function runConversation(
   agent: HostedAgent,
   request: ConversationRequest,
   signal: AbortSignal,
 ): Promise<ConversationResult> {
-  for (;;) {
-    const lease = await acquireLease(agent.policy, request.version, signal);
-    try {
-      const result = await converseWith(agent, lease, request, signal);
-      if (await lease.activated(signal)) {
-        agent.onTimed?.(request, result);
-        return result;
-      }
-    } finally {
-      lease.release();
-    }
+  const lease = await acquireLease(agent.policy, request.version, signal);
+  try {
+    const result = await converseWith(agent, lease, request, signal);
+    agent.onTimed?.(request, result);
+    return result;
+  } finally {
+    lease.release();
   }
 }
 
@@ -104,13 +102,14 @@ function converseWith(
   request: ConversationRequest,
   signal: AbortSignal,
 ): Promise<ConversationResult> {
-  const { name, config, tools, toolSeconds } = agent;
-  const { address, version, sampling, call } = request;
-  // The main agent has "asked" instead of a call index. It is part of the stream's name: a different word would draw different samples.
-  const stream = [...request.purpose, address.step, address.group, address.rollout, name, call ?? "asked"];
-  const sequence = `${stream.join("/")}#${conversations++}`;
+  const { name, config, tools, toolSeconds, draws } = agent;
+  const { address, version, sampling, path } = request;
+  const place = placeOf(path);
+  const scope = scopeOf(request.purpose, address, name);
+  const nameOf = (turn: number, tokens: readonly number[]) => drawName(draws, scope, [place, "turn", turn], tokens);
+  const sequence = `${[...scope, place].join("/")}#${conversations++}`;
   return converse({
-    backend: lease.backend({ agent: name, version, config, tools, sampling, stream, sequence }),
+    backend: lease.backend({ agent: name, version, config, tools, sampling, drawName: nameOf, sequence }),
     limits: config.limits,
     question: request.question,
     prompt: request.prompt,
@@ -119,7 +118,14 @@ function converseWith(
     closedBook: request.closedBook,
     toolSeconds,
     allowance: request.allowance,
-    onProgress: agent.onProgress && ((progress) => agent.onProgress?.(progress, call)),
+    onProgress: agent.onProgress && ((progress) => agent.onProgress?.(progress, path)),
     signal,
   });
+}
+
+/** Part of the name of the conversation's random stream: other words and numbers would draw other samples. */
+function placeOf(path: CallPath): string | number {
+  const [first, ...deeper] = path;
+  if (first === undefined) return "asked";
+  return deeper.length === 0 ? first : path.join(".");
 }

@@ -12,7 +12,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { Tool, ToolContext } from "../../core/ports.ts";
 import { withinSeconds } from "../limits.ts";
 
-/** What the main agent reads if a sub-agent ended without an answer: that agent's failure, not the infrastructure's. */
+/** What the caller reads if a sub-agent ended without an answer: that agent's failure, not the infrastructure's. */
 export const NO_REPORT = "no report";
 
 export interface DelegationRequest {
@@ -45,8 +45,8 @@ export interface CallContext {
 
 export interface AnsweredCall {
   readonly response: ToolResponse;
-  /** For delegations. */
-  readonly invocation?: InvocationRef;
+  /** For delegations: the invocation, and those that it led to. */
+  readonly invocations: readonly InvocationRef[];
   /** From its start to its response. */
   readonly seconds: number;
 }
@@ -96,11 +96,11 @@ async function answerBySubAgent(
 ): Promise<AnsweredCall> {
   const since = performance.now();
   const request = { agent, task: escapeSpecialTokens(task), call, allowance };
-  const { ref, answer, spent } = await delegate(request, signal);
+  const { ref, answer, spent, invocations = [] } = await delegate(request, signal);
   if (spent) budget.settle(spent);
   const response = { name: DELEGATE, text: present(answer ?? NO_REPORT, toolContext), invocation: ref.id };
   onAnswered({ name: DELEGATE, arguments: { agent, task } }, response);
-  return { response, invocation: ref, seconds: secondsSince(since) };
+  return { response, invocations: [ref, ...invocations], seconds: secondsSince(since) };
 }
 
 async function answerByTool(call: PlannedTool, context: CallContext, signal: AbortSignal): Promise<AnsweredCall> {
@@ -108,7 +108,7 @@ async function answerByTool(call: PlannedTool, context: CallContext, signal: Abo
   const text = context.closedBook ? "" : present(await runTool(call, context, signal), context.toolContext);
   const response = { name: call.name, text };
   context.onAnswered({ name: call.name, arguments: call.arguments }, response);
-  return { response, seconds: secondsSince(since) };
+  return { response, invocations: [], seconds: secondsSince(since) };
 }
 
 /** In whole milliseconds. */

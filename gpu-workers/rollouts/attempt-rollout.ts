@@ -3,29 +3,17 @@
  * a finished outcome. Infrastructure failures end the attempt and never become text.
  */
 import { boundReason } from "../../core/contracts/bounds.ts";
-import type { Question } from "../../core/contracts/question.ts";
-import type { FinishedOutcome, Outcome, RolloutAddress } from "../../core/contracts/rollout.ts";
+import { agentsBelow } from "../../core/contracts/delegation.ts";
+import type { FinishedOutcome, Outcome } from "../../core/contracts/rollout.ts";
 import { type ErrorCode, isMgrpoError, MgrpoError, refusalOf } from "../../core/errors.ts";
 import type { Delegation } from "../../core/ports.ts";
-import type { StreamName } from "../../core/random.ts";
 import { type AppHost, runApp } from "../gateway/app-rollout.ts";
-import { invocationId } from "../identity.ts";
 import { type TimeLimit, timeLimitAfter } from "../limits.ts";
 import type { RunContext } from "../run-context.ts";
 import { type HostedAgent, runConversation } from "./agent.ts";
-import type { Delegate } from "./answer-calls.ts";
-import { type SamplingPlan, samplingOf } from "./sampling.ts";
-
-export interface RolloutPlan extends SamplingPlan {
-  readonly address: RolloutAddress;
-  readonly question: Question;
-  /** Agent -> its pinned version. */
-  readonly versions: Readonly<Record<string, number>>;
-  readonly purpose: StreamName;
-  readonly closedBook: boolean;
-  /** Time limits start once it resolves; absent: immediately. */
-  readonly opened?: Promise<unknown>;
-}
+import { type Caller, delegateOf } from "./delegate.ts";
+import type { RolloutPlan } from "./rollout-plan.ts";
+import { samplingOf } from "./sampling.ts";
 
 /** Where rollouts run: the main agent here, its sub-agents behind a port. */
 export interface RolloutHost {
@@ -96,8 +84,10 @@ function runOnce(host: RolloutHost, plan: RolloutPlan, signal: AbortSignal): Pro
 }
 
 async function runNative(host: RolloutHost, plan: RolloutPlan, signal: AbortSignal): Promise<FinishedOutcome> {
-  const { agent } = host;
-  const { address, question } = plan;
+  const { agent, run, delegation } = host;
+  const { address, question, closedBook, opened } = plan;
+  const below = pinnedBelow(host, plan);
+  const caller = { address, questionId: question.id, closedBook, path: [], below, opened };
   const { conversation, trajectory, invocations } = await runConversation(
     agent,
     {
@@ -105,10 +95,11 @@ async function runNative(host: RolloutHost, plan: RolloutPlan, signal: AbortSign
       version: versionOf(plan, agent.name),
       question,
       prompt: question.prompt,
-      delegate: delegateOf(host, plan),
+      delegate: delegateOf(delegation, run.config.agents, caller),
       sampling: samplingOf(plan, agent.name),
       purpose: plan.purpose,
-      closedBook: plan.closedBook,
+      path: [],
+      closedBook,
       allowance: agent.allowance,
     },
     signal,
@@ -116,21 +107,12 @@ async function runNative(host: RolloutHost, plan: RolloutPlan, signal: AbortSign
   return { status: "finished", address, questionId: question.id, conversation, trajectory, invocations };
 }
 
-function delegateOf({ delegation }: RolloutHost, plan: RolloutPlan): Delegate {
-  return async ({ agent, task, call, allowance }, signal) => {
-    const request = {
-      address: plan.address,
-      questionId: plan.question.id,
-      agent,
-      version: versionOf(plan, agent),
-      call,
-      task,
-      sampling: samplingOf(plan, agent),
-      closedBook: plan.closedBook,
-      ...(allowance && { allowance }),
-    };
-    return delegation.invoke(invocationId(request), request, signal, plan.opened);
-  };
+/** What the plan pins for every sub-agent. */
+function pinnedBelow({ run, agent: main }: RolloutHost, plan: RolloutPlan): Caller["below"] {
+  const pins = agentsBelow(run.config.agents, main.name).map((name) => {
+    return [name, { version: versionOf(plan, name), sampling: samplingOf(plan, name) }] as const;
+  });
+  return Object.fromEntries(pins);
 }
 
 function versionOf({ versions, address }: RolloutPlan, agent: string): number {

@@ -1,5 +1,5 @@
 /**
- * @file The attempts in flight of one step: each runs one claimed rollout, commits its outcome or gives its claim back.
+ * @file The attempts of one step: each runs one claimed rollout, commits its outcome or gives its claim back.
  *
  *     claimed ──start──> running ──> committed                     the outcome object decides; the claim is left in place
  *                          ├──> quarantined ──start alone──> …     its sub-agent's worker died during the attempt
@@ -15,32 +15,42 @@ import { releaseClaim } from "../../core/training/writes.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { haltIfRefused } from "../halt.ts";
 import { recordBytes } from "../identity.ts";
-import { attemptRollout, type RolloutPlan } from "./attempt-rollout.ts";
+import { attemptRollout } from "./attempt-rollout.ts";
 import type { GroupView } from "./group-view.ts";
+import type { RolloutPlan } from "./rollout-plan.ts";
 import { trainingSampling } from "./sampling.ts";
 import { groupAddress, rolloutAddress, type StepWork, updateView } from "./step-work.ts";
 
+/** The conversations in flight in this process, of all its steps. */
+export interface Slots {
+  readonly capacity: number;
+  inFlight: number;
+  /** A rollout is running alone, or is about to: nothing else starts. */
+  isAlone: boolean;
+}
+
 export class Attempts {
   readonly #work: StepWork;
+  readonly #slots: Slots;
   readonly #onEnd: () => void;
-  #inFlight = 0;
-  /** A rollout is running alone, or is about to: nothing else starts. */
-  #isAlone = false;
   #fault: { readonly error: unknown } | undefined;
 
   /** @param onEnd called after each attempt. */
-  constructor(work: StepWork, onEnd: () => void) {
+  constructor(work: StepWork, slots: Slots, onEnd: () => void) {
     this.#work = work;
+    this.#slots = slots;
     this.#onEnd = onEnd;
   }
 
+  /** Attempts in flight, of all steps. */
   get inFlight(): number {
-    return this.#inFlight;
+    return this.#slots.inFlight;
   }
 
   /** Number of attempts that can still start. */
   get room(): number {
-    return this.#isAlone ? 0 : this.#work.role.capacity - this.#inFlight;
+    const { capacity, inFlight, isAlone } = this.#slots;
+    return isAlone ? 0 : capacity - inFlight;
   }
 
   /** Throws the error of a failed attempt, if this process cannot continue after it. */
@@ -56,11 +66,11 @@ export class Attempts {
   /** Runs a rollout with no other in flight, while WORKER.inFlight names it, so that a crash counts against it. */
   startAlone(view: GroupView, k: number): void {
     const { membership } = this.#work.role;
-    this.#isAlone = true;
+    this.#slots.isAlone = true;
     this.#launch(view, k, async (signal) => {
       await membership.setInFlight([`${this.#work.step}/${view.index}/${k}`]);
       await this.#run(view, k, signal, true);
-      this.#isAlone = false;
+      this.#slots.isAlone = false;
       await membership.setInFlight([]);
     });
   }
@@ -88,14 +98,14 @@ export class Attempts {
   #launch(view: GroupView, k: number, attempt: (signal: AbortSignal) => Promise<void>): void {
     const controller = new AbortController();
     view.mine.add(k);
-    this.#inFlight += 1;
+    this.#slots.inFlight += 1;
     const done = attempt(AbortSignal.any([this.#work.signal, controller.signal]))
       .catch((error: unknown) => {
         this.#fault ??= { error };
       })
       .finally(() => {
         view.running.delete(k);
-        this.#inFlight -= 1;
+        this.#slots.inFlight -= 1;
         this.#onEnd();
       });
     view.running.set(k, { controller, done });

@@ -17,8 +17,8 @@ export interface BackendOptions {
   /** All tools of the recipe; `config.tools` names those of this agent. */
   readonly tools: ReadonlyMap<string, Tool>;
   readonly sampling: Sampling;
-  /** Turn i draws from `[...stream, "turn", i]`. */
-  readonly stream: StreamName;
+  /** The name of a turn's random stream, given all tokens before it. */
+  readonly drawName: (turn: number, tokens: readonly number[]) => StreamName;
   /** Identifies the conversation to the engine's KV cache. */
   readonly sequence: string;
 }

@@ -8,7 +8,7 @@
  *     quarantined   ────────────────────────────────> start alone
  *
  *     a claim   waits for: free capacity, and a live worker of each sub-agent
- *     alone     waits for: no other attempt in flight here, and the step to be open for all
+ *     alone     waits for: no other attempt in flight here, of any step, and RUN to point to the step: nothing trains then
  *
  * Every claim is one conditional write on the GROUP item. Claims save work; correctness rests on the outcome object alone.
  */
@@ -22,7 +22,7 @@ import type { Attempts } from "./attempts.ts";
 import { type ClaimableRollouts, claimableRollouts, hasClaimable } from "./claimable.ts";
 import { claimOrder, dueViews, type GroupView, newGroupView } from "./group-view.ts";
 import type { Pacing } from "./pacing.ts";
-import { groupAddress, isEarly, rolloutAddress, type StepWork, updateView } from "./step-work.ts";
+import { groupAddress, isOldest, rolloutAddress, type StepWork, updateView } from "./step-work.ts";
 
 type ClaimableByGroup = ReadonlyMap<GroupView, ClaimableRollouts>;
 
@@ -34,12 +34,19 @@ export class Claiming {
   readonly #peers: readonly WorkerRecord[];
   /** Seconds, on the monotonic clock. */
   #surveyedAt = Number.NEGATIVE_INFINITY;
+  #hasSuspects = false;
 
   constructor(work: StepWork, attempts: Attempts, pacing: Pacing) {
     this.#work = work;
     this.#attempts = attempts;
     this.#pacing = pacing;
     this.#peers = work.role.observer.workers();
+  }
+
+  /** Whether a rollout of this step can now run only alone: then nothing of a later step may start. */
+  get needsAlone(): boolean {
+    const isQuarantined = this.#work.views.some(({ quarantined }) => quarantined.size > 0);
+    return isOldest(this.#work) && (isQuarantined || this.#hasSuspects);
   }
 
   /** Starts as many rollouts as there is room for. True if another round may soon find more. */
@@ -56,6 +63,7 @@ export class Claiming {
       if (!host.hasLiveSubAgents()) return true;
     }
     const hasClaimed = await this.#startFree(order, claimable);
+    this.#hasSuspects = [...claimable.values()].some(({ suspects }) => suspects.size > 0);
     if (this.#attempts.inFlight === 0 && !hasClaimed) await this.#startAlone(claimable);
     const isUnread = claimable.size < views.length;
     return (
@@ -143,9 +151,9 @@ export class Claiming {
     if (isClaimed) for (const k of await this.#withoutOutcome(view, wanted)) this.#attempts.start(view, k);
   }
 
-  /** Starts one quarantined or suspect rollout, but not while another agent is still training the previous step. */
+  /** Starts one quarantined or suspect rollout, but not while an earlier step is training. */
   async #startAlone(claimable: ClaimableByGroup): Promise<void> {
-    if (isEarly(this.#work)) return;
+    if (!isOldest(this.#work)) return;
     for (const view of this.#work.views) {
       const [quarantined] = view.quarantined;
       if (quarantined !== undefined) {

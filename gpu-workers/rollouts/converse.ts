@@ -67,7 +67,7 @@ export type ConversationProgress =
 export interface ConversationResult<T extends AnyTrajectory = AnyTrajectory> {
   readonly conversation: Conversation;
   readonly trajectory: T;
-  /** In call order. */
+  /** In call order, each followed by those that it led to. */
   readonly invocations: InvocationRef[];
   /** Tool calls of the agent and its sub-agents. */
   readonly spent: Spent;
@@ -103,7 +103,7 @@ export async function converse<T extends AnyTrajectory>(options: ConverseOptions
         if (last) onProgress({ kind: "said", turn: last });
       } else {
         const answers = await answerCalls(command.calls, context, signal);
-        for (const { invocation } of answers) if (invocation) invocations.push(invocation);
+        invocations.push(...answers.flatMap((answer) => answer.invocations));
         latencies.at(-1)?.calls.push(...answers.map(({ seconds }) => seconds));
         const responses = answers.map(({ response }) => response);
         const tokens = backend.observe(responses.map(({ text }) => text));

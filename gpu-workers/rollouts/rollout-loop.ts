@@ -1,67 +1,105 @@
 /**
- * @file The main agent's rollouts: as many conversations in flight as there is room for, each ending in one committed outcome. A worker works
- * on one step at a time:
+ * @file The main agent's rollouts: as many conversations in flight as there is room for, each ending in one committed outcome. A worker
+ * samples all steps that it may sample side by side; an earlier step claims first.
  *
- *     runRollouts ──step──> round of claiming ──> attempts start ──> pause ──> next round … until the step moves on
- *                             claiming.ts          attempts.ts       pacing.ts
+ *     steps to sample ──> a round of claiming for each ──> attempts start ──> pause ──> next round … until a step is sampled and leaves
+ *                           claiming.ts                     attempts.ts       pacing.ts
  *
- *     a step   waits for: STEP open, or the next one samplable (liveness/opening.ts)   unblocked by: tick
+ *     a step   waits for: its versions (liveness/opening.ts)   unblocked by: tick
  *     a claim  waits for: free capacity, and a live worker of each sub-agent
- *     a round  waits for: an attempt that ends, the step moving on, or the end of the pause
+ *     a round  waits for: an attempt that ends, a step that opens or leaves, or the end of the pause
  *
- * Rollouts claimed by a dead worker are suspects. A suspect runs alone, while WORKER.inFlight names it.
+ * Rollouts claimed by a dead worker are suspects. A suspect runs alone, while WORKER.inFlight names it, and later steps wait for it.
  */
 import type { StepRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import { stepToSample } from "../liveness/opening.ts";
+import { stepsToSample } from "../liveness/opening.ts";
 import type { RunSnapshot } from "../liveness/watch.ts";
-import { Attempts } from "./attempts.ts";
+import { Attempts, type Slots } from "./attempts.ts";
 import { Claiming } from "./claiming.ts";
 import { Pacing } from "./pacing.ts";
-import { beginStep, isEarly, type RolloutRole, type StepWork } from "./step-work.ts";
+import { beginStep, type RolloutRole, type StepWork } from "./step-work.ts";
 
-/** Works on step after step until the signal aborts; then rejects with `canceled`, after giving its claims back. */
-export async function runRollouts(role: RolloutRole, signal: AbortSignal): Promise<void> {
-  for (;;) {
-    const step = await role.watch.until(stepToSample, signal);
-    await workOnStep(role, step, signal);
+/** A step that is being sampled. */
+interface SampledStep {
+  readonly work: StepWork;
+  readonly attempts: Attempts;
+  readonly claiming: Claiming;
+  readonly over: AbortController;
+}
+
+interface RolloutLoop {
+  readonly role: RolloutRole;
+  readonly pacing: Pacing;
+  readonly slots: Slots;
+  /** By number, in order. */
+  readonly steps: Map<number, SampledStep>;
+  readonly stop: AbortSignal;
+}
+
+/** Samples until the signal aborts; then rejects with `canceled`, after giving its claims back. */
+export async function runRollouts(role: RolloutRole, stop: AbortSignal): Promise<void> {
+  const pacing = new Pacing(role.run.config.liveness.pollSeconds);
+  const slots = { capacity: role.capacity, inFlight: 0, isAlone: false };
+  const loop: RolloutLoop = { role, pacing, slots, steps: new Map(), stop };
+  try {
+    for (;;) {
+      const seen = await role.watch.until((now) => (isIdle(loop, now) ? undefined : now), stop);
+      if (stop.aborted) throw new MgrpoError("canceled", "the worker is stopping");
+      await runRound(loop, seen);
+    }
+  } finally {
+    for (const { over } of loop.steps.values()) over.abort();
+    await Promise.all([...loop.steps.values()].map(({ attempts }) => attempts.close()));
   }
 }
 
-async function workOnStep(role: RolloutRole, step: StepRecord, stop: AbortSignal): Promise<void> {
-  const over = new AbortController();
-  const work = beginStep(role, step, AbortSignal.any([stop, over.signal]));
-  const pacing = new Pacing(role.run.config.liveness.pollSeconds);
-  const wake = () => pacing.wake();
-  // Suspects may run once the step is open for all.
-  if (isEarly(work)) work.opened.then(wake, () => {});
-  const attempts = new Attempts(work, wake);
-  try {
-    await runRounds(work, attempts, pacing, stop);
-  } finally {
+const isIdle = ({ steps }: RolloutLoop, seen: RunSnapshot) => steps.size === 0 && stepsToSample(seen).length === 0;
+
+/** Leaves steps that are sampled, begins those that open, and claims for each. */
+async function runRound(loop: RolloutLoop, seen: RunSnapshot): Promise<void> {
+  const { role, slots, pacing, stop } = loop;
+  const open = stepsToSample(seen);
+  for (const [step, { over, attempts }] of loop.steps) {
+    if (open.some((one) => one.step === step)) continue;
+    loop.steps.delete(step);
     over.abort();
     await attempts.close();
   }
+  const before = slots.inFlight;
+  const mayFindMore = await claimInOrder(loop, open);
+  pacing.afterRound(slots.inFlight > before);
+  const seconds = mayFindMore ? pacing.seconds : role.run.config.liveness.leaseSeconds / 2;
+  const shape = shapeOf(seen);
+  await pacing.pause(role.watch, seconds, (now) => shapeOf(now) !== shape, stop);
 }
 
-/** Returns when the worker can no longer sample the step. */
-async function runRounds(work: StepWork, attempts: Attempts, pacing: Pacing, stop: AbortSignal): Promise<void> {
-  const { watch, run } = work.role;
-  const claiming = new Claiming(work, attempts, pacing);
-  const hasMoved = (seen: RunSnapshot) => {
-    const step = stepToSample(seen);
-    return step?.step !== work.step || step.groups.length !== work.views.length;
-  };
-  for (;;) {
-    const step = stepToSample(watch.current());
-    if (stop.aborted) throw new MgrpoError("canceled", "the worker is stopping");
-    if (step?.step !== work.step) return;
-    const before = attempts.inFlight;
-    const mayFindMore = await claiming.round(step);
+/** True if another round may soon find more. */
+async function claimInOrder(loop: RolloutLoop, open: readonly StepRecord[]): Promise<boolean> {
+  let mayFindMore = false;
+  for (const step of open) {
+    const { claiming, attempts } = sampledStep(loop, step);
+    const found = await claiming.round(step);
     attempts.throwFault();
-    pacing.afterRound(attempts.inFlight > before);
-    const isSoon = mayFindMore || work.views.some(({ quarantined }) => quarantined.size > 0);
-    const seconds = isSoon ? pacing.seconds : run.config.liveness.leaseSeconds / 2;
-    await pacing.pause(watch, seconds, hasMoved, stop);
+    mayFindMore ||= found || claiming.needsAlone;
+    if (claiming.needsAlone) break;
   }
+  return mayFindMore;
+}
+
+function sampledStep({ role, slots, pacing, steps, stop }: RolloutLoop, step: StepRecord): SampledStep {
+  const known = steps.get(step.step);
+  if (known) return known;
+  const over = new AbortController();
+  const work = beginStep(role, step, AbortSignal.any([stop, over.signal]));
+  const attempts = new Attempts(work, slots, () => pacing.wake());
+  const begun = { work, attempts, claiming: new Claiming(work, attempts, pacing), over };
+  steps.set(step.step, begun);
+  return begun;
+}
+
+/** Changes when there may be more to claim, or less. */
+function shapeOf(seen: RunSnapshot): string {
+  const open = stepsToSample(seen).map(({ step, groups }) => `${step}:${groups.length}`);
+  return [seen.run.step, ...open].join(" ");
 }

@@ -1,4 +1,5 @@
 /** @file One step that this worker samples: the state that claiming, attempts and pacing share, and the worker's views of its groups. */
+import { agentsBelow } from "../../core/contracts/delegation.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { GroupRecord, type StepRecord } from "../../core/contracts/records.ts";
 import type { RolloutAddress } from "../../core/contracts/rollout.ts";
@@ -29,31 +30,32 @@ export interface StepWork {
   readonly versions: StepRecord["policy"];
   /** One per group; a replacement round adds groups. */
   readonly views: GroupView[];
-  /** Resolves once RUN is at this step: time limits start then. */
+  /** Resolves once every version of the step is published: time limits start then. */
   readonly opened: Promise<unknown>;
   /** Aborts when this worker leaves the step. */
   readonly signal: AbortSignal;
 }
 
 export function beginStep(role: RolloutRole, { step, policy, groups }: StepRecord, signal: AbortSignal): StepWork {
-  const { delegates } = role.agent.config;
+  const { main, agents } = role.run.config;
+  const subAgents = agentsBelow(agents, main);
   return {
     role,
     host: {
       ...role,
-      hasLiveSubAgents: () => delegates.every((name) => workersServing(role.observer, name).length > 0),
+      hasLiveSubAgents: () => subAgents.every((name) => workersServing(role.observer, name).length > 0),
     },
     step,
     versions: policy,
     views: groups.map((_, index) => newGroupView(index)),
-    opened: whenOpen(role.watch, step, signal),
+    opened: whenOpen(role.watch, step, role.run.config.staleness, signal),
     signal,
   };
 }
 
-/** Whether the step is sampled while other agents are still training the previous one. */
-export function isEarly({ role, step }: StepWork): boolean {
-  return role.watch.current()?.run.step !== step;
+/** Whether RUN points to the step: then no other step is training. */
+export function isOldest({ role, step }: StepWork): boolean {
+  return role.watch.current()?.run.step === step;
 }
 
 export function groupAddress({ role, step }: StepWork, { index }: GroupView) {

@@ -15,7 +15,7 @@ export function tokenBackend(
   tokenizer: Tokenizer,
   sampler: Sampler,
 ): AgentBackend<Trajectory> {
-  const { agent, version, config, sampling, stream, sequence } = options;
+  const { agent, version, config, sampling, drawName, sequence } = options;
   const layout = agentLayoutOf(agent, config, tokenizer, options.tools);
   const { ends } = tokenizer;
   const log = new TokenLog();
@@ -34,13 +34,13 @@ export function tokenBackend(
     },
     async generate(turn, maxTokens, signal) {
       log.show(pending);
+      const tokens = log.tokens();
       const request = {
-        sequence,
-        tokens: log.tokens(),
+        ...{ sequence, tokens },
         maxTokens,
         stop: ends.map((end) => [end]),
         sampling,
-        stream: [...stream, "turn", turn],
+        stream: drawName(turn, tokens),
       };
       const sample = await sampler.sample(request, signal);
       log.act(request, sample, ends);

@@ -8,6 +8,7 @@
 import type { StepOptimizer } from "../../core/contracts/agent-config.ts";
 import type { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
 import { MgrpoError } from "../../core/errors.ts";
+import { klToGo_A } from "../../core/mgrpo/kl.ts";
 import { isClippedToken, type LossTrajectory, type TrajectoryLoss, trajectoryLoss } from "../../core/mgrpo/loss.ts";
 import { gather, scatter } from "../../core/mgrpo/tokens.ts";
 import type { Trainer, TrainingSequence } from "../../core/ports.ts";
@@ -58,10 +59,16 @@ export async function withEarlierPolicies(
   const proximal = await actionLogProbs(trainer, entries, temperature);
   const references =
     coefficient > 0 && reference ? await actionLogProbs(reference, entries, temperature) : entries.map(() => []);
-  return entries.map((entry, i) => ({
-    ...entry,
-    loss: { ...entry.loss, proximal_A: proximal[i] ?? [], reference_A: references[i] ?? [] },
-  }));
+  return entries.map((entry, i) => {
+    const loss = { ...entry.loss, proximal_A: proximal[i] ?? [], reference_A: references[i] ?? [] };
+    return { ...entry, loss: algorithm.kl.in === "reward" ? withKlInReward(loss, coefficient) : loss };
+  });
+}
+
+/** Takes the KL penalty off the advantages of the tokens. */
+function withKlInReward(loss: Prepared["loss"], coefficient: number): Prepared["loss"] {
+  const toGo_A = klToGo_A(loss.proximal_A, loss.reference_A, coefficient);
+  return { ...loss, offsets_A: toGo_A.map((penalty, a) => (loss.offsets_A?.[a] ?? 0) - penalty) };
 }
 
 /** Adds the gradient of some entries. `moved`: the weights have changed since `proximal_A` was computed. */
@@ -87,7 +94,7 @@ async function clippedTokenPass(
     return {
       tokens,
       weights_T: spread(positions_A.map(() => loss.tokenWeight)),
-      advantages_T: spread(positions_A.map(() => loss.advantage)),
+      advantages_T: spread(positions_A.map((_, a) => loss.advantage + (loss.offsets_A?.[a] ?? 0))),
       behaviorLogProbs_T: spread(loss.behavior_A),
     };
   });

@@ -28,6 +28,8 @@ interface Measured {
   readonly klSum: number;
   readonly maxRatioDeviation: number;
   readonly clipped: number;
+  readonly masked: number;
+  readonly truncated: number;
   readonly tokens: number;
 }
 
@@ -81,10 +83,14 @@ export function statsOf({ gradientNorms }: StepState, roles: readonly RoleState[
   if (passes.length === 0)
     return { loss: 0, gradientNorm: 0, clipFraction: 0, kl: 0, maxRatioDeviation: 0, ...entropy, ...counts };
   const before = passes.filter(({ moved }) => !moved);
+  const shareOf = (count: (pass: Measured) => number) => total(passes, count) / total(passes, ({ tokens }) => tokens);
+  const isSet = (option: "ratioMask" | "tisCap") => roles.some(({ config }) => config.algorithm[option] !== null);
   return {
     loss: total(roles, (role) => (roles.length === 1 ? 1 : role.share) * lossOf(role)),
     gradientNorm: total(gradientNorms, (norm) => norm) / gradientNorms.length,
-    clipFraction: total(passes, ({ clipped }) => clipped) / total(passes, ({ tokens }) => tokens),
+    clipFraction: shareOf(({ clipped }) => clipped),
+    ...(isSet("ratioMask") && { maskedFraction: shareOf(({ masked }) => masked) }),
+    ...(isSet("tisCap") && { truncatedFraction: shareOf(({ truncated }) => truncated) }),
     kl: total(before, ({ klSum }) => klSum) / total(before, ({ tokens }) => tokens),
     maxRatioDeviation: Math.max(...before.map(({ maxRatioDeviation }) => maxRatioDeviation)),
     ...entropy,
@@ -106,18 +112,21 @@ export function roleStats(step: StepState, role: RoleState): RoleStats {
 
 /** Measures a pass, and tells `onTokens` of its trajectories. */
 export function measure(entries: readonly Prepared[], current: readonly number[][], config: TrainStepConfig) {
-  let [klSum, maxRatioDeviation, clipped, tokens] = [0, 0, 0, 0];
+  const counts = { clipped: 0, masked: 0, truncated: 0, tokens: 0 };
+  let [klSum, maxRatioDeviation] = [0, 0];
   entries.forEach(({ name, loss }, i) => {
     const current_A = current[i] ?? [];
     const distance = mismatch(current_A, loss.behavior_A);
     klSum += distance.klSum;
     maxRatioDeviation = Math.max(maxRatioDeviation, distance.maxRatioDeviation);
     const terms = trajectoryLoss({ ...loss, current_A }, config.algorithm);
-    clipped += terms.clipped;
+    counts.clipped += terms.clipped;
+    counts.masked += terms.masked;
+    counts.truncated += terms.truncated;
     if (name !== undefined) config.onTokens?.(name, beforeUpdate(loss, current_A), terms.clippedTokens);
-    tokens += current_A.length;
+    counts.tokens += current_A.length;
   });
-  return { klSum, maxRatioDeviation, clipped, tokens };
+  return { klSum, maxRatioDeviation, ...counts };
 }
 
 /** The log-probs before the step's first update where the objective needs them, else those of this pass. */

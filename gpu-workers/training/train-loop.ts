@@ -1,11 +1,12 @@
 /**
  * @file The trainer of one policy, under the name of the agent that owns it: one version per step, always trained from the exact bytes of the previous version.
  *
- *     step open ──> claim taken ──> manifest v ──> gradient of groups as they are finalized (parts.ts)
- *     step ready ────────────────────────────────> gradient of the last ones ──> Adam ──> files ──> manifest v+1 (If-None-Match)
- *                                                                                      └──> can be sampled already (policy.ts)
+ *     step s open ──> claim taken ──> manifest s ──> gradient of groups as they are finalized (parts.ts)
+ *     step s ready ─────────────────────────────────> gradient of the last ones ──> Adam ──> files ──> manifest s+1 (If-None-Match)
  *
- *     a step    waits for: STEP open or ready            unblocked by: tick
+ * Steps are trained in order, and step s trains version s, also with `staleness`, when older versions sampled its rollouts.
+ *
+ *     a step    waits for: RUN to point to it            unblocked by: tick
  *     a claim   waits for: no trainer of this agent      unblocked by: its release; in a ready step, its holder's death
  *     a call    waits for: the engine                    unblocked by: its answer, or limits.trainingSeconds: then the claim is given up
  *
@@ -18,6 +19,7 @@ import type { StepRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError } from "../../core/errors.ts";
 import { referenceVersion } from "../../core/training/reference.ts";
 import { expiredParts, expiredVersion, neighbors } from "../../core/training/retention.ts";
+import { ageOf, versionAfter } from "../../core/training/step-plan.ts";
 import { endRun } from "../../core/training/writes.ts";
 import type { BusyMeter } from "../busy.ts";
 import { replaceFiles } from "../checkpoints.ts";
@@ -39,17 +41,13 @@ import type { TrajectoryCache } from "./trajectories.ts";
  */
 const MAX_RATIO_DEVIATION = 1e-3;
 
-type Files = Manifest["files"];
-
 export interface TrainRole extends TrainerParts {
   readonly observer: WorkerObserver;
   readonly watch: StepWatch;
   readonly trajectories: TrajectoryCache;
   readonly meter: BusyMeter;
-  /** Called with the published version that a step samples and trains from. */
+  /** Called with the published version that a step trains. */
   prepare(version: number): Promise<void>;
-  /** Called with the files of a version that is about to be published, except after a takeover (trainer-claim.ts). */
-  preload(version: number, files: Files): void;
   /** Called with each published version, whether this trainer published it or another. */
   published(version: number, step: number): Promise<void>;
 }
@@ -106,7 +104,7 @@ async function workOnStep(loop: TrainLoop, step: StepRecord): Promise<void> {
   const isReady = step.state === "ready";
   const isSame = ({ step: now }: RunSnapshot) => now?.step === step.step && now.state === step.state;
   const pause = (seconds: number) => watch.pause(seconds, (now) => (isSame(now) ? undefined : now), signal);
-  const version = versionOf(step, agent);
+  const version = versionAfter(step);
 
   await trainer.telemetry;
   await role.prepare(version - 1);
@@ -117,15 +115,14 @@ async function workOnStep(loop: TrainLoop, step: StepRecord): Promise<void> {
   const held = isPublished ? undefined : await claim.acquire(isReady);
   loop.hasClaim = held !== undefined;
   if (isPublished) await finishStep(loop, step);
-  else if (held) await train(loop, step, held.takeovers > 0);
+  else if (held) await train(loop, step);
   else await pause(isReady ? heartbeatSeconds : leaseSeconds / 2);
   trajectories.dropBefore(step.step);
 }
 
-async function train(loop: TrainLoop, step: StepRecord, isTakeover: boolean): Promise<void> {
+async function train(loop: TrainLoop, step: StepRecord): Promise<void> {
   const { run, watch } = loop.role;
-  const role: TrainRole = isTakeover ? { ...loop.role, preload: () => {} } : loop.role;
-  const result = await resultOf(trainVersion(role, loop.trainer, step, loop.signal), run);
+  const result = await resultOf(trainVersion(loop.role, loop.trainer, step, loop.signal), run);
   if (result === "halted") await watch.refresh();
   if (result === "stalled") await giveUp(loop);
   loop.hasClaim = result === "published" || result === "halted";
@@ -142,11 +139,8 @@ async function giveUp({ role: { run }, claim, signal }: TrainLoop): Promise<void
 
 async function finishStep(loop: TrainLoop, step: StepRecord): Promise<void> {
   loop.lastStep = step.step;
-  await loop.role.published(versionOf(step, loop.role.agent), step.step);
+  await loop.role.published(versionAfter(step), step.step);
 }
-
-/** The version that a step produces. */
-const versionOf = ({ policy }: StepRecord, agent: string): number => (policy[agent] ?? 0) + 1;
 
 /**
  * `replaced`: another worker meanwhile found this one dead and took over, or published before this one began. `halted`: a service
@@ -176,7 +170,7 @@ async function trainVersion(
   signal: AbortSignal,
 ): Promise<void> {
   const { run, agent, checkpoints, meter } = role;
-  const version = versionOf(step, agent);
+  const version = versionAfter(step);
   const base = await checkpoints.manifest(agent, version - 1);
   const trainedRoles = rolesOfStep(run.config, agent, step);
   const { kl } = run.config.algorithm;
@@ -188,8 +182,7 @@ async function trainVersion(
     const parts = batchParts(role, step, signal);
     const result = { ...(await trainRoles(meter.trainer(engine), parts, observed, reference)), tokens };
     if (!result.trained) return { ...result, files: base.files };
-    const saved = await trainer.save((weights) => role.preload(version, replaceFiles(base.files, weights)));
-    return { ...result, files: replaceFiles(base.files, saved) };
+    return { ...result, files: replaceFiles(base.files, await trainer.save()) };
   });
   const manifest: Manifest = {
     run: run.name,
@@ -215,7 +208,10 @@ async function trainVersion(
   warnOnMismatch(role, step, stats);
 }
 
-function warnOnMismatch({ run, agent }: TrainRole, { step }: StepRecord, { maxRatioDeviation }: TrainingStats): void {
+/** Stale rollouts differ by design: their KL is in the step line instead. */
+function warnOnMismatch({ run, agent }: TrainRole, record: StepRecord, { maxRatioDeviation }: TrainingStats): void {
+  if (ageOf(run.config, record, agent) > 0) return;
+  const { step } = record;
   const limit = MAX_RATIO_DEVIATION;
   const isQuantized = run.config.agents[agent]?.engine.quantization !== "none";
   if (maxRatioDeviation > limit && !isQuantized)

@@ -15,7 +15,7 @@ import type { Trajectory } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { batchStd } from "../../core/mgrpo/advantage.ts";
 import { gradientScale, hasGradient, type LossTerm, roleScale, splitMinibatches } from "../../core/mgrpo/batch.ts";
-import { actionPositions_A } from "../../core/mgrpo/tokens.ts";
+import { actionPositions_A, spreadTurns } from "../../core/mgrpo/tokens.ts";
 import type { Trainer } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
 import type { GradientTrainer } from "../busy.ts";
@@ -109,7 +109,7 @@ async function takePart(
   const { algorithm } = role.config;
   const entries = part.map(prepare);
   countPart(role, part, entries);
-  const learning = entries.filter(({ loss }) => hasGradient(loss, algorithm));
+  const learning = entries.filter((_, i) => part[i] && hasGradient(part[i], algorithm));
   const complete = await withEarlierPolicies(step.trainer, learning, role.config, reference);
   if (step.roles.length > 1 || needsWholeBatch(algorithm)) role.buffered.push(...complete);
   else if (complete.length > 0) await accumulateGradient(step, role, complete);
@@ -194,13 +194,14 @@ async function update({ trainer, roles, gradientNorms }: StepState, minibatches:
   gradientNorms.push(gradientNorm);
 }
 
-function prepare({ trajectory, name, group, advantage, tokenWeight }: TrainingEntry): Prepared {
+function prepare({ trajectory, name, group, advantage, tokenWeight, turns }: TrainingEntry): Prepared {
+  const offsets = turns && { offsets_A: spreadTurns(trajectory, turns) };
   return {
     name,
     group,
     tokens: trajectory.tokens,
     positions_A: actionPositions_A(trajectory),
-    loss: { advantage, tokenWeight, behavior_A: trajectory.logProbs, proximal_A: [], reference_A: [] },
+    loss: { advantage, ...offsets, tokenWeight, behavior_A: trajectory.logProbs, proximal_A: [], reference_A: [] },
   };
 }
 

@@ -3,8 +3,8 @@
  * saves duplicate work; the commit of the manifest decides.
  *
  * Nobody takes over in an open step: the worker may have died of a rollout, the crash counts against that rollout, and suspects run while
- * nothing trains. In a ready step it may have died of the next step's rollouts, which begin before a version is published. So after
- * a takeover no rollout begins early.
+ * nothing trains. In a ready step it may have died of a later step's rollouts. Those are suspects then, and wait until RUN points to their
+ * step (rollouts/claiming.ts), so they do not cost this step another trainer.
  */
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";

@@ -26,13 +26,6 @@ export interface TrainerParts {
   readonly worker: string;
 }
 
-/** A file that the trainer saved, with the name and hash that the manifest gets. */
-interface SavedFile {
-  readonly name: string;
-  readonly part: Part;
-  readonly bytes: Uint8Array;
-}
-
 export class TrainerState {
   readonly #parts: TrainerParts;
   readonly config: AgentConfig;
@@ -82,23 +75,22 @@ export class TrainerState {
     return trainer;
   }
 
-  /** Commits what the trainer holds. Calls `onWeights` with the names and hashes of the weights before anything is committed. */
-  async save(onWeights: (weights: Files) => void): Promise<Files> {
+  /** Commits what the trainer holds, a file at a time: one is hashed while the one before it is stored. */
+  async save(): Promise<Files> {
     const { agent, checkpoints } = this.#parts;
-    if (!this.#trainer) throw new MgrpoError("engine-unsupported", `agent '${agent}' has no open trainer to save`);
-    const saved = [...(await this.#trainer.save())];
-    const register = ([name, bytes]: readonly [string, Uint8Array]): SavedFile => ({
-      name,
-      bytes,
-      part: checkpoints.register(agent, name, bytes),
-    });
-    const weights = saved.filter(([name]) => !isOptimizer(name)).map(register);
-    onWeights(namedParts(weights));
-    // Hashed only now: sampling the new weights need not wait for it.
-    const optimizer = saved.filter(([name]) => isOptimizer(name)).map(register);
-    const all = [...weights, ...optimizer];
-    await Promise.all(all.map(({ part, bytes }) => checkpoints.store(part, bytes)));
-    const files = namedParts(all);
+    const trainer = this.#trainer;
+    if (!trainer) throw new MgrpoError("engine-unsupported", `agent '${agent}' has no open trainer to save`);
+    const files: Record<string, Part> = {};
+    let storing = Promise.resolve();
+    for await (const [name, bytes] of trainer.saveFiles?.() ?? (await trainer.save())) {
+      const part = await checkpoints.register(agent, name, bytes);
+      files[name] = part;
+      await storing;
+      storing = checkpoints.store(part, bytes);
+      // It is awaited before the next file is stored.
+      storing.catch(() => {});
+    }
+    await storing;
     this.#held = identityOf(files);
     return files;
   }
@@ -140,6 +132,3 @@ function identityOf(files: Files): string {
   const optimizer = Object.keys(files).filter(isOptimizer).sort();
   return [weightsSha256(files), ...optimizer.map((name) => files[name]?.sha256)].join(" ");
 }
-
-const namedParts = (files: readonly SavedFile[]): Files =>
-  Object.fromEntries(files.map(({ name, part }) => [name, part]));

@@ -2,8 +2,10 @@
  * @file Traces of existing agents as demonstrations: recorded model calls, filtered, joined into conversations, and written as OpenAI
  * messages. The report counts every call: taken, contained in a longer one, or skipped for a reason.
  */
+
+import { isModelCall, readExchange, refuseCutOff } from "./conventions.ts";
 import { type Conversation, conversationOf, lineOf } from "./conversation.ts";
-import { type Exchange, isModelCall, readExchange, refuseCutOff } from "./exchange.ts";
+import type { Exchange } from "./exchange.ts";
 import { type Joined, joinConversations, withThinking } from "./join.ts";
 import { type Json, Unusable } from "./json.ts";
 import { isEmpty, isRedacted, type Message, messagesOf, type RawMessage } from "./message.ts";

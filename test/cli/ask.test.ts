@@ -99,11 +99,10 @@ test.each<[string, Reply, string[], RegExp]>([
 test("on a terminal it is a tree; delegations that run at the same time are numbered", () => {
   const lines: string[] = [];
   const narrate = asTree((line) => lines.push(line));
-  const main = { agent: "main", call: undefined };
-  const [first, second] = [0, 1].map((call) => ({ agent: "searcher", call })) as [
-    { agent: string; call: number },
-    { agent: string; call: number },
-  ];
+  const main = { agent: "main", path: [] };
+  const first = { agent: "searcher", path: [0] };
+  const second = { agent: "searcher", path: [1] };
+  const reader = { agent: "reader", path: [1, 0] };
   const page = {
     call: { name: "visit", arguments: { title: "Peru" } },
     response: { name: "visit", text: "Capital: Lima\u001b[2J" },
@@ -124,6 +123,8 @@ test("on a terminal it is a tree; delegations that run at the same time are numb
   narrate(second, { kind: "asked", prompt: "Chile" });
   narrate(first, { kind: "answered", ...page });
   narrate(first, ended("Lima"));
+  narrate(reader, { kind: "asked", prompt: "a page of Chile" });
+  narrate(reader, ended("Santiago"));
   narrate(second, ended(null));
   narrate(main, ended("Lima"));
   const plain = lines.map((line) => line.replaceAll(new RegExp(`${String.fromCharCode(27)}\\[\\d+m`, "g"), ""));
@@ -136,6 +137,8 @@ test("on a terminal it is a tree; delegations that run at the same time are numb
     '│  ├─ 1· visit  {"title":"Peru"}',
     "│  │    Capital: Lima [2J",
     "│  └─ 1· answer  Lima",
+    "│  ├─ delegate 2.1 → reader  a page of Chile",
+    "│  │  └─ 2.1· answer  Santiago",
     "│  └─ malformed  no call",
     "└─ answer  Lima",
   ]);

@@ -108,7 +108,7 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   ],
   ["pretraining on no tokens", ["pretrain", "atlas", "--tokens", "0"], /--tokens takes a whole number above 0/],
   ["an unknown tool", trainRelay("bad", "--set", 'agents.searcher.tools=["sextant"]'), /'sextant'/],
-  ["asynchronous training, which is not implemented", trainRelay("bad", "--set", "staleness=1"), /staleness/],
+  ["stale rollouts without a correction", trainRelay("bad", "--set", "staleness=1"), /set algorithm\.tisCap=2/],
   ["a run name that is not a path segment", trainRelay("a/b"), /run: 1 to 63 letters/],
   [
     "a model folder that is not there",
@@ -117,7 +117,7 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   ],
   ["a checkpoint without config.json", trainRelay("bad", ...compiled), /config\.json is missing: agent 'main'/],
   ["an unknown run", ["resume", "nobody"], /no run 'nobody'/],
-  ["an extension by zero hours", ["resume", "nobody", "--extend-hours", "0"], /--extend-hours takes a number above 0/],
+  ["a budget of zero hours", ["resume", "nobody", "--budget-hours", "0"], /--budget-hours takes a number above 0/],
   ["dollars without a price", trainRelay("bad", "--set", "budget.usd=5"), /budget\.usd needs a price for every worker/],
   [
     "greedy runs that would all be the same",

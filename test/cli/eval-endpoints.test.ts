@@ -107,7 +107,7 @@ test("after a kill, the same command repeats no answered question, and writes th
   expect(resultFile("killed", "submission-run1.jsonl")).toEqual(resultFile("paid", "submission-run1.jsonl"));
 });
 
-test("a spent tool budget ends the command; extended, the same command resumes", { timeout: 60_000 }, async () => {
+test("a spent tool budget ends the command; raised, the same command resumes", { timeout: 60_000 }, async () => {
   const world = await serveWorld();
   process.env["SERPER_API_KEY"] = SEARCH_KEY;
   const errors = vi.spyOn(console, "error").mockImplementation(() => {});
@@ -131,11 +131,11 @@ test("a spent tool budget ends the command; extended, the same command resumes",
   const results = join(folder, "spent");
   const ask = ["eval", searching, "--suite", questions, "--runs", "1", "--results", results];
   try {
-    await expect(told(...ask, "--extend-tool-calls", "1")).rejects.toThrow("nothing to extend, leave the option out");
-    const spent = /its tools' budget is spent: 1 calls of backends; allow more with --extend-tool-calls <calls>/;
+    await expect(told(...ask, "--budget-tool-calls", "3")).rejects.toThrow("no budget to raise, leave the option out");
+    const spent = /its tools' budget is spent: 1 calls of backends; allow more with --budget-tool-calls <calls in all>/;
     await expect(told(...ask)).rejects.toThrow(spent);
     await expect(told(...ask)).rejects.toThrow(spent);
-    const [report] = await told(...ask, "--extend-tool-calls", "1");
+    const [report] = await told(...ask, "--budget-tool-calls", "3");
     expect(report).toMatchObject({ n: 2, correct: 2, lost: [] });
     expect(world.searches()).toBe(2);
     // Each turn 20 tokens in and 5 out: (20 * 1000 + 5 * 10,000) / 1,000,000 dollars.
@@ -145,7 +145,7 @@ test("a spent tool budget ends the command; extended, the same command resumes",
       spent: { agentsUsd: expect.closeTo(0.07 * turns, 6), toolsUsd: 0.003, unpriced: [] },
     });
     expect(errors.mock.calls.flat().join()).toContain("run the same command to resume");
-    await expect(told("eval", searching, "--extend-tool-usd", "1")).rejects.toThrow(
+    await expect(told("eval", searching, "--budget-tool-usd", "1")).rejects.toThrow(
       /add --suite <name>, or set a higher/,
     );
   } finally {

@@ -1,9 +1,10 @@
-/** @file Resuming a run in its store: a spent budget is refused before anything starts, and an extension resumes it. */
+/** @file Resuming a run in its store: a spent budget is refused before anything starts, a raised one resumes the run, and a repeat changes nothing. */
 import { expect, test } from "vitest";
 import { resumeInStore } from "../../cli/local/resume-in-store.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { RunRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
+import type { TableChange } from "../../core/ports.ts";
 import { endRun } from "../../core/training/writes.ts";
 import { openContext } from "../../functions/context.ts";
 import { openFunctions } from "../../functions/functions.ts";
@@ -11,6 +12,7 @@ import { memoryStore } from "../fakes/memory-store.ts";
 import { prepare, rewards, teamConfig } from "../fakes/scripted-team.ts";
 
 const HOUR = 3_600_000;
+const TOOLS_SPENT = { run: "test", calls: 4, microUsd: 900, blocked: 0, maxCalls: 3, maxUsd: null };
 
 async function started(config = teamConfig({ budget: { hours: 2 } })) {
   const store = memoryStore();
@@ -27,17 +29,17 @@ async function started(config = teamConfig({ budget: { hours: 2 } })) {
   return { store, run, later, resume };
 }
 
-test("the clock halts a run after its hours; an extension resumes it until those are over too", async () => {
+test("the clock halts a run after its hours; a raised budget resumes it until those are over too", async () => {
   const { run, later, resume } = await started();
   expect(await run()).toMatchObject({ startedAt: HOUR, maxHours: 2, maxUsd: null });
   await later(1.9);
   expect(await run()).toMatchObject({ status: "running" });
   await later(0.2);
-  const reason = "its budget is spent: 2.10 of 2 hours since it began; allow more with --extend-hours <hours>";
+  const reason = "its budget is spent: 2.10 of 2 hours since it began; allow more with --budget-hours <hours in all>";
   expect(await run()).toMatchObject({ status: "halted", reason });
   await expect(resume()).rejects.toMatchObject({ code: "run-halted", message: expect.stringContaining(reason) });
   expect(await run()).toMatchObject({ status: "halted", reason });
-  await resume({ hours: 1 });
+  await resume({ hours: 3.1 });
   expect(await run()).toMatchObject({ status: "running", reason: "", maxHours: 3.1, startedAt: HOUR });
   await later(0.9);
   expect(await run()).toMatchObject({ status: "running" });
@@ -51,71 +53,77 @@ test("a stopped run past its hours is refused, instead of started and halted at 
   store.clock.storeTime = async () => 9 * HOUR;
   expect(await run()).toMatchObject({ status: "running" });
   await expect(resume()).rejects.toThrow(/8\.00 of 2 hours/);
-  await resume({ hours: 2 });
+  await resume({ hours: 10 });
   expect(await run()).toMatchObject({ status: "running", maxHours: 10 });
 });
 
-test("a run halted for another reason resumes; without a limit there is nothing to extend", async () => {
+test("a run halted for another reason resumes; without a limit there is none to raise", async () => {
   const { store, run, resume } = await started(teamConfig());
   await store.table.update(endRun("test", "halted", "a trainer was lost"));
-  await expect(resume({ usd: 1 })).rejects.toThrow("no budget.usd to extend");
+  await expect(resume({ usd: 1 })).rejects.toThrow("no budget.usd to raise");
   expect(await run()).toMatchObject({ status: "halted" });
   await resume();
   expect(await run()).toMatchObject({ status: "running", reason: "" });
 });
 
-test("of two concurrent extensions one applies, and the other is refused", async () => {
+test("of two budgets raised at once, one applies, and the other is refused", async () => {
   const { store, run, later } = await started();
   await later(3);
   const read = await run();
-  const both = [1, 2].map((hours) => resumeInStore(store, teamConfig({ budget: { hours: 2 } }), read, { hours }));
+  const both = [4, 5].map((hours) => resumeInStore(store, teamConfig({ budget: { hours: 2 } }), read, { hours }));
   const settled = await Promise.allSettled(both);
   expect(settled.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
   expect([4, 5]).toContain((await run()).maxHours);
 });
 
-test("an extension whose response is lost applies once: the SDK's retry finds its own id", async () => {
+test("a raised budget whose response is lost applies once: the SDK's retry finds its own limits", async () => {
   const { store, run, resume, later } = await started(teamConfig({ budget: { hours: 2 } }));
-  await store.table.insert(tableKeys.toolSpending("test"), {
-    ...{ run: "test", calls: 4, microUsd: 900, blocked: 0, maxCalls: 3, maxUsd: null },
-  });
+  await store.table.insert(tableKeys.toolSpending("test"), TOOLS_SPENT);
   await later(3);
   const { update } = store.table;
   store.table.update = async (change) => {
     await update(change);
     return update(change);
   };
-  await resume({ hours: 1, toolCalls: 10 });
+  await resume({ hours: 4, toolCalls: 14 });
   expect(await run()).toMatchObject({ status: "running", maxHours: 4 });
   expect(await store.table.get(tableKeys.toolSpending("test"))).toMatchObject({ maxCalls: 14 });
 });
 
-test("if the store does not respond to an extension, the error says that it may have been applied", async () => {
-  const { store, resume } = await started();
-  store.table.update = async () => {
+test("the same command after an outage, whether or not it took effect before, ends with the same budget", async () => {
+  const { store, run, resume, later } = await started(teamConfig({ budget: { hours: 2 } }));
+  await store.table.insert(tableKeys.toolSpending("test"), TOOLS_SPENT);
+  await later(3);
+  const { update } = store.table;
+  const outage = async () => {
     throw new MgrpoError("store-unreachable", "no answer", { retryable: true });
   };
-  await expect(resume({ hours: 1 })).rejects.toThrow(
-    /no answer; whether the budget of run 'test' was extended is unknown/,
-  );
+  const raised = { hours: 4, toolCalls: 14 };
+  for (const broken of [outage, async (change: TableChange) => update(change).then(outage)]) {
+    store.table.update = broken;
+    await expect(resume(raised)).rejects.toMatchObject({ code: "store-unreachable" });
+  }
+  store.table.update = update;
+  for (const _ of [1, 2, 3]) await resume(raised);
+  expect(await run()).toMatchObject({ status: "running", maxHours: 4 });
+  expect(await store.table.get(tableKeys.toolSpending("test"))).toMatchObject({ maxCalls: 14 });
 });
 
-test("a finished run has nothing to extend", async () => {
+test("the budget of a finished run cannot be raised", async () => {
   const { store, resume } = await started();
   await store.table.update(endRun("test", "finished", ""));
   await resume();
-  await expect(resume({ hours: 1 })).rejects.toThrow("run 'test' is finished: there is nothing to extend");
+  await expect(resume({ hours: 9 })).rejects.toThrow("run 'test' is finished: its budget cannot be raised");
 });
 
-test("a spent tool budget is refused and extended in the same way; without one there is nothing to extend", async () => {
+test("a spent tool budget is refused and raised in the same way; without one there is none to raise", async () => {
   const { store, run, resume } = await started(teamConfig());
   await expect(resume({ toolCalls: 1 })).rejects.toThrow("run 'test' has no metered tools");
-  const spent = { run: "test", calls: 4, microUsd: 900, blocked: 0, maxCalls: 3, maxUsd: null };
-  await store.table.insert(tableKeys.toolSpending("test"), spent);
+  await store.table.insert(tableKeys.toolSpending("test"), TOOLS_SPENT);
   await store.table.update(endRun("test", "halted", "its tools' budget is spent"));
   await expect(resume()).rejects.toMatchObject({ code: "run-halted", message: expect.stringContaining("3 calls") });
-  await expect(resume({ toolUsd: 1 })).rejects.toThrow("no tools.budget.run.usd to extend");
-  await resume({ toolCalls: 10 });
+  await expect(resume({ toolUsd: 1 })).rejects.toThrow("no tools.budget.run.usd to raise");
+  await resume({ toolCalls: 14 });
   expect(await run()).toMatchObject({ status: "running" });
   expect(await store.table.get(tableKeys.toolSpending("test"))).toMatchObject({ maxCalls: 14, calls: 4 });
 });

@@ -86,8 +86,8 @@ test("a stage with fleets leaves the user nothing to start; a halted run resumes
     { kind: "waiting", step: 0, for: "waiting for: main/rollout, searcher/rollout" },
     { kind: "refused", fleet: "main", release: "0.2.0+0", reason: "worker 'w' has another release" },
   ]);
-  await expect(launch("all", "far", "--extend-hours", "1")).rejects.toThrow(/no budget.hours to extend/);
-  await expect(launch("all", "near", "--extend-usd", "1")).rejects.toThrow(/'near' is not in the store yet/);
+  await expect(launch("all", "far", "--budget-hours", "1")).rejects.toThrow(/no budget.hours to raise/);
+  await expect(launch("all", "near", "--budget-usd", "1")).rejects.toThrow(/'near' is not in the store yet/);
   close();
 });
 

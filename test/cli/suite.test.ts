@@ -129,7 +129,10 @@ const [GREEDY, MINE] = DECLARED;
 
 test.each([
   [["gaia", {}], /--suite gaia needs --data <path>: docs\/benchmarks\.md/],
-  [["hle", {}], /--suite hle: give one of gaia, xbench, webwalkerqa, relay, greedy, mine, or a file of questions/],
+  [
+    ["hle", {}],
+    /--suite hle: give one of gaia, xbench, webwalkerqa, reasoning-gym, relay, greedy, mine, or a file of questions/,
+  ],
   [["greddy", {}], /did you mean 'greedy'\?/],
   [["greedy", { data: "d" }], /--suite greedy brings its questions: leave out --data/],
   [["relay", { data: "d" }], /--suite relay brings its questions: leave out --data/],

@@ -10,6 +10,7 @@ import { checkMemory } from "../../cli/local/model-needs.ts";
 import { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import type { EngineOptions } from "../../core/ports.ts";
+import { parameterLayout } from "../../engine/checkpoint/parameters.ts";
 import { computesWhole, planMemory, totalBytes } from "../../engine/compiled/memory.ts";
 import { KvCache } from "../../engine/compiled/sampling/kv-cache.ts";
 import { LORA, OPTIONS, TINY, tinyCheckpoint } from "./tiny.ts";
@@ -53,13 +54,31 @@ test("an adapter on a mapped base needs its weights once, half-precision ones le
   expect(totalBytes(planMemory(QWEN3_06B, null, options, stored(4)))).toBeGreaterThan(10 * weights);
 });
 
+test("saving holds a few shards of a large model, and all files of a small one; loading holds its moments", () => {
+  const weights = 4 * 596_049_920;
+  expect(planMemory(QWEN3_06B, null, options, stored(4)).saving).toBe(3 * weights);
+  const small = parameterLayout(TINY).length;
+  expect(planMemory(TINY, null, options, stored(4)).saving).toBe(4 * 4 * small);
+  const between = { ...QWEN3_06B, layers: 1 };
+  const bytes = 4 * parameterLayout(between).length;
+  expect(bytes).toBeLessThan(2 ** 30);
+  expect(planMemory(between, null, options, stored(4)).saving).toBe(4 * bytes);
+});
+
 test("a KL reference adds a copy of the trained weights; a mapped base is its own reference", () => {
   const [full, withReference] = [false, true].map((reference) =>
-    planMemory(QWEN3_06B, null, options, stored(4), reference),
+    planMemory(QWEN3_06B, null, options, stored(4), { reference }),
   );
   expect(withReference).toEqual({ ...full, weights: ((full?.weights ?? 0) * 4) / 3 });
-  const adapter = planMemory(QWEN3_06B, LORA, options, stored(4), true);
+  const adapter = planMemory(QWEN3_06B, LORA, options, stored(4), { reference: true });
   expect(adapter.weights).toBe(plan().weights);
+});
+
+test("staleness adds a sampler for each version: its weights or adapter, and its cache", () => {
+  const [now, stale] = [0, 1].map((staleness) => planMemory(QWEN3_06B, null, options, stored(4), { staleness }));
+  expect(stale).toEqual({ ...now, weights: ((now?.weights ?? 0) * 4) / 3, cache: 2 * (now?.cache ?? 0) });
+  const [one, three] = [0, 2].map((staleness) => planMemory(QWEN3_06B, LORA, options, stored(4), { staleness }));
+  expect(three).toEqual({ ...one, cache: 3 * (one?.cache ?? 0), adapter: ((one?.adapter ?? 0) * 5) / 3 });
 });
 
 test("full training uses one graph for a small model; for a large one, memory holds one layer's arrays", () => {
@@ -93,6 +112,7 @@ test("doctor --model reports what is needed part by part, and what to do when it
       "adapter",
       "optimizer",
       "activations",
+      "kept",
       "trees",
       "cache",
       "saving",

@@ -1,4 +1,4 @@
-/** @file Requests that end without a sample: closed samplers and released sequences. */
+/** @file Requests that end without a sample, and sequences that begin as branches of others. */
 import { expect, test } from "vitest";
 import type { SampleRequest } from "../../core/ports.ts";
 import { openCompiledSampler } from "../../engine/compiled/sampling/sampler.ts";
@@ -33,4 +33,26 @@ test("releasing a sequence cancels all of its requests and no others", async () 
   await Promise.all(canceled);
   expect((await other).tokens).toHaveLength(4);
   await sampler.close();
+});
+
+/** Two turns of a sequence, and a second turn of a branch. `others`: sequences that need its slot in between. */
+async function secondTurns(others: number) {
+  const sampler = await openCompiledSampler(tinyCheckpoint(), { ...OPTIONS, slots: 2, provider: "cpu" });
+  const first = await sampler.sample(request);
+  for (let i = 0; i < others; i++) await sampler.sample({ ...request, sequence: `other ${i}`, stream: ["other", i] });
+  const tokens = [...request.tokens, ...first.tokens, 5, 6, 7];
+  const second = { ...request, tokens, stream: ["second"] };
+  const shared = request.tokens.length + first.tokens.length - 1;
+  const branch = { ...second, sequence: "b", branchOf: { sequence: "s", tokens: shared } };
+  const [own, branched] = [await sampler.sample(second), await sampler.sample(branch)];
+  const late = await sampler.sample({ ...branch, sequence: "late", stream: ["late"] });
+  const again = await sampler.sample({ ...second, stream: ["late"] });
+  await sampler.close();
+  return { own, branched, late, again };
+}
+
+test.each([0, 3])("a branch has the bits of its sequence's own next turn, with %s other sequences", async (others) => {
+  const { own, branched, late, again } = await secondTurns(others);
+  expect(branched).toEqual(own);
+  expect(late).toEqual(again);
 });

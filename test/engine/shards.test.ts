@@ -4,11 +4,12 @@ import { expect, test } from "vitest";
 import { layoutOf } from "../../engine/checkpoint/parameters.ts";
 import { readHeader, readSafetensors, writeSafetensors } from "../../engine/checkpoint/safetensors.ts";
 import {
+  planModelFiles,
+  planOptimizerFiles,
   readOptimizer,
   refuseUnsavable,
   SHARD_BYTES,
-  writeModelFiles,
-  writeOptimizerFiles,
+  writeFiles,
 } from "../../engine/checkpoint/shards.ts";
 import { INDEX_FILE, MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
 import { readCheckpoint, writeModel } from "../../engine/checkpoint/weights.ts";
@@ -20,15 +21,15 @@ const { layout, weights } = readCheckpoint(files);
 const bytes = 4 * layout.length;
 
 test("weights within the limit are written as a single file", () => {
-  const single = writeModelFiles(layout, weights);
+  const single = writeFiles(planModelFiles(layout, weights));
   expect([...single]).toEqual([[MODEL_FILE, writeModel(layout, weights)]]);
-  expect([...writeModelFiles(layout, weights, "F32", bytes)]).toEqual([...single]);
+  expect([...writeFiles(planModelFiles(layout, weights, "F32", bytes))]).toEqual([...single]);
 });
 
 test("shards hold every tensor once, stay within the limit, and read back bit for bit", () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: bytes - 1 }), (limit) => {
-      const shards = writeModelFiles(layout, weights, "F32", limit);
+      const shards = writeFiles(planModelFiles(layout, weights, "F32", limit));
       const names = [...shards.keys()].filter((name) => name !== INDEX_FILE);
       const count = String(names.length).padStart(5, "0");
       expect(names).toEqual(names.map((_, i) => `model-${String(i + 1).padStart(5, "0")}-of-${count}.safetensors`));
@@ -50,7 +51,7 @@ test("shards hold every tensor once, stay within the limit, and read back bit fo
 });
 
 test("of a tensor in two shards, the one that the index names is read", () => {
-  const shards = writeModelFiles(layout, weights, "F32", 9000);
+  const shards = writeFiles(planModelFiles(layout, weights, "F32", 9000));
   const names = [...shards.keys()].filter((name) => name !== INDEX_FILE);
   const [first = "", last = ""] = [names[0], names.at(-1)];
   const tensorsOf = (name: string) => readSafetensors(shards.get(name) ?? expect.fail(), name).tensors;
@@ -60,8 +61,8 @@ test("of a tensor in two shards, the one that the index names is read", () => {
 });
 
 test("updated weights replace all files of the old ones: a single file after shards, shards after a single file", () => {
-  const single = writeModelFiles(layout, weights);
-  const shards = writeModelFiles(layout, weights, "F32", 9000);
+  const single = writeFiles(planModelFiles(layout, weights));
+  const shards = writeFiles(planModelFiles(layout, weights, "F32", 9000));
   const others = [...files.keys()].filter((name) => name !== MODEL_FILE);
   const inShards = updated(files, shards);
   expect([...inShards.keys()].sort()).toEqual([...others, ...shards.keys()].sort());
@@ -78,13 +79,13 @@ test("Adam's moments read back bit for bit, whatever the shard size", () => {
   const v = weights.map((value) => value ** 2);
   fc.assert(
     fc.property(fc.integer({ min: 4000, max: 2 * bytes + 1 }), (limit) => {
-      const saved = writeOptimizerFiles({ m, v, step: 7 }, limit);
+      const saved = writeFiles(planOptimizerFiles({ m, v, step: 7 }, limit));
       expect(saved.size === 1).toBe(limit >= 2 * bytes);
       expect(readOptimizer(saved, layout.length)).toEqual({ m, v, step: 7 });
     }),
     { numRuns: 30 },
   );
-  const saved = writeOptimizerFiles({ m, v, step: 7 }, bytes);
+  const saved = writeFiles(planOptimizerFiles({ m, v, step: 7 }, bytes));
   expect(() => readOptimizer(saved, layout.length + 1)).toThrow(/not the state of this model/);
 });
 

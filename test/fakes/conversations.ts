@@ -88,8 +88,9 @@ export function playAs<T extends AnyTrajectory>(
     ...settings,
   });
   const sampling = { temperature: 1, topP: 1, topK: 0 };
+  const drawName = (turn: number) => ["sample", 0, "turn", turn];
   return converse({
-    backend: backendOf({ agent, version: 3, config, tools, sampling, stream: ["sample", 0], sequence }),
+    backend: backendOf({ agent, version: 3, config, tools, sampling, drawName, sequence }),
     limits: config.limits,
     question,
     prompt: question.prompt,

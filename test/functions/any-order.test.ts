@@ -70,3 +70,53 @@ test("sampledTokens ends the run early, with its final evaluations, in any order
   expect(JSON.parse(once.team)).toMatchObject({ team: sampled.length });
   expect(await simulate(long, { seed: 3, drop: 0.3, double: 0.3, die: 0.1 })).toEqual(once);
 });
+
+const tis = { algorithm: { tisCap: 2 } };
+
+test("staleness: the same groups as without, each step sampled from one version per agent, in any order of events", async () => {
+  for (const staleness of [1, 2, 5]) {
+    const stale = teamConfig({ ...tis, staleness });
+    const once = await simulate(stale, reliable);
+    const learned = ({ groups }: typeof once) => groups.map(({ questionId, finalized }) => ({ questionId, finalized }));
+    expect(learned(once)).toEqual(learned(expected));
+    expect(once.jobs).toEqual(expected.jobs);
+    expect(once.steps.map(({ policy }) => policy["main"])).toEqual(
+      [0, 1, 2].map((step) => Math.max(0, step - staleness)),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.nat(), fc.constantFrom(0, 0.3, 1), fc.constantFrom(0, 0.1), async (seed, drop, die) => {
+        expect(await simulate(stale, { seed, drop, double: 0.3, die })).toEqual(once);
+      }),
+      { numRuns: 4 },
+    );
+  }
+});
+
+test("staleness: replacement rounds ask what their step reserved, so that no question is asked twice in an epoch", async () => {
+  // 6 steps of 2 questions and 2 of reserve: 10 questions are an epoch.
+  const dynamic = { dynamicSampling: { rounds: 1 }, questionsPerStep: 2, rolloutsPerQuestion: 2, steps: 6 };
+  for (const staleness of [0, 1, 2]) {
+    const stale = teamConfig({ ...tis, ...dynamic, staleness });
+    const once = await simulate(stale, reliable);
+    expect(once.steps.some(({ round }) => round > 0)).toBe(true);
+    const asked = once.steps.flatMap(({ groups }) => groups);
+    const inFlight = (staleness + 1) * 2;
+    // Up to what steps in flight keep in reserve, an epoch is asked before the next one.
+    expect(new Set(asked.slice(0, 10 - inFlight)).size).toBe(10 - inFlight);
+    expect(await simulate(stale, { seed: 5, drop: 0.3, double: 0.3, die: 0.1 })).toEqual(once);
+  }
+});
+
+test("staleness: a budget of tokens ends the run after the steps in flight, all of which are trained", async () => {
+  const long = teamConfig({ ...tis, steps: 50, sampledTokens: 25, staleness: 1 });
+  const once = await simulate(long, reliable);
+  const totals = once.steps.map((_, i) =>
+    once.steps.slice(0, i + 1).reduce((sum, { sampledTokens }) => sum + sampledTokens, 0),
+  );
+  // The step that reaches 25 is not the last: one more was in flight.
+  expect(totals.findIndex((tokens) => tokens >= 25)).toBe(once.steps.length - 2);
+  expect(once.run).toMatchObject({ status: "finished", step: once.steps.length });
+  expect(once.steps.every(({ state }) => state === "closed")).toBe(true);
+  expect(once.jobs.some(({ team }) => team === once.steps.length)).toBe(true);
+  expect(await simulate(long, { seed: 3, drop: 0.3, double: 0.3, die: 0.1 })).toEqual(once);
+});

@@ -123,6 +123,6 @@ test("judges count toward budget.usd, each verdict once, and a run over its budg
   expect(await store.table.get(tableKeys.run("test"))).toMatchObject({
     ...{ status: "halted", maxUsd: 0.5 },
     reason:
-      "its budget is spent: $0.50 of $0.5 for 0.00 worker hours, $0.50 of judges; allow more with --extend-usd <dollars>",
+      "its budget is spent: $0.50 of $0.5 for 0.00 worker hours, $0.50 of judges; allow more with --budget-usd <dollars in all>",
   });
 });

@@ -2,6 +2,7 @@
  * @file Runs a scripted team through the functions with unreliable events (late, reordered, duplicate or dropped) and functions that crash
  * between two writes. All of it is drawn from a seed, so a failure can be reproduced.
  */
+import { expect } from "vitest";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, parseObjectKey, tableKeys } from "../../core/contracts/keys.ts";
 import { GroupRecord, RunRecord, StepRecord } from "../../core/contracts/records.ts";
@@ -55,8 +56,9 @@ export async function simulate(config: RunConfig, post: Post) {
     if (!item) await attempt((f) => f.startRun(request));
     const run = item && RunRecord.parse(item);
     if (run && run.status !== "running") return finalRecords(store, config);
-    const stepItem = run && (await read(tableKeys.step(config.run, run.step)));
-    if (stepItem && random.uniform() < 0.6) await work(objects, config, StepRecord.parse(stepItem), random.integer);
+    const steps = run ? await readSteps(store, config.run) : [];
+    if (run) checkPipeline(config, run, steps);
+    if (run && random.uniform() < 0.6) await work(objects, config, run, steps, random.integer);
     const [index = 0] = random.choose(pending.length, 1);
     const [key] = pending.splice(index, 1);
     if (key !== undefined) await attempt((f) => deliver(f, key));
@@ -66,11 +68,37 @@ export async function simulate(config: RunConfig, post: Post) {
   throw new Error("the run did not end");
 }
 
-/** One action of a worker. Repeats are harmless. */
-async function work(objects: ObjectStore, config: RunConfig, step: StepRecord, integer: (n: number) => number) {
-  if (step.state === "open") {
+const readSteps = async ({ table }: Pick<ReturnType<typeof memoryStore>, "table">, run: string) =>
+  (await table.query(tableKeys.run(run).pk, "STEP#")).map((item) => StepRecord.parse(item));
+
+/** What holds at every moment, whatever has happened. */
+function checkPipeline({ staleness, agents }: RunConfig, run: RunRecord, steps: readonly StepRecord[]) {
+  const closed = steps.filter(({ state }) => state === "closed").length;
+  expect(closed === run.step || closed === run.step + 1, `${closed} closed, RUN at ${run.step}`).toBe(true);
+  for (const [i, { step, state, policy }] of steps.entries()) {
+    expect(step).toBe(i);
+    // In order: those that are closed come first.
+    expect(state === "closed").toBe(step < closed);
+    // No more than `staleness` steps beyond the slowest agent, and one more, planned, once that agent's step is sampled.
+    const isSampled = steps[run.step]?.state !== "open";
+    expect(step).toBeLessThanOrEqual(run.step + staleness + (isSampled ? 1 : 0));
+    for (const [agent, version] of Object.entries(policy))
+      expect(version).toBe(agents[agent]?.trained ? Math.max(0, step - staleness) : 0);
+  }
+}
+
+/** One action of a worker, in one of the steps in flight. Repeats are harmless. */
+async function work(
+  objects: ObjectStore,
+  config: RunConfig,
+  run: RunRecord,
+  steps: readonly StepRecord[],
+  integer: (n: number) => number,
+) {
+  const step = steps[run.step + (config.staleness > 0 ? integer(config.staleness + 1) : 0)];
+  if (step?.state === "open") {
     await playRollout(objects, config, step, integer(step.groups.length), integer(config.rolloutsPerQuestion));
-  } else if (step.state === "ready") {
+  } else if (step?.state === "ready" && step.step === run.step) {
     const agent = step.trained[integer(step.trained.length)] ?? "";
     await publish(objects, config, agent, step.step + 1);
   }
@@ -86,7 +114,7 @@ async function deliver(functions: Functions, key: string) {
 /** All records, without what may differ: the run's start time and the groups' expiry times. */
 async function finalRecords({ table, objects }: ReturnType<typeof memoryStore>, config: RunConfig) {
   const run = RunRecord.parse(await table.get(tableKeys.run(config.run)));
-  const steps = (await table.query(tableKeys.run(config.run).pk, "STEP#")).map((item) => StepRecord.parse(item));
+  const steps = await readSteps({ table }, config.run);
   const groups = await Promise.all(
     steps.flatMap((step) => step.groups.map((_, g) => table.get(tableKeys.group(config.run, step.step, g)))),
   );

@@ -1,12 +1,14 @@
 /**
- * @file Rollouts of the next step start while other agents still train this one, with weights that are still being stored. The run's
- * records are the same as without early rollouts. In one process, with a policy whose samples depend on its weights.
+ * @file Rollouts of later steps start while agents still train this one: of the next step once an agent has its own version, and with
+ * `staleness` before any agent has trained. The run's records are the same whatever the timing. In one process, with a policy whose samples
+ * depend on its weights.
  */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
-import { GroupRecord, RunRecord } from "../../core/contracts/records.ts";
+import { GroupRecord, RunRecord, StepRecord } from "../../core/contracts/records.ts";
 import type { PolicyEngine, Store } from "../../core/ports.ts";
+import { ageOf } from "../../core/training/step-plan.ts";
 import { endRun, resumeRun } from "../../core/training/writes.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
@@ -68,7 +70,9 @@ async function openRun(
   };
   const workers = () =>
     AGENTS.map((agent) => startWorker(store, run, { agent }, stop.signal, log, { engineOf: () => watched }));
-  return { workers, functions, records: async () => recordsOf(memory, config) };
+  const more = (agent: string) =>
+    startWorker(store, run, { agent, roles: ["rollout"] }, stop.signal, log, { engineOf: () => watched });
+  return { workers, more, functions, records: async () => recordsOf(memory, config) };
 }
 
 async function undisturbed(config: RunConfig) {
@@ -93,10 +97,10 @@ const groupOf = async (step: number, group: number) =>
   GroupRecord.parse(await memory.table.get(tableKeys.group(run, step, group)));
 const stepOfRun = async () => RunRecord.parse(await memory.table.get(tableKeys.run(run))).step;
 
-test("both agents sample a step that is not open yet, with weights that are not stored yet; no invocation is committed before it opens", async () => {
+test("an agent samples a step that is not open yet, while another still trains; no invocation is committed before it opens", async () => {
   const config = relayConfig({ steps: 2 });
   const expected = await undisturbed(config);
-  const { begun, onSample } = firstSample("searcher", 1);
+  const { begun, onSample } = firstSample("main", 1);
   const early: string[] = [];
   const { workers, records } = await openRun(
     config,
@@ -118,7 +122,7 @@ test("both agents sample a step that is not open yet, with weights that are not 
 
 test("the time before a step is open counts against no limit", async () => {
   const config = relayConfig({ steps: 2, limits: { rolloutSeconds: 6, invocationSeconds: 5, attempts: 1 } });
-  const { begun, onSample } = firstSample("searcher", 1);
+  const { begun, onSample } = firstSample("main", 1);
   const { workers, records } = await openRun(
     config,
     async (key) => {
@@ -133,6 +137,59 @@ test("the time before a step is open counts against no limit", async () => {
   expect(status).toBe("finished");
   expect(JSON.stringify(steps)).not.toContain("excluded");
   expect(warnings).toEqual([]);
+});
+
+const pipelined = (changes: object = {}) =>
+  relayConfig({ steps: 4, staleness: 1, algorithm: { tisCap: 2 }, ...changes });
+
+const outcomes = (step: number) =>
+  memory.objects.keys().filter((key) => key.startsWith(`runs/${run}/outcomes/00000${step}/`)).length;
+
+test("staleness: the next step is sampled to its end while this one trains, always from the version that its record names", async () => {
+  const config = pipelined();
+  const expected = await undisturbed(config);
+  const { workers, records } = await openRun(config, async (key) => {
+    // The searcher's first version comes only once step 1 has all of its four rollouts.
+    if (key === manifest) await vi.waitFor(() => expect(outcomes(1)).toBe(4), { timeout: 15_000 });
+  });
+  await Promise.all(workers());
+  expect(await records()).toEqual(expected);
+  expect(warnings).toEqual([]);
+  const ages = [0, 1, 2, 3].map(async (step) => {
+    const record = StepRecord.parse(await memory.table.get(tableKeys.step(run, step)));
+    return ageOf(config, record, "main");
+  });
+  expect(await Promise.all(ages)).toEqual([0, 1, 1, 1]);
+});
+
+test("staleness: one slow rollout does not hold up the next step's", async () => {
+  const config = pipelined({ steps: 2 });
+  const expected = await undisturbed(config);
+  const slow = objectKeys.outcome({ run, phase: "train", step: 0, group: 0, rollout: 0 });
+  const { workers, records } = await openRun(config, async (key) => {
+    if (key === slow) await vi.waitFor(() => expect(outcomes(1)).toBe(4), { timeout: 15_000 });
+  });
+  await Promise.all(workers());
+  expect(await records()).toEqual(expected);
+  expect(warnings).toEqual([]);
+});
+
+test("staleness: how many workers sample, and how fast, changes nothing", async () => {
+  const config = pipelined({ steps: 3 });
+  const expected = await undisturbed(config);
+  const { workers, more, records } = await openRun(config);
+  await Promise.all([...workers(), more("main"), more("searcher")]);
+  expect(await records()).toEqual(expected);
+});
+
+test("staleness: replacement rounds of one step run beside the next step, with the same result", async () => {
+  const config = pipelined({ steps: 3, dynamicSampling: { rounds: 1 } });
+  const expected = await undisturbed(config);
+  const { workers, records } = await openRun(config, async (key) => {
+    if (key.includes("/outcomes/000000/")) await new Promise((resolve) => setTimeout(resolve, 200));
+  });
+  await Promise.all(workers());
+  expect(await records()).toEqual(expected);
 });
 
 test("when the run is halted meanwhile, early claims are released, and it resumes to the same result", async () => {
@@ -163,63 +220,5 @@ test("when the run is halted meanwhile, early claims are released, and it resume
   await memory.table.update(resumeRun(run));
   await functions.tick({ run });
   await Promise.all(workers());
-  expect(await records()).toEqual(expected);
-});
-
-/** After a takeover the searcher's trainer preloads nothing. */
-const recordTakeover = () =>
-  memory.table.update({ key: tableKeys.agent(run, "searcher"), set: [[["takeovers"], 1]], when: [] });
-
-test("another trainer's manifest wins: conversations with the preloaded weights are re-sampled with those it names", async () => {
-  const config = relayConfig({ steps: 2 });
-  const { begun, onSample } = firstSample("searcher", 1);
-  const publishOther = async () => {
-    // Stands for a trainer on a machine that rounds differently: version 1 with the weights of version 0.
-    const before = JSON.parse(
-      new TextDecoder().decode(await memory.objects.get(objectKeys.manifest(run, "searcher", 0))),
-    );
-    const bytes = new TextEncoder().encode(JSON.stringify({ ...before, version: 1 }));
-    await memory.objects.commit(manifest, bytes);
-  };
-  const { workers, records } = await openRun(
-    config,
-    async (key) => {
-      if (key !== manifest) return;
-      await begun;
-      await publishOther();
-    },
-    onSample,
-  );
-  await Promise.all(workers());
-  const { status, steps, weights } = await records();
-  expect(status).toBe("finished");
-  expect(JSON.stringify(steps)).not.toContain("excluded");
-  expect(weights["searcher"]?.[1]).toBe(weights["searcher"]?.[0]);
-  expect(warnings).toEqual([]);
-
-  memory = memoryStore();
-  const published = await openRun(config, async (key) => (key === manifest ? publishOther() : undefined));
-  await recordTakeover();
-  await Promise.all(published.workers());
-  expect((await published.records()).steps).toEqual(steps);
-});
-
-test("after a takeover only published weights are sampled: preloading may have killed the predecessor", async () => {
-  const config = relayConfig({ steps: 2 });
-  const expected = await undisturbed(config);
-  let isPublished = false;
-  const early: unknown[] = [];
-  const { workers, records } = await openRun(
-    config,
-    async (key) => {
-      if (key !== manifest) return;
-      await new Promise((resolve) => setTimeout(resolve, 300));
-      isPublished = true;
-    },
-    (stream) => stream[2] === 1 && stream[5] === "searcher" && !isPublished && early.push(stream),
-  );
-  await recordTakeover();
-  await Promise.all(workers());
-  expect(early).toEqual([]);
   expect(await records()).toEqual(expected);
 });

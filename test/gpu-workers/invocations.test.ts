@@ -33,7 +33,7 @@ const result: InvocationReport = {
 /** A server whose conversations end when the test says so. */
 function openWorld(wallClockSeconds = 0.3) {
   let settle: { resolve(value: InvocationReport): void; reject(error: unknown): void } = { resolve() {}, reject() {} };
-  const state = { open: true, ready: Promise.resolve(), loading: undefined as number | undefined };
+  const state = { open: true, ready: Promise.resolve(), loading: undefined as number | undefined, staleness: 0 };
   const run = vi.fn(
     (_id: string, _request: InvocationRequest, signal: AbortSignal) =>
       new Promise<InvocationReport>((resolve, reject) => {
@@ -47,7 +47,8 @@ function openWorld(wallClockSeconds = 0.3) {
     admits: async () => state.open,
     whenReady: (_request, signal) => abortable(state.ready, signal),
     whenOpen: () => state.ready,
-    loading: () => state.loading,
+    isLoadingOther: (version) => state.loading !== undefined && state.loading !== version,
+    staleness: state.staleness,
     wallClockSeconds,
     onFatal: fatal,
   });

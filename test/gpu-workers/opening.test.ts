@@ -5,7 +5,7 @@ import type { RunRecord, StepRecord } from "../../core/contracts/records.ts";
 import type { InvocationRequest } from "../../core/contracts/rollout.ts";
 import type { TableValue } from "../../core/ports.ts";
 import { admissionRules } from "../../gpu-workers/invocations/admission.ts";
-import { stepToSample, whenOpen } from "../../gpu-workers/liveness/opening.ts";
+import { stepsToSample, whenOpen } from "../../gpu-workers/liveness/opening.ts";
 import { type StepWatch, watchSteps } from "../../gpu-workers/liveness/watch.ts";
 import type { RunContext } from "../../gpu-workers/run-context.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
@@ -16,7 +16,7 @@ let run: RunContext;
 
 beforeEach(async () => {
   store = memoryStore();
-  run = { name, store, config: { liveness: { pollSeconds: 0.2 } } } as unknown as RunContext;
+  run = { name, store, config: { staleness: 0, liveness: { pollSeconds: 0.2 } } } as unknown as RunContext;
   await store.table.insert(tableKeys.run(name), { ...runRecord });
   await plan(0);
 });
@@ -33,7 +33,7 @@ const runRecord: RunRecord = {
   questionsSha256: "0".repeat(64),
 };
 
-async function plan(step: number) {
+async function plan(step: number, version = step) {
   const record: StepRecord = {
     run: name,
     step,
@@ -42,7 +42,7 @@ async function plan(step: number) {
     round: 0,
     trained: ["main"],
     sampledBefore: 0,
-    policy: { main: step, searcher: 0 },
+    policy: { main: version, searcher: 0 },
     sampledTokens: 0,
     curriculum: { stage: 0, drawn: [] },
   };
@@ -53,48 +53,101 @@ const change = (key: { pk: string; sk: string }, path: string, value: TableValue
   store.table.update({ key, set: [[[path], value]], when: [] });
 const setState = (step: number, to: StepRecord["state"]) => change(tableKeys.step(name, step), "state", to);
 const moveRun = (step: number) => change(tableKeys.run(name), "step", step);
-/** The step to sample now. */
-const sampledStep = async (watch: StepWatch) => stepToSample(await watch.refresh())?.step;
+/** The steps to sample now. */
+const sampled = async (watch: StepWatch) => stepsToSample(await watch.refresh()).map(({ step }) => step);
+/** The same run, with a staleness of 1. */
+const pipelined = (): RunContext => ({ ...run, config: { ...run.config, staleness: 1 } });
 const never = new AbortController().signal;
 const isPending = async (promise: Promise<unknown>) =>
   (await Promise.race([promise, new Promise((resolve) => setTimeout(resolve, 20, "pending"))])) === "pending";
 
-describe("the step to sample", () => {
-  test("is the run's step while that is open, then the next one once it is planned and this worker can serve its version", async () => {
+const request = (step: number, version = step): InvocationRequest => ({
+  address: { run: name, phase: "train", step, group: 0, rollout: 0 },
+  questionId: "q",
+  agent: "main",
+  version,
+  call: 0,
+  task: "look",
+  closedBook: false,
+  sampling: { temperature: 1, topP: 1, topK: 0 },
+});
+
+describe("the steps to sample", () => {
+  test("are the run's step while that is open, then the next one once it is planned and this worker can serve its version", async () => {
     const watch = watchSteps(run, "main");
-    expect(await sampledStep(watch)).toBe(0);
+    expect(await sampled(watch)).toEqual([0]);
     await setState(0, "ready");
     watch.markServable(1);
-    expect(await sampledStep(watch)).toBeUndefined();
+    expect(await sampled(watch)).toEqual([]);
     await plan(1);
-    expect(await sampledStep(watch)).toBe(1);
+    expect(await sampled(watch)).toEqual([1]);
     await setState(0, "closed");
-    expect(await sampledStep(watch)).toBe(1);
+    expect(await sampled(watch)).toEqual([1]);
     await moveRun(1);
-    expect(await sampledStep(watch)).toBe(1);
+    expect(await sampled(watch)).toEqual([1]);
     await setState(1, "ready");
     await plan(2);
-    expect(await sampledStep(watch)).toBeUndefined();
+    expect(await sampled(watch)).toEqual([]);
   });
 
-  test("changes as soon as the version is servable, without a read", async () => {
+  test("change as soon as the version is servable, without a read", async () => {
     await setState(0, "ready");
     await plan(1);
     const watch = watchSteps(run, "main");
     await watch.refresh();
-    const begins = watch.until(stepToSample, never);
+    const begins = watch.until((seen) => stepsToSample(seen)[0], never);
     expect(await isPending(begins)).toBe(true);
     watch.markServable(1);
     expect(await begins).toMatchObject({ step: 1 });
   });
 
-  test("is the next one at once for an untrained agent; without an agent, or in a halted run, there is none", async () => {
+  test("are the next one at once for an untrained agent; without an agent, or in a halted run, there is none", async () => {
     await setState(0, "ready");
     await plan(1);
-    expect(await sampledStep(watchSteps(run, "searcher"))).toBe(1);
-    expect(await sampledStep(watchSteps(run))).toBeUndefined();
+    expect(await sampled(watchSteps(run, "searcher"))).toEqual([1]);
+    expect(await sampled(watchSteps(run))).toEqual([]);
     await change(tableKeys.run(name), "status", "halted");
-    expect(await sampledStep(watchSteps(run, "searcher"))).toBeUndefined();
+    expect(await sampled(watchSteps(run, "searcher"))).toEqual([]);
+  });
+});
+
+describe("with a staleness of 1", () => {
+  test("the run's step and the next one are sampled side by side, and the one after as soon as this worker has its version", async () => {
+    await plan(1, 0);
+    const watch = watchSteps(pipelined(), "main");
+    expect(await sampled(watch)).toEqual([0, 1]);
+    await setState(1, "ready");
+    expect(await sampled(watch)).toEqual([0]);
+    await setState(1, "open");
+    await setState(0, "ready");
+    await plan(2, 1);
+    expect(await sampled(watch)).toEqual([1]);
+    watch.markServable(1);
+    expect(await sampled(watch)).toEqual([1, 2]);
+    await moveRun(1);
+    expect(await sampled(watch)).toEqual([1, 2]);
+  });
+
+  test("a step's time limits start once its versions are published, and its invocations are accepted from then on", async () => {
+    await plan(1, 0);
+    const watch = watchSteps(pipelined(), "main");
+    await watch.refresh();
+    await whenOpen(watch, 1, 1, never);
+    const third = whenOpen(watch, 2, 1, never);
+    expect(await isPending(third)).toBe(true);
+    const { admits, whenReady } = admissionRules(pipelined(), "main", watch);
+    await whenReady(request(1, 0), never);
+    expect(await admits(request(1, 1))).toBe(false);
+    expect(await admits(request(2, 1))).toBe(true);
+    expect(await admits(request(3, 2))).toBe(false);
+    await setState(0, "ready");
+    await setState(1, "ready");
+    await watch.refresh();
+    expect(await admits(request(1, 0))).toBe(false);
+    await plan(2, 1);
+    await moveRun(1);
+    await watch.refresh();
+    await third;
   });
 });
 
@@ -126,7 +179,7 @@ describe("the watch", () => {
   test("`whenOpen` resolves when the run reaches the step", async () => {
     const watch = watchSteps(run, "main");
     await watch.refresh();
-    const opened = whenOpen(watch, 1, never);
+    const opened = whenOpen(watch, 1, 0, never);
     expect(await isPending(opened)).toBe(true);
     await plan(1);
     await moveRun(1);
@@ -136,17 +189,6 @@ describe("the watch", () => {
 });
 
 describe("an invocation", () => {
-  const request = (step: number, version = step): InvocationRequest => ({
-    address: { run: name, phase: "train", step, group: 0, rollout: 0 },
-    questionId: "q",
-    agent: "main",
-    version,
-    call: 0,
-    task: "look",
-    closedBook: false,
-    sampling: { temperature: 1, topP: 1, topK: 0 },
-  });
-
   test("for the open step begins at once; one for the next step is accepted and waits for its version", async () => {
     const watch = watchSteps(run, "main");
     const { admits, whenReady } = admissionRules(run, "main", watch);

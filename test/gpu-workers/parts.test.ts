@@ -23,7 +23,7 @@ class ManualWatch {
   readonly #waiting = new Set<() => void>();
 
   constructor(step: StepRecord) {
-    this.snapshot = { run: { status: "running" } as RunRecord, step, next: undefined };
+    this.snapshot = { run: { status: "running" } as RunRecord, step, steps: [step], samplable: [] };
   }
 
   current = () => this.snapshot;
@@ -104,7 +104,7 @@ function world(count: number, changes: Parameters<typeof teamConfig>[0] = {}) {
       const { status = run.status, state = before?.state ?? "open", groups, step: number = 3 } = to;
       const names = groups === undefined ? before?.groups : groupNames(groups);
       const after = { ...before, step: number, state, groups: names } as StepRecord;
-      watch.snapshot = { run: { ...run, status }, step: after, next: undefined };
+      watch.snapshot = { run: { ...run, status }, step: after, steps: [after], samplable: [] };
       await watch.wake();
     },
   };

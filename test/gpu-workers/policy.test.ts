@@ -1,4 +1,4 @@
-/** @file A policy's versions: preloaded weights count once they are published, and unused samplers are closed. */
+/** @file A policy's versions: as many stay open as steps in flight are sampled from, and unused ones are closed. */
 import { expect, test, vi } from "vitest";
 import type { Manifest } from "../../core/contracts/checkpoint.ts";
 import type { PolicyEngine } from "../../core/ports.ts";
@@ -9,10 +9,9 @@ import { baseFiles } from "../fixtures/relay/policy.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
 
 const files = (weights: string): Manifest["files"] => ({ "model.safetensors": { sha256: weights, bytes: 1 } });
-const never = new AbortController().signal;
 
 /** A policy whose samplers are identified by the weights that they were opened with. */
-function world() {
+function world(versions = 1) {
   const manifests = new Map<number, Manifest["files"]>();
   const [opened, closed]: [string[], string[]] = [[], []];
   const checkpoints = {
@@ -34,89 +33,67 @@ function world() {
     engine as unknown as PolicyEngine,
     checkpoints as unknown as Checkpoints,
     createBusyMeter(),
+    { versions },
   );
   return { policy, manifests, opened, closed };
 }
 
-test("preloaded weights are opened once, and activated when they are published", async () => {
-  const { policy, manifests, opened, closed } = world();
-  policy.preload(1, files("a"));
-  const lease = await policy.acquire(1);
-  let isActivated = false;
-  const activated = lease.activated(never).then((found) => {
-    isActivated = found;
-  });
-  // The step is trained again, to the same bytes.
-  policy.preload(1, files("a"));
-  await new Promise((resolve) => setTimeout(resolve, 10));
-  expect(isActivated).toBe(false);
-  manifests.set(1, files("a"));
-  await policy.activate(1);
-  await activated;
-  expect(isActivated).toBe(true);
-  lease.release();
-  expect(opened).toEqual(["a"]);
-  policy.preload(2, files("b"));
-  (await policy.acquire(2)).release();
-  await vi.waitFor(() => expect(closed).toEqual(["a"]));
-  await policy.close();
-  expect(closed).toEqual(["a", "b"]);
-});
+const WEIGHTS = ["a", "b", "c", "d"];
 
-test.each(["by another trainer", "by this one, which trained the step again"])(
-  "other weights are published %s: leases on the preloaded ones are not activated, later ones use the others, and the first are closed",
-  async (by) => {
-    const { policy, manifests, opened, closed } = world();
-    policy.preload(1, files("a"));
-    const [first, second] = [await policy.acquire(1), await policy.acquire(1)];
-    const isActivated = first.activated(never);
-    if (by.startsWith("by this one")) policy.preload(1, files("b"));
-    manifests.set(1, files("b"));
-    await policy.activate(1);
-    expect(await isActivated).toBe(false);
-    expect(await second.activated(never)).toBe(false);
-    const third = await policy.acquire(1);
-    expect(await third.activated(never)).toBe(true);
-    first.release();
-    expect(closed).toEqual([]);
-    second.release();
-    await vi.waitFor(() => expect(closed).toEqual(["a"]));
-    expect(opened).toEqual(["a", "b"]);
-    await policy.close();
-    expect(closed).toEqual(["a", "b"]);
-  },
-);
-
-test("preloaded weights stay open while an older version is acquired", async () => {
-  const { policy, manifests, opened, closed } = world();
-  manifests.set(0, files("base"));
-  policy.preload(1, files("a"));
-  (await policy.acquire(0)).release();
-  manifests.set(1, files("a"));
-  await policy.activate(1);
-  await vi.waitFor(() => expect(closed).toEqual(["base"]));
-  (await policy.acquire(1)).release();
-  expect(opened).toEqual(["a", "base"]);
-  await policy.close();
-});
+function published(versions?: number) {
+  const opened = world(versions);
+  for (const [version, weights] of WEIGHTS.entries()) opened.manifests.set(version, files(weights));
+  return opened;
+}
 
 test("versions without leases do not stay open", async () => {
-  const { policy, manifests, closed } = world();
-  for (const [version, weights] of ["a", "b", "c"].entries()) {
-    manifests.set(version, files(weights));
-    await policy.activate(version);
-  }
+  const { policy, closed } = published();
+  for (const version of [0, 1, 2]) await policy.open(version);
   await vi.waitFor(() => expect(closed).toEqual(["a", "b"]));
   await policy.close();
 });
 
-test("waiting for weights that are never published ends with the signal", async () => {
-  const { policy } = world();
-  policy.preload(1, files("a"));
-  const lease = await policy.acquire(1);
-  const stop = new AbortController();
-  const activated = lease.activated(stop.signal);
-  stop.abort();
-  await expect(activated).rejects.toMatchObject({ code: "canceled" });
+test("a version with leases stays open until the last is released; then it closes", async () => {
+  const { policy, opened, closed } = published();
+  const [first, second] = [await policy.acquire(0), await policy.acquire(0)];
+  await policy.open(1);
+  first.release();
+  first.release();
+  expect(closed).toEqual([]);
+  second.release();
+  await vi.waitFor(() => expect(closed).toEqual(["a"]));
+  (await policy.acquire(1)).release();
+  expect(opened).toEqual(["a", "b"]);
+  await policy.close();
+});
+
+test("two steps in flight alternate between their versions without opening one again; a third closes the older", async () => {
+  const { policy, opened, closed } = published(2);
+  for (const version of [0, 1, 0, 1, 1, 0, 1]) (await policy.acquire(version)).release();
+  expect([opened, closed]).toEqual([["a", "b"], []]);
+  await policy.open(2);
+  (await policy.acquire(1)).release();
+  expect(opened).toEqual(["a", "b", "c"]);
+  await vi.waitFor(() => expect(closed).toEqual(["a"]));
+  await policy.close();
+  expect(closed.toSorted()).toEqual(["a", "b", "c"]);
+});
+
+test("while a version loads, one that is open is served, and others are told to come back", async () => {
+  const { policy } = published(2);
+  await policy.open(0);
+  const loading = policy.open(1);
+  expect([0, 1, 2].map((version) => policy.isLoadingOther(version))).toEqual([false, false, true]);
+  await loading;
+  expect(policy.isLoadingOther(2)).toBe(false);
+  await policy.close();
+});
+
+test("a version that cannot be opened is tried again", async () => {
+  const { policy, manifests, opened } = world();
+  await expect(policy.acquire(0)).rejects.toThrow();
+  manifests.set(0, files("a"));
+  (await policy.acquire(0)).release();
+  expect(opened).toEqual(["a"]);
   await policy.close();
 });

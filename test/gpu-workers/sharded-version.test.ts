@@ -33,13 +33,12 @@ async function trainTwice(shardBytes: number) {
     return { run: run.name, agent: "main", version, trained: true, files, stats: null, seconds: null };
   };
   const begin = openCheckpoints(run.name, store);
-  const base = [...tinyCheckpoint()].map(([name, bytes]) => ({
-    name,
-    bytes,
-    part: begin.register("main", name, bytes),
-  }));
-  for (const { part, bytes } of base) await begin.store(part, bytes);
-  let manifest = versionOf(0, Object.fromEntries(base.map(({ name, part }) => [name, part])));
+  const base: Manifest["files"] = {};
+  for (const [name, bytes] of tinyCheckpoint()) {
+    base[name] = await begin.register("main", name, bytes);
+    await begin.store(base[name], bytes);
+  }
+  let manifest = versionOf(0, base);
   for (const version of [1, 2]) {
     // A process of its own: nothing is in memory.
     const checkpoints = openCheckpoints(run.name, store);
@@ -49,7 +48,7 @@ async function trainTwice(shardBytes: number) {
       await opened.optimizerStep(adam);
       return { trained: true };
     });
-    manifest = versionOf(version, replaceFiles(manifest.files, await trainer.save(() => {})));
+    manifest = versionOf(version, replaceFiles(manifest.files, await trainer.save()));
     await checkpoints.publish(manifest);
     await trainer.close();
   }

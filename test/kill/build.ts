@@ -6,6 +6,8 @@ import { build } from "esbuild";
 const ROOT = resolve(import.meta.dirname, "../..");
 
 export interface Built {
+  /** The path of a built entry point. */
+  path(entry: string): string;
   readonly parent: string;
   readonly worker: string;
   readonly crash: string;
@@ -14,7 +16,8 @@ export interface Built {
   remove(): void;
 }
 
-export async function buildProcesses(): Promise<Built> {
+/** @param more further entry points: name -> path from the repository's root. */
+export async function buildProcesses(more: Readonly<Record<string, string>> = {}): Promise<Built> {
   // Below node_modules, so that packages that are not bundled resolve.
   const cache = join(ROOT, "node_modules/.cache");
   mkdirSync(cache, { recursive: true });
@@ -26,6 +29,7 @@ export async function buildProcesses(): Promise<Built> {
       crash: join(ROOT, "test/kill/crash.ts"),
       "relay/tools": join(ROOT, "test/fixtures/relay/tools.ts"),
       "relay/rewards": join(ROOT, "test/fixtures/relay/rewards.ts"),
+      ...Object.fromEntries(Object.entries(more).map(([name, path]) => [name, join(ROOT, path)])),
     },
     outdir,
     outExtension: { ".js": ".mjs" },
@@ -51,10 +55,12 @@ export async function buildProcesses(): Promise<Built> {
     ],
     logLevel: "error",
   });
+  const path = (entry: string) => join(outdir, `${entry}.mjs`);
   return {
-    parent: join(outdir, "parent.mjs"),
-    worker: join(outdir, "worker.mjs"),
-    crash: join(outdir, "crash.mjs"),
+    path,
+    parent: path("parent"),
+    worker: path("worker"),
+    crash: path("crash"),
     recipe: join(outdir, "relay"),
     remove: () => rmSync(outdir, { recursive: true, force: true }),
   };

@@ -21,14 +21,16 @@ export const SHORT_RUN = {
   liveness: { heartbeatSeconds: 0.1, leaseSeconds: 0.5, pollSeconds: 0.01 },
 };
 
-const team = {
-  main: { agent: "main", roles: ["rollout", "train"] },
-  searcher: { agent: "searcher", roles: ["rollout", "train"] },
-  eval: { agent: "*", roles: ["eval"] },
-} as const satisfies Record<string, Partial<ServeOptions>>;
-type Worker = keyof typeof team;
-type Name = Worker | "functions";
-const workers = Object.keys(team) as Worker[];
+/** A worker for each agent, and one that evaluates. */
+const workersOf = (config: RunConfig): [string, Partial<ServeOptions>][] => [
+  ...Object.keys(config.agents).map((agent): [string, Partial<ServeOptions>] => [
+    agent,
+    { agent, roles: ["rollout", "train"] },
+  ]),
+  ["eval", { agent: "*", roles: ["eval"] }],
+];
+/** The name of a worker, or `functions`. */
+type Name = string;
 
 /** Which processes die in this run, and at which write. */
 interface Deaths {
@@ -36,12 +38,14 @@ interface Deaths {
   readonly at: Partial<Record<Name, number>>;
 }
 
-const pairs = [
+type Pair = readonly [Deaths["when"], Name, Name];
+
+const PAIRS: readonly Pair[] = [
   ["before", "main", "eval"],
   ["before", "searcher", "functions"],
   ["after", "main", "functions"],
   ["after", "searcher", "eval"],
-] as const satisfies [Deaths["when"], Name, Name][];
+];
 
 async function runWith(config: RunConfig, parts: Partial<WorkerParts>, { when, at }: Deaths) {
   const log = createLog(() => {});
@@ -53,7 +57,7 @@ async function runWith(config: RunConfig, parts: Partial<WorkerParts>, { when, a
   // Commits of the functions cause events too: they write through `store`, which calls the functions.
   const mortal = mortalStore(
     withEvents(memory, () => functions, log),
-    at.functions,
+    at["functions"],
     when,
   );
   let { functions } = openWorld(mortal.store);
@@ -74,24 +78,24 @@ async function runWith(config: RunConfig, parts: Partial<WorkerParts>, { when, a
     await begin(store, functions, config);
   });
 
-  async function live(name: Worker) {
+  async function live([name, options]: [string, Partial<ServeOptions>]) {
     const first = mortalStore(store, at[name], when);
     try {
-      await startWorker(first.store, config.run, team[name], never, log, parts);
+      await startWorker(first.store, config.run, options, never, log, parts);
     } catch (error) {
       if (!(error instanceof Killed)) throw error;
       died.push(name);
-      await startWorker(store, config.run, team[name], never, log, parts);
+      await startWorker(store, config.run, options, never, log, parts);
     }
     writes[name] = first.writes();
   }
-  await Promise.all(workers.map(live)).finally(() => clearInterval(clock));
-  writes.functions = mortal.writes();
+  await Promise.all(workersOf(config).map(live)).finally(() => clearInterval(clock));
+  writes["functions"] = mortal.writes();
   return { records: await recordsOf(memory, config), writes, died };
 }
 
 /** Defines the tests of a run. */
-export function testDeaths(config: RunConfig, parts: Partial<WorkerParts> = {}): void {
+export function testDeaths(config: RunConfig, parts: Partial<WorkerParts> = {}, pairs = PAIRS): void {
   let expected: Awaited<ReturnType<typeof runWith>>;
   beforeAll(async () => {
     expected = await runWith(config, parts, { when: "before", at: {} });

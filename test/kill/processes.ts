@@ -12,9 +12,11 @@ export interface Scenario extends Pick<ParentOptions, "clockSeconds" | "events">
   readonly crashes: Readonly<Record<string, string>>;
   /** The write that kills the first parent, the second ... */
   readonly parentCrashes: readonly string[];
+  /** Changes to the run's config. */
+  readonly settings: object;
 }
 
-export const calm: Scenario = { crashes: {}, parentCrashes: [], clockSeconds: 0.5, events: "once" };
+export const calm: Scenario = { crashes: {}, parentCrashes: [], clockSeconds: 0.5, events: "once", settings: {} };
 
 export interface Ended {
   readonly records: unknown;
@@ -35,14 +37,14 @@ export async function play(built: Built, scenario: Scenario): Promise<Ended> {
 
   function parent(crash: string | undefined): Promise<NodeJS.Signals | null> {
     const { worker, crash: preloaded, recipe, parent: entry } = built;
-    const { crashes, clockSeconds, events } = scenario;
+    const { crashes, clockSeconds, events, settings } = scenario;
     const options: ParentOptions = {
       directory,
       worker,
       crash: preloaded,
       clockSeconds,
       events,
-      config: { recipe },
+      config: { recipe, ...settings },
       crashes: started["parent"] ? {} : crashes,
     };
     started["parent"] = (started["parent"] ?? 0) + 1;

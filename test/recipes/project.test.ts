@@ -56,6 +56,7 @@ afterAll(() => {
 });
 
 test("tools and rewards are bundled, two levels deep", () => {
+  expect(readdirSync(join(task, "project")).sort()).toEqual(["recipes", "rewards-thread.mjs"]);
   expect(readdirSync(join(task, "project/recipes/team")).sort()).toEqual(["rewards.mjs", "tools.mjs"]);
 });
 

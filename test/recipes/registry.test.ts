@@ -49,6 +49,7 @@ test.each([
   ["Number.NaN", /rewards\.mjs: correct\(\) of question 'q7' returned NaN: return a number from 0 to 1$/],
   ["7", /returned 7: return/],
   ["undefined", /returned undefined: return/],
+  ["({ score: 1, turns: [1, 2] })", /returned turns \[1,2\]: return a number from 0 to 1, or null, for each turn$/],
   ["Promise.reject(new Error('no such fact'))", /threw Error: no such fact \(at .*rewards\.mjs:3:\d+\)$/],
 ])("rewards that return %s are the user's error, reported with file, function and question", async (returned, line) => {
   const own = mkdtempSync(join(folder, "faulty-"));

@@ -15,6 +15,7 @@ import { S3Error } from "./errors.ts";
 import type { ObjectFiles } from "./object-files.ts";
 import type { ObjectMetadata } from "./object-metadata.ts";
 import { discard, type ReceivedFile, writeAll } from "./receive.ts";
+import type { PartReference } from "./xml.ts";
 
 /** A deployed bucket keeps incomplete uploads for the same time (stacks/storage.ts). */
 const ABANDONED_MILLISECONDS = 2 * 86_400_000;
@@ -27,12 +28,6 @@ const Upload = z.strictObject({
   headers: z.record(z.string(), z.string()),
 });
 type Upload = z.infer<typeof Upload>;
-
-/** A part as CompleteMultipartUpload names it. */
-export interface PartReference {
-  readonly number: number;
-  readonly etag: string;
-}
 
 export interface PartMetadata extends PartReference {
   readonly size: number;

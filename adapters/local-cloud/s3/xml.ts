@@ -1,7 +1,6 @@
 /** @file The few XML documents of S3. */
 import { XMLBuilder, XMLParser } from "fast-xml-parser";
 import { S3Error } from "./errors.ts";
-import type { PartReference } from "./multipart.ts";
 
 const builder = new XMLBuilder({ suppressEmptyNode: false });
 const parser = new XMLParser({
@@ -26,6 +25,12 @@ export function parseDelete(text: string): { keys: string[]; quiet: boolean } {
   const { Delete } = parser.parse(text) as { Delete?: { Object?: { Key?: unknown }[]; Quiet?: unknown } };
   if (!Delete?.Object) throw new S3Error("MalformedXML", "no objects to delete");
   return { keys: Delete.Object.map(({ Key }) => String(Key)), quiet: Delete.Quiet === "true" };
+}
+
+/** A part as CompleteMultipartUpload names it. */
+export interface PartReference {
+  readonly number: number;
+  readonly etag: string;
 }
 
 /** The parts of a CompleteMultipartUpload request, in order. */

@@ -1,7 +1,8 @@
 /**
- * @file Graphs of layer-by-layer training: of an adapter, or of all weights of a large model. The forward pass keeps only the input of each
- * layer, the backward pass recomputes a layer before it takes its gradient (activation checkpointing), and the head processes only the rows
- * that its caller passes at a time.
+ * @file Graphs of layer-by-layer training: of an adapter, or of all weights of a large model. The forward pass keeps the input of each layer,
+ * the backward pass recomputes a layer before it takes its gradient (gradient checkpointing), and the head processes only the rows that its
+ * caller passes at a time. Where memory allows, the forward pass also keeps the outputs of a layer's linear layers, so that the backward pass
+ * recomputes no product with a weight: y:<weight>, the same bits.
  *
  *   tokens --forward--> x:0 ... x:L      rows of x:L --head--> loss, logProbs, d loss / d rows      x:0 ... x:L-1, d x:L --backward--> d:<parameters>
  */
@@ -10,13 +11,14 @@ import { adapterLayout } from "../../checkpoint/adapter.ts";
 import { EMBEDDING, FINAL_NORM, headName, type Parameter, parameterLayout } from "../../checkpoint/parameters.ts";
 import "../../model/gradients.ts";
 import { causalAttention } from "../../model/attention.ts";
-import { decoder, finalNorm, type WeightTensors, weightNamed } from "../../model/transformer.ts";
+import { decoder, finalNorm, type OnProduct, type WeightTensors, weightNamed } from "../../model/transformer.ts";
 import { type PolicyShape, shapeParameters } from "../policy-shape.ts";
 import { symbolic } from "../trace/dimensions.ts";
 import { type TracedGraph, type TraceScope, traceGraph } from "../trace/trace.ts";
 import { controlDependency } from "./control-dependency.ts";
 import { outputGradient } from "./gradient.ts";
 import { type HeadPass, logProbsByParts } from "./head.ts";
+import { outputKept, readKept } from "./kept-products.ts";
 import { declareLoss, type LossHead, type LossKind } from "./loss-head.ts";
 import { ATTENTION_BLOCKS, declarePositions, type RowKind } from "./train.ts";
 import { declareWeights } from "./weights.ts";
@@ -30,15 +32,15 @@ export const FIRST_GRADIENT = "d:x:0";
 const TOKENS = ATTENTION_BLOCKS * symbolic.tokens;
 const ROWS = symbolic.batch * TOKENS;
 
-/** Inputs: tokens [B, T]; cos, sin, mask; weights. Outputs: x:0 ... x:L, each [B * T, D]. */
+/** Inputs: tokens [B, T]; cos, sin, mask; weights. Outputs: x:0 ... x:L, each [B * T, D]; with `keeps` also the kept products. */
 export const traceForward =
-  (kind: RowKind) =>
+  (kind: RowKind, keeps: boolean) =>
   (shape: PolicyShape): TracedGraph =>
     traceGraph("layered-states", (scope) => {
       const { config } = shape;
       const weights = declareWeights(layerParameters(shape, [EMBEDDING]), scope);
       const tokens = scope.input<tf.Tensor2D>("tokens", [symbolic.batch, TOKENS], "int32");
-      const layers = declareDecoder(shape, scope, kind);
+      const layers = declareDecoder(shape, scope, kind, keeps ? outputKept(config, scope) : undefined);
       const embedded = tf.gather(weightNamed(weights, EMBEDDING), tokens);
       let x = tf.reshape(embedded, [ROWS, config.width]) as tf.Tensor2D;
       scope.output(layerInputName(0), x);
@@ -89,16 +91,16 @@ export const traceHeadLoss =
     });
 
 /**
- * Inputs: x:0 ... x:L-1 and d:x [B * T, D]; cos, sin, mask; weights. Outputs: gradients of the layers' trained parameters; in full
- * training also d:x:0.
+ * Inputs: x:0 ... x:L-1 and d:x [B * T, D]; cos, sin, mask; weights; with `keeps` also the kept products. Outputs: gradients of the layers'
+ * trained parameters; in full training also d:x:0.
  */
 export const traceBackward =
-  (kind: RowKind) =>
+  (kind: RowKind, keeps: boolean) =>
   (shape: PolicyShape): TracedGraph =>
     traceGraph("layered-backward", (scope) => {
       const { config, lora } = shape;
       const weights = declareWeights(layerParameters(shape, []), scope);
-      const layers = declareDecoder(shape, scope, kind);
+      const layers = declareDecoder(shape, scope, kind, keeps ? readKept(config, scope, ROWS) : undefined);
       const states = Array.from({ length: config.layers }, (_, layer) =>
         scope.input<tf.Tensor2D>(layerInputName(layer), [ROWS, config.width]),
       );
@@ -131,10 +133,11 @@ function layerParameters(shape: PolicyShape, more: readonly string[]): Parameter
 }
 
 /** Declares positions and mask; returns the decoder of [B, T] tokens for given weights. */
-function declareDecoder({ config, lora }: PolicyShape, scope: TraceScope, kind: RowKind) {
+function declareDecoder({ config, lora }: PolicyShape, scope: TraceScope, kind: RowKind, onProduct?: OnProduct) {
   const { cos, sin, mask } = declarePositions(config, scope, kind);
   const attend = causalAttention(config, mask, ATTENTION_BLOCKS);
-  return (weights: WeightTensors) => decoder(config, weights, [symbolic.batch, TOKENS], { cos, sin }, attend, lora);
+  return (weights: WeightTensors) =>
+    decoder(config, weights, [symbolic.batch, TOKENS], { cos, sin }, attend, lora, onProduct);
 }
 
 const declareHeadInput = ({ config }: PolicyShape, scope: TraceScope) =>

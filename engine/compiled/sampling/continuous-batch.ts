@@ -24,9 +24,9 @@ import {
 } from "./generation.ts";
 import {
   appendTokens,
-  clearTokens,
   entryWithPrefix,
   KvCacheSlots,
+  keepCommonPrefix,
   prefixStateOf,
   type SlotEntry,
 } from "./kv-cache-slots.ts";
@@ -98,13 +98,15 @@ export class ContinuousBatch {
     for (const sample of this.#waiting.toSorted((a, b) => a.arrival - b.arrival)) {
       const { request } = sample;
       if (this.#slots.isActive(request.sequence)) continue;
+      const isNew = !this.#slots.isKnown(request.sequence);
       const entry = this.#slots.activate(request.sequence);
       if (!entry) break;
+      if (isNew && request.branchOf) this.#slots.branch(entry, request.branchOf);
       this.#waiting = this.#waiting.filter((other) => other !== sample);
       const { uniform } = stream(...request.stream);
       this.#running.push({ sample, entry, uniform, tokens: [], logProbs: [], isDone: false });
       const tokens = request.tokens.slice(0, -1);
-      if (!entry.tokens.every((token, i) => token === tokens[i])) clearTokens(entry);
+      keepCommonPrefix(entry, tokens);
       tasks.push({ entry, tokens });
     }
     await prefill(tasks, this.#slots.entries, this.#states, this.#decoder);

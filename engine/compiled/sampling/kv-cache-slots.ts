@@ -30,9 +30,18 @@ interface ParkedSequence extends CachedTokens {
   readonly kv: ParkedKv;
 }
 
-export function clearTokens(cached: CachedTokens): void {
-  cached.tokens = [];
-  cached.states = [];
+/** Keeps what the cache has in common with `tokens`, up to a whole chunk. */
+export function keepCommonPrefix(cached: CachedTokens, tokens: readonly number[]): void {
+  const differs = cached.tokens.findIndex((token, i) => token !== tokens[i]);
+  if (differs >= 0) truncate(cached, differs);
+}
+
+/** Keeps at most `length` tokens, without part of a chunk. */
+function truncate(cached: CachedTokens, length: number): void {
+  let kept = length;
+  while (kept > 0 && cached.states[kept - 1] === EMPTY_STATE) kept -= 1;
+  cached.tokens = cached.tokens.slice(0, kept);
+  cached.states = cached.states.slice(0, kept);
 }
 
 export const prefixStateOf = ({ states }: CachedTokens): number => states.at(-1) ?? EMPTY_STATE;
@@ -73,6 +82,10 @@ export class KvCacheSlots {
     return this.#inSlot.get(sequence)?.isActive ?? false;
   }
 
+  isKnown(sequence: string): boolean {
+    return this.#inSlot.has(sequence) || this.#parked.has(sequence);
+  }
+
   /** Gives the sequence a slot with its cache restored; undefined when every slot is busy. */
   activate(sequence: string): SlotEntry | undefined {
     const entry = this.#inSlot.get(sequence) ?? this.#assignSlot(sequence);
@@ -80,6 +93,17 @@ export class KvCacheSlots {
     entry.isActive = true;
     entry.lastUse = this.#uses++;
     return entry;
+  }
+
+  /** Copies the first `length` tokens of another sequence into an empty entry, if that one is still cached. */
+  branch(entry: SlotEntry, { sequence, tokens: length }: { sequence: string; tokens: number }): void {
+    const source = this.#inSlot.get(sequence);
+    const parked = this.#parked.get(sequence);
+    const { tokens, states } = source ?? parked ?? entry;
+    Object.assign(entry, { tokens, states });
+    truncate(entry, length);
+    if (source) this.#storage.copy(source.slot, entry.slot, 0, entry.tokens.length);
+    else if (parked) this.#storage.restore(entry.slot, parked.kv);
   }
 
   release(sequence: string): void {

@@ -1,5 +1,5 @@
 /**
- * @file A sampler on several lanes. A sequence stays on the lane that has its KV cache. A new one goes to the lane with the fewest sequences,
+ * @file A sampler on several lanes. A sequence stays on the lane that has its KV cache, and so do its branches. A new one goes to the lane with the fewest sequences,
  * or to a slightly busier one that already has its prompt: rollouts of the same question share its prompt and often more.
  */
 import type { SampleRequest, Sampler } from "../../../core/ports.ts";
@@ -16,11 +16,11 @@ interface SamplerLane {
 export function laneSampler(samplers: readonly Sampler[]): Sampler {
   const lanes = samplers.map((sampler): SamplerLane => ({ sampler, prompts: new Map() }));
   const laneBySequence = new Map<string, SamplerLane>();
-  const laneOf = ({ sequence, tokens }: SampleRequest): SamplerLane => {
+  const laneOf = ({ sequence, tokens, branchOf }: SampleRequest): SamplerLane => {
     const known = laneBySequence.get(sequence);
     if (known) return known;
     const prompt = tokens.join();
-    const lane = chooseLane(lanes, prompt);
+    const lane = (branchOf && laneBySequence.get(branchOf.sequence)) ?? chooseLane(lanes, prompt);
     lane.prompts.set(sequence, prompt);
     laneBySequence.set(sequence, lane);
     return lane;

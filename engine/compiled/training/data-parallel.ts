@@ -5,6 +5,7 @@
  */
 import type { OptimizerConfig } from "../../../core/contracts/agent-config.ts";
 import type { ForwardBackward, Trainer } from "../../../core/ports.ts";
+import { saving } from "../../checkpoint/saving.ts";
 import type { Sequences } from "../../model/prefix-tree.ts";
 import type { LaneTrainer } from "./lane-trainer.ts";
 
@@ -58,7 +59,7 @@ export function dataParallel(
       return done;
     },
     gradientNorm: async () => first.gradientNorm(await othersGradients()),
-    save: () => first.save(),
+    ...saving((index) => first.savedFile(index)),
     async load(files) {
       await Promise.all(lanes.map((lane) => lane.load(files)));
     },

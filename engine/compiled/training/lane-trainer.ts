@@ -3,7 +3,7 @@
  * lanes' gradients have been added (data-parallel.ts). Trains all weights, or only an adapter.
  */
 import type { OptimizerConfig } from "../../../core/contracts/agent-config.ts";
-import type { CheckpointFiles, Trainer } from "../../../core/ports.ts";
+import type { CheckpointFiles, SavedFile, Trainer } from "../../../core/ports.ts";
 import { openTrainedState, type TrainedState } from "../../checkpoint/trained-state.ts";
 import type { LaneOptions } from "../lanes.ts";
 import { computesWhole } from "../memory.ts";
@@ -14,7 +14,7 @@ import type { Passes } from "./passes.ts";
 import { checkedPasses } from "./tree-check.ts";
 import { WholePasses } from "./whole-passes.ts";
 
-export interface LaneTrainer extends Omit<Trainer, "optimizerStep" | "gradientNorm"> {
+export interface LaneTrainer extends Omit<Trainer, "optimizerStep" | "gradientNorm" | "save" | "saveFiles"> {
   /** Returns the accumulated gradient, flat, and resets it to zero. */
   takeGradient(): Promise<Float32Array>;
   /** As Trainer's, after adding the other lanes' gradients in order. */
@@ -27,13 +27,15 @@ export interface LaneTrainer extends Omit<Trainer, "optimizerStep" | "gradientNo
   gradientNorm(gradients: readonly Float32Array[]): Promise<number>;
   /** A copy of the trained weights, flat. */
   weights(): Promise<Float32Array>;
+  /** The `index`-th file of the saved state, in the order of `saveFiles`. Undefined after the last. */
+  savedFile(index: number): Promise<SavedFile | undefined>;
   /** Replaces the trained weights; keeps gradient and optimizer state. */
   setWeights(weights: Float32Array): Promise<void>;
 }
 
 export function openLaneTrainer(files: CheckpointFiles, options: LaneOptions): LaneTrainer {
   const state = openTrainedState(files, options.shardBytes);
-  const { weights, gradient, optimizerStep, gradientNorm, save, load } = state;
+  const { weights, gradient, optimizerStep, gradientNorm, savedFile, load } = state;
   const passes = checkedPasses(
     openPasses(state, files, options),
     () => openPasses(state, files, { ...options, prefixTrees: false }),
@@ -60,7 +62,7 @@ export function openLaneTrainer(files: CheckpointFiles, options: LaneOptions): L
     async setWeights(from) {
       weights.set(from);
     },
-    save,
+    savedFile: async (index) => savedFile(index),
     load,
     async close() {},
   };

@@ -11,6 +11,7 @@ import { EVERY_PREDICTION, type Predictions, scatterLogProbs, weightedPrediction
 import type { Sequences } from "../../model/prefix-tree.ts";
 import { type Feeds, type GraphSession, tensor } from "../graph-session.ts";
 import { type GradientTensors, gradientTensors } from "../graphs/gradient.ts";
+import { keptProductName, keptProducts } from "../graphs/kept-products.ts";
 import {
   FIRST_GRADIENT,
   LAST_GRADIENT,
@@ -21,7 +22,7 @@ import {
   traceHeadLoss,
 } from "../graphs/layered.ts";
 import { lossKind } from "../graphs/loss-head.ts";
-import { trainLengths } from "../graphs/train.ts";
+import { type RowKind, trainLengths } from "../graphs/train.ts";
 import { parameterTensors } from "../graphs/weights.ts";
 import type { LaneOptions } from "../lanes.ts";
 import type { OpenWeights } from "../open-weights.ts";
@@ -43,6 +44,8 @@ interface ForwardState {
   readonly tokens: Int32Array;
   /** Input of each layer and output of the last one. */
   readonly layerInputs: Feeds;
+  /** Outputs of the linear layers, for the backward pass; empty if it recomputes them. */
+  readonly products: Feeds;
   /** Output of the last layer, [B * T, D]. */
   readonly last: Float32Array;
 }
@@ -57,6 +60,8 @@ export class LayeredPasses implements Passes {
   readonly #layerGradients: GradientTensors;
   /** [L + 1, B * T, D]: reused by every micro-batch. */
   #layerInputs = new Float32Array();
+  /** The kept products, one after another: reused by every micro-batch; empty if the backward pass recomputes them. */
+  #products = new Float32Array();
 
   /** `frozen`: the adapter's base model; empty when all weights are trained. */
   constructor(state: TrainedState, frozen: Pick<OpenWeights, "external" | "feeds">, options: LaneOptions) {
@@ -79,7 +84,7 @@ export class LayeredPasses implements Passes {
     const head = await this.#session("layered-head", traceHead);
     const logProbs = sequences.map((tokens) => new Float32Array(tokens.length));
     for (const batch of planMicroBatches(sequences, noPredictions, config, this.#options)) {
-      const { last } = await this.#forward(batch, sequences);
+      const { last } = await this.#forward(batch, sequences, false);
       for (const chunk of headChunks(wantedPredictions(batch, sequences, EVERY_PREDICTION), config.vocabulary)) {
         const outputs = await head.run({ rows: chunk.row.length }, this.#headFeeds(last, chunk, temperature));
         scatterLogProbs(logProbs, chunk, requireOutput(outputs, "logProbs"));
@@ -98,7 +103,7 @@ export class LayeredPasses implements Passes {
     const { config } = this.#state;
     let total = 0;
     for (const micro of planMicroBatches(sequences, noPredictions, config, this.#options)) {
-      const state = await this.#forward(micro, sequences);
+      const state = await this.#forward(micro, sequences, this.#keeps);
       const lastGradient = new Float32Array(state.last.length);
       for (const chunk of headChunks(wantedPredictions(micro, sequences, wanted), config.vocabulary)) {
         const feeds = { ...this.#headFeeds(state.last, chunk, temperature), ...lossFeeds(chunk, batch, loss) };
@@ -116,17 +121,23 @@ export class LayeredPasses implements Passes {
     return sharedSession(graph, { config, lora }, this.#options, trace, this.#frozen.external);
   }
 
-  async #forward(batch: MicroBatch, sequences: Sequences): Promise<ForwardState> {
+  /** Whether the backward pass reads the outputs of the linear layers instead of recomputing them. */
+  get #keeps(): boolean {
+    return this.#options.gradientCheckpointing === "off";
+  }
+
+  async #forward(batch: MicroBatch, sequences: Sequences, keeps: boolean): Promise<ForwardState> {
     const { layers, width } = this.#state.config;
     const { feeds: positions, sources } = forwardFeeds(batch, sequences, this.#rotary);
     const rows = sources.length;
     const layerInputs = this.#layerInputTensors(rows);
+    const products = keeps ? this.#productTensors(rows) : {};
     const kind = rowKind(batch);
-    const session = await this.#session(`layered-states-${kind}`, traceForward(kind));
+    const session = await this.#session(graphName("layered-states", kind, keeps), traceForward(kind, keeps));
     const tokens = tensor(sources, [rowCount(batch), batch.tokens]);
-    await session.run(lengthsOf(batch), { ...this.#weights, ...positions, tokens }, layerInputs);
+    await session.run(lengthsOf(batch), { ...this.#weights, ...positions, tokens }, { ...layerInputs, ...products });
     const last = this.#layerInputs.subarray(layers * rows * width, (layers + 1) * rows * width);
-    return { positions, tokens: sources, layerInputs, last };
+    return { positions, tokens: sources, layerInputs, products, last };
   }
 
   #layerInputTensors(rows: number): Feeds {
@@ -137,6 +148,20 @@ export class LayeredPasses implements Passes {
     for (let layer = 0; layer <= layers; layer++) {
       const part = this.#layerInputs.subarray(layer * size, (layer + 1) * size);
       feeds[layerInputName(layer)] = tensor(part, [rows, width]);
+    }
+    return feeds;
+  }
+
+  #productTensors(rows: number): Feeds {
+    const { config } = this.#state;
+    const products = Array.from({ length: config.layers }, (_, layer) => keptProducts(config, layer)).flat();
+    const size = rows * products.reduce((sum, { width }) => sum + width, 0);
+    if (this.#products.length < size) this.#products = new Float32Array(size);
+    const feeds: Feeds = {};
+    let begin = 0;
+    for (const { name, width } of products) {
+      feeds[keptProductName(name)] = tensor(this.#products.subarray(begin, begin + rows * width), [rows, width]);
+      begin += rows * width;
     }
     return feeds;
   }
@@ -166,17 +191,19 @@ export class LayeredPasses implements Passes {
 
   async #backward(
     batch: MicroBatch,
-    { positions, tokens, layerInputs }: ForwardState,
+    { positions, tokens, layerInputs, products }: ForwardState,
     lastGradient: Float32Array,
   ): Promise<void> {
     const { config, lora } = this.#state;
     const { sums, outputs: into } = this.#layerGradients;
     const kind = rowKind(batch);
-    const session = await this.#session(`layered-backward-${kind}`, traceBackward(kind));
+    const keeps = this.#keeps;
+    const session = await this.#session(graphName("layered-backward", kind, keeps), traceBackward(kind, keeps));
     const feeds: Feeds = {
       ...this.#weights,
       ...positions,
       ...layerInputs,
+      ...products,
       ...sums,
       [LAST_GRADIENT]: tensor(lastGradient, [tokens.length, config.width]),
     };
@@ -189,6 +216,8 @@ export class LayeredPasses implements Passes {
     return views(this.#state.layout, this.#state.gradient).get(name) ?? new Float32Array();
   }
 }
+
+const graphName = (graph: string, kind: RowKind, keeps: boolean) => `${graph}-${kind}${keeps ? "-kept" : ""}`;
 
 const lengthsOf = (batch: MicroBatch) => trainLengths(rowCount(batch), batch.tokens, 0);
 

@@ -26,12 +26,10 @@ export function endpointPolicy(
     acquire: async () => ({
       backend: (options) => endpointBackend(options, queued, calls),
       inference: undefined,
-      activated: async () => true,
       release() {},
     }),
-    preload() {},
-    activate: async () => {},
-    loading: () => undefined,
+    open: async () => {},
+    isLoadingOther: () => false,
     close: async () => {},
   };
 }

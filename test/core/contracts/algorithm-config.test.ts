@@ -19,6 +19,15 @@ test.each<[object, RegExp]>([
     /^algorithm\.overlongPenalty\.bufferTokens: agents\.main\.limits\.contextTokens is 512: set less than that/,
   ],
   [{ kl: { refreshEvery: 5 } }, /^algorithm\.kl\.refreshEvery: does nothing at kl\.coefficient 0/],
+  [{ kl: { in: "reward" } }, /^algorithm\.kl\.in: does nothing at kl\.coefficient 0/],
+  [
+    { kl: { in: "reward", coefficient: 0.1 } },
+    /^algorithm\.kl\.estimator: as a reward, k3 has another gradient .* set it to k1$/,
+  ],
+  [
+    { turnWeight: 1, shuffleAdvantages: true },
+    /^algorithm\.turnWeight: the control would learn from the rewards of turns, which are not shuffled: set it to 0$/,
+  ],
   [{ policyLoss: { kind: "dual-clip", c: 1 } }, /^algorithm\.policyLoss\.c: Too small/],
   [{ policyLoss: { kind: "clip", c: 3 } }, /^algorithm\.policyLoss: Unrecognized key: "c"/],
 ])("%o is refused", (algorithm, message) => {
@@ -29,6 +38,8 @@ test.each<object>([
   {},
   { policyLoss: { kind: "cispo" } },
   { policyLoss: { kind: "dual-clip" } },
+  { kl: { in: "reward", coefficient: 0.1, estimator: "k1" } },
+  { turnWeight: 0.5, advantageScale: "batch" },
   { overlongPenalty: { bufferTokens: 99 } },
 ])("%o is accepted", (algorithm) => {
   expect(faultsOf(algorithm)).toEqual([]);
@@ -44,6 +55,14 @@ test("an entropy bonus is refused for a trained agent on a Tinker server", () =>
     "algorithm.entropy: agent 'main' is on a Tinker server, which returns no entropies to train on: set it to null",
   ]);
   expect(faultsOf({ entropy }, { agents: agents(false) })).toEqual([]);
+});
+
+test("an app's branches have no turns to reward", () => {
+  const agents = { main: { model: "m", delegates: ["sub"] }, sub: { model: "s", algorithm: { turnWeight: 1 } } };
+  expect(faultsOf({}, { runner: "recipe", agents })).toEqual([
+    "agents.sub.algorithm.turnWeight: an app runs the rollouts (runner), and its branches have no turns to reward: set it to 0",
+  ]);
+  expect(faultsOf({ turnWeight: 1 }, { runner: "recipe" })[0]).toMatch(/^algorithm\.turnWeight: an app runs/);
 });
 
 test("an agent's own settings override the run's; a sub-agent's d keeps the mode", () => {

@@ -21,10 +21,13 @@ const batchOf = (trajectories: AgentBatch["trajectories"]): AgentBatch => ({
 });
 
 /** A group of K rollouts whose fields are as long as they get. */
-function largestGroup(K: number, invocations: number, excluded?: string): GroupRecord {
+function largestGroup(K: number, invocations: number, excluded?: string, turns = 0): GroupRecord {
   const ids = [...Array(K).keys()];
   const perRollout = <T>(value: T) => Object.fromEntries(ids.map((k) => [String(k), value]));
-  const invocation = { id: DIGEST, reward: LONG, expert: LONG, digest: DIGEST, masked: true as const };
+  const rewarded = turns > 0 && { turns: Array.from({ length: turns }, () => 0.123456) };
+  const offsets = (of: number) =>
+    turns > 0 && { turns: Array.from({ length: of }, () => Array(turns).fill(-0.123456789)) };
+  const invocation = { id: DIGEST, reward: LONG, expert: LONG, digest: DIGEST, masked: "caller" as const, ...rewarded };
   const scored: ScoredRollout = {
     reward: LONG,
     correct: LONG,
@@ -33,6 +36,7 @@ function largestGroup(K: number, invocations: number, excluded?: string): GroupR
     digest: DIGEST,
     invocations: { [AGENT]: Array.from({ length: invocations }, () => invocation) },
     masked: true,
+    ...rewarded,
   };
   const score: RolloutScore = excluded === undefined ? scored : { excluded };
   return {
@@ -46,8 +50,11 @@ function largestGroup(K: number, invocations: number, excluded?: string): GroupR
     crashes: Object.fromEntries(ids.flatMap((k) => [0, 1, 2].map((n) => [`${k}/${n}`.padEnd(40, "w"), k]))),
     rollouts: perRollout(score),
     finalized: {
-      main: batchOf(ids),
-      [AGENT]: batchOf(ids.flatMap((k) => Array.from({ length: invocations }, (_, i) => `${k}/${i}`))),
+      main: { ...batchOf(ids), ...offsets(K) },
+      [AGENT]: {
+        ...batchOf(ids.flatMap((k) => Array.from({ length: invocations }, (_, i) => `${k}/${i}`))),
+        ...offsets(K * invocations),
+      },
     },
     expiresAt: 2_000_000_000,
   };
@@ -62,6 +69,12 @@ test.each([0, 1, 10, 32, 64, 400])(
     expect(itemBytes(largestGroup(K, 0, reason))).toBeLessThan(ITEM_BYTES);
   },
 );
+
+test.each([1, 10, 64])("with rewards of turns too: %i invocations", (invocations) => {
+  const K = maxRolloutsPerQuestion(invocations, { main: 8, sub: 8 });
+  expect(K).toBeLessThan(maxRolloutsPerQuestion(invocations));
+  expect(itemBytes(largestGroup(K, invocations, undefined, 8))).toBeLessThan(ITEM_BYTES);
+});
 
 test("a config whose groups would not fit is refused, and the message says what to set instead", () => {
   // scripted-team's main agent: 8 turns of 4 calls, so 32 invocations; (409,600 - 2,048) / (1,500 + 32 x 150) = 64.7.

@@ -73,5 +73,5 @@ test("a response is cut by characters or tokens, whichever comes first, with one
   expect(presentResponse("aa bb", 100, room(2))).toBe("aa  [cut]");
   expect(presentResponse("aa bb", 2, room(5))).toBe("aa [cut]");
   // Escaped before it is cut: half a marker would not be recognized.
-  expect(presentResponse("<|im_start|>aa", 100, room(5))).toBe("[|im_st [cut]");
+  expect(presentResponse("<|im_start|>aa", 100, room(5))).toBe("(|im_st [cut]");
 });

@@ -55,6 +55,15 @@ test("weighted and none copy nothing, drop nothing and draw nothing", () => {
   }
 });
 
+test("resample draws nothing for rollouts that have d calls or none", () => {
+  const asked: number[] = [];
+  align([2, 0, 3, 2, 1], { mode: "resample", d: 2 }, (k) => {
+    asked.push(k);
+    return stream(k);
+  });
+  expect(asked).toEqual([2, 4]);
+});
+
 test("a rollout with d_k = 0 borrows nothing: the other shares are the same without it", () => {
   const random = seeded(3);
   const among = align([2, 0, 3], { mode: "resample", d: 4 }, (k) => random(k === 2 ? 1 : k));

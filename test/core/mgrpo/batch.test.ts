@@ -1,7 +1,15 @@
 /** @file The weights of a step's loss: each aggregation by its definition, independent of how a batch is split. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { gradientScale, roleScale, splitMinibatches, tokenWeights } from "../../../core/mgrpo/batch.ts";
+import { isMgrpoError } from "../../../core/errors.ts";
+import {
+  gradientScale,
+  hasGradient,
+  lossTerms,
+  roleScale,
+  splitMinibatches,
+  tokenWeights,
+} from "../../../core/mgrpo/batch.ts";
 import { stream } from "../../../core/random.ts";
 
 const constantTokens = 100;
@@ -121,4 +129,50 @@ test("first and second calls are mixed: over many steps, every trajectory is as 
   // Probability 1/2: five standard errors.
   for (const times of inFirst.values()) expect(Math.abs(times / steps - 0.5)).toBeLessThan(5 * Math.sqrt(0.25 / steps));
   expect(firstCalls.size).toBeGreaterThan(4);
+});
+
+test("a group's loss terms: its advantages, and token weights from shares that may be stored as one", () => {
+  // Shares 1/4 and 3/4 of trajectories with 2 and 3 action tokens: 1/4/2 and 3/4/3. One stored share of 1/2 is both trajectories'.
+  const batch = { trajectories: ["0/0", "1/0"], advantages: [0.5, -1], mean: 0, std: 1, duplicated: 0, dropped: 0 };
+  const aggregation = { aggregation: "trajectory-mean", constantTokens } as const;
+  expect(lossTerms({ ...batch, weights: [0.25, 0.75] }, [2, 3], aggregation)).toEqual([
+    { advantage: 0.5, tokenWeight: 0.125 },
+    { advantage: -1, tokenWeight: 0.25 },
+  ]);
+  expect(lossTerms({ ...batch, weights: [0.5] }, [2, 4], aggregation).map(({ tokenWeight }) => tokenWeight)).toEqual([
+    0.25, 0.125,
+  ]);
+  // A trajectory of which no tokens are known has no weight; the others keep theirs.
+  expect(lossTerms({ ...batch, weights: [0.5] }, [2], aggregation).map(({ tokenWeight }) => tokenWeight)).toEqual([
+    0.25, 0,
+  ]);
+  expect(() => lossTerms({ ...batch, advantages: [0.5], weights: [0.5] }, [2, 4], aggregation)).toThrow(
+    expect.toSatisfy(
+      (error) =>
+        isMgrpoError(error, "record-damaged") &&
+        error.message === "finalized.advantages is shorter than finalized.trajectories",
+    ),
+  );
+});
+
+test("a trajectory has a gradient if its tokens weigh something and an advantage, KL or entropy pulls", () => {
+  const entropy = { start: 0, end: 0.01 };
+  for (const tokenWeight of [0, 0.5]) {
+    for (const advantage of [0, -1]) {
+      for (const coefficient of [0, 0.1]) {
+        for (const bonus of [null, entropy]) {
+          const options = { kl: { coefficient, estimator: "k3" as const }, entropy: bonus };
+          const pulls = advantage !== 0 || coefficient > 0 || bonus !== null;
+          expect(hasGradient({ advantage, tokenWeight }, options)).toBe(tokenWeight > 0 && pulls);
+        }
+      }
+    }
+  }
+});
+
+test("trajectories without a share have weight 0, never NaN, even if their question has no other", () => {
+  for (const aggregation of ["trajectory-mean", "token-mean", "constant"] as const) {
+    expect(tokenWeights([{ group: 0, weight: 0, actionTokens: 4 }], { aggregation, constantTokens })).toEqual([0]);
+    expect(tokenWeights([{ group: 0, weight: 1, actionTokens: 0 }], { aggregation, constantTokens })).toEqual([0]);
+  }
 });

@@ -15,7 +15,7 @@ const { mainReward: a, subReward: b } = algorithm;
 const id = (letter: string) => letter.repeat(22);
 
 /** Rollout 0: correct, one call, expert 1. Rollout 1: wrong, three calls, expert 1, 0, 1 (malformed). Rollout 2: malformed, no calls. */
-const rollouts: Record<string, RolloutScore> = {
+const rollouts = (): Record<string, RolloutScore> => ({
   0: {
     reward: mainReward(true, 1, a), // 0.1 + 0.9*1 = 1
     correct: 1,
@@ -37,15 +37,15 @@ const rollouts: Record<string, RolloutScore> = {
     },
   },
   2: { reward: mainReward(false, 1, a), correct: 1, wellFormed: false, tokens: 10, invocations: {} }, // malformed: 0
-};
+});
 
-const finalized = finalizeGroup(rollouts, "main", ["searcher"], algorithm, [1, "train", 0, 0]);
+const finalized = () => finalizeGroup(rollouts(), "main", ["searcher"], algorithm, [1, "train", 0, 0]);
 
 test("main: mean and std over all K rollouts (eq 9-10)", () => {
   // mean = (1 + 0.1 + 0)/3 = 0.366667
   // deviations 0.633333, -0.266667, -0.366667; squares 0.401111, 0.071111, 0.134444; variance = 0.606667/3 = 0.202222; std = 0.449691
   // advantages 0.633333/0.449691 = 1.408373, -0.266667/0.449691 = -0.593000, -0.366667/0.449691 = -0.815374
-  const main = finalized["main"];
+  const main = finalized()["main"];
   expect(main?.trajectories).toEqual([0, 1, 2]);
   expect(main && trajectoryWeights(main)).toEqual([1 / 3, 1 / 3, 1 / 3]);
   expect(main?.mean).toBeCloseTo(0.366667, 6);
@@ -59,7 +59,7 @@ test("searcher: rollout 2 has no calls, so two rollouts have equal weight; stati
   // squares: 0.383333^2 = 0.146944, 0.016667^2 = 0.000278, 0.516667^2 = 0.266944, 0.616667^2 = 0.380278
   // variance = 0.073472 + (0.000278 + 0.266944 + 0.380278)/6 = 0.073472 + 0.107917 = 0.181389; std = 0.425898
   // advantages 0.383333/0.425898 = 0.900059, -0.016667/0.425898 = -0.039133, -0.516667/0.425898 = -1.213123, -1.447921
-  const searcher = finalized["searcher"];
+  const searcher = finalized()["searcher"];
   expect(searcher?.trajectories).toEqual(["0/0", "1/0", "1/1", "1/2"]);
   close(searcher?.weights, [0.5, 1 / 6, 1 / 6, 1 / 6]);
   expect(searcher?.mean).toBeCloseTo(0.616667, 6);
@@ -69,7 +69,7 @@ test("searcher: rollout 2 has no calls, so two rollouts have equal weight; stati
 
 test("resample: rollout 0 duplicates its only call, rollout 1 drops one of three; mean over the four aligned trajectories", () => {
   const resampled = finalizeGroup(
-    rollouts,
+    rollouts(),
     "main",
     ["searcher"],
     { ...algorithm, alignment: { mode: "resample", d: 2 } },
@@ -92,7 +92,7 @@ test("resample: rollout 0 duplicates its only call, rollout 1 drops one of three
 
 test("from advantages to the loss: two questions, the clip, the mean over tokens", () => {
   // Each trajectory of main has weight 1/3 in its question. Rollout 0 has 2 action tokens: 1/6 each, or 1/12 averaged over two questions.
-  const main = finalized["main"];
+  const main = finalized()["main"];
   if (!main) throw new Error("not finalized");
   const [weight = Number.NaN] = trajectoryWeights(main);
   const [inQuestion = Number.NaN] = tokenWeights([{ group: 0, weight, actionTokens: 2 }], algorithm);

@@ -3,8 +3,10 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { AlgorithmConfig } from "../../../core/contracts/algorithm-config.ts";
 import { AgentBatch, type RolloutScore } from "../../../core/contracts/records.ts";
+import { align } from "../../../core/mgrpo/alignment.ts";
 import { trajectoryWeights } from "../../../core/mgrpo/batch.ts";
 import { finalizeGroup } from "../../../core/mgrpo/finalize.ts";
+import { stream } from "../../../core/random.ts";
 
 type Rollouts = Record<string, RolloutScore>;
 
@@ -256,4 +258,34 @@ test("shuffleAdvantages prefers no trajectory over many groups, and each draw is
       expect(Math.abs(mean)).toBeLessThan(5 / Math.sqrt(draws.length));
     }
   }
+});
+
+test("a masked call of a sub-agent counts in mean and std but is not trained on", () => {
+  const { invocations, ...first } = scored(0, 1, { searcher: [1, 0] });
+  const searcher = (invocations["searcher"] ?? []).map((call, i) =>
+    i === 1 ? { ...call, masked: true as const } : call,
+  );
+  const group: Rollouts = { 0: { ...first, invocations: { searcher } }, 1: scored(1, 0, { searcher: [0.5] }) };
+  const found = finalizeGroup(group, "main", ["searcher"], algorithm("weighted"), [1])["searcher"];
+  // Weights 1/4, 1/4 (masked) and 1/2: mean 1/4 + 0 + 1/4. Without the masked call the shares are 1/3 and 2/3.
+  expect(found?.trajectories).toEqual(["0/0", "1/0"]);
+  expect(found?.mean).toBeCloseTo(0.5, 12);
+  expect(weightsOf(found)).toEqual([expect.closeTo(1 / 3, 12), expect.closeTo(2 / 3, 12)]);
+});
+
+test("draws are those of the streams `alignment` and `shuffle`: a run that is resumed draws the same", () => {
+  const rewards = [0, 0.2, 0.5, 0.9, 1];
+  const group: Rollouts = { 0: scored(0, 1, { searcher: rewards }), 1: scored(1, 0, { searcher: [0.3, 0.4] }) };
+  const aligned = align([5, 2], { mode: "resample", d: 2 }, (k) => stream(7, 3, "alignment", "searcher", k));
+  const kept = aligned.weights.flatMap((weights, k) => weights.flatMap((w, i) => (w > 0 ? [`${k}/${i}`] : [])));
+  const { searcher } = finalizeGroup(group, "main", ["searcher"], algorithm("resample"), [7, 3]);
+  expect(searcher?.trajectories).toEqual(kept);
+
+  const control = { ...algorithm("weighted"), shuffleAdvantages: true };
+  const five: Rollouts = Object.fromEntries(rewards.map((reward, k) => [String(k), scored(k, reward, {})]));
+  const { main } = finalizeGroup(five, "main", [], control, [7, 3]);
+  const order = stream(7, 3, "shuffle", "main").choose(5, 5);
+  const shuffled = order.map((i) => rewards[i] ?? Number.NaN);
+  const rankOf = (values: readonly number[]) => values.map((value) => [...values].sort((a, b) => a - b).indexOf(value));
+  expect(rankOf(main?.advantages ?? [])).toEqual(rankOf(shuffled));
 });

@@ -122,10 +122,11 @@ test("sequence ratios by hand: product 1.2*1.2 = 1.44 is clipped, geometric mean
 test("TIS: the derivative is min(proximal/behavior, cap) * A, and the anchor is the trainer itself", () => {
   const given = token({ advantage: 1, ratios: [1, 1] });
   const shifted = { ...given, behavior_A: [-1 - Math.log(1.5), -1 - Math.log(5)] };
-  const { gradient_A, clipped } = trajectoryLoss(shifted, { ...plain, tisCap: 2 });
+  const { gradient_A, clipped, truncated, masked } = trajectoryLoss(shifted, { ...plain, tisCap: 2 });
   expect(gradient_A[0]).toBeCloseTo(-1.5, 12);
   expect(gradient_A[1]).toBeCloseTo(-2, 12);
-  expect(clipped).toBe(0);
+  // Only the second weight, 5, is cut.
+  expect([clipped, truncated, masked]).toEqual([0, 1, 0]);
 });
 
 test("under TIS the mask is still about the sampler: the behavior policy, not the proximal one", () => {
@@ -147,6 +148,7 @@ test("a masked token has no loss and no gradient, and does not count in a sequen
   const byToken = trajectoryLoss(token({ advantage: 1, ratios: [1.1, 7, 0.1] }), { ...plain, ratioMask });
   expect(byToken.loss).toBeCloseTo(-1.1, 12);
   expect(byToken.gradient_A.slice(1)).toEqual([0, 0]);
+  expect([byToken.masked, byToken.truncated]).toEqual([2, 0]);
   const bySequence = trajectoryLoss(token({ advantage: 1, ratios: [1.1, 7, 1.1] }), {
     ...plain,
     ratio: "sequence",
@@ -200,4 +202,29 @@ test("advantage 0 without KL: no loss and no gradient, even if a product of rati
 test("only the plain token objective is one pass", () => {
   expect(isClippedToken(plain)).toBe(true);
   expect(OPTIONS.filter(isClippedToken)).toEqual([plain]);
+  expect(isClippedToken({ ...plain, entropy: null })).toBe(true);
+  expect(isClippedToken({ ...plain, entropy: { start: 0.01, end: 0 } })).toBe(false);
+  expect(isClippedToken({ ...plain, policyLoss: { kind: "dual-clip", c: 3 } })).toBe(false);
+  expect(isClippedToken({ ...plain, policyLoss: { kind: "cispo" } })).toBe(false);
+});
+
+test("the ratio mask keeps its bounds: low and high themselves are not extreme", () => {
+  const given = token({ advantage: 1, ratios: [1, 1] });
+  const { gradient_A } = trajectoryLoss(given, { ...plain, ratioMask: { low: 1, high: 5 } });
+  expect(gradient_A).toEqual(trajectoryLoss(given, plain).gradient_A);
+  expect(trajectoryLoss(given, { ...plain, ratioMask: { low: 0.1, high: 1 } }).gradient_A).toEqual(gradient_A);
+});
+
+test("a sequence's mean ratio is over the tokens that the mask keeps", () => {
+  // Log-ratios 0.2, 0.1 and a masked 3: the mean of the first two is 0.15.
+  const [current_A, behavior_A] = [
+    [-1, -1, -1],
+    [-1.2, -1.1, -4],
+  ];
+  const given = { advantage: 1, tokenWeight: 1, current_A, behavior_A, proximal_A: [], reference_A: [] };
+  const options: LossOptions = { ...plain, ratio: "sequence-mean", ratioMask: { low: 0.5, high: 2 } };
+  const { loss, gradient_A } = trajectoryLoss(given, options);
+  // Two kept tokens of weight 1 have the ratio exp(0.15); each takes half of the derivative of the sum.
+  expect(loss).toBeCloseTo(-2 * Math.exp(0.15), 12);
+  expect(gradient_A).toEqual([-Math.exp(0.15), -Math.exp(0.15), 0].map((value) => expect.closeTo(value, 12)));
 });

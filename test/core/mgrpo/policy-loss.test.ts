@@ -56,6 +56,34 @@ test("dual-clip equals clip unless the advantage is negative and the ratio above
   );
 });
 
+test("an advantage of 0 gives exactly 0, unclipped, even if the ratio has overflowed", () => {
+  for (const form of [CLIP, DUAL, CISPO]) {
+    for (const r of [1, 2, Number.POSITIVE_INFINITY]) {
+      const term = policyTerm(r, -1, 0, 1, form);
+      expect(term.clipped).toBe(false);
+      for (const zero of [term.loss, term.byRatio, term.byLogProb]) expect(zero + 0).toBe(0);
+    }
+  }
+});
+
+test("dual-clip at the bound itself still has its gradient", () => {
+  expect(policyTerm(3, -1, -1, 1, DUAL)).toEqual({ loss: 3, byRatio: 1, byLogProb: 0, clipped: false });
+});
+
+test("cispo: a masked token has no gradient, though its weight would not depend on the mask", () => {
+  const given = {
+    advantage: 1,
+    tokenWeight: 1,
+    current_A: [-1, -1],
+    behavior_A: [-1, -4],
+    proximal_A: [],
+    reference_A: [],
+  };
+  const kl = { coefficient: 0, estimator: "k3" } as const;
+  const options: LossOptions = { ...CISPO, ratio: "token", tisCap: null, kl, ratioMask: { low: 0.5, high: 2 } };
+  expect(trajectoryLoss(given, options)).toMatchObject({ gradient_A: [-1, 0], clipped: 0 });
+});
+
 const OPTIONS: LossOptions[] = [DUAL, CISPO].flatMap((form) =>
   [null, 1.5].flatMap((tisCap) =>
     [null, { low: 0.3, high: 4.5 }].flatMap((ratioMask) =>

@@ -1,7 +1,7 @@
 /** @file Rewards, eq 4 and 5, against the paper's numbers. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { mainReward, overlongPenalty, subReward } from "../../../core/mgrpo/reward.ts";
+import { callerCorrect, mainReward, overlongPenalty, subReward } from "../../../core/mgrpo/reward.ts";
 
 const a = { format: 0.1, correct: 0.9 };
 const b = { format: 0.1, correct: 0.4, expert: 0.5 };
@@ -32,6 +32,20 @@ test("the sub-agent's correctness is the raw score, even if the main agent's for
   expect(subReward(true, correctMain, 0, b)).toBeCloseTo(0.5);
 });
 
+test("what a caller passes on is eq 5 without its format, as a mean: in [0, 1], its own scores' mean weighted by b2 and b3", () => {
+  // (0.4*1 + 0.5*0.1) / 0.9 = 0.5
+  expect(callerCorrect(true, 1, 0.1, b)).toBeCloseTo(0.5, 12);
+  expect(callerCorrect(false, 1, 1, b)).toBe(0);
+  expect(callerCorrect(true, 0.7, 1, { format: 1, correct: 0, expert: 0 })).toBe(0.7);
+  fc.assert(
+    fc.property(score, score, (correct, expert) => {
+      const passed = callerCorrect(true, correct, expert, b);
+      expect(subReward(true, correct, expert, b)).toBeCloseTo(b.format + (b.correct + b.expert) * passed, 12);
+      expect(callerCorrect(true, correct, correct, b)).toBeCloseTo(correct, 12);
+    }),
+  );
+});
+
 test("rewards are in [0, 1] and increase with every score", () => {
   fc.assert(
     fc.property(score, score, score, (x, y, expert) => {
@@ -55,4 +69,8 @@ test.each([
 ])("overlong penalty at %d of 20 tokens: %d; twice that at factor 2", (tokens, penalty) => {
   expect(overlongPenalty(tokens, 20, { bufferTokens: 5, factor: 1 })).toBeCloseTo(penalty, 12);
   expect(overlongPenalty(tokens, 20, { bufferTokens: 5, factor: 2 })).toBeCloseTo(2 * penalty, 12);
+});
+
+test("up to the buffer the penalty is exactly 0, which adds nothing to a reward", () => {
+  for (const tokens of [1, 14, 15]) expect(overlongPenalty(tokens, 20, { bufferTokens: 5, factor: 1 })).toBe(0);
 });

@@ -2,7 +2,8 @@
 import { expect, test } from "vitest";
 import { RunConfig } from "../../../core/contracts/config.ts";
 import type { AgentRecord, GroupRecord, WorkerRecord } from "../../../core/contracts/records.ts";
-import { causesOf, type RunState } from "../../../core/monitoring/causes.ts";
+import { causesOf } from "../../../core/monitoring/causes.ts";
+import type { RunState } from "../../../core/monitoring/run-state.ts";
 import { describeStall, StallDetector } from "../../../core/monitoring/stall.ts";
 import { config, groups, RUN, step, worker } from "../../cli/records.ts";
 
@@ -75,7 +76,7 @@ test.each<[string, Partial<RunState>, string[]]>([
   [
     "a tool's budget that is spent",
     { tools: { run: RUN, calls: 11, microUsd: 0, blocked: 0, maxCalls: 10, maxUsd: null } },
-    ["its tools' budget is spent: 10 calls of backends; allow more with --extend-tool-calls <calls>"],
+    ["its tools' budget is spent: 10 calls of backends; allow more with --budget-tool-calls <calls in all>"],
   ],
   [
     "a tool's budget that is left",

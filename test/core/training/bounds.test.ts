@@ -6,6 +6,7 @@ import { dueSuites, jobId } from "../../../core/training/evaluation.ts";
 import { lostRollouts, tooManyLost } from "../../../core/training/lost-rollouts.ts";
 import { referenceVersion } from "../../../core/training/reference.ts";
 import { expiredParts, expiredVersion, isKept, neighbors } from "../../../core/training/retention.ts";
+import { policyAt } from "../../../core/training/step-plan.ts";
 import { sha, teamConfig } from "../../fakes/scripted-team.ts";
 
 const groupWith = (step: number, lost: number): GroupRecord => ({
@@ -57,6 +58,19 @@ test("kept: the last 2, evaluated ones (0, 4, 8), every third (3, 6)", () => {
     ...[undefined, undefined, 1, 2, undefined, undefined, 5, undefined],
   ]);
   expect(neighbors(config, 5)).toEqual([0, 4, 6, 7]);
+});
+
+test("staleness keeps the versions that steps in flight are sampled from", () => {
+  for (const staleness of [0, 1, 3]) {
+    const config = teamConfig({ steps: 20, staleness, algorithm: { tisCap: 2 }, evaluation: { suites: [] } });
+    for (let newest = 1; newest < 20; newest++) {
+      const deleted = Array.from({ length: newest }, (_, i) => expiredVersion(config, i + 1));
+      // When version v is published, step v - 1 is sampled: steps v to v + n are sampled from versions v - n to v.
+      for (let step = newest; step <= newest + staleness; step++)
+        expect(deleted).not.toContain(policyAt(config, Math.max(0, step - staleness))["main"]);
+      expect(deleted).not.toContain(newest - 1);
+    }
+  }
 });
 
 test("a refreshed reference is the newest multiple of refreshEvery, and every multiple is kept", () => {

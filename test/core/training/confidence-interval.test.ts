@@ -92,6 +92,13 @@ test("runs lost to infrastructure do not count, and a question that lost all its
   ]);
   expect(accuracyInterval([...kept, { n: 0, correct: 0 }])).toEqual(accuracyInterval(kept));
   expect(accuracyInterval([{ n: 0, correct: 0 }])).toEqual({ low: 0, high: 1 });
+  // Two questions whose runs agree are worth two rollouts, however many others lost theirs.
+  const agreeing = scores([
+    [1, 1],
+    [0, 0],
+  ]);
+  const lost = { n: 0, correct: 0 };
+  expect(accuracyInterval([...agreeing, lost, lost])).toEqual(wilson({ n: 2, correct: 1 }));
 });
 
 test.each<[what: string, questions: number, runs: number, chanceOfCorrect: (u: number) => number]>([

@@ -2,6 +2,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Question } from "../../../core/contracts/question.ts";
+import { isMgrpoError } from "../../../core/errors.ts";
+import { stream } from "../../../core/random.ts";
 import { drawQuestions, initialCurriculum, stageOf } from "../../../core/training/curriculum.ts";
 import { resolveConfig } from "../../../core/training/resolve-config.ts";
 
@@ -131,5 +133,23 @@ test("a stage without questions is refused with the available levels", () => {
   const plan = { seed: 1, curriculum: [{ from: 0, levels: [7] }] };
   expect(() => drawQuestions(plan, questionsOf(3), 0, initialCurriculum(plan), 1)).toThrow(
     "curriculum.0.levels: no training question has level 7; the recipe has levels 1",
+  );
+  const two = { seed: 1, curriculum: [{ from: 0, levels: [7, 8] }] };
+  const unordered = [...questionsOf(1, 10), ...questionsOf(2, 9), ...questionsOf(1, 2)];
+  expect(() => drawQuestions(two, unordered, 0, initialCurriculum(two), 1)).toThrow(
+    expect.toSatisfy(
+      (error) =>
+        isMgrpoError(error, "config-invalid") &&
+        error.message === "curriculum.0.levels: no training question has level 7, 8; the recipe has levels 2, 9, 10",
+    ),
+  );
+});
+
+test("the order of an epoch is drawn from the stream `curriculum`: a run that is resumed asks the same", () => {
+  const { questions } = drawQuestions(oneStage(5), questionsOf(6), 0, { stage: 0, drawn: [6] }, 6);
+  expect(questions).toEqual(
+    stream(5, "curriculum", 0, 1)
+      .choose(6, 6)
+      .map((i) => `1-${i}`),
   );
 });

@@ -58,11 +58,25 @@ test.each([
   [["stepz=3"], /config of run 'r': Unrecognized key: "stepz": there are run, recipe, seed, arm, steps, /],
   [["steps"], /--set steps: write path=value/],
   [["steps.count=3"], /--set steps.count=3: 'steps' is a value, it has no 'count'/],
-  [["staleness=1"], /staleness: only 0 is built/],
+  [
+    ["staleness=1"],
+    /staleness: at 1, 'main' and 'searcher' would train on rollouts of older versions without a correction: set algorithm\.tisCap=2, or/,
+  ],
+  [["staleness=2", "agents.main.algorithm.tisCap=2"], /staleness: at 2, 'searcher' would train/],
+  [["staleness=1.5", "algorithm.tisCap=2"], /staleness/],
   [["__proto__.polluted=1"], /it has no 'polluted'/],
 ])("refused: --set %s", (set, message) => {
   expect(() => resolveConfig(recipe, { ...choice, set })).toThrow(message);
   expect(({} as { polluted?: number }).polluted).toBeUndefined();
+});
+
+test.each([
+  ["algorithm.tisCap=2"],
+  ['algorithm.ratioMask={"low":0.5,"high":2}'],
+  ["agents.main.algorithm.tisCap=2", 'agents.searcher.algorithm.ratioMask={"low":0.5,"high":2}'],
+  ["agents.main.algorithm.tisCap=2", "agents.searcher.trained=false"],
+])("staleness needs a correction for each trained agent: %s %s", (...set) => {
+  expect(resolveConfig(recipe, { ...choice, set: ["staleness=1", ...set] }).staleness).toBe(1);
 });
 
 test("server is short for the server's optimizer at the default learning rate", () => {

@@ -1,11 +1,17 @@
-/** @file The budget, worked by hand: what counts as spent, when a run is halted, what an extension raises, which configs are valid. */
+/** @file The budget, worked by hand: what counts as spent, when a run is halted, how it is raised, which configs are valid. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { RunConfigInput } from "../../../core/contracts/config.ts";
 import type { RunRecord, WorkerRecord } from "../../../core/contracts/records.ts";
 import { NO_BILLS } from "../../../core/training/bills.ts";
-import { extendLimits, haltIfOverBudget, overBudgetReason, spending } from "../../../core/training/run-budget.ts";
-import { endRun, extendBudget } from "../../../core/training/writes.ts";
+import {
+  haltIfOverBudget,
+  overBudgetReason,
+  type RaisedBudget,
+  raisedLimits,
+  spending,
+} from "../../../core/training/run-budget.ts";
+import { endRun, raiseBudget } from "../../../core/training/writes.ts";
 import { runRecord, teamConfig } from "../../fakes/scripted-team.ts";
 
 const HOUR = 3_600_000;
@@ -42,7 +48,7 @@ test("tools, judges and agents behind APIs count toward the same budget, and the
   expect(spending(config, runOf(), workers, bills, 2 * HOUR)).toMatchObject({ usd: 10, ...bills });
   expect(haltIfOverBudget(config, runOf(), workers, { ...bills, agentsUsd: 0.29 }, 2 * HOUR)).toEqual([]);
   const why =
-    "$10.00 of $10 for 2.00 worker hours, $0.50 of tools, $1.20 of judges, $0.30 of agents behind APIs; allow more with --extend-usd <dollars>";
+    "$10.00 of $10 for 2.00 worker hours, $0.50 of tools, $1.20 of judges, $0.30 of agents behind APIs; allow more with --budget-usd <dollars in all>";
   expect(haltIfOverBudget(config, runOf(), workers, bills, 2 * HOUR)).toEqual([
     { kind: "update", change: endRun("test", "halted", `its budget is spent: ${why}`) },
   ]);
@@ -57,45 +63,49 @@ test("a night without live workers costs hours but no dollars", () => {
 
 test("a run halts at the limit and not before; the reason says what was spent and how to continue", () => {
   expect(haltIfOverBudget(config, runOf(), [], NO_BILLS, 3 * HOUR - 1)).toEqual([]);
-  const timeSpent = "its budget is spent: 2.00 of 2 hours since it began; allow more with --extend-hours <hours>";
+  const timeSpent =
+    "its budget is spent: 2.00 of 2 hours since it began; allow more with --budget-hours <hours in all>";
   expect(haltIfOverBudget(config, runOf(), [], NO_BILLS, 3 * HOUR)).toEqual([
     { kind: "update", change: endRun("test", "halted", timeSpent) },
   ]);
   const overUsd = haltIfOverBudget(config, runOf(), [workerOf("main", 4500)], NO_BILLS, 2 * HOUR);
   const dollarsSpent =
-    "its budget is spent: $10.00 of $10 for 2.50 worker hours; allow more with --extend-usd <dollars>";
+    "its budget is spent: $10.00 of $10 for 2.50 worker hours; allow more with --budget-usd <dollars in all>";
   expect(overUsd).toEqual([{ kind: "update", change: endRun("test", "halted", dollarsSpent) }]);
   expect(overBudgetReason(runOf(), { hours: 3, workerHours: 9, usd: 12, ...NO_BILLS })).toMatch(
-    /^its budget is spent: 3\.00 of 2 hours since it began and \$12\.00 of \$10 .* --extend-hours <hours> and --extend-usd <dollars>$/,
+    /^its budget is spent: 3\.00 of 2 hours since it began and \$12\.00 of \$10 .* --budget-hours <hours in all> and --budget-usd <dollars in all>$/,
   );
   expect(
     haltIfOverBudget(config, runOf({ maxHours: null, maxUsd: null }), [workerOf("main", 1e6)], NO_BILLS, 1e6 * HOUR),
   ).toEqual([]);
 });
 
-test("an extension adds to the limit, or to what is spent if that is more, and changes nothing else", () => {
+test("a raised limit is the new one in all: a repeat changes nothing, a lower or spent one is refused", () => {
   const spent = (hours: number, usd: number) => ({ hours, usd, workerHours: 1, ...NO_BILLS });
-  expect(extendLimits(runOf(), spent(1, 3), { hours: 0.5 })).toEqual({ maxHours: 2.5, maxUsd: 10 });
-  expect(extendLimits(runOf(), spent(14, 3), { hours: 2, usd: 5 })).toEqual({ maxHours: 16, maxUsd: 15 });
-  expect(() => extendLimits(runOf({ maxUsd: null }), spent(1, 0), { usd: 1 })).toThrow(
-    "run 'test' has no budget.usd to extend",
-  );
+  expect(raisedLimits(runOf(), spent(1, 3), { hours: 2.5 })).toEqual({ maxHours: 2.5, maxUsd: 10 });
+  expect(raisedLimits(runOf(), spent(14, 3), { hours: 16, usd: 10 })).toEqual({ maxHours: 16, maxUsd: 10 });
+  const refused = (hours: number, raised: RaisedBudget, run = runOf()) =>
+    expect(() => raisedLimits(run, spent(hours, 3), raised));
+  refused(1, { usd: 11 }, runOf({ maxUsd: null })).toThrow("run 'test' has no budget.usd to raise");
+  refused(1, { hours: 1.5 }).toThrow("run 'test' has budget.hours 2 already: name more, or leave the option out");
+  refused(3, { hours: 2 }).toThrow("run 'test' has already spent 3 of budget.hours 2: name more");
   const amount = fc.double({ min: 0.01, max: 1000, noNaN: true });
   fc.assert(
     fc.property(amount, amount, amount, amount, (hours, usd, moreHours, moreUsd) => {
-      const limits = extendLimits(runOf(), spent(hours, usd), { hours: moreHours, usd: moreUsd });
+      const raised = { hours: Math.max(hours, 2) + moreHours, usd: Math.max(usd, 10) + moreUsd };
+      const limits = raisedLimits(runOf(), spent(hours, usd), raised);
       expect(overBudgetReason(limits, spent(hours, usd))).toBeUndefined();
+      expect(raisedLimits(runOf(limits), spent(hours, usd), raised)).toEqual(limits);
     }),
   );
 });
 
-test("the write of an extension fails if it is repeated or if the limits have changed", () => {
+test("the write of a raised budget fails if the limits have changed", () => {
   const halted = runOf({ status: "halted", reason: "spent", maxUsd: null });
-  expect(extendBudget(halted, { maxHours: 4, maxUsd: null }, "id")).toMatchObject({
+  expect(raiseBudget(halted, { maxHours: 4, maxUsd: null })).toMatchObject({
     set: [
       [["status"], "running"],
       [["reason"], ""],
-      [["extension"], "id"],
       [["maxHours"], 4],
     ],
     when: [{ equals: [["status"], "halted"] }, { equals: [["maxHours"], 2] }],

@@ -1,32 +1,45 @@
 /** @file The step reducer, one transition at a time. Whole runs, in any order of events, are in test/functions. */
 import { expect, test } from "vitest";
 import type { Manifest } from "../../../core/contracts/checkpoint.ts";
+import type { RunConfig } from "../../../core/contracts/config.ts";
 import type { GroupRecord, StepRecord } from "../../../core/contracts/records.ts";
 import { initialCurriculum } from "../../../core/training/curriculum.ts";
 import { advance, repairOpen, type StepSnapshot } from "../../../core/training/step.ts";
-import { countsInBatch, planStep, replaceZeroVarianceGroups } from "../../../core/training/step-plan.ts";
+import {
+  ageOf,
+  countsInBatch,
+  type PlanBasis,
+  planStep,
+  replaceZeroVarianceGroups,
+} from "../../../core/training/step-plan.ts";
 import { advanceAgent, advanceRun, endRun, moveStep } from "../../../core/training/writes.ts";
 import { questions, runRecord, teamConfig } from "../../fakes/scripted-team.ts";
 
 const config = teamConfig({ questionsPerStep: 2 });
 const run = runRecord();
-const step0 = planStep(config, questions, 0, undefined);
-const step: StepRecord = planStep(config, questions, 1, step0);
+
+/** What the plan after this step follows from, in a synchronous run. */
+const after = (sampled: StepRecord | undefined): PlanBasis => ({ previous: sampled, sampled });
+
+/** A step that the run does not end before. */
+function planned(of: RunConfig, number: number, basis: PlanBasis): StepRecord {
+  const record = planStep(of, questions, number, basis);
+  if (!record) throw new Error(`the run ends before step ${number}`);
+  return record;
+}
+
+const step0 = planned(config, 0, after(undefined));
+const step = planned(config, 1, after(step0));
 
 const base: StepSnapshot = {
-  ...{
-    config,
-    questions,
-    run,
-    step,
-    previous: undefined,
-    planned: true,
-    groups: [],
-    earlier: [],
-    manifests: new Map(),
-  },
-  ...{ agents: [], expired: [] },
+  ...{ config, questions, run, steps: [step], planned: true, basis: after(undefined), complete: new Map() },
+  ...{ manifests: new Map(), agents: [], expired: [] },
 };
+
+/** The groups of the step, none of them open. */
+const complete = (groups: readonly GroupRecord[], of = 1): Pick<StepSnapshot, "complete"> => ({
+  complete: new Map([[of, { groups, earlier: [] }]]),
+});
 
 const groupOf = (group: number, part: Partial<GroupRecord> = {}): GroupRecord => ({
   ...{ run: "test", step: 1, group, questionId: step.groups[group] ?? "", rolloutsPerQuestion: 3, state: "finalized" },
@@ -45,9 +58,10 @@ const manifestOf = (agent: string, version: number) => ({
 
 test("plan: the version of trained agents is the number of closed steps, of frozen ones 0; questions continue the curriculum", () => {
   const frozen = teamConfig({
+    steps: 9,
     agents: { main: { model: "m", delegates: ["searcher"] }, searcher: { model: "s", trained: false } },
   });
-  expect(planStep(frozen, questions, 4, step0)).toMatchObject({ policy: { main: 4, searcher: 0 }, trained: ["main"] });
+  expect(planned(frozen, 4, after(step0))).toMatchObject({ policy: { main: 4, searcher: 0 }, trained: ["main"] });
   expect(step).toMatchObject({ policy: { main: 1, searcher: 1 }, round: 0, state: "open", curriculum: { drawn: [4] } });
   expect(initialCurriculum(config)).toEqual({ stage: 0, drawn: [0] });
   expect(new Set([...step0.groups, ...step.groups]).size).toBe(4);
@@ -61,23 +75,23 @@ test("plan: a stage given as a share starts once the earlier steps' tokens reach
       { from: 0.5, levels: [2] },
     ],
   });
-  const after = (sampledTokens: number) =>
-    planStep(staged, questions, 1, { ...step0, curriculum: { stage: 0, drawn: [2, 0] }, sampledTokens });
+  const begin = planned(staged, 0, after(undefined));
+  const following = (sampledTokens: number) => planned(staged, 1, after({ ...begin, sampledTokens }));
   const levels = (ids: readonly string[]) => ids.map((id) => questions.find((question) => question.id === id)?.level);
-  const [before, begun] = [after(499), after(500)];
+  const [before, begun] = [following(499), following(500)];
   expect([before.curriculum.stage, ...levels(before.groups)]).toEqual([0, 1, 1]);
   expect([begun.curriculum.stage, ...levels(begun.groups)]).toEqual([1, 2, 2]);
   const zeroVariance = [0, 1].map((g) => groupOf(g, { finalized: finalizedWith(0) }));
   // Its own tokens, known once it is ready, do not count.
   const open = { ...before, sampledTokens: 0 };
-  const [replace] = advance({ ...base, config: staged, step: open, groups: zeroVariance });
+  const [replace] = advance({ ...base, config: staged, steps: [open], ...complete(zeroVariance) });
   expect(replace).toMatchObject({
     change: { set: [expect.anything(), expect.anything(), [["curriculum"], { stage: 0 }]] },
   });
 });
 
 test("no step yet: inserts its groups and STEP in any order, and again what an interrupted tick did not insert", () => {
-  const commands = advance({ ...base, step: undefined, previous: step0 });
+  const commands = advance({ ...base, steps: [], planned: false, basis: after(step0) });
   expect(commands).toMatchObject([
     {
       kind: "insert",
@@ -88,33 +102,34 @@ test("no step yet: inserts its groups and STEP in any order, and again what an i
 });
 
 test("an open step waits for its last group, then becomes ready", () => {
-  expect(advance({ ...base, groups: [groupOf(0), groupOf(1, { state: "open" })] })).toEqual([]);
-  expect(advance({ ...base, groups: [groupOf(0), groupOf(1)] })).toEqual([
+  expect(advance({ ...base, ...complete([groupOf(0), groupOf(1, { state: "open" })]) })).toEqual([]);
+  expect(advance({ ...base, ...complete([groupOf(0), groupOf(1)]) })).toEqual([
     { kind: "update", change: moveStep(step, "ready") },
   ]);
   const score = { ...{ reward: 1, correct: 1, wellFormed: true, invocations: {} }, tokens: 7 };
   const scored = groupOf(1, { rollouts: { "0": score, "1": { ...score, tokens: 5 }, "2": { excluded: "disk" } } });
   const roomy = teamConfig({ questionsPerStep: 2, limits: { lostFraction: 1 } });
-  expect(advance({ ...base, config: roomy, groups: [groupOf(0), scored] })).toEqual([
+  expect(advance({ ...base, config: roomy, ...complete([groupOf(0), scored]) })).toEqual([
     { kind: "update", change: moveStep({ ...step, sampledTokens: 12 }, "ready") },
   ]);
 });
 
 test("dynamic sampling: a new question for each group without variance, in a bounded number of rounds", () => {
   const dynamic = teamConfig({ questionsPerStep: 2, dynamicSampling: { rounds: 1 } });
+  const own = planned(dynamic, 1, after(planned(dynamic, 0, after(undefined))));
   const groups = [groupOf(0, { finalized: finalizedWith(0) }), groupOf(1, { finalized: finalizedWith(0.5) })];
-  const [replace] = advance({ ...base, config: dynamic, groups });
+  const [replace] = advance({ ...base, config: dynamic, steps: [own], ...complete(groups) });
   expect(replace).toMatchObject({
     change: {
       set: [
         [["groups"], expect.any(Array)],
         [["round"], 1],
-        [["curriculum"], { drawn: [5] }],
+        [["curriculum"], { reserve: [5] }],
       ],
     },
   });
-  const [next] = advance({ ...base, config: dynamic, step: { ...step, round: 1 }, groups });
-  expect(next).toEqual({ kind: "update", change: moveStep({ ...step, round: 1 }, "ready") });
+  const [next] = advance({ ...base, config: dynamic, steps: [{ ...own, round: 1 }], ...complete(groups) });
+  expect(next).toEqual({ kind: "update", change: moveStep({ ...own, round: 1 }, "ready") });
   expect(groups.map((group) => countsInBatch(dynamic, group, "main"))).toEqual([false, true]);
   expect(groups.map((group) => countsInBatch(config, group, "main"))).toEqual([true, true]);
 });
@@ -149,7 +164,7 @@ test("dynamic sampling: a group counts for the agents whose own rewards differ; 
 
 test("too many lost rollouts: halted before the step becomes ready, so that a crash in between cannot lose the halt", () => {
   const lost = groupOf(0, { rollouts: { "0": { excluded: "disk" } } });
-  const [halt, ready] = advance({ ...base, groups: [lost, groupOf(1)] });
+  const [halt, ready] = advance({ ...base, ...complete([lost, groupOf(1)]) });
   expect(halt).toMatchObject({
     change: {
       key: endRun("test", "halted", "").key,
@@ -173,16 +188,16 @@ test("ready: cached versions follow the manifests, and only the last manifest cl
     takeovers: 0,
   }));
   const one = new Map([["main", manifestOf("main", 2)]]);
-  expect(advance({ ...base, step: ready, agents, manifests: one })).toEqual(
+  expect(advance({ ...base, steps: [ready], agents, manifests: one })).toEqual(
     agents.slice(0, 1).map((agent) => ({ kind: "update", change: advanceAgent(agent) })),
   );
   const both = new Map([...one, ["searcher", manifestOf("searcher", 2)] as const]);
   const caches = agents.map((agent) => ({ kind: "update", change: advanceAgent(agent) }));
-  expect(advance({ ...base, step: ready, agents, manifests: both })).toEqual([
+  expect(advance({ ...base, steps: [ready], agents, manifests: both })).toEqual([
     { kind: "parallel", commands: caches },
     { kind: "update", change: moveStep(ready, "closed") },
     // Then, in the same tick, the commands of a closed step.
-    ...advance({ ...base, step: { ...ready, state: "closed" }, agents, manifests: both }),
+    ...advance({ ...base, steps: [{ ...ready, state: "closed" }], agents, manifests: both }),
   ]);
 });
 
@@ -190,19 +205,21 @@ test("ready: first the previous team's evaluations and expired weights, then the
   const ready: StepRecord = { ...step, state: "ready" };
   const old = manifestOf("main", 1).manifest;
   const expired = [{ manifest: { ...old, files: { w: { sha256: "f", bytes: 1 } } }, kept: [] }];
-  const next = planStep(config, questions, 2, step);
-  expect(advance({ ...base, step: ready, expired, planned: false })).toMatchObject([
+  const next = planned(config, 2, after(ready));
+  expect(advance({ ...base, steps: [ready], expired, planned: false, basis: after(ready) })).toMatchObject([
     { commands: [{ kind: "enqueue", key: "runs/test/teams/000001.json" }, { kind: "delete" }] },
     { kind: "insert", items: [{ item: { group: 0, step: 2 } }, { item: { group: 1 } }, { item: next }] },
   ]);
   const last = { ...step, step: config.steps - 1, state: "ready" } as const;
-  expect(advance({ ...base, run: { ...run, step: last.step }, step: last, planned: false })).toEqual([]);
+  expect(
+    advance({ ...base, run: { ...run, step: last.step }, steps: [last], planned: false, basis: after(last) }),
+  ).toEqual([]);
 });
 
 test("closed: commits the team manifest, then advances RUN", () => {
   const closed: StepRecord = { ...step, state: "closed" };
   const manifests = new Map(["main", "searcher"].map((agent) => [agent, manifestOf(agent, 2)]));
-  const commands = advance({ ...base, step: closed, manifests });
+  const commands = advance({ ...base, steps: [closed], manifests });
   expect(commands.map(({ kind }) => kind)).toEqual(["commit", "update"]);
   expect(commands[0]).toMatchObject({
     key: "runs/test/teams/000002.json",
@@ -214,9 +231,10 @@ test("closed: commits the team manifest, then advances RUN", () => {
   expect(commands.at(-1)).toEqual({ kind: "update", change: advanceRun(run) });
   const last = { ...run, step: config.steps - 1 };
   const lastTeam = new Map(["main", "searcher"].map((agent) => [agent, manifestOf(agent, config.steps)]));
-  const atLast = { run: last, step: { ...closed, step: last.step }, planned: false, manifests: lastTeam };
+  const lastStep = { ...closed, step: last.step };
+  const atLast = { run: last, steps: [lastStep], planned: false, basis: after(lastStep), manifests: lastTeam };
   expect(advance({ ...base, ...atLast }).map(({ kind }) => kind)).toEqual(["enqueue", "commit", "update"]);
-  expect(() => advance({ ...base, step: closed })).toThrow(
+  expect(() => advance({ ...base, steps: [closed] })).toThrow(
     "there is no runs/test/manifests/main/000002.json, which team 2 needs",
   );
 });
@@ -228,12 +246,83 @@ test("after the last step the run is finished; a halted one does nothing", () =>
     { kind: "enqueue", key: "runs/test/teams/000003.json", isLast: true },
     { kind: "update", change: endRun("test", "finished", "") },
   ];
-  expect(advance({ ...base, run: last, step: undefined, previous: closed })).toEqual(finished);
+  expect(advance({ ...base, run: last, steps: [], planned: false, basis: after(closed) })).toEqual(finished);
   const longer = { ...base, config: teamConfig({ questionsPerStep: 2, steps: 9, sampledTokens: 40 }), run: last };
-  const after = (sampledTokens: number) =>
-    advance({ ...longer, step: undefined, previous: { ...closed, sampledBefore: 30, sampledTokens } });
-  expect(after(10)).toEqual(finished);
-  expect(after(9)).toMatchObject([{ kind: "insert", items: expect.arrayContaining([expect.anything()]) }]);
-  expect(planStep(config, questions, 3, { ...closed, sampledBefore: 30, sampledTokens: 9 }).sampledBefore).toBe(39);
-  expect(advance({ ...base, run: { ...run, status: "halted" }, groups: [groupOf(0), groupOf(1)] })).toEqual([]);
+  const with30 = (sampledTokens: number) => after({ ...closed, sampledBefore: 30, sampledTokens });
+  const next = (basis: PlanBasis) => advance({ ...longer, steps: [], planned: false, basis });
+  expect(next(with30(10))).toEqual(finished);
+  expect(next(with30(9))).toMatchObject([{ kind: "insert", items: expect.arrayContaining([expect.anything()]) }]);
+  expect(planned(longer.config, 3, with30(9)).sampledBefore).toBe(39);
+  expect(advance({ ...base, run: { ...run, status: "halted" }, ...complete([groupOf(0), groupOf(1)]) })).toEqual([]);
+});
+
+// staleness 1, 3 steps: 0 and 1 are sampled from version 0, 2 from version 1.
+const stale = teamConfig({ questionsPerStep: 2, staleness: 1, algorithm: { tisCap: 2 } });
+const [first, second] = (() => {
+  const zero = planned(stale, 0, after(undefined));
+  return [zero, planned(stale, 1, { previous: zero, sampled: undefined })] as const;
+})();
+const start: StepSnapshot = { ...base, config: stale, run: { ...run, step: 0 }, steps: [], planned: false };
+
+test("staleness 1: the first two steps are planned at once, both from version 0, the third once the first is sampled", () => {
+  expect(advance(start)).toMatchObject([{ kind: "insert", items: [{}, {}, { item: first }] }]);
+  const one = { ...start, steps: [first], basis: { previous: first, sampled: undefined } };
+  expect(advance(one)).toMatchObject([{ kind: "insert", items: [{}, {}, { item: second }] }]);
+  expect([first.policy, second.policy]).toEqual([
+    { main: 0, searcher: 0 },
+    { main: 0, searcher: 0 },
+  ]);
+  expect(advance({ ...start, steps: [first, second], basis: { previous: second, sampled: first } })).toEqual([]);
+
+  const ready: StepRecord = { ...first, state: "ready", sampledTokens: 7 };
+  const [evaluation, insertion] = advance({
+    ...{ ...start, steps: [ready, second], basis: { previous: second, sampled: ready } },
+  });
+  expect(evaluation).toMatchObject({ kind: "enqueue", key: "runs/test/teams/000000.json" });
+  const third = { step: 2, policy: { main: 1, searcher: 1 }, sampledBefore: 7 };
+  expect(insertion).toMatchObject({ kind: "insert", items: [{}, {}, { item: third }] });
+  expect(
+    new Set([...first.groups, ...second.groups, ...planned(stale, 2, { previous: second, sampled: ready }).groups])
+      .size,
+  ).toBe(6);
+});
+
+test("staleness 1: the later step may be sampled first, but the earlier one is trained and closed first", () => {
+  const both = { ...start, steps: [first, second], basis: { previous: second, sampled: first } };
+  const groups = [groupOf(0, { step: 1 }), groupOf(1, { step: 1 })];
+  expect(advance({ ...both, ...complete(groups) })).toEqual([{ kind: "update", change: moveStep(second, "ready") }]);
+  const sampled: StepRecord = { ...second, state: "ready" };
+  expect(advance({ ...both, steps: [first, sampled] })).toEqual([]);
+  // Only the first step's versions close anything.
+  const ready: StepRecord = { ...first, state: "ready" };
+  const manifests = new Map(["main", "searcher"].map((agent) => [agent, manifestOf(agent, 1)]));
+  const closing = advance({ ...both, steps: [ready, sampled], planned: true, manifests });
+  expect(closing).toMatchObject([
+    { change: moveStep(ready, "closed") },
+    { kind: "commit", key: "runs/test/teams/000001.json" },
+    { change: advanceRun(both.run) },
+  ]);
+  // The last step: nothing is planned after it, so its team's evaluations are queued when it closes.
+  const last: StepRecord = { ...sampled, step: 2 };
+  const atEnd = { ...both, run: { ...run, step: 2 }, basis: { previous: last, sampled } };
+  expect(advance({ ...atEnd, steps: [last] })).toEqual([]);
+  const lastTeam = new Map(["main", "searcher"].map((agent) => [agent, manifestOf(agent, 3)]));
+  const closed = advance({ ...atEnd, steps: [{ ...last, state: "closed" }], manifests: lastTeam });
+  expect(closed.map(({ kind }) => kind)).toEqual(["enqueue", "commit", "update"]);
+});
+
+test("the age of rollouts: up to `staleness` for a trained agent, 0 for a frozen one", () => {
+  const agents = { main: { model: "m", delegates: ["searcher"] }, searcher: { model: "s", trained: false } };
+  const half = teamConfig({ agents, steps: 9, staleness: 2, algorithm: { tisCap: 2 } });
+  const ages = [0, 1, 2, 3, 8].map((number) => {
+    const record = planned(half, number, after(undefined));
+    return ["main", "searcher"].map((agent) => ageOf(half, record, agent));
+  });
+  expect(ages).toEqual([
+    [0, 0],
+    [1, 0],
+    [2, 0],
+    [2, 0],
+    [2, 0],
+  ]);
 });

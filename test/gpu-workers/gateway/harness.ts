@@ -25,7 +25,7 @@ import { httpNetwork } from "../../../gpu-workers/invocations/network.ts";
 import { createLog } from "../../../gpu-workers/log.ts";
 import type { Inference, Policy } from "../../../gpu-workers/policy.ts";
 import type { HostedAgent } from "../../../gpu-workers/rollouts/agent.ts";
-import type { RolloutPlan } from "../../../gpu-workers/rollouts/attempt-rollout.ts";
+import type { RolloutPlan } from "../../../gpu-workers/rollouts/rollout-plan.ts";
 import type { RunContext } from "../../../gpu-workers/run-context.ts";
 import { memoryStore } from "../../fakes/memory-store.ts";
 import { baseFiles, scriptedEngine } from "../../fixtures/relay/policy.ts";
@@ -137,7 +137,7 @@ export function scriptedAgent(
       },
     }),
   };
-  return { name, config: agentConfig, policy: policy as unknown as Policy, tools: new Map() };
+  return { name, config: agentConfig, policy: policy as unknown as Policy, tools: new Map(), draws: "place" };
 }
 
 /** A team of main and searcher behind a gateway. */

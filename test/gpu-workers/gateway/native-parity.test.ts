@@ -1,55 +1,43 @@
 /**
- * @file An app and this program's own loop, with the same tokens in: the same weights. Their draws have other names (docs/your-own-agents.md), so
- * here an engine names every draw after the tokens before it.
+ * @file An app and this program's own loop, with draws named by tokens: the same weights. test/examples/ai-sdk-parity.test.ts is the same with
+ * models.
  */
 import { expect, test } from "vitest";
-import type { PolicyEngine } from "../../../core/ports.ts";
-import { sha256 } from "../../../engine/hash.ts";
 import { recipeRunner } from "../../../gpu-workers/gateway/runners.ts";
 import { createLog } from "../../../gpu-workers/log.ts";
 import type { WorkerParts } from "../../../gpu-workers/worker-process.ts";
 import { appConfig, relayApp } from "../../fixtures/relay/app.ts";
-import { relayEngine } from "../../fixtures/relay/policy.ts";
 import { relayConfig } from "../../fixtures/relay/start.ts";
 import { openRun, recordsOf, startWorker } from "../../fixtures/relay/world.ts";
-
-/** The parts of a draw's name that both have: seed, purpose, step, group, rollout, agent. */
-const SHARED = 6;
-
-const namedByTokens: PolicyEngine = {
-  ...relayEngine,
-  async openSampler(files, options) {
-    const sampler = await relayEngine.openSampler(files, options);
-    return {
-      ...sampler,
-      sample: (request, signal) => {
-        const stream = [...request.stream.slice(0, SHARED), sha256(request.tokens.join())];
-        return sampler.sample({ ...request, stream }, signal);
-      },
-    };
-  },
-};
 
 const settings = { steps: 2, rolloutsPerQuestion: 6, evaluation: { suites: [] } };
 
 async function weightsOf(changes: object, parts: Partial<WorkerParts>) {
   const log = createLog(() => {});
-  const { config, store } = await openRun(log, { ...changes, ...settings });
+  const { config, store } = await openRun(log, { ...settings, ...changes });
   const never = new AbortController().signal;
-  const engine = { engineOf: () => namedByTokens };
   await Promise.all([
-    startWorker(store, config.run, {}, never, log, { ...engine, ...parts }),
-    startWorker(store, config.run, { agent: "searcher" }, never, log, engine),
+    startWorker(store, config.run, {}, never, log, parts),
+    startWorker(store, config.run, { agent: "searcher" }, never, log),
   ]);
   const { status, weights, steps } = await recordsOf(store, config);
   const scores = steps.flatMap(({ groups }) => groups.flatMap(({ rollouts }) => Object.values(rollouts)));
   return { status, weights, rewards: scores.map((score) => ("excluded" in score ? score.excluded : score.reward)) };
 }
 
-test("the same tokens in, the same rewards and the same weights", async () => {
-  const native = await weightsOf({ agents: relayConfig().agents }, {});
-  expect(native.status).toBe("finished");
-  expect(new Set(native.rewards).size).toBeGreaterThan(1);
+const native = (draws: string) => weightsOf({ draws, agents: relayConfig().agents }, {});
+const asApp = (draws: string) => {
   const { runner, agents } = appConfig();
-  expect(await weightsOf({ runner, agents }, { runner: recipeRunner(relayApp) })).toEqual(native);
+  return weightsOf({ draws, runner, agents }, { runner: recipeRunner(relayApp) });
+};
+
+test("the same tokens in, the same rewards and the same weights", async () => {
+  const trained = await native("tokens");
+  expect(trained.status).toBe("finished");
+  expect(new Set(trained.rewards).size).toBeGreaterThan(1);
+  expect(await asApp("tokens")).toEqual(trained);
+}, 120_000);
+
+test("draws named by their place differ between the two", async () => {
+  expect((await asApp("place")).weights).not.toEqual((await native("place")).weights);
 }, 120_000);

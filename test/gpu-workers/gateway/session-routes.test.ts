@@ -17,7 +17,7 @@ function routes(samples: RecordedSample[]) {
     agent: "searcher",
     sub: localSubAgent({} as RunContext, sessions),
     admission: { admits: async () => true, whenReady: async () => {}, whenOpen: async () => {} },
-    loading: () => undefined,
+    isLoadingOther: () => false,
     onFatal: (error) => expect.unreachable(String(error)),
   };
   const app = new Hono();

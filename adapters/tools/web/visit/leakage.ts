@@ -85,10 +85,22 @@ const SIGNS =
 const TOKEN = new RegExp(`[${SIGNS}]|(?:(?![${SIGNS}])[\\p{L}\\p{M}\\p{N}])+`, "gu");
 const isSign = (token: string): boolean => new RegExp(`^[${SIGNS}]`, "u").test(token);
 
-/** Words and characters, without case, markup and punctuation. JSON dumps escape some characters. */
+/** `[words](https://…)`: the address would interrupt the words. */
+const LINK_TARGET = /\]\([^()\s]{1,2000}(?:\s+"[^"\n]{0,500}")?\)/g;
+/** Characters without width, and soft hyphens. */
+const UNSEEN = /\p{Default_Ignorable_Code_Point}/gu;
+const ENTITY = /&#(?:x([0-9a-f]{1,6})|(\d{1,7}));/gi;
+
+/** Words and characters, without case, markup and punctuation. JSON and XML dumps escape some characters. */
 function tokensOf(text: string): readonly string[] {
   const plain = text
+    .replace(LINK_TARGET, "]")
     .replace(/\\u([0-9a-f]{4})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+    .replace(ENTITY, (entity, hex?: string, decimal?: string) => {
+      const code = hex === undefined ? Number(decimal) : Number.parseInt(hex, 16);
+      return code <= 0x10ffff ? String.fromCodePoint(code) : entity;
+    })
+    .replace(UNSEEN, "")
     .replace(/\\[nrt]/g, " ");
   return plain.normalize("NFKC").toLowerCase().match(TOKEN) ?? [];
 }

@@ -9,7 +9,7 @@ import { openFolderObjects } from "../../../../adapters/tools/web/external/folde
 import { ToolSpendingRecord } from "../../../../core/contracts/spending.ts";
 import { openToolBudget } from "../../../../core/conversation/tool-budget.ts";
 import type { ToolContext } from "../../../../core/ports.ts";
-import { extendToolBudget } from "../../../../core/training/tool-spending.ts";
+import { raiseToolBudget } from "../../../../core/training/tool-spending.ts";
 import { objectStoreContract } from "../../../contracts/object-store.ts";
 import { memoryStore } from "../../../fakes/memory-store.ts";
 import { runRecord } from "../../../fakes/scripted-team.ts";
@@ -136,7 +136,7 @@ describe("budgets", () => {
     await close();
   });
 
-  test("a run's budget counts sent requests over all workers; one too many halts the run, and the user can extend it", async () => {
+  test("a run's budget counts sent requests over all workers; one too many halts the run, and the user can raise it", async () => {
     const store = memoryStore();
     await store.table.insert({ pk: "RUN#web", sk: "RUN" }, runRecord({ run: "web" }));
     const budget = { run: { calls: 2 } };
@@ -147,7 +147,7 @@ describe("budgets", () => {
     await ask(1, "Corby");
     await expect(ask(0, "Dalby")).rejects.toMatchObject({
       code: "run-halted",
-      message: expect.stringContaining("2 calls of backends; allow more with --extend-tool-calls <calls>"),
+      message: expect.stringContaining("2 calls of backends; allow more with --budget-tool-calls <calls in all>"),
     });
     const run = { pk: "RUN#web", sk: "RUN" };
     expect(await store.table.get(run)).toMatchObject({ status: "halted", reason: expect.stringContaining("2 calls") });
@@ -158,7 +158,7 @@ describe("budgets", () => {
     expect(await store.table.get(run)).toMatchObject({ status: "halted" });
     const spent = ToolSpendingRecord.parse(await store.table.get({ pk: "RUN#web", sk: "TOOLS" }));
     expect(spent).toMatchObject({ calls: 4, microUsd: 4000 });
-    const more = extendToolBudget(spent, { toolCalls: 1 }, "id");
+    const more = raiseToolBudget(spent, { toolCalls: 5 });
     expect([(await store.table.update(more)).applied, (await store.table.update(more)).applied]).toEqual([true, false]);
     expect(await ask(0, "Dalby")).toMatch(/^1\. Dalby/);
     await Promise.all(workers.map((tools) => tools.close()));

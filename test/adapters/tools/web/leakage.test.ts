@@ -57,6 +57,8 @@ const QUESTIONS = [
 ] as const;
 
 const asJson = (text: string) => JSON.stringify(text).replace(/[^\x20-\x7e]/g, escapeOf);
+const entityOf = (character: string, at: number) =>
+  at % 2 === 0 ? `&#${character.charCodeAt(0)};` : `&#x${character.charCodeAt(0).toString(16)};`;
 const escapeOf = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
 describe.each(QUESTIONS)("%s", (question) => {
@@ -65,6 +67,13 @@ describe.each(QUESTIONS)("%s", (question) => {
     ["in a table", (text: string) => `| id | ${text.toUpperCase().replaceAll(" ", "  ")} | 7 |`],
     ["in bold, without punctuation", (text: string) => `**${text.replace(/[,、。??]/g, "")}** 7`],
     ["in JSON", (text: string) => `{"question": ${asJson(`${text}\n`)}, "answer": "7"}`],
+    ["as numeric entities", (text: string) => text.replace(/[^ ]/g, entityOf)],
+    ["with characters that are not seen", (text: string) => [...text].join("\u200b\u00ad")],
+    [
+      "with links",
+      (text: string) =>
+        text.replace(/[\p{Script=Han}]{2}|[^\s\p{Script=Han}]+/gu, '[$&](https://a.test/b?c=d "a title")'),
+    ],
     ["in a long page", (text: string) => `${"前文 before ".repeat(5000)}${text}${" after 后文".repeat(5000)}`],
   ])("a page with it, %s, is withheld", (_, pageOf) => {
     expect(guard.leaksQuestion(pageOf(question), question)).toBe(true);

@@ -1,0 +1,42 @@
+/**
+ * @file alignment.*: when does it matter how a sub-agent's trajectories are weighed? Worlds in which d_k is 0 to 20 (alignment/world.ts), each
+ * way to weigh them, many seeds. One line per world and way: the score over the whole training (`during`) and at its end, both as the mean over
+ * rollouts, and at the end as the mean over calls (`perCall`); the score of each kind of task; the standard deviation between seeds of
+ * `during`, and its difference from the paper's `resample` on the same seed with its 95 % interval.
+ */
+import { MODES, type Mode, type Trained, train } from "./alignment/train.ts";
+import { callShares, WORLDS } from "./alignment/world.ts";
+
+const [SEEDS, STEPS] = [24, 40];
+const NORMAL_975 = 1.959964;
+
+const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
+const deviation = (values: readonly number[]): number => {
+  const center = mean(values);
+  return Math.sqrt(values.reduce((sum, value) => sum + (value - center) ** 2, 0) / (values.length - 1));
+};
+const rounded = (value: number): number => Number(value.toFixed(4));
+
+for (const world of WORLDS) {
+  const runs = new Map<Mode, Trained[]>(
+    MODES.map((mode) => [mode, Array.from({ length: SEEDS }, (_, seed) => train(world, mode, seed, STEPS))]),
+  );
+  const paper = runs.get("resample") ?? [];
+  for (const [mode, trained] of runs) {
+    const during = trained.map(({ scores }) => mean(scores));
+    const differences = during.map((score, seed) => score - mean(paper[seed]?.scores ?? []));
+    const half = (NORMAL_975 * deviation(differences)) / Math.sqrt(SEEDS);
+    const [share0, share1] = callShares(world);
+    const line = {
+      bench: `alignment.${world}.${mode}`,
+      during: rounded(mean(during)),
+      end: rounded(mean(trained.map(({ scores }) => scores.at(-1) ?? 0))),
+      perCall: rounded(mean(trained.map(({ kinds }) => share0 * kinds[0] + share1 * kinds[1]))),
+      kinds: [0, 1].map((kind) => rounded(mean(trained.map(({ kinds }) => kinds[kind] ?? 0)))),
+      betweenSeeds: rounded(deviation(during)),
+      fromResample: rounded(mean(differences)),
+      interval: [rounded(mean(differences) - half), rounded(mean(differences) + half)],
+    };
+    console.log(JSON.stringify(line));
+  }
+}

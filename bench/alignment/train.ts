@@ -1,0 +1,145 @@
+/** @file Trains the tabular searcher of world.ts with the program's own objective, under one way to weigh its trajectories. */
+import { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
+import type { RolloutScore } from "../../core/contracts/records.ts";
+import { gradientScale, type LossTerm, lossTerms } from "../../core/mgrpo/batch.ts";
+import { finalizeGroup } from "../../core/mgrpo/finalize.ts";
+import { trajectoryLoss } from "../../core/mgrpo/loss.ts";
+import { subReward } from "../../core/mgrpo/reward.ts";
+import { stream } from "../../core/random.ts";
+import {
+  addGradient,
+  callsOf,
+  expertScore,
+  isCorrect,
+  kindShares,
+  type Logits,
+  newLogits,
+  PARAMETERS,
+  type Policy,
+  policyOf,
+  quality,
+  type Report,
+  sampleReport,
+  TOKENS,
+  type World,
+} from "./world.ts";
+
+/** Besides the program's modes: `pooled`, in which all trajectories of the batch weigh the same, so questions with more calls weigh more. */
+export const MODES = ["resample", "weighted", "none", "pooled"] as const;
+export type Mode = (typeof MODES)[number];
+
+const [QUESTIONS, K, D] = [8, 8, 8];
+const LEARNING_RATE = 0.05;
+const [BETA1, BETA2, EPSILON] = [0.9, 0.99, 1e-8];
+
+const algorithmWith = (mode: AlgorithmConfig["alignment"]["mode"]): AlgorithmConfig =>
+  AlgorithmConfig.parse({ alignment: { mode, d: D } });
+const ALGORITHMS: Record<Mode, AlgorithmConfig> = {
+  resample: algorithmWith("resample"),
+  weighted: algorithmWith("weighted"),
+  none: algorithmWith("none"),
+  pooled: algorithmWith("none"),
+};
+
+export interface Trained {
+  /** After each step: the mean over rollouts, each kind with its share of them. */
+  readonly scores: readonly number[];
+  /** At the end, by kind. */
+  readonly kinds: readonly [number, number];
+}
+
+export function train(world: World, mode: Mode, seed: number, steps: number): Trained {
+  const random = stream("alignment", world, seed);
+  const logits = newLogits(random);
+  const adam = { first: new Float64Array(logits.length), second: new Float64Array(logits.length) };
+  const [share0, share1] = kindShares(world);
+  const scores: number[] = [];
+  for (let step = 0; step < steps; step++) {
+    const policy = policyOf(logits);
+    const questions = Array.from({ length: QUESTIONS }, (_, q) => {
+      const own = stream("alignment", world, seed, step, q);
+      const rollouts = callsOf(world, q, K, own).map((calls) => calls.map((kind) => sampleReport(policy, kind, own)));
+      return weighed(rollouts, mode, [seed, step, q]);
+    }).filter(({ reports }) => reports.length > 0);
+    updateLogits(logits, adam, gradientOf(policy, questions, mode), step);
+    const after = policyOf(logits);
+    scores.push(share0 * quality(after, 0) + share1 * quality(after, 1));
+  }
+  const last = policyOf(logits);
+  return { scores, kinds: [quality(last, 0), quality(last, 1)] };
+}
+
+interface Weighed {
+  readonly reports: readonly Report[];
+  readonly terms: readonly LossTerm[];
+  /** Calls of all its rollouts. */
+  readonly calls: number;
+}
+
+/** The group of one question, scored, aligned and normalized as any other. */
+function weighed(rollouts: readonly (readonly Report[])[], mode: Mode, name: readonly number[]): Weighed {
+  const algorithm = ALGORITHMS[mode];
+  const scored = rollouts.map((reports, k): RolloutScore => {
+    const correct = isCorrect(reports) ? 1 : 0;
+    const invocations = reports.map((report, i) => {
+      const expert = expertScore(report);
+      return { id: `${k}-${i}`.padEnd(22, "0"), expert, reward: subReward(true, correct, expert, algorithm.subReward) };
+    });
+    return { reward: correct, correct, wellFormed: true, tokens: 0, invocations: { searcher: invocations } };
+  });
+  const batch = finalizeGroup(Object.fromEntries(scored.entries()), "main", ["searcher"], algorithm, name)["searcher"];
+  const calls = rollouts.flat().length;
+  if (!batch) return { reports: [], terms: [], calls };
+  const reports = batch.trajectories.flatMap((id) => {
+    const [k, i] = String(id).split("/").map(Number);
+    return rollouts[k ?? 0]?.[i ?? 0] ?? [];
+  });
+  return {
+    reports,
+    terms: lossTerms(
+      batch,
+      reports.map(() => TOKENS),
+      algorithm,
+    ),
+    calls,
+  };
+}
+
+function gradientOf(policy: Policy, questions: readonly Weighed[], mode: Mode): Float64Array {
+  const gradient = new Float64Array(PARAMETERS);
+  const meanCalls = questions.reduce((sum, { calls }) => sum + calls, 0) / questions.length;
+  for (const { reports, terms, calls } of questions) {
+    const weight = mode === "pooled" ? calls / meanCalls : 1;
+    for (const [i, report] of reports.entries()) {
+      const term = terms[i];
+      if (!term) continue;
+      const { logProbs } = report;
+      const policies = { current_A: logProbs, behavior_A: logProbs, proximal_A: [], reference_A: [] };
+      const { gradient_A } = trajectoryLoss({ ...term, ...policies }, ALGORITHMS.none);
+      const scale = weight * gradientScale(questions.length, 1);
+      addGradient(
+        gradient,
+        policy,
+        report,
+        gradient_A.map((one) => scale * one),
+      );
+    }
+  }
+  return gradient;
+}
+
+/** Adam, as the engines' (Kingma and Ba 2015, arXiv 1412.6980). */
+function updateLogits(
+  logits: Logits,
+  { first, second }: { first: Float64Array; second: Float64Array },
+  gradient: Float64Array,
+  step: number,
+): void {
+  gradient.forEach((g, i) => {
+    first[i] = BETA1 * (first[i] ?? 0) + (1 - BETA1) * g;
+    second[i] = BETA2 * (second[i] ?? 0) + (1 - BETA2) * g * g;
+    const mean = (first[i] ?? 0) / (1 - BETA1 ** (step + 1));
+    const deviation = Math.sqrt((second[i] ?? 0) / (1 - BETA2 ** (step + 1)));
+    logits[i] = (logits[i] ?? 0) - (LEARNING_RATE * mean) / (deviation + EPSILON);
+  });
+}

@@ -1,0 +1,103 @@
+/**
+ * @file pipeline.rollouts: training rollouts per hour at `staleness` 0, 1 and 2 of the atlas team, whose tools take seconds with a long tail
+ * (tool-latency.ts). Runs of each take turns, since other processes change the pace of this machine. Everything else is as a user would run it.
+ * Takes about ten minutes.
+ */
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import * as z from "zod";
+import { builtModule } from "../built-module.ts";
+import { parseJson } from "../core/contracts/parse.ts";
+import type { ToolLatency } from "./tool-latency.ts";
+
+const STALENESS = [0, 1, 2];
+const TURNS = 2;
+/** A multiple of 2 and 3 is measured, after the first steps, which trace graphs and warm caches. */
+const [STEPS, WARM_UP_STEPS] = [15, 3];
+const TEAM = { questionsPerStep: 4, rolloutsPerQuestion: 8 };
+const LATENCY: ToolLatency = { medianSeconds: 1, sigma: 1 };
+
+const Report = z.object({
+  perStep: z.array(
+    z.object({
+      seconds: z.number().nullable(),
+      rollouts: z.int(),
+      training: z.record(z.string(), z.object({ kl: z.number(), truncatedFraction: z.number() }).nullable()),
+    }),
+  ),
+  seconds: z.object({ total: z.number() }),
+});
+type Report = z.infer<typeof Report>;
+
+const folder = mkdtempSync(join(tmpdir(), "mgrpo-bench-"));
+try {
+  writeRecipe(join(folder, "slow-tools"));
+  const rates = STALENESS.map((): number[] => []);
+  for (let turn = 0; turn < TURNS; turn++) {
+    for (const [i, staleness] of STALENESS.entries()) {
+      const report = train(folder, staleness, turn);
+      const rollouts = rolloutsPerHour(report);
+      rates[i]?.push(rollouts);
+      const config = { recipe: "atlas", ...TEAM, latency: LATENCY, staleness, turn };
+      const stale = { kl: worst(report, "kl"), truncated: worst(report, "truncatedFraction") };
+      print("pipeline.rollouts", rollouts, "rollouts/hour", { ...config, ...stale });
+    }
+  }
+  const [base = 0, ...others] = rates.map(median);
+  for (const [i, rate] of others.entries()) {
+    print("pipeline.gain", Math.round((100 * rate) / base) / 100, "x", { staleness: STALENESS[i + 1], turns: TURNS });
+  }
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+/** The atlas recipe with slow tools, as a user's own recipe. */
+function writeRecipe(path: string): void {
+  const from = (module: string) => JSON.stringify(builtModule(module).href);
+  mkdirSync(path);
+  const parts = {
+    recipe: `export { recipe } from ${from("recipes/atlas/recipe")};`,
+    rewards: `export { rewards } from ${from("recipes/atlas/rewards")};`,
+    tools:
+      `import { tools as fast } from ${from("recipes/atlas/tools")};\n` +
+      `import { withLatency } from ${from("bench/tool-latency")};\n` +
+      `export const tools = withLatency(fast, ${JSON.stringify(LATENCY)});`,
+  };
+  for (const [part, text] of Object.entries(parts)) writeFileSync(join(path, `${part}.mjs`), `${text}\n`);
+}
+
+/** All runs have the correction, so that they differ in `staleness` alone. */
+function train(cwd: string, staleness: number, turn: number): Report {
+  const run = `n${staleness}-${turn}`;
+  const settings = { ...TEAM, staleness, "algorithm.tisCap": 2, "evaluation.suites": "[]" };
+  const set = Object.entries(settings).flatMap(([path, value]) => ["--set", `${path}=${value}`]);
+  const command = ["train", "./slow-tools", "--steps", String(STEPS), "--seed", "1", "--run", run, ...set];
+  execFileSync(process.execPath, [fileURLToPath(builtModule("cli/mgrpo")), ...command], {
+    cwd,
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+  return parseJson(Report, readFileSync(join(cwd, "runs", run, "report.json")), "report.json");
+}
+
+function rolloutsPerHour({ perStep }: Report): number {
+  const measured = perStep.slice(WARM_UP_STEPS);
+  const sum = (of: (step: Report["perStep"][number]) => number) => measured.reduce((all, step) => all + of(step), 0);
+  return Math.round((3600 * sum(({ rollouts }) => rollouts)) / sum(({ seconds }) => seconds ?? Number.NaN));
+}
+
+function worst({ perStep }: Report, of: "kl" | "truncatedFraction"): number {
+  return Math.max(...perStep.flatMap(({ training }) => Object.values(training).map((stats) => stats?.[of] ?? 0)));
+}
+
+function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = (sorted.length - 1) / 2;
+  return ((sorted[Math.floor(middle)] ?? Number.NaN) + (sorted[Math.ceil(middle)] ?? Number.NaN)) / 2;
+}
+
+function print(name: string, value: number, unit: string, config: object): void {
+  console.log(JSON.stringify({ name, value, unit, config }));
+}

@@ -1,0 +1,62 @@
+# /// script
+# requires-python = ">=3.10"
+# dependencies = ["reasoning-gym==0.1.25"]
+# ///
+"""Writes entries of reasoning-gym's generators as JSON Lines, for `--suite reasoning-gym` and for training (docs/benchmarks.md).
+
+    uv run bench/reasoning-gym/generate.py > bench/reasoning-gym/easy.jsonl
+    uv run bench/reasoning-gym/generate.py --seed 1000000 --size 400 --as questions > train.jsonl
+
+Without uv: `pip install reasoning-gym==0.1.25`, then `python` instead of `uv run`. The defaults, seed 45 and 50 entries of each task in the generator's
+default difficulty, are those of the authors' zero-shot evaluation (github.com/open-thought/reasoning-gym-eval), so that scores are about the same questions.
+Entry i of a task is drawn from the seed plus i: seeds that are further apart than the sizes have no entry in common.
+"""
+
+import argparse
+import json
+import sys
+
+import reasoning_gym
+
+TASKS = [
+    "chain_sum",
+    "basic_arithmetic",
+    "decimal_chain_sum",
+    "products",
+    "leg_counting",
+    "gsm_symbolic",
+    "family_relationships",
+]
+
+
+def entry(task, index, drawn):
+    """An entry as the generator yields it, without what neither a loader nor a scorer reads."""
+    return {
+        "question": drawn["question"],
+        "answer": drawn["answer"],
+        "metadata": {"source_dataset": task, "source_index": index},
+    }
+
+
+def question(task, index, drawn):
+    """A question to train on, in the format of the user's own questions."""
+    return {"id": f"{task}-{index}", "kind": task, "prompt": drawn["question"].strip(), "answer": drawn["answer"]}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", type=int, default=45)
+    parser.add_argument("--size", type=int, default=50, help="entries of each task")
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=TASKS)
+    parser.add_argument("--as", dest="form", choices=["entries", "questions"], default="entries")
+    options = parser.parse_args()
+    form = entry if options.form == "entries" else question
+    for task in options.tasks:
+        drawn = reasoning_gym.create_dataset(task, seed=options.seed, size=options.size)
+        for index in range(options.size):
+            line = json.dumps(form(task, index, drawn[index]), ensure_ascii=False)
+            sys.stdout.write(line + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+/**
+ * @file Who may delegate to whom. The agents of a team form a tree: the main agent is its root, and every other agent has exactly one caller.
+ * So each agent has one level, and its groups compare conversations of that level only. A model that works at two levels is two agents with
+ * one policy (`policy: "of:<agent>"`), each with groups, statistics and alignment of its own.
+ */
+
+/** Levels of sub-agents below the main agent. Each level runs within the time limits of the one above, and multiplies its invocations. */
+export const MAX_LEVELS = 4;
+
+interface Delegating {
+  readonly delegates: readonly string[];
+}
+
+type Team<A extends Delegating = Delegating> = Readonly<Record<string, A>>;
+
+/** The agents that an agent leads to, itself not included: each caller before those that it calls. */
+export function agentsBelow(agents: Team, agent: string): string[] {
+  return (agents[agent]?.delegates ?? []).flatMap((delegate) => [delegate, ...agentsBelow(agents, delegate)]);
+}
+
+interface Limited extends Delegating {
+  readonly limits: { readonly turns: number; readonly calls: number };
+}
+
+/** The most invocations that one conversation of the agent can lead to, at all levels. */
+export function maxInvocations(agents: Team<Limited>, agent: string): number {
+  const { delegates = [], limits } = agents[agent] ?? {};
+  if (!limits || delegates.length === 0) return 0;
+  return limits.turns * limits.calls * (1 + Math.max(...delegates.map((name) => maxInvocations(agents, name))));
+}
+
+type Fault = readonly [path: readonly (string | number)[], message: string];
+
+/** Delegates that are no sub-agents, agents without or with several callers, circles, and too many levels: path and message. */
+export function delegationFaults({ main, agents }: { readonly main: string; readonly agents: Team }): Fault[] {
+  const names = Object.keys(agents);
+  const strangers = names.flatMap((name): Fault[] =>
+    (agents[name]?.delegates ?? [])
+      .filter((delegate) => !names.includes(delegate) || delegate === main)
+      .map((delegate) => [["agents", name, "delegates"], `'${delegate}' is not a sub-agent of this team`]),
+  );
+  const subs = names.filter((name) => name !== main);
+  const callers = subs.flatMap((name) => callerFaults(main, agents, name));
+  // Only in a tree does walking up from an agent end.
+  return strangers.length + callers.length > 0 ? [...strangers, ...callers] : subs.flatMap(placeFaults(main, agents));
+}
+
+const callersOf = (agents: Team, name: string): string[] =>
+  Object.keys(agents).filter((caller) => agents[caller]?.delegates.includes(name));
+
+function callerFaults(main: string, agents: Team, name: string): Fault[] {
+  const [first, second] = callersOf(agents, name);
+  if (first === undefined) {
+    return [[["agents", name], `nobody delegates to '${name}': add it to agents.${main}.delegates or remove it`]];
+  }
+  if (second === undefined) return [];
+  const message = `'${first}' delegates to '${name}' too: an agent has one caller; give '${second}' an agent of its own, with policy of:${name} if it is to be the same model`;
+  return [[["agents", second, "delegates"], message]];
+}
+
+function placeFaults(main: string, agents: Team): (name: string) => Fault[] {
+  return (name) => {
+    const above = [name];
+    for (;;) {
+      const [caller] = callersOf(agents, above[0] ?? "");
+      if (caller === undefined || caller === main) break;
+      if (above.includes(caller)) {
+        const circle = [caller, ...above.slice(0, above.indexOf(caller) + 1)].join(" → ");
+        return [[["agents", name], `the main agent never reaches '${name}': its callers form a circle, ${circle}`]];
+      }
+      above.unshift(caller);
+    }
+    if (above.length <= MAX_LEVELS) return [];
+    const path = [main, ...above].join(" → ");
+    return [[["agents", name], `${path} has ${above.length} levels of sub-agents: at most ${MAX_LEVELS} are possible`]];
+  };
+}

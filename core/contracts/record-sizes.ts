@@ -1,0 +1,56 @@
+/** @file Refuses configs whose records would not fit in the store. */
+import type { AgentConfig } from "./agent-config.ts";
+import type { AlgorithmConfig } from "./algorithm-config.ts";
+import { algorithmOf } from "./algorithm-overrides.ts";
+import { MAX_GROUPS, maxRolloutsPerQuestion, type RewardedTurns } from "./bounds.ts";
+import { delegationFaults, maxInvocations } from "./delegation.ts";
+import type { RunnerConfig } from "./runner.ts";
+
+interface Sized {
+  readonly main: string;
+  readonly agents: Readonly<Record<string, AgentConfig>>;
+  readonly algorithm: AlgorithmConfig;
+  readonly runner: RunnerConfig;
+  readonly rolloutsPerQuestion: number;
+  readonly questionsPerStep: number;
+  readonly dynamicSampling: { readonly rounds: number };
+}
+
+type Fault = readonly [path: readonly (string | number)[], message: string];
+
+/** Settings whose records would not fit in the store: a group's scores are one item, and so are a step's questions. */
+export function sizeFaults(config: Sized): Fault[] {
+  const { rolloutsPerQuestion, questionsPerStep, dynamicSampling } = config;
+  const faults: Fault[] = [];
+  const invocations = mostInvocations(config);
+  const largest = maxRolloutsPerQuestion(invocations, rewardedTurns(config));
+  if (rolloutsPerQuestion > largest) {
+    const calls = invocations > 0 ? `, each with up to ${invocations} invocations,` : "";
+    const callers = Object.keys(config.agents).filter((name) => (config.agents[name]?.delegates.length ?? 0) > 0);
+    const remedy = invocations > 0 ? `, or lower limits.turns or limits.calls of '${callers.join("' or '")}'` : "";
+    const message = `a group of ${rolloutsPerQuestion} rollouts${calls} does not fit in its record of 400 KB: set at most ${largest}${remedy}`;
+    faults.push([["rolloutsPerQuestion"], message]);
+  }
+  const groups = questionsPerStep * (1 + dynamicSampling.rounds);
+  if (groups > MAX_GROUPS) {
+    const message = `a step of up to ${groups} questions, replacements counted, does not fit in its record of 400 KB: set at most ${MAX_GROUPS} in all`;
+    faults.push([["questionsPerStep"], message]);
+  }
+  return faults;
+}
+
+function rewardedTurns({ main, agents, algorithm }: Sized): RewardedTurns {
+  const turnsOf = (name: string) =>
+    algorithmOf({ algorithm, agents }, name).turnWeight > 0 ? (agents[name]?.limits.turns ?? 0) : 0;
+  const subs = Object.keys(agents).filter((name) => name !== main);
+  return { main: turnsOf(main), sub: Math.max(0, ...subs.map(turnsOf)) };
+}
+
+/** The most invocations that one rollout can have, if the team is a valid one. */
+function mostInvocations({ main, agents, runner }: Sized): number {
+  if (delegationFaults({ main, agents }).length > 0) return 0;
+  if (runner === "native") return maxInvocations(agents, main);
+  // An app may ask each sub-agent as often.
+  const { limits, delegates = [] } = agents[main] ?? {};
+  return limits ? limits.turns * limits.calls * delegates.length : 0;
+}

@@ -1,0 +1,23 @@
+/** @file Saves a trainer's state file by file, so that no more than one of its files is in memory. */
+import type { SavedFile, Trainer } from "../../core/ports.ts";
+
+/** @param savedFile the file at an index; undefined after the last. */
+export function saving(
+  savedFile: (index: number) => Promise<SavedFile | undefined>,
+): Required<Pick<Trainer, "save" | "saveFiles">> {
+  async function* saveFiles() {
+    for (let index = 0; ; index++) {
+      const file = await savedFile(index);
+      if (!file) return;
+      yield file;
+    }
+  }
+  return {
+    saveFiles,
+    async save() {
+      const files = new Map<string, Uint8Array>();
+      for await (const [name, bytes] of saveFiles()) files.set(name, bytes);
+      return files;
+    },
+  };
+}

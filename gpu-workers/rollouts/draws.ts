@@ -1,0 +1,18 @@
+/**
+ * @file The names of a turn's random draws. A name begins with the scope: seed, purpose, step, group, rollout and agent. Then comes the
+ * turn's place, or a hash of the tokens before it: what two loops that show a model the same tokens have in common.
+ */
+import type { RolloutAddress } from "../../core/contracts/rollout.ts";
+import type { Draws } from "../../core/contracts/runner.ts";
+import type { StreamName } from "../../core/random.ts";
+import { sha256 } from "../../engine/hash.ts";
+
+/** @param purpose run seed and purpose. */
+export function scopeOf(purpose: StreamName, { step, group, rollout }: RolloutAddress, agent: string): StreamName {
+  return [...purpose, step, group, rollout, agent];
+}
+
+/** @param tokens all tokens of the conversation before the turn. */
+export function drawName(draws: Draws, scope: StreamName, place: StreamName, tokens: readonly number[]): StreamName {
+  return [...scope, ...(draws === "tokens" ? ["tokens", sha256(tokens.join())] : place)];
+}

@@ -1,0 +1,113 @@
+/**
+ * @file Reads a model call from a span. The conventions, tried in this order:
+ *
+ *     OpenTelemetry  gen_ai.input.messages, gen_ai.output.messages, gen_ai.system_instructions, gen_ai.tool.definitions
+ *     AI SDK         ai.prompt.messages, ai.response.text, ai.response.reasoning, ai.response.toolCalls, ai.prompt.tools
+ *     OpenInference  llm.input_messages.0.message.role, llm.output_messages.0.message.content, llm.tools.0.tool.json_schema
+ *     OpenLLMetry    gen_ai.prompt.0.role, gen_ai.completion.0.content, llm.request.functions.0.name
+ *     events         gen_ai.user.message, gen_ai.assistant.message, gen_ai.tool.message, gen_ai.choice
+ */
+import * as z from "zod";
+import { isMessageEvent, ofEvents } from "./events.ts";
+import type { Exchange } from "./exchange.ts";
+import { openInference, openLlmetry } from "./indexed.ts";
+import { type Attributes, type Json, jsonIn, parseAttribute, Unusable } from "./json.ts";
+import { RawMessage } from "./message.ts";
+import type { Span } from "./otlp.ts";
+import { ToolDefinition } from "./tools.ts";
+
+const Messages = z.array(RawMessage);
+const Tools = z.array(ToolDefinition);
+
+/** Undefined: the span has no messages. Throws `Unusable`. */
+export function readExchange(span: Span): Exchange | undefined {
+  if (NO_CALLS.includes(span.attributes["gen_ai.operation.name"] ?? "")) return;
+  return (
+    current(span.attributes) ??
+    aiSdk(span.attributes) ??
+    openInference(span.attributes) ??
+    openLlmetry(span.attributes) ??
+    ofEvents(span.events)
+  );
+}
+
+/** Whether a span without messages is a model call whose content was not captured. */
+export function isModelCall({ attributes, events }: Span): boolean {
+  const operation = attributes["gen_ai.operation.name"] ?? attributes["llm.request.type"];
+  if (operation !== undefined) return CALLS.includes(operation);
+  if (attributes["openinference.span.kind"] !== undefined) return attributes["openinference.span.kind"] === "LLM";
+  const sdk = attributes["ai.operationId"];
+  if (sdk !== undefined) return /\.do(Generate|Stream)$/.test(String(sdk));
+  return attributes["gen_ai.request.model"] !== undefined || events.some(isMessageEvent);
+}
+
+/** Operations other than model calls. Some frameworks record a tool's arguments and result as message events. */
+const NO_CALLS: readonly Json[] = ["execute_tool", "create_agent", "embeddings", "retrieval"];
+const CALLS: readonly Json[] = ["chat", "generate_content", "text_completion", "completion"];
+
+function current(attributes: Attributes): Exchange | undefined {
+  const [input, output, system, tools] = [
+    "input.messages",
+    "output.messages",
+    "system_instructions",
+    "tool.definitions",
+  ]
+    .map((name) => `gen_ai.${name}`)
+    .map((name) => ({ name, value: attributes[name] }));
+  if (input?.value === undefined && output?.value === undefined) return;
+  const read = (attribute: typeof input) =>
+    attribute?.value === undefined ? [] : parseAttribute(Messages, attribute.value, attribute.name);
+  return {
+    input: [...instructions(system?.value), ...read(input)],
+    output: read(output),
+    tools: tools?.value === undefined ? undefined : parseAttribute(Tools, tools.value, tools.name),
+  };
+}
+
+/** A list of parts, or a text. */
+function instructions(value: Json | undefined): RawMessage[] {
+  if (value === undefined || value === null) return [];
+  const parts = typeof value === "string" ? jsonIn(value) : value;
+  const content = Array.isArray(parts) ? parts : value;
+  return [parseAttribute(RawMessage, { role: "system", content }, "gen_ai.system_instructions")];
+}
+
+function aiSdk(attributes: Attributes): Exchange | undefined {
+  const {
+    "ai.prompt.messages": prompt,
+    "ai.response.text": text,
+    "ai.response.object": object,
+    "ai.response.reasoning": thinking,
+    "ai.response.toolCalls": calls,
+    "ai.prompt.tools": tools,
+  } = attributes;
+  if (prompt === undefined) return;
+  const output = {
+    role: "assistant",
+    content: text ?? object ?? "",
+    reasoning_content: thinking ?? null,
+    tool_calls: typeof calls === "string" ? (jsonIn(calls) ?? calls) : (calls ?? []),
+  };
+  const returned = [text, object, calls].some((field) => field !== undefined);
+  return {
+    input: parseAttribute(Messages, prompt, "ai.prompt.messages"),
+    output: returned ? [parseAttribute(RawMessage, output, "ai.response")] : [],
+    tools: tools === undefined ? undefined : parseAttribute(Tools, tools, "ai.prompt.tools"),
+  };
+}
+
+/** Finish reasons of a model that did not finish its message. */
+const CUT_OFF = /^(length|max_?tokens|content[-_]filter|safety|error)$/i;
+
+/** Throws `Unusable` if the model was cut off. */
+export function refuseCutOff({ attributes }: Span, { output }: Exchange): void {
+  const listed = attributes["gen_ai.response.finish_reasons"];
+  const reasons = [
+    ...(Array.isArray(listed) ? listed : [listed]),
+    attributes["ai.response.finishReason"],
+    attributes["llm.finish_reason"],
+    ...output.map((message) => message.finish_reason),
+  ];
+  if (reasons.some((reason) => CUT_OFF.test(String(reason))))
+    throw new Unusable("the model did not finish its message");
+}

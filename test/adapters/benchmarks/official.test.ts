@@ -1,0 +1,102 @@
+/** @file Loaders and scorers against the benchmarks' official code, on generated cases: official/README.md. */
+import { createHash } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { isGaiaMatch } from "../../../adapters/benchmarks/gaia-score.ts";
+import { groupsOf } from "../../../adapters/benchmarks/groups.ts";
+import { GymTask, gymScore } from "../../../adapters/benchmarks/reasoning-gym-score.ts";
+import { loadWebWalkerQa } from "../../../adapters/benchmarks/webwalkerqa.ts";
+import { loadXbench } from "../../../adapters/benchmarks/xbench.ts";
+import { isExactMatch } from "../../../adapters/judges/judged-rewards.ts";
+import { decrypt } from "../../../core/contracts/encryption.ts";
+import { CANARY, gaiaCases, gymCases, walkerRows, xbenchFile, xbenchMatches } from "./official/cases.ts";
+
+interface Expected {
+  readonly gaia: string;
+  readonly reasoningGym: readonly number[];
+  readonly xbench: { readonly rows: string; readonly matches: string };
+  readonly webwalkerqa: Readonly<Record<string, number>>;
+}
+
+const expected = JSON.parse(readFileSync(join(import.meta.dirname, "official/expected.json"), "utf8")) as Expected;
+const folder = mkdtempSync(join(tmpdir(), "official-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function written(name: string, content: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, content);
+  return path;
+}
+
+test("GAIA: the same verdict as question_scorer on 6,000 answers", () => {
+  const cases = gaiaCases();
+  expect(expected.gaia).toHaveLength(cases.length);
+  const different = cases.filter(
+    ({ answer, reference }, i) => isGaiaMatch(answer, reference) !== (expected.gaia[i] === "1"),
+  );
+  expect(different).toEqual([]);
+});
+
+test("reasoning-gym: the same score as score_answer on 1,000 answers to each of 7 tasks", () => {
+  const cases = gymCases();
+  expect(expected.reasoningGym).toHaveLength(cases.length);
+  const different = cases.flatMap(({ task, answer, reference }, i) => {
+    const [ours, official] = [gymScore(GymTask.parse(task), answer, reference), expected.reasoningGym[i] ?? Number.NaN];
+    return Math.abs(ours - official) < 1e-6 ? [] : [{ task, answer, reference, ours, official }];
+  });
+  expect(different).toEqual([]);
+});
+
+test("xbench: 1,000 encrypted rows are read and decrypted as by its own loader", () => {
+  const { questions, canary = "" } = loadXbench(written("xbench.csv", xbenchFile()));
+  expect(canary).toBe(CANARY);
+  const rows = questions.map(({ id, prompt, answer }) => [
+    id.replace("xbench-2510:", ""),
+    decrypt(prompt, canary),
+    decrypt(answer, canary),
+  ]);
+  expect(createHash("sha256").update(JSON.stringify(rows)).digest("hex")).toBe(expected.xbench.rows);
+});
+
+/** Why xbench's grader and ours differ over whether an answer is the reference itself. A judge decides about an answer that is not. */
+const XBENCH_DIFFERENCES: Readonly<Record<string, (answer: string) => boolean>> = {
+  "its grader reads an answer up to the first colon": (answer) => answer.includes(":"),
+  "its grader reads one line; we ignore line breaks at the ends": (answer) => /^\n|\n$/.test(answer),
+  "Python's strip removes U+001C and U+0085, JavaScript's trim U+FEFF": (answer) =>
+    ["\u001c", "\u0085", "\ufeff"].some((space) => answer.includes(space)),
+};
+
+test("xbench: the same answers need no judge as in its grader, with three named differences", () => {
+  const cases = xbenchMatches();
+  expect(expected.xbench.matches).toHaveLength(cases.length);
+  const different = cases.filter(
+    ({ answer, reference }, i) => isExactMatch(answer, reference) !== (expected.xbench.matches[i] === "1"),
+  );
+  const explainedBy = Object.values(XBENCH_DIFFERENCES);
+  expect(different.filter(({ answer }) => !explainedBy.some((applies) => applies(answer)))).toEqual([]);
+  for (const applies of explainedBy) expect(different.some(({ answer }) => applies(answer))).toBe(true);
+  expect(different.length).toBeLessThan(cases.length / 100);
+});
+
+test("WebWalkerQA: its report of 2,000 graded answers is our score by kind and difficulty", () => {
+  const rows = walkerRows();
+  const { questions } = loadWebWalkerQa(written("walker.json", JSON.stringify(rows.map(({ task }) => task))));
+  const groups = new Map<string, number[]>();
+  for (const [i, question] of questions.entries()) {
+    for (const group of groupsOf("webwalkerqa", question)) {
+      groups.set(group, [...(groups.get(group) ?? []), rows[i]?.correct ? 1 : 0]);
+    }
+  }
+  const mean = (scores: readonly number[] = []) => scores.reduce((sum, score) => sum + score, 0) / scores.length;
+  for (const kind of ["single_source", "multi_source"]) {
+    for (const difficulty of ["easy", "medium", "hard"]) {
+      expect(mean(groups.get(`${kind} ${difficulty}`))).toBeCloseTo(
+        expected.webwalkerqa[`${kind}_${difficulty}`] ?? 9,
+        12,
+      );
+    }
+  }
+  expect(mean(rows.map(({ correct }) => Number(correct)))).toBeCloseTo(expected.webwalkerqa["overall"] ?? 9, 12);
+});

@@ -1,0 +1,23 @@
+/** @file One trial of every kind of fault, beside the undisturbed one. `npm run chaos` runs as many as there is time for. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Built } from "../kill/build.ts";
+import { check } from "./checker.ts";
+import { drawSchedule, undisturbed } from "./schedule.ts";
+import { buildTrials, runTrial } from "./trial.ts";
+
+const DEADLINE_SECONDS = 240;
+
+let built: Built;
+beforeAll(async () => {
+  built = await buildTrials();
+}, 60_000);
+afterAll(() => built.remove());
+
+test("lost answers, deaths, throttling and wrong clocks leave the run as it is", { timeout: 600_000 }, async () => {
+  const reference = await runTrial(built, undisturbed, DEADLINE_SECONDS);
+  expect(check({ trial: reference, reference }), reference.log.join("\n")).toEqual([]);
+  const trial = await runTrial(built, drawSchedule(1), DEADLINE_SECONDS);
+  expect(check({ trial, reference }), trial.log.join("\n")).toEqual([]);
+  expect(trial.history.filter(({ fault }) => fault !== undefined).length).toBeGreaterThan(50);
+  expect(trial.died.length).toBeGreaterThan(1);
+});

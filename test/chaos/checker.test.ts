@@ -1,0 +1,128 @@
+/** @file The checker finds what it is for: a trial that holds, and the same trial with one invariant broken, each found by its law. */
+import { expect, test } from "vitest";
+import { check, laws } from "./checker.ts";
+import type { Entry, RunResult, Trial } from "./history.ts";
+
+let milliseconds = 0;
+
+/** A write that took effect. */
+function wrote(fact: string, more: Partial<Entry> = {}): Entry {
+  milliseconds += 10;
+  return {
+    sentAt: milliseconds,
+    answeredAt: milliseconds + 5,
+    process: "functions",
+    channel: fact.startsWith("commit") ? "s3" : "dynamo",
+    method: "POST",
+    path: "/",
+    fault: undefined,
+    status: 200,
+    facts: [fact],
+    ...more,
+  };
+}
+
+const asked = (more: Partial<Entry> = {}): Entry =>
+  wrote("", { channel: "world", facts: [], verdictMicroUsd: 2000, ...more });
+
+const OUTCOME = "commit runs/a/outcomes/000000/0/0.json";
+const SCORE = "score GROUP#a#000000#0 GROUP rollouts.0";
+const READY = "step RUN#a STEP#000000 ready";
+const [FIRST, SECOND] = ["commit runs/a/manifests/main/000001.json", "commit runs/a/manifests/main/000002.json"];
+const [ADVANCE, AGAIN] = ["advance RUN#a RUN 1", "advance RUN#a RUN 2"];
+const VERDICT = "commit runs/a/verdicts/subject-judge.json";
+
+const run: RunResult = {
+  run: "a",
+  status: "finished",
+  records: { steps: [{ groups: [{ rollouts: { 0: { reward: 1 } } }] }], weights: { main: ["one", "two"] } },
+  judgesMicroUsd: 2000,
+  foreignTokens: [],
+};
+
+/** One step of one rollout. */
+function trialOf(history: readonly Entry[], more: Partial<Trial> = {}): Trial {
+  return { isTimely: true, seconds: 20, runs: [run], history, log: [], died: [], starts: {}, ...more };
+}
+
+const story = () => [
+  wrote(OUTCOME),
+  asked(),
+  wrote(VERDICT),
+  wrote(SCORE),
+  wrote(READY),
+  wrote(FIRST),
+  wrote(ADVANCE),
+  wrote("step RUN#a STEP#000001 ready"),
+  wrote(SECOND),
+  wrote(AGAIN),
+];
+const reference = trialOf(story());
+const without = (fact: string) => story().filter(({ facts }) => !facts.includes(fact));
+const withRun = (changes: Partial<RunResult>) => trialOf(story(), { runs: [{ ...run, ...changes }] });
+const swapped = (one: string, other: string) =>
+  story().map((entry) =>
+    entry.facts.includes(one)
+      ? { ...entry, facts: [other] }
+      : entry.facts.includes(other)
+        ? { ...entry, facts: [one] }
+        : entry,
+  );
+
+test("the undisturbed trial holds", () => {
+  expect(check({ trial: reference, reference })).toEqual([]);
+});
+
+const broken: [string, keyof typeof laws, Trial][] = [
+  ["a trial that does not end", "the trial ends, every run is finished", trialOf(story(), { isTimely: false })],
+  ["a halted run", "the trial ends, every run is finished", withRun({ status: "halted" })],
+  [
+    "another weight",
+    "scores, groups, weights and evaluations are those of the undisturbed run",
+    withRun({ records: { ...(run.records as object), weights: { main: ["one", "three"] } } }),
+  ],
+  [
+    "a question skipped",
+    "scores, groups, weights and evaluations are those of the undisturbed run",
+    withRun({ records: { ...(run.records as object), steps: [{ groups: [] }] } }),
+  ],
+  ["a score counted twice", "each fact is recorded once", trialOf([...story(), wrote(SCORE)])],
+  ["a version published twice", "each fact is recorded once", trialOf([...story(), wrote(SECOND)])],
+  [
+    "an outcome overwritten",
+    "no object is overwritten",
+    trialOf([...story(), wrote(OUTCOME.replace("commit", "overwrite"))]),
+  ],
+  ["versions out of order", "versions are linear", trialOf(swapped(FIRST, SECOND))],
+  ["a version skipped", "versions are linear", trialOf([...story(), wrote(FIRST.replace("000001", "000004"))])],
+  ["a step back", "steps advance one at a time", trialOf(swapped(ADVANCE, AGAIN))],
+  ["a score without its outcome", "a score follows its outcome", trialOf(without(OUTCOME))],
+  ["a version before its step is ready", "a version follows its step", trialOf(without(READY))],
+  [
+    "tokens of another version",
+    "every trained token was sampled by the version that its record names",
+    withRun({ foreignTokens: ["a 0/0/0 main: other weights"] }),
+  ],
+  ["a judge paid twice", "the judge is asked again only after a disturbance", trialOf([...story(), asked()])],
+  ["an answer that is not billed", "every answer of the judge is billed", withRun({ judgesMicroUsd: 1000 })],
+  ["an answer billed twice", "every answer of the judge is billed", withRun({ judgesMicroUsd: 4000 })],
+];
+
+test.each(broken)("%s", (_what, law, trial) => {
+  const found = check({ trial, reference });
+  expect(found.map((line) => line.split(": ", 1)[0])).toContain(law);
+});
+
+test("every law is broken by one of them", () => {
+  expect(new Set(broken.map(([, law]) => law))).toEqual(new Set(Object.keys(laws)));
+});
+
+test("a second answer is excused by a fault, by a death and by a verdict's deadline", () => {
+  const twice = [...story(), asked({ fault: "lose" })];
+  const death = { process: "functions", request: 3, when: "after", signal: "kill", seconds: 0 } as const;
+  const late = "functions: no verdict within 20 s";
+  for (const more of [{ history: twice }, { died: [death] }, { log: [late] }]) {
+    const trial = trialOf([...story(), asked()], { runs: [{ ...run, judgesMicroUsd: 4000 }], ...more });
+    expect(check({ trial, reference })).toEqual([]);
+  }
+});

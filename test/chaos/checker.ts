@@ -1,0 +1,148 @@
+/**
+ * @file Checks the history and the records of a trial against the laws of the protocol, as Jepsen does. A law returns what breaks it, in one
+ * line each.
+ */
+import type { Entry, Trial } from "./history.ts";
+
+export interface Evidence {
+  readonly trial: Trial;
+  /** The undisturbed trial. */
+  readonly reference: Trial;
+}
+
+const IS_VERDICT = /^commit runs\/[^/]+\/verdicts\//;
+
+type Law = (evidence: Evidence) => string[];
+
+/** Everything in the history that took effect, in the order of the answers. */
+const effects = ({ history }: Trial): Entry[] =>
+  history.filter(({ facts }) => facts.length > 0).toSorted((a, b) => a.answeredAt - b.answeredAt);
+
+/** What readers alone look at may be written again. */
+const IS_TELEMETRY = /^overwrite runs\/[^/]+\/(telemetry|busy)\//;
+
+export const laws: Readonly<Record<string, Law>> = {
+  "the trial ends, every run is finished": ({ trial }) => [
+    ...(trial.isTimely
+      ? []
+      : [`not ended after ${trial.seconds.toFixed(0)} s; starts: ${JSON.stringify(trial.starts)}`]),
+    ...trial.runs.filter(({ status }) => status !== "finished").map(({ run, status }) => `run ${run} is ${status}`),
+  ],
+
+  "scores, groups, weights and evaluations are those of the undisturbed run": ({ trial, reference }) =>
+    trial.runs.flatMap(({ run, records }) => {
+      const expected = reference.runs.find((one) => one.run === run)?.records;
+      const difference = firstDifference(expected, records, `run ${run}`);
+      return difference === undefined ? [] : [difference];
+    }),
+
+  "each fact is recorded once": ({ trial }) => {
+    const counts = new Map<string, number>();
+    for (const { facts } of effects(trial)) for (const fact of facts) counts.set(fact, (counts.get(fact) ?? 0) + 1);
+    return [...counts].filter(([, n]) => n > 1).map(([fact, n]) => `${n} times: ${fact}`);
+  },
+
+  "no object is overwritten": ({ trial }) =>
+    effects(trial)
+      .flatMap(({ facts }) => facts)
+      .filter((fact) => fact.startsWith("overwrite ") && !IS_TELEMETRY.test(fact)),
+
+  "versions are linear": ({ trial }) =>
+    inOrder(trial, /^commit (runs\/[^/]+\/manifests\/[^/]+)\/(\d+)\.json$/, "manifest"),
+
+  "steps advance one at a time": ({ trial }) => inOrder(trial, /^advance (\S+) RUN (\d+)$/, "RUN.step"),
+
+  "a score follows its outcome": ({ trial }) =>
+    follows(
+      trial,
+      /^score GROUP#([^#]+)#(\d+)#(\d+) GROUP rollouts\.(\d+)$/,
+      ([, run, step, group, rollout]) => `commit runs/${run}/outcomes/${step}/${group}/${rollout}.json`,
+    ),
+
+  "a version follows its step": ({ trial }) =>
+    follows(trial, /^commit runs\/([^/]+)\/manifests\/[^/]+\/(\d+)\.json$/, ([, run, version]) => {
+      const step = Number(version) - 1;
+      return step < 0 ? undefined : `step RUN#${run} STEP#${String(step).padStart(6, "0")} ready`;
+    }),
+
+  "every trained token was sampled by the version that its record names": ({ trial }) =>
+    trial.runs.flatMap(({ foreignTokens }) => foreignTokens),
+
+  "the judge is asked again only after a disturbance": ({ trial }) => {
+    const asked = trial.history.filter(({ verdictMicroUsd }) => verdictMicroUsd !== undefined).length;
+    const stored = effects(trial).filter(({ facts }) => facts.some((fact) => IS_VERDICT.test(fact))).length;
+    const excused = disturbances(trial);
+    return asked - stored > excused ? [`${asked} answers, ${stored} stored, ${excused} disturbances`] : [];
+  },
+
+  "every answer of the judge is billed": ({ trial }) => {
+    const delivered = trial.history.filter(({ fault }) => fault === undefined);
+    const paid = delivered.reduce((sum, { verdictMicroUsd = 0 }) => sum + verdictMicroUsd, 0);
+    const billed = trial.runs.reduce((sum, run) => sum + run.judgesMicroUsd, 0);
+    const isCalm = trial.died.length === 0 && trial.history.every(({ fault }) => fault === undefined);
+    // A caller that dies leaves what it reserved on the bill.
+    return billed < paid || (isCalm && billed > paid) ? [`paid ${paid} micro-dollars, billed ${billed}`] : [];
+  },
+};
+
+/** What breaks each law; empty if the trial holds. */
+export function check(evidence: Evidence): string[] {
+  return Object.entries(laws).flatMap(([name, law]) => law(evidence).map((violation) => `${name}: ${violation}`));
+}
+
+/** Facts of a kind are recorded in ascending order, without gaps, each after the one before was answered. */
+function inOrder(trial: Trial, kind: RegExp, name: string): string[] {
+  const last = new Map<string, { n: number; answeredAt: number }>();
+  return effects(trial).flatMap(({ facts, sentAt, answeredAt }) =>
+    facts.flatMap((fact) => {
+      const [, subject, text] = kind.exec(fact) ?? [];
+      if (subject === undefined) return [];
+      const before = last.get(subject);
+      const n = Number(text);
+      last.set(subject, { n, answeredAt });
+      if (!before || (n === before.n + 1 && sentAt >= before.answeredAt)) return [];
+      return [`${name} ${subject}: ${n} after ${before.n}`];
+    }),
+  );
+}
+
+/** The cause of every such fact was recorded before the fact was. */
+function follows(trial: Trial, kind: RegExp, causeOf: (match: readonly string[]) => string | undefined): string[] {
+  const recorded = new Map<string, number>();
+  for (const { facts, sentAt } of effects(trial)) {
+    for (const fact of facts) recorded.set(fact, Math.min(sentAt, recorded.get(fact) ?? Number.POSITIVE_INFINITY));
+  }
+  return effects(trial).flatMap(({ facts, answeredAt }) =>
+    facts.flatMap((fact) => {
+      const match = kind.exec(fact);
+      const cause = match && causeOf(match);
+      if (!cause || (recorded.get(cause) ?? Number.POSITIVE_INFINITY) <= answeredAt) return [];
+      return [`${fact}: no '${cause}' before it`];
+    }),
+  );
+}
+
+/** Requests to the judge that may be under way when the functions die. */
+const ASKS_AT_ONCE = 16;
+
+/** How many answers of the judge may have been lost: to faults of the functions' requests, to deaths, to the deadline of a verdict. */
+function disturbances({ history, died, log }: Trial): number {
+  const faults = history.filter(({ process, fault }) => process === "functions" && fault !== undefined).length;
+  const deaths = died.filter(({ process }) => process === "functions" || process === "cloud").length;
+  const late = log.filter((line) => line.includes("no verdict within")).length;
+  return faults + deaths * ASKS_AT_ONCE + late;
+}
+
+/** Where two JSON values first differ; undefined if they are equal. */
+function firstDifference(expected: unknown, found: unknown, path: string): string | undefined {
+  if (Object.is(expected, found)) return undefined;
+  if (!isObject(expected) || !isObject(found)) return `${path}: ${brief(found)} instead of ${brief(expected)}`;
+  for (const key of new Set([...Object.keys(expected), ...Object.keys(found)])) {
+    const difference = firstDifference(expected[key], found[key], `${path}.${key}`);
+    if (difference !== undefined) return difference;
+  }
+  return undefined;
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
+const brief = (value: unknown): string => (JSON.stringify(value) ?? "nothing").slice(0, 200);

@@ -1,0 +1,136 @@
+/**
+ * @file `npm run chaos -- --minutes 10 --seed 1`: trials until the time is up, each with the next seed, and a report. A trial that breaks a
+ * law is replayed with ever shorter schedules; the shortest one that fails is written to a file. Exit code 1 if any failed.
+ *
+ *     --minutes n      how long (default 5)          --seed s         the first seed (default 1)
+ *     --trials n       or how many                   --replay file    one schedule, instead of drawn ones
+ *     --to folder      where reports go (default results/chaos)
+ */
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import * as z from "zod";
+import { check } from "./checker.ts";
+import type { Trial } from "./history.ts";
+import { drawSchedule, Schedule, sizeOf, undisturbed } from "./schedule.ts";
+import { shrink } from "./shrink.ts";
+import { buildTrials, runTrial } from "./trial.ts";
+
+const DEADLINE_SECONDS = 240;
+/** How often a schedule is tried before it counts as passing while a failing one is shrunk. */
+const REPEATS = 2;
+const SHRINK_MINUTES = 20;
+
+const Arguments = z.strictObject({
+  minutes: z.coerce.number().positive().default(5),
+  seed: z.coerce.number().int().nonnegative().default(1),
+  trials: z.coerce.number().int().positive().default(Number.MAX_SAFE_INTEGER),
+  replay: z.string().optional(),
+  to: z.string().default("results/chaos"),
+});
+
+interface Line {
+  readonly seed: number;
+  readonly size: number;
+  readonly deaths: number;
+  readonly faultsMet: number;
+  readonly requests: number;
+  readonly seconds: number;
+  readonly violations: readonly string[];
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      minutes: { type: "string" },
+      seed: { type: "string" },
+      trials: { type: "string" },
+      replay: { type: "string" },
+      to: { type: "string" },
+    },
+  });
+  const chosen = Arguments.parse(values);
+  const built = await buildTrials();
+  try {
+    const reference = await runTrial(built, undisturbed, DEADLINE_SECONDS);
+    const fault = check({ trial: reference, reference });
+    if (fault.length > 0)
+      throw new Error(`the undisturbed trial breaks a law: ${fault[0]}\n${reference.log.join("\n")}`);
+    process.stdout.write(`undisturbed: ${reference.seconds.toFixed(1)} s, ${reference.history.length} requests\n`);
+    const attempt = (schedule: Schedule) => judged(built, schedule, reference);
+    const lines: Line[] = [];
+    const until = performance.now() + chosen.minutes * 60_000;
+    for (const schedule of schedulesOf(chosen)) {
+      if (performance.now() > until) break;
+      const { line, trial } = await attempt(schedule);
+      lines.push(line);
+      process.stdout.write(`${textOf(line)}\n`);
+      if (line.violations.length > 0) await explain(chosen.to, schedule, trial, line, attempt);
+    }
+    writeReport(chosen.to, lines);
+    if (lines.some(({ violations }) => violations.length > 0)) process.exitCode = 1;
+  } finally {
+    built.remove();
+  }
+}
+
+function* schedulesOf({ seed, trials, replay }: z.infer<typeof Arguments>): Generator<Schedule> {
+  if (replay !== undefined) {
+    yield Schedule.parse(JSON.parse(readFileSync(replay, "utf8")));
+    return;
+  }
+  for (let i = 0; i < trials; i++) yield drawSchedule(seed + i);
+}
+
+type Attempt = (schedule: Schedule) => Promise<{ readonly line: Line; readonly trial: Trial }>;
+
+async function judged(
+  built: Awaited<ReturnType<typeof buildTrials>>,
+  schedule: Schedule,
+  reference: Trial,
+): ReturnType<Attempt> {
+  const trial = await runTrial(built, schedule, DEADLINE_SECONDS);
+  const line: Line = {
+    seed: schedule.seed,
+    size: sizeOf(schedule),
+    deaths: trial.died.length,
+    faultsMet: trial.history.filter(({ fault }) => fault !== undefined).length,
+    requests: trial.history.length,
+    seconds: Math.round(trial.seconds * 10) / 10,
+    violations: check({ trial, reference }),
+  };
+  return { line, trial };
+}
+
+const textOf = ({ seed, size, deaths, faultsMet, requests, seconds, violations }: Line) =>
+  `seed ${seed}: ${violations.length === 0 ? "holds" : "BROKEN"}, ${seconds} s, ${size} planned, ${deaths} deaths, ${faultsMet} of ${requests} requests disturbed` +
+  violations.map((violation) => `\n    ${violation}`).join("");
+
+async function explain(to: string, schedule: Schedule, trial: Trial, line: Line, attempt: Attempt): Promise<void> {
+  const until = performance.now() + SHRINK_MINUTES * 60_000;
+  const fails = async (candidate: Schedule) => {
+    for (let i = 0; i < REPEATS; i++) if ((await attempt(candidate)).line.violations.length > 0) return true;
+    return false;
+  };
+  mkdirSync(to, { recursive: true });
+  const file = join(to, `failed-${schedule.seed}.json`);
+  writeFileSync(file, `${JSON.stringify(schedule)}\n`);
+  writeFileSync(join(to, `failed-${schedule.seed}.log`), `${[...line.violations, ...trial.log].join("\n")}\n`);
+  process.stdout.write(`    shrinking; replay with: npm run chaos -- --replay ${file}\n`);
+  const shortest = await shrink(schedule, fails, () => performance.now() < until);
+  writeFileSync(file, `${JSON.stringify(shortest)}\n`);
+  process.stdout.write(
+    `    shortest schedule that fails: ${sizeOf(shortest)} of ${sizeOf(schedule)} parts, in ${file}\n`,
+  );
+}
+
+function writeReport(to: string, lines: readonly Line[]): void {
+  mkdirSync(to, { recursive: true });
+  writeFileSync(join(to, "trials.jsonl"), lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+  const broken = lines.filter(({ violations }) => violations.length > 0).length;
+  process.stdout.write(`${lines.length} trials, ${broken} broken\n`);
+}
+
+await main();
+// Nothing is left to wait for; a late answer of a proxy must not keep the process.
+process.exit();

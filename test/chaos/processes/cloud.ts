@@ -1,0 +1,31 @@
+/**
+ * @file The cloud of a trial, in a process of its own: it sends its events and its clock's ticks to the functions' process. Argument:
+ * `CloudArguments` as JSON. Prints the environment that callers need once it is ready.
+ */
+import { startLocalCloud } from "../../../adapters/local-cloud/cloud.ts";
+
+export interface CloudArguments {
+  readonly directory: string;
+  readonly ports: { readonly dynamo: number; readonly s3: number };
+  /** Where events and ticks go. */
+  readonly functions: number;
+  readonly clockSeconds: number;
+}
+
+const { directory, ports, functions, clockSeconds }: CloudArguments = JSON.parse(process.argv[2] ?? "");
+
+async function send(path: string, body: unknown): Promise<void> {
+  const response = await fetch(`http://127.0.0.1:${functions}${path}`, { method: "POST", body: JSON.stringify(body) });
+  if (!response.ok) throw new Error(`the functions answered ${response.status}`);
+}
+
+const { environment } = await startLocalCloud({
+  directory,
+  ports,
+  clockSeconds,
+  verifySignatures: false,
+  handlers: { objectCreated: (event) => send("/event", event), clock: () => send("/clock", {}) },
+  // A failure to deliver is expected here.
+  report: () => {},
+});
+process.stdout.write(`${JSON.stringify(environment)}\n`);

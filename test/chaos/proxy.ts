@@ -1,0 +1,146 @@
+/**
+ * @file A proxy in front of one channel of one process. It does to the n-th request what the schedule says, and records every request that
+ * it passes on. A request that is passed on runs to its end, whatever becomes of its caller, as on a real network.
+ *
+ *     caller ──> fault before ──> target ──> history ──> fault after ──> caller
+ */
+import { once } from "node:events";
+import {
+  createServer,
+  request as httpRequest,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from "node:http";
+import type { AddressInfo } from "node:net";
+import { setTimeout as pause } from "node:timers/promises";
+import { type Entry, factsOf } from "./history.ts";
+import { refusal } from "./refusals.ts";
+import type { Channel, Fault } from "./schedule.ts";
+
+export interface ProxyOptions {
+  /** The process whose requests these are; for `calls` and `events`, the one that receives them. */
+  readonly process: string;
+  readonly channel: Channel;
+  /** The port that requests are passed on to. */
+  readonly target: () => number;
+  readonly faults: ReadonlyMap<number, Fault>;
+  readonly port?: number;
+  /** Milliseconds since the trial began. */
+  readonly now: () => number;
+  readonly record: (entry: Entry) => void;
+  /** Called around each request, so that a process can die there. */
+  readonly before: () => void;
+  readonly after: () => void;
+}
+
+export interface FaultProxy {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly headers: IncomingMessage["headers"];
+  readonly body: Buffer;
+}
+
+export async function openProxy(options: ProxyOptions): Promise<FaultProxy> {
+  let requests = 0;
+  const server = createServer((incoming, outgoing) => {
+    const fault = options.faults.get(requests++);
+    void handle(options, incoming, outgoing, fault).catch(() => outgoing.destroy());
+  });
+  server.keepAliveTimeout = 60_000;
+  server.listen(options.port ?? 0, "127.0.0.1");
+  await once(server, "listening");
+  return { port: (server.address() as AddressInfo).port, close: () => closeServer(server) };
+}
+
+async function handle(
+  options: ProxyOptions,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  fault: Fault | undefined,
+): Promise<void> {
+  const body = await bodyOf(incoming);
+  options.before();
+  if (fault?.kind === "delay") await pause(fault.seconds * 1000);
+  if (fault?.kind === "hang") return;
+  if (fault?.kind === "drop") {
+    // A lost event is gone; any other lost request is a connection that breaks.
+    if (options.channel === "events") outgoing.writeHead(200).end();
+    else outgoing.destroy();
+    return;
+  }
+  const refused = fault && refusal(options.channel, fault.kind);
+  if (refused) {
+    outgoing.writeHead(refused.status, refused.headers).end(incoming.method === "HEAD" ? undefined : refused.body);
+    return;
+  }
+  const answers = [forward(options, incoming, body, fault)];
+  if (fault?.kind === "duplicate") answers.push(forward(options, incoming, body, fault));
+  const [answer] = await Promise.all(answers);
+  if (answer) deliver(answer, outgoing, fault);
+  options.after();
+}
+
+function deliver({ status, headers, body }: Answer, outgoing: ServerResponse, fault: Fault | undefined): void {
+  if (fault?.kind === "lose") {
+    outgoing.destroy();
+    return;
+  }
+  outgoing.writeHead(status, headers);
+  if (fault?.kind === "cut" && body.length > 1) {
+    outgoing.write(body.subarray(0, body.length >> 1), () => outgoing.destroy());
+    return;
+  }
+  outgoing.end(body);
+}
+
+async function forward(
+  { process, channel, target, now, record }: ProxyOptions,
+  { method = "GET", url: path = "/", headers }: IncomingMessage,
+  body: Buffer,
+  fault: Fault | undefined,
+): Promise<Answer> {
+  const sentAt = now();
+  const sent = httpRequest({ host: "127.0.0.1", port: target(), method, path, headers, agent: false });
+  sent.end(body);
+  const [found] = (await once(sent, "response")) as [IncomingMessage];
+  const answer = { status: found.statusCode ?? 502, headers: found.headers, body: await bodyOf(found) };
+  const isStore = channel === "dynamo" || channel === "s3";
+  const tookEffect = isStore && answer.status < 300;
+  const facts = tookEffect ? factsOf({ channel, method, path, headers, body }) : [];
+  record({
+    sentAt,
+    answeredAt: now(),
+    process,
+    channel,
+    method,
+    path,
+    fault: fault?.kind,
+    status: answer.status,
+    facts,
+    ...priceOf(answer),
+  });
+  return answer;
+}
+
+/** The judge names its price in a header. */
+function priceOf({ headers }: Answer): Pick<Entry, "verdictMicroUsd"> {
+  const price = headers["x-micro-usd"];
+  return typeof price === "string" ? { verdictMicroUsd: Number(price) } : {};
+}
+
+async function bodyOf(incoming: IncomingMessage): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  for await (const piece of incoming) pieces.push(piece as Buffer);
+  return Buffer.concat(pieces);
+}
+
+async function closeServer(server: Server): Promise<void> {
+  server.close();
+  server.closeAllConnections();
+  await once(server, "close");
+}

@@ -1,0 +1,52 @@
+/** @file Schedules are functions of their seed, and failing ones shrink to what makes them fail. */
+import { expect, test } from "vitest";
+import { drawSchedule, type Fault, Schedule, sizeOf, undisturbed } from "./schedule.ts";
+import { shrink } from "./shrink.ts";
+
+test("a seed draws the same schedule, another seed another one, and both survive a file", () => {
+  expect(drawSchedule(3)).toEqual(drawSchedule(3));
+  expect(drawSchedule(3)).not.toEqual(drawSchedule(4));
+  expect(Schedule.parse(JSON.parse(JSON.stringify(drawSchedule(3))))).toEqual(drawSchedule(3));
+});
+
+test("schedules disturb every channel in every way, and kill and stop every process", () => {
+  const drawn = Array.from({ length: 100 }, (_, seed) => drawSchedule(seed));
+  const kinds = new Set(drawn.flatMap(({ faults }) => faults.map(({ channel, kind }) => `${channel} ${kind}`)));
+  for (const kind of ["dynamo lose", "s3 full", "world hang", "events drop", "events duplicate", "calls cut"]) {
+    expect(kinds).toContain(kind);
+  }
+  const deaths = new Set(drawn.flatMap((one) => one.deaths.map(({ process, signal }) => `${process} ${signal}`)));
+  for (const process of ["cloud", "functions", "main-a", "searcher-b", "eval-a"]) {
+    for (const signal of ["kill", "stop"]) expect(deaths).toContain(`${process} ${signal}`);
+  }
+});
+
+const fault = (request: number): Fault => ({ process: "main-a", channel: "s3", request, kind: "lose", seconds: 0 });
+
+test("a schedule shrinks to the two faults that fail together", async () => {
+  const schedule: Schedule = {
+    ...undisturbed,
+    faults: Array.from({ length: 40 }, (_, i) => fault(i)),
+    deaths: [{ process: "cloud", request: 1, when: "after", signal: "kill", seconds: 0 }],
+    clocks: { "main-a": 3 },
+  };
+  let trials = 0;
+  const fails = async ({ faults }: Schedule) => {
+    trials += 1;
+    return [7, 31].every((n) => faults.some(({ request }) => request === n));
+  };
+  const shortest = await shrink(schedule, fails, () => true);
+  expect(shortest).toEqual({ ...undisturbed, faults: [fault(7), fault(31)] });
+  expect(trials).toBeLessThan(120);
+});
+
+test("when the time is up, the shortest schedule so far is returned", async () => {
+  const schedule = { ...undisturbed, faults: [fault(0), fault(1), fault(2), fault(3)] };
+  let left = 2;
+  const shortest = await shrink(
+    schedule,
+    async () => true,
+    () => left-- > 0,
+  );
+  expect(sizeOf(shortest)).toBeLessThan(4);
+});

@@ -1,0 +1,135 @@
+/**
+ * @file A schedule: everything that goes wrong in one trial, as data. It is drawn from a seed, and can be written to a file, replayed, and
+ * shrunk. Faults are bound to the n-th request of a process on a channel, deaths to the n-th request of a process on any, so a replay meets
+ * them at nearly the same points; when a request is sent still depends on the machine.
+ */
+import * as z from "zod";
+import { type Random, stream } from "../../core/random.ts";
+
+/** The runs of a trial share one cloud. */
+export const RUNS = ["a", "b"] as const;
+
+const WORKERS = RUNS.flatMap((run) => [`main-${run}`, `searcher-${run}`, `eval-${run}`]);
+export const PROCESSES = ["cloud", "functions", ...WORKERS] as const;
+
+/**
+ * What a request travels through: the store's two APIs; `world`, which has the judge, the tool and the model's delay; `events`, from the
+ * cloud to the functions; `calls`, delegations to a worker.
+ */
+export const CHANNELS = ["dynamo", "s3", "world", "events", "calls"] as const;
+export type Channel = (typeof CHANNELS)[number];
+
+const FaultKind = z.enum(["delay", "drop", "lose", "duplicate", "throttle", "error", "cut", "full", "hang"]);
+export type FaultKind = z.infer<typeof FaultKind>;
+
+const Fault = z.strictObject({
+  process: z.string(),
+  channel: z.enum(CHANNELS),
+  /** Which request of this process on this channel, from 0. */
+  request: z.int().nonnegative(),
+  /**
+   * delay: it arrives late; drop: it never arrives; lose: it takes effect and its answer is lost; duplicate: it arrives twice; throttle,
+   * error, full: refused as the service does; cut: its answer breaks off half-way; hang: no answer until the caller gives up.
+   */
+  kind: FaultKind,
+  seconds: z.number().nonnegative(),
+});
+export type Fault = z.infer<typeof Fault>;
+
+const Death = z.strictObject({
+  process: z.string(),
+  /** Which of its requests on any channel, from 0. */
+  request: z.int().nonnegative(),
+  /** Before the request is passed on, or after its answer is. */
+  when: z.enum(["before", "after"]),
+  /** kill: SIGKILL, and the process is started again. stop: SIGSTOP, and SIGCONT after `seconds`. */
+  signal: z.enum(["kill", "stop"]),
+  seconds: z.number().nonnegative(),
+});
+export type Death = z.infer<typeof Death>;
+
+export const Schedule = z.strictObject({
+  seed: z.int().nonnegative(),
+  /** Minutes by which a process's wall clock is off. */
+  clocks: z.record(z.string(), z.number()),
+  faults: z.array(Fault),
+  deaths: z.array(Death),
+});
+export type Schedule = z.infer<typeof Schedule>;
+
+/** Nothing goes wrong: the reference that every trial must equal. */
+export const undisturbed: Schedule = { seed: 0, clocks: {}, faults: [], deaths: [] };
+
+/** How often each fault is drawn, by channel. */
+const KINDS: Record<Channel, readonly FaultKind[]> = {
+  dynamo: ["delay", "drop", "lose", "lose", "duplicate", "throttle", "error", "cut"],
+  s3: ["delay", "drop", "lose", "lose", "duplicate", "throttle", "error", "cut", "full"],
+  world: ["delay", "drop", "lose", "error", "throttle", "cut", "hang"],
+  events: ["drop", "duplicate", "delay"],
+  calls: ["delay", "drop", "lose", "duplicate", "error", "cut"],
+};
+
+/** Requests of a channel among which faults are drawn: about as many as a process sends in a trial. */
+const REQUESTS: Record<Channel, number> = { dynamo: 400, s3: 120, world: 60, events: 120, calls: 60 };
+
+const STORE = ["dynamo", "s3", "world"] as const;
+
+/** The channels that a process sends on, or receives on. */
+function channelsOf(process: string): readonly Channel[] {
+  if (process === "cloud") return [];
+  if (process === "functions") return [...STORE, "events"];
+  return process.startsWith("searcher") ? [...STORE, "calls"] : STORE;
+}
+
+/** A cloud refuses clocks that are off by more than 15 minutes. */
+const CLOCK_MINUTES = 14;
+const MAX_DEATHS = 2;
+
+export function drawSchedule(seed: number): Schedule {
+  const random = stream(seed, "chaos");
+  // Some trials are rough everywhere, some have a single sore spot.
+  const rate = 0.08 * random.uniform() ** 2;
+  return {
+    seed,
+    clocks: Object.fromEntries(
+      [...WORKERS, "functions"].map((name) => [name, Math.round((2 * random.uniform() - 1) * CLOCK_MINUTES)]),
+    ),
+    faults: PROCESSES.flatMap((process) =>
+      channelsOf(process).flatMap((channel) => drawFaults(random, process, channel, rate)),
+    ),
+    deaths: PROCESSES.flatMap((process) => drawDeaths(random, process)),
+  };
+}
+
+function drawFaults(random: Random, process: string, channel: Channel, rate: number): Fault[] {
+  const faults: Fault[] = [];
+  for (let request = 0; request < REQUESTS[channel]; request++) {
+    if (random.uniform() >= rate) continue;
+    const kind = KINDS[channel][random.integer(KINDS[channel].length)] ?? "delay";
+    faults.push({ process, channel, request, kind, seconds: secondsOf(kind, random) });
+  }
+  return faults;
+}
+
+/** Mostly short, sometimes longer than a lease. */
+function secondsOf(kind: FaultKind, random: Random): number {
+  return kind === "delay" ? Math.round(3000 * random.uniform() ** 4) / 1000 : 0;
+}
+
+function drawDeaths(random: Random, process: string): Death[] {
+  const deaths = random.uniform() < 0.5 ? 0 : 1 + random.integer(MAX_DEATHS);
+  return Array.from({ length: deaths }, () => {
+    const signal = random.uniform() < 0.7 ? "kill" : "stop";
+    return {
+      process,
+      request: random.integer(300),
+      when: random.uniform() < 0.5 ? "before" : "after",
+      signal,
+      seconds: signal === "stop" ? Math.round(30 * random.uniform()) / 10 : 0,
+    };
+  });
+}
+
+/** How many things go wrong. */
+export const sizeOf = ({ faults, deaths, clocks }: Schedule): number =>
+  faults.length + deaths.length + Object.values(clocks).filter((minutes) => minutes !== 0).length;

@@ -1,0 +1,66 @@
+/**
+ * @file Shrinks a failing schedule (delta debugging, Zeller and Hildebrandt 2002): leaves out ever smaller parts as long as what is left
+ * still fails. Trials are real processes, so a schedule is tried several times before it counts as passing.
+ */
+import { type Schedule, sizeOf } from "./schedule.ts";
+
+type Part =
+  | { readonly fault: Schedule["faults"][number] }
+  | { readonly death: Schedule["deaths"][number] }
+  | { readonly clock: readonly [string, number] };
+
+const partsOf = ({ faults, deaths, clocks }: Schedule): Part[] => [
+  ...faults.map((fault) => ({ fault })),
+  ...deaths.map((death) => ({ death })),
+  ...Object.entries(clocks)
+    .filter(([, minutes]) => minutes !== 0)
+    .map((clock) => ({ clock })),
+];
+
+const scheduleOf = (seed: number, parts: readonly Part[]): Schedule => ({
+  seed,
+  faults: parts.flatMap((part) => ("fault" in part ? [part.fault] : [])),
+  deaths: parts.flatMap((part) => ("death" in part ? [part.death] : [])),
+  clocks: Object.fromEntries(parts.flatMap((part) => ("clock" in part ? [part.clock] : []))),
+});
+
+/**
+ * @param fails whether a schedule fails
+ * @param mayGoOn false when the time is up: the shortest schedule so far is returned
+ */
+export async function shrink(
+  schedule: Schedule,
+  fails: (candidate: Schedule) => Promise<boolean>,
+  mayGoOn: () => boolean,
+): Promise<Schedule> {
+  let parts = partsOf(schedule);
+  let pieces = 2;
+  while (parts.length > 1 && pieces <= parts.length && mayGoOn()) {
+    const size = Math.ceil(parts.length / pieces);
+    const kept = await firstFailing(parts, size, (rest) => fails(scheduleOf(schedule.seed, rest)), mayGoOn);
+    if (kept) {
+      parts = kept;
+      pieces = Math.max(2, pieces - 1);
+    } else if (size === 1) {
+      break;
+    } else {
+      pieces = Math.min(parts.length, 2 * pieces);
+    }
+  }
+  const shortest = scheduleOf(schedule.seed, parts);
+  return sizeOf(shortest) < sizeOf(schedule) ? shortest : schedule;
+}
+
+/** The parts without the first piece of this size whose absence leaves a failing schedule. */
+async function firstFailing(
+  parts: readonly Part[],
+  size: number,
+  fails: (rest: Part[]) => Promise<boolean>,
+  mayGoOn: () => boolean,
+): Promise<Part[] | undefined> {
+  for (let at = 0; at < parts.length && mayGoOn(); at += size) {
+    const rest = [...parts.slice(0, at), ...parts.slice(at + size)];
+    if (await fails(rest)) return rest;
+  }
+  return undefined;
+}

@@ -1,0 +1,248 @@
+/**
+ * @file One trial: two runs on one cloud, each process of its own, a proxy on every channel, and a schedule of what goes wrong.
+ *
+ *     cloud <── proxies <── functions, workers ──> proxies ──> world, and each other
+ *       └── events ──> proxy ──> functions
+ *
+ * It ends when every worker has left its finished run, when a run halts, or at its deadline.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { openAwsStore } from "../../adapters/aws/store.ts";
+import { openCredentials } from "../../adapters/local-cloud/credentials.ts";
+import type { RunConfig } from "../../core/contracts/config.ts";
+import { tableKeys } from "../../core/contracts/keys.ts";
+import { RunRecord } from "../../core/contracts/records.ts";
+import { readBills } from "../../core/training/bills.ts";
+import { closeFronts, freePort } from "../fakes/fronts.ts";
+import { relayConfig } from "../fixtures/relay/start.ts";
+import { recordsOf, TOKEN } from "../fixtures/relay/world.ts";
+import { type Built, buildProcesses } from "../kill/build.ts";
+import type { Entry, Trial } from "./history.ts";
+import type { CloudArguments } from "./processes/cloud.ts";
+import type { FunctionsArguments } from "./processes/functions.ts";
+import { foreignTokens } from "./provenance.ts";
+import { type FaultProxy, openProxy } from "./proxy.ts";
+import { type Channel, RUNS, type Schedule } from "./schedule.ts";
+import { Supervisor } from "./supervisor.ts";
+import { openWorld, PRICES, type World } from "./world.ts";
+
+const POLL_MS = 100;
+/** Seconds between ticks of the clock. */
+const CLOCK_SECONDS = 0.5;
+
+/** The modules of a trial's processes, bundled once for all trials. */
+export const buildTrials = (): Promise<Built> =>
+  buildProcesses({
+    "chaos/cloud": "test/chaos/processes/cloud.ts",
+    "chaos/functions": "test/chaos/processes/functions.ts",
+    "chaos/recipe/tools": "test/chaos/recipe/tools.ts",
+    "chaos/recipe/rewards": "test/chaos/recipe/rewards.ts",
+  });
+
+export async function runTrial(built: Built, schedule: Schedule, deadlineSeconds: number): Promise<Trial> {
+  const stage = await openStage(built, schedule);
+  try {
+    await startProcesses(stage);
+    const isTimely = await untilOver(stage, deadlineSeconds);
+    await Promise.all([...stage.proxies].map((proxy) => proxy.close()));
+    return await resultOf(stage, isTimely);
+  } finally {
+    await stage.supervisor.stopAll();
+    stage.world.close();
+    closeFronts();
+    rmSync(stage.directory, { recursive: true, force: true });
+  }
+}
+
+interface Stage {
+  readonly built: Built;
+  readonly schedule: Schedule;
+  readonly directory: string;
+  readonly world: World;
+  readonly ports: { readonly dynamo: number; readonly s3: number; readonly functions: number };
+  readonly configs: readonly RunConfig[];
+  readonly supervisor: Supervisor;
+  readonly proxies: Set<FaultProxy>;
+  readonly history: Entry[];
+  readonly log: string[];
+  readonly startedAt: number;
+}
+
+async function openStage(built: Built, schedule: Schedule): Promise<Stage> {
+  const log: string[] = [];
+  const world = await openWorld();
+  return {
+    built,
+    schedule,
+    directory: mkdtempSync(join(tmpdir(), "mgrpo-chaos-")),
+    world,
+    ports: { dynamo: await freePort(), s3: await freePort(), functions: await freePort() },
+    configs: [],
+    supervisor: new Supervisor(schedule.deaths, (line) => log.push(line)),
+    proxies: new Set(),
+    history: [],
+    log,
+    startedAt: performance.now(),
+  };
+}
+
+/** The same settings in every trial, so that its records can be compared. */
+function configOf(run: string, recipe: string, judge: number): RunConfig {
+  return relayConfig({
+    run,
+    recipe,
+    seed: run === "a" ? 7 : 8,
+    steps: 3,
+    judge: {
+      model: { provider: "openai", baseUrl: `http://127.0.0.1:${judge}/v1`, model: "judge", timeoutSeconds: 5 },
+      maxTokens: 64,
+      usdPerMillionTokens: PRICES,
+      criteria: { correct: "Compare.", expert: "Look at the work." },
+    },
+    // Every version is kept, so that its tokens can be checked at the end.
+    retention: { last: 8 },
+    evaluation: { every: 2, suites: [{ name: "all", questions: 4 }] },
+    liveness: { heartbeatSeconds: 0.2, leaseSeconds: 1.5, pollSeconds: 0.05 },
+    // Enough attempts that no rollout is lost.
+    limits: { invocationSeconds: 10, rolloutSeconds: 20, verdictSeconds: 20, toolSeconds: 5, attempts: 50 },
+    budget: { usd: 1000, usdPerWorkerHour: { "*": 0 } },
+  });
+}
+
+async function startProcesses(stage: Stage): Promise<void> {
+  const { built, ports, supervisor, directory, world, schedule } = stage;
+  const judge = await proxyFor(stage, "functions", "world", () => world.port);
+  const configs = RUNS.map((run) => configOf(run, dirname(built.path("chaos/recipe/tools")), judge));
+  (stage.configs as RunConfig[]).push(...configs);
+  const events = await proxyFor(stage, "functions", "events", () => ports.functions);
+  const cloud: CloudArguments = {
+    directory,
+    ports: { dynamo: ports.dynamo, s3: ports.s3 },
+    functions: events,
+    clockSeconds: CLOCK_SECONDS,
+  };
+  supervisor.start({ name: "cloud", command: [built.path("chaos/cloud"), JSON.stringify(cloud)], environment: {} });
+  await untilReachable(ports.dynamo);
+  const functions: FunctionsArguments = { port: ports.functions, configs };
+  const environment = await environmentOf(stage, "functions");
+  supervisor.start({
+    name: "functions",
+    command: [built.path("chaos/functions"), JSON.stringify(functions)],
+    environment,
+  });
+  await untilReachable(ports.functions);
+  for (const run of RUNS) {
+    for (const agent of ["main", "searcher"]) await startWorker(stage, run, agent);
+    const name = `eval-${run}`;
+    const command = [built.worker, "--run", run, "--agent", "*", "--roles", "eval"];
+    supervisor.start({ name, command, environment: await environmentOf(stage, name) });
+  }
+  stage.log.push(`clocks: ${JSON.stringify(schedule.clocks)}`);
+}
+
+async function startWorker(stage: Stage, run: string, agent: string): Promise<void> {
+  const name = `${agent}-${run}`;
+  const port = await freePort();
+  const calls = await proxyFor(stage, name, "calls", () => port);
+  const command = [stage.built.worker, "--run", run, "--agent", agent, "--roles", "rollout,train"];
+  stage.supervisor.start({
+    name,
+    command: [...command, "--port", String(port), "--url", `http://127.0.0.1:${calls}`],
+    environment: await environmentOf(stage, name),
+  });
+}
+
+async function environmentOf(stage: Stage, name: string): Promise<Record<string, string>> {
+  const { ports, world, schedule } = stage;
+  const minutes = schedule.clocks[name] ?? 0;
+  const clock = new URL("../fixtures/clock-off.mjs", import.meta.url).href;
+  return {
+    AWS_ENDPOINT_URL_DYNAMODB: `http://127.0.0.1:${await proxyFor(stage, name, "dynamo", () => ports.dynamo)}`,
+    AWS_ENDPOINT_URL_S3: `http://127.0.0.1:${await proxyFor(stage, name, "s3", () => ports.s3)}`,
+    ...(await keysOf(stage)),
+    MGRPO_TABLE: "mgrpo",
+    MGRPO_BUCKET: "mgrpo",
+    MGRPO_WORKER_TOKEN: TOKEN,
+    MGRPO_RELEASE: "bundled",
+    MGRPO_CHAOS_WORLD: `http://127.0.0.1:${await proxyFor(stage, name, "world", () => world.port)}`,
+    ...(minutes !== 0 && { NODE_OPTIONS: `--import=${clock}`, CLOCK_OFF_MINUTES: String(minutes) }),
+  };
+}
+
+async function keysOf({ directory }: Stage): Promise<Record<string, string>> {
+  const { accessKeyId, secretAccessKey } = await openCredentials(directory);
+  return { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey, AWS_REGION: "us-east-1" };
+}
+
+async function proxyFor(stage: Stage, process: string, channel: Channel, target: () => number): Promise<number> {
+  const { schedule, supervisor, history, proxies, startedAt } = stage;
+  const faults = schedule.faults.filter((fault) => fault.process === process && fault.channel === channel);
+  const sends = channel !== "events" && channel !== "calls";
+  const proxy = await openProxy({
+    process,
+    channel,
+    target,
+    faults: new Map(faults.map((fault) => [fault.request, fault])),
+    now: () => performance.now() - startedAt,
+    record: (entry) => history.push(entry),
+    before() {
+      if (sends) supervisor.beforeRequest(process);
+      if (channel === "dynamo" || channel === "s3") supervisor.beforeRequest("cloud");
+    },
+    after() {
+      if (sends) supervisor.afterRequest(process);
+      if (channel === "dynamo" || channel === "s3") supervisor.afterRequest("cloud");
+    },
+  });
+  proxies.add(proxy);
+  return proxy.port;
+}
+
+async function untilReachable(port: number): Promise<void> {
+  for (;;) {
+    const isThere = await fetch(`http://127.0.0.1:${port}/`).then(
+      () => true,
+      () => false,
+    );
+    if (isThere) return;
+    await pause(POLL_MS);
+  }
+}
+
+/** False at the deadline. */
+async function untilOver({ supervisor }: Stage, deadlineSeconds: number): Promise<boolean> {
+  const workers = RUNS.flatMap((run) => [`main-${run}`, `searcher-${run}`, `eval-${run}`]);
+  for (const since = performance.now(); performance.now() - since < deadlineSeconds * 1000; ) {
+    if (workers.every((name) => supervisor.isDone(name))) return true;
+    if (supervisor.unstable !== undefined) return false;
+    await pause(POLL_MS);
+  }
+  return false;
+}
+
+async function resultOf(stage: Stage, isTimely: boolean): Promise<Trial> {
+  const { ports, configs, history, log, supervisor, startedAt } = stage;
+  Object.assign(process.env, await keysOf(stage), {
+    AWS_ENDPOINT_URL_DYNAMODB: `http://127.0.0.1:${ports.dynamo}`,
+    AWS_ENDPOINT_URL_S3: `http://127.0.0.1:${ports.s3}`,
+  });
+  const store = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
+  try {
+    const runs: Trial["runs"] = await Promise.all(
+      configs.map(async (config) => ({
+        run: config.run,
+        status: RunRecord.parse(await store.table.get(tableKeys.run(config.run))).status,
+        records: await recordsOf(store, config),
+        judgesMicroUsd: Math.round((await readBills(store.table, config.run)).judgesUsd * 1e6),
+        foreignTokens: await foreignTokens(store, config),
+      })),
+    );
+    const seconds = (performance.now() - startedAt) / 1000;
+    return { isTimely, seconds, runs, history, log, died: supervisor.died, starts: supervisor.starts() };
+  } finally {
+    store.close();
+  }
+}

@@ -1,0 +1,72 @@
+/**
+ * @file What the agents and the functions of a trial call outside the store: an OpenAI-compatible judge, the relay's look-up, and the delay
+ * of the model. All answers are functions of the request.
+ */
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { follows } from "../fixtures/relay/questions.ts";
+
+/** Tokens of every verdict, and the prices that the config states. */
+const USAGE = { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 };
+export const PRICES = { input: 10, output: 100 };
+const MICRO_USD = USAGE.prompt_tokens * PRICES.input + USAGE.completion_tokens * PRICES.output;
+
+export interface World {
+  readonly port: number;
+  close(): void;
+}
+
+export async function openWorld(): Promise<World> {
+  const server = createServer((request, response) => void answer(request, response));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    port: (server.address() as AddressInfo).port,
+    close() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  let text = "";
+  for await (const piece of request.setEncoding("utf8")) text += piece;
+  const { pathname, searchParams } = new URL(request.url ?? "/", "http://world");
+  if (pathname === "/look-up") response.end(follows(searchParams.get("word") ?? ""));
+  else if (pathname === "/think") response.end();
+  else judge(JSON.parse(text), response);
+}
+
+interface ChatRequest {
+  readonly messages: readonly { readonly content: string }[];
+}
+
+function judge({ messages }: ChatRequest, response: ServerResponse): void {
+  const asked = messages.at(-1)?.content ?? "{}";
+  const verdict = JSON.stringify(verdictOn(JSON.parse(asked)));
+  response.writeHead(200, {
+    "content-type": "application/json",
+    "x-micro-usd": String(MICRO_USD),
+  });
+  const message = { role: "assistant", content: verdict };
+  const choices = [{ index: 0, message, finish_reason: "stop" }];
+  response.end(
+    JSON.stringify({ id: "verdict", object: "chat.completion", created: 0, model: "judge", choices, usage: USAGE }),
+  );
+}
+
+interface Judged {
+  readonly answer?: string;
+  readonly reference?: string;
+  readonly task?: string;
+  readonly report?: string;
+}
+
+function verdictOn({ answer: given, reference, task = "", report = "" }: Judged): object {
+  if (reference !== undefined)
+    return { reason: "compared", stated: given ?? "", correct: (given ?? "").includes(reference) };
+  const word = task.replace("look up ", "").split(" ")[0] ?? "";
+  return { reason: "looked up", score: report === follows(word) ? 1 : 0.25 };
+}

@@ -1,0 +1,107 @@
+/** @file The bills of a run: what is booked before, during and after a request, in micro-dollars, on a table in memory. */
+import { describe, expect, test } from "vitest";
+import { tableKeys } from "../../../core/contracts/keys.ts";
+import type { Table } from "../../../core/ports.ts";
+import { addAgentSpending, JudgeBill, NO_BILLS, readBills, readBillsIfLimited } from "../../../core/training/bills.ts";
+import { memoryTable } from "../../fakes/memory-store.ts";
+import { runRecord } from "../../fakes/scripted-team.ts";
+
+const judgesOf = (table: Table) => table.get(tableKeys.judgeSpending("r"));
+const judges = (verdicts: number, microUsd: number) => ({ run: "r", verdicts, microUsd });
+
+describe("the bill of a judge's request", () => {
+  test("the expected cost is booked first, rounded up; the actual cost replaces it and counts the verdict", async () => {
+    const table = memoryTable();
+    const bill = new JudgeBill(table, "r");
+    await bill.reserve(0.0100001);
+    expect(await judgesOf(table)).toEqual(judges(0, 10_001));
+    await bill.settle(1, 0.004);
+    expect(await judgesOf(table)).toEqual(judges(1, 4000));
+    // The same bill starts again from nothing reserved.
+    await bill.settle(1, 0.002);
+    expect(await judgesOf(table)).toEqual(judges(2, 6000));
+  });
+
+  test("votes are reserved one by one, and settled together", async () => {
+    const table = memoryTable();
+    const bill = new JudgeBill(table, "r");
+    for (const usd of [0.001, 0.002]) await bill.reserve(usd);
+    expect(await judgesOf(table)).toEqual(judges(0, 3000));
+    await bill.settle(1, 0.003);
+    expect(await judgesOf(table)).toEqual(judges(1, 3000));
+  });
+
+  test("a request that was cut off costs what was reserved; one that failed for free costs nothing", async () => {
+    const table = memoryTable();
+    const cutOff = new JudgeBill(table, "r");
+    await cutOff.reserve(0.005);
+    await cutOff.settle(0, "unknown");
+    expect(await judgesOf(table)).toEqual(judges(0, 5000));
+    const failed = new JudgeBill(table, "r");
+    await failed.reserve(0.005);
+    await failed.settle(0, 0);
+    expect(await judgesOf(table)).toEqual(judges(0, 5000));
+  });
+
+  test("what costs nothing is not recorded, and nothing is written that changes nothing", async () => {
+    const table = memoryTable();
+    const bill = new JudgeBill(table, "r");
+    for (const usd of [0, -1, Number.NaN]) await bill.reserve(usd);
+    await bill.settle(1, 0);
+    expect(await judgesOf(table)).toBeUndefined();
+    let updates = 0;
+    const update: Table["update"] = (change) => {
+      updates++;
+      return table.update(change);
+    };
+    const exact = new JudgeBill({ ...table, update }, "r");
+    await exact.reserve(0.001);
+    const before = updates;
+    await exact.settle(0, 0.001);
+    expect(updates).toBe(before);
+  });
+
+  test("a dead caller's reservation stays on the bill", async () => {
+    const table = memoryTable();
+    await new JudgeBill(table, "r").reserve(0.007);
+    const next = new JudgeBill(table, "r");
+    await next.settle(1, 0.001);
+    expect(await judgesOf(table)).toEqual(judges(1, 8000));
+  });
+});
+
+test("a turn of an agent behind an API is counted with its cost; one that rounds to nothing is not", async () => {
+  const table = memoryTable();
+  await addAgentSpending(table, "r", 0.0000004);
+  expect(await table.get(tableKeys.agentSpending("r"))).toBeUndefined();
+  await addAgentSpending(table, "r", 0.0000016);
+  await addAgentSpending(table, "r", 0.5);
+  expect(await table.get(tableKeys.agentSpending("r"))).toEqual({ run: "r", turns: 2, microUsd: 500_002 });
+});
+
+test("a run's bills are the sums of each kind, in dollars; kinds without a record are 0", async () => {
+  const table = memoryTable();
+  expect(await readBills(table, "r")).toEqual({ toolsUsd: 0, judgesUsd: 0, agentsUsd: 0 });
+  await addAgentSpending(table, "r", 0.25);
+  await new JudgeBill(table, "r").reserve(1.5);
+  const tools = { run: "r", calls: 3, blocked: 0, microUsd: 2_000_000, maxCalls: null, maxUsd: null };
+  await table.insert(tableKeys.toolSpending("r"), tools);
+  expect(await readBills(table, "r")).toEqual({ toolsUsd: 2, judgesUsd: 1.5, agentsUsd: 0.25 });
+});
+
+test("without a dollar limit nothing is read", async () => {
+  const never = { get: () => Promise.reject(new Error("read")) };
+  expect(await readBillsIfLimited(never, runRecord({ maxUsd: null }))).toBe(NO_BILLS);
+  await expect(readBillsIfLimited(never, runRecord({ maxUsd: 1 }))).rejects.toThrow("read");
+  expect(NO_BILLS).toEqual({ toolsUsd: 0, judgesUsd: 0, agentsUsd: 0 });
+});
+
+test.each([
+  ["toolSpending", "TOOLS of run 'r'"],
+  ["judgeSpending", "JUDGES of run 'r'"],
+  ["agentSpending", "AGENTS of run 'r'"],
+] as const)("a damaged record is named: %s", async (kind, name) => {
+  const table = memoryTable();
+  await table.insert(tableKeys[kind]("r"), { run: "r" });
+  await expect(readBills(table, "r")).rejects.toThrow(name);
+});

@@ -1,0 +1,90 @@
+/** @file What is decided from progress, versions and time alone: schedules, references, expiry and shares of a budget, by hand. */
+import { expect, test } from "vitest";
+import { isMgrpoError } from "../../../core/errors.ts";
+import { NO_BILLS } from "../../../core/training/bills.ts";
+import { entropyAt } from "../../../core/training/entropy-schedule.ts";
+import { optimizerAt } from "../../../core/training/learning-rate.ts";
+import { isReference } from "../../../core/training/reference.ts";
+import { CONVERSATION_DAYS, expiredVersion, expiryOf, isKept, neighbors } from "../../../core/training/retention.ts";
+import { raisedLimits, raisesBudget, shareSpent } from "../../../core/training/run-budget.ts";
+import { runRecord, teamConfig } from "../../fakes/scripted-team.ts";
+
+test("the entropy bonus moves along a line from its start to its end; without one it is 0", () => {
+  const falling = { start: 0.02, end: 0.01 };
+  expect([0, 0.5, 1].map((progress) => entropyAt(falling, progress))).toEqual(
+    [0.02, 0.015, 0.01].map((value) => expect.closeTo(value, 12)),
+  );
+  expect(entropyAt(null, 0.5)).toBe(0);
+});
+
+test("the first step after the warm-up has the full rate, and the decay begins there", () => {
+  const adamw = { kind: "adamw", learningRate: 1, schedule: "linear", warmupRatio: 0.5 } as const;
+  const rateAt = (progress: number) => optimizerAt(adamw as never, progress, 10).learningRate;
+  expect(rateAt(0.4)).toBeCloseTo(0.5 / 0.6, 12);
+  expect(rateAt(0.5)).toBe(1);
+  expect(rateAt(0.75)).toBeCloseTo(0.5, 12);
+});
+
+test("without refreshes no version is a reference of its own", () => {
+  for (const version of [0, 1, 6]) expect(isReference({}, version)).toBe(false);
+  expect([0, 1, 2, 3, 4].filter((version) => isReference({ refreshEvery: 2 }, version))).toEqual([0, 2, 4]);
+});
+
+test("a group expires 90 days after it is finalized, in whole seconds", () => {
+  expect(CONVERSATION_DAYS).toBe(90);
+  expect(expiryOf(1000)).toBe(1 + 7_776_000);
+  expect(expiryOf(1001)).toBe(2 + 7_776_000);
+});
+
+test("the base and the last version are kept whatever else is; without `keepEvery` no other is", () => {
+  const none = teamConfig({ steps: 9, evaluation: { suites: [] } });
+  const kept = (config: typeof none) => [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].filter((version) => isKept(config, version));
+  expect(kept(none)).toEqual([0, 9]);
+  const every = teamConfig({ steps: 9, evaluation: { suites: [] }, retention: { keepEvery: 4 } });
+  expect(kept(every)).toEqual([0, 4, 8, 9]);
+});
+
+test("neighbors of an expired version: the base, the nearest kept one before it, and the window after it", () => {
+  const every = teamConfig({ steps: 20, evaluation: { suites: [] }, retention: { keepEvery: 5 } });
+  const { last } = every.retention;
+  const window = (version: number) => Array.from({ length: last }, (_, i) => version + 1 + i);
+  expect(neighbors(every, 9)).toEqual([0, 5, ...window(9)]);
+  expect(neighbors(every, 6)).toEqual([0, 5, ...window(6)]);
+  // None kept before it but the base: the search ends there.
+  expect(neighbors(every, 4)).toEqual([0, ...window(4)]);
+  expect(neighbors(every, 1)).toEqual([0, ...window(1)]);
+});
+
+test("nothing expires before the window is full", () => {
+  const config = teamConfig({ steps: 20, evaluation: { suites: [] } });
+  const { last } = config.retention;
+  for (let newest = 0; newest <= last; newest++) expect(expiredVersion(config, newest)).toBeUndefined();
+  expect(expiredVersion(config, last + 1)).toBe(1);
+});
+
+test("the share of a budget that is spent is the larger of hours and dollars; a limit that does not exist is never spent", () => {
+  const spent = { hours: 1, workerHours: 3, usd: 6, ...NO_BILLS };
+  expect(shareSpent({ maxHours: 4, maxUsd: 8 }, spent)).toBe(0.75);
+  expect(shareSpent({ maxHours: 2, maxUsd: 60 }, spent)).toBe(0.5);
+  expect(shareSpent({ maxHours: null, maxUsd: 8 }, spent)).toBe(0.75);
+  expect(shareSpent({ maxHours: null, maxUsd: null }, spent)).toBe(0);
+});
+
+test("a budget is raised if any of its amounts is given, even 0", () => {
+  expect(raisesBudget({})).toBe(false);
+  expect(raisesBudget({ hours: undefined, usd: undefined })).toBe(false);
+  for (const given of ["hours", "usd", "toolCalls", "toolUsd"]) {
+    expect(raisesBudget({ hours: undefined, [given]: 0 })).toBe(true);
+  }
+});
+
+test.each([
+  ["hours", "budget.hours"],
+  ["usd", "budget.usd"],
+])("without a limit there is nothing to raise: %s", (amount, setting) => {
+  const spent = { hours: 1, workerHours: 1, usd: 1, ...NO_BILLS };
+  const unlimited = runRecord({ maxHours: null, maxUsd: null });
+  expect(() => raisedLimits(unlimited, spent, { [amount]: 1 })).toThrow(
+    expect.toSatisfy((error) => isMgrpoError(error, "config-invalid") && error.message.includes(`no ${setting} to`)),
+  );
+});

@@ -1,0 +1,207 @@
+/** @file The plan of a step, and what the reducer does with missing groups, garbage and damaged teams: cases beside step.test.ts. */
+import { expect, test } from "vitest";
+import type { RunConfig } from "../../../core/contracts/config.ts";
+import type { GroupRecord, StepRecord } from "../../../core/contracts/records.ts";
+import { isMgrpoError } from "../../../core/errors.ts";
+import { stream } from "../../../core/random.ts";
+import { initialCurriculum } from "../../../core/training/curriculum.ts";
+import { lostRollouts, tooManyLost } from "../../../core/training/lost-rollouts.ts";
+import { advance, type StepSnapshot, teamManifest } from "../../../core/training/step.ts";
+import {
+  ageOf,
+  groupItems,
+  type PlanBasis,
+  planStep,
+  policyAt,
+  replaceZeroVarianceGroups,
+  trainedAgents,
+} from "../../../core/training/step-plan.ts";
+import { replaceGroups } from "../../../core/training/writes.ts";
+import { questions, runRecord, teamConfig } from "../../fakes/scripted-team.ts";
+
+const stdOf = (std: number) => ({
+  ...{ trajectories: [0], weights: [1], advantages: [0], mean: 0, std, duplicated: 0, dropped: 0 },
+});
+
+function group(index: number, stds: Readonly<Record<string, number>>, part: Partial<GroupRecord> = {}): GroupRecord {
+  const finalized = Object.fromEntries(Object.entries(stds).map(([agent, std]) => [agent, stdOf(std)]));
+  return {
+    ...{ run: "test", step: 1, group: index, questionId: "q", rolloutsPerQuestion: 3, state: "finalized" },
+    ...{ claims: {}, crashes: {}, rollouts: {}, finalized },
+    ...part,
+  };
+}
+
+function snapshot(part: Partial<StepSnapshot>): StepSnapshot {
+  return {
+    ...{ config: teamConfig({ questionsPerStep: 2 }), questions, run: runRecord(), steps: [], planned: true },
+    ...{ basis: after(undefined), complete: new Map(), manifests: new Map(), agents: [], expired: [] },
+    ...part,
+  };
+}
+
+/** What the plan after this step follows from, in a synchronous run. */
+const after = (sampled: StepRecord | undefined): PlanBasis => ({ previous: sampled, sampled });
+
+function planned(config: RunConfig, step: number, basis: PlanBasis): StepRecord {
+  return planStep(config, questions, step, basis) ?? expect.fail(`the run ends before step ${step}`);
+}
+
+test("step 0 starts the curriculum; a later step continues it, and counts the tokens sampled before", () => {
+  const config = teamConfig({ questionsPerStep: 2 });
+  const first = planned(config, 0, after(undefined));
+  expect(first).toMatchObject({ step: 0, state: "open", round: 0, sampledBefore: 0, curriculum: { drawn: [2] } });
+  const second = planned(config, 1, after({ ...first, sampledBefore: 5, sampledTokens: 7 }));
+  expect(second).toMatchObject({ step: 1, sampledBefore: 12, sampledTokens: 0, curriculum: { drawn: [4] } });
+  expect(first.curriculum).not.toEqual(initialCurriculum(config));
+  expect(policyAt(config, 3)).toEqual({ main: 3, searcher: 3 });
+});
+
+test("how old a policy is: the steps since its version, and 0 of a frozen agent", () => {
+  const config = teamConfig({
+    agents: { main: { model: "m", delegates: ["searcher"] }, searcher: { model: "s", trained: false } },
+  });
+  const step = { step: 5, policy: { main: 3, searcher: 0 } } as unknown as StepRecord;
+  expect(["main", "searcher", "nobody"].map((agent) => ageOf(config, step, agent))).toEqual([2, 0, 0]);
+});
+
+test("of agents that share a policy, only its owner publishes versions", () => {
+  const agents = { main: { model: "m", delegates: ["searcher"] }, searcher: { model: "m", policy: "of:main" } };
+  expect(trainedAgents(teamConfig({ agents }))).toEqual(["main"]);
+  expect(trainedAgents(teamConfig())).toEqual(["main", "searcher"]);
+});
+
+test("groups are inserted open and empty, each at its own key with its question", () => {
+  const config = teamConfig({ questionsPerStep: 2 });
+  const step = planned(config, 1, after(planned(config, 0, after(undefined))));
+  const [item, ...others] = groupItems(config, step, [1]);
+  expect(others).toEqual([]);
+  expect(item?.item).toEqual({
+    ...{ run: "test", step: 1, group: 1, questionId: step.groups[1], state: "open" },
+    ...{ rolloutsPerQuestion: config.rolloutsPerQuestion, crashes: {}, rollouts: {}, finalized: {} },
+  });
+});
+
+test("a run ends after its last step, or once its tokens are sampled", () => {
+  const config = teamConfig({ steps: 4, sampledTokens: 100 });
+  const first = planned(config, 0, after(undefined));
+  const isPlanned = (step: number, sampledBefore: number, sampledTokens: number) =>
+    planStep(config, questions, step, after({ ...first, sampledBefore, sampledTokens })) !== undefined;
+  expect([isPlanned(3, 0, 0), isPlanned(4, 0, 0), isPlanned(1, 60, 39), isPlanned(1, 60, 40)]).toEqual([
+    ...[true, false, true, false],
+  ]);
+});
+
+test("a frozen main agent: a group fills its place if any trained agent learns from it, and replacements follow the old groups", () => {
+  const agents = {
+    main: { model: "m", delegates: ["searcher", "reader"], trained: false },
+    ...{ searcher: { model: "s" }, reader: { model: "r" } },
+  };
+  const config = teamConfig({ questionsPerStep: 2, dynamicSampling: { rounds: 1 }, agents });
+  const step = planned(config, 0, after(undefined));
+  const some = group(0, { searcher: 0.3, reader: 0 });
+  expect(replaceZeroVarianceGroups(config, questions, step, [some, some])).toEqual([]);
+  const none = group(1, { searcher: 0, reader: 0 });
+  const [command, ...others] = replaceZeroVarianceGroups(config, questions, step, [some, none]);
+  expect(others).toEqual([]);
+  const [reserved, ...left] = step.curriculum.reserve ?? [];
+  const curriculum = { ...step.curriculum, reserve: left };
+  // The reserve has positions in the stage's order of questions.
+  const order = stream(config.seed, "curriculum", 0, 0).choose(questions.length, questions.length);
+  const question = questions[order[reserved ?? -1] ?? -1]?.id ?? expect.fail("no reserve");
+  const replaced = { ...step, groups: [...step.groups, question], round: 1, curriculum };
+  expect(command).toEqual({ kind: "update", change: replaceGroups(step, replaced) });
+});
+
+test("a missing group of an open step is inserted before anything else, whatever the others are", () => {
+  const config = teamConfig({ questionsPerStep: 2 });
+  const step = planned(config, 1, after(planned(config, 0, after(undefined))));
+  const commands = advance(
+    snapshot({
+      config,
+      steps: [step],
+      complete: new Map([[1, { groups: [group(0, { main: 1 }), undefined], earlier: [] }]]),
+    }),
+  );
+  expect(commands).toMatchObject([{ kind: "insert", items: [{ item: { group: 1 } }] }]);
+  expect(commands[0]).toMatchObject({ items: { length: 1 } });
+});
+
+test("the first step is planned without a previous one", () => {
+  expect(advance(snapshot({ run: runRecord({ step: 0 }) }))).toMatchObject([
+    { kind: "insert", items: [{ item: { group: 0 } }, { item: { group: 1 } }, { item: { step: 0 } }] },
+  ]);
+});
+
+test("garbage: the parts that only an expired manifest names; the team is not the last one before the run's end", () => {
+  const config = teamConfig({ questionsPerStep: 2 });
+  const step: StepRecord = {
+    ...planned(config, 1, after(planned(config, 0, after(undefined)))),
+    state: "ready",
+  };
+  const sha = "f".repeat(64);
+  const manifest = {
+    ...{ run: "test", agent: "main", version: 1, trained: true, stats: null, seconds: null },
+    files: { w: { sha256: sha, bytes: 1 } },
+  };
+  const [cleanUp] = advance(
+    snapshot({ config, steps: [step], basis: after(step), planned: false, expired: [{ manifest, kept: [] }] }),
+  );
+  expect(cleanUp).toMatchObject({
+    kind: "parallel",
+    commands: [
+      { kind: "enqueue", isLast: false },
+      { kind: "delete", keys: [expect.stringContaining(sha)] },
+    ],
+  });
+  const [nothing] = advance(
+    snapshot({ config, steps: [step], basis: after(step), planned: false, expired: [{ manifest, kept: [manifest] }] }),
+  );
+  expect(nothing).toMatchObject({ kind: "enqueue", isLast: false });
+});
+
+test("the last step cleans up when it is closed, and its team is not the run's last one yet", () => {
+  const config = teamConfig({ questionsPerStep: 2 });
+  const last = config.steps - 1;
+  const step = {
+    ...planned(config, last, after(planned(config, 0, after(undefined)))),
+    state: "closed" as const,
+  };
+  const manifests = new Map(["main", "searcher"].map((agent) => [agent, { sha256: "a".repeat(64) }] as const));
+  const commands = advance(
+    snapshot({
+      config,
+      steps: [step],
+      basis: after(step),
+      planned: false,
+      run: runRecord({ step: last }),
+      manifests: manifests as never,
+    }),
+  );
+  expect(commands[0]).toMatchObject({ kind: "enqueue", isLast: false });
+});
+
+test("a team without one of its manifests is a damaged record", () => {
+  expect(() => teamManifest(teamConfig(), 2, new Map())).toThrow(
+    expect.toSatisfy((error) => isMgrpoError(error, "record-damaged")),
+  );
+});
+
+test("exactly the tolerated share of lost rollouts does not halt; scored rollouts are not lost", () => {
+  const config = teamConfig({ questionsPerStep: 1, rolloutsPerQuestion: 2, limits: { lostFraction: 0.1 } });
+  const score = { reward: 1, correct: 1, wellFormed: true, tokens: 1, invocations: {} };
+  const lost = (count: number) =>
+    group(
+      0,
+      {},
+      {
+        rollouts: Object.fromEntries(
+          Array.from({ length: 4 }, (_, k) => [String(k), k < count ? { excluded: "disk" } : score]),
+        ),
+      },
+    );
+  // Ten steps of 1 x 2 rollouts: 0.1 of 20 is 2.
+  expect(tooManyLost(config, [lost(2)])).toBeUndefined();
+  expect(tooManyLost(config, [lost(3)])).toMatch(/^3 rollouts lost/);
+  expect(lostRollouts([lost(1)])).toEqual(["1/0/0: disk"]);
+});

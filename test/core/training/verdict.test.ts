@@ -1,0 +1,248 @@
+/** @file Asking for a verdict: who is asked, who pays, and what a failure says. The test moves the clock by hand. */
+import { setImmediate as turn } from "node:timers/promises";
+import { expect, test } from "vitest";
+import type { Judgment } from "../../../core/contracts/judge.ts";
+import { objectKeys, tableKeys } from "../../../core/contracts/keys.ts";
+import { MgrpoError as Failure, type MgrpoError } from "../../../core/errors.ts";
+import type { VerdictContext } from "../../../core/ports.ts";
+import { askForVerdict, type VerdictRequest } from "../../../core/training/verdict.ts";
+import { memoryStore } from "../../fakes/memory-store.ts";
+import { sha } from "../../fakes/scripted-team.ts";
+
+const SECONDS = 60;
+const subject = sha("what is judged");
+
+/** A store whose clock stands still: sleeps end when the test says so. */
+function world() {
+  const store = memoryStore();
+  const sleeps: { seconds: number; end: () => void }[] = [];
+  let now = 1_000_000;
+  store.clock.storeTime = async () => now;
+  store.clock.sleep = (seconds, signal) =>
+    new Promise((resolve) => {
+      if (signal?.aborted) return resolve();
+      sleeps.push({ seconds, end: resolve });
+      signal?.addEventListener("abort", () => resolve(), { once: true });
+    });
+  return {
+    store,
+    sleeps,
+    pass(seconds: number) {
+      now += seconds * 1000;
+    },
+    async endSleep() {
+      sleeps.at(-1)?.end();
+      for (let i = 0; i < 5; i++) await turn();
+    },
+    ask: (change: Partial<VerdictRequest> = {}) =>
+      askForVerdict(store, { run: "test", judge: "paid", subject, seconds: SECONDS, ask: () => 1, ...change }),
+    stored: () => store.objects.get(objectKeys.verdict("test", subject, "paid")),
+    claim: (judge = "paid") => store.table.get(tableKeys.verdict("test", subject, judge)),
+    bill: () => store.table.get(tableKeys.judgeSpending("test")),
+  };
+}
+
+const failed = (asked: Promise<unknown>): Promise<MgrpoError> =>
+  asked.then(
+    () => expect.fail("it did not fail"),
+    (error) => error,
+  );
+const cost = (usd: number) => ({ inputTokens: 1, outputTokens: 1, usd });
+
+test("rewards that cost nothing are asked each time, and leave no record", async () => {
+  const { ask, claim } = world();
+  let asked = 0;
+  const program = () => ask({ judge: undefined, ask: () => [0.25, 0.5][asked++] ?? 1 });
+  expect([await program(), await program()]).toEqual([{ score: 0.25 }, { score: 0.5 }]);
+  expect([await claim("program"), await claim("")]).toEqual([undefined, undefined]);
+});
+
+test("free rewards that fail are recorded under `program`, with how long and how often", async () => {
+  const { ask, claim, pass } = world();
+  const broken = () => failed(ask({ judge: undefined, ask: () => Promise.reject(new Error("disk")) }));
+  const first = await broken();
+  expect(first).toMatchObject({ code: "judge-failed", retryable: true, message: "the judge failed: disk" });
+  expect(first.evidence).toEqual({ fault: "outage", unusable: 0, failingSeconds: 0 });
+  pass(90);
+  const second = await broken();
+  expect(second.evidence).toEqual({ fault: "outage", unusable: 0, failingSeconds: 90 });
+  expect((second.cause as Error).message).toBe("disk");
+  expect(await claim("program")).toMatchObject({ failures: 2 });
+});
+
+test("the user's own fault passes through unchanged and is no failure of a judge", async () => {
+  const { ask, claim } = world();
+  const fault = new Failure("rewards-invalid", "no such field");
+  for (const judge of [undefined, "paid"]) {
+    expect(await failed(ask({ judge, ask: () => Promise.reject(fault) }))).toBe(fault);
+  }
+  expect(await claim("program")).toBeUndefined();
+  // A paid judge's claim is released: anyone may ask at once.
+  expect(await claim()).toMatchObject({ heldUntil: 0, failures: 0 });
+});
+
+test("a stored verdict is returned, and nobody is asked", async () => {
+  const { ask, stored, bill } = world();
+  const verdict = { score: 0.75, votes: [{ score: 0.75, reason: "near" }], cost: cost(0.5) };
+  expect(await ask({ ask: () => verdict })).toEqual(verdict);
+  expect(await stored()).toBeDefined();
+  expect(await ask({ ask: () => expect.fail("asked") })).toEqual(verdict);
+  expect(await bill()).toEqual({ run: "test", verdicts: 1, microUsd: 500_000 });
+});
+
+test("while one process asks, another is told to come back; a claim outlives the deadline by 31 s", async () => {
+  const { ask, claim, pass } = world();
+  let answer = (_judgment: Judgment) => {};
+  const slow = ask({ ask: () => new Promise<Judgment>((resolve) => (answer = resolve)) });
+  await turn();
+  expect(await claim()).toMatchObject({ heldUntil: 1_000_000 + (SECONDS + 31) * 1000, asks: 1 });
+  expect(await ask({ ask: () => expect.fail("asked") })).toBeUndefined();
+  pass(SECONDS + 31);
+  // The first asker is taken for dead. Both verdicts are paid for, and the first committed one counts.
+  expect(await ask({ ask: () => 0.5 })).toEqual({ score: 0.5 });
+  answer(1);
+  expect(await slow).toEqual({ score: 0.5 });
+});
+
+test("the next asker finds the verdict of one that died after it committed it", async () => {
+  const { store, ask, pass } = world();
+  const hanging = ask({ ask: () => new Promise<Judgment>(() => {}) });
+  hanging.catch(() => {});
+  await turn();
+  pass(SECONDS + 31);
+  const key = objectKeys.verdict("test", subject, "paid");
+  // Committed between this asker's first look and its claim.
+  let looks = 0;
+  const get = store.objects.get;
+  store.objects.get = async (at) => (at === key && looks++ === 0 ? undefined : get(at));
+  await store.objects.commit(key, new TextEncoder().encode('{"score":0.25}'));
+  expect(await ask({ ask: () => expect.fail("asked") })).toEqual({ score: 0.25 });
+});
+
+test("a signal that is already aborted: nothing is claimed or asked", async () => {
+  const { ask, claim } = world();
+  const signal = AbortSignal.abort();
+  expect(await ask({ signal, ask: () => expect.fail("asked") })).toBeUndefined();
+  expect(await claim()).toBeUndefined();
+  // Free rewards have no claim: they are cut off at once.
+  const canceled = await failed(ask({ judge: undefined, signal, ask: () => new Promise(() => {}) }));
+  expect(canceled).toMatchObject({ code: "canceled", retryable: true, message: "the verdict was canceled" });
+});
+
+test("the deadline aborts the judge and waits one second for what it has; then the request costs what was reserved", async () => {
+  const { ask, bill, sleeps, endSleep } = world();
+  let context: VerdictContext | undefined;
+  const asked = failed(
+    ask({
+      async ask(given) {
+        context = given;
+        await given.reserve(0.5);
+        return new Promise(() => {});
+      },
+    }),
+  );
+  for (let i = 0; i < 5; i++) await turn();
+  expect(sleeps.map(({ seconds }) => seconds)).toEqual([SECONDS]);
+  expect(await bill()).toMatchObject({ verdicts: 0, microUsd: 500_000 });
+  expect(context?.signal.aborted).toBe(false);
+  await endSleep();
+  expect(context?.signal.aborted).toBe(true);
+  expect(sleeps.map(({ seconds }) => seconds)).toEqual([SECONDS, 1]);
+  await endSleep();
+  const error = await asked;
+  expect(error).toMatchObject({ code: "judge-failed", retryable: true });
+  expect(error.message).toBe("no verdict within 60 s (limits.verdictSeconds)");
+  expect(error.evidence).toEqual({ fault: "outage", unusable: 0, failingSeconds: 0 });
+  expect(await bill()).toMatchObject({ verdicts: 0, microUsd: 500_000 });
+});
+
+test("votes that arrived before the deadline still count, within the second after it", async () => {
+  const { ask, endSleep, bill } = world();
+  const asked = ask({
+    ask: ({ signal }) =>
+      new Promise((resolve) => signal.addEventListener("abort", () => resolve({ score: 1, cost: cost(0.1) }))),
+  });
+  for (let i = 0; i < 5; i++) await turn();
+  await endSleep();
+  expect(await asked).toEqual({ score: 1, cost: cost(0.1) });
+  expect(await bill()).toMatchObject({ verdicts: 1, microUsd: 100_000 });
+});
+
+test("the caller's signal cancels a request under way, which releases the claim", async () => {
+  const { ask, claim, endSleep } = world();
+  const stop = new AbortController();
+  const asked = failed(ask({ signal: stop.signal, ask: () => new Promise(() => {}) }));
+  for (let i = 0; i < 5; i++) await turn();
+  stop.abort();
+  await endSleep();
+  expect(await asked).toMatchObject({ code: "canceled", retryable: true });
+  expect(await claim()).toMatchObject({ heldUntil: 0, failures: 0 });
+});
+
+test("a verdict in time leaves no listener on the caller's signal, and its judge is not aborted", async () => {
+  const { ask, sleeps } = world();
+  const stop = new AbortController();
+  const added: string[] = [];
+  const removed: string[] = [];
+  const { addEventListener, removeEventListener } = AbortSignal.prototype;
+  stop.signal.addEventListener = (...args: Parameters<typeof addEventListener>) => {
+    added.push(args[0]);
+    addEventListener.apply(stop.signal, args);
+  };
+  stop.signal.removeEventListener = (...args: Parameters<typeof removeEventListener>) => {
+    removed.push(args[0]);
+    removeEventListener.apply(stop.signal, args);
+  };
+  let signal: AbortSignal | undefined;
+  await ask({
+    signal: stop.signal,
+    ask(context) {
+      signal = context.signal;
+      return 1;
+    },
+  });
+  expect([added, removed]).toEqual([["abort"], ["abort"]]);
+  for (const { end } of sleeps) end();
+  for (let i = 0; i < 5; i++) await turn();
+  expect(signal?.aborted).toBe(false);
+});
+
+test("a failure is billed at the cost that its cause reports, and pauses the judge", async () => {
+  const { ask, bill, claim } = world();
+  const error = new Failure("endpoint-unavailable", "HTTP 503", { evidence: { cost: cost(0.25) } });
+  const { evidence, cause } = await failed(ask({ ask: () => Promise.reject(error) }));
+  expect(evidence).toMatchObject({ fault: "outage" });
+  expect(cause).toBe(error);
+  expect(await bill()).toMatchObject({ verdicts: 0, microUsd: 250_000 });
+  expect(await claim()).toMatchObject({ failures: 1, unusable: 0, heldUntil: 1_000_000 + 1000 });
+  expect(await ask({ ask: () => expect.fail("asked") })).toBeUndefined();
+});
+
+test.each<[what: string, judgment: unknown, message: RegExp]>([
+  ["above 1", 1.5, /^the judge answered 1\.5: a score lies in \[0, 1\]$/],
+  ["below 0", -0.1, /^the judge answered -0\.1: a score lies in \[0, 1\]$/],
+  ["not a number", "1", /^the judge answered 1: a score lies in \[0, 1\]$/],
+  ["NaN", Number.NaN, /^the judge answered NaN: a score lies in \[0, 1\]$/],
+  ["a damaged vote", { score: 1, votes: [{ score: 2, reason: "" }] }, /^the judge's verdict: votes\.0\.score/],
+  [
+    "a damaged vote beside a score of 0",
+    { score: 0, votes: [{ score: 2, reason: "" }] },
+    /^the judge's verdict: votes/,
+  ],
+])("an answer that is no verdict: %s", async (_what, judgment, message) => {
+  const { ask, claim } = world();
+  const error = await failed(ask({ ask: () => judgment as Judgment }));
+  expect(error).toMatchObject({ code: "judge-failed", retryable: true });
+  expect(error.message).toMatch(message);
+  expect(error.evidence).toEqual({ fault: "unusable-answer", unusable: 1, failingSeconds: 0 });
+  expect(await claim()).toMatchObject({ failures: 1, unusable: 1 });
+});
+
+test("what is thrown need not be an error", async () => {
+  const { ask } = world();
+  expect((await failed(ask({ ask: () => Promise.reject("text") }))).message).toBe("the judge failed: text");
+});
+
+test("the bounds of a score are scores", async () => {
+  for (const score of [0, 1]) expect(await world().ask({ ask: () => score })).toEqual({ score });
+});

@@ -1,0 +1,71 @@
+/** @file Kept activations: the gradient has the same bits as one that recomputes each layer; and when they are kept. */
+import { expect, test } from "vitest";
+import { QWEN3_06B } from "../../bench/qwen3/model.ts";
+import type { EngineOptions, TrainingSequence } from "../../core/ports.ts";
+import { readSafetensors } from "../../engine/checkpoint/safetensors.ts";
+import { compiledEngine } from "../../engine/compiled/engine.ts";
+import { traceBackward } from "../../engine/compiled/graphs/layered.ts";
+import { computesWhole, planMemory, totalBytes } from "../../engine/compiled/memory.ts";
+import { resolveCheckpointing } from "../../engine/compiled/packing.ts";
+import { branchingRollouts } from "../fixtures/branching-rollouts.ts";
+import { LAYERED, LORA, OPTIONS, TINY, tinyAdapter, tinyCheckpoint, UNTIED } from "./tiny.ts";
+
+const BIASED = { ...UNTIED, queryKeyNorm: false, projectionBias: true };
+
+/** With beta1 = 0, the first moment after one unclipped step is the gradient. */
+async function passOf(files: Map<string, Uint8Array>, batch: TrainingSequence[], options: EngineOptions) {
+  const trainer = await compiledEngine.openTrainer(files, options);
+  const pass = await trainer.forwardBackward(batch, { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 }, 0.9);
+  const adam = { learningRate: 1e-9, beta1: 0, beta2: 0, epsilon: 1, weightDecay: 0, maxGradientNorm: 1e9 };
+  await trainer.optimizerStep(adam);
+  const bytes = (await trainer.save()).get("optimizer.safetensors") ?? new Uint8Array();
+  await trainer.close();
+  return { ...pass, gradient: readSafetensors(bytes, "optimizer").tensors.get("m")?.values };
+}
+
+test.each<[string, Map<string, Uint8Array>, Partial<EngineOptions>]>([
+  ["an adapter", tinyAdapter(TINY, LORA, 3), { prefixTrees: false }],
+  ["an adapter, in trees", tinyAdapter(TINY, LORA, 3), {}],
+  ["an adapter on biased projections, two lanes", tinyAdapter(BIASED, LORA, 3), { threads: 2, prefixTrees: false }],
+  ["all weights, layer by layer", tinyCheckpoint(TINY, 3), { ...LAYERED, prefixTrees: false }],
+])("without checkpointing, loss, log-probs and gradient keep their bits: %s", async (_name, files, more) => {
+  const batch = branchingRollouts(TINY.vocabulary);
+  const options = { ...OPTIONS, ...more };
+  const kept = await passOf(files, batch, { ...options, gradientCheckpointing: "off" });
+  const recomputed = await passOf(files, batch, { ...options, gradientCheckpointing: "on" });
+  expect(kept.gradient?.some((value) => value !== 0)).toBe(true);
+  expect(kept).toEqual(recomputed);
+});
+
+test("the backward pass then has no product with a weight but those of the gradient", () => {
+  const products = (keeps: boolean) =>
+    traceBackward("sequences", keeps)({ config: TINY, lora: LORA }).graph.nodes.filter(({ op }) => op === "FusedMatMul")
+      .length;
+  // Of q, k, v, o, gate and up in each of 2 layers: the product with the weight, and the adapter's with B.
+  expect(products(false) - products(true)).toBe(2 * 6 * 2);
+});
+
+test("auto keeps activations where a worker, trees aside, then needs at most a third of the machine's memory", () => {
+  const stored = { mapped: true, bytes: 4 * 596_049_920 };
+  const options = { ...OPTIONS, packing: "off" } as const;
+  const plan = (gradientCheckpointing: "on" | "off") =>
+    planMemory(QWEN3_06B, LORA, { ...options, gradientCheckpointing }, stored);
+  // Per token and layer: queries of 2048, keys and values of 1024, the output's 1024, gate and up of 3072.
+  const floats = 28 * (2048 + 2 * 1024 + 1024 + 2 * 3072);
+  expect(plan("off")).toEqual({ ...plan("on"), kept: 4 * OPTIONS.contextTokens * floats });
+  const needed = totalBytes({ ...plan("off"), trees: 0 });
+  const choice = (machine: number, more: Partial<EngineOptions> = {}) =>
+    resolveCheckpointing(QWEN3_06B, LORA, { ...options, ...more }, stored, machine);
+  expect([choice(3 * needed), choice(3 * needed - 3)]).toEqual(["off", "on"]);
+  expect(choice(3 * needed, { gradientCheckpointing: "on" })).toBe("on");
+  expect(choice(1e12, { provider: "cuda" })).toBe("on");
+});
+
+test("checkpointing, where it is asked for, also replaces full training in one graph", () => {
+  const full = (gradientCheckpointing: "auto" | "on") => {
+    const options = { ...OPTIONS, gradientCheckpointing };
+    const resolved = resolveCheckpointing(TINY, null, options, { mapped: true, bytes: 1 });
+    return computesWhole(TINY, { ...options, gradientCheckpointing: resolved });
+  };
+  expect([full("auto"), full("on")]).toEqual([true, false]);
+});

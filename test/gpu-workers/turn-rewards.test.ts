@@ -1,0 +1,73 @@
+/** @file Rewards of turns from a recipe to the weights: scored, recorded, aligned, trained on; and refused where the recipe gives none. */
+import { expect, test } from "vitest";
+import type { Conversation } from "../../core/contracts/conversation.ts";
+import type { Rewards } from "../../core/ports.ts";
+import { createLog } from "../../gpu-workers/log.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+import { rewards } from "../fixtures/relay/rewards.ts";
+import { relayConfig } from "../fixtures/relay/start.ts";
+import { begin, openWorld, recordsOf, startWorker, withEvents } from "../fixtures/relay/world.ts";
+
+/** A turn is good if it makes one call; the last one has no reward of its own. */
+const turnsOf = ({ turns }: Conversation) =>
+  turns.map(({ calls }, i) => (i === turns.length - 1 ? null : Number(calls.length === 1)));
+
+const byTurn: Rewards = {
+  correct: async (question, conversation) => ({
+    score: Number(await rewards.correct(question, conversation)),
+    turns: turnsOf(conversation),
+  }),
+  expert: async (question, agent, conversation) => ({
+    score: Number(await rewards.expert(question, agent, conversation)),
+    turns: turnsOf(conversation),
+  }),
+};
+
+async function run(changes: object, judge: Rewards) {
+  const config = relayConfig({ steps: 2, rolloutsPerQuestion: 4, ...changes });
+  const log = createLog(() => {});
+  const memory = memoryStore();
+  const { functions } = openWorld(memory, judge);
+  const store = withEvents(memory, () => functions, log);
+  await begin(store, functions, config);
+  const never = new AbortController().signal;
+  await Promise.all(
+    ["main", "searcher"].map((agent) => startWorker(store, config.run, { agent }, never, log).catch(() => {})),
+  );
+  return recordsOf(memory, config);
+}
+
+test("turns are scored and recorded, their advantages reach the weights, and the same run has the same weights", async () => {
+  const withTurns = await run({ algorithm: { turnWeight: 0.5 } }, byTurn);
+  expect(withTurns.status).toBe("finished");
+  const groups = withTurns.steps.flatMap((step) => step.groups);
+  const offsets = groups.flatMap(({ finalized }) => finalized["main"]?.turns ?? []).flat();
+  expect(offsets.some((offset) => offset > 0) && offsets.some((offset) => offset < 0)).toBe(true);
+  for (const { rollouts } of groups) {
+    for (const score of Object.values(rollouts)) {
+      if ("excluded" in score || !score.wellFormed) continue;
+      expect(score.turns?.at(-1)).toBeNull();
+    }
+  }
+  expect(await run({ algorithm: { turnWeight: 0.5 } }, byTurn)).toEqual(withTurns);
+  const without = await run({}, byTurn);
+  expect(without.weights["main"]?.at(-1)).not.toBe(withTurns.weights["main"]?.at(-1));
+  expect(JSON.stringify(without.steps)).not.toContain('"turns"');
+});
+
+test.each<[string, Rewards, RegExp]>([
+  [
+    "gives none",
+    rewards,
+    /the verdict on '(main|searcher)' rewards no turns, and turnWeight is 0\.5: return \{ score, turns \}/,
+  ],
+  [
+    "gives too few",
+    { ...byTurn, correct: async () => ({ score: 1, turns: [] }) },
+    /the verdict on 'main' rewards 0 turns of \d, .* from correct\(\) of the recipe's rewards/,
+  ],
+])("a run whose recipe %s is halted with one line: the setting would be ignored", async (_what, judge, reason) => {
+  const { status, reason: found } = await run({ algorithm: { turnWeight: 0.5 } }, judge);
+  expect(status).toBe("halted");
+  expect(found).toMatch(reason);
+});

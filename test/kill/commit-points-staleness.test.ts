@@ -1,0 +1,5 @@
+/** @file Deaths at every write of a run whose steps overlap (deaths.ts). */
+import { relayConfig } from "../fixtures/relay/start.ts";
+import { SHORT_RUN, testDeaths } from "./deaths.ts";
+
+testDeaths(relayConfig({ ...SHORT_RUN, steps: 3, staleness: 1, algorithm: { tisCap: 2 } }));

@@ -1,0 +1,36 @@
+/**
+ * @file Real processes on the real local cloud, as in processes.test.ts, in a run whose steps overlap: whichever is killed, it ends with the
+ * same scores, finalized groups and weights.
+ */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Built, buildProcesses } from "./build.ts";
+import { calm, type Ended, play, type Scenario } from "./processes.ts";
+
+const overlapping: Scenario = { ...calm, settings: { steps: 4, staleness: 1, algorithm: { tisCap: 2 } } };
+let built: Built;
+let expected: Ended;
+beforeAll(async () => {
+  built = await buildProcesses();
+  expected = await play(built, overlapping);
+  expect(expected.records, expected.log.join("\n")).toBeDefined();
+}, 90_000);
+afterAll(() => built.remove());
+
+const scenarios: [string, Partial<Scenario>][] = [
+  [
+    "workers die at start-up and every event is dropped",
+    { crashes: { main: "1:after", searcher: "2:before" }, events: "dropped", clockSeconds: 0.2 },
+  ],
+  [
+    "workers die in the middle, every event arrives twice",
+    { crashes: { main: "14:after", searcher: "9:before" }, events: "doubled" },
+  ],
+  ["the parent dies twice, a worker too", { parentCrashes: ["20:after", "40:before"], crashes: { main: "9:before" } }],
+];
+
+test.each(scenarios)("%s", { timeout: 240_000 }, async (_name, scenario) => {
+  const ended = await play(built, { ...overlapping, ...scenario });
+  expect(ended.records, ended.log.join("\n")).toEqual(expected.records);
+  expect(ended.started["parent"]).toBe(1 + (scenario.parentCrashes ?? []).length);
+  for (const name of Object.keys(scenario.crashes ?? {})) expect(ended.started[name], name).toBeGreaterThan(1);
+});
