@@ -53,10 +53,9 @@ export function describeStall({ step, since, seconds, causes }: Stall): string {
   return `nothing has changed${at} since ${time}: ${why || "every record is as it should be, so read the logs of its workers"}`;
 }
 
-/** `hh:mm:ss` of milliseconds since 1970. */
+/** `11:42:07`, of milliseconds since 1970. */
 function timeOfDay(milliseconds: number): string {
-  const seconds = Math.floor(milliseconds / 1000);
-  return [seconds / 3600, seconds / 60, seconds]
-    .map((count, i) => String(Math.floor(count) % (i === 0 ? 24 : 60)).padStart(2, "0"))
-    .join(":");
+  const seconds = Math.floor(milliseconds / 1000) % 86_400;
+  const parts = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
+  return parts.map((part) => String(part).padStart(2, "0")).join(":");
 }
