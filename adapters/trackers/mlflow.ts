@@ -26,7 +26,11 @@ const SECONDS = 20;
 
 const Experiment = z.object({ experiment: z.object({ experiment_id: z.string() }) });
 const Created = z.object({ experiment_id: z.string() });
-const Run = z.object({ info: z.object({ run_id: z.string() }) });
+const Run = z.object({
+  info: z.object({ run_id: z.string() }),
+  /** Without any, MLflow leaves them out. */
+  data: z.object({ params: z.array(z.object({ key: z.string() })).default([]) }).optional(),
+});
 const Found = z.object({ runs: z.array(Run).default([]) });
 const CreatedRun = z.object({ run: Run });
 
@@ -68,21 +72,25 @@ async function openRun(options: MlflowOptions, signal: AbortSignal): Promise<str
   const filter = `tags.\`mgrpo.identity\` = '${options.identity}'`;
   const search = { experiment_ids: [experiment_id], filter, max_results: 1 };
   const [known] = Found.parse(await call(options, "runs/search", search, signal)).runs;
-  if (known) return known.info.run_id;
+  const run_id = known?.info.run_id ?? (await createRun(options, experiment_id, signal));
+  // The process that created a known run may have been killed before it sent them all. MLflow refuses another value of one that it has.
+  const has = new Set(known?.data?.params.map(({ key }) => key));
+  const params = Object.entries(options.parameters)
+    .filter(([key]) => !has.has(key))
+    .map(([key, value]) => ({ key, value: value.slice(0, BATCH.parameterCharacters) }));
+  for (let i = 0; i < params.length; i += BATCH.parameters) {
+    await call(options, "runs/log-batch", { run_id, params: params.slice(i, i + BATCH.parameters) }, signal);
+  }
+  return run_id;
+}
+
+async function createRun(options: MlflowOptions, experiment_id: string, signal: AbortSignal): Promise<string> {
   const tags = [
     { key: "mlflow.runName", value: options.run },
     { key: "mgrpo.identity", value: options.identity },
   ];
   const body = { experiment_id, run_name: options.run, start_time: Date.now(), tags };
-  const { run_id } = CreatedRun.parse(await call(options, "runs/create", body, signal)).run.info;
-  const params = Object.entries(options.parameters).map(([key, value]) => ({
-    key,
-    value: value.slice(0, BATCH.parameterCharacters),
-  }));
-  for (let i = 0; i < params.length; i += BATCH.parameters) {
-    await call(options, "runs/log-batch", { run_id, params: params.slice(i, i + BATCH.parameters) }, signal);
-  }
-  return run_id;
+  return CreatedRun.parse(await call(options, "runs/create", body, signal)).run.info.run_id;
 }
 
 async function openExperiment(options: MlflowOptions, signal: AbortSignal): Promise<string> {

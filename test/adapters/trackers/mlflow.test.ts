@@ -22,6 +22,11 @@ let isDown = false;
 let server: ReturnType<typeof serve>;
 let url = "";
 
+const runOf = ({ id }: { readonly id: string }) => {
+  const params = logged.filter(({ run_id }) => run_id === id).flatMap((one) => one.params ?? []);
+  return { info: { run_id: id }, ...(params.length > 0 && { data: { params } }) };
+};
+
 function mlflow(): Hono {
   const app = new Hono().basePath("/api/2.0/mlflow");
   app.use(async (context, next) => {
@@ -41,7 +46,7 @@ function mlflow(): Hono {
   app.post("/runs/search", async (context) => {
     const { filter } = await context.req.json();
     const found = runs.filter(({ identity }) => filter === `tags.\`mgrpo.identity\` = '${identity}'`);
-    return context.json(found.length > 0 ? { runs: found.map(({ id }) => ({ info: { run_id: id } })) } : {});
+    return context.json(found.length > 0 ? { runs: found.map(runOf) } : {});
   });
   app.post("/runs/create", async (context) => {
     const { tags } = await context.req.json();
@@ -127,4 +132,11 @@ test("a missing address is one clear line before the run", () => {
     /not http or https/,
   );
   expect(() => checkTrackers({ track: ["tensorboard"], trackContent: false }, {})).not.toThrow();
+});
+
+test("a run that was created without its settings gets those that it lacks, and none twice", async () => {
+  runs = [{ id: "run-0", identity: "look@1", status: "RUNNING" }];
+  logged = [{ run_id: "run-0", params: [{ key: "seed", value: "6" }] }];
+  for (let session = 0; session < 2; session++) await open().send([line(1)], never);
+  expect(logged.flatMap(({ params = [] }) => params.map(({ key }) => key))).toEqual(["seed", "agents.main.system"]);
 });
