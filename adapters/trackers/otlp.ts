@@ -111,10 +111,10 @@ async function post({ url, headers, run }: OtlpOptions, spans: readonly object[]
     body: Buffer.from(body),
     signal: timeout,
   }).catch((cause: unknown) => {
-    throw new MgrpoError("tracker-unavailable", `the OTLP receiver at ${url} does not answer`, {
-      retryable: true,
-      cause,
-    });
+    const why = signal.aborted
+      ? `there was no time to send all to the OTLP receiver at ${url}: \`mgrpo track ${run}\` sends the rest`
+      : `the OTLP receiver at ${url} does not answer`;
+    throw new MgrpoError("tracker-unavailable", why, { retryable: true, cause });
   });
   if (response.ok) return;
   const said = (await response.text()).slice(0, 300);

@@ -1,4 +1,5 @@
 /** @file Reads the finished, scored rollouts of a closed step for trackers of traces. */
+import { basename, isAbsolute } from "node:path";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { TracedRollout } from "../../core/monitoring/spans.ts";
 import type { Store } from "../../core/ports.ts";
@@ -9,7 +10,9 @@ import { readGroups, readStep } from "./follow.ts";
 /** Without those that were lost, and those that the store no longer has. */
 export async function readTracedRollouts(store: Store, config: RunConfig, step: number): Promise<TracedRollout[]> {
   const { run, trackContent: content } = config;
-  const models = modelsOf(config);
+  const models = Object.fromEntries(
+    Object.entries(modelsOf(config)).map(([agent, model]) => [agent, nameForOthers(model)]),
+  );
   const latencies = await readLatencies(store, run, step);
   const groups = await readGroups(store, await readStep(store, run, step));
   const found = groups.flatMap((group) =>
@@ -22,3 +25,6 @@ export async function readTracedRollouts(store: Store, config: RunConfig, step: 
   );
   return (await Promise.all(found)).flat();
 }
+
+/** Traces leave this machine: of a folder, they carry the name alone. */
+const nameForOthers = (model: string): string => (isAbsolute(model) ? basename(model) : model);

@@ -47,9 +47,15 @@ export class Tracking {
     for (const feed of this.#feeds) feed.wake();
   }
 
-  /** Sends what is left, for ten seconds at most. `status`: how the run ended; undefined if it continues later. Returns the trackers that lack lines. */
-  async finish(status: "finished" | "failed" | undefined): Promise<string[]> {
-    const left = await Promise.all(this.#feeds.map((feed) => feed.finish(status)));
+  /**
+   * Sends what is left. `status`: how the run ended; undefined if it continues later. `limit` ends the sending; default: after ten seconds.
+   * Returns the trackers that lack lines.
+   */
+  async finish(
+    status: "finished" | "failed" | undefined,
+    limit = AbortSignal.timeout(FINISH_SECONDS * 1000),
+  ): Promise<string[]> {
+    const left = await Promise.all(this.#feeds.map((feed) => feed.finish(status, limit)));
     return left.flatMap((missing, i) => (missing > 0 ? [this.#feeds[i]?.name ?? ""] : []));
   }
 }
@@ -123,10 +129,9 @@ class Feed {
   }
 
   /** The number of lines that the tracker lacks. */
-  async finish(status: "finished" | "failed" | undefined): Promise<number> {
+  async finish(status: "finished" | "failed" | undefined, limit: AbortSignal): Promise<number> {
     this.#stop.abort();
     await this.#sending;
-    const limit = AbortSignal.timeout(FINISH_SECONDS * 1000);
     try {
       if (this.#sent < this.#lines.length) await this.#sendNew(limit);
       if (status !== undefined) await this.#tracker.finish(status, limit);

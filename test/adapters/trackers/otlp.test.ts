@@ -135,3 +135,16 @@ test("an outage of the receiver is retryable; its address is checked before the 
   expect(() => check({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://localhost:4318" }, true)).not.toThrow();
   expect(() => checkTrackers({ track: [], trackContent: true }, {})).toThrow(/trackContent: only otlp/);
 });
+
+test("a model that is a folder of this machine is traced by its name alone", async () => {
+  const main = config.agents["main"] ?? expect.fail("no main agent");
+  const at = { ...config, agents: { ...config.agents, main: { ...main, model: "/home/somebody/models/planner" } } };
+  const [traced] = await readTracedRollouts(await storeOfFinishedRun(), at, 0);
+  expect(traced?.models["main"]).toBe("planner");
+});
+
+test("a send that is cut off for want of time says so, and what sends the rest", async () => {
+  const rollouts = await readTracedRollouts(await storeOfFinishedRun(), config, 0);
+  const tracker = openOtlp({ url, headers: {}, run: "tiny", identity: "tiny", rollouts: async () => rollouts });
+  await expect(tracker.send([line], AbortSignal.abort())).rejects.toThrow(/no time to send all .*`mgrpo track tiny`/);
+});
