@@ -34,7 +34,9 @@ export const JudgeSpendingRecord = z.strictObject({
   run: RunName,
   /** Answers without a verdict are paid for, but not counted here. */
   verdicts: z.int().nonnegative(),
-  /** Millionths of a dollar. */
+  /** Millionths of a dollar, open reservations included. */
   microUsd: z.int().nonnegative(),
+  /** Open reservations by name: of requests under way, and of those whose caller died. */
+  reserved: z.record(z.string(), z.int()),
 });
 export type JudgeSpendingRecord = z.infer<typeof JudgeSpendingRecord>;

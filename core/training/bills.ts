@@ -41,37 +41,60 @@ type Payments = Pick<Table, "insert" | "update">;
 
 /**
  * The bill of one request to a judge. Its expected cost is booked before the request, and the actual cost replaces it afterward. A caller
- * that dies leaves the expected cost on the bill.
+ * that dies leaves the expected cost on the bill. Each reservation has a name in the record while it is open, so that a write that is
+ * repeated because its answer was lost changes nothing: a settlement may lower the bill, and twice would be too low.
  */
 export class JudgeBill {
   readonly #table: Payments;
   readonly #run: string;
-  #reservedMicroUsd = 0;
+  readonly #ask: string;
+  /** Name -> micro-dollars. */
+  readonly #reserved = new Map<string, number>();
 
-  constructor(table: Payments, run: string) {
+  /** @param ask names the request among all of the run. */
+  constructor(table: Payments, run: string, ask: string) {
     this.#table = table;
     this.#run = run;
+    this.#ask = ask;
   }
 
   async reserve(usd: number): Promise<void> {
     const microUsd = Math.ceil(usd * MICRO);
     if (!(microUsd > 0)) return;
-    await this.#add(0, microUsd);
-    this.#reservedMicroUsd += microUsd;
+    const name = `${this.#ask}-${this.#reserved.size}`;
+    await this.#change({
+      add: [[["microUsd"], microUsd]],
+      set: [[["reserved", name], microUsd]],
+      when: [{ absent: ["reserved", name] }],
+    });
+    this.#reserved.set(name, microUsd);
   }
 
   /** `usd`: the cost, even if there is no verdict. "unknown": a request that was cut off costs the reserved amount. */
   async settle(verdicts: 0 | 1, usd: number | "unknown"): Promise<void> {
-    const microUsd = usd === "unknown" ? this.#reservedMicroUsd : Math.round(usd * MICRO);
-    if (microUsd === 0 && this.#reservedMicroUsd === 0) return;
-    const difference = microUsd - this.#reservedMicroUsd;
-    if (difference !== 0 || verdicts > 0) await this.#add(verdicts, difference);
-    this.#reservedMicroUsd = 0;
+    const names = [...this.#reserved.keys()];
+    const reserved = [...this.#reserved.values()].reduce((sum, one) => sum + one, 0);
+    const microUsd = usd === "unknown" ? reserved : Math.round(usd * MICRO);
+    if (microUsd === 0 && reserved === 0) return;
+    await this.#change({
+      add: [
+        [["verdicts"], verdicts],
+        [["microUsd"], microUsd - reserved],
+      ],
+      remove: names.map((name) => ["reserved", name]),
+      when: names.map((name) => ({ exists: ["reserved", name] })),
+    });
+    this.#reserved.clear();
   }
 
-  #add(verdicts: 0 | 1, microUsd: number): Promise<void> {
-    const none: JudgeSpendingRecord = { run: this.#run, verdicts: 0, microUsd: 0 };
-    return pay(this.#table, tableKeys.judgeSpending(this.#run), none, [[["verdicts"], verdicts]], microUsd);
+  async #change(change: Omit<TableChange, "key">): Promise<void> {
+    const update: TableChange = { key: tableKeys.judgeSpending(this.#run), ...change };
+    const { applied, item } = await this.#table.update(update);
+    // An item that did not change: an earlier attempt, whose answer was lost, has made the change.
+    if (applied || item) return;
+    const none: JudgeSpendingRecord = { run: this.#run, verdicts: 0, microUsd: 0, reserved: {} };
+    await this.#table.insert(update.key, none);
+    await this.#table.update(update);
   }
 }
 

@@ -13,8 +13,8 @@ export type ToolLimits = Pick<ToolSpendingRecord, "maxCalls" | "maxUsd">;
 export type ToolSpending = Pick<ToolSpendingRecord, "calls" | "microUsd" | "blocked">;
 
 /**
- * Adds to what was spent. Spending (here and in bills.ts) is the only kind of write that counts twice when it is repeated. If the store's
- * response is lost, the total is too high, never too low.
+ * Adds to what was spent. Such sums (here, and of turns in bills.ts) are the only writes that count twice when they are repeated. If the
+ * store's response is lost, the total is too high, never too low.
  */
 export function addToolSpending(run: string, { calls, microUsd, blocked }: ToolSpending): TableChange {
   return {

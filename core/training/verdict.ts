@@ -88,7 +88,7 @@ async function askProgram(store: Store, request: VerdictRequest): Promise<Verdic
 }
 
 async function askAndPay(store: Store, request: VerdictRequest, claim: VerdictRecord): Promise<Verdict> {
-  const bill = new JudgeBill(store.table, request.run);
+  const bill = new JudgeBill(store.table, request.run, `${claim.subject.slice(0, 16)}-${claim.judge}-${claim.asks}`);
   const asking = startAsk(store.clock, request);
   try {
     const verdict = await asking.ask((usd) => bill.reserve(usd));

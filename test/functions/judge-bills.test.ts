@@ -118,6 +118,7 @@ test("judges count toward budget.usd, each verdict once, and a run over its budg
     run: "test",
     verdicts: 2,
     microUsd: 500_000,
+    reserved: {},
   });
   await functions.tick({ run: "test" });
   expect(await store.table.get(tableKeys.run("test"))).toMatchObject({

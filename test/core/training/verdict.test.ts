@@ -87,7 +87,7 @@ test("a stored verdict is returned, and nobody is asked", async () => {
   expect(await ask({ ask: () => verdict })).toEqual(verdict);
   expect(await stored()).toBeDefined();
   expect(await ask({ ask: () => expect.fail("asked") })).toEqual(verdict);
-  expect(await bill()).toEqual({ run: "test", verdicts: 1, microUsd: 500_000 });
+  expect(await bill()).toEqual({ run: "test", verdicts: 1, microUsd: 500_000, reserved: {} });
 });
 
 test("while one process asks, another is told to come back; a claim outlives the deadline by 31 s", async () => {
