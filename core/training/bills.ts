@@ -87,13 +87,13 @@ export class JudgeBill {
     this.#reserved.clear();
   }
 
+  /** The second attempt is for the first payment of a run, which creates the record. A third would find what the second found. */
   async #change(change: Omit<TableChange, "key">): Promise<void> {
     const update: TableChange = { key: tableKeys.judgeSpending(this.#run), ...change };
-    const { applied, item } = await this.#table.update(update);
-    // An item that did not change: an earlier attempt, whose answer was lost, has made the change.
-    if (applied || item) return;
+    if ((await this.#table.update(update)).applied) return;
     const none: JudgeSpendingRecord = { run: this.#run, verdicts: 0, microUsd: 0, reserved: {} };
     await this.#table.insert(update.key, none);
+    // Not applied again: an earlier attempt, whose answer was lost, has made the change.
     await this.#table.update(update);
   }
 }

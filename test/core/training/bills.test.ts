@@ -55,7 +55,9 @@ describe("the bill of a judge's request", () => {
     await bill.settle(1, 0);
     expect(await judgesOf(table)).toBeUndefined();
   });
+});
 
+describe("a judge's bill, when answers are lost, callers race and callers die", () => {
   test("a write that is sent again because its answer was lost changes nothing", async () => {
     const table = memoryTable();
     const twice: Table = {
@@ -70,6 +72,22 @@ describe("the bill of a judge's request", () => {
     expect(await judgesOf(table)).toEqual(judges(0, 7000, { "ask-0": 7000 }));
     await bill.settle(1, 0.002);
     expect(await judgesOf(table)).toEqual(judges(1, 2000));
+  });
+
+  test("the first payments of a run, all at once, are all counted", async () => {
+    const table = memoryTable();
+    // A caller that loses the race for the record reads the winner's.
+    const racing: Table = {
+      ...table,
+      async update(change) {
+        const { applied, item } = await table.update(change);
+        await new Promise((resolve) => setTimeout(resolve, 1));
+        return { applied, item: item ?? (await table.get(change.key)) };
+      },
+    };
+    const bills = ["a", "b", "c"].map((ask) => new JudgeBill(racing, "r", ask));
+    await Promise.all(bills.map((bill) => bill.reserve(0.001)));
+    expect(await judgesOf(table)).toMatchObject({ microUsd: 3000 });
   });
 
   test("a dead caller's reservation stays on the bill", async () => {
