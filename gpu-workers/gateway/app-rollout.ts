@@ -1,9 +1,8 @@
 /**
  * @file A rollout that an app runs. An app that throws, or whose time is up, is a failure of infrastructure: the attempt leaves nothing
- * behind and is tried again. So is one
- * that goes on without an agent's reply. An app that gives up because an agent reached a limit, or returns `failed`, is the team's own failure.
+ * behind and is tried again. So is one that goes on without an agent's reply. An app that gives up because an agent reached a limit, or
+ * returns `failed`, is the team's own failure.
  */
-
 import type { AppCall } from "../../core/contracts/app-rollout.ts";
 import { AppResult } from "../../core/contracts/app-rollout.ts";
 import { parse } from "../../core/contracts/parse.ts";

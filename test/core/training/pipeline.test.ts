@@ -1,44 +1,12 @@
 /** @file The step reducer with overlapping steps, one transition at a time. Whole runs, in any order of events, are in test/functions. */
 import { expect, test } from "vitest";
 import type { Manifest } from "../../../core/contracts/checkpoint.ts";
-import type { RunConfig } from "../../../core/contracts/config.ts";
-import type { GroupRecord, StepRecord } from "../../../core/contracts/records.ts";
+import type { StepRecord } from "../../../core/contracts/records.ts";
 import { advance, type StepSnapshot } from "../../../core/training/step.ts";
-import { ageOf, type PlanBasis, planStep } from "../../../core/training/step-plan.ts";
+import { ageOf } from "../../../core/training/step-plan.ts";
 import { advanceRun, moveStep } from "../../../core/training/writes.ts";
-import { questions, runRecord, teamConfig } from "../../fakes/scripted-team.ts";
-
-const config = teamConfig({ questionsPerStep: 2 });
-const run = runRecord();
-
-/** What the plan after this step follows from, in a synchronous run. */
-const after = (sampled: StepRecord | undefined): PlanBasis => ({ previous: sampled, sampled });
-
-/** A step that the run does not end before. */
-function planned(of: RunConfig, number: number, basis: PlanBasis): StepRecord {
-  const record = planStep(of, questions, number, basis);
-  if (!record) throw new Error(`the run ends before step ${number}`);
-  return record;
-}
-
-const step0 = planned(config, 0, after(undefined));
-const step = planned(config, 1, after(step0));
-
-const base: StepSnapshot = {
-  ...{ config, questions, run, steps: [step], planned: true, basis: after(undefined), complete: new Map() },
-  ...{ manifests: new Map(), agents: [], expired: [] },
-};
-
-/** The groups of the step, none of them open. */
-const complete = (groups: readonly GroupRecord[], of = 1): Pick<StepSnapshot, "complete"> => ({
-  complete: new Map([[of, { groups, earlier: [] }]]),
-});
-
-const groupOf = (group: number, part: Partial<GroupRecord> = {}): GroupRecord => ({
-  ...{ run: "test", step: 1, group, questionId: step.groups[group] ?? "", rolloutsPerQuestion: 3, state: "finalized" },
-  ...{ claims: {}, crashes: {}, rollouts: {}, finalized: {} },
-  ...part,
-});
+import { teamConfig } from "../../fakes/scripted-team.ts";
+import { after, base, complete, groupOf, planned, run } from "./step-parts.ts";
 
 const manifestOf = (agent: string, version: number) => ({
   manifest: { run: "test", agent, version, trained: true, files: {}, stats: null, seconds: null } satisfies Manifest,

@@ -90,7 +90,7 @@ test("a stored verdict is returned, and nobody is asked", async () => {
   expect(await bill()).toEqual({ run: "test", verdicts: 1, microUsd: 500_000, reserved: {} });
 });
 
-test("while one process asks, another is told to come back; a claim outlives the deadline by 31 s", async () => {
+test("while one process asks, another gets no verdict yet; a claim outlives the deadline by 31 s", async () => {
   const { ask, claim, pass } = world();
   let answer = (_judgment: Judgment) => {};
   const slow = ask({ ask: () => new Promise<Judgment>((resolve) => (answer = resolve)) });

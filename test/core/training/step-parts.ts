@@ -1,0 +1,38 @@
+/** @file A step and its parts, for tests of the step reducer. */
+import type { RunConfig } from "../../../core/contracts/config.ts";
+import type { GroupRecord, StepRecord } from "../../../core/contracts/records.ts";
+import type { StepSnapshot } from "../../../core/training/step.ts";
+import { type PlanBasis, planStep } from "../../../core/training/step-plan.ts";
+import { questions, runRecord, teamConfig } from "../../fakes/scripted-team.ts";
+
+export const config = teamConfig({ questionsPerStep: 2 });
+export const run = runRecord();
+
+/** What the plan after this step follows from, in a synchronous run. */
+export const after = (sampled: StepRecord | undefined): PlanBasis => ({ previous: sampled, sampled });
+
+/** A step that the run does not end before. */
+export function planned(of: RunConfig, number: number, basis: PlanBasis): StepRecord {
+  const record = planStep(of, questions, number, basis);
+  if (!record) throw new Error(`the run ends before step ${number}`);
+  return record;
+}
+
+export const step0 = planned(config, 0, after(undefined));
+export const step = planned(config, 1, after(step0));
+
+export const base: StepSnapshot = {
+  ...{ config, questions, run, steps: [step], planned: true, basis: after(undefined), complete: new Map() },
+  ...{ manifests: new Map(), agents: [], expired: [] },
+};
+
+/** The groups of the step, none of them open. */
+export const complete = (groups: readonly GroupRecord[], of = 1): Pick<StepSnapshot, "complete"> => ({
+  complete: new Map([[of, { groups, earlier: [] }]]),
+});
+
+export const groupOf = (group: number, part: Partial<GroupRecord> = {}): GroupRecord => ({
+  ...{ run: "test", step: 1, group, questionId: step.groups[group] ?? "", rolloutsPerQuestion: 3, state: "finalized" },
+  ...{ claims: {}, crashes: {}, rollouts: {}, finalized: {} },
+  ...part,
+});
