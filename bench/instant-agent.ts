@@ -12,8 +12,8 @@ import { gatewayApp } from "../gpu-workers/gateway/api/app.ts";
 import { openAttempts } from "../gpu-workers/gateway/attempts.ts";
 import { serveInvocations } from "../gpu-workers/invocations/server.ts";
 import { createLog } from "../gpu-workers/log.ts";
-import type { Policy } from "../gpu-workers/policy.ts";
 import type { HostedAgent } from "../gpu-workers/rollouts/agent.ts";
+import type { Policy } from "../gpu-workers/rollouts/policy.ts";
 import { tokenBackend } from "../gpu-workers/rollouts/token-backend.ts";
 
 const REPLY_TOKENS = 12;

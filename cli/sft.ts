@@ -17,7 +17,7 @@ import { wholeFile } from "../engine/checkpoint/files.ts";
 import { sha256 } from "../engine/hash.ts";
 import { openEngine } from "../engine/index.ts";
 import { openTokenizer } from "../engine/tokenizer/tokenizer.ts";
-import { engineOptions } from "../gpu-workers/policy.ts";
+import { engineOptions } from "../gpu-workers/engine-options.ts";
 import { openAgentLayout } from "../gpu-workers/rollouts/agent-layout.ts";
 import { openRecipe, openTools, openToolsModule } from "../recipes/registry.ts";
 import { openAppLayout } from "../sft/app-example.ts";

@@ -71,6 +71,8 @@ const INSIDE_CORE: Record<string, readonly string[]> = {
 const AMBIENT =
   /Math\.random|Date\.now|new Date\(|performance\.|set(Timeout|Interval|Immediate)|crypto\.|process\.\w|console\.|fetch\(|import\.meta/;
 const MAX_LINES = 300;
+/** Layers whose parts (a folder, or a file beside the folders) never import each other in a circle. */
+const ONE_WAY = ["adapters", "engine", "functions", "gpu-workers", "sft", "recipes", "ui", "bench", "stacks"];
 const ROOT = resolve(import.meta.dirname, "..");
 const LAYERS = Object.keys(ALLOWED).filter((layer) => !layer.includes("."));
 
@@ -110,6 +112,17 @@ test.each(Object.entries({ ...ALLOWED, ...INSIDE_CORE }))("%s uses all that its 
 test("no files import each other in a circle, types included", () => {
   const files = [...LAYERS, "test"].flatMap(sourcesOf).map((file) => relative(ROOT, file));
   expect(circlesIn(new Map(files.map((file) => [file, targetsOf(join(ROOT, file))])))).toEqual([]);
+});
+
+test.each(ONE_WAY)("the folders of %s import each other in one direction", (layer) => {
+  const partOf = (file: string) => file.slice(layer.length + 1).split("/")[0] ?? "";
+  const imports = new Map<string, string[]>();
+  for (const file of sourcesOf(layer)) {
+    const part = partOf(relative(ROOT, file));
+    const targets = targetsOf(file).filter((target) => isWithin(target, layer));
+    imports.set(part, [...(imports.get(part) ?? []), ...targets.map(partOf).filter((target) => target !== part)]);
+  }
+  expect(circlesIn(imports)).toEqual([]);
 });
 
 test("a circle is found, through however many files", () => {

@@ -5,7 +5,7 @@
  */
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
-import { type AdamState, freshAdamState } from "../model/adamw.ts";
+import { type AdamState, freshAdamState } from "./adam-state.ts";
 import { type ParameterLayout, views } from "./parameters.ts";
 import {
   bytesOf,

@@ -4,7 +4,8 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, PolicyEngine, Trainer } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
 import { wholeFile } from "../../engine/checkpoint/files.ts";
-import { adamStep, freshAdamState } from "../../engine/model/adamw.ts";
+import { freshAdamState } from "../../engine/checkpoint/adam-state.ts";
+import { adamStep } from "../../engine/model/adamw.ts";
 import { endsWithStop, sampleToken } from "../../engine/model/token-sampling.ts";
 import { ToyTrainer } from "./toy-trainer.ts";
 
