@@ -28,7 +28,7 @@ import { type AgentTraining, trainAgent } from "../sft/train-agent.ts";
 import { readPolicyBase } from "./local/base-models.ts";
 import { pinModels } from "./local/hub-models.ts";
 import { followTraining } from "./sft/follow.ts";
-import { openDemonstrations, type Source, type SourceOptions, type Taught } from "./sft/sources.ts";
+import { type ExampleSource, openDemonstrations, type SourceOptions, type Taught } from "./sft/sources.ts";
 
 export interface SftOptions extends SourceOptions {
   readonly to: string;
@@ -97,7 +97,7 @@ interface Team {
   readonly config: RunConfig;
   readonly module: ToolsModule;
   readonly tools: ReadonlyMap<string, Tool>;
-  readonly source: Source;
+  readonly source: ExampleSource;
 }
 
 /** The agents to train: the given one, or all that this arm trains and that have a policy of their own. */

@@ -53,7 +53,7 @@ export const tokenizer = openTokenizer(baseFiles("main"));
 export const VERSIONS = { main: 3, searcher: 5 };
 
 /** Does what the last message says. */
-export function obedient(conversation: string): string {
+function obedient(conversation: string): string {
   const messages = conversation.split("<|im_start|>").slice(1, -1);
   const [role = "", text = ""] = partsOf(messages.at(-1) ?? "");
   if (role === "tool")
