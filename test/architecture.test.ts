@@ -144,6 +144,12 @@ test.each([...LAYERS, "test"])("every file in %s has a header and at most 300 li
   }
 });
 
+test("half of the files have less than 100 lines", () => {
+  const lengths = LAYERS.flatMap(sourcesOf).map((file) => readFileSync(file, "utf8").split("\n").length - 1);
+  const median = lengths.sort((a, b) => a - b)[Math.floor(lengths.length / 2)];
+  expect(median).toBeLessThan(100);
+});
+
 function expectWithin(allowed: readonly string[], target: string, file: string): void {
   const isAllowed = allowed.some((place) => isWithin(target, place));
   expect(isAllowed, `${relative(ROOT, file)} -> ${target}`).toBe(true);
