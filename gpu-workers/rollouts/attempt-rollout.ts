@@ -21,14 +21,12 @@ export interface RolloutHost {
 }
 
 const INFRASTRUCTURE: readonly ErrorCode[] = [
-  ...([
-    "deadline",
-    "tool-backend",
-    "app-failed",
-    "endpoint-unavailable",
-    "worker-unavailable",
-    "prefix-drift",
-  ] as const),
+  "deadline",
+  "tool-backend",
+  "app-failed",
+  "endpoint-unavailable",
+  "worker-unavailable",
+  "prefix-drift",
 ];
 
 /** Infrastructure failures that another attempt may avoid. */
