@@ -4,7 +4,6 @@ import "../model/gradients.ts";
 import type { CheckpointFiles, EngineOptions, Loss, Trainer, TrainingSequence } from "../../core/ports.ts";
 import { views } from "../checkpoint/parameters.ts";
 import { saving } from "../checkpoint/saving.ts";
-import { openTrainedState } from "../checkpoint/trained-state.ts";
 import { readCheckpoint } from "../checkpoint/weights.ts";
 import { checkTokens, checkTrainingSequence } from "../model/input-checks.ts";
 import { entropies, entropyLoss, type LossRows, loss as lossOf, targetLogProbs } from "../model/losses.ts";
@@ -20,16 +19,16 @@ import {
   weightedPredictions,
 } from "../model/predictions.ts";
 import { type PrefixTree, prefixTree, type Sequences } from "../model/prefix-tree.ts";
+import { openTrainedState } from "../model/trained-state.ts";
 import { planTrees } from "../model/tree-plan.ts";
-import { type EagerBackend, onBackend } from "./backend.ts";
+import { onBackend } from "./backend.ts";
 import { distributions, treeStates, weightTensors } from "./model.ts";
 
-export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions, backend: EagerBackend): Trainer {
+export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions): Trainer {
   const { config, lora, layout, weights, gradient, savedFile, ...state } = openTrainedState(files, options.shardBytes);
   const names = layout.parameters.map(({ name }) => name);
   const base = lora && readCheckpoint(files);
   const frozen = () => (base ? weightTensors(base.layout, base.weights) : {});
-  const compute = <T>(work: () => T): T => onBackend(backend, work);
 
   const distributionsOf = (tensors: Record<string, tf.Tensor>, { tree, wanted }: EagerRow, temperature: number) =>
     distributions(config, tensors, treeStates(config, tensors, tree, lora), wanted, temperature);
@@ -56,7 +55,7 @@ export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions,
       const found = sequences.map((tokens) => new Float32Array(tokens.length));
       for (const row of rowsOf(sequences, EVERY_PREDICTION, options)) {
         const tensors = () => ({ ...frozen(), ...weightTensors(layout, weights) });
-        const logProbs = compute(() => logProbsIn(distributionsOf(tensors(), row, temperature), row).dataSync());
+        const logProbs = onBackend(() => logProbsIn(distributionsOf(tensors(), row, temperature), row).dataSync());
         scatterLogProbs(found, row.wanted, logProbs as Float32Array);
       }
       return found;
@@ -70,7 +69,7 @@ export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions,
       const found = sequences.map((tokens) => new Float32Array(tokens.length));
       let total = 0;
       for (const row of rowsOf(sequences, weightedPredictions(batch, loss), options)) {
-        const pass = compute(() => backward(row, batch, loss, temperature));
+        const pass = onBackend(() => backward(row, batch, loss, temperature));
         scatterLogProbs(found, row.wanted, pass.logProbs);
         total += pass.loss;
       }

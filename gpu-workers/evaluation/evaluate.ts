@@ -21,11 +21,11 @@ import { givenVerdict, isWellFormed, UNJUDGED } from "../../core/training/score.
 import { askForVerdict } from "../../core/training/verdict.ts";
 import { sha256 } from "../../engine/hash.ts";
 import type { AppParts } from "../gateway/gateway-service.ts";
+import { wholeTeam } from "../gateway/whole-team.ts";
 import { recordBytes } from "../identity.ts";
 import { inParallel } from "../parallel.ts";
 import type { HostedAgent } from "../rollouts/agent.ts";
 import { attemptRollout, type RolloutHost } from "../rollouts/attempt-rollout.ts";
-import { wholeTeam } from "../rollouts/whole-team.ts";
 import type { RunContext } from "../run-context.ts";
 import { withEncryption } from "./encrypted-run.ts";
 
@@ -90,7 +90,7 @@ async function scoreAll(
   signal: AbortSignal,
 ): Promise<readonly ScoredSuiteRollout[]> {
   const team = wholeTeam(task.run, task.agents, purposeOf(task), task.app);
-  return inParallel(rollouts, team.agent.config.engine.slots, async (rollout) => {
+  return inParallel(rollouts, team.main.config.engine.slots, async (rollout) => {
     const outcome = await commitOutcome(task, team, rollout, signal);
     return { ...rollout, score: await scoreOf(task, rollout.question, outcome) };
   });

@@ -15,9 +15,9 @@ import type { StreamName } from "../../core/random.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { type MessageLayout, openMessageLayout } from "../../engine/tokenizer/message-layout.ts";
 import { abortable } from "../limits.ts";
-import type { Inference, Lease } from "../policy.ts";
 import { acquireLease, type HostedAgent } from "../rollouts/agent.ts";
 import { drawName, scopeOf } from "../rollouts/draws.ts";
+import type { Inference, Lease } from "../rollouts/policy.ts";
 import { BranchSequences } from "./branch-sequences.ts";
 import { LimitReached } from "./limit-reached.ts";
 import { sampleTurn, type TurnPlan } from "./sample-turn.ts";
@@ -104,9 +104,13 @@ export class AgentSessions {
     // A step may be sampled while sessions of the step before it are still open.
     this.#discardBefore(session.address.step - 1);
     const open: OpenSession = {
-      ...{ session, tree: new MessageTree<SampledTurn>(sha256), replies: new Map() },
+      session,
+      tree: new MessageTree<SampledTurn>(sha256),
+      replies: new Map(),
       sequences: new BranchSequences(`${session.agent}/${session.id}`),
-      ...{ ended: new AbortController(), continuedBy: new Map(), begun: new Set<string>() },
+      ended: new AbortController(),
+      continuedBy: new Map(),
+      begun: new Set<string>(),
     };
     this.#open.set(session.id, open);
     return open;
@@ -160,7 +164,11 @@ export class AgentSessions {
     const scope = scopeOf(this.#purpose, session.address, session.agent);
     const isFirst = exchange.parent !== undefined && open.continuedBy.get(exchange.parent.id) === exchange.id;
     const plan: TurnPlan = {
-      ...{ agent: this.#agent.name, version: session.version, exchange: exchange.id, request, prefix },
+      agent: this.#agent.name,
+      version: session.version,
+      exchange: exchange.id,
+      request,
+      prefix,
       maxTokens: this.#room(exchange, prefix.length, request),
       sampling: session.sampling,
       ...open.sequences.of(exchange.id, exchange.parent, isFirst, inference.sampler),

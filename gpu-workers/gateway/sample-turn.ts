@@ -5,7 +5,7 @@ import type { SampledTurn } from "../../core/gateway/branch.ts";
 import { readReply } from "../../core/gateway/reply.ts";
 import type { Sample, SampleRequest } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
-import type { Inference } from "../policy.ts";
+import type { Inference } from "../rollouts/policy.ts";
 import { TokenLog } from "../rollouts/token-log.ts";
 import { beforeStop, untilStop } from "./stop-texts.ts";
 
@@ -38,7 +38,12 @@ export async function sampleTurn(
   const { sequence, branchOf, prefix, maxTokens, sampling, stream, request } = plan;
   const stop = tokenizer.ends.map((end) => [end]);
   const sampleRequest: SampleRequest = {
-    ...{ sequence, tokens: prefix, maxTokens, stop, sampling, stream },
+    sequence,
+    tokens: prefix,
+    maxTokens,
+    stop,
+    sampling,
+    stream,
     ...(branchOf && { branchOf }),
   };
   const sample = untilStop(await sampler.sample(sampleRequest, signal), request.stop, tokenizer);
@@ -62,12 +67,19 @@ function replyOf(
   const { text, thinking, calls, unparsed } = readReply(visible, request);
   const numbered = calls.map((call, i) => ({ id: `call_${exchange.slice(0, 20)}_${i}`, ...call }));
   const turn: SampledTurn = {
-    ...{ tokens, start: tokens.length - sample.tokens.length, logProbs, text: visible, isCut, unparsed },
+    tokens,
+    start: tokens.length - sample.tokens.length,
+    logProbs,
+    text: visible,
+    isCut,
+    unparsed,
     calls: calls.map((call) => ({ name: call.name, arguments: JSON.parse(call.arguments) })),
   };
   const reply: TurnReply = {
     exchange,
-    ...{ text, thinking, calls: numbered },
+    text,
+    thinking,
+    calls: numbered,
     stop: numbered.length > 0 ? "calls" : isCut ? "length" : "stop",
     ...(stoppedBy !== undefined && { stoppedBy }),
     usage: { inputTokens: turn.start, outputTokens: sample.tokens.length },

@@ -9,10 +9,11 @@ import { MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { openBackend } from "../../engine/eager/backend.ts";
 import { openEagerTrainer } from "../../engine/eager/trainer.ts";
-import { type TrainingEntry, trainStep } from "../../gpu-workers/training/train-step.ts";
+import type { TrainingEntry } from "../../gpu-workers/training/train-step.ts";
+import { trainAlone } from "../gpu-workers/train-alone.ts";
 import { OPTIONS, tinyCheckpoint } from "./tiny.ts";
 
-beforeAll(() => openBackend("cpu"));
+beforeAll(() => openBackend());
 
 /** Trajectories of two questions, sampled off policy. */
 function batch(): TrainingEntry[] {
@@ -40,7 +41,7 @@ async function weightsAfter(trainer: Trainer, options: object): Promise<Map<stri
     temperature: 0.9,
     draws: ["objective"],
   };
-  const { stats } = await trainStep(trainer, [batch()], config);
+  const { stats } = await trainAlone(trainer, [batch()], config);
   expect(stats.clipFraction).toBeGreaterThan(0);
   const bytes = (await trainer.save()).get(MODEL_FILE) ?? expect.fail("no weights");
   await trainer.close();
@@ -52,7 +53,7 @@ test.each<object>([{ policyLoss: { kind: "dual-clip", c: 1.5 } }, { policyLoss: 
   async (options) => {
     const files = tinyCheckpoint();
     const compiled = await weightsAfter(await compiledEngine.openTrainer(files, OPTIONS), options);
-    const eager = await weightsAfter(openEagerTrainer(files, OPTIONS, "cpu"), options);
+    const eager = await weightsAfter(openEagerTrainer(files, OPTIONS), options);
     for (const [name, values] of eager) {
       values.forEach((value, i) => {
         expect(Math.abs(value - (compiled.get(name)?.[i] ?? Number.NaN)), `${name}[${i}]`).toBeLessThan(2e-5);
