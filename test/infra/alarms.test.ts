@@ -63,10 +63,11 @@ test("a stuck step: each run without an outcome and a version for half an hour r
   expect(others).toEqual([]);
   const idle = ofKind(prod, "LogMetricFilter").find(({ name }) => name === "RunIdleMinutes")?.inputs
     .metricTransformation;
+  if (!idle) throw new Error("no metric RunIdleMinutes");
   // CloudWatch alarms on every time series that the query returns: one per value of `run`.
   const from = `SELECT MAX("${idle.name}") FROM SCHEMA("${idle.namespace}", run) GROUP BY run`;
   expect(query).toMatchObject({ returnData: true, expression: `${from} ORDER BY MAX() DESC` });
-  expect(Object.keys(idle.dimensions)).toEqual(["run"]);
+  expect(Object.keys(idle.dimensions ?? {})).toEqual(["run"]);
 });
 
 test("nonsensical settings are refused before anything is created", () => {
