@@ -42,8 +42,8 @@ export async function track(run: string, { to }: TrackOptions): Promise<void> {
   const say = (line: string) => failures.push(line);
   const tracking = new Tracking({ trackers, lines: metrics.lines, positions: folder.trackers, say });
   // It takes as long as it takes: the user waits for it. Each request has a limit of its own.
-  const lacking = await tracking.finish(endOf(source.state), new AbortController().signal);
-  if (lacking.length > 0) throw new MgrpoError("tracker-unavailable", failures.join("; "), { retryable: true });
+  const incomplete = await tracking.finish(endOf(source.state), new AbortController().signal);
+  if (incomplete.length > 0) throw new MgrpoError("tracker-unavailable", failures.join("; "), { retryable: true });
   console.log(`${metrics.lines.length} lines of metrics are in ${config.track.join(" and ")}`);
 }
 

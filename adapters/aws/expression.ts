@@ -1,4 +1,4 @@
-/** @file Translates a change, as data, into DynamoDB's expressions. Names and values become placeholders, one per distinct name. */
+/** @file Translates a `TableChange` into DynamoDB expressions. Names and values become placeholders, one per distinct name. */
 import type { NativeAttributeValue } from "@aws-sdk/util-dynamodb";
 import { MgrpoError } from "../../core/errors.ts";
 import type { TableChange, TableCondition, TablePath, TableValue } from "../../core/ports.ts";

@@ -1,6 +1,6 @@
 /**
  * @file TensorBoard's event file: records of a length, its masked CRC-32C, a protobuf Event, and the event's masked CRC-32C (tensorflow's
- * record_writer and event.proto). The file is written anew from the first line when a run is resumed, so no line is in it twice.
+ * record_writer and event.proto). A resumed run rewrites the file from the first line, so no line is in it twice.
  */
 import { appendFile, mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** @file Keeps the keys of a served cloud from other users of the machine. On Windows, modes mean nothing, so nothing is checked. */
+/** @file Keeps the keys of a served cloud from other users of the machine. On Windows, file modes have no effect, so nothing is checked. */
 import { closeSync, fstatSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { MgrpoError } from "../../core/errors.ts";
 
@@ -13,7 +13,7 @@ export function writePrivateFile(file: string, content: string): void {
     if (isOpenToOthers(descriptor)) {
       throw new MgrpoError(
         "config-invalid",
-        `${file}: other users could read this file, and it would hold keys: choose a folder whose file system keeps permissions`,
+        `${file}: other users could read this file, and it would hold keys: choose a folder on a file system that supports permissions`,
       );
     }
     writeSync(descriptor, content);

@@ -16,7 +16,7 @@ function addDoctor(program: Command): void {
     .description("check this machine, and say how to install what is missing")
     .option(
       "--model <model>",
-      "say what a model is, whether its chat template can be trained on and what memory it needs: a folder, hf:<owner>/<name>, s3:// prefix or GGUF file",
+      "say what a model is, whether training supports its chat template and what memory it needs: a folder, hf:<owner>/<name>, s3:// prefix or GGUF file",
     )
     .addOption(
       new Option("--set <path=value>", "with --model: a setting of its agent (repeatable)")

@@ -28,7 +28,7 @@ import { checkTemplate, noteOnTools } from "./template-check.ts";
 
 /** The files of a checkpoint folder that a model may need. */
 export const CHECKPOINT_FILE = /\.(json|safetensors|jinja|txt)$/;
-export const NEEDED = ["config.json", "tokenizer.json", "tokenizer_config.json"];
+export const REQUIRED_FILES = ["config.json", "tokenizer.json", "tokenizer_config.json"];
 
 /** Agent -> the files of its base model. */
 export type Bases = ReadonlyMap<string, CheckpointFiles>;
@@ -86,7 +86,7 @@ async function readBase(
   const setting = `agents.${name}.model`;
   if (policy.startsWith("recipe:")) return given ?? (await readFolder(model, setting));
   const files = given ? await withBase(given, model, setting) : await readModel(model, setting);
-  for (const file of NEEDED) {
+  for (const file of REQUIRED_FILES) {
     if (files.has(file)) continue;
     throw new MgrpoError("checkpoint-damaged", `${join(model, file)} is missing: agent '${name}' needs it`);
   }

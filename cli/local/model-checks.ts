@@ -1,6 +1,6 @@
 /**
- * @file `mgrpo doctor --model`: what a model is, whether its chat template can be trained on, and what it needs. A folder, an s3:// prefix,
- * a model of the hub, an adapter of one of these, or a GGUF file.
+ * @file `mgrpo doctor --model`: what a model is, whether training supports its chat template, and what it needs. The model is a folder, an
+ * s3:// prefix, a model on the Hugging Face Hub, an adapter in one of these, or a GGUF file.
  */
 import { stat } from "node:fs/promises";
 import { LARGE_FILE_BYTES } from "../../core/checkpoint-source.ts";
@@ -19,12 +19,12 @@ import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import type { ToolDisplay } from "../../engine/tokenizer/tool-display.ts";
 import { checkVocabulary } from "../../engine/tokenizer/vocabulary.ts";
 import { MGRPO } from "../terminal/name.ts";
-import { NEEDED, readModel } from "./base-models.ts";
+import { REQUIRED_FILES, readModel } from "./base-models.ts";
 import type { Check } from "./checks.ts";
 import { memoryChecks } from "./model-needs.ts";
 import { checkTemplate } from "./template-check.ts";
 
-const SHOWN: Readonly<Record<ToolDisplay, string>> = {
+const TOOL_DISPLAY: Readonly<Record<ToolDisplay, string>> = {
   template: "it shows the tools itself",
   system: "it does not show tools with calls as <tool_call> and JSON, so the system message describes them",
   user: "the first user message describes the tools",
@@ -41,7 +41,7 @@ export async function checkModel(model: string, settings: readonly string[]): Pr
   const trained = lora ? `an adapter of rank ${lora.rank}` : "all weights";
   const config = readModelConfig(files);
   const parameters = Math.round(parameterLayout(config).length / 1e6);
-  if (NEEDED.every((name) => files.has(name))) checkVocabulary(files, config.vocabulary);
+  if (REQUIRED_FILES.every((name) => files.has(name))) checkVocabulary(files, config.vocabulary);
   const found = `${modelFamily(files)}, ${parameters} million parameters${origin}; trained: ${trained}`;
   const advice = isGguf && { advice: `to train it: ${MGRPO} import ${model} --to ${model.replace(/\.gguf$/, "")}` };
   return [
@@ -65,7 +65,7 @@ async function readFiles(model: string): Promise<ReadModel> {
   return { files, stored: storedWeights(files, config), origin: adapter ? " with its adapter" : "" };
 }
 
-/** As the folder that `mgrpo import` makes. */
+/** Like the folder that `mgrpo import` writes. */
 async function readGgufModel(path: string): Promise<ReadModel> {
   const { size } = await stat(path).catch((cause: unknown) => {
     throw new MgrpoError("not-found", `${path}: no such file`, { cause });
@@ -77,17 +77,17 @@ async function readGgufModel(path: string): Promise<ReadModel> {
   return { files: new Map(texts), stored: { mapped: bytes > LARGE_FILE_BYTES, bytes }, origin: ` as ${types}` };
 }
 
-/** With a tool and a system message, which most agents have. */
+/** Checks the template with a tool and a system message, which most agents have. */
 function templateChecks(agent: AgentConfig, files: CheckpointFiles): Check[] {
   const settings = { ...agent, tools: ["any"], system: agent.system || "Be brief." };
-  const missing = NEEDED.find((name) => !files.has(name));
+  const missing = REQUIRED_FILES.find((name) => !files.has(name));
   if (missing !== undefined)
     return [
-      { name: "template", state: "broken", found: `${missing} is missing`, advice: "take it from the base model" },
+      { name: "template", state: "broken", found: `${missing} is missing`, advice: "copy it from the base model" },
     ];
   try {
     const display = checkTemplate("<name>", settings, files);
-    const found = `can be trained on, it appends turn by turn; ${SHOWN[display]}; ${thinkingOf(files)}`;
+    const found = `supported: each turn only appends; ${TOOL_DISPLAY[display]}; ${thinkingOf(files)}`;
     return [{ name: "template", state: "ok", found }];
   } catch (error) {
     if (!isMgrpoError(error)) throw error;
@@ -99,9 +99,9 @@ function thinkingOf(files: CheckpointFiles): string {
   const { render } = openTokenizer(files);
   try {
     render([{ role: "user", content: "" }], [], true, true);
-    return "thinking can be set";
+    return "thinking can be turned on and off";
   } catch (error) {
     if (!isMgrpoError(error, "config-invalid")) throw error;
-    return "thinking cannot be set";
+    return "thinking cannot be turned on or off";
   }
 }

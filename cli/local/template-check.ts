@@ -1,5 +1,5 @@
 /**
- * @file Whether a model's chat template can be trained on: it accepts the agent's settings, shows its system message, and only appends as
+ * @file Whether training supports a model's chat template: it accepts the agent's settings, shows its system message, and only appends as
  * turns are added. Rendered turn by turn, with one tool in place of the agent's own, before anything is computed. A template that fails is
  * refused with the first setting that would make it pass.
  */

@@ -114,10 +114,10 @@ async function openTracking(
   return new Tracking({ trackers, lines: metrics.lines, positions: folder.trackers, say });
 }
 
-/** A stopped run can be resumed, so its trackers are not told that it ended. */
+/** A stopped run can be resumed, so its trackers are not notified of an end. */
 async function finishTracking(run: string, tracking: Tracking, { ended }: RunHistory, display: Display): Promise<void> {
-  const lacking = await tracking.finish(ended && (ended.status === "finished" ? "finished" : "failed"));
-  for (const name of lacking) display.say(`${name} lacks some metrics: send them with ${MGRPO} track ${run}`);
+  const incomplete = await tracking.finish(ended && (ended.status === "finished" ? "finished" : "failed"));
+  for (const name of incomplete) display.say(`${name} is missing some metrics: send them with ${MGRPO} track ${run}`);
 }
 
 async function conclude(
@@ -131,7 +131,7 @@ async function conclude(
   if (history.ended === undefined) {
     history.save("stopped");
     stop.rethrow();
-    display.say(`stopped after step ${history.steps.length} of ${config.steps}; continue with: ${resume}`);
+    display.say(`stopped after step ${history.steps.length} of ${config.steps}; to continue: ${resume}`);
     process.exitCode = 130;
     return undefined;
   }

@@ -12,7 +12,7 @@ export const LoraConfig = z.strictObject({
   targets: z
     .array(LoraTarget)
     .min(1)
-    .refine((targets) => new Set(targets).size === targets.length, "names a layer twice: remove one")
+    .refine((targets) => new Set(targets).size === targets.length, "lists a layer twice: remove one")
     .default([...LoraTarget.options])
     .describe("Linear layers that get an adapter."),
 });

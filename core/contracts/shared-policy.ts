@@ -28,7 +28,7 @@ const named = (policy: unknown): string | undefined =>
 /** The agent whose weights an agent has: its own name, unless it shares another's policy. */
 export const ownerOf = (agents: Team<Sharing>, agent: string): string => named(agents[agent]?.policy) ?? agent;
 
-/** Whether an agent has weights of its own, whoever else has them too. */
+/** Whether an agent owns its weights, even if other agents share them. */
 export const ownsPolicy = (agents: Team<Sharing>, agent: string): boolean => ownerOf(agents, agent) === agent;
 
 /** The agents with the owner's policy, in the order of the config. */

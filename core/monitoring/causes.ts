@@ -1,10 +1,10 @@
 /**
  * @file Why a run does not advance, from its records alone: which process it waits for, what ends the wait, and how likely it is the cause.
- * Pure. A run that does its work has no cause; whether nothing has changed for long is judged by stall.ts.
+ * Pure. A run at work has no cause; stall.ts judges whether nothing has changed for too long.
  *
  *     any step      no worker · a silent worker · a spent tool budget · a disk that is nearly full
  *     open step     rollouts (rollout-causes.ts)
- *     ready step    no trainer · a trainer that was lost · one that is lost again and again · a trainer at work
+ *     ready step    no trainer · a lost trainer · a trainer lost repeatedly · a trainer at work
  */
 import type { RunConfig } from "../contracts/config.ts";
 import type { AgentRecord, StepRecord, WorkerRecord, WorkerRole } from "../contracts/records.ts";
@@ -15,7 +15,7 @@ import type { Cause, RunState } from "./run-state.ts";
 
 /** A disk with less free space than both is nearly full: a share of it, and bytes. */
 const NEARLY_FULL = { share: 0.05, bytes: 2 ** 31 };
-/** Takeovers of one training from which on its workers are taken to fail at it. */
+/** From this many takeovers of one agent's training, its workers are assumed to fail at it. */
 const THRASHING = 2;
 
 /** Takeovers of a trainer without a new version that halt a run (core/training/liveness.ts). */
@@ -111,7 +111,7 @@ function trainers({ agents, workers }: RunState, step: StepRecord): Cause[] {
     const isAlive = workers.some(({ worker, state }) => worker === trainer && state === "alive");
     const lost = takeovers > 0 ? `, after ${takeovers} of at most ${MAX_TAKEOVERS} takeovers` : "";
     if (takeovers >= THRASHING) {
-      const what = `the training of '${name}' goes from worker to worker without a new version; ${trainer} has it now${lost}`;
+      const what = `the training of '${name}' moves from worker to worker without a new version; ${trainer} holds it now${lost}`;
       const ends = "it publishes the version; one more takeover halts the run, so read the workers' logs";
       return { what, ends, likelihood: "likely" };
     }
@@ -120,6 +120,6 @@ function trainers({ agents, workers }: RunState, step: StepRecord): Cause[] {
       return { what: `${trainer} trains '${name}'${lost}`, ends, likelihood: "possible", isWork: true };
     }
     const what = `the trainer of '${name}', ${trainer}, is gone${lost}`;
-    return { what, ends: "another worker takes the step over", likelihood: "certain" };
+    return { what, ends: "another worker takes over the step", likelihood: "certain" };
   });
 }

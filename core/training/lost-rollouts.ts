@@ -1,6 +1,6 @@
 /**
  * @file Rollouts lost to infrastructure failures. They are left out of every mean and batch, counted and listed. If more than
- * `limits.lostFraction` of the rollouts of ten steps are lost, the run is halted: an outage must not pass for training.
+ * `limits.lostFraction` of the rollouts of ten steps are lost, the run is halted: an outage must not look like training.
  */
 import type { RunConfig } from "../contracts/config.ts";
 import type { GroupRecord } from "../contracts/records.ts";

@@ -76,7 +76,7 @@ export function ageOf({ agents }: RunConfig, { step, policy }: StepRecord, agent
   return agents[agent]?.trained ? step - (policy[agent] ?? 0) : 0;
 }
 
-/** The agents that learn, whoever has their weights. */
+/** The agents that are trained, with weights of their own or shared. */
 function learningAgents({ agents }: RunConfig): string[] {
   return Object.keys(agents).filter((name) => agents[name]?.trained);
 }

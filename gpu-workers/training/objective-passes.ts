@@ -22,7 +22,7 @@ export interface TrainStepConfig {
   readonly entropyCoefficient: number;
   /** Sampling temperature of the rollouts: log-probs are those of the sampling distribution. */
   readonly temperature: number;
-  /** Name of the stream that deals trajectories to minibatches. */
+  /** Name of the random stream that assigns trajectories to minibatches. */
   readonly draws: StreamName;
   /** Observes the action tokens of a trajectory in each pass. Changes nothing. */
   readonly onTokens?: (name: string, logProbs_A: ArrayLike<number>, clipped: readonly number[]) => void;

@@ -99,19 +99,19 @@ async function takePart(
   else if (complete.length > 0) await accumulateGradient(step, role, complete);
 }
 
-/** One optimizer step per minibatch. Each epoch deals anew. */
+/** One optimizer step per minibatch. Each epoch shuffles the batch into minibatches again. */
 async function trainEpoch(step: StepState, epoch: number): Promise<void> {
-  const dealt = step.roles.map((role) => {
+  const batches = step.roles.map((role) => {
     const { algorithm, draws } = role.config;
     const random = stream(...draws, ...(epoch === 0 ? [] : [epoch]));
     return { role, minibatches: splitMinibatches(role.buffered, algorithm.minibatches, random) };
   });
-  const steps = Math.max(...dealt.map(({ minibatches }) => minibatches.length));
-  for (const { role } of dealt.filter(({ minibatches }) => minibatches.length > 0)) {
+  const steps = Math.max(...batches.map(({ minibatches }) => minibatches.length));
+  for (const { role } of batches.filter(({ minibatches }) => minibatches.length > 0)) {
     role.scale = roleScale(role.share, { own: role.questions.size, all: allQuestions(step.roles) });
   }
   for (let i = 0; i < steps; i++) {
-    for (const { role, minibatches } of dealt) {
+    for (const { role, minibatches } of batches) {
       const minibatch = minibatches[i];
       if (!minibatch) continue;
       await accumulateGradient(step, role, scaledBy(role.scale, minibatch));

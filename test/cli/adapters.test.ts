@@ -59,7 +59,7 @@ test("lora is refused for a policy that trains no adapter, and so are repeated o
   const refused = (main: object) => RunConfig.safeParse(config(main)).error?.message ?? "";
   expect(refused({ lora: {}, policy: "eager" })).toBe("");
   expect(refused({ lora: {}, policy: "recipe:random" })).toMatch(/policy 'recipe:random' does not take it/);
-  expect(refused({ lora: { targets: ["v_proj", "v_proj"] } })).toMatch(/names a layer twice/);
+  expect(refused({ lora: { targets: ["v_proj", "v_proj"] } })).toMatch(/lists a layer twice/);
   expect(refused({ lora: { targets: ["lm_head"] } })).toMatch(/q_proj/);
   expect(refused({ lora: { dropout: 0.1 } })).toMatch(/dropout/);
 });

@@ -56,7 +56,7 @@ test.each<[string, Partial<TemplateSettings>, string]>([
   ["qwen3", { thinking: true }, "template"],
   ["qwen3", { thinking: false }, "template"],
   ["smollm2", {}, "system"],
-])("%s %j can be trained on; its tools are described by: %s", (name, settings, display) => {
+])("%s %j is supported; its tools are described by: %s", (name, settings, display) => {
   expect(checkTemplate("a", { ...withSystem, ...settings }, bpeFiles(real(name)))).toBe(display);
 });
 

@@ -272,7 +272,7 @@ test("memory: codes and scales in place of the linear layers, and a packed copy 
   const stored = { mapped: true, bytes: 4 * (linear + head + vectors) };
   const plan = (quantization: "none" | "int4" | "int8", packing: "on" | "off") =>
     planMemory(QWEN3_06B, LORA, { ...OPTIONS, quantization, packing }, stored);
-  // A matrix of 3072 x 1024 has 98,304 blocks, as many zero codes; one is dequantized for each of sampler and trainer.
+  // A matrix of 3072 x 1024 has 98,304 blocks, each with a zero point; one is dequantized for each of sampler and trainer.
   const scales = linear / 8;
   const kept = 4 * (head + vectors) + 2 * 4 * largest;
   // Packed codes come with scales and as many sums.

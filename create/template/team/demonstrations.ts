@@ -1,6 +1,6 @@
 /**
- * @file What the base models imitate before M-GRPO trains them: the form of every turn, and a policy that errs often in each decision.
- * Every correct decision stays likely enough for sampling to find it. Their villages are used nowhere else.
+ * @file What the base models imitate before M-GRPO trains them: the format of every turn, and a policy that often errs in each decision.
+ * Every correct decision stays likely enough for sampling to find it. The villages of demonstrations are used nowhere else.
  */
 import { answerTurn, callTurn } from "mgrpo/base-model";
 import { type Random, stream } from "mgrpo/random";

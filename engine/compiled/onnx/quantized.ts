@@ -1,5 +1,5 @@
 /**
- * @file A traced graph over a quantized base. Both forms compute with the same weights, scale * (code - zero):
+ * @file A traced graph over a quantized base. Both forms compute with the same weights, scale * (code - zero point):
  *
  *     a product       (sampling) becomes MatMulNBits, which reads codes and scales. Where the session packs them, accuracy_level 4 also
  *                     rounds each row's activations to 8 bits, in blocks of 32, and multiplies integers. Elsewhere the activations stay
@@ -19,7 +19,7 @@ import {
 
 export interface QuantizedGraph {
   readonly graph: Graph;
-  /** Codes, scales and zero codes. */
+  /** Codes, scales and zero points. */
   readonly external: ExternalTensors;
 }
 
@@ -78,7 +78,7 @@ class QuantizedRewrite {
     };
   }
 
-  /** The name of the weight's float32 values; other names as they are. */
+  /** The name of the weight's float32 values; other names unchanged. */
   #readable(name: string): string {
     const tensor = this.#tensors.get(name);
     if (!tensor) return name;

@@ -25,7 +25,7 @@ export interface QuantizedBase {
   readonly bits: Bits;
   readonly path: string;
   readonly tensors: readonly QuantizedTensor[];
-  /** Offset of as many zero codes as the largest weight has blocks. */
+  /** Offset of the zero points, one for each block of the largest weight. */
   readonly zeros: number;
 }
 

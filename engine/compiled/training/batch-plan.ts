@@ -1,5 +1,5 @@
 /**
- * @file How a batch is computed: which sequences share a row as a prefix tree, and which rows a micro-batch. The plan depends only on the
+ * @file How a batch is computed: which sequences share a row as a prefix tree, and which rows form a micro-batch. The plan depends only on the
  * batch, the model and the options, so equal batches give equal bits; trees change results only by rounding. A batch that would
  * gain little from trees is computed without.
  */
@@ -35,15 +35,15 @@ export function stateOf({ tokens, trees }: MicroBatch): (i: number, t: number) =
 /** Estimated cost of a row, a tree or a sequence. The unit is the cost of one token's matrix products in the layers. */
 type CostOf = (tokens: number) => number;
 
-/** How much slower attention's arithmetic is than the same amount in the layers' products: it passes over [T, T] arrays several times. */
-const ATTENTION_SLOWNESS = 2.5;
+/** Cost of attention's FLOPs relative to those of the layers' matrix products: it passes over [T, T] arrays several times. */
+const ATTENTION_COST_FACTOR = 2.5;
 /** Trees are used if a batch is estimated to cost at least this many times as much without them. */
 const MINIMUM_GAIN = 1.2;
 
 function costOfRow({ width, heads, kvHeads, headWidth, ffnWidth }: ModelConfig): CostOf {
   const products = 2 * width * headWidth * (heads + kvHeads) + 3 * width * ffnWidth;
   const pairs = (ATTENTION_BLOCKS + 1) / (2 * ATTENTION_BLOCKS);
-  const attention = (ATTENTION_SLOWNESS * 2 * heads * headWidth * pairs) / products;
+  const attention = (ATTENTION_COST_FACTOR * 2 * heads * headWidth * pairs) / products;
   return (tokens) => tokens * (1 + attention * tokens);
 }
 

@@ -93,7 +93,7 @@ test.each<[string, Partial<RunState>, string[]]>([
     "a trainer that thrashes",
     { step: ready, agents: [agent("main", { trainer: "main-1", takeovers: 2 }), agent("searcher", { version: 1 })] },
     [
-      "the training of 'main' goes from worker to worker without a new version; main-1 has it now, after 2 of at most 3 takeovers",
+      "the training of 'main' moves from worker to worker without a new version; main-1 holds it now, after 2 of at most 3 takeovers",
     ],
   ],
   ["no trainer", { step: ready }, ["no worker trains 'main' yet", "no worker trains 'searcher' yet"]],

@@ -1,4 +1,4 @@
-/** @file Rewards over HTTP: once each, whoever repeats them, and only while the attempt runs. */
+/** @file Rewards over HTTP: once each, even if repeated, and only while the attempt runs. */
 import { afterEach, expect, test } from "vitest";
 import type { AgentAccess, AppResult } from "../../../core/contracts/app-rollout.ts";
 import { openHarness } from "./harness.ts";
