@@ -52,6 +52,14 @@ export const RunRow = z.strictObject({
   heldOut: z.strictObject({ before: z.number().nullable(), after: z.number().nullable() }),
   /** Wall-clock seconds of all sessions; null if the run was not trained on this machine. */
   seconds: z.number().nullable(),
+  /** What it has cost; null: unknown. */
+  usd: z.number().nullable(),
+  /** Seconds since the clock saw the newest heartbeat of a living worker; null: of none. */
+  heartbeatSeconds: z.number().nullable(),
+  /** What it does or waits for; null once it is over. */
+  wait: z.string().nullable(),
+  /** Why nothing has changed for a while; null if it advances. */
+  stall: z.string().nullable(),
 });
 export type RunRow = z.infer<typeof RunRow>;
 
@@ -82,12 +90,15 @@ export const WorkerView = z.strictObject({
   agent: z.string(),
   roles: z.array(z.string()),
   state: z.enum(["alive", "draining", "dead"]),
-  /** Seconds since its last heartbeat was seen. */
-  silentSeconds: z.number(),
+  /** Seconds since its last heartbeat was seen; null: none was seen yet, or it is dead. */
+  silentSeconds: z.number().nullable(),
 });
 export type WorkerView = z.infer<typeof WorkerView>;
 
-export const RunView = RunRow.extend({
+/** A run's row without what only a look at its workers tells: that is in its pulse. */
+const RunFacts = RunRow.omit({ heartbeatSeconds: true, wait: true, stall: true });
+
+export const RunView = RunFacts.extend({
   main: AgentName,
   agents: z.array(AgentView),
   perStep: z.array(StepSummary),

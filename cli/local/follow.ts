@@ -257,7 +257,7 @@ async function readDisk(run: string): Promise<Disk | undefined> {
   return { path: folder.path, freeBytes: bavail * bsize, totalBytes: blocks * bsize };
 }
 
-/** The summary of a closed step. */
+/** The summary of a closed step. `seconds` null: it closed while no one followed the run, so its cost then is unknown too. */
 export async function readSummary(
   store: Store,
   config: RunConfig,
@@ -268,7 +268,9 @@ export async function readSummary(
   const manifests = record.trained.map(async (agent): Promise<[string, Manifest]> => {
     return [agent, await readManifest(store, config.run, agent, versionAfter(record))];
   });
-  return summarizeStep(config, record, await readGroups(store, record), new Map(await Promise.all(manifests)), seconds);
+  const groups = await readGroups(store, record);
+  const summary = summarizeStep(config, record, groups, new Map(await Promise.all(manifests)), seconds);
+  return seconds === null ? summary : { ...summary, usd: (await readSpending(store, config)).usd };
 }
 
 export async function readManifest(store: Store, run: string, agent: string, version: number): Promise<Manifest> {

@@ -6,7 +6,7 @@ import type { AgentView, RunView, WorkerView } from "../../views.ts";
 import { useLiveRun } from "../load.ts";
 import { Chart } from "../parts/chart.tsx";
 import { curvesOf } from "../parts/curves.ts";
-import { duration, percent, shortModel } from "../parts/format.ts";
+import { dollars, duration, percent, shortModel } from "../parts/format.ts";
 import { RunHeader } from "../parts/header.tsx";
 import { noticeOf } from "../parts/notice.tsx";
 import { Scroll } from "../parts/scroll.tsx";
@@ -50,13 +50,14 @@ export function RunPage() {
 }
 
 function Facts({ view }: { readonly view: RunView }) {
-  const { recipe, arm, seed, steps, heldOut, agents, seconds, perStep } = view;
+  const { recipe, arm, seed, steps, heldOut, agents, seconds, usd, perStep } = view;
   return (
     <dl class="facts">
       <Fact name="recipe" value={`${recipe}, ${arm}, seed ${seed}`} />
       <Fact name="closed steps" value={`${perStep.length} of ${steps}`} />
       <Fact name="held-out" value={`${percent(heldOut.before)} → ${percent(heldOut.after)}`} />
       {seconds !== null && <Fact name="time" value={duration(seconds)} />}
+      {usd !== null && <Fact name="cost" value={dollars(usd)} />}
       {agents.map((agent) => (
         <Fact key={agent.name} name={agent.name} value={modelOf(agent)} full={agent.model} />
       ))}
@@ -107,7 +108,7 @@ function Workers({ workers }: { readonly workers: readonly WorkerView[] }) {
                 <td>{agent}</td>
                 <td>{roles.join(", ")}</td>
                 <td>{state}</td>
-                <td>{duration(silentSeconds)} ago</td>
+                <td>{silentSeconds === null ? "–" : `${duration(silentSeconds)} ago`}</td>
               </tr>
             ))}
           </tbody>

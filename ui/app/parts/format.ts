@@ -24,6 +24,8 @@ const MODEL_PARTS = 3;
 export const byReward = (a: { readonly reward: number | null }, b: { readonly reward: number | null }): number =>
   (a.reward ?? Number.MAX_VALUE) - (b.reward ?? Number.MAX_VALUE);
 
+export const dollars = (usd: number | null): string => (usd === null ? "–" : `$${usd.toFixed(2)}`);
+
 export function duration(seconds: number | null): string {
   if (seconds === null) return "–";
   if (seconds < 60) return `${Math.round(seconds)} s`;

@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import type { RunPulse } from "../../views.ts";
 import { usePulse } from "../load.ts";
+import { duration } from "./format.ts";
 
 interface Crumb {
   readonly text: string;
@@ -77,7 +78,9 @@ const SILENT_SECONDS = 20;
 
 function Pulse({ pulse }: { readonly pulse: RunPulse }) {
   const { state, reason, step, wait, stall, usd, workers } = pulse;
-  const silent = workers.filter((one) => one.state === "alive" && one.silentSeconds > SILENT_SECONDS);
+  const silent = workers.filter(
+    ({ state, silentSeconds }) => state === "alive" && (silentSeconds ?? 0) > SILENT_SECONDS,
+  );
   return (
     <p class="pulse" role="status">
       <span class={`state ${state}`}>{state}</span> at step {step}
@@ -88,7 +91,7 @@ function Pulse({ pulse }: { readonly pulse: RunPulse }) {
       {silent.map(({ worker, silentSeconds }) => (
         <span key={worker} class="bad">
           {" "}
-          {worker} has been silent for {Math.round(silentSeconds)} s
+          {worker} has been silent for {duration(silentSeconds)}
         </span>
       ))}
     </p>
