@@ -25,6 +25,8 @@ const ALLOWED: Record<string, readonly string[]> = {
   cli: [
     "cli",
     "ui/views.ts",
+    "ui/compare-view.ts",
+    "ui/settings.ts",
     "ui/palette.ts",
     "core",
     "engine",

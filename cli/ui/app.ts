@@ -4,6 +4,7 @@
  *
  *     GET /api/runs                                           RunsView
  *     GET /api/events                                         server-sent events `runs`: a RunsView whenever it changes
+ *     GET /api/compare?runs=<run>,<run>                       CompareView
  *     GET /api/runs/<run>?from=<step>                         RunView, with the summaries of the steps from there on
  *     GET /api/runs/<run>/events                              server-sent events `pulse`: a RunPulse whenever it changes
  *     GET /api/runs/<run>/steps/<step>                        StepView
@@ -27,6 +28,7 @@ import { type Failure, RolloutFilter } from "../../ui/views.ts";
 import { notesOf } from "../show/notes.ts";
 import { openSource, type Source } from "../show/source.ts";
 import { requireKey, strictHeaders } from "./access.ts";
+import { compareView } from "./compare.ts";
 import { answersView, evaluationsView } from "./evaluations.ts";
 import { runsView, runView } from "./run.ts";
 import { searchStep } from "./search.ts";
@@ -46,6 +48,10 @@ export function dashboardApp({ key, hosts, watcher }: DashboardOptions): Hono {
   const app = new Hono();
   app.use(strictHeaders, requireKey(key, hosts), compress());
   app.get("/api/runs", async (context) => context.json(await runsView()));
+  app.get("/api/compare", async (context) => {
+    const names = (context.req.query("runs") ?? "").split(",").filter(Boolean).map(runName);
+    return context.json(await compareView(await Promise.all(names.map(openSource))));
+  });
   app.get("/api/runs/:run", async (context) => {
     const source = await sourceOf(context);
     // Its steps come next, and the first needs the recipe, whose import takes longer than any view. A fault of it is theirs to report.
@@ -137,9 +143,10 @@ function addFiles(app: Hono): void {
 }
 
 const sourceOf = async (context: Context): Promise<Source> => openSource(nameOf(context));
+const nameOf = (context: Context): string => runName(context.req.param("run") ?? "");
 
-function nameOf(context: Context): string {
-  const run = RunName.safeParse(context.req.param("run")).data;
+function runName(name: string): string {
+  const run = RunName.safeParse(name).data;
   if (run === undefined) throw new MgrpoError("not-found", "that is not the name of a run");
   return run;
 }

@@ -29,7 +29,7 @@ async function runningStore(workers: readonly WorkerRecord[], listed: object) {
 }
 
 test("cost, newest heartbeat and wait of a run whose workers are at work", async () => {
-  const priced = RunConfig.parse({ ...config, budget: { usd: 9, usdPerWorkerHour: { main: 3 } } });
+  const priced = RunConfig.parse({ ...config, budget: { usd: 9, usdPerWorkerHour: { main: 3, "*": 0 } } });
   const store = await runningStore([], {});
   const now = await store.clock.storeTime();
   // 600 heartbeats of a second at $3 an hour: $0.50. The dead worker's heartbeat is the newest, and counts as none.

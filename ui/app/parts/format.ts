@@ -1,4 +1,5 @@
 /** @file Numbers as text. */
+import type { Estimate } from "../../compare-view.ts";
 
 export const percent = (share: number | null | undefined): string =>
   share === null || share === undefined ? "–" : `${(100 * share).toFixed(1)} %`;
@@ -23,6 +24,13 @@ const MODEL_PARTS = 3;
 /** Worst first; those without a reward, which teach nothing, last. */
 export const byReward = (a: { readonly reward: number | null }, b: { readonly reward: number | null }): number =>
   (a.reward ?? Number.MAX_VALUE) - (b.reward ?? Number.MAX_VALUE);
+
+/** A share, or a difference of shares, with its 95 % interval, in percent. */
+export function interval({ value, low, high }: Estimate, isDifference = false): string {
+  const points = (share: number) => (100 * share).toFixed(1);
+  const sign = isDifference && value > 0 ? "+" : "";
+  return `${sign}${points(value)} [${points(low)}, ${points(high)}]`;
+}
 
 export const dollars = (usd: number | null): string => (usd === null ? "–" : `$${usd.toFixed(2)}`);
 
