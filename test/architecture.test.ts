@@ -26,6 +26,7 @@ const ALLOWED: Record<string, readonly string[]> = {
     "cli",
     "ui/views.ts",
     "ui/compare-view.ts",
+    "ui/group-order.ts",
     "ui/settings.ts",
     "ui/palette.ts",
     "core",

@@ -173,7 +173,10 @@ export const StepView = z.strictObject({
   state: z.enum(["open", "ready", "closed"]),
   main: AgentName,
   summary: StepSummary.nullable(),
+  /** One page of its groups, in the order that was asked for. */
   groups: z.array(GroupRow),
+  page: z.int(),
+  pages: z.int(),
   /** Whether the step after it has begun. */
   hasNext: z.boolean(),
 });
@@ -239,10 +242,16 @@ export type EvaluationView = z.infer<typeof EvaluationView>;
 
 export const EvaluationsView = z.strictObject({
   evaluations: z.array(EvaluationView),
+  /** Whether the recipe has case studies. */
+  hasCases: z.boolean(),
   /** The texts of the questions that may be shown, by id; those of encrypted benchmarks are left out. */
   prompts: z.record(z.string(), z.string()),
 });
 export type EvaluationsView = z.infer<typeof EvaluationsView>;
+
+/** The recipe's case studies: held-out questions before and after training. */
+export const CasesView = z.strictObject({ trees: z.array(Tree) });
+export type CasesView = z.infer<typeof CasesView>;
 
 export const AnswersView = z.strictObject({ question: QuestionView, trees: z.array(Tree) });
 export type AnswersView = z.infer<typeof AnswersView>;

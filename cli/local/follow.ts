@@ -199,10 +199,12 @@ export async function readStep(store: Store, run: string, step: number): Promise
   return parse(StepRecord, await existing(store, tableKeys.step(run, step)), `STEP ${step} of ${run}`);
 }
 
-export async function readGroups(store: Store, step: StepRecord): Promise<GroupRecord[]> {
-  const items = await store.table.getAll(step.groups.map((_, group) => tableKeys.group(step.run, step.step, group)));
-  return items.flatMap((item, group) =>
-    item ? [parse(GroupRecord, item, `GROUP ${step.step}/${group} of ${step.run}`)] : [],
+/** @param wanted indices; absent: all. Those that have expired are left out. */
+export async function readGroups(store: Store, step: StepRecord, wanted?: readonly number[]): Promise<GroupRecord[]> {
+  const indices = wanted ?? step.groups.map((_, group) => group);
+  const items = await store.table.getAll(indices.map((group) => tableKeys.group(step.run, step.step, group)));
+  return items.flatMap((item, i) =>
+    item ? [parse(GroupRecord, item, `GROUP ${step.step}/${indices[i]} of ${step.run}`)] : [],
   );
 }
 

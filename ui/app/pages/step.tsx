@@ -5,6 +5,7 @@ import { useKeys, useView } from "../load.ts";
 import { amount, byReward, duration, percent, signed } from "../parts/format.ts";
 import { RunHeader } from "../parts/header.tsx";
 import { noticeOf } from "../parts/notice.tsx";
+import { Pages } from "../parts/pages.tsx";
 import { SearchBox } from "../parts/search-box.tsx";
 
 const FILTERS = [
@@ -22,9 +23,9 @@ export function StepPage() {
   const { route } = useLocation();
   const { run = "", step: at = "0" } = params;
   const step = Number(at);
-  const { sort = "group", text = "", filter = "any" } = query;
+  const { sort = "group", page = "0", text = "", filter = "any" } = query;
   const path = `/runs/${run}/steps`;
-  const loaded = useView<StepView>(`/api${path}/${step}`, true);
+  const loaded = useView<StepView>(`/api${path}/${step}?${new URLSearchParams({ sort, page })}`, true);
   const { view } = loaded;
   const hasNext = view?.step === step && view.hasNext;
   const turn = (change: Record<string, string>) =>
@@ -67,7 +68,7 @@ export function StepPage() {
             <select
               aria-label="order of the groups"
               value={sort}
-              onChange={({ currentTarget }) => turn({ sort: currentTarget.value })}
+              onChange={({ currentTarget }) => turn({ sort: currentTarget.value, page: "0" })}
             >
               <option value="group">in order</option>
               <option value="worst">worst first</option>
@@ -76,11 +77,14 @@ export function StepPage() {
           </div>
           {isSearch && <Hits path={`${path}/${step}`} query={new URLSearchParams({ text, filter })} />}
           {!isSearch && view && (
-            <div class="groups">
-              {sorted(view.groups, sort).map((row) => (
-                <Group key={row.group} row={row} path={`${path}/${view.step}`} />
-              ))}
-            </div>
+            <>
+              <div class="groups">
+                {view.groups.map((row) => (
+                  <Group key={row.group} row={row} path={`${path}/${view.step}`} />
+                ))}
+              </div>
+              <Pages page={view.page} pages={view.pages} turn={(to) => turn({ page: String(to) })} />
+            </>
           )}
         </main>
       )}
@@ -103,19 +107,6 @@ function Summary({ view }: { readonly view: StepView }) {
     ...(seconds === null ? [] : [duration(seconds)]),
   ];
   return <p>{facts.join(" · ")}</p>;
-}
-
-const rewardsOf = ({ rollouts }: GroupRow): number[] => rollouts.flatMap(({ reward }) => reward ?? []);
-const meanOf = (row: GroupRow): number => {
-  const rewards = rewardsOf(row);
-  return rewards.reduce((sum, one) => sum + one, 0) / Math.max(1, rewards.length);
-};
-
-/** `worst`: by the worst rollout, then by the mean. `best`: by the mean. */
-function sorted(groups: readonly GroupRow[], sort: string): readonly GroupRow[] {
-  const worst = (row: GroupRow) => Math.min(Number.MAX_VALUE, ...rewardsOf(row));
-  if (sort === "worst") return groups.toSorted((a, b) => worst(a) - worst(b) || meanOf(a) - meanOf(b));
-  return sort === "best" ? groups.toSorted((a, b) => meanOf(b) - meanOf(a)) : groups;
 }
 
 function Group({ row, path }: { readonly row: GroupRow; readonly path: string }) {
