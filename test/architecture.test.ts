@@ -28,6 +28,7 @@ const ALLOWED: Record<string, readonly string[]> = {
     "ui/compare-view.ts",
     "ui/group-order.ts",
     "ui/settings.ts",
+    "ui/timeline-view.ts",
     "ui/palette.ts",
     "core",
     "engine",

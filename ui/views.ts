@@ -99,6 +99,8 @@ export type WorkerView = z.infer<typeof WorkerView>;
 const RunFacts = RunRow.omit({ heartbeatSeconds: true, wait: true, stall: true });
 
 export const RunView = RunFacts.extend({
+  /** Writes to the table so far; null if the run was not trained on this machine. */
+  writes: z.strictObject({ requests: z.number(), bytes: z.number(), units: z.number() }).nullable(),
   main: AgentName,
   agents: z.array(AgentView),
   perStep: z.array(StepSummary),

@@ -8,6 +8,7 @@
  *     GET /api/runs/<run>?from=<step>                         RunView, with the summaries of the steps from there on
  *     GET /api/runs/<run>/events                              server-sent events `pulse`: a RunPulse whenever it changes
  *     GET /api/runs/<run>/steps/<step>?sort&page              StepView
+ *     GET /api/runs/<run>/steps/<step>/timeline               TimelineView
  *     GET /api/runs/<run>/steps/<step>/search?text&filter     SearchView
  *     GET /api/runs/<run>/steps/<step>/<group>                GroupView
  *     GET /api/runs/<run>/steps/<step>/<group>/<rollout>      RolloutView
@@ -35,6 +36,7 @@ import { answersView, casesView, evaluationsView } from "./evaluations.ts";
 import { runsView, runView } from "./run.ts";
 import { searchStep } from "./search.ts";
 import { groupView, rolloutView, stepView } from "./step.ts";
+import { timelineView } from "./timeline.ts";
 import { tokenView } from "./tokens.ts";
 import { type Listener, mayPass } from "./watch.ts";
 import type { RunWatcher } from "./watch-runs.ts";
@@ -92,6 +94,9 @@ function addSteps(app: Hono): void {
     const wanted = { order: groupOrder(context.req.query("sort")), page: counted(context, "page") };
     return context.json(await stepView(source, number(context, "step"), wanted, await notesOf(source.config.recipe)));
   });
+  app.get(`${path}/timeline`, async (context) =>
+    context.json(await timelineView(await sourceOf(context), number(context, "step"))),
+  );
   app.get(`${path}/search`, async (context) => {
     const source = await sourceOf(context);
     const filter = RolloutFilter.safeParse(context.req.query("filter") ?? "any").data ?? "any";

@@ -47,6 +47,7 @@ export async function runView(source: Source): Promise<RunView> {
   };
   return {
     ...facts,
+    writes: status?.writes ?? null,
     main: config.main,
     agents: agentViews(source),
     perStep,

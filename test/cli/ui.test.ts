@@ -7,6 +7,7 @@ import { dashboardApp } from "../../cli/ui/app.ts";
 import { openRunWatcher } from "../../cli/ui/watch-runs.ts";
 import { encrypt } from "../../core/contracts/encryption.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
+import { TimelineView } from "../../ui/timeline-view.ts";
 import * as views from "../../ui/views.ts";
 import { mgrpo, trainRelay, workHere } from "./command-line.ts";
 import { recordRun } from "./recorded-run.ts";
@@ -125,6 +126,17 @@ test("how long turns, tool calls and delegations took", async () => {
   expect(turns?.turns).toBeGreaterThan(0);
   expect(turns?.delegations.turns).toBeGreaterThan(0);
   expect(turns?.tools.turns).toBe(0);
+});
+
+test("the timeline of a step: when each worker sampled and trained, and nothing of a step that is not there", async () => {
+  const { seconds, workers } = await view(TimelineView, "/runs/relay/steps/1/timeline");
+  expect(seconds).toBeGreaterThan(0);
+  expect(workers.map(({ agent }) => agent)).toEqual(["main", "searcher"]);
+  const spans = workers.flatMap(({ sampling, training }) => [...sampling, ...training]);
+  expect(Math.min(...spans.map(([from]) => from))).toBe(0);
+  expect(Math.max(...spans.map(([, to]) => to))).toBe(seconds);
+  for (const [from, to] of spans) expect(to).toBeGreaterThanOrEqual(from);
+  expect(await view(TimelineView, "/runs/relay/steps/7/timeline")).toEqual({ seconds: 0, workers: [] });
 });
 
 test.each([

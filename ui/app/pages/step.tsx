@@ -7,6 +7,7 @@ import { RunHeader } from "../parts/header.tsx";
 import { noticeOf } from "../parts/notice.tsx";
 import { Pages } from "../parts/pages.tsx";
 import { SearchBox } from "../parts/search-box.tsx";
+import { Timeline } from "../parts/timeline.tsx";
 
 const FILTERS = [
   ["any", "all rollouts"],
@@ -75,6 +76,7 @@ export function StepPage() {
               <option value="best">best first</option>
             </select>
           </div>
+          {!isSearch && view?.state === "closed" && <Timeline run={run} step={view.step} />}
           {isSearch && <Hits path={`${path}/${step}`} query={new URLSearchParams({ text, filter })} />}
           {!isSearch && view && (
             <>

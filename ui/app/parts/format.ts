@@ -32,6 +32,12 @@ export function interval({ value, low, high }: Estimate, isDifference = false): 
   return `${sign}${points(value)} [${points(low)}, ${points(high)}]`;
 }
 
+/** Bytes, by powers of 1000. */
+export function size(bytes: number): string {
+  const power = bytes < 1000 ? 0 : Math.min(3, Math.floor(Math.log10(bytes) / 3));
+  return `${Number((bytes / 1000 ** power).toPrecision(3))} ${["bytes", "KB", "MB", "GB"][power]}`;
+}
+
 export const dollars = (usd: number | null): string => (usd === null ? "–" : `$${usd.toFixed(2)}`);
 
 export function duration(seconds: number | null): string {

@@ -1,0 +1,88 @@
+/** @file The timeline of a step: a row per worker, colored while its engine samples or trains. What is left is waiting. */
+import type { TimelineView } from "../../timeline-view.ts";
+import { useView } from "../load.ts";
+import { duration } from "./format.ts";
+
+/** Units of the drawing's width. */
+const WIDTH = 1000;
+const HEIGHT = 22;
+const KINDS = ["sampling", "training"] as const;
+
+type Worker = TimelineView["workers"][number];
+type Spans = Worker["sampling"];
+
+interface TimelineProps {
+  readonly run: string;
+  readonly step: number;
+}
+
+export function Timeline({ run, step }: TimelineProps) {
+  const { view } = useView<TimelineView>(`/api/runs/${run}/steps/${step}/timeline`);
+  if (!view || view.seconds === 0) return null;
+  const { seconds, workers } = view;
+  return (
+    <section aria-label={`timeline of step ${step}`}>
+      <h2>Time in step {step}</h2>
+      <p class="legend faint">
+        {KINDS.map((kind) => (
+          <span key={kind} class={`key ${kind}`}>
+            {kind}
+          </span>
+        ))}
+        <span class="key waiting">waiting</span>
+        <span>{duration(seconds)} in all</span>
+      </p>
+      <div class="timeline">
+        {workers.map((worker) => (
+          <Row key={worker.worker} worker={worker} seconds={seconds} />
+        ))}
+      </div>
+    </section>
+  );
+}
+
+function Row({ worker, seconds }: { readonly worker: Worker; readonly seconds: number }) {
+  const { sampling, training } = worker;
+  const busy = { sampling: length(sampling), training: length(training) };
+  const waiting = Math.max(0, seconds - length(union([...sampling, ...training])));
+  const words = `sampling ${duration(busy.sampling)}, training ${duration(busy.training)}, waiting ${duration(waiting)}`;
+  return (
+    <>
+      <span>
+        {worker.worker} <span class="faint">{words}</span>
+      </span>
+      <svg
+        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+        preserveAspectRatio="none"
+        role="img"
+        aria-label={`${worker.worker}: ${words}`}
+      >
+        {KINDS.map((kind) =>
+          worker[kind].map(([from, to]) => (
+            <rect
+              key={`${kind} ${from}`}
+              class={kind}
+              x={(WIDTH * from) / seconds}
+              width={Math.max(1, (WIDTH * (to - from)) / seconds)}
+              y={kind === "sampling" ? 0 : HEIGHT / 2}
+              height={HEIGHT / 2}
+            />
+          )),
+        )}
+      </svg>
+    </>
+  );
+}
+
+const length = (spans: Spans): number => spans.reduce((sum, [from, to]) => sum + to - from, 0);
+
+/** The spans without overlaps. */
+function union(spans: Spans): Spans {
+  const joined: Spans = [];
+  for (const [from, to] of spans.toSorted(([a], [b]) => a - b)) {
+    const last = joined.at(-1);
+    if (last && from <= last[1]) last[1] = Math.max(last[1], to);
+    else joined.push([from, to]);
+  }
+  return joined;
+}
