@@ -26,6 +26,7 @@ const ALLOWED: Record<string, readonly string[]> = {
     "cli",
     "ui/views.ts",
     "ui/compare-view.ts",
+    "ui/export-view.ts",
     "ui/group-order.ts",
     "ui/settings.ts",
     "ui/timeline-view.ts",

@@ -26,3 +26,5 @@ export function inOrder(groups: readonly GroupRow[], order: GroupOrder): readonl
 
 export const pageOf = <Row>(rows: readonly Row[], page: number): readonly Row[] =>
   rows.slice(page * GROUPS_PER_PAGE, (page + 1) * GROUPS_PER_PAGE);
+
+export const pagesOf = (groups: number): number => Math.max(1, Math.ceil(groups / GROUPS_PER_PAGE));

@@ -7,7 +7,7 @@ import { type GroupRecord, type RolloutScore, StepRecord } from "../../core/cont
 import { MgrpoError } from "../../core/errors.ts";
 import { whyNoSignal } from "../../core/monitoring/group-signal.ts";
 import type { Store } from "../../core/ports.ts";
-import { GROUPS_PER_PAGE, type GroupOrder, inOrder, pageOf } from "../../ui/group-order.ts";
+import { type GroupOrder, inOrder, pageOf, pagesOf } from "../../ui/group-order.ts";
 import type { GroupRow, GroupView, QuestionView, RolloutCell, RolloutView, StepView } from "../../ui/views.ts";
 import { readGroups } from "../local/follow.ts";
 import { readStoredQuestions } from "../show/conversations.ts";
@@ -38,7 +38,7 @@ export async function stepView(
     const rows = inOrder(await readGroupRows(store, config, record, read, noteOf), order);
     const groups = [...(order === "group" ? rows : pageOf(rows, page))];
     const hasNext = (await store.table.get(tableKeys.step(config.run, step + 1))) !== undefined;
-    const pages = Math.max(1, Math.ceil(all.length / GROUPS_PER_PAGE));
+    const pages = pagesOf(all.length);
     const about = { run: config.run, step, state: record.state, main: config.main, summary, hasNext };
     return { ...about, groups, page, pages };
   });

@@ -15,7 +15,8 @@ export async function timelineView({ config, read }: Source, step: number): Prom
   const end = all.reduce((most, [, to]) => Math.max(most, to), start);
   const seconds = (spans: readonly BusyInterval[]) =>
     spans.map(([from, to]): [number, number] => [(from - start) / 1000, (to - start) / 1000]);
-  const position = ({ agent }: StepActivity) => Object.keys(config.agents).indexOf(agent);
+  // Workers of the whole team, which evaluate, come last.
+  const position = ({ agent }: StepActivity) => [...Object.keys(config.agents), "*"].indexOf(agent);
   return {
     seconds: all.length === 0 ? 0 : (end - start) / 1000,
     workers: found

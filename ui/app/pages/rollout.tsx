@@ -4,8 +4,9 @@
  */
 import { useLocation, useRoute } from "preact-iso";
 import type { RolloutView } from "../../views.ts";
-import { type Loaded, useKeys, useView } from "../load.ts";
+import { useKeys, useView } from "../load.ts";
 import { RunHeader } from "../parts/header.tsx";
+import { Link } from "../parts/link.tsx";
 import { noticeOf } from "../parts/notice.tsx";
 import { TreeNode } from "../parts/tree.tsx";
 import { Question } from "./group.tsx";
@@ -69,7 +70,7 @@ interface BesideProps {
 
 /** The attempt in another step. */
 function Beside({ run, place, address }: BesideProps) {
-  const loaded: Loaded<RolloutView> = useView<RolloutView>(`/api/runs/${run}/steps/${pathOf(place)}`, true);
+  const loaded = useView<RolloutView>(`/api/runs/${run}/steps/${pathOf(place)}`, true);
   if (loaded.failure) return <p class="bad">{loaded.failure.message}</p>;
   if (!loaded.view) return <p class="faint">Loading …</p>;
   return <Attempt run={run} view={loaded.view} address={address} />;
@@ -91,20 +92,20 @@ function Attempt({ run, view: { step, row, rollout, tree }, address }: AttemptPr
       </h2>
       <p class="bar">
         {rollout > 0 && (
-          <a href={address(rollout - 1)} title="k">
+          <Link to={address(rollout - 1)} title="k">
             ← rollout {rollout - 1}
-          </a>
+          </Link>
         )}
         {rollout + 1 < row.rollouts.length && (
-          <a href={address(rollout + 1)} title="j">
+          <Link to={address(rollout + 1)} title="j">
             rollout {rollout + 1} →
-          </a>
+          </Link>
         )}
       </p>
       <TreeNode
         key={path}
         tree={{ ...tree, body: undefined, note: undefined }}
-        tokens={(trajectory) => `/api${path}/tokens?trajectory=${encodeURIComponent(trajectory)}`}
+        tokens={(trajectory) => `${path}/tokens?trajectory=${encodeURIComponent(trajectory)}`}
       />
     </section>
   );

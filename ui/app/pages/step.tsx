@@ -4,10 +4,12 @@ import type { GroupRow, RolloutCell, SearchView, StepView } from "../../views.ts
 import { useKeys, useView } from "../load.ts";
 import { amount, byReward, duration, percent, signed } from "../parts/format.ts";
 import { RunHeader } from "../parts/header.tsx";
+import { Link } from "../parts/link.tsx";
 import { noticeOf } from "../parts/notice.tsx";
 import { Pages } from "../parts/pages.tsx";
 import { SearchBox } from "../parts/search-box.tsx";
 import { Timeline } from "../parts/timeline.tsx";
+import { useSource } from "../source.ts";
 
 const FILTERS = [
   ["any", "all rollouts"],
@@ -29,13 +31,18 @@ export function StepPage() {
   const loaded = useView<StepView>(`/api${path}/${step}?${new URLSearchParams({ sort, page })}`, true);
   const { view } = loaded;
   const hasNext = view?.step === step && view.hasNext;
-  const turn = (change: Record<string, string>) =>
-    route(`${path}/${step}?${new URLSearchParams({ ...query, ...change })}`, true);
+  const turn = (change: Record<string, string>) => {
+    // Another order begins on its first page.
+    const next = Object.entries({ ...query, page: "", ...change }).filter(([, value]) => value !== "");
+    route(`${path}/${step}?${new URLSearchParams(next)}`, true);
+  };
   useKeys({
     "[": () => step > 0 && route(`${path}/${step - 1}`),
     "]": () => hasNext && route(`${path}/${step + 1}`),
   });
   const notice = noticeOf(loaded);
+  // A search reads the store.
+  const isLive = useSource().about === undefined;
   const isSearch = text !== "" || filter !== "any";
   return (
     <>
@@ -44,32 +51,36 @@ export function StepPage() {
         <main>
           <h1>Step {view?.step}</h1>
           <p class="bar">
-            {step > 0 && <a href={`${path}/${step - 1}`}>← step {step - 1}</a>}
-            {hasNext && <a href={`${path}/${step + 1}`}>step {step + 1} →</a>}
+            {step > 0 && <Link to={`${path}/${step - 1}`}>← step {step - 1}</Link>}
+            {hasNext && <Link to={`${path}/${step + 1}`}>step {step + 1} →</Link>}
           </p>
           {view?.summary && <Summary view={view} />}
           <div class="bar">
-            <SearchBox
-              placeholder="text in any conversation"
-              label="search the rollouts' text"
-              text={text}
-              onSearch={(wanted) => turn({ text: wanted })}
-            />
-            <select
-              aria-label="which rollouts"
-              value={filter}
-              onChange={({ currentTarget }) => turn({ filter: currentTarget.value })}
-            >
-              {FILTERS.map(([value, label]) => (
-                <option key={value} value={value}>
-                  {label}
-                </option>
-              ))}
-            </select>
+            {isLive && (
+              <>
+                <SearchBox
+                  placeholder="text in any conversation"
+                  label="search the rollouts' text"
+                  text={text}
+                  onSearch={(wanted) => turn({ text: wanted })}
+                />
+                <select
+                  aria-label="which rollouts"
+                  value={filter}
+                  onChange={({ currentTarget }) => turn({ filter: currentTarget.value })}
+                >
+                  {FILTERS.map(([value, label]) => (
+                    <option key={value} value={value}>
+                      {label}
+                    </option>
+                  ))}
+                </select>
+              </>
+            )}
             <select
               aria-label="order of the groups"
               value={sort}
-              onChange={({ currentTarget }) => turn({ sort: currentTarget.value, page: "0" })}
+              onChange={({ currentTarget }) => turn({ sort: currentTarget.value })}
             >
               <option value="group">in order</option>
               <option value="worst">worst first</option>
@@ -118,7 +129,7 @@ function Group({ row, path }: { readonly row: GroupRow; readonly path: string })
   return (
     <section class="group">
       <h2>
-        <a href={`${path}/${group}`}>{question.prompt}</a>
+        <Link to={`${path}/${group}`}>{question.prompt}</Link>
       </h2>
       <p class="faint">
         group {group} · {question.kind}, level {question.level} · reference: {question.answer}
@@ -127,9 +138,9 @@ function Group({ row, path }: { readonly row: GroupRow; readonly path: string })
       <ol class="cells" aria-label="rollouts, worst first">
         {order.map((cell) => (
           <li key={cell.rollout}>
-            <a class={`cell ${cell.outcome}`} href={`${path}/${group}/${cell.rollout}`} title={describe(cell)}>
+            <Link class={`cell ${cell.outcome}`} to={`${path}/${group}/${cell.rollout}`} title={describe(cell)}>
               {cell.reward === null ? cell.outcome : cell.reward.toFixed(2)}
-            </a>
+            </Link>
           </li>
         ))}
       </ol>

@@ -17,8 +17,9 @@ interface TimelineProps {
 }
 
 export function Timeline({ run, step }: TimelineProps) {
-  const { view } = useView<TimelineView>(`/api/runs/${run}/steps/${step}/timeline`);
-  if (!view || view.seconds === 0) return null;
+  const { view, failure } = useView<TimelineView>(`/api/runs/${run}/steps/${step}/timeline`);
+  if (!view) return <p class="faint">{failure?.message ?? "Loading …"}</p>;
+  if (view.seconds === 0) return null;
   const { seconds, workers } = view;
   return (
     <section aria-label={`timeline of step ${step}`}>
