@@ -71,13 +71,13 @@ function armsOf(sources: readonly Source[]): Arm[] {
 /** Recipe and arm; of others with the same, also what is set differently from the first of them, or else the name of its run. */
 function labelOf([source]: readonly Source[], groups: readonly (readonly Source[])[]): string {
   if (!source) return "";
-  const { config } = source;
-  const base = `${config.recipe} ${config.arm}`;
-  const alike = groups.flatMap(([one]) =>
-    one && one.config.recipe === config.recipe && one.config.arm === config.arm ? [one] : [],
-  );
+  const base = baseOf(source);
+  const alike = groups.flatMap(([one]) => (one && baseOf(one) === base ? [one] : []));
   const [first] = alike;
   if (!first || first === source) return base;
   const set = differingSettings([first, source].map(perSeed)).map(({ path, values: [, value] }) => `${path}=${value}`);
-  return set.length > 0 ? [base, ...set.slice(0, NAMED)].join(", ") : `${base}, ${config.run}`;
+  return set.length > 0 ? [base, ...set.slice(0, NAMED)].join(", ") : `${base}, ${source.config.run}`;
 }
+
+/** The recipe's name, without the folders above it, and the arm. */
+const baseOf = ({ config: { recipe, arm } }: Source): string => `${recipe.split("/").at(-1)} ${arm}`;

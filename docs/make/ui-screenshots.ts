@@ -37,7 +37,7 @@ export async function photographDashboard(folder: string, run: string, to: strin
 
 /** Waits until nothing of the page loads, and every chart is drawn. */
 async function settled(page: Page): Promise<void> {
-  await page.waitForFunction(() => !/^Loading …/m.test(document.body.innerText));
+  await page.waitForFunction("!/^Loading …/m.test(document.body.innerText)");
   for (const chart of await page.locator(".chart").all())
     await chart.locator("svg path").first().waitFor({ state: "attached" });
   await page
@@ -54,7 +54,7 @@ export async function photographExport(path: string, to: string, size: typeof SI
     const page = await browser.newPage({ viewport: size });
     await page.goto(pathToFileURL(path).href);
     await page.getByRole("heading", { level: 1 }).waitFor();
-    await page.locator(".timeline svg").first().waitFor();
+    await page.locator(".timeline svg").first().waitFor({ state: "attached" });
     await page.screenshot({ path: to });
   } finally {
     await browser.close();

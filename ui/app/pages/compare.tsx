@@ -88,7 +88,7 @@ function Differences({ view: { arms, refusal } }: { readonly view: CompareView }
       <h2>Held-out accuracy, in percent</h2>
       {refusal !== null && <p class="warning">{refusal}</p>}
       {refusal === null && rows.length === 0 && <p class="faint">No team was evaluated before and after training.</p>}
-      <Scroll label="held-out accuracy" className={rows.length === 0 ? "none" : "wide"}>
+      <Scroll label="held-out accuracy" className={rows.length === 0 ? "none" : "wide dense"}>
         <table>
           <thead>
             <tr>

@@ -92,12 +92,12 @@ function Attempt({ run, view: { step, row, rollout, tree }, address }: AttemptPr
       </h2>
       <p class="bar">
         {rollout > 0 && (
-          <Link to={address(rollout - 1)} title="k">
+          <Link hides to={address(rollout - 1)} title="k">
             ← rollout {rollout - 1}
           </Link>
         )}
         {rollout + 1 < row.rollouts.length && (
-          <Link to={address(rollout + 1)} title="j">
+          <Link hides to={address(rollout + 1)} title="j">
             rollout {rollout + 1} →
           </Link>
         )}

@@ -28,8 +28,8 @@ const COLUMNS: readonly (readonly [Column, string])[] = [
   ["seed", "seed"],
   ["state", "state"],
   ["step", "step"],
-  ["before", "held-out before"],
-  ["after", "held-out after"],
+  ["before", "before"],
+  ["after", "after"],
   ["seconds", "time"],
   ["usd", "cost"],
   ["heartbeatSeconds", "heartbeat"],
@@ -53,7 +53,7 @@ export function RunsPage() {
   return (
     <>
       <Header crumbs={[]} />
-      <main>
+      <main class="full">
         <h1>Runs</h1>
         {failure !== null && <p class="bad">Some runs are missing or old: {failure}</p>}
         <div class="bar">
@@ -69,6 +69,7 @@ export function RunsPage() {
           </button>
         </div>
         {runs.length === 0 && <p class="faint">There are no runs here yet: start one with `mgrpo train atlas`.</p>}
+        <p class={runs.length === 0 ? "none" : "faint"}>Before and after: held-out accuracy.</p>
         <Scroll label="runs" className="wide dense">
           <table>
             <Titles sort={sort} down={down === "1"} turn={turn} />
@@ -145,7 +146,7 @@ function Row({ row, isChosen, toggle }: RowProps) {
         <a href={`/runs/${row.run}`}>{row.run}</a>
       </td>
       <td>
-        {row.recipe} <span class="faint">{row.arm}</span>
+        <span title={row.recipe}>{row.recipe.split("/").at(-1)}</span> <span class="faint">{row.arm}</span>
       </td>
       <td>{row.seed}</td>
       <td title={row.reason}>

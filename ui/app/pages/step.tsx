@@ -51,8 +51,16 @@ export function StepPage() {
         <main>
           <h1>Step {view?.step}</h1>
           <p class="bar">
-            {step > 0 && <Link to={`${path}/${step - 1}`}>← step {step - 1}</Link>}
-            {hasNext && <Link to={`${path}/${step + 1}`}>step {step + 1} →</Link>}
+            {step > 0 && (
+              <Link hides to={`${path}/${step - 1}`}>
+                ← step {step - 1}
+              </Link>
+            )}
+            {hasNext && (
+              <Link hides to={`${path}/${step + 1}`}>
+                step {step + 1} →
+              </Link>
+            )}
           </p>
           {view?.summary && <Summary view={view} />}
           <div class="bar">
@@ -87,7 +95,7 @@ export function StepPage() {
               <option value="best">best first</option>
             </select>
           </div>
-          {!isSearch && view?.state === "closed" && <Timeline run={run} step={view.step} />}
+          {!isSearch && view?.state === "closed" && <Timeline folded run={run} step={view.step} />}
           {isSearch && <Hits path={`${path}/${step}`} query={new URLSearchParams({ text, filter })} />}
           {!isSearch && view && (
             <>

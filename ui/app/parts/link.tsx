@@ -6,11 +6,14 @@ interface LinkProps {
   readonly to: string;
   readonly class?: string;
   readonly title?: string;
+  /** Whether nothing is shown where that page is not part of an export. */
+  readonly hides?: true;
   readonly children: ComponentChildren;
 }
 
-export function Link({ to, children, ...rest }: LinkProps) {
+export function Link({ to, hides, children, ...rest }: LinkProps) {
   const href = useSource().href(to);
+  if (href === undefined && hides) return null;
   if (href === undefined) return <span {...rest}>{children}</span>;
   return (
     <a href={href} {...rest}>

@@ -6,7 +6,9 @@ export const Notice = ({ text }: { readonly text: string }) => (
   <main>
     <p class="faint">{text}</p>
     <p>
-      <Link to="/">all runs</Link>
+      <Link hides to="/">
+        all runs
+      </Link>
     </p>
   </main>
 );

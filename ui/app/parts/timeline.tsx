@@ -14,16 +14,19 @@ type Spans = Worker["sampling"];
 interface TimelineProps {
   readonly run: string;
   readonly step: number;
+  readonly folded?: true;
 }
 
-export function Timeline({ run, step }: TimelineProps) {
+export function Timeline({ run, step, folded }: TimelineProps) {
   const { view, failure } = useView<TimelineView>(`/api/runs/${run}/steps/${step}/timeline`);
   if (!view) return <p class="faint">{failure?.message ?? "Loading …"}</p>;
   if (view.seconds === 0) return null;
   const { seconds, workers } = view;
   return (
-    <section aria-label={`timeline of step ${step}`}>
-      <h2>Time in step {step}</h2>
+    <details class="plain" open={!folded}>
+      <summary>
+        <h2>Time in step {step}</h2> <span class="faint">{short(seconds)}</span>
+      </summary>
       <p class="legend faint">
         {KINDS.map((kind) => (
           <span key={kind} class={`key ${kind}`}>
@@ -31,14 +34,13 @@ export function Timeline({ run, step }: TimelineProps) {
           </span>
         ))}
         <span class="key waiting">waiting</span>
-        <span>{duration(seconds)} in all</span>
       </p>
       <div class="timeline">
         {workers.map((worker) => (
           <Row key={worker.worker} worker={worker} seconds={seconds} />
         ))}
       </div>
-    </section>
+    </details>
   );
 }
 
@@ -46,7 +48,7 @@ function Row({ worker, seconds }: { readonly worker: Worker; readonly seconds: n
   const { sampling, training } = worker;
   const busy = { sampling: length(sampling), training: length(training) };
   const waiting = Math.max(0, seconds - length(union([...sampling, ...training])));
-  const words = `sampling ${duration(busy.sampling)}, training ${duration(busy.training)}, waiting ${duration(waiting)}`;
+  const words = `sampling ${short(busy.sampling)}, training ${short(busy.training)}, waiting ${short(waiting)}`;
   return (
     <>
       <span>
@@ -74,6 +76,9 @@ function Row({ worker, seconds }: { readonly worker: Worker; readonly seconds: n
     </>
   );
 }
+
+/** Steps of small models take seconds. */
+const short = (seconds: number): string => (seconds < 60 ? `${seconds.toFixed(1)} s` : duration(seconds));
 
 const length = (spans: Spans): number => spans.reduce((sum, [from, to]) => sum + to - from, 0);
 
