@@ -7,11 +7,12 @@
 import type { AgentConfig } from "../core/contracts/agent-config.ts";
 import { writeActivity } from "./activity.ts";
 import { AgentSessions } from "./gateway/agent-sessions.ts";
-import type { AppHost } from "./gateway/app-rollout.ts";
+import { type AppHost, appAttempts } from "./gateway/app-rollout.ts";
 import { type GatewayService, maxConversations } from "./gateway/gateway-service.ts";
 import { openRemote, remoteSubAgent } from "./gateway/remote-sub-agent.ts";
 import type { Membership } from "./liveness/membership.ts";
 import type { HostedAgent } from "./rollouts/agent.ts";
+import { nativeAttempts } from "./rollouts/native-attempt.ts";
 import { runRollouts } from "./rollouts/rollout-loop.ts";
 import type { RolloutRole } from "./rollouts/step-work.ts";
 import { runTraining, type TrainRole } from "./training/train-loop.ts";
@@ -34,14 +35,15 @@ function rolloutRole(worker: WorkerProcess, agent: HostedAgent, membership: Memb
   const { parts, watch, delegation, observer, trajectories, gateway } = worker;
   return {
     run: parts.run,
-    agent,
-    delegation,
+    agent: agent.name,
+    runAttempt: gateway
+      ? appAttempts(appHost(worker, gateway, agent))
+      : nativeAttempts({ run: parts.run, main: agent, delegation }),
     membership,
     watch,
     observer,
     trajectories,
     capacity: capacityOf(agent.config),
-    ...(gateway && { app: appHost(worker, gateway, agent) }),
   };
 }
 

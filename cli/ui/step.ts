@@ -118,7 +118,7 @@ export function questionView(question: Question, noteOf: NoteOf): QuestionView {
   return { id, kind, level, prompt, answer, note: noteOf(question) ?? null };
 }
 
-export function groupRow({ main, agents }: RunConfig, group: GroupRecord, question: QuestionView): GroupRow {
+function groupRow({ main, agents }: RunConfig, group: GroupRecord, question: QuestionView): GroupRow {
   const names = Object.keys(agents).filter((name) => agents[name]?.trained);
   const batch = group.finalized[main];
   return {
