@@ -1,12 +1,13 @@
 /** @file A Python environment of its own with TensorBoard and MLflow from PyPI, and MLflow's server in it. */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
+import { openSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** TensorBoard 2.20 imports pkg_resources, which later setuptools lack. */
-const PACKAGES = ["tensorboard==2.20.0", "setuptools<81", "mlflow==3.4.0"];
+/** TensorBoard 2.20 imports pkg_resources, which later setuptools lack; MLflow 3.4 a pool that later SQLAlchemy lacks. */
+const PACKAGES = ["tensorboard==2.20.0", "setuptools<81", "mlflow==3.4.0", "sqlalchemy<2.1"];
 const SERVER_SECONDS = 120;
 
 /** What the check needs, in words. */
@@ -49,13 +50,19 @@ export async function startMlflow(bin: string, folder: string): Promise<MlflowSe
     "--backend-store-uri",
     store,
   ];
+  const log = join(folder, "mlflow.log");
+  const output = openSync(log, "w");
   const child = spawn(join(bin, "mlflow"), args, {
-    ...{ cwd: folder, stdio: "ignore", detached: true },
+    ...{ cwd: folder, stdio: ["ignore", output, output], detached: true },
     env: { ...process.env, PATH: `${bin}:${process.env["PATH"]}` },
   });
   const url = `http://127.0.0.1:${port}`;
-  for (let i = 0; i < SERVER_SECONDS && !(await responds(url)); i++) await sleep(1000);
-  return { url, close: () => endGroup(child) };
+  for (let i = 0; i < SERVER_SECONDS && child.exitCode === null; i++) {
+    if (await responds(url)) return { url, close: () => endGroup(child) };
+    await sleep(1000);
+  }
+  if (child.exitCode === null) await endGroup(child);
+  throw new Error(`MLflow's server did not start: ${readFileSync(log, "utf8").trim().split("\n").at(-1)}`);
 }
 
 const responds = (url: string): Promise<boolean> =>
