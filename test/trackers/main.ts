@@ -77,7 +77,9 @@ async function readMlflow(url: string, names: readonly string[]): Promise<Points
   const api = async (path: string, body?: object) => {
     const request = body ? { method: "POST", body: JSON.stringify(body) } : {};
     const headers = { "content-type": "application/json" };
-    return (await fetch(`${url}/api/2.0/mlflow/${path}`, { ...request, headers })).json();
+    const response = await fetch(`${url}/api/2.0/mlflow/${path}`, { ...request, headers });
+    if (!response.ok) throw new Error(`MLflow: ${path} got ${response.status}: ${await response.text()}`);
+    return response.json();
   };
   const experiments = z
     .object({ experiments: z.array(z.object({ experiment_id: z.string() })) })
@@ -89,7 +91,7 @@ async function readMlflow(url: string, names: readonly string[]): Promise<Points
     throw new Error(`MLflow should have one finished run with settings, and has ${JSON.stringify(runs).slice(0, 300)}`);
   const points = new Map<string, [number, number][]>();
   for (const name of names) {
-    const query = new URLSearchParams({ run_id: run.info.run_id, metric_key: name });
+    const query = new URLSearchParams({ run_id: run.info.run_id, metric_key: name, max_results: "1000" });
     const { metrics } = History.parse(await api(`metrics/get-history?${query}`));
     points.set(
       name,
