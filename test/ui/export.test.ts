@@ -71,7 +71,7 @@ inBrowser(
 inBrowser("a rollout has its tokens, and case studies are a page too", async () => {
   const page = await openExport("demo", "2/3/4");
   await page.getByRole("button", { name: "tokens" }).first().click();
-  expect(await page.locator(".tokens .sampled").count()).toBeGreaterThan(5);
+  await expect.poll(() => page.locator(".tokens .sampled").count()).toBeGreaterThan(5);
   expect(await page.locator("main a[href^='/']").count()).toBe(0);
   const cases = await openExport("demo", "cases");
   await cases.getByRole("heading", { name: "Case studies" }).waitFor();
