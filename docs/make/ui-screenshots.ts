@@ -37,7 +37,7 @@ export async function photographDashboard(folder: string, run: string, to: strin
 
 /** Waits until nothing of the page loads, and every chart is drawn. */
 async function settled(page: Page): Promise<void> {
-  await page.waitForFunction("!/^Loading …/m.test(document.body.innerText)");
+  while (/^Loading …/m.test(await page.locator("body").innerText())) await page.waitForTimeout(50);
   for (const chart of await page.locator(".chart").all())
     await chart.locator("svg path").first().waitFor({ state: "attached" });
   await page
