@@ -3,6 +3,7 @@
  * of its address, which names its random streams; so runs are independent, and run 0 does not depend on the number of runs. An evaluation
  * resumes from its outcomes and verdicts. Everything it writes about encrypted questions is encrypted.
  */
+import { randomUUID } from "node:crypto";
 import type { TeamManifest } from "../../core/contracts/checkpoint.ts";
 import { type EvaluationSuite, questionsAsked } from "../../core/contracts/evaluation-suite.ts";
 import { faultOfFailure, totalCost, type Verdict } from "../../core/contracts/judge.ts";
@@ -198,7 +199,14 @@ async function judge(
   const ask = (context: VerdictContext) => scorer.correct(question, conversation, context);
   for (let failures = 0; ; ) {
     try {
-      const verdict = await askForVerdict(run.store, { run: run.name, judge: scorer.judge, subject, seconds, ask });
+      const verdict = await askForVerdict(run.store, {
+        run: run.name,
+        judge: scorer.judge,
+        subject,
+        seconds,
+        token: randomUUID(),
+        ask,
+      });
       if (verdict) return verdict;
     } catch (error) {
       if (!isMgrpoError(error, "judge-failed")) throw error;

@@ -7,6 +7,7 @@
  */
 import type { AgentSession, TurnReply, TurnRequest } from "../../core/contracts/app-chat.ts";
 import type { BranchCounts } from "../../core/contracts/rollout.ts";
+import { presentResponse } from "../../core/conversation/special-tokens.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { type Branch, countsOf, type SampledTurn } from "../../core/gateway/branch.ts";
 import { type Exchange, MessageTree } from "../../core/gateway/message-tree.ts";
@@ -116,12 +117,13 @@ export class AgentSessions {
     return open;
   }
 
-  async #turn(open: OpenSession, request: TurnRequest): Promise<TurnReply> {
+  async #turn(open: OpenSession, sent: TurnRequest): Promise<TurnReply> {
     const signal = open.ended.signal;
     const lease = await acquireLease(this.#agent.policy, open.session.version, signal);
     let sampled: Promise<unknown> | undefined;
     try {
       const inference = inferenceOf(lease, this.#agent.name);
+      const request = this.#asShown(sent, inference.tokenizer);
       const layout = this.#layoutOf(inference.tokenizer, request.tools);
       const { id, parent, added } = open.tree.place(request, layout.shownTools);
       const known = open.replies.get(id);
@@ -138,6 +140,17 @@ export class AgentSessions {
       await sampled;
       lease.release();
     }
+  }
+
+  /** The request with its tool responses cut to the agent's limits, as in this program's own loop. */
+  #asShown(request: TurnRequest, tokenizer: Tokenizer): TurnRequest {
+    const { responseCharacters, responseTokens: tokens } = this.#agent.config.limits;
+    const room =
+      tokens === undefined ? undefined : { tokens, count: (text: string) => tokenizer.encodeText(text).length };
+    const messages = request.messages.map((message) =>
+      message.role === "tool" ? { ...message, text: presentResponse(message.text, responseCharacters, room) } : message,
+    );
+    return { ...request, messages };
   }
 
   /** A request begins a branch unless it is the first to continue its parent's reply. */
@@ -170,6 +183,7 @@ export class AgentSessions {
       request,
       prefix,
       maxTokens: this.#room(exchange, prefix.length, request),
+      maxCalls: this.#agent.config.limits.calls,
       sampling: session.sampling,
       ...open.sequences.of(exchange.id, exchange.parent, isFirst, inference.sampler),
       // A request's place follows from its content, not its time: an app that makes the same requests gets the same replies.

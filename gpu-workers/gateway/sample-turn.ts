@@ -18,6 +18,7 @@ export interface TurnPlan {
   /** All tokens before the turn. */
   readonly prefix: readonly number[];
   readonly maxTokens: number;
+  readonly maxCalls: number;
   readonly sampling: Sampling;
   /** Names the branch to the engine. The caller releases it. */
   readonly sequence: string;
@@ -54,7 +55,7 @@ export async function sampleTurn(
 }
 
 function replyOf(
-  { agent, version, exchange, request }: TurnPlan,
+  { agent, version, exchange, request, maxCalls }: TurnPlan,
   log: TokenLog,
   sample: Sample,
   tokenizer: Inference["tokenizer"],
@@ -64,7 +65,7 @@ function replyOf(
   const decoded = tokenizer.decode(hasEnded ? sample.tokens.slice(0, -1) : sample.tokens);
   const { visible, stoppedBy } = beforeStop(decoded, request.stop);
   const isCut = !hasEnded && stoppedBy === undefined;
-  const { text, thinking, calls, unparsed } = readReply(visible, request);
+  const { text, thinking, calls, unparsed } = readReply(visible, request, maxCalls);
   const numbered = calls.map((call, i) => ({ id: `call_${exchange.slice(0, 20)}_${i}`, ...call }));
   const turn: SampledTurn = {
     tokens,

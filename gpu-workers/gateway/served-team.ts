@@ -60,6 +60,7 @@ async function answer(
       prefix,
       sampling,
       maxTokens: Math.min(request.maxTokens ?? limits.turnTokens, room),
+      maxCalls: limits.calls,
       sequence: `${name}/${exchange}`,
       // The same request with the same `seed` gets the same reply.
       stream: ["serve", name, seed == null ? exchange : sha256(JSON.stringify([seed, prefix]))],

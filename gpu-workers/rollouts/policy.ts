@@ -26,6 +26,7 @@ export interface Policy {
   open(version: number): Promise<void>;
   /** Whether another version is being opened, and this one is not open. */
   isLoadingOther(version: number): boolean;
+  /** Closes every version, and frees its memory. A version that is requested later opens again. */
   close(): Promise<void>;
 }
 

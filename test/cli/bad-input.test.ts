@@ -30,6 +30,11 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   ["a mistyped bench", ["bench", "stores"], /did you mean 'store'\?/],
   ["an unknown arm", ["train", RELAY, "--arm", "solo"], /mgrpo, main-only, single-agent/],
   [
+    "an engine that is not installed",
+    ["train", "atlas", "--set", "agents.main.policy=eager-gpu"],
+    /'eager-gpu' needs @tensorflow\/tfjs-node-gpu, which is not installed: npm install/,
+  ],
+  [
     "a GPU for an engine that cannot use one",
     trainRelay("bad", "--set", "agents.searcher.engine.provider=webgpu"),
     /agents\.searcher\.engine\.provider: does nothing with policy 'recipe:relay': remove it/,
