@@ -25,6 +25,11 @@ const ALLOWED: Record<string, readonly string[]> = {
   cli: [
     "cli",
     "ui/views.ts",
+    "ui/compare-view.ts",
+    "ui/export-view.ts",
+    "ui/group-order.ts",
+    "ui/settings.ts",
+    "ui/timeline-view.ts",
     "ui/palette.ts",
     "core",
     "engine",
