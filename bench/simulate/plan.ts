@@ -1,4 +1,4 @@
-/** @file Plans a simulation for a rate: the size and duration of a step, its workers, and the window that represents the hours. */
+/** @file Plans a simulation at a given rate: the size and duration of a step, its workers, and the window that is measured. */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
@@ -17,7 +17,7 @@ export interface Plan {
   /** Rollouts of a step, and the seconds it lasts at this rate. */
   readonly rolloutsPerStep: number;
   readonly stepSeconds: number;
-  /** Steps before and in the window. */
+  /** Steps before the window, and in it. */
   readonly warmUp: number;
   readonly measured: number;
   /** Agent -> its workers. */
@@ -51,7 +51,7 @@ export function planOf({ rolloutsPerMinute, agents, set }: Load): Plan {
   const steps = warmUp + measured + 1;
   const config = resolveConfig(recipe(questions, steps), choice);
   if (config.steps !== steps)
-    throw new MgrpoError("config-invalid", "--set steps: a simulation ends with its window, leave it out");
+    throw new MgrpoError("config-invalid", "--set steps: a simulation ends with its window: leave this setting out");
   const rolloutsPerStep = config.questionsPerStep * config.rolloutsPerQuestion;
   const stepSeconds = rolloutsPerStep / perSecond;
   return {
@@ -64,7 +64,7 @@ export function planOf({ rolloutsPerMinute, agents, set }: Load): Plan {
   };
 }
 
-/** Enough that a step's rollouts end within their share of it if each wave takes as long as a slow rollout. */
+/** Enough workers that a step's rollouts end within their share of it if each wave takes as long as a slow rollout. */
 function workersOf(config: RunConfig, rollouts: number, stepSeconds: number): Record<string, number> {
   const callSeconds = 2 * SECONDS.turn;
   const slowRollout = 1.5 * (2 * SECONDS.turn + callSeconds);

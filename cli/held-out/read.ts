@@ -80,6 +80,6 @@ function studiesOf(caseStudies: readonly CaseStudy[], rollouts: readonly HeldOut
 export async function readResult({ objects }: Store, { run, job }: JobRecord): Promise<EvaluationResult> {
   const key = objectKeys.evaluation(run, job);
   const bytes = await objects.get(key);
-  if (!bytes) throw new MgrpoError("not-found", `${key}: its JOB is done, but it is not in the store`);
+  if (!bytes) throw new MgrpoError("not-found", `${key}: its job is done, but it is not in the store`);
   return parseJson(EvaluationResult, bytes, key);
 }

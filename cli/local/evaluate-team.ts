@@ -1,6 +1,6 @@
 /**
- * @file Evaluates a team on this machine: a run that never trains, whose team 0 is the team to evaluate, in its own embedded cloud.
- * Evaluation workers process its jobs. If its folder is kept, another call resumes it: answers are kept, and lost ones are retried.
+ * @file Evaluates a team on this machine: a run that never trains and whose version 0 is that team, in its own embedded cloud. Evaluation
+ * workers process its jobs. If its folder is kept, another call resumes it: it keeps answers and retries lost ones.
  */
 import { randomBytes } from "node:crypto";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -43,7 +43,7 @@ export type OnPoll = (store: Store, jobs: readonly JobRecord[]) => Promise<void>
 export async function resultOf({ job, store }: FinishedJob): Promise<EvaluationResult> {
   const key = objectKeys.evaluation(job.run, job.job);
   const bytes = await store.objects.get(key);
-  if (!bytes) throw new MgrpoError("not-found", `${key} is not in the store, though its JOB is done`);
+  if (!bytes) throw new MgrpoError("not-found", `${key} is not in the store, although its job is done`);
   return parseJson(EvaluationResult, bytes, key);
 }
 
@@ -69,7 +69,7 @@ export async function evaluateTeam(
   }
 }
 
-/** Like `evaluateTeam`, in a persistent folder: if a spent budget ended it, a raised one resumes it. One process at a time. */
+/** Like `evaluateTeam`, in a persistent folder: an evaluation that stopped at its budget resumes with a raised one. One process at a time. */
 export async function evaluateInFolder(
   directory: string,
   wanted: RunConfig,

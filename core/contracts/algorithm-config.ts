@@ -46,13 +46,13 @@ const OverlongPenalty = z.strictObject({
   bufferTokens: z
     .int()
     .positive()
-    .describe("Tokens below limits.contextTokens over which the penalty grows from 0 to factor."),
+    .describe("The penalty grows from 0 to factor over this many tokens below limits.contextTokens."),
   factor: z.number().positive().default(1).describe("Penalty of a conversation as long as limits.contextTokens."),
 });
 
 const EntropyConfig = z.strictObject({
   start: z.number().min(0).describe("Coefficient at the start of the run."),
-  end: z.number().min(0).describe("Coefficient at its end. In between it changes along a line."),
+  end: z.number().min(0).describe("Coefficient at the end of the run. It changes linearly in between."),
 });
 
 const RatioMask = z.strictObject({
@@ -63,17 +63,21 @@ const RatioMask = z.strictObject({
 const PolicyLoss = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("clip").describe("clip: the clipped surrogate of PPO.") }),
   z.strictObject({
-    kind: z.literal("dual-clip").describe("dual-clip: clip, with a bound for bad tokens whose ratio is large."),
+    kind: z
+      .literal("dual-clip")
+      .describe("dual-clip: clip, with a bound on tokens with a negative advantage and a large ratio."),
     c: z.number().gt(1).default(3).describe("The term of a token with advantage A < 0 is at least c A."),
   }),
   z.strictObject({
-    kind: z.literal("cispo").describe("cispo: the ratio's clipped weight times log-prob (MiniMax-M1)."),
+    kind: z
+      .literal("cispo")
+      .describe("cispo: the clipped ratio, as a constant weight, times the log-prob (MiniMax-M1)."),
   }),
 ]);
 
 /**
- * The clip range of each ratio where none is set. A mean over tokens moves far less than a ratio, so that in a token's range it is never
- * clipped: GSPO (arXiv 2507.18071, section 5.1) clips it in a range of its own.
+ * The default clip range of each ratio. A sequence mean varies far less than a token's ratio, so a token's range would never clip it: GSPO
+ * (arXiv 2507.18071, section 5.1) has a range of its own.
  */
 export const CLIP_RANGES = {
   token: { clipLow: 0.2, clipHigh: 0.28 },
@@ -122,7 +126,7 @@ export const AlgorithmSettings = z.strictObject({
     .min(0)
     .default(0)
     .describe("Weight of turn-level advantages, from the turn rewards of the recipe (MT-GRPO). 0: off."),
-  epsilon: z.number().positive().default(1e-6).describe("Added to the standard deviation before the division."),
+  epsilon: z.number().positive().default(1e-6).describe("Added to the standard deviation before dividing by it."),
   shuffleAdvantages: z
     .boolean()
     .default(false)
@@ -131,7 +135,7 @@ export const AlgorithmSettings = z.strictObject({
   entropy: EntropyConfig.nullable()
     .default(null)
     .describe(
-      "Entropy bonus: the loss less coefficient times the policy's entropy at each token it emitted. Null: off.",
+      "Entropy bonus: subtracts coefficient times the policy's entropy at each sampled token from the loss. Null: off.",
     ),
   tisCap: z
     .number()
@@ -165,5 +169,5 @@ export const Staleness = z
   .max(16)
   .default(0)
   .describe(
-    "Versions that the sampler of a step's rollouts is behind its trainer: as many more steps are sampled while agents train. Above 0, algorithm.tisCap or ratioMask is needed (docs/staleness.md).",
+    "How many versions the sampler is behind the trainer: that many further steps are sampled while agents train. Above 0, algorithm.tisCap or ratioMask is needed (docs/staleness.md).",
   );

@@ -1,6 +1,6 @@
 /**
- * @file The bills of a run, as DynamoDB records: what its tools, its agents behind APIs and its judges have spent. Changed only by the
- * conditional writes of core/training.
+ * @file The spending of a run, as DynamoDB records: of its tools, its agents behind APIs and its judges. Only the conditional writes of
+ * core/training change them.
  */
 import * as z from "zod";
 import { RunName } from "./names.ts";

@@ -40,7 +40,7 @@ export function callerCorrect(
 
 /**
  * The soft overlong punishment of DAPO (arXiv 2503.14476, eq 13) times `factor`, in [-factor, 0]: 0 up to `maxTokens - bufferTokens`, then
- * down along a line to -factor at `maxTokens` and above. `tokens`: the whole conversation, since that is what its limit counts.
+ * linearly down to -factor at `maxTokens` and above. `tokens`: the whole conversation, since that is what its limit counts.
  */
 export function overlongPenalty(
   tokens: number,

@@ -75,7 +75,7 @@ export function scoreRollout(
   };
 }
 
-/** An invocation on the way to its score. */
+/** An invocation with its verdict, not yet scored. */
 interface JudgedInvocation {
   readonly invocation: Invocation;
   readonly path: CallPath;
@@ -106,15 +106,15 @@ function scoreInvocations(
   return byAgent;
 }
 
-/** What a caller's work was worth, and whether that is unknown: it, or a caller of its own, was truncated under `overlong: mask`. */
+/** The correctness credited to a caller, and whether it is unknown: the caller, or one above it, was truncated under `overlong: mask`. */
 interface CallerCredit {
   readonly correct: number;
   readonly isUnknown: boolean;
 }
 
 /**
- * What each invocation has from its caller: eq 5, composed from level to level. `correct`: the main agent's. `judged`: all invocations of the
- * rollout.
+ * The credit that each invocation inherits from its caller: eq 5, applied level by level. `correct`: the main agent's correctness. `judged`:
+ * all invocations of the rollout.
  */
 export function callerCredits(
   config: ScoreConfig,
@@ -153,7 +153,7 @@ function scoreInvocation(
   };
 }
 
-/** For an agent's longest conversation, at most 0. An agent behind an API has no tokens, is not trained, and has no penalty. */
+/** The penalty of an agent's longest conversation, at most 0. An agent behind an API has no tokens, is not trained and has no penalty. */
 function penaltyOf(config: ScoreConfig, agent: string, trajectories: readonly AnyTrajectory[]): number {
   const limits = config.agents[agent]?.limits;
   const { overlongPenalty: penalty } = algorithmOf(config, agent);
@@ -169,7 +169,7 @@ const maskOf = (algorithm: AlgorithmConfig, conversation: Conversation): { maske
   isMasked(algorithm, conversation) ? { masked: true } : {};
 
 /**
- * The rewards of a conversation's turns, if the algorithm uses them for the agent. One that is not well-formed was not judged, and has none.
+ * The rewards of a conversation's turns, if the algorithm uses them for the agent. A conversation that is not well-formed is not judged and has none.
  * Throws `rewards-invalid` if the verdict does not have one for each turn: they would be ignored.
  */
 function turnsOf(

@@ -5,7 +5,7 @@
  *        stop signal      drains: takes no new work, finishes or returns the rest     `stopped`
  *        nothing to do    the same                                                   `over`
  *        declared dead    drops everything; the process registers a new incarnation  `lost`
- *        a loop rejects   rethrows and keeps its claims: a crash, which others see as a death
+ *        a loop rejects   rethrows and keeps its claims: a crash; others see its heartbeat expire
  */
 import { isMgrpoError } from "../../core/errors.ts";
 import type { Log } from "../log.ts";

@@ -1,6 +1,6 @@
 /**
- * @file Quantized bases of this process: each is computed once, in an engine thread, into a temporary file that samplers and trainers of all
- * versions map. The files are deleted when the process exits; those of a killed process, when the next one creates its own.
+ * @file The quantized base models of this process: each is computed once, in an engine thread, into a temporary file that samplers and trainers
+ * of all versions memory-map. The files are deleted when the process exits; those of a killed process, when the next one creates its own.
  */
 import { rmSync } from "node:fs";
 import { join } from "node:path";

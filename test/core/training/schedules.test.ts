@@ -9,7 +9,7 @@ import { CONVERSATION_DAYS, expiredVersion, expiryOf, isKept, neighbors } from "
 import { raisedLimits, raisesBudget, shareSpent } from "../../../core/training/run-budget.ts";
 import { runRecord, teamConfig } from "../../fakes/scripted-team.ts";
 
-test("the entropy bonus moves along a line from its start to its end; without one it is 0", () => {
+test("the entropy coefficient changes linearly from its start to its end; without one it is 0", () => {
   const falling = { start: 0.02, end: 0.01 };
   expect([0, 0.5, 1].map((progress) => entropyAt(falling, progress))).toEqual(
     [0.02, 0.015, 0.01].map((value) => expect.closeTo(value, 12)),

@@ -1,5 +1,5 @@
 /**
- * @file The tools of an MCP server as our tools, named `<server>_<tool>`. The chat template describes them to the agent with the server's
+ * @file Wraps the tools of an MCP server as `Tool`s, named `<server>_<tool>`. The chat template describes them to the agent with the server's
  * JSON Schemas, unchanged. The same schemas validate its calls (ajv, with linear-time patterns).
  */
 import { Ajv, type ValidateFunction } from "ajv";
@@ -22,7 +22,7 @@ export async function mcpTools(
   calls: ExternalCalls,
 ): Promise<Tool<Record<string, unknown>>[]> {
   const { only, without, usdPerCall, cached } = settings;
-  // Identifies everything that determines the answers except variables' values, which are secret.
+  // Identifies everything that determines the answers except the values of environment variables, which are secret.
   const backend = "command" in settings ? [settings.command, ...settings.arguments].join(" ") : settings.url;
   const all = await calls.call({ tool: `mcp ${name}`, backend, arguments: null }, z.array(McpTool), 0, () =>
     server.tools(),
@@ -67,13 +67,13 @@ function refuseMarkers(server: string, tool: McpTool): void {
   if (escapeSpecialTokens(text) === text) return;
   throw new MgrpoError(
     "config-invalid",
-    `tools.mcp.${server}: the description of its tool '${escapeSpecialTokens(tool.name)}' has role markers or protocol tags, which would take effect: exclude the tool with tools.mcp.${server}.without`,
+    `tools.mcp.${server}: the description of its tool '${escapeSpecialTokens(tool.name)}' contains role markers or protocol tags, which would take effect: exclude the tool with tools.mcp.${server}.without`,
   );
 }
 
 /** A Zod type that validates with a JSON Schema and exports that schema unchanged. */
 function validatedBy(schema: McpTool["schema"], name: string): z.ZodType<Record<string, unknown>> {
-  const ajv = openAjv();
+  const ajv = createAjv();
   let check: ValidateFunction;
   try {
     check = ajv.compile(schema);
@@ -89,7 +89,7 @@ function validatedBy(schema: McpTool["schema"], name: string): z.ZodType<Record<
   return checked.meta(described) as z.ZodType as z.ZodType<Record<string, unknown>>;
 }
 
-function openAjv(): Ajv {
+function createAjv(): Ajv {
   // `code`: only needed to compile a schema to a file.
   const regExp = Object.assign(linearPattern, { code: "linearPattern" });
   const ajv = new Ajv({ strict: false, validateSchema: false, allErrors: true, code: { regExp } });

@@ -1,4 +1,4 @@
-/** @file A language model behind a tool: its outages count as backend outages, its answers are cached, its tokens are charged. */
+/** @file A language model behind a tool: its outages count as backend outages, its answers are cached, its tokens are charged to the budget. */
 import * as z from "zod";
 import { isMgrpoError, MgrpoError } from "../../../../core/errors.ts";
 import type { ChatMessage, LanguageModel, ToolContext } from "../../../../core/ports.ts";
@@ -45,7 +45,7 @@ export async function callToolModel(
     (inputTokens * usd.input + outputTokens * usd.output) / 1e6;
   const expectedUsd = costOf({ inputTokens: estimatedTokens(messages), outputTokens: maxTokens });
   if (expectedUsd > leftUsd)
-    return `the remaining budget does not cover this call: it may cost $${shownUsd(expectedUsd)}, and $${shownUsd(leftUsd)} is left`;
+    return `the remaining budget does not cover this call: it may cost $${formatUsd(expectedUsd)}, and $${formatUsd(leftUsd)} is left`;
   const request = {
     tool,
     backend: name,
@@ -78,4 +78,4 @@ function estimatedTokens(messages: readonly ChatMessage[]): number {
   return Math.ceil(bytes / BYTES_PER_TOKEN);
 }
 
-const shownUsd = (usd: number) => String(Number(usd.toPrecision(2)));
+const formatUsd = (usd: number) => String(Number(usd.toPrecision(2)));

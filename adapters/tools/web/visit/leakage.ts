@@ -26,7 +26,7 @@ const BENCHMARK_PAGES = [
 /** In tokens: words, or characters of scripts without spaces. A shorter question may occur on an unrelated page. */
 const GRAM = 8;
 /** Share of the question's n-grams that a page must contain. The rest allows one edit in a long question, none in a short one. */
-const COPIED = 0.9;
+const COPIED_SHARE = 0.9;
 
 export interface LeakageGuard {
   /** Whether the address belongs to a known benchmark or is blocked by the settings. */
@@ -56,7 +56,7 @@ export function leakageGuard(blocked: readonly string[]): LeakageGuard {
       const questionTokens = tokensOf(question);
       if (questionTokens.length < GRAM) return false;
       const wanted = new Set(questionTokens.slice(GRAM - 1).map((_, i) => gramAt(questionTokens, i)));
-      return countFound(tokensOf(text), wanted, new Set(questionTokens)) >= COPIED * wanted.size;
+      return countFound(tokensOf(text), wanted, new Set(questionTokens)) >= COPIED_SHARE * wanted.size;
     },
   };
 }
@@ -75,17 +75,17 @@ function countFound(tokens: readonly string[], wanted: ReadonlySet<string>, star
 const gramAt = (tokens: readonly string[], i: number): string => tokens.slice(i, i + GRAM).join(" ");
 
 /** Scripts without spaces between words: every character is a token. */
-const SIGNS =
+const UNSPACED =
   "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}\\p{Script=Myanmar}";
-const TOKEN = new RegExp(`[${SIGNS}]|(?:(?![${SIGNS}])[\\p{L}\\p{M}\\p{N}])+`, "gu");
+const TOKEN = new RegExp(`[${UNSPACED}]|(?:(?![${UNSPACED}])[\\p{L}\\p{M}\\p{N}])+`, "gu");
 
 /** `[words](https://…)`: the address would interrupt the words. */
 const LINK_TARGET = /\]\([^()\s]{1,2000}(?:\s+"[^"\n]{0,500}")?\)/g;
-/** Characters without width, and soft hyphens. */
-const UNSEEN = /\p{Default_Ignorable_Code_Point}/gu;
+/** Zero-width characters and soft hyphens. */
+const INVISIBLE = /\p{Default_Ignorable_Code_Point}/gu;
 const ENTITY = /&#(?:x([0-9a-f]{1,6})|(\d{1,7}));/gi;
 
-/** Words and characters, without case, markup and punctuation. JSON and XML dumps escape some characters. */
+/** Words and characters, without case, markup or punctuation. JSON and XML dumps escape some characters. */
 function tokensOf(text: string): readonly string[] {
   const plain = text
     .replace(LINK_TARGET, "]")
@@ -94,7 +94,7 @@ function tokensOf(text: string): readonly string[] {
       const code = hex === undefined ? Number(decimal) : Number.parseInt(hex, 16);
       return code <= 0x10ffff ? String.fromCodePoint(code) : entity;
     })
-    .replace(UNSEEN, "")
+    .replace(INVISIBLE, "")
     .replace(/\\[nrt]/g, " ");
   return plain.normalize("NFKC").toLowerCase().match(TOKEN) ?? [];
 }
