@@ -38,7 +38,7 @@ export interface StepFigures {
 }
 
 /** A step on a device: its measurements, or why there are none. */
-export type Outcome = StepFigures | { readonly failed: string };
+export type DeviceOutcome = StepFigures | { readonly failed: string };
 
 const HEADER = [
   "device",
@@ -51,12 +51,12 @@ const HEADER = [
 ];
 
 /** A Markdown table with a row per device. Seconds of sampling and training are sums over the agents' workers. */
-export function figuresTable(outcomes: ReadonlyMap<string, Outcome>): string {
+export function figuresTable(outcomes: ReadonlyMap<string, DeviceOutcome>): string {
   const rows = [...outcomes].map(([name, outcome]) => [name, ...cellsOf(outcome)]);
   return [HEADER, HEADER.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
 }
 
-function cellsOf(outcome: Outcome): string[] {
+function cellsOf(outcome: DeviceOutcome): string[] {
   if ("failed" in outcome)
     return [`failed: ${outcome.failed.replaceAll("|", "/")}`, ...Array(HEADER.length - 2).fill("")];
   const workers = Object.values(outcome.workers);

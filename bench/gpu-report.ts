@@ -8,7 +8,7 @@ import { readFileSync, rmSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { RunReport } from "../cli/run-report.ts";
 import { parseJson } from "../core/contracts/parse.ts";
-import { DEVICES, figuresTable, type Outcome, stepArguments } from "./gpu-figures.ts";
+import { DEVICES, type DeviceOutcome, figuresTable, stepArguments } from "./gpu-figures.ts";
 
 /** Time limit of each command, after which it is killed. */
 const MINUTES = 5;
@@ -40,7 +40,7 @@ if (parts.includes("step")) {
   console.log(`\n## One step of recipes/gazetteer\n\n${figuresTable(outcomes)}`);
 }
 
-function step(device: (typeof DEVICES)[number], models: string): Outcome {
+function step(device: (typeof DEVICES)[number], models: string): DeviceOutcome {
   const run = `gpu-${device.name}-${process.pid}`;
   const { status, stderr } = mgrpo(...stepArguments(device, run, models, options.set));
   if (status !== 0) return { failed: stderr.trim().split("\n").at(-1) || `no result in ${MINUTES} minutes` };

@@ -12,8 +12,8 @@ import { gatewayApp } from "../gpu-workers/gateway/api/app.ts";
 import { openAttempts } from "../gpu-workers/gateway/attempts.ts";
 import { serveInvocations } from "../gpu-workers/invocations/server.ts";
 import { createLog } from "../gpu-workers/log.ts";
-import type { Policy } from "../gpu-workers/policy.ts";
 import type { HostedAgent } from "../gpu-workers/rollouts/agent.ts";
+import type { Policy } from "../gpu-workers/rollouts/policy.ts";
 import { tokenBackend } from "../gpu-workers/rollouts/token-backend.ts";
 
 const REPLY_TOKENS = 12;
@@ -27,8 +27,11 @@ export function openInstantAgent(turns: number) {
   const sampler = instantSampler(tokenizer);
   const config = AgentConfig.parse({ model, limits: { turns, turnTokens: 48, contextTokens: 1000 } });
   const agent: HostedAgent = {
-    ...{ name: "main", config, policy: policyOf(sampler, tokenizer) },
-    ...{ tools: new Map(), draws: "place" },
+    name: "main",
+    config,
+    policy: policyOf(sampler, tokenizer),
+    tools: new Map(),
+    draws: "place",
   };
   return { agent, config, tokenizer, sampler };
 }
@@ -77,7 +80,9 @@ export async function openGateway(agent: ReturnType<typeof openInstantAgent>["ag
       const team = { main: { name: "main", sessions }, subs: new Map() };
       const question = { id: "q", kind: "k", level: 1, prompt: promptOf(rollout), answer: "", facts: null };
       const plan = {
-        ...{ address: addressOf(rollout), question, versions: { main: 0 } },
+        address: addressOf(rollout),
+        question,
+        versions: { main: 0 },
         sampling,
         purpose: [],
         closedBook: false,

@@ -36,7 +36,7 @@ function delayed(tool: Tool, latency: ToolLatency, calls: Map<string, number>): 
 }
 
 /** Seconds, from two uniform draws by Box and Muller's transformation. */
-export function latencyOf({ medianSeconds, sigma }: ToolLatency, question: string, call: number): number {
+function latencyOf({ medianSeconds, sigma }: ToolLatency, question: string, call: number): number {
   const random = stream("tool latency", question, call);
   const normal = Math.sqrt(-2 * Math.log(1 - random.uniform())) * Math.cos(2 * Math.PI * random.uniform());
   return medianSeconds * Math.exp(sigma * normal);

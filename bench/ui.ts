@@ -25,17 +25,32 @@ const SCORED = 8;
 const FOLLOW_SECONDS = 20;
 
 const config = RunConfig.parse({
-  ...{ run: RUN, recipe: "atlas", steps: STEPS + 1, questionsPerStep: GROUPS, rolloutsPerQuestion: K },
+  run: RUN,
+  recipe: "atlas",
+  steps: STEPS + 1,
+  questionsPerStep: GROUPS,
+  rolloutsPerQuestion: K,
   agents: { main: { model: "models/main", delegates: ["searcher"] }, searcher: { model: "models/searcher" } },
 });
 const questions = Array.from({ length: GROUPS }, (_, i) => ({
-  ...{ id: `q${i}`, kind: "hop1", level: 1, prompt: `What is the capital of country ${i}?`, answer: "Lisbon" },
+  id: `q${i}`,
+  kind: "hop1",
+  level: 1,
+  prompt: `What is the capital of country ${i}?`,
+  answer: "Lisbon",
   facts: null,
 }));
 
 const stepOf = (step: number): StepRecord => ({
-  ...{ run: RUN, step, state: step < STEPS ? "closed" : "open", groups: questions.map(({ id }) => id), round: 0 },
-  ...{ policy: { main: step, searcher: step }, trained: ["main", "searcher"], sampledBefore: 0, sampledTokens: 0 },
+  run: RUN,
+  step,
+  state: step < STEPS ? "closed" : "open",
+  groups: questions.map(({ id }) => id),
+  round: 0,
+  policy: { main: step, searcher: step },
+  trained: ["main", "searcher"],
+  sampledBefore: 0,
+  sampledTokens: 0,
   curriculum: { stage: 0, drawn: [0] },
 });
 
@@ -45,7 +60,13 @@ function groupOf(step: number, group: number): GroupRecord {
   const advantages = indices.map((k) => (k % 2 === 0 ? -1 : 1));
   const sums = { mean: 0.5, std: 0.5, duplicated: 0, dropped: 0 };
   return {
-    ...{ run: RUN, step, group, questionId: `q${group}`, rolloutsPerQuestion: K, state: "finalized", crashes: {} },
+    run: RUN,
+    step,
+    group,
+    questionId: `q${group}`,
+    rolloutsPerQuestion: K,
+    state: "finalized",
+    crashes: {},
     rollouts: Object.fromEntries(indices.map((k) => [String(k), scored(k)])),
     finalized: { main: { trajectories: indices, advantages, weights: [1 / K], ...sums } },
   };
@@ -54,8 +75,15 @@ function groupOf(step: number, group: number): GroupRecord {
 async function fill({ table, objects }: Store): Promise<void> {
   const hash = "0".repeat(64);
   const run: RunRecord = {
-    ...{ run: RUN, status: "running", reason: "", step: STEPS, configSha256: hash, questionsSha256: hash },
-    ...{ startedAt: 0, maxHours: null, maxUsd: null },
+    run: RUN,
+    status: "running",
+    reason: "",
+    step: STEPS,
+    configSha256: hash,
+    questionsSha256: hash,
+    startedAt: 0,
+    maxHours: null,
+    maxUsd: null,
   };
   await table.insert(tableKeys.run(RUN), { ...run });
   await objects.commit(
@@ -75,8 +103,19 @@ function writeFolder(folder: string, environment: object): void {
   );
   const { run, recipe, arm, seed } = config;
   const status = {
-    ...{ run, recipe, arm, seed, steps: config.steps, step: STEPS, state: "running", reason: "", pid: process.pid },
-    ...{ environment, seconds: 1, scoringSeconds: 0, writes: { requests: 0, bytes: 0, units: 0 } },
+    run,
+    recipe,
+    arm,
+    seed,
+    steps: config.steps,
+    step: STEPS,
+    state: "running",
+    reason: "",
+    pid: process.pid,
+    environment,
+    seconds: 1,
+    scoringSeconds: 0,
+    writes: { requests: 0, bytes: 0, units: 0 },
     heldOut: { before: null, after: null },
   };
   writeFileSync(join(folder, "config.json"), JSON.stringify(config));
@@ -134,8 +173,10 @@ const folder = join(cwd, "runs", RUN);
 mkdirSync(folder, { recursive: true });
 const idle = async () => {};
 const cloud = await startLocalCloud({
-  ...{ directory: join(folder, "cloud"), handlers: { objectCreated: idle, clock: idle } },
-  ...{ clockSeconds: 0, verifySignatures: false },
+  directory: join(folder, "cloud"),
+  handlers: { objectCreated: idle, clock: idle },
+  clockSeconds: 0,
+  verifySignatures: false,
 });
 const size = { steps: STEPS, rollouts: STEPS * GROUPS * K };
 const print = (name: string, value: number, unit: string) =>

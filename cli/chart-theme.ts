@@ -2,7 +2,7 @@
 import { type EChartsType, init, setPlatformAPI } from "echarts/core";
 import { COLORS, SERIES } from "../ui/palette.ts";
 
-export const WIDTH = 960;
+const WIDTH = 960;
 const HEIGHT = 480;
 export const FONT = "ui-sans-serif, system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif";
 

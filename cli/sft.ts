@@ -17,7 +17,7 @@ import { wholeFile } from "../engine/checkpoint/files.ts";
 import { sha256 } from "../engine/hash.ts";
 import { openEngine } from "../engine/index.ts";
 import { openTokenizer } from "../engine/tokenizer/tokenizer.ts";
-import { engineOptions } from "../gpu-workers/policy.ts";
+import { engineOptions } from "../gpu-workers/engine-options.ts";
 import { openAgentLayout } from "../gpu-workers/rollouts/agent-layout.ts";
 import { openRecipe, openTools, openToolsModule } from "../recipes/registry.ts";
 import { openAppLayout } from "../sft/app-example.ts";
@@ -28,7 +28,7 @@ import { type AgentTraining, trainAgent } from "../sft/train-agent.ts";
 import { readPolicyBase } from "./local/base-models.ts";
 import { pinModels } from "./local/hub-models.ts";
 import { followTraining } from "./sft/follow.ts";
-import { openDemonstrations, type Source, type SourceOptions, type Taught } from "./sft/sources.ts";
+import { type ExampleSource, openDemonstrations, type SourceOptions, type Taught } from "./sft/sources.ts";
 
 export interface SftOptions extends SourceOptions {
   readonly to: string;
@@ -97,7 +97,7 @@ interface Team {
   readonly config: RunConfig;
   readonly module: ToolsModule;
   readonly tools: ReadonlyMap<string, Tool>;
-  readonly source: Source;
+  readonly source: ExampleSource;
 }
 
 /** The agents to train: the given one, or all that this arm trains and that have a policy of their own. */

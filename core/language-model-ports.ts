@@ -19,6 +19,8 @@ export interface CompletionRequest {
   readonly schema?: z.ZodType;
   readonly temperature?: number;
   readonly maxTokens?: number;
+  /** Called for each attempt that takes too long. Nobody learns its usage, but its server may charge for it. */
+  readonly onTimeout?: () => void;
 }
 
 export interface Completion {

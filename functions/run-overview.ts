@@ -56,8 +56,8 @@ export interface RunMetrics {
   readonly unserved: number;
   /** The largest share of its budget that any run has spent; 0 if no run has a budget. */
   readonly spent: number;
-  /** Minutes since the last outcome or version, for the running run that has waited longest. */
-  readonly idleMinutes: number;
+  /** By running run: minutes since its last outcome or version. */
+  readonly idleMinutes: Readonly<Record<string, number>>;
 }
 
 export function metricsOf({ runs, progressAt, storeTime }: RunOverview): RunMetrics {
@@ -69,16 +69,21 @@ export function metricsOf({ runs, progressAt, storeTime }: RunOverview): RunMetr
   const spent = running.map(({ config, record, workers, bills }) =>
     shareSpent(record, spending(config, record, workers, bills, storeTime)),
   );
-  const idle = running.map(({ record: { run } }) => storeTime - (progressAt.get(run) ?? storeTime));
+  const idle = running.map(({ record: { run } }) => [run, storeTime - (progressAt.get(run) ?? storeTime)] as const);
   return {
     running: running.length,
     unserved: unserved.length,
     spent: Math.max(0, ...spent),
-    idleMinutes: Math.floor(Math.max(0, ...idle) / 60_000),
+    idleMinutes: Object.fromEntries(idle.map(([run, ms]) => [run, Math.floor(Math.max(0, ms) / 60_000)])),
   };
 }
 
-/** The log line that the alarms' metric filters read (stacks/alarms.ts). None while nothing runs: each hour with a value costs. */
-export function metricsLine(metrics: RunMetrics): string | undefined {
-  return metrics.running > 0 ? JSON.stringify({ level: "info", what: "pulse", ...metrics }) : undefined;
+/**
+ * The log lines that the alarms' metric filters read (stacks/alarms.ts): one for all runs, then one per running run. None while nothing
+ * runs: each hour with a value costs.
+ */
+export function metricsLines({ idleMinutes, ...all }: RunMetrics): string[] {
+  if (all.running === 0) return [];
+  const runs = Object.entries(idleMinutes).map(([run, minutes]) => ({ what: "run", run, idleMinutes: minutes }));
+  return [{ what: "pulse", ...all }, ...runs].map((line) => JSON.stringify({ level: "info", ...line }));
 }

@@ -8,6 +8,7 @@
  *                   that, and the resumed run asks again
  *     left          another process is asking the judge, or it has just failed: the clock asks again
  */
+import { randomUUID } from "node:crypto";
 import type { RunConfig } from "../core/contracts/config.ts";
 import type { Verdict } from "../core/contracts/judge.ts";
 import { objectKeys } from "../core/contracts/keys.ts";
@@ -118,7 +119,7 @@ type Ask = (subject: string, ask: VerdictRequest["ask"]) => Promise<Verdict | un
 function askerOf(context: Context, { run, limits }: RunConfig, judgeName: string | undefined): Ask {
   const { verdictSeconds: seconds } = limits;
   return (subject, ask) =>
-    askForVerdict(context, { run, judge: judgeName, subject, seconds, signal: context.stop, ask });
+    askForVerdict(context, { run, judge: judgeName, subject, seconds, token: randomUUID(), signal: context.stop, ask });
 }
 
 /**

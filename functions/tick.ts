@@ -8,7 +8,7 @@ import { TickRequest } from "../core/contracts/messages.ts";
 import type { Functions } from "./functions.ts";
 import { type EventHandler, lambda, objectKeyOf } from "./handler.ts";
 import { capacityLine } from "./reconciling.ts";
-import { metricsLine } from "./run-overview.ts";
+import { metricsLines } from "./run-overview.ts";
 
 const ClockEvent = z.object({ "detail-type": z.literal("Scheduled Event") });
 
@@ -31,8 +31,7 @@ async function tickAndReconcile(functions: Functions): Promise<void> {
   await Promise.race([ticked.catch(() => {}), pause(TICK_SECONDS * 1000, undefined, { signal }).catch(() => {})]);
   timeout.abort();
   const { metrics, changes, failures } = await functions.reconcile();
-  for (const line of [metricsLine(metrics), ...changes.map(capacityLine)])
-    if (line !== undefined) process.stdout.write(`${line}\n`);
+  for (const line of [...metricsLines(metrics), ...changes.map(capacityLine)]) process.stdout.write(`${line}\n`);
   await ticked;
   if (failures.length > 0) throw failures[0];
 }

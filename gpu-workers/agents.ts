@@ -8,10 +8,11 @@ import type { PolicyEngine, Tool } from "../core/ports.ts";
 import { addAgentSpending } from "../core/training/bills.ts";
 import type { BusyMeter } from "./busy.ts";
 import type { Checkpoints } from "./checkpoints.ts";
+import { engineOptions } from "./engine-options.ts";
 import { LatencyLog } from "./latencies.ts";
-import { engineOptions, openPolicy, type Policy } from "./policy.ts";
 import { type HostedAgent, toolsOf } from "./rollouts/agent.ts";
 import { endpointPolicy } from "./rollouts/endpoint/policy.ts";
+import { openPolicy, type Policy } from "./rollouts/policy.ts";
 import type { RunContext } from "./run-context.ts";
 
 export interface AgentParts {

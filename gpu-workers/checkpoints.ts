@@ -14,7 +14,7 @@ import { sha256, sha256InTurns } from "../engine/hash.ts";
 import { recordBytes } from "./identity.ts";
 
 export const WEIGHTS = "model.safetensors";
-export const ADAPTER = "adapter_model.safetensors";
+const ADAPTER = "adapter_model.safetensors";
 /** The index of weights in shards. */
 const WEIGHTS_INDEX = `${WEIGHTS}.index.json`;
 export const OPTIMIZER = "optimizer.safetensors";

@@ -3,7 +3,7 @@
  *
  *     <Function>DeadLetters   an event was abandoned after five deliveries
  *     TickFails               the clock's tick fails: nothing is repaired
- *     StuckStep               a run is under way, without a new outcome or version for half an hour
+ *     StuckStep               a run is under way, without a new outcome or version for half an hour; notifies per run
  *     StaleHeartbeat          an agent of a run has had no live worker for ten minutes
  *     RunSpend                a run has spent 80 % of its budget, and is halted when all of it is spent
  *     budget                  the account costs more in a month than planned
@@ -64,9 +64,8 @@ function createTickAlarm(tick: EventFunction, notify: Notify): void {
 }
 
 function createRunAlarms(tick: EventFunction, stage: string, notify: Notify): void {
-  const idle = pulseMetric("RunIdleMinutes", "$.idleMinutes", tick, stage);
-  const unserved = pulseMetric("AgentsUnserved", "$.unserved", tick, stage);
-  const spent = pulseMetric("RunSpent", "$.spent", tick, stage);
+  const unserved = tickMetric("AgentsUnserved", { what: "pulse", value: "$.unserved" }, tick, stage);
+  const spent = tickMetric("RunSpent", { what: "pulse", value: "$.spent" }, tick, stage);
   new aws.cloudwatch.MetricAlarm("StaleHeartbeat", {
     ...notify,
     alarmDescription: `An agent of a run has had no live worker for ${STALE_MINUTES} minutes`,
@@ -89,14 +88,18 @@ function createRunAlarms(tick: EventFunction, stage: string, notify: Notify): vo
     threshold: RUN_SPENT,
     comparisonOperator: "GreaterThanOrEqualToThreshold",
   });
+  createStuckAlarm(tick, stage, notify);
+}
+
+/** One alarm with a time series per run: each run that gets stuck notifies, even while others are stuck. */
+function createStuckAlarm(tick: EventFunction, stage: string, notify: Notify): void {
+  const perRun = { what: "run", value: "$.idleMinutes", dimensions: { run: "$.run" } };
+  const idle = tickMetric("RunIdleMinutes", perRun, tick, stage);
+  const expression = `SELECT MAX("${idle}") FROM SCHEMA("${NAMESPACE}", run) GROUP BY run ORDER BY MAX() DESC`;
   new aws.cloudwatch.MetricAlarm("StuckStep", {
     ...notify,
     alarmDescription: `A run is under way, and for ${STUCK_MINUTES} minutes no rollout ended and no version was published`,
-    namespace: NAMESPACE,
-    metricName: idle,
-    // The metric is the maximum over all runs, so a run that advances does not hide one that is stuck.
-    statistic: "Maximum",
-    period: 300,
+    metricQueries: [{ id: "idle", expression, period: 300, returnData: true }],
     evaluationPeriods: 1,
     threshold: STUCK_MINUTES,
     comparisonOperator: "GreaterThanOrEqualToThreshold",
@@ -141,13 +144,20 @@ function createTopic(email: string | undefined): sst.aws.SnsTopic {
   return topic;
 }
 
-/** A metric from the line that tick logs once a minute while runs are under way (functions/run-overview.ts). Returns its name, which contains the stage. */
-function pulseMetric(name: string, value: string, tick: EventFunction, stage: string): string {
+interface LoggedValue {
+  /** Which of tick's lines. */
+  readonly what: string;
+  readonly value: string;
+  readonly dimensions?: Record<string, string>;
+}
+
+/** A metric from a line that tick logs once a minute while runs are under way (functions/run-overview.ts). Returns its name, which contains the stage. */
+function tickMetric(name: string, { what, ...value }: LoggedValue, tick: EventFunction, stage: string): string {
   const metric = `${name}-${stage}`;
   new aws.cloudwatch.LogMetricFilter(name, {
     logGroupName: tick.log.name,
-    pattern: '{ $.what = "pulse" }',
-    metricTransformation: { namespace: NAMESPACE, name: metric, value },
+    pattern: `{ $.what = "${what}" }`,
+    metricTransformation: { namespace: NAMESPACE, name: metric, ...value },
   });
   return metric;
 }

@@ -6,13 +6,12 @@
 import type { UpdateItemCommandInput } from "@aws-sdk/client-dynamodb";
 
 /** UTF-8 bytes of one expression, names and values not counted. */
-export const EXPRESSION_BYTES = 4096;
+const EXPRESSION_BYTES = 4096;
 /** Operators and functions of one expression. */
-export const EXPRESSION_OPERATORS = 300;
+const EXPRESSION_OPERATORS = 300;
 /** Bytes of the items of one page of a query. */
 export const PAGE_BYTES = 2 ** 20;
 export const BATCH_READ_KEYS = 100;
-export const BATCH_WRITE_ITEMS = 25;
 /** Bytes of an EventBridge event, and of the SQS message that carries it. */
 export const EVENT_BYTES = 256 * 1024;
 

@@ -15,8 +15,13 @@ const Entry = z.object({
 
 /** 1: one expression to evaluate. 2: the steps follow from a text. */
 const LEVELS: Readonly<Record<GymTask, number>> = {
-  ...{ chain_sum: 1, decimal_chain_sum: 1, basic_arithmetic: 1, products: 1 },
-  ...{ leg_counting: 2, gsm_symbolic: 2, family_relationships: 2 },
+  chain_sum: 1,
+  decimal_chain_sum: 1,
+  basic_arithmetic: 1,
+  products: 1,
+  leg_counting: 2,
+  gsm_symbolic: 2,
+  family_relationships: 2,
 };
 
 export function loadReasoningGym(file: string): SuiteQuestions {

@@ -36,7 +36,7 @@ export function judgeName({ model, votes, temperature, maxTokens }: JudgeConfig,
   return createHash("sha256").update(text).digest("hex").slice(0, 16);
 }
 
-export function correctnessInput({ prompt, answer: reference }: Question, answer: string | null): JudgeInput {
+function correctnessInput({ prompt, answer: reference }: Question, answer: string | null): JudgeInput {
   return { question: prompt, reference, answer: answer ?? "" };
 }
 

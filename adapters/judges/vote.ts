@@ -146,14 +146,26 @@ async function cast<S extends z.ZodType>(
   request: CompletionRequest,
 ): Promise<Cast> {
   let usage: TokenUsage | undefined;
+  let timeouts = 0;
+  const onTimeout = () => {
+    timeouts += 1;
+  };
+  const cost = () => costOf(config, request, usage, timeouts);
   try {
-    const answer = await model.complete(request, context.signal);
+    const answer = await model.complete({ ...request, onTimeout }, context.signal);
     usage = answer.usage;
-    return { vote: read(parseAnswer(schema, answer.text)), cost: priced(config, usage) };
+    return { vote: read(parseAnswer(schema, answer.text)), cost: cost() };
   } catch (error) {
     usage ??= evidenceOf(error).usage;
-    return { error: translated(error), ...(usage && { cost: priced(config, usage) }) };
+    return { error: translated(error), ...((usage || timeouts > 0) && { cost: cost() }) };
   }
+}
+
+/** An attempt that timed out may have been charged, by nobody knows how much: it counts as one that used all its tokens. */
+function costOf(config: JudgeConfig, request: CompletionRequest, usage: TokenUsage | undefined, timeouts: number) {
+  const answered = priced(config, usage ?? { inputTokens: 0, outputTokens: 0 });
+  const { usd } = answered;
+  return { ...answered, usd: usd === null ? null : usd + timeouts * expectedUsd(config, request) };
 }
 
 function parseAnswer<S extends z.ZodType>(schema: S, text: string): z.infer<S> {
@@ -164,7 +176,7 @@ function parseAnswer<S extends z.ZodType>(schema: S, text: string): z.infer<S> {
   }
 }
 
-/** A vote, or why it failed; with its cost, if the model answered. */
+/** A vote, or why it failed; with its cost, if the model answered or may have. */
 type Cast = { readonly vote: Vote; readonly cost: JudgeCost } | { readonly error: unknown; readonly cost?: JudgeCost };
 
 /** The server charges for an answer even if it is not a verdict, so the caller must bill it. */

@@ -23,6 +23,8 @@ const MAX_WAIT_SECONDS = 60;
 
 export interface RetryPolicy extends Pick<LanguageModelSpec, "timeoutSeconds" | "attempts"> {
   readonly pauseSeconds?: number;
+  /** Called for each attempt that takes longer than `timeoutSeconds`. */
+  readonly onTimeout?: () => void;
 }
 
 export interface Completion extends Pick<LanguageModelV3GenerateResult, "content" | "finishReason"> {
@@ -32,13 +34,13 @@ export interface Completion extends Pick<LanguageModelV3GenerateResult, "content
 export async function requestCompletion(
   endpoint: Endpoint,
   request: LanguageModelV3CallOptions,
-  { attempts, timeoutSeconds, pauseSeconds = PAUSE_SECONDS }: RetryPolicy,
+  { attempts, timeoutSeconds, pauseSeconds = PAUSE_SECONDS, onTimeout = () => {} }: RetryPolicy,
   signal?: AbortSignal,
 ): Promise<Completion> {
   let attempted = 0;
   const attempt = async () => {
     attempted += 1;
-    return answerOf(endpoint, await once(endpoint, request, timeoutSeconds, signal));
+    return answerOf(endpoint, await once(endpoint, request, { timeoutSeconds, onTimeout }, signal));
   };
   try {
     return await pRetry(attempt, {
@@ -73,7 +75,7 @@ function givenUp(failure: EndpointFailure, tries: number): MgrpoError {
 async function once(
   endpoint: Endpoint,
   request: LanguageModelV3CallOptions,
-  timeoutSeconds: number,
+  { timeoutSeconds, onTimeout }: Required<Pick<RetryPolicy, "timeoutSeconds" | "onTimeout">>,
   signal: AbortSignal | undefined,
 ): Promise<LanguageModelV3GenerateResult> {
   const timeout = AbortSignal.timeout(Math.ceil(timeoutSeconds * 1000));
@@ -83,7 +85,10 @@ async function once(
     return await model.doGenerate({ ...request, abortSignal });
   } catch (error) {
     if (signal?.aborted) throw error;
-    if (timeout.aborted) throw unavailable(`${endpoint.name} took more than ${timeoutSeconds} s`);
+    if (timeout.aborted) {
+      onTimeout();
+      throw unavailable(`${endpoint.name} took more than ${timeoutSeconds} s`);
+    }
     throw translateEndpointError(error, endpoint);
   }
 }

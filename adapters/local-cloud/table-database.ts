@@ -12,7 +12,7 @@ import { storageFault } from "./storage-faults.ts";
 export type Json = Readonly<Record<string, unknown>>;
 
 /** An error that the API returns, in dynalite's shape. */
-export interface ApiError extends Error {
+export interface TableError extends Error {
   readonly statusCode: number;
   readonly body: { readonly __type: string; readonly message?: string; readonly Message?: string };
 }
@@ -49,11 +49,11 @@ interface Operation {
   readonly custom?: unknown;
 }
 
-export const isApiError = (error: unknown): error is ApiError =>
+export const isApiError = (error: unknown): error is TableError =>
   error instanceof Error && "statusCode" in error && "body" in error;
 
 /** `type`: the API's `<namespace>#<name>`. */
-export const apiError = (statusCode: number, type: string, message?: string): ApiError =>
+export const apiError = (statusCode: number, type: string, message?: string): TableError =>
   Object.assign(new Error(message ?? type), {
     statusCode,
     body: { __type: type, ...(message !== undefined && { message }) },

@@ -9,12 +9,12 @@ import { AuthenticationError, type AuthenticationFault, type VerifyRequest } fro
 import type { DiskSpace } from "./disk-space.ts";
 import { asS3Error } from "./s3/errors.ts";
 import {
-  type ApiError,
   apiError,
   isApiError,
   type Json,
   openTableDatabase,
   type TableDatabase,
+  type TableError,
 } from "./table-database.ts";
 
 const WRITES = new Set(["PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem"]);
@@ -164,14 +164,14 @@ function send(response: ServerResponse, status: number, output: object): void {
   response.end(body);
 }
 
-function asApiError(error: unknown): ApiError {
+function asApiError(error: unknown): TableError {
   if (isApiError(error)) return error;
   if (error instanceof AuthenticationError) return apiError(400, DYNAMO + FAULT_NAMES[error.reason], error.message);
   const { status, code, message } = asS3Error(error);
   return apiError(status, DYNAMO + code, message);
 }
 
-function asSdkError({ statusCode, body }: ApiError): Error {
+function asSdkError({ statusCode, body }: TableError): Error {
   const error = new Error(body.message ?? body.Message);
   return Object.assign(error, { name: body.__type.split("#").at(-1), $metadata: { httpStatusCode: statusCode } });
 }

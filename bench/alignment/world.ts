@@ -20,8 +20,8 @@ const COUNTS = [0, 1, 2, 3, 5, 8, 13, 20];
 const STOPS = 0.03;
 
 export const TOKENS = 8;
-export const SYMBOLS = 6;
-export const KINDS = 2;
+const SYMBOLS = 6;
+const KINDS = 2;
 export const PARAMETERS = (1 + KINDS) * TOKENS * SYMBOLS;
 
 export type Kind = number;

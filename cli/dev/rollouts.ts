@@ -12,13 +12,13 @@ import type { Invocation, Outcome } from "../../core/contracts/rollout.ts";
 import { DELEGATE } from "../../core/conversation/toolbox.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { AppRunner } from "../../gpu-workers/gateway/app-rollout.ts";
+import { wholeTeam } from "../../gpu-workers/gateway/whole-team.ts";
 import { recordBytes } from "../../gpu-workers/identity.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { inParallel } from "../../gpu-workers/parallel.ts";
 import type { HostedAgent } from "../../gpu-workers/rollouts/agent.ts";
 import { attemptRollout } from "../../gpu-workers/rollouts/attempt-rollout.ts";
 import { trainingSampling } from "../../gpu-workers/rollouts/sampling.ts";
-import { wholeTeam } from "../../gpu-workers/rollouts/whole-team.ts";
 import type { Tree } from "../../ui/views.ts";
 import type { Bases } from "../local/base-models.ts";
 import { readGroups, readStep } from "../local/follow.ts";
@@ -86,7 +86,7 @@ async function rollOut(
   const versions = Object.fromEntries([...agents.keys()].map((name) => [name, 0]));
   const indices = Array.from({ length: config.rolloutsPerQuestion }, (_, rollout) => rollout);
   let finished = 0;
-  return inParallel(indices, team.agent.config.engine.slots, async (rollout) => {
+  return inParallel(indices, team.main.config.engine.slots, async (rollout) => {
     const address = { run: run.name, phase: "train", step: 0, group: 0, rollout };
     const plan = { address, question, versions, ...trainingSampling(config), purpose, closedBook: false };
     const outcome = await attemptRollout(team, plan, signal, () => false);

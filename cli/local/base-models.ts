@@ -67,12 +67,7 @@ function checkRoles({ agents }: RunConfig, owner: string, files: CheckpointFiles
 }
 
 /** What an agent's training starts from: its base model, with an adapter if it trains one. `note` gets what was decided for the user. */
-export async function readTrainingBase(
-  name: string,
-  agent: AgentConfig,
-  seed: number,
-  note?: Note,
-): Promise<CheckpointFiles> {
+async function readTrainingBase(name: string, agent: AgentConfig, seed: number, note?: Note): Promise<CheckpointFiles> {
   return withAdapter(name, agent, seed, await readBase(name, agent, seed, undefined, note));
 }
 

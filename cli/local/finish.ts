@@ -54,7 +54,9 @@ export async function exportCheckpoints(
     const written = await writeFiles(path, files);
     const optimizer = optimizers.get(agent);
     results[agent] = {
-      ...{ version, checkpoint: relative(process.cwd(), path), sha256: weightsSha256(written) },
+      version,
+      checkpoint: relative(process.cwd(), path),
+      sha256: weightsSha256(written),
       ...(optimizer && { optimizer }),
     };
     for (const role of rolesOf(config.agents, agent)) results[role] = results[agent];

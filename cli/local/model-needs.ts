@@ -16,7 +16,7 @@ import { type MemoryPlan, type MemoryUse, planMemory, totalBytes } from "../../e
 import { type StoredWeights, storedWeights } from "../../engine/compiled/open-weights.ts";
 import { machineBytes, resolveCheckpointing, resolvePacking } from "../../engine/compiled/packing.ts";
 import { checkQuantization } from "../../engine/compiled/quantization/check.ts";
-import { engineOptions } from "../../gpu-workers/policy.ts";
+import { engineOptions } from "../../gpu-workers/engine-options.ts";
 import type { Bases } from "./base-models.ts";
 import type { Check } from "./checks.ts";
 import type { Findings } from "./findings.ts";

@@ -7,7 +7,7 @@ import type { CheckpointFiles } from "../../core/ports.ts";
 import { createBusyMeter } from "../../gpu-workers/busy.ts";
 import { findEngines } from "../../gpu-workers/compose.ts";
 import type { ServedAgent } from "../../gpu-workers/gateway/served-team.ts";
-import { openPolicy, type Policy, type VersionFiles } from "../../gpu-workers/policy.ts";
+import { openPolicy, type Policy, type VersionFiles } from "../../gpu-workers/rollouts/policy.ts";
 import { openToolsModule } from "../../recipes/registry.ts";
 import { readBases } from "../local/base-models.ts";
 

@@ -12,7 +12,7 @@ import { type MessagesLine, type PlacedDemonstration, readMessages } from "../..
 import { type AgentDemonstration, correctConversations } from "./correct-rollouts.ts";
 
 /** The demonstrations of one agent; at least one. @param tokenizer SHA-256 of its tokenizer.json. */
-export type Source = (teachable: Teachable, tokenizer: string) => readonly Taught[];
+export type ExampleSource = (teachable: Teachable, tokenizer: string) => readonly Taught[];
 
 /** A demonstration in the agent's own layout, a line of an app's messages, or tokens as they were sampled. */
 export type Taught = PlacedDemonstration | AppLine | PlacedExample;
@@ -44,7 +44,7 @@ export async function openDemonstrations(
   config: RunConfig,
   { demonstrations, fromRun, minReward = LEAST_REWARD }: SourceOptions,
   only?: string,
-): Promise<Source> {
+): Promise<ExampleSource> {
   const isApp = config.runner !== "native";
   if (demonstrations !== undefined) return fromLines(demonstrations, readFile(demonstrations), only, isApp);
   if (fromRun === undefined) return fromRecipe(recipe, config);
@@ -76,7 +76,7 @@ function asSampled({ agent, where, sampled }: AgentDemonstration, run: string, t
 }
 
 /** The recipe's own demonstrations may contain faults and how to recover from them, so their turns are not checked. */
-function fromRecipe({ name, demonstrations }: Recipe, { arm, seed }: RunConfig): Source {
+function fromRecipe({ name, demonstrations }: Recipe, { arm, seed }: RunConfig): ExampleSource {
   return ({ agent }) => {
     const found = [...(demonstrations?.(agent, arm, seed) ?? [])];
     if (found.length === 0) {
@@ -90,7 +90,12 @@ function fromRecipe({ name, demonstrations }: Recipe, { arm, seed }: RunConfig):
   };
 }
 
-function fromLines(file: string, lines: readonly MessagesLine[], only: string | undefined, isApp: boolean): Source {
+function fromLines(
+  file: string,
+  lines: readonly MessagesLine[],
+  only: string | undefined,
+  isApp: boolean,
+): ExampleSource {
   const unnamed = lines.find(({ agent }) => agent === undefined);
   if (unnamed && only === undefined) {
     throw none(`${unnamed.where} does not say which agent it is for: add "agent", or train one with --agent`);

@@ -47,7 +47,7 @@ export function countLines(app: AppRecord, main: string): Tree[] {
 }
 
 /** Faults stand out; what did not happen is left out. */
-export function countTags({ branches, rewritten, unparsed, cut }: BranchCounts): Tag[] {
+function countTags({ branches, rewritten, unparsed, cut }: BranchCounts): Tag[] {
   const faults = [
     rewritten > 0 ? `${counted(rewritten, "request")} with rewritten history` : "",
     unparsed > 0 ? `${counted(unparsed, "unparsed tool call")}` : "",

@@ -1,6 +1,6 @@
 /** @file Fits text to the terminal: truncates it, or breaks it between its parts. Colors are added after measuring. */
 
-export interface Part {
+export interface FlowPart {
   readonly text: string;
   readonly tone?: (text: string) => string;
 }
@@ -19,7 +19,7 @@ export function cut(text: string, width: number): string {
  * Parts side by side with `gap` spaces between them, after `indent` columns that the caller has filled. A part that does not fit starts a
  * new, indented line; one that is wider than a line is not broken.
  */
-export function flow(parts: readonly Part[], indent: number, width: number, gap = 2): string {
+export function flow(parts: readonly FlowPart[], indent: number, width: number, gap = 2): string {
   let used = indent;
   let text = "";
   for (const { text: part, tone = plain } of parts) {

@@ -32,7 +32,7 @@ export function afterStep(progress: Progress, { step, sampledTokens, seconds }: 
 }
 
 /** In [0, 1]: the share of the steps, or of the sampled tokens if that is larger. */
-export function shareDone({ steps, sampledTokens }: RunConfig, progress: Progress): number {
+function shareDone({ steps, sampledTokens }: RunConfig, progress: Progress): number {
   const tokenShare = sampledTokens === null ? 0 : progress.sampledTokens / sampledTokens;
   return Math.min(1, Math.max(progress.steps / steps, tokenShare));
 }

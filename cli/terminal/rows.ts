@@ -23,4 +23,4 @@ export function hanging(prefix: string, text: string, indent = " ".repeat(visibl
 
 export const terminalWidth = (): number => process.stdout.columns || Number.POSITIVE_INFINITY;
 
-export const visibleLength = (text: string): number => stripVTControlCharacters(text).length;
+const visibleLength = (text: string): number => stripVTControlCharacters(text).length;

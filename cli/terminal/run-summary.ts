@@ -5,7 +5,7 @@ import { openBook } from "../../core/monitoring/team-evaluation.ts";
 import type { RunFolder } from "../local/run-folder.ts";
 import type { RunReport } from "../run-report.ts";
 import { accuracy, duration, percent, type Shown } from "./columns.ts";
-import { flow, type Part, terminalWidth } from "./flow.ts";
+import { type FlowPart, flow, terminalWidth } from "./flow.ts";
 import { MGRPO } from "./name.ts";
 
 const LABEL = 18;
@@ -44,13 +44,13 @@ function printFiles({ run, steps, agents, caseStudies }: RunReport, folder: RunF
     printLine("case studies", { text: `${MGRPO} show ${run} cases --html`, tone: colors.cyan });
 }
 
-function printLine(label: string, ...parts: readonly Part[]): void {
+function printLine(label: string, ...parts: readonly FlowPart[]): void {
   const indent = LABEL + 2;
   const name = label.length < LABEL ? label.padEnd(LABEL) : `${label}\n${" ".repeat(indent - 2)}`;
   console.log(`  ${colors.dim(name)}${flow(parts, indent, terminalWidth())}`);
 }
 
-function change(before: Shown, after: Shown & { readonly suite: string }): Part[] {
+function change(before: Shown, after: Shown & { readonly suite: string }): FlowPart[] {
   const share = before.n === 0 ? "-" : percent(before.correct / before.n);
   const now = accuracy(after);
   return [

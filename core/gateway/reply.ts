@@ -1,6 +1,7 @@
 /**
  * @file Reads a sampled turn as a reply: thinking, free text, and tool calls in the format of parse-turn.ts. Nothing is repaired: if a call
- * cannot be read, or names a tool that was not offered, the turn has no calls, as in this program's own loop, and all of it is text.
+ * cannot be read, or names a tool that was not offered, or there are too many, the turn has no calls, as in this program's own loop, and
+ * all of it is text.
  */
 import type { AppToolCall, TurnRequest } from "../contracts/app-chat.ts";
 import { ToolCall } from "../contracts/conversation.ts";
@@ -10,14 +11,19 @@ export interface ReadTurn {
   readonly thinking: string;
   readonly text: string;
   readonly calls: readonly Omit<AppToolCall, "id">[];
-  /** Calls that could not be read. */
+  /** Calls that could not be read; all of them, if there are too many. */
   readonly unparsed: number;
 }
 
 const CALL = /<tool_call>([\s\S]*?)<\/tool_call>/g;
 const END_OF_THOUGHT = "</think>";
 
-export function readReply(turn: string, { tools, mayCall }: Pick<TurnRequest, "tools" | "mayCall">): ReadTurn {
+/** @param maxCalls limit on the calls of one turn. */
+export function readReply(
+  turn: string,
+  { tools, mayCall }: Pick<TurnRequest, "tools" | "mayCall">,
+  maxCalls: number,
+): ReadTurn {
   const { thinking, text: afterThinking } = splitThinking(turn);
   if (!mayCall || tools.length === 0) return { thinking, text: afterThinking, calls: [], unparsed: 0 };
   const offered = new Set(tools.map((tool) => tool.function.name));
@@ -34,6 +40,7 @@ export function readReply(turn: string, { tools, mayCall }: Pick<TurnRequest, "t
   });
   // Tags that open or close nothing.
   unparsed += [...text.matchAll(new RegExp(FORGED_TAGS, "g"))].length;
+  if (calls.length > maxCalls) unparsed += calls.length;
   if (unparsed > 0) return { thinking, text: afterThinking, calls: [], unparsed };
   return { thinking, text: calls.length > 0 ? text.trim() : text, calls, unparsed };
 }

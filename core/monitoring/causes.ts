@@ -78,7 +78,7 @@ function missingWorkers(config: RunConfig, state: RunState, step: StepRecord): C
       const ended = last ? `; ${last.worker} is ${last.state}` : "";
       return {
         what: `no worker of '${agent}' can ${verb(role)}${ended}`,
-        ends: "a worker of it starts",
+        ends: `a worker of '${agent}' starts`,
         likelihood: "certain",
       };
     });
@@ -103,7 +103,11 @@ function trainers({ agents, workers }: RunState, step: StepRecord): Cause[] {
   return behind(step, agents).map((name): Cause => {
     const { trainer = "", takeovers = 0 } = agents.find(({ agent }) => agent === name) ?? {};
     if (trainer === "")
-      return { what: `nobody trains '${name}' yet`, ends: "a worker of it claims the step", likelihood: "certain" };
+      return {
+        what: `no worker trains '${name}' yet`,
+        ends: `a worker of '${name}' starts to train it`,
+        likelihood: "certain",
+      };
     const isAlive = workers.some(({ worker, state }) => worker === trainer && state === "alive");
     const lost = takeovers > 0 ? `, after ${takeovers} of at most ${MAX_TAKEOVERS} takeovers` : "";
     if (takeovers >= THRASHING) {

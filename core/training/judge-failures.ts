@@ -7,7 +7,7 @@ import { type MgrpoError, refusalOf } from "../errors.ts";
 import type { VerdictFailure } from "./verdict.ts";
 
 /** A judge that has failed for this long in a row halts the run. */
-export const OUTAGE_SECONDS = 600;
+const OUTAGE_SECONDS = 600;
 
 export type JudgeDecision =
   | { readonly kind: "ask-again" }

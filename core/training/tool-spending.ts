@@ -9,7 +9,6 @@ import type { TableChange } from "../ports.ts";
 import { MICRO } from "./bills.ts";
 import { type RaisedBudget, raisedLimit } from "./run-budget.ts";
 
-export type ToolLimits = Pick<ToolSpendingRecord, "maxCalls" | "maxUsd">;
 export type ToolSpending = Pick<ToolSpendingRecord, "calls" | "microUsd" | "blocked">;
 
 /**

@@ -6,7 +6,8 @@
  *                          │  └── claim, once the time has passed (the asker died, or the pause is over)
  *                          └── failure ──> held for a pause, which doubles with every failure in a row
  *
- * A claim only avoids paying twice: the first committed verdict counts, no matter who requested it.
+ * A claim only avoids paying twice: the first committed verdict counts, no matter who requested it. It holds the caller's token, so that a
+ * write that is repeated because its answer was lost, and then refused, is recognized as this caller's own.
  */
 import { tableKeys } from "../contracts/keys.ts";
 import { parse } from "../contracts/parse.ts";
@@ -27,30 +28,34 @@ const keyOf = ({ run, subject, judge }: VerdictAddress) => tableKeys.verdict(run
 const parseVerdict = (item: TableItem) => parse(VerdictRecord, item, `VERDICT of run '${item["run"]}'`);
 const expiryAt = (now: number) => Math.ceil(now / 1000) + KEPT_SECONDS;
 
-/** Undefined: another asker holds it, or it is paused after a failure. */
+/** Undefined: another asker holds it, or it is paused after a failure. `token`: unique to this call. */
 export async function claimVerdict(
   { table, clock }: ClaimStore,
   address: VerdictAddress,
   seconds: number,
+  token: string,
 ): Promise<VerdictRecord | undefined> {
   const now = await clock.storeTime();
   const heldUntil = now + seconds * 1000;
-  const first = firstAsk(address, heldUntil, now);
+  const first = { ...firstAsk(address, heldUntil, now), token };
   if (await table.insert(keyOf(address), first)) return first;
   const item = await table.get(keyOf(address));
   if (!item) return undefined;
   const known = parseVerdict(item);
+  if (known.token === token) return known;
   if (known.heldUntil > now) return undefined;
   const claimed = await table.update({
     key: keyOf(address),
     set: [
       [["heldUntil"], heldUntil],
       [["expiresAt"], expiryAt(now)],
+      [["token"], token],
     ],
     add: [[["asks"], 1]],
     when: [asksAre(known)],
   });
-  return claimed.applied && claimed.item ? parseVerdict(claimed.item) : undefined;
+  const current = claimed.item && parseVerdict(claimed.item);
+  return current?.token === token ? current : undefined;
 }
 
 /** Lets anyone ask immediately. */

@@ -27,6 +27,8 @@ export interface VerdictRequest {
   readonly subject: string;
   /** `limits.verdictSeconds`. */
   readonly seconds: number;
+  /** Unique to this request: names its claim. */
+  readonly token: string;
   /** Cancels the request before its deadline. */
   readonly signal?: AbortSignal;
   readonly ask: (context: VerdictContext) => Judgment | Promise<Judgment>;
@@ -60,7 +62,12 @@ export async function askForVerdict(store: Store, request: VerdictRequest): Prom
   const stored = await readVerdict(store, key);
   if (stored) return stored;
   if (request.signal?.aborted) return undefined;
-  const claim = await claimVerdict(store, { run, subject, judge }, seconds + GRACE_SECONDS + MARGIN_SECONDS);
+  const claim = await claimVerdict(
+    store,
+    { run, subject, judge },
+    seconds + GRACE_SECONDS + MARGIN_SECONDS,
+    request.token,
+  );
   if (!claim) return undefined;
   // The previous asker may have died after committing its verdict.
   const earlier = claim.asks > 1 ? await readVerdict(store, key) : undefined;

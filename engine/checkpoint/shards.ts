@@ -5,7 +5,7 @@
  */
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
-import { type AdamState, freshAdamState } from "../model/adamw.ts";
+import { type AdamState, freshAdamState } from "./adam-state.ts";
 import { type ParameterLayout, views } from "./parameters.ts";
 import {
   bytesOf,
@@ -17,7 +17,7 @@ import {
 } from "./safetensors.ts";
 import { indexOf, locateTensors, MODEL_FILE } from "./tensors.ts";
 
-export const OPTIMIZER_FILE = "optimizer.safetensors";
+const OPTIMIZER_FILE = "optimizer.safetensors";
 /** Well below 2 GiB, the most that one call of a hash or of a socket takes. */
 export const SHARD_BYTES = 2 ** 30;
 /** The longest typed array of Node.js, in elements. */

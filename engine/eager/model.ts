@@ -4,7 +4,7 @@ import type { LoraConfig } from "../../core/contracts/lora.ts";
 import type { ModelConfig } from "../checkpoint/config.ts";
 import { EMBEDDING, headName, type ParameterLayout, views } from "../checkpoint/parameters.ts";
 import { causalAttention } from "../model/attention.ts";
-import { allLogProbs, targetLogProbs } from "../model/losses.ts";
+import { allLogProbs } from "../model/losses.ts";
 import { causalMask, rotaryTable } from "../model/positions.ts";
 import type { Predictions } from "../model/predictions.ts";
 import { fillTreeMask, type PrefixTree } from "../model/prefix-tree.ts";
@@ -39,18 +39,6 @@ export function treeStates(
   const mask = new Float32Array(count * count);
   fillTreeMask(mask, tree, count);
   return rowStates(config, weights, tree, mask, lora);
-}
-
-/** The log-probs of predictions from hidden states, [R]. */
-export function predictedLogProbs(
-  config: ModelConfig,
-  weights: WeightTensors,
-  states: tf.Tensor2D,
-  wanted: Predictions,
-  temperature: number,
-): tf.Tensor1D {
-  const all = distributions(config, weights, states, wanted, temperature);
-  return targetLogProbs(all, tf.tensor1d(wanted.targets, "int32"));
 }
 
 /** Log p of every token, for each prediction: [R, V]. */

@@ -4,7 +4,6 @@ import "../model/gradients.ts";
 import type { CheckpointFiles, EngineOptions, Loss, Trainer, TrainingSequence } from "../../core/ports.ts";
 import { views } from "../checkpoint/parameters.ts";
 import { saving } from "../checkpoint/saving.ts";
-import { openTrainedState } from "../checkpoint/trained-state.ts";
 import { readCheckpoint } from "../checkpoint/weights.ts";
 import { checkTokens, checkTrainingSequence } from "../model/input-checks.ts";
 import { entropies, entropyLoss, type LossRows, loss as lossOf, targetLogProbs } from "../model/losses.ts";
@@ -20,6 +19,7 @@ import {
   weightedPredictions,
 } from "../model/predictions.ts";
 import { type PrefixTree, prefixTree, type Sequences } from "../model/prefix-tree.ts";
+import { openTrainedState } from "../model/trained-state.ts";
 import { planTrees } from "../model/tree-plan.ts";
 import { type EagerBackend, onBackend } from "./backend.ts";
 import { distributions, treeStates, weightTensors } from "./model.ts";

@@ -4,20 +4,9 @@
  *   w <- w - rate * (m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon) + decay * w)
  * Weight decay applies to every parameter, norms and embeddings included, except to those that the caller excludes.
  */
+
 import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
-
-export interface AdamState {
-  readonly m: Float32Array;
-  readonly v: Float32Array;
-  /** Number of updates so far. */
-  step: number;
-}
-
-export const freshAdamState = (length: number): AdamState => ({
-  m: new Float32Array(length),
-  v: new Float32Array(length),
-  step: 0,
-});
+import type { AdamState } from "../checkpoint/adam-state.ts";
 
 /** A part of the flat vector, in elements. */
 export interface Range {

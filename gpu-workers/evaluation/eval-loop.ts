@@ -28,7 +28,7 @@ import { evaluateTeam } from "./evaluate.ts";
 
 export interface EvalRole {
   readonly run: RunContext;
-  /** The whole team, by name. */
+  /** The whole team, by name. Nothing else in this process uses its policies: they are closed between jobs. */
   readonly agents: ReadonlyMap<string, HostedAgent>;
   scorerOf(suite: EvaluationSuite): Scorer | Promise<Scorer>;
   readonly checkpoints: Checkpoints;
@@ -45,7 +45,7 @@ export interface EvalRole {
  * halted: its budget is spent, or a service refuses. Rejects with `canceled` when the signal aborts.
  */
 export async function runEvaluations(role: EvalRole, signal: AbortSignal): Promise<void> {
-  const { run, untilIdle } = role;
+  const { run, agents, untilIdle } = role;
   const evaluated = new Set<string>();
   while (!signal.aborted) {
     const jobs = await readJobs(run);
@@ -63,6 +63,8 @@ export async function runEvaluations(role: EvalRole, signal: AbortSignal): Promi
     } else if (status === "finished" && isOver(run, step, jobs)) {
       return;
     } else {
+      // The next job is of another team: until then, the memory is the trainers'.
+      await Promise.all([...agents.values()].map(({ policy }) => policy.close()));
       await run.store.clock.sleep(10 * run.config.liveness.pollSeconds, signal);
     }
   }

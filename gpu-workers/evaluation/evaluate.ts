@@ -3,6 +3,7 @@
  * of its address, which names its random streams; so runs are independent, and run 0 does not depend on the number of runs. An evaluation
  * resumes from its outcomes and verdicts. Everything it writes about encrypted questions is encrypted.
  */
+import { randomUUID } from "node:crypto";
 import type { TeamManifest } from "../../core/contracts/checkpoint.ts";
 import { type EvaluationSuite, questionsAsked } from "../../core/contracts/evaluation-suite.ts";
 import { faultOfFailure, totalCost, type Verdict } from "../../core/contracts/judge.ts";
@@ -21,11 +22,11 @@ import { givenVerdict, isWellFormed, UNJUDGED } from "../../core/training/score.
 import { askForVerdict } from "../../core/training/verdict.ts";
 import { sha256 } from "../../engine/hash.ts";
 import type { AppParts } from "../gateway/gateway-service.ts";
+import { wholeTeam } from "../gateway/whole-team.ts";
 import { recordBytes } from "../identity.ts";
 import { inParallel } from "../parallel.ts";
 import type { HostedAgent } from "../rollouts/agent.ts";
 import { attemptRollout, type RolloutHost } from "../rollouts/attempt-rollout.ts";
-import { wholeTeam } from "../rollouts/whole-team.ts";
 import type { RunContext } from "../run-context.ts";
 import { withEncryption } from "./encrypted-run.ts";
 
@@ -90,7 +91,7 @@ async function scoreAll(
   signal: AbortSignal,
 ): Promise<readonly ScoredSuiteRollout[]> {
   const team = wholeTeam(task.run, task.agents, purposeOf(task), task.app);
-  return inParallel(rollouts, team.agent.config.engine.slots, async (rollout) => {
+  return inParallel(rollouts, team.main.config.engine.slots, async (rollout) => {
     const outcome = await commitOutcome(task, team, rollout, signal);
     return { ...rollout, score: await scoreOf(task, rollout.question, outcome) };
   });
@@ -198,7 +199,14 @@ async function judge(
   const ask = (context: VerdictContext) => scorer.correct(question, conversation, context);
   for (let failures = 0; ; ) {
     try {
-      const verdict = await askForVerdict(run.store, { run: run.name, judge: scorer.judge, subject, seconds, ask });
+      const verdict = await askForVerdict(run.store, {
+        run: run.name,
+        judge: scorer.judge,
+        subject,
+        seconds,
+        token: randomUUID(),
+        ask,
+      });
       if (verdict) return verdict;
     } catch (error) {
       if (!isMgrpoError(error, "judge-failed")) throw error;

@@ -7,6 +7,7 @@
  */
 import type { AgentSession, TurnReply, TurnRequest } from "../../core/contracts/app-chat.ts";
 import type { BranchCounts } from "../../core/contracts/rollout.ts";
+import { presentResponse } from "../../core/conversation/special-tokens.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { type Branch, countsOf, type SampledTurn } from "../../core/gateway/branch.ts";
 import { type Exchange, MessageTree } from "../../core/gateway/message-tree.ts";
@@ -15,9 +16,9 @@ import type { StreamName } from "../../core/random.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { type MessageLayout, openMessageLayout } from "../../engine/tokenizer/message-layout.ts";
 import { abortable } from "../limits.ts";
-import type { Inference, Lease } from "../policy.ts";
 import { acquireLease, type HostedAgent } from "../rollouts/agent.ts";
 import { drawName, scopeOf } from "../rollouts/draws.ts";
+import type { Inference, Lease } from "../rollouts/policy.ts";
 import { BranchSequences } from "./branch-sequences.ts";
 import { LimitReached } from "./limit-reached.ts";
 import { sampleTurn, type TurnPlan } from "./sample-turn.ts";
@@ -104,20 +105,25 @@ export class AgentSessions {
     // A step may be sampled while sessions of the step before it are still open.
     this.#discardBefore(session.address.step - 1);
     const open: OpenSession = {
-      ...{ session, tree: new MessageTree<SampledTurn>(sha256), replies: new Map() },
+      session,
+      tree: new MessageTree<SampledTurn>(sha256),
+      replies: new Map(),
       sequences: new BranchSequences(`${session.agent}/${session.id}`),
-      ...{ ended: new AbortController(), continuedBy: new Map(), begun: new Set<string>() },
+      ended: new AbortController(),
+      continuedBy: new Map(),
+      begun: new Set<string>(),
     };
     this.#open.set(session.id, open);
     return open;
   }
 
-  async #turn(open: OpenSession, request: TurnRequest): Promise<TurnReply> {
+  async #turn(open: OpenSession, sent: TurnRequest): Promise<TurnReply> {
     const signal = open.ended.signal;
     const lease = await acquireLease(this.#agent.policy, open.session.version, signal);
     let sampled: Promise<unknown> | undefined;
     try {
       const inference = inferenceOf(lease, this.#agent.name);
+      const request = this.#asShown(sent, inference.tokenizer);
       const layout = this.#layoutOf(inference.tokenizer, request.tools);
       const { id, parent, added } = open.tree.place(request, layout.shownTools);
       const known = open.replies.get(id);
@@ -134,6 +140,17 @@ export class AgentSessions {
       await sampled;
       lease.release();
     }
+  }
+
+  /** The request with its tool responses cut to the agent's limits, as in this program's own loop. */
+  #asShown(request: TurnRequest, tokenizer: Tokenizer): TurnRequest {
+    const { responseCharacters, responseTokens: tokens } = this.#agent.config.limits;
+    const room =
+      tokens === undefined ? undefined : { tokens, count: (text: string) => tokenizer.encodeText(text).length };
+    const messages = request.messages.map((message) =>
+      message.role === "tool" ? { ...message, text: presentResponse(message.text, responseCharacters, room) } : message,
+    );
+    return { ...request, messages };
   }
 
   /** A request begins a branch unless it is the first to continue its parent's reply. */
@@ -160,8 +177,13 @@ export class AgentSessions {
     const scope = scopeOf(this.#purpose, session.address, session.agent);
     const isFirst = exchange.parent !== undefined && open.continuedBy.get(exchange.parent.id) === exchange.id;
     const plan: TurnPlan = {
-      ...{ agent: this.#agent.name, version: session.version, exchange: exchange.id, request, prefix },
+      agent: this.#agent.name,
+      version: session.version,
+      exchange: exchange.id,
+      request,
+      prefix,
       maxTokens: this.#room(exchange, prefix.length, request),
+      maxCalls: this.#agent.config.limits.calls,
       sampling: session.sampling,
       ...open.sequences.of(exchange.id, exchange.parent, isFirst, inference.sampler),
       // A request's place follows from its content, not its time: an app that makes the same requests gets the same replies.

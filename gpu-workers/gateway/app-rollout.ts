@@ -9,6 +9,7 @@ import { parse } from "../../core/contracts/parse.ts";
 import type { FinishedOutcome } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { abortable } from "../limits.ts";
+import type { RunAttempt } from "../rollouts/attempt-rollout.ts";
 import type { RolloutPlan } from "../rollouts/rollout-plan.ts";
 import type { AppTeam, Attempt } from "./attempt.ts";
 import type { OpenAttempts } from "./attempts.ts";
@@ -27,7 +28,13 @@ export interface AppHost {
   readonly seconds: number;
 }
 
-export async function runApp(host: AppHost, plan: RolloutPlan, signal: AbortSignal): Promise<FinishedOutcome> {
+/** Attempts by an app. */
+export const appAttempts =
+  (host: AppHost): RunAttempt =>
+  (plan, signal) =>
+    runApp(host, plan, signal);
+
+async function runApp(host: AppHost, plan: RolloutPlan, signal: AbortSignal): Promise<FinishedOutcome> {
   const { attempt, agents } = host.attempts.open(host.team, plan);
   try {
     const result = await resultOf(host, attempt, agents, signal);

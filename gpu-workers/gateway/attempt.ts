@@ -136,7 +136,8 @@ export class Attempt {
     const [trajectory, ...branches] = trajectoriesOf(main.name, version, own);
     return {
       status: "finished",
-      ...{ address, questionId: question.id },
+      address,
+      questionId: question.id,
       conversation: mainConversation(question.prompt, own, result, this.#limit),
       trajectory: trajectory ?? { agent: main.name, version, tokens: [], actions: [], logProbs: [] },
       invocations: ended.flatMap(([, { invocations }]) => invocations),

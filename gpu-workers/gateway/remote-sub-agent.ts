@@ -65,7 +65,10 @@ export function remoteSubAgent({ pool, client }: Remote, agent: string): SubAgen
       }
     };
     return pRetry(ask, {
-      ...{ retries: Number.POSITIVE_INFINITY, minTimeout: 50, maxTimeout: 1000, signal },
+      retries: Number.POSITIVE_INFINITY,
+      minTimeout: 50,
+      maxTimeout: 1000,
+      signal,
       shouldRetry: ({ error }) => error instanceof TransientFailure,
     }).catch((error: unknown) => {
       throw signal.aborted && !isMgrpoError(error) ? new MgrpoError("canceled", `session ${id} was canceled`) : error;

@@ -5,7 +5,7 @@ import type { SampledTurn } from "../../core/gateway/branch.ts";
 import { readReply } from "../../core/gateway/reply.ts";
 import type { Sample, SampleRequest } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
-import type { Inference } from "../policy.ts";
+import type { Inference } from "../rollouts/policy.ts";
 import { TokenLog } from "../rollouts/token-log.ts";
 import { beforeStop, untilStop } from "./stop-texts.ts";
 
@@ -18,6 +18,7 @@ export interface TurnPlan {
   /** All tokens before the turn. */
   readonly prefix: readonly number[];
   readonly maxTokens: number;
+  readonly maxCalls: number;
   readonly sampling: Sampling;
   /** Names the branch to the engine. The caller releases it. */
   readonly sequence: string;
@@ -38,7 +39,12 @@ export async function sampleTurn(
   const { sequence, branchOf, prefix, maxTokens, sampling, stream, request } = plan;
   const stop = tokenizer.ends.map((end) => [end]);
   const sampleRequest: SampleRequest = {
-    ...{ sequence, tokens: prefix, maxTokens, stop, sampling, stream },
+    sequence,
+    tokens: prefix,
+    maxTokens,
+    stop,
+    sampling,
+    stream,
     ...(branchOf && { branchOf }),
   };
   const sample = untilStop(await sampler.sample(sampleRequest, signal), request.stop, tokenizer);
@@ -49,7 +55,7 @@ export async function sampleTurn(
 }
 
 function replyOf(
-  { agent, version, exchange, request }: TurnPlan,
+  { agent, version, exchange, request, maxCalls }: TurnPlan,
   log: TokenLog,
   sample: Sample,
   tokenizer: Inference["tokenizer"],
@@ -59,15 +65,22 @@ function replyOf(
   const decoded = tokenizer.decode(hasEnded ? sample.tokens.slice(0, -1) : sample.tokens);
   const { visible, stoppedBy } = beforeStop(decoded, request.stop);
   const isCut = !hasEnded && stoppedBy === undefined;
-  const { text, thinking, calls, unparsed } = readReply(visible, request);
+  const { text, thinking, calls, unparsed } = readReply(visible, request, maxCalls);
   const numbered = calls.map((call, i) => ({ id: `call_${exchange.slice(0, 20)}_${i}`, ...call }));
   const turn: SampledTurn = {
-    ...{ tokens, start: tokens.length - sample.tokens.length, logProbs, text: visible, isCut, unparsed },
+    tokens,
+    start: tokens.length - sample.tokens.length,
+    logProbs,
+    text: visible,
+    isCut,
+    unparsed,
     calls: calls.map((call) => ({ name: call.name, arguments: JSON.parse(call.arguments) })),
   };
   const reply: TurnReply = {
     exchange,
-    ...{ text, thinking, calls: numbered },
+    text,
+    thinking,
+    calls: numbered,
     stop: numbered.length > 0 ? "calls" : isCut ? "length" : "stop",
     ...(stoppedBy !== undefined && { stoppedBy }),
     usage: { inputTokens: turn.start, outputTokens: sample.tokens.length },

@@ -53,8 +53,14 @@ async function answer(
     }
     const exchange = randomBytes(16).toString("hex");
     const plan = {
-      ...{ agent: name, version: VERSION, exchange, request, prefix, sampling },
+      agent: name,
+      version: VERSION,
+      exchange,
+      request,
+      prefix,
+      sampling,
       maxTokens: Math.min(request.maxTokens ?? limits.turnTokens, room),
+      maxCalls: limits.calls,
       sequence: `${name}/${exchange}`,
       // The same request with the same `seed` gets the same reply.
       stream: ["serve", name, seed == null ? exchange : sha256(JSON.stringify([seed, prefix]))],

@@ -37,7 +37,7 @@ export function localSubAgent(
 }
 
 /** Ends the session and commits its branches, each as an invocation whose `call` is its index in the session. */
-export async function endSession(
+async function endSession(
   run: RunContext,
   sessions: Sessions,
   session: AgentSession,

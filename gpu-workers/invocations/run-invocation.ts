@@ -80,7 +80,10 @@ export async function runInvocation(
     signal,
   );
   const invocation: Invocation = {
-    ...{ id, request, conversation, trajectory },
+    id,
+    request,
+    conversation,
+    trajectory,
     ...(allowance && { spent }),
     ...(invocations.length > 0 && { invocations }),
   };

@@ -5,20 +5,10 @@
 import { createHash } from "node:crypto";
 import type { WorkerRecord } from "../../core/contracts/records.ts";
 import type { Clock } from "../../core/ports.ts";
-import type { WorkerObserver } from "../liveness/observer.ts";
+import { type WorkerObserver, workersServing } from "../liveness/observer.ts";
 
 /** How long a worker that failed to answer is passed over. */
 const PASS_OVER_SECONDS = 1;
-
-/** Live workers that answer invocations of an agent. */
-export function workersServing(observer: WorkerObserver, agent: string): WorkerRecord[] {
-  return observer
-    .workers()
-    .filter(
-      (worker) =>
-        worker.state === "alive" && worker.agent === agent && worker.url !== "" && worker.roles.includes("rollout"),
-    );
-}
 
 export class WorkerPool {
   readonly #observer: WorkerObserver;

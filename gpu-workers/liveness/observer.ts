@@ -19,6 +19,16 @@ export interface WorkerObserver {
   isDead(worker: string): boolean;
 }
 
+/** Live workers that answer invocations of an agent. */
+export function workersServing(observer: WorkerObserver, agent: string): WorkerRecord[] {
+  return observer
+    .workers()
+    .filter(
+      (worker) =>
+        worker.state === "alive" && worker.agent === agent && worker.url !== "" && worker.roles.includes("rollout"),
+    );
+}
+
 /** What this process has observed so far. */
 interface Observation {
   records: readonly WorkerRecord[];

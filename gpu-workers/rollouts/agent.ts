@@ -7,10 +7,10 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { Tool } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
 import { abortable } from "../limits.ts";
-import type { Lease, Policy } from "../policy.ts";
 import type { Delegate } from "./answer-calls.ts";
 import { type ConversationProgress, type ConversationResult, converse } from "./converse.ts";
 import { drawName, scopeOf } from "./draws.ts";
+import type { Lease, Policy } from "./policy.ts";
 
 export interface HostedAgent {
   readonly name: string;

@@ -1,40 +1,32 @@
 /**
- * @file One rollout: the whole team on one question, each agent at its pinned version, ending in an Outcome. The agents' own failures give
- * a finished outcome. Infrastructure failures end the attempt and never become text.
+ * @file One rollout: the whole team on one question, each agent at its pinned version, attempted until it ends in an Outcome. The agents' own
+ * failures give a finished outcome. Infrastructure failures end the attempt and never become text.
  */
 import { boundReason } from "../../core/contracts/bounds.ts";
-import { agentsBelow } from "../../core/contracts/delegation.ts";
 import type { FinishedOutcome, Outcome } from "../../core/contracts/rollout.ts";
 import { type ErrorCode, isMgrpoError, MgrpoError, refusalOf } from "../../core/errors.ts";
-import type { Delegation } from "../../core/ports.ts";
-import { type AppHost, runApp } from "../gateway/app-rollout.ts";
 import { type TimeLimit, timeLimitAfter } from "../limits.ts";
 import type { RunContext } from "../run-context.ts";
-import { type HostedAgent, runConversation } from "./agent.ts";
-import { type Caller, delegateOf } from "./delegate.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";
-import { samplingOf } from "./sampling.ts";
 
-/** Where rollouts run: the main agent here, its sub-agents behind a port. */
+/** One attempt, by this program (`native-attempt.ts`) or by an app (`gateway/`). Rejects where infrastructure failed. */
+export type RunAttempt = (plan: RolloutPlan, signal: AbortSignal) => Promise<FinishedOutcome>;
+
+/** Where rollouts run. */
 export interface RolloutHost {
   readonly run: RunContext;
-  readonly agent: HostedAgent;
-  readonly delegation: Delegation;
-  /** The app that runs the rollouts. Absent: this program does. */
-  readonly app?: AppHost;
+  readonly runAttempt: RunAttempt;
   /** Whether every sub-agent has a live worker. Attempts that fail without one do not count. */
   hasLiveSubAgents(): boolean;
 }
 
 const INFRASTRUCTURE: readonly ErrorCode[] = [
-  ...([
-    "deadline",
-    "tool-backend",
-    "app-failed",
-    "endpoint-unavailable",
-    "worker-unavailable",
-    "prefix-drift",
-  ] as const),
+  "deadline",
+  "tool-backend",
+  "app-failed",
+  "endpoint-unavailable",
+  "worker-unavailable",
+  "prefix-drift",
 ];
 
 /** Infrastructure failures that another attempt may avoid. */
@@ -59,7 +51,7 @@ export async function attemptRollout(
   for (let attempt = 1; ; ) {
     const deadline = timeLimitAfter(plan.opened ?? Promise.resolve(), config.limits.rolloutSeconds);
     try {
-      return await runOnce(host, plan, AbortSignal.any([signal, deadline.signal]));
+      return await host.runAttempt(plan, AbortSignal.any([signal, deadline.signal]));
     } catch (error) {
       const failure = failureOf(error, deadline, config.limits.rolloutSeconds, signal);
       const rollout = `${address.step}/${address.group}/${address.rollout}`;
@@ -77,48 +69,6 @@ export async function attemptRollout(
       deadline.end();
     }
   }
-}
-
-function runOnce(host: RolloutHost, plan: RolloutPlan, signal: AbortSignal): Promise<FinishedOutcome> {
-  return host.app ? runApp(host.app, plan, signal) : runNative(host, plan, signal);
-}
-
-async function runNative(host: RolloutHost, plan: RolloutPlan, signal: AbortSignal): Promise<FinishedOutcome> {
-  const { agent, run, delegation } = host;
-  const { address, question, closedBook, opened } = plan;
-  const below = pinnedBelow(host, plan);
-  const caller = { address, questionId: question.id, closedBook, path: [], below, opened };
-  const { conversation, trajectory, invocations } = await runConversation(
-    agent,
-    {
-      address,
-      version: versionOf(plan, agent.name),
-      question,
-      prompt: question.prompt,
-      delegate: delegateOf(delegation, run.config.agents, caller),
-      sampling: samplingOf(plan, agent.name),
-      purpose: plan.purpose,
-      path: [],
-      closedBook,
-      allowance: agent.allowance,
-    },
-    signal,
-  );
-  return { status: "finished", address, questionId: question.id, conversation, trajectory, invocations };
-}
-
-/** What the plan pins for every sub-agent. */
-function pinnedBelow({ run, agent: main }: RolloutHost, plan: RolloutPlan): Caller["below"] {
-  const pins = agentsBelow(run.config.agents, main.name).map((name) => {
-    return [name, { version: versionOf(plan, name), sampling: samplingOf(plan, name) }] as const;
-  });
-  return Object.fromEntries(pins);
-}
-
-function versionOf({ versions, address }: RolloutPlan, agent: string): number {
-  const version = versions[agent];
-  if (version !== undefined) return version;
-  throw new MgrpoError("record-damaged", `step ${address.step} pins no version of '${agent}'`);
 }
 
 /** Why an attempt failed. Rethrows errors that no retry can fix, and `canceled` if the signal has aborted. */

@@ -53,7 +53,7 @@ export class Claiming {
   async round({ groups }: StepRecord): Promise<boolean> {
     const { role, host, views } = this.#work;
     while (views.length < groups.length) views.push(newGroupView(views.length));
-    const order = claimOrder(role.membership.id, role.agent.name, this.#peers, views);
+    const order = claimOrder(role.membership.id, role.agent, this.#peers, views);
     const hasRoom = this.#attempts.room > 0;
     await this.#readOrClaim(order, hasRoom);
     if (!hasRoom) return false;

@@ -1,7 +1,7 @@
 /** @file What a rollout worker knows about one group of its step, and which groups it reads next and claims from first. */
 import type { GroupRecord, WorkerRecord } from "../../core/contracts/records.ts";
 
-export interface Attempt {
+export interface RunningAttempt {
   readonly controller: AbortController;
   readonly done: Promise<void>;
 }
@@ -11,7 +11,7 @@ export interface GroupView {
   readonly index: number;
   /** Rollouts that run here or were committed here. */
   readonly mine: Set<number>;
-  readonly running: Map<number, Attempt>;
+  readonly running: Map<number, RunningAttempt>;
   /** Claimed here, but their invocations killed workers: they run alone. */
   readonly quarantined: Set<number>;
   /** As last read; undefined before the first read. */

@@ -4,9 +4,8 @@ import { parse } from "../../core/contracts/parse.ts";
 import { GroupRecord, type StepRecord } from "../../core/contracts/records.ts";
 import type { RolloutAddress } from "../../core/contracts/rollout.ts";
 import type { TableItem } from "../../core/ports.ts";
-import { workersServing } from "../invocations/worker-pool.ts";
 import type { Membership } from "../liveness/membership.ts";
-import type { WorkerObserver } from "../liveness/observer.ts";
+import { type WorkerObserver, workersServing } from "../liveness/observer.ts";
 import { whenOpen } from "../liveness/opening.ts";
 import type { StepWatch } from "../liveness/watch.ts";
 import type { TrajectoryCache } from "../training/trajectories.ts";
@@ -14,6 +13,8 @@ import type { RolloutHost } from "./attempt-rollout.ts";
 import { type GroupView, newGroupView } from "./group-view.ts";
 
 export interface RolloutRole extends Omit<RolloutHost, "hasLiveSubAgents"> {
+  /** The main agent. */
+  readonly agent: string;
   readonly membership: Membership;
   readonly watch: StepWatch;
   readonly observer: WorkerObserver;

@@ -36,7 +36,8 @@ export function tokenBackend(
       log.show(pending);
       const tokens = log.tokens();
       const request = {
-        ...{ sequence, tokens },
+        sequence,
+        tokens,
         maxTokens,
         stop: ends.map((end) => [end]),
         sampling,

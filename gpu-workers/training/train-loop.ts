@@ -29,8 +29,8 @@ import type { RunSnapshot, StepWatch } from "../liveness/watch.ts";
 import type { RunContext } from "../run-context.ts";
 import { batchParts } from "./parts.ts";
 import { rolesOfStep } from "./step-config.ts";
-import { TokenLog } from "./token-log.ts";
-import { trainRoles } from "./train-step.ts";
+import { trainStep } from "./train-step.ts";
+import { TrainedTokenLog } from "./trained-token-log.ts";
 import { openTrainerClaim, type TrainerClaim } from "./trainer-claim.ts";
 import { type TrainerParts, TrainerState } from "./trainer-state.ts";
 import type { TrajectoryCache } from "./trajectories.ts";
@@ -177,10 +177,10 @@ async function trainVersion(
   const reference =
     kl.coefficient > 0 ? meter.trainer(await trainer.reference(referenceVersion(kl, version - 1))) : undefined;
   const { stats, trained, files, roles, tokens } = await trainer.use(base, async (engine) => {
-    const tokens = new TokenLog();
+    const tokens = new TrainedTokenLog();
     const observed = trainedRoles.map((one) => ({ ...one, config: { ...one.config, onTokens: tokens.add } }));
     const parts = batchParts(role, step, signal);
-    const result = { ...(await trainRoles(meter.trainer(engine), parts, observed, reference)), tokens };
+    const result = { ...(await trainStep(meter.trainer(engine), parts, observed, reference)), tokens };
     if (!result.trained) return { ...result, files: base.files };
     return { ...result, files: replaceFiles(base.files, await trainer.save()) };
   });

@@ -19,7 +19,7 @@ import { actionPositions_A, spreadTurns } from "../../core/mgrpo/tokens.ts";
 import type { Trainer } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
 import type { GradientTrainer } from "../busy.ts";
-import { gradientPass, type Prepared, type TrainStepConfig, withEarlierPolicies } from "./objective-passes.ts";
+import { gradientPass, type Prepared, withEarlierPolicies } from "./objective-passes.ts";
 import {
   allQuestions,
   firstOf,
@@ -45,39 +45,23 @@ export interface TrainingEntry extends LossTerm {
   readonly groupStd: number;
 }
 
-type Parts = AsyncIterable<readonly TrainingEntry[]> | Iterable<readonly TrainingEntry[]>;
+export type Parts = AsyncIterable<readonly TrainingEntry[]> | Iterable<readonly TrainingEntry[]>;
 type Reference = Pick<Trainer, "logProbs">;
 
 /**
  * Trains on a batch that arrives in parts, each with all trajectories of its questions. A trajectory whose gradient is zero by construction
  * (advantage 0 and no KL term) is not computed, but the counts in `stats` include it. `maxRatioDeviation` and `kl` measure what is computed
  * before the first optimizer step; they are only reported, and the caller warns. `reference` is required when the KL coefficient is not 0.
+ * `trained`: the agents that share the policy, with one optimizer, minibatches and epochs; a part's trajectories name theirs. A single one
+ * takes every trajectory.
  */
-export function trainStep(
+export async function trainStep(
   trainer: GradientTrainer,
   parts: Parts,
-  config: TrainStepConfig,
+  trained: readonly TrainedRole[],
   reference?: Reference,
 ): Promise<TrainedStep> {
-  return train(trainer, parts, [openRole({ agent: "", share: 1, config })], reference);
-}
-
-/** The same for agents that share the policy. A part's trajectories name their agents. `roles`: with one optimizer, minibatches and epochs. */
-export async function trainRoles(
-  trainer: GradientTrainer,
-  parts: Parts,
-  roles: readonly TrainedRole[],
-  reference?: Reference,
-): Promise<TrainedStep> {
-  return train(trainer, parts, roles.map(openRole), reference);
-}
-
-async function train(
-  trainer: GradientTrainer,
-  parts: Parts,
-  roles: readonly RoleState[],
-  reference: Reference | undefined,
-): Promise<TrainedStep> {
+  const roles = trained.map(openRole);
   const step: StepState = { trainer, roles, gradientNorms: [] };
   for await (const part of parts) {
     for (const role of roles) await takePart(step, role, entriesOf(part, role, roles), reference);
@@ -86,11 +70,11 @@ async function train(
   for (const role of roles) role.buffered = withBatchScale(role);
   const { epochs } = firstOf(roles).config.algorithm;
   for (let epoch = 0; epoch < epochs; epoch++) await trainEpoch(step, epoch);
-  const trained = step.gradientNorms.length > 0;
-  if (roles.length === 1) return { trained, stats: statsOf(step, roles) };
+  const isTrained = step.gradientNorms.length > 0;
+  if (roles.length === 1) return { trained: isTrained, stats: statsOf(step, roles) };
   const took = roles.filter(({ counts }) => counts.trajectories > 0);
   return {
-    trained,
+    trained: isTrained,
     stats: statsOf(step, roles),
     roles: Object.fromEntries(took.map((role) => [role.agent, roleStats(step, role)])),
   };

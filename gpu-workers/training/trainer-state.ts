@@ -10,7 +10,7 @@ import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { PolicyEngine, Trainer } from "../../core/ports.ts";
 import { recordOptimizer } from "../../core/training/call-writes.ts";
 import { type Checkpoints, isOptimizer, weightsSha256 } from "../checkpoints.ts";
-import { engineOptions } from "../policy.ts";
+import { engineOptions } from "../engine-options.ts";
 import type { RunContext } from "../run-context.ts";
 import { callJournal } from "./call-journal.ts";
 

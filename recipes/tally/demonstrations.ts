@@ -14,8 +14,8 @@ import { type Entry, entryOf, FIELDS, type Field, NAMES, pageOf, reportOf, taskO
 export const CALLS_PER_TURN = 4;
 
 /** How often each decision goes wrong. */
-export const PLANNER_FAULTS = { guess: 0.1, stopEarly: 0.12, leaveOut: 0.04, wrongField: 0.03, noCalculation: 0.25 };
-export const SEARCHER_FAULTS = { wrongPerson: 0.1, wrongNumber: 0.15, wrongLine: 0.05, shortPage: 0.2 };
+const PLANNER_FAULTS = { guess: 0.1, stopEarly: 0.12, leaveOut: 0.04, wrongField: 0.03, noCalculation: 0.25 };
+const SEARCHER_FAULTS = { wrongPerson: 0.1, wrongNumber: 0.15, wrongLine: 0.05, shortPage: 0.2 };
 
 type Turn = Demonstration["turns"][number];
 

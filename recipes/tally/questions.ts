@@ -60,7 +60,7 @@ export function promptOf({ field, names, numbers }: Draft): string {
   return names.length > 0 ? `Total ${field} of ${names.join(", ")}` : `Total of ${numbers.join(", ")}`;
 }
 
-export const totalOf = ({ numbers }: Draft): number => numbers.reduce((sum, value) => sum + value, 0);
+const totalOf = ({ numbers }: Draft): number => numbers.reduce((sum, value) => sum + value, 0);
 
 function questionOf(id: string, draft: Draft): Question {
   const n = draft.names.length;

@@ -24,8 +24,11 @@ export const recipe: Recipe = {
         tools: ["calculate"],
         delegates: ["searcher"],
         limits: {
-          ...{ turns: 8, turnTokens: 72, contextTokens: CONTEXT_TOKENS },
-          ...{ calls: CALLS_PER_TURN, responseCharacters: 120 },
+          turns: 8,
+          turnTokens: 72,
+          contextTokens: CONTEXT_TOKENS,
+          calls: CALLS_PER_TURN,
+          responseCharacters: 120,
         },
         optimizer,
         engine,

@@ -6,14 +6,14 @@ import type { FunctionTool } from "./tools.ts";
 type Assistant = Extract<Message, { role: "assistant" }>;
 type Response = Extract<Message, { role: "tool" }>;
 
-export interface Conversation {
+export interface TracedConversation {
   readonly messages: readonly Message[];
   /** Whether a second prompt was left out, with everything after it. */
   readonly isCut: boolean;
 }
 
 /** One system message at most, one turn between responses, and nothing from the second prompt on. Throws `Unusable`. */
-export function conversationOf(all: readonly Message[]): Conversation {
+export function conversationOf(all: readonly Message[]): TracedConversation {
   const first = all.findIndex(({ role }) => role !== "system");
   const systems = all.slice(0, Math.max(first, 0)).map(({ text }) => text);
   const rest = merged(all.slice(systems.length));

@@ -4,7 +4,7 @@
  */
 
 import { isModelCall, readExchange, refuseCutOff } from "./conventions.ts";
-import { type Conversation, conversationOf, lineOf } from "./conversation.ts";
+import { conversationOf, lineOf, type TracedConversation } from "./conversation.ts";
 import type { Exchange } from "./exchange.ts";
 import { type Joined, joinConversations, withThinking } from "./join.ts";
 import { type Json, Unusable } from "./json.ts";
@@ -35,7 +35,7 @@ export interface Imported {
   readonly report: Report;
 }
 
-interface Candidate extends Conversation {
+interface Candidate extends TracedConversation {
   readonly agent: string | undefined;
   /** The conversation of the traces that the call belongs to. The conversation's score is the score of its last call that has one. */
   readonly scope: string;

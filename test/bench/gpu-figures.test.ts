@@ -1,6 +1,6 @@
 /** @file The step that `npm run gpu` runs on each device is a valid config of the gazetteer recipe, and its figures are shown as measured. */
 import { expect, test } from "vitest";
-import { DEVICES, figuresTable, type Outcome, stepArguments } from "../../bench/gpu-figures.ts";
+import { DEVICES, type DeviceOutcome, figuresTable, stepArguments } from "../../bench/gpu-figures.ts";
 import type { TrainingStats } from "../../core/contracts/checkpoint.ts";
 import { summarizeStep } from "../../core/monitoring/step-summary.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
@@ -24,7 +24,7 @@ test("a table has a row per device, with the reason of one that failed", () => {
     ...summary,
     training: { main: null, searcher: { ...manifests[0]?.stats, gradientNorm: 0 } as TrainingStats },
   };
-  const outcomes = new Map<string, Outcome>([
+  const outcomes = new Map<string, DeviceOutcome>([
     ["cpu", summary],
     ["webgpu", untrained],
     ["cuda", { failed: "no libcudart | here" }],

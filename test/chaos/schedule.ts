@@ -10,13 +10,13 @@ import { type Random, stream } from "../../core/random.ts";
 export const RUNS = ["a", "b"] as const;
 
 const WORKERS = RUNS.flatMap((run) => [`main-${run}`, `searcher-${run}`, `eval-${run}`]);
-export const PROCESSES = ["cloud", "functions", ...WORKERS] as const;
+const PROCESSES = ["cloud", "functions", ...WORKERS] as const;
 
 /**
  * What a request travels through: the store's two APIs; `world`, which has the judge, the tool and the model's delay; `events`, from the
  * cloud to the functions; `calls`, delegations to a worker.
  */
-export const CHANNELS = ["dynamo", "s3", "world", "events", "calls"] as const;
+const CHANNELS = ["dynamo", "s3", "world", "events", "calls"] as const;
 export type Channel = (typeof CHANNELS)[number];
 
 const FaultKind = z.enum(["delay", "drop", "lose", "duplicate", "throttle", "error", "cut", "full", "hang"]);

@@ -11,8 +11,8 @@ import { wilson } from "../../core/training/confidence-interval.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 
 export const RUN = "tiny";
-export const FIRST = "A".repeat(22);
-export const SECOND = "B".repeat(22);
+const FIRST = "A".repeat(22);
+const SECOND = "B".repeat(22);
 
 export const config = RunConfig.parse({
   run: RUN,
@@ -149,7 +149,7 @@ export const scoreOf = (n: number, correct: number) => ({
 });
 
 /** A page's text that would be markup in HTML, and an escape sequence on a terminal. */
-export const HOSTILE = '<script>alert("x")</script>\u001b[2J';
+const HOSTILE = '<script>alert("x")</script>\u001b[2J';
 
 const conversation: Conversation = {
   prompt: "What is the capital of q1?",
@@ -168,7 +168,7 @@ const conversation: Conversation = {
 const address = { run: RUN, phase: "train", step: 0, group: 0, rollout: 0 };
 const trajectory = (agent: string) => ({ agent, version: 0, tokens: [1], actions: [], logProbs: [] });
 
-export const invocation: Invocation = {
+const invocation: Invocation = {
   id: FIRST,
   request: {
     address,
@@ -196,7 +196,7 @@ export const invocation: Invocation = {
   trajectory: trajectory("searcher"),
 };
 
-export const outcome: Outcome = {
+const outcome: Outcome = {
   status: "finished",
   address,
   questionId: "q1",

@@ -1,12 +1,13 @@
 /** @file AdamW: a case worked by hand, and parameters without weight decay. */
 import { expect, test } from "vitest";
 import type { CheckpointFiles, Trainer } from "../../core/ports.ts";
+import { freshAdamState } from "../../engine/checkpoint/adam-state.ts";
 import { readSafetensors } from "../../engine/checkpoint/safetensors.ts";
 import { MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { openBackend } from "../../engine/eager/backend.ts";
 import { openEagerTrainer } from "../../engine/eager/trainer.ts";
-import { adamStep, freshAdamState } from "../../engine/model/adamw.ts";
+import { adamStep } from "../../engine/model/adamw.ts";
 import { OPTIONS, tinyCheckpoint, UNTIED } from "./tiny.ts";
 
 const CONFIG = { learningRate: 0.1, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0.5, maxGradientNorm: 1 };

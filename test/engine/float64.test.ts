@@ -12,11 +12,12 @@ import type { ModelConfig } from "../../engine/checkpoint/config.ts";
 import { initializeWeights } from "../../engine/checkpoint/initialize.ts";
 import { type ParameterLayout, parameterLayout } from "../../engine/checkpoint/parameters.ts";
 import { openBackend } from "../../engine/eager/backend.ts";
-import { predictedLogProbs, treeStates, weightTensors } from "../../engine/eager/model.ts";
+import { treeStates, weightTensors } from "../../engine/eager/model.ts";
 import { lossRows, rowsOf } from "../../engine/eager/trainer.ts";
 import { loss as lossOf } from "../../engine/model/losses.ts";
 import { lossVectors, weightedPredictions } from "../../engine/model/predictions.ts";
 import { branchingRollouts } from "../fixtures/branching-rollouts.ts";
+import { predictedLogProbs } from "./predicted-log-probs.ts";
 import { LORA, TINY, UNTIED } from "./tiny.ts";
 
 vi.hoisted(() => {

@@ -11,11 +11,12 @@ import { stream } from "../../core/random.ts";
 import { initializeWeights } from "../../engine/checkpoint/initialize.ts";
 import { parameterLayout, views } from "../../engine/checkpoint/parameters.ts";
 import { openBackend } from "../../engine/eager/backend.ts";
-import { distributions, predictedLogProbs, treeStates, weightTensors } from "../../engine/eager/model.ts";
+import { distributions, treeStates, weightTensors } from "../../engine/eager/model.ts";
 import { lossRows } from "../../engine/eager/trainer.ts";
 import { entropies, entropyLoss, loss as lossOf, targetLogProbs } from "../../engine/model/losses.ts";
 import { EVERY_PREDICTION, entropyVectors, lossVectors, predictions } from "../../engine/model/predictions.ts";
 import { prefixTree } from "../../engine/model/prefix-tree.ts";
+import { predictedLogProbs } from "./predicted-log-probs.ts";
 import { TINY } from "./tiny.ts";
 
 vi.hoisted(() => {

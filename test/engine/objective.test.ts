@@ -9,7 +9,8 @@ import { MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { openBackend } from "../../engine/eager/backend.ts";
 import { openEagerTrainer } from "../../engine/eager/trainer.ts";
-import { type TrainingEntry, trainStep } from "../../gpu-workers/training/train-step.ts";
+import type { TrainingEntry } from "../../gpu-workers/training/train-step.ts";
+import { trainAlone } from "../gpu-workers/train-alone.ts";
 import { OPTIONS, tinyCheckpoint } from "./tiny.ts";
 
 beforeAll(() => openBackend("cpu"));
@@ -40,7 +41,7 @@ async function weightsAfter(trainer: Trainer, options: object): Promise<Map<stri
     temperature: 0.9,
     draws: ["objective"],
   };
-  const { stats } = await trainStep(trainer, [batch()], config);
+  const { stats } = await trainAlone(trainer, [batch()], config);
   expect(stats.clipFraction).toBeGreaterThan(0);
   const bytes = (await trainer.save()).get(MODEL_FILE) ?? expect.fail("no weights");
   await trainer.close();

@@ -3,8 +3,9 @@ import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, PolicyEngine, Trainer } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
+import { freshAdamState } from "../../engine/checkpoint/adam-state.ts";
 import { wholeFile } from "../../engine/checkpoint/files.ts";
-import { adamStep, freshAdamState } from "../../engine/model/adamw.ts";
+import { adamStep } from "../../engine/model/adamw.ts";
 import { endsWithStop, sampleToken } from "../../engine/model/token-sampling.ts";
 import { ToyTrainer } from "./toy-trainer.ts";
 

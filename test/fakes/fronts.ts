@@ -11,7 +11,7 @@ const KEY = new URL("../fixtures/tls/key.pem", import.meta.url).pathname;
 
 const servers: Server[] = [];
 
-export async function listening(server: Server): Promise<number> {
+async function listening(server: Server): Promise<number> {
   servers.push(server);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

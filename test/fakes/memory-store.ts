@@ -28,7 +28,7 @@ export function memoryStore() {
   };
 }
 
-export function memoryObjects(): ObjectStore & { keys(): string[] } {
+function memoryObjects(): ObjectStore & { keys(): string[] } {
   const objects = new Map<string, Uint8Array>();
   return {
     async commit(key, body) {

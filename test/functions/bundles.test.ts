@@ -192,7 +192,8 @@ async function repairByClock(): Promise<void> {
   stdout.mockRestore();
   const raised = ["main", "searcher", "eval"].map((fleet) => ({ level: "info", what: "fleet", fleet, from: 0, to: 1 }));
   expect(logged).toEqual([
-    { level: "info", what: "pulse", running: 1, unserved: 2, spent: 0, idleMinutes: 0 },
+    { level: "info", what: "pulse", running: 1, unserved: 2, spent: 0 },
+    { level: "info", what: "run", run: expect.any(String), idleMinutes: 0 },
     ...raised,
   ]);
   expect(plane).toMatchObject({

@@ -9,7 +9,7 @@ import { openFunctions } from "../../functions/functions.ts";
 import type { memoryStore } from "../fakes/memory-store.ts";
 import { bytes, prepare, rewards, said, sha } from "../fakes/scripted-team.ts";
 
-export const address = { run: "test", phase: "train", step: 0, group: 0, rollout: 0 };
+const address = { run: "test", phase: "train", step: 0, group: 0, rollout: 0 };
 export const key = objectKeys.outcome(address);
 
 type MemoryStore = ReturnType<typeof memoryStore>;

@@ -187,7 +187,7 @@ test("a run with damaged records gets no machines and keeps the schedule on; the
   await store.table.insert(tableKeys.worker("bad", "w"), { nonsense: true });
   const { failures, metrics } = await functions.reconcile();
   expect(failures).toMatchObject([{ code: "record-damaged" }]);
-  expect(metrics).toEqual({ running: 1, unserved: 2, spent: 0, idleMinutes: 0 });
+  expect(metrics).toEqual({ running: 1, unserved: 2, spent: 0, idleMinutes: { good: 0 } });
   expect(plane.capacities.get("g-main")).toBe(1);
   await store.table.update(endRun("good", "halted", "by hand"));
   await functions.reconcile();
@@ -206,7 +206,7 @@ test("without a deployment nothing is scaled, and the metrics are the same", asy
   );
   await functions.startRun(await prepare(store.objects, teamConfig()));
   expect(await functions.reconcile()).toEqual({
-    metrics: { running: 1, unserved: 2, spent: 0, idleMinutes: 0 },
+    metrics: { running: 1, unserved: 2, spent: 0, idleMinutes: { test: 0 } },
     changes: [],
     failures: [],
   });

@@ -3,9 +3,10 @@ import { expect, test } from "vitest";
 import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
 import { entropyAt } from "../../core/training/entropy-schedule.ts";
-import { type TrainingEntry, trainStep } from "../../gpu-workers/training/train-step.ts";
+import type { TrainingEntry } from "../../gpu-workers/training/train-step.ts";
 import { batchOf, temperature, toy, V } from "../fakes/toy-batch.ts";
 import { ToyTrainer } from "../fakes/toy-trainer.ts";
+import { trainAlone } from "./train-alone.ts";
 
 const optimizer = OptimizerConfig.parse({ learningRate: 0.5, maxGradientNorm: 1e9 });
 const configOf = (entropyCoefficient: number, options: object = {}) => ({
@@ -30,7 +31,7 @@ test("two tokens by hand: p = 3/4 and 1/4, whose entropy rises", async () => {
     logProbs: [Math.log(0.75)],
   };
   const entry: TrainingEntry = { trajectory, group: 0, groupStd: 0, advantage: 0, tokenWeight: 1 };
-  const { trained, stats } = await trainStep(trainer, [[entry]], { ...configOf(0.1), temperature: 1 });
+  const { trained, stats } = await trainAlone(trainer, [[entry]], { ...configOf(0.1), temperature: 1 });
   expect(trained).toBe(true);
   expect(stats.loss).toBeCloseTo(-0.1 * 0.562335, 6);
   // dH/dlogit = -p (ln p + H): -0.75 (-0.287682 + 0.562335) = -0.205990, and +0.205990. A step of 0.5 * 0.1 of that.
@@ -60,8 +61,11 @@ test.each<object>([{}, { policyLoss: { kind: "cispo" } }, { minibatches: 1, tisC
     const [plain, bonus] = [toy(4), toy(4)];
     const start = [...plain.logits];
     const batch = batchOf(6, plain, 1);
-    const one = await trainStep(plain, [batch], { ...configOf(0, options), algorithm: AlgorithmConfig.parse(options) });
-    const two = await trainStep(bonus, [batch], configOf(coefficient, options));
+    const one = await trainAlone(plain, [batch], {
+      ...configOf(0, options),
+      algorithm: AlgorithmConfig.parse(options),
+    });
+    const two = await trainAlone(bonus, [batch], configOf(coefficient, options));
     expect(bonus.calls).toContain("forwardBackward:linear-entropy");
     expect(two.stats.loss - one.stats.loss).toBeCloseTo(-coefficient * meanEntropy(toy(4), batch), 5);
     start.forEach((value, i) => {

@@ -1,5 +1,5 @@
 /** @file Evaluation jobs: runs of a suite are independent, scores and interval cover all of them; and how a run's halt and end affect its jobs. */
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { resumeInStore } from "../../cli/local/resume-in-store.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import type { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
@@ -8,11 +8,13 @@ import { EvaluationResult } from "../../core/contracts/messages.ts";
 import { JobRecord, RunRecord } from "../../core/contracts/records.ts";
 import { Outcome } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
+import type { PolicyEngine } from "../../core/ports.ts";
 import type { Scorer } from "../../core/scorer.ts";
 import { accuracyInterval } from "../../core/training/confidence-interval.ts";
 import { endRun } from "../../core/training/writes.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
+import { relayEngine } from "../fixtures/relay/policy.ts";
 import { heldOutQuestions } from "../fixtures/relay/questions.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
 import { begin, openWorld, startWorker, withEvents } from "../fixtures/relay/world.ts";
@@ -164,3 +166,42 @@ test("a suite that is due only at the ends of a run waits until the run has fini
   stop.abort();
   await evaluating;
 });
+
+test("an evaluator keeps no model open between jobs, and opens the next team's", async () => {
+  const log = createLog(() => {});
+  const memory = memoryStore();
+  const { functions } = openWorld(memory);
+  const store = withEvents(memory, () => functions, log);
+  const suites = [{ name: "sampled" }, { name: "greedy", temperature: 0, when: "ends" }];
+  const config = relayConfig({ evaluation: { suites } });
+  await begin(store, functions, config);
+  const stop = new AbortController();
+  const { engine, count } = countingEngine();
+  const options = { agent: "*", roles: ["eval"] } as const;
+  const evaluating = startWorker(store, config.run, options, stop.signal, log, { engineOf: () => engine });
+  await vi.waitFor(() => expect(count).toEqual({ opened: 2, closed: 2 }), { timeout: 10_000 });
+  await memory.table.update(endRun(config.run, "finished", ""));
+  await vi.waitFor(() => expect(count.opened).toBe(4), { timeout: 10_000 });
+  stop.abort();
+  await evaluating;
+});
+
+/** The relay's engine, which counts the samplers that are opened and closed. */
+function countingEngine() {
+  const count = { opened: 0, closed: 0 };
+  const engine: PolicyEngine = {
+    ...relayEngine,
+    async openSampler(...request) {
+      const sampler = await relayEngine.openSampler(...request);
+      count.opened += 1;
+      return {
+        ...sampler,
+        async close() {
+          await sampler.close();
+          count.closed += 1;
+        },
+      };
+    },
+  };
+  return { engine, count };
+}

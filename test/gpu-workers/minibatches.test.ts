@@ -2,9 +2,9 @@
 import { describe, expect, test } from "vitest";
 import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
-import { trainStep } from "../../gpu-workers/training/train-step.ts";
 import { batchOf, temperature, toy, V } from "../fakes/toy-batch.ts";
 import { ToyTrainer } from "../fakes/toy-trainer.ts";
+import { trainAlone } from "./train-alone.ts";
 
 const optimizer = OptimizerConfig.parse({ learningRate: 0.5, maxGradientNorm: 1e9 });
 const algorithmOf = (options: Partial<AlgorithmConfig> = {}) => AlgorithmConfig.parse(options);
@@ -21,8 +21,8 @@ describe("minibatches", () => {
     for (const options of [{}, { tisCap: 2 }]) {
       const [one, two] = [toy(3), toy(3)];
       const batch = batchOf(3, one, 0, options);
-      const { stats } = await trainStep(one, [batch], configOf({ ...options, minibatches: 2 }));
-      await trainStep(two, [batch], configOf({ ...options, minibatches: 2 }));
+      const { stats } = await trainAlone(one, [batch], configOf({ ...options, minibatches: 2 }));
+      await trainAlone(two, [batch], configOf({ ...options, minibatches: 2 }));
       expect(one.calls.filter((call) => call === "optimizerStep")).toHaveLength(2);
       expect(two.logits).toEqual(one.logits);
       expect(stats.maxRatioDeviation).toBeLessThan(1e-6);
@@ -35,8 +35,8 @@ describe("minibatches", () => {
     const [whole, split] = [toy(3), toy(3)];
     const start = [...whole.logits];
     const batch = batchOf(3, whole, 0.5);
-    await trainStep(whole, [batch], slow);
-    await trainStep(split, [batch], { ...slow, algorithm: algorithmOf({ minibatches: 2 }) });
+    await trainAlone(whole, [batch], slow);
+    await trainAlone(split, [batch], { ...slow, algorithm: algorithmOf({ minibatches: 2 }) });
     start.forEach((value, i) => {
       const [once, twice] = [value - (whole.logits[i] ?? 0), value - (split.logits[i] ?? 0)];
       expect(twice / 2 / 1e-6).toBeCloseTo(once / 1e-6, 4);
@@ -48,7 +48,7 @@ describe("minibatches", () => {
       const results = new Set<string>();
       for (let step = 0; step < 8; step++) {
         const trainer = toy(3);
-        await trainStep(trainer, [batchOf(3, trainer, 0)], {
+        await trainAlone(trainer, [batchOf(3, trainer, 0)], {
           ...configOf({ minibatches }),
           draws: [1, "minibatches", step],
         });
@@ -62,7 +62,7 @@ describe("minibatches", () => {
 
   test("more minibatches than trajectories with a gradient: each minibatch gets one trajectory", async () => {
     const trainer = toy(3);
-    await trainStep(trainer, [batchOf(3, trainer, 0)], configOf({ minibatches: 50 }));
+    await trainAlone(trainer, [batchOf(3, trainer, 0)], configOf({ minibatches: 50 }));
     expect(trainer.calls.filter((call) => call === "optimizerStep")).toHaveLength(4);
   });
 });
@@ -73,10 +73,10 @@ test("advantageScale batch: all advantages are divided by the batch's standard d
   const [direct, whole, parts] = [toy(3), toy(3), toy(3)];
   const batch = batchOf(3, direct, 0.5);
   const scaled = batch.map((entry) => ({ ...entry, advantage: entry.advantage * scale }));
-  await trainStep(direct, [scaled], configOf());
-  await trainStep(whole, [batch], configOf({ advantageScale: "batch" }));
+  await trainAlone(direct, [scaled], configOf());
+  await trainAlone(whole, [batch], configOf({ advantageScale: "batch" }));
   const ofGroup = (group: number) => batch.filter((entry) => entry.group === group);
-  await trainStep(parts, [ofGroup(0), ofGroup(1)], configOf({ advantageScale: "batch" }));
+  await trainAlone(parts, [ofGroup(0), ofGroup(1)], configOf({ advantageScale: "batch" }));
   direct.logits.forEach((value, i) => {
     expect(whole.logits[i]).toBeCloseTo(value, 6);
     expect(parts.logits[i]).toBeCloseTo(value, 6);
@@ -87,9 +87,9 @@ describe("epochs", () => {
   test("two epochs are two steps on the same batch: the second's ratio is relative to the sampler, not to the first step", async () => {
     const [epochs, steps] = [toy(3), toy(3)];
     const batch = batchOf(3, epochs, 0);
-    const { stats } = await trainStep(epochs, [batch], configOf({ epochs: 2 }));
-    const first = await trainStep(steps, [batch], configOf());
-    const second = await trainStep(steps, [batch], configOf());
+    const { stats } = await trainAlone(epochs, [batch], configOf({ epochs: 2 }));
+    const first = await trainAlone(steps, [batch], configOf());
+    const second = await trainAlone(steps, [batch], configOf());
     expect(epochs.logits).toEqual(steps.logits);
     expect(stats.loss).toBeCloseTo((first.stats.loss + second.stats.loss) / 2, 9);
     expect(stats.gradientNorm).toBeCloseTo((first.stats.gradientNorm + second.stats.gradientNorm) / 2, 9);
@@ -101,7 +101,7 @@ describe("epochs", () => {
     const trainer = toy(3);
     const batch = batchOf(3, trainer, 0);
     // A huge first step pushes ratios out of the clip range: in the second epoch they are relative to the start, so they are clipped.
-    const { stats } = await trainStep(trainer, [batch], {
+    const { stats } = await trainAlone(trainer, [batch], {
       ...configOf({ tisCap: 2, epochs: 2 }),
       optimizer: { ...optimizer, learningRate: 50 },
     });
@@ -119,7 +119,10 @@ describe("epochs", () => {
     }
     const minibatchesOf = async (epochs: number, step: number) => {
       const recorder = new Recorder(V, toy(3).logits);
-      await trainStep(recorder, [batchOf(3, toy(3), 0)], { ...configOf({ minibatches: 2, epochs }), draws: [1, step] });
+      await trainAlone(recorder, [batchOf(3, toy(3), 0)], {
+        ...configOf({ minibatches: 2, epochs }),
+        draws: [1, step],
+      });
       return recorder.minibatches;
     };
     let differing = 0;

@@ -2,8 +2,8 @@
 import { expect, test } from "vitest";
 import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
-import { trainStep } from "../../gpu-workers/training/train-step.ts";
 import { batchOf, temperature, toy } from "../fakes/toy-batch.ts";
+import { trainAlone } from "./train-alone.ts";
 
 const optimizer = OptimizerConfig.parse({ learningRate: 0.5, maxGradientNorm: 1e9 });
 const configOf = (options: Partial<AlgorithmConfig> = {}) => ({
@@ -34,8 +34,8 @@ test.each(OPTIONS.map((options) => [JSON.stringify(options), options] as const))
       yield [];
       for (const question of [0, 1]) yield batch.filter(({ group }) => group === question);
     }
-    const one = await trainStep(whole, [batch], configOf(options), toy(9));
-    const two = await trainStep(parts, byQuestion(), configOf(options), toy(9));
+    const one = await trainAlone(whole, [batch], configOf(options), toy(9));
+    const two = await trainAlone(parts, byQuestion(), configOf(options), toy(9));
     parts.logits.forEach((logit, i) => {
       expect(logit).toBeCloseTo(whole.logits[i] ?? Number.NaN, 5);
     });
@@ -52,7 +52,7 @@ test.each([1, 2])(
     const batch = batchOf(1, toy(1), 0.5);
     const zeroVariance = (group: number) =>
       batch.filter((entry) => entry.group === 1).map((entry) => ({ ...entry, advantage: 0, group }));
-    const normOf = async (...parts: (typeof batch)[]) => (await trainStep(toy(1), parts, config)).stats.gradientNorm;
+    const normOf = async (...parts: (typeof batch)[]) => (await trainAlone(toy(1), parts, config)).stats.gradientNorm;
     const two = await normOf(batch);
     // The same gradients, as a mean over three questions, and over four.
     expect(await normOf(batch, zeroVariance(2))).toBeCloseTo((two * 2) / 3, 9);

@@ -3,9 +3,10 @@ import { describe, expect, test } from "vitest";
 import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
 import type { TrainStepConfig } from "../../gpu-workers/training/objective-passes.ts";
-import { type TrainingEntry, trainRoles, trainStep } from "../../gpu-workers/training/train-step.ts";
+import { type TrainingEntry, trainStep } from "../../gpu-workers/training/train-step.ts";
 import { batchOf, temperature, toy } from "../fakes/toy-batch.ts";
 import type { ToyTrainer } from "../fakes/toy-trainer.ts";
+import { trainAlone } from "./train-alone.ts";
 
 const SEED = 3;
 const optimizer = OptimizerConfig.parse({ learningRate: 0.5, maxGradientNorm: null });
@@ -52,12 +53,12 @@ describe("the gradient of a shared policy", () => {
     ["three quarters and one", [0.75, 0.25]],
   ] as const)("is the sum of each role's own, by its share: %s", async (_, shares) => {
     const alone = [
-      await movedBy((trainer) => trainStep(trainer, [MAIN], configOf("main"))),
-      await movedBy((trainer) => trainStep(trainer, [SEARCHER], configOf("searcher"))),
+      await movedBy((trainer) => trainAlone(trainer, [MAIN], configOf("main"))),
+      await movedBy((trainer) => trainAlone(trainer, [SEARCHER], configOf("searcher"))),
     ];
     // The parts come as the groups are finalized: both roles in each.
     const parts = [0, 1].map((group) => [...SEARCHER, ...MAIN].filter((entry) => entry.group === group));
-    const together = await movedBy((trainer) => trainRoles(trainer, parts, roles(shares)));
+    const together = await movedBy((trainer) => trainStep(trainer, parts, roles(shares)));
     expectClose(
       together,
       together.map((_move, i) => shares[0] * (alone[0]?.[i] ?? 0) + shares[1] * (alone[1]?.[i] ?? 0)),
@@ -67,7 +68,7 @@ describe("the gradient of a shared policy", () => {
   test("is taken in one optimizer step, on passes with each role's own settings", async () => {
     const trainer = toy(SEED);
     const own = configOf("searcher", { ratio: "sequence-mean" }, { temperature: 1.3 });
-    await trainRoles(trainer, [[...MAIN, ...SEARCHER]], roles([0.5, 0.5], configOf("main"), own));
+    await trainStep(trainer, [[...MAIN, ...SEARCHER]], roles([0.5, 0.5], configOf("main"), own));
     expect(trainer.calls).toEqual([
       "logProbs",
       "forwardBackward:clipped-token",
@@ -80,8 +81,8 @@ describe("the gradient of a shared policy", () => {
   });
 
   test("is one role's alone where the other was not called", async () => {
-    const alone = await movedBy((trainer) => trainStep(trainer, [MAIN], configOf("main")));
-    const together = await movedBy((trainer) => trainRoles(trainer, [MAIN], roles([0.5, 0.5])));
+    const alone = await movedBy((trainer) => trainAlone(trainer, [MAIN], configOf("main")));
+    const together = await movedBy((trainer) => trainStep(trainer, [MAIN], roles([0.5, 0.5])));
     expectClose(
       together,
       alone.map((move) => move / 2),
@@ -93,11 +94,11 @@ describe("the gradient of a shared policy", () => {
     const settings = { minibatches: 3, epochs: 2 };
     // The searcher has two trajectories: it fills two of the three minibatches.
     const shared = roles([0.5, 0.5], configOf("main", settings), configOf("searcher", settings));
-    const { stats } = await trainRoles(trainer, [[...MAIN, ...SEARCHER]], shared);
+    const { stats } = await trainStep(trainer, [[...MAIN, ...SEARCHER]], shared);
     expect(trainer.calls.filter((call) => call === "optimizerStep")).toHaveLength(6);
     expect(Number.isFinite(stats.gradientNorm)).toBe(true);
     const first = toy(SEED);
-    await trainStep(first, [MAIN], configOf("main", settings));
+    await trainAlone(first, [MAIN], configOf("main", settings));
     const own = new Set(MAIN.map(({ trajectory }) => String(trajectory.tokens)));
     expect(trainer.sequencesSeen.filter((tokens) => own.has(String(tokens)))).toEqual(first.sequencesSeen);
   });
@@ -108,9 +109,9 @@ describe("minibatches of roles of different sizes", () => {
     const small = { optimizer: { ...optimizer, learningRate: 1e-6 } };
     const settings = { minibatches: 3 };
     const shared = roles([0.5, 0.5], configOf("main", settings, small), configOf("searcher", settings, small));
-    const split = await movedBy((trainer) => trainRoles(trainer, [[...MAIN, ...SEARCHER]], shared));
+    const split = await movedBy((trainer) => trainStep(trainer, [[...MAIN, ...SEARCHER]], shared));
     const whole = await movedBy((trainer) =>
-      trainRoles(
+      trainStep(
         trainer,
         [[...MAIN, ...SEARCHER]],
         roles([0.5, 0.5], configOf("main", {}, small), configOf("searcher", {}, small)),
@@ -124,10 +125,10 @@ describe("minibatches of roles of different sizes", () => {
 describe("the record of a shared step", () => {
   test("has each role's loss, gradient norm, entropy and share, and the policy's own", async () => {
     const trainer = toy(SEED);
-    const { stats, roles: parts } = await trainRoles(trainer, [[...MAIN, ...SEARCHER]], roles([0.75, 0.25]));
+    const { stats, roles: parts } = await trainStep(trainer, [[...MAIN, ...SEARCHER]], roles([0.75, 0.25]));
     const alone = {
-      main: await trainStep(toy(SEED), [MAIN], configOf("main")),
-      searcher: await trainStep(toy(SEED), [SEARCHER], configOf("searcher")),
+      main: await trainAlone(toy(SEED), [MAIN], configOf("main")),
+      searcher: await trainAlone(toy(SEED), [SEARCHER], configOf("searcher")),
     };
     for (const [agent, share] of [
       ["main", 0.75],
@@ -141,7 +142,7 @@ describe("the record of a shared step", () => {
     }
     expect(stats.loss).toBeCloseTo(0.75 * alone.main.stats.loss + 0.25 * alone.searcher.stats.loss, 6);
     expect(stats.trajectories).toBe(MAIN.length + SEARCHER.length);
-    const moved = await movedBy((other) => trainRoles(other, [[...MAIN, ...SEARCHER]], roles([0.75, 0.25])));
+    const moved = await movedBy((other) => trainStep(other, [[...MAIN, ...SEARCHER]], roles([0.75, 0.25])));
     expect(stats.gradientNorm).toBeCloseTo(norm(moved) / optimizer.learningRate, 6);
   });
 
@@ -153,13 +154,13 @@ describe("the record of a shared step", () => {
       forwardBackward: forwardBackward.bind(trainer),
       optimizerStep: optimizerStep.bind(trainer),
     };
-    const { roles: parts } = await trainRoles(blind, [MAIN], roles([0.5, 0.5]));
+    const { roles: parts } = await trainStep(blind, [MAIN], roles([0.5, 0.5]));
     expect(parts?.["main"]?.gradientNorm).toBeNull();
     expect(Object.keys(parts ?? {})).toEqual(["main"]);
   });
 
   test("has no roles for a policy of one agent, and its entropy by hand", async () => {
-    const result = await trainRoles(toy(SEED), [MAIN], [{ agent: "main", share: 1, config: configOf("main") }]);
+    const result = await trainStep(toy(SEED), [MAIN], [{ agent: "main", share: 1, config: configOf("main") }]);
     expect(result.roles).toBeUndefined();
     const logProbs = MAIN.flatMap(({ trajectory }) => [...trajectory.logProbs]);
     const mean = logProbs.reduce((sum, value) => sum + value, 0) / logProbs.length;
@@ -169,7 +170,7 @@ describe("the record of a shared step", () => {
   test("a batch without any signal publishes the same weights", async () => {
     const flat = [...MAIN, ...SEARCHER].map((entry) => ({ ...entry, advantage: 0 }));
     const trainer = toy(SEED);
-    const { trained } = await trainRoles(trainer, [flat], roles([0.5, 0.5]));
+    const { trained } = await trainStep(trainer, [flat], roles([0.5, 0.5]));
     expect(trained).toBe(false);
     expect(trainer.calls).toEqual([]);
   });

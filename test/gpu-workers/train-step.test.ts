@@ -9,9 +9,9 @@ import { tokenWeights } from "../../core/mgrpo/batch.ts";
 import { klToGo_A } from "../../core/mgrpo/kl.ts";
 import { trajectoryLoss } from "../../core/mgrpo/loss.ts";
 import { spreadTurns } from "../../core/mgrpo/tokens.ts";
-import { trainStep } from "../../gpu-workers/training/train-step.ts";
 import { batchOf, type ToyEntry, temperature, toy, V } from "../fakes/toy-batch.ts";
 import { ToyTrainer } from "../fakes/toy-trainer.ts";
+import { trainAlone } from "./train-alone.ts";
 
 const optimizer = OptimizerConfig.parse({ learningRate: 0.5, maxGradientNorm: 1e9 });
 const algorithmOf = (options: Partial<AlgorithmConfig> = {}) => AlgorithmConfig.parse(options);
@@ -35,8 +35,8 @@ describe("one pass of clipped-token equals the linear route", () => {
     const [direct, linear] = [toy(1), toy(1)];
     const options = { aggregation, minibatches, constantTokens: 10 };
     const batch = batchOf(2, direct, noise, options);
-    const one = await trainStep(direct, [batch], configOf(options));
-    const two = await trainStep(linear, [batch], configOf({ ...options, ...everythingPasses }));
+    const one = await trainAlone(direct, [batch], configOf(options));
+    const two = await trainAlone(linear, [batch], configOf({ ...options, ...everythingPasses }));
     const directCalls = ["forwardBackward:clipped-token", "optimizerStep"];
     expect(direct.calls).toEqual(Array.from({ length: minibatches }, () => directCalls).flat());
     expect(linear.calls).toEqual(Array.from({ length: minibatches }, () => linearCalls).flat());
@@ -75,7 +75,7 @@ test.each(DESCENTS.map(({ turns, ...options }) => [JSON.stringify(options), turn
     const start = [...trainer.logits];
     const plain = batchOf(6, trainer, 1, options);
     const batch = turns ? withTurns(plain) : plain;
-    const { stats } = await trainStep(trainer, [batch], configOf(options), reference);
+    const { stats } = await trainAlone(trainer, [batch], configOf(options), reference);
     const objective = (logits: number[]) => lossOf(new ToyTrainer(V, logits), toy(4), reference, batch, options);
     expect(stats.loss).toBeCloseTo(objective(start), 5);
     start.forEach((value, i) => {
@@ -138,8 +138,8 @@ test("micro-batching changes nothing: an engine that takes one sequence at a tim
     const whole = toy(7);
     const cut = new OneByOne(V, whole.logits);
     const batch = batchOf(8, whole, 1, options);
-    const one = await trainStep(whole, [batch], configOf(options), toy(9));
-    const two = await trainStep(cut, [batch], configOf(options), toy(9));
+    const one = await trainAlone(whole, [batch], configOf(options), toy(9));
+    const two = await trainAlone(cut, [batch], configOf(options), toy(9));
     close([...cut.logits], [...whole.logits]);
     close(Object.values(two.stats), Object.values(one.stats));
   }
@@ -151,7 +151,7 @@ describe("nothing to learn", () => {
   test("only zero advantages: neither the policy nor Adam is called, but the counts are reported", async () => {
     const trainer = toy(1);
     const batch = batchOf(1, trainer, 0).map((entry) => ({ ...entry, advantage: 0 }));
-    const { trained, stats } = await trainStep(trainer, [batch], configOf());
+    const { trained, stats } = await trainAlone(trainer, [batch], configOf());
     expect(trained).toBe(false);
     expect(trainer.calls).toEqual([]);
     const logProbs = batch.flatMap(({ trajectory }) => [...trajectory.logProbs]);
@@ -168,7 +168,7 @@ describe("nothing to learn", () => {
   });
 
   test("no trajectories", async () => {
-    const result = await trainStep(toy(1), [], configOf());
+    const result = await trainAlone(toy(1), [], configOf());
     expect(result).toEqual({ trained: false, stats: { ...still, trajectories: 0, actionTokens: 0, tokens: 0 } });
   });
 
@@ -176,8 +176,8 @@ describe("nothing to learn", () => {
     const [trainer, reference] = [toy(1), toy(2)];
     const batch = batchOf(1, trainer, 0).map((entry) => ({ ...entry, advantage: 0 }));
     const config = configOf({ kl: { coefficient: 1, estimator: "k2" } });
-    const first = await trainStep(trainer, [batch], config, reference);
-    const second = await trainStep(trainer, [batch], config, reference);
+    const first = await trainAlone(trainer, [batch], config, reference);
+    const second = await trainAlone(trainer, [batch], config, reference);
     expect(first.trained).toBe(true);
     expect(second.stats.loss).toBeLessThan(first.stats.loss);
   });
@@ -185,9 +185,9 @@ describe("nothing to learn", () => {
   test("a trajectory of advantage 0 costs no computation and does not change the update", async () => {
     const [trainer, other] = [toy(1), toy(1)];
     const batch = batchOf(1, trainer, 0.5);
-    await trainStep(trainer, [batch], configOf());
+    await trainAlone(trainer, [batch], configOf());
     expect(trainer.sequencesSeen).toEqual(batch.slice(0, 4).map(({ trajectory }) => trajectory.tokens));
-    await trainStep(other, [batch.slice(0, 4)], configOf());
+    await trainAlone(other, [batch.slice(0, 4)], configOf());
     expect(other.logits).toEqual(trainer.logits);
   });
 });
@@ -197,8 +197,8 @@ test("a question without variance counts in the mean: beside one, the other ques
   const start = [...alone.logits];
   const learning = batchOf(1, alone, 0.5).filter(({ group }) => group === 0);
   const still = learning.map((entry) => ({ ...entry, group: 1, groupStd: 0, advantage: 0 }));
-  const one = await trainStep(alone, [learning], configOf());
-  const two = await trainStep(beside, [[...learning, ...still]], configOf());
+  const one = await trainAlone(alone, [learning], configOf());
+  const two = await trainAlone(beside, [[...learning, ...still]], configOf());
   expect(two.stats.loss).toBeCloseTo(one.stats.loss / 2, 12);
   start.forEach((value, i) => {
     expect((beside.logits[i] ?? Number.NaN) - value).toBeCloseTo(((alone.logits[i] ?? Number.NaN) - value) / 2, 6);
@@ -208,7 +208,7 @@ test("a question without variance counts in the mean: beside one, the other ques
 test("on policy the ratio is 1 and nothing is clipped; tokens and temperature pass through unchanged", async () => {
   const trainer = toy(3);
   const batch = batchOf(3, trainer, 0);
-  const { trained, stats } = await trainStep(trainer, [batch], configOf());
+  const { trained, stats } = await trainAlone(trainer, [batch], configOf());
   expect(trained).toBe(true);
   expect(stats.maxRatioDeviation).toBeLessThan(1e-6);
   expect(Math.abs(stats.kl)).toBeLessThan(1e-9);
@@ -224,7 +224,7 @@ test("a sampler that disagrees with the trainer is reported and does not stop th
   // One token is recorded 1 nat too low: its ratio is e.
   const logProbs = first.trajectory.logProbs.with(0, (first.trajectory.logProbs[0] ?? 0) - 1);
   const batch = [{ ...first, trajectory: { ...first.trajectory, logProbs } }, ...rest];
-  const { stats } = await trainStep(trainer, [batch], configOf());
+  const { stats } = await trainAlone(trainer, [batch], configOf());
   expect(stats.maxRatioDeviation).toBeCloseTo(Math.E - 1, 5);
   // Advantage > 0 and ratio e > 1.28: among the tokens of the four trajectories with an advantage, that one is clipped.
   const tokens = batch.slice(0, 4).reduce((sum, { trajectory }) => sum + trajectory.logProbs.length, 0);
@@ -244,13 +244,13 @@ test("a positive advantage makes a trajectory likelier, a negative one less like
           .reduce((sum, value) => sum + value, 0);
       const before = likelihood();
       const gentle = { ...configOf(), optimizer: { ...optimizer, learningRate: 0.01 } };
-      await trainStep(trainer, [[{ ...entry, advantage: 1 }]], gentle);
+      await trainAlone(trainer, [[{ ...entry, advantage: 1 }]], gentle);
       const between = likelihood();
       expect(between).toBeGreaterThan(before);
       const logProbs = entry.trajectory.actions.flatMap(([from, to]) =>
         trainer.logProbsOf(entry.trajectory.tokens, temperature).slice(from, to),
       );
-      await trainStep(trainer, [[{ ...entry, trajectory: { ...entry.trajectory, logProbs }, advantage: -1 }]], gentle);
+      await trainAlone(trainer, [[{ ...entry, trajectory: { ...entry.trajectory, logProbs }, advantage: -1 }]], gentle);
       expect(likelihood()).toBeLessThan(between);
     }),
     { numRuns: 50 },
@@ -260,7 +260,7 @@ test("a positive advantage makes a trajectory likelier, a negative one less like
 describe("refusals", () => {
   test("a KL term without a reference", async () => {
     const trainer = toy(1);
-    const step = trainStep(trainer, [batchOf(1, trainer, 0)], configOf({ kl: { coefficient: 0.1, estimator: "k3" } }));
+    const step = trainAlone(trainer, [batchOf(1, trainer, 0)], configOf({ kl: { coefficient: 0.1, estimator: "k3" } }));
     await expect(step).rejects.toSatisfy((error) => isMgrpoError(error, "config-invalid"));
   });
 
@@ -269,7 +269,7 @@ describe("refusals", () => {
     const [entry] = batchOf(1, trainer, 0);
     if (!entry) throw new Error("empty batch");
     const damaged = { ...entry, trajectory: { ...entry.trajectory, logProbs: [-1] } };
-    await expect(trainStep(trainer, [[damaged]], configOf())).rejects.toSatisfy((error) =>
+    await expect(trainAlone(trainer, [[damaged]], configOf())).rejects.toSatisfy((error) =>
       isMgrpoError(error, "record-damaged"),
     );
     expect(trainer.calls).toEqual([]);
@@ -279,7 +279,7 @@ describe("refusals", () => {
     const trainer = toy(1);
     const batch = batchOf(1, trainer, 0);
     trainer.logits.fill(Number.NaN);
-    await expect(trainStep(trainer, [batch], configOf())).rejects.toSatisfy((error) =>
+    await expect(trainAlone(trainer, [batch], configOf())).rejects.toSatisfy((error) =>
       isMgrpoError(error, "run-halted"),
     );
     expect(trainer.calls).not.toContain("optimizerStep");

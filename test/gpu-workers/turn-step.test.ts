@@ -2,8 +2,8 @@
 import { expect, test } from "vitest";
 import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
-import { trainStep } from "../../gpu-workers/training/train-step.ts";
 import { batchOf, temperature, toy } from "../fakes/toy-batch.ts";
+import { trainAlone } from "./train-alone.ts";
 
 const configOf = (algorithm: object) => ({
   algorithm: AlgorithmConfig.parse(algorithm),
@@ -15,13 +15,13 @@ test("they teach in one pass of clipped-token what they do in two of linear, at 
   const [direct, linear] = [toy(1), toy(1)];
   const flat = batchOf(2, direct, 1).map((entry) => ({ ...entry, advantage: 0 }));
   const turns = flat.map((entry, i) => ({ ...entry, turns: [0.8, -0.8].map((offset) => offset * (-1) ** i) }));
-  await trainStep(direct, [turns], configOf({}));
-  await trainStep(linear, [turns], configOf({ ratioMask: { low: 0, high: 1e9 } }));
+  await trainAlone(direct, [turns], configOf({}));
+  await trainAlone(linear, [turns], configOf({ ratioMask: { low: 0, high: 1e9 } }));
   expect(direct.calls).toEqual(["forwardBackward:clipped-token", "optimizerStep"]);
   expect(linear.calls).toEqual(["logProbs", "forwardBackward:linear", "optimizerStep"]);
   direct.logits.forEach((value, i) => {
     expect(linear.logits[i]).toBeCloseTo(value, 6);
   });
   expect(direct.logits).not.toEqual(toy(1).logits);
-  expect((await trainStep(toy(1), [flat], configOf({}))).trained).toBe(false);
+  expect((await trainAlone(toy(1), [flat], configOf({}))).trained).toBe(false);
 });

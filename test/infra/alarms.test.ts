@@ -1,6 +1,6 @@
 /** @file The alarms, who receives them, and the metrics that are read from tick's log line. */
 import { expect, inject, test } from "vitest";
-import { metricsLine } from "../../functions/run-overview.ts";
+import { metricsLines } from "../../functions/run-overview.ts";
 import { readSettings } from "../../stacks/settings.ts";
 import { ofKind, statementsOf, theOne } from "./resources.ts";
 
@@ -35,27 +35,39 @@ test("one message in a dead-letter queue raises the alarm", () => {
   }
 });
 
-test("the metrics of runs come from tick's own line", () => {
-  const line = JSON.parse(metricsLine({ running: 2, unserved: 1, spent: 0.5, idleMinutes: 3 }) ?? "");
+test("the metrics of runs come from tick's own lines", () => {
+  const logged = metricsLines({ running: 2, unserved: 1, spent: 0.5, idleMinutes: { a: 3, b: 40 } });
+  const lines = logged.map((line) => JSON.parse(line));
   const filters = ofKind(prod, "LogMetricFilter").map(({ inputs }) => inputs);
   for (const { pattern, logGroupName, metricTransformation } of filters) {
     const [, field = "", value] = /^\{ \$\.(\w+) = "(\w+)" \}$/.exec(pattern) ?? [];
-    expect(line[field]).toBe(value);
+    const matched = lines.filter((line) => line[field] === value);
+    const dimensions = metricTransformation.dimensions ?? {};
+    expect(matched).toHaveLength("run" in dimensions ? 2 : 1);
     expect(logGroupName).toBe(theOne(ofKind(prod, "Function"), "TickFunction").inputs.loggingConfig.logGroup);
-    expect(typeof line[metricTransformation.value.replace("$.", "")]).toBe("number");
+    for (const line of matched) {
+      expect(typeof line[metricTransformation.value.replace("$.", "")]).toBe("number");
+      for (const source of Object.values<string>(dimensions)) expect(line[source.replace("$.", "")]).toMatch(/^[ab]$/);
+    }
   }
   const published = filters.map(({ metricTransformation: { name } }) => name);
   const used = JSON.stringify(alarms.map(({ inputs }) => inputs));
-  for (const name of published) expect(used).toContain(`"metricName":"${name}"`);
-  expect(metricsLine({ running: 0, unserved: 0, spent: 0, idleMinutes: 0 })).toBeUndefined();
+  for (const name of published) expect(used).toContain(name);
+  expect(metricsLines({ running: 0, unserved: 0, spent: 0, idleMinutes: {} })).toEqual([]);
 });
 
-test("a stuck step: one of the running runs had no outcome and no version for half an hour", () => {
-  expect(theOne(alarms, "StuckStep").inputs).toMatchObject({
-    statistic: "Maximum",
-    evaluationPeriods: 1,
-    threshold: 30,
-  });
+test("a stuck step: each run without an outcome and a version for half an hour raises the alarm by itself", () => {
+  const { inputs } = theOne(alarms, "StuckStep");
+  expect(inputs).toMatchObject({ evaluationPeriods: 1, threshold: 30 });
+  const [query, ...others] = inputs.metricQueries;
+  expect(others).toEqual([]);
+  const idle = ofKind(prod, "LogMetricFilter").find(({ name }) => name === "RunIdleMinutes")?.inputs
+    .metricTransformation;
+  if (!idle) throw new Error("no metric RunIdleMinutes");
+  // CloudWatch alarms on every time series that the query returns: one per value of `run`.
+  const from = `SELECT MAX("${idle.name}") FROM SCHEMA("${idle.namespace}", run) GROUP BY run`;
+  expect(query).toMatchObject({ returnData: true, expression: `${from} ORDER BY MAX() DESC` });
+  expect(Object.keys(idle.dimensions ?? {})).toEqual(["run"]);
 });
 
 test("nonsensical settings are refused before anything is created", () => {

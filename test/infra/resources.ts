@@ -72,8 +72,13 @@ export interface Inputs extends Readonly<Record<Compared, unknown>> {
   readonly key: string;
   readonly loggingConfig: { readonly logGroup: string };
   readonly maxSize: number;
-  readonly metricQueries: readonly { readonly metric?: Metric }[];
-  readonly metricTransformation: { readonly name: string; readonly value: string };
+  readonly metricQueries: readonly { readonly metric?: Metric; readonly expression?: string }[];
+  readonly metricTransformation: {
+    readonly name: string;
+    readonly namespace: string;
+    readonly value: string;
+    readonly dimensions?: Readonly<Record<string, string>>;
+  };
   readonly mixedInstancesPolicy: {
     readonly instancesDistribution: {
       readonly onDemandBaseCapacity: number;

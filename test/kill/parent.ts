@@ -26,7 +26,7 @@ export interface ParentOptions {
   readonly events: "once" | "dropped" | "doubled" | "late";
 }
 
-export const WORKERS: Readonly<Record<string, readonly string[]>> = {
+const WORKERS: Readonly<Record<string, readonly string[]>> = {
   main: ["--agent", "main", "--roles", "rollout,train"],
   searcher: ["--agent", "searcher", "--roles", "rollout,train"],
 };

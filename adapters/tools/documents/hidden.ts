@@ -1,9 +1,10 @@
 /**
- * @file Removes from an HTML page what people do not see but a model would read: `hidden`, and inline styles with `display: none`,
- * `visibility: hidden` or `font-size: 0`, which always hide. Also removes `aria-hidden="true"`: visible, but decoration, or a repetition of
- * the neighboring text. Style sheets, colors, opacity and positions are not evaluated: with them pages also hide what a script or a click
- * reveals (menus, sections, animations), which is content. So is `hidden="until-found"`, which a browser's search reveals.
+ * @file Removes from an HTML page what people do not see but a model would read: `hidden`, and what inline styles hide when the page opens
+ * (inline-style.ts). Also removes `aria-hidden="true"`: visible, but decoration, or a repetition of the neighboring text. Style sheets are
+ * not evaluated. Text that a script or a click reveals is lost if an inline style hides it; `hidden="until-found"`, which a browser's search
+ * reveals, is kept.
  */
+import { hidesAll, hidesText, type InlineStyle, parseInlineStyle, restoresText } from "./inline-style.ts";
 
 /** The part of the DOM that is used here; linkedom has no types of its own for it. */
 interface DomNode {
@@ -23,38 +24,16 @@ export function removeHidden(document: DomDocument): void {
   for (const node of document.querySelectorAll(HIDDEN)) node.remove();
   for (const node of document.querySelectorAll("[style]")) {
     const style = styleOf(node);
-    if (style.get("display") === "none" || /^(hidden|collapse)$/.test(style.get("visibility") ?? "")) node.remove();
-    else if (isZero(style.get("font-size"))) removeText(node);
+    if (hidesAll(style)) node.remove();
+    else if (hidesText(style)) removeText(node, style);
   }
 }
 
-/** Keeps descendants with their own font size: layouts set 0 to remove the gaps between them. */
-function removeText(node: DomNode): void {
+function removeText(node: DomNode, hiding: InlineStyle): void {
   for (const child of [...node.childNodes]) {
     if (child.nodeType === TEXT_NODE) child.remove();
-    else if (!hasOwnSize(child)) removeText(child);
+    else if (!restoresText(styleOf(child), hiding)) removeText(child, hiding);
   }
 }
 
-function hasOwnSize(node: DomNode): boolean {
-  const size = styleOf(node).get("font-size");
-  // Relative to 0, any size is 0. Another 0 is handled separately, so no text is visited twice.
-  return size !== undefined && (isZero(size) || !/^[\d.]+(em|ex|ch|%)$/.test(size));
-}
-
-const isZero = (size: string | undefined): boolean => size !== undefined && Number.parseFloat(size) === 0;
-
-/** The declarations of an inline style, in lower case; the last one of each name wins. */
-function styleOf(node: DomNode): ReadonlyMap<string, string> {
-  const style = node.getAttribute?.("style") ?? "";
-  const declarations = style
-    .toLowerCase()
-    .replace(/\/\*.*?(?:\*\/|$)/gs, "")
-    .split(";");
-  return new Map(
-    declarations.map((declaration) => {
-      const [name = "", value = ""] = declaration.split(":", 2);
-      return [name.trim(), value.replace(/!\s*important\s*$/, "").trim()];
-    }),
-  );
-}
+const styleOf = (node: DomNode): InlineStyle => parseInlineStyle(node.getAttribute?.("style") ?? "");

@@ -26,7 +26,7 @@ const ReplySchema: z.ZodType<Reply> = z.strictObject({
 });
 
 /** `fatal`: the document ended the process or timed out. `undelivered`: the process ended before it received the document. */
-export type Outcome = Reply | "fatal" | "undelivered";
+export type ReadOutcome = Reply | "fatal" | "undelivered";
 
 export class ReaderProcess {
   readonly #child: ChildProcess;
@@ -54,7 +54,7 @@ export class ReaderProcess {
   }
 
   /** Rejects with `tool-backend` if the process cannot start. */
-  async read(document: Document, seconds: number): Promise<Outcome> {
+  async read(document: Document, seconds: number): Promise<ReadOutcome> {
     this.#keepParentAlive(true);
     try {
       await this.#start();

@@ -11,7 +11,7 @@ import { createHash } from "node:crypto";
 import { MgrpoError } from "../../../core/errors.ts";
 import { type Document, type Extracted, TOO_COMPLEX } from "./document.ts";
 import { FairQueue } from "./fair-queue.ts";
-import { noReader, type Outcome, ReaderProcess } from "./reader-process.ts";
+import { noReader, ReaderProcess, type ReadOutcome } from "./reader-process.ts";
 
 export interface Reader {
   /** Documents of different callers take turns. */
@@ -91,8 +91,8 @@ class ReaderPool implements Reader {
     throw noReader();
   }
 
-  async #readBy(process: ReaderProcess, document: Document): Promise<Outcome> {
-    let outcome: Outcome = "undelivered";
+  async #readBy(process: ReaderProcess, document: Document): Promise<ReadOutcome> {
+    let outcome: ReadOutcome = "undelivered";
     try {
       outcome = await process.read(document, this.#seconds);
       return outcome;

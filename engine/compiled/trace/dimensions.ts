@@ -23,7 +23,7 @@ export interface Dimension {
   readonly names: readonly DimensionName[];
 }
 
-export function dimension(size: number): Dimension {
+function dimension(size: number): Dimension {
   const names: DimensionName[] = [];
   let factor = size;
   for (const name of NAMES) {

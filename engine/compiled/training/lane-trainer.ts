@@ -4,7 +4,7 @@
  */
 import type { OptimizerConfig } from "../../../core/contracts/agent-config.ts";
 import type { CheckpointFiles, SavedFile, Trainer } from "../../../core/ports.ts";
-import { openTrainedState, type TrainedState } from "../../checkpoint/trained-state.ts";
+import { openTrainedState, type TrainedState } from "../../model/trained-state.ts";
 import type { LaneOptions } from "../lanes.ts";
 import { computesWhole } from "../memory.ts";
 import { openWeights } from "../open-weights.ts";

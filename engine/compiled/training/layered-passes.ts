@@ -4,11 +4,11 @@
  */
 import type { ForwardBackward, Loss, TrainingSequence } from "../../../core/ports.ts";
 import { EMBEDDING, FINAL_NORM, headName, views } from "../../checkpoint/parameters.ts";
-import type { TrainedState } from "../../checkpoint/trained-state.ts";
 import { checkTrainingSequence } from "../../model/input-checks.ts";
 import { type RotaryTable, rotaryTable } from "../../model/positions.ts";
 import { EVERY_PREDICTION, type Predictions, scatterLogProbs, weightedPredictions } from "../../model/predictions.ts";
 import type { Sequences } from "../../model/prefix-tree.ts";
+import type { TrainedState } from "../../model/trained-state.ts";
 import { type Feeds, type GraphSession, tensor } from "../graph-session.ts";
 import { type GradientTensors, gradientTensors } from "../graphs/gradient.ts";
 import { keptProductName, keptProducts } from "../graphs/kept-products.ts";

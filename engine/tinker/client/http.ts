@@ -30,7 +30,7 @@ export class RetryableFailure extends Error {
   }
 }
 
-export interface Attempt {
+export interface RequestAttempt {
   readonly method: string;
   readonly url: string;
   readonly init: RequestInit;
@@ -42,7 +42,7 @@ const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 const MAXIMUM_RETRY_AFTER_SECONDS = 60;
 
 /** Throws RetryableFailure on connection failures, timeouts and outages. */
-export async function attemptRequest(fetch: Fetch, attempt: Attempt): Promise<HttpAnswer> {
+export async function attemptRequest(fetch: Fetch, attempt: RequestAttempt): Promise<HttpAnswer> {
   const { method, url, init, timeoutSeconds, signal } = attempt;
   const timeout = AbortSignal.timeout(timeoutSeconds * 1000);
   try {

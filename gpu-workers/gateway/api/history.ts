@@ -63,7 +63,8 @@ export class History {
 
 /** A call without arguments has an empty object. */
 export const callOf = (id: string, name: string, written: string): AppToolCall => ({
-  ...{ id, name },
+  id,
+  name,
   arguments: written.trim() === "" ? "{}" : written,
 });
 

@@ -34,10 +34,16 @@ function errorBody({ status, code, message }: ApiError) {
 function messageOf(reply: TurnReply, { model }: MessagesRequest) {
   const { usage } = reply;
   return {
-    ...{ id: `msg_${reply.exchange}`, type: "message", role: "assistant", model, content: contentOf(reply) },
+    id: `msg_${reply.exchange}`,
+    type: "message",
+    role: "assistant",
+    model,
+    content: contentOf(reply),
     ...endOf(reply),
     usage: {
-      ...{ input_tokens: usage.inputTokens, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 },
+      input_tokens: usage.inputTokens,
+      cache_creation_input_tokens: 0,
+      cache_read_input_tokens: 0,
       output_tokens: usage.outputTokens,
     },
   };
@@ -60,7 +66,10 @@ function contentOf({ text, thinking, calls }: TurnReply): Block[] {
     ...(thinking === "" ? [] : [{ type: "thinking" as const, thinking, signature: "" }]),
     ...(text === "" ? [] : [{ type: "text" as const, text }]),
     ...calls.map(({ id, name, arguments: written }) => ({
-      ...{ type: "tool_use" as const, id, name, input: JSON.parse(written) },
+      type: "tool_use" as const,
+      id,
+      name,
+      input: JSON.parse(written),
     })),
   ];
 }
@@ -70,7 +79,9 @@ function eventsOf(reply: TurnReply, request: MessagesRequest): ServerEvent[] {
   const message = messageOf(reply, request);
   const begun = {
     ...message,
-    ...{ content: [], stop_reason: null, stop_sequence: null },
+    content: [],
+    stop_reason: null,
+    stop_sequence: null,
     usage: { ...message.usage, output_tokens: 0 },
   };
   return [

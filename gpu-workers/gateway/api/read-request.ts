@@ -8,8 +8,13 @@ export const ignored = (names: readonly string[]) =>
 
 /** Settings of OpenAI's own service. */
 export const OPENAI_SERVICE = [
-  ...["store", "metadata", "service_tier", "safety_identifier"],
-  ...["prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"],
+  "store",
+  "metadata",
+  "service_tier",
+  "safety_identifier",
+  "prompt_cache_key",
+  "prompt_cache_options",
+  "prompt_cache_retention",
 ];
 
 export function readRequest<S extends z.ZodType>(schema: S, body: string): z.infer<S> {

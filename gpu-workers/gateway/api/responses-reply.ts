@@ -76,7 +76,12 @@ function outputOf(reply: TurnReply, request: ResponsesRequest) {
       ? []
       : [{ type: "message" as const, id: `msg_${id}`, role: "assistant" as const, status, content }]),
     ...calls.map(({ id: call, name, arguments: written }, i) => ({
-      ...{ type: "function_call" as const, id: `fc_${id}_${i}`, call_id: call, name, arguments: written, status },
+      type: "function_call" as const,
+      id: `fc_${id}_${i}`,
+      call_id: call,
+      name,
+      arguments: written,
+      status,
     })),
   ];
 }
@@ -103,12 +108,29 @@ function responseOf(reply: TurnReply, request: ResponsesRequest, output: readonl
 function begun(reply: TurnReply, request: ResponsesRequest) {
   const { model, instructions, previous_response_id: previous, max_output_tokens: maxTokens, tools, user } = request;
   return {
-    ...{ id: responseId(reply, request), object: "response", created_at: CREATED, status: "in_progress", model },
-    ...{ error: null, incomplete_details: null, output: [], usage: null, metadata: {}, store: false },
-    ...{ instructions: instructions ?? null, previous_response_id: previous ?? null, user: user ?? null },
-    ...{ tools: tools ?? [], tool_choice: request.tool_choice ?? "auto", parallel_tool_calls: true },
-    ...{ max_output_tokens: maxTokens ?? null, temperature: null, top_p: null, truncation: "disabled" },
-    ...{ reasoning: { effort: null, summary: null }, text: { format: { type: "text" } } },
+    id: responseId(reply, request),
+    object: "response",
+    created_at: CREATED,
+    status: "in_progress",
+    model,
+    error: null,
+    incomplete_details: null,
+    output: [],
+    usage: null,
+    metadata: {},
+    store: false,
+    instructions: instructions ?? null,
+    previous_response_id: previous ?? null,
+    user: user ?? null,
+    tools: tools ?? [],
+    tool_choice: request.tool_choice ?? "auto",
+    parallel_tool_calls: true,
+    max_output_tokens: maxTokens ?? null,
+    temperature: null,
+    top_p: null,
+    truncation: "disabled",
+    reasoning: { effort: null, summary: null },
+    text: { format: { type: "text" } },
   };
 }
 

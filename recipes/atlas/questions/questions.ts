@@ -16,7 +16,7 @@ const TRAINING_WORLDS = { first: 1, count: 12 };
 export const DEMONSTRATION_WORLDS = { first: 101, count: 12 };
 const TRAINING_QUESTIONS = 3000;
 export const DEVELOPMENT_QUESTIONS = 96;
-export const TEST_QUESTIONS = 336;
+const TEST_QUESTIONS = 336;
 
 export function questionSet(seed: number): QuestionSet {
   const random = stream(seed, "atlas-training-questions");

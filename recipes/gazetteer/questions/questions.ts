@@ -20,7 +20,7 @@ const TRAINING_WORLDS = { first: 1, count: 12 };
 const DEVELOPMENT_WORLD = 100;
 const TRAINING_QUESTIONS = 3000;
 export const DEVELOPMENT_QUESTIONS = 64;
-export const TEST_QUESTIONS = 320;
+const TEST_QUESTIONS = 320;
 
 export function questionSet(seed: number): QuestionSet {
   const random = stream(seed, "gazetteer-training-questions");

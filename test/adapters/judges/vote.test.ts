@@ -189,6 +189,25 @@ test("answered votes are billed even without a verdict", async () => {
   });
 });
 
+test("an attempt that timed out is billed at its maximum: its server may have charged for it", async () => {
+  const config = judgeConfig({ maxTokens: 1000, usdPerMillionTokens: { input: 0, output: 10 } });
+  const timesOut = (thenAnswers: boolean): LanguageModel => ({
+    async complete({ onTimeout }) {
+      onTimeout?.();
+      if (!thenAnswers) throw new MgrpoError("endpoint-unavailable", "too slow", { retryable: true });
+      return { text: JSON.stringify({ reason: "", score: 1 }), usage: { inputTokens: 100, outputTokens: 10 } };
+    },
+  });
+  const costOf = (thenAnswers: boolean) =>
+    judgeQuality({ model: timesOut(thenAnswers), config }, "", { input: material }).then(
+      ({ cost }) => cost,
+      costOfFailure,
+    );
+  // An attempt costs at most 1,000 tokens * $10 / 1,000,000; the answer cost 10 tokens.
+  expect(await costOf(true)).toEqual({ inputTokens: 100, outputTokens: 10, usd: expect.closeTo(0.0101, 12) });
+  expect(await costOf(false)).toEqual({ inputTokens: 0, outputTokens: 0, usd: expect.closeTo(0.01, 12) });
+});
+
 test("settings that cannot work are refused", () => {
   const refusal = (changes: object) =>
     JudgeConfig.safeParse({ ...judgeConfig(), ...changes }).error?.issues[0]?.message;

@@ -117,9 +117,14 @@ test.each([
 
 test("a server that hangs fails after the timeout", async () => {
   const model = await openModel(["hang"], { attempts: 2, timeoutSeconds: 0.05 });
-  const error = await failure(model.complete(QUESTION));
+  let timeouts = 0;
+  const onTimeout = () => {
+    timeouts += 1;
+  };
+  const error = await failure(model.complete({ ...QUESTION, onTimeout }));
   expect(error).toMatchObject({ code: "endpoint-unavailable", retryable: true });
   expect(error.message).toMatch(/took more than 0.05 s; given up after 2 tries/);
+  expect(timeouts).toBe(2);
 });
 
 test("a long Retry-After is an error at once", async () => {

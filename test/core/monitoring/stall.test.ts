@@ -96,7 +96,7 @@ test.each<[string, Partial<RunState>, string[]]>([
       "the training of 'main' goes from worker to worker without a new version; main-1 has it now, after 2 of at most 3 takeovers",
     ],
   ],
-  ["no trainer", { step: ready }, ["nobody trains 'main' yet", "nobody trains 'searcher' yet"]],
+  ["no trainer", { step: ready }, ["no worker trains 'main' yet", "no worker trains 'searcher' yet"]],
   [
     "a trainer at work, and one that was lost",
     {

@@ -2,7 +2,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { Judgment } from "../../../core/contracts/judge.ts";
-import { objectKeys, tableKeys } from "../../../core/contracts/keys.ts";
+import { objectKeys, type TableKey, tableKeys } from "../../../core/contracts/keys.ts";
 import { MgrpoError as Failure, type MgrpoError } from "../../../core/errors.ts";
 import type { VerdictContext } from "../../../core/ports.ts";
 import { askForVerdict, type VerdictRequest } from "../../../core/training/verdict.ts";
@@ -17,6 +17,7 @@ function world() {
   const store = memoryStore();
   const sleeps: { seconds: number; end: () => void }[] = [];
   let now = 1_000_000;
+  let calls = 0;
   store.clock.storeTime = async () => now;
   store.clock.sleep = (seconds, signal) =>
     new Promise((resolve) => {
@@ -35,7 +36,9 @@ function world() {
       for (let i = 0; i < 5; i++) await turn();
     },
     ask: (change: Partial<VerdictRequest> = {}) =>
-      askForVerdict(store, { run: "test", judge: "paid", subject, seconds: SECONDS, ask: () => 1, ...change }),
+      askForVerdict(store, {
+        ...{ run: "test", judge: "paid", subject, seconds: SECONDS, token: String(calls++), ask: () => 1, ...change },
+      }),
     stored: () => store.objects.get(objectKeys.verdict("test", subject, "paid")),
     claim: (judge = "paid") => store.table.get(tableKeys.verdict("test", subject, judge)),
     bill: () => store.table.get(tableKeys.judgeSpending("test")),
@@ -48,6 +51,30 @@ const failed = (asked: Promise<unknown>): Promise<MgrpoError> =>
     (error) => error,
   );
 const cost = (usd: number) => ({ inputTokens: 1, outputTokens: 1, usd });
+
+test.each(["insert", "update"] as const)(
+  "a claim whose %s was answered only the second time is this call's own",
+  async (write) => {
+    const { store, ask, pass } = world();
+    if (write === "update") {
+      await failed(ask({ ask: () => Promise.reject(new Error("down")) }));
+      pass(SECONDS);
+    }
+    const { insert, update } = store.table;
+    const isClaim = ({ pk }: TableKey) => pk === tableKeys.verdict("test", subject, "paid").pk;
+    let repeated = 0;
+    store.table.insert = async (key, item) => {
+      if (write === "insert" && isClaim(key) && repeated++ === 0) await insert(key, item);
+      return insert(key, item);
+    };
+    store.table.update = async (change) => {
+      if (write === "update" && isClaim(change.key) && repeated++ === 0) await update(change);
+      return update(change);
+    };
+    expect(await ask()).toEqual({ score: 1 });
+    expect(repeated).toBe(1);
+  },
+);
 
 test("rewards that cost nothing are asked each time, and leave no record", async () => {
   const { ask, claim } = world();

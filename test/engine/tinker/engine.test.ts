@@ -12,9 +12,10 @@ import { tokenWeights } from "../../../core/mgrpo/batch.ts";
 import type { CheckpointFiles, PolicyEngine, Sampler, Trainer } from "../../../core/ports.ts";
 import { stream } from "../../../core/random.ts";
 import { readTinkerVersion, tinkerBase } from "../../../engine/tinker/version.ts";
-import { type TrainingEntry, trainRoles, trainStep } from "../../../gpu-workers/training/train-step.ts";
+import { type TrainingEntry, trainStep } from "../../../gpu-workers/training/train-step.ts";
 import { bigramEngine, bigramFiles } from "../../fakes/bigram-engine.ts";
 import { HOSTED, SKYRL_JAX, type TinkerRules } from "../../fakes/tinker-models.ts";
+import { trainAlone } from "../../gpu-workers/train-alone.ts";
 import { OPTIONS } from "../tiny.ts";
 import { POLICY, QUICK, tinyTinker } from "./tiny-tinker.ts";
 
@@ -71,7 +72,7 @@ async function run(engine: PolicyEngine, files0: CheckpointFiles, isWire: boolea
     const trainer: Trainer = await engine.openTrainer(current, OPTIONS);
     const reference = await engine.openTrainer(files0, OPTIONS);
     const optimizer = { ...OptimizerConfig.parse({}), maxGradientNorm: null };
-    const { stats } = await trainStep(
+    const { stats } = await trainAlone(
       trainer,
       [batch],
       { algorithm, optimizer, entropyCoefficient: 0, temperature: 1, draws: [1] },
@@ -120,8 +121,8 @@ test("agents that share a policy on a server take the local engine's step; a ser
     trajectory: { ...entry.trajectory, agent: i % 3 === 0 ? "searcher" : "main" },
   }));
   const [local, wire] = [await bigramEngine.openTrainer(files, OPTIONS), await engine.openTrainer(base, OPTIONS)];
-  const expected = await trainRoles(local, [batch], roles);
-  const found = await trainRoles(wire, [batch], roles);
+  const expected = await trainStep(local, [batch], roles);
+  const found = await trainStep(wire, [batch], roles);
   expect(found.stats.gradientNorm).toBeCloseTo(expected.stats.gradientNorm, 4);
   for (const { agent, share } of roles) {
     expect(found.roles?.[agent]).toMatchObject({ share, gradientNorm: null });

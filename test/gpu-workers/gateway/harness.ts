@@ -17,14 +17,14 @@ import type { Random } from "../../../core/random.ts";
 import { openTokenizer } from "../../../engine/tokenizer/tokenizer.ts";
 import { AgentSessions } from "../../../gpu-workers/gateway/agent-sessions.ts";
 import { gatewayApp } from "../../../gpu-workers/gateway/api/app.ts";
-import { type AppRunner, runApp } from "../../../gpu-workers/gateway/app-rollout.ts";
+import { type AppRunner, appAttempts } from "../../../gpu-workers/gateway/app-rollout.ts";
 import type { AppTeam } from "../../../gpu-workers/gateway/attempt.ts";
 import { openAttempts } from "../../../gpu-workers/gateway/attempts.ts";
 import { localSubAgent } from "../../../gpu-workers/gateway/sub-agents.ts";
 import { httpNetwork } from "../../../gpu-workers/invocations/network.ts";
 import { createLog } from "../../../gpu-workers/log.ts";
-import type { Inference, Policy } from "../../../gpu-workers/policy.ts";
 import type { HostedAgent } from "../../../gpu-workers/rollouts/agent.ts";
+import type { Inference, Policy } from "../../../gpu-workers/rollouts/policy.ts";
 import type { RolloutPlan } from "../../../gpu-workers/rollouts/rollout-plan.ts";
 import type { RunContext } from "../../../gpu-workers/run-context.ts";
 import { memoryStore } from "../../fakes/memory-store.ts";
@@ -53,7 +53,7 @@ export const tokenizer = openTokenizer(baseFiles("main"));
 export const VERSIONS = { main: 3, searcher: 5 };
 
 /** Does what the last message says. */
-export function obedient(conversation: string): string {
+function obedient(conversation: string): string {
   const messages = conversation.split("<|im_start|>").slice(1, -1);
   const [role = "", text = ""] = partsOf(messages.at(-1) ?? "");
   if (role === "tool")
@@ -174,7 +174,7 @@ export async function openHarness(options: HarnessOptions = {}) {
     },
     /** Runs an app as the worker does. */
     run: (runner: AppRunner["run"], rollout = 0, signal = never) =>
-      runApp({ team, attempts, runner: { run: runner }, seconds: 20 }, planOf(rollout), signal),
+      appAttempts({ team, attempts, runner: { run: runner }, seconds: 20 })(planOf(rollout), signal),
     async invocations(outcome: FinishedOutcome): Promise<Invocation[]> {
       const bytes = await Promise.all(outcome.invocations.map(({ key }) => store.objects.get(key)));
       return bytes.map((one) => JSON.parse(new TextDecoder().decode(one)));

@@ -2,6 +2,7 @@
 import { type AddressInfo, connect, createServer } from "node:net";
 import OpenAI from "openai";
 import { afterEach, expect, test, vi } from "vitest";
+import { CUT_MARK } from "../../../core/conversation/special-tokens.ts";
 import { type Harness, type HarnessOptions, noticed, openHarness, pausedSampling, trainedOn } from "./harness.ts";
 
 const open: (() => Promise<void> | void)[] = [];
@@ -47,6 +48,30 @@ test("a completion, with usage and log-probs of exactly what was sampled", async
   const finished = await outcome({ answer: "hello" });
   expect(finished.conversation).toMatchObject({ answer: "hello", stop: "answered" });
   expect(trainedOn(finished)[0]?.logProbs).toEqual(sampled?.sample.logProbs);
+});
+
+test("the limits on calls and on tool responses hold in an app's conversation too", async () => {
+  const config = { limits: { turns: 8, turnTokens: 400, contextTokens: 4000, calls: 1, responseCharacters: 5 } };
+  const { main, harness, outcome } = await start({ config });
+  const { completions } = clientOf(main).chat;
+  const ask = (text: string) => completions.create({ model: "main", messages: [user(text)], tools: [lookup] });
+  const [two] = (await ask(`call ${called("amber")}\n${called("birch")}`)).choices;
+  expect(two).toMatchObject({ finish_reason: "stop" });
+  expect(two?.message.tool_calls).toBeUndefined();
+  const [one] = (await ask(`call ${called("amber")}`)).choices;
+  const [call] = one?.message.tool_calls ?? [];
+  if (!one || !call) throw new Error("no call");
+  const response = { role: "tool" as const, tool_call_id: call.id, content: "0123456789" };
+  const messages = [user(`call ${called("amber")}`), one.message, response];
+  const last = await completions.create({ model: "main", messages, tools: [lookup] });
+  expect(last.choices[0]?.message.content).toBe(`<answer>01234${CUT_MARK}</answer>`);
+  expect(harness.samples).toHaveLength(3);
+  // The reply after the response continues the branch of the call.
+  expect((await outcome({ answer: "x" })).app?.counts["main"]).toMatchObject({
+    branches: 2,
+    rewritten: 0,
+    unparsed: 1,
+  });
 });
 
 test("a stream says what the completion says, and its usage if it was asked for", async () => {

@@ -1,7 +1,7 @@
 /** @file The curves of a run, from the summaries of its steps and its evaluations. Pure. */
 import { smooth } from "../../palette.ts";
 import type { RunView } from "../../views.ts";
-import type { ChartProps, Line } from "./chart.tsx";
+import type { ChartProps, Line } from "./curve.ts";
 
 type Curve = Omit<ChartProps, "onPick">;
 type Step = RunView["perStep"][number];
@@ -43,7 +43,7 @@ export function curvesOf(view: RunView): Curve[] {
 const points = (perStep: readonly Step[], of: (step: Step) => number | null): Line["points"] =>
   perStep.map((step) => [step.step + 1, of(step)]);
 
-export function rewardLines({ perStep, evaluations }: RunView, names: readonly string[]): Line[] {
+function rewardLines({ perStep, evaluations }: RunView, names: readonly string[]): Line[] {
   const rewards = names.flatMap((name, color): Line[] => {
     const raw = points(perStep, ({ reward }) => reward[name] ?? null);
     const smoothed = smooth(raw.map(([, y]) => y));

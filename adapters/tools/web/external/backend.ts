@@ -153,7 +153,7 @@ const pauseSecondsOf = ({ evidence }: MgrpoError): number =>
   (evidence as Partial<Evidence> | undefined)?.pauseSeconds ?? 0;
 
 /** Retry-After in seconds: a number, or a date. */
-export function secondsOf(retryAfter: string | null): number {
+function secondsOf(retryAfter: string | null): number {
   if (retryAfter === null) return 0;
   const seconds = Number(retryAfter);
   if (Number.isFinite(seconds)) return Math.max(0, seconds);

@@ -23,11 +23,7 @@ const BENCHMARK_PAGES = [
   "raw.githubusercontent.com/Alibaba-NLP",
 ];
 
-/** In words. A shorter question may occur on an unrelated page. */
-const MIN_QUESTION = 8;
-/** In words. A Chinese sentence of 12 characters is about as specific as an English one of 8 words. */
-const SIGN = 2 / 3;
-/** In tokens. */
+/** In tokens: words, or characters of scripts without spaces. A shorter question may occur on an unrelated page. */
 const GRAM = 8;
 /** Share of the question's n-grams that a page must contain. The rest allows one edit in a long question, none in a short one. */
 const COPIED = 0.9;
@@ -58,8 +54,7 @@ export function leakageGuard(blocked: readonly string[]): LeakageGuard {
     },
     leaksQuestion(text, question) {
       const questionTokens = tokensOf(question);
-      const words = questionTokens.reduce((sum, token) => sum + (isSign(token) ? SIGN : 1), 0);
-      if (words < MIN_QUESTION) return false;
+      if (questionTokens.length < GRAM) return false;
       const wanted = new Set(questionTokens.slice(GRAM - 1).map((_, i) => gramAt(questionTokens, i)));
       return countFound(tokensOf(text), wanted, new Set(questionTokens)) >= COPIED * wanted.size;
     },
@@ -83,7 +78,6 @@ const gramAt = (tokens: readonly string[], i: number): string => tokens.slice(i,
 const SIGNS =
   "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}\\p{Script=Myanmar}";
 const TOKEN = new RegExp(`[${SIGNS}]|(?:(?![${SIGNS}])[\\p{L}\\p{M}\\p{N}])+`, "gu");
-const isSign = (token: string): boolean => new RegExp(`^[${SIGNS}]`, "u").test(token);
 
 /** `[words](https://…)`: the address would interrupt the words. */
 const LINK_TARGET = /\]\([^()\s]{1,2000}(?:\s+"[^"\n]{0,500}")?\)/g;

@@ -137,7 +137,7 @@ function plain(random: Random): string {
 }
 
 /** The plain text of each row of an xbench file. */
-export function xbenchRows(): { id: string; prompt: string; answer: string }[] {
+function xbenchRows(): { id: string; prompt: string; answer: string }[] {
   const random = stream("official", "xbench");
   return times(1000, (i) => ({ id: String(i + 1), prompt: plain(random), answer: reference(random) }));
 }

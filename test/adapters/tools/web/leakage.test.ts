@@ -49,6 +49,8 @@ describe("addresses", () => {
 /** Made-up questions of the benchmarks' kind: several conditions, few characters. */
 const QUESTIONS = [
   "某虚构小镇的盐矿博物馆哪一年开放?",
+  "阿兰迪亚的首都是哪里?",
+  "盐桥由谁设计建造?",
   "在阿兰迪亚北部,由两位数学家共同创办、后来因洪水迁址的图书馆叫什么名字?",
   "虚構の町アルビーで最初に橋を架けた技師は誰ですか。",
   "Which engineer drew the third bridge of Alby?",
@@ -90,6 +92,7 @@ const ORDINARY = [
   ...worldPages.map(({ title, lines }) => `${title}\n${lines.join("\n")}`),
   "某虚构小镇的盐矿博物馆于一九八七年开放。某虚构小镇的盐矿博物馆是阿兰迪亚最大的博物馆。",
   "阿兰迪亚北部的图书馆由两位数学家共同创办,后来因洪水迁址,现名阿尔比图书馆。",
+  "阿兰迪亚的首都是阿尔比。盐桥由亚当·贝尔设计,建造于一九八七年。谁设计了其他的桥不详。",
   "虚構の町アルビーで最初に橋を架けた技師はアダム・ベルである。",
   "The engineer who drew the third bridge of Alby is Adam Bell. Which engineer drew the first is not known.",
   "Three made-up towns lie on the River Ale. Alby was founded before its own bridge was built, by forty years.",
@@ -103,6 +106,6 @@ test("a long question is found despite a typo; a short one is too common to be l
   expect(guard.leaksQuestion(long.replace("word50", "wodr50"), long)).toBe(true);
   expect(guard.leaksQuestion(long.replace("word50", "wodr50").replace("word90", "wodr90"), long)).toBe(false);
   expect(guard.leaksQuestion(long.slice(0, long.length / 2), long)).toBe(false);
-  for (const short of ["阿兰迪亚的首都是哪里?", "What is the capital of Arlandia?", "???", ""])
+  for (const short of ["阿尔比在哪里?", "What is the capital of Arlandia?", "???", ""])
     expect(guard.leaksQuestion(`Quiz: ${short}`, short)).toBe(false);
 });

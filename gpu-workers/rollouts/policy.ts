@@ -2,14 +2,14 @@
  * @file One agent's policy, by version. The sampler of version v opens on the verified files of manifest v when v is first requested. The most
  * recently requested versions stay open, one per step in flight; an older one closes when no lease uses it.
  */
-
-import type { AgentConfig } from "../core/contracts/agent-config.ts";
-import type { Manifest } from "../core/contracts/checkpoint.ts";
-import type { CheckpointFiles, EngineLimits, EngineOptions, PolicyEngine, Sampler, Tokenizer } from "../core/ports.ts";
-import { openTokenizer } from "../engine/tokenizer/tokenizer.ts";
-import type { BusyMeter } from "./busy.ts";
-import type { AgentBackend, BackendOptions } from "./rollouts/backend.ts";
-import { tokenBackend } from "./rollouts/token-backend.ts";
+import type { AgentConfig } from "../../core/contracts/agent-config.ts";
+import type { Manifest } from "../../core/contracts/checkpoint.ts";
+import type { CheckpointFiles, EngineLimits, PolicyEngine, Sampler, Tokenizer } from "../../core/ports.ts";
+import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
+import type { BusyMeter } from "../busy.ts";
+import { engineOptions } from "../engine-options.ts";
+import type { AgentBackend, BackendOptions } from "./backend.ts";
+import { tokenBackend } from "./token-backend.ts";
 
 /** One conversation's use of a version: the version stays open until the lease is released. */
 export interface Lease {
@@ -26,17 +26,11 @@ export interface Policy {
   open(version: number): Promise<void>;
   /** Whether another version is being opened, and this one is not open. */
   isLoadingOther(version: number): boolean;
+  /** Closes every version, and frees its memory. A version that is requested later opens again. */
   close(): Promise<void>;
 }
 
 type Files = Manifest["files"];
-
-/** The engine's part of an agent's config, with the run's time limits on its calls if given. */
-export function engineOptions({ engine, limits, optimizer }: AgentConfig, run?: EngineLimits): EngineOptions {
-  const serverOptimizer = optimizer.kind === "server" && { serverOptimizer: true };
-  const options = { ...engine, ...serverOptimizer, contextTokens: limits.contextTokens };
-  return run ? { ...options, limits: { turnSeconds: run.turnSeconds, trainingSeconds: run.trainingSeconds } } : options;
-}
 
 /** The files of an agent's versions. */
 export interface VersionFiles {

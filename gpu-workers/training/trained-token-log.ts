@@ -10,7 +10,7 @@ import type { RunContext } from "../run-context.ts";
 /** Four megabytes. The trajectories of a larger step that come last are left out. */
 const MOST_TOKENS = 1 << 20;
 
-export class TokenLog {
+export class TrainedTokenLog {
   readonly #trajectories = new Map<string, { readonly logProbs_A: Float32Array; readonly clipped: Set<number> }>();
   #tokens = 0;
 

@@ -1,15 +1,21 @@
 /** @file Rollouts of a team whose agents are all in this process: evaluation, and commands that ask a team. */
 import { MgrpoError } from "../../core/errors.ts";
 import type { StreamName } from "../../core/random.ts";
-import { AgentSessions } from "../gateway/agent-sessions.ts";
-import type { AppTeam } from "../gateway/attempt.ts";
-import { type AppParts, maxConversations } from "../gateway/gateway-service.ts";
-import { observedSessions } from "../gateway/observed-sessions.ts";
-import { localSubAgent } from "../gateway/sub-agents.ts";
 import { inProcessDelegation } from "../invocations/in-process.ts";
+import type { HostedAgent } from "../rollouts/agent.ts";
+import type { RolloutHost } from "../rollouts/attempt-rollout.ts";
+import { nativeAttempts } from "../rollouts/native-attempt.ts";
 import type { RunContext } from "../run-context.ts";
-import type { HostedAgent } from "./agent.ts";
-import type { RolloutHost } from "./attempt-rollout.ts";
+import { AgentSessions } from "./agent-sessions.ts";
+import { appAttempts } from "./app-rollout.ts";
+import type { AppTeam } from "./attempt.ts";
+import { type AppParts, maxConversations } from "./gateway-service.ts";
+import { observedSessions } from "./observed-sessions.ts";
+import { localSubAgent } from "./sub-agents.ts";
+
+export interface WholeTeam extends RolloutHost {
+  readonly main: HostedAgent;
+}
 
 /**
  * @param purpose first parts of the names of random streams.
@@ -20,16 +26,13 @@ export function wholeTeam(
   agents: ReadonlyMap<string, HostedAgent>,
   purpose: StreamName,
   app: AppParts | undefined,
-): RolloutHost {
+): WholeTeam {
   const main = agents.get(run.config.main);
   if (!main) throw new MgrpoError("config-invalid", `this process does not host the main agent '${run.config.main}'`);
-  return {
-    run,
-    agent: main,
-    delegation: inProcessDelegation(run, agents, purpose),
-    hasLiveSubAgents: () => true,
-    ...(app && { app: { ...app, team: appTeam(run, agents, main, purpose) } }),
-  };
+  const runAttempt = app
+    ? appAttempts({ ...app, team: appTeam(run, agents, main, purpose) })
+    : nativeAttempts({ run, main, delegation: inProcessDelegation(run, agents, purpose) });
+  return { run, main, runAttempt, hasLiveSubAgents: () => true };
 }
 
 function appTeam(

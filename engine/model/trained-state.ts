@@ -6,13 +6,13 @@ import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import type { LoraConfig } from "../../core/contracts/lora.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, SavedFile, Trainer } from "../../core/ports.ts";
-import { adamStep } from "../model/adamw.ts";
-import { checkGradient } from "../model/input-checks.ts";
-import { ADAPTER_FILE, readAdapter, readAdapterConfig } from "./adapter.ts";
-import { type ModelConfig, readModelConfig } from "./config.ts";
-import { type Parameter, type ParameterLayout, parameterLayout } from "./parameters.ts";
-import { planModelFiles, planOptimizerFiles, readOptimizer, refuseUnsavable } from "./shards.ts";
-import { readCheckpoint, withConfigOf, writeModel } from "./weights.ts";
+import { ADAPTER_FILE, readAdapter, readAdapterConfig } from "../checkpoint/adapter.ts";
+import { type ModelConfig, readModelConfig } from "../checkpoint/config.ts";
+import { type Parameter, type ParameterLayout, parameterLayout } from "../checkpoint/parameters.ts";
+import { planModelFiles, planOptimizerFiles, readOptimizer, refuseUnsavable } from "../checkpoint/shards.ts";
+import { readCheckpoint, withConfigOf, writeModel } from "../checkpoint/weights.ts";
+import { adamStep } from "./adamw.ts";
+import { checkGradient } from "./input-checks.ts";
 
 export interface TrainedState extends Required<Pick<Trainer, "optimizerStep" | "gradientNorm" | "load">> {
   readonly config: ModelConfig;

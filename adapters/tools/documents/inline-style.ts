@@ -1,0 +1,140 @@
+/**
+ * @file What an inline style hides from people, by its declarations alone. Lengths are estimated in pixels, as in a window of 1000 x 1000
+ * with a font size of 16: enough to tell hidden from visible. Style sheets are not read, and neither are colors compared with backgrounds.
+ */
+import { evaluate } from "mathjs/number";
+
+/** Property -> value, in lower case; the last declaration of each name wins. */
+export type InlineStyle = ReadonlyMap<string, string>;
+
+const COMMENT = /\/\*.*?(?:\*\/|$)/gs;
+const ESCAPE = /\\(?:([0-9a-f]{1,6})\s?|([^\n]))/gi;
+
+export function parseInlineStyle(style: string): InlineStyle {
+  const declarations = style.replace(COMMENT, "").replace(ESCAPE, unescaped).toLowerCase().split(";");
+  return new Map(
+    declarations.map((declaration) => {
+      const [name = "", value = ""] = declaration.split(":", 2);
+      return [name.trim(), value.replace(/!\s*important\s*$/, "").trim()];
+    }),
+  );
+}
+
+function unescaped(_escape: string, hex: string | undefined, character: string | undefined): string {
+  const code = Number.parseInt(hex ?? "", 16);
+  return character ?? (code <= 0x10ffff ? String.fromCodePoint(code) : "");
+}
+
+/** Nobody sees the element, nor anything in it. */
+export function hidesAll(style: InlineStyle): boolean {
+  const value = (name: string) => style.get(name) ?? "";
+  const opacity = pixels(value("opacity").replace(/([\d.]+)%/, "($1/100)"));
+  return (
+    value("display") === "none" ||
+    /^(hidden|collapse)$/.test(value("visibility")) ||
+    value("content-visibility") === "hidden" ||
+    (opacity !== undefined && opacity < MIN_OPACITY) ||
+    /opacity\(\s*0*\.?0*%?\s*\)/.test(value("filter")) ||
+    isClipped(style) ||
+    isOffScreen(style) ||
+    /scale(?:3d|x|y)?\(\s*0*\.?0*\s*[,)]/.test(value("transform"))
+  );
+}
+
+/** Nobody sees the element's own text. Descendants with a size or color of their own are visible: layouts set 0 to remove gaps. */
+export const hidesText = (style: InlineStyle): boolean => hasTinyFont(style) || hasClearColor(style);
+
+/** The style undoes what hides the text of an ancestor with style `above`. */
+export function restoresText(style: InlineStyle, above: InlineStyle): boolean {
+  if (hasTinyFont(above)) {
+    const size = fontSize(style);
+    // Relative to 0, any size is 0. Another tiny one is handled separately, so no text is visited twice.
+    if (size === undefined || (/^[\d.]+(em|ex|ch|%)$/.test(size) && !hasTinyFont(style))) return false;
+  }
+  return !hasClearColor(above) || textColor(style) !== undefined;
+}
+
+const MIN_OPACITY = 0.05;
+/** Pixels. */
+const [TINY, FAR_AWAY] = [2, 2000];
+const UNITS: Readonly<Record<string, number>> = {
+  ...{ px: 1, pt: 4 / 3, pc: 16, in: 96, cm: 37.8, mm: 3.78, q: 0.945 },
+  ...{ em: 16, rem: 16, ex: 8, ch: 8, lh: 20, "%": 0.16, vw: 10, vh: 10, vmin: 10, vmax: 10 },
+};
+const LENGTH = /((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+(?![a-z]))?)(px|pt|pc|in|cm|mm|q|rem|em|ex|ch|lh|%|vw|vh|vmin|vmax)/g;
+const MAX_LENGTH = 200;
+
+/** A length or number, `calc()` included. Undefined: the value is none, or depends on the page (`auto`, `var()`). */
+function pixels(value: string): number | undefined {
+  if (value === "" || value.length > MAX_LENGTH) return undefined;
+  const expression = value
+    .replace(LENGTH, (_, count: string, unit: string) => `(${Number(count) * (UNITS[unit] ?? 1)})`)
+    .replace(/(?:-webkit-)?calc\(/g, "(");
+  if (!/^[\d\s.()+*/,e-]+$/.test(expression.replace(/\b(?:min|max|clamp)(?=\()/g, ""))) return undefined;
+  try {
+    const clamp = (low: number, middle: number, high: number) => Math.max(low, Math.min(middle, high));
+    const result: unknown = evaluate(expression, { clamp });
+    return typeof result === "number" && Number.isFinite(result) ? result : undefined;
+  } catch {
+    // Not CSS: browsers ignore the declaration.
+    return undefined;
+  }
+}
+
+/** `font-size`, or the size in `font`, which comes before the family and may have a line height. */
+function fontSize(style: InlineStyle): string | undefined {
+  const names = [...style.keys()].filter((name) => name === "font" || name === "font-size");
+  const last = names.at(-1);
+  if (last === undefined) return undefined;
+  const value = style.get(last);
+  return last === "font"
+    ? /(?:^|\s)((?:calc|min|max|clamp)\(.*\)|\.?\d[\w.%]*)(?=\s*\/|\s+\D)/.exec(value ?? "")?.[1]
+    : value;
+}
+
+function hasTinyFont(style: InlineStyle): boolean {
+  const size = pixels(fontSize(style) ?? "");
+  return size !== undefined && size < TINY;
+}
+
+const textColor = (style: InlineStyle) => style.get("-webkit-text-fill-color") ?? style.get("color");
+
+function hasClearColor(style: InlineStyle): boolean {
+  return /^(transparent|#[\da-f]{3}0|#[\da-f]{6}0[\da-f]|(?:rgb|hsl)a?\(.*[,/]\s*0*\.?0*%?\s*\))$/.test(
+    textColor(style) ?? "",
+  );
+}
+
+/** Clipped to nothing, or to a point. */
+function isClipped(style: InlineStyle): boolean {
+  const sides = /^rect\(([^)]*)\)$/.exec(style.get("clip") ?? "")?.[1]?.split(/[\s,]+/) ?? [];
+  const [top, right, bottom, left] = sides.map(pixels);
+  const isEmptyRect = isNarrow(top, bottom) || isNarrow(left, right);
+  const path = style.get("clip-path") ?? "";
+  const inset = Number(/^inset\(\s*([\d.]+)%/.exec(path)?.[1] ?? 0);
+  const isEmptyPath =
+    inset >= 50 || /^(?:circle|ellipse)\(\s*0[\s%a-z)]/.test(path) || /^polygon\([\s0,a-z%]*\)$/.test(path);
+  const isCut = /hidden|clip/.test(`${style.get("overflow")} ${style.get("overflow-x")} ${style.get("overflow-y")}`);
+  const isFlat = ["width", "height", "max-width", "max-height"].some((name) => {
+    const size = pixels(style.get(name) ?? "");
+    return size !== undefined && size < TINY && !/%/.test(style.get(name) ?? "");
+  });
+  return isEmptyRect || isEmptyPath || (isCut && isFlat);
+}
+
+const isNarrow = (from: number | undefined, to: number | undefined): boolean =>
+  from !== undefined && to !== undefined && to - from < TINY;
+
+const OFFSETS = ["left", "top", "right", "bottom", "text-indent", "margin", "margin-left", "margin-top"] as const;
+
+function isOffScreen(style: InlineStyle): boolean {
+  const moves = [...(style.get("transform") ?? "").matchAll(/translate\w*\(([^)]*)\)/g)].flatMap(([, by = ""]) =>
+    by.split(","),
+  );
+  const offsets = [
+    ...OFFSETS.map((name) => style.get(name) ?? ""),
+    ...(style.get("inset") ?? "").split(/\s+/),
+    ...moves,
+  ];
+  return offsets.some((offset) => (pixels(offset.trim()) ?? 0) <= -FAR_AWAY);
+}
