@@ -18,6 +18,11 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
     trainRelay("bad", "--set", "algorithm.clipHi=0.3"),
     /config of run 'bad': algorithm: .*clipHi.*did you mean 'clipHigh'\?/,
   ],
+  [
+    "a mistyped value",
+    trainRelay("bad", "--set", "algorithm.ratio=sequense"),
+    /algorithm\.ratio: .*"token"\|"sequence".*did you mean 'sequence'\?/,
+  ],
   ["a value out of range", trainRelay("bad", "--set", "rolloutsPerQuestion=1"), /rolloutsPerQuestion/],
   ["a malformed --set", trainRelay("bad", "--set", "steps"), /--set steps: write path=value/],
   ["steps that are not a number", ["train", RELAY, "--steps", "many"], /--steps takes a whole number/],
