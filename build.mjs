@@ -46,8 +46,8 @@ const FIXTURES = ["test/fixtures/relay"];
 const WORKER_FILES = /^((core|engine|adapters|exports|gpu-workers|recipes)\/.*\.(js|md)|built-module\.js)$/;
 const RELEASE = join(DIST, "release");
 const PROJECT = join(DIST, "project");
-/** The dashboard's page: one bundle for browsers. */
-const PAGE = { folder: join(ROOT, "ui"), entry: join(ROOT, "ui/app/main.tsx") };
+/** The dashboard's page, and the page of an export: a bundle each for browsers. */
+const PAGE = { folder: join(ROOT, "ui"), entries: ["main", "export"].map((name) => join(ROOT, `ui/app/${name}.tsx`)) };
 const NO_SOURCES = /(^|\/)(pytorch|\..*)$|README\.md$|tsconfig\.json$/;
 
 async function build(folders) {
@@ -119,7 +119,7 @@ async function compile(modules) {
   for (const { path, contents } of outputFiles) replace(path, (temporary) => writeFileSync(temporary, contents));
 }
 
-/** When each source changed. The page's sources have one target, and so the time of the newest of them. */
+/** When each source changed. The page's sources become two bundles, which have the time of the newest of them. */
 function timesOf(sources) {
   const newest = Math.max(0, ...sources.filter(isOfPage).map(timeOf));
   return new Map(sources.map((source) => [source, isOfPage(source) ? newest : timeOf(source)]));
@@ -128,7 +128,7 @@ function timesOf(sources) {
 async function bundlePage() {
   const { build: bundle } = await import("esbuild");
   const { outputFiles } = await bundle({
-    entryPoints: [PAGE.entry],
+    entryPoints: PAGE.entries,
     outbase: ROOT,
     outdir: DIST,
     write: false,
@@ -175,7 +175,9 @@ function filesUnder(path) {
 /** A script of the page is in its bundle. */
 const isOfPage = (path) => path.startsWith(join(PAGE.folder, "app")) && /\.tsx?$/.test(path);
 const isModule = (path) => path.endsWith(".ts") && !isOfPage(path);
-const target = (source) => join(DIST, relative(ROOT, isOfPage(source) ? PAGE.entry : source)).replace(/\.tsx?$/, ".js");
+/** A script of the page that is no entry is in the first bundle, at least. */
+const builtFrom = (source) => (isOfPage(source) && !PAGE.entries.includes(source) ? PAGE.entries[0] : source);
+const target = (source) => join(DIST, relative(ROOT, builtFrom(source))).replace(/\.tsx?$/, ".js");
 /** A declaration file belongs to its module. */
 const owner = (path) => path.replace(/\.d\.ts$/, ".js");
 

@@ -12,6 +12,7 @@ import { startLocalCloud } from "../adapters/local-cloud/cloud.ts";
 import { builtModule } from "../built-module.ts";
 import { objectKeys, tableKeys, tablePrefixes } from "../core/contracts/keys.ts";
 import { parseJson } from "../core/contracts/parse.ts";
+import { type BusyInterval, StepActivity } from "../core/contracts/telemetry.ts";
 
 const RUN = "bench";
 const STEPS = 16;
@@ -19,9 +20,6 @@ const STEPS = 16;
 const WARM_UP_STEPS = 4;
 
 const Report = z.object({ store: z.object({ bytesPerRollout: z.number() }) });
-/** When an engine was busy: start and end, in milliseconds. */
-const Intervals = z.array(z.tuple([z.number(), z.number()]));
-type Interval = z.infer<typeof Intervals>[number];
 
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-bench-"));
 try {
@@ -40,22 +38,25 @@ function train(cwd: string): void {
   const settings = ["--steps", String(STEPS), "--run", RUN, "--set", "evaluation.suites=[]"];
   execFileSync(process.execPath, [fileURLToPath(builtModule("cli/mgrpo")), "train", "atlas", ...settings], {
     cwd,
-    env: { ...process.env, MGRPO_BUSY: "1" },
     stdio: ["ignore", "ignore", "inherit"],
   });
 }
 
 /** Per step, the busy intervals of all its workers. */
-async function readIntervals(directory: string): Promise<Interval[][]> {
+async function readIntervals(directory: string): Promise<BusyInterval[][]> {
   const ignore = async () => {};
   const cloud = await startLocalCloud({ directory, handlers: { objectCreated: ignore, clock: ignore } });
   const { table, objects } = cloud.direct;
   try {
     const workers = await table.query(tableKeys.run(RUN).pk, tablePrefixes.workers);
     const steps = Array.from({ length: STEPS }, async (_, step) => {
-      const keys = workers.map(({ worker }) => objectKeys.busy(RUN, step, String(worker)));
+      const keys = workers.map(({ worker }) => objectKeys.activity(RUN, step, String(worker)));
       const found = await Promise.all(keys.map(async (key) => ({ key, bytes: await objects.get(key) })));
-      return found.flatMap(({ key, bytes }) => (bytes ? parseJson(Intervals, bytes, key) : []));
+      return found.flatMap(({ key, bytes }) => {
+        if (!bytes) return [];
+        const { sampling, training } = parseJson(StepActivity, bytes, key);
+        return [...sampling, ...training];
+      });
     });
     return await Promise.all(steps);
   } finally {
@@ -64,7 +65,7 @@ async function readIntervals(directory: string): Promise<Interval[][]> {
 }
 
 /** 1 - union of the measured intervals / wall time, from the end of the warm-up to the last engine call. */
-function idleShare(warmUp: readonly Interval[], measured: readonly Interval[]): number {
+function idleShare(warmUp: readonly BusyInterval[], measured: readonly BusyInterval[]): number {
   const start = Math.max(...warmUp.map(([, end]) => end));
   const end = Math.max(...measured.map(([, last]) => last));
   let [busy, covered] = [0, start];

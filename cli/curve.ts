@@ -77,32 +77,31 @@ function rewardLines({ perStep }: CurveInput, agent: string, color: string) {
 
 /**
  * Open-book scores by the step that the team was evaluated at: sampled as discs, greedy as diamonds. A kind without scores is left out; of
- * several suites of a kind, the one that was asked most often is drawn.
+ * several suites of a kind, the one that was asked most often is drawn. The legend names it.
  */
 function heldOutPoints({ evaluations }: CurveInput) {
-  const points = (greedy: boolean) => {
+  const points = (kind: string, greedy: boolean) => {
     const ofKind = evaluations
       .filter((one) => !one.closedBook && one.benchmark === undefined && one.n > 0)
       .filter((one) => (one.temperature === 0) === greedy);
     const timesAsked = (suite: string) => ofKind.filter((one) => one.suite === suite).length;
     const most = Math.max(0, ...ofKind.map(({ suite }) => timesAsked(suite)));
     const shown = ofKind.find(({ suite }) => timesAsked(suite) === most)?.suite;
-    return ofKind.filter(({ suite }) => suite === shown).map((one) => [one.team, one.correct / one.n]);
+    const data = ofKind.filter(({ suite }) => suite === shown).map((one) => [one.team, one.correct / one.n]);
+    return { name: `${kind} (${shown})`, data };
   };
   const color = COLORS.heldOut[0];
   return [
     {
+      ...points("held-out", false),
       type: "scatter" as const,
-      name: "held-out",
-      data: points(false),
       symbolSize: 10,
       itemStyle: { color, opacity: 1 },
       z: 3,
     },
     {
+      ...points("held-out, greedy", true),
       type: "scatter" as const,
-      name: "held-out, greedy",
-      data: points(true),
       symbol: "diamond",
       symbolSize: 11,
       itemStyle: { color: COLORS.background[0], borderColor: color, borderWidth: 2, opacity: 1 },

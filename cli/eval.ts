@@ -4,9 +4,8 @@ import type { JobRecord } from "../core/contracts/records.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { raisesBudget } from "../core/training/run-budget.ts";
 import { type EvalOptions, planEvaluation } from "./evaluation-config.ts";
-import { readBases } from "./local/base-models.ts";
 import { describeLosses, evaluateTeam, type FinishedJob, resultOf } from "./local/evaluate-team.ts";
-import { refuseMissingApp, refuseMissingKey, refuseMissingTools } from "./local/preflight.ts";
+import { preflightEvaluation } from "./local/preflight.ts";
 import { watchForStop } from "./local/stop.ts";
 import { readQuestions } from "./questions.ts";
 import { type ResumeOptions, raisedBudgetOf } from "./resume.ts";
@@ -60,11 +59,8 @@ async function evaluateNamed(target: string, name: string, options: AllOptions):
 async function evaluate(target: string, options: AllOptions): Promise<void> {
   refuseSuiteOptions(options);
   const { config, recipe, notes } = await planEvaluation(target, options);
-  refuseMissingKey(config);
-  await refuseMissingApp(config, "here");
-  await refuseMissingTools(config);
+  const bases = await preflightEvaluation(config);
   const questions = await readQuestions(recipe, config);
-  const bases = await readBases(config, "evaluate");
   for (const note of notes) console.error(note);
   const stop = watchForStop();
   await evaluateTeam(config, bases, questions, stop, report).finally(() => stop.dispose());

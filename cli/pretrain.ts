@@ -3,7 +3,7 @@
  * the recipe's demonstrations.
  */
 import { mkdir, writeFile } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { basename, join, relative } from "node:path";
 import { RunConfig } from "../core/contracts/config.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { CheckpointFiles, Trainer } from "../core/ports.ts";
@@ -21,6 +21,7 @@ import { batchesOf } from "../sft/batches.ts";
 import { type Example, exampleOf } from "../sft/example.ts";
 import { learn, OPTIMIZER } from "../sft/learn.ts";
 import { NO_PROGRESS, type Progress, recentLoss } from "../sft/progress.ts";
+import { openLiveLine } from "./terminal/live.ts";
 
 export interface PretrainOptions {
   /** The folder names of the base models to train; all by default. */
@@ -83,15 +84,19 @@ async function learnAll(trainer: Trainer, { folder, training }: BaseModel, examp
   const started = performance.now();
   let saved: ReadonlyMap<string, Uint8Array> = new Map();
   const plan = { ...training, evaluateEvery: Number.POSITIVE_INFINITY, patience: Number.POSITIVE_INFINITY };
+  const display = openLiveLine(process.stderr);
   const progress = await learn(trainer, { batches: batchesOf(examples, batchTokens), heldOut: [] }, plan, NO_PROGRESS, {
     onStep(now) {
       if (!now.ended && now.losses.length % PROGRESS_EVERY > 0) return;
-      show(folder, now, tokens, performance.now() - started);
+      const line = progressText(folder, now, tokens, performance.now() - started);
+      if (now.ended || !process.stderr.isTTY) display.print(line);
+      else display.show(() => line);
     },
     async onCheckpoint() {
       saved = await trainer.save();
     },
   });
+  display.close();
   return { progress, saved };
 }
 
@@ -121,12 +126,11 @@ function withRandomWeights(base: BaseModel): ReadonlyMap<string, Uint8Array> {
   return new Map([...files, [WEIGHTS, writeModel(parameterLayout(config), initializeWeights(config, base.seed))]]);
 }
 
-function show(folder: string, progress: Progress, tokens: number, milliseconds: number): void {
-  const { tokens: seen, ended } = progress;
+function progressText(folder: string, progress: Progress, tokens: number, milliseconds: number): string {
+  const { tokens: seen } = progress;
   const speed = Math.round((1000 * seen) / milliseconds);
   const loss = recentLoss(progress, RECENT).toFixed(4);
-  const line = `${folder}: ${(seen / 1e6).toFixed(2)} of ${(tokens / 1e6).toFixed(2)} M tokens, loss ${loss}, ${speed} tokens/s`;
-  process.stderr.write(process.stderr.isTTY && !ended ? `\r${line}` : `${line}\n`);
+  return `${relative(".", folder)}: ${(seen / 1e6).toFixed(2)} of ${(tokens / 1e6).toFixed(2)} M tokens, loss ${loss}, ${speed} tokens/s`;
 }
 
 const round = (value: number): number => Number(value.toFixed(4));

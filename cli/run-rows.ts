@@ -1,11 +1,15 @@
 /** @file The runs of this folder and of the store that the environment names, one row each. */
 import type { RunConfig } from "../core/contracts/config.ts";
 import { isMgrpoError, type MgrpoError } from "../core/errors.ts";
+import type { StepSummary } from "../core/monitoring/step-summary.ts";
 import { heldOutScore } from "../core/monitoring/team-evaluation.ts";
 import type { Store } from "../core/ports.ts";
 import { allRuns } from "../core/training/clock-list.ts";
-import { readEvaluations } from "./local/follow.ts";
-import { type RunStatus, readConfig, readStatus, runFolder, runNames } from "./local/run-folder.ts";
+import { readEvaluations, readSummary } from "./local/follow.ts";
+import { readNewestStep } from "./local/history.ts";
+import { type LiveRun, readLive } from "./local/live.ts";
+import { withRunStore } from "./local/open-store.ts";
+import { type RunFolder, type RunStatus, readConfig, readStatus, runFolder, runNames } from "./local/run-folder.ts";
 import { readStored, withNamedStore } from "./show/source.ts";
 import { namesStore } from "./store-names.ts";
 
@@ -17,7 +21,12 @@ export type Row = Pick<
   readonly models: Readonly<Record<string, string>>;
   /** Absent for runs that were not trained in this folder. */
   readonly seconds?: number;
-};
+  /** Mean reward of the newest closed step by agent; empty before the first. */
+  readonly reward: StepSummary["reward"];
+} & Omit<LiveRun, "usd"> & {
+    /** What it has cost so far; null: unknown. */
+    readonly usd: number | null;
+  };
 
 /** A run whose records cannot be read. */
 export interface Damaged {
@@ -28,8 +37,8 @@ export interface Damaged {
 
 /** If the store does not answer, the rows of this folder come with the failure. */
 export async function readRows(): Promise<{ rows: (Row | Damaged)[]; failure?: MgrpoError }> {
-  const stored = await readStoredRows();
-  return { ...stored, rows: [...runNames().map(localRow), ...stored.rows] };
+  const [stored, local] = await Promise.all([readStoredRows(), Promise.all(runNames().map(localRow))]);
+  return { ...stored, rows: [...local, ...stored.rows] };
 }
 
 async function readStoredRows(): Promise<{ rows: (Row | Damaged)[]; failure?: MgrpoError }> {
@@ -42,12 +51,34 @@ async function readStoredRows(): Promise<{ rows: (Row | Damaged)[]; failure?: Mg
   }
 }
 
-function localRow(name: string): Row | Damaged {
+async function localRow(name: string): Promise<Row | Damaged> {
   try {
-    const { environment: _secret, ...status } = readStatus(runFolder(name));
-    return { ...status, models: modelsOf(readConfig(runFolder(name))) };
+    const folder = runFolder(name);
+    const { environment: _secret, ...status } = readStatus(folder);
+    const config = readConfig(folder);
+    const { seconds = null, reward = {} } = readNewestStep(folder) ?? {};
+    const known = { ...status, ...(await localLive(folder, status, config, seconds)) };
+    return { ...known, models: modelsOf(config), reward };
   } catch (error) {
     return damaged(name, error);
+  }
+}
+
+/** Only a running run's records are read: the store of any other would have to be opened. */
+async function localLive(
+  folder: RunFolder,
+  { state, usd }: Pick<RunStatus, "state" | "usd">,
+  config: RunConfig,
+  stepSeconds: number | null,
+): Promise<Pick<Row, keyof LiveRun>> {
+  const unknown = { usd, heartbeatSeconds: null, wait: null, stall: null };
+  if (state !== "running") return unknown;
+  try {
+    return await withRunStore(folder, (store) => readLive(store, config, stepSeconds));
+  } catch (error) {
+    if (!isMgrpoError(error, "store-unreachable", "not-found")) throw error;
+    // Its process starts or ends just now.
+    return { ...unknown, wait: "its process does not answer" };
   }
 }
 
@@ -77,7 +108,9 @@ async function storedRow(store: Store, run: string): Promise<Row> {
   const { recipe, arm, seed } = config;
   const { status: state, step, reason } = record;
   const steps = state === "finished" ? step : config.steps;
+  const newest = step === 0 ? undefined : await readSummary(store, config, step - 1, null);
   return {
+    ...(await readLive(store, config, null)),
     run: config.run,
     recipe,
     arm,
@@ -89,5 +122,6 @@ async function storedRow(store: Store, run: string): Promise<Row> {
     reason,
     heldOut: { before: share(0), after: share(steps) },
     evaluations,
+    reward: newest?.reward ?? {},
   };
 }

@@ -1,4 +1,4 @@
-/** @file `mgrpo runs`: lists the runs in this folder and in the store that the environment names, with their states and scores. */
+/** @file `mgrpo runs`: lists the runs in this folder and in the store that the environment names, with states, scores, costs and waits. */
 import colors from "picocolors";
 import { MgrpoError } from "../core/errors.ts";
 import { openBook } from "../core/monitoring/team-evaluation.ts";
@@ -31,7 +31,12 @@ const progress = (run: Row) => [
   `${run.step}/${run.steps}`,
   beforeAndAfter(run),
   run.seconds === undefined ? "-" : duration(run.seconds),
+  run.usd ? `$${run.usd.toFixed(2)}` : "-",
 ];
+
+/** Why it ended, or what it waits for: a stall is worth more than the phrase for what it does. */
+const about = (row: Row | Damaged): string =>
+  clean(row.state === "damaged" ? row.reason : row.reason || (row.stall ?? row.wait ?? ""));
 
 /** Held-out accuracy before and after training, the latter with its interval. */
 function beforeAndAfter({ heldOut: { before, after }, evaluations, steps }: Row): string {
@@ -40,15 +45,15 @@ function beforeAndAfter({ heldOut: { before, after }, evaluations, steps }: Row)
   return `${share(before)} → ${sampled ? accuracy(sampled) : share(after)}`;
 }
 
-const TITLES = ["run", "state", "step", "held-out", "time", ""];
+const TITLES = ["run", "state", "step", "held-out", "time", "cost", ""];
 
 /** A table if the terminal is wide enough; otherwise several lines per run. The state determines the color. */
 function tableLines(rows: readonly (Row | Damaged)[]): string[] {
   const table = rows.map((row) => [
     row.run,
     row.state,
-    ...("step" in row ? progress(row) : ["-", "-", "-"]),
-    clean(row.reason),
+    ...("step" in row ? progress(row) : ["-", "-", "-", "-"]),
+    about(row),
   ]);
   const widths = TITLES.map((title, i) => Math.max(title.length, ...table.map((cells) => cells[i]?.length ?? 0)));
   const line = (cells: readonly string[]) =>
@@ -59,9 +64,9 @@ function tableLines(rows: readonly (Row | Damaged)[]): string[] {
   const lines = table.map(line);
   if (lines.every((text) => text.length <= terminalWidth()))
     return [colors.dim(line(TITLES)), ...lines.map((text, i) => tone(table[i]?.[1])(text))];
-  return table.flatMap(([run = "", state = "", step = "", heldOut = "", time = "", reason = ""]) => [
+  return table.flatMap(([run = "", state = "", step = "", heldOut = "", time = "", cost = "", reason = ""]) => [
     tone(state)(`${run}  ${state}`),
-    ...(step === "-" ? [] : [`  ${[step, heldOut, time].filter((cell) => cell !== "-").join("  ")}`]),
+    ...(step === "-" ? [] : [`  ${[step, heldOut, time, cost].filter((cell) => cell !== "-").join("  ")}`]),
     ...(reason === "" ? [] : hanging("  ", reason)),
   ]);
 }

@@ -10,11 +10,11 @@ import { writeAtomically } from "./local/run-folder.ts";
 import { loadCases } from "./show/cases.ts";
 import { type Address, loadTrees, parseAddress } from "./show/load.ts";
 import { notesOf } from "./show/notes.ts";
-import { drawPage } from "./show/page.ts";
 import { openSource, type Source } from "./show/source.ts";
 import { drawText } from "./show/text.ts";
 import { clean } from "./terminal/clean.ts";
 import { openDisplay } from "./terminal/display.ts";
+import { exportPage } from "./ui/export.ts";
 
 /** The address of the case studies; all other addresses are numbers. */
 const CASES = "cases";
@@ -26,56 +26,31 @@ export interface ShowOptions {
 
 export async function show(run: string, address: string | undefined, { html }: ShowOptions): Promise<void> {
   const source = await openSource(run);
-  const { config } = source;
   if (address === undefined && html === undefined) return showSteps(source);
-  const view = await (address === CASES ? viewCases(source) : viewTraining(source, address));
+  const wanted = wantedOf(source, address);
   if (html === undefined) {
-    console.log(view.trees.map(drawText).join("\n\n"));
+    console.log((await loadWanted(source, wanted)).map(drawText).join("\n\n"));
     return;
   }
-  const file = html === true ? `${source.folder}/show-${view.name}.html` : html;
-  const subtitle = `${config.arm}, seed ${config.seed}. ${view.subtitle}`;
-  writeAtomically(file, await drawPage(`${config.run}, ${view.title}`, subtitle, view.trees));
+  const name = wanted === CASES ? CASES : Object.values(wanted).join("-");
+  const file = html === true ? `${source.folder}/show-${name}.html` : html;
+  writeAtomically(file, await exportPage(source, wanted));
   console.log(relative(process.cwd(), file));
 }
 
-interface View {
-  /** Part of the page's file name. */
-  readonly name: string;
-  readonly title: string;
-  readonly subtitle: string;
-  readonly trees: readonly Tree[];
+/** Without an address: the newest closed step. */
+function wantedOf({ step }: Source, address: string | undefined): Address | typeof CASES {
+  if (address === CASES) return CASES;
+  return address === undefined ? { step: Math.max(0, step - 1) } : parseAddress(address);
 }
 
-async function viewTraining({ config, step, read }: Source, address: string | undefined): Promise<View> {
+async function loadWanted({ config, read }: Source, wanted: Address | typeof CASES): Promise<readonly Tree[]> {
+  if (wanted === CASES) {
+    const recipe = await openRecipe(config.recipe);
+    return read((store) => loadCases(store, config, recipe));
+  }
   const noteOf = await notesOf(config.recipe);
-  const wanted = address === undefined ? { step: Math.max(0, step - 1) } : parseAddress(address);
-  return {
-    name: Object.values(wanted).join("-"),
-    title: titleOf(wanted),
-    subtitle: "Advantages and weights are those that the trainer used.",
-    trees: await read((store) => loadTrees(store, config, wanted, noteOf)),
-  };
-}
-
-async function viewCases({ config, read }: Source): Promise<View> {
-  const recipe = await openRecipe(config.recipe);
-  return {
-    name: CASES,
-    title: "case studies",
-    subtitle: "Held-out questions before and after training, improved ones first.",
-    trees: await read((store) => loadCases(store, config, recipe)),
-  };
-}
-
-function titleOf({ step, group, rollout }: Address): string {
-  return [
-    `step ${step}`,
-    group === undefined ? "" : `group ${group}`,
-    rollout === undefined ? "" : `rollout ${rollout}`,
-  ]
-    .filter((part) => part !== "")
-    .join(", ");
+  return read((store) => loadTrees(store, config, wanted, noteOf));
 }
 
 /** The same table as `train` shows: each step, followed by the evaluations of its team; then what the run waits for, and its cost. */

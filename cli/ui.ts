@@ -33,12 +33,13 @@ export async function ui(run: string | undefined, options: UiOptions): Promise<v
     Object.assign(process.env, { MGRPO_TABLE: table, MGRPO_BUCKET: bucket });
   }
   if (run !== undefined) await openSource(run);
-  const stop = watchForStop();
   const key =
     parse(Key, process.env["MGRPO_UI_KEY"], "MGRPO_UI_KEY", "config-invalid") ?? randomBytes(18).toString("base64url");
+  const stop = watchForStop();
   const watcher = openRunWatcher((line) => console.error(line));
-  const server = await serveInvocations(dashboardApp({ key, hosts: [host, "localhost"], watcher }), host, port);
+  let server: Awaited<ReturnType<typeof serveInvocations>> | undefined;
   try {
+    server = await serveInvocations(dashboardApp({ key, hosts: [host, "localhost"], watcher }), host, port);
     const link = `http://${host.includes(":") ? `[${host}]` : host}:${server.port}/${run === undefined ? "" : `runs/${run}`}?key=${key}`;
     if (process.stdout.isTTY) console.log(`\n  ${colors.bold(link)}\n\n  ${colors.dim("Ctrl-C ends it.")}\n`);
     else console.log(JSON.stringify({ kind: "serving", link }));
@@ -46,7 +47,7 @@ export async function ui(run: string | undefined, options: UiOptions): Promise<v
     if (!stop.signal.aborted) await once(stop.signal, "abort");
   } finally {
     watcher.close();
-    await server.close();
+    await server?.close();
     stop.dispose();
   }
 }

@@ -9,7 +9,7 @@ import type { CheckpointFiles, EngineOptions, PolicyEngine, Sampler, Trainer } f
 import { longestContext } from "./checkpoint/config.ts";
 import { INDEX_FILE, MODEL_FILE } from "./checkpoint/tensors.ts";
 import { compiledEngine } from "./compiled/engine.ts";
-import { eagerEngine } from "./eager/engine.ts";
+import { eagerEngine, eagerGpuEngine } from "./eager/engine.ts";
 import { tinkerEngine } from "./tinker/engine.ts";
 import { TINKER } from "./tinker/policy.ts";
 
@@ -35,7 +35,7 @@ const RECIPE = "recipe:";
 
 /** What `openSampler` and `openTrainer` take; everything has a default. */
 export interface OpenOptions extends Partial<EngineOptions> {
-  /** `compiled` (default), `eager` or `tinker:<url>`. */
+  /** `compiled` (default), `eager`, `eager-gpu` or `tinker:<url>`. */
   readonly policy?: string;
 }
 
@@ -68,7 +68,7 @@ export function updated(files: CheckpointFiles, saved: ReadonlyMap<string, Uint8
 }
 
 /**
- * The engine that a policy names: `compiled`, `eager`, `tinker:<url>`, or `recipe:<name>` from `recipePolicies`.
+ * The engine that a policy names: `compiled`, `eager`, `eager-gpu`, `tinker:<url>`, or `recipe:<name>` from `recipePolicies`.
  * @throws MgrpoError `config-invalid` for any other name.
  */
 export function openEngine(
@@ -77,11 +77,12 @@ export function openEngine(
 ): PolicyEngine {
   if (policy === "compiled") return compiledEngine;
   if (policy === "eager") return eagerEngine;
+  if (policy === "eager-gpu") return eagerGpuEngine;
   if (policy.startsWith(TINKER)) return tinkerEngine(policy, { apiKey: process.env["TINKER_API_KEY"] });
   const own = policy.startsWith(RECIPE) ? recipePolicies.get(policy.slice(RECIPE.length)) : undefined;
   if (own) return own;
   const recipeNames = [...recipePolicies.keys()].map((name) => RECIPE + name);
-  const names = ["compiled", "eager", "tinker:<url>", ...recipeNames].join(", ");
+  const names = ["compiled", "eager", "eager-gpu", "tinker:<url>", ...recipeNames].join(", ");
   throw new MgrpoError("config-invalid", `agents: no policy is called '${policy}': write one of ${names}`);
 }
 

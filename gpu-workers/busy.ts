@@ -1,17 +1,15 @@
 /**
  * @file Where a worker's time goes: the union of the intervals in which at least one engine call is in flight, for sampling, for
- * training, and for either. Seconds go into manifests; the intervals themselves are kept only for benches. Whether a call hangs:
+ * training, and for either. Seconds go into manifests; the intervals become telemetry (activity.ts). Whether a call hangs:
  * liveness/progress.ts.
  */
 import type { TurnTotals, WorkerSeconds } from "../core/contracts/checkpoint.ts";
 import type { Conversation } from "../core/contracts/conversation.ts";
-import type { TurnLatency } from "../core/contracts/telemetry.ts";
+import type { BusyInterval, StepActivity, TurnLatency } from "../core/contracts/telemetry.ts";
 import type { EngineLimits, Sampler, Trainer } from "../core/ports.ts";
+import { Intervals } from "./intervals.ts";
 import { withTurns } from "./latencies.ts";
 import { EngineProgress, type EngineWork } from "./liveness/progress.ts";
-
-/** Start and end, in milliseconds since the epoch. */
-export type BusyInterval = readonly [number, number];
 
 /** What a training step needs from a trainer. */
 export type GradientTrainer = Pick<Trainer, "logProbs" | "forwardBackward" | "optimizerStep" | "gradientNorm">;
@@ -27,12 +25,11 @@ export interface BusyMeter {
   takeSeconds(): WorkerSeconds;
   /** Counts the turns of a training conversation. */
   addTurns(conversation: Conversation, latencies: readonly TurnLatency[]): void;
-  /** Intervals with an engine call in flight, since the last call; empty unless `keepsIntervals`. */
-  takeIntervals(): BusyInterval[];
+  /** Intervals with an engine call in flight, since the last call. One that is still open is split here. */
+  takeActivity(): Pick<StepActivity, "sampling" | "training">;
 }
 
 export interface BusyMeterOptions {
-  readonly keepsIntervals?: boolean;
   /** Milliseconds since the epoch. */
   readonly now?: () => number;
   /** Absent: no call ever counts as stalled. */
@@ -40,17 +37,14 @@ export interface BusyMeterOptions {
 }
 
 export function createBusyMeter({
-  keepsIntervals = false,
   now = sinceEpoch,
   limits = { turnSeconds: Number.POSITIVE_INFINITY, trainingSeconds: Number.POSITIVE_INFINITY },
 }: BusyMeterOptions = {}): BusyMeter {
   const progress = new EngineProgress(limits);
-  const intervals: BusyInterval[] = [];
-  const sampling = createBusyTimer(now);
-  const training = createBusyTimer(now);
-  const either = createBusyTimer(now, (interval) => {
-    if (keepsIntervals) intervals.push(interval);
-  });
+  const intervals = { sampling: new Intervals(), training: new Intervals() };
+  const sampling = createBusyTimer(now, (interval) => intervals.sampling.add(interval));
+  const training = createBusyTimer(now, (interval) => intervals.training.add(interval));
+  const either = createBusyTimer(now);
   let since = now();
   let turns: TurnTotals | undefined;
   const timers = { sampling, training };
@@ -89,7 +83,11 @@ export function createBusyMeter({
     addTurns(conversation, latencies) {
       turns = withTurns(turns, conversation, latencies);
     },
-    takeIntervals: () => intervals.splice(0),
+    takeActivity() {
+      sampling.split();
+      training.split();
+      return { sampling: intervals.sampling.take(), training: intervals.training.take() };
+    },
   };
 }
 
@@ -98,6 +96,8 @@ export interface BusyTimer {
   during<T>(work: () => Promise<T>): Promise<T>;
   /** Busy seconds since the last call. An interval that is still open is split here. */
   takeSeconds(): number;
+  /** Ends an interval that is open, and begins another. */
+  split(): void;
 }
 
 /** Calls `onInterval` with each interval as it ends or is split. */
@@ -117,6 +117,9 @@ export function createBusyTimer(now = sinceEpoch, onInterval: (interval: BusyInt
       } finally {
         if (--state.inFlight === 0) endInterval();
       }
+    },
+    split() {
+      if (state.inFlight > 0) endInterval();
     },
     takeSeconds() {
       if (state.inFlight > 0) endInterval();

@@ -34,8 +34,6 @@ export const WorkerEnvironment = z.object({
     .min(16, "set the same secret of at least 16 characters for all workers"),
   /** `1`: the process exits when its standard input closes. */
   MGRPO_PARENT: z.string().optional(),
-  /** `1`: records when engines are busy, under runs/<run>/busy/. */
-  MGRPO_BUSY: z.string().optional(),
 });
 export type WorkerEnvironment = z.infer<typeof WorkerEnvironment>;
 

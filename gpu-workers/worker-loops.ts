@@ -5,12 +5,11 @@
  *     any agent    train    runTraining      whole team eval     runEvaluations (serve.ts)
  */
 import type { AgentConfig } from "../core/contracts/agent-config.ts";
-import { objectKeys } from "../core/contracts/keys.ts";
+import { writeActivity } from "./activity.ts";
 import { AgentSessions } from "./gateway/agent-sessions.ts";
 import { type AppHost, appAttempts } from "./gateway/app-rollout.ts";
 import { type GatewayService, maxConversations } from "./gateway/gateway-service.ts";
 import { openRemote, remoteSubAgent } from "./gateway/remote-sub-agent.ts";
-import { recordBytes } from "./identity.ts";
 import type { Membership } from "./liveness/membership.ts";
 import type { HostedAgent } from "./rollouts/agent.ts";
 import { nativeAttempts } from "./rollouts/native-attempt.ts";
@@ -22,12 +21,13 @@ import { hasRole, type WorkerProcess } from "./worker-process.ts";
 /** Starts the loops. They run until the signal aborts. */
 export function startLoops(worker: WorkerProcess, membership: Membership, signal: AbortSignal): Promise<void>[] {
   const { own, watch, options, parts, isTrainer } = worker;
-  const loops = [watch.poll(signal)];
+  const identity = { worker: membership.id, agent: options.agent };
+  const loops = [watch.poll(signal), writeActivity(parts.run, watch, identity, worker.meter, signal)];
   if (hasRole(options, "rollout")) loops.push(worker.latencies.write(parts.run, watch, membership.id, signal));
   if (own && own.name === parts.run.config.main && hasRole(options, "rollout")) {
     loops.push(runRollouts(rolloutRole(worker, own, membership), signal));
   }
-  if (own && isTrainer) loops.push(runTraining(trainRole(worker, own, membership.id, signal), signal));
+  if (own && isTrainer) loops.push(runTraining(trainRole(worker, own, membership.id), signal));
   return loops;
 }
 
@@ -64,7 +64,7 @@ function capacityOf({ engine, delegates }: AgentConfig): number {
   return engine.slots * (delegates.length > 0 ? 2 : 1);
 }
 
-function trainRole(worker: WorkerProcess, agent: HostedAgent, id: string, signal: AbortSignal): TrainRole {
+function trainRole(worker: WorkerProcess, agent: HostedAgent, id: string): TrainRole {
   const { parts, options, checkpoints, observer, watch, trajectories, meter } = worker;
   const { run } = parts;
   const samples = hasRole(options, "rollout");
@@ -84,16 +84,6 @@ function trainRole(worker: WorkerProcess, agent: HostedAgent, id: string, signal
     trajectories,
     meter,
     prepare,
-    async published(version, step) {
-      await prepare(version);
-      if (!options.recordBusy) return;
-      // Claims come first: the record must not delay them.
-      await run.store.clock.sleep(run.config.liveness.pollSeconds, signal);
-      await recordBusy(worker, id, step);
-    },
+    published: prepare,
   };
-}
-
-async function recordBusy({ parts: { run }, meter }: WorkerProcess, id: string, step: number): Promise<void> {
-  await run.store.objects.commit(objectKeys.busy(run.name, step, id), recordBytes(meter.takeIntervals()));
 }

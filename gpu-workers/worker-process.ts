@@ -41,8 +41,6 @@ export interface ServeOptions {
   readonly token: string;
   /** Another process stops this worker; otherwise it ends with its run. */
   readonly supervised: boolean;
-  /** Whether to record when the engine was busy, for benchmarks. */
-  readonly recordBusy: boolean;
   /** Admits the registered worker to the run; false: the run needs no more workers, and this one leaves. Absent: it is always admitted. */
   readonly enter?: (worker: string) => Promise<boolean>;
   /** Registers a callback for hints that the run has moved on. */
@@ -81,7 +79,7 @@ export async function openWorkerProcess(
 ): Promise<WorkerProcess> {
   const { run } = parts;
   requireKnownAgent(run, options);
-  const meter = createBusyMeter({ keepsIntervals: options.recordBusy, limits: run.config.limits });
+  const meter = createBusyMeter({ limits: run.config.limits });
   const checkpoints = openCheckpoints(run.name, run.store, parts.openExternalPart);
   const observer = openWorkerObserver(run);
   const latencies = new LatencyLog();

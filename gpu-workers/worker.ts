@@ -120,7 +120,6 @@ function serveOptions(
     url,
     token: environment.MGRPO_WORKER_TOKEN,
     supervised,
-    recordBusy: environment.MGRPO_BUSY === "1",
     ...(supervised && { onHint: (hint: () => void) => onHint(process.stdin, hint) }),
   };
 }

@@ -25,6 +25,11 @@ const ALLOWED: Record<string, readonly string[]> = {
   cli: [
     "cli",
     "ui/views.ts",
+    "ui/compare-view.ts",
+    "ui/export-view.ts",
+    "ui/group-order.ts",
+    "ui/settings.ts",
+    "ui/timeline-view.ts",
     "ui/palette.ts",
     "core",
     "engine",
@@ -116,13 +121,14 @@ test("no files import each other in a circle, types included", () => {
 
 test.each(ONE_WAY)("the folders of %s import each other in one direction", (layer) => {
   const partOf = (file: string) => file.slice(layer.length + 1).split("/")[0] ?? "";
-  const imports = new Map<string, string[]>();
+  const imports = new Map<string, Set<string>>();
   for (const file of sourcesOf(layer)) {
     const part = partOf(relative(ROOT, file));
     const targets = targetsOf(file).filter((target) => isWithin(target, layer));
-    imports.set(part, [...(imports.get(part) ?? []), ...targets.map(partOf).filter((target) => target !== part)]);
+    const others = targets.map(partOf).filter((target) => target !== part);
+    imports.set(part, new Set([...(imports.get(part) ?? []), ...others]));
   }
-  expect(circlesIn(imports)).toEqual([]);
+  expect(circlesIn(new Map([...imports].map(([part, targets]) => [part, [...targets]])))).toEqual([]);
 });
 
 test("a circle is found, through however many files", () => {

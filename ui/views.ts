@@ -52,6 +52,14 @@ export const RunRow = z.strictObject({
   heldOut: z.strictObject({ before: z.number().nullable(), after: z.number().nullable() }),
   /** Wall-clock seconds of all sessions; null if the run was not trained on this machine. */
   seconds: z.number().nullable(),
+  /** What it has cost; null: unknown. */
+  usd: z.number().nullable(),
+  /** Seconds since the clock saw the newest heartbeat of a living worker; null: of none. */
+  heartbeatSeconds: z.number().nullable(),
+  /** What it does or waits for; null once it is over. */
+  wait: z.string().nullable(),
+  /** Why nothing has changed for a while; null if it advances. */
+  stall: z.string().nullable(),
 });
 export type RunRow = z.infer<typeof RunRow>;
 
@@ -82,12 +90,17 @@ export const WorkerView = z.strictObject({
   agent: z.string(),
   roles: z.array(z.string()),
   state: z.enum(["alive", "draining", "dead"]),
-  /** Seconds since its last heartbeat was seen. */
-  silentSeconds: z.number(),
+  /** Seconds since its last heartbeat was seen; null: none was seen yet, or it is dead. */
+  silentSeconds: z.number().nullable(),
 });
 export type WorkerView = z.infer<typeof WorkerView>;
 
-export const RunView = RunRow.extend({
+/** A run's row without what only a look at its workers tells: that is in its pulse. */
+const RunFacts = RunRow.omit({ heartbeatSeconds: true, wait: true, stall: true });
+
+export const RunView = RunFacts.extend({
+  /** Writes to the table so far; null if the run was not trained on this machine. */
+  writes: z.strictObject({ requests: z.number(), bytes: z.number(), units: z.number() }).nullable(),
   main: AgentName,
   agents: z.array(AgentView),
   perStep: z.array(StepSummary),
@@ -162,7 +175,10 @@ export const StepView = z.strictObject({
   state: z.enum(["open", "ready", "closed"]),
   main: AgentName,
   summary: StepSummary.nullable(),
+  /** One page of its groups, in the order that was asked for. */
   groups: z.array(GroupRow),
+  page: z.int(),
+  pages: z.int(),
   /** Whether the step after it has begun. */
   hasNext: z.boolean(),
 });
@@ -228,10 +244,16 @@ export type EvaluationView = z.infer<typeof EvaluationView>;
 
 export const EvaluationsView = z.strictObject({
   evaluations: z.array(EvaluationView),
+  /** Whether the recipe has case studies. */
+  hasCases: z.boolean(),
   /** The texts of the questions that may be shown, by id; those of encrypted benchmarks are left out. */
   prompts: z.record(z.string(), z.string()),
 });
 export type EvaluationsView = z.infer<typeof EvaluationsView>;
+
+/** The recipe's case studies: held-out questions before and after training. */
+export const CasesView = z.strictObject({ trees: z.array(Tree) });
+export type CasesView = z.infer<typeof CasesView>;
 
 export const AnswersView = z.strictObject({ question: QuestionView, trees: z.array(Tree) });
 export type AnswersView = z.infer<typeof AnswersView>;

@@ -23,7 +23,11 @@ const Event = protobuf.Root.fromJSON({
       },
     },
     Summary: { fields: { value: { rule: "repeated", type: "Value", id: 1 } } },
-    Value: { fields: { tag: field("string", 1), simpleValue: field("float", 2) } },
+    // A choice, as in summary.proto: a value of 0 would otherwise be left out.
+    Value: {
+      fields: { tag: field("string", 1), simpleValue: field("float", 2) },
+      oneofs: { value: { oneof: ["simpleValue"] } },
+    },
   },
 }).lookupType("Event");
 

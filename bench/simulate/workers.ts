@@ -29,7 +29,7 @@ export async function runWorkers(
       const run = await readRunContext(config.run, "simulated", openSimulatedStore(cloud, { name: "worker" }), log);
       const parts = { run, tools, scorerOf: () => rewards, engineOf: () => engine, apiOf: noApi };
       const registration = { agent, roles: ["rollout", "train"] as const, host: "worker", port: 0, url: undefined };
-      const options = { ...registration, token: "a secret of the simulation", supervised: false, recordBusy: false };
+      const options = { ...registration, token: "a secret of the simulation", supervised: false };
       await serveWorker(parts, options, new AbortController().signal, network);
     }),
   );

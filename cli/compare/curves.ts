@@ -2,9 +2,10 @@
 import { shareEstimate } from "../../core/training/bootstrap.ts";
 import { smooth } from "../../ui/palette.ts";
 import type { Band } from "./bands.ts";
+import { comparedSuites } from "./measure.ts";
 import type { Entry } from "./plan.ts";
 import type { FinishedRun } from "./records.ts";
-import { type ArmRuns, comparedSuites, cumulativeTokens } from "./summary.ts";
+import { type ArmRuns, cumulativeTokens, evaluated } from "./summary.ts";
 
 /**
  * The share of held-out questions answered correctly, over thousands of tokens sampled so far (mean of the seeds). One point per evaluation
@@ -36,7 +37,7 @@ export function heldOutBands(arms: readonly ArmRuns[]): Band[] {
 
 /** The suite of the curve: of those that are sampled, the one that was evaluated most often, such as a development split. */
 export function curveSuite(runs: readonly FinishedRun[]): ReturnType<typeof comparedSuites>[number] | undefined {
-  const [first, ...others] = comparedSuites(runs);
+  const [first, ...others] = comparedSuites(runs.map(evaluated));
   const times = (suite: string) => runs[0]?.heldOut.filter((one) => one.suite === suite).length ?? 0;
   return others
     .filter(({ temperature }) => temperature > 0)

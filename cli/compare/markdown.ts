@@ -1,6 +1,8 @@
 /** @file summary.md: the results of a comparison, with an explanation of its numbers. Pure. */
+
+import type { Measured } from "../../ui/compare-view.ts";
 import { counted, duration } from "../terminal/columns.ts";
-import type { ArmResult, Comparison, Measured } from "./summary.ts";
+import type { ArmResult, Comparison } from "./summary.ts";
 
 /** `charts`: title and file of each, in order. */
 export function drawMarkdown(

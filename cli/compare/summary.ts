@@ -6,32 +6,27 @@ import * as z from "zod";
 import { Arm } from "../../core/contracts/config.ts";
 import { RunName } from "../../core/contracts/names.ts";
 import { parse } from "../../core/contracts/parse.ts";
-import { MgrpoError } from "../../core/errors.ts";
-import { differenceEstimate, shareEstimate, type Tallies_SQ } from "../../core/training/bootstrap.ts";
-import { accuracyInterval, sumTallies, type Tally } from "../../core/training/confidence-interval.ts";
-import type { HeldOutScores } from "../held-out/scores.ts";
+import { accuracyInterval, sumTallies } from "../../core/training/confidence-interval.ts";
+import { Measured } from "../../ui/compare-view.ts";
+import {
+  type Counts,
+  comparedSuites,
+  type End,
+  type EvaluatedRun,
+  measureArm,
+  NOTHING,
+  refuseOtherQuestions,
+  type Suite,
+  scoresOf,
+} from "./measure.ts";
 import type { Entry } from "./plan.ts";
-import type { FinishedRun } from "./records.ts";
+import type { FinishedRun, TrainedRun } from "./records.ts";
 
-const Estimate = z.strictObject({ value: z.number(), low: z.number(), high: z.number() });
 const Share = z.strictObject({
   n: z.int(),
   correct: z.number(),
   interval: z.strictObject({ low: z.number(), high: z.number() }),
 });
-
-/** What was measured on one suite. An estimate is null if nothing was counted. */
-const Measured = z.strictObject({
-  suite: z.string(),
-  temperature: z.number(),
-  before: Estimate.nullable(),
-  after: Estimate.nullable(),
-  /** After minus before. */
-  gain: Estimate.nullable(),
-  /** After, minus the first arm's after, over the seeds that both have. Null for the first arm. */
-  againstFirst: Estimate.nullable(),
-});
-export type Measured = z.infer<typeof Measured>;
 
 const RunResult = z.strictObject({
   run: RunName,
@@ -94,7 +89,7 @@ export function summarize(
 ): Comparison {
   const [first] = arms;
   const all = arms.flatMap(({ runs }) => runs);
-  refuseOtherQuestions(all);
+  refuseOtherQuestions(all.map(evaluated));
   const comparison: Comparison = {
     ...about,
     commits: [...new Set(all.map(({ by }) => by.commit))],
@@ -108,31 +103,19 @@ export function summarize(
   return parse(Comparison, comparison, `summary of comparison '${about.name}'`);
 }
 
-/** Scores are paired by question, so all runs must have been evaluated on the same questions. */
-function refuseOtherQuestions([first, ...others]: readonly FinishedRun[]): void {
-  if (!first) return;
-  const questionsOf = ({ heldOut }: FinishedRun) =>
-    new Map(heldOut.map(({ suite, questions }) => [suite, questions.map(({ question }) => question).join("\n")]));
-  const expected = questionsOf(first);
-  for (const other of others) {
-    const [suite] = [...questionsOf(other)].find(([name, questions]) => expected.get(name) !== questions) ?? [];
-    if (suite === undefined) continue;
-    const runs = `runs '${first.report.run}' and '${other.report.run}'`;
-    throw new MgrpoError(
-      "config-invalid",
-      `suite ${suite}: ${runs} were asked different questions, and cannot be compared: held-out questions must not depend on the seed`,
-    );
-  }
-}
+/** What is compared of a finished run. */
+export const evaluated = ({ report: { run, seed, steps }, heldOut }: TrainedRun): EvaluatedRun => ({
+  ...{ run, seed, steps, heldOut },
+});
 
 function summarizeArm({ entry, runs, budgets }: ArmRuns, first: ArmRuns | undefined): ArmResult {
   const { label, arm, varied } = entry;
-  const suites = comparedSuites(runs);
-  const measured = (suite: Suite, what: string, pick: Counts) =>
-    measureArm(label, suite, what, runs, first?.runs, pick);
+  const compared = { label, runs: runs.map(evaluated), first: first?.runs.map(evaluated) };
+  const suites = comparedSuites(compared.runs);
+  const measured = (suite: Suite, what: string, pick: Counts) => measureArm(compared, suite, what, pick);
   const studies = runs[0]?.report.caseStudies ?? [];
   const [shown] = suites;
-  const kinds = [...new Set(scoresOf(runs[0], shown?.suite, "after").map(({ kind }) => kind))];
+  const kinds = [...new Set(scoresOf(compared.runs[0], shown?.suite, "after").map(({ kind }) => kind))];
   return {
     label,
     arm,
@@ -157,57 +140,6 @@ function summarizeArm({ entry, runs, budgets }: ArmRuns, first: ArmRuns | undefi
   };
 }
 
-type QuestionScore = HeldOutScores["questions"][number];
-type Counts = (question: QuestionScore) => Tally;
-type Suite = { readonly suite: string; readonly temperature: number };
-type End = "before" | "after";
-
-const NOTHING: Tally = { n: 0, correct: 0 };
-
-/** The random stream of a bootstrap is named after the arm, the suite, what is measured and the estimate. */
-function measureArm(
-  label: string,
-  { suite, temperature }: Suite,
-  what: string,
-  runs: readonly FinishedRun[],
-  first: readonly FinishedRun[] | undefined,
-  pick: Counts,
-): Measured {
-  const table = (of: readonly FinishedRun[], end: End): Tallies_SQ =>
-    of.map((one) => scoresOf(one, suite, end).map((question) => pick(question)));
-  const name = ["compare", label, suite, what];
-  const pairs = runs.flatMap((run) => {
-    const baseline = first?.find(({ report }) => report.seed === run.report.seed);
-    return baseline ? [{ run, baseline }] : [];
-  });
-  const [paired, baselines] = [pairs.map(({ run }) => run), pairs.map(({ baseline }) => baseline)];
-  return {
-    suite,
-    temperature,
-    before: shareEstimate(table(runs, "before"), [...name, "before"]) ?? null,
-    after: shareEstimate(table(runs, "after"), [...name, "after"]) ?? null,
-    gain: differenceEstimate(table(runs, "after"), table(runs, "before"), [...name, "gain"]) ?? null,
-    againstFirst: differenceEstimate(table(paired, "after"), table(baselines, "after"), [...name, "first"]) ?? null,
-  };
-}
-
-/** Scores of the untrained team or of the last one. Empty if it was not evaluated on the suite. */
-function scoresOf(run: FinishedRun | undefined, suite: string | undefined, end: End): readonly QuestionScore[] {
-  const team = end === "before" ? 0 : run?.report.steps;
-  return run?.heldOut.find((one) => one.suite === suite && one.team === team)?.questions ?? [];
-}
-
-/** Open-book suites evaluated before and after training in the first run, those above temperature 0 first. */
-export function comparedSuites(runs: readonly FinishedRun[]): Suite[] {
-  const [run] = runs;
-  const at = (team: number | undefined) => run?.heldOut.filter((one) => one.team === team && !one.closedBook) ?? [];
-  const after = at(run?.report.steps);
-  return at(0)
-    .filter(({ suite }) => after.some((one) => one.suite === suite))
-    .map(({ suite, temperature }) => ({ suite, temperature }))
-    .sort((a, b) => Number(a.temperature === 0) - Number(b.temperature === 0));
-}
-
 /** Tokens sampled before each step, and after the last. */
 export function cumulativeTokens({ report }: FinishedRun): number[] {
   const totals = [0];
@@ -218,8 +150,9 @@ export function cumulativeTokens({ report }: FinishedRun): number[] {
 function runResult(run: FinishedRun, budgets: ReadonlyMap<string, number>): z.infer<typeof RunResult> {
   const { report } = run;
   const sampledTokens = cumulativeTokens(run).at(-1) ?? 0;
+  const own = evaluated(run);
   const share = (suite: string, end: End) => {
-    const questions = scoresOf(run, suite, end);
+    const questions = scoresOf(own, suite, end);
     return { ...sumTallies(questions), interval: accuracyInterval(questions) };
   };
   return {
@@ -229,7 +162,7 @@ function runResult(run: FinishedRun, budgets: ReadonlyMap<string, number>): z.in
     seconds: report.seconds.total,
     sampledTokens,
     short: sampledTokens < (budgets.get(report.run) ?? 0),
-    evaluations: comparedSuites([run]).map(({ suite, temperature }) => ({
+    evaluations: comparedSuites([own]).map(({ suite, temperature }) => ({
       suite,
       temperature,
       before: share(suite, "before"),

@@ -1,6 +1,7 @@
 /** @file The raw numbers of a comparison as CSV (RFC 4180): steps, evaluations, and held-out questions before and after. Pure. */
 import { accuracyInterval, sumTallies } from "../../core/training/confidence-interval.ts";
-import { type ArmRuns, comparedSuites, cumulativeTokens } from "./summary.ts";
+import { comparedSuites } from "./measure.ts";
+import { type ArmRuns, cumulativeTokens, evaluated } from "./summary.ts";
 
 type Cell = string | number | null | undefined;
 type CsvRecord = Readonly<{ [column: string]: Cell }>;
@@ -72,7 +73,7 @@ export function questionsCsv(arms: readonly ArmRuns[]): string {
   return csv(
     arms.flatMap(({ entry, runs }) =>
       runs.flatMap((run) =>
-        comparedSuites([run]).flatMap(({ suite }) => {
+        comparedSuites([evaluated(run)]).flatMap(({ suite }) => {
           const at = (team: number) => run.heldOut.find((one) => one.suite === suite && one.team === team)?.questions;
           const after = at(run.report.steps);
           return (at(0) ?? []).map((before, i): CsvRecord => {

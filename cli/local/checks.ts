@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { PolicyEngine } from "../../core/ports.ts";
 import { TINY_OPTIONS, tinyModel } from "../../engine/compiled/provider-check.ts";
+import { GPU_PACKAGE, INSTALL_GPU_PACKAGE } from "../../engine/eager/backend.ts";
 import { openEngine } from "../../engine/index.ts";
 import { openCloudStore, openEmbeddedCloud } from "./embedded-cloud.ts";
 
@@ -49,6 +50,7 @@ export async function verifyEngines(): Promise<Check[]> {
     await checkEngine("eager"),
     await checkProvider("webgpu"),
     await checkProvider("cuda"),
+    checkNodeGpu(),
   ];
 }
 
@@ -97,6 +99,16 @@ async function tryEngine(engine: PolicyEngine): Promise<string> {
     return "scored a tiny model";
   } finally {
     await trainer.close();
+  }
+}
+
+function checkNodeGpu(): Check {
+  const name = "tfjs-node-gpu";
+  const advice = `optional, for policy eager-gpu on CUDA 11.2: ${INSTALL_GPU_PACKAGE}`;
+  try {
+    return { name, state: "ok", found: import.meta.resolve(GPU_PACKAGE) };
+  } catch {
+    return { name, state: "missing", found: "not installed", advice };
   }
 }
 

@@ -199,10 +199,12 @@ export async function readStep(store: Store, run: string, step: number): Promise
   return parse(StepRecord, await existing(store, tableKeys.step(run, step)), `STEP ${step} of ${run}`);
 }
 
-export async function readGroups(store: Store, step: StepRecord): Promise<GroupRecord[]> {
-  const items = await store.table.getAll(step.groups.map((_, group) => tableKeys.group(step.run, step.step, group)));
-  return items.flatMap((item, group) =>
-    item ? [parse(GroupRecord, item, `GROUP ${step.step}/${group} of ${step.run}`)] : [],
+/** @param wanted indices; absent: all. Those that have expired are left out. */
+export async function readGroups(store: Store, step: StepRecord, wanted?: readonly number[]): Promise<GroupRecord[]> {
+  const indices = wanted ?? step.groups.map((_, group) => group);
+  const items = await store.table.getAll(indices.map((group) => tableKeys.group(step.run, step.step, group)));
+  return items.flatMap((item, i) =>
+    item ? [parse(GroupRecord, item, `GROUP ${step.step}/${indices[i]} of ${step.run}`)] : [],
   );
 }
 
@@ -257,7 +259,7 @@ async function readDisk(run: string): Promise<Disk | undefined> {
   return { path: folder.path, freeBytes: bavail * bsize, totalBytes: blocks * bsize };
 }
 
-/** The summary of a closed step. */
+/** The summary of a closed step. `seconds` null: it closed while no one followed the run, so its cost then is unknown too. */
 export async function readSummary(
   store: Store,
   config: RunConfig,
@@ -268,7 +270,9 @@ export async function readSummary(
   const manifests = record.trained.map(async (agent): Promise<[string, Manifest]> => {
     return [agent, await readManifest(store, config.run, agent, versionAfter(record))];
   });
-  return summarizeStep(config, record, await readGroups(store, record), new Map(await Promise.all(manifests)), seconds);
+  const groups = await readGroups(store, record);
+  const summary = summarizeStep(config, record, groups, new Map(await Promise.all(manifests)), seconds);
+  return seconds === null ? summary : { ...summary, usd: (await readSpending(store, config)).usd };
 }
 
 export async function readManifest(store: Store, run: string, agent: string, version: number): Promise<Manifest> {

@@ -16,6 +16,8 @@ export class RunHistory {
   readonly metrics: MetricsFile;
   /** How the run ended; undefined while it runs, or if this session stopped first. */
   ended: Extract<RunEvent, { kind: "ended" }> | undefined;
+  /** What the run has cost; null: not known yet. */
+  usd: number | null;
   readonly #config: RunConfig;
   readonly #folder: RunFolder;
   readonly #cloud: EmbeddedCloud;
@@ -29,6 +31,7 @@ export class RunHistory {
     this.#folder = folder;
     this.#cloud = cloud;
     this.#before = readStatus(folder);
+    this.usd = this.#before.usd;
     this.#scoringSeconds = this.#before.scoringSeconds;
     this.steps = readSteps(folder);
     // Removes a line that a kill cut short, so that the next record starts on its own line.
@@ -46,6 +49,7 @@ export class RunHistory {
       this.metrics.addEvaluation(event.evaluation);
     }
     if (event.kind === "step") {
+      this.usd = event.summary.usd ?? this.usd;
       this.steps.push(event.summary);
       appendFileSync(this.#folder.steps, lineOf(event.summary));
       this.metrics.addStep(event.summary);
@@ -68,6 +72,7 @@ export class RunHistory {
       seconds: this.#before.seconds + (performance.now() - this.#started) / 1000,
       scoringSeconds: this.#scoringSeconds,
       writes: sumOf(this.#before.writes, this.#cloud.writes()),
+      usd: this.usd,
       heldOut: { before: this.#share(0), after: isFinished ? this.#share(this.steps.length) : null },
       evaluations: this.evaluations,
     };

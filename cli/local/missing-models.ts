@@ -1,6 +1,6 @@
 /** @file Makes the base models that a recipe describes and a team needs, before the first run that needs them. */
 import { existsSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join, relative, resolve } from "node:path";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { BaseModel, Recipe } from "../../core/recipe.ts";
 import { pretrain } from "../pretrain.ts";
@@ -11,7 +11,8 @@ const WEIGHTS = "model.safetensors";
 export async function makeMissingModels(recipeName: string, recipe: Recipe, config: RunConfig): Promise<void> {
   const missing = missingModels(recipe, config);
   if (missing.length === 0) return;
-  console.error(`making ${missing.map(({ folder }) => folder).join(" and ")} from the recipe's demonstrations, once`);
+  const folders = missing.map(({ folder }) => relative(".", folder));
+  console.error(`making ${folders.join(" and ")} from the recipe's demonstrations, once`);
   await pretrain(recipeName, { only: missing.map(({ folder }) => folder) });
 }
 

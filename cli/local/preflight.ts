@@ -19,7 +19,7 @@ import { toolsOf } from "../../gpu-workers/rollouts/agent.ts";
 import { openRollout, openTools, openToolsModule } from "../../recipes/registry.ts";
 import { openRewards } from "../../recipes/rewards.ts";
 import { MGRPO } from "../terminal/name.ts";
-import { type Bases, readPolicyBase, refuseLocalFiles } from "./base-models.ts";
+import { type Bases, readBases, readPolicyBase, refuseLocalFiles } from "./base-models.ts";
 import { Findings } from "./findings.ts";
 import { checkMemory } from "./model-needs.ts";
 
@@ -64,8 +64,25 @@ export async function preflight(config: RunConfig, site: Site): Promise<Prefligh
   return { findings, bases };
 }
 
+/**
+ * Finds everything that keeps this machine from evaluating a team, and reads the team's models. Rejects with all of it as one error.
+ */
+export async function preflightEvaluation(config: RunConfig): Promise<Bases> {
+  const findings = new Findings();
+  const { recipe, agents, judge } = config;
+  if (judge) await findings.attempt(() => openLanguageModel(judge.model));
+  for (const agent of Object.values(agents).filter(({ policy }) => isEndpointPolicy(policy)))
+    await findings.attempt(() => openConversationModel(endpointOf(agent)));
+  await findings.attempt(() => refuseMissingApp(config, "here"));
+  const module = await findings.attempt(() => openToolsModule(recipe));
+  if (module) await findings.attempt(() => refuseMissingTools(config, module));
+  const bases = await findings.attempt(() => readBases(config, "evaluate"));
+  findings.settle();
+  return bases ?? new Map();
+}
+
 /** Refuses a recipe without the app that is to run its rollouts, and an app elsewhere whose secret is missing. */
-export async function refuseMissingApp({ runner, recipe }: RunConfig, workers: Site["workers"]): Promise<void> {
+async function refuseMissingApp({ runner, recipe }: RunConfig, workers: Site["workers"]): Promise<void> {
   if (runner === "recipe") await openRollout(recipe);
   else if (runner !== "native" && workers === "here") httpRunner(runner, process.env, { storeTime: async () => 0 });
 }
@@ -111,19 +128,11 @@ async function checkAgent(
 }
 
 /** Refuses tools that the recipe lacks, or whose settings or keys are missing. */
-export async function refuseMissingTools(config: RunConfig, loaded?: ToolsModule): Promise<void> {
-  const module = loaded ?? (await openToolsModule(config.recipe));
+async function refuseMissingTools(config: RunConfig, module: ToolsModule): Promise<void> {
   const { tools, close } = await openTools(module, { config, environment: process.env });
   try {
     for (const [name, agent] of Object.entries(config.agents)) toolsOf(name, agent, tools);
   } finally {
     await close();
   }
-}
-
-/** Refuses a judge or an API-backed agent whose key is missing. */
-export function refuseMissingKey({ judge, agents }: RunConfig): void {
-  if (judge) openLanguageModel(judge.model);
-  for (const agent of Object.values(agents))
-    if (isEndpointPolicy(agent.policy)) openConversationModel(endpointOf(agent));
 }

@@ -63,6 +63,8 @@ export const RunStatus = z.strictObject({
   seconds: z.number(),
   scoringSeconds: z.number(),
   writes: StoreWrites,
+  /** What it has cost; null: unknown, as of runs of earlier releases. */
+  usd: z.number().nullable().default(null),
   /** Share of held-out questions answered correctly above temperature 0, before and after training. */
   heldOut: z.strictObject({ before: z.number().nullable(), after: z.number().nullable() }),
   /** Finished evaluations. Earlier releases wrote none, and their runs must still be listed. */
@@ -183,6 +185,7 @@ function newStatus(config: RunConfig): RunStatus {
     seconds: 0,
     scoringSeconds: 0,
     writes: { requests: 0, bytes: 0, units: 0 },
+    usd: null,
     heldOut: { before: null, after: null },
     evaluations: [],
   };

@@ -22,7 +22,7 @@ import { stepWarnings } from "../warnings.ts";
 import type { Bases } from "./base-models.ts";
 import { type EmbeddedCloud, openEmbeddedCloud } from "./embedded-cloud.ts";
 import { exportCheckpoints, writeHeldOut, writeReport } from "./finish.ts";
-import { followRun, readRun } from "./follow.ts";
+import { followRun, readRun, readSpending } from "./follow.ts";
 import { RunHistory } from "./history.ts";
 import type { RunFolder } from "./run-folder.ts";
 import { startOrResume } from "./start-or-resume.ts";
@@ -128,6 +128,7 @@ async function conclude(
   stop: Stop,
 ): Promise<RunReport | undefined> {
   const resume = `${MGRPO} resume ${config.run}`;
+  history.usd = (await readSpending(cloud.store, config)).usd;
   if (history.ended === undefined) {
     history.save("stopped");
     stop.rethrow();

@@ -1,15 +1,20 @@
-/** @file A recipe's notes on its questions, for the reader of a run. */
+/** @file What a recipe tells the reader of a run: its notes on questions, and its case studies. */
 import type { Question } from "../../core/contracts/question.ts";
 import { isMgrpoError } from "../../core/errors.ts";
+import type { Recipe } from "../../core/recipe.ts";
 import { openRecipe } from "../../recipes/registry.ts";
 
-/** A run can be shown without its recipe installed, but then has no notes. */
-export async function notesOf(name: string): Promise<(question: Question) => string | undefined> {
+/** A run can be shown without its recipe installed: undefined. */
+export async function findRecipe(name: string): Promise<Recipe | undefined> {
   try {
-    const recipe = await openRecipe(name);
-    return (question) => recipe.note?.(question);
+    return await openRecipe(name);
   } catch (error) {
-    if (isMgrpoError(error, "recipe-invalid")) return () => undefined;
+    if (isMgrpoError(error, "recipe-invalid")) return undefined;
     throw error;
   }
+}
+
+export async function notesOf(name: string): Promise<(question: Question) => string | undefined> {
+  const recipe = await findRecipe(name);
+  return (question) => recipe?.note?.(question);
 }

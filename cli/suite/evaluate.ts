@@ -12,9 +12,9 @@ import type { Recipe } from "../../core/recipe.ts";
 import type { RaisedBudget } from "../../core/training/run-budget.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { readEndpoint } from "../endpoint-team.ts";
-import { type Bases, hashesOf, readBases } from "../local/base-models.ts";
+import { type Bases, hashesOf } from "../local/base-models.ts";
 import { describeLosses, evaluateInFolder, type FinishedJob, type OnPoll } from "../local/evaluate-team.ts";
-import { refuseMissingApp, refuseMissingKey, refuseMissingTools } from "../local/preflight.ts";
+import { preflightEvaluation } from "../local/preflight.ts";
 import { watchForStop } from "../local/stop.ts";
 import { readQuestions } from "../questions.ts";
 import { accuracy, costText } from "../terminal/columns.ts";
@@ -59,10 +59,7 @@ export async function evaluateAndKeep(
   results: string,
   { onDone, ...options }: KeptEvaluation,
 ): Promise<string> {
-  refuseMissingKey(config);
-  await refuseMissingApp(config, "here");
-  await refuseMissingTools(config);
-  const bases = await readBases(config, "evaluate");
+  const bases = await preflightEvaluation(config);
   const name = `${folderName(target)}-${config.evaluation.suites[0]?.name}-${await identity(config, bases, questions)}`;
   const folder = join(results, name);
   const stop = watchForStop();

@@ -16,7 +16,7 @@ export interface Column {
 
 export interface Row {
   readonly summary: StepSummary;
-  /** The latest held-out accuracy above temperature 0; undefined before the first evaluation. */
+  /** The latest accuracy on the tracked suite; undefined before its first evaluation. */
   readonly heldOut: number | undefined;
   readonly secondsLeft: number | undefined;
 }

@@ -4,10 +4,11 @@
  */
 import { createLogUpdate } from "log-update";
 import colors from "picocolors";
+import wrapAnsi from "wrap-ansi";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { describeOptimizer } from "../../core/contracts/server-optimizer.ts";
 import type { StepSummary } from "../../core/monitoring/step-summary.ts";
-import type { TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
+import { type TeamEvaluation, trackedSuite } from "../../core/monitoring/team-evaluation.ts";
 import type { RunEvent } from "../local/follow.ts";
 import { clean } from "./clean.ts";
 import { accuracy, type Column, columnsOf, padded, type Row } from "./columns.ts";
@@ -94,7 +95,7 @@ class LiveTable implements Display {
 
   say(line: string): void {
     this.#live.clear();
-    this.#output.write(`${line}\n`);
+    this.#output.write(`${wrapAnsi(line, this.#output.columns, { hard: true, trim: false })}\n`);
     if (this.#activity !== "") this.#draw();
   }
 
@@ -111,8 +112,8 @@ class LiveTable implements Display {
   }
 
   #evaluation(evaluation: TeamEvaluation): void {
-    const { n, correct, temperature, closedBook, benchmark } = evaluation;
-    if (temperature > 0 && !closedBook && !benchmark) this.#heldOut = n === 0 ? 0 : correct / n;
+    const { suite, n, correct } = evaluation;
+    if (suite === trackedSuite(this.#config)) this.#heldOut = n === 0 ? 0 : correct / n;
     this.say(evaluationLine(evaluation, this.#output.columns));
   }
 

@@ -37,10 +37,13 @@ function shareDone({ steps, sampledTokens }: RunConfig, progress: Progress): num
   return Math.min(1, Math.max(progress.steps / steps, tokenShare));
 }
 
-/** Estimated time of the remaining steps. Undefined before the first timed step, and after the last: evaluations are not estimated. */
+/**
+ * Estimated time of the remaining steps. Undefined before two timed steps, since the first includes the start of the workers, and after the
+ * last step: evaluations are not estimated.
+ */
 export function secondsLeft(config: RunConfig, progress: Progress): number | undefined {
   const share = shareDone(config, progress);
-  const typical = median(progress.recentSeconds);
+  const typical = progress.recentSeconds.length < 2 ? undefined : median(progress.recentSeconds);
   return typical === undefined || share === 1 ? undefined : typical * progress.steps * (1 / share - 1);
 }
 

@@ -28,7 +28,7 @@ function printScores({ evaluations, steps, caseStudies, closedBook }: RunReport)
   if (before.sampled && after.sampled) printLine("held-out", ...change(before.sampled, after.sampled));
   if (before.greedy && after.greedy) printLine("held-out, greedy", ...change(before.greedy, after.greedy));
   for (const study of caseStudies)
-    if (study.temperature > 0) printLine(study.study, ...change(study.before, study.after));
+    if (study.temperature > 0) printLine(study.study, ...change(study.before, { ...study.after, suite: study.suite }));
   if (closedBook !== null) printLine("closed book", { text: percent(closedBook) });
 }
 
@@ -50,12 +50,12 @@ function printLine(label: string, ...parts: readonly FlowPart[]): void {
   console.log(`  ${colors.dim(name)}${flow(parts, indent, terminalWidth())}`);
 }
 
-function change(before: Shown, after: Shown): FlowPart[] {
+function change(before: Shown, after: Shown & { readonly suite: string }): FlowPart[] {
   const share = before.n === 0 ? "-" : percent(before.correct / before.n);
   const now = accuracy(after);
   return [
     { text: `${share} → ${now}`, tone: () => `${share} → ${colors.bold(colors.green(now))}` },
-    { text: `${after.correct} of ${after.n}`, tone: colors.dim },
+    { text: `${after.correct} of ${after.n}, ${after.suite}`, tone: colors.dim },
   ];
 }
 

@@ -24,7 +24,7 @@ export function requireKey(key: string, hosts: readonly string[]): MiddlewareHan
       return context.redirect(`${url.pathname}${url.search}`);
     }
     if (!isSame(getCookie(context, cookie) ?? "", key)) {
-      return context.text("open the dashboard by the link that `mgrpo ui` printed: it carries a key", 401);
+      return context.text("open the dashboard by the link that the command printed: it carries a key", 401);
     }
     return next();
   };

@@ -4,14 +4,17 @@
  *
  *     GET /api/runs                                           RunsView
  *     GET /api/events                                         server-sent events `runs`: a RunsView whenever it changes
+ *     GET /api/compare?runs=<run>,<run>                       CompareView
  *     GET /api/runs/<run>?from=<step>                         RunView, with the summaries of the steps from there on
  *     GET /api/runs/<run>/events                              server-sent events `pulse`: a RunPulse whenever it changes
- *     GET /api/runs/<run>/steps/<step>                        StepView
+ *     GET /api/runs/<run>/steps/<step>?sort&page              StepView
+ *     GET /api/runs/<run>/steps/<step>/timeline               TimelineView
  *     GET /api/runs/<run>/steps/<step>/search?text&filter     SearchView
  *     GET /api/runs/<run>/steps/<step>/<group>                GroupView
  *     GET /api/runs/<run>/steps/<step>/<group>/<rollout>      RolloutView
  *     GET …/<rollout>/tokens?trajectory=<id>                  TokenView
  *     GET /api/runs/<run>/evaluations                         EvaluationsView
+ *     GET /api/runs/<run>/cases                               CasesView
  *     GET /api/runs/<run>/evaluations/<job>?question=<id>     AnswersView
  *     Both streams send a Failure as `failure`.
  *     404 no such thing · 422 a damaged record · 503 the store does not answer: a Failure
@@ -23,14 +26,17 @@ import { streamSSE } from "hono/streaming";
 import { builtModule } from "../../built-module.ts";
 import { RunName } from "../../core/contracts/names.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import { groupOrder } from "../../ui/group-order.ts";
 import { type Failure, RolloutFilter } from "../../ui/views.ts";
 import { notesOf } from "../show/notes.ts";
 import { openSource, type Source } from "../show/source.ts";
 import { requireKey, strictHeaders } from "./access.ts";
-import { answersView, evaluationsView } from "./evaluations.ts";
+import { compareView } from "./compare.ts";
+import { answersView, casesView, evaluationsView } from "./evaluations.ts";
 import { runsView, runView } from "./run.ts";
 import { searchStep } from "./search.ts";
 import { groupView, rolloutView, stepView } from "./step.ts";
+import { timelineView } from "./timeline.ts";
 import { tokenView } from "./tokens.ts";
 import { type Listener, mayPass } from "./watch.ts";
 import type { RunWatcher } from "./watch-runs.ts";
@@ -46,6 +52,10 @@ export function dashboardApp({ key, hosts, watcher }: DashboardOptions): Hono {
   const app = new Hono();
   app.use(strictHeaders, requireKey(key, hosts), compress());
   app.get("/api/runs", async (context) => context.json(await runsView()));
+  app.get("/api/compare", async (context) => {
+    const names = (context.req.query("runs") ?? "").split(",").filter(Boolean).map(runName);
+    return context.json(await compareView(await Promise.all(names.map(openSource))));
+  });
   app.get("/api/runs/:run", async (context) => {
     const source = await sourceOf(context);
     // Its steps come next, and the first needs the recipe, whose import takes longer than any view. A fault of it is theirs to report.
@@ -81,14 +91,18 @@ function addSteps(app: Hono): void {
   const path = "/api/runs/:run/steps/:step{[0-9]+}";
   app.get(path, async (context) => {
     const source = await sourceOf(context);
-    return context.json(await stepView(source, number(context, "step"), await notesOf(source.config.recipe)));
+    const wanted = { order: groupOrder(context.req.query("sort")), page: counted(context, "page") };
+    return context.json(await stepView(source, number(context, "step"), wanted, await notesOf(source.config.recipe)));
   });
+  app.get(`${path}/timeline`, async (context) =>
+    context.json(await timelineView(await sourceOf(context), number(context, "step"))),
+  );
   app.get(`${path}/search`, async (context) => {
     const source = await sourceOf(context);
     const filter = RolloutFilter.safeParse(context.req.query("filter") ?? "any").data ?? "any";
-    const search = { text: context.req.query("text") ?? "", filter, from: Number(context.req.query("from") ?? 0) || 0 };
-    const { step, groups } = await stepView(source, number(context, "step"), () => undefined);
-    return context.json(await source.read((store) => searchStep(store, source.config, step, groups, search)));
+    const search = { text: context.req.query("text") ?? "", filter, from: counted(context, "from") };
+    const step = number(context, "step");
+    return context.json(await source.read((store) => searchStep(store, source.config, step, search)));
   });
   app.get(`${path}/:group{[0-9]+}`, async (context) => {
     const source = await sourceOf(context);
@@ -115,6 +129,7 @@ function addEvaluations(app: Hono): void {
   app.get("/api/runs/:run/evaluations", async (context) =>
     context.json(await evaluationsView(await sourceOf(context))),
   );
+  app.get("/api/runs/:run/cases", async (context) => context.json(await casesView(await sourceOf(context))));
   app.get("/api/runs/:run/evaluations/:job", async (context) => {
     const source = await sourceOf(context);
     const question = context.req.query("question") ?? "";
@@ -137,12 +152,17 @@ function addFiles(app: Hono): void {
 }
 
 const sourceOf = async (context: Context): Promise<Source> => openSource(nameOf(context));
+const nameOf = (context: Context): string => runName(context.req.param("run") ?? "");
 
-function nameOf(context: Context): string {
-  const run = RunName.safeParse(context.req.param("run")).data;
+function runName(name: string): string {
+  const run = RunName.safeParse(name).data;
   if (run === undefined) throw new MgrpoError("not-found", "that is not the name of a run");
   return run;
 }
+
+/** A parameter of the address that counts something; 0 if it is absent or no count. */
+const counted = (context: Context, name: string): number =>
+  Math.max(0, Math.floor(Number(context.req.query(name) ?? 0)) || 0);
 
 const number = (context: Context, name: string): number => Number(context.req.param(name));
 

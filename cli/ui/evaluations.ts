@@ -2,15 +2,19 @@
 import { type EvaluationSuite, questionsAsked } from "../../core/contracts/evaluation-suite.ts";
 import type { Question, QuestionSet } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import type { AnswersView, EvaluationsView } from "../../ui/views.ts";
+import { openRecipe } from "../../recipes/registry.ts";
+import type { AnswersView, CasesView, EvaluationsView } from "../../ui/views.ts";
 import { readResult } from "../held-out/read.ts";
 import { readJobs, suiteOf } from "../local/follow.ts";
+import { loadCases } from "../show/cases.ts";
 import { readInvocations, readOutcome, readStoredQuestions } from "../show/conversations.ts";
+import { findRecipe } from "../show/notes.ts";
 import type { Source } from "../show/source.ts";
 import { heldOutTree } from "../show/tree.ts";
 import { type NoteOf, questionView } from "./step.ts";
 
 export async function evaluationsView({ config, read }: Source): Promise<EvaluationsView> {
+  const { caseStudies = [] } = (await findRecipe(config.recipe)) ?? {};
   return read(async (store) => {
     const done = (await readJobs(store, config.run)).filter(({ state }) => state === "done");
     const set = await readStoredQuestions(store, config.run);
@@ -23,9 +27,15 @@ export async function evaluationsView({ config, read }: Source): Promise<Evaluat
     );
     return {
       evaluations: evaluations.sort((a, b) => a.suite.localeCompare(b.suite) || a.team - b.team),
+      hasCases: caseStudies.length > 0,
       prompts: Object.fromEntries(asked.map(({ id, prompt }) => [id, prompt])),
     };
   });
+}
+
+export async function casesView({ config, read }: Source): Promise<CasesView> {
+  const recipe = await openRecipe(config.recipe);
+  return { trees: await read((store) => loadCases(store, config, recipe)) };
 }
 
 /** The questions of a suite, unless they are encrypted: plain text of those exists only in memory. */

@@ -4,9 +4,9 @@ import type { WorkerRecord } from "../../core/contracts/records.ts";
 import { sharedPolicies } from "../../core/contracts/shared-policy.ts";
 import { describeStall, type StallDetector } from "../../core/monitoring/stall.ts";
 import { waitingFor } from "../../core/monitoring/waiting.ts";
-import type { AgentView, RunPulse, RunRow, RunsView, RunView, WorkerView } from "../../ui/views.ts";
+import type { AgentView, RunPulse, RunsView, RunView, WorkerView } from "../../ui/views.ts";
 import { readRun, readSpending, readState, readWait } from "../local/follow.ts";
-import { readNewestStep } from "../local/history.ts";
+import { heartbeatAge, readListed } from "../local/live.ts";
 import { findRun, readStatus } from "../local/run-folder.ts";
 import { type Damaged, modelsOf, type Row, readRows } from "../run-rows.ts";
 import type { Source } from "../show/source.ts";
@@ -19,10 +19,10 @@ export async function runsView(): Promise<RunsView> {
 
 function runRow(row: Row | Damaged): RunsView["runs"][number] {
   if (row.state === "damaged") return row;
-  const { run, recipe, arm, seed, state, reason, step, steps, models, heldOut, seconds = null } = row;
-  const folder = findRun(run);
-  const reward = folder ? (readNewestStep(folder)?.reward ?? {}) : {};
-  return { run, recipe, arm, seed, state, reason, step, steps, models, reward, heldOut, seconds };
+  const { run, recipe, arm, seed, state, reason, step, steps, models, reward, heldOut, seconds = null } = row;
+  const { usd, heartbeatSeconds, wait, stall } = row;
+  const facts = { run, recipe, arm, seed, state, reason, step, steps, models, reward, heldOut, seconds };
+  return { ...facts, usd, heartbeatSeconds, wait, stall };
 }
 
 export async function runView(source: Source): Promise<RunView> {
@@ -30,7 +30,7 @@ export async function runView(source: Source): Promise<RunView> {
   const perStep = [...(await source.summaries())];
   const folder = findRun(config.run);
   const status = folder && readStatus(folder);
-  const row: RunRow = {
+  const facts = {
     run: config.run,
     recipe: config.recipe,
     arm: config.arm,
@@ -43,9 +43,11 @@ export async function runView(source: Source): Promise<RunView> {
     reward: perStep.at(-1)?.reward ?? {},
     heldOut: status?.heldOut ?? { before: null, after: null },
     seconds: status?.seconds ?? null,
+    usd: status ? status.usd : await source.read(async (store) => (await readSpending(store, config)).usd),
   };
   return {
-    ...row,
+    ...facts,
+    writes: status?.writes ?? null,
     main: config.main,
     agents: agentViews(source),
     perStep,
@@ -79,7 +81,7 @@ export async function runPulse(source: Source, detector: StallDetector, stepSeco
     const run = await readRun(store, config.run);
     const now = await store.clock.storeTime();
     const records = run.status === "running" ? await readState(store, config, run) : undefined;
-    const stall = records && detector.look(records, now, stepSeconds);
+    const stall = records && detector.look(records, now, stepSeconds, await readListed(store, config.run));
     return {
       state,
       reason,
@@ -93,6 +95,7 @@ export async function runPulse(source: Source, detector: StallDetector, stepSeco
   });
 }
 
-function workerView({ worker, agent, roles, state, seenAt }: WorkerRecord, now: number): WorkerView {
-  return { worker, agent, roles, state, silentSeconds: Math.max(0, (now - seenAt) / 1000) };
+function workerView(record: WorkerRecord, now: number): WorkerView {
+  const { worker, agent, roles, state } = record;
+  return { worker, agent, roles, state, silentSeconds: heartbeatAge(record, now) };
 }

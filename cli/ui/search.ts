@@ -6,31 +6,35 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import type { Invocation, Outcome } from "../../core/contracts/rollout.ts";
 import type { Store } from "../../core/ports.ts";
-import type { GroupRow, RolloutCell, RolloutFilter, SearchView } from "../../ui/views.ts";
+import type { RolloutCell, RolloutFilter, SearchView } from "../../ui/views.ts";
 import { readInvocations, readOutcome } from "../show/conversations.ts";
+import { readGroupRows, readStepRecord } from "./step.ts";
 
 export interface Search {
   readonly text: string;
   readonly filter: RolloutFilter;
-  /** The rollout at which this page begins, counted over all groups. */
+  /** The group at which this page begins. */
   readonly from: number;
 }
 
 type Hit = SearchView["hits"][number];
 
-/** Rollouts that one request reads. */
+/** Rollouts that one request reads, to whole groups. */
 const PAGE = 256;
 const EXCERPT_CHARACTERS = 80;
 
 export async function searchStep(
   store: Store,
-  { run, main }: RunConfig,
+  config: RunConfig,
   step: number,
-  groups: readonly GroupRow[],
   { text, filter, from }: Search,
 ): Promise<SearchView> {
-  const cells = groups.flatMap(({ group, question, rollouts }) => rollouts.map((cell) => ({ group, question, cell })));
-  const page = cells.slice(from, from + PAGE);
+  const record = await readStepRecord(store, config.run, step);
+  const next = from + Math.max(1, Math.floor(PAGE / config.rolloutsPerQuestion));
+  const wanted = record.groups.map((_, group) => group).slice(from, next);
+  const groups = await readGroupRows(store, config, record, wanted, () => undefined);
+  const page = groups.flatMap(({ group, question, rollouts }) => rollouts.map((cell) => ({ group, question, cell })));
+  const { run, main } = config;
   const found = await Promise.all(
     page.map(async ({ group, question, cell }): Promise<Hit[]> => {
       if (!mayMatch(cell, filter)) return [];
@@ -43,8 +47,7 @@ export async function searchStep(
       return match ? [{ ...hit, ...match }] : [];
     }),
   );
-  const next = from + PAGE;
-  return { hits: found.flat(), next: next < cells.length ? next : null };
+  return { hits: found.flat(), next: next < record.groups.length ? next : null };
 }
 
 /** Filters that the group's record alone decides. */

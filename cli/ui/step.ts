@@ -7,6 +7,7 @@ import { type GroupRecord, type RolloutScore, StepRecord } from "../../core/cont
 import { MgrpoError } from "../../core/errors.ts";
 import { whyNoSignal } from "../../core/monitoring/group-signal.ts";
 import type { Store } from "../../core/ports.ts";
+import { type GroupOrder, inOrder, pageOf, pagesOf } from "../../ui/group-order.ts";
 import type { GroupRow, GroupView, QuestionView, RolloutCell, RolloutView, StepView } from "../../ui/views.ts";
 import { readGroups } from "../local/follow.ts";
 import { readStoredQuestions } from "../show/conversations.ts";
@@ -16,14 +17,30 @@ import type { Source } from "../show/source.ts";
 /** The recipe's note on a question. */
 export type NoteOf = (question: Question) => string | undefined;
 
-export async function stepView(source: Source, step: number, noteOf: NoteOf): Promise<StepView> {
+export interface StepPage {
+  readonly order: GroupOrder;
+  readonly page: number;
+}
+
+/** In their own order, only the groups of the page are read. Any other order needs all. */
+export async function stepView(
+  source: Source,
+  step: number,
+  { order, page }: StepPage,
+  noteOf: NoteOf,
+): Promise<StepView> {
   const { config } = source;
   const summary = (await source.summaries()).find((one) => one.step === step) ?? null;
   return source.read(async (store) => {
     const record = await readStepRecord(store, config.run, step);
-    const groups = await readGroupRows(store, config, record, noteOf);
+    const all = record.groups.map((_, group) => group);
+    const read = order === "group" ? pageOf(all, page) : all;
+    const rows = inOrder(await readGroupRows(store, config, record, read, noteOf), order);
+    const groups = [...(order === "group" ? rows : pageOf(rows, page))];
     const hasNext = (await store.table.get(tableKeys.step(config.run, step + 1))) !== undefined;
-    return { run: config.run, step, state: record.state, main: config.main, summary, groups, hasNext };
+    const pages = pagesOf(all.length);
+    const about = { run: config.run, step, state: record.state, main: config.main, summary, hasNext };
+    return { ...about, groups, page, pages };
   });
 }
 
@@ -62,7 +79,7 @@ async function readSameQuestion(store: Store, run: string, except: number, quest
   });
 }
 
-async function readStepRecord(store: Store, run: string, step: number): Promise<StepRecord> {
+export async function readStepRecord(store: Store, run: string, step: number): Promise<StepRecord> {
   const item = await store.table.get(tableKeys.step(run, step));
   if (item) return parse(StepRecord, item, `STEP ${step} of ${run}`);
   throw new MgrpoError("not-found", `run '${run}' has not begun step ${step}: steps count from 0`);
@@ -74,16 +91,22 @@ async function readGroupRow(
   { step, group }: { readonly step: number; readonly group: number },
   noteOf: NoteOf,
 ): Promise<GroupRow> {
-  const rows = await readGroupRows(store, config, await readStepRecord(store, config.run, step), noteOf);
-  const row = rows.find((one) => one.group === group);
+  const [row] = await readGroupRows(store, config, await readStepRecord(store, config.run, step), [group], noteOf);
   if (row) return row;
   throw new MgrpoError("not-found", `step ${step} has no group ${group}, or the store has let it expire`);
 }
 
-async function readGroupRows(store: Store, config: RunConfig, step: StepRecord, noteOf: NoteOf): Promise<GroupRow[]> {
+/** The wanted groups of a step, without those that have expired. */
+export async function readGroupRows(
+  store: Store,
+  config: RunConfig,
+  step: StepRecord,
+  wanted: readonly number[],
+  noteOf: NoteOf,
+): Promise<GroupRow[]> {
   const { train } = await readStoredQuestions(store, config.run);
   const questions = new Map(train.map((question) => [question.id, question]));
-  return (await readGroups(store, step)).map((group) => {
+  return (await readGroups(store, step, wanted)).map((group) => {
     const question = questions.get(group.questionId);
     if (!question) throw new MgrpoError("record-damaged", `question '${group.questionId}' is not in questions.json`);
     return groupRow(config, group, questionView(question, noteOf));

@@ -15,7 +15,7 @@ export interface RunWatcher {
 }
 
 /** Between two looks: at whether a step was closed, at the records of the step that is open, and at the list of runs. */
-const SECONDS = { step: 0.5, records: 4, list: 2 };
+const SECONDS = { step: 0.5, records: 4, list: 4 };
 
 export function openRunWatcher(report: (line: string) => void): RunWatcher {
   const runs = new Map<string, Watch<RunPulse>>();

@@ -64,7 +64,7 @@ export const EngineConfig = z.strictObject({
 export type EngineConfig = z.infer<typeof EngineConfig>;
 
 /** Policies whose trainers run on this machine. */
-const LOCAL_TRAINERS = ["compiled", "eager"];
+const LOCAL_TRAINERS = ["compiled", "eager", "eager-gpu"];
 
 /** Settings of the compiled engine on the CPU alone, and their defaults. */
 const CPU_ONLY = [

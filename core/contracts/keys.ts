@@ -25,10 +25,10 @@ export const objectKeys = {
   /** What readers alone look at (telemetry.ts). */
   latencies: (run: string, step: number, worker: string) =>
     `runs/${run}/telemetry/${padded(step)}/latencies/${worker}.json`,
+  activity: (run: string, step: number, worker: string) =>
+    `runs/${run}/telemetry/${padded(step)}/activity/${worker}.json`,
   trainedTokens: (run: string, step: number, agent: string) =>
     `runs/${run}/telemetry/${padded(step)}/tokens/${agent}.safetensors`,
-  /** When a worker's engines were busy in a step: recorded for benches only. */
-  busy: (run: string, step: number, worker: string) => `runs/${run}/busy/${padded(step)}/${worker}.json`,
 };
 
 /** Outcomes and invocations of training and evaluations, and what was measured about them, which expire (core/training/retention.ts). */

@@ -19,7 +19,7 @@ export const LoraConfig = z.strictObject({
 export type LoraConfig = z.infer<typeof LoraConfig>;
 
 /** Policies that can train an adapter. */
-export const LORA_POLICIES: readonly string[] = ["compiled", "eager"];
+export const LORA_POLICIES: readonly string[] = ["compiled", "eager", "eager-gpu"];
 
 /** Whether an agent with this policy can set `lora`: a Tinker server always trains an adapter. */
 export const supportsLora = (policy: string): boolean => LORA_POLICIES.includes(policy) || policy.startsWith("tinker:");

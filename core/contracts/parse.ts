@@ -21,12 +21,19 @@ export function parse<S extends z.ZodType>(
     const path = issue.path.join(".");
     const known = issue.code === "unrecognized_keys" && code === "config-invalid" ? keysAt(schema, issue.path) : [];
     if (issue.code === "unrecognized_keys") unknownNames.push(...issue.keys.map((unknown) => ({ unknown, known })));
+    if (issue.code === "invalid_value") unknownNames.push(...unknownValue(issue, value));
     const message = known.length > 0 ? `${issue.message}: there are ${known.join(", ")}` : issue.message;
     return path ? `${path}: ${message}` : message;
   });
   const remedy = REMEDY[code] ?? "";
   const message = `${what}: ${issues.slice(0, 5).join("; ")}${remedy}`;
   throw new MgrpoError(code, message, { evidence: issues, unknownNames });
+}
+
+/** The text at the issue's path, which is none of the values that are possible there. */
+function unknownValue({ path, values }: z.core.$ZodIssueInvalidValue, whole: unknown): UnknownName[] {
+  const given = path.reduce<unknown>((inner, key) => (inner as Record<PropertyKey, unknown>)[key], whole);
+  return typeof given === "string" ? [{ unknown: given, known: values.map(String) }] : [];
 }
 
 /** The keys of the object at the path, through defaults, nullables, transforms and short forms; of a union, those of its members. */

@@ -20,6 +20,22 @@ export const StepLatencies = z.strictObject({
 });
 export type StepLatencies = z.infer<typeof StepLatencies>;
 
+/** Start and end, in milliseconds since 1970 by the worker's clock. */
+export const BusyInterval = z.tuple([z.number(), z.number()]);
+export type BusyInterval = z.infer<typeof BusyInterval>;
+
+/** When calls to one worker's engine were in flight while a step was the oldest open one. Ascending, and disjoint per kind. */
+export const StepActivity = z.strictObject({
+  run: RunName,
+  step: Step,
+  worker: z.string(),
+  /** `*`: the whole team. */
+  agent: z.string(),
+  sampling: z.array(BusyInterval),
+  training: z.array(BusyInterval),
+});
+export type StepActivity = z.infer<typeof StepActivity>;
+
 export const latencyName = ({ group, rollout }: Pick<RolloutAddress, "group" | "rollout">, path: CallPath): string =>
   [group, rollout, ...path].join("/");
 

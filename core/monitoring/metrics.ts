@@ -31,6 +31,7 @@ export function stepMetrics(summary: StepSummary): Measured {
     "time/step": summary.seconds,
     "perf/tokens_per_s": summary.tokensPerSecond,
     "judge/usd": summary.judged?.usd,
+    "cost/usd": summary.usd,
     ...prefixed("reward", "mean", summary.reward),
     ...perAgent(summary),
   });

@@ -1,5 +1,6 @@
 /** @file Whether a run stands still: no rollout was scored and no version came for much longer than its steps take. */
 import type { RunConfig } from "../contracts/config.ts";
+import type { ListedRun } from "../contracts/records.ts";
 import { progressOf } from "../training/clock-list.ts";
 import { causesOf } from "./causes.ts";
 import type { Cause, RunState } from "./run-state.ts";
@@ -28,12 +29,15 @@ export class StallDetector {
     this.#config = config;
   }
 
-  /** @param stepSeconds of the newest closed step; null: unknown. `storeTime` in ms. */
-  look(state: RunState, storeTime: number, stepSeconds: number | null): Stall | undefined {
+  /**
+   * @param stepSeconds of the newest closed step; null: unknown. `storeTime` in ms.
+   * @param noted what the clock's list says of the run: since when it has had its progress, from before the first look.
+   */
+  look(state: RunState, storeTime: number, stepSeconds: number | null, noted?: ListedRun): Stall | undefined {
     const progress = progressOf(state.step, state.groups, state.agents);
     if (progress !== this.#progress) {
       this.#progress = progress;
-      this.#since = storeTime;
+      this.#since = noted?.progress === progress ? (noted.progressAt ?? storeTime) : storeTime;
     }
     const seconds = (storeTime - this.#since) / 1000;
     const least = STEPS * (stepSeconds ?? 0);

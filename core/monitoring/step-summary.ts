@@ -16,6 +16,8 @@ export const StepSummary = z.strictObject({
   step: Step,
   /** Wall-clock seconds; null if the step closed while the run was not followed. */
   seconds: z.number().nullable(),
+  /** Dollars that the whole run had cost when the step closed. Absent: the run was not followed then. */
+  usd: z.number().exactOptional(),
   /** Agent -> mean reward (eq 4, eq 5) of its rollouts or invocations; null if it was never called. */
   reward: z.record(AgentName, z.number().nullable()),
   /** Shares of the counted rollouts that answered correctly, and that were well formed. */

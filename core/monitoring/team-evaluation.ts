@@ -28,6 +28,12 @@ export function bySuite<T extends { readonly team: number; readonly suite: strin
   return [...evaluations].sort((a, b) => a.team - b.team || position(a) - position(b));
 }
 
+/** The open-book suite above temperature 0 whose score is shown beside each step: one that runs during training if there is one. */
+export function trackedSuite({ evaluation }: Pick<RunConfig, "evaluation">): string | undefined {
+  const open = evaluation.suites.filter((one) => one.temperature > 0 && !one.closedBook && one.benchmark === undefined);
+  return (open.find(({ when }) => when === "every") ?? open[0])?.name;
+}
+
 /** A team's open-book evaluations on the held-out questions: of its first suite above temperature 0, and of its first greedy one. */
 export function openBook(evaluations: readonly TeamEvaluation[], team: number) {
   const open = evaluations.filter((one) => one.team === team && !one.closedBook && one.benchmark === undefined);

@@ -9,7 +9,7 @@ import { join, resolve } from "node:path";
 import serialize from "@xterm/addon-serialize";
 import xterm from "@xterm/headless";
 import { requireChromium } from "./chromium.ts";
-import { photographDashboard } from "./ui-screenshots.ts";
+import { photographDashboard, photographExport } from "./ui-screenshots.ts";
 
 const DOCS = resolve(import.meta.dirname, "..");
 const MGRPO = `node ${resolve(DOCS, "../dist/cli/mgrpo.js")}`;
@@ -22,7 +22,7 @@ const folder = mkdtempSync(join(tmpdir(), "mgrpo-screenshots-"));
 try {
   await terminal("terminal-train.png", `${MGRPO} train recipes/atlas --steps 6 --seed 7 --run ${RUN}`);
   await terminal("terminal-show.png", `${MGRPO} show ${RUN} 3/9/1`);
-  page("page-step.png", "5");
+  await page("page-step.png", "5");
   await photographDashboard(".", RUN, DOCS);
 } finally {
   rmSync(folder, { recursive: true, force: true });
@@ -46,10 +46,11 @@ async function terminal(name: string, command: string): Promise<void> {
   photograph(name, html.replace("<body>", `<head>${style}</head><body>`), size);
 }
 
-function page(name: string, address: string): void {
+/** An exported page. */
+async function page(name: string, address: string): Promise<void> {
   const path = join(folder, "page.html");
   execFileSync("sh", ["-c", `${MGRPO} show ${RUN} ${address} --html ${path}`], { stdio: "inherit" });
-  chromium(name, path, { width: 1100, height: 640 });
+  await photographExport(path, join(DOCS, name), { width: 1100, height: 640 });
 }
 
 interface Size {

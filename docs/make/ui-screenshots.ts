@@ -1,5 +1,6 @@
-/** @file Pictures of the dashboard, from a run: its list, its curves, a step and a rollout. */
+/** @file Pictures of the dashboard, from a run: its list, its curves, a step, a rollout, its evaluations, and an exported page. */
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { chromium, type Page } from "playwright-core";
 import { requireChromium } from "./chromium.ts";
 import { startDashboard } from "./dashboard.ts";
@@ -27,14 +28,16 @@ export async function photographDashboard(folder: string, run: string, to: strin
     await take("ui-run.png", `/runs/${run}`);
     await take("ui-step.png", `/runs/${run}/steps/2?sort=worst`);
     await take("ui-rollout.png", `/runs/${run}/steps/2/3/1`);
+    await take("ui-evaluations.png", `/runs/${run}/evaluations`, 640);
   } finally {
     await browser.close();
     await dashboard.close();
   }
 }
 
-/** Waits until every chart of the page is drawn. */
+/** Waits until nothing of the page loads, and every chart is drawn. */
 async function settled(page: Page): Promise<void> {
+  while (/^Loading …/m.test(await page.locator("body").innerText())) await page.waitForTimeout(50);
   for (const chart of await page.locator(".chart").all())
     await chart.locator("svg path").first().waitFor({ state: "attached" });
   await page
@@ -42,4 +45,18 @@ async function settled(page: Page): Promise<void> {
     .or(page.getByRole("heading", { name: "Runs" }))
     .first()
     .waitFor();
+}
+
+/** A page that `mgrpo show --html` wrote. */
+export async function photographExport(path: string, to: string, size: typeof SIZE): Promise<void> {
+  const browser = await chromium.launch({ executablePath: requireChromium() });
+  try {
+    const page = await browser.newPage({ viewport: size });
+    await page.goto(pathToFileURL(path).href);
+    await page.getByRole("heading", { level: 1 }).waitFor();
+    await page.locator(".timeline svg").first().waitFor({ state: "attached" });
+    await page.screenshot({ path: to });
+  } finally {
+    await browser.close();
+  }
 }

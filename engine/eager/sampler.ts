@@ -8,10 +8,10 @@ import { readAdapter } from "../checkpoint/adapter.ts";
 import { readCheckpoint } from "../checkpoint/weights.ts";
 import { checkSampleRequest } from "../model/input-checks.ts";
 import { endsWithStop, sampleToken } from "../model/token-sampling.ts";
-import { onBackend } from "./backend.ts";
+import { type EagerBackend, onBackend } from "./backend.ts";
 import { headOf, hiddenStates, weightTensors } from "./model.ts";
 
-export function openEagerSampler(files: CheckpointFiles, options: EngineOptions): Sampler {
+export function openEagerSampler(files: CheckpointFiles, options: EngineOptions, backend: EagerBackend): Sampler {
   const { config, layout, weights } = readCheckpoint(files);
   const adapter = readAdapter(files, config);
   const lora = adapter?.lora ?? null;
@@ -19,7 +19,7 @@ export function openEagerSampler(files: CheckpointFiles, options: EngineOptions)
   const open = new Set<SampleRequest>();
 
   const probabilities = (tokens: readonly number[], temperature: number): Float32Array => {
-    return onBackend(() => {
+    return onBackend(backend, () => {
       const tensors = {
         ...weightTensors(layout, weights),
         ...(adapter && weightTensors(adapter.layout, adapter.weights)),

@@ -21,14 +21,15 @@ import {
 import { type PrefixTree, prefixTree, type Sequences } from "../model/prefix-tree.ts";
 import { openTrainedState } from "../model/trained-state.ts";
 import { planTrees } from "../model/tree-plan.ts";
-import { onBackend } from "./backend.ts";
+import { type EagerBackend, onBackend } from "./backend.ts";
 import { distributions, treeStates, weightTensors } from "./model.ts";
 
-export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions): Trainer {
+export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions, backend: EagerBackend): Trainer {
   const { config, lora, layout, weights, gradient, savedFile, ...state } = openTrainedState(files, options.shardBytes);
   const names = layout.parameters.map(({ name }) => name);
   const base = lora && readCheckpoint(files);
   const frozen = () => (base ? weightTensors(base.layout, base.weights) : {});
+  const compute = <T>(work: () => T): T => onBackend(backend, work);
 
   const distributionsOf = (tensors: Record<string, tf.Tensor>, { tree, wanted }: EagerRow, temperature: number) =>
     distributions(config, tensors, treeStates(config, tensors, tree, lora), wanted, temperature);
@@ -55,7 +56,7 @@ export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions)
       const found = sequences.map((tokens) => new Float32Array(tokens.length));
       for (const row of rowsOf(sequences, EVERY_PREDICTION, options)) {
         const tensors = () => ({ ...frozen(), ...weightTensors(layout, weights) });
-        const logProbs = onBackend(() => logProbsIn(distributionsOf(tensors(), row, temperature), row).dataSync());
+        const logProbs = compute(() => logProbsIn(distributionsOf(tensors(), row, temperature), row).dataSync());
         scatterLogProbs(found, row.wanted, logProbs as Float32Array);
       }
       return found;
@@ -69,7 +70,7 @@ export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions)
       const found = sequences.map((tokens) => new Float32Array(tokens.length));
       let total = 0;
       for (const row of rowsOf(sequences, weightedPredictions(batch, loss), options)) {
-        const pass = onBackend(() => backward(row, batch, loss, temperature));
+        const pass = compute(() => backward(row, batch, loss, temperature));
         scatterLogProbs(found, row.wanted, pass.logProbs);
         total += pass.loss;
       }

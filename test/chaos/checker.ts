@@ -19,7 +19,7 @@ const effects = ({ history }: Trial): Entry[] =>
   history.filter(({ facts }) => facts.length > 0).toSorted((a, b) => a.answeredAt - b.answeredAt);
 
 /** What readers alone look at may be written again. */
-const IS_TELEMETRY = /^overwrite runs\/[^/]+\/(telemetry|busy)\//;
+const IS_TELEMETRY = /^overwrite runs\/[^/]+\/(telemetry)\//;
 
 export const laws: Readonly<Record<string, Law>> = {
   "the trial ends, every run is finished": ({ trial }) => [

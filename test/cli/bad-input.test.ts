@@ -18,6 +18,11 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
     trainRelay("bad", "--set", "algorithm.clipHi=0.3"),
     /config of run 'bad': algorithm: .*clipHi.*did you mean 'clipHigh'\?/,
   ],
+  [
+    "a mistyped value",
+    trainRelay("bad", "--set", "algorithm.ratio=sequense"),
+    /algorithm\.ratio: .*"token"\|"sequence".*did you mean 'sequence'\?/,
+  ],
   ["a value out of range", trainRelay("bad", "--set", "rolloutsPerQuestion=1"), /rolloutsPerQuestion/],
   ["a malformed --set", trainRelay("bad", "--set", "steps"), /--set steps: write path=value/],
   ["steps that are not a number", ["train", RELAY, "--steps", "many"], /--steps takes a whole number/],
@@ -29,6 +34,11 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   ["a mistyped arm of a comparison", ["compare", RELAY, "--arms", "main-olny"], /did you mean 'main-only'\?/],
   ["a mistyped bench", ["bench", "stores"], /did you mean 'store'\?/],
   ["an unknown arm", ["train", RELAY, "--arm", "solo"], /mgrpo, main-only, single-agent/],
+  [
+    "an engine that is not installed",
+    ["train", "atlas", "--set", "agents.main.policy=eager-gpu"],
+    /'eager-gpu' needs @tensorflow\/tfjs-node-gpu, which is not installed: npm install/,
+  ],
   [
     "a GPU for an engine that cannot use one",
     trainRelay("bad", "--set", "agents.searcher.engine.provider=webgpu"),

@@ -19,6 +19,14 @@ test("it writes the template's recipe, and overwrites nothing", async () => {
   expect(again.stderr).toMatch(/^mgrpo: team exists: name a folder that does not/);
 });
 
+test("a folder that cannot be written is named, and what to do", async () => {
+  // A file where a folder has to be is refused to root as well.
+  writeFileSync(join(folder, "file"), "");
+  const { code, stderr } = await mgrpo(folder, "init", "file/team");
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^mgrpo: file\/team cannot be written \(ENOTDIR\): name a folder that you can write to/);
+});
+
 test("train makes the missing base models, and warns that the first step taught nothing", {
   timeout: 120_000,
 }, async () => {

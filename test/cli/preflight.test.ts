@@ -2,7 +2,7 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import { preflight } from "../../cli/local/preflight.ts";
+import { preflight, preflightEvaluation } from "../../cli/local/preflight.ts";
 import { checkRunsFolder } from "../../cli/local/run-folder.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { openRecipe } from "../../recipes/registry.ts";
@@ -40,6 +40,11 @@ test("one pass finds a missing model, an unknown tool, an unknown engine and a r
   expect(lines.join("\n")).toMatch(/'torch'/);
   expect(lines.join("\n")).toMatch(/runs cannot be written \(ENOTDIR\): run mgrpo in a folder that you can write to/);
   expect(() => findings.settle()).toThrow(lines.join("\n"));
+});
+
+test("before an evaluation, too, one pass finds a missing model and an unknown tool", async () => {
+  const config = await relay("agents.main.model=nowhere", 'agents.searcher.tools=["sextant"]');
+  await expect(preflightEvaluation(config)).rejects.toThrow(/no tool 'sextant'.*\n.*no checkpoint folder 'nowhere'/);
 });
 
 test("tools that are opened with settings are opened and closed once, and not opened for workers elsewhere", async () => {

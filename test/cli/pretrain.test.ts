@@ -2,7 +2,8 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, expect, test } from "vitest";
+import { Terminal } from "@xterm/headless";
+import { afterAll, expect, test, vi } from "vitest";
 import { pretrainBase } from "../../cli/pretrain.ts";
 import type { BaseModel } from "../../core/recipe.ts";
 import { readCheckpoint } from "../../engine/checkpoint/weights.ts";
@@ -46,3 +47,27 @@ test("a base model learns, is complete, and has the same bytes every time", asyn
   for (const [name, bytes] of once)
     expect(Buffer.from(again.get(name) ?? []).equals(Buffer.from(bytes)), name).toBe(true);
 }, 120_000);
+
+test("on a terminal the progress of a base model stays on one line", { timeout: 120_000 }, async () => {
+  const { isTTY, columns } = process.stderr;
+  Object.assign(process.stderr, { isTTY: true, columns: 120 });
+  const written: string[] = [];
+  const spy = vi.spyOn(process.stderr, "write").mockImplementation((text) => written.push(String(text)) > 0);
+  try {
+    await pretrained("d", 40_000);
+  } finally {
+    spy.mockRestore();
+    Object.assign(process.stderr, { isTTY, columns });
+  }
+  const lines = await screenOf(written.join(""));
+  expect(lines).toEqual([expect.stringMatching(/d: 0\.04 of 0\.04 M tokens, loss [\d.]+, \d+ tokens\/s$/)]);
+});
+
+/** The lines that a terminal of 120 columns shows after this output. */
+async function screenOf(output: string): Promise<string[]> {
+  const terminal = new Terminal({ cols: 120, rows: 24, allowProposedApi: true, convertEol: true });
+  await new Promise<void>((done) => terminal.write(output, done));
+  const { active } = terminal.buffer;
+  const lines = Array.from({ length: active.length }, (_, i) => active.getLine(i)?.translateToString(true) ?? "");
+  return lines.filter((line) => line !== "");
+}

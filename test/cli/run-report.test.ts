@@ -85,8 +85,9 @@ test("smoothing starts at the first value, skips gaps, and halves a step's weigh
 test("the chart is SVG with every agent and both themes, and refers to nothing outside it", () => {
   const svg = drawCurve({ ...buildReport(input), agents: ["main", "searcher"] });
   expect(svg).toMatch(/^<svg[^>]*xmlns/);
-  for (const text of ["main", "searcher", "held-out, greedy", "prefers-color-scheme: dark"])
-    expect(svg).toContain(text);
+  const suites = buildReport(input).evaluations.filter(({ closedBook }) => !closedBook);
+  const named = suites.map(({ suite, temperature }) => `held-out${temperature === 0 ? ", greedy" : ""} (${suite})`);
+  for (const text of ["main", "searcher", ...named, "prefers-color-scheme: dark"]) expect(svg).toContain(text);
   expect(svg.replace(/xmlns(:\w+)?="[^"]*"/g, "")).not.toMatch(/https?:|<script|@import/);
 });
 

@@ -1,9 +1,12 @@
-/** @file The tree of a rollout, and that a page's text stays plain text. */
+/** @file The tree of a rollout, and the page that a view is exported as: its text stays plain text. */
+import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { loadTrees, parseAddress } from "../../cli/show/load.ts";
-import { drawPage } from "../../cli/show/page.ts";
+import type { Source } from "../../cli/show/source.ts";
 import { drawText } from "../../cli/show/text.ts";
-import type { Tree } from "../../ui/views.ts";
+import { exportPage } from "../../cli/ui/export.ts";
+import { Export } from "../../ui/export-view.ts";
+import { GroupView, StepView, type Tree } from "../../ui/views.ts";
 import { config, storeOfFinishedRun } from "./records.ts";
 
 const tags = (tree: Tree | undefined) => (tree?.tags ?? []).map(({ text }) => text);
@@ -40,22 +43,57 @@ test("a step shows its groups, and a rollout without an outcome is marked", asyn
   expect(tags(trees[1]?.children[1])).toEqual(["no outcome yet"]);
 });
 
-test("a recipe's note on a question is one line of its group and of its rollouts, also on a page", async () => {
+test("a recipe's note on a question is one line of its group and of its rollouts", async () => {
   const load = async (address: Parameters<typeof loadTrees>[2]) =>
     loadTrees(await storeOfFinishedRun(), config, address, () => "facts are <shuffled>");
   for (const address of [{ step: 0 }, { step: 0, group: 0, rollout: 0 }]) {
     const [tree = expect.fail()] = await load(address);
     expect(drawText(tree).match(/note: facts are <shuffled>/g)).toHaveLength(1);
-    expect(await drawPage("t", "s", [tree])).toContain('<p class="note">Note: facts are &lt;shuffled&gt;</p>');
   }
 });
 
-test("a page's text is neither markup in the page nor an escape sequence on the terminal", async () => {
+/** The finished run, as a source. */
+async function sourceOfFinishedRun(): Promise<Source> {
+  const store = await storeOfFinishedRun();
+  return {
+    ...{ config, state: "finished", reason: "", step: 1, evaluations: [], folder: "." },
+    summaries: async () => [],
+    read: (read) => read(store),
+  };
+}
+
+/** What an exported page holds, and all else of it. */
+function partsOf(page: string) {
+  const [, views = ""] = /<script type="application\/json" id="views">(.*?)<\/script>/s.exec(page) ?? [];
+  return { views: Export.parse(JSON.parse(views)).views, rest: page.replace(views, "") };
+}
+
+test("an exported page holds its views, and is under 300 KB beside them", async () => {
+  const source = await sourceOfFinishedRun();
+  const path = `/api/runs/${config.run}/steps/0`;
+  const ofStep = partsOf(await exportPage(source, { step: 0 }));
+  expect(Object.keys(ofStep.views).sort()).toEqual([path, `${path}/0`, `${path}/1`, `${path}/timeline`]);
+  expect(StepView.parse(ofStep.views[path]).groups).toHaveLength(2);
+  expect(GroupView.parse(ofStep.views[`${path}/1`]).trees).toHaveLength(2);
+  expect(ofStep.rest.length).toBeLessThan(300_000);
+  // Its tokenizer is deleted with its checkpoint, so it has no tokens.
+  const ofRollout = partsOf(await exportPage(source, { step: 0, group: 0, rollout: 0 }));
+  expect(Object.keys(ofRollout.views)).toEqual([`${path}/0/0`]);
+});
+
+test("an exported page runs its own script alone and loads nothing, and no text in it is markup", async () => {
+  const page = await exportPage(await sourceOfFinishedRun(), { step: 0 });
+  expect(page).toContain("alert");
+  expect(page).not.toMatch(/<script>alert/);
+  const [, policy = ""] = /Content-Security-Policy" content="([^"]*)"/.exec(page) ?? [];
+  const plain = policy.replaceAll("&#39;", "'");
+  expect(plain).toMatch(/^default-src 'none'; script-src 'sha256-[^' ]+'; style-src 'sha256-[^' ]+'; img-src data:/);
+  const [, script = ""] = /<script type="module">(.*?)<\/script>/s.exec(page) ?? [];
+  expect(plain).toContain(createHash("sha256").update(script).digest("base64"));
+});
+
+test("a text is no escape sequence on the terminal", async () => {
   const trees = await loadTrees(await storeOfFinishedRun(), config, { step: 0 });
-  const page = await drawPage("<b>title", "sub", trees);
-  expect(page).not.toMatch(/<script|<b>title/);
-  expect(page).toContain("&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt;");
-  expect(page).toContain("default-src 'none'");
   const text = trees.map(drawText).join("\n");
   expect(text).toContain("<script>");
   expect(text).not.toContain("\u001b[2J");

@@ -8,6 +8,7 @@ import { openDisplay } from "../../cli/terminal/display.ts";
 import { opening } from "../../cli/terminal/opening.ts";
 import { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
+import { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import { summarizeStep } from "../../core/monitoring/step-summary.ts";
 import { tinyCheckpoint } from "../engine/tiny.ts";
 import { config, groups, manifests, scoreOf, step } from "./records.ts";
@@ -73,6 +74,29 @@ test("a resumed run's progress begins at the step it is at, with the time that i
   expect(lines().join("\n")).toMatch(/4\/6 {2}4s left {2}rollouts 3\/4/);
 });
 
+test("no time is predicted from the first step alone, which includes the start of the workers", () => {
+  const { output, lines } = terminal(120);
+  const display = openDisplay(six, [], output);
+  display.event({ kind: "step", summary: { ...summary, step: 0, seconds: 60 } });
+  display.event({ kind: "waiting", step: 1, for: "rollouts 1/4" });
+  expect(lines().join("\n")).not.toMatch(/\ds left|5m/);
+  display.event({ kind: "step", summary: { ...summary, step: 1, seconds: 2 } });
+  // Four more steps at the median of 60 s and 2 s, which is the lower one.
+  expect(lines().join("\n")).toMatch(/2\/6 {2}8s left/);
+});
+
+test("the held-out column shows one suite, the one that runs during training", () => {
+  const { output, lines } = terminal(120);
+  const suites = [{ name: "test", when: "ends" }, { name: "development" }].map((one) => EvaluationSuite.parse(one));
+  const display = openDisplay({ ...six, evaluation: { ...six.evaluation, suites } }, [], output);
+  const settings = { team: 0, temperature: 1, closedBook: false };
+  display.event({ kind: "evaluation", evaluation: { ...settings, suite: "development", ...scoreOf(100, 16) } });
+  display.event({ kind: "evaluation", evaluation: { ...settings, suite: "test", ...scoreOf(100, 99) } });
+  display.event({ kind: "step", summary: { ...summary, step: 0 } });
+  const row = lines().findLast((line) => line.includes("1/6") && line.includes("0.700"));
+  expect(row).toContain("16%");
+});
+
 test("after the last step the line says which evaluation runs, and no time left", () => {
   const { output, lines } = terminal(80);
   openDisplay(six, closed(6), output).event({
@@ -93,6 +117,7 @@ test.each([60, 80])("in %i columns no line of the display is wider", (width) => 
   display.event({ kind: "waiting", step: 2, for: "waiting for: main/rollout, searcher/rollout, translator/rollout" });
   display.event({ kind: "step", summary: { ...summary, step: 2 } });
   display.event({ kind: "evaluation", evaluation });
+  display.say("warning: the entropy of 'main' collapsed to 0.011 nats per token, from 0.11 in its first 10 steps");
   expect(Math.max(...lines().map((line) => line.length))).toBeLessThanOrEqual(width);
 });
 

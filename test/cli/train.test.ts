@@ -87,7 +87,7 @@ test("a run can be shown and listed, and is not overwritten", { timeout: TIMEOUT
   expect(await printed("show", "whole", "1/0/0")).toContain("advantage");
   await printed("show", "whole", "cases", "--html", "cases.html");
   const cases = readFileSync(join(folder, "cases.html"), "utf8");
-  expect(cases.match(/<div class="beside">/g)).toHaveLength(3);
+  expect(cases.match(/"sideBySide":true/g)).toHaveLength(3);
   expect(cases.match(/before training/g)).toHaveLength(3);
   expect(kinds(await printed("resume", "whole"))).toEqual(["summary"]);
   await expect(printed(...trainRelay("whole"))).rejects.toThrow(/run 'whole' exists at .*resume whole/);

@@ -7,16 +7,16 @@ import { dashboardApp } from "../../cli/ui/app.ts";
 import { openRunWatcher } from "../../cli/ui/watch-runs.ts";
 import { encrypt } from "../../core/contracts/encryption.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
+import { TimelineView } from "../../ui/timeline-view.ts";
 import * as views from "../../ui/views.ts";
 import { mgrpo, trainRelay, workHere } from "./command-line.ts";
 import { recordRun } from "./recorded-run.ts";
-import { groups, job, question, RUN, scoreOf } from "./records.ts";
+import { job, question, RUN, scoreOf } from "./records.ts";
 
 const KEY = "a-key-for-tests-only";
 const HOST = "http://127.0.0.1:4711";
 const CANARY = "canary-of-the-benchmark";
 const SECRET = "Which river carries the marker 7f3a?";
-const K = 300;
 
 const folder = workHere();
 const reports: string[] = [];
@@ -27,16 +27,12 @@ const get = (path: string, headers: Record<string, string> = { cookie }) => app.
 
 beforeAll(async () => {
   expect(await mgrpo(folder, ...trainRelay("relay", "--steps", "2"))).toMatchObject({ code: 0 });
-  const wrong = { reward: 0.1, correct: 0, wellFormed: true, tokens: 10, invocations: { searcher: [] } };
-  const rollouts = Object.fromEntries(Array.from({ length: K }, (_, k) => [String(k), wrong]));
-  const [first = expect.fail()] = groups;
   const encrypted = { ...question("q9"), prompt: encrypt(SECRET, CANARY), answer: encrypt("Tagus", CANARY) };
   await recordRun(folder, {
     config: {
       evaluation: { suites: [{ name: "secret", benchmark: "xbench", data: "xbench.csv" }] },
       judge: { model: "openai#scripted" },
     },
-    groups: [{ ...first, rolloutsPerQuestion: K, rollouts, finalized: {} }],
     questions: {
       train: [question("q1"), question("q2")],
       heldOut: [],
@@ -73,13 +69,13 @@ test("every view parses as its schema", async () => {
   const run = await view(views.RunView, "/runs/relay");
   expect(run.perStep.map(({ step }) => step)).toEqual([0, 1]);
   expect((await view(views.RunView, "/runs/relay?from=1")).perStep.map(({ step }) => step)).toEqual([1]);
-  const step = await view(views.StepView, "/runs/relay/steps/1");
-  expect(step).toMatchObject({ step: 1, state: "closed", summary: run.perStep[1], hasNext: false });
+  const shown = await view(views.StepView, "/runs/relay/steps/1");
+  expect(shown).toMatchObject({ step: 1, state: "closed", summary: run.perStep[1], hasNext: false });
   expect(await view(views.StepView, "/runs/relay/steps/0")).toMatchObject({ hasNext: true });
   const group = await view(views.GroupView, "/runs/relay/steps/1/0");
-  expect(group.row).toEqual(step.groups[0]);
+  expect(group.row).toEqual(shown.groups[0]);
   const rollout = await view(views.RolloutView, "/runs/relay/steps/1/0/1");
-  expect(rollout.row).toEqual(step.groups[0]);
+  expect(rollout.row).toEqual(shown.groups[0]);
   const { evaluations, prompts } = await view(views.EvaluationsView, "/runs/relay/evaluations");
   const [{ job: id = "", questions = [] } = {}] = evaluations;
   const [{ question: asked = "" } = {}] = questions;
@@ -132,6 +128,17 @@ test("how long turns, tool calls and delegations took", async () => {
   expect(turns?.tools.turns).toBe(0);
 });
 
+test("the timeline of a step: when each worker sampled and trained, and nothing of a step that is not there", async () => {
+  const { seconds, workers } = await view(TimelineView, "/runs/relay/steps/1/timeline");
+  expect(seconds).toBeGreaterThan(0);
+  expect(workers.map(({ agent }) => agent).slice(0, 2)).toEqual(["main", "searcher"]);
+  const spans = workers.flatMap(({ sampling, training }) => [...sampling, ...training]);
+  expect(Math.min(...spans.map(([from]) => from))).toBe(0);
+  expect(Math.max(...spans.map(([, to]) => to))).toBe(seconds);
+  for (const [from, to] of spans) expect(to).toBeGreaterThanOrEqual(from);
+  expect(await view(TimelineView, "/runs/relay/steps/7/timeline")).toEqual({ seconds: 0, workers: [] });
+});
+
 test.each([
   ["/runs/nothing", "no run 'nothing'"],
   ["/runs/..%2f..", "not the name of a run"],
@@ -152,12 +159,19 @@ test.each([
   });
 });
 
-test("a search reads a page of rollouts, and its pages hold each hit once", async () => {
-  const path = `/runs/${RUN}/steps/0/search?filter=wrong`;
-  const first = await view(views.SearchView, path);
-  const second = await view(views.SearchView, `${path}&from=${first.next}`);
-  expect(second.next).toBeNull();
-  expect([...first.hits, ...second.hits].map(({ rollout }) => rollout)).toEqual(Array.from({ length: K }, (_, k) => k));
+test("case studies: those of the recipe, or why there are none", async () => {
+  expect(await view(views.EvaluationsView, "/runs/relay/evaluations")).toMatchObject({ hasCases: true });
+  const { trees } = await view(views.CasesView, "/runs/relay/cases");
+  const pairs = trees.flatMap(({ children }) => children);
+  expect(pairs.length).toBeGreaterThan(0);
+  for (const { children } of pairs)
+    expect(children.map(({ title }) => title)).toEqual(["before training", "after training"]);
+  const none = await get(`/api/runs/${RUN}/cases`);
+  expect(none.status).toBe(404);
+  expect(views.Failure.parse(await none.json()).message).toContain("no open-book evaluation suite");
+});
+
+test("a search finds text in any conversation", async () => {
   const texts = await view(views.SearchView, "/runs/relay/steps/1/search?text=WHAT%20FOLLOWS");
   expect(texts.hits.length).toBeGreaterThan(0);
   expect(texts.hits.every(({ excerpt }) => /what follows/i.test(excerpt))).toBe(true);

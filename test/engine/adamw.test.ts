@@ -48,9 +48,9 @@ const tensorsOf = (files: CheckpointFiles) => readSafetensors(files.get(MODEL_FI
 
 test.each<[string, (files: CheckpointFiles) => Promise<Trainer>]>([
   ["compiled", (files) => compiledEngine.openTrainer(files, OPTIONS)],
-  ["eager", async (files) => openEagerTrainer(files, OPTIONS)],
+  ["eager", async (files) => openEagerTrainer(files, OPTIONS, "cpu")],
 ])("%s: decayed = 'matrices' leaves norms and biases alone", async (_name, open) => {
-  openBackend();
+  await openBackend("cpu");
   const files = tinyCheckpoint({ ...UNTIED, queryKeyNorm: false, projectionBias: true });
   const trainer = await open(files);
   // Without a gradient, a step is the decay alone: 1 - 0.1 * 0.5 = 0.95.

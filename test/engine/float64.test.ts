@@ -26,7 +26,7 @@ vi.hoisted(() => {
 
 beforeAll(async () => {
   Object.assign(tf.env().platform, { isTypedArray: ArrayBuffer.isView });
-  openBackend();
+  await openBackend("cpu");
 });
 
 interface Policy {

@@ -64,10 +64,10 @@ test.each<[string, ModelConfig, LoraConfig | null, Loss, Partial<EngineOptions>]
   ["an adapter on every layer, entropy", TINY, LORA, ENTROPY, {}],
   ["an adapter on some layers, with biases, linear, two lanes", BIASED, SOME, { kind: "linear" }, { threads: 2 }],
 ])("compiled gradients equal eager ones and central differences: %s", async (_name, config, lora, loss, options) => {
-  openBackend();
+  await openBackend("cpu");
   const files = lora ? tinyAdapter(config, lora, 3) : tinyCheckpoint(config, 3);
   const compiled = await gradientOf(await compiledEngine.openTrainer(files, { ...OPTIONS, ...options }), loss);
-  const eager = await gradientOf(openEagerTrainer(files, OPTIONS), loss);
+  const eager = await gradientOf(openEagerTrainer(files, OPTIONS, "cpu"), loss);
   const { layout, weights } = readAdapter(files, config) ?? readCheckpoint(files);
   const trained = lora ? ADAPTER_FILE : MODEL_FILE;
   const probe = await compiledEngine.openTrainer(files, OPTIONS);

@@ -25,7 +25,7 @@ vi.hoisted(() => {
 
 beforeAll(async () => {
   Object.assign(tf.env().platform, { isTypedArray: ArrayBuffer.isView });
-  openBackend();
+  await openBackend("cpu");
 });
 
 const LAYOUT = parameterLayout(TINY);

@@ -13,7 +13,7 @@ import type { TrainingEntry } from "../../gpu-workers/training/train-step.ts";
 import { trainAlone } from "../gpu-workers/train-alone.ts";
 import { OPTIONS, tinyCheckpoint } from "./tiny.ts";
 
-beforeAll(() => openBackend());
+beforeAll(() => openBackend("cpu"));
 
 /** Trajectories of two questions, sampled off policy. */
 function batch(): TrainingEntry[] {
@@ -53,7 +53,7 @@ test.each<object>([{ policyLoss: { kind: "dual-clip", c: 1.5 } }, { policyLoss: 
   async (options) => {
     const files = tinyCheckpoint();
     const compiled = await weightsAfter(await compiledEngine.openTrainer(files, OPTIONS), options);
-    const eager = await weightsAfter(openEagerTrainer(files, OPTIONS), options);
+    const eager = await weightsAfter(openEagerTrainer(files, OPTIONS, "cpu"), options);
     for (const [name, values] of eager) {
       values.forEach((value, i) => {
         expect(Math.abs(value - (compiled.get(name)?.[i] ?? Number.NaN)), `${name}[${i}]`).toBeLessThan(2e-5);

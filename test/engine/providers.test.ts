@@ -2,6 +2,7 @@
  * @file GPU providers: what is refused without a GPU, and, where WebGPU finds an adapter, that it computes what the CPU computes. CONTRIBUTING.md
  * explains how to use a software adapter.
  */
+import { createRequire } from "node:module";
 import * as tf from "@tensorflow/tfjs-core";
 import { describe, expect, test } from "vitest";
 import type { LoraConfig } from "../../core/contracts/lora.ts";
@@ -11,6 +12,7 @@ import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { openGraphSession, tensor } from "../../engine/compiled/graph-session.ts";
 import { forWebGpu } from "../../engine/compiled/onnx/webgpu.ts";
 import { traceGraph } from "../../engine/compiled/trace/trace.ts";
+import { GPU_PACKAGE, INSTALL_GPU_PACKAGE } from "../../engine/eager/backend.ts";
 import { rmsNorm } from "../../engine/model/kernels.ts";
 import { samplerContract } from "../contracts/sampler.ts";
 import { trainerContract } from "../contracts/trainer.ts";
@@ -49,6 +51,11 @@ describe("without a GPU", () => {
 
   test("WebGPU computes what the CPU computes, or has no adapter", () => {
     expect(webgpu).toMatch(ON_WEBGPU.test(webgpu) ? ON_WEBGPU : NO_ADAPTER);
+  });
+
+  test("the command that installs an optional package names the version that package.json does", () => {
+    const { peerDependencies } = createRequire(import.meta.url)("../../package.json");
+    expect(INSTALL_GPU_PACKAGE).toBe(`npm install ${GPU_PACKAGE}@${peerDependencies[GPU_PACKAGE]}`);
   });
 
   test("a graph rewritten for WebGPU computes the same", async () => {

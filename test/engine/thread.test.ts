@@ -85,6 +85,12 @@ test("policies are found by name, and an unknown name lists the known ones", () 
   expect(() => openEngine("compild")).toThrow(/no policy is called 'compild': write one of compiled, eager/);
 });
 
+test("a missing GPU backend names the package to install", async () => {
+  await expect(openEngine("eager-gpu").openTrainer(tinyCheckpoint(), OPTIONS)).rejects.toThrow(
+    /npm install @tensorflow\/tfjs-node-gpu@4.22.0/,
+  );
+});
+
 test("a vocabulary that the tracer would take for a varying length is refused", async () => {
   const trainer = await compiledEngine.openTrainer(tinyCheckpoint({ ...TINY, vocabulary: 10007 }), OPTIONS);
   await expect(trainer.logProbs([[1, 2]], 1)).rejects.toThrow(/dimension of 10007/);

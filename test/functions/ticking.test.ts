@@ -1,6 +1,6 @@
 /** @file One tick of a run at a time: concurrent calls share the next one, and a failed tick does not block later ones. */
-import { expect, test } from "vitest";
-import { tableKeys } from "../../core/contracts/keys.ts";
+import { expect, test, vi } from "vitest";
+import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { openContext } from "../../functions/context.ts";
 import { openFunctions } from "../../functions/functions.ts";
 import { memo } from "../../functions/memo.ts";
@@ -53,6 +53,43 @@ test("a failed tick fails its callers, not later ones", async () => {
   store.table.get = get;
   await next.catch(() => {});
   await expect(tick("test", false)).resolves.toBeUndefined();
+});
+
+test("the clock ticks runs side by side: one whose reads hang keeps no other waiting", async () => {
+  const store = memoryStore();
+  const context = openContext(store, { rewardsOf: async () => rewards });
+  const functions = openFunctions(context);
+  for (const run of ["a", "b"]) await functions.startRun(await prepare(store.objects, teamConfig({ run })));
+  const { get } = store.table;
+  let free = () => {};
+  const freed = new Promise<void>((resolve) => {
+    free = resolve;
+  });
+  const read: string[] = [];
+  store.table.get = async (key) => {
+    if (key.pk === tableKeys.run("a").pk) await freed;
+    read.push(key.pk);
+    return get(key);
+  };
+  const ticked = functions.tickAll();
+  await vi.waitFor(() => expect(read).toContain(tableKeys.run("b").pk));
+  expect(read).not.toContain(tableKeys.run("a").pk);
+  free();
+  await ticked;
+});
+
+test("the budget comes first: a run whose repair fails is halted all the same once its budget is spent", async () => {
+  const store = memoryStore();
+  const functions = openFunctions(openContext(store, { rewardsOf: async () => rewards }));
+  const config = teamConfig({ budget: { usd: 0.5, usdPerWorkerHour: { "*": 0 } } });
+  await functions.startRun(await prepare(store.objects, config));
+  const spent = { run: "test", verdicts: 1, microUsd: 500_000, reserved: {} };
+  await store.table.insert(tableKeys.judgeSpending("test"), spent);
+  const { query } = store.table;
+  store.table.query = (pk, prefix) =>
+    prefix === tablePrefixes.jobs ? Promise.reject(new Error("damaged")) : query(pk, prefix);
+  await expect(functions.tick({ run: "test" })).rejects.toThrow("damaged");
+  expect(await store.table.get(tableKeys.run("test"))).toMatchObject({ status: "halted" });
 });
 
 test("a direct tick of an unknown run is refused", async () => {

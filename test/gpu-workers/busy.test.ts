@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import type { Sampler, Trainer } from "../../core/ports.ts";
 import { createBusyMeter, createBusyTimer } from "../../gpu-workers/busy.ts";
+import { Intervals, MOST } from "../../gpu-workers/intervals.ts";
 
 /** Engine calls that end when the test says so. */
 function pendingCalls() {
@@ -11,33 +12,46 @@ function pendingCalls() {
   return { pending, end };
 }
 
-test("overlapping calls count once, and reading cuts an open interval; intervals are kept only on request", async () => {
+test("overlapping calls count once, reading cuts an open interval, and one that goes on is one", async () => {
   let now = 1000;
-  const meters = [true, false].map((keepsIntervals) => createBusyMeter({ keepsIntervals, now: () => now }));
-  for (const meter of meters) {
-    now = 1000;
-    meter.takeSeconds();
-    const { pending, end } = pendingCalls();
-    const trainer = meter.trainer({ optimizerStep: pending } as unknown as Trainer);
-    const call = () => trainer.optimizerStep({} as Parameters<Trainer["optimizerStep"]>[0], 1);
-    const [first, second] = [call(), call()];
-    now = 3000;
-    end(0);
-    await first;
-    now = 4000;
-    expect(meter.takeSeconds()).toEqual({ sampling: 0, training: 3, waiting: 0 });
-    now = 5000;
-    end(1);
-    await second;
-    now = 7000;
-    expect(meter.takeSeconds()).toEqual({ sampling: 0, training: 1, waiting: 2 });
+  const meter = createBusyMeter({ now: () => now });
+  meter.takeSeconds();
+  const { pending, end } = pendingCalls();
+  const trainer = meter.trainer({ optimizerStep: pending } as unknown as Trainer);
+  const call = () => trainer.optimizerStep({} as Parameters<Trainer["optimizerStep"]>[0], 1);
+  const [first, second] = [call(), call()];
+  now = 3000;
+  end(0);
+  await first;
+  now = 4000;
+  expect(meter.takeSeconds()).toEqual({ sampling: 0, training: 3, waiting: 0 });
+  now = 4500;
+  expect(meter.takeActivity()).toEqual({ sampling: [], training: [[1000, 4500]] });
+  now = 5000;
+  end(1);
+  await second;
+  now = 7000;
+  expect(meter.takeSeconds()).toEqual({ sampling: 0, training: 1, waiting: 2 });
+  expect(meter.takeActivity()).toEqual({ sampling: [], training: [[4500, 5000]] });
+  expect(meter.takeActivity()).toEqual({ sampling: [], training: [] });
+});
+
+test("of too many intervals, those with the shortest gaps become one: none is lost, and the long gaps stay", () => {
+  const intervals = new Intervals();
+  // Busy for 5 ms, then idle for 1 ms; after every tenth, for 100 ms.
+  let [now, busy] = [0, 0];
+  for (let i = 0; i < 3 * MOST; i++) {
+    intervals.add([now, now + 5]);
+    busy += 5;
+    now += 5 + (i % 10 === 9 ? 100 : 1);
   }
-  const kept = [
-    [1000, 4000],
-    [4000, 5000],
-  ];
-  expect(meters.map((meter) => meter.takeIntervals())).toEqual([kept, []]);
-  expect(meters.map((meter) => meter.takeIntervals())).toEqual([[], []]);
+  const kept = intervals.take();
+  expect(kept.length).toBeLessThanOrEqual(MOST);
+  const covered = kept.reduce((sum, [start, end]) => sum + end - start, 0);
+  expect(covered).toBeGreaterThanOrEqual(busy);
+  expect(covered).toBeLessThanOrEqual(busy + 3 * MOST);
+  expect(kept[0]?.[0]).toBe(0);
+  for (const [i, [start]] of kept.slice(1).entries()) expect(start).toBeGreaterThan(kept[i]?.[1] ?? 0);
 });
 
 test("sampling counts as sampling; waiting is the time with neither", async () => {

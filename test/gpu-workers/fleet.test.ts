@@ -48,8 +48,7 @@ function instance(store: Store, fleet: Fleet, release = "0.0.0", log: Log = sile
         scorerOf: () => rewards,
         ...relayPolicies,
       }),
-      serve: (parts, take) =>
-        serveWorker(parts, { ...address, agent, roles, supervised: false, recordBusy: false, enter: take }, never),
+      serve: (parts, take) => serveWorker(parts, { ...address, agent, roles, supervised: false, enter: take }, never),
     },
     never,
   );

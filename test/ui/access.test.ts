@@ -57,7 +57,7 @@ inBrowser("j and k turn rollouts, [ and ] turn steps, and both stop at the ends"
   await page.keyboard.press("]");
   await at("/runs/demo/steps/2");
   await drawn(page);
-  await page.getByRole("heading", { name: "Step 2" }).waitFor();
+  await page.getByRole("heading", { name: "Step 2", exact: true }).waitFor();
   await page.keyboard.press("]");
   await page.keyboard.press("[");
   await at("/runs/demo/steps/1");

@@ -30,7 +30,9 @@ inBrowser("the list of runs: steps, held-out accuracy, rewards of the newest ste
   const page = await open("/");
   const row = page.getByRole("row", { name: "demo" });
   const cells = await row.getByRole("cell").allInnerTexts();
-  expect(cells).toEqual(expect.arrayContaining(["demo", "finished", "3/3", ...heldOut(), rewards()]));
+  expect(cells).toEqual(expect.arrayContaining(["demo", "finished", "3/3", ...heldOut(), "$0.00", rewards()]));
+  await page.getByRole("searchbox").fill("seed 7");
+  await expect.poll(() => page.locator("tbody tr").count()).toBe(1);
 });
 
 inBrowser("the run: closed steps, held-out accuracy, and each curve's newest value in words", async () => {
@@ -40,6 +42,30 @@ inBrowser("the run: closed steps, held-out accuracy, and each curve's newest val
   const after = report().heldOut.after ?? expect.fail();
   const words = `held-out ${Number((after.correct / after.n).toPrecision(3))} at 3`;
   await page.getByRole("img", { name: words }).waitFor();
+});
+
+inBrowser("the run: bytes through the store as in report.json, and a timeline of the newest step", async () => {
+  const page = await open("/runs/demo");
+  const { bytesPerRollout } = report().store;
+  const facts = await page.locator(".facts dd").allInnerTexts();
+  expect(facts.join("; ")).toContain(`${amount(Math.round(bytesPerRollout))} bytes per rollout`);
+  const row = page.getByRole("img", { name: /^main-.*: sampling .* training .* waiting/ });
+  await row.waitFor();
+  expect(await row.locator("rect.sampling").count()).toBeGreaterThan(0);
+  expect(await row.locator("rect.training").count()).toBeGreaterThan(0);
+});
+
+inBrowser("a rollout beside another step's: the address holds both, and each has its own way on", async () => {
+  const page = await open("/runs/demo/steps/2/3/4?beside=1/2/0");
+  const titles = () => page.getByRole("heading", { level: 2 }).allInnerTexts();
+  expect(await titles()).toEqual(["Step 2, rollout 4", "Step 1, rollout 0"]);
+  const other = page.getByRole("region", { name: "step 1, rollout 0" });
+  await other.getByRole("link", { name: "rollout 1 →" }).click();
+  await page.waitForURL(/steps\/2\/3\/4\?beside=1\/2\/1$/);
+  await expect.poll(titles).toEqual(["Step 2, rollout 4", "Step 1, rollout 1"]);
+  await page.keyboard.press("k");
+  await page.waitForURL(/steps\/2\/3\/3\?beside=1\/2\/1$/);
+  await expect.poll(titles).toEqual(["Step 2, rollout 3", "Step 1, rollout 1"]);
 });
 
 inBrowser("a step: its summary, and one cell per rollout with the outcome of the record", async () => {

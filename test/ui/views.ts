@@ -18,6 +18,10 @@ const VIEWS = [
   "/runs/demo/steps/1?text=capital&filter=correct&sort=best",
   "/runs/demo/steps/2/3",
   "/runs/demo/steps/2/3/4",
+  "/runs/demo/steps/2/3/4?beside=1/2/0",
+  "/runs/demo/steps/2?sort=best&page=1",
+  "/compare?runs=demo,tiny&x=usd",
+  "/runs/demo/cases",
 ] as const;
 
 /** @param page any page of the dashboard. */

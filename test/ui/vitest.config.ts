@@ -9,6 +9,5 @@ export default defineConfig({
     maxWorkers: 1,
     testTimeout: 120_000,
     hookTimeout: 120_000,
-    retry: 2,
   },
 });

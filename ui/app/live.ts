@@ -4,6 +4,7 @@
  */
 import { useEffect, useState } from "preact/hooks";
 import type { Failure } from "../views.ts";
+import { useSource } from "./source.ts";
 
 export interface News<View> {
   /** The newest; undefined until the first. */
@@ -66,7 +67,9 @@ document.addEventListener("visibilitychange", () => {
 /** @param event the name of the stream's events, each a whole view. */
 export function useNews<View>(path: string, event: string): News<View> {
   const [news, setNews] = useState<News<View>>({});
+  const changes = useSource().about === undefined;
   useEffect(() => {
+    if (!changes) return undefined;
     const stream = streams.get(path) ?? new Stream(path, event);
     streams.set(path, stream);
     const listener = (next: News<unknown>) => setNews(next as News<View>);
@@ -74,6 +77,6 @@ export function useNews<View>(path: string, event: string): News<View> {
     return () => {
       if (stream.remove(listener) === 0) streams.delete(path);
     };
-  }, [path, event]);
+  }, [path, event, changes]);
   return news;
 }

@@ -1,41 +1,27 @@
 /** @file How a page gets its view from the server, and hears what happens. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Failure, RunPulse, RunsView, RunView } from "../views.ts";
+import type { RunPulse, RunsView, RunView } from "../views.ts";
 import { type News, useNews } from "./live.ts";
+import { type Loaded, server, useSource } from "./source.ts";
 
-export interface Loaded<View> {
-  readonly view?: View;
-  readonly failure?: Failure;
-}
+export type { Loaded };
 
 /**
  * The view at a path of the API.
  * @param keeps whether the view before stays while another path loads: for pages that draw all of it by the address that it holds.
  */
 export function useView<View>(path: string, keeps = false): Loaded<View> {
+  const source = useSource();
   const [loaded, setLoaded] = useState<Loaded<View> & { readonly path?: string }>({});
   useEffect(() => {
     const abort = new AbortController();
-    load<View>(path, abort.signal).then(
+    source.load<View>(path, abort.signal).then(
       (next) => setLoaded({ ...next, path }),
       () => {},
     );
     return () => abort.abort();
-  }, [path]);
+  }, [source, path]);
   return keeps || loaded.path === path ? loaded : {};
-}
-
-/** Rejects only if the signal aborts. */
-async function load<View>(path: string, signal?: AbortSignal): Promise<Loaded<View>> {
-  try {
-    const response = await fetch(path, { ...(signal && { signal }) });
-    if (response.status === 401) return { failure: { code: "no-key", message: await response.text() } };
-    const body = await response.json();
-    return response.ok ? { view: body as View } : { failure: body as Failure };
-  } catch (error) {
-    if (signal?.aborted) throw error;
-    return { failure: { code: "no-server", message: "the server does not answer: is `mgrpo ui` still running?" } };
-  }
 }
 
 /** What the run does now. */
@@ -74,7 +60,7 @@ class RunLoader {
     do {
       shown = this.#wanted;
       const before = this.#known?.perStep ?? [];
-      const next = await load<RunView>(`/api/runs/${this.run}?from=${before.length}`);
+      const next = await server.load<RunView>(`/api/runs/${this.run}?from=${before.length}`);
       if (next.view) this.#known = { ...next.view, perStep: [...before, ...next.view.perStep] };
       show(next.view && this.#known ? { view: this.#known } : next);
     } while (shown !== this.#wanted);

@@ -2,6 +2,7 @@
 import { render } from "preact";
 import { LocationProvider, Route, Router } from "preact-iso";
 import { AnswersPage } from "./pages/answers.tsx";
+import { CasesPage } from "./pages/cases.tsx";
 import { ComparePage } from "./pages/compare.tsx";
 import { ConfigPage } from "./pages/config.tsx";
 import { EvaluationsPage } from "./pages/evaluations.tsx";
@@ -20,6 +21,7 @@ function App() {
         <Route path="/compare" component={ComparePage} />
         <Route path="/runs/:run" component={RunPage} />
         <Route path="/runs/:run/config" component={ConfigPage} />
+        <Route path="/runs/:run/cases" component={CasesPage} />
         <Route path="/runs/:run/evaluations" component={EvaluationsPage} />
         <Route path="/runs/:run/evaluations/:job" component={AnswersPage} />
         <Route path="/runs/:run/steps/:step" component={StepPage} />

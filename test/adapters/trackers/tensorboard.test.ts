@@ -81,3 +81,8 @@ test("every value is at its step, and a resumed run has no duplicate events", as
     ]);
   }
 });
+
+test("a value of 0 is stored", async () => {
+  await openTensorBoard(folder).send([line(1, 0)], never);
+  expect(readEvents().at(-1)?.["summary"].value[0]).toEqual({ tag: "reward/main/mean", simpleValue: 0 });
+});

@@ -26,7 +26,7 @@ test("recognizes the keys of the four kinds of object, and no others", () => {
     objectKeys.outcome(evaluation),
     objectKeys.part("r", "0".repeat(64)),
     objectKeys.config("r"),
-    objectKeys.busy("r", 3, "w"),
+    objectKeys.activity("r", 3, "w"),
     objectKeys.latencies("r", 3, "w"),
     "elsewhere/outcomes/000000/0/0.json",
     "runs/r/outcomes/000000/0/0.json.tmp",

@@ -95,7 +95,6 @@ async function evaluate(set: readonly string[]): Promise<SuiteReport> {
     url: undefined,
     token: TOKEN,
     supervised: false,
-    recordBusy: false,
   };
   const worker = serveWorker(parts, { ...registration, agent: "*", roles: ["eval"] }, stop.signal);
   try {

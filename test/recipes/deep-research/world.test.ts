@@ -98,7 +98,7 @@ async function train(recipeName: string, set: readonly string[]) {
   const parts = await compose(config.run, store, log);
   const engineOf = (policy: string) => (policy === "compiled" ? compiledEngine : parts.engineOf(policy));
   const work = (options: Pick<ServeOptions, "agent" | "roles">) => {
-    const rest = { host: "127.0.0.1", port: 0, url: undefined, token: TOKEN, supervised: false, recordBusy: false };
+    const rest = { host: "127.0.0.1", port: 0, url: undefined, token: TOKEN, supervised: false };
     return serveWorker({ ...parts, engineOf }, { ...options, ...rest }, new AbortController().signal);
   };
   await Promise.all([

@@ -2,31 +2,33 @@
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
+import type { ComparedArm, CompareView, Measured } from "../../compare-view.ts";
+import { differingSettings } from "../../settings.ts";
 import type { RunView } from "../../views.ts";
+import { useView } from "../load.ts";
 import { Chart } from "../parts/chart.tsx";
-import { type Axis, comparedLines, differingSettings } from "../parts/comparison.ts";
-import { percent } from "../parts/format.ts";
+import { AXES, type Axis, compared } from "../parts/comparison.ts";
+import { interval, percent } from "../parts/format.ts";
 import { Header } from "../parts/header.tsx";
 import { Notice } from "../parts/notice.tsx";
 import { Scroll } from "../parts/scroll.tsx";
 
-const AXES: readonly (readonly [Axis, string])[] = [
-  ["step", "steps"],
-  ["tokens", "sampled tokens"],
-  ["seconds", "seconds"],
-];
+const NO_ARMS: readonly ComparedArm[] = [];
 
 export function ComparePage() {
   const { query, route } = useLocation();
   const names = [...new Set((query["runs"] ?? "").split(",").filter(Boolean))];
-  const axis = (query["x"] ?? "step") as Axis;
+  const axis = Object.keys(AXES).find((one): one is Axis => one === query["x"]) ?? "step";
   const merged = query["seeds"] !== "apart";
   const { runs, failure } = useRuns(names.join(","));
+  const comparison = useView<CompareView>(`/api/compare?runs=${names.join(",")}`);
+  const arms = comparison.view?.arms ?? NO_ARMS;
   const turn = (change: Record<string, string>) =>
     route(`/compare?${new URLSearchParams({ ...query, ...change })}`, true);
-  const lines = useMemo(() => comparedLines(runs, axis, merged), [runs, axis, merged]);
-  if (failure !== undefined) return <Notice text={failure} />;
-  if (runs.length < names.length) return <Notice text="Loading …" />;
+  const { charts, unplaced } = useMemo(() => compared(runs, arms, axis, merged), [runs, arms, axis, merged]);
+  const problem = failure ?? comparison.failure?.message;
+  if (problem !== undefined) return <Notice text={problem} />;
+  if (runs.length < names.length || !comparison.view) return <Notice text="Loading …" />;
   return (
     <>
       <Header crumbs={[{ text: `compare ${runs.length} runs` }]} />
@@ -38,7 +40,7 @@ export function ComparePage() {
             value={axis}
             onChange={({ currentTarget }) => turn({ x: currentTarget.value })}
           >
-            {AXES.map(([value, label]) => (
+            {Object.entries(AXES).map(([value, label]) => (
               <option key={value} value={value}>
                 over {label}
               </option>
@@ -53,16 +55,82 @@ export function ComparePage() {
             <option value="apart">seeds apart</option>
           </select>
         </div>
+        {unplaced.length > 0 && (
+          <p class="faint">
+            Not drawn over {AXES[axis]}: {unplaced.join(", ")}, since no one followed all of their steps.
+          </p>
+        )}
         <div class="charts">
-          {lines.map((one) => (
+          {charts.map((one) => (
             <Chart key={one.title} {...one} />
           ))}
         </div>
+        <Differences view={comparison.view} />
         <HeldOut runs={runs} />
         <Settings runs={runs} />
       </main>
     </>
   );
+}
+
+const COLUMNS = [
+  ["before", "before", false],
+  ["after", "after", false],
+  ["gain", "gain", true],
+  ["againstFirst", "after, minus the first arm", true],
+] as const;
+
+/** Each arm on each suite, and against the first. */
+function Differences({ view: { arms, refusal } }: { readonly view: CompareView }) {
+  const rows = arms.flatMap(({ label, runs, measured }) => measured.map((one) => ({ label, runs, ...one })));
+  return (
+    <section>
+      <h2>Held-out accuracy, in percent</h2>
+      {refusal !== null && <p class="warning">{refusal}</p>}
+      {refusal === null && rows.length === 0 && <p class="faint">No team was evaluated before and after training.</p>}
+      <Scroll label="held-out accuracy" className={rows.length === 0 ? "none" : "wide dense"}>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">arm</th>
+              <th scope="col">seeds</th>
+              <th scope="col">suite</th>
+              {COLUMNS.map(([key, title]) => (
+                <th key={key} scope="col">
+                  {title}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map(({ label, runs, suite, ...measured }) => (
+              <tr key={`${label} ${suite}`}>
+                <td>{label}</td>
+                <td title={runs.join(", ")}>{runs.length}</td>
+                <td>{suite}</td>
+                {COLUMNS.map(([key, , isDifference]) => (
+                  <td key={key}>{cellOf(measured, key, isDifference)}</td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Scroll>
+      <p class={rows.length === 0 ? "none" : "faint"}>
+        With 95 % intervals over questions and seeds; of one seed, over questions alone. Differences are paired by
+        question.
+      </p>
+    </section>
+  );
+}
+
+function cellOf(
+  measured: Pick<Measured, (typeof COLUMNS)[number][0]>,
+  key: (typeof COLUMNS)[number][0],
+  isDifference: boolean,
+) {
+  const estimate = measured[key];
+  return estimate ? interval(estimate, isDifference) : "–";
 }
 
 function useRuns(names: string): { readonly runs: readonly RunView[]; readonly failure?: string } {
@@ -88,7 +156,7 @@ function HeldOut({ runs }: { readonly runs: readonly RunView[] }) {
   const suites = [...new Set(runs.flatMap(({ evaluations }) => evaluations.map(({ suite }) => suite)))];
   return (
     <section>
-      <h2>Evaluations</h2>
+      <h2>Evaluations by run</h2>
       <Scroll label="evaluations">
         <table>
           <thead>

@@ -4,10 +4,12 @@ import { useMemo } from "preact/hooks";
 import { useLocation, useRoute } from "preact-iso";
 import type { EvaluationsView, EvaluationView } from "../../views.ts";
 import { useView } from "../load.ts";
-import { Chart, type Line } from "../parts/chart.tsx";
+import { Chart } from "../parts/chart.tsx";
+import type { Line } from "../parts/curve.ts";
 import { percent } from "../parts/format.ts";
 import { RunHeader } from "../parts/header.tsx";
 import { noticeOf } from "../parts/notice.tsx";
+import { Pages } from "../parts/pages.tsx";
 import { Scroll } from "../parts/scroll.tsx";
 
 const SHARE: readonly [number, number] = [0, 1];
@@ -47,6 +49,7 @@ export function EvaluationsPage() {
                 ))}
               </select>
             )}
+            {loaded.view?.hasCases && <a href={`/runs/${run}/cases`}>case studies</a>}
           </div>
           {teams.length > 0 && <Chart title={`${suite}: correct answers by kind`} lines={lines} bounds={SHARE} />}
           {teams.length > 0 && loaded.view && (
@@ -134,18 +137,7 @@ function Questions({ run, teams, prompts, page, turn }: QuestionsProps) {
           </tbody>
         </table>
       </Scroll>
-      <p class="bar">
-        {page > 0 && (
-          <button type="button" onClick={() => turn({ page: String(page - 1) })}>
-            ← before
-          </button>
-        )}
-        {(page + 1) * PAGE < rows.length && (
-          <button type="button" onClick={() => turn({ page: String(page + 1) })}>
-            more →
-          </button>
-        )}
-      </p>
+      <Pages page={page} pages={Math.ceil(rows.length / PAGE)} turn={(to) => turn({ page: String(to) })} />
     </>
   );
 }

@@ -4,6 +4,7 @@ import type { GroupView } from "../../views.ts";
 import { useView } from "../load.ts";
 import { byReward } from "../parts/format.ts";
 import { RunHeader } from "../parts/header.tsx";
+import { Link } from "../parts/link.tsx";
 import { noticeOf } from "../parts/notice.tsx";
 import { Scroll } from "../parts/scroll.tsx";
 import { TreeNode } from "../parts/tree.tsx";
@@ -25,7 +26,8 @@ export function GroupPage() {
               return (
                 <section key={rollout}>
                   <p>
-                    <a href={`${path}/${group}/${rollout}`}>open</a> <span class={`cell ${outcome}`}>{outcome}</span>
+                    <Link to={`${path}/${group}/${rollout}`}>open</Link>{" "}
+                    <span class={`cell ${outcome}`}>{outcome}</span>
                   </p>
                   {tree && <TreeNode tree={{ ...tree, folded: false }} />}
                 </section>

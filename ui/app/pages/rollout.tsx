@@ -1,78 +1,143 @@
-/** @file One rollout: the whole team's tree, with tokens, and the way to the next attempt and to the same question in other steps. */
+/**
+ * @file One rollout: the whole team's tree, with tokens, and the way to the next attempt. `?beside=<step>/<group>/<rollout>` shows an
+ * attempt at the same question in another step next to it.
+ */
 import { useLocation, useRoute } from "preact-iso";
 import type { RolloutView } from "../../views.ts";
 import { useKeys, useView } from "../load.ts";
 import { RunHeader } from "../parts/header.tsx";
+import { Link } from "../parts/link.tsx";
 import { noticeOf } from "../parts/notice.tsx";
 import { TreeNode } from "../parts/tree.tsx";
 import { Question } from "./group.tsx";
 
+/** Where a rollout is: `<step>/<group>/<rollout>`. */
+interface Place {
+  readonly step: number;
+  readonly group: number;
+  readonly rollout: number;
+}
+
+const pathOf = ({ step, group, rollout }: Place): string => `${step}/${group}/${rollout}`;
+
+function parsePlace(text: string | undefined): Place | undefined {
+  const [, step, group, rollout] = /^(\d+)\/(\d+)\/(\d+)$/.exec(text ?? "") ?? [];
+  if (step === undefined) return undefined;
+  return { step: Number(step), group: Number(group), rollout: Number(rollout) };
+}
+
 export function RolloutPage() {
-  const { run = "", step = "", group = "", rollout = "" } = useRoute().params;
+  const { params, query } = useRoute();
+  const { run = "", step = "", group = "", rollout = "" } = params;
   const { route } = useLocation();
-  const stepPath = `/runs/${run}/steps/${step}`;
-  const path = `${stepPath}/${group}`;
-  const loaded = useView<RolloutView>(`/api${path}/${rollout}`, true);
+  const place = { step: Number(step), group: Number(group), rollout: Number(rollout) };
+  const beside = parsePlace(query["beside"]);
+  const path = `/runs/${run}/steps`;
+  const loaded = useView<RolloutView>(`/api${path}/${pathOf(place)}`, true);
   const { view } = loaded;
-  const go = (to: number) => to >= 0 && to < (view?.row.rollouts.length ?? 0) && route(`${path}/${to}`);
-  useKeys({ j: () => go(Number(rollout) + 1), k: () => go(Number(rollout) - 1) });
+  const address = (to: Place, next: Place | undefined) =>
+    `${path}/${pathOf(to)}${next ? `?beside=${pathOf(next)}` : ""}`;
+  const last = (view?.row.rollouts.length ?? 0) - 1;
+  const go = (to: number) => to >= 0 && to <= last && route(address({ ...place, rollout: to }, beside));
+  useKeys({ j: () => go(place.rollout + 1), k: () => go(place.rollout - 1) });
   const crumbs = [
-    { text: `step ${step}`, href: stepPath },
-    { text: `group ${group}`, href: path },
+    { text: `step ${step}`, href: `${path}/${step}` },
+    { text: `group ${group}`, href: `${path}/${step}/${group}` },
     { text: `rollout ${rollout}` },
   ];
   return (
     <>
       <RunHeader run={run} crumbs={crumbs} />
-      {noticeOf(loaded) ?? <main>{view && <Rollout run={run} view={view} />}</main>}
+      {noticeOf(loaded) ?? (
+        <main class={beside ? "full" : ""}>
+          {view && <Question row={view.row} />}
+          {view && <OtherSteps view={view} beside={beside} address={(next) => address(place, next)} />}
+          <div class={beside ? "beside" : ""}>
+            {view && <Attempt run={run} view={view} address={(to) => address({ ...place, rollout: to }, beside)} />}
+            {beside && <Beside run={run} place={beside} address={(to) => address(place, { ...beside, rollout: to })} />}
+          </div>
+        </main>
+      )}
     </>
   );
 }
 
-interface RolloutProps {
+interface BesideProps {
+  readonly run: string;
+  readonly place: Place;
+  readonly address: (rollout: number) => string;
+}
+
+/** The attempt in another step. */
+function Beside({ run, place, address }: BesideProps) {
+  const loaded = useView<RolloutView>(`/api/runs/${run}/steps/${pathOf(place)}`, true);
+  if (loaded.failure) return <p class="bad">{loaded.failure.message}</p>;
+  if (!loaded.view) return <p class="faint">Loading …</p>;
+  return <Attempt run={run} view={loaded.view} address={address} />;
+}
+
+interface AttemptProps {
   readonly run: string;
   readonly view: RolloutView;
+  /** The address with another attempt of the group in its place. */
+  readonly address: (rollout: number) => string;
 }
 
-function Rollout({ run, view }: RolloutProps) {
-  const { step, row, rollout, tree } = view;
-  const path = `/runs/${run}/steps/${step}/${row.group}`;
+function Attempt({ run, view: { step, row, rollout, tree }, address }: AttemptProps) {
+  const path = `/runs/${run}/steps/${step}/${row.group}/${rollout}`;
   return (
-    <>
-      <Question row={row} />
+    <section aria-label={`step ${step}, rollout ${rollout}`}>
+      <h2>
+        Step {step}, rollout {rollout}
+      </h2>
       <p class="bar">
         {rollout > 0 && (
-          <a href={`${path}/${rollout - 1}`} title="k">
+          <Link hides to={address(rollout - 1)} title="k">
             ← rollout {rollout - 1}
-          </a>
+          </Link>
         )}
         {rollout + 1 < row.rollouts.length && (
-          <a href={`${path}/${rollout + 1}`} title="j">
+          <Link hides to={address(rollout + 1)} title="j">
             rollout {rollout + 1} →
-          </a>
+          </Link>
         )}
       </p>
-      <OtherSteps run={run} view={view} />
       <TreeNode
-        key={`${path}/${rollout}`}
+        key={path}
         tree={{ ...tree, body: undefined, note: undefined }}
-        tokens={(trajectory) => `/api${path}/${rollout}/tokens?trajectory=${encodeURIComponent(trajectory)}`}
+        tokens={(trajectory) => `${path}/tokens?trajectory=${encodeURIComponent(trajectory)}`}
       />
-    </>
+    </section>
   );
+}
+
+interface OtherStepsProps {
+  readonly view: RolloutView;
+  readonly beside: Place | undefined;
+  /** The address with another attempt beside this one, or none. */
+  readonly address: (beside: Place | undefined) => string;
 }
 
 /** The same question, and the attempt with the same number, in other steps. */
-function OtherSteps({ run, view }: RolloutProps) {
+function OtherSteps({ view, beside, address }: OtherStepsProps) {
+  const { route } = useLocation();
   if (view.sameQuestion.length === 0) return null;
+  const chosen = beside ? `${beside.step}/${beside.group}` : "";
+  const open = (value: string) => route(address(parsePlace(`${value}/${view.rollout}`)));
   return (
-    <p class="bar faint">
-      the same question in
-      {view.sameQuestion.map(({ step, group }) => (
-        <a key={step} href={`/runs/${run}/steps/${step}/${group}/${view.rollout}`}>
-          step {step}
-        </a>
-      ))}
+    <p class="bar">
+      <select
+        aria-label="the same question in another step"
+        value={chosen}
+        onChange={({ currentTarget }) => open(currentTarget.value)}
+      >
+        <option value="">beside the same question in …</option>
+        {view.sameQuestion.map(({ step, group }) => (
+          <option key={step} value={`${step}/${group}`}>
+            step {step}
+          </option>
+        ))}
+      </select>
     </p>
   );
 }

@@ -6,10 +6,11 @@ import type { AgentView, RunView, WorkerView } from "../../views.ts";
 import { useLiveRun } from "../load.ts";
 import { Chart } from "../parts/chart.tsx";
 import { curvesOf } from "../parts/curves.ts";
-import { duration, percent, shortModel } from "../parts/format.ts";
+import { amount, dollars, duration, percent, shortModel, size } from "../parts/format.ts";
 import { RunHeader } from "../parts/header.tsx";
 import { noticeOf } from "../parts/notice.tsx";
 import { Scroll } from "../parts/scroll.tsx";
+import { Timeline } from "../parts/timeline.tsx";
 
 export function RunPage() {
   const { run = "" } = useRoute().params;
@@ -43,6 +44,7 @@ export function RunPage() {
             <Chart key={curve.title} {...curve} {...(curve.xName === undefined && { onPick: pick })} />
           ))}
         </div>
+        {last !== undefined && <Timeline run={run} step={last} />}
         {pulse && pulse.workers.length > 0 && <Workers workers={pulse.workers} />}
       </main>
     </>
@@ -50,18 +52,27 @@ export function RunPage() {
 }
 
 function Facts({ view }: { readonly view: RunView }) {
-  const { recipe, arm, seed, steps, heldOut, agents, seconds, perStep } = view;
+  const { recipe, arm, seed, steps, heldOut, agents, seconds, usd, perStep, writes } = view;
   return (
     <dl class="facts">
       <Fact name="recipe" value={`${recipe}, ${arm}, seed ${seed}`} />
       <Fact name="closed steps" value={`${perStep.length} of ${steps}`} />
       <Fact name="held-out" value={`${percent(heldOut.before)} → ${percent(heldOut.after)}`} />
       {seconds !== null && <Fact name="time" value={duration(seconds)} />}
+      {usd !== null && <Fact name="cost" value={dollars(usd)} />}
+      {writes !== null && <Fact name="writes to the table" value={writesOf(view, writes)} />}
       {agents.map((agent) => (
         <Fact key={agent.name} name={agent.name} value={modelOf(agent)} full={agent.model} />
       ))}
     </dl>
   );
+}
+
+/** All processes' writes, and the bytes per rollout, as in report.json. */
+function writesOf({ perStep }: RunView, { requests, bytes }: NonNullable<RunView["writes"]>): string {
+  const rollouts = perStep.reduce((sum, step) => sum + step.rollouts + step.excluded, 0);
+  const each = rollouts === 0 ? "" : `, ${amount(Math.round(bytes / rollouts))} bytes per rollout`;
+  return `${amount(requests)} requests, ${size(bytes)}${each}`;
 }
 
 /** Its model, or whose it has, and its share of the loss of a policy that agents share. */
@@ -107,7 +118,7 @@ function Workers({ workers }: { readonly workers: readonly WorkerView[] }) {
                 <td>{agent}</td>
                 <td>{roles.join(", ")}</td>
                 <td>{state}</td>
-                <td>{duration(silentSeconds)} ago</td>
+                <td>{silentSeconds === null ? "–" : `${duration(silentSeconds)} ago`}</td>
               </tr>
             ))}
           </tbody>

@@ -4,22 +4,38 @@ import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import type { DamagedRun, RunRow } from "../../views.ts";
 import { useRuns } from "../load.ts";
-import { amount, duration, percent, shortModel } from "../parts/format.ts";
+import { amount, dollars, duration, percent, shortModel } from "../parts/format.ts";
 import { Header } from "../parts/header.tsx";
 import { noticeOf } from "../parts/notice.tsx";
 import { Scroll } from "../parts/scroll.tsx";
 
 type AnyRow = RunRow | DamagedRun;
-type Column = "run" | "state" | "step" | "before" | "after" | "seconds";
+type Column =
+  | "run"
+  | "recipe"
+  | "seed"
+  | "state"
+  | "step"
+  | "before"
+  | "after"
+  | "seconds"
+  | "usd"
+  | "heartbeatSeconds";
 
 const COLUMNS: readonly (readonly [Column, string])[] = [
   ["run", "run"],
+  ["recipe", "recipe"],
+  ["seed", "seed"],
   ["state", "state"],
   ["step", "step"],
-  ["before", "held-out before"],
-  ["after", "held-out after"],
+  ["before", "before"],
+  ["after", "after"],
   ["seconds", "time"],
+  ["usd", "cost"],
+  ["heartbeatSeconds", "heartbeat"],
 ];
+/** Columns without an order. */
+const OTHERS = ["waits for", "newest reward", "models"] as const;
 
 export function RunsPage() {
   const { query, route } = useLocation();
@@ -37,13 +53,13 @@ export function RunsPage() {
   return (
     <>
       <Header crumbs={[]} />
-      <main>
+      <main class="full">
         <h1>Runs</h1>
         {failure !== null && <p class="bad">Some runs are missing or old: {failure}</p>}
         <div class="bar">
           <input
             type="search"
-            placeholder="name, recipe, arm, model"
+            placeholder="name, recipe, arm, seed 7, model"
             aria-label="search runs"
             value={text}
             onInput={({ currentTarget }) => turn({ text: currentTarget.value })}
@@ -53,6 +69,7 @@ export function RunsPage() {
           </button>
         </div>
         {runs.length === 0 && <p class="faint">There are no runs here yet: start one with `mgrpo train atlas`.</p>}
+        <p class={runs.length === 0 ? "none" : "faint"}>Before and after: held-out accuracy.</p>
         <Scroll label="runs" className="wide dense">
           <table>
             <Titles sort={sort} down={down === "1"} turn={turn} />
@@ -90,8 +107,11 @@ function Titles({ sort, down, turn }: TitlesProps) {
             </button>
           </th>
         ))}
-        <th scope="col">newest reward</th>
-        <th scope="col">models</th>
+        {OTHERS.map((title) => (
+          <th key={title} scope="col">
+            {title}
+          </th>
+        ))}
       </tr>
     </thead>
   );
@@ -109,7 +129,7 @@ function Row({ row, isChosen, toggle }: RowProps) {
       <tr>
         <td />
         <td>{row.run}</td>
-        <td class="bad" colSpan={COLUMNS.length + 1}>
+        <td class="bad" colSpan={COLUMNS.length + OTHERS.length - 1}>
           {row.reason}
         </td>
       </tr>
@@ -125,6 +145,10 @@ function Row({ row, isChosen, toggle }: RowProps) {
       <td>
         <a href={`/runs/${row.run}`}>{row.run}</a>
       </td>
+      <td>
+        <span title={row.recipe}>{row.recipe.split("/").at(-1)}</span> <span class="faint">{row.arm}</span>
+      </td>
+      <td>{row.seed}</td>
       <td title={row.reason}>
         <span class={`state ${row.state}`}>{row.state}</span>
       </td>
@@ -134,6 +158,11 @@ function Row({ row, isChosen, toggle }: RowProps) {
       <td>{percent(row.heldOut.before)}</td>
       <td>{percent(row.heldOut.after)}</td>
       <td>{duration(row.seconds)}</td>
+      <td>{dollars(row.usd)}</td>
+      <td>{row.heartbeatSeconds === null ? "–" : `${duration(row.heartbeatSeconds)} ago`}</td>
+      <td class={row.stall === null ? "" : "bad"} title={row.stall ?? undefined}>
+        {row.stall === null ? (row.wait ?? "–") : `stalled: ${row.wait}`}
+      </td>
       <td>{rewards.join(", ")}</td>
       <td class="faint" title={models.join(", ")}>
         {models.map(shortModel).join(", ")}
@@ -143,7 +172,9 @@ function Row({ row, isChosen, toggle }: RowProps) {
 }
 
 const searchable = (row: AnyRow): string =>
-  JSON.stringify(row.state === "damaged" ? row : [row.run, row.recipe, row.arm, row.state, row.models]).toLowerCase();
+  JSON.stringify(
+    row.state === "damaged" ? row : [row.run, row.recipe, row.arm, `seed ${row.seed}`, row.state, row.models],
+  ).toLowerCase();
 
 function compareBy(column: Column, a: AnyRow, b: AnyRow): number {
   const [x, y] = [cellOf(column, a), cellOf(column, b)];

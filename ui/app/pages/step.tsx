@@ -4,8 +4,12 @@ import type { GroupRow, RolloutCell, SearchView, StepView } from "../../views.ts
 import { useKeys, useView } from "../load.ts";
 import { amount, byReward, duration, percent, signed } from "../parts/format.ts";
 import { RunHeader } from "../parts/header.tsx";
+import { Link } from "../parts/link.tsx";
 import { noticeOf } from "../parts/notice.tsx";
+import { Pages } from "../parts/pages.tsx";
 import { SearchBox } from "../parts/search-box.tsx";
+import { Timeline } from "../parts/timeline.tsx";
+import { useSource } from "../source.ts";
 
 const FILTERS = [
   ["any", "all rollouts"],
@@ -22,18 +26,23 @@ export function StepPage() {
   const { route } = useLocation();
   const { run = "", step: at = "0" } = params;
   const step = Number(at);
-  const { sort = "group", text = "", filter = "any" } = query;
+  const { sort = "group", page = "0", text = "", filter = "any" } = query;
   const path = `/runs/${run}/steps`;
-  const loaded = useView<StepView>(`/api${path}/${step}`, true);
+  const loaded = useView<StepView>(`/api${path}/${step}?${new URLSearchParams({ sort, page })}`, true);
   const { view } = loaded;
   const hasNext = view?.step === step && view.hasNext;
-  const turn = (change: Record<string, string>) =>
-    route(`${path}/${step}?${new URLSearchParams({ ...query, ...change })}`, true);
+  const turn = (change: Record<string, string>) => {
+    // Another order begins on its first page.
+    const next = Object.entries({ ...query, page: "", ...change }).filter(([, value]) => value !== "");
+    route(`${path}/${step}?${new URLSearchParams(next)}`, true);
+  };
   useKeys({
     "[": () => step > 0 && route(`${path}/${step - 1}`),
     "]": () => hasNext && route(`${path}/${step + 1}`),
   });
   const notice = noticeOf(loaded);
+  // A search reads the store.
+  const isLive = useSource().about === undefined;
   const isSearch = text !== "" || filter !== "any";
   return (
     <>
@@ -42,28 +51,40 @@ export function StepPage() {
         <main>
           <h1>Step {view?.step}</h1>
           <p class="bar">
-            {step > 0 && <a href={`${path}/${step - 1}`}>← step {step - 1}</a>}
-            {hasNext && <a href={`${path}/${step + 1}`}>step {step + 1} →</a>}
+            {step > 0 && (
+              <Link hides to={`${path}/${step - 1}`}>
+                ← step {step - 1}
+              </Link>
+            )}
+            {hasNext && (
+              <Link hides to={`${path}/${step + 1}`}>
+                step {step + 1} →
+              </Link>
+            )}
           </p>
           {view?.summary && <Summary view={view} />}
           <div class="bar">
-            <SearchBox
-              placeholder="text in any conversation"
-              label="search the rollouts' text"
-              text={text}
-              onSearch={(wanted) => turn({ text: wanted })}
-            />
-            <select
-              aria-label="which rollouts"
-              value={filter}
-              onChange={({ currentTarget }) => turn({ filter: currentTarget.value })}
-            >
-              {FILTERS.map(([value, label]) => (
-                <option key={value} value={value}>
-                  {label}
-                </option>
-              ))}
-            </select>
+            {isLive && (
+              <>
+                <SearchBox
+                  placeholder="text in any conversation"
+                  label="search the rollouts' text"
+                  text={text}
+                  onSearch={(wanted) => turn({ text: wanted })}
+                />
+                <select
+                  aria-label="which rollouts"
+                  value={filter}
+                  onChange={({ currentTarget }) => turn({ filter: currentTarget.value })}
+                >
+                  {FILTERS.map(([value, label]) => (
+                    <option key={value} value={value}>
+                      {label}
+                    </option>
+                  ))}
+                </select>
+              </>
+            )}
             <select
               aria-label="order of the groups"
               value={sort}
@@ -74,13 +95,17 @@ export function StepPage() {
               <option value="best">best first</option>
             </select>
           </div>
+          {!isSearch && view?.state === "closed" && <Timeline folded run={run} step={view.step} />}
           {isSearch && <Hits path={`${path}/${step}`} query={new URLSearchParams({ text, filter })} />}
           {!isSearch && view && (
-            <div class="groups">
-              {sorted(view.groups, sort).map((row) => (
-                <Group key={row.group} row={row} path={`${path}/${view.step}`} />
-              ))}
-            </div>
+            <>
+              <div class="groups">
+                {view.groups.map((row) => (
+                  <Group key={row.group} row={row} path={`${path}/${view.step}`} />
+                ))}
+              </div>
+              <Pages page={view.page} pages={view.pages} turn={(to) => turn({ page: String(to) })} />
+            </>
           )}
         </main>
       )}
@@ -105,19 +130,6 @@ function Summary({ view }: { readonly view: StepView }) {
   return <p>{facts.join(" · ")}</p>;
 }
 
-const rewardsOf = ({ rollouts }: GroupRow): number[] => rollouts.flatMap(({ reward }) => reward ?? []);
-const meanOf = (row: GroupRow): number => {
-  const rewards = rewardsOf(row);
-  return rewards.reduce((sum, one) => sum + one, 0) / Math.max(1, rewards.length);
-};
-
-/** `worst`: by the worst rollout, then by the mean. `best`: by the mean. */
-function sorted(groups: readonly GroupRow[], sort: string): readonly GroupRow[] {
-  const worst = (row: GroupRow) => Math.min(Number.MAX_VALUE, ...rewardsOf(row));
-  if (sort === "worst") return groups.toSorted((a, b) => worst(a) - worst(b) || meanOf(a) - meanOf(b));
-  return sort === "best" ? groups.toSorted((a, b) => meanOf(b) - meanOf(a)) : groups;
-}
-
 function Group({ row, path }: { readonly row: GroupRow; readonly path: string }) {
   const { group, question, rollouts, noSignal, mean, std } = row;
   const silent = Object.entries(noSignal).flatMap(([agent, why]) => (why === null ? [] : [`${agent}: ${why}`]));
@@ -125,7 +137,7 @@ function Group({ row, path }: { readonly row: GroupRow; readonly path: string })
   return (
     <section class="group">
       <h2>
-        <a href={`${path}/${group}`}>{question.prompt}</a>
+        <Link to={`${path}/${group}`}>{question.prompt}</Link>
       </h2>
       <p class="faint">
         group {group} · {question.kind}, level {question.level} · reference: {question.answer}
@@ -134,9 +146,9 @@ function Group({ row, path }: { readonly row: GroupRow; readonly path: string })
       <ol class="cells" aria-label="rollouts, worst first">
         {order.map((cell) => (
           <li key={cell.rollout}>
-            <a class={`cell ${cell.outcome}`} href={`${path}/${group}/${cell.rollout}`} title={describe(cell)}>
+            <Link class={`cell ${cell.outcome}`} to={`${path}/${group}/${cell.rollout}`} title={describe(cell)}>
               {cell.reward === null ? cell.outcome : cell.reward.toFixed(2)}
-            </a>
+            </Link>
           </li>
         ))}
       </ol>

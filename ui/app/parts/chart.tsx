@@ -5,31 +5,13 @@ import { type EChartsCoreOption, type EChartsType, init, use } from "echarts/cor
 import { SVGRenderer } from "echarts/renderers";
 import { useEffect, useRef } from "preact/hooks";
 import { COLORS, SERIES } from "../../palette.ts";
+import type { ChartProps, Line } from "./curve.ts";
 
 use([BarChart, LineChart, ScatterChart, GridComponent, LegendComponent, TooltipComponent, SVGRenderer]);
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
 /** The shade of a color for the reader's theme. */
 const shade = (pair: readonly [string, string]): string => pair[dark.matches ? 1 : 0];
-
-export interface Line {
-  readonly name: string;
-  readonly points: readonly (readonly [x: number, y: number | null])[];
-  /** Position in the palette; lines of one thing share it. */
-  readonly color: number | "heldOut";
-  /** `raw`: thin, behind. `points`: without a line. `bar`: stacked. */
-  readonly kind?: "raw" | "points" | "bar";
-}
-
-export interface ChartProps {
-  readonly title: string;
-  readonly lines: readonly Line[];
-  readonly xName?: string;
-  /** Fixed bounds of the y axis. */
-  readonly bounds?: readonly [number, number];
-  /** Called with the x of a clicked place. */
-  readonly onPick?: (x: number) => void;
-}
 
 export function Chart({ title, lines, xName = "step", bounds, onPick }: ChartProps) {
   const element = useRef<HTMLDivElement>(null);
@@ -104,7 +86,7 @@ function optionOf({ lines, xName, bounds }: Drawing): EChartsCoreOption {
       scale: lines.every(({ kind }) => kind !== "bar"),
       ...(bounds && { min: bounds[0], max: bounds[1] }),
     },
-    series: lines.map(seriesOf),
+    series: lines.flatMap((line, i) => [...bandOf(line, i), seriesOf(line)]),
   };
 }
 
@@ -125,8 +107,27 @@ const TOOLTIP = {
   valueFormatter: (value: unknown) => (typeof value === "number" ? String(Number(value.toPrecision(4))) : "–"),
 };
 
+const shadeOf = (color: Line["color"]): string =>
+  shade(color === "heldOut" ? COLORS.heldOut : (SERIES[color % SERIES.length] ?? SERIES[0]));
+
+/** The difference of high and low, stacked on an invisible line at low. */
+function bandOf({ band, color: position }: Line, i: number) {
+  if (!band) return [];
+  const common = {
+    ...{ type: "line", stack: `band ${i}`, stackStrategy: "all", silent: true, showSymbol: false, z: 0 },
+    ...{ lineStyle: { opacity: 0 }, tooltip: { show: false } },
+  };
+  return [
+    { ...common, data: band.map(([x, low]) => [x, low]) },
+    {
+      ...{ ...common, data: band.map(([x, low, high]) => [x, high - low]) },
+      areaStyle: { color: shadeOf(position), opacity: 0.16 },
+    },
+  ];
+}
+
 function seriesOf({ name, points, color: position, kind }: Line) {
-  const color = shade(position === "heldOut" ? COLORS.heldOut : (SERIES[position % SERIES.length] ?? SERIES[0]));
+  const color = shadeOf(position);
   const data = points.map(([x, y]) => [x, y]);
   if (kind === "points") return { type: "scatter", name, data, symbolSize: 8, itemStyle: { color }, z: 3 };
   if (kind === "bar") return { type: "bar", name, data, stack: "all", itemStyle: { color } };

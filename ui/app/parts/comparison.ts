@@ -1,10 +1,12 @@
-/** @file The curves and settings of several runs. Pure. */
+/** @file The curves of several runs. Pure. */
+import type { ComparedArm } from "../../compare-view.ts";
 import { smooth } from "../../palette.ts";
 import type { RunView } from "../../views.ts";
-import type { ChartProps, Line } from "./chart.tsx";
+import type { ChartProps, Line } from "./curve.ts";
 
-/** What the curves are drawn over. */
-export type Axis = "step" | "tokens" | "seconds";
+/** What the curves are drawn over, and its name. */
+export const AXES = { step: "steps", tokens: "sampled tokens", seconds: "seconds", usd: "dollars" } as const;
+export type Axis = keyof typeof AXES;
 
 type Points = readonly (readonly [x: number, y: number | null])[];
 type Step = RunView["perStep"][number];
@@ -12,38 +14,61 @@ type Step = RunView["perStep"][number];
 /** Most places at which the seeds of an arm are averaged. */
 const PLACES = 100;
 
-/** @param merged whether the seeds of a recipe's arm become one mean between its lowest and highest seed. */
-export function comparedLines(runs: readonly RunView[], axis: Axis, merged: boolean): Omit<ChartProps, "onPick">[] {
-  const agents = [...new Set(runs.flatMap((run) => run.agents.map(({ name }) => name)))];
-  const families = [...new Set(runs.map((run) => (merged ? familyOf(run) : run.run)))];
-  const xName = axis === "step" ? "steps" : axis === "tokens" ? "sampled tokens" : "seconds";
-  return agents.map((agent) => ({
+export interface Comparison {
+  readonly charts: readonly Omit<ChartProps, "onPick">[];
+  /** Runs that have no place on the axis: no one followed all of their steps. */
+  readonly unplaced: readonly string[];
+}
+
+/** @param merged whether the seeds of an arm become one mean between its lowest and highest seed. */
+export function compared(
+  runs: readonly RunView[],
+  arms: readonly ComparedArm[],
+  axis: Axis,
+  merged: boolean,
+): Comparison {
+  const places = new Map(runs.map((run) => [run.run, placesOf(run, axis)]));
+  const placed = runs.filter(({ run }) => places.get(run));
+  const agents = [...new Set(placed.flatMap((run) => run.agents.map(({ name }) => name)))];
+  const lines = merged ? arms : arms.flatMap(({ runs }) => runs.map((run) => ({ label: run, runs: [run] })));
+  const curveOf = (run: RunView, agent: string): Points => {
+    const smoothed = smooth(run.perStep.map(({ reward }) => reward[agent] ?? null));
+    return (places.get(run.run) ?? []).map((x, i) => [x, smoothed[i] ?? null]);
+  };
+  const charts = agents.map((agent) => ({
     title: `reward of ${agent}`,
-    xName,
-    lines: families.flatMap((family, color) => {
-      const own = runs.filter((run) => (merged ? familyOf(run) : run.run) === family);
-      const curves = own.map((run) => curveOf(run, axis, ({ reward }) => reward[agent] ?? null));
-      return linesOf(
-        family,
+    xName: AXES[axis],
+    lines: lines.flatMap(({ label, runs: own }, color) => {
+      const curves = placed.filter(({ run }) => own.includes(run)).map((run) => curveOf(run, agent));
+      return lineOf(
+        label,
         color,
         curves.filter((points) => points.some(([, y]) => y !== null)),
       );
     }),
   }));
+  return { charts, unplaced: runs.flatMap(({ run }) => (places.get(run) ? [] : [run])) };
 }
 
-const familyOf = ({ recipe, arm }: RunView): string => `${recipe} ${arm}`;
-
-function curveOf({ perStep }: RunView, axis: Axis, of: (step: Step) => number | null): Points {
-  let x = 0;
-  const smoothed = smooth(perStep.map(of));
-  return perStep.map((step, i) => {
-    x += axis === "step" ? 1 : axis === "tokens" ? step.sampledTokens : (step.seconds ?? 0);
-    return [x, smoothed[i] ?? null];
-  });
+/** The x of each step; undefined if that of some step is unknown. */
+function placesOf({ perStep }: RunView, axis: Axis): readonly number[] | undefined {
+  const places: number[] = [];
+  for (const step of perStep) {
+    const x = placeOf(step, places.at(-1) ?? 0, axis);
+    if (x === undefined) return undefined;
+    places.push(x);
+  }
+  return places;
 }
 
-function linesOf(name: string, color: number, curves: readonly Points[]): Line[] {
+function placeOf({ sampledTokens, seconds, usd }: Step, before: number, axis: Axis): number | undefined {
+  if (axis === "usd") return usd;
+  if (axis === "seconds") return seconds === null ? undefined : before + seconds;
+  return before + (axis === "step" ? 1 : sampledTokens);
+}
+
+/** The mean of the curves, between the lowest and the highest. */
+function lineOf(name: string, color: number, curves: readonly Points[]): Line[] {
   const [only] = curves;
   if (!only) return [];
   if (curves.length === 1) return [{ name, color, points: only }];
@@ -52,34 +77,12 @@ function linesOf(name: string, color: number, curves: readonly Points[]): Line[]
   const [shortest] = curves.toSorted((a, b) => a.length - b.length);
   const many = Math.min(PLACES, shortest?.length ?? 0);
   const places = Array.from({ length: many }, (_, i) => first + (i * (end - first)) / Math.max(1, many - 1));
-  const at = places.map((x) => curves.flatMap((points) => valueAt(points, x) ?? []));
-  const line = (of: (values: readonly number[]) => number): Points =>
-    places.map((x, i) => [x, at[i]?.length ? of(at[i]) : null]);
-  return [
-    { name, color, points: line((values) => values.reduce((sum, one) => sum + one, 0) / values.length) },
-    { name, color, kind: "raw", points: line((values) => Math.min(...values)) },
-    { name, color, kind: "raw", points: line((values) => Math.max(...values)) },
-  ];
+  const at = places.map((x) => ({ x, values: curves.flatMap((points) => valueAt(points, x) ?? []) }));
+  const known = at.filter(({ values }) => values.length > 0);
+  const mean = (values: readonly number[]) => values.reduce((sum, one) => sum + one, 0) / values.length;
+  const band = known.map(({ x, values }) => [x, Math.min(...values), Math.max(...values)] as const);
+  return [{ name, color, points: known.map(({ x, values }) => [x, mean(values)]), band }];
 }
 
 /** The newest value at or before x. */
 const valueAt = (points: Points, x: number): number | null => points.findLast(([at]) => at <= x)?.[1] ?? null;
-
-export interface DifferingSetting {
-  readonly path: string;
-  /** One per config. */
-  readonly values: readonly string[];
-}
-
-/** The settings that are not the same in all configs; the run's name is left out. */
-export function differingSettings(configs: readonly unknown[]): DifferingSetting[] {
-  const flat = configs.map((config) => new Map(leavesOf(config, "")));
-  const paths = [...new Set(flat.flatMap((leaves) => [...leaves.keys()]))].filter((path) => path !== "run");
-  const rows = paths.map((path) => ({ path, values: flat.map((leaves) => leaves.get(path) ?? "–") }));
-  return rows.filter(({ values }) => new Set(values).size > 1);
-}
-
-function leavesOf(value: unknown, path: string): [string, string][] {
-  if (value === null || typeof value !== "object" || Array.isArray(value)) return [[path, JSON.stringify(value)]];
-  return Object.entries(value).flatMap(([key, inner]) => leavesOf(inner, path === "" ? key : `${path}.${key}`));
-}

@@ -1,7 +1,7 @@
 /** @file The curves of a run, from the summaries of its steps and its evaluations. Pure. */
 import { smooth } from "../../palette.ts";
 import type { RunView } from "../../views.ts";
-import type { ChartProps, Line } from "./chart.tsx";
+import type { ChartProps, Line } from "./curve.ts";
 
 type Curve = Omit<ChartProps, "onPick">;
 type Step = RunView["perStep"][number];

@@ -1,4 +1,5 @@
 /** @file Numbers as text. */
+import type { Estimate } from "../../compare-view.ts";
 
 export const percent = (share: number | null | undefined): string =>
   share === null || share === undefined ? "–" : `${(100 * share).toFixed(1)} %`;
@@ -23,6 +24,21 @@ const MODEL_PARTS = 3;
 /** Worst first; those without a reward, which teach nothing, last. */
 export const byReward = (a: { readonly reward: number | null }, b: { readonly reward: number | null }): number =>
   (a.reward ?? Number.MAX_VALUE) - (b.reward ?? Number.MAX_VALUE);
+
+/** A share, or a difference of shares, with its 95 % interval, in percent. */
+export function interval({ value, low, high }: Estimate, isDifference = false): string {
+  const points = (share: number) => (100 * share).toFixed(1);
+  const sign = isDifference && value > 0 ? "+" : "";
+  return `${sign}${points(value)} [${points(low)}, ${points(high)}]`;
+}
+
+/** Bytes, by powers of 1000. */
+export function size(bytes: number): string {
+  const power = bytes < 1000 ? 0 : Math.min(3, Math.floor(Math.log10(bytes) / 3));
+  return `${Number((bytes / 1000 ** power).toPrecision(3))} ${["bytes", "KB", "MB", "GB"][power]}`;
+}
+
+export const dollars = (usd: number | null): string => (usd === null ? "–" : `$${usd.toFixed(2)}`);
 
 export function duration(seconds: number | null): string {
   if (seconds === null) return "–";

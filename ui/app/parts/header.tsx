@@ -3,6 +3,9 @@ import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import type { RunPulse } from "../../views.ts";
 import { usePulse } from "../load.ts";
+import { useSource } from "../source.ts";
+import { duration } from "./format.ts";
+import { Link } from "./link.tsx";
 
 interface Crumb {
   readonly text: string;
@@ -22,13 +25,13 @@ export function Header({ crumbs, children }: HeaderProps) {
   return (
     <header>
       <nav aria-label="where you are">
-        <a href="/" class="home">
+        <Link to="/" class="home">
           mgrpo
-        </a>
+        </Link>
         {crumbs.map(({ text, href }) => (
           <span key={text}>
             <span class="faint"> / </span>
-            {href === undefined ? <b>{text}</b> : <a href={href}>{text}</a>}
+            {href === undefined ? <b>{text}</b> : <Link to={href}>{text}</Link>}
           </span>
         ))}
       </nav>
@@ -52,16 +55,20 @@ interface RunHeaderProps {
 
 export function RunHeader({ run, crumbs = [], tab }: RunHeaderProps) {
   const { view: pulse, failure } = usePulse(run);
+  const { about } = useSource();
   const first = crumbs.length > 0 ? { text: run, href: `/runs/${run}` } : { text: run };
   return (
     <Header crumbs={[first, ...crumbs]}>
-      <nav class="tabs" aria-label="views of the run">
-        {TABS.map(([path, text]) => (
-          <a key={path} href={`/runs/${run}${path}`} aria-current={tab === path ? "page" : undefined}>
-            {text}
-          </a>
-        ))}
-      </nav>
+      {about === undefined && (
+        <nav class="tabs" aria-label="views of the run">
+          {TABS.map(([path, text]) => (
+            <a key={path} href={`/runs/${run}${path}`} aria-current={tab === path ? "page" : undefined}>
+              {text}
+            </a>
+          ))}
+        </nav>
+      )}
+      {about !== undefined && <p class="pulse">{about}</p>}
       {pulse && <Pulse pulse={pulse} />}
       {failure && (
         <p class="bad" role="alert">
@@ -77,7 +84,9 @@ const SILENT_SECONDS = 20;
 
 function Pulse({ pulse }: { readonly pulse: RunPulse }) {
   const { state, reason, step, wait, stall, usd, workers } = pulse;
-  const silent = workers.filter((one) => one.state === "alive" && one.silentSeconds > SILENT_SECONDS);
+  const silent = workers.filter(
+    ({ state, silentSeconds }) => state === "alive" && (silentSeconds ?? 0) > SILENT_SECONDS,
+  );
   return (
     <p class="pulse" role="status">
       <span class={`state ${state}`}>{state}</span> at step {step}
@@ -88,7 +97,7 @@ function Pulse({ pulse }: { readonly pulse: RunPulse }) {
       {silent.map(({ worker, silentSeconds }) => (
         <span key={worker} class="bad">
           {" "}
-          {worker} has been silent for {Math.round(silentSeconds)} s
+          {worker} has been silent for {duration(silentSeconds)}
         </span>
       ))}
     </p>

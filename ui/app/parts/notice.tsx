@@ -1,11 +1,14 @@
 /** @file What a page shows instead of a view: that it loads, or why there is none. */
-import type { Loaded } from "../load.ts";
+import type { Loaded } from "../source.ts";
+import { Link } from "./link.tsx";
 
 export const Notice = ({ text }: { readonly text: string }) => (
   <main>
     <p class="faint">{text}</p>
     <p>
-      <a href="/">all runs</a>
+      <Link hides to="/">
+        all runs
+      </Link>
     </p>
   </main>
 );

@@ -1,12 +1,13 @@
 /** @file A tree of a rollout: turns, delegations, tool calls, rewards and advantages. All of its text is text. */
 import { useState } from "preact/hooks";
 import type { Tree } from "../../views.ts";
+import { useSource } from "../source.ts";
 import { Pre } from "./pre.tsx";
 import { Tokens } from "./tokens.tsx";
 
 interface TreeProps {
   readonly tree: Tree;
-  /** The API's path of a trajectory's tokens; absent: they cannot be shown. */
+  /** The path of a trajectory's tokens; absent: they cannot be shown. */
   readonly tokens?: (trajectory: string) => string;
 }
 
@@ -41,12 +42,13 @@ export function TreeNode({ tree, tokens }: TreeProps) {
 
 function TokensOnDemand({ path }: { readonly path: string }) {
   const [isShown, setShown] = useState(false);
+  if (useSource().href(path) === undefined) return null;
   return (
     <>
       <button type="button" class="small" aria-expanded={isShown} onClick={() => setShown(!isShown)}>
         {isShown ? "hide tokens" : "tokens"}
       </button>
-      {isShown && <Tokens path={path} />}
+      {isShown && <Tokens path={`/api${path}`} />}
     </>
   );
 }

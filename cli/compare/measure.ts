@@ -1,0 +1,88 @@
+/** @file What evaluations say of an arm: before and after training, the gain, and the difference to the first arm, with 95 % intervals. Pure. */
+import { MgrpoError } from "../../core/errors.ts";
+import { differenceEstimate, shareEstimate, type Tallies_SQ } from "../../core/training/bootstrap.ts";
+import type { Tally } from "../../core/training/confidence-interval.ts";
+import type { Measured } from "../../ui/compare-view.ts";
+import type { HeldOutScores } from "../held-out/scores.ts";
+
+/** A run of one seed, with the scores of its evaluated teams. `steps`: of the last team. */
+export interface EvaluatedRun {
+  readonly run: string;
+  readonly seed: number;
+  readonly steps: number;
+  readonly heldOut: readonly HeldOutScores[];
+}
+
+export type QuestionScore = HeldOutScores["questions"][number];
+/** What of a question's score counts. */
+export type Counts = (question: QuestionScore) => Tally;
+export type Suite = Pick<Measured, "suite" | "temperature">;
+export type End = "before" | "after";
+
+export const NOTHING: Tally = { n: 0, correct: 0 };
+
+/** The arm's runs, and those of the first arm; absent: it is the first. */
+export interface ComparedArm {
+  readonly label: string;
+  readonly runs: readonly EvaluatedRun[];
+  readonly first?: readonly EvaluatedRun[] | undefined;
+}
+
+/** The random stream of a bootstrap is named after the arm, the suite, what is measured and the estimate. */
+export function measureArm(
+  { label, runs, first }: ComparedArm,
+  { suite, temperature }: Suite,
+  what: string,
+  pick: Counts,
+): Measured {
+  const table = (of: readonly EvaluatedRun[], end: End): Tallies_SQ =>
+    of.map((one) => scoresOf(one, suite, end).map((question) => pick(question)));
+  const name = ["compare", label, suite, what];
+  const pairs = runs.flatMap((run) => {
+    const baseline = first?.find(({ seed }) => seed === run.seed);
+    return baseline ? [{ run, baseline }] : [];
+  });
+  const [paired, baselines] = [pairs.map(({ run }) => run), pairs.map(({ baseline }) => baseline)];
+  return {
+    suite,
+    temperature,
+    before: shareEstimate(table(runs, "before"), [...name, "before"]) ?? null,
+    after: shareEstimate(table(runs, "after"), [...name, "after"]) ?? null,
+    gain: differenceEstimate(table(runs, "after"), table(runs, "before"), [...name, "gain"]) ?? null,
+    againstFirst: differenceEstimate(table(paired, "after"), table(baselines, "after"), [...name, "first"]) ?? null,
+  };
+}
+
+/** Scores of the untrained team or of the last one. Empty if it was not evaluated on the suite. */
+export function scoresOf(run: EvaluatedRun | undefined, suite: string | undefined, end: End): readonly QuestionScore[] {
+  const team = end === "before" ? 0 : run?.steps;
+  return run?.heldOut.find((one) => one.suite === suite && one.team === team)?.questions ?? [];
+}
+
+/** Open-book suites evaluated before and after training in the first run, those above temperature 0 first. */
+export function comparedSuites(runs: readonly EvaluatedRun[]): Suite[] {
+  const [run] = runs;
+  const at = (team: number | undefined) => run?.heldOut.filter((one) => one.team === team && !one.closedBook) ?? [];
+  const after = at(run?.steps);
+  return at(0)
+    .filter(({ suite }) => after.some((one) => one.suite === suite))
+    .map(({ suite, temperature }) => ({ suite, temperature }))
+    .sort((a, b) => Number(a.temperature === 0) - Number(b.temperature === 0));
+}
+
+/** Scores are paired by question, so all runs must have been evaluated on the same questions. */
+export function refuseOtherQuestions([first, ...others]: readonly EvaluatedRun[]): void {
+  if (!first) return;
+  const questionsOf = ({ heldOut }: EvaluatedRun) =>
+    new Map(heldOut.map(({ suite, questions }) => [suite, questions.map(({ question }) => question).join("\n")]));
+  const expected = questionsOf(first);
+  for (const other of others) {
+    const [suite] = [...questionsOf(other)].find(([name, questions]) => expected.get(name) !== questions) ?? [];
+    if (suite === undefined) continue;
+    const runs = `runs '${first.run}' and '${other.run}'`;
+    throw new MgrpoError(
+      "config-invalid",
+      `suite ${suite}: ${runs} were asked different questions, and cannot be compared: held-out questions must not depend on the seed`,
+    );
+  }
+}

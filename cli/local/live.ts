@@ -1,0 +1,50 @@
+/** @file What a run does now, in one look at its records, for lists of runs: its cost, its newest heartbeat, and what it waits for. */
+import type { RunConfig } from "../../core/contracts/config.ts";
+import { tableKeys } from "../../core/contracts/keys.ts";
+import { parse } from "../../core/contracts/parse.ts";
+import { ListedRun, type WorkerRecord } from "../../core/contracts/records.ts";
+import { describeStall, StallDetector } from "../../core/monitoring/stall.ts";
+import { waitingFor } from "../../core/monitoring/waiting.ts";
+import type { Store } from "../../core/ports.ts";
+import { readRun, readSpending, readState, readWait } from "./follow.ts";
+
+export interface LiveRun {
+  /** What it has cost so far. */
+  readonly usd: number;
+  /** Since the newest heartbeat that the clock has seen of any living worker; null: of none. */
+  readonly heartbeatSeconds: number | null;
+  /** What it does or waits for; null once it is over. */
+  readonly wait: string | null;
+  /** Why nothing has changed for a while; null if it advances. */
+  readonly stall: string | null;
+}
+
+/** @param stepSeconds of the newest closed step; null: unknown. */
+export async function readLive(store: Store, config: RunConfig, stepSeconds: number | null): Promise<LiveRun> {
+  const run = await readRun(store, config.run);
+  const { usd } = await readSpending(store, config);
+  if (run.status !== "running") {
+    return { usd, heartbeatSeconds: null, wait: (await readWait(store, config)) ?? null, stall: null };
+  }
+  const now = await store.clock.storeTime();
+  const state = await readState(store, config, run);
+  const stall = new StallDetector(config).look(state, now, stepSeconds, await readListed(store, config.run));
+  const ages = state.workers.flatMap((worker) => heartbeatAge(worker, now) ?? []);
+  return {
+    usd,
+    heartbeatSeconds: ages.length > 0 ? Math.min(...ages) : null,
+    wait: waitingFor(config, state),
+    stall: stall ? describeStall(stall) : null,
+  };
+}
+
+/** What the clock's list says of a run; undefined before it is listed. */
+export async function readListed({ table }: Pick<Store, "table">, run: string): Promise<ListedRun | undefined> {
+  const item = await table.get(tableKeys.listed(run));
+  return item && parse(ListedRun, item, `RUNS of ${run}`);
+}
+
+/** Seconds since the clock saw a heartbeat of a living worker; null: it has not seen any, or the worker is dead. */
+export function heartbeatAge({ state, seenAt }: WorkerRecord, now: number): number | null {
+  return state === "dead" || seenAt === 0 ? null : Math.max(0, (now - seenAt) / 1000);
+}

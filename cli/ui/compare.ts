@@ -1,0 +1,83 @@
+/** @file The view of several runs compared: which of them are seeds of one arm, and what evaluations say of each arm. */
+import { isMgrpoError } from "../../core/errors.ts";
+import type { CompareView } from "../../ui/compare-view.ts";
+import { differingSettings } from "../../ui/settings.ts";
+import { comparedSuites, type EvaluatedRun, measureArm, refuseOtherQuestions } from "../compare/measure.ts";
+import { readHeldOut } from "../held-out/read.ts";
+import type { Source } from "../show/source.ts";
+
+/** Differing settings that a label names. */
+const NAMED = 2;
+
+interface Arm {
+  readonly label: string;
+  readonly sources: readonly Source[];
+}
+
+export async function compareView(sources: readonly Source[]): Promise<CompareView> {
+  const arms = await Promise.all(
+    armsOf(sources).map(async ({ label, sources: own }) => ({ label, runs: await Promise.all(own.map(evaluatedRun)) })),
+  );
+  const refusal = refusalOf(arms.flatMap(({ runs }) => runs));
+  const [first] = arms;
+  return {
+    refusal: refusal ?? null,
+    arms: arms.map(({ label, runs }) => {
+      const compared = { label, runs, first: runs === first?.runs ? undefined : first?.runs };
+      const suites = refusal === undefined ? comparedSuites(runs) : [];
+      const measured = suites.map((suite) => measureArm(compared, suite, "held-out", (question) => question));
+      return { label, runs: runs.map(({ run }) => run), measured };
+    }),
+  };
+}
+
+/** Of a run that is not over, the newest evaluated team counts as its last. */
+async function evaluatedRun({ config, evaluations, read }: Source): Promise<EvaluatedRun> {
+  const steps = Math.max(0, ...evaluations.map(({ team }) => team));
+  const heldOut = evaluations.length === 0 ? [] : await read((store) => readHeldOut(store, config, steps, []));
+  return { run: config.run, seed: config.seed, steps, heldOut };
+}
+
+function refusalOf(runs: readonly EvaluatedRun[]): string | undefined {
+  try {
+    refuseOtherQuestions(runs.filter(({ heldOut }) => heldOut.length > 0));
+    return undefined;
+  } catch (error) {
+    if (isMgrpoError(error, "config-invalid")) return error.message;
+    throw error;
+  }
+}
+
+/** What runs of one arm may differ in: a comparison gives each seed a token budget of its own, and the steps to spend it. */
+const perSeed = ({ config }: Source) => ({ ...config, seed: 0, steps: 0, sampledTokens: null });
+
+/** Runs of one config and different seeds are one arm. */
+function armsOf(sources: readonly Source[]): Arm[] {
+  const groups: Source[][] = [];
+  for (const source of sources) {
+    const { config } = source;
+    const own = groups.find(
+      ([one, ...others]) =>
+        one &&
+        differingSettings([one, source].map(perSeed)).length === 0 &&
+        [one, ...others].every(({ config: { seed } }) => seed !== config.seed),
+    );
+    if (own) own.push(source);
+    else groups.push([source]);
+  }
+  return groups.map((own) => ({ label: labelOf(own, groups), sources: own }));
+}
+
+/** Recipe and arm; of others with the same, also what is set differently from the first of them, or else the name of its run. */
+function labelOf([source]: readonly Source[], groups: readonly (readonly Source[])[]): string {
+  if (!source) return "";
+  const base = baseOf(source);
+  const alike = groups.flatMap(([one]) => (one && baseOf(one) === base ? [one] : []));
+  const [first] = alike;
+  if (!first || first === source) return base;
+  const set = differingSettings([first, source].map(perSeed)).map(({ path, values: [, value] }) => `${path}=${value}`);
+  return set.length > 0 ? [base, ...set.slice(0, NAMED)].join(", ") : `${base}, ${source.config.run}`;
+}
+
+/** The recipe's name, without the folders above it, and the arm. */
+const baseOf = ({ config: { recipe, arm } }: Source): string => `${recipe.split("/").at(-1)} ${arm}`;

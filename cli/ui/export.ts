@@ -1,0 +1,116 @@
+/**
+ * @file A page of the dashboard as one file that is safe to share: it holds its views and its script, sends and loads nothing, and what
+ * models, tools and pages wrote is text in it.
+ */
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { html, raw } from "hono/html";
+import { builtModule } from "../../built-module.ts";
+import { parse } from "../../core/contracts/parse.ts";
+import { isMgrpoError } from "../../core/errors.ts";
+import { Export } from "../../ui/export-view.ts";
+import type { StepView, TokenView, Tree } from "../../ui/views.ts";
+import type { Address } from "../show/load.ts";
+import { notesOf } from "../show/notes.ts";
+import type { Source } from "../show/source.ts";
+import { casesView } from "./evaluations.ts";
+import { groupView, type NoteOf, rolloutView, stepView } from "./step.ts";
+import { timelineView } from "./timeline.ts";
+import { type TrajectoryAddress, tokenView } from "./tokens.ts";
+
+/** Views of the API by path. */
+type Views = Record<string, unknown>;
+
+/** @param address of training rollouts, or the run's case studies. */
+export async function exportPage(source: Source, address: Address | "cases"): Promise<string> {
+  const { config } = source;
+  const path = address === "cases" ? "cases" : `steps/${Object.values(address).join("/")}`;
+  const start = `/runs/${config.run}/${path}`;
+  const views =
+    address === "cases"
+      ? { [`/api${start}`]: await casesView(source) }
+      : await viewsOf(source, `/api/runs/${config.run}/steps`, address, await notesOf(config.recipe));
+  const about = `${config.recipe}, ${config.arm}, seed ${config.seed}`;
+  const page = parse(Export, JSON.parse(JSON.stringify({ start, about, views })), `export of ${start}`);
+  return drawPage(`${config.run}, ${path}`, page);
+}
+
+async function viewsOf(
+  source: Source,
+  path: string,
+  { step, group, rollout }: Address,
+  noteOf: NoteOf,
+): Promise<Views> {
+  if (group === undefined) return stepViews(source, path, step, noteOf);
+  if (rollout === undefined) return { [`${path}/${step}/${group}`]: await groupView(source, step, group, noteOf) };
+  const view = await rolloutView(source, step, group, rollout, noteOf);
+  const own = `${path}/${step}/${group}/${rollout}`;
+  const views: Views = { [own]: { ...view, sameQuestion: [] } };
+  for (const trajectory of trajectoriesOf(view.tree)) {
+    const tokens = await findTokens(source, { step, group, rollout, trajectory });
+    if (tokens) views[`${own}/tokens?trajectory=${encodeURIComponent(trajectory)}`] = tokens;
+  }
+  return views;
+}
+
+/** Undefined once their tokenizer is deleted with its checkpoint: the page then offers no tokens. */
+async function findTokens(source: Source, address: TrajectoryAddress): Promise<TokenView | undefined> {
+  try {
+    return await tokenView(source, address);
+  } catch (error) {
+    if (isMgrpoError(error, "not-found")) return undefined;
+    throw error;
+  }
+}
+
+const trajectoriesOf = ({ trajectory, children }: Tree): string[] => [
+  ...(trajectory === undefined ? [] : [trajectory]),
+  ...children.flatMap(trajectoriesOf),
+];
+
+/** A step with all its groups and rollouts, without their tokens. */
+async function stepViews(source: Source, path: string, step: number, noteOf: NoteOf): Promise<Views> {
+  const first = await stepView(source, step, { order: "group", page: 0 }, noteOf);
+  const groups = [...first.groups];
+  for (let page = 1; page < first.pages; page++)
+    groups.push(...(await stepView(source, step, { order: "group", page }, noteOf)).groups);
+  const all: StepView = { ...first, groups, hasNext: false };
+  const views: Views = { [`${path}/${step}`]: all, [`${path}/${step}/timeline`]: await timelineView(source, step) };
+  for (const { group } of groups) views[`${path}/${step}/${group}`] = await groupView(source, step, group, noteOf);
+  return views;
+}
+
+async function drawPage(title: string, page: Export): Promise<string> {
+  const file = async (name: string) => readFile(new URL(name, builtModule("ui/app/main")), "utf8");
+  const [script, style] = [await file("export.js"), await file("style.css")];
+  const policy = [
+    "default-src 'none'",
+    `script-src '${hashOf(script)}'`,
+    `style-src '${hashOf(style)}'`,
+    "img-src data:",
+    "base-uri 'none'",
+    "form-action 'none'",
+  ].join("; ");
+  // No text in it can end the element that holds it.
+  const views = JSON.stringify(page).replaceAll("<", "\\u003c");
+  const drawn = await html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${policy}">
+<meta name="viewport" content="width=device-width,initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title}</title>
+<link rel="icon" href="data:,">
+<style>${raw(style)}</style>
+</head>
+<body><noscript>This page needs JavaScript; it loads nothing. \`mgrpo show\` writes the same as text.</noscript>
+<script type="application/json" id="views">${raw(views)}</script>
+<script type="module">${raw(script)}</script>
+</body>
+</html>
+`;
+  return String(drawn);
+}
+
+const hashOf = (text: string): string => `sha256-${createHash("sha256").update(text).digest("base64")}`;

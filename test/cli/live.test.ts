@@ -1,0 +1,74 @@
+/** @file One look at a run for the lists of runs: cost, heartbeat, wait, and a stall that began before the look. */
+import { expect, test } from "vitest";
+import { followRun } from "../../cli/local/follow.ts";
+import { readLive } from "../../cli/local/live.ts";
+import { RunConfig } from "../../core/contracts/config.ts";
+import { tableKeys } from "../../core/contracts/keys.ts";
+import type { AgentRecord, WorkerRecord } from "../../core/contracts/records.ts";
+import { progressOf } from "../../core/training/clock-list.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+import { config, groups, RUN, step, storeOfFinishedRun, worker } from "./records.ts";
+
+const agents: AgentRecord[] = ["main", "searcher"].map((agent) => ({
+  ...{ run: RUN, agent, version: 0, trainer: "", fence: 0, takeovers: 0 },
+}));
+const open = { ...step, state: "open" as const };
+
+/** A running run in its first step. */
+async function runningStore(workers: readonly WorkerRecord[], listed: object) {
+  const store = memoryStore();
+  const run = { run: RUN, status: "running", reason: "", step: 0, startedAt: 0, maxHours: null, maxUsd: null };
+  const hashes = { configSha256: "0".repeat(64), questionsSha256: "1".repeat(64) };
+  await store.table.insert(tableKeys.run(RUN), { ...run, ...hashes });
+  await store.table.insert(tableKeys.step(RUN, 0), { ...open });
+  for (const group of groups) await store.table.insert(tableKeys.group(RUN, 0, group.group), { ...group });
+  for (const one of agents) await store.table.insert(tableKeys.agent(RUN, one.agent), { ...one });
+  for (const one of workers) await store.table.insert(tableKeys.worker(RUN, one.worker), { ...one });
+  await store.table.insert(tableKeys.listed(RUN), { run: RUN, ...listed });
+  return store;
+}
+
+test("cost, newest heartbeat and wait of a run whose workers are at work", async () => {
+  const priced = RunConfig.parse({ ...config, budget: { usd: 9, usdPerWorkerHour: { main: 3, "*": 0 } } });
+  const store = await runningStore([], {});
+  const now = await store.clock.storeTime();
+  // 600 heartbeats of a second at $3 an hour: $0.50. The dead worker's heartbeat is the newest, and counts as none.
+  const ages = { main: 8, searcher: 30, gone: 1 };
+  for (const [name, age] of Object.entries(ages)) {
+    const beats = name === "main" ? 600 / priced.liveness.heartbeatSeconds : 1;
+    const one = worker(name, name === "gone" ? "dead" : "alive");
+    const record = { ...one, seenAt: now - age * 1000, counter: beats, seenCounter: beats };
+    await store.table.insert(tableKeys.worker(RUN, one.worker), { ...record });
+  }
+  const live = await readLive(store, priced, null);
+  expect(live.usd).toBeCloseTo(0.5, 10);
+  expect(live.heartbeatSeconds).toBeGreaterThanOrEqual(8);
+  expect(live.heartbeatSeconds).toBeLessThan(12);
+  expect(live).toMatchObject({ wait: "rollouts 4/4", stall: null });
+});
+
+test("a stall shows at the first look, since the time that the clock noted", async () => {
+  const progress = progressOf(open, groups, agents);
+  const store = await runningStore([], {});
+  const now = await store.clock.storeTime();
+  const noted = async (item: object) => {
+    const { table } = await runningStore([], item);
+    return readLive({ ...store, table }, config, null);
+  };
+  const { stall, wait, heartbeatSeconds } = await noted({ progress, progressAt: now - 1_000_000 });
+  expect(wait).toBe("waiting for: main/rollout, searcher/rollout");
+  expect(heartbeatSeconds).toBeNull();
+  expect(stall).toMatch(/^nothing has changed in step 0 since .* for 100\d s: /);
+  expect(await noted({ progress: "0/open/1/0", progressAt: now - 1_000_000 })).toMatchObject({ stall: null });
+});
+
+test("a run that is over waits for nothing, and its steps say what it had cost", async () => {
+  const store = await storeOfFinishedRun();
+  const over = { heartbeatSeconds: null, stall: null, wait: null };
+  expect(await readLive(store, config, null)).toEqual({ usd: 0, ...over });
+  const options = { from: 0, pollSeconds: 0.001, signal: new AbortController().signal };
+  for await (const event of followRun(store, config, options)) {
+    // It closed before anyone followed it.
+    if (event.kind === "step") expect("usd" in event.summary).toBe(false);
+  }
+});

@@ -1,0 +1,26 @@
+/** @file `mgrpo ui` where it cannot start: it says why and ends. */
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { expect, test } from "vitest";
+import { mgrpoWith, projectOfFile } from "./command-line.ts";
+
+const folder = projectOfFile();
+/** A command that wrongly goes on ends with this process. */
+const DEPENDENT = { MGRPO_PARENT: "1" };
+
+test("a port that is taken", { timeout: 30_000 }, async () => {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  const port = String(typeof address === "object" ? address?.port : "");
+  const { stderr, code } = await mgrpoWith(DEPENDENT, folder, "ui", "--port", port);
+  server.close();
+  expect(stderr).toContain(`mgrpo: port ${port} on 127.0.0.1 is in use: pass another --port, or 0 for any free one`);
+  expect(code).toBe(1);
+});
+
+test("a key that is too short", { timeout: 30_000 }, async () => {
+  const { stderr, code } = await mgrpoWith({ ...DEPENDENT, MGRPO_UI_KEY: "short" }, folder, "ui");
+  expect(stderr).toContain("mgrpo: MGRPO_UI_KEY: a key has at least 24 characters");
+  expect(code).toBe(1);
+});

@@ -1,0 +1,125 @@
+/** @file The dashboard's comparison: which runs are seeds of one arm, their differences with intervals, and curves over any axis. */
+import { expect, test } from "vitest";
+import type { Source } from "../../cli/show/source.ts";
+import { compareView } from "../../cli/ui/compare.ts";
+import { RunConfig } from "../../core/contracts/config.ts";
+import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
+import type { StepSummary } from "../../core/monitoring/step-summary.ts";
+import { evaluationOf } from "../../core/monitoring/team-evaluation.ts";
+import { compared } from "../../ui/app/parts/comparison.ts";
+import { CompareView } from "../../ui/compare-view.ts";
+import type { RunView } from "../../ui/views.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+import { config, job } from "./records.ts";
+
+const QUESTIONS = ["q1", "q2", "q3", "q4"];
+
+/** A run whose untrained team answers `before` of the questions correctly, and its team after two steps `after`. */
+async function sourceOf(run: string, change: object, before: number, after: number, questions = QUESTIONS) {
+  const suites = [{ name: "sampled" }];
+  const own = RunConfig.parse({ ...config, run, steps: 2, evaluation: { suites }, ...change });
+  const store = memoryStore();
+  const suite = own.evaluation.suites[0] ?? expect.fail();
+  const evaluations = [];
+  for (const [team, correct] of [
+    [0, before],
+    [2, after],
+  ] as const) {
+    const record = { ...job("sampled", team, correct), run, n: questions.length };
+    const { interval, ...flat } = record;
+    await store.table.insert(tableKeys.job(run, record.job), { ...flat, interval: { ...interval } });
+    const scores = questions.map((question, i) => ({ question, kind: "hop1", n: 1, correct: i < correct ? 1 : 0 }));
+    const score = { n: record.n, correct, runs: record.runs, interval };
+    const result = { run, job: record.job, team, suite: "sampled", lost: [], ...score, questions: scores, seconds: 1 };
+    const bytes = new TextEncoder().encode(JSON.stringify(result));
+    await store.objects.commit(objectKeys.evaluation(run, record.job), bytes);
+    evaluations.push(evaluationOf(suite, record));
+  }
+  const source: Source = {
+    ...{ config: own, state: "finished", reason: "", step: 2, evaluations, folder: "." },
+    summaries: async () => [],
+    read: (read) => read(store),
+  };
+  return source;
+}
+
+const otherRate = {
+  agents: { ...config.agents, main: { ...config.agents["main"], optimizer: { learningRate: 0.5 } } },
+};
+
+test("seeds of one config are one arm; the differences are paired by seed and question", async () => {
+  const view = await compareView([
+    await sourceOf("a1", { seed: 1 }, 1, 2),
+    await sourceOf("a2", { seed: 2 }, 1, 3),
+    await sourceOf("b1", { seed: 1, ...otherRate }, 1, 4),
+    await sourceOf("a1-again", { seed: 1 }, 1, 2),
+  ]);
+  expect(CompareView.parse(view).refusal).toBeNull();
+  expect(view.arms.map(({ label, runs }) => [label, runs])).toEqual([
+    ["atlas mgrpo", ["a1", "a2"]],
+    ["atlas mgrpo, agents.main.optimizer.learningRate=0.5", ["b1"]],
+    ["atlas mgrpo, a1-again", ["a1-again"]],
+  ]);
+  const [first, second] = view.arms.map(({ measured }) => measured[0] ?? expect.fail());
+  // a: 2 of 8 before, 5 of 8 after. b: 1 of 4 before, 4 of 4 after; of seed 1, a answers 2 of 4.
+  expect(first).toMatchObject({
+    suite: "sampled",
+    before: { value: 0.25 },
+    after: { value: 0.625 },
+    againstFirst: null,
+  });
+  expect(first?.gain?.value).toBeCloseTo(0.375, 12);
+  expect(second?.gain?.value).toBeCloseTo(0.75, 12);
+  expect(second?.againstFirst?.value).toBeCloseTo(0.5, 12);
+  const { low = 0, high = 0 } = second?.againstFirst ?? {};
+  expect([low < 0.5, high > 0.5]).toEqual([true, true]);
+});
+
+test("runs that were asked different questions are not compared, and it says which", async () => {
+  const others = QUESTIONS.map((id) => `other-${id}`);
+  const view = await compareView([await sourceOf("a1", {}, 1, 2), await sourceOf("b1", otherRate, 1, 2, others)]);
+  expect(view.refusal).toMatch(/'a1' and 'b1' were asked different questions/);
+  expect(view.arms.map(({ measured }) => measured)).toEqual([[], []]);
+});
+
+/** A run with these rewards, whose steps take `seconds` and cost `usd` each. */
+const curve = (run: string, rewards: readonly number[], seconds: number | null, usd?: number): RunView => {
+  const perStep = rewards.map((reward, step) => ({
+    ...{ step, seconds, reward: { main: reward }, sampledTokens: 100 },
+    ...(usd !== undefined && { usd: usd * (step + 1) }),
+  })) as unknown as StepSummary[];
+  return { run, perStep, agents: [{ name: "main" }] } as unknown as RunView;
+};
+
+test("the seeds of an arm: their mean, in a band from the lowest to the highest", () => {
+  const runs = [curve("a1", [0.2, 0.2, 0.2], 1), curve("a2", [0.6, 0.6], 1)];
+  const arms = [{ label: "arm", runs: ["a1", "a2"], measured: [] }];
+  const { charts } = compared(runs, arms, "step", true);
+  const [line = expect.fail()] = charts[0]?.lines ?? [];
+  // Both seeds have two steps.
+  expect(line.points.map(([x]) => x)).toEqual([1, 2]);
+  for (const [, y] of line.points) expect(y).toBeCloseTo(0.4, 12);
+  expect(line.band).toEqual([1, 2].map((x) => [x, 0.2, 0.6]));
+  expect(compared(runs, arms, "step", false).charts[0]?.lines.map(({ name, band }) => [name, band])).toEqual([
+    ["a1", undefined],
+    ["a2", undefined],
+  ]);
+});
+
+test("over tokens, seconds and dollars; a run is left out where no one followed it", () => {
+  const runs = [curve("a1", [0, 1], 10, 0.25), curve("a2", [0, 1], null)];
+  const arms = [{ label: "arm", runs: ["a1", "a2"], measured: [] }];
+  const xs = (axis: "tokens" | "seconds" | "usd") => {
+    const { charts, unplaced } = compared(runs, arms, axis, false);
+    return [charts[0]?.lines.map(({ points }) => points.map(([x]) => x)), unplaced];
+  };
+  expect(xs("tokens")).toEqual([
+    [
+      [100, 200],
+      [100, 200],
+    ],
+    [],
+  ]);
+  expect(xs("seconds")).toEqual([[[10, 20]], ["a2"]]);
+  expect(xs("usd")).toEqual([[[0.25, 0.5]], ["a2"]]);
+});

@@ -1,0 +1,71 @@
+/** @file A step with many groups: its views are pages, and a page reads no more than it shows. */
+import { expect, test } from "vitest";
+import type { Source } from "../../cli/show/source.ts";
+import { searchStep } from "../../cli/ui/search.ts";
+import { stepView } from "../../cli/ui/step.ts";
+import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
+import { GROUPS_PER_PAGE, type GroupOrder } from "../../ui/group-order.ts";
+import { SearchView, StepView } from "../../ui/views.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+import { config, groups, question, RUN, step } from "./records.ts";
+
+const MANY = 3 * GROUPS_PER_PAGE + 1;
+const ALL = Array.from({ length: MANY }, (_, group) => group);
+const [first = expect.fail()] = groups;
+
+/** A step of many groups of one question; the later a group, the worse its only rollout. `reads`: the groups that were read. */
+async function manyGroups() {
+  const store = memoryStore();
+  await store.table.insert(tableKeys.step(RUN, 0), { ...step, groups: ALL.map(() => "q1") });
+  for (const group of ALL) {
+    const rollouts = { "0": { reward: 1 - group / MANY, correct: 1, wellFormed: true, tokens: 1, invocations: {} } };
+    await store.table.insert(tableKeys.group(RUN, 0, group), { ...first, group, rollouts, finalized: {} });
+  }
+  const bytes = new TextEncoder().encode(JSON.stringify({ train: [question("q1")], heldOut: [] }));
+  await store.objects.commit(objectKeys.questions(RUN), bytes);
+  const reads: number[] = [];
+  const getAll = store.table.getAll.bind(store.table);
+  store.table.getAll = (keys) => {
+    reads.push(...keys.map(({ pk }) => Number(pk.split("#").at(-1))));
+    return getAll(keys);
+  };
+  const source: Source = {
+    ...{ config, state: "finished", reason: "", step: 1, evaluations: [], folder: "." },
+    summaries: async () => [],
+    read: (read) => read(store),
+  };
+  return { source, reads };
+}
+
+test("a step shows its groups page by page, and in their own order reads no others", async () => {
+  const { source, reads } = await manyGroups();
+  const shown = async (order: GroupOrder, page: number) => {
+    reads.length = 0;
+    const view = StepView.parse(await stepView(source, 0, { order, page }, () => undefined));
+    expect([view.page, view.pages]).toEqual([page, 4]);
+    return view.groups.map(({ group }) => group);
+  };
+  expect(await shown("group", 1)).toEqual(ALL.slice(GROUPS_PER_PAGE, 2 * GROUPS_PER_PAGE));
+  expect(reads).toHaveLength(GROUPS_PER_PAGE);
+  expect(await shown("group", 3)).toEqual([MANY - 1]);
+  expect(await shown("worst", 0)).toEqual(ALL.toReversed().slice(0, GROUPS_PER_PAGE));
+  expect(await shown("best", 3)).toEqual([MANY - 1]);
+  expect(await shown("best", 9)).toEqual([]);
+});
+
+test("a search reads some groups at a time, and its pages hold each hit once", async () => {
+  const { source, reads } = await manyGroups();
+  const page = async (from: number) => {
+    reads.length = 0;
+    const search = { text: "", filter: "correct" as const, from };
+    const { hits, next } = await source.read((store) => searchStep(store, config, 0, search));
+    const found = SearchView.parse({ hits, next }).hits.map(({ group }) => group);
+    expect(reads).toEqual(found);
+    return { found, next };
+  };
+  const one = await page(0);
+  expect(one.next).toBe(128);
+  const two = await page(128);
+  expect(two.next).toBeNull();
+  expect([...one.found, ...two.found]).toEqual(ALL);
+});

@@ -1,0 +1,124 @@
+/**
+ * @file `npm run check:trackers`: trains two steps of the default recipe with trackers on, then reads the event files with TensorBoard and
+ * the metrics and settings from MLflow's server, both from PyPI, and compares them with metrics.jsonl. Sent again, nothing is there twice.
+ * Not part of CI: it installs a gigabyte. Exit code 1 if something differs, 2 if the check cannot run here.
+ */
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import * as z from "zod";
+import { MetricLine } from "../../core/monitoring/metrics.ts";
+import { makePython, startMlflow } from "./python.ts";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const COMMAND = join(ROOT, "dist/cli/mgrpo.js");
+const RUN = "tracked";
+const SETTINGS = [
+  'track=["tensorboard","mlflow"]',
+  'evaluation.suites=[{"name":"held-out","questions":16}]',
+  "questionsPerStep=4",
+];
+
+/** By metric: step and value of each of its points. */
+type Points = ReadonlyMap<string, readonly (readonly [step: number, value: number])[]>;
+
+const Scalars = z.record(z.string(), z.array(z.tuple([z.number(), z.number()])));
+const History = z.object({ metrics: z.array(z.object({ step: z.coerce.number(), value: z.number() })).default([]) });
+const Found = z.object({
+  runs: z.array(
+    z.object({
+      info: z.object({ run_id: z.string(), status: z.string() }),
+      data: z.object({ params: z.array(z.object({ key: z.string() })) }),
+    }),
+  ),
+});
+
+async function main(folder: string): Promise<string[]> {
+  const bin = makePython(folder);
+  const mlflow = await startMlflow(bin, folder);
+  const mgrpo = (...args: string[]) =>
+    execFileSync(process.execPath, [COMMAND, ...args], {
+      ...{ cwd: folder, stdio: ["ignore", "ignore", "inherit"] },
+      env: { ...process.env, MLFLOW_TRACKING_URI: mlflow.url },
+    });
+  try {
+    const settings = SETTINGS.flatMap((setting) => ["--set", setting]);
+    mgrpo("train", join(ROOT, "recipes/atlas"), "--steps", "2", "--seed", "7", "--run", RUN, ...settings);
+    const wanted = ownMetrics(join(folder, "runs", RUN, "metrics.jsonl"));
+    const compare = async (when: string) => [
+      ...differences(`TensorBoard ${when}`, wanted, readEvents(bin, join(folder, "runs", RUN, "tensorboard"))),
+      ...differences(`MLflow ${when}`, wanted, await readMlflow(mlflow.url, [...wanted.keys()])),
+    ];
+    const first = await compare("after the run");
+    mgrpo("track", RUN);
+    return [...first, ...(await compare("after everything is sent again"))];
+  } finally {
+    await mlflow.close();
+  }
+}
+
+function ownMetrics(path: string): Points {
+  const points = new Map<string, [number, number][]>();
+  for (const line of readFileSync(path, "utf8").trim().split("\n")) {
+    const { step, metrics } = MetricLine.parse(JSON.parse(line));
+    for (const [name, value] of Object.entries(metrics)) points.set(name, [...(points.get(name) ?? []), [step, value]]);
+  }
+  return points;
+}
+
+function readEvents(bin: string, folder: string): Points {
+  const script = join(import.meta.dirname, "read_events.py");
+  const printed = execFileSync(join(bin, "python"), [script, folder], { stdio: ["ignore", "pipe", "ignore"] });
+  return new Map(Object.entries(Scalars.parse(JSON.parse(printed.toString("utf8")))));
+}
+
+async function readMlflow(url: string, names: readonly string[]): Promise<Points> {
+  const api = async (path: string, body?: object) => {
+    const request = body ? { method: "POST", body: JSON.stringify(body) } : {};
+    const headers = { "content-type": "application/json" };
+    const response = await fetch(`${url}/api/2.0/mlflow/${path}`, { ...request, headers });
+    if (!response.ok) throw new Error(`MLflow: ${path} got ${response.status}: ${await response.text()}`);
+    return response.json();
+  };
+  const experiments = z
+    .object({ experiments: z.array(z.object({ experiment_id: z.string() })) })
+    .parse(await api("experiments/search", { max_results: 100 }));
+  const ids = experiments.experiments.map(({ experiment_id }) => experiment_id);
+  const { runs } = Found.parse(await api("runs/search", { experiment_ids: ids }));
+  const [run, ...others] = runs;
+  if (!run || others.length > 0 || run.info.status !== "FINISHED" || run.data.params.length === 0)
+    throw new Error(`MLflow should have one finished run with settings, and has ${JSON.stringify(runs).slice(0, 300)}`);
+  const points = new Map<string, [number, number][]>();
+  for (const name of names) {
+    const query = new URLSearchParams({ run_id: run.info.run_id, metric_key: name, max_results: "1000" });
+    const { metrics } = History.parse(await api(`metrics/get-history?${query}`));
+    points.set(
+      name,
+      metrics.map(({ step, value }) => [step, value]),
+    );
+  }
+  return points;
+}
+
+/** TensorBoard keeps 32 bits of a value. */
+function differences(where: string, wanted: Points, found: Points): string[] {
+  const text = (points: Points, name: string) =>
+    JSON.stringify((points.get(name) ?? []).map(([step, value]) => [step, Math.fround(value)]).sort());
+  const names = [...new Set([...wanted.keys(), ...found.keys()])];
+  const other = names.filter((name) => text(wanted, name) !== text(found, name));
+  console.log(`${where}: ${names.length - other.length} of ${names.length} metrics are as in metrics.jsonl`);
+  return other.map((name) => `${where}, ${name}: ${text(found, name)} instead of ${text(wanted, name)}`);
+}
+
+const folder = mkdtempSync(join(tmpdir(), "mgrpo-trackers-"));
+try {
+  const found = await main(folder);
+  for (const line of found) console.error(line);
+  if (found.length > 0) process.exitCode = 1;
+} catch (error) {
+  console.error(`check:trackers: ${(error as Error).message}`);
+  process.exitCode = 2;
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}

@@ -1,0 +1,88 @@
+/** @file A Python environment of its own with TensorBoard and MLflow from PyPI, and MLflow's server in it. */
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { openSync, readFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+
+/** TensorBoard 2.20 imports pkg_resources, which later setuptools lack; MLflow 3.4 a pool that later SQLAlchemy lacks. */
+const PACKAGES = ["tensorboard==2.20.0", "setuptools<81", "mlflow==3.4.0", "sqlalchemy<2.1"];
+const SERVER_SECONDS = 120;
+
+/** What the check needs, in words. */
+export const NEEDS = `the check needs Python 3.10 or later with venv as \`python3\`, and a package index that pip reaches, for ${PACKAGES.join(", ")} (about 1 GB, deleted afterwards)`;
+
+/** Returns the environment's `bin` folder. Throws with NEEDS if it cannot be made. */
+export function makePython(folder: string): string {
+  const bin = join(folder, "python", "bin");
+  try {
+    execFileSync("python3", ["-m", "venv", join(folder, "python")], { stdio: ["ignore", "ignore", "pipe"] });
+    execFileSync(join(bin, "pip"), ["install", "-q", ...PACKAGES], { stdio: ["ignore", "ignore", "pipe"] });
+  } catch (cause) {
+    throw new Error(
+      `${NEEDS}: ${String((cause as Error).message)
+        .trim()
+        .split("\n")
+        .at(-1)}`,
+      { cause },
+    );
+  }
+  return bin;
+}
+
+export interface MlflowServer {
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+export async function startMlflow(bin: string, folder: string): Promise<MlflowServer> {
+  const port = await freePort();
+  const store = `sqlite:///${join(folder, "mlflow.db")}`;
+  const args = [
+    "server",
+    "--host",
+    "127.0.0.1",
+    "--port",
+    String(port),
+    "--workers",
+    "1",
+    "--backend-store-uri",
+    store,
+  ];
+  const log = join(folder, "mlflow.log");
+  const output = openSync(log, "w");
+  const child = spawn(join(bin, "mlflow"), args, {
+    ...{ cwd: folder, stdio: ["ignore", output, output], detached: true },
+    env: { ...process.env, PATH: `${bin}:${process.env["PATH"]}` },
+  });
+  const url = `http://127.0.0.1:${port}`;
+  for (let i = 0; i < SERVER_SECONDS && child.exitCode === null; i++) {
+    if (await responds(url)) return { url, close: () => endGroup(child) };
+    await sleep(1000);
+  }
+  if (child.exitCode === null) await endGroup(child);
+  throw new Error(`MLflow's server did not start: ${readFileSync(log, "utf8").trim().split("\n").at(-1)}`);
+}
+
+const responds = (url: string): Promise<boolean> =>
+  fetch(`${url}/health`).then(
+    ({ ok }) => ok,
+    () => false,
+  );
+
+/** The server starts processes of its own, in its group. */
+async function endGroup(child: ChildProcess): Promise<void> {
+  const ended = once(child, "exit");
+  if (child.pid !== undefined) process.kill(-child.pid, "SIGTERM");
+  await ended;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  if (address === null || typeof address === "string") throw new Error("no free port");
+  return address.port;
+}

@@ -1,0 +1,40 @@
+/** @file The views of an exported page. What it holds less than the server, it derives: pages of a step, and rollouts of a group. */
+import type { Export } from "../export-view.ts";
+import { groupOrder, inOrder, pageOf, pagesOf } from "../group-order.ts";
+import type { GroupView, RolloutView, StepView } from "../views.ts";
+import type { ViewSource } from "./source.ts";
+
+const STEP = /^\/api\/runs\/[^/]+\/steps\/\d+$/;
+const ROLLOUT = /^(\/api\/runs\/[^/]+\/steps\/\d+\/\d+)\/(\d+)$/;
+
+export function exportedSource({ views, about }: Export): ViewSource {
+  const find = (path: string): unknown => {
+    const [address = "", query] = path.split("?");
+    const found = views[path] ?? views[address];
+    if (STEP.test(address) && found) return stepPage(found as unknown as StepView, new URLSearchParams(query));
+    const [, group = "", rollout] = ROLLOUT.exec(address) ?? [];
+    return found ?? rolloutOf(views[group] as unknown as GroupView | undefined, Number(rollout));
+  };
+  return {
+    async load<View>(path: string) {
+      const view = find(path);
+      if (view !== undefined) return { view: view as View };
+      return { failure: { code: "not-found", message: "this page does not hold that view: `mgrpo ui` shows it" } };
+    },
+    href: (page) => (find(`/api${page}`) === undefined ? undefined : `#${page}`),
+    about,
+  };
+}
+
+function stepPage(view: StepView, query: URLSearchParams): StepView {
+  const page = Number(query.get("page") ?? 0);
+  const groups = pageOf(inOrder(view.groups, groupOrder(query.get("sort") ?? undefined)), page);
+  return { ...view, groups: [...groups], page, pages: pagesOf(view.groups.length) };
+}
+
+function rolloutOf(group: GroupView | undefined, rollout: number): RolloutView | undefined {
+  const tree = group?.trees[rollout];
+  return (
+    group && tree && { step: group.step, row: group.row, rollout, tree: { ...tree, folded: false }, sameQuestion: [] }
+  );
+}

@@ -1,0 +1,37 @@
+/** @file Where the views of a page come from: the server, as they change, or the page itself (export.tsx). */
+import { createContext } from "preact";
+import { useContext } from "preact/hooks";
+import type { Failure } from "../views.ts";
+
+export interface Loaded<View> {
+  readonly view?: View;
+  readonly failure?: Failure;
+}
+
+export interface ViewSource {
+  /** The view at a path of the API. Rejects only if the signal aborts. */
+  load<View>(path: string, signal?: AbortSignal): Promise<Loaded<View>>;
+  /** The link to a page; undefined: the source has no views for it. */
+  href(page: string): string | undefined;
+  /** What there is to say of a run that does not change; undefined: it may, and the server tells how. */
+  readonly about: string | undefined;
+}
+
+export const server: ViewSource = {
+  async load<View>(path: string, signal?: AbortSignal): Promise<Loaded<View>> {
+    try {
+      const response = await fetch(path, { ...(signal && { signal }) });
+      if (response.status === 401) return { failure: { code: "no-key", message: await response.text() } };
+      const body = await response.json();
+      return response.ok ? { view: body as View } : { failure: body as Failure };
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      return { failure: { code: "no-server", message: "the server does not answer: is `mgrpo ui` still running?" } };
+    }
+  },
+  href: (page) => page,
+  about: undefined,
+};
+
+export const SourceContext = createContext<ViewSource>(server);
+export const useSource = (): ViewSource => useContext(SourceContext);

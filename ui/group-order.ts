@@ -1,0 +1,30 @@
+/** @file In which order the groups of a step are shown, and on which page. Pure. */
+import type { GroupRow } from "./views.ts";
+
+/** `worst`: by the worst rollout, then by the mean. `best`: by the mean. */
+export const GROUP_ORDERS = ["group", "worst", "best"] as const;
+export type GroupOrder = (typeof GROUP_ORDERS)[number];
+
+export const groupOrder = (text: string | undefined): GroupOrder =>
+  GROUP_ORDERS.find((order) => order === text) ?? "group";
+
+/** Groups on a page. */
+export const GROUPS_PER_PAGE = 48;
+
+const rewardsOf = ({ rollouts }: GroupRow): number[] => rollouts.flatMap(({ reward }) => reward ?? []);
+const meanOf = (row: GroupRow): number => {
+  const rewards = rewardsOf(row);
+  return rewards.reduce((sum, one) => sum + one, 0) / Math.max(1, rewards.length);
+};
+const worstOf = (row: GroupRow): number =>
+  rewardsOf(row).reduce((least, one) => Math.min(least, one), Number.MAX_VALUE);
+
+export function inOrder(groups: readonly GroupRow[], order: GroupOrder): readonly GroupRow[] {
+  if (order === "worst") return groups.toSorted((a, b) => worstOf(a) - worstOf(b) || meanOf(a) - meanOf(b));
+  return order === "best" ? groups.toSorted((a, b) => meanOf(b) - meanOf(a)) : groups;
+}
+
+export const pageOf = <Row>(rows: readonly Row[], page: number): readonly Row[] =>
+  rows.slice(page * GROUPS_PER_PAGE, (page + 1) * GROUPS_PER_PAGE);
+
+export const pagesOf = (groups: number): number => Math.max(1, Math.ceil(groups / GROUPS_PER_PAGE));

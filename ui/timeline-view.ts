@@ -1,0 +1,14 @@
+/** @file What the dashboard's server sends of the time of a step: when each worker's engine sampled and trained. */
+import * as z from "zod";
+
+/** Start and end, in seconds since the timeline begins. */
+const Span = z.tuple([z.number(), z.number()]);
+
+export const TimelineView = z.strictObject({
+  /** The whole timeline. */
+  seconds: z.number(),
+  workers: z.array(
+    z.strictObject({ worker: z.string(), agent: z.string(), sampling: z.array(Span), training: z.array(Span) }),
+  ),
+});
+export type TimelineView = z.infer<typeof TimelineView>;
