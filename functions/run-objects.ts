@@ -1,6 +1,6 @@
 /**
  * @file A run's immutable objects: config, questions, manifests. Each is read once per process. Config and questions must have the hashes
- * that start-run wrote into RUN: an object that was replaced since then is refused.
+ * that start-run wrote into RUN: an object replaced since then is refused.
  */
 import { Manifest } from "../core/contracts/checkpoint.ts";
 import { RunConfig } from "../core/contracts/config.ts";

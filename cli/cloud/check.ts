@@ -54,8 +54,8 @@ export async function check(): Promise<void> {
       }
   } finally {
     await store.objects.delete([...objects.keys, ...parts.keys]);
-    await withEndpoints(({ dynamo, asked }) =>
-      asked("dynamo", "delete the trial's items", () => deleteItems(dynamo, names.table, table.keys)),
+    await withEndpoints(({ dynamo, callApi }) =>
+      callApi("dynamo", "delete the trial's items", () => deleteItems(dynamo, names.table, table.keys)),
     );
     store.close();
     inParts.close();

@@ -7,7 +7,7 @@ export interface Endpoints extends Pick<AwsClients, "dynamo" | "s3"> {
   readonly dynamoUrl: string;
   readonly s3Url: string;
   /** Makes calls to one API and translates their errors into MgrpoErrors with one clear line. */
-  asked<T>(api: "dynamo" | "s3", doing: string, call: () => Promise<T>): Promise<T>;
+  callApi<T>(api: "dynamo" | "s3", action: string, call: () => Promise<T>): Promise<T>;
 }
 
 export async function withEndpoints<T>(work: (endpoints: Endpoints) => Promise<T>): Promise<T> {
@@ -28,7 +28,7 @@ export async function withEndpoints<T>(work: (endpoints: Endpoints) => Promise<T
     get s3Url() {
       return urls.s3;
     },
-    asked: (api, doing, call) => translated(doing, () => urls[api], call),
+    callApi: (api, action, call) => translated(action, () => urls[api], call),
   };
   return work(endpoints).finally(() => clients.close());
 }

@@ -16,10 +16,10 @@ export async function destroy({ yes }: DestroyOptions): Promise<void> {
       "config-invalid",
       `this deletes table '${table}' and bucket '${bucket}' with every run in them: confirm by repeating the table's name, --yes ${table}`,
     );
-  await withEndpoints(async ({ dynamo, s3, asked }) => {
-    await asked("s3", "destroy", () => refuseForeign(dynamo, s3, table, bucket));
-    await asked("s3", `bucket '${bucket}'`, () => deleteBucket(s3, bucket));
-    await asked("dynamo", `table '${table}'`, () => deleteTable(dynamo, table));
+  await withEndpoints(async ({ dynamo, s3, callApi }) => {
+    await callApi("s3", "destroy", () => refuseForeign(dynamo, s3, table, bucket));
+    await callApi("s3", `bucket '${bucket}'`, () => deleteBucket(s3, bucket));
+    await callApi("dynamo", `table '${table}'`, () => deleteTable(dynamo, table));
   });
   if (!process.stdout.isTTY) console.log(JSON.stringify({ kind: "destroyed", table, bucket }));
   else console.log(`  table '${table}' and bucket '${bucket}' are deleted`);

@@ -9,13 +9,13 @@ import { withEndpoints } from "./clients.ts";
 export async function setup(): Promise<void> {
   const { table, bucket } = storeNames("cloud setup");
   await withEndpoints(async (endpoints) => {
-    const { dynamo, s3, asked } = endpoints;
-    const tableFound = await asked("dynamo", `table '${table}'`, () => createTable(dynamo, table));
+    const { dynamo, s3, callApi } = endpoints;
+    const tableFound = await callApi("dynamo", `table '${table}'`, () => createTable(dynamo, table));
     const region = await dynamo.config.region();
     report("table", table, tableFound, endpoints.dynamoUrl, region);
-    const bucketFound = await asked("s3", `bucket '${bucket}'`, () => createBucket(s3, bucket));
+    const bucketFound = await callApi("s3", `bucket '${bucket}'`, () => createBucket(s3, bucket));
     report("bucket", bucket, bucketFound, endpoints.s3Url, region);
-    reportRule(await asked("s3", `lifecycle of bucket '${bucket}'`, () => expireUploads(s3, bucket)));
+    reportRule(await callApi("s3", `lifecycle of bucket '${bucket}'`, () => expireUploads(s3, bucket)));
   });
 }
 

@@ -1,5 +1,5 @@
 /**
- * @file Writes the results of a run: checkpoints as Hugging Face folders, also of an unfinished run, and `held-out.json`, `report.json` and
+ * @file Writes the results of a run: checkpoints as Hugging Face folders, even of an unfinished run, and `held-out.json`, `report.json` and
  * `curve.svg` of a finished one. Safe to repeat.
  */
 import { constants, copyFileSync, mkdirSync } from "node:fs";
@@ -40,7 +40,7 @@ export async function exportCheckpoints(
     throw new MgrpoError("not-found", `run '${config.run}' has not finished a step: nothing to export yet`);
   const key = objectKeys.team(config.run, step);
   const bytes = await store.objects.get(key);
-  if (!bytes) throw new MgrpoError("record-damaged", `${key} is not in the store, though step ${step - 1} is closed`);
+  if (!bytes) throw new MgrpoError("record-damaged", `${key} is not in the store, although step ${step - 1} is closed`);
   const team = parseJson(TeamManifest, bytes, key);
   const checkpoints = openCheckpoints(config.run, store, openExternalFiles());
   await checkpoints.verifyTeam(team);

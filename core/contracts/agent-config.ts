@@ -68,7 +68,7 @@ const AgentLimits = z.strictObject({
     .int()
     .positive()
     .default(4000)
-    .describe("Characters of one tool response that reach the model. The rest is cut, with a mark."),
+    .describe("Characters of one tool response that reach the model. The rest is cut, and a mark says so."),
   responseTokens: z
     .int()
     .positive()
@@ -94,7 +94,7 @@ export const AgentConfig = z.strictObject({
     .positive()
     .exactOptional()
     .describe(
-      "Its part of the loss of a policy that it shares, relative to the parts of the other agents with that policy. Absent: 1.",
+      "Weight of its loss in a policy that it shares, relative to the weights of the other agents with that policy. Absent: 1.",
     ),
   endpoint: AgentEndpoint.optional().describe("Settings of requests, for an agent behind an API."),
   trained: z.boolean().default(true).describe("Whether the agent is trained. false: frozen at version 0."),

@@ -27,7 +27,7 @@ export const AlgorithmOverrides = z.strictObject({
   entropy: own(entropy, "Entropy bonus"),
   tisCap: own(tisCap, "Cap of truncated importance sampling"),
   ratioMask: own(ratioMask, "Mask of extreme ratios"),
-  overlongPenalty: own(overlongPenalty, "Penalty for conversations near its token limit"),
+  overlongPenalty: own(overlongPenalty, "Penalty for conversations near the token limit"),
 });
 export type AlgorithmOverrides = z.infer<typeof AlgorithmOverrides>;
 

@@ -51,7 +51,7 @@ const DynamicSampling = z.strictObject({
 
 const EvaluationConfig = z.strictObject({
   every: z.int().nonnegative().default(0).describe("Steps between evaluated teams. 0: only before and after training."),
-  suites: z.array(EvaluationSuite).default([]).describe("What each evaluated team is asked."),
+  suites: z.array(EvaluationSuite).default([]).describe("Question sets that each evaluated team answers."),
   workers: z.int().positive().default(1).describe("Worker processes that evaluate, each one job at a time."),
   firstTeam: Step.exactOptional().describe(
     "Number of the first team in the names of random streams. `mgrpo eval <run>` sets it, to repeat the draws of the run's own evaluation.",
@@ -79,7 +79,7 @@ const LimitsConfig = z.strictObject({
     .positive()
     .default(3600)
     .describe(
-      "Wall-clock seconds in which an engine samples one turn. Then its thread is ended and opened again, as it is 60 seconds after it was told to stop and did not.",
+      "Wall-clock seconds in which an engine samples one turn. Then its thread is terminated and reopened, as it is when it has not stopped 60 seconds after a request to stop.",
     ),
   toolSeconds: z.number().positive().default(300).describe("Wall-clock seconds of one tool call."),
   // score-rollout may run for 540 seconds.
@@ -103,7 +103,7 @@ const LimitsConfig = z.strictObject({
     .positive()
     .default(5)
     .describe(
-      "Attempts at a rollout that fails for infrastructure reasons, and answers of a judge that are no verdict, before the rollout is given up.",
+      "Attempts at a rollout that fails for infrastructure reasons, and judge answers without a verdict, before the rollout is given up.",
     ),
   lostFraction: z
     .number()
@@ -119,7 +119,7 @@ const LivenessConfig = z.strictObject({
     .number()
     .positive()
     .default(10)
-    .describe("Seconds without a heartbeat after which a worker is dead. At least three heartbeats."),
+    .describe("Seconds without a heartbeat after which a worker counts as dead. At least three heartbeats."),
   pollSeconds: z
     .number()
     .positive()

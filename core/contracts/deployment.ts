@@ -7,7 +7,7 @@ import { AgentName } from "./names.ts";
 import { parse, parseJson } from "./parse.ts";
 import { WorkerRole } from "./records.ts";
 
-/** An autoscaling group of equal instances. No two fleets of a deployment serve the same agent in the same role. */
+/** An autoscaling group of identical instances. No two fleets of a deployment serve the same agent in the same role. */
 export const Fleet = z.strictObject({
   name: AgentName,
   /** The agent that the fleet's workers serve. `*`: they evaluate the whole team. */

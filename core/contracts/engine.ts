@@ -30,7 +30,7 @@ export type Quantization = z.infer<typeof Quantization>;
 
 export const EngineConfig = z.strictObject({
   provider: ProviderChoice.default("cpu").describe(
-    "Where policy 'compiled' computes: cpu, cuda, webgpu, or auto. A GPU gives other bits than the CPU; see docs/gpu.md.",
+    "Where policy 'compiled' computes: cpu, cuda, webgpu, or auto. A GPU's results are not bit-identical to the CPU's; see docs/gpu.md.",
   ),
   precision: Precision.default("fp32").describe(
     "Precision of matrix products: fp32, or bf16 with fp32 accumulation, which needs provider cuda.",
@@ -51,7 +51,7 @@ export const EngineConfig = z.strictObject({
   slots: z.int().positive().default(32).describe("Sequences that are decoded together: KV-cache slots."),
   microBatchTokens: z.int().positive().default(4096).describe("Tokens of one training micro-batch, padding included."),
   gradientCheckpointing: GradientCheckpointing.default("auto").describe(
-    "Whether the gradient recomputes each layer (on), or keeps the forward pass (off): faster, more memory. auto: off if a worker needs at most a third of the machine's memory.",
+    "Whether the backward pass recomputes each layer's activations (on), or the forward pass keeps them (off): faster, more memory. auto: off if a worker needs at most a third of the machine's memory.",
   ),
   prefixTrees: z
     .boolean()

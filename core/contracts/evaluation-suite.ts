@@ -44,7 +44,7 @@ export const EvaluationSuite = z
       .string()
       .min(1)
       .exactOptional()
-      .describe("Path of a prompt for the judge, such as the benchmark's official one. Absent: ours."),
+      .describe("Path of a prompt for the judge, such as the benchmark's official one. Absent: the built-in prompt."),
     skip: z
       .int()
       .nonnegative()

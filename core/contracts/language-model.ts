@@ -50,7 +50,7 @@ export const EndpointSettings = z.strictObject({
     .int()
     .positive()
     .default(4)
-    .describe("Attempts at one request. 429, 5xx, time-outs and lost connections are retried."),
+    .describe("Attempts at one request. 429, 5xx, timeouts and lost connections are retried."),
 });
 export type EndpointSettings = z.infer<typeof EndpointSettings>;
 

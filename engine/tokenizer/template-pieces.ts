@@ -36,12 +36,12 @@ export function piecesOf(tokenizer: Tokenizer, agent: string, text: string, cont
 
 /**
  * What the template appends after a sampled turn.
- * @param opened the rendering that asks for the turn.
- * @param after the rendering with the turn, its words being the placeholder `turn`, and what follows.
+ * @param opened the rendering up to the turn, with the generation prompt.
+ * @param after the rendering with the turn, its text being the placeholder `turn`, and what follows.
  */
 export function tailText(tokenizer: Tokenizer, agent: string, opened: string, after: string, turn: string): string {
   const before = after.startsWith(opened) ? opened : opened.replace(OPENED_THOUGHT, "");
-  // Whitespace that the template puts before an assistant's words is sampled by the model.
+  // Whitespace that the template puts before an assistant's text is sampled by the model.
   const space = /^\s*/.exec(after.slice(before.length))?.[0] ?? "";
   const sampled = before + space + placeholder(turn) + tokenizer.decode([tokenizer.endOfTurn]);
   if (!after.startsWith(sampled)) throw drift(agent, sampled, after);

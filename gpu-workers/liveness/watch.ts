@@ -39,7 +39,7 @@ export interface StepWatch {
   pollNow(): void;
   /** Reads the state now. */
   refresh(): Promise<RunSnapshot>;
-  /** Polls until the signal aborts; rejects when the store is lost. */
+  /** Polls until the signal aborts; rejects when the store is unreachable. */
   poll(signal: AbortSignal): Promise<void>;
 }
 
@@ -174,7 +174,7 @@ class StepPoller implements StepWatch {
     return Array.from({ length: config.staleness + 2 }, (_, i) => tableKeys.step(name, first + i));
   }
 
-  /** Adopts what was read, and notifies the waiters if it is new. */
+  /** Stores the new snapshot and notifies the waiters, if it differs from the last one. */
   #update(run: RunRecord, steps: readonly StepRecord[]): RunSnapshot {
     const { staleness } = this.#run.config;
     const samplable = steps.filter(

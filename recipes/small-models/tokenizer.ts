@@ -130,13 +130,13 @@ function unigramModel(pieces: readonly string[], counts: ReadonlyMap<string, num
   const kept = [...new Set(pieces)].filter((piece) => piece.length === 1 || (counts.get(piece) ?? 0) > 0);
   const vocab = [
     ["<unk>", UNKNOWN_LOG_PROB],
-    ...kept.map((piece) => [piece, Math.log(Math.max(counts.get(piece) ?? 0, SELDOM) / total)]),
+    ...kept.map((piece) => [piece, Math.log(Math.max(counts.get(piece) ?? 0, RARE_COUNT) / total)]),
   ];
   return { size: vocab.length, json: { type: "Unigram", unk_id: 0, vocab, byte_fallback: false } };
 }
 
 /** Count of a byte that never occurs alone in the corpus. */
-const SELDOM = 0.01;
+const RARE_COUNT = 0.01;
 /** Log-prob of `<unk>`. Every byte is a piece, so no text needs it. */
 const UNKNOWN_LOG_PROB = -100;
 
