@@ -62,13 +62,14 @@ function writtenBy({ agent, roles }: Fleet): { readonly kept: string[]; readonly
   return {
     kept: [
       "tools/*",
-      "busy/*",
       ...(has("train") ? ["parts/*", `manifests/${agent}/*`] : []),
       ...(has("eval") ? ["verdicts/*"] : []),
     ],
     expiring: [
       "invocations/*",
-      ...(has("rollout") ? ["outcomes/*"] : []),
+      "telemetry/*/activity/*",
+      ...(has("rollout") ? ["outcomes/*", "telemetry/*/latencies/*"] : []),
+      ...(has("train") ? [`telemetry/*/tokens/${agent}.safetensors`] : []),
       // Results, beside the conversations.
       ...(has("eval") ? ["evaluations/*"] : []),
     ],

@@ -1,6 +1,6 @@
 /** @file What a fleet's instances may write: records of runs, and the objects that their roles produce, each of them once. */
 import { expect, test } from "vitest";
-import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
+import { isConversationKey, objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import type { Fleet } from "../../stacks/fleet.ts";
 import { workerStatements } from "../../stacks/worker-policy.ts";
 
@@ -55,15 +55,26 @@ test("a worker may write what its roles produce, and versions of its own agent o
   const address = { run: "r", step: 1, group: 2, rollout: 3 };
   const outcome = objectKeys.outcome({ ...address, phase: "train" });
   const hash = "0".repeat(64);
-  const byTrainers = [objectKeys.manifest("r", "main", 1), objectKeys.part("r", hash), outcome];
+  const byTrainers = [
+    objectKeys.manifest("r", "main", 1),
+    objectKeys.part("r", hash),
+    outcome,
+    objectKeys.latencies("r", 1, "worker"),
+    objectKeys.trainedTokens("r", 1, "main"),
+  ];
   const byEvaluators = [
     objectKeys.outcome({ ...address, phase: "eval:job" }),
     objectKeys.evaluation("r", "job"),
     objectKeys.verdict("r", hash, "judge"),
   ];
-  const byBoth = [objectKeys.invocation("r", 1, "id"), objectKeys.toolAnswer("r", hash)];
+  const byBoth = [
+    objectKeys.invocation("r", 1, "id"),
+    objectKeys.toolAnswer("r", hash),
+    objectKeys.activity("r", 1, "worker"),
+  ];
   const byNone = [
     objectKeys.manifest("r", "searcher", 1),
+    objectKeys.trainedTokens("r", 1, "searcher"),
     objectKeys.config("r"),
     objectKeys.questions("r"),
     objectKeys.team("r", 1),
@@ -72,6 +83,21 @@ test("a worker may write what its roles produce, and versions of its own agent o
   for (const key of [...byEvaluators, ...byNone]) expect(mayPut(main, key), key).toBe(false);
   for (const key of [...byEvaluators, ...byBoth]) expect(mayPut(evaluators, key), key).toBe(true);
   for (const key of [...byTrainers, ...byNone]) expect(mayPut(evaluators, key), key).toBe(false);
+});
+
+test("a worker may tag what it writes that expires", () => {
+  const mayTag = main.filter(({ actions }) => actions.includes("s3:PutObjectTagging")).flatMap((one) => one.resources);
+  for (const key of [
+    objectKeys.activity("r", 1, "worker"),
+    objectKeys.latencies("r", 1, "w"),
+    objectKeys.trainedTokens("r", 1, "main"),
+  ]) {
+    expect(isConversationKey(key)).toBe(true);
+    expect(
+      mayTag.some((pattern) => matches(pattern, `bucket/${key}`)),
+      key,
+    ).toBe(true);
+  }
 });
 
 test.each([
