@@ -19,7 +19,7 @@ export interface CompletionRequest {
   readonly schema?: z.ZodType;
   readonly temperature?: number;
   readonly maxTokens?: number;
-  /** Called for each attempt that takes too long. Nobody learns its usage, but its server may charge for it. */
+  /** Called for each attempt that times out. Its usage is unknown, and its server may still charge for it. */
   readonly onTimeout?: () => void;
 }
 

@@ -1,6 +1,6 @@
 /**
- * @file When this worker's engine was busy, one object per step, for readers alone: the timeline of a step, and the share of a step in which
- * no engine is busy.
+ * @file Records when this worker's engine was busy, one object per step. Training does not read it; the timeline of a step and `step.overhead`
+ * do.
  *
  *     write   waits for: RUN.step to move on, then one poll   unblocked by: tick; the signal, which writes what is left
  */

@@ -1,4 +1,4 @@
-/** @file What the dashboard's server sends of several runs compared: their arms, and what evaluations say of each. */
+/** @file What the dashboard's server sends about compared runs: their arms, and the held-out scores of each. */
 import * as z from "zod";
 import { RunName } from "../core/contracts/names.ts";
 

@@ -1,4 +1,4 @@
-/** @file In which order the groups of a step are shown, and on which page. Pure. */
+/** @file The order in which the groups of a step are shown, and their pages. Pure. */
 import type { GroupRow } from "./views.ts";
 
 /** `worst`: by the worst rollout, then by the mean. `best`: by the mean. */

@@ -1,4 +1,4 @@
-/** @file In what the configs of several runs differ. Pure. */
+/** @file The settings in which the configs of several runs differ. Pure. */
 
 export interface DifferingSetting {
   readonly path: string;

@@ -1,4 +1,4 @@
-/** @file What the dashboard's server sends of the time of a step: when each worker's engine sampled and trained. */
+/** @file What the dashboard's server sends about a step's time: when each worker's engine sampled and trained. */
 import * as z from "zod";
 
 /** Start and end, in seconds since the timeline begins. */

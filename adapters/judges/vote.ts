@@ -161,7 +161,7 @@ async function cast<S extends z.ZodType>(
   }
 }
 
-/** An attempt that timed out may have been charged, by nobody knows how much: it counts as one that used all its tokens. */
+/** A server may charge for an attempt that timed out, and does not say how much: it counts as one that used all its tokens. */
 function costOf(config: JudgeConfig, request: CompletionRequest, usage: TokenUsage | undefined, timeouts: number) {
   const answered = priced(config, usage ?? { inputTokens: 0, outputTokens: 0 });
   const { usd } = answered;

@@ -64,7 +64,7 @@ export function planOf({ rolloutsPerMinute, agents, set }: Load): Plan {
   };
 }
 
-/** Enough workers that a step's rollouts end within their share of it if each wave takes as long as a slow rollout. */
+/** Enough workers for a step's rollouts to end within their share of its duration, if each wave takes as long as a slow rollout. */
 function workersOf(config: RunConfig, rollouts: number, stepSeconds: number): Record<string, number> {
   const callSeconds = 2 * SECONDS.turn;
   const slowRollout = 1.5 * (2 * SECONDS.turn + callSeconds);

@@ -1,4 +1,4 @@
-/** @file What evaluations say of an arm: before and after training, the gain, and the difference to the first arm, with 95 % intervals. Pure. */
+/** @file The held-out scores of an arm: before and after training, the gain, and the difference to the first arm, with 95 % intervals. Pure. */
 import { MgrpoError } from "../../core/errors.ts";
 import { differenceEstimate, shareEstimate, type Tallies_SQ } from "../../core/training/bootstrap.ts";
 import type { Tally } from "../../core/training/confidence-interval.ts";
@@ -14,7 +14,7 @@ export interface EvaluatedRun {
 }
 
 export type QuestionScore = HeldOutScores["questions"][number];
-/** What of a question's score counts. */
+/** The part of a question's score that counts. */
 export type Counts = (question: QuestionScore) => Tally;
 export type Suite = Pick<Measured, "suite" | "temperature">;
 export type End = "before" | "after";

@@ -105,7 +105,10 @@ export function summarize(
 
 /** What is compared of a finished run. */
 export const evaluated = ({ report: { run, seed, steps }, heldOut }: TrainedRun): EvaluatedRun => ({
-  ...{ run, seed, steps, heldOut },
+  run,
+  seed,
+  steps,
+  heldOut,
 });
 
 function summarizeArm({ entry, runs, budgets }: ArmRuns, first: ArmRuns | undefined): ArmResult {

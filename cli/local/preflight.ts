@@ -64,9 +64,7 @@ export async function preflight(config: RunConfig, site: Site): Promise<Prefligh
   return { findings, bases };
 }
 
-/**
- * Finds everything that keeps this machine from evaluating a team, and reads the team's models. Rejects with all of it as one error.
- */
+/** Finds everything that keeps this machine from evaluating a team, and reads the team's models. Rejects with all findings in one error. */
 export async function preflightEvaluation(config: RunConfig): Promise<Bases> {
   const findings = new Findings();
   const { recipe, agents, judge } = config;

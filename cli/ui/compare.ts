@@ -1,4 +1,4 @@
-/** @file The view of several runs compared: which of them are seeds of one arm, and what evaluations say of each arm. */
+/** @file The view of several runs compared: which of them are seeds of one arm, and the held-out scores of each arm. */
 import { isMgrpoError } from "../../core/errors.ts";
 import type { CompareView } from "../../ui/compare-view.ts";
 import { differingSettings } from "../../ui/settings.ts";

@@ -272,7 +272,7 @@ export const VerdictRecord = z.strictObject({
   judge: z.string(),
   /** Number of claims so far: of two concurrent claims, one wins. */
   asks: z.int().nonnegative(),
-  /** Of the call that made the last claim. Absent: none was made. */
+  /** Identifies the call that made the last claim. Absent: no claim was made. */
   token: z.string().max(64).exactOptional(),
   /** Store time in ms before which no one else may ask: the claimant's deadline, or the end of the pause after a failure. */
   heldUntil: z.number(),

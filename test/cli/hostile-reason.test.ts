@@ -36,6 +36,6 @@ test.each([
   ["show", ["show", config.run]],
 ])("`mgrpo %s` prints a hostile reason as plain text", async (_, args) => expectPlain(await printed(...args)));
 
-test("so does a command that fails because of it", () => {
+test("so does a command that the halted run makes fail", () => {
   expectPlain(described(new MgrpoError("run-halted", `run 'tiny' halted: ${HOSTILE}`)));
 });

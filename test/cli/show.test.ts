@@ -62,7 +62,7 @@ async function sourceOfFinishedRun(): Promise<Source> {
   };
 }
 
-/** What an exported page holds, and all else of it. */
+/** The views that an exported page holds, and the rest of the page. */
 function partsOf(page: string) {
   const [, views = ""] = /<script type="application\/json" id="views">(.*?)<\/script>/s.exec(page) ?? [];
   return { views: Export.parse(JSON.parse(views)).views, rest: page.replace(views, "") };

@@ -27,7 +27,9 @@ function HashLocation({ children }: { readonly children: ComponentChildren }) {
   const value = useMemo(() => {
     const { pathname, searchParams } = new URL(url, "https://exported.invalid");
     return {
-      ...{ url, path: pathname, query: Object.fromEntries(searchParams) },
+      url,
+      path: pathname,
+      query: Object.fromEntries(searchParams),
       route: (to: string, replaces?: boolean) =>
         replaces ? location.replace(`#${to}`) : void location.assign(`#${to}`),
       back: () => history.back(),

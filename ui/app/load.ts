@@ -4,8 +4,6 @@ import type { RunPulse, RunsView, RunView } from "../views.ts";
 import { type News, useNews } from "./live.ts";
 import { type Loaded, server, useSource } from "./source.ts";
 
-export type { Loaded };
-
 /**
  * The view at a path of the API.
  * @param keeps whether the view before stays while another path loads: for pages that draw all of it by the address that it holds.

@@ -13,7 +13,7 @@ export interface ViewSource {
   load<View>(path: string, signal?: AbortSignal): Promise<Loaded<View>>;
   /** The link to a page; undefined: the source has no views for it. */
   href(page: string): string | undefined;
-  /** What there is to say of a run that does not change; undefined: it may, and the server tells how. */
+  /** Describes the run of an export, which does not change; undefined: the views are live. */
   readonly about: string | undefined;
 }
 

@@ -58,8 +58,23 @@ const MIN_OPACITY = 0.05;
 /** Pixels. */
 const [TINY, FAR_AWAY] = [2, 2000];
 const UNITS: Readonly<Record<string, number>> = {
-  ...{ px: 1, pt: 4 / 3, pc: 16, in: 96, cm: 37.8, mm: 3.78, q: 0.945 },
-  ...{ em: 16, rem: 16, ex: 8, ch: 8, lh: 20, "%": 0.16, vw: 10, vh: 10, vmin: 10, vmax: 10 },
+  px: 1,
+  pt: 4 / 3,
+  pc: 16,
+  in: 96,
+  cm: 37.8,
+  mm: 3.78,
+  q: 0.945,
+  em: 16,
+  rem: 16,
+  ex: 8,
+  ch: 8,
+  lh: 20,
+  "%": 0.16,
+  vw: 10,
+  vh: 10,
+  vmin: 10,
+  vmax: 10,
 };
 const LENGTH = /((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+(?![a-z]))?)(px|pt|pc|in|cm|mm|q|rem|em|ex|ch|lh|%|vw|vh|vmin|vmax)/g;
 const MAX_LENGTH = 200;

@@ -114,13 +114,20 @@ const shadeOf = (color: Line["color"]): string =>
 function bandOf({ band, color: position }: Line, i: number) {
   if (!band) return [];
   const common = {
-    ...{ type: "line", stack: `band ${i}`, stackStrategy: "all", silent: true, showSymbol: false, z: 0 },
-    ...{ lineStyle: { opacity: 0 }, tooltip: { show: false } },
+    type: "line",
+    stack: `band ${i}`,
+    stackStrategy: "all",
+    silent: true,
+    showSymbol: false,
+    z: 0,
+    lineStyle: { opacity: 0 },
+    tooltip: { show: false },
   };
   return [
     { ...common, data: band.map(([x, low]) => [x, low]) },
     {
-      ...{ ...common, data: band.map(([x, low, high]) => [x, high - low]) },
+      ...common,
+      data: band.map(([x, low, high]) => [x, high - low]),
       areaStyle: { color: shadeOf(position), opacity: 0.16 },
     },
   ];
