@@ -46,8 +46,10 @@ test("a trained run: the app, the models, a seed, refusals, and Ctrl-C", async (
   const signal = new AbortController().signal;
   const agents = { main: access("main"), searcher: access("searcher") };
   const asked = question("amber", "train");
-  const answers = await Promise.all(Array.from({ length: 8 }, () => relayApp({ question: asked, agents, signal })));
-  expect(answers).toContainEqual({ answer: "birch" });
+  // A request without a seed draws anew, and an untrained team is often wrong.
+  await expect
+    .poll(() => relayApp({ question: asked, agents, signal }), { timeout: 60_000 })
+    .toEqual({ answer: "birch" });
 
   const listed = await fetch(`${baseURL}/models`, { headers: { authorization: `Bearer ${apiKey}` } });
   expect(await listed.json()).toMatchObject({ data: [{ id: "main" }, { id: "searcher" }] });
