@@ -3,6 +3,7 @@ import { questionsOf } from "../adapters/benchmarks/load.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import type { QuestionSet } from "../core/contracts/question.ts";
 import type { Recipe } from "../core/recipe.ts";
+import { clean } from "./terminal/clean.ts";
 
 const EXAMPLES = 3;
 
@@ -14,7 +15,7 @@ export async function readQuestions(recipe: Recipe, config: RunConfig): Promise<
     const reasons = [...unasked.slice(0, EXAMPLES).map(({ why }) => why), ...(unasked.length > EXAMPLES ? ["…"] : [])];
     const count = `${unasked.length} of ${questions.length + unasked.length} questions`;
     console.error(
-      `suite '${suite}': ${count} are not asked and not scored because of their files (${reasons.join("; ")})`,
+      `suite '${suite}': ${count} are not asked and not scored because of their files (${clean(reasons.join("; "))})`,
     );
   }
   return set;

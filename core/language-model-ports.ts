@@ -19,8 +19,8 @@ export interface CompletionRequest {
   readonly schema?: z.ZodType;
   readonly temperature?: number;
   readonly maxTokens?: number;
-  /** Called for each attempt that times out. Its usage is unknown, and its server may still charge for it. */
-  readonly onTimeout?: () => void;
+  /** Called for each attempt that its timeout or the signal cuts off. Its usage is unknown, and its server may still charge for it. */
+  readonly onCutOff?: () => void;
 }
 
 export interface Completion {
@@ -65,6 +65,8 @@ export interface ChatRequest {
   readonly tools: readonly ToolSchema[];
   readonly sampling: Sampling;
   readonly maxTokens: number;
+  /** As of a completion. */
+  readonly onCutOff?: () => void;
 }
 
 /** A model that holds conversations and calls tools: an agent behind an API, without token ids. */

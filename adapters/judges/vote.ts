@@ -12,6 +12,7 @@ import {
 import { parseJson } from "../../core/contracts/parse.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { CompletionRequest, LanguageModel, TokenUsage } from "../../core/language-model-ports.ts";
+import { costUsd, mostUsd } from "../../core/model-cost.ts";
 import type { VerdictContext } from "../../core/ports.ts";
 import { type JudgeInput, judgePrompt } from "./prompt.ts";
 
@@ -146,26 +147,27 @@ async function cast<S extends z.ZodType>(
   request: CompletionRequest,
 ): Promise<Cast> {
   let usage: TokenUsage | undefined;
-  let timeouts = 0;
-  const onTimeout = () => {
-    timeouts += 1;
+  let cutOff = 0;
+  const onCutOff = () => {
+    cutOff += 1;
   };
-  const cost = () => costOf(config, request, usage, timeouts);
+  const cost = () => costOf(config, request, usage, cutOff);
   try {
-    const answer = await model.complete({ ...request, onTimeout }, context.signal);
+    const answer = await model.complete({ ...request, onCutOff }, context.signal);
     usage = answer.usage;
     return { vote: read(parseAnswer(schema, answer.text)), cost: cost() };
   } catch (error) {
     usage ??= evidenceOf(error).usage;
-    return { error: translated(error), ...((usage || timeouts > 0) && { cost: cost() }) };
+    return { error: translated(error), ...((usage || cutOff > 0) && { cost: cost() }) };
   }
 }
 
-/** A server may charge for an attempt that timed out, and does not say how much: it counts as one that used all its tokens. */
-function costOf(config: JudgeConfig, request: CompletionRequest, usage: TokenUsage | undefined, timeouts: number) {
-  const answered = priced(config, usage ?? { inputTokens: 0, outputTokens: 0 });
-  const { usd } = answered;
-  return { ...answered, usd: usd === null ? null : usd + timeouts * expectedUsd(config, request) };
+/** @param cutOff number of attempts that were cut off. */
+function costOf(config: JudgeConfig, request: CompletionRequest, usage: TokenUsage | undefined, cutOff: number) {
+  const { inputTokens, outputTokens } = usage ?? { inputTokens: 0, outputTokens: 0 };
+  const { usdPerMillionTokens: prices } = config;
+  const usd = prices && costUsd(prices, { inputTokens, outputTokens }) + cutOff * expectedUsd(config, request);
+  return { inputTokens, outputTokens, usd };
 }
 
 function parseAnswer<S extends z.ZodType>(schema: S, text: string): z.infer<S> {
@@ -186,19 +188,10 @@ function withCost(error: unknown, cost: JudgeCost): unknown {
   return new MgrpoError(code, message, { retryable, cause, evidence: { ...evidenceOf(error), cost } });
 }
 
-/** UTF-8 bytes per token of a prompt: fewer than the average in English, so that the expected cost is seldom too low. */
-const BYTES_PER_TOKEN = 3;
-
 /** The cost of one vote that uses all its tokens. */
-function expectedUsd(config: JudgeConfig, { messages }: CompletionRequest): number {
-  const bytes = messages.reduce((sum, { content }) => sum + new TextEncoder().encode(content).length, 0);
-  const usage = { inputTokens: Math.ceil(bytes / BYTES_PER_TOKEN), outputTokens: config.maxTokens };
-  return priced(config, usage).usd ?? 0;
-}
-
-function priced({ usdPerMillionTokens: prices }: JudgeConfig, { inputTokens, outputTokens }: TokenUsage): JudgeCost {
-  const usd = prices && (inputTokens * prices.input + outputTokens * prices.output) / 1e6;
-  return { inputTokens, outputTokens, usd };
+function expectedUsd({ usdPerMillionTokens: prices, maxTokens }: JudgeConfig, { messages }: CompletionRequest): number {
+  const texts = messages.map(({ content }) => content);
+  return prices ? mostUsd(prices, texts, maxTokens) : 0;
 }
 
 /**

@@ -23,8 +23,8 @@ const MAX_WAIT_SECONDS = 60;
 
 export interface RetryPolicy extends Pick<LanguageModelSpec, "timeoutSeconds" | "attempts"> {
   readonly pauseSeconds?: number;
-  /** Called for each attempt that takes longer than `timeoutSeconds`. */
-  readonly onTimeout?: () => void;
+  /** Called for each attempt that takes longer than `timeoutSeconds`, or that the caller's signal cuts off. */
+  readonly onCutOff?: () => void;
 }
 
 export interface Completion extends Pick<LanguageModelV3GenerateResult, "content" | "finishReason"> {
@@ -34,13 +34,13 @@ export interface Completion extends Pick<LanguageModelV3GenerateResult, "content
 export async function requestCompletion(
   endpoint: Endpoint,
   request: LanguageModelV3CallOptions,
-  { attempts, timeoutSeconds, pauseSeconds = PAUSE_SECONDS, onTimeout = () => {} }: RetryPolicy,
+  { attempts, timeoutSeconds, pauseSeconds = PAUSE_SECONDS, onCutOff = () => {} }: RetryPolicy,
   signal?: AbortSignal,
 ): Promise<Completion> {
   let attempted = 0;
   const attempt = async () => {
     attempted += 1;
-    return answerOf(endpoint, await once(endpoint, request, { timeoutSeconds, onTimeout }, signal));
+    return answerOf(endpoint, await once(endpoint, request, { timeoutSeconds, onCutOff }, signal));
   };
   try {
     return await pRetry(attempt, {
@@ -75,20 +75,21 @@ function givenUp(failure: EndpointFailure, tries: number): MgrpoError {
 async function once(
   endpoint: Endpoint,
   request: LanguageModelV3CallOptions,
-  { timeoutSeconds, onTimeout }: Required<Pick<RetryPolicy, "timeoutSeconds" | "onTimeout">>,
+  { timeoutSeconds, onCutOff }: Required<Pick<RetryPolicy, "timeoutSeconds" | "onCutOff">>,
   signal: AbortSignal | undefined,
 ): Promise<LanguageModelV3GenerateResult> {
   const timeout = AbortSignal.timeout(Math.ceil(timeoutSeconds * 1000));
   const abortSignal = signal ? AbortSignal.any([signal, timeout]) : timeout;
+  let isSent = false;
   try {
     const model = await endpoint.model();
+    abortSignal.throwIfAborted();
+    isSent = true;
     return await model.doGenerate({ ...request, abortSignal });
   } catch (error) {
+    if (isSent && abortSignal.aborted) onCutOff();
     if (signal?.aborted) throw error;
-    if (timeout.aborted) {
-      onTimeout();
-      throw unavailable(`${endpoint.name} took more than ${timeoutSeconds} s`);
-    }
+    if (timeout.aborted) throw unavailable(`${endpoint.name} took more than ${timeoutSeconds} s`);
     throw translateEndpointError(error, endpoint);
   }
 }

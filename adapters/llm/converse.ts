@@ -22,12 +22,15 @@ export function openConversationModel(spec: LanguageModelSpecInput, options: Ope
   return {
     async generate(request, signal) {
       try {
-        return turnOf(await requestCompletion(endpoint, callOptions(request), { ...settings, ...options }, signal));
+        const { onCutOff } = request;
+        const retryPolicy = { ...settings, ...options, ...(onCutOff && { onCutOff }) };
+        return turnOf(await requestCompletion(endpoint, callOptions(request), retryPolicy, signal));
       } catch (error) {
         if (!(error instanceof EndpointFailure) || error.contentRefusal === undefined) throw error;
-        // A failure of this conversation alone: an empty turn, without usage.
+        // A failure of this conversation alone: an empty turn. An answer that a filter withheld is charged.
         const stop = error.contentRefusal === "too-long" ? "length" : "stop";
-        return { thinking: "", text: "", calls: [], stop, usage: { inputTokens: 0, outputTokens: 0 } };
+        const { usage = { inputTokens: 0, outputTokens: 0 } } = error;
+        return { thinking: "", text: "", calls: [], stop, usage };
       }
     },
   };

@@ -26,13 +26,15 @@ export class EndpointFailure extends MgrpoError {
   /** Seconds to wait before the next attempt; 0: the server names none. */
   readonly afterSeconds: number;
   readonly contentRefusal: ContentRefusal | undefined;
+  readonly usage: TokenUsage | undefined;
 
   constructor(code: "endpoint-unavailable" | "endpoint-refused", message: string, details: Details = {}) {
     const { status, contentRefusal, usage } = details;
     const evidence = { status, contentRefusal, ...(usage && { usage }) };
     super(code, message, { retryable: code === "endpoint-unavailable", evidence });
     this.afterSeconds = details.afterSeconds ?? 0;
-    this.contentRefusal = details.contentRefusal;
+    this.contentRefusal = contentRefusal;
+    this.usage = usage;
   }
 }
 

@@ -25,7 +25,7 @@ export function openLanguageModel(spec: LanguageModelSpecInput, options: OpenOpt
   const endpoint = openEndpoint(settings, options.environment ?? process.env);
   const retryPolicy = { ...settings, ...options };
   return {
-    async complete({ messages, schema, temperature, maxTokens, onTimeout }, signal) {
+    async complete({ messages, schema, temperature, maxTokens, onCutOff }, signal) {
       const jsonSchema = schema && (z.toJSONSchema(schema) as JSONSchema7);
       const { content, finishReason, usage } = await requestCompletion(
         endpoint,
@@ -38,7 +38,7 @@ export function openLanguageModel(spec: LanguageModelSpecInput, options: OpenOpt
           ...(maxTokens !== undefined && { maxOutputTokens: maxTokens }),
           ...(jsonSchema && settings.json !== "text" && { responseFormat: { type: "json", schema: jsonSchema } }),
         },
-        { ...retryPolicy, ...(onTimeout && { onTimeout }) },
+        { ...retryPolicy, ...(onCutOff && { onCutOff }) },
         signal,
       );
       const text = content.flatMap((part) => (part.type === "text" ? part.text : [])).join("");

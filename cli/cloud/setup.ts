@@ -4,6 +4,7 @@
  */
 import { createBucket, createTable, expireUploads, type LifecycleOutcome } from "../../adapters/aws/setup.ts";
 import { storeNames } from "../store-names.ts";
+import { clean } from "../terminal/clean.ts";
 import { withEndpoints } from "./clients.ts";
 
 export async function setup(): Promise<void> {
@@ -27,5 +28,5 @@ function report(kind: string, name: string, found: "created" | "there", endpoint
 function reportRule(rule: LifecycleOutcome): void {
   if (!process.stdout.isTTY) console.log(JSON.stringify({ kind: "lifecycle", ...rule }));
   else if (rule.found !== "none") console.log("  parts of abandoned uploads are deleted after two days");
-  else console.log(`  no rule deletes the parts of abandoned uploads: ${rule.why}`);
+  else console.log(`  no rule deletes the parts of abandoned uploads: ${clean(rule.why)}`);
 }

@@ -10,6 +10,7 @@ import {
   readFileSync,
   renameSync,
   rmdirSync,
+  rmSync,
   statSync,
   writeFileSync,
 } from "node:fs";
@@ -210,10 +211,11 @@ export function writeStatus(folder: RunFolder, status: RunStatus): void {
   writeAtomically(folder.status, `${JSON.stringify(status, null, 2)}\n`, 0o600);
 }
 
-/** Writes the whole file or nothing, even if the process is killed. */
+/** Writes the whole file or nothing, even if the process is killed. A file that a killed process left would keep its own mode. */
 export function writeAtomically(path: string, content: string | Uint8Array, mode = 0o644): void {
   const temporary = `${path}.${process.pid}.tmp`;
-  writeFileSync(temporary, content, { mode });
+  rmSync(temporary, { force: true });
+  writeFileSync(temporary, content, { mode, flag: "wx" });
   renameSync(temporary, path);
 }
 

@@ -14,6 +14,7 @@ import { parseJson } from "../../core/contracts/parse.ts";
 import { isMgrpoError } from "../../core/errors.ts";
 import type { MetricLine } from "../../core/monitoring/metrics.ts";
 import type { Tracker } from "../../core/tracker.ts";
+import { clean } from "../terminal/clean.ts";
 import { writeAtomically } from "./run-folder.ts";
 
 /** Tracker -> lines of metrics.jsonl that it has. */
@@ -124,7 +125,7 @@ class Feed {
   #report(error: unknown): void {
     if (this.#hasFailed) return;
     this.#hasFailed = true;
-    const reason = isMgrpoError(error) ? error.message : String(error);
+    const reason = clean(isMgrpoError(error) ? error.message : String(error));
     this.#say(`warning: ${reason}; sending is retried until it succeeds, and training continues`);
   }
 

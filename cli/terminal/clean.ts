@@ -1,6 +1,13 @@
-/** @file Cleans text from models and web pages for a terminal: its escape sequences could repaint the screen. */
+/**
+ * @file Cleans text from models, web pages and servers for a terminal: escape sequences could repaint the screen, and overrides of the
+ * direction of text could make a line read as another.
+ */
 
-/** Replaces control characters, line breaks included, with spaces. */
+/** Embeddings, overrides and isolates. The marks that Arabic and Hebrew text needs (U+200E, U+200F, U+061C) stay. */
+const DIRECTION = "\\u202A-\\u202E\\u2066-\\u2069";
+const CONTROLS = new RegExp(`[\\p{Cc}\\uFFFD${DIRECTION}]+`, "gu");
+
+/** Replaces control characters, line breaks included, and overrides of direction with spaces. */
 export function clean(text: string): string {
-  return text.replace(/[\p{Cc}\uFFFD]+/gu, " ");
+  return text.replace(CONTROLS, " ");
 }

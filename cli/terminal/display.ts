@@ -85,10 +85,10 @@ class LiveTable implements Display {
   event(event: RunEvent): void {
     if (event.kind === "step") this.#step(event.summary);
     if (event.kind === "evaluation") this.#evaluation(event.evaluation);
-    if (event.kind === "optimizer") this.say(`  ${event.agent}: ${describeOptimizer(event.optimizer)}`);
+    if (event.kind === "optimizer") this.say(`  ${event.agent}: ${clean(describeOptimizer(event.optimizer))}`);
     if (event.kind === "stalled") this.say(colors.yellow(`  ${clean(event.text)}`));
     if (event.kind === "waiting") {
-      this.#activity = event.for;
+      this.#activity = clean(event.for);
       this.#draw();
     }
   }

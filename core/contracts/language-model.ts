@@ -33,6 +33,7 @@ export const TokenPrices = z.strictObject({
   input: z.number().nonnegative().describe("Dollars per million input tokens."),
   output: z.number().nonnegative().describe("Dollars per million output tokens."),
 });
+export type TokenPrices = z.infer<typeof TokenPrices>;
 
 /** Settings of requests to any API. */
 export const EndpointSettings = z.strictObject({

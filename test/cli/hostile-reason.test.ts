@@ -1,4 +1,4 @@
-/** @file The reason of a halted run may quote a model or a web page: its control characters do not reach the terminal. */
+/** @file The reason of a halted run may quote a model or a web page: its control characters and overrides of direction do not reach the terminal. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ import { config } from "./records.ts";
 const { isTTY } = process.stdout;
 const home = process.cwd();
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-reason-"));
-const HOSTILE = "judge said \u001b]0;owned\u0007\u009b2J\u001b[1A\rfine";
+const HOSTILE = "judge said \u001b]0;owned\u0007\u009b2J\u001b[1A\rfine\u202egnp.\u2067exe\u2069\u202c \u0645\u200f";
 
 beforeAll(async () => {
   await recordRun(folder, { reason: HOSTILE });
@@ -27,8 +27,10 @@ afterAll(() => {
 });
 
 function expectPlain(text: string): void {
-  expect(text).toContain("judge said  ]0;owned 2J [1A fine");
+  expect(text).toContain("judge said  ]0;owned 2J [1A fine gnp. exe");
+  expect(text).toContain("\u0645\u200f");
   for (const control of ["\u0007", "\u009b", "\r", "\u001b]", "\u001b[1A"]) expect(text).not.toContain(control);
+  expect(text).not.toMatch(/[\u202a-\u202e\u2066-\u2069]/);
 }
 
 test.each([

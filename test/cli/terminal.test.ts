@@ -54,7 +54,7 @@ test("a row is never wider than the terminal, however long its cells and the nam
   }
 });
 
-/** A terminal of this width. `lines`: all that was written to it, without colors. */
+/** A terminal of this width. `written`: all that was written to it. `lines`: without colors. */
 function terminal(columns: number) {
   let written = "";
   const write = (text: string) => {
@@ -62,7 +62,8 @@ function terminal(columns: number) {
     return true;
   };
   const output = Object.assign(new EventEmitter(), { isTTY: true, columns, rows: 50, write }) as unknown;
-  return { output: output as NodeJS.WriteStream, lines: () => stripVTControlCharacters(written).split("\n") };
+  const lines = () => stripVTControlCharacters(written).split("\n");
+  return { output: output as NodeJS.WriteStream, written: () => written, lines };
 }
 
 const six = { ...config, steps: 6 };
@@ -108,6 +109,17 @@ test("after the last step the line says which evaluation runs, and no time left"
   expect(shown).toContain("6/6");
   expect(shown).toContain("evaluating 2 of 3 suites: greedy of team 0");
   expect(shown).not.toContain("left");
+});
+
+test("what a run waits for, and the name of a server, cannot repaint the terminal", () => {
+  const { output, written } = terminal(200);
+  const display = openDisplay(six, [], output);
+  const hostile = "said\u009b2J\u0007 \u202eexe.\u2069";
+  display.event({ kind: "waiting", step: 0, for: hostile });
+  const optimizer = { server: hostile, followsEpsilon: true, followsBeta1: true, rise: 1, learningRate: 1e-4 };
+  display.event({ kind: "optimizer", agent: "main", optimizer });
+  expect(written().match(/said/g)?.length).toBeGreaterThan(1);
+  for (const control of ["\u0007", "\u009b", "\u202e", "\u2069"]) expect(written()).not.toContain(control);
 });
 
 test.each([60, 80])("in %i columns no line of the display is wider", (width) => {

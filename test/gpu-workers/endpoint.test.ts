@@ -142,11 +142,18 @@ test.each([
   [fails(400, "This model's maximum context length is 4096 tokens.", "BadRequestError"), { stop: "token-limit" }],
   [fails(400, "too long", "context_length_exceeded"), { stop: "token-limit" }],
   [fails(400, "The prompt triggered Azure's policy", "content_filter"), { stop: "malformed" }],
-  [says("", { finish: "content_filter" }), { stop: "malformed" }],
 ])("a request that the server rejects ends only this conversation", async (reply, end) => {
   const { conversation, trajectory } = await playAs(await backendWith("native", reply));
   expect(conversation).toMatchObject(end);
   expect(trajectory).toMatchObject({ usage: { inputTokens: 0, outputTokens: 0 } });
+});
+
+test("so does an answer that the server's filter withholds, which is charged", async () => {
+  const { conversation, trajectory } = await playAs(
+    await backendWith("native", says("", { finish: "content_filter" })),
+  );
+  expect(conversation).toMatchObject({ stop: "malformed" });
+  expect(trajectory).toMatchObject({ usage: { inputTokens: 20, outputTokens: 5 } });
 });
 
 test("an outage is an infrastructure failure, never a turn", async () => {
@@ -179,6 +186,23 @@ test("at most `engine.slots` requests are in flight, and each turn is billed", a
   // 6 * (1000 * 1 + 100 * 3) millionths.
   expect(await readBills(table, "r")).toEqual({ toolsUsd: 0, judgesUsd: 0, agentsUsd: 0.0078 });
   expect(await table.get(tableKeys.agentSpending("r"))).toMatchObject({ turns: 6 });
+});
+
+test("requests that are cut off, by their timeout or their caller, are billed at their maximum", async () => {
+  server = await serveOpenAi((_, n) => (n === 1 ? says("Paris") : "hang"));
+  const spec = { provider: "openai", baseUrl: server.url, model: "served", attempts: 2, timeoutSeconds: 1 } as const;
+  const model = openConversationModel(spec, { pauseSeconds: 0.001 });
+  const config = AgentConfig.parse({ model: "m", endpoint: { usdPerMillionTokens: { input: 0, output: 1 } } });
+  const { table } = memoryStore();
+  const policy = endpointPolicy(config, model, (usd) => addAgentSpending(table, "r", usd));
+  const { backend } = await policy.acquire(0);
+  const agentsUsd = async () => (await readBills(table, "r")).agentsUsd;
+  await playAs(backend);
+  // The first attempt was cut off: at most 500 tokens. The second was answered with 5.
+  expect(await agentsUsd()).toBeCloseTo(505e-6, 12);
+  const signal = AbortSignal.timeout(100);
+  await expect(playAs(backend, { signal })).rejects.toMatchObject({ code: "canceled" });
+  await expect.poll(agentsUsd).toBeCloseTo(1005e-6, 12);
 });
 
 test("a run trains the main agent with a frozen searcher behind an API", async () => {

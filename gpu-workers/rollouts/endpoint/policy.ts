@@ -1,11 +1,13 @@
 /** @file The policy of an agent behind an API: one version, and at most `engine.slots` requests in flight. */
 import pLimit from "p-limit";
 import type { AgentConfig } from "../../../core/contracts/agent-config.ts";
-import type { ChatModel } from "../../../core/language-model-ports.ts";
+import type { TokenPrices } from "../../../core/contracts/language-model.ts";
+import type { AssistantTurn, ChatModel, ChatRequest } from "../../../core/language-model-ports.ts";
+import { costUsd, mostUsd } from "../../../core/model-cost.ts";
 import type { Policy } from "../policy.ts";
 import { endpointBackend } from "./backend.ts";
 
-/** @param pay records the price of each turn in dollars, if the config sets prices. */
+/** @param pay records the price of each turn in dollars, if the config sets prices: also of a turn that was cut off. */
 export function endpointPolicy(
   { engine, endpoint }: AgentConfig,
   model: ChatModel,
@@ -15,11 +17,7 @@ export function endpointPolicy(
   const price = endpoint?.usdPerMillionTokens;
   const queued: ChatModel = {
     generate: (request, signal) =>
-      queue(async () => {
-        const turn = await model.generate(request, signal);
-        if (price) await pay((turn.usage.inputTokens * price.input + turn.usage.outputTokens * price.output) / 1e6);
-        return turn;
-      }),
+      queue(() => (price ? payFor(model, request, signal, price, pay) : model.generate(request, signal))),
   };
   const calls = endpoint?.calls ?? "native";
   return {
@@ -32,4 +30,25 @@ export function endpointPolicy(
     isLoadingOther: () => false,
     close: async () => {},
   };
+}
+
+async function payFor(
+  model: ChatModel,
+  request: ChatRequest,
+  signal: AbortSignal,
+  prices: TokenPrices,
+  pay: (usd: number) => Promise<void>,
+): Promise<AssistantTurn> {
+  const { conversation, tools, maxTokens } = request;
+  let usd = 0;
+  const onCutOff = () => {
+    usd += mostUsd(prices, [JSON.stringify([conversation, tools])], maxTokens);
+  };
+  try {
+    const turn = await model.generate({ ...request, onCutOff }, signal);
+    usd += costUsd(prices, turn.usage);
+    return turn;
+  } finally {
+    if (usd > 0) await pay(usd);
+  }
 }

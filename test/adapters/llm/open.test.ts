@@ -118,13 +118,23 @@ test.each([
 test("a server that hangs fails after the timeout", async () => {
   const model = await openModel(["hang"], { attempts: 2, timeoutSeconds: 0.05 });
   let timeouts = 0;
-  const onTimeout = () => {
+  const onCutOff = () => {
     timeouts += 1;
   };
-  const error = await failure(model.complete({ ...QUESTION, onTimeout }));
+  const error = await failure(model.complete({ ...QUESTION, onCutOff }));
   expect(error).toMatchObject({ code: "endpoint-unavailable", retryable: true });
   expect(error.message).toMatch(/took more than 0.05 s; given up after 2 tries/);
   expect(timeouts).toBe(2);
+});
+
+test("an attempt that its caller cuts off is reported, and one that was not sent is not", async () => {
+  const model = await openModel(["hang"], { attempts: 2, timeoutSeconds: 60 });
+  const cutOff: string[] = [];
+  const ask = (when: string, signal: AbortSignal) =>
+    failure(model.complete({ ...QUESTION, onCutOff: () => void cutOff.push(when) }, signal));
+  expect(await ask("before", AbortSignal.abort())).toMatchObject({ code: "canceled" });
+  expect(await ask("during", AbortSignal.timeout(100))).toMatchObject({ code: "canceled" });
+  expect(cutOff).toEqual(["during"]);
 });
 
 test("a long Retry-After is an error at once", async () => {

@@ -46,6 +46,8 @@ export interface ExternalCalls {
   ): Promise<T>;
   /** Calls and pays, without the cache. */
   callUncached<T>(usd: number, ask: () => Promise<T>): Promise<T>;
+  /** Counts what requests cost beyond the price and the cost of their calls, in dollars. */
+  payMore(usd: number): Promise<void>;
   countBlocked(count: number): Promise<void>;
 }
 
@@ -75,6 +77,9 @@ export function openExternalCalls({ cache, runBudget, backends, guard, redact }:
     async callUncached(usd, ask) {
       await runBudget.charge(usd);
       return askRedacted(ask);
+    },
+    payMore: async (usd) => {
+      if (usd > 0) await runBudget.chargeMore(usd);
     },
     countBlocked: async (count) => {
       if (count > 0) await runBudget.countBlocked(count);

@@ -1,7 +1,8 @@
 /** @file A language model behind a tool: its outages count as backend outages, its answers are cached, its tokens are charged to the budget. */
 import * as z from "zod";
 import { isMgrpoError, MgrpoError } from "../../../../core/errors.ts";
-import type { ChatMessage, LanguageModel, ToolContext } from "../../../../core/ports.ts";
+import { costUsd, mostUsd } from "../../../../core/model-cost.ts";
+import type { ChatMessage, LanguageModel, TokenUsage, ToolContext } from "../../../../core/ports.ts";
 import type { ExternalCalls } from "../external/calls.ts";
 
 export interface ToolModel {
@@ -19,8 +20,6 @@ const REFUSALS: Readonly<Record<string, string>> = {
   "too-long": "(this text is too long for the model)",
   filtered: "(the model's content filter refused this text)",
 };
-
-type TokenCounts = Pick<z.infer<typeof Answer>, "inputTokens" | "outputTokens">;
 
 const Answer = z.strictObject({ text: z.string(), inputTokens: z.int(), outputTokens: z.int() });
 
@@ -41,9 +40,8 @@ export async function callToolModel(
   calls: ExternalCalls,
   context: ToolContext,
 ): Promise<string> {
-  const costOf = ({ inputTokens, outputTokens }: TokenCounts) =>
-    (inputTokens * usd.input + outputTokens * usd.output) / 1e6;
-  const expectedUsd = costOf({ inputTokens: estimatedTokens(messages), outputTokens: maxTokens });
+  const texts = messages.map(({ content }) => content);
+  const expectedUsd = mostUsd(usd, texts, maxTokens);
   if (expectedUsd > leftUsd)
     return `the remaining budget does not cover this call: it may cost $${formatUsd(expectedUsd)}, and $${formatUsd(leftUsd)} is left`;
   const request = {
@@ -51,16 +49,22 @@ export async function callToolModel(
     backend: name,
     arguments: { maxTokens, messages: messages.map(({ role, content }) => ({ role, content })) },
   };
-  const complete = async () => {
-    const { text, usage } = await model.complete({ messages, temperature: 0, maxTokens }).catch((cause: unknown) => {
-      if (!isMgrpoError(cause, "endpoint-unavailable", "endpoint-refused")) throw cause;
-      const refusal = (cause.evidence as { contentRefusal?: string } | undefined)?.contentRefusal;
-      // The content is refused now and on every retry: an answer, not an outage.
-      if (refusal !== undefined) return { text: REFUSALS[refusal] ?? refusal, usage: FREE };
-      throw new MgrpoError("tool-backend", `${tool}: ${cause.message}`, { retryable: cause.retryable, cause });
-    });
-    return { text, ...usage };
+  let cutOff = 0;
+  const onCutOff = () => {
+    cutOff += 1;
   };
+  const complete = async () => {
+    try {
+      const { text, usage } = await model
+        .complete({ messages, temperature: 0, maxTokens, onCutOff })
+        .catch((cause: unknown) => refusalOf(tool, cause));
+      return { text, ...usage };
+    } finally {
+      // Only the run pays: how often a server is too slow depends on timing, and a rollout's budget must not.
+      await calls.payMore(cutOff * expectedUsd);
+    }
+  };
+  const costOf = (counts: TokenUsage) => costUsd(usd, counts);
   const answer = await calls.call(request, Answer, 0, complete, {
     costOf,
     expectedUsd,
@@ -70,12 +74,12 @@ export async function callToolModel(
   return answer.text.trim();
 }
 
-/** A token is about 4 bytes of UTF-8 in English, 3 in Chinese, fewer in numbers and rare scripts. */
-const BYTES_PER_TOKEN = 3;
-
-function estimatedTokens(messages: readonly ChatMessage[]): number {
-  const bytes = messages.reduce((sum, { content }) => sum + Buffer.byteLength(content), 0);
-  return Math.ceil(bytes / BYTES_PER_TOKEN);
+/** The model refuses the content now and on every retry: an answer, not an outage. Throws any other failure. */
+function refusalOf(tool: string, cause: unknown): { readonly text: string; readonly usage: TokenUsage } {
+  if (!isMgrpoError(cause, "endpoint-unavailable", "endpoint-refused")) throw cause;
+  const { contentRefusal, usage = FREE } = (cause.evidence ?? {}) as { contentRefusal?: string; usage?: TokenUsage };
+  if (contentRefusal !== undefined) return { text: REFUSALS[contentRefusal] ?? contentRefusal, usage };
+  throw new MgrpoError("tool-backend", `${tool}: ${cause.message}`, { retryable: cause.retryable, cause });
 }
 
 const formatUsd = (usd: number) => String(Number(usd.toPrecision(2)));

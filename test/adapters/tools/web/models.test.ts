@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { OpenModel } from "../../../../adapters/tools/web/open.ts";
 import { openToolBudget } from "../../../../core/conversation/tool-budget.ts";
+import { MgrpoError } from "../../../../core/errors.ts";
 import type { CompletionRequest } from "../../../../core/ports.ts";
 import { memoryStore } from "../../../fakes/memory-store.ts";
 import { runRecord } from "../../../fakes/scripted-team.ts";
@@ -71,6 +72,45 @@ test("a run whose budget has no room for a text is halted before the model is as
   await expect(call("reason", { problem: "2 + 2" })).rejects.toMatchObject({ code: "run-halted" });
   expect(requests).toEqual([]);
   expect(await store.table.get({ pk: "RUN#web", sk: "TOOLS" })).toMatchObject({ microUsd: 0 });
+  await close();
+});
+
+test("the run pays for requests that were cut off, at their maximum; the rollout's budget depends on no timing", async () => {
+  const store = memoryStore();
+  let isDown = true;
+  const openModel: OpenModel = async () => ({
+    async complete({ onCutOff }) {
+      onCutOff?.();
+      onCutOff?.();
+      if (isDown) throw new MgrpoError("endpoint-unavailable", "too slow", { retryable: true });
+      return { text: "4", usage: { inputTokens: 200, outputTokens: 10 } };
+    },
+  });
+  const { call, close } = await openWorldTools(world, { reason: model }, { store, openModel });
+  const microUsd = async () => Number((await store.table.get({ pk: "RUN#web", sk: "TOOLS" }))?.["microUsd"]);
+  const context = dollars(100_000);
+  await expect(call("reason", { problem: "2 + 2" }, context)).rejects.toMatchObject({ code: "tool-backend" });
+  const twice = await microUsd();
+  // 100 output tokens at 10 micro-dollars each, and the prompt at 1 each: fewer than 100.
+  expect(twice).toBeGreaterThan(2 * 1000);
+  expect(twice).toBeLessThan(2 * 1100);
+  expect(context.budget.spent()).toEqual({ calls: 1, microUsd: 0 });
+  isDown = false;
+  expect(await call("reason", { problem: "2 + 2" }, context)).toBe("4");
+  expect(await microUsd()).toBe(2 * twice + 300);
+  expect(context.budget.spent()).toEqual({ calls: 2, microUsd: 300 });
+  await close();
+});
+
+test("an answer that the server's filter withheld is paid", async () => {
+  const store = memoryStore();
+  const evidence = { contentRefusal: "filtered", usage: { inputTokens: 200, outputTokens: 10 } };
+  const openModel: OpenModel = async () => ({
+    complete: () => Promise.reject(new MgrpoError("endpoint-refused", "withheld", { evidence })),
+  });
+  const { call, close } = await openWorldTools(world, { reason: model }, { store, openModel });
+  expect(await call("reason", { problem: "2 + 2" })).toBe("(the model's content filter refused this text)");
+  expect(await store.table.get({ pk: "RUN#web", sk: "TOOLS" })).toMatchObject({ microUsd: 300 });
   await close();
 });
 

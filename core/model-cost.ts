@@ -1,0 +1,20 @@
+/**
+ * @file What requests to a model behind an API cost. A server may charge for a request that was cut off, by its timeout or its caller, and
+ * does not say how much: such a request counts as one that used all its tokens.
+ */
+import type { TokenPrices } from "./contracts/language-model.ts";
+import type { TokenUsage } from "./language-model-ports.ts";
+
+/** In dollars. */
+export function costUsd({ input, output }: TokenPrices, { inputTokens, outputTokens }: TokenUsage): number {
+  return (inputTokens * input + outputTokens * output) / 1e6;
+}
+
+/** UTF-8 bytes per token: about 4 in English and 3 in Chinese, fewer in numbers and rare scripts. Low, so that an estimate is seldom low. */
+const BYTES_PER_TOKEN = 3;
+
+/** The cost of a request that uses all its tokens, in dollars. @param texts of its prompt. */
+export function mostUsd(prices: TokenPrices, texts: readonly string[], maxTokens: number): number {
+  const bytes = texts.reduce((sum, text) => sum + new TextEncoder().encode(text).length, 0);
+  return costUsd(prices, { inputTokens: Math.ceil(bytes / BYTES_PER_TOKEN), outputTokens: maxTokens });
+}

@@ -1,0 +1,53 @@
+/** @file The status of a running run holds the keys of its cloud: only its owner can read it, at any time, whatever the umask. */
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { createRunFolder, readStatus, runFolder, writeStatus } from "../../cli/local/run-folder.ts";
+import { config } from "./records.ts";
+
+const home = process.cwd();
+const modeOf = (path: string) => statSync(path).mode & 0o777;
+let folder = "";
+let umask = 0;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "mgrpo-run-folder-"));
+  process.chdir(folder);
+  umask = process.umask(0);
+});
+afterEach(() => {
+  process.umask(umask);
+  process.chdir(home);
+  rmSync(folder, { recursive: true });
+});
+
+const running = () => ({
+  ...readStatus(runFolder(config.run)),
+  environment: { AWS_SECRET_ACCESS_KEY: "a secret of this run" },
+});
+
+test("only the owner reads the status, the first and every later one", () => {
+  const run = createRunFolder(config);
+  for (const _ of [1, 2]) {
+    writeStatus(run, running());
+    expect(modeOf(run.status)).toBe(0o600);
+  }
+  expect(readStatus(run).environment).toEqual(running().environment);
+});
+
+test("a temporary file that is there already, open to others, does not become the status", () => {
+  const run = createRunFolder(config);
+  const temporary = `${run.status}.${process.pid}.tmp`;
+  writeFileSync(temporary, "left by a killed process", { mode: 0o644 });
+  writeStatus(run, running());
+  expect(modeOf(run.status)).toBe(0o600);
+  expect(existsSync(temporary)).toBe(false);
+});
+
+test("a run whose status others can read is closed to them by the next write", () => {
+  const run = createRunFolder(config);
+  const status = running();
+  writeFileSync(run.status, "{}", { mode: 0o644 });
+  writeStatus(run, status);
+  expect(modeOf(run.status)).toBe(0o600);
+});
