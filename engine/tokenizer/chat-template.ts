@@ -1,10 +1,14 @@
-/** @file A checkpoint's Jinja chat template, from chat_template.jinja or tokenizer_config.json, rendered by Hugging Face's library. */
+/**
+ * @file A checkpoint's Jinja chat template, from chat_template.jinja or tokenizer_config.json, rendered by Hugging Face's library.
+ *
+ * Invariant: a template that loops blocks its thread once, for one time limit, however many conversations render it: it is not run again.
+ */
 import { Template } from "@huggingface/jinja";
 import * as z from "zod";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, Tokenizer } from "../../core/ports.ts";
 import { wholeFile } from "../checkpoint/files.ts";
-import { TEMPLATE_MILLISECONDS, withinMilliseconds } from "./time-limit.ts";
+import { TEMPLATE_MILLISECONDS, TimeLimitExceeded, withinMilliseconds } from "./time-limit.ts";
 import { damaged, messageOf } from "./vocabulary.ts";
 
 export const CONFIG = "tokenizer_config.json";
@@ -59,11 +63,14 @@ export function openTemplate(
     ].filter(([, value]) => typeof value === "string"),
   );
   const takesThinking = source.includes("enable_thinking");
+  /** Set once a rendering has exceeded the time limit. */
+  let refusal: MgrpoError | undefined;
   const render: Tokenizer["render"] = (messages, tools, addGenerationPrompt, thinking) => {
     if (thinking !== undefined && !takesThinking) {
       const fault = `its chat_template (${file}) has no enable_thinking to set: remove the setting 'thinking'`;
       throw new MgrpoError("config-invalid", fault);
     }
+    if (refusal) throw refusal;
     try {
       const variables = {
         ...names,
@@ -74,12 +81,10 @@ export function openTemplate(
       };
       return withinMilliseconds(milliseconds, () => template.render(variables));
     } catch (cause) {
-      throw damaged(
-        file,
-        `chat_template failed on ${messages.map(({ role }) => role).join(", ")}: ${messageOf(cause)}`,
-        undefined,
-        cause,
-      );
+      const roles = messages.map(({ role }) => role).join(", ");
+      const error = damaged(file, `chat_template failed on ${roles}: ${messageOf(cause)}`, undefined, cause);
+      if (cause instanceof TimeLimitExceeded) refusal = error;
+      throw error;
     }
   };
   return { render, knowsTools: KNOWS_TOOLS.test(source) };

@@ -1,4 +1,4 @@
-/** @file A chat template that loops is refused after a time limit, and the next one still renders. */
+/** @file A chat template that loops is refused after a time limit, once for all conversations, and the next one still renders. */
 import { expect, test } from "vitest";
 import { openTemplate, TokenizerConfig } from "../../engine/tokenizer/chat-template.ts";
 import { withinMilliseconds } from "../../engine/tokenizer/time-limit.ts";
@@ -18,6 +18,24 @@ test("a template that loops is damaged: its worker is blocked no longer than the
     }),
   );
   expect(performance.now() - since).toBeLessThan(5000);
+});
+
+test("a template that has looped is refused at once afterward, whatever it renders", () => {
+  const { render } = openTemplate(new Map(), configOf(`{% if messages|length > 1 %}${LOOP}{% endif %}hello`), 200);
+  expect(render(MESSAGES, [], true)).toBe("hello");
+  expect(() => render([...MESSAGES, ...MESSAGES], [], true)).toThrow(/took more than 0.2 seconds/);
+  const since = performance.now();
+  for (let i = 0; i < 1000; i++) expect(() => render(MESSAGES, [], true)).toThrow(/took more than 0.2 seconds/);
+  expect(performance.now() - since).toBeLessThan(5000);
+});
+
+test("a function that was too slow once is tried again", () => {
+  let calls = 0;
+  const slowOnce = () => {
+    for (const end = performance.now() + (calls++ === 0 ? 1000 : 0); performance.now() < end; );
+    return calls;
+  };
+  expect(withinMilliseconds(100, slowOnce)).toBe(2);
 });
 
 test("the next template renders as usual, and its own errors keep their reason", () => {

@@ -1,7 +1,10 @@
-/** @file A worker's heartbeats reach the store throughout a training step of 10 seconds. */
+/** @file A worker's heartbeats reach the store throughout a training step of 10 seconds, and while chat templates loop. */
 import { expect, test } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
+import { openChatLayout } from "../../engine/tokenizer/chat-layout.ts";
+import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
+import { SENTINEL } from "../../engine/tokenizer/tool-display.ts";
 import { register } from "../../gpu-workers/liveness/membership.ts";
 import { openWorkerObserver } from "../../gpu-workers/liveness/observer.ts";
 import { createLog } from "../../gpu-workers/log.ts";
@@ -10,15 +13,14 @@ import { OPTIONS, tinyCheckpoint } from "../engine/tiny.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
 import { begin, openWorld } from "../fixtures/relay/world.ts";
+import { bpeFiles, QWEN_TEMPLATE } from "../fixtures/tokenizers.ts";
 
 const STEP_SECONDS = 10;
 const HEARTBEAT_SECONDS = 0.2;
 const BLOCKED = new URL("../fixtures/blocked-engine.mjs", import.meta.url).href;
 
-test("heartbeats continue during a training step of 10 seconds", { timeout: 90_000 }, async () => {
-  Object.assign(process.env, { NODE_OPTIONS: `--import=${BLOCKED}`, MGRPO_TEST_BLOCK_SECONDS: STEP_SECONDS });
-  // Also in this thread, so that an engine that worked here would block it.
-  await import(BLOCKED);
+/** A worker that sends heartbeats. `beats`: how many have reached the store. `stop`: resolves when it has left. */
+async function beatingWorker() {
   const config = relayConfig({ liveness: { heartbeatSeconds: HEARTBEAT_SECONDS, leaseSeconds: 2 } });
   const store = memoryStore();
   await begin(store, openWorld(store).functions, config);
@@ -28,12 +30,25 @@ test("heartbeats continue during a training step of 10 seconds", { timeout: 90_0
     store,
     createLog(() => {}),
   );
-  const heartbeatStop = new AbortController();
+  const stopping = new AbortController();
   const registration = { agent: "main", roles: ["train"], url: "" } as const;
-  const membership = await register(run, registration, openWorkerObserver(run), heartbeatStop.signal);
-  const beating = membership.beat(heartbeatStop.signal);
-  const beats = async () => Number((await store.table.get(tableKeys.worker(config.run, membership.id)))?.["counter"]);
+  const membership = await register(run, registration, openWorkerObserver(run), stopping.signal);
+  const beating = membership.beat(stopping.signal);
+  const key = tableKeys.worker(config.run, membership.id);
+  return {
+    beats: async () => Number((await store.table.get(key))?.["counter"]),
+    async stop() {
+      stopping.abort();
+      expect(await beating).toBe("stopped");
+    },
+  };
+}
 
+test("heartbeats continue during a training step of 10 seconds", { timeout: 90_000 }, async () => {
+  Object.assign(process.env, { NODE_OPTIONS: `--import=${BLOCKED}`, MGRPO_TEST_BLOCK_SECONDS: STEP_SECONDS });
+  // Also in this thread, so that an engine that worked here would block it.
+  await import(BLOCKED);
+  const { beats, stop } = await beatingWorker();
   const trainer = await compiledEngine.openTrainer(tinyCheckpoint(), OPTIONS);
   const [before, since] = [await beats(), performance.now()];
   await trainer.forwardBackward([{ tokens: [1, 2, 3], weights_T: Float32Array.of(0, 1, 1) }], { kind: "linear" }, 1);
@@ -42,6 +57,45 @@ test("heartbeats continue during a training step of 10 seconds", { timeout: 90_0
   // Other processes may occupy the cores. A third of the heartbeats is enough: a blocked thread sends at most one.
   expect(sent).toBeGreaterThan(STEP_SECONDS / HEARTBEAT_SECONDS / 3);
   await trainer.close();
-  heartbeatStop.abort();
-  expect(await beating).toBe("stopped");
+  await stop();
+});
+
+/** The longest time between two moments at which this process's timers run, in seconds. */
+function watchTimers() {
+  let [last, longest] = [performance.now(), 0];
+  const look = () => {
+    const now = performance.now();
+    [last, longest] = [now, Math.max(longest, now - last)];
+  };
+  const timer = setInterval(look, 20);
+  return () => {
+    look();
+    clearInterval(timer);
+    return longest / 1000;
+  };
+}
+
+test("heartbeats continue while the chat template of many conversations loops", { timeout: 90_000 }, async () => {
+  const LOOP = `{%- for a in range(10000) -%}{%- for b in range(10000) -%}{%- set c = a -%}{%- endfor -%}{%- endfor -%}`;
+  const template = `{%- if messages|length > 3 -%}${LOOP}{%- endif -%}${QWEN_TEMPLATE}`;
+  const tokenizer = openTokenizer(bpeFiles(template));
+  const layout = openChatLayout(tokenizer, { agent: "main", system: "", tools: [SENTINEL] });
+  const { beats, stop } = await beatingWorker();
+  const longestPause = watchTimers();
+  // Each conversation has a shape of its own, and all reach their second turn at once.
+  const conversations = Array.from({ length: 10 }, async (_, i) => {
+    layout.prompt("question");
+    await Promise.resolve();
+    return layout.responses(
+      Array.from({ length: i + 1 }, () => ""),
+      [1],
+    );
+  });
+  const ends = await Promise.allSettled(conversations);
+  for (const end of ends) expect(end).toMatchObject({ status: "rejected", reason: { code: "tokenizer-damaged" } });
+  // Half of the default lease of 10 seconds. One loop ends after two tries of a second each.
+  expect(longestPause()).toBeLessThan(5);
+  const before = await beats();
+  await expect.poll(beats).toBeGreaterThan(before);
+  await stop();
 });
