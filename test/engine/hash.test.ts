@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { sha256InChunks } from "../../engine/hash.ts";
+import { sha256, sha256InChunks, sha256InTurns } from "../../engine/hash.ts";
 
 test("a hash computed in chunks equals the hash of the whole", () => {
   fc.assert(
@@ -10,4 +10,13 @@ test("a hash computed in chunks equals the hash of the whole", () => {
       expect(sha256InChunks(bytes, chunk)).toBe(createHash("sha256").update(bytes).digest("hex"));
     }),
   );
+});
+
+test("bytes that are too long for one call of Node.js are hashed", { timeout: 120_000 }, async () => {
+  // Never written to, so they take no memory.
+  const zeros = new Uint8Array(2 ** 31 + 1);
+  // head -c 2147483649 /dev/zero | sha256sum
+  const expected = "b8030a8ab89280935633d8d991da3d9907c0f12e8b6fc3bfc515f4d440872b6e";
+  expect(sha256(zeros)).toBe(expected);
+  expect(await sha256InTurns(zeros)).toBe(expected);
 });

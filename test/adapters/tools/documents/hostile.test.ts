@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   type Document,
   type Extracted,
+  MAX_REASON,
   MAX_TITLE,
   TOO_COMPLEX,
 } from "../../../../adapters/tools/documents/document.ts";
@@ -108,9 +109,21 @@ test("long titles and sheet names are cut, and long links are dropped", async ()
     title: "t".repeat(MAX_TITLE),
     text: "long [short](https://a.test/short)",
   });
+  // Neither the base nor the target is too long, but the link is.
+  const half = "b".repeat(1500);
+  const based = `<base href="https://a.test/${half}/"><p><a href="${half}">long</a> text`;
+  expect(await reader.read(document(HTML, Buffer.from(based)))).toEqual({ title: "", text: "long text" });
   const cells = '<row r="1"><c r="A1"><v>7</v></c></row>';
   expect(await reader.read(document(XLSX, hostile.workbook(cells, [], "n".repeat(9000))))).toEqual({
     title: "",
     text: `[sheet 1 of 1: ${"n".repeat(100)}]\n7`,
+  });
+});
+
+test("long texts and reasons are cut", async () => {
+  const long = Buffer.from("t".repeat(2 * MAX_CHARACTERS));
+  expect(await reader.read(document("text/plain", long))).toEqual({ title: "", text: "t".repeat(MAX_CHARACTERS) });
+  expect(await reader.read(document(`application/${"x".repeat(5000)}`, long))).toEqual({
+    unreadable: `it is application/${"x".repeat(MAX_REASON)}`.slice(0, MAX_REASON),
   });
 });

@@ -3,7 +3,7 @@ import { zipSync } from "fflate";
 import { expect, test } from "vitest";
 import { TOO_COMPLEX } from "../../../../adapters/tools/documents/document.ts";
 import { extractSpreadsheet } from "../../../../adapters/tools/documents/spreadsheet.ts";
-import { declareSize, manyParts } from "../../../fixtures/hostile-documents.ts";
+import { declareSize, manyParts, repeatedString } from "../../../fixtures/hostile-documents.ts";
 
 const DAMAGED = { unreadable: "it is a damaged spreadsheet" };
 
@@ -19,4 +19,14 @@ test("a workbook of thousands of parts, or of parts that would fill the memory, 
 test("a part that holds more than it declares is not inflated further", async () => {
   const archive = zipSync({ "xl/workbook.xml": Buffer.from("<workbook/>".padEnd(5e6)) });
   expect(await extracted(declareSize(archive, 10))).toEqual(DAMAGED);
+});
+
+test("large parts are inflated without threads, whose memory nothing would limit", async () => {
+  const threads: unknown[] = [];
+  const count = (thread: unknown) => void threads.push(thread);
+  process.on("worker", count);
+  const text = { text: expect.stringMatching(/^\[sheet 1 of 1: Sheet\]\nx+$/) };
+  expect(await extracted(repeatedString(1, 1_000_000))).toMatchObject(text);
+  process.off("worker", count);
+  expect(threads).toEqual([]);
 });

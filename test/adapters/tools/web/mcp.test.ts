@@ -14,6 +14,7 @@ import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
 import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { linearPattern } from "../../../../adapters/tools/web/mcp/patterns.ts";
 import { openWebTools } from "../../../../adapters/tools/web/open.ts";
 import { parseTurn } from "../../../../core/conversation/parse-turn.ts";
 import { openToolBudget } from "../../../../core/conversation/tool-budget.ts";
@@ -108,6 +109,7 @@ test("a server that repeats its token: it is in no answer, no stored answer, no 
   expect(await ask("sums_variable", { name: "TOKEN" })).toBe("***");
   expect(await ask("sums_variable", { name: "SHORT" })).toBe("debug");
   expect(await ask("sums_variable", { name: "TOKEN", times: 18_519 })).toBe("***".repeat(18_519));
+  expect(await ask("sums_variable", { name: "SHORT", times: 110_000 })).toHaveLength(500_000);
   expect(await ask("sums_wrong", {})).toMatch(/no such thing: \*\*\*/);
   const failed = await Promise.resolve(ask("sums_fail", {})).catch((error: unknown) => error);
   expect(failed).toMatchObject({ code: "tool-backend", message: expect.stringContaining("failed with ***") });
@@ -126,6 +128,11 @@ test("a pattern that backtracks forever does not block the process, and one that
   expect(performance.now() - started).toBeLessThan(5000);
   expect(parsed({ evil: "aaa", date: "2024-11-23", email: "no at sign" })).toBe("calls");
   expect(parsed({ date: "2024-11" })).toBe("malformed");
+});
+
+test("a pattern whose program would be too large is left to the server, and one of ordinary size is not", () => {
+  expect(linearPattern("^(?:a{1,100}){1,100}$").test("b")).toBe(true);
+  expect(linearPattern("^a{1,100}$").test("b")).toBe(false);
 });
 
 test("over HTTP, with a header from a variable; an HTTP error is an outage, after which a new session is opened", async () => {
