@@ -11,7 +11,7 @@ import { MgrpoError } from "../core/errors.ts";
 import { dueSuites, newJobs } from "../core/training/evaluation.ts";
 import { finishJob } from "../core/training/job-writes.ts";
 import type { Context } from "./context.ts";
-import { sha256 } from "./sha256.ts";
+import { sha256 } from "./run-objects.ts";
 
 /** Queues the evaluations that are due for the team manifest at this key. `isLast`: no team follows, however many steps were planned. */
 export async function enqueueEvaluation(

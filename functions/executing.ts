@@ -2,8 +2,7 @@
 import { parseOutcomeKey } from "../core/contracts/keys.ts";
 import { canonicalJson } from "../core/contracts/parse.ts";
 import type { StoreCommand } from "../core/training/store-commands.ts";
-import type { Context } from "./context.ts";
-import { readDeployment } from "./deployment.ts";
+import { type Context, readDeployment } from "./context.ts";
 import { enqueueEvaluation } from "./evaluating.ts";
 
 export async function execute(context: Context, commands: readonly StoreCommand[]): Promise<void> {

@@ -39,7 +39,7 @@ import {
 import { askForVerdict, type VerdictRequest } from "../core/training/verdict.ts";
 import { endRun, finalizeGroupRecord } from "../core/training/writes.ts";
 import type { Context } from "./context.ts";
-import { sha256 } from "./sha256.ts";
+import { sha256 } from "./run-objects.ts";
 
 /**
  * True when the group is finalized, by this call or before it: the caller then ticks, also after a crash between the two. Rejects with

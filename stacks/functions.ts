@@ -131,7 +131,7 @@ function createFunction({ storage, stage, project, judgeKey }: Shared, name: str
     resources: [$interpolate`${log.arn}:*`],
   };
   const fn = new sst.aws.Function(name, {
-    handler: `functions/${handler}.handler`,
+    handler: `functions/lambda/${handler}.handler`,
     runtime: "nodejs22.x",
     architecture: "arm64",
     memory: `${megabytes} MB`,

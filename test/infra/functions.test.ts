@@ -8,7 +8,7 @@ const prod = inject("prod");
 const serverless = inject("serverless");
 const NAMES = Object.keys(prod.handlers);
 const TRIGGERED = NAMES.filter((name) => name !== "StartRun");
-const handlerOf = (name: string) => (prod.handlers[name] ?? "").replace(/^functions\/|\.ts$/g, "");
+const handlerOf = (name: string) => (prod.handlers[name] ?? "").replace(/^functions\/lambda\/|\.ts$/g, "");
 const functionOf = (name: string) => theOne(ofKind(prod, "Function"), `${name}Function`).inputs;
 const queueOf = (name: string) => theOne(ofKind(prod, "Queue"), `${name}QueueQueue`).inputs;
 const ruleArn = (name: string) => `arn:aws:EventRule:us-east-1:123456789012:${name}`;

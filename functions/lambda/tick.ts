@@ -4,11 +4,10 @@
  */
 import { setTimeout as pause } from "node:timers/promises";
 import * as z from "zod";
-import { TickRequest } from "../core/contracts/messages.ts";
-import type { Functions } from "./functions.ts";
-import { type EventHandler, lambda, objectKeyOf } from "./handler.ts";
-import { capacityLine } from "./reconciling.ts";
-import { metricsLines } from "./run-overview.ts";
+import { TickRequest } from "../../core/contracts/messages.ts";
+import type { Functions } from "../functions.ts";
+import { type EventHandler, lambda, objectKeyOf } from "../handler.ts";
+import { capacityLine, metricsLines } from "../reconciling.ts";
 
 const ClockEvent = z.object({ "detail-type": z.literal("Scheduled Event") });
 
