@@ -74,7 +74,7 @@ function openStallDetector(): Context["hasStalled"] {
 export interface ControlledDeployment extends Deployment, Controls {}
 
 /** Reads the deployment on every call, since it may have changed. Undefined if the table belongs to none, as on a laptop. */
-export async function readDeployment({
+export async function readControlledDeployment({
   table,
   controlsOf,
 }: Pick<Context, "table" | "controlsOf">): Promise<ControlledDeployment | undefined> {

@@ -16,7 +16,7 @@ import { composeFromEnvironment } from "./compose.ts";
 import type { Functions, ObjectKey } from "./functions.ts";
 
 /** Takes one line of JSON. */
-export type Log = (line: string) => void;
+export type LogWriter = (line: string) => void;
 
 /** Calls a function with an event, after parsing the part of the event that it needs. */
 export type EventHandler = (functions: Functions, event: unknown) => Promise<unknown>;
@@ -28,7 +28,7 @@ const Batch = z.object({ Records: z.array(z.object({ messageId: z.string(), body
 type Message = z.infer<typeof Batch>["Records"][number];
 
 /** Turns a function that takes one event into a Lambda handler. */
-export function wrap(name: string, handle: (event: unknown) => Promise<unknown>, log: Log): LambdaHandler {
+export function wrap(name: string, handle: (event: unknown) => Promise<unknown>, log: LogWriter): LambdaHandler {
   const handleMessage = async ({ messageId, body }: Message): Promise<SQSBatchItemFailure[]> => {
     try {
       await settle(name, log, async () =>
@@ -62,7 +62,7 @@ export function lambda(name: string, handle: EventHandler): LambdaHandler {
 }
 
 /** What the local cloud calls when an object is created or its clock ticks. */
-export function cloudHandlers(functions: Functions, log: Log): CloudHandlers {
+export function cloudHandlers(functions: Functions, log: LogWriter): CloudHandlers {
   const route = {
     outcome: functions.scoreRollout,
     manifest: functions.manifestCreated,
@@ -80,7 +80,7 @@ export function cloudHandlers(functions: Functions, log: Log): CloudHandlers {
 }
 
 /** Ticks every run, then rejects with the first failure. A judge's failure is only logged: a later tick asks again, or the run has halted. */
-async function tickAll(functions: Functions, log: Log): Promise<void> {
+async function tickAll(functions: Functions, log: LogWriter): Promise<void> {
   const failures: unknown[] = [];
   await functions.tickAll((error) => {
     if (isMgrpoError(error, "judge-failed")) log(failureLine("score-rollout", error));
@@ -98,7 +98,7 @@ export function objectKeyOf(event: unknown): ObjectKey {
 }
 
 /** Calls `run`. A failure is logged and rethrown. */
-async function logAndRethrow(name: string, log: Log, run: () => Promise<unknown>): Promise<void> {
+async function logAndRethrow(name: string, log: LogWriter, run: () => Promise<unknown>): Promise<void> {
   try {
     await run();
   } catch (error) {
@@ -108,7 +108,7 @@ async function logAndRethrow(name: string, log: Log, run: () => Promise<unknown>
 }
 
 /** Calls `run`. A failure is logged, and rethrown only if another delivery may succeed. */
-async function settle(name: string, log: Log, run: () => Promise<unknown>): Promise<void> {
+async function settle(name: string, log: LogWriter, run: () => Promise<unknown>): Promise<void> {
   await logAndRethrow(name, log, run).catch((error: unknown) => {
     if (isRetryable(error)) throw error;
   });

@@ -14,9 +14,9 @@ import type { Fleet } from "../core/contracts/deployment.ts";
 import type { RunRecord } from "../core/contracts/records.ts";
 import { isMgrpoError } from "../core/errors.ts";
 import { readBillsIfLimited } from "../core/training/bills.ts";
-import { capacityOf, countCapacityRequests, haltUnserved, isActive, type RunView } from "../core/training/fleets.ts";
+import { capacityOf, countCapacityRequests, haltUnserved, isActive, type RunRecords } from "../core/training/fleets.ts";
 import { shareSpent, spending } from "../core/training/run-budget.ts";
-import { type Context, type ControlledDeployment, readDeployment } from "./context.ts";
+import { type Context, type ControlledDeployment, readControlledDeployment } from "./context.ts";
 import { execute } from "./executing.ts";
 
 /** A capacity that was changed. */
@@ -37,7 +37,7 @@ export async function reconcile(context: Context): Promise<Reconciliation> {
   const overview = await readRunOverview(context);
   const metrics = metricsOf(overview);
   try {
-    const deployment = await readDeployment(context);
+    const deployment = await readControlledDeployment(context);
     if (!deployment) return { metrics, changes: [], failures: overview.failures };
     const { changes, failures } = await scaleFleets(context, deployment, overview);
     // While a fleet could not be set, the schedule stays on: the next tick retries.
@@ -50,7 +50,7 @@ export async function reconcile(context: Context): Promise<Reconciliation> {
 
 /** Turns the schedule on. Call it once RUN records the run as running. */
 export async function startSchedule(context: Context): Promise<void> {
-  const deployment = await readDeployment(context);
+  const deployment = await readControlledDeployment(context);
   await deployment?.clockSwitch.turn("on");
 }
 
@@ -112,7 +112,7 @@ export function capacityLine(change: CapacityChange): string {
  */
 export interface RunOverview {
   /** Running runs, and finished ones with open evaluations. */
-  readonly runs: readonly RunView[];
+  readonly runs: readonly RunRecords[];
   /** By run: the store time in ms at which tick first saw its current progress. */
   readonly progressAt: ReadonlyMap<string, number>;
   /** One per run with damaged records. Such a run gets nothing; the others are not affected. */
@@ -121,7 +121,7 @@ export interface RunOverview {
 }
 
 export async function readRunOverview(context: Context): Promise<RunOverview> {
-  const runs: RunView[] = [];
+  const runs: RunRecords[] = [];
   const failures: Error[] = [];
   const listed = await context.records.listedRuns();
   for (const { run } of listed) {
@@ -140,7 +140,7 @@ export async function readRunOverview(context: Context): Promise<RunOverview> {
   return { runs, progressAt, failures, storeTime: await context.clock.storeTime() };
 }
 
-async function viewOf({ table, runObjects, records }: Context, record: RunRecord): Promise<RunView | undefined> {
+async function viewOf({ table, runObjects, records }: Context, record: RunRecord): Promise<RunRecords | undefined> {
   const { run, status } = record;
   const jobs = await records.jobs(run);
   if (status === "finished" && jobs.every(({ state }) => state === "done")) return undefined;

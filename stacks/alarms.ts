@@ -9,7 +9,7 @@
  *     budget                  the account costs more in a month than planned
  */
 /// <reference path="../.sst/platform/config.d.ts" />
-import type { EventFunction, Functions } from "./functions.ts";
+import type { DeployedFunctions, EventFunction } from "./functions.ts";
 import type { Settings } from "./settings.ts";
 
 const NAMESPACE = "mgrpo";
@@ -20,7 +20,7 @@ const RUN_SPENT = 0.8;
 /** Shares of the account's budget, in per cent, that trigger a notification once spent. */
 const SPENT = [50, 80, 100];
 
-export function createAlarms(functions: Functions, settings: Settings): void {
+export function createAlarms(functions: DeployedFunctions, settings: Settings): void {
   const { tick, scoreRollout, enqueueEvaluation, recordEvaluation } = functions;
   const topic = createTopic(settings.alertEmail);
   const notify = { alarmActions: [topic.arn], okActions: [topic.arn], treatMissingData: "notBreaching" };

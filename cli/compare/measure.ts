@@ -22,7 +22,7 @@ export type End = "before" | "after";
 export const NOTHING: Tally = { n: 0, correct: 0 };
 
 /** The arm's runs, and those of the first arm; absent: it is the first. */
-export interface ComparedArm {
+export interface EvaluatedArm {
   readonly label: string;
   readonly runs: readonly EvaluatedRun[];
   readonly first?: readonly EvaluatedRun[] | undefined;
@@ -30,7 +30,7 @@ export interface ComparedArm {
 
 /** The random stream of a bootstrap is named after the arm, the suite, what is measured and the estimate. */
 export function measureArm(
-  { label, runs, first }: ComparedArm,
+  { label, runs, first }: EvaluatedArm,
   { suite, temperature }: Suite,
   what: string,
   pick: Counts,

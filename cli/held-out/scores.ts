@@ -52,7 +52,7 @@ export interface HeldOutRollout {
 }
 
 /** A study's occasions in these rollouts. */
-export function measure(study: CaseStudy, rollouts: readonly HeldOutRollout[]): Tally {
+export function scoreStudy(study: CaseStudy, rollouts: readonly HeldOutRollout[]): Tally {
   const occasions = rollouts.flatMap(({ question, conversation, invocations }) =>
     study.occasions(question, { conversation, invocations: [...invocations.values()] }),
   );

@@ -44,7 +44,7 @@ export async function checkLocalCloud(): Promise<Check[]> {
   }
 }
 
-export async function verifyEngines(): Promise<Check[]> {
+export async function checkEngines(): Promise<Check[]> {
   return [
     await checkEngine("compiled"),
     await checkEngine("eager"),

@@ -11,9 +11,9 @@ import type { StepSummary } from "../../core/monitoring/step-summary.ts";
 import { type TeamEvaluation, trackedSuite } from "../../core/monitoring/team-evaluation.ts";
 import type { RunEvent } from "../local/follow.ts";
 import { clean } from "./clean.ts";
-import { accuracy, type Column, columnsOf, padded, type Row } from "./columns.ts";
+import { accuracy, type Column, columnsOf, padded, type StepRow } from "./columns.ts";
 import { flow } from "./flow.ts";
-import { afterStep, type Progress, progressLine, progressOf, secondsLeft } from "./progress.ts";
+import { afterStep, progressLine, type RunProgress, runProgressOf, secondsLeft } from "./progress.ts";
 
 const ROWS_PER_HEADER = 25;
 const AGENT_TONES = [colors.blue, colors.yellow, colors.magenta, colors.cyan];
@@ -32,7 +32,7 @@ export function openDisplay(
   earlier: readonly StepSummary[] = [],
   output: NodeJS.WriteStream = process.stdout,
 ): Display {
-  return output.isTTY ? new LiveTable(config, progressOf(earlier), output) : new JsonLines(output);
+  return output.isTTY ? new LiveTable(config, runProgressOf(earlier), output) : new JsonLines(output);
 }
 
 class JsonLines implements Display {
@@ -68,13 +68,13 @@ class LiveTable implements Display {
   readonly #output: NodeJS.WriteStream;
   readonly #live: ReturnType<typeof createLogUpdate>;
   readonly #columns: readonly Column[];
-  #progress: Progress;
+  #progress: RunProgress;
   #heldOut: number | undefined;
   #rows = 0;
   /** What the run does or waits for; empty before it is known. */
   #activity = "";
 
-  constructor(config: RunConfig, progress: Progress, output: NodeJS.WriteStream) {
+  constructor(config: RunConfig, progress: RunProgress, output: NodeJS.WriteStream) {
     this.#config = config;
     this.#output = output;
     this.#live = createLogUpdate(output);
@@ -136,7 +136,7 @@ function header(columns: readonly Column[]): string {
   return colors.dim(columns.map((column) => padded(column.title, column)).join(""));
 }
 
-function row(columns: readonly Column[], values: Row): string {
+function row(columns: readonly Column[], values: StepRow): string {
   let agent = 0;
   return columns
     .map((column) => {

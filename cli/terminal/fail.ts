@@ -62,7 +62,7 @@ export function integer(option: string): (text: string) => number {
 }
 
 /** Parses an option's whole number above 0. */
-export function count(option: string): (text: string) => number {
+export function positiveInteger(option: string): (text: string) => number {
   return (text) => {
     if (!/^[1-9]\d*$/.test(text)) throw new InvalidArgumentError(`${option} takes a whole number above 0.`);
     return Number(text);

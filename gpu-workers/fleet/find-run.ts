@@ -24,7 +24,7 @@ import {
   fleetRecord,
   freeFleetSlots,
   oldestFirst,
-  type RunView,
+  type RunRecords,
 } from "../../core/training/fleets.ts";
 
 /** Between two reads of the runs. */
@@ -89,7 +89,7 @@ export async function recordRefusal({ table }: Store, fleet: Fleet, run: string,
   await table.update(recordFleetRefusal({ run, fleet: fleet.name }, refusal));
 }
 
-async function readRunViews(store: Store, refused: ReadonlySet<string>): Promise<RunView[]> {
+async function readRunViews(store: Store, refused: ReadonlySet<string>): Promise<RunRecords[]> {
   const names = (await listedRuns(store.table)).map(({ run }) => run).filter((name) => !refused.has(name));
   // A run with damaged records must not hide the others; the clock's tick reports the damage.
   const unlessDamaged = (error: unknown) => {
@@ -102,7 +102,7 @@ async function readRunViews(store: Store, refused: ReadonlySet<string>): Promise
 }
 
 /** Undefined when the run does not exist yet or needs no more workers. */
-async function readRunView({ table, objects }: Store, run: string): Promise<RunView | undefined> {
+async function readRunView({ table, objects }: Store, run: string): Promise<RunRecords | undefined> {
   const item = await table.get(tableKeys.run(run));
   const record = item && parse(RunRecord, item, `RUN '${run}'`);
   if (!record || record.status === "halted") return undefined;

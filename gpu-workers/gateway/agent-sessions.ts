@@ -15,7 +15,7 @@ import type { Tokenizer } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { type MessageLayout, openMessageLayout } from "../../engine/tokenizer/message-layout.ts";
-import { abortable } from "../limits.ts";
+import { cancelable } from "../limits.ts";
 import { acquireLease, type HostedAgent } from "../rollouts/agent.ts";
 import { drawName, scopeOf } from "../rollouts/draws.ts";
 import type { Inference, Lease } from "../rollouts/policy.ts";
@@ -70,7 +70,7 @@ export class AgentSessions {
   async turn(session: AgentSession, request: TurnRequest, signal: AbortSignal): Promise<TurnReply> {
     if (signal.aborted || this.#over.has(session.id)) throw new MgrpoError("canceled", "the session is over");
     const open = this.#opened(session);
-    const reply = await abortable(this.#turn(open, request), signal);
+    const reply = await cancelable(this.#turn(open, request), signal);
     open.tree.markContinuable(reply.exchange);
     return reply;
   }

@@ -10,7 +10,7 @@ import type { WorkerRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { httpNetwork, type WorkerNetwork } from "../invocations/network.ts";
 import { openCallSigner } from "../invocations/signature.ts";
-import { refusalOf, TransientFailure, WorkerClient } from "../invocations/worker-client.ts";
+import { responseFailure, TransientFailure, WorkerClient } from "../invocations/worker-client.ts";
 import { WorkerPool } from "../invocations/worker-pool.ts";
 import type { WorkerObserver } from "../liveness/observer.ts";
 import type { RunContext } from "../run-context.ts";
@@ -113,7 +113,7 @@ async function postTo<S extends z.ZodType>(
       const { limit, message } = parseJson(LimitReport, response.text, `answer of worker '${worker.worker}'`);
       throw new LimitReached(limit, message);
     }
-    if (response.status !== 202) throw refusalOf(worker, response);
+    if (response.status !== 202) throw responseFailure(worker, response);
   }
 }
 

@@ -6,7 +6,7 @@ import type { Draws } from "../../core/contracts/runner.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Tool } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
-import { abortable } from "../limits.ts";
+import { cancelable } from "../limits.ts";
 import type { Delegate } from "./answer-calls.ts";
 import { type ConversationProgress, type ConversationResult, converse } from "./converse.ts";
 import { drawName, scopeOf } from "./draws.ts";
@@ -86,7 +86,7 @@ export async function runConversation(
 export async function acquireLease(policy: Policy, version: number, signal: AbortSignal): Promise<Lease> {
   const acquired = policy.acquire(version);
   try {
-    return await abortable(acquired, signal);
+    return await cancelable(acquired, signal);
   } catch (error) {
     acquired.then(
       (lease) => lease.release(),

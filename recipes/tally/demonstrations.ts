@@ -6,9 +6,9 @@ import { calculateText } from "../../adapters/tools/calculate.ts";
 import { type Random, stream } from "../../core/random.ts";
 import type { Demonstration } from "../../core/recipe.ts";
 import { answerTurn, callTurn } from "../small-models/turns.ts";
-import { COUNTS, DEMONSTRATION_VILLAGES, type Draft, draftOf, promptOf } from "./questions.ts";
+import { COUNTS, DEMONSTRATION_VILLAGES, draftOf, promptOf, type QuestionDraft } from "./questions.ts";
 import { lookedUp } from "./tools.ts";
-import { type Entry, entryOf, FIELDS, type Field, NAMES, pageOf, reportOf, taskOf } from "./world.ts";
+import { entryOf, FIELDS, type LedgerEntry, type LedgerField, NAMES, pageOf, reportOf, taskOf } from "./world.ts";
 
 /** Delegations in one turn. */
 export const CALLS_PER_TURN = 4;
@@ -27,7 +27,7 @@ export function* plannerDemonstrations(): Generator<Demonstration, never> {
   }
 }
 
-function planned(draft: Draft, random: Random): Demonstration {
+function planned(draft: QuestionDraft, random: Random): Demonstration {
   const turns: Turn[] = [];
   const end = (answer: string | number): Demonstration => ({
     prompt: promptOf(draft),
@@ -47,7 +47,7 @@ function planned(draft: Draft, random: Random): Demonstration {
 }
 
 /** The delegations, a few people at a time, and the numbers that come back. */
-function delegated({ village, field, names }: Draft, random: Random): { turns: Turn[]; found: number[] } {
+function delegated({ village, field, names }: QuestionDraft, random: Random): { turns: Turn[]; found: number[] } {
   const turns: Turn[] = [];
   const found: number[] = [];
   const included = names.filter(() => !errs(random, PLANNER_FAULTS.leaveOut));
@@ -55,7 +55,7 @@ function delegated({ village, field, names }: Draft, random: Random): { turns: T
     if (first > 0 && errs(random, PLANNER_FAULTS.stopEarly)) break;
     const calls = included.slice(first, first + CALLS_PER_TURN).map((name) => {
       const chosen = errs(random, PLANNER_FAULTS.wrongField) ? anyOf(FIELDS, random) : field;
-      return { name, field: chosen, entry: entryOf(village, name) as Entry };
+      return { name, field: chosen, entry: entryOf(village, name) as LedgerEntry };
     });
     found.push(...calls.map(({ entry, field: chosen }) => entry[chosen]));
     turns.push({
@@ -80,13 +80,13 @@ export function* searcherDemonstrations(): Generator<Demonstration, never> {
       prompt: taskOf(field, name),
       turns: [
         { text: callTurn({ name: "lookup", arguments: { name: person } }), responses: [lookedUp(village, person)] },
-        { text: answerTurn(reported(entryOf(village, person) as Entry, field, random)), responses: [] },
+        { text: answerTurn(reported(entryOf(village, person) as LedgerEntry, field, random)), responses: [] },
       ],
     };
   }
 }
 
-function reported(entry: Entry, field: Field, random: Random): string {
+function reported(entry: LedgerEntry, field: LedgerField, random: Random): string {
   const read = errs(random, SEARCHER_FAULTS.wrongNumber) ? anyOf(FIELDS, random) : field;
   const lines = pageOf(entry)
     .split(", ")

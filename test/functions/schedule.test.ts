@@ -8,7 +8,7 @@ import { tableKeys } from "../../core/contracts/keys.ts";
 import type { RunRecord } from "../../core/contracts/records.ts";
 import type { Store } from "../../core/ports.ts";
 import { endRun } from "../../core/training/writes.ts";
-import { openContext, readDeployment } from "../../functions/context.ts";
+import { openContext, readControlledDeployment } from "../../functions/context.ts";
 import { readRunOverview, reconcileSchedule, startSchedule } from "../../functions/reconciling.ts";
 import { controlPlane, memoryControls } from "../fakes/control-plane.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
@@ -83,7 +83,7 @@ async function world() {
     async tick() {
       const context = opened(memory, scripted);
       const overview = await readRunOverview(context);
-      const deployed = await readDeployment(context);
+      const deployed = await readControlledDeployment(context);
       if (deployed) await reconcileSchedule(context, deployed, overview);
     },
     effects: () => effects,

@@ -1,11 +1,11 @@
 /** @file What a fleet's instances may write: records of runs, and the objects that their roles produce, each of them once. */
 import { expect, test } from "vitest";
 import { isConversationKey, objectKeys, tableKeys } from "../../core/contracts/keys.ts";
-import type { Fleet } from "../../stacks/fleet.ts";
+import type { FleetSettings } from "../../stacks/fleet.ts";
 import { workerStatements } from "../../stacks/worker-policy.ts";
 
 const ARNS = { table: "table", bucket: "bucket", group: "group", secrets: ["token"] };
-const fleetOf = (agent: string, roles: string): Fleet => ({
+const fleetOf = (agent: string, roles: string): FleetSettings => ({
   name: "fleet",
   agent,
   roles,

@@ -1,6 +1,6 @@
 /** @file The functions and what invokes them: object created -> (EventBridge) -> queue -> Lambda; and the clock. */
 import type { Rewards } from "../../../core/ports.ts";
-import { CLOCK, EVENT_FUNCTIONS } from "../../../stacks/sizes.ts";
+import { EVENT_FUNCTIONS, SCHEDULE } from "../../../stacks/sizes.ts";
 import { SECONDS } from "../assumptions.ts";
 import { type FunctionName, Lambda } from "./lambda.ts";
 import { EventQueue } from "./queue.ts";
@@ -57,6 +57,6 @@ function startClock(lambda: Lambda): void {
   // Starts half-way through an interval. In the middle of a one-minute step, reading everything in flight takes longest.
   setTimeout(() => {
     tick();
-    setInterval(tick, CLOCK.seconds * 1000);
-  }, CLOCK.seconds * 500);
+    setInterval(tick, SCHEDULE.seconds * 1000);
+  }, SCHEDULE.seconds * 500);
 }

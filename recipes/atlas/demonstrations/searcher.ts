@@ -10,7 +10,7 @@ import { SEARCHER_FAULTS } from "./faults.ts";
 
 type ToolTurn = Demonstration["turns"][number];
 
-export interface Finding {
+export interface SearchDemonstration {
   readonly turns: readonly ToolTurn[];
   readonly report: string;
 }
@@ -21,7 +21,7 @@ export function searcherDemonstration(lookUp: LookUp, world: World, random: Rand
 }
 
 /** One look-up, faults included: the tool turns and the resulting report. */
-export function lookUpOnce(lookUp: LookUp, world: World, random: Random): Finding {
+export function lookUpOnce(lookUp: LookUp, world: World, random: Random): SearchDemonstration {
   const wanted = termsOf(lookUp);
   const second = lookUp.ask === "country" ? lookUp.where[1] : undefined;
   const terms = second && random.uniform() < SEARCHER_FAULTS.dropTerm[second.field] ? wanted.slice(0, 1) : wanted;

@@ -14,7 +14,7 @@ import {
   isActive,
   MAX_CAPACITY_REQUESTS,
   oldestFirst,
-  type RunView,
+  type RunRecords,
   workersNeeded,
 } from "../../../core/training/fleets.ts";
 import { endRun } from "../../../core/training/writes.ts";
@@ -45,7 +45,7 @@ interface Changes {
   readonly workers?: readonly WorkerRecord[];
   readonly fleets?: readonly FleetRecord[];
 }
-function viewOf({ config = {}, record = {}, jobs = [], workers = [], fleets = [] }: Changes = {}): RunView {
+function viewOf({ config = {}, record = {}, jobs = [], workers = [], fleets = [] }: Changes = {}): RunRecords {
   return {
     config: teamConfig(config),
     record: {
@@ -63,7 +63,7 @@ function viewOf({ config = {}, record = {}, jobs = [], workers = [], fleets = []
     ...{ jobs, workers, fleets, bills: NO_BILLS },
   };
 }
-const needs = (run: RunView, storeTime = 0) => FLEETS.map((fleet) => workersNeeded(run, fleet, storeTime));
+const needs = (run: RunRecords, storeTime = 0) => FLEETS.map((fleet) => workersNeeded(run, fleet, storeTime));
 
 test("a running run needs the configured workers of each agent, and evaluators only for jobs that are due now", () => {
   expect(needs(viewOf())).toEqual([1, 1, 0]);
@@ -164,7 +164,7 @@ test("a request is counted in the runs with a free slot, or, if none has one, in
   });
   const lacking = viewOf({ record: { run: "lacking" } });
   const over = viewOf({ record: { run: "over", status: "finished" } });
-  const counted = (runs: RunView[]) =>
+  const counted = (runs: RunRecords[]) =>
     countCapacityRequests(MAIN, runs, 0).flatMap((command) => (command.kind === "update" ? command.change : []));
   expect(counted([served, lacking, over])).toEqual([countCapacityRequest(emptyFleetRecord("lacking", "main"), 1)]);
   expect(counted([served, over])).toEqual([countCapacityRequest(served.fleets[0] ?? emptyFleetRecord("", ""), 1)]);

@@ -10,7 +10,7 @@ import { Facts } from "../../../recipes/atlas/questions/facts.ts";
 import { KINDS } from "../../../recipes/atlas/questions/kinds.ts";
 import { answersTo, type LookUp, parseTask, taskOf, termsOf } from "../../../recipes/atlas/questions/look-up.ts";
 import { asked, questionSet, worldNote } from "../../../recipes/atlas/questions/questions.ts";
-import { isHeldOut, keyOf } from "../../../recipes/atlas/questions/split.ts";
+import { isHeldOut, lookUpKey } from "../../../recipes/atlas/questions/split.ts";
 import { recipe } from "../../../recipes/atlas/recipe.ts";
 import { countries } from "../../../recipes/atlas/world/countries.ts";
 import { worldOf } from "../../../recipes/atlas/world/world.ts";
@@ -29,8 +29,8 @@ const testSplit = askedBy("test");
 const lookUpsOf = (question: Question): LookUp[] =>
   factsOf(question).lookUps.map(({ task }) => parseTask(task) as LookUp);
 const heldOutLookUps = set.heldOut.flatMap(lookUpsOf);
-const heldOutKeys = new Set(heldOutLookUps.map(keyOf));
-const isOfHeldOut = (lookUp: LookUp): boolean => heldOutKeys.has(keyOf(lookUp));
+const heldOutKeys = new Set(heldOutLookUps.map(lookUpKey));
+const isOfHeldOut = (lookUp: LookUp): boolean => heldOutKeys.has(lookUpKey(lookUp));
 
 function sample(agent: string, seed: number, count = 500): Demonstration[] {
   const demonstrations: Demonstration[] = [];
