@@ -11,7 +11,7 @@ import { SharedPolicy, sharedPolicies } from "../core/contracts/shared-policy.ts
 import type { StoreWrites } from "../core/contracts/store-writes.ts";
 import { StepSummary } from "../core/monitoring/step-summary.ts";
 import { bySuite, HeldOut, heldOutScore, TeamEvaluation } from "../core/monitoring/team-evaluation.ts";
-import { CaseStudyResult } from "./held-out/scores.ts";
+import { CaseStudyResult } from "./held-out-scores.ts";
 import { runWarnings } from "./warnings.ts";
 
 export const AgentResult = z.strictObject({

@@ -5,6 +5,7 @@ import type { StepSummary } from "../core/monitoring/step-summary.ts";
 import { heldOutScore } from "../core/monitoring/team-evaluation.ts";
 import type { Store } from "../core/ports.ts";
 import { allRuns } from "../core/training/clock-list.ts";
+import { modelsOf } from "./local/base-models.ts";
 import { readEvaluations, readSummary } from "./local/follow.ts";
 import { readNewestStep } from "./local/history.ts";
 import { type LiveRun, readLive } from "./local/live.ts";
@@ -81,9 +82,6 @@ async function localLive(
     return { ...unknown, wait: "its process does not answer" };
   }
 }
-
-export const modelsOf = ({ agents }: RunConfig): Record<string, string> =>
-  Object.fromEntries(Object.entries(agents).map(([name, { model }]) => [name, model]));
 
 /** One damaged run must not hide the others. */
 function damaged(run: string, error: unknown): Damaged {

@@ -5,6 +5,7 @@ import { describeOptimizer } from "../core/contracts/server-optimizer.ts";
 import { describeBills } from "../core/training/run-budget.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import type { Tree } from "../ui/views.ts";
+import { openDisplay } from "./local/display.ts";
 import { readOptimizers, readRefusals, readSpending, readWait } from "./local/follow.ts";
 import { writeAtomically } from "./local/run-folder.ts";
 import { loadCases } from "./show/cases.ts";
@@ -13,7 +14,6 @@ import { notesOf } from "./show/notes.ts";
 import { openSource, type Source } from "./show/source.ts";
 import { drawText } from "./show/text.ts";
 import { clean } from "./terminal/clean.ts";
-import { openDisplay } from "./terminal/display.ts";
 import { exportPage } from "./ui/export.ts";
 
 /** The address of the case studies; all other addresses are numbers. */

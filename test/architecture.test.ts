@@ -77,7 +77,20 @@ const AMBIENT =
   /Math\.random|Date\.now|new Date\(|performance\.|set(Timeout|Interval|Immediate)|crypto\.|process\.\w|console\.|fetch\(|import\.meta/;
 const MAX_LINES = 300;
 /** Layers whose parts (a folder, or a file beside the folders) never import each other in a circle. */
-const ONE_WAY = ["adapters", "engine", "functions", "gpu-workers", "sft", "recipes", "ui", "bench", "stacks"];
+const ONE_WAY = [
+  "core",
+  "engine/compiled",
+  "cli",
+  "adapters",
+  "engine",
+  "functions",
+  "gpu-workers",
+  "sft",
+  "recipes",
+  "ui",
+  "bench",
+  "stacks",
+];
 const ROOT = resolve(import.meta.dirname, "..");
 const LAYERS = Object.keys(ALLOWED).filter((layer) => !layer.includes("."));
 /** A project that `create` writes has names of its own. */

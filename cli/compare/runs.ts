@@ -12,7 +12,7 @@ import { createInterface } from "node:readline";
 import * as z from "zod";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { differences } from "../../core/training/differences.ts";
-import { HeldOutScores } from "../held-out/scores.ts";
+import { HeldOutScores } from "../held-out-scores.ts";
 import { readConfig, readStatus, runFolder } from "../local/run-folder.ts";
 import { nodeArguments } from "../local/workers.ts";
 import { RunReport } from "../run-report.ts";

@@ -20,9 +20,9 @@ import { decryptedObjects } from "../../core/training/encrypted-objects.ts";
 import { addressStep } from "../../core/training/evaluation.ts";
 import { valueAt } from "../../core/training/resolve-config.ts";
 import { totalUsd } from "../../core/training/run-budget.ts";
+import { readOutcome } from "../conversations.ts";
 import { resultOf } from "../local/evaluate-team.ts";
 import { writeAtomically } from "../local/run-folder.ts";
-import { readOutcome } from "../show/conversations.ts";
 
 export const SuiteReport = EvaluationScore.extend({
   kind: z.literal("evaluation"),

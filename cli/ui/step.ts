@@ -9,8 +9,8 @@ import { whyNoSignal } from "../../core/monitoring/group-signal.ts";
 import type { Store } from "../../core/ports.ts";
 import { type GroupOrder, inOrder, pageCount, rowsOfPage } from "../../ui/group-order.ts";
 import type { GroupRow, GroupView, QuestionView, RolloutCell, RolloutView, StepView } from "../../ui/views.ts";
+import { readStoredQuestions } from "../conversations.ts";
 import { readGroups } from "../local/follow.ts";
-import { readStoredQuestions } from "../show/conversations.ts";
 import { loadTrees } from "../show/load.ts";
 import type { Source } from "../show/source.ts";
 

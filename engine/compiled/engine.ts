@@ -6,11 +6,11 @@ import type { CheckpointFiles, EngineOptions, PolicyEngine } from "../../core/po
 import { readAdapterConfig } from "../checkpoint/adapter.ts";
 import { checkContext, readModelConfig } from "../checkpoint/config.ts";
 import { divideOptions, type LaneOptions } from "./lanes.ts";
+import { openQuantized } from "./open-quantized.ts";
 import { storedWeights } from "./open-weights.ts";
 import { resolveCheckpointing, resolvePacking } from "./packing.ts";
 import type { ProviderDecision } from "./providers.ts";
 import { checkQuantization } from "./quantization/check.ts";
-import { openQuantized } from "./open-quantized.ts";
 import { bitsOf } from "./quantization/quantized-base.ts";
 import { laneSampler } from "./sampling/lane-sampler.ts";
 import { openThreadSampler, openThreadTrainer } from "./session.ts";

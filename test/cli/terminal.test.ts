@@ -2,10 +2,10 @@
 import { EventEmitter } from "node:events";
 import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
+import { openDisplay } from "../../cli/local/display.ts";
 import { runFolder } from "../../cli/local/run-folder.ts";
 import { accuracy, columnsOf, duration, padded } from "../../cli/terminal/columns.ts";
-import { openDisplay } from "../../cli/terminal/display.ts";
-import { opening } from "../../cli/terminal/opening.ts";
+import { opening } from "../../cli/train/opening.ts";
 import { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";

@@ -1,7 +1,7 @@
 /** @file The server of `mgrpo ui`: every view parses as its schema, what does not exist is a 404, and who may read. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { z } from "zod";
-import { readOutcome } from "../../cli/show/conversations.ts";
+import { readOutcome } from "../../cli/conversations.ts";
 import { openSource } from "../../cli/show/source.ts";
 import { dashboardApp } from "../../cli/ui/app.ts";
 import { openRunWatcher } from "../../cli/ui/watch-runs.ts";

@@ -3,12 +3,12 @@
  * and the trained team. Pure. `held-out.json` in a run's folder is a list of HeldOutScores.
  */
 import * as z from "zod";
-import type { Conversation } from "../../core/contracts/conversation.ts";
-import { Step } from "../../core/contracts/names.ts";
-import type { Question } from "../../core/contracts/question.ts";
-import type { Invocation } from "../../core/contracts/rollout.ts";
-import type { CaseStudy } from "../../core/recipe.ts";
-import { accuracyInterval, sumTallies, type Tally } from "../../core/training/confidence-interval.ts";
+import type { Conversation } from "../core/contracts/conversation.ts";
+import { Step } from "../core/contracts/names.ts";
+import type { Question } from "../core/contracts/question.ts";
+import type { Invocation } from "../core/contracts/rollout.ts";
+import type { CaseStudy } from "../core/recipe.ts";
+import { accuracyInterval, sumTallies, type Tally } from "../core/training/confidence-interval.ts";
 
 const Counts = z.strictObject({ n: z.int().nonnegative(), correct: z.number().nonnegative() });
 

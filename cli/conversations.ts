@@ -1,12 +1,12 @@
 /** @file Reads conversations from the store: outcomes, the invocations that they refer to, and the questions. */
-import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
-import { parse, parseJson } from "../../core/contracts/parse.ts";
-import { QuestionSet } from "../../core/contracts/question.ts";
-import { WorkerRecord } from "../../core/contracts/records.ts";
-import { Invocation, Outcome, type RolloutAddress } from "../../core/contracts/rollout.ts";
-import { StepLatencies, type TurnLatency } from "../../core/contracts/telemetry.ts";
-import { MgrpoError } from "../../core/errors.ts";
-import type { Store } from "../../core/ports.ts";
+import { objectKeys, tableKeys, tablePrefixes } from "../core/contracts/keys.ts";
+import { parse, parseJson } from "../core/contracts/parse.ts";
+import { QuestionSet } from "../core/contracts/question.ts";
+import { WorkerRecord } from "../core/contracts/records.ts";
+import { Invocation, Outcome, type RolloutAddress } from "../core/contracts/rollout.ts";
+import { StepLatencies, type TurnLatency } from "../core/contracts/telemetry.ts";
+import { MgrpoError } from "../core/errors.ts";
+import type { Store } from "../core/ports.ts";
 
 export type Latencies = ReadonlyMap<string, readonly TurnLatency[]>;
 

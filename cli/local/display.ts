@@ -9,11 +9,11 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import { describeOptimizer } from "../../core/contracts/server-optimizer.ts";
 import type { StepSummary } from "../../core/monitoring/step-summary.ts";
 import { type TeamEvaluation, trackedSuite } from "../../core/monitoring/team-evaluation.ts";
-import type { RunEvent } from "../local/follow.ts";
-import { clean } from "./clean.ts";
-import { accuracy, type Column, columnsOf, padded, type StepRow } from "./columns.ts";
-import { flow } from "./flow.ts";
-import { afterStep, progressLine, type RunProgress, runProgressOf, secondsLeft } from "./progress.ts";
+import { clean } from "../terminal/clean.ts";
+import { accuracy, type Column, columnsOf, padded, type StepRow } from "../terminal/columns.ts";
+import { flow } from "../terminal/flow.ts";
+import { afterStep, progressLine, type RunProgress, runProgressOf, secondsLeft } from "../terminal/progress.ts";
+import type { RunEvent } from "./follow.ts";
 
 const ROWS_PER_HEADER = 25;
 const AGENT_TONES = [colors.blue, colors.yellow, colors.magenta, colors.cyan];
