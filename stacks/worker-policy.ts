@@ -67,8 +67,8 @@ function writtenBy({ agent, roles }: Fleet): { readonly kept: string[]; readonly
     ],
     expiring: [
       "invocations/*",
-      "telemetry/*/activity/*",
-      ...(has("rollout") ? ["outcomes/*", "telemetry/*/latencies/*"] : []),
+      "telemetry/*/workers/*",
+      ...(has("rollout") ? ["outcomes/*"] : []),
       ...(has("train") ? [`telemetry/*/tokens/${agent}.safetensors`] : []),
       // Results, beside the conversations.
       ...(has("eval") ? ["evaluations/*"] : []),
