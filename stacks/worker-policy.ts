@@ -70,8 +70,8 @@ function writtenBy({ agent, roles }: FleetSettings): { readonly kept: string[]; 
     ],
     expiring: [
       "invocations/*",
-      "telemetry/*/activity/*",
-      ...(has("rollout") ? ["outcomes/*", "telemetry/*/latencies/*"] : []),
+      "telemetry/*/workers/*",
+      ...(has("rollout") ? ["outcomes/*"] : []),
       ...(has("train") ? [`telemetry/*/tokens/${agent}.safetensors`] : []),
       // Results, beside the conversations.
       ...(has("eval") ? ["evaluations/*"] : []),

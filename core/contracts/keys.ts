@@ -23,10 +23,8 @@ export const objectKeys = {
   toolAnswer: (run: string, sha256: string) => `runs/${run}/tools/${sha256}.json`,
   evaluation: (run: string, job: string) => `runs/${run}/evaluations/${job}/result.json`,
   /** What readers alone look at (telemetry.ts). */
-  latencies: (run: string, step: number, worker: string) =>
-    `runs/${run}/telemetry/${padded(step)}/latencies/${worker}.json`,
-  activity: (run: string, step: number, worker: string) =>
-    `runs/${run}/telemetry/${padded(step)}/activity/${worker}.json`,
+  stepTelemetry: (run: string, step: number, worker: string) =>
+    `runs/${run}/telemetry/${padded(step)}/workers/${worker}.json`,
   trainedTokens: (run: string, step: number, agent: string) =>
     `runs/${run}/telemetry/${padded(step)}/tokens/${agent}.safetensors`,
 };
