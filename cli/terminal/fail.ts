@@ -19,12 +19,14 @@ export function fail(error: unknown): void {
   process.exitCode = 1;
 }
 
-/**
- * The message of a known error. Any other is reported as unexpected: a bug in this program, not in the config. Messages of lower layers
- * write hints as `mgrpo <command>` in backticks; only this function knows how the user starts the program.
- */
+/** The message of a known error. Any other is reported as unexpected: a bug in this program, not in the config. */
 export function describe(error: unknown): string {
-  return messageOf(error).replaceAll("`mgrpo ", `\`${MGRPO} `);
+  return asTyped(messageOf(error));
+}
+
+/** Messages of lower layers write hints as `mgrpo <command>` in backticks. This writes them as the user starts the program. */
+export function asTyped(message: string): string {
+  return message.replaceAll("`mgrpo ", `\`${MGRPO} `);
 }
 
 function messageOf(error: unknown): string {
