@@ -45,7 +45,7 @@ function train(cwd: string): void {
 /** Per step, the busy intervals of all its workers. */
 async function readIntervals(directory: string): Promise<BusyInterval[][]> {
   const ignore = async () => {};
-  const cloud = await startLocalCloud({ directory, handlers: { objectCreated: ignore, clock: ignore } });
+  const cloud = await startLocalCloud({ directory, handlers: { objectCreated: ignore, tick: ignore } });
   const { table, objects } = cloud.direct;
   try {
     const steps = Array.from({ length: STEPS }, async (_, step) => {

@@ -54,11 +54,11 @@ export async function compare(recipeName: string, options: CompareOptions): Prom
   });
   const missing = writeResults(plan, planned);
   if (stop.signal.aborted) {
-    progress.say(`stopped with ${missing.length} of ${plan.names.length} runs left; run the same command to resume`);
+    progress.print(`stopped with ${missing.length} of ${plan.names.length} runs left; run the same command to resume`);
     process.exitCode = 130;
     return;
   }
-  if (missing.length === 0) return progress.say(`${relative(process.cwd(), plan.folder)}/summary.md`);
+  if (missing.length === 0) return progress.print(`${relative(process.cwd(), plan.folder)}/summary.md`);
   const [[run, fault] = [missing[0], "was not started"]] = failures;
   const more = missing.length > 1 ? `, and ${missing.length - 1} more` : "";
   throw new MgrpoError("run-halted", `run '${run}' is not finished${more}: ${fault}; run the same command to resume`);

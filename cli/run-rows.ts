@@ -4,7 +4,7 @@ import { isMgrpoError, type MgrpoError } from "../core/errors.ts";
 import type { StepSummary } from "../core/monitoring/step-summary.ts";
 import { heldOutScore } from "../core/monitoring/team-evaluation.ts";
 import type { Store } from "../core/ports.ts";
-import { allRuns } from "../core/training/clock-list.ts";
+import { allRuns } from "../core/training/run-list.ts";
 import { modelsOf } from "./local/base-models.ts";
 import { readEvaluations, readSummary } from "./local/follow.ts";
 import { readNewestStep } from "./local/history.ts";

@@ -2,7 +2,7 @@
 import { relative } from "node:path";
 import colors from "picocolors";
 import { describeOptimizer } from "../core/contracts/server-optimizer.ts";
-import { describeBills } from "../core/training/run-budget.ts";
+import { describeSpending } from "../core/training/run-budget.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import type { Tree } from "../ui/views.ts";
 import { openDisplay } from "./local/display.ts";
@@ -84,6 +84,6 @@ async function showSteps({ config, state, step, reason, evaluations, summaries, 
   for (const { fleet, reason: why } of refusals)
     console.log(colors.yellow(`  instances of fleet ${fleet} cannot work on it: ${clean(why)}`));
   console.log(
-    colors.dim(`  spent: ${describeBills(spent)}${spent.usd > 0 ? `; $${spent.usd.toFixed(2)} in all` : ""}`),
+    colors.dim(`  spent: ${describeSpending(spent)}${spent.usd > 0 ? `; $${spent.usd.toFixed(2)} in all` : ""}`),
   );
 }

@@ -124,7 +124,7 @@ export interface Capacities {
 }
 
 /** The schedule that calls tick every minute while it is on. Switching it on or off is idempotent. */
-export interface ClockSwitch {
+export interface ScheduleSwitch {
   isOn(): Promise<boolean>;
   turn(to: "on" | "off"): Promise<void>;
 }
@@ -138,7 +138,7 @@ export interface ObjectEvents {
 /** What a deployment lets its functions change. */
 export interface Controls {
   readonly capacities: Capacities;
-  readonly clockSwitch: ClockSwitch;
+  readonly scheduleSwitch: ScheduleSwitch;
   readonly events: ObjectEvents;
 }
 
@@ -231,6 +231,6 @@ export interface Rewards {
 /** Handlers that a cloud calls on events. Delivery is at least once and in any order. An exception requests redelivery. */
 export interface CloudHandlers {
   objectCreated(event: ObjectCreated): Promise<void>;
-  /** The clock, which also repairs what lost events left undone. */
-  clock(): Promise<void>;
+  /** The scheduled tick, which also repairs what lost events left undone. */
+  tick(): Promise<void>;
 }

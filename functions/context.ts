@@ -13,7 +13,7 @@ export interface FunctionOptions {
   /** Opens the rewards of a run's recipe. */
   readonly rewardsOf: (config: RunConfig) => Promise<Rewards>;
   /**
-   * True for one process that receives all events for hours (the local dispatcher): its clock checks for missed outcomes only groups
+   * True for one process that receives all events for hours (the local dispatcher): its scheduled ticks check for missed outcomes only groups
    * without progress since its last check. A Lambda instance may be cold, so it checks at once.
    */
   readonly isLongLived?: boolean;
@@ -31,7 +31,7 @@ export interface Context extends Store {
   /** Aborts when the process stops, which ends all waits for verdicts. */
   readonly stop: AbortSignal;
   readonly stopAsking: () => void;
-  /** Whether the clock should look for missed outcomes of this open group. */
+  /** Whether a scheduled tick should look for missed outcomes of this open group. */
   readonly hasStalled: (group: GroupRecord) => boolean;
 }
 

@@ -2,8 +2,8 @@
  * @file How functions are called, and how their failures are handled. Each failure is one line of JSON in the log.
  *
  *     SQS batch              after a retryable failure, the message is delivered again; after any other, it is dropped
- *     local cloud            the same for its events and its clock
- *     AWS clock, direct      every failure is rethrown: an alarm counts the failed calls
+ *     local cloud            the same for its events and its scheduled ticks
+ *     AWS schedule, direct     every failure is rethrown: an alarm counts the failed calls
  */
 import type { SQSBatchItemFailure, SQSBatchResponse } from "aws-lambda";
 import * as z from "zod";
@@ -61,7 +61,7 @@ export function lambda(name: string, handle: EventHandler): LambdaHandler {
   );
 }
 
-/** What the local cloud calls when an object is created or its clock ticks. */
+/** What the local cloud calls when an object is created and at each scheduled tick. */
 export function cloudHandlers(functions: Functions, log: LogWriter): CloudHandlers {
   const route = {
     outcome: functions.scoreRollout,
@@ -75,7 +75,7 @@ export function cloudHandlers(functions: Functions, log: LogWriter): CloudHandle
       const found = parseObjectKey(key);
       if (found) await settle(found.kind, log, () => route[found.kind]({ key }));
     },
-    clock: () => settle("clock", log, () => tickAll(functions, log)),
+    tick: () => settle("tick", log, () => tickAll(functions, log)),
   };
 }
 

@@ -1,5 +1,5 @@
 /**
- * @file Sets what depends on all runs together, after the clock has ticked each: the capacity of fleets and the clock's own schedule.
+ * @file Sets what depends on all runs together, after each has been ticked: the capacity of fleets and the schedule of ticks.
  * The schedule is on only while there is work, so that an idle deployment costs nothing.
  *
  *     start, resume     1 set RUN to running     2 turn the schedule on
@@ -7,13 +7,13 @@
  *
  * Invariant: the schedule is on while a run is active, in whatever order these steps happen. Consider the last time it is turned off. The
  * read that follows sees every RUN written before it, and turns the schedule on. If a RUN is written later, its own start turns the schedule
- * on, after it was turned off. A tick that dies between 2 and 3 is retried: Lambda retries a failed clock call twice, even while the
+ * on, after it was turned off. A tick that dies between 2 and 3 is retried: Lambda retries a failed scheduled call twice, even while the
  * schedule is off. A start that dies between 1 and 2 has not returned, so its caller repeats it.
  */
 import type { Fleet } from "../core/contracts/deployment.ts";
 import type { RunRecord } from "../core/contracts/records.ts";
 import { isMgrpoError } from "../core/errors.ts";
-import { readBillsIfLimited } from "../core/training/bills.ts";
+import { readApiSpendingIfLimited } from "../core/training/api-spending.ts";
 import { capacityOf, countCapacityRequests, haltUnserved, isActive, type RunRecords } from "../core/training/fleets.ts";
 import { shareSpent, spending } from "../core/training/run-budget.ts";
 import { type Context, type ControlledDeployment, readControlledDeployment } from "./context.ts";
@@ -51,24 +51,24 @@ export async function reconcile(context: Context): Promise<Reconciliation> {
 /** Turns the schedule on. Call it once RUN records the run as running. */
 export async function startSchedule(context: Context): Promise<void> {
   const deployment = await readControlledDeployment(context);
-  await deployment?.clockSwitch.turn("on");
+  await deployment?.scheduleSwitch.turn("on");
 }
 
 /** Turns the schedule on or off, as the runs need it. */
 export async function reconcileSchedule(
   context: Context,
-  { fleets, clockSwitch }: ControlledDeployment,
+  { fleets, scheduleSwitch }: ControlledDeployment,
   overview: RunOverview,
 ): Promise<void> {
   // A run that cannot be read still needs attention: its failures must keep being reported.
   const hasWork = ({ runs, failures, storeTime }: RunOverview) =>
     failures.length > 0 || runs.some((run) => isActive(run, fleets, storeTime));
   if (hasWork(overview)) {
-    if (!(await clockSwitch.isOn())) await clockSwitch.turn("on");
+    if (!(await scheduleSwitch.isOn())) await scheduleSwitch.turn("on");
     return;
   }
-  await clockSwitch.turn("off");
-  if (hasWork(await readRunOverview(context))) await clockSwitch.turn("on");
+  await scheduleSwitch.turn("off");
+  if (hasWork(await readRunOverview(context))) await scheduleSwitch.turn("on");
 }
 
 /** Gives each fleet the capacity that the runs need. A failure of one fleet does not stop the others from being scaled. */
@@ -146,11 +146,11 @@ async function viewOf({ table, runObjects, records }: Context, record: RunRecord
   if (status === "finished" && jobs.every(({ state }) => state === "done")) return undefined;
   const config = await runObjects.config(run);
   const [workers, fleets] = await Promise.all([records.workers(run), records.fleets(run)]);
-  const bills = await readBillsIfLimited(table, record);
-  return { config, record, jobs, bills, workers, fleets };
+  const apiSpending = await readApiSpendingIfLimited(table, record);
+  return { config, record, jobs, apiSpending, workers, fleets };
 }
 
-/** What the clock's alarms are computed from. */
+/** What the alarms are computed from. */
 export interface RunMetrics {
   readonly running: number;
   /** Agents of running runs without a live worker: none has registered, or all are marked dead. */
@@ -167,8 +167,8 @@ export function metricsOf({ runs, progressAt, storeTime }: RunOverview): RunMetr
     const served = new Set(workers.filter(({ state }) => state !== "dead").map(({ agent }) => agent));
     return Object.keys(config.agents).filter((name) => !served.has(name));
   });
-  const spent = running.map(({ config, record, workers, bills }) =>
-    shareSpent(record, spending(config, record, workers, bills, storeTime)),
+  const spent = running.map(({ config, record, workers, apiSpending }) =>
+    shareSpent(record, spending(config, record, workers, apiSpending, storeTime)),
   );
   const idle = running.map(({ record: { run } }) => [run, storeTime - (progressAt.get(run) ?? storeTime)] as const);
   return {

@@ -2,7 +2,7 @@
  * @file The alarms and the budget, and whom they notify. docs/deploy.md says how to respond to each.
  *
  *     <Function>DeadLetters   an event was abandoned after five deliveries
- *     TickFails               the clock's tick fails: nothing is repaired
+ *     TickFails               the scheduled tick fails: nothing is repaired
  *     StuckStep               a run is under way, without a new outcome or version for half an hour; notifies per run
  *     StaleHeartbeat          an agent of a run has had no live worker for ten minutes
  *     RunSpend                a run has spent 80 % of its budget, and is halted when all of it is spent
@@ -51,7 +51,7 @@ function createDeadLetterAlarm({ name, inbox }: EventFunction, notify: Notify): 
 function createTickAlarm(tick: EventFunction, notify: Notify): void {
   new aws.cloudwatch.MetricAlarm("TickFails", {
     ...notify,
-    alarmDescription: "The tick of the clock fails: nothing is repaired until it succeeds",
+    alarmDescription: "The scheduled tick fails: nothing is repaired until it succeeds",
     namespace: "AWS/Lambda",
     metricName: "Errors",
     statistic: "Sum",

@@ -1,5 +1,5 @@
 /**
- * @file The deployment's record in its table, through which launch, tick and the instances find the bucket, the clock and the fleets. Its
+ * @file The deployment's record in its table, through which launch, tick and the instances find the bucket, the schedule and the fleets. Its
  * shape is in core/contracts/deployment.ts.
  */
 /// <reference path="../.sst/platform/config.d.ts" />

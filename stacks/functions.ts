@@ -1,4 +1,4 @@
-/** @file The functions, each with a role that allows only what it does, and what calls it: object events, the clock, or for StartRun a user. */
+/** @file The functions, each with a role that allows only what it does, and what calls it: object events, the schedule, or for StartRun a user. */
 /// <reference path="../.sst/platform/config.d.ts" />
 
 import { createInbox, type Inbox, receiveFrom } from "./events.ts";

@@ -1,5 +1,5 @@
 /**
- * @file The clock: an EventBridge rule that calls tick every minute while it is enabled. Launching a run enables it, and tick disables it when
+ * @file The schedule of ticks: an EventBridge rule that calls tick every minute while it is enabled. Launching a run enables it, and tick disables it when
  * no run needs it (functions/reconciling.ts), so a deployment does not change its state. It is a rule, because switching a schedule
  * of EventBridge Scheduler requires the permission to pass its role.
  */
@@ -19,7 +19,7 @@ export function createSchedule(): TickSchedule {
   return { rule };
 }
 
-/** Lambda retries a failed call twice, even while the clock is off. */
+/** Lambda retries a failed call twice, even while the schedule is off. */
 export function connectSchedule({ rule }: TickSchedule, fn: sst.aws.Function): void {
   new aws.lambda.Permission("ClockPermission", {
     action: "lambda:InvokeFunction",

@@ -55,7 +55,7 @@ export const RunRow = z.strictObject({
   seconds: z.number().nullable(),
   /** What it has cost; null: unknown. */
   usd: z.number().nullable(),
-  /** Seconds since the clock saw the newest heartbeat of a living worker; null: of none. */
+  /** Seconds since a scheduled tick saw the newest heartbeat of a living worker; null: of none. */
   heartbeatSeconds: z.number().nullable(),
   /** What it does or waits for; null once it is over. */
   wait: z.string().nullable(),

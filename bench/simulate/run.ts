@@ -44,7 +44,7 @@ export function simulate(
     const [begins, ends] = [teamAt(warmUp), teamAt(warmUp + measured)];
     const { objects } = openSimulatedStore(cloud, { name: "launch" });
     await functions.invoke("start-run", await prepareTeam(objects, config));
-    functions.startClock();
+    functions.startSchedule();
     const engine = openTeamEngine(
       Object.keys(config.agents).filter((name) => name !== config.main),
       pacer(plan, time),

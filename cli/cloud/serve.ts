@@ -10,7 +10,7 @@ import { tableKeys } from "../../core/contracts/keys.ts";
 import { RunRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
-import { listedRuns } from "../../core/training/clock-list.ts";
+import { listedRuns } from "../../core/training/run-list.ts";
 import { type EmbeddedCloud, openEmbeddedCloud } from "../local/embedded-cloud.ts";
 import { watchForStop } from "../local/stop.ts";
 import { openLiveLine } from "../terminal/live.ts";

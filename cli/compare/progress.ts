@@ -16,7 +16,7 @@ export interface ComparisonDisplay {
   /** Ends the live lines. */
   close(): void;
   /** Prints a line after `close`. */
-  say(text: string): void;
+  print(text: string): void;
 }
 
 /** A run's output lines that report its progress. */
@@ -40,7 +40,7 @@ function jsonLines(output: NodeJS.WritableStream): ComparisonDisplay {
     line() {},
     ended: (run, fault) => print(fault === undefined ? { kind: "finished", run } : { kind: "unfinished", run, fault }),
     close() {},
-    say: (text) => print({ kind: "note", text }),
+    print: (text) => print({ kind: "note", text }),
   };
 }
 
@@ -89,7 +89,7 @@ function liveLines(total: number, output: NodeJS.WriteStream): ComparisonDisplay
       live.clear();
       live.done();
     },
-    say: (text) => output.write(`\n  ${text}\n`),
+    print: (text) => output.write(`\n  ${text}\n`),
   };
 }
 

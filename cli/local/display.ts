@@ -21,7 +21,7 @@ const AGENT_TONES = [colors.blue, colors.yellow, colors.magenta, colors.cyan];
 export interface Display {
   event(event: RunEvent): void;
   /** Prints a line above the live line. */
-  say(line: string): void;
+  print(line: string): void;
   /** Restores the terminal. */
   close(): void;
 }
@@ -52,7 +52,7 @@ class JsonLines implements Display {
     this.#print(event.kind === "step" ? { kind: "step", ...event.summary } : event);
   }
 
-  say(line: string): void {
+  print(line: string): void {
     this.#print({ kind: "note", text: line });
   }
 
@@ -85,15 +85,15 @@ class LiveTable implements Display {
   event(event: RunEvent): void {
     if (event.kind === "step") this.#step(event.summary);
     if (event.kind === "evaluation") this.#evaluation(event.evaluation);
-    if (event.kind === "optimizer") this.say(`  ${event.agent}: ${describeOptimizer(event.optimizer)}`);
-    if (event.kind === "stalled") this.say(colors.yellow(`  ${clean(event.text)}`));
+    if (event.kind === "optimizer") this.print(`  ${event.agent}: ${describeOptimizer(event.optimizer)}`);
+    if (event.kind === "stalled") this.print(colors.yellow(`  ${clean(event.text)}`));
     if (event.kind === "waiting") {
       this.#activity = event.for;
       this.#draw();
     }
   }
 
-  say(line: string): void {
+  print(line: string): void {
     this.#live.clear();
     this.#output.write(`${wrapAnsi(line, this.#output.columns, { hard: true, trim: false })}\n`);
     if (this.#activity !== "") this.#draw();
@@ -106,15 +106,15 @@ class LiveTable implements Display {
 
   #step(summary: StepSummary): void {
     this.#progress = afterStep(this.#progress, summary);
-    if (this.#rows++ % ROWS_PER_HEADER === 0) this.say(header(this.#columns));
+    if (this.#rows++ % ROWS_PER_HEADER === 0) this.print(header(this.#columns));
     const left = secondsLeft(this.#config, this.#progress);
-    this.say(row(this.#columns, { summary, heldOut: this.#heldOut, secondsLeft: left }));
+    this.print(row(this.#columns, { summary, heldOut: this.#heldOut, secondsLeft: left }));
   }
 
   #evaluation(evaluation: TeamEvaluation): void {
     const { suite, n, correct } = evaluation;
     if (suite === trackedSuite(this.#config)) this.#heldOut = n === 0 ? 0 : correct / n;
-    this.say(evaluationLine(evaluation, this.#output.columns));
+    this.print(evaluationLine(evaluation, this.#output.columns));
   }
 
   #draw(): void {

@@ -56,9 +56,9 @@ export async function openEmbeddedCloud(
         const handlers = await ready.promise;
         await scoring.during(() => handlers.objectCreated(event));
       },
-      clock: async () => {
+      tick: async () => {
         const handlers = await ready.promise;
-        await scoring.during(() => handlers.clock());
+        await scoring.during(() => handlers.tick());
       },
     },
   });

@@ -75,7 +75,7 @@ async function ofEvaluation(folder: string, minReward: number): Promise<AgentDem
   const idle = async () => {};
   const cloud = await startLocalCloud({
     directory: join(folder, CLOUD),
-    handlers: { objectCreated: idle, clock: idle },
+    handlers: { objectCreated: idle, tick: idle },
   });
   try {
     const store = cloud.direct;

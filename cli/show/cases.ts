@@ -16,11 +16,11 @@ import { heldOutTree } from "./tree.ts";
 
 const SHOWN = 3;
 
-/** A question's first rollout with an occasion, before and after training. */
+/** A question's first rollout with a check, before and after training. */
 interface Pair {
   readonly before: HeldOutRollout;
   readonly after: HeldOutRollout;
-  /** Share of correct occasions, after minus before. */
+  /** Share of passed checks, after minus before. */
   readonly gain: number;
 }
 

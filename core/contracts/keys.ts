@@ -66,7 +66,7 @@ export interface TableKey {
 export const tableKeys = {
   /** The deployment that the table belongs to, if any. */
   deployment: { pk: "DEPLOYMENT", sk: "DEPLOYMENT" },
-  /** The runs that the clock ticks (core/training/clock-list.ts). */
+  /** The runs that are ticked (core/training/run-list.ts). */
   listed: (run: string): TableKey => ({ pk: "RUNS", sk: `RUN#${run}` }),
   archived: (run: string): TableKey => ({ pk: "ARCHIVE", sk: `RUN#${run}` }),
   run: (run: string): TableKey => ({ pk: `RUN#${run}`, sk: "RUN" }),

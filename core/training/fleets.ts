@@ -24,7 +24,7 @@ import type { RunConfig } from "../contracts/config.ts";
 import type { Fleet } from "../contracts/deployment.ts";
 import { tableKeys } from "../contracts/keys.ts";
 import type { FleetRecord, JobRecord, RunRecord, WorkerRecord } from "../contracts/records.ts";
-import type { Bills } from "./bills.ts";
+import type { ApiSpending } from "./api-spending.ts";
 import { dueJobs } from "./evaluation.ts";
 import { countCapacityRequest } from "./fleet-writes.ts";
 import { overBudgetReason, spending } from "./run-budget.ts";
@@ -42,7 +42,7 @@ export interface RunRecords {
   readonly jobs: readonly JobRecord[];
   readonly workers: readonly WorkerRecord[];
   readonly fleets: readonly FleetRecord[];
-  readonly bills: Bills;
+  readonly apiSpending: ApiSpending;
 }
 
 /** The part of a fleet that determines how many of its instances a run needs. */
@@ -58,10 +58,10 @@ export function workersNeeded(run: RunRecords, fleet: FleetSpec, storeTime: numb
 }
 
 function fleetSlotsNeeded(run: RunRecords, fleet: FleetSpec, storeTime: number): number {
-  const { config, record, jobs, workers, bills } = run;
+  const { config, record, jobs, workers, apiSpending } = run;
   if (record.status === "halted" || isGivenUp(run, fleet)) return 0;
   // The budget also limits the hourly cost of a finished run.
-  if (overBudgetReason(record, spending(config, record, workers, bills, storeTime)) !== undefined) return 0;
+  if (overBudgetReason(record, spending(config, record, workers, apiSpending, storeTime)) !== undefined) return 0;
   if (fleet.agent === "*") return Math.min(config.evaluation.workers, dueJobs(config, record.status, jobs).length);
   const agent = config.agents[fleet.agent];
   if (!agent || record.status === "finished") return 0;
@@ -75,7 +75,7 @@ export function capacityOf(fleet: Fleet, runs: readonly RunRecords[], current: n
   return needed === 0 ? 0 : Math.max(current, Math.min(needed, fleet.max));
 }
 
-/** Whether the run needs the clock. */
+/** Whether the run needs scheduled ticks. */
 export function isActive(run: RunRecords, fleets: readonly FleetSpec[], storeTime: number): boolean {
   const evaluating = fleets.filter(({ agent }) => agent === "*");
   const needed = (evaluating.length > 0 ? evaluating : [MANUAL_EVALUATION]).some(

@@ -1,5 +1,5 @@
 /**
- * @file Lambda: advances runs. Invoked by the clock (for every run, then the fleets, the schedule and the alarms' metrics), through a queue when a
+ * @file Lambda: advances runs. Invoked by the schedule (for every run, then the fleets, the schedule and the alarms' metrics), through a queue when a
  * manifest is written (for its run), or directly with `{ run }`.
  */
 import { setTimeout as pause } from "node:timers/promises";

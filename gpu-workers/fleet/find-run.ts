@@ -16,8 +16,7 @@ import { parse, parseJson } from "../../core/contracts/parse.ts";
 import { FleetRecord, JobRecord, RunRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
-import { readBillsIfLimited } from "../../core/training/bills.ts";
-import { listedRuns } from "../../core/training/clock-list.ts";
+import { readApiSpendingIfLimited } from "../../core/training/api-spending.ts";
 import { claimFleetSlot, recordFleetRefusal } from "../../core/training/fleet-writes.ts";
 import {
   emptyFleetRecord,
@@ -26,6 +25,7 @@ import {
   oldestFirst,
   type RunRecords,
 } from "../../core/training/fleets.ts";
+import { listedRuns } from "../../core/training/run-list.ts";
 
 /** Between two reads of the runs. */
 const POLL_SECONDS = 10;
@@ -91,7 +91,7 @@ export async function recordRefusal({ table }: Store, fleet: Fleet, run: string,
 
 async function readRunViews(store: Store, refused: ReadonlySet<string>): Promise<RunRecords[]> {
   const names = (await listedRuns(store.table)).map(({ run }) => run).filter((name) => !refused.has(name));
-  // A run with damaged records must not hide the others; the clock's tick reports the damage.
+  // A run with damaged records must not hide the others; the scheduled tick reports the damage.
   const unlessDamaged = (error: unknown) => {
     if (!isMgrpoError(error) || error.retryable) throw error;
     return undefined;
@@ -116,7 +116,7 @@ async function readRunView({ table, objects }: Store, run: string): Promise<RunR
     config: parseJson(RunConfig, config, objectKeys.config(run)),
     record,
     jobs,
-    bills: await readBillsIfLimited(table, record),
+    apiSpending: await readApiSpendingIfLimited(table, record),
     workers: workers.map((one) => parse(WorkerRecord, one, `WORKER of run '${run}'`)),
     fleets: fleets.map((one) => parse(FleetRecord, one, `FLEET of run '${run}'`)),
   };

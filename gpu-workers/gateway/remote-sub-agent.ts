@@ -77,10 +77,10 @@ export function remoteSubAgent({ pool, client }: Remote, agent: string): SubAgen
 
   return {
     turn: (session, request, signal) => post(session, "turns", { session, request }, TurnReply, signal),
-    async end(session, heard, signal) {
+    async end(session, summary, signal) {
       // The app never called this agent.
       if (!holders.has(session.id)) return NEVER_CALLED;
-      const ended = await post(session, "end", { session, ...heard }, EndedSession, signal);
+      const ended = await post(session, "end", { session, ...summary }, EndedSession, signal);
       holders.delete(session.id);
       return ended;
     },
@@ -118,7 +118,11 @@ async function postTo<S extends z.ZodType>(
 }
 
 const lost = (agent: string, cause: Error) =>
-  new MgrpoError("worker-unavailable", `the worker that held this session of '${agent}' is gone: ${cause.message}`, {
-    retryable: true,
-    cause,
-  });
+  new MgrpoError(
+    "worker-unavailable",
+    `the worker that had this session of '${agent}' is no longer available: ${cause.message}`,
+    {
+      retryable: true,
+      cause,
+    },
+  );

@@ -10,12 +10,12 @@ import { cancelable } from "../limits.ts";
 import type { Delegate } from "./answer-calls.ts";
 import { type ConversationProgress, type ConversationResult, converse } from "./converse.ts";
 import { drawName, scopeOf } from "./draws.ts";
-import type { Lease, Policy } from "./policy.ts";
+import type { Lease, PolicyVersions } from "./policy-versions.ts";
 
 export interface HostedAgent {
   readonly name: string;
   readonly config: AgentConfig;
-  readonly policy: Policy;
+  readonly policy: PolicyVersions;
   readonly tools: ReadonlyMap<string, Tool>;
   readonly draws: Draws;
   /** Limit on the time of one tool call; absent: none. */
@@ -83,7 +83,7 @@ export async function runConversation(
 }
 
 /** Rejects as soon as the signal aborts. A lease that arrives later is released. */
-export async function acquireLease(policy: Policy, version: number, signal: AbortSignal): Promise<Lease> {
+export async function acquireLease(policy: PolicyVersions, version: number, signal: AbortSignal): Promise<Lease> {
   const acquired = policy.acquire(version);
   try {
     return await cancelable(acquired, signal);

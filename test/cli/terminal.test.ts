@@ -117,7 +117,7 @@ test.each([60, 80])("in %i columns no line of the display is wider", (width) => 
   display.event({ kind: "waiting", step: 2, for: "waiting for: main/rollout, searcher/rollout, translator/rollout" });
   display.event({ kind: "step", summary: { ...summary, step: 2 } });
   display.event({ kind: "evaluation", evaluation });
-  display.say("warning: the entropy of 'main' collapsed to 0.011 nats per token, from 0.11 in its first 10 steps");
+  display.print("warning: the entropy of 'main' collapsed to 0.011 nats per token, from 0.11 in its first 10 steps");
   expect(Math.max(...lines().map((line) => line.length))).toBeLessThanOrEqual(width);
 });
 

@@ -43,9 +43,9 @@ async function world() {
         rewardsOf: async () => rewards,
         controlsOf: () => ({
           ...controls,
-          clockSwitch: {
-            isOn: () => through(() => controls.clockSwitch.isOn()),
-            turn: (to) => through(() => controls.clockSwitch.turn(to)),
+          scheduleSwitch: {
+            isOn: () => through(() => controls.scheduleSwitch.isOn()),
+            turn: (to) => through(() => controls.scheduleSwitch.turn(to)),
           },
         }),
       },

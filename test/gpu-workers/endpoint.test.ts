@@ -5,7 +5,7 @@ import { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { endpointOf } from "../../core/contracts/language-model.ts";
 import type { ChatModel } from "../../core/language-model-ports.ts";
-import { addAgentSpending, readBills } from "../../core/training/bills.ts";
+import { addAgentSpending, readApiSpending } from "../../core/training/api-spending.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import type { BackendOptions } from "../../gpu-workers/rollouts/backend.ts";
 import { endpointBackend } from "../../gpu-workers/rollouts/endpoint/backend.ts";
@@ -177,7 +177,7 @@ test("at most `engine.slots` requests are in flight, and each turn is billed", a
   await Promise.all(Array.from({ length: 6 }, () => playAs(backend)));
   expect(peak).toBe(2);
   // 6 * (1000 * 1 + 100 * 3) millionths.
-  expect(await readBills(table, "r")).toEqual({ toolsUsd: 0, judgesUsd: 0, agentsUsd: 0.0078 });
+  expect(await readApiSpending(table, "r")).toEqual({ toolsUsd: 0, judgesUsd: 0, agentsUsd: 0.0078 });
   expect(await table.get(tableKeys.agentSpending("r"))).toMatchObject({ turns: 6 });
 });
 

@@ -67,7 +67,7 @@ async function runWith(config: RunConfig, parts: Partial<WorkerParts>, { when, a
     died.push("functions");
     ({ functions } = openWorld(store));
   };
-  // Events of a dead process are lost: the clock of the next process finds what they were about.
+  // Events of a dead process are lost: a scheduled tick of the next process finds what they were about.
   const clock = setInterval(() => {
     revive();
     if (mortal.isDead()) functions.tickAll().catch((error: unknown) => log.error("clock", { error: String(error) }));

@@ -5,7 +5,7 @@ import { Content, textOf } from "./content.ts";
 import { unsupported } from "./errors.ts";
 import { callOf, History } from "./history.ts";
 import { ignored, OPENAI_SERVICE } from "./read-request.ts";
-import { offeredTool, refuseForcedCalls } from "./tools.ts";
+import { refuseForcedCalls, requireOfferedTool } from "./tools.ts";
 
 const Call = z.looseObject({
   id: z.string().min(1),
@@ -61,7 +61,7 @@ export function turnRequestOf(request: ChatCompletionRequest): TurnRequest {
   const maxTokens = request.max_completion_tokens ?? request.max_tokens;
   return {
     messages: historyOf(messages),
-    tools: (tools ?? []).map((tool, i) => offeredTool(tool.function, `tools.${i}.function.name`)),
+    tools: (tools ?? []).map((tool, i) => requireOfferedTool(tool.function, `tools.${i}.function.name`)),
     mayCall: choice !== "none",
     ...(maxTokens && { maxTokens }),
     stop: typeof stop === "string" ? [stop] : (stop ?? []),

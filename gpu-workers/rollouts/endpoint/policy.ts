@@ -2,7 +2,7 @@
 import pLimit from "p-limit";
 import type { AgentConfig } from "../../../core/contracts/agent-config.ts";
 import type { ChatModel } from "../../../core/language-model-ports.ts";
-import type { Policy } from "../policy.ts";
+import type { PolicyVersions } from "../policy-versions.ts";
 import { endpointBackend } from "./backend.ts";
 
 /** @param pay records the price of each turn in dollars, if the config sets prices. */
@@ -10,7 +10,7 @@ export function endpointPolicy(
   { engine, endpoint }: AgentConfig,
   model: ChatModel,
   pay: (usd: number) => Promise<void>,
-): Policy {
+): PolicyVersions {
   const queue = pLimit(engine.slots);
   const price = endpoint?.usdPerMillionTokens;
   const queued: ChatModel = {

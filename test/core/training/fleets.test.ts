@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Fleet } from "../../../core/contracts/deployment.ts";
 import type { FleetRecord, JobRecord, RunRecord, WorkerRecord } from "../../../core/contracts/records.ts";
-import { NO_BILLS } from "../../../core/training/bills.ts";
+import { NO_API_SPENDING } from "../../../core/training/api-spending.ts";
 import { countCapacityRequest } from "../../../core/training/fleet-writes.ts";
 import {
   capacityOf,
@@ -60,7 +60,7 @@ function viewOf({ config = {}, record = {}, jobs = [], workers = [], fleets = []
       ...{ startedAt: 0, maxHours: null, maxUsd: null },
       ...record,
     },
-    ...{ jobs, workers, fleets, bills: NO_BILLS },
+    ...{ jobs, workers, fleets, apiSpending: NO_API_SPENDING },
   };
 }
 const needs = (run: RunRecords, storeTime = 0) => FLEETS.map((fleet) => workersNeeded(run, fleet, storeTime));
@@ -95,7 +95,7 @@ test("a finished run needs evaluators until its last job is done, a halted one n
   expect(needs(viewOf({ record: { status: "halted" }, jobs }))).toEqual([0, 0, 0]);
 });
 
-test("a run over its budget needs no workers in any state, and a run that has ended, with no job left, does not need the clock", () => {
+test("a run over its budget needs no workers in any state, and a run that has ended, with no job left, needs no ticks", () => {
   const status = fc.constantFrom<RunRecord["status"]>("running", "finished", "halted");
   const states = fc.array(fc.constantFrom<JobRecord["state"]>("queued", "leased", "done"), { maxLength: 4 });
   fc.assert(
@@ -112,7 +112,7 @@ test("a run over its budget needs no workers in any state, and a run that has en
   );
 });
 
-test("without an evaluation fleet, open jobs of a finished run still need the clock", () => {
+test("without an evaluation fleet, open jobs of a finished run still need ticks", () => {
   const open = viewOf({ record: { status: "finished" }, jobs: [jobOf("all", "queued")] });
   expect(isActive(open, [], 0)).toBe(true);
   expect(isActive(viewOf({ record: { status: "finished" }, jobs: [jobOf("all", "done")] }), [], 0)).toBe(false);

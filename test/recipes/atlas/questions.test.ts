@@ -9,7 +9,7 @@ import { demonstrationsOf } from "../../../recipes/atlas/demonstrations/demonstr
 import { Facts } from "../../../recipes/atlas/questions/facts.ts";
 import { KINDS } from "../../../recipes/atlas/questions/kinds.ts";
 import { answersTo, type LookUp, parseTask, taskOf, termsOf } from "../../../recipes/atlas/questions/look-up.ts";
-import { asked, questionSet, worldNote } from "../../../recipes/atlas/questions/questions.ts";
+import { questionSet, userQuestion, worldNote } from "../../../recipes/atlas/questions/questions.ts";
 import { isHeldOut, lookUpKey } from "../../../recipes/atlas/questions/split.ts";
 import { recipe } from "../../../recipes/atlas/recipe.ts";
 import { countries } from "../../../recipes/atlas/world/countries.ts";
@@ -109,7 +109,7 @@ test("training is about permuted worlds, evaluation about the real one", () => {
 test("questions about permuted worlds say so, those about the real one do not", () => {
   const { train, heldOut } = questionSet(1);
   for (const question of train) expect(worldNote(question)).toMatch(/^world \d+: the facts are shuffled .* on purpose/);
-  for (const question of [...heldOut, asked("Where?")]) expect(worldNote(question)).toBeUndefined();
+  for (const question of [...heldOut, userQuestion("Where?")]) expect(worldNote(question)).toBeUndefined();
 });
 
 test("the seed decides the training questions, and not the held-out ones", () => {
