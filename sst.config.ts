@@ -15,7 +15,7 @@ export default $config({
   async run() {
     const { readSettings } = await import("./stacks/settings.ts");
     const { createStorage } = await import("./stacks/storage.ts");
-    const { createClock } = await import("./stacks/clock.ts");
+    const { createSchedule } = await import("./stacks/schedule.ts");
     const { createFunctions } = await import("./stacks/functions.ts");
     const { createAlarms } = await import("./stacks/alarms.ts");
     const { createWorkers } = await import("./stacks/workers.ts");
@@ -37,10 +37,10 @@ export default $config({
       { name: "eval", agent: "*", roles: "eval", ...gpu, max: 2, onDemand: 0 },
     ];
     const fleets = await createWorkers(storage, settings, wanted, judge);
-    const clock = createClock();
-    const functions = createFunctions(storage, settings, clock, fleets, judge);
+    const schedule = createSchedule();
+    const functions = createFunctions(storage, settings, schedule, fleets, judge);
     createAlarms(functions, settings);
-    describeDeployment(storage, clock, fleets);
+    describeDeployment(storage, schedule, fleets);
     return {
       table: storage.table.name,
       bucket: storage.bucket.name,

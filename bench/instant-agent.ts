@@ -13,7 +13,7 @@ import { openAttempts } from "../gpu-workers/gateway/attempts.ts";
 import { serveInvocations } from "../gpu-workers/invocations/server.ts";
 import { createLog } from "../gpu-workers/log.ts";
 import type { HostedAgent } from "../gpu-workers/rollouts/agent.ts";
-import type { Policy } from "../gpu-workers/rollouts/policy.ts";
+import type { PolicyVersions } from "../gpu-workers/rollouts/policy-versions.ts";
 import { tokenBackend } from "../gpu-workers/rollouts/token-backend.ts";
 
 const REPLY_TOKENS = 12;
@@ -44,7 +44,7 @@ function instantSampler({ encodeText, endOfTurn }: Tokenizer): Sampler {
   return { sample: async () => ({ tokens, logProbs, stop: "stop" }), release() {}, async close() {} };
 }
 
-function policyOf(sampler: Sampler, tokenizer: Tokenizer): Policy {
+function policyOf(sampler: Sampler, tokenizer: Tokenizer): PolicyVersions {
   const lease = {
     backend: (options: Parameters<typeof tokenBackend>[0]) => tokenBackend(options, tokenizer, sampler),
     inference: { sampler, tokenizer },

@@ -9,7 +9,16 @@ import { LoraConfig } from "../core/contracts/lora.ts";
 import { parameterLayout } from "../engine/checkpoint/parameters.ts";
 import { compiledEngine } from "../engine/compiled/engine.ts";
 import { QWEN3_06B, writeRandomModel } from "./qwen3/model.ts";
-import { OPTIONS, PROMPT, SAMPLED, sample, TRAINED, trainStep, watchMemory, withFreshAdapter } from "./qwen3/work.ts";
+import {
+  OPTIONS,
+  PROMPT,
+  SAMPLED,
+  sample,
+  TRAINED,
+  timeTrainStep,
+  watchMemory,
+  withFreshAdapter,
+} from "./qwen3/work.ts";
 
 const LORA = LoraConfig.parse({});
 const NEW_TOKENS = 64;
@@ -24,8 +33,8 @@ try {
   const sampling = await sample(sampler, QWEN3_06B, NEW_TOKENS);
   // The sampler stays open, as in a worker. A short step traces the graphs before the measured one.
   const trainer = await compiledEngine.openTrainer(files, OPTIONS);
-  await trainStep(trainer, QWEN3_06B, 2);
-  const training = await trainStep(trainer, QWEN3_06B, OPTIONS.contextTokens);
+  await timeTrainStep(trainer, QWEN3_06B, 2);
+  const training = await timeTrainStep(trainer, QWEN3_06B, OPTIONS.contextTokens);
   const peak = memory.stop();
   print("engine.lora.sample", sampling, "s", { sequences: SAMPLED, prompt: PROMPT, newTokens: NEW_TOKENS });
   print("engine.lora.train", training, "s", { sequences: TRAINED, tokens: OPTIONS.contextTokens });

@@ -16,7 +16,7 @@ import { compiledEngine } from "../engine/compiled/engine.ts";
 import { planMemory, totalBytes } from "../engine/compiled/memory.ts";
 import { isOptimizer } from "../gpu-workers/checkpoints.ts";
 import { QWEN3_06B, writeRandomModel } from "./qwen3/model.ts";
-import { OPTIONS, sample, trainStep, watchMemory, withFreshAdapter } from "./qwen3/work.ts";
+import { OPTIONS, sample, timeTrainStep, watchMemory, withFreshAdapter } from "./qwen3/work.ts";
 
 interface Case {
   readonly trained: "adapter" | "all weights";
@@ -53,7 +53,7 @@ async function measure(name: string): Promise<void> {
     const sampler = await compiledEngine.openSampler(files, ENGINE);
     const sampling = await sample(sampler, MODEL, NEW_TOKENS);
     const trainer = await compiledEngine.openTrainer(files, ENGINE);
-    const training = await trainStep(trainer, MODEL, OPTIONS.contextTokens);
+    const training = await timeTrainStep(trainer, MODEL, OPTIONS.contextTokens);
     const saved = [...(await trainer.save())].filter(([name]) => !isOptimizer(name));
     const next = await compiledEngine.openSampler(new Map([...files, ...saved]), ENGINE);
     await sample(next, MODEL, NEW_TOKENS);

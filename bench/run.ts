@@ -10,9 +10,9 @@ import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { startLocalCloud } from "../adapters/local-cloud/cloud.ts";
 import { builtModule } from "../built-module.ts";
-import { objectKeys, tableKeys, tablePrefixes } from "../core/contracts/keys.ts";
 import { parseJson } from "../core/contracts/parse.ts";
-import { type BusyInterval, StepActivity } from "../core/contracts/telemetry.ts";
+import type { BusyInterval } from "../core/contracts/telemetry.ts";
+import { readTelemetry } from "../gpu-workers/step-telemetry.ts";
 
 const RUN = "bench";
 const STEPS = 16;
@@ -45,18 +45,12 @@ function train(cwd: string): void {
 /** Per step, the busy intervals of all its workers. */
 async function readIntervals(directory: string): Promise<BusyInterval[][]> {
   const ignore = async () => {};
-  const cloud = await startLocalCloud({ directory, handlers: { objectCreated: ignore, clock: ignore } });
+  const cloud = await startLocalCloud({ directory, handlers: { objectCreated: ignore, tick: ignore } });
   const { table, objects } = cloud.direct;
   try {
-    const workers = await table.query(tableKeys.run(RUN).pk, tablePrefixes.workers);
     const steps = Array.from({ length: STEPS }, async (_, step) => {
-      const keys = workers.map(({ worker }) => objectKeys.activity(RUN, step, String(worker)));
-      const found = await Promise.all(keys.map(async (key) => ({ key, bytes: await objects.get(key) })));
-      return found.flatMap(({ key, bytes }) => {
-        if (!bytes) return [];
-        const { sampling, training } = parseJson(StepActivity, bytes, key);
-        return [...sampling, ...training];
-      });
+      const found = await readTelemetry({ table, objects }, RUN, step);
+      return found.flatMap(({ sampling, training }) => [...sampling, ...training]);
     });
     return await Promise.all(steps);
   } finally {

@@ -22,8 +22,8 @@ interface StoreFigure {
 
 async function* benchStore(): AsyncGenerator<StoreFigure> {
   const directory = await mkdtemp(join(tmpdir(), "mgrpo-bench-"));
-  const handlers = { objectCreated: async () => {}, clock: async () => {} };
-  const cloud = await startLocalCloud({ directory, handlers, clockSeconds: 0, verifySignatures: false });
+  const handlers = { objectCreated: async () => {}, tick: async () => {} };
+  const cloud = await startLocalCloud({ directory, handlers, tickSeconds: 0, verifySignatures: false });
   Object.assign(process.env, cloud.environment);
   const store = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
   try {

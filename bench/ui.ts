@@ -174,8 +174,8 @@ mkdirSync(folder, { recursive: true });
 const idle = async () => {};
 const cloud = await startLocalCloud({
   directory: join(folder, "cloud"),
-  handlers: { objectCreated: idle, clock: idle },
-  clockSeconds: 0,
+  handlers: { objectCreated: idle, tick: idle },
+  tickSeconds: 0,
   verifySignatures: false,
 });
 const size = { steps: STEPS, rollouts: STEPS * GROUPS * K };

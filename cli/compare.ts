@@ -13,7 +13,7 @@ import { type BandChart, drawBands } from "./compare/bands.ts";
 import { curveSuite, heldOutBands, rewardBands } from "./compare/curves.ts";
 import { drawMarkdown } from "./compare/markdown.ts";
 import { type CompareOptions, type Entry, entriesOf, planRun } from "./compare/plan.ts";
-import { openProgress, type Progress } from "./compare/progress.ts";
+import { type ComparisonDisplay, openProgress } from "./compare/progress.ts";
 import { identify, provenanceOf } from "./compare/provenance.ts";
 import { type FinishedRun, readRecord, type TraceableRun } from "./compare/records.ts";
 import { refuseOther, trainRuns } from "./compare/runs.ts";
@@ -54,11 +54,11 @@ export async function compare(recipeName: string, options: CompareOptions): Prom
   });
   const missing = writeResults(plan, planned);
   if (stop.signal.aborted) {
-    progress.say(`stopped with ${missing.length} of ${plan.names.length} runs left; run the same command to resume`);
+    progress.print(`stopped with ${missing.length} of ${plan.names.length} runs left; run the same command to resume`);
     process.exitCode = 130;
     return;
   }
-  if (missing.length === 0) return progress.say(`${relative(process.cwd(), plan.folder)}/summary.md`);
+  if (missing.length === 0) return progress.print(`${relative(process.cwd(), plan.folder)}/summary.md`);
   const [[run, fault] = [missing[0], "was not started"]] = failures;
   const more = missing.length > 1 ? `, and ${missing.length - 1} more` : "";
   throw new MgrpoError("run-halted", `run '${run}' is not finished${more}: ${fault}; run the same command to resume`);
@@ -110,7 +110,7 @@ const leadRun = ({ run, first, options }: Plan, seed: number): TraceableRun => r
 /** Trains until all runs are finished, failed or stopped. Resolves with the runs that could be planned, and the failures by run. */
 async function trainAll(
   plan: Plan,
-  progress: Progress,
+  progress: ComparisonDisplay,
   signal: AbortSignal,
 ): Promise<{ planned: TraceableRun[]; failures: Map<string, string> }> {
   const { recipe, options, seeds, others, folder } = plan;

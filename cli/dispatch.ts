@@ -46,7 +46,7 @@ async function pollUntil(signal: AbortSignal, store: Store, every: number): Prom
   await functions.stop();
 }
 
-/** Runs the clock's function once. Returns the errors that are transient or concern one run, one per message; rejects with any other. */
+/** Runs the scheduled tick once. Returns the errors that are transient or concern one run, one per message; rejects with any other. */
 async function poll(functions: Functions): Promise<MgrpoError[]> {
   const errors = new Map<string, MgrpoError>();
   const collect = (isFatal: (error: MgrpoError) => boolean) => (error: unknown) => {

@@ -6,7 +6,7 @@ import { statfsSync } from "node:fs";
 import { availableParallelism, freemem, totalmem } from "node:os";
 import colors from "picocolors";
 import { MgrpoError } from "../core/errors.ts";
-import { type Check, checkEndpoints, checkLocalCloud, checkProvider, verifyEngines } from "./local/checks.ts";
+import { type Check, checkEndpoints, checkEngines, checkLocalCloud, checkProvider } from "./local/checks.ts";
 import { installCuda } from "./local/install-cuda.ts";
 import { checkModel } from "./local/model-checks.ts";
 import { checkRunsFolder } from "./local/run-folder.ts";
@@ -53,7 +53,7 @@ async function checksFor(model: string | undefined, install: "cuda" | undefined,
 async function checkMachine(): Promise<Check[]> {
   // This check comes first: the embedded cloud puts its own endpoints into the environment.
   const endpoints = await checkEndpoints();
-  return [...machine(), ...(await checkLocalCloud()), ...(await verifyEngines()), ...endpoints];
+  return [...machine(), ...(await checkLocalCloud()), ...(await checkEngines()), ...endpoints];
 }
 
 function line({ state, name, found, advice }: Check): string {

@@ -4,7 +4,7 @@ import type { JobRecord } from "../core/contracts/records.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { raisesBudget } from "../core/training/run-budget.ts";
 import { type EvalOptions, planEvaluation } from "./evaluation-config.ts";
-import { describeLosses, evaluateTeam, type FinishedJob, resultOf } from "./local/evaluate-team.ts";
+import { describeLosses, evaluateLocally, type FinishedJob, resultOf } from "./local/evaluate-team.ts";
 import { preflightEvaluation } from "./local/preflight.ts";
 import { watchForStop } from "./local/stop.ts";
 import { readQuestions } from "./questions.ts";
@@ -12,7 +12,7 @@ import { type ResumeOptions, raisedBudgetOf } from "./resume.ts";
 import type { SuiteOptions } from "./suite/choose.ts";
 import { accuracy } from "./terminal/columns.ts";
 import { row } from "./terminal/rows.ts";
-import type { WatchOptions } from "./watch.ts";
+import type { EvalWatchOptions } from "./watch.ts";
 
 /** Defaults of `--every` and `--results`. */
 const EVERY_SECONDS = 10;
@@ -24,7 +24,7 @@ type BudgetOptions = Pick<ResumeOptions, "budgetToolCalls" | "budgetToolUsd">;
 type AllOptions = EvalOptions &
   BudgetOptions &
   SuiteOptions &
-  Partial<WatchOptions> & { readonly watch?: string; readonly suite?: string };
+  Partial<EvalWatchOptions> & { readonly watch?: string; readonly suite?: string };
 
 /** The three forms of the command. An option of another form is refused. */
 export async function evaluateOrWatch(target: string | undefined, options: AllOptions): Promise<void> {
@@ -63,7 +63,7 @@ async function evaluate(target: string, options: AllOptions): Promise<void> {
   const questions = await readQuestions(recipe, config);
   for (const note of notes) console.error(note);
   const stop = watchForStop();
-  await evaluateTeam(config, bases, questions, stop, report).finally(() => stop.dispose());
+  await evaluateLocally(config, bases, questions, stop, report).finally(() => stop.dispose());
   if (!stop.signal.aborted) return;
   console.error("stopped before every suite was answered");
   process.exitCode = 130;

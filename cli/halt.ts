@@ -8,13 +8,15 @@ import { RunRecord } from "../core/contracts/records.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { endRun } from "../core/training/writes.ts";
 import { namesOfStage } from "./deployment.ts";
-import { storeNames } from "./store-names.ts";
+import { findRun, readStatus, runNames } from "./local/run-folder.ts";
+import { namesStore, storeNames } from "./store-names.ts";
 import { clean } from "./terminal/clean.ts";
 import { MGRPO } from "./terminal/name.ts";
 
 const REASON = "halted by its user; launch it again to resume";
 
 export async function halt(run: string, { stage }: { readonly stage?: string }): Promise<void> {
+  if (stage === undefined && !namesStore()) refuseWithoutStore(run);
   const names = stage === undefined ? storeNames("halt") : await namesOfStage(stage);
   const store = openAwsStore(names);
   try {
@@ -26,4 +28,24 @@ export async function halt(run: string, { stage }: { readonly stage?: string }):
   } finally {
     store.close();
   }
+}
+
+/** A run that this machine trains is in no store that others can reach, so its own process ends it. */
+function refuseWithoutStore(run: string): never {
+  const folder = findRun(run);
+  if (!folder)
+    throw new MgrpoError(
+      "not-found",
+      `no run '${run}' on this machine: for a run on a stage add --stage <name>, for one in a store set MGRPO_TABLE and MGRPO_BUCKET`,
+      { unknownNames: [{ unknown: run, known: runNames() }] },
+    );
+  const { state, pid } = readStatus(folder);
+  const advice =
+    state === "running"
+      ? `press Ctrl-C where it runs, or \`kill ${pid}\`; \`${MGRPO} resume ${run}\` continues it`
+      : `it is ${state}, so there is nothing to halt`;
+  throw new MgrpoError(
+    "config-invalid",
+    `'${run}' is a run of this machine, and halt is for runs in a store: ${advice}`,
+  );
 }

@@ -5,13 +5,13 @@ import { MgrpoError } from "../core/errors.ts";
 import { importGguf } from "../engine/gguf/import.ts";
 import { MGRPO } from "./terminal/name.ts";
 
-export interface ImportOptions {
+export interface ModelImportOptions {
   readonly to: string;
   readonly dtype: "fp32" | "bf16";
 }
 
 /** Nothing is overwritten: rejects with `config-invalid` when the folder exists. */
-export async function importModel(file: string, { to, dtype }: ImportOptions): Promise<void> {
+export async function importModel(file: string, { to, dtype }: ModelImportOptions): Promise<void> {
   if (existsSync(to)) throw new MgrpoError("config-invalid", `${to} exists: name a folder that does not`);
   const { architecture, parameters, types } = await importGguf(file, to, dtype === "bf16" ? "BF16" : "F32");
   const millions = Math.round(parameters / 1e6).toLocaleString("en");

@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import colors from "picocolors";
 import { MgrpoError } from "../core/errors.ts";
-import { type ImportOptions, importTraces, type TraceFile } from "../sft/traces/import.ts";
-import type { Report } from "../sft/traces/report.ts";
+import { importTraces, type TraceFile, type TraceImportOptions } from "../sft/traces/import.ts";
+import type { ImportReport } from "../sft/traces/report.ts";
 import { clean } from "./terminal/clean.ts";
 import { MGRPO } from "./terminal/name.ts";
 
@@ -29,7 +29,7 @@ export async function importTracesTo(files: readonly string[], options: ImportTr
   for (const line of summary(report, to, lines.length, files.length)) console.log(line);
 }
 
-function parsed({ agent, as, where, score, minScore, system }: ImportTracesOptions): ImportOptions {
+function parsed({ agent, as, where, score, minScore, system }: ImportTracesOptions): TraceImportOptions {
   if ((score === undefined) !== (minScore === undefined)) {
     throw new MgrpoError("config-invalid", "--score <name> and --min-score <x> go together: give both");
   }
@@ -61,19 +61,19 @@ function* read(files: readonly string[]): Generator<TraceFile> {
   }
 }
 
-function nothing(report: Report): MgrpoError {
+function nothing(report: ImportReport): MgrpoError {
   const reasons = skippedOf(report).map(({ count, why }) => `${count}: ${why}`);
   const spans = report.otherSpans > 0 ? ` among ${report.otherSpans} spans` : "";
   const calls = `${report.found === 0 ? "no" : `none of ${report.found}`} model calls`;
   return new MgrpoError("demonstrations-invalid", [`${calls}${spans} can be taken`, ...reasons].join("; "));
 }
 
-const skippedOf = ({ skipped }: Report) =>
+const skippedOf = ({ skipped }: ImportReport) =>
   [...skipped]
     .map(([reason, { count, first }]) => ({ count, why: `${reason} (${count > 1 ? "first " : ""}${first})` }))
     .sort((a, b) => b.count - a.count);
 
-function* summary(report: Report, to: string, conversations: number, files: number): Generator<string> {
+function* summary(report: ImportReport, to: string, conversations: number, files: number): Generator<string> {
   const { found, contained, cut, otherSpans, providerTools, taken } = report;
   const agents = taken.map(({ agent, count }) => `${clean(agent ?? "no agent named")} ${count}`);
   yield `${to}  ${count(conversations, "conversation")}: ${agents.join(", ")}`;
@@ -95,7 +95,7 @@ function* summary(report: Report, to: string, conversations: number, files: numb
 }
 
 /** All agents of a team are trained, unless the file has demonstrations of one only. */
-function agentOption({ taken }: Report): string {
+function agentOption({ taken }: ImportReport): string {
   const [only, ...others] = taken.map(({ agent }) => agent);
   if (others.length > 0 && taken.every(({ agent }) => agent !== undefined)) return "";
   return others.length === 0 && only !== undefined && /^[\w-]+$/.test(only) ? ` --agent ${only}` : " --agent <name>";

@@ -130,7 +130,7 @@ function print(
   for (const worker of workers) console.log(`    ${worker}`);
   console.log(
     "\n  Each needs this environment and the same MGRPO_WORKER_TOKEN; a sub-agent's also --host, an address that the others can reach.",
-    `\n  If neither \`mgrpo cloud serve\` nor Lambda runs the functions, also start: ${MGRPO} dispatch\n`,
+    `\n  If neither \`${MGRPO} cloud serve\` nor Lambda runs the functions, also start: ${MGRPO} dispatch\n`,
   );
 }
 

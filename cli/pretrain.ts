@@ -20,7 +20,7 @@ import { openRecipe, openTools, openToolsModule } from "../recipes/registry.ts";
 import { batchesOf } from "../sft/batches.ts";
 import { type Example, exampleOf } from "../sft/example.ts";
 import { learn, OPTIMIZER } from "../sft/learn.ts";
-import { NO_PROGRESS, type Progress, recentLoss } from "../sft/progress.ts";
+import { NO_PROGRESS, recentLoss, type TrainingProgress } from "../sft/progress.ts";
 import { openLiveLine } from "./terminal/live.ts";
 
 export interface PretrainOptions {
@@ -126,7 +126,7 @@ function withRandomWeights(base: BaseModel): ReadonlyMap<string, Uint8Array> {
   return new Map([...files, [WEIGHTS, writeModel(parameterLayout(config), initializeWeights(config, base.seed))]]);
 }
 
-function progressText(folder: string, progress: Progress, tokens: number, milliseconds: number): string {
+function progressText(folder: string, progress: TrainingProgress, tokens: number, milliseconds: number): string {
   const { tokens: seen } = progress;
   const speed = Math.round((1000 * seen) / milliseconds);
   const loss = recentLoss(progress, RECENT).toFixed(4);

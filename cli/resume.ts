@@ -10,8 +10,8 @@ import { checkRunsFolder, existingRun, readConfig, readStatus } from "./local/ru
 import { trainLocally } from "./local/train-locally.ts";
 import { readQuestions } from "./questions.ts";
 import { RunReport } from "./run-report.ts";
-import { printResumed } from "./terminal/opening.ts";
-import { printSummary } from "./terminal/run-summary.ts";
+import { printResumed } from "./train/opening.ts";
+import { printSummary } from "./train/run-summary.ts";
 import { openDashboard } from "./ui/child.ts";
 
 export interface ResumeOptions {

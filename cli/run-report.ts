@@ -8,14 +8,11 @@ import { AgentName, RunName, Sha256, Version } from "../core/contracts/names.ts"
 import { parse } from "../core/contracts/parse.ts";
 import { OptimizerProbe } from "../core/contracts/server-optimizer.ts";
 import { SharedPolicy, sharedPolicies } from "../core/contracts/shared-policy.ts";
+import type { StoreWrites } from "../core/contracts/store-writes.ts";
 import { StepSummary } from "../core/monitoring/step-summary.ts";
 import { bySuite, HeldOut, heldOutScore, TeamEvaluation } from "../core/monitoring/team-evaluation.ts";
-import { CaseStudyResult } from "./held-out/scores.ts";
+import { CaseStudyResult } from "./held-out-scores.ts";
 import { runWarnings } from "./warnings.ts";
-
-/** The DynamoDB writes of all processes. */
-export const StoreWrites = z.strictObject({ requests: z.number(), bytes: z.number(), units: z.number() });
-export type StoreWrites = z.infer<typeof StoreWrites>;
 
 export const AgentResult = z.strictObject({
   version: Version,

@@ -4,7 +4,8 @@ import { isMgrpoError, type MgrpoError } from "../core/errors.ts";
 import type { StepSummary } from "../core/monitoring/step-summary.ts";
 import { heldOutScore } from "../core/monitoring/team-evaluation.ts";
 import type { Store } from "../core/ports.ts";
-import { allRuns } from "../core/training/clock-list.ts";
+import { allRuns } from "../core/training/run-list.ts";
+import { modelsOf } from "./local/base-models.ts";
 import { readEvaluations, readSummary } from "./local/follow.ts";
 import { readNewestStep } from "./local/history.ts";
 import { type LiveRun, readLive } from "./local/live.ts";
@@ -13,7 +14,7 @@ import { type RunFolder, type RunStatus, readConfig, readStatus, runFolder, runN
 import { readStored, withNamedStore } from "./show/source.ts";
 import { namesStore } from "./store-names.ts";
 
-export type Row = Pick<
+export type RunsTableRow = Pick<
   RunStatus,
   "run" | "recipe" | "arm" | "seed" | "steps" | "step" | "state" | "reason" | "heldOut" | "evaluations"
 > & {
@@ -36,12 +37,12 @@ export interface Damaged {
 }
 
 /** If the store does not answer, the rows of this folder come with the failure. */
-export async function readRows(): Promise<{ rows: (Row | Damaged)[]; failure?: MgrpoError }> {
+export async function readRows(): Promise<{ rows: (RunsTableRow | Damaged)[]; failure?: MgrpoError }> {
   const [stored, local] = await Promise.all([readStoredRows(), Promise.all(runNames().map(localRow))]);
   return { ...stored, rows: [...local, ...stored.rows] };
 }
 
-async function readStoredRows(): Promise<{ rows: (Row | Damaged)[]; failure?: MgrpoError }> {
+async function readStoredRows(): Promise<{ rows: (RunsTableRow | Damaged)[]; failure?: MgrpoError }> {
   if (!namesStore()) return { rows: [] };
   try {
     return { rows: await withNamedStore(storedRows) };
@@ -51,7 +52,7 @@ async function readStoredRows(): Promise<{ rows: (Row | Damaged)[]; failure?: Mg
   }
 }
 
-async function localRow(name: string): Promise<Row | Damaged> {
+async function localRow(name: string): Promise<RunsTableRow | Damaged> {
   try {
     const folder = runFolder(name);
     const { environment: _secret, ...status } = readStatus(folder);
@@ -70,7 +71,7 @@ async function localLive(
   { state, usd }: Pick<RunStatus, "state" | "usd">,
   config: RunConfig,
   stepSeconds: number | null,
-): Promise<Pick<Row, keyof LiveRun>> {
+): Promise<Pick<RunsTableRow, keyof LiveRun>> {
   const unknown = { usd, heartbeatSeconds: null, wait: null, stall: null };
   if (state !== "running") return unknown;
   try {
@@ -82,23 +83,20 @@ async function localLive(
   }
 }
 
-export const modelsOf = ({ agents }: RunConfig): Record<string, string> =>
-  Object.fromEntries(Object.entries(agents).map(([name, { model }]) => [name, model]));
-
 /** One damaged run must not hide the others. */
 function damaged(run: string, error: unknown): Damaged {
   if (!isMgrpoError(error, "record-damaged", "config-invalid", "not-found")) throw error;
   return { run, state: "damaged", reason: error.message };
 }
 
-async function storedRows(store: Store): Promise<(Row | Damaged)[]> {
-  const rows: (Row | Damaged)[] = [];
+async function storedRows(store: Store): Promise<(RunsTableRow | Damaged)[]> {
+  const rows: (RunsTableRow | Damaged)[] = [];
   for (const run of await allRuns(store.table))
     rows.push(await storedRow(store, run).catch((error: unknown) => damaged(run, error)));
   return rows;
 }
 
-async function storedRow(store: Store, run: string): Promise<Row> {
+async function storedRow(store: Store, run: string): Promise<RunsTableRow> {
   const { config, record } = await readStored(store, run);
   const evaluations = await readEvaluations(store, config);
   const share = (team: number) => {

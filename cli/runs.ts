@@ -2,11 +2,11 @@
 import colors from "picocolors";
 import { MgrpoError } from "../core/errors.ts";
 import { openBook } from "../core/monitoring/team-evaluation.ts";
-import { type Damaged, type Row, readRows } from "./run-rows.ts";
+import { type Damaged, type RunsTableRow, readRows } from "./run-rows.ts";
 import { clean } from "./terminal/clean.ts";
 import { accuracy, duration, percent } from "./terminal/columns.ts";
 import { MGRPO } from "./terminal/name.ts";
-import { hanging, terminalWidth } from "./terminal/rows.ts";
+import { hanging, rowWidth } from "./terminal/rows.ts";
 
 /** If the store does not answer, the runs of this folder are listed before the failure. */
 export async function listRuns(): Promise<void> {
@@ -18,7 +18,7 @@ export async function listRuns(): Promise<void> {
   throw new MgrpoError(code, `${scope}${message}`, { cause: failure, retryable });
 }
 
-function print(rows: readonly (Row | Damaged)[], isComplete: boolean): void {
+function print(rows: readonly (RunsTableRow | Damaged)[], isComplete: boolean): void {
   if (!process.stdout.isTTY) {
     for (const row of rows) console.log(JSON.stringify(row));
     return;
@@ -27,7 +27,7 @@ function print(rows: readonly (Row | Damaged)[], isComplete: boolean): void {
   else if (isComplete) console.log(`no runs here yet: start one with \`${MGRPO} train atlas\``);
 }
 
-const progress = (run: Row) => [
+const progress = (run: RunsTableRow) => [
   `${run.step}/${run.steps}`,
   beforeAndAfter(run),
   run.seconds === undefined ? "-" : duration(run.seconds),
@@ -35,11 +35,11 @@ const progress = (run: Row) => [
 ];
 
 /** Why it ended, or what it waits for: a stall is worth more than the phrase for what it does. */
-const about = (row: Row | Damaged): string =>
+const about = (row: RunsTableRow | Damaged): string =>
   clean(row.state === "damaged" ? row.reason : row.reason || (row.stall ?? row.wait ?? ""));
 
 /** Held-out accuracy before and after training, the latter with its interval. */
-function beforeAndAfter({ heldOut: { before, after }, evaluations, steps }: Row): string {
+function beforeAndAfter({ heldOut: { before, after }, evaluations, steps }: RunsTableRow): string {
   const share = (value: number | null) => (value === null ? "-" : percent(value));
   const { sampled } = openBook(evaluations, steps);
   return `${share(before)} → ${sampled ? accuracy(sampled) : share(after)}`;
@@ -48,7 +48,7 @@ function beforeAndAfter({ heldOut: { before, after }, evaluations, steps }: Row)
 const TITLES = ["run", "state", "step", "held-out", "time", "cost", ""];
 
 /** A table if the terminal is wide enough; otherwise several lines per run. The state determines the color. */
-function tableLines(rows: readonly (Row | Damaged)[]): string[] {
+function tableLines(rows: readonly (RunsTableRow | Damaged)[]): string[] {
   const table = rows.map((row) => [
     row.run,
     row.state,
@@ -62,7 +62,7 @@ function tableLines(rows: readonly (Row | Damaged)[]): string[] {
       .join("  ")
       .trimEnd();
   const lines = table.map(line);
-  if (lines.every((text) => text.length <= terminalWidth()))
+  if (lines.every((text) => text.length <= rowWidth()))
     return [colors.dim(line(TITLES)), ...lines.map((text, i) => tone(table[i]?.[1])(text))];
   return table.flatMap(([run = "", state = "", step = "", heldOut = "", time = "", cost = "", reason = ""]) => [
     tone(state)(`${run}  ${state}`),

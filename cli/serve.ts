@@ -18,7 +18,7 @@ import { watchForStop } from "./local/stop.ts";
 import { planServing } from "./serve/config.ts";
 import { openServedAgents } from "./serve/open-agents.ts";
 
-export interface ServeOptions {
+export interface TeamServeOptions {
   readonly port: number;
   readonly host: string;
   readonly temperature?: number;
@@ -35,7 +35,7 @@ const KEY_VARIABLE = "MGRPO_SERVE_KEY";
 /** What an Authorization header can carry. */
 const KEY = /^[\x21-\x7e]{16,}$/;
 
-export async function serve(target: string, options: ServeOptions): Promise<void> {
+export async function serveTeam(target: string, options: TeamServeOptions): Promise<void> {
   const { host, port } = options;
   const key = keyFor(host, process.env[KEY_VARIABLE] ?? "");
   const { config, notes } = await planServing(target, options.set);

@@ -23,7 +23,7 @@ import { openRecipe, openTools, openToolsModule } from "../recipes/registry.ts";
 import { openAppLayout } from "../sft/app-example.ts";
 import { type Split, split } from "../sft/batches.ts";
 import { allTokens, type Example, exampleOf, refuseTooLong } from "../sft/example.ts";
-import type { Plan } from "../sft/learn.ts";
+import type { TrainingPlan } from "../sft/learn.ts";
 import { type AgentTraining, trainAgent } from "../sft/train-agent.ts";
 import { readPolicyBase } from "./local/base-models.ts";
 import { pinModels } from "./local/hub-models.ts";
@@ -193,7 +193,7 @@ function tokenizerOf(base: CheckpointFiles): string {
   return file ? sha256(wholeFile(file)) : "";
 }
 
-function planOf({ training }: Split, isAdapter: boolean, options: SftOptions): Plan {
+function planOf({ training }: Split, isAdapter: boolean, options: SftOptions): TrainingPlan {
   return {
     tokens: options.tokens ?? Math.ceil((options.epochs ?? 1) * allTokens(training)),
     learningRate: options.learningRate ?? (isAdapter ? LEARNING_RATE.adapter : LEARNING_RATE.allWeights),

@@ -2,9 +2,10 @@
 import { relative } from "node:path";
 import colors from "picocolors";
 import { describeOptimizer } from "../core/contracts/server-optimizer.ts";
-import { describeBills } from "../core/training/run-budget.ts";
+import { describeSpending } from "../core/training/run-budget.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import type { Tree } from "../ui/views.ts";
+import { openDisplay } from "./local/display.ts";
 import { readOptimizers, readRefusals, readSpending, readWait } from "./local/follow.ts";
 import { writeAtomically } from "./local/run-folder.ts";
 import { loadCases } from "./show/cases.ts";
@@ -13,7 +14,6 @@ import { notesOf } from "./show/notes.ts";
 import { openSource, type Source } from "./show/source.ts";
 import { drawText } from "./show/text.ts";
 import { clean } from "./terminal/clean.ts";
-import { openDisplay } from "./terminal/display.ts";
 import { exportPage } from "./ui/export.ts";
 
 /** The address of the case studies; all other addresses are numbers. */
@@ -84,6 +84,6 @@ async function showSteps({ config, state, step, reason, evaluations, summaries, 
   for (const { fleet, reason: why } of refusals)
     console.log(colors.yellow(`  instances of fleet ${fleet} cannot work on it: ${clean(why)}`));
   console.log(
-    colors.dim(`  spent: ${describeBills(spent)}${spent.usd > 0 ? `; $${spent.usd.toFixed(2)} in all` : ""}`),
+    colors.dim(`  spent: ${describeSpending(spent)}${spent.usd > 0 ? `; $${spent.usd.toFixed(2)} in all` : ""}`),
   );
 }

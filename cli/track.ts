@@ -39,8 +39,8 @@ export async function track(run: string, { to }: TrackOptions): Promise<void> {
     process.env,
   );
   const failures: string[] = [];
-  const say = (line: string) => failures.push(line);
-  const tracking = new Tracking({ trackers, lines: metrics.lines, positions: folder.trackers, say });
+  const warn = (line: string) => failures.push(line);
+  const tracking = new Tracking({ trackers, lines: metrics.lines, positions: folder.trackers, warn });
   // It takes as long as it takes: the user waits for it. Each request has a limit of its own.
   const incomplete = await tracking.finish(endOf(source.state), new AbortController().signal);
   if (incomplete.length > 0) throw new MgrpoError("tracker-unavailable", failures.join("; "), { retryable: true });

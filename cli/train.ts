@@ -8,8 +8,8 @@ import { preflight } from "./local/preflight.ts";
 import { checkNewRun, createRunFolder, freeRunName } from "./local/run-folder.ts";
 import { trainLocally } from "./local/train-locally.ts";
 import { readQuestions } from "./questions.ts";
-import { printOpening } from "./terminal/opening.ts";
-import { printSummary } from "./terminal/run-summary.ts";
+import { printOpening } from "./train/opening.ts";
+import { printSummary } from "./train/run-summary.ts";
 import { openDashboard } from "./ui/child.ts";
 
 export interface TrainOptions {

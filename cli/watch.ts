@@ -25,7 +25,7 @@ import { completeCheckpoints, fingerprintOf, watchedJobId } from "../core/traini
 import { sha256 } from "../engine/hash.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import { CHECKPOINT_FILE, hashesOf, readBases } from "./local/base-models.ts";
-import { describeLosses, evaluateTeam, type FinishedJob, resultOf } from "./local/evaluate-team.ts";
+import { describeLosses, evaluateLocally, type FinishedJob, resultOf } from "./local/evaluate-team.ts";
 import { pinModels } from "./local/hub-models.ts";
 import { writeAtomically } from "./local/run-folder.ts";
 import { type Stop, watchForStop } from "./local/stop.ts";
@@ -34,7 +34,7 @@ import { accuracy, counted, duration } from "./terminal/columns.ts";
 import { type LiveLine, openLiveLine } from "./terminal/live.ts";
 import { row } from "./terminal/rows.ts";
 
-export interface WatchOptions {
+export interface EvalWatchOptions {
   /** File that holds a WatchedTeam. */
   readonly team: string;
   /** Seconds between polls. */
@@ -54,7 +54,7 @@ interface Watch {
   readonly live: LiveLine;
 }
 
-export async function watch(location: string, { team: file, every, results }: WatchOptions): Promise<void> {
+export async function watch(location: string, { team: file, every, results }: EvalWatchOptions): Promise<void> {
   if (!existsSync(file)) throw new MgrpoError("not-found", `--team ${file}: no such file`);
   const team = parseJson(WatchedTeam, readFileSync(file), `--team ${file}`, "config-invalid");
   const config = await teamConfig(team);
@@ -108,7 +108,7 @@ async function evaluateCheckpoint(
     writeAtomically(pathOf(suite), `${JSON.stringify(found, null, 2)}\n`);
     live.print(lineOf(found));
   };
-  await evaluateTeam({ ...config, evaluation: { ...config.evaluation, suites } }, bases, questions, stop, save);
+  await evaluateLocally({ ...config, evaluation: { ...config.evaluation, suites } }, bases, questions, stop, save);
   if (lost.length === 0) return;
   const message = `${checkpoint}: ${lost.join("; ")}; retried at the next poll`;
   throw new MgrpoError("endpoint-unavailable", message, { retryable: true });

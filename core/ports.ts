@@ -9,8 +9,6 @@ import type { TableKey } from "./contracts/keys.ts";
 import type { ObjectCreated } from "./contracts/messages.ts";
 import type { Question } from "./contracts/question.ts";
 import type { InvocationReport, InvocationRequest } from "./contracts/rollout.ts";
-import type { TokenRoom } from "./conversation/token-room.ts";
-import type { ToolBudget } from "./conversation/tool-budget.ts";
 
 export type { Completion, CompletionRequest, LanguageModel, TokenUsage } from "./language-model-ports.ts";
 export type {
@@ -126,7 +124,7 @@ export interface Capacities {
 }
 
 /** The schedule that calls tick every minute while it is on. Switching it on or off is idempotent. */
-export interface ClockSwitch {
+export interface ScheduleSwitch {
   isOn(): Promise<boolean>;
   turn(to: "on" | "off"): Promise<void>;
 }
@@ -140,7 +138,7 @@ export interface ObjectEvents {
 /** What a deployment lets its functions change. */
 export interface Controls {
   readonly capacities: Capacities;
-  readonly clockSwitch: ClockSwitch;
+  readonly scheduleSwitch: ScheduleSwitch;
   readonly events: ObjectEvents;
 }
 
@@ -149,10 +147,30 @@ export type Hash = (bytes: Uint8Array | string) => string;
 
 // ---------------------------------------------------------------- world
 
+/** What a tool may spend of its rollout's budget. */
+export interface CallBudget {
+  /**
+   * Charges a call's price in dollars; if too little is left, returns the text for the agent instead. To charge in text order, call it before
+   * any `await`.
+   */
+  take(usd: number): string | undefined;
+  /** Charges the additional cost of a call, in dollars, once it is known. */
+  addCost(usd: number): void;
+  /** Dollars that are left, never below 0. Infinity: no limit. */
+  leftUsd(): number;
+}
+
+/** A limit for one text, in an agent's own tokens. */
+export interface TokenRoom {
+  readonly tokens: number;
+  /** Tokens of a text, as the agent would see it. */
+  count(text: string): number;
+}
+
 export interface ToolContext {
   readonly question: Question;
   /** The rollout's tool budget. A tool that costs money must charge it, and check what is left, before its first `await`. */
-  readonly budget: Pick<ToolBudget, "take" | "addCost" | "leftUsd">;
+  readonly budget: CallBudget;
   /** Maximum characters of the response that reach the agent. The rest is cut. */
   readonly responseCharacters: number;
   /** Maximum tokens of the response that reach the agent. Absent: no such limit. */
@@ -213,6 +231,6 @@ export interface Rewards {
 /** Handlers that a cloud calls on events. Delivery is at least once and in any order. An exception requests redelivery. */
 export interface CloudHandlers {
   objectCreated(event: ObjectCreated): Promise<void>;
-  /** The clock, which also repairs what lost events left undone. */
-  clock(): Promise<void>;
+  /** The scheduled tick, which also repairs what lost events left undone. */
+  tick(): Promise<void>;
 }

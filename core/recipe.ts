@@ -48,8 +48,8 @@ export interface CaseStudy {
   readonly name: string;
   /** The behavior that counts as correct, in one line. */
   readonly expected: string;
-  /** For each occasion in a rollout, in order, whether the agent behaved as expected. Empty: there was no occasion. */
-  occasions(question: Question, rollout: TeamRollout): readonly boolean[];
+  /** Each check of a rollout, in order: whether the agent behaved as expected. Empty: nothing to check. */
+  checks(question: Question, rollout: TeamRollout): readonly boolean[];
 }
 
 /** One rollout of the whole team: the main agent's conversation, and its sub-agents' in the order of the calls. */

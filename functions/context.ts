@@ -1,19 +1,19 @@
-/** @file What every function works with: the store, the recipe's rewards, and the caches of this process. */
+/** @file What every function works with: the store, the recipe's rewards, the caches of this process, and the deployment, if there is one. */
 import { setMaxListeners } from "node:events";
 import type { RunConfig } from "../core/contracts/config.ts";
-import type { Deployment } from "../core/contracts/deployment.ts";
+import { type Deployment, parseDeployment } from "../core/contracts/deployment.ts";
+import { tableKeys } from "../core/contracts/keys.ts";
 import type { GroupRecord } from "../core/contracts/records.ts";
 import type { Controls, Rewards, Store } from "../core/ports.ts";
+import { Rescoring, ScoreRecorder } from "./pending-scores.ts";
 import { Records } from "./records.ts";
-import { Rescoring } from "./rescoring.ts";
 import { openRunObjects, type RunObjects } from "./run-objects.ts";
-import { ScoreRecorder } from "./score-recorder.ts";
 
 export interface FunctionOptions {
   /** Opens the rewards of a run's recipe. */
   readonly rewardsOf: (config: RunConfig) => Promise<Rewards>;
   /**
-   * True for one process that receives all events for hours (the local dispatcher): its clock checks for missed outcomes only groups
+   * True for one process that receives all events for hours (the local dispatcher): its scheduled ticks check for missed outcomes only groups
    * without progress since its last check. A Lambda instance may be cold, so it checks at once.
    */
   readonly isLongLived?: boolean;
@@ -31,7 +31,7 @@ export interface Context extends Store {
   /** Aborts when the process stops, which ends all waits for verdicts. */
   readonly stop: AbortSignal;
   readonly stopAsking: () => void;
-  /** Whether the clock should look for missed outcomes of this open group. */
+  /** Whether a scheduled tick should look for missed outcomes of this open group. */
   readonly hasStalled: (group: GroupRecord) => boolean;
 }
 
@@ -68,4 +68,16 @@ function openStallDetector(): Context["hasStalled"] {
     lastSeen.set(name, now);
     return before === now;
   };
+}
+
+/** The deployment that the table belongs to, and what the functions may change in it. */
+export interface ControlledDeployment extends Deployment, Controls {}
+
+/** Reads the deployment on every call, since it may have changed. Undefined if the table belongs to none, as on a laptop. */
+export async function readControlledDeployment({
+  table,
+  controlsOf,
+}: Pick<Context, "table" | "controlsOf">): Promise<ControlledDeployment | undefined> {
+  const deployment = parseDeployment(await table.get(tableKeys.deployment));
+  return deployment && controlsOf && { ...deployment, ...controlsOf(deployment) };
 }

@@ -1,6 +1,6 @@
 /**
  * @file enqueue-evaluation: a team manifest -> its jobs, put-if-absent. record-evaluation: a result -> its JOB, once. Both are safe to
- * repeat. Tick also enqueues when it closes a step, and the clock looks for results whose event was lost.
+ * repeat. Tick also enqueues when it closes a step, and a scheduled tick looks for results whose event was lost.
  */
 import { TeamManifest } from "../core/contracts/checkpoint.ts";
 import { objectKeys, tableKeys } from "../core/contracts/keys.ts";
@@ -11,7 +11,7 @@ import { MgrpoError } from "../core/errors.ts";
 import { dueSuites, newJobs } from "../core/training/evaluation.ts";
 import { finishJob } from "../core/training/job-writes.ts";
 import type { Context } from "./context.ts";
-import { sha256 } from "./sha256.ts";
+import { sha256 } from "./run-objects.ts";
 
 /** Queues the evaluations that are due for the team manifest at this key. `isLast`: no team follows, however many steps were planned. */
 export async function enqueueEvaluation(

@@ -2,8 +2,7 @@
 import { parseOutcomeKey } from "../core/contracts/keys.ts";
 import { canonicalJson } from "../core/contracts/parse.ts";
 import type { StoreCommand } from "../core/training/store-commands.ts";
-import type { Context } from "./context.ts";
-import { readDeployment } from "./deployment.ts";
+import { type Context, readControlledDeployment } from "./context.ts";
 import { enqueueEvaluation } from "./evaluating.ts";
 
 export async function execute(context: Context, commands: readonly StoreCommand[]): Promise<void> {
@@ -39,7 +38,7 @@ async function executeOne(context: Context, command: StoreCommand): Promise<void
 /** Requests scores for these outcomes, outside this tick: on AWS by score-rollout, otherwise by this process. */
 export async function requestScores(context: Context, keys: readonly string[]): Promise<void> {
   if (keys.length === 0) return;
-  const deployment = await readDeployment(context);
+  const deployment = await readControlledDeployment(context);
   if (deployment) return deployment.events.redeliver(keys);
   for (const key of keys) {
     const address = parseOutcomeKey(key);

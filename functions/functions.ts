@@ -17,15 +17,15 @@ export interface ObjectKey {
 
 /** Rejections are MgrpoError. A retryable one asks for another delivery. */
 export interface Functions {
-  /** Idempotent. Turns the clock's schedule on, and ends with a tick, so that step 0 is open. */
+  /** Idempotent. Turns the schedule on, and ends with a tick, so that step 0 is open. */
   startRun(request: StartRun): Promise<void>;
   /** A thorough tick: also detects dead workers, gives up on rollouts and handles lost events. */
   tick(request: TickRequest): Promise<void>;
-  /** What the clock calls: a thorough tick of every run. See `Ticker.tickAll`. */
+  /** The scheduled tick: a thorough tick of every run. See `Ticker.tickAll`. */
   tickAll(onFailure?: (error: unknown) => void): Promise<void>;
   /** Call it after `tickAll`: sets fleets and schedule to what the runs need. */
   reconcile(): Promise<Reconciliation>;
-  /** Turns the clock's schedule on. Call it when a stopped run is resumed. */
+  /** Turns the schedule on. Call it when a stopped run is resumed. */
   startSchedule(): Promise<void>;
   /** Ticks the run: the new policy version may complete its step. */
   manifestCreated(event: ObjectKey): Promise<void>;

@@ -2,8 +2,8 @@
  * @file How functions are called, and how their failures are handled. Each failure is one line of JSON in the log.
  *
  *     SQS batch              after a retryable failure, the message is delivered again; after any other, it is dropped
- *     local cloud            the same for its events and its clock
- *     AWS clock, direct      every failure is rethrown: an alarm counts the failed calls
+ *     local cloud            the same for its events and its scheduled ticks
+ *     AWS schedule, direct     every failure is rethrown: an alarm counts the failed calls
  */
 import type { SQSBatchItemFailure, SQSBatchResponse } from "aws-lambda";
 import * as z from "zod";
@@ -16,7 +16,7 @@ import { composeFromEnvironment } from "./compose.ts";
 import type { Functions, ObjectKey } from "./functions.ts";
 
 /** Takes one line of JSON. */
-export type Log = (line: string) => void;
+export type LogWriter = (line: string) => void;
 
 /** Calls a function with an event, after parsing the part of the event that it needs. */
 export type EventHandler = (functions: Functions, event: unknown) => Promise<unknown>;
@@ -28,7 +28,7 @@ const Batch = z.object({ Records: z.array(z.object({ messageId: z.string(), body
 type Message = z.infer<typeof Batch>["Records"][number];
 
 /** Turns a function that takes one event into a Lambda handler. */
-export function wrap(name: string, handle: (event: unknown) => Promise<unknown>, log: Log): LambdaHandler {
+export function wrap(name: string, handle: (event: unknown) => Promise<unknown>, log: LogWriter): LambdaHandler {
   const handleMessage = async ({ messageId, body }: Message): Promise<SQSBatchItemFailure[]> => {
     try {
       await settle(name, log, async () =>
@@ -61,8 +61,8 @@ export function lambda(name: string, handle: EventHandler): LambdaHandler {
   );
 }
 
-/** What the local cloud calls when an object is created or its clock ticks. */
-export function cloudHandlers(functions: Functions, log: Log): CloudHandlers {
+/** What the local cloud calls when an object is created and at each scheduled tick. */
+export function cloudHandlers(functions: Functions, log: LogWriter): CloudHandlers {
   const route = {
     outcome: functions.scoreRollout,
     manifest: functions.manifestCreated,
@@ -75,12 +75,12 @@ export function cloudHandlers(functions: Functions, log: Log): CloudHandlers {
       const found = parseObjectKey(key);
       if (found) await settle(found.kind, log, () => route[found.kind]({ key }));
     },
-    clock: () => settle("clock", log, () => tickAll(functions, log)),
+    tick: () => settle("tick", log, () => tickAll(functions, log)),
   };
 }
 
 /** Ticks every run, then rejects with the first failure. A judge's failure is only logged: a later tick asks again, or the run has halted. */
-async function tickAll(functions: Functions, log: Log): Promise<void> {
+async function tickAll(functions: Functions, log: LogWriter): Promise<void> {
   const failures: unknown[] = [];
   await functions.tickAll((error) => {
     if (isMgrpoError(error, "judge-failed")) log(failureLine("score-rollout", error));
@@ -98,7 +98,7 @@ export function objectKeyOf(event: unknown): ObjectKey {
 }
 
 /** Calls `run`. A failure is logged and rethrown. */
-async function logAndRethrow(name: string, log: Log, run: () => Promise<unknown>): Promise<void> {
+async function logAndRethrow(name: string, log: LogWriter, run: () => Promise<unknown>): Promise<void> {
   try {
     await run();
   } catch (error) {
@@ -108,7 +108,7 @@ async function logAndRethrow(name: string, log: Log, run: () => Promise<unknown>
 }
 
 /** Calls `run`. A failure is logged, and rethrown only if another delivery may succeed. */
-async function settle(name: string, log: Log, run: () => Promise<unknown>): Promise<void> {
+async function settle(name: string, log: LogWriter, run: () => Promise<unknown>): Promise<void> {
   await logAndRethrow(name, log, run).catch((error: unknown) => {
     if (isRetryable(error)) throw error;
   });

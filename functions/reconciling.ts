@@ -1,5 +1,5 @@
 /**
- * @file Sets what depends on all runs together, after the clock has ticked each: the capacity of fleets and the clock's own schedule.
+ * @file Sets what depends on all runs together, after each has been ticked: the capacity of fleets and the schedule of ticks.
  * The schedule is on only while there is work, so that an idle deployment costs nothing.
  *
  *     start, resume     1 set RUN to running     2 turn the schedule on
@@ -7,15 +7,17 @@
  *
  * Invariant: the schedule is on while a run is active, in whatever order these steps happen. Consider the last time it is turned off. The
  * read that follows sees every RUN written before it, and turns the schedule on. If a RUN is written later, its own start turns the schedule
- * on, after it was turned off. A tick that dies between 2 and 3 is retried: Lambda retries a failed clock call twice, even while the
+ * on, after it was turned off. A tick that dies between 2 and 3 is retried: Lambda retries a failed scheduled call twice, even while the
  * schedule is off. A start that dies between 1 and 2 has not returned, so its caller repeats it.
  */
 import type { Fleet } from "../core/contracts/deployment.ts";
-import { capacityOf, countCapacityRequests, haltUnserved, isActive } from "../core/training/fleets.ts";
-import type { Context } from "./context.ts";
-import { type ControlledDeployment, readDeployment } from "./deployment.ts";
+import type { RunRecord } from "../core/contracts/records.ts";
+import { isMgrpoError } from "../core/errors.ts";
+import { readApiSpendingIfLimited } from "../core/training/api-spending.ts";
+import { capacityOf, countCapacityRequests, haltUnserved, isActive, type RunRecords } from "../core/training/fleets.ts";
+import { shareSpent, spending } from "../core/training/run-budget.ts";
+import { type Context, type ControlledDeployment, readControlledDeployment } from "./context.ts";
 import { execute } from "./executing.ts";
-import { metricsOf, type RunMetrics, type RunOverview, readRunOverview } from "./run-overview.ts";
 
 /** A capacity that was changed. */
 export interface CapacityChange {
@@ -35,7 +37,7 @@ export async function reconcile(context: Context): Promise<Reconciliation> {
   const overview = await readRunOverview(context);
   const metrics = metricsOf(overview);
   try {
-    const deployment = await readDeployment(context);
+    const deployment = await readControlledDeployment(context);
     if (!deployment) return { metrics, changes: [], failures: overview.failures };
     const { changes, failures } = await scaleFleets(context, deployment, overview);
     // While a fleet could not be set, the schedule stays on: the next tick retries.
@@ -48,25 +50,25 @@ export async function reconcile(context: Context): Promise<Reconciliation> {
 
 /** Turns the schedule on. Call it once RUN records the run as running. */
 export async function startSchedule(context: Context): Promise<void> {
-  const deployment = await readDeployment(context);
-  await deployment?.clockSwitch.turn("on");
+  const deployment = await readControlledDeployment(context);
+  await deployment?.scheduleSwitch.turn("on");
 }
 
 /** Turns the schedule on or off, as the runs need it. */
 export async function reconcileSchedule(
   context: Context,
-  { fleets, clockSwitch }: ControlledDeployment,
+  { fleets, scheduleSwitch }: ControlledDeployment,
   overview: RunOverview,
 ): Promise<void> {
   // A run that cannot be read still needs attention: its failures must keep being reported.
   const hasWork = ({ runs, failures, storeTime }: RunOverview) =>
     failures.length > 0 || runs.some((run) => isActive(run, fleets, storeTime));
   if (hasWork(overview)) {
-    if (!(await clockSwitch.isOn())) await clockSwitch.turn("on");
+    if (!(await scheduleSwitch.isOn())) await scheduleSwitch.turn("on");
     return;
   }
-  await clockSwitch.turn("off");
-  if (hasWork(await readRunOverview(context))) await clockSwitch.turn("on");
+  await scheduleSwitch.turn("off");
+  if (hasWork(await readRunOverview(context))) await scheduleSwitch.turn("on");
 }
 
 /** Gives each fleet the capacity that the runs need. A failure of one fleet does not stop the others from being scaled. */
@@ -102,4 +104,87 @@ async function scaleFleets(
 /** One log line per fleet whose capacity was changed. */
 export function capacityLine(change: CapacityChange): string {
   return JSON.stringify({ level: "info", what: "fleet", ...change });
+}
+
+/**
+ * All runs at once, as fleets, the schedule and the alarms need them. A finished run appears only while it has evaluations left, a halted
+ * one never.
+ */
+export interface RunOverview {
+  /** Running runs, and finished ones with open evaluations. */
+  readonly runs: readonly RunRecords[];
+  /** By run: the store time in ms at which tick first saw its current progress. */
+  readonly progressAt: ReadonlyMap<string, number>;
+  /** One per run with damaged records. Such a run gets nothing; the others are not affected. */
+  readonly failures: readonly Error[];
+  readonly storeTime: number;
+}
+
+export async function readRunOverview(context: Context): Promise<RunOverview> {
+  const runs: RunRecords[] = [];
+  const failures: Error[] = [];
+  const listed = await context.records.listedRuns();
+  for (const { run } of listed) {
+    try {
+      const record = await context.records.run(run);
+      const view = record && record.status !== "halted" ? await viewOf(context, record) : undefined;
+      if (view) runs.push(view);
+    } catch (error) {
+      if (!isMgrpoError(error) || error.retryable) throw error;
+      failures.push(error);
+    }
+  }
+  const progressAt = new Map(
+    listed.flatMap(({ run, progressAt: at }) => (at === undefined ? [] : [[run, at] as const])),
+  );
+  return { runs, progressAt, failures, storeTime: await context.clock.storeTime() };
+}
+
+async function viewOf({ table, runObjects, records }: Context, record: RunRecord): Promise<RunRecords | undefined> {
+  const { run, status } = record;
+  const jobs = await records.jobs(run);
+  if (status === "finished" && jobs.every(({ state }) => state === "done")) return undefined;
+  const config = await runObjects.config(run);
+  const [workers, fleets] = await Promise.all([records.workers(run), records.fleets(run)]);
+  const apiSpending = await readApiSpendingIfLimited(table, record);
+  return { config, record, jobs, apiSpending, workers, fleets };
+}
+
+/** What the alarms are computed from. */
+export interface RunMetrics {
+  readonly running: number;
+  /** Agents of running runs without a live worker: none has registered, or all are marked dead. */
+  readonly unserved: number;
+  /** The largest share of its budget that any run has spent; 0 if no run has a budget. */
+  readonly spent: number;
+  /** By running run: minutes since its last outcome or version. */
+  readonly idleMinutes: Readonly<Record<string, number>>;
+}
+
+export function metricsOf({ runs, progressAt, storeTime }: RunOverview): RunMetrics {
+  const running = runs.filter(({ record }) => record.status === "running");
+  const unserved = running.flatMap(({ config, workers }) => {
+    const served = new Set(workers.filter(({ state }) => state !== "dead").map(({ agent }) => agent));
+    return Object.keys(config.agents).filter((name) => !served.has(name));
+  });
+  const spent = running.map(({ config, record, workers, apiSpending }) =>
+    shareSpent(record, spending(config, record, workers, apiSpending, storeTime)),
+  );
+  const idle = running.map(({ record: { run } }) => [run, storeTime - (progressAt.get(run) ?? storeTime)] as const);
+  return {
+    running: running.length,
+    unserved: unserved.length,
+    spent: Math.max(0, ...spent),
+    idleMinutes: Object.fromEntries(idle.map(([run, ms]) => [run, Math.floor(Math.max(0, ms) / 60_000)])),
+  };
+}
+
+/**
+ * The log lines that the alarms' metric filters read (stacks/alarms.ts): one for all runs, then one per running run. None while nothing
+ * runs: each hour with a value costs.
+ */
+export function metricsLines({ idleMinutes, ...all }: RunMetrics): string[] {
+  if (all.running === 0) return [];
+  const runs = Object.entries(idleMinutes).map(([run, minutes]) => ({ what: "run", run, idleMinutes: minutes }));
+  return [{ what: "pulse", ...all }, ...runs].map((line) => JSON.stringify({ level: "info", ...line }));
 }

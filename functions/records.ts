@@ -12,7 +12,7 @@ import {
   WorkerRecord,
 } from "../core/contracts/records.ts";
 import type { Table, TableItem } from "../core/ports.ts";
-import { listedRuns } from "../core/training/clock-list.ts";
+import { listedRuns } from "../core/training/run-list.ts";
 import { evictOldest, memo } from "./memo.ts";
 
 /** More groups than any step has: otherwise every read of a large step would fetch all its groups again. */
@@ -38,7 +38,7 @@ export class Records {
     });
   }
 
-  /** The runs that the clock ticks. An interrupted start leaves a name without a RUN. */
+  /** The runs that the schedule ticks. An interrupted start leaves a name without a RUN. */
   listedRuns(): Promise<ListedRun[]> {
     return listedRuns(this.#table);
   }

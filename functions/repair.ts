@@ -1,16 +1,16 @@
 /**
- * @file What the clock's tick does first: halts a run whose budget is spent, records missed evaluations, marks dead workers, scores
+ * @file What a scheduled tick does first: halts a run whose budget is spent, records missed evaluations, marks dead workers, scores
  * outcomes whose event was lost, finalizes groups whose last scorer died, and archives runs that are over. With every event dropped, this
  * alone completes a run. It waits only for the store, never for a judge.
  */
 import type { RunConfig } from "../core/contracts/config.ts";
 import { objectKeys } from "../core/contracts/keys.ts";
 import type { GroupRecord, RunRecord, StepRecord, WorkerRecord } from "../core/contracts/records.ts";
-import { readBillsIfLimited } from "../core/training/bills.ts";
-import { archiveRun, noteProgress, progressOf } from "../core/training/clock-list.ts";
+import { readApiSpendingIfLimited } from "../core/training/api-spending.ts";
 import { undecidedRollouts } from "../core/training/give-up.ts";
 import { haltLostTrainers, observeWorkers } from "../core/training/liveness.ts";
 import { haltIfOverBudget } from "../core/training/run-budget.ts";
+import { archiveRun, noteProgress, progressOf } from "../core/training/run-list.ts";
 import { repairOpen } from "../core/training/step.ts";
 import type { Context } from "./context.ts";
 import { recordMissedResults } from "./evaluating.ts";
@@ -58,8 +58,8 @@ async function haltIfOverspent(
   storeTime: number,
 ): Promise<RunRecord["status"]> {
   if (record.status !== "running") return record.status;
-  const bills = await readBillsIfLimited(context.table, record);
-  const halt = haltIfOverBudget(config, record, workers, bills, storeTime);
+  const apiSpending = await readApiSpendingIfLimited(context.table, record);
+  const halt = haltIfOverBudget(config, record, workers, apiSpending, storeTime);
   await execute(context, halt);
   return halt.length > 0 ? "halted" : record.status;
 }

@@ -2,6 +2,7 @@
  * @file A run's immutable objects: config, questions, manifests. Each is read once per process. Config and questions must have the hashes
  * that start-run wrote into RUN: an object replaced since then is refused.
  */
+import { createHash } from "node:crypto";
 import { Manifest } from "../core/contracts/checkpoint.ts";
 import { RunConfig } from "../core/contracts/config.ts";
 import { objectKeys, tableKeys } from "../core/contracts/keys.ts";
@@ -12,7 +13,6 @@ import { MgrpoError } from "../core/errors.ts";
 import type { Store } from "../core/ports.ts";
 import type { StoredManifest } from "../core/training/step.ts";
 import { memo } from "./memo.ts";
-import { sha256 } from "./sha256.ts";
 
 export interface TrainingQuestions {
   readonly train: readonly Question[];
@@ -70,3 +70,6 @@ function openVerifiedReads({ objects, table }: Pick<Store, "objects" | "table">)
     throw new MgrpoError("record-damaged", `${key} is not the one that run '${run}' was started with: restore it`);
   };
 }
+
+/** Lower-case hex, as records refer to objects. */
+export const sha256 = (bytes: Uint8Array | string): string => createHash("sha256").update(bytes).digest("hex");

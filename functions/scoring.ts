@@ -2,11 +2,11 @@
  * @file score-rollout, step 5 of the protocol: an outcome and everything it names -> one conditional update of its GROUP. The call that
  * completes the group finalizes it. A repeated or late call finds the score recorded and changes nothing.
  *
- *     waits for     an outcome's event, or the clock finding the outcome
+ *     waits for     an outcome's event, or a scheduled tick that finds the outcome
  *     excluded      objects that are missing or inconsistent, and texts that the judge gives no verdict on
  *     run halted    a judge's service refused the request (a wrong key, an empty account), or does not answer for minutes: the user fixes
  *                   that, and the resumed run asks again
- *     left          another process is asking the judge, or it has just failed: the clock asks again
+ *     left          another process is asking the judge, or it has just failed: a scheduled tick asks again
  */
 import { randomUUID } from "node:crypto";
 import type { RunConfig } from "../core/contracts/config.ts";
@@ -39,7 +39,7 @@ import {
 import { askForVerdict, type VerdictRequest } from "../core/training/verdict.ts";
 import { endRun, finalizeGroupRecord } from "../core/training/writes.ts";
 import type { Context } from "./context.ts";
-import { sha256 } from "./sha256.ts";
+import { sha256 } from "./run-objects.ts";
 
 /**
  * True when the group is finalized, by this call or before it: the caller then ticks, also after a crash between the two. Rejects with
@@ -103,7 +103,7 @@ async function scoreOutcome(context: Context, address: RolloutAddress): Promise<
     if (fault !== undefined) return { excluded: `damaged: ${fault}` };
     const outcomeSha256 = sha256(bytes);
     const rewards = await context.rewardsOf(config);
-    // A halted run pays for nothing. Once it is resumed, the clock asks for this score again.
+    // A halted run pays for nothing. Once it is resumed, a scheduled tick asks for this score again.
     if (rewards.judge !== undefined && (await records.run(address.run))?.status === "halted") return undefined;
     const ask = askerOf(context, config, rewards.judge);
     const verdicts = await judge(ask, rewards, question, outcome, outcomeSha256, invocations);

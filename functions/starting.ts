@@ -16,7 +16,7 @@ import { differences } from "../core/training/differences.ts";
 import { teamManifest } from "../core/training/step.ts";
 import type { Context } from "./context.ts";
 import { enqueueEvaluation } from "./evaluating.ts";
-import { sha256 } from "./sha256.ts";
+import { sha256 } from "./run-objects.ts";
 
 export async function startRun(context: Context, request: StartRun): Promise<void> {
   const { table, clock } = context;

@@ -17,7 +17,7 @@ import type { Context } from "./context.ts";
 import { execute } from "./executing.ts";
 import { repair } from "./repair.ts";
 
-/** Runs that the clock ticks concurrently. */
+/** Runs that a scheduled tick advances concurrently. */
 const PARALLEL_RUNS = 8;
 
 /** A tick that follows the current one. */
@@ -40,7 +40,7 @@ export class Ticker {
     this.#context = context;
   }
 
-  /** Advances the run as far as currently possible. `thorough` (the clock's ticks): repairs first. */
+  /** Advances the run as far as currently possible. `thorough` (scheduled ticks): repairs first. */
   tick(run: string, thorough: boolean): Promise<void> {
     const ticks = this.#ticks.get(run);
     if (!ticks) return this.#start(run, thorough);
@@ -56,7 +56,7 @@ export class Ticker {
   }
 
   /**
-   * The clock's round: a thorough tick of every run, several at once. A failing or slow run does not keep the others waiting. `onFailure`
+   * The scheduled tick: a thorough tick of every run, several at once. A failing or slow run does not keep the others waiting. `onFailure`
    * receives its error; without it, this rejects with the first error after every run has had its turn. The errors include those of scores
    * that earlier ticks requested, even a judge's.
    */

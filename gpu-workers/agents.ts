@@ -5,14 +5,14 @@ import type { Allowance } from "../core/contracts/rollout.ts";
 import { ownerOf, policySettings } from "../core/contracts/shared-policy.ts";
 import type { ChatModel } from "../core/language-model-ports.ts";
 import type { PolicyEngine, Tool } from "../core/ports.ts";
-import { addAgentSpending } from "../core/training/bills.ts";
+import { addAgentSpending } from "../core/training/api-spending.ts";
 import type { BusyMeter } from "./busy.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import { engineOptions } from "./engine-options.ts";
 import { LatencyLog } from "./latencies.ts";
 import { type HostedAgent, toolsOf } from "./rollouts/agent.ts";
 import { endpointPolicy } from "./rollouts/endpoint/policy.ts";
-import { openPolicy, type Policy } from "./rollouts/policy.ts";
+import { openPolicyVersions, type PolicyVersions } from "./rollouts/policy-versions.ts";
 import type { RunContext } from "./run-context.ts";
 
 export interface AgentParts {
@@ -35,7 +35,7 @@ export function openAgents(
   latencies: LatencyLog = new LatencyLog(),
 ): Map<string, HostedAgent> {
   const hosted = Object.entries(parts.run.config.agents).filter(([name]) => who === "*" || who === name);
-  const policies = new Map<string, Policy>();
+  const policies = new Map<string, PolicyVersions>();
   const agents = hosted.map(
     ([name, config]): HostedAgent => ({
       name,
@@ -59,18 +59,19 @@ export function openAgents(
 function policyOf(
   { run, engineOf, apiOf }: AgentParts,
   name: string,
-  opened: Map<string, Policy>,
+  opened: Map<string, PolicyVersions>,
   checkpoints: Checkpoints,
   meter: BusyMeter,
   isTeam: boolean,
-): Policy {
+): PolicyVersions {
   const { agents, limits, staleness } = run.config;
   const owner = ownerOf(agents, name);
   const config = policySettings(agents, name);
   if (isEndpointPolicy(config.policy))
     return endpointPolicy(config, apiOf(config), (usd) => addAgentSpending(run.store.table, run.name, usd));
   const options = { limits, versions: isTeam ? 1 : staleness + 1 };
-  const policy = opened.get(owner) ?? openPolicy(owner, config, engineOf(config.policy), checkpoints, meter, options);
+  const policy =
+    opened.get(owner) ?? openPolicyVersions(owner, config, engineOf(config.policy), checkpoints, meter, options);
   opened.set(owner, policy);
   return policy;
 }

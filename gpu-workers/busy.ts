@@ -1,11 +1,11 @@
 /**
  * @file Where a worker's time goes: the union of the intervals in which at least one engine call is in flight, for sampling, for
- * training, and for either. Seconds go into manifests; the intervals become telemetry (activity.ts). Whether a call hangs:
+ * training, and for either. Seconds go into manifests; the intervals become telemetry (step-telemetry.ts). Whether a call hangs:
  * liveness/progress.ts.
  */
 import type { TurnTotals, WorkerSeconds } from "../core/contracts/checkpoint.ts";
 import type { Conversation } from "../core/contracts/conversation.ts";
-import type { BusyInterval, StepActivity, TurnLatency } from "../core/contracts/telemetry.ts";
+import type { BusyInterval, StepTelemetry, TurnLatency } from "../core/contracts/telemetry.ts";
 import type { EngineLimits, Sampler, Trainer } from "../core/ports.ts";
 import { Intervals } from "./intervals.ts";
 import { withTurns } from "./latencies.ts";
@@ -26,7 +26,7 @@ export interface BusyMeter {
   /** Counts the turns of a training conversation. */
   addTurns(conversation: Conversation, latencies: readonly TurnLatency[]): void;
   /** Intervals with an engine call in flight, since the last call. One that is still open is split here. */
-  takeActivity(): Pick<StepActivity, "sampling" | "training">;
+  takeActivity(): Pick<StepTelemetry, "sampling" | "training">;
 }
 
 export interface BusyMeterOptions {

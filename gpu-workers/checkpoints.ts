@@ -17,7 +17,6 @@ export const WEIGHTS = "model.safetensors";
 const ADAPTER = "adapter_model.safetensors";
 /** The index of weights in shards. */
 const WEIGHTS_INDEX = `${WEIGHTS}.index.json`;
-export const OPTIMIZER = "optimizer.safetensors";
 /** Identifies the model of an agent behind an API, which has no weights. */
 export const ENDPOINT = "endpoint.json";
 

@@ -1,19 +1,10 @@
-/**
- * @file How long the turns of this worker's training conversations took: kept in memory until their step is over, then committed as one
- * object per step. Records of rollouts hold no times: their bytes are hashed, and are the same for every run of one config.
- *
- *     write   waits for: RUN.step to pass a step with latencies   unblocked by: tick; the signal, which writes what is left
- */
+/** @file How long the turns of this worker's training conversations took: each by itself (step-telemetry.ts), and summed for manifests. */
 import type { TurnTotals } from "../core/contracts/checkpoint.ts";
 import type { Conversation } from "../core/contracts/conversation.ts";
-import { objectKeys } from "../core/contracts/keys.ts";
 import type { CallPath, RolloutAddress } from "../core/contracts/rollout.ts";
-import { latencyName, type StepLatencies, type TurnLatency } from "../core/contracts/telemetry.ts";
-import { recordBytes } from "./identity.ts";
-import type { StepWatch } from "./liveness/watch.ts";
-import type { RunContext } from "./run-context.ts";
+import { latencyName, type StepTelemetry, type TurnLatency } from "../core/contracts/telemetry.ts";
 
-type Conversations = StepLatencies["conversations"];
+type Conversations = StepTelemetry["conversations"];
 
 export class LatencyLog {
   readonly #steps = new Map<number, Conversations>();
@@ -24,29 +15,11 @@ export class LatencyLog {
     this.#steps.set(address.step, conversations);
   }
 
-  /** Commits each step once it is over. Rejects with `canceled` when the signal aborts, as every loop of a worker. */
-  async write(run: RunContext, watch: StepWatch, worker: string, signal: AbortSignal): Promise<void> {
-    const oldest = () => Math.min(...this.#steps.keys());
-    try {
-      for (;;) {
-        const over = await watch.until(({ run: { step } }) => (oldest() < step ? step : undefined), signal);
-        await this.#commit(run, worker, over);
-      }
-    } finally {
-      await this.#commit(run, worker, Number.POSITIVE_INFINITY);
-    }
-  }
-
-  /** A step whose object is not stored is lost to readers alone. */
-  async #commit({ name, store, log }: RunContext, worker: string, before: number): Promise<void> {
-    const steps = [...this.#steps].filter(([step]) => step < before);
-    for (const [step, conversations] of steps) {
-      this.#steps.delete(step);
-      const record: StepLatencies = { run: name, step, worker, conversations };
-      await store.objects
-        .commit(objectKeys.latencies(name, step, worker), recordBytes(record))
-        .catch((error: unknown) => log.warn("latencies are not stored", { step, error: String(error) }));
-    }
+  /** The conversations of a step that is over. Those of earlier steps are dropped: their object is written. */
+  take(over: number): Conversations {
+    const found = this.#steps.get(over) ?? {};
+    for (const step of [...this.#steps.keys()]) if (step <= over) this.#steps.delete(step);
+    return found;
   }
 }
 

@@ -39,7 +39,7 @@ export async function withinSeconds<T>(
 ): Promise<T> {
   const limit = timeLimitAfter(Promise.resolve(), seconds);
   try {
-    return await abortable(work(limit.signal), limit.signal);
+    return await cancelable(work(limit.signal), limit.signal);
   } catch (error) {
     throw limit.signal.aborted ? late() : error;
   } finally {
@@ -48,7 +48,7 @@ export async function withinSeconds<T>(
 }
 
 /** Settles as the promise does, or rejects with `canceled` when the signal aborts first. */
-export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+export function cancelable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = () => reject(new MgrpoError("canceled", "the wait was canceled"));
     // First: nobody else may handle its rejection.

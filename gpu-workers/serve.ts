@@ -14,7 +14,7 @@ import {
   closeWorkerProcess,
   hasRole,
   openWorkerProcess,
-  type ServeOptions,
+  type ServeWorkerOptions,
   type WorkerParts,
   type WorkerProcess,
 } from "./worker-process.ts";
@@ -27,7 +27,7 @@ export type ServiceEnd = Exclude<IncarnationEnd, "lost"> | "unneeded";
 
 export async function serveWorker(
   parts: WorkerParts,
-  options: ServeOptions,
+  options: ServeWorkerOptions,
   stop: AbortSignal,
   network: WorkerNetwork = httpNetwork,
 ): Promise<ServiceEnd> {

@@ -5,7 +5,6 @@
  *     any agent    train    runTraining      whole team eval     runEvaluations (serve.ts)
  */
 import type { AgentConfig } from "../core/contracts/agent-config.ts";
-import { writeActivity } from "./activity.ts";
 import { AgentSessions } from "./gateway/agent-sessions.ts";
 import { type AppHost, appAttempts } from "./gateway/app-rollout.ts";
 import { type GatewayService, maxConversations } from "./gateway/gateway-service.ts";
@@ -15,6 +14,7 @@ import type { HostedAgent } from "./rollouts/agent.ts";
 import { nativeAttempts } from "./rollouts/native-attempt.ts";
 import { runRollouts } from "./rollouts/rollout-loop.ts";
 import type { RolloutRole } from "./rollouts/step-work.ts";
+import { writeTelemetry } from "./step-telemetry.ts";
 import { runTraining, type TrainRole } from "./training/train-loop.ts";
 import { hasRole, type WorkerProcess } from "./worker-process.ts";
 
@@ -22,8 +22,7 @@ import { hasRole, type WorkerProcess } from "./worker-process.ts";
 export function startLoops(worker: WorkerProcess, membership: Membership, signal: AbortSignal): Promise<void>[] {
   const { own, watch, options, parts, isTrainer } = worker;
   const identity = { worker: membership.id, agent: options.agent };
-  const loops = [watch.poll(signal), writeActivity(parts.run, watch, identity, worker.meter, signal)];
-  if (hasRole(options, "rollout")) loops.push(worker.latencies.write(parts.run, watch, membership.id, signal));
+  const loops = [watch.poll(signal), writeTelemetry(parts.run, watch, identity, worker, signal)];
   if (own && own.name === parts.run.config.main && hasRole(options, "rollout")) {
     loops.push(runRollouts(rolloutRole(worker, own, membership), signal));
   }

@@ -29,7 +29,7 @@ export interface WorkerParts extends AgentParts {
   readonly runner?: AppRunner;
 }
 
-export interface ServeOptions {
+export interface ServeWorkerOptions {
   /** The agent to serve, or `*` for the whole team. */
   readonly agent: string;
   readonly roles: readonly WorkerRole[];
@@ -49,7 +49,7 @@ export interface ServeOptions {
 
 export interface WorkerProcess {
   readonly parts: WorkerParts;
-  readonly options: ServeOptions;
+  readonly options: ServeWorkerOptions;
   readonly network: WorkerNetwork;
   readonly agents: ReadonlyMap<string, HostedAgent>;
   /** The agent that it serves; undefined for the whole team. */
@@ -74,7 +74,7 @@ export interface WorkerProcess {
 /** Rejects before the worker registers if its server or GPU is missing: so it claims nothing, and its end makes no rollout suspect. */
 export async function openWorkerProcess(
   parts: WorkerParts,
-  options: ServeOptions,
+  options: ServeWorkerOptions,
   network: WorkerNetwork,
 ): Promise<WorkerProcess> {
   const { run } = parts;
@@ -126,11 +126,11 @@ export async function closeWorkerProcess({ invocations, gateway, agents }: Worke
   await Promise.all([...agents.values()].map(({ policy }) => policy.close()));
 }
 
-export function hasRole({ roles }: Pick<ServeOptions, "roles">, role: WorkerRole): boolean {
+export function hasRole({ roles }: Pick<ServeWorkerOptions, "roles">, role: WorkerRole): boolean {
   return roles.includes(role);
 }
 
-function requireKnownAgent({ name, config }: RunContext, { agent, roles }: ServeOptions): void {
+function requireKnownAgent({ name, config }: RunContext, { agent, roles }: ServeWorkerOptions): void {
   if (agent !== "*" && !config.agents[agent]) {
     const known = Object.keys(config.agents).join(", ");
     throw new MgrpoError("config-invalid", `run '${name}' has no agent '${agent}', only ${known}`);

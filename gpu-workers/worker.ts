@@ -25,7 +25,7 @@ import { onHint, onParentGone } from "./liveness/parent.ts";
 import { createLog, type Log } from "./log.ts";
 import { release } from "./release.ts";
 import { serveWorker } from "./serve.ts";
-import type { ServeOptions } from "./worker-process.ts";
+import type { ServeWorkerOptions } from "./worker-process.ts";
 
 /** Time to give claims back after the parent is gone. */
 const ORPHAN_MILLISECONDS = 500;
@@ -105,13 +105,13 @@ async function main(): Promise<void> {
 }
 
 /** What the worker does in its run. */
-type Assignment = Pick<ServeOptions, "agent" | "roles" | "enter">;
+type Assignment = Pick<ServeWorkerOptions, "agent" | "roles" | "enter">;
 
 function serveOptions(
   environment: WorkerEnvironment,
   { host, port, url }: z.infer<typeof Arguments>["address"],
   assignment: Assignment,
-): ServeOptions {
+): ServeWorkerOptions {
   const supervised = environment.MGRPO_PARENT === "1";
   return {
     ...assignment,

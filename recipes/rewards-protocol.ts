@@ -32,5 +32,5 @@ export type FromRewards =
   | { readonly kind: "failed"; readonly error: PortableError }
   | { readonly kind: "judgment"; readonly id: number; readonly judgment: Judgment }
   | { readonly kind: "error"; readonly id: number; readonly error: PortableError }
-  /** Reserves dollars on the run's bill; the call continues when they are reserved. */
+  /** Charges dollars to the run in advance; the call continues when they are reserved. */
   | { readonly kind: "reserve"; readonly id: number; readonly reservation: number; readonly usd: number };

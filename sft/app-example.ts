@@ -8,7 +8,7 @@ import type { Tokenizer } from "../core/ports.ts";
 import { type MessageLayout, openMessageLayout } from "../engine/tokenizer/message-layout.ts";
 import type { ChatSettings } from "../engine/tokenizer/tool-display.ts";
 import type { Example } from "./example.ts";
-import { invalid, type MessagesLine } from "./messages.ts";
+import { invalidDemonstration, type MessagesLine } from "./messages.ts";
 
 /** Lays out the conversations of one agent. */
 export function openAppLayout(
@@ -49,7 +49,7 @@ function exampleOfLine(
 function toolsOf({ tools = [], where }: MessagesLine): OfferedTool[] {
   return tools.map((offer) => {
     const tool = offeredTool(offer);
-    if (!tool) throw invalid(where, nameFault(offer.name));
+    if (!tool) throw invalidDemonstration(where, nameFault(offer.name));
     return tool;
   });
 }

@@ -3,7 +3,7 @@ import type { AgentConfig } from "../core/contracts/agent-config.ts";
 import { ToolCall } from "../core/contracts/conversation.ts";
 import { FORGED_TAGS, parseTurn } from "../core/conversation/parse-turn.ts";
 import type { Toolbox } from "../core/conversation/toolbox.ts";
-import { invalid, type MessagesLine, type PlacedDemonstration } from "./messages.ts";
+import { invalidDemonstration, type MessagesLine, type PlacedDemonstration } from "./messages.ts";
 
 /** The part of an agent that its conversations depend on. */
 export interface Teachable {
@@ -19,28 +19,36 @@ export function refuseUnspoken({ turns, tools = [], where }: MessagesLine, { lim
     const { text, calls } = reply;
     const isLast = i === turns.length - 1;
     const forged = FORGED_TAGS.exec(text)?.[0];
-    if (forged !== undefined) throw invalid(where, `turn ${i + 1}: ${forged} inside a turn`);
+    if (forged !== undefined) throw invalidDemonstration(where, `turn ${i + 1}: ${forged} inside a turn`);
     const unknown = calls.find(({ name }) => !tools.some((tool) => tool.name === name));
     if (unknown) {
-      throw invalid(
+      throw invalidDemonstration(
         where,
         `turn ${i + 1} calls '${unknown.name}', which the line's tools do not define: add its definition`,
       );
     }
     const unread = calls.find(({ arguments: written }) => !isObject(written));
-    if (unread) throw invalid(where, `turn ${i + 1}: the arguments of '${unread.name}' are not a JSON object`);
-    if (isLast && calls.length > 0) throw invalid(where, "it ends with tool calls, not with an answer");
-    if (isLast && text.trim() === "") throw invalid(where, "it ends without an answer");
-    if (!isLast && calls.length === 0) throw invalid(where, `turn ${i + 1} is an answer, which ends a conversation`);
+    if (unread)
+      throw invalidDemonstration(where, `turn ${i + 1}: the arguments of '${unread.name}' are not a JSON object`);
+    if (isLast && calls.length > 0) throw invalidDemonstration(where, "it ends with tool calls, not with an answer");
+    if (isLast && text.trim() === "") throw invalidDemonstration(where, "it ends without an answer");
+    if (!isLast && calls.length === 0)
+      throw invalidDemonstration(where, `turn ${i + 1} is an answer, which ends a conversation`);
     if (responses.length !== calls.length)
-      throw invalid(where, `turn ${i + 1} has ${calls.length} tool calls and ${responses.length} responses`);
+      throw invalidDemonstration(
+        where,
+        `turn ${i + 1} has ${calls.length} tool calls and ${responses.length} responses`,
+      );
   }
 }
 
 function refuseLength(turns: readonly unknown[], { turns: most }: AgentConfig["limits"], where: string): void {
-  if (turns.length === 0) throw invalid(where, "it has no assistant message");
+  if (turns.length === 0) throw invalidDemonstration(where, "it has no assistant message");
   if (turns.length <= most) return;
-  throw invalid(where, `${turns.length} turns, and limits.turns is ${most}: raise it, or leave the line out`);
+  throw invalidDemonstration(
+    where,
+    `${turns.length} turns, and limits.turns is ${most}: raise it, or leave the line out`,
+  );
 }
 
 function isObject(text: string): boolean {
@@ -59,20 +67,21 @@ export function refuseMalformed({ demonstration, where }: PlacedDemonstration, {
   for (const [i, { text, responses }] of turns.entries()) {
     const turn = parseTurn(text, toolbox, limits.calls);
     const isLast = i === turns.length - 1;
-    if (turn.kind === "malformed") throw invalid(where, `turn ${i + 1}: ${turn.fault}`);
-    if (isLast && turn.kind === "calls") throw invalid(where, "it ends with tool calls, not with an answer");
+    if (turn.kind === "malformed") throw invalidDemonstration(where, `turn ${i + 1}: ${turn.fault}`);
+    if (isLast && turn.kind === "calls")
+      throw invalidDemonstration(where, "it ends with tool calls, not with an answer");
     if (!isLast && turn.kind === "answer")
-      throw invalid(where, `turn ${i + 1} is an answer, which ends a conversation`);
+      throw invalidDemonstration(where, `turn ${i + 1} is an answer, which ends a conversation`);
     const calls = turn.kind === "calls" ? turn.calls.length : 0;
     if (responses.length !== calls)
-      throw invalid(where, `turn ${i + 1} has ${calls} tool calls and ${responses.length} responses`);
+      throw invalidDemonstration(where, `turn ${i + 1} has ${calls} tool calls and ${responses.length} responses`);
   }
 }
 
 /** Refuses a line whose system message is not the agent's, or that names a tool which the agent does not have. */
 export function refuseOtherAgent({ system, tools, where }: MessagesLine, { agent, config, toolbox }: Teachable): void {
   if (system !== undefined && system !== config.system) {
-    throw invalid(
+    throw invalidDemonstration(
       where,
       `its system message is not agents.${agent}.system: set that to the same text, or remove the message`,
     );
@@ -80,7 +89,11 @@ export function refuseOtherAgent({ system, tools, where }: MessagesLine, { agent
   const known = [...toolbox.parameters.keys()];
   const unknown = tools?.map(({ name }) => name).find((name) => !known.includes(name));
   if (unknown === undefined) return;
-  throw invalid(where, `its tool '${unknown}' is not a tool of agent '${agent}' (${known.join(", ") || "none"})`, {
-    unknownNames: [{ unknown, known }],
-  });
+  throw invalidDemonstration(
+    where,
+    `its tool '${unknown}' is not a tool of agent '${agent}' (${known.join(", ") || "none"})`,
+    {
+      unknownNames: [{ unknown, known }],
+    },
+  );
 }

@@ -5,14 +5,14 @@
 import type { OptimizerConfig } from "../core/contracts/agent-config.ts";
 import type { Trainer } from "../core/ports.ts";
 import { allTokens, type Example, trainedTokens } from "./example.ts";
-import { afterEvaluation, afterStep, type Progress } from "./progress.ts";
+import { afterEvaluation, afterTrainingStep, type TrainingProgress } from "./progress.ts";
 
 export type Optimizer = Omit<OptimizerConfig, "learningRate">;
 
 /** A shorter average of squared gradients than in M-GRPO, since batches are small and vary. */
 export const OPTIMIZER: Optimizer = { beta1: 0.9, beta2: 0.95, epsilon: 1e-8, weightDecay: 0.01, maxGradientNorm: 1 };
 
-export interface Plan {
+export interface TrainingPlan {
   /** Tokens to train on, context included. */
   readonly tokens: number;
   /** AdamW's peak, after a linear warm-up over the first `warmUp` share of the tokens; then falls to a tenth along a cosine. */
@@ -32,19 +32,19 @@ export interface Material {
 
 export interface Observer {
   /** Called after every step. */
-  onStep?(progress: Progress): void;
+  onStep?(progress: TrainingProgress): void;
   /** Called after every evaluation except the one before training, and awaited: the trainer's state belongs to this progress. */
-  onCheckpoint(progress: Progress): Promise<void>;
+  onCheckpoint(progress: TrainingProgress): Promise<void>;
 }
 
 /** Trains until the tokens are spent or the held-out loss stops falling. `from`: the progress that the trainer's state belongs to. */
 export async function learn(
   trainer: Trainer,
   { batches, heldOut }: Material,
-  plan: Plan,
-  from: Progress,
+  plan: TrainingPlan,
+  from: TrainingProgress,
   observer: Observer,
-): Promise<Progress> {
+): Promise<TrainingProgress> {
   let progress = from;
   if (progress.losses.length === 0 && heldOut.length > 0) {
     progress = afterEvaluation(progress, await heldOutLoss(trainer, heldOut), plan.patience);
@@ -53,7 +53,7 @@ export async function learn(
   for (const batch of skip(batches, progress.losses.length)) {
     const learningRate = plan.learningRate * schedule(progress.tokens / plan.tokens, plan.warmUp);
     const loss = await imitate(trainer, batch, learningRate);
-    progress = afterStep(progress, loss, allTokens(batch), plan.tokens);
+    progress = afterTrainingStep(progress, loss, allTokens(batch), plan.tokens);
     if (progress.ended || progress.losses.length % plan.evaluateEvery === 0) {
       progress = afterEvaluation(progress, await heldOutLoss(trainer, heldOut), plan.patience);
       await observer.onCheckpoint(progress);

@@ -119,12 +119,12 @@ function conversationOf(
   where: string,
 ): { prompt: string; turns: readonly WrittenTurn[] } {
   if (user?.role !== "user")
-    throw invalid(where, "the first message, or the one after the system message, must be the user's");
+    throw invalidDemonstration(where, "the first message, or the one after the system message, must be the user's");
   const turns: WrittenTurn[] = [];
   for (let at = 0; at < rest.length; ) {
     const turn = rest[at];
     if (turn?.role !== "assistant") {
-      throw invalid(
+      throw invalidDemonstration(
         where,
         `message ${at + 2} after the system message is a second prompt or a response without a call (${turn?.role}): a conversation has one prompt`,
       );
@@ -156,16 +156,19 @@ function appTurnOf({ turn, responses }: WrittenTurn): AppTurn {
 function inOrder({ tool_calls: calls }: Assistant, responses: readonly ToolMessage[], where: string): string[] {
   const ids = (calls ?? []).map(({ id }) => id);
   if (responses.length !== ids.length && responses.length > 0) {
-    throw invalid(where, `a turn has ${ids.length} tool calls and ${responses.length} responses`);
+    throw invalidDemonstration(where, `a turn has ${ids.length} tool calls and ${responses.length} responses`);
   }
   if (ids.every((id) => id === undefined)) return responses.map(({ content }) => content);
   if (responses.length === 0) return [];
   return ids.map((id) => {
     const response = responses.find(({ tool_call_id: of }) => of === id);
     if (response) return response.content;
-    throw invalid(where, `no tool message answers the call '${id}': check tool_call_id`);
+    throw invalidDemonstration(where, `no tool message answers the call '${id}': check tool_call_id`);
   });
 }
 
-export const invalid = (where: string, fault: string, options?: ConstructorParameters<typeof MgrpoError>[2]) =>
-  new MgrpoError("demonstrations-invalid", `${where}: ${fault}`, options);
+export const invalidDemonstration = (
+  where: string,
+  fault: string,
+  options?: ConstructorParameters<typeof MgrpoError>[2],
+) => new MgrpoError("demonstrations-invalid", `${where}: ${fault}`, options);

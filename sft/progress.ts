@@ -7,7 +7,7 @@ const Evaluation = z.strictObject({
   loss: z.number().describe("Held-out loss: mean -log p of the assistant's tokens."),
 });
 
-export const Progress = z.strictObject({
+export const TrainingProgress = z.strictObject({
   tokens: z.int().nonnegative().describe("Tokens of demonstrations seen, context included."),
   losses: z.array(z.number()).describe("Each step's loss on its batch, before its update."),
   evaluations: z.array(Evaluation).describe("Held-out losses, the first before training. Empty: nothing is held out."),
@@ -17,11 +17,16 @@ export const Progress = z.strictObject({
     .nullable()
     .describe("Why it ended: the tokens are spent, or the held-out loss has stopped falling. Null: it has not ended."),
 });
-export type Progress = z.infer<typeof Progress>;
+export type TrainingProgress = z.infer<typeof TrainingProgress>;
 
-export const NO_PROGRESS: Progress = { tokens: 0, losses: [], evaluations: [], best: 0, ended: null };
+export const NO_PROGRESS: TrainingProgress = { tokens: 0, losses: [], evaluations: [], best: 0, ended: null };
 
-export function afterStep(progress: Progress, loss: number, tokens: number, budget: number): Progress {
+export function afterTrainingStep(
+  progress: TrainingProgress,
+  loss: number,
+  tokens: number,
+  budget: number,
+): TrainingProgress {
   const seen = progress.tokens + tokens;
   return {
     ...progress,
@@ -32,7 +37,11 @@ export function afterStep(progress: Progress, loss: number, tokens: number, budg
 }
 
 /** @param loss undefined: nothing is held out, and the newest checkpoint is the best. */
-export function afterEvaluation(progress: Progress, loss: number | undefined, patience: number): Progress {
+export function afterEvaluation(
+  progress: TrainingProgress,
+  loss: number | undefined,
+  patience: number,
+): TrainingProgress {
   const { tokens, losses, best, ended } = progress;
   const step = losses.length;
   if (loss === undefined) return { ...progress, best: step };
@@ -50,16 +59,16 @@ export function afterEvaluation(progress: Progress, loss: number | undefined, pa
 }
 
 /** The mean of the latest losses. */
-export function recentLoss({ losses }: Progress, count: number): number {
+export function recentLoss({ losses }: TrainingProgress, count: number): number {
   const recent = losses.slice(-count);
   return recent.reduce((sum, loss) => sum + loss, 0) / recent.length;
 }
 
-export const heldOutLossAt = ({ evaluations }: Progress, step: number): number | undefined =>
+export const heldOutLossAt = ({ evaluations }: TrainingProgress, step: number): number | undefined =>
   evaluations.find((evaluation) => evaluation.step === step)?.loss;
 
 /** A warning for the user when training has ended; undefined: none. */
-export function warningOf(progress: Progress): string | undefined {
+export function warningOf(progress: TrainingProgress): string | undefined {
   const [before, after] = [heldOutLossAt(progress, 0), heldOutLossAt(progress, progress.best)];
   if (before === undefined || after === undefined || after < before) return undefined;
   return `the held-out loss never fell below its first value, ${before.toFixed(4)}: the starting model is at least as good; give more demonstrations, or a lower --learning-rate`;

@@ -14,7 +14,7 @@ import { parseJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { differences } from "../core/training/differences.ts";
 import { sha256 } from "../engine/hash.ts";
-import { Progress } from "./progress.ts";
+import { TrainingProgress } from "./progress.ts";
 
 const PROGRESS_FILE = "progress.json";
 
@@ -26,7 +26,7 @@ type StoredCheckpoint = z.infer<typeof StoredCheckpoint>;
 
 const State = z.strictObject({
   settings: z.json().describe("What determines the training. Training resumes only with equal settings."),
-  progress: Progress,
+  progress: TrainingProgress,
   newest: StoredCheckpoint.describe("What training continues from."),
   best: StoredCheckpoint.describe("The weights of the lowest held-out loss."),
 });
@@ -35,7 +35,7 @@ type State = z.infer<typeof State>;
 type Saved = ReadonlyMap<string, Uint8Array>;
 
 export interface SavedTraining {
-  readonly progress: Progress;
+  readonly progress: TrainingProgress;
   /** What the trainer saved there. */
   newest(): Promise<Saved>;
   /** The best checkpoint's weights. */
@@ -45,7 +45,7 @@ export interface SavedTraining {
 export interface TrainingState {
   /** Undefined: nothing is saved yet. */
   saved(): SavedTraining | undefined;
-  save(progress: Progress, files: Saved): Promise<void>;
+  save(progress: TrainingProgress, files: Saved): Promise<void>;
 }
 
 /** @throws MgrpoError `config-invalid` if the folder has the state of training with other settings. */

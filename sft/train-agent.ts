@@ -10,8 +10,8 @@ import { sha256, sha256OfFile } from "../engine/hash.ts";
 import { updated } from "../engine/index.ts";
 import { batchesOf, passes, type Split } from "./batches.ts";
 import type { Example } from "./example.ts";
-import { learn, OPTIMIZER, type Plan } from "./learn.ts";
-import { heldOutLossAt, NO_PROGRESS, type Progress, warningOf } from "./progress.ts";
+import { learn, OPTIMIZER, type TrainingPlan } from "./learn.ts";
+import { heldOutLossAt, NO_PROGRESS, type TrainingProgress, warningOf } from "./progress.ts";
 import { openTrainingState, type TrainingState } from "./state.ts";
 
 export interface AgentTraining {
@@ -22,22 +22,22 @@ export interface AgentTraining {
   readonly engine: PolicyEngine;
   readonly options: EngineOptions;
   readonly examples: Split;
-  readonly plan: Plan;
+  readonly plan: TrainingPlan;
   readonly batchTokens: number;
   /** The result's folder, and the folder of the training's own state. */
   readonly folder: string;
   readonly stateFolder: string;
-  onOpen?(from: Progress): void;
-  onStep?(progress: Progress): void;
+  onOpen?(from: TrainingProgress): void;
+  onStep?(progress: TrainingProgress): void;
 }
 
-export interface AgentResult {
-  readonly progress: Progress;
+export interface AgentTrainingResult {
+  readonly progress: TrainingProgress;
   /** Whether this call trained, or found the training finished. */
   readonly isNew: boolean;
 }
 
-export async function trainAgent(training: AgentTraining): Promise<AgentResult> {
+export async function trainAgent(training: AgentTraining): Promise<AgentTrainingResult> {
   const state = await openTrainingState(training.stateFolder, await settingsOf(training));
   const before = state.saved()?.progress ?? NO_PROGRESS;
   const isWritten = existsSync(training.folder);
@@ -49,7 +49,11 @@ export async function trainAgent(training: AgentTraining): Promise<AgentResult> 
   return { progress, isNew: !before.ended };
 }
 
-async function continueTraining(training: AgentTraining, state: TrainingState, from: Progress): Promise<Progress> {
+async function continueTraining(
+  training: AgentTraining,
+  state: TrainingState,
+  from: TrainingProgress,
+): Promise<TrainingProgress> {
   const { agent, seed, engine, base, options, plan, examples, batchTokens } = training;
   const trainer: Trainer = await engine.openTrainer(base, options);
   try {
@@ -88,7 +92,7 @@ const hashOf = (examples: readonly Example[]) =>
 async function writeResult(
   { base, folder, plan, batchTokens, seed }: AgentTraining,
   state: TrainingState,
-  progress: Progress,
+  progress: TrainingProgress,
 ) {
   const best = await state.saved()?.best();
   if (!best) throw new RangeError("the training ended without a checkpoint");

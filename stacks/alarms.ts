@@ -2,14 +2,14 @@
  * @file The alarms and the budget, and whom they notify. docs/deploy.md says how to respond to each.
  *
  *     <Function>DeadLetters   an event was abandoned after five deliveries
- *     TickFails               the clock's tick fails: nothing is repaired
+ *     TickFails               the scheduled tick fails: nothing is repaired
  *     StuckStep               a run is under way, without a new outcome or version for half an hour; notifies per run
  *     StaleHeartbeat          an agent of a run has had no live worker for ten minutes
  *     RunSpend                a run has spent 80 % of its budget, and is halted when all of it is spent
  *     budget                  the account costs more in a month than planned
  */
 /// <reference path="../.sst/platform/config.d.ts" />
-import type { EventFunction, Functions } from "./functions.ts";
+import type { DeployedFunctions, EventFunction } from "./functions.ts";
 import type { Settings } from "./settings.ts";
 
 const NAMESPACE = "mgrpo";
@@ -20,7 +20,7 @@ const RUN_SPENT = 0.8;
 /** Shares of the account's budget, in per cent, that trigger a notification once spent. */
 const SPENT = [50, 80, 100];
 
-export function createAlarms(functions: Functions, settings: Settings): void {
+export function createAlarms(functions: DeployedFunctions, settings: Settings): void {
   const { tick, scoreRollout, enqueueEvaluation, recordEvaluation } = functions;
   const topic = createTopic(settings.alertEmail);
   const notify = { alarmActions: [topic.arn], okActions: [topic.arn], treatMissingData: "notBreaching" };
@@ -51,7 +51,7 @@ function createDeadLetterAlarm({ name, inbox }: EventFunction, notify: Notify): 
 function createTickAlarm(tick: EventFunction, notify: Notify): void {
   new aws.cloudwatch.MetricAlarm("TickFails", {
     ...notify,
-    alarmDescription: "The tick of the clock fails: nothing is repaired until it succeeds",
+    alarmDescription: "The scheduled tick fails: nothing is repaired until it succeeds",
     namespace: "AWS/Lambda",
     metricName: "Errors",
     statistic: "Sum",
@@ -151,7 +151,7 @@ interface LoggedValue {
   readonly dimensions?: Record<string, string>;
 }
 
-/** A metric from a line that tick logs once a minute while runs are under way (functions/run-overview.ts). Returns its name, which contains the stage. */
+/** A metric from a line that tick logs once a minute while runs are under way (functions/reconciling.ts). Returns its name, which contains the stage. */
 function tickMetric(name: string, { what, ...value }: LoggedValue, tick: EventFunction, stage: string): string {
   const metric = `${name}-${stage}`;
   new aws.cloudwatch.LogMetricFilter(name, {

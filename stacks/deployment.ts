@@ -1,21 +1,25 @@
 /**
- * @file The deployment's record in its table, through which launch, tick and the instances find the bucket, the clock and the fleets. Its
+ * @file The deployment's record in its table, through which launch, tick and the instances find the bucket, the schedule and the fleets. Its
  * shape is in core/contracts/deployment.ts.
  */
 /// <reference path="../.sst/platform/config.d.ts" />
 
 import { checkoutRelease } from "./archive.ts";
-import type { Clock } from "./clock.ts";
 import { SERVER_POLICY } from "./fleet.ts";
+import type { TickSchedule } from "./schedule.ts";
 import type { Storage } from "./storage.ts";
 import type { DeployedFleet } from "./workers.ts";
 
-export function describeDeployment({ table, bucket }: Storage, clock: Clock, fleets: readonly DeployedFleet[]): void {
+export function describeDeployment(
+  { table, bucket }: Storage,
+  schedule: TickSchedule,
+  fleets: readonly DeployedFleet[],
+): void {
   const release = checkoutRelease();
   const deployment = $jsonStringify({
     release,
     bucket: bucket.name,
-    clockRule: clock.rule.name,
+    clockRule: schedule.rule.name,
     fleets: fleets.map(({ name, agent, roles, max, group, server }) => ({
       name,
       agent,

@@ -1,6 +1,6 @@
 /** @file A fleet as sst.config.ts defines it: identical instances, and the agent and roles they serve. */
 
-export interface Fleet {
+export interface FleetSettings {
   readonly name: string;
   /** The agent it serves, or `*` for the whole team. */
   readonly agent: string;
@@ -28,7 +28,7 @@ export const SERVER_POLICY = `tinker:http://127.0.0.1:${SERVER_PORT}`;
  * The fleets with their servers. The versions of an agent are on its server's disk, so such a fleet is a single on-demand instance that
  * samples and trains.
  */
-export function withServers(fleets: readonly Fleet[], servers: ReadonlyMap<string, string>): Fleet[] {
+export function withServers(fleets: readonly FleetSettings[], servers: ReadonlyMap<string, string>): FleetSettings[] {
   for (const name of servers.keys()) {
     const fleet = fleets.find((one) => one.name === name);
     if (!fleet) throw new Error(`MGRPO_SERVERS: sst.config.ts has no fleet ${name}`);
@@ -47,7 +47,7 @@ const NAME = /^[a-z][a-z0-9-]{0,30}$/;
 /**
  * Rejects invalid names, and two fleets for the same agent and role: each would start all the workers that a run needs.
  */
-export function refuseUnusable(fleets: readonly Fleet[]): void {
+export function refuseUnusable(fleets: readonly FleetSettings[]): void {
   const served = new Map<string, string>();
   for (const { name, agent, roles } of fleets) {
     if (!NAME.test(name)) throw new Error(`sst.config.ts: fleet ${name}: write lower-case letters, digits and '-'`);

@@ -1,7 +1,8 @@
-/** @file The functions, each with a role that allows only what it does, and what calls it: object events, the clock, or for StartRun a user. */
+/** @file The functions, each with a role that allows only what it does, and what calls it: object events, the schedule, or for StartRun a user. */
 /// <reference path="../.sst/platform/config.d.ts" />
-import { type Clock, connectClock } from "./clock.ts";
+
 import { createInbox, type Inbox, receiveFrom } from "./events.ts";
+import { connectSchedule, type TickSchedule } from "./schedule.ts";
 import { JUDGE_VARIABLE, plainKey } from "./secrets.ts";
 import type { Settings } from "./settings.ts";
 import { EVENT_FUNCTIONS, type FunctionSize, START_RUN } from "./sizes.ts";
@@ -25,7 +26,7 @@ export interface EventFunction extends DeployedFunction {
   readonly inbox: Inbox;
 }
 
-export interface Functions {
+export interface DeployedFunctions {
   readonly startRun: DeployedFunction;
   readonly tick: EventFunction;
   readonly scoreRollout: EventFunction;
@@ -54,24 +55,24 @@ interface Spec extends Rights, FunctionSize {
 export function createFunctions(
   storage: Storage,
   { stage, project }: Settings,
-  clock: Clock,
+  schedule: TickSchedule,
   fleets: readonly DeployedFleet[],
   judge: sst.Secret,
-): Functions {
+): DeployedFunctions {
   const shared: Shared = { storage, stage, project, judgeKey: plainKey(judge) };
-  const rights = rightsOn(storage, clock);
+  const rights = rightsOn(storage, schedule);
 
   const startRun = createFunction(shared, "StartRun", {
     handler: "start-run",
     seconds: START_RUN.seconds,
     megabytes: START_RUN.megabytes,
-    permissions: [...rights.advanceSteps, rights.switchClock("EnableRule")],
+    permissions: [...rights.advanceSteps, rights.switchSchedule("EnableRule")],
     judges: true,
   });
   const tick = createEventFunction(shared, "Tick", "tick", {
     permissions: [
       ...rights.advanceSteps,
-      rights.switchClock("DescribeRule", "EnableRule", "DisableRule"),
+      rights.switchSchedule("DescribeRule", "EnableRule", "DisableRule"),
       {
         actions: ["events:PutEvents"],
         resources: [aws.cloudwatch.getEventBusOutput({ name: "default" }).arn],
@@ -90,11 +91,11 @@ export function createFunctions(
   const recordEvaluation = createEventFunction(shared, "RecordEvaluation", "record-evaluation", {
     permissions: [rights.records("GetItem", "UpdateItem"), rights.findObjects, rights.readObjects],
   });
-  connectClock(clock, tick.fn);
+  connectSchedule(schedule, tick.fn);
   return { startRun, tick, scoreRollout, enqueueEvaluation, recordEvaluation };
 }
 
-function rightsOn({ table, bucket }: Storage, clock: Clock) {
+function rightsOn({ table, bucket }: Storage, schedule: TickSchedule) {
   const objects = $interpolate`${bucket.arn}/runs/*`;
   const records = (...names: string[]) => ({
     actions: names.map((name) => `dynamodb:${name}`),
@@ -113,9 +114,9 @@ function rightsOn({ table, bucket }: Storage, clock: Clock) {
       { actions: ["s3:GetObject", "s3:PutObject", "s3:PutObjectTagging"], resources: [objects] },
       { actions: ["s3:DeleteObject"], resources: [$interpolate`${bucket.arn}/runs/*/parts/*`] },
     ],
-    switchClock: (...names: string[]) => ({
+    switchSchedule: (...names: string[]) => ({
       actions: names.map((name) => `events:${name}`),
-      resources: [clock.rule.arn],
+      resources: [schedule.rule.arn],
     }),
   };
 }
@@ -131,7 +132,7 @@ function createFunction({ storage, stage, project, judgeKey }: Shared, name: str
     resources: [$interpolate`${log.arn}:*`],
   };
   const fn = new sst.aws.Function(name, {
-    handler: `functions/${handler}.handler`,
+    handler: `functions/lambda/${handler}.handler`,
     runtime: "nodejs22.x",
     architecture: "arm64",
     memory: `${megabytes} MB`,

@@ -3,7 +3,7 @@
  * parameters, so that no launch template contains one.
  */
 /// <reference path="../.sst/platform/config.d.ts" />
-import type { Fleet } from "./fleet.ts";
+import type { FleetSettings } from "./fleet.ts";
 
 /** Placeholder of an optional secret that is not set. It is never passed on. */
 const UNSET = "unset";
@@ -21,7 +21,7 @@ export interface WorkerKey {
   /** In the worker's environment. */
   readonly variable: string;
   readonly parameter: aws.ssm.Parameter;
-  isFor(fleet: Fleet): boolean;
+  isFor(fleet: FleetSettings): boolean;
 }
 
 export interface WorkerSecrets {

@@ -30,4 +30,4 @@ export const EVENT_FUNCTIONS = {
 } satisfies Readonly<Record<string, EventFunction>>;
 
 /** Calls tick. */
-export const CLOCK = { schedule: "rate(1 minute)", seconds: 60 } as const;
+export const SCHEDULE = { rate: "rate(1 minute)", seconds: 60 } as const;

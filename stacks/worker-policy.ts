@@ -3,7 +3,7 @@
  * and objects of runs, and their log; read their secrets; and terminate themselves. Policies are made before any run: they can name the agent
  * of a version, but not the run; of a record, they can match the partition key, but not the sort key or a value.
  */
-import type { Fleet } from "./fleet.ts";
+import type { FleetSettings } from "./fleet.ts";
 
 export interface WorkerArns {
   readonly table: string;
@@ -20,7 +20,10 @@ export interface PolicyStatement {
   readonly conditions?: { readonly test: string; readonly variable: string; readonly values: string[] }[];
 }
 
-export function workerStatements(fleet: Fleet, { table, bucket, group, secrets }: WorkerArns): PolicyStatement[] {
+export function workerStatements(
+  fleet: FleetSettings,
+  { table, bucket, group, secrets }: WorkerArns,
+): PolicyStatement[] {
   const dynamodb = (...names: string[]) => names.map((name) => `dynamodb:${name}`);
   const { kept, expiring } = writtenBy(fleet);
   const inRuns = (path: string) => `${bucket}/runs/*/${path}`;
@@ -57,7 +60,7 @@ export function workerStatements(fleet: Fleet, { table, bucket, group, secrets }
 }
 
 /** What its workers write under `runs/<run>/`, by role (core/contracts/keys.ts). Objects that expire carry a tag. */
-function writtenBy({ agent, roles }: Fleet): { readonly kept: string[]; readonly expiring: string[] } {
+function writtenBy({ agent, roles }: FleetSettings): { readonly kept: string[]; readonly expiring: string[] } {
   const has = (role: string) => roles.split(",").includes(role);
   return {
     kept: [
@@ -67,8 +70,8 @@ function writtenBy({ agent, roles }: Fleet): { readonly kept: string[]; readonly
     ],
     expiring: [
       "invocations/*",
-      "telemetry/*/activity/*",
-      ...(has("rollout") ? ["outcomes/*", "telemetry/*/latencies/*"] : []),
+      "telemetry/*/workers/*",
+      ...(has("rollout") ? ["outcomes/*"] : []),
       ...(has("train") ? [`telemetry/*/tokens/${agent}.safetensors`] : []),
       // Results, beside the conversations.
       ...(has("eval") ? ["evaluations/*"] : []),

@@ -4,7 +4,7 @@
  */
 /// <reference path="../.sst/platform/config.d.ts" />
 import { readFileSync } from "node:fs";
-import { type Fleet, refuseUnusable, SERVER_PORT, withServers } from "./fleet.ts";
+import { type FleetSettings, refuseUnusable, SERVER_PORT, withServers } from "./fleet.ts";
 import { createNetwork, type Network } from "./network.ts";
 import { createRelease, type Release } from "./release.ts";
 import { createWorkerSecrets, type WorkerKey, type WorkerSecrets } from "./secrets.ts";
@@ -12,7 +12,7 @@ import type { Settings } from "./settings.ts";
 import type { Storage } from "./storage.ts";
 import { workerStatements } from "./worker-policy.ts";
 
-export interface DeployedFleet extends Fleet {
+export interface DeployedFleet extends FleetSettings {
   readonly group: aws.autoscaling.Group;
 }
 
@@ -36,7 +36,7 @@ interface Common {
 export async function createWorkers(
   storage: Storage,
   settings: Settings,
-  wanted: readonly Fleet[],
+  wanted: readonly FleetSettings[],
   judge: sst.Secret,
 ): Promise<readonly DeployedFleet[]> {
   if (!settings.fleets) return [];
@@ -52,7 +52,7 @@ export async function createWorkers(
   return fleets.map((fleet) => ({ ...fleet, group: createFleet(fleet, common) }));
 }
 
-function createFleet(fleet: Fleet, common: Common): aws.autoscaling.Group {
+function createFleet(fleet: FleetSettings, common: Common): aws.autoscaling.Group {
   const { storage, network, image } = common;
   const title = `Fleet${fleet.name[0]?.toUpperCase()}${fleet.name.slice(1)}`;
   const role = new aws.iam.Role(`${title}Role`, {
@@ -111,7 +111,12 @@ function createFleet(fleet: Fleet, common: Common): aws.autoscaling.Group {
   return group;
 }
 
-function allowed(fleet: Fleet, { table, bucket }: Storage, secrets: WorkerSecrets, group: $util.Output<string>) {
+function allowed(
+  fleet: FleetSettings,
+  { table, bucket }: Storage,
+  secrets: WorkerSecrets,
+  group: $util.Output<string>,
+) {
   const keys = secrets.keys.filter((key) => key.isFor(fleet));
   const arns = {
     table: table.arn,
@@ -128,7 +133,7 @@ function allowed(fleet: Fleet, { table, bucket }: Storage, secrets: WorkerSecret
 const nameOf = ({ variable, parameter }: WorkerKey) => $interpolate`${variable}=${parameter.name}`;
 
 /** worker-boot.sh, preceded by its settings. */
-function bootScript(fleet: Fleet, { storage, release, secrets }: Common): $util.Output<string> {
+function bootScript(fleet: FleetSettings, { storage, release, secrets }: Common): $util.Output<string> {
   const script = readFileSync("stacks/worker-boot.sh", "utf8");
   const settings = {
     FLEET: fleet.name,

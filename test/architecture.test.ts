@@ -1,4 +1,4 @@
-/** @file The architecture: which folder may import which, that no files import each other, that core is pure, and that files are short. Biome limits the length of functions. */
+/** @file The architecture: which folder may import which, that no files import each other, that core is pure, that files are short, and that a type's name means one thing. Biome limits the length of functions. */
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { expect, test } from "vitest";
@@ -77,9 +77,25 @@ const AMBIENT =
   /Math\.random|Date\.now|new Date\(|performance\.|set(Timeout|Interval|Immediate)|crypto\.|process\.\w|console\.|fetch\(|import\.meta/;
 const MAX_LINES = 300;
 /** Layers whose parts (a folder, or a file beside the folders) never import each other in a circle. */
-const ONE_WAY = ["adapters", "engine", "functions", "gpu-workers", "sft", "recipes", "ui", "bench", "stacks"];
+const ONE_WAY = [
+  "core",
+  "engine/compiled",
+  "cli",
+  "adapters",
+  "engine",
+  "functions",
+  "gpu-workers",
+  "sft",
+  "recipes",
+  "ui",
+  "bench",
+  "stacks",
+];
 const ROOT = resolve(import.meta.dirname, "..");
 const LAYERS = Object.keys(ALLOWED).filter((layer) => !layer.includes("."));
+/** A project that `create` writes has names of its own. */
+const PRODUCT = LAYERS.filter((layer) => layer !== "create");
+const EXPORTED_TYPE = /^export (?:declare )?(?:abstract )?(?:interface|type|class|enum) (\w+)/gm;
 
 test("every folder with sources has a rule", () => {
   const ignored = readFileSync(join(ROOT, ".gitignore"), "utf8")
@@ -134,6 +150,15 @@ test.each(ONE_WAY)("the folders of %s import each other in one direction", (laye
 test("a circle is found, through however many files", () => {
   const imports = { a: ["b", "d"], b: ["c"], c: ["b"], d: ["e"], e: ["f"], f: ["d", "c"] };
   expect(circlesIn(new Map(Object.entries(imports)))).toEqual(["b -> c -> b", "d -> e -> f -> d"]);
+});
+
+test("no two files export a type of the same name", () => {
+  const files = new Map<string, Set<string>>();
+  for (const file of PRODUCT.flatMap(sourcesOf))
+    for (const [, name = ""] of readFileSync(file, "utf8").matchAll(EXPORTED_TYPE))
+      files.set(name, (files.get(name) ?? new Set()).add(relative(ROOT, file)));
+  const shared = [...files].filter(([, { size }]) => size > 1);
+  expect(shared.map(([name, found]) => `${name}: ${[...found].join(", ")}`)).toEqual([]);
 });
 
 test("core is pure", () => {

@@ -1,20 +1,20 @@
 /** @file What the dashboard's server sends about compared runs: their arms, and the held-out scores of each. */
 import * as z from "zod";
 import { RunName } from "../core/contracts/names.ts";
+import type { Estimate } from "../core/training/bootstrap.ts";
 
-const Estimate = z.strictObject({ value: z.number(), low: z.number(), high: z.number() });
-export type Estimate = z.infer<typeof Estimate>;
+const estimate: z.ZodType<Estimate> = z.strictObject({ value: z.number(), low: z.number(), high: z.number() });
 
 /** What was measured of an arm on one suite, with 95 % intervals. An estimate is null if nothing was counted. */
 export const Measured = z.strictObject({
   suite: z.string(),
   temperature: z.number(),
-  before: Estimate.nullable(),
-  after: Estimate.nullable(),
+  before: estimate.nullable(),
+  after: estimate.nullable(),
   /** After minus before. */
-  gain: Estimate.nullable(),
+  gain: estimate.nullable(),
   /** After, minus the first arm's after, over the seeds that both have. Null for the first arm. */
-  againstFirst: Estimate.nullable(),
+  againstFirst: estimate.nullable(),
 });
 export type Measured = z.infer<typeof Measured>;
 

@@ -24,7 +24,7 @@ export function inOrder(groups: readonly GroupRow[], order: GroupOrder): readonl
   return order === "best" ? groups.toSorted((a, b) => meanOf(b) - meanOf(a)) : groups;
 }
 
-export const pageOf = <Row>(rows: readonly Row[], page: number): readonly Row[] =>
+export const rowsOfPage = <Row>(rows: readonly Row[], page: number): readonly Row[] =>
   rows.slice(page * GROUPS_PER_PAGE, (page + 1) * GROUPS_PER_PAGE);
 
-export const pagesOf = (groups: number): number => Math.max(1, Math.ceil(groups / GROUPS_PER_PAGE));
+export const pageCount = (groups: number): number => Math.max(1, Math.ceil(groups / GROUPS_PER_PAGE));

@@ -6,6 +6,7 @@ import * as z from "zod";
 import { Arm } from "../core/contracts/config.ts";
 import { AgentName, GroupIndex, RolloutIndex, RunName, Step } from "../core/contracts/names.ts";
 import { SharedPolicy } from "../core/contracts/shared-policy.ts";
+import { StoreWrites } from "../core/contracts/store-writes.ts";
 import { StepSummary } from "../core/monitoring/step-summary.ts";
 import { TeamEvaluation } from "../core/monitoring/team-evaluation.ts";
 
@@ -54,7 +55,7 @@ export const RunRow = z.strictObject({
   seconds: z.number().nullable(),
   /** What it has cost; null: unknown. */
   usd: z.number().nullable(),
-  /** Seconds since the clock saw the newest heartbeat of a living worker; null: of none. */
+  /** Seconds since a scheduled tick saw the newest heartbeat of a living worker; null: of none. */
   heartbeatSeconds: z.number().nullable(),
   /** What it does or waits for; null once it is over. */
   wait: z.string().nullable(),
@@ -100,7 +101,7 @@ const RunFacts = RunRow.omit({ heartbeatSeconds: true, wait: true, stall: true }
 
 export const RunView = RunFacts.extend({
   /** Writes to the table so far; null if the run was not trained on this machine. */
-  writes: z.strictObject({ requests: z.number(), bytes: z.number(), units: z.number() }).nullable(),
+  writes: StoreWrites.nullable(),
   main: AgentName,
   agents: z.array(AgentView),
   perStep: z.array(StepSummary),

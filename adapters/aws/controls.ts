@@ -1,4 +1,4 @@
-/** @file What the functions of a deployment control: the capacity of its autoscaling groups, and the rule that serves as its clock. */
+/** @file What the functions of a deployment control: the capacity of its autoscaling groups, and the rule that schedules its ticks. */
 import {
   AutoScalingClient,
   DescribeAutoScalingGroupsCommand,
@@ -14,7 +14,7 @@ import {
 import type { Deployment } from "../../core/contracts/deployment.ts";
 import { REDELIVERY_SOURCE } from "../../core/contracts/messages.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import type { Capacities, ClockSwitch, Controls, ObjectEvents } from "../../core/ports.ts";
+import type { Capacities, Controls, ObjectEvents, ScheduleSwitch } from "../../core/ports.ts";
 import { silenceNodeVersionWarning } from "./clients.ts";
 
 /** AWS's limits per request. */
@@ -29,7 +29,7 @@ export function awsControls(): (deployment: Pick<Deployment, "bucket" | "clockRu
     clients ??= { autoScaling: new AutoScalingClient({}), eventBridge: new EventBridgeClient({}) };
     return {
       capacities: openCapacities(clients.autoScaling),
-      clockSwitch: openClockSwitch(clients.eventBridge, clockRule),
+      scheduleSwitch: openScheduleSwitch(clients.eventBridge, clockRule),
       events: openEvents(clients.eventBridge, bucket),
     };
   };
@@ -64,15 +64,15 @@ function openCapacities(client: AutoScalingClient): Capacities {
   };
 }
 
-function openClockSwitch(client: EventBridgeClient, rule: string): ClockSwitch {
+function openScheduleSwitch(client: EventBridgeClient, rule: string): ScheduleSwitch {
   return {
     isOn: () =>
-      translated(`read the clock ${rule}`, async () => {
+      translated(`read the schedule ${rule}`, async () => {
         const { State } = await client.send(new DescribeRuleCommand({ Name: rule }));
         return State === "ENABLED";
       }),
     turn: (to) =>
-      translated(`turn the clock ${rule} ${to}`, async () => {
+      translated(`turn the schedule ${rule} ${to}`, async () => {
         if (to === "on") await client.send(new EnableRuleCommand({ Name: rule }));
         else await client.send(new DisableRuleCommand({ Name: rule }));
       }),

@@ -1,14 +1,6 @@
 /** @file Counts DynamoDB writes: requests, request-body bytes, and write units as AWS bills them. */
 import type { NativeAttributeValue } from "@aws-sdk/util-dynamodb";
-
-export interface StoreWrites {
-  /** Write requests sent, retries included. */
-  readonly requests: number;
-  /** Bytes of the request bodies. */
-  readonly bytes: number;
-  /** Write units: 1 per 1,024 bytes of the whole item, rounded up. A write whose condition fails is billed too. */
-  readonly units: number;
-}
+import type { StoreWrites } from "../../core/contracts/store-writes.ts";
 
 export interface WriteMeter {
   read(): StoreWrites;

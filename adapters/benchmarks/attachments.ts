@@ -4,7 +4,7 @@ import { basename, dirname, extname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type Attachment, READ_ATTACHMENT } from "../../core/contracts/attachment.ts";
 import type { Reader } from "../tools/documents/reader.ts";
-import { type Row, rejectRow } from "./rows.ts";
+import { type BenchmarkRow, rejectRow } from "./rows.ts";
 
 const MAX_BYTES = 50_000_000;
 const MAX_CHARACTERS = 500_000;
@@ -18,7 +18,7 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /** The attachment's path. Throws `benchmark-damaged` unless the attachment is a file in the folder of the benchmark file. */
-export function pathOf(at: Row, name: string): string {
+export function pathOf(at: BenchmarkRow, name: string): string {
   if (basename(name) !== name) return rejectRow(at, `file_name '${name}' is not a plain file name`);
   const path = resolve(dirname(at.file), name);
   if (statSync(path, { throwIfNoEntry: false })?.isFile()) return path;

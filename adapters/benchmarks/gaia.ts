@@ -12,7 +12,7 @@ import type { Question, SuiteQuestions, Unasked } from "../../core/contracts/que
 import { MgrpoError } from "../../core/errors.ts";
 import type { Reader } from "../tools/documents/reader.ts";
 import { pathOf, readAttachment } from "./attachments.ts";
-import { jsonRows, parseRows, type Row, requireDistinct } from "./rows.ts";
+import { type BenchmarkRow, jsonRows, parseRows, requireDistinct } from "./rows.ts";
 
 const Task = z.object({
   task_id: z.string().min(1).max(60),
@@ -53,7 +53,7 @@ export async function loadGaia(
     } else if (attachments === "none") {
       unasked.push({ question: id, why: `${name}: attachments is none` });
     } else {
-      const path = pathOf(rows[i] as Row, name);
+      const path = pathOf(rows[i] as BenchmarkRow, name);
       const attachment = await readAttachment(path, reader);
       const { unreadable } = attachment;
       if (unreadable !== undefined && attachments !== "all")

@@ -5,7 +5,7 @@
  */
 import * as z from "zod";
 import type { SuiteQuestions } from "../../core/contracts/question.ts";
-import { jsonRows, parseRows, type Row, rejectRow, requireDistinct } from "./rows.ts";
+import { type BenchmarkRow, jsonRows, parseRows, rejectRow, requireDistinct } from "./rows.ts";
 
 const Task = z.strictObject({
   id: z.string().min(1).max(60),
@@ -29,7 +29,7 @@ export function loadJsonl(file: string): SuiteQuestions {
 }
 
 /** Benchmarks call it `question`; custom files call it `prompt`, as recipes do. */
-function refuseQuestionKey(row: Row): void {
+function refuseQuestionKey(row: BenchmarkRow): void {
   const { value } = row;
   if (value !== null && typeof value === "object" && "question" in value) {
     rejectRow(row, "it has the key 'question': write 'prompt' instead");

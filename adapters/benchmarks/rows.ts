@@ -4,13 +4,13 @@ import type * as z from "zod";
 import { MgrpoError } from "../../core/errors.ts";
 
 /** A row of a file. `row` counts from 1, as an editor does for JSONL. */
-export interface Row {
+export interface BenchmarkRow {
   readonly file: string;
   readonly row: number;
   readonly value: unknown;
 }
 
-export function rejectRow({ file, row }: Pick<Row, "file" | "row">, fault: string, cause?: unknown): never {
+export function rejectRow({ file, row }: Pick<BenchmarkRow, "file" | "row">, fault: string, cause?: unknown): never {
   throw new MgrpoError("benchmark-damaged", `${file}, row ${row}: ${fault}`, { cause });
 }
 
@@ -32,7 +32,7 @@ export function readText(file: string): string {
 }
 
 /** The rows of a JSON array or of JSON Lines. Empty lines are skipped but counted. */
-export function jsonRows(file: string): Row[] {
+export function jsonRows(file: string): BenchmarkRow[] {
   const text = readText(file);
   if (text.trimStart().startsWith("[")) {
     const values: unknown = parseJson(text, () => {
@@ -40,7 +40,7 @@ export function jsonRows(file: string): Row[] {
     });
     return (values as unknown[]).map((value, i) => ({ file, row: i + 1, value }));
   }
-  return text.split("\n").flatMap((line, i): Row[] => {
+  return text.split("\n").flatMap((line, i): BenchmarkRow[] => {
     if (line.trim() === "") return [];
     const value = parseJson(line, () => rejectRow({ file, row: i + 1 }, "it is not JSON"));
     return [{ file, row: i + 1, value }];
@@ -57,7 +57,7 @@ function parseJson(text: string, failed: () => never): unknown {
 }
 
 /** Parses every row. `what` names the expected benchmark: a missing column means another benchmark, or another version. */
-export function parseRows<S extends z.ZodObject>(rows: readonly Row[], schema: S, what: string): z.infer<S>[] {
+export function parseRows<S extends z.ZodObject>(rows: readonly BenchmarkRow[], schema: S, what: string): z.infer<S>[] {
   const required = Object.entries(schema.shape).flatMap(([name, column]) =>
     (column as z.ZodType).safeParse(undefined).success ? [] : [name],
   );
@@ -75,7 +75,7 @@ export function parseRows<S extends z.ZodObject>(rows: readonly Row[], schema: S
 }
 
 /** Rejects a file without rows, and duplicate ids. */
-export function requireDistinct(file: string, rows: readonly Row[], ids: readonly string[]): void {
+export function requireDistinct(file: string, rows: readonly BenchmarkRow[], ids: readonly string[]): void {
   if (rows.length === 0) throw new MgrpoError("benchmark-damaged", `${file}: it has no rows`);
   const first = new Map<string, number>();
   for (const [i, at] of rows.entries()) {

@@ -7,7 +7,7 @@ import * as z from "zod";
 import { decrypt } from "../../core/contracts/encryption.ts";
 import type { SuiteQuestions } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import { parseRows, type Row, readText, rejectRow, requireDistinct } from "./rows.ts";
+import { type BenchmarkRow, parseRows, readText, rejectRow, requireDistinct } from "./rows.ts";
 
 const Task = z.object({
   id: z.string().min(1).max(40),
@@ -43,7 +43,12 @@ export function loadXbench(file: string): SuiteQuestions {
   return { questions, canary };
 }
 
-function requireDecryptable(at: Pick<Row, "file" | "row">, column: string, encrypted: string, canary: string): void {
+function requireDecryptable(
+  at: Pick<BenchmarkRow, "file" | "row">,
+  column: string,
+  encrypted: string,
+  canary: string,
+): void {
   try {
     if (decrypt(encrypted, canary).trim() !== "") return;
   } catch (error) {
@@ -53,7 +58,7 @@ function requireDecryptable(at: Pick<Row, "file" | "row">, column: string, encry
 }
 
 /** Rows are numbered from 1, without the header. */
-function csvRows(file: string): Row[] {
+function csvRows(file: string): BenchmarkRow[] {
   const text = readText(file);
   try {
     const values: unknown[] = parseCsv(text, { columns: true, bom: true, skip_empty_lines: true });

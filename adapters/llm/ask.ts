@@ -27,7 +27,7 @@ export interface RetryPolicy extends Pick<LanguageModelSpec, "timeoutSeconds" | 
   readonly onCutOff?: () => void;
 }
 
-export interface Completion extends Pick<LanguageModelV3GenerateResult, "content" | "finishReason"> {
+export interface GeneratedReply extends Pick<LanguageModelV3GenerateResult, "content" | "finishReason"> {
   readonly usage: TokenUsage;
 }
 
@@ -36,7 +36,7 @@ export async function requestCompletion(
   request: LanguageModelV3CallOptions,
   { attempts, timeoutSeconds, pauseSeconds = PAUSE_SECONDS, onCutOff = () => {} }: RetryPolicy,
   signal?: AbortSignal,
-): Promise<Completion> {
+): Promise<GeneratedReply> {
   let attempted = 0;
   const attempt = async () => {
     attempted += 1;
@@ -95,7 +95,7 @@ async function once(
 }
 
 /** A filtered answer is a failure. So is one without usage: it could be neither charged nor checked against a context length. */
-function answerOf({ name }: Endpoint, { content, finishReason, usage }: LanguageModelV3GenerateResult): Completion {
+function answerOf({ name }: Endpoint, { content, finishReason, usage }: LanguageModelV3GenerateResult): GeneratedReply {
   const [inputTokens, outputTokens] = [tokensOf(usage.inputTokens.total), tokensOf(usage.outputTokens.total)];
   const counted = inputTokens === undefined || outputTokens === undefined ? undefined : { inputTokens, outputTokens };
   if (finishReason.unified === "content-filter") {

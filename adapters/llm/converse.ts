@@ -10,13 +10,13 @@ import { LanguageModelSpec, type LanguageModelSpecInput } from "../../core/contr
 import { parse } from "../../core/contracts/parse.ts";
 import type { ApiToolCall, AssistantTurn, ChatModel, ChatPart, ChatRequest } from "../../core/language-model-ports.ts";
 import type { ToolSchema } from "../../core/ports.ts";
-import { type Completion, requestCompletion } from "./ask.ts";
+import { type GeneratedReply, requestCompletion } from "./ask.ts";
 import { EndpointFailure } from "./errors.ts";
-import type { OpenOptions } from "./open.ts";
+import type { OpenModelOptions } from "./open.ts";
 import { openEndpoint } from "./provider.ts";
 
 /** Opens a model for conversations with native tool calls, as `openLanguageModel` does for single completions. */
-export function openConversationModel(spec: LanguageModelSpecInput, options: OpenOptions = {}): ChatModel {
+export function openConversationModel(spec: LanguageModelSpecInput, options: OpenModelOptions = {}): ChatModel {
   const settings = parse(LanguageModelSpec, spec, "language model", "config-invalid");
   const endpoint = openEndpoint(settings, options.environment ?? process.env);
   return {
@@ -48,7 +48,7 @@ function callOptions({ conversation, tools, sampling, maxTokens }: ChatRequest):
   };
 }
 
-function turnOf({ content, finishReason, usage }: Completion): AssistantTurn {
+function turnOf({ content, finishReason, usage }: GeneratedReply): AssistantTurn {
   return {
     thinking: textOf(content, "reasoning"),
     text: textOf(content, "text"),

@@ -9,7 +9,7 @@ import { requestCompletion } from "./ask.ts";
 import { EndpointFailure } from "./errors.ts";
 import { type Environment, openEndpoint } from "./provider.ts";
 
-export interface OpenOptions {
+export interface OpenModelOptions {
   /** For API keys; default: the environment of the process. */
   readonly environment?: Environment;
   /** Seconds before the second attempt of a request. */
@@ -20,7 +20,7 @@ export interface OpenOptions {
  * Opens a model without calling it. Throws `config-invalid` if the spec is invalid, if its key's environment variable is empty, or if Bedrock has no region.
  * @param spec an object, or `openai:<base url>#<model>`.
  */
-export function openLanguageModel(spec: LanguageModelSpecInput, options: OpenOptions = {}): LanguageModel {
+export function openLanguageModel(spec: LanguageModelSpecInput, options: OpenModelOptions = {}): LanguageModel {
   const settings = parse(LanguageModelSpec, spec, "language model", "config-invalid");
   const endpoint = openEndpoint(settings, options.environment ?? process.env);
   const retryPolicy = { ...settings, ...options };

@@ -42,8 +42,8 @@ const OWNER_ONLY = 0o700;
 export interface LocalCloudOptions {
   readonly directory: string;
   readonly handlers: CloudHandlers;
-  /** Seconds between ticks of the clock; 0: off. Default 2. */
-  readonly clockSeconds?: number;
+  /** Seconds between scheduled ticks; 0: none. Default 2. */
+  readonly tickSeconds?: number;
   /** The address to listen on, which is also the one callers use; default 127.0.0.1. */
   readonly host?: string;
   /** Fixed ports; default 0, any free one. */
@@ -69,7 +69,7 @@ export interface LocalCloud {
 }
 
 export async function startLocalCloud(options: LocalCloudOptions): Promise<LocalCloud> {
-  const { directory, handlers, clockSeconds = 2, report = writeToStderr } = options;
+  const { directory, handlers, tickSeconds = 2, report = writeToStderr } = options;
   requireSignatures(options);
   const closers = new Closers();
   try {
@@ -81,7 +81,7 @@ export async function startLocalCloud(options: LocalCloudOptions): Promise<Local
     await ensureTable(servers.dynamoEndpoint, credentials);
     closers.add(() => storage.dispatcher.close());
     for (const event of storage.journal.unhandled) await redeliver(event, storage);
-    closers.add(startTicks(clockSeconds, () => handlers.clock(), report));
+    closers.add(startTicks(tickSeconds, () => handlers.tick(), report));
     const { objects, space } = storage;
     return {
       environment: environmentOf(servers, credentials),

@@ -1,7 +1,7 @@
 /**
  * @file Delivers "Object Created" events to the handlers: at least once, in any order, a few at a time per lane (the objects of one kind of one
  * run), so that a slow judge of one run delays neither its manifests nor other runs. A handler that throws is called again, with backoff.
- * After the last attempt the event stays in the journal until the next start; meanwhile the clock's repair does its work.
+ * After the last attempt the event stays in the journal until the next start; meanwhile the scheduled tick's repair does its work.
  */
 import { setMaxListeners } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";

@@ -107,7 +107,7 @@ function parseJournal(text: string): PendingEvent[] {
   return [...pending.values()];
 }
 
-/** Undefined for a line that a full disk cut short; the periodic repair by `clock` covers its event. */
+/** Undefined for a line that a full disk cut short; the scheduled tick repairs its event. */
 function parseAddress(text: string): ObjectAddress | undefined {
   try {
     return parseJson(ObjectAddress, text, "journal of events");

@@ -9,7 +9,7 @@ import { checkTypes, checkValidations } from "dynalite/validations/index.js";
 import { readSynchronously } from "./leveldb.ts";
 import { storageFault } from "./storage-faults.ts";
 
-export type Json = Readonly<Record<string, unknown>>;
+export type JsonBody = Readonly<Record<string, unknown>>;
 
 /** An error that the API returns, in dynalite's shape. */
 export interface TableError extends Error {
@@ -19,7 +19,7 @@ export interface TableError extends Error {
 
 export interface TableDatabase {
   /** Rejects with an ApiError, or with a storage fault. */
-  call(operation: string, input: Json): Promise<Json>;
+  call(operation: string, input: JsonBody): Promise<JsonBody>;
   close(): Promise<void>;
 }
 
@@ -44,7 +44,7 @@ const OPERATIONS = [
 ];
 
 interface Operation {
-  run(store: ReturnType<typeof create>, input: object, done: (error: unknown, output: Json) => void): void;
+  run(store: ReturnType<typeof create>, input: object, done: (error: unknown, output: JsonBody) => void): void;
   readonly types: object;
   readonly custom?: unknown;
 }

@@ -11,7 +11,7 @@ import { asS3Error } from "./s3/errors.ts";
 import {
   apiError,
   isApiError,
-  type Json,
+  type JsonBody,
   openTableDatabase,
   type TableDatabase,
   type TableError,
@@ -40,7 +40,7 @@ export interface TableWrites {
 export interface TableServer {
   readonly server: Server;
   /** A call by this process, without a request or a signature. Rejects as the SDK does, with an error of the API's own name. */
-  call(operation: string, input: object): Promise<Json>;
+  call(operation: string, input: object): Promise<JsonBody>;
   writes(): TableWrites;
   /** Call it after the server has stopped. */
   close(): Promise<void>;
@@ -84,7 +84,7 @@ class MeteredTable {
     this.#space = space;
   }
 
-  async call(operation: string, json: string): Promise<Json> {
+  async call(operation: string, json: string): Promise<JsonBody> {
     const input = parseInput(json);
     const fault = expressionFault(input);
     if (fault !== undefined) throw apiError(400, "com.amazon.coral.validate#ValidationException", fault);
@@ -112,7 +112,7 @@ class MeteredTable {
   }
 }
 
-function parseInput(json: string): Json {
+function parseInput(json: string): JsonBody {
   let input: unknown;
   try {
     input = JSON.parse(json);
@@ -120,7 +120,7 @@ function parseInput(json: string): Json {
     throw malformedInput();
   }
   if (typeof input !== "object" || input === null) throw malformedInput();
-  return input as Json;
+  return input as JsonBody;
 }
 
 const malformedInput = () => apiError(400, "com.amazon.coral.service#SerializationException");
@@ -131,7 +131,7 @@ function unitsOf(capacity: unknown): number {
   return tables.reduce((sum, table) => sum + (table?.CapacityUnits ?? 1), 0);
 }
 
-async function answer(table: MeteredTable, verify: VerifyRequest, request: IncomingMessage): Promise<Json> {
+async function answer(table: MeteredTable, verify: VerifyRequest, request: IncomingMessage): Promise<JsonBody> {
   const body = await readBody(request);
   const { method = "", url = "", headers } = request;
   await verify({ method, url, headers, body });

@@ -1,6 +1,6 @@
-/** @file The cloud's clock: calls a handler at a fixed interval. A tick is skipped while an earlier one is still running. */
+/** @file The cloud's schedule: calls a handler at a fixed interval. A tick is skipped while an earlier one is still running. */
 
-/** `seconds`: the interval; 0 turns the clock off. Returns a function that stops the clock and waits for the tick in progress. */
+/** `seconds`: the interval; 0: never. Returns a function that stops the schedule and waits for the tick in progress. */
 export function startTicks(
   seconds: number,
   handler: () => Promise<void>,
@@ -9,7 +9,7 @@ export function startTicks(
   if (seconds === 0) return async () => {};
   let running: Promise<void> | undefined;
   const tick = async () => {
-    await handler().catch((error: Error) => report(`clock: ${error.message}; the next tick retries`));
+    await handler().catch((error: Error) => report(`tick: ${error.message}; the next tick retries`));
     running = undefined;
   };
   const timer = setInterval(() => {

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import protobuf from "protobufjs";
 import { MgrpoError } from "../../core/errors.ts";
-import { type Attributes, type Span, spansOf, type TracedRollout } from "../../core/monitoring/spans.ts";
+import { type Span, type SpanAttributes, spansOf, type TracedRollout } from "../../core/monitoring/spans.ts";
 import type { Tracker } from "../../core/tracker.ts";
 
 export interface OtlpOptions {
@@ -90,7 +90,7 @@ function encodedSpans(identity: string, traced: TracedRollout, start: number, en
 
 const hash = (text: string, bytes: number): Buffer => createHash("sha256").update(text).digest().subarray(0, bytes);
 
-function keyValues(attributes: Attributes): object[] {
+function keyValues(attributes: SpanAttributes): object[] {
   return Object.entries(attributes).map(([key, value]) => ({ key, value: anyValue(value) }));
 }
 

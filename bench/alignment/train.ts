@@ -9,19 +9,19 @@ import { stream } from "../../core/random.ts";
 import {
   addGradient,
   callsOf,
-  expertScore,
   isCorrect,
   kindShares,
   type Logits,
   newLogits,
   PARAMETERS,
-  type Policy,
   policyOf,
   quality,
-  type Report,
+  reportScore,
+  type SampledReport,
+  type SyntheticWorld,
   sampleReport,
+  type TabularPolicy,
   TOKENS,
-  type World,
 } from "./world.ts";
 
 /** Besides the program's modes: `pooled`, in which all trajectories of the batch weigh the same, so questions with more calls weigh more. */
@@ -48,7 +48,7 @@ export interface Trained {
   readonly kinds: readonly [number, number];
 }
 
-export function train(world: World, mode: Mode, seed: number, steps: number): Trained {
+export function train(world: SyntheticWorld, mode: Mode, seed: number, steps: number): Trained {
   const random = stream("alignment", world, seed);
   const logits = newLogits(random);
   const adam = { first: new Float64Array(logits.length), second: new Float64Array(logits.length) };
@@ -70,19 +70,19 @@ export function train(world: World, mode: Mode, seed: number, steps: number): Tr
 }
 
 interface Weighed {
-  readonly reports: readonly Report[];
+  readonly reports: readonly SampledReport[];
   readonly terms: readonly LossTerm[];
   /** Calls of all its rollouts. */
   readonly calls: number;
 }
 
 /** The group of one question, scored, aligned and normalized as any other. */
-function weighed(rollouts: readonly (readonly Report[])[], mode: Mode, name: readonly number[]): Weighed {
+function weighed(rollouts: readonly (readonly SampledReport[])[], mode: Mode, name: readonly number[]): Weighed {
   const algorithm = ALGORITHMS[mode];
   const scored = rollouts.map((reports, k): RolloutScore => {
     const correct = isCorrect(reports) ? 1 : 0;
     const invocations = reports.map((report, i) => {
-      const expert = expertScore(report);
+      const expert = reportScore(report);
       return { id: `${k}-${i}`.padEnd(22, "0"), expert, reward: subReward(true, correct, expert, algorithm.subReward) };
     });
     return { reward: correct, correct, wellFormed: true, tokens: 0, invocations: { searcher: invocations } };
@@ -105,7 +105,7 @@ function weighed(rollouts: readonly (readonly Report[])[], mode: Mode, name: rea
   };
 }
 
-function gradientOf(policy: Policy, questions: readonly Weighed[], mode: Mode): Float64Array {
+function gradientOf(policy: TabularPolicy, questions: readonly Weighed[], mode: Mode): Float64Array {
   const gradient = new Float64Array(PARAMETERS);
   const meanCalls = questions.reduce((sum, { calls }) => sum + calls, 0) / questions.length;
   for (const { reports, terms, calls } of questions) {

@@ -12,7 +12,7 @@
 import type { Random } from "../../core/random.ts";
 
 export const WORLDS = ["alike", "by-question", "by-rollout"] as const;
-export type World = (typeof WORLDS)[number];
+export type SyntheticWorld = (typeof WORLDS)[number];
 
 /** Calls that questions need. */
 const COUNTS = [0, 1, 2, 3, 5, 8, 13, 20];
@@ -27,7 +27,7 @@ export const PARAMETERS = (1 + KINDS) * TOKENS * SYMBOLS;
 export type Kind = number;
 
 /** The kinds of the calls of each rollout of a question. */
-export function callsOf(world: World, question: number, rollouts: number, random: Random): Kind[][] {
+export function callsOf(world: SyntheticWorld, question: number, rollouts: number, random: Random): Kind[][] {
   const needed = COUNTS[question % COUNTS.length] ?? 0;
   return Array.from({ length: rollouts }, (_, k) => {
     if (world === "by-rollout") return k % 2 === 0 ? [1] : new Array<Kind>(20).fill(0);
@@ -39,7 +39,7 @@ export function callsOf(world: World, question: number, rollouts: number, random
 }
 
 /** What an equal mean over rollouts asks of each kind. */
-export function kindShares(world: World): readonly [number, number] {
+export function kindShares(world: SyntheticWorld): readonly [number, number] {
   if (world === "alike") return [1, 0];
   if (world === "by-rollout") return [0.5, 0.5];
   const calling = COUNTS.filter((n) => n > 0);
@@ -48,7 +48,7 @@ export function kindShares(world: World): readonly [number, number] {
 }
 
 /** What an equal mean over calls asks of each kind. */
-export function callShares(world: World): readonly [number, number] {
+export function callShares(world: SyntheticWorld): readonly [number, number] {
   if (world === "alike") return [1, 0];
   const [few, all] = world === "by-rollout" ? [1, 21] : [6, 52];
   return [1 - few / all, few / all];
@@ -63,9 +63,9 @@ const at = (kind: Kind | undefined, place: number): number =>
   ((kind === undefined ? 0 : 1 + kind) * TOKENS + place) * SYMBOLS;
 
 /** [kind][place][symbol]: the policy's probabilities. */
-export type Policy = readonly (readonly (readonly number[])[])[];
+export type TabularPolicy = readonly (readonly (readonly number[])[])[];
 
-export function policyOf(logits: Logits): Policy {
+export function policyOf(logits: Logits): TabularPolicy {
   const places = [...Array(TOKENS).keys()];
   return [...Array(KINDS).keys()].map((kind) => places.map((place) => probabilities(logits, kind, place)));
 }
@@ -79,13 +79,13 @@ function probabilities(logits: Logits, kind: Kind, place: number): number[] {
   return exponentials.map((value) => value / total);
 }
 
-export interface Report {
+export interface SampledReport {
   readonly kind: Kind;
   readonly symbols: readonly number[];
   readonly logProbs: readonly number[];
 }
 
-export function sampleReport(policy: Policy, kind: Kind, random: Random): Report {
+export function sampleReport(policy: TabularPolicy, kind: Kind, random: Random): SampledReport {
   const symbols = (policy[kind] ?? []).map((p) => drawn(p, random.uniform()));
   return { kind, symbols, logProbs: symbols.map((symbol, place) => Math.log(policy[kind]?.[place]?.[symbol] ?? 0)) };
 }
@@ -101,22 +101,22 @@ function drawn(p: readonly number[], uniform: number): number {
 }
 
 /** The expert's score: the share of correct tokens. */
-export const expertScore = ({ kind, symbols }: Report): number =>
+export const reportScore = ({ kind, symbols }: SampledReport): number =>
   symbols.filter((symbol) => symbol === kind).length / TOKENS;
 
 /** The main agent is correct if every report begins correctly: rarely, with 20 calls. */
-export const isCorrect = (reports: readonly Report[]): boolean =>
+export const isCorrect = (reports: readonly SampledReport[]): boolean =>
   reports.every(({ kind, symbols }) => symbols[0] === kind);
 
 /** The expected score of a kind's reports. */
-export const quality = (policy: Policy, kind: Kind): number =>
+export const quality = (policy: TabularPolicy, kind: Kind): number =>
   (policy[kind] ?? []).reduce((sum, p) => sum + (p[kind] ?? 0), 0) / TOKENS;
 
 /** Adds the gradient of a loss whose derivative with respect to each token's log-prob is given. */
 export function addGradient(
   gradient: Float64Array,
-  policy: Policy,
-  { kind, symbols }: Report,
+  policy: TabularPolicy,
+  { kind, symbols }: SampledReport,
   byLogProb: readonly number[],
 ): void {
   for (const [place, symbol] of symbols.entries()) {

@@ -1,15 +1,12 @@
 /** @file Bundles Lambda handlers as `sst deploy` does: one minified ES module each, including the AWS SDK that the lock file pins. */
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { build } from "esbuild";
-import { MgrpoError } from "../../core/errors.ts";
 
-const FUNCTIONS = resolve(import.meta.dirname, "../../functions");
+/** One file per function. */
+const HANDLERS = resolve(import.meta.dirname, "../../functions/lambda");
 const REQUIRE =
   "import { createRequire as topLevelCreateRequire } from 'module';const require = topLevelCreateRequire(import.meta.url);";
-
-/** Matches both TypeScript sources and built JavaScript. */
-const EXPORTED = /^export (const handler\b|\{[^}]*\bhandler\b)/m;
 
 export interface Bundle {
   /** The ES module's path. */
@@ -19,19 +16,16 @@ export interface Bundle {
   readonly inputs: readonly string[];
 }
 
-/** The files in functions/ that export a `handler`, without their extension. */
+/** In a checkout the handlers are TypeScript sources, in dist/ built JavaScript. */
 export function handlerNames(): string[] {
-  const handlers = readdirSync(FUNCTIONS).filter(
-    (file) => /(?<!\.d)\.[jt]s$/.test(file) && EXPORTED.test(readFileSync(join(FUNCTIONS, file), "utf8")),
-  );
-  if (handlers.length === 0) throw new MgrpoError("not-found", `no file in ${FUNCTIONS} exports a handler`);
-  return handlers.map((file) => file.replace(/\.[jt]s$/, "")).sort();
+  const files = readdirSync(HANDLERS).filter((file) => /(?<!\.d)\.[jt]s$/.test(file));
+  return files.map((file) => file.replace(/\.[jt]s$/, "")).sort();
 }
 
 /** Bundles by handler name. */
 export async function bundleHandlers(names: readonly string[], folder: string): Promise<Map<string, Bundle>> {
   const { metafile } = await build({
-    entryPoints: names.map((name) => join(FUNCTIONS, name)),
+    entryPoints: names.map((name) => join(HANDLERS, name)),
     outdir: folder,
     outExtension: { ".js": ".mjs" },
     bundle: true,

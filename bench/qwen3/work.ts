@@ -41,7 +41,7 @@ export async function sample(sampler: Sampler, { vocabulary }: ModelConfig, newT
 }
 
 /** Seconds of forward, backward and update on sequences of `tokens`. */
-export async function trainStep(trainer: Trainer, { vocabulary }: ModelConfig, tokens: number): Promise<number> {
+export async function timeTrainStep(trainer: Trainer, { vocabulary }: ModelConfig, tokens: number): Promise<number> {
   const batch = Array.from({ length: TRAINED }, (_, i) => ({
     tokens: randomTokens(i, tokens, vocabulary),
     weights_T: new Float32Array(tokens).fill(1 / (TRAINED * tokens)),

@@ -2,7 +2,7 @@
 import { EVENT_FUNCTIONS, START_RUN } from "../../stacks/sizes.ts";
 import { LIMITS } from "./limits.ts";
 import type { Meter, Rates } from "./meter.ts";
-import type { Load, Plan } from "./plan.ts";
+import type { Load, SimulationPlan } from "./plan.ts";
 import { IDLE_POLLS_PER_SECOND, LOG_BYTES, PRICES } from "./prices.ts";
 import type { MeasurementWindow } from "./run.ts";
 
@@ -26,7 +26,7 @@ export interface Figures extends Load {
   readonly monthlyUsd: Readonly<Record<string, number>>;
 }
 
-export function figuresOf(load: Load, hours: number, plan: Plan, window: MeasurementWindow): Figures {
+export function figuresOf(load: Load, hours: number, plan: SimulationPlan, window: MeasurementWindow): Figures {
   const { meter, seconds, rollouts } = window;
   const factor = (load.rolloutsPerMinute * 60 * hours) / rollouts;
   const functions = [...meter.functions.values()];

@@ -12,7 +12,7 @@ export interface Load {
   readonly set: readonly string[];
 }
 
-export interface Plan {
+export interface SimulationPlan {
   readonly config: RunConfig;
   /** Rollouts of a step, and the seconds it lasts at this rate. */
   readonly rolloutsPerStep: number;
@@ -36,7 +36,7 @@ const MAX_STEPS = 3;
  */
 const NO_WARM_UP = 3000;
 
-export function planOf({ rolloutsPerMinute, agents, set }: Load): Plan {
+export function planOf({ rolloutsPerMinute, agents, set }: Load): SimulationPlan {
   const perSecond = rolloutsPerMinute / 60;
   const recipe = (questionsPerStep: number, steps: number) => ({
     name: "simulated",

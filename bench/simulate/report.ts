@@ -1,7 +1,7 @@
 /** @file The figures of a simulation as text. */
 import type { Figures } from "./figures.ts";
 import type { Meter, SizeStatistics } from "./meter.ts";
-import type { Plan } from "./plan.ts";
+import type { SimulationPlan } from "./plan.ts";
 import type { MeasurementWindow } from "./run.ts";
 
 const MAX_REQUEST_ROWS = 14;
@@ -10,7 +10,7 @@ const MIN_RATE_SHARE = 0.85;
 
 type Scale = (n: number) => string;
 
-export function formatReport(figures: Figures, plan: Plan, window: MeasurementWindow): string {
+export function formatReport(figures: Figures, plan: SimulationPlan, window: MeasurementWindow): string {
   const { meter, rollouts } = window;
   const scaled: Scale = (n) => count(n * figures.factor);
   const workers = Object.entries(plan.workers).map(([agent, n]) => `${n} ${agent}`);
@@ -37,7 +37,7 @@ function describeLoad({ rolloutsPerMinute, agents, hours }: Figures): string {
   return `${count(rolloutsPerMinute)} rollouts a minute, ${agents} agents, ${hours} h: ${rollouts} rollouts`;
 }
 
-function describeWindow({ reached, factor }: Figures, plan: Plan, { seconds }: MeasurementWindow): string {
+function describeWindow({ reached, factor }: Figures, plan: SimulationPlan, { seconds }: MeasurementWindow): string {
   const warmUp = plan.warmUp > 0 ? `, after ${plan.warmUp} to warm up` : ", the first of the run";
   const steps = `${plan.measured} steps of ${count(plan.rolloutsPerStep)} rollouts${warmUp}`;
   return (

@@ -8,7 +8,7 @@ import { openMemoryTable } from "./cloud/dynamo.ts";
 import { openSimulatedFunctions } from "./cloud/functions.ts";
 import { type Cloud, openSimulatedStore, pause } from "./cloud/store.ts";
 import { Meter } from "./meter.ts";
-import type { Plan } from "./plan.ts";
+import type { SimulationPlan } from "./plan.ts";
 import { openTeamEngine, prepareTeam, rewards } from "./team.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 import { runWorkers } from "./workers.ts";
@@ -22,7 +22,11 @@ export interface MeasurementWindow {
 }
 
 /** `log` receives the reports of functions and workers, one line each. */
-export function simulate(plan: Plan, time: VirtualTime, log: (line: string) => void): Promise<MeasurementWindow> {
+export function simulate(
+  plan: SimulationPlan,
+  time: VirtualTime,
+  log: (line: string) => void,
+): Promise<MeasurementWindow> {
   const { config, warmUp, measured } = plan;
   const moments = new Map<string, (moment: Moment) => void>();
   const teamAt = (team: number) =>
@@ -40,7 +44,7 @@ export function simulate(plan: Plan, time: VirtualTime, log: (line: string) => v
     const [begins, ends] = [teamAt(warmUp), teamAt(warmUp + measured)];
     const { objects } = openSimulatedStore(cloud, { name: "launch" });
     await functions.invoke("start-run", await prepareTeam(objects, config));
-    functions.startClock();
+    functions.startSchedule();
     const engine = openTeamEngine(
       Object.keys(config.agents).filter((name) => name !== config.main),
       pacer(plan, time),
@@ -66,7 +70,7 @@ interface Moment {
 }
 
 /** Training fills the rest of the step, so that the run keeps its rate, but takes at least its minimum share. */
-function pacer({ config, stepSeconds }: Plan, time: VirtualTime): () => Promise<void> {
+function pacer({ config, stepSeconds }: SimulationPlan, time: VirtualTime): () => Promise<void> {
   const trainers = Object.keys(config.agents).length;
   const origin = time.now();
   let done = 0;

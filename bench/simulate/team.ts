@@ -12,9 +12,10 @@ import { canonicalJson } from "../../core/contracts/parse.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import type { ObjectStore, PolicyEngine, Rewards, Sampler, Tool, Trainer } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
+import { OPTIMIZER_FILE } from "../../engine/checkpoint/shards.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
-import { OPTIMIZER, WEIGHTS } from "../../gpu-workers/checkpoints.ts";
+import { WEIGHTS } from "../../gpu-workers/checkpoints.ts";
 import { CALLS, CORRECT, MALFORMED, SECONDS, SLOTS } from "./assumptions.ts";
 import { jitter, pause } from "./cloud/store.ts";
 
@@ -116,7 +117,7 @@ export function openTeamEngine(subs: readonly string[], pace: () => Promise<void
           saved += 1;
           return new Map([
             [WEIGHTS, weightsOf("weights", saved)],
-            [OPTIMIZER, weightsOf("optimizer", saved)],
+            [OPTIMIZER_FILE, weightsOf("optimizer", saved)],
           ]);
         },
         async load() {},

@@ -8,7 +8,7 @@ import { readRunContext } from "../../gpu-workers/run-context.ts";
 import { serveWorker } from "../../gpu-workers/serve.ts";
 import { SECONDS } from "./assumptions.ts";
 import { type Cloud, openSimulatedStore, pause } from "./cloud/store.ts";
-import type { Plan } from "./plan.ts";
+import type { SimulationPlan } from "./plan.ts";
 import { rewards, tools } from "./team.ts";
 
 /** Workers start spread over this many seconds, as machines do. */
@@ -16,7 +16,7 @@ const STAGGER_SECONDS = 5;
 
 /** Starts all workers of the plan. Resolves when they have ended, rejects with the first failure. */
 export async function runWorkers(
-  { config, workers }: Plan,
+  { config, workers }: SimulationPlan,
   cloud: Cloud,
   engine: PolicyEngine,
   log: Log,

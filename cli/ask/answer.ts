@@ -11,9 +11,9 @@ import { createLog } from "../../gpu-workers/log.ts";
 import type { HostedAgent } from "../../gpu-workers/rollouts/agent.ts";
 import { attemptRollout } from "../../gpu-workers/rollouts/attempt-rollout.ts";
 import type { ConversationProgress } from "../../gpu-workers/rollouts/converse.ts";
+import { readInvocations } from "../conversations.ts";
 import { readBases } from "../local/base-models.ts";
 import { type HostedTeam, withHostedTeam } from "../local/hosted-team.ts";
-import { readInvocations } from "../show/conversations.ts";
 import type { AskedTeam, AskOptions } from "./config.ts";
 
 /** A conversation in progress: its agent, and the delegation that it answers. */

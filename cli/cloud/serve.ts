@@ -10,7 +10,7 @@ import { tableKeys } from "../../core/contracts/keys.ts";
 import { RunRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
-import { listedRuns } from "../../core/training/clock-list.ts";
+import { listedRuns } from "../../core/training/run-list.ts";
 import { type EmbeddedCloud, openEmbeddedCloud } from "../local/embedded-cloud.ts";
 import { watchForStop } from "../local/stop.ts";
 import { openLiveLine } from "../terminal/live.ts";
@@ -19,7 +19,7 @@ import { type Activity, activityText, observe, type StoreSnapshot } from "./acti
 import { requireAddress } from "./address.ts";
 import { isOpenToOthers, writePrivateFile } from "./environment-file.ts";
 
-export interface ServeOptions {
+export interface CloudServeOptions {
   readonly host: string;
   /** Port of the DynamoDB API. */
   readonly port: number;
@@ -34,7 +34,7 @@ export interface ServeOptions {
 const POLL_SECONDS = 2;
 const STDOUT = 1;
 
-export async function serve(options: ServeOptions): Promise<void> {
+export async function serveCloud(options: CloudServeOptions): Promise<void> {
   const { host, port, s3Port, dir, environmentFile, uiPort } = options;
   requireAddress(host);
   const stop = watchForStop();

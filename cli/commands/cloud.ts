@@ -47,5 +47,5 @@ function addServe(cloud: Command): void {
         "serve the dashboard too, to those who have its link, which goes to standard error; 0 takes a free port",
       ).argParser(integer("--ui-port")),
     )
-    .action(async (options) => (await import("../cloud/serve.ts")).serve(options));
+    .action(async (options) => (await import("../cloud/serve.ts")).serveCloud(options));
 }

@@ -1,7 +1,7 @@
 /** @file Commands that evaluate or use a team: `eval`, `mine`, `ask`, `serve` and `judge check`. */
 import { type Command, Option } from "commander";
 import { Attachments } from "../../core/contracts/evaluation-suite.ts";
-import { count, integer, notNegative, positive, share } from "../terminal/fail.ts";
+import { integer, notNegative, positive, positiveInteger, share } from "../terminal/fail.ts";
 import { addToolBudgets, arm, judge, seed, setting } from "./options.ts";
 
 export function addEvaluation(program: Command): void {
@@ -48,7 +48,7 @@ function addSuiteOptions(command: Command): void {
     .option("--criteria <file>", "with --suite: instructions for the judge, such as the benchmark's official prompt")
     .addOption(
       new Option("--runs <n>", "with --suite: number of times to ask each question (default: 3)").argParser(
-        count("--runs"),
+        positiveInteger("--runs"),
       ),
     )
     .addOption(
@@ -104,7 +104,9 @@ function addMine(program: Command): void {
         .default(0.3),
     )
     .addOption(
-      new Option("--samples <k>", "number of times to ask each question").argParser(count("--samples")).default(8),
+      new Option("--samples <k>", "number of times to ask each question")
+        .argParser(positiveInteger("--samples"))
+        .default(8),
     )
     .requiredOption("--to <file.jsonl>", "file to write, which must not exist")
     .option("--recipe <recipe>", "recipe of a folder that belongs to no run (default: atlas)")
@@ -152,7 +154,7 @@ function addServe(program: Command): void {
       ).argParser(notNegative("--temperature")),
     )
     .addOption(setting())
-    .action(async (team, options) => (await import("../serve.ts")).serve(team, options));
+    .action(async (team, options) => (await import("../serve.ts")).serveTeam(team, options));
 }
 
 function addJudge(program: Command): void {

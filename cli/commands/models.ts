@@ -1,6 +1,6 @@
 /** @file Commands about this machine and its models: `doctor`, `bench`, `pretrain` and `import`. */
 import { type Command, Option } from "commander";
-import { count } from "../terminal/fail.ts";
+import { positiveInteger } from "../terminal/fail.ts";
 import { collect, recipe } from "./options.ts";
 
 export function addModels(program: Command): void {
@@ -51,7 +51,7 @@ function addPretrain(program: Command): void {
     .option("--to <folder>", "folder to write them to, instead of the recipe's own")
     .addOption(
       new Option("--tokens <n>", "tokens of demonstrations to train on, instead of the recipe's").argParser(
-        count("--tokens"),
+        positiveInteger("--tokens"),
       ),
     )
     .action(async (recipe, options) => (await import("../pretrain.ts")).pretrain(recipe, options));

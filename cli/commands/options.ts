@@ -1,7 +1,7 @@
 /** @file Arguments and options that several commands share. */
 import { Argument, type Command, InvalidArgumentError, Option } from "commander";
 import { Arm } from "../../core/contracts/config.ts";
-import { count, integer, positive } from "../terminal/fail.ts";
+import { integer, positive, positiveInteger } from "../terminal/fail.ts";
 import { didYouMean } from "../terminal/nearest.ts";
 
 export const recipe = () => new Argument("<recipe>", "name of a recipe, or folder of your own recipe");
@@ -51,6 +51,6 @@ export function addToolBudgets(command: Command): void {
     "raise tools.budget.run.usd of the existing run or evaluation to n dollars in all",
   );
   command
-    .addOption(calls.argParser(count("--budget-tool-calls")))
+    .addOption(calls.argParser(positiveInteger("--budget-tool-calls")))
     .addOption(usd.argParser(positive("--budget-tool-usd")));
 }

@@ -1,6 +1,6 @@
 /** @file The commands `sft`, supervised training before M-GRPO, and `import-traces`, which makes demonstrations for it. */
 import { type Command, Option } from "commander";
-import { count, notNegative, number, positive } from "../terminal/fail.ts";
+import { notNegative, number, positive, positiveInteger } from "../terminal/fail.ts";
 import { arm, collect, recipe, seed, setting } from "./options.ts";
 
 export function addSft(program: Command): void {
@@ -68,11 +68,13 @@ function addBudget(command: Command): void {
         .conflicts("tokens"),
     )
     .addOption(
-      new Option("--tokens <n>", "tokens to train on, instead of a number of passes").argParser(count("--tokens")),
+      new Option("--tokens <n>", "tokens to train on, instead of a number of passes").argParser(
+        positiveInteger("--tokens"),
+      ),
     )
     .addOption(
       new Option("--batch-tokens <n>", "minimum tokens of one step, which takes whole demonstrations")
-        .argParser(count("--batch-tokens"))
+        .argParser(positiveInteger("--batch-tokens"))
         .default(1024),
     )
     .addOption(
@@ -88,12 +90,12 @@ function addBudget(command: Command): void {
     )
     .addOption(
       new Option("--evaluate-every <n>", "steps between held-out losses, each followed by a checkpoint")
-        .argParser(count("--evaluate-every"))
+        .argParser(positiveInteger("--evaluate-every"))
         .default(25),
     )
     .addOption(
       new Option("--patience <n>", "end after n held-out losses in a row without a new minimum")
-        .argParser(count("--patience"))
+        .argParser(positiveInteger("--patience"))
         .default(3),
     );
 }

@@ -5,7 +5,7 @@
 import { type Command, Option } from "commander";
 import { Arm } from "../../core/contracts/config.ts";
 import { parseArms } from "../compare/plan.ts";
-import { count } from "../terminal/fail.ts";
+import { positiveInteger } from "../terminal/fail.ts";
 import { addBudgets, arm, collect, recipe, run, seed, setting, steps } from "./options.ts";
 
 import { addImportTraces, addSft } from "./sft.ts";
@@ -27,7 +27,9 @@ function addDev(program: Command): void {
     .addArgument(recipe())
     .option("--question <id>", "id of the question; by default the one that training draws first")
     .addOption(
-      new Option("--rollouts <k>", "rollouts of the question, 2 or more").argParser(count("--rollouts")).default(4),
+      new Option("--rollouts <k>", "rollouts of the question, 2 or more")
+        .argParser(positiveInteger("--rollouts"))
+        .default(4),
     )
     .addOption(seed().default(1))
     .addOption(arm().default("mgrpo"))
@@ -80,18 +82,20 @@ function addCompare(program: Command): void {
         .argParser(parseArms)
         .default(COMPARED_ARMS, COMPARED_ARMS.join(",")),
     )
-    .addOption(new Option("--seeds <n>", "train with seeds 1 to n").argParser(count("--seeds")).default(5))
+    .addOption(new Option("--seeds <n>", "train with seeds 1 to n").argParser(positiveInteger("--seeds")).default(5))
     .addOption(
-      new Option("--steps <n>", "training steps of the first arm, instead of the recipe's").argParser(count("--steps")),
+      new Option("--steps <n>", "training steps of the first arm, instead of the recipe's").argParser(
+        positiveInteger("--steps"),
+      ),
     )
     .addOption(
       new Option("--tokens <n>", "sampled tokens per run; by default as many as the first arm samples").argParser(
-        count("--tokens"),
+        positiveInteger("--tokens"),
       ),
     )
     .addOption(
       new Option("--jobs <n>", "runs to train at the same time; each uses about two cores")
-        .argParser(count("--jobs"))
+        .argParser(positiveInteger("--jobs"))
         .default(1),
     )
     .addOption(

@@ -3,7 +3,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import { differenceEstimate, shareEstimate, type Tallies_SQ } from "../../core/training/bootstrap.ts";
 import type { Tally } from "../../core/training/confidence-interval.ts";
 import type { Measured } from "../../ui/compare-view.ts";
-import type { HeldOutScores } from "../held-out/scores.ts";
+import type { HeldOutScores } from "../held-out-scores.ts";
 
 /** A run of one seed, with the scores of its evaluated teams. `steps`: of the last team. */
 export interface EvaluatedRun {
@@ -22,7 +22,7 @@ export type End = "before" | "after";
 export const NOTHING: Tally = { n: 0, correct: 0 };
 
 /** The arm's runs, and those of the first arm; absent: it is the first. */
-export interface ComparedArm {
+export interface EvaluatedArm {
   readonly label: string;
   readonly runs: readonly EvaluatedRun[];
   readonly first?: readonly EvaluatedRun[] | undefined;
@@ -30,7 +30,7 @@ export interface ComparedArm {
 
 /** The random stream of a bootstrap is named after the arm, the suite, what is measured and the estimate. */
 export function measureArm(
-  { label, runs, first }: ComparedArm,
+  { label, runs, first }: EvaluatedArm,
   { suite, temperature }: Suite,
   what: string,
   pick: Counts,

@@ -5,7 +5,7 @@ import * as z from "zod";
 import { duration, percent } from "../terminal/columns.ts";
 import { hanging, row } from "../terminal/rows.ts";
 
-export interface Progress {
+export interface ComparisonDisplay {
   /** The run was already finished. */
   kept(run: string): void;
   started(run: string): void;
@@ -16,7 +16,7 @@ export interface Progress {
   /** Ends the live lines. */
   close(): void;
   /** Prints a line after `close`. */
-  say(text: string): void;
+  print(text: string): void;
 }
 
 /** A run's output lines that report its progress. */
@@ -28,11 +28,11 @@ interface ActiveRun {
 }
 
 /** `total`: number of runs. */
-export function openProgress(total: number, output: NodeJS.WriteStream = process.stdout): Progress {
+export function openProgress(total: number, output: NodeJS.WriteStream = process.stdout): ComparisonDisplay {
   return output.isTTY ? liveLines(total, output) : jsonLines(output);
 }
 
-function jsonLines(output: NodeJS.WritableStream): Progress {
+function jsonLines(output: NodeJS.WritableStream): ComparisonDisplay {
   const print = (value: object) => output.write(`${JSON.stringify(value)}\n`);
   return {
     kept: (run) => print({ kind: "kept", run }),
@@ -40,11 +40,11 @@ function jsonLines(output: NodeJS.WritableStream): Progress {
     line() {},
     ended: (run, fault) => print(fault === undefined ? { kind: "finished", run } : { kind: "unfinished", run, fault }),
     close() {},
-    say: (text) => print({ kind: "note", text }),
+    print: (text) => print({ kind: "note", text }),
   };
 }
 
-function liveLines(total: number, output: NodeJS.WriteStream): Progress {
+function liveLines(total: number, output: NodeJS.WriteStream): ComparisonDisplay {
   const live = createLogUpdate(output);
   const running = new Map<string, ActiveRun>();
   let finished = 0;
@@ -89,7 +89,7 @@ function liveLines(total: number, output: NodeJS.WriteStream): Progress {
       live.clear();
       live.done();
     },
-    say: (text) => output.write(`\n  ${text}\n`),
+    print: (text) => output.write(`\n  ${text}\n`),
   };
 }
 

@@ -10,7 +10,7 @@ import { Arm } from "../../core/contracts/config.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { differences } from "../../core/training/differences.ts";
-import { HeldOutScores } from "../held-out/scores.ts";
+import { HeldOutScores } from "../held-out-scores.ts";
 import { runFolder, writeAtomically } from "../local/run-folder.ts";
 import { RunReport } from "../run-report.ts";
 import type { PlannedRun } from "./plan.ts";

@@ -12,12 +12,12 @@ import { createInterface } from "node:readline";
 import * as z from "zod";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { differences } from "../../core/training/differences.ts";
-import { HeldOutScores } from "../held-out/scores.ts";
+import { HeldOutScores } from "../held-out-scores.ts";
 import { readConfig, readStatus, runFolder } from "../local/run-folder.ts";
 import { nodeArguments } from "../local/workers.ts";
 import { RunReport } from "../run-report.ts";
 import type { CompareOptions } from "./plan.ts";
-import type { Progress } from "./progress.ts";
+import type { ComparisonDisplay } from "./progress.ts";
 import { foreignBy, readOrigin, writeOrigin } from "./provenance.ts";
 import { keepRecord, readRecord, refusal, type TraceableRun, type TrainedRun } from "./records.ts";
 
@@ -53,7 +53,7 @@ export async function trainRuns(
   results: string,
   recipe: string,
   { jobs, mixed }: Pick<CompareOptions, "jobs" | "mixed">,
-  progress: Progress,
+  progress: ComparisonDisplay,
   signal: AbortSignal,
 ): Promise<Map<string, string>> {
   const keep = (one: TraceableRun) => {
@@ -87,7 +87,7 @@ export async function trainRuns(
 async function trainOne(
   { config, set, by }: TraceableRun,
   recipe: string,
-  progress: Progress,
+  progress: ComparisonDisplay,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const { run, arm, seed } = config;

@@ -68,7 +68,7 @@ export function evaluationsCsv(arms: readonly ArmRuns[]): string {
   );
 }
 
-/** One line per question: rollouts, occasions of each case study, and the number of correct ones, before and after training. */
+/** One line per question: rollouts, checks of each case study, and the number of correct ones, before and after training. */
 export function questionsCsv(arms: readonly ArmRuns[]): string {
   return csv(
     arms.flatMap(({ entry, runs }) =>

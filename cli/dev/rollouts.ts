@@ -20,10 +20,10 @@ import type { HostedAgent } from "../../gpu-workers/rollouts/agent.ts";
 import { attemptRollout } from "../../gpu-workers/rollouts/attempt-rollout.ts";
 import { trainingSampling } from "../../gpu-workers/rollouts/sampling.ts";
 import type { Tree } from "../../ui/views.ts";
+import { readInvocations } from "../conversations.ts";
 import type { Bases } from "../local/base-models.ts";
 import { readGroups, readStep } from "../local/follow.ts";
 import { type HostedTeam, withHostedTeam } from "../local/hosted-team.ts";
-import { readInvocations } from "../show/conversations.ts";
 import { loadTrees } from "../show/load.ts";
 
 /** One rollout of the group. */

@@ -49,7 +49,7 @@ const EXAMPLES = [
 
 /** The first line determines the kind of all lines. Throws `config-invalid` with the line number. */
 export function readLabels(file: string): Labels {
-  const lines = readText(file)
+  const lines = readLabelFile(file)
     .split("\n")
     .flatMap((text, i) => (text.trim() === "" ? [] : { text, at: `${file}, line ${i + 1}` }));
   const [first] = lines;
@@ -61,7 +61,7 @@ export function readLabels(file: string): Labels {
   return isWork ? { kind: "work", labels: parsed(WorkLabel) } : { kind: "answers", labels: parsed(AnswerLabel) };
 }
 
-export function readText(file: string): string {
+export function readLabelFile(file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch (cause) {

@@ -33,6 +33,10 @@ export const REQUIRED_FILES = ["config.json", "tokenizer.json", "tokenizer_confi
 /** Agent -> the files of its base model. */
 export type Bases = ReadonlyMap<string, CheckpointFiles>;
 
+/** Agent -> its model, as the config names it. */
+export const modelsOf = ({ agents }: Pick<RunConfig, "agents">): Record<string, string> =>
+  Object.fromEntries(Object.entries(agents).map(([name, { model }]) => [name, model]));
+
 /** Reads and checks the base model of every policy, by its owner. `given` files replace those of the agent's folder. */
 export async function readBases(
   config: RunConfig,

@@ -6,6 +6,7 @@ import type { PolicyEngine } from "../../core/ports.ts";
 import { TINY_OPTIONS, tinyModel } from "../../engine/compiled/provider-check.ts";
 import { GPU_PACKAGE, INSTALL_GPU_PACKAGE } from "../../engine/eager/backend.ts";
 import { openEngine } from "../../engine/index.ts";
+import { asTyped } from "../terminal/fail.ts";
 import { openCloudStore, openEmbeddedCloud } from "./embedded-cloud.ts";
 
 export interface Check {
@@ -44,7 +45,7 @@ export async function checkLocalCloud(): Promise<Check[]> {
   }
 }
 
-export async function verifyEngines(): Promise<Check[]> {
+export async function checkEngines(): Promise<Check[]> {
   return [
     await checkEngine("compiled"),
     await checkEngine("eager"),
@@ -142,5 +143,5 @@ async function timed(work: () => Promise<string | undefined>): Promise<string> {
 }
 
 function messageOf(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).split("\n", 1)[0] ?? "";
+  return asTyped((error instanceof Error ? error.message : String(error)).split("\n", 1)[0] ?? "");
 }

@@ -4,18 +4,17 @@
  */
 import { appendFileSync } from "node:fs";
 import { setFlagsFromString } from "node:v8";
-import { openAwsStore } from "../../adapters/aws/store.ts";
+import { type AwsStore, openAwsStore } from "../../adapters/aws/store.ts";
 import { type LocalCloudOptions, startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
 import { tablePrefixes } from "../../core/contracts/keys.ts";
+import type { StoreWrites } from "../../core/contracts/store-writes.ts";
 import type { CloudHandlers, Store, Table } from "../../core/ports.ts";
 import { composeFunctions } from "../../functions/compose.ts";
 import { cloudHandlers } from "../../functions/handler.ts";
 import { createBusyTimer } from "../../gpu-workers/busy.ts";
 import { isolatedRewards } from "../../recipes/isolated-rewards.ts";
-import type { StoreWrites } from "../run-report.ts";
 
 type Functions = ReturnType<typeof composeFunctions>;
-export type AwsStore = ReturnType<typeof openAwsStore>;
 
 export interface EmbeddedCloud {
   readonly store: Store;
@@ -57,9 +56,9 @@ export async function openEmbeddedCloud(
         const handlers = await ready.promise;
         await scoring.during(() => handlers.objectCreated(event));
       },
-      clock: async () => {
+      tick: async () => {
         const handlers = await ready.promise;
-        await scoring.during(() => handlers.clock());
+        await scoring.during(() => handlers.tick());
       },
     },
   });

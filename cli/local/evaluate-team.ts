@@ -54,7 +54,7 @@ export function describeLosses({ lost, reasons = [] }: Pick<EvaluationResult, "l
 }
 
 /** Ends early when `stop` aborts; rejects if the evaluation halts. */
-export async function evaluateTeam(
+export async function evaluateLocally(
   config: RunConfig,
   bases: Bases,
   questions: QuestionSet,
@@ -69,7 +69,7 @@ export async function evaluateTeam(
   }
 }
 
-/** Like `evaluateTeam`, in a persistent folder: an evaluation that stopped at its budget resumes with a raised one. One process at a time. */
+/** Like `evaluateLocally`, in a persistent folder: an evaluation that stopped at its budget resumes with a raised one. One process at a time. */
 export async function evaluateInFolder(
   directory: string,
   wanted: RunConfig,

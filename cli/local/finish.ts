@@ -18,11 +18,11 @@ import type { CaseStudy } from "../../core/recipe.ts";
 import { sizeOf } from "../../engine/checkpoint/files.ts";
 import { sha256OfFile } from "../../engine/hash.ts";
 import { openCheckpoints, weightsSha256 } from "../../gpu-workers/checkpoints.ts";
-import { readHeldOut } from "../held-out/read.ts";
-import { type CaseStudyResult, caseStudyResults } from "../held-out/scores.ts";
+import { type CaseStudyResult, caseStudyResults } from "../held-out-scores.ts";
 import { type AgentResult, buildReport, type RunReport } from "../run-report.ts";
 import { type ExportForm, exportedFiles } from "./export-form.ts";
 import { readOptimizers, readRun } from "./follow.ts";
+import { readHeldOut } from "./held-out-rollouts.ts";
 import { type RunFolder, type RunStatus, writeAtomically } from "./run-folder.ts";
 
 /**

@@ -30,7 +30,7 @@ import { type StepSummary, summarizeStep } from "../../core/monitoring/step-summ
 import { bySuite, evaluationOf, type TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
 import { waitingFor } from "../../core/monitoring/waiting.ts";
 import type { Store } from "../../core/ports.ts";
-import { readBills } from "../../core/training/bills.ts";
+import { readApiSpending } from "../../core/training/api-spending.ts";
 import { dueSuites } from "../../core/training/evaluation.ts";
 import { type Spending, spending } from "../../core/training/run-budget.ts";
 import { versionAfter } from "../../core/training/step-plan.ts";
@@ -227,8 +227,8 @@ export async function readSpending(store: Store, config: RunConfig): Promise<Omi
   const workers = (await store.table.query(tableKeys.run(config.run).pk, tablePrefixes.workers)).map((worker) =>
     parse(WorkerRecord, worker, `WORKER of ${config.run}`),
   );
-  const bills = await readBills(store.table, config.run);
-  const { hours: _, ...spent } = spending(config, await readRun(store, config.run), workers, bills, 0);
+  const apiSpending = await readApiSpending(store.table, config.run);
+  const { hours: _, ...spent } = spending(config, await readRun(store, config.run), workers, apiSpending, 0);
   return spent;
 }
 

@@ -2,9 +2,9 @@
 import { appendFileSync, closeSync, existsSync, fstatSync, openSync, readFileSync, readSync } from "node:fs";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
+import type { StoreWrites } from "../../core/contracts/store-writes.ts";
 import { StepSummary } from "../../core/monitoring/step-summary.ts";
 import { bySuite, heldOutScore, type TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
-import type { StoreWrites } from "../run-report.ts";
 import type { EmbeddedCloud } from "./embedded-cloud.ts";
 import type { RunEvent } from "./follow.ts";
 import { MetricsFile } from "./metrics-file.ts";

@@ -11,7 +11,7 @@ import { readRun, readSpending, readState, readWait } from "./follow.ts";
 export interface LiveRun {
   /** What it has cost so far. */
   readonly usd: number;
-  /** Since the newest heartbeat that the clock has seen of any living worker; null: of none. */
+  /** Since the newest heartbeat that a scheduled tick has seen of any living worker; null: of none. */
   readonly heartbeatSeconds: number | null;
   /** What it does or waits for; null once it is over. */
   readonly wait: string | null;
@@ -38,13 +38,13 @@ export async function readLive(store: Store, config: RunConfig, stepSeconds: num
   };
 }
 
-/** What the clock's list says of a run; undefined before it is listed. */
+/** What the list of runs says of a run; undefined before it is listed. */
 export async function readListed({ table }: Pick<Store, "table">, run: string): Promise<ListedRun | undefined> {
   const item = await table.get(tableKeys.listed(run));
   return item && parse(ListedRun, item, `RUNS of ${run}`);
 }
 
-/** Seconds since the clock saw a heartbeat of a living worker; null: it has not seen any, or the worker is dead. */
+/** Seconds since a scheduled tick saw a heartbeat of a living worker; null: none has seen any, or the worker is dead. */
 export function heartbeatAge({ state, seenAt }: WorkerRecord, now: number): number | null {
   return state === "dead" || seenAt === 0 ? null : Math.max(0, (now - seenAt) / 1000);
 }

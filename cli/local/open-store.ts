@@ -40,7 +40,7 @@ async function withIdleStore<T>(directory: string, read: (store: Store) => Promi
 async function openIdle(directory: string): ReturnType<typeof startLocalCloud> {
   await closing.get(directory);
   const idle = async () => {};
-  return startLocalCloud({ directory, handlers: { objectCreated: idle, clock: idle } });
+  return startLocalCloud({ directory, handlers: { objectCreated: idle, tick: idle } });
 }
 
 /** A cloud that did not open has failed its readers, and needs no closing. */

@@ -6,8 +6,7 @@ import { FleetRecord, type RunRecord, WorkerRecord } from "../../core/contracts/
 import { ToolSpendingRecord } from "../../core/contracts/spending.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store, Table, TableChange } from "../../core/ports.ts";
-import { readBills } from "../../core/training/bills.ts";
-import { relistRun } from "../../core/training/clock-list.ts";
+import { readApiSpending } from "../../core/training/api-spending.ts";
 import { resetFleet } from "../../core/training/fleet-writes.ts";
 import {
   overBudgetReason,
@@ -17,13 +16,14 @@ import {
   type Spending,
   spending,
 } from "../../core/training/run-budget.ts";
+import { relistRun } from "../../core/training/run-list.ts";
 import { overToolBudgetReason, raiseToolBudget } from "../../core/training/tool-spending.ts";
 import { raiseBudget, resumeRun } from "../../core/training/writes.ts";
 import { refuseExpired } from "./expired-step.ts";
 
 type Resumed = Pick<Store, "table" | "clock" | "objects">;
 
-/** Resumes the run, then adds it to the clock's list again, in this order (core/training/clock-list.ts). */
+/** Resumes the run, then adds it to the list of ticked runs again, in this order (core/training/run-list.ts). */
 export async function resumeInStore(
   store: Resumed,
   config: RunConfig,
@@ -73,7 +73,7 @@ async function readSpent({ table, clock }: Resumed, config: RunConfig, record: R
   const { run } = record;
   const items = await table.query(tableKeys.run(run).pk, tablePrefixes.workers);
   const workers = items.map((item) => parse(WorkerRecord, item, `WORKER of run '${run}'`));
-  return spending(config, record, workers, await readBills(table, run), await clock.storeTime());
+  return spending(config, record, workers, await readApiSpending(table, run), await clock.storeTime());
 }
 
 /** Applies a change. An earlier attempt may have made it, and lost the reply. */

@@ -19,9 +19,9 @@ import * as z from "zod";
 import { Arm, RunConfig } from "../../core/contracts/config.ts";
 import { RunName } from "../../core/contracts/names.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
+import { StoreWrites } from "../../core/contracts/store-writes.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
-import { StoreWrites } from "../run-report.ts";
 import { MGRPO } from "../terminal/name.ts";
 import { didYouMean } from "../terminal/nearest.ts";
 

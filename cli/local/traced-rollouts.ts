@@ -3,8 +3,8 @@ import { basename, isAbsolute } from "node:path";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { TracedRollout } from "../../core/monitoring/spans.ts";
 import type { Store } from "../../core/ports.ts";
-import { modelsOf } from "../run-rows.ts";
-import { readInvocations, readLatencies, readOutcome } from "../show/conversations.ts";
+import { readInvocations, readLatencies, readOutcome } from "../conversations.ts";
+import { modelsOf } from "./base-models.ts";
 import { readGroups, readStep } from "./follow.ts";
 
 /** Without those that were lost, and those that the store no longer has. */

@@ -31,16 +31,16 @@ export interface TrackingOptions {
   readonly lines: readonly MetricLine[];
   /** Where the positions are kept. */
   readonly positions: string;
-  readonly say: (line: string) => void;
+  readonly warn: (line: string) => void;
 }
 
 export class Tracking {
   readonly #feeds: readonly Feed[];
 
-  constructor({ trackers, lines, positions, say }: TrackingOptions) {
+  constructor({ trackers, lines, positions, warn }: TrackingOptions) {
     const known = existsSync(positions) ? parseJson(Positions, readFileSync(positions), positions) : {};
     const save = () => writeAtomically(positions, `${JSON.stringify(known)}\n`);
-    this.#feeds = trackers.map((tracker) => new Feed(tracker, lines, known, save, say));
+    this.#feeds = trackers.map((tracker) => new Feed(tracker, lines, known, save, warn));
   }
 
   /** Call when there are new lines. */
@@ -68,7 +68,7 @@ class Feed {
   readonly #lines: readonly MetricLine[];
   readonly #positions: Positions;
   readonly #save: () => void;
-  readonly #say: (line: string) => void;
+  readonly #warn: (line: string) => void;
   readonly #stop = new AbortController();
   #sending: Promise<void> | undefined;
   #hasFailed = false;
@@ -78,14 +78,14 @@ class Feed {
     lines: readonly MetricLine[],
     positions: Positions,
     save: () => void,
-    say: (line: string) => void,
+    warn: (line: string) => void,
   ) {
     this.name = tracker.name;
     this.#tracker = tracker;
     this.#lines = lines;
     this.#positions = positions;
     this.#save = save;
-    this.#say = say;
+    this.#warn = warn;
     // TensorBoard's file is rewritten from its start; a deleted metrics.jsonl starts over.
     if (tracker.startsOver || this.#sent > lines.length) positions[tracker.name] = 0;
   }
@@ -126,7 +126,7 @@ class Feed {
     if (this.#hasFailed) return;
     this.#hasFailed = true;
     const reason = clean(isMgrpoError(error) ? error.message : String(error));
-    this.#say(`warning: ${reason}; sending is retried until it succeeds, and training continues`);
+    this.#warn(`warning: ${reason}; sending is retried until it succeeds, and training continues`);
   }
 
   /** The number of lines that the tracker lacks. */

@@ -16,10 +16,10 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { CaseStudy } from "../../core/recipe.ts";
 import type { RaisedBudget } from "../../core/training/run-budget.ts";
 import type { RunReport } from "../run-report.ts";
-import { type Display, openDisplay } from "../terminal/display.ts";
 import { MGRPO } from "../terminal/name.ts";
 import { stepWarnings } from "../warnings.ts";
 import type { Bases } from "./base-models.ts";
+import { type Display, openDisplay } from "./display.ts";
 import { type EmbeddedCloud, openEmbeddedCloud } from "./embedded-cloud.ts";
 import { exportCheckpoints, writeHeldOut, writeReport } from "./finish.ts";
 import { followRun, readRun, readSpending } from "./follow.ts";
@@ -89,7 +89,7 @@ async function followWithWorkers(
       display.event(event);
       tracking.wake();
       if (event.kind === "step")
-        for (const line of stepWarnings(config, history.steps)) display.say(`warning: ${line}`);
+        for (const line of stepWarnings(config, history.steps)) display.print(`warning: ${line}`);
     }
   } finally {
     await workers.stop();
@@ -110,14 +110,14 @@ async function openTracking(
     (step) => readTracedRollouts(store, config, step),
     process.env,
   );
-  const say = (line: string) => display.say(line);
-  return new Tracking({ trackers, lines: metrics.lines, positions: folder.trackers, say });
+  const warn = (line: string) => display.print(line);
+  return new Tracking({ trackers, lines: metrics.lines, positions: folder.trackers, warn });
 }
 
 /** A stopped run can be resumed, so its trackers are not notified of an end. */
 async function finishTracking(run: string, tracking: Tracking, { ended }: RunHistory, display: Display): Promise<void> {
   const incomplete = await tracking.finish(ended && (ended.status === "finished" ? "finished" : "failed"));
-  for (const name of incomplete) display.say(`${name} is missing some metrics: send them with ${MGRPO} track ${run}`);
+  for (const name of incomplete) display.print(`${name} is missing some metrics: send them with ${MGRPO} track ${run}`);
 }
 
 async function conclude(
@@ -132,7 +132,7 @@ async function conclude(
   if (history.ended === undefined) {
     history.save("stopped");
     stop.rethrow();
-    display.say(`stopped after step ${history.steps.length} of ${config.steps}; to continue: ${resume}`);
+    display.print(`stopped after step ${history.steps.length} of ${config.steps}; to continue: ${resume}`);
     process.exitCode = 130;
     return undefined;
   }

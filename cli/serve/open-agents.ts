@@ -7,7 +7,11 @@ import type { CheckpointFiles } from "../../core/ports.ts";
 import { createBusyMeter } from "../../gpu-workers/busy.ts";
 import { findEngines } from "../../gpu-workers/compose.ts";
 import type { ServedAgent } from "../../gpu-workers/gateway/served-team.ts";
-import { openPolicy, type Policy, type VersionFiles } from "../../gpu-workers/rollouts/policy.ts";
+import {
+  openPolicyVersions,
+  type PolicyVersions,
+  type VersionFiles,
+} from "../../gpu-workers/rollouts/policy-versions.ts";
 import { openToolsModule } from "../../recipes/registry.ts";
 import { readBases } from "../local/base-models.ts";
 
@@ -29,12 +33,15 @@ export async function openServedAgents(config: RunConfig): Promise<ServedAgents>
   const engines = await findEngines(config.agents, policies);
   const meter = createBusyMeter();
   const agents = new Map<string, ServedAgent>();
-  const opened = new Map<string, Policy>();
+  const opened = new Map<string, PolicyVersions>();
   for (const [owner, files] of bases) {
     const settings = policySettings(config.agents, owner);
     const engine = engines.get(settings.policy);
     if (!engine) throw new RangeError(`agent '${owner}' has no engine`);
-    opened.set(owner, openPolicy(owner, settings, engine, onlyVersion(files), meter, { limits: config.limits }));
+    opened.set(
+      owner,
+      openPolicyVersions(owner, settings, engine, onlyVersion(files), meter, { limits: config.limits }),
+    );
   }
   for (const [name, agent] of local) {
     const policy = opened.get(ownerOf(config.agents, name));
@@ -55,6 +62,6 @@ const onlyVersion = (files: CheckpointFiles): VersionFiles => ({
   files: async () => files,
 });
 
-async function closeAll(policies: readonly Policy[]): Promise<void> {
+async function closeAll(policies: readonly PolicyVersions[]): Promise<void> {
   await Promise.all(policies.map((policy) => policy.close()));
 }

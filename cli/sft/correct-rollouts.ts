@@ -20,9 +20,9 @@ import type { Demonstration } from "../../core/recipe.ts";
 import { addressStep } from "../../core/training/evaluation.ts";
 import type { Example } from "../../sft/example.ts";
 import type { PlacedDemonstration } from "../../sft/messages.ts";
+import { readInvocations, readOutcome } from "../conversations.ts";
 import { resultOf } from "../local/evaluate-team.ts";
 import { readGroups, readJobs, readStep, suiteOf } from "../local/follow.ts";
-import { readInvocations, readOutcome } from "../show/conversations.ts";
 import { openSource } from "../show/source.ts";
 
 export interface AgentDemonstration extends PlacedDemonstration {
@@ -75,7 +75,7 @@ async function ofEvaluation(folder: string, minReward: number): Promise<AgentDem
   const idle = async () => {};
   const cloud = await startLocalCloud({
     directory: join(folder, CLOUD),
-    handlers: { objectCreated: idle, clock: idle },
+    handlers: { objectCreated: idle, tick: idle },
   });
   try {
     const store = cloud.direct;

@@ -4,8 +4,8 @@
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { heldOutLossAt, type Progress, recentLoss, warningOf } from "../../sft/progress.ts";
-import type { AgentResult, AgentTraining } from "../../sft/train-agent.ts";
+import { heldOutLossAt, recentLoss, type TrainingProgress, warningOf } from "../../sft/progress.ts";
+import type { AgentTraining, AgentTrainingResult } from "../../sft/train-agent.ts";
 import { openLiveLine } from "../terminal/live.ts";
 import { drawLosses } from "./loss-curve.ts";
 
@@ -14,12 +14,12 @@ const RECENT_STEPS = 20;
 
 export async function followTraining(
   training: AgentTraining,
-  train: (training: AgentTraining) => Promise<AgentResult>,
+  train: (training: AgentTraining) => Promise<AgentTrainingResult>,
 ): Promise<void> {
   const live = openLiveLine(process.stderr);
   const { agent, plan } = training;
   live.print(openingLine(training));
-  let from: Progress | undefined;
+  let from: TrainingProgress | undefined;
   let startedMilliseconds = performance.now();
   let evaluatedStep = 0;
   try {
@@ -52,7 +52,7 @@ export async function followTraining(
 }
 
 /** Draws the losses so far. Each evaluation replaces the file. */
-function writeCurve({ agent, plan, folder }: AgentTraining, progress: Progress): void {
+function writeCurve({ agent, plan, folder }: AgentTraining, progress: TrainingProgress): void {
   mkdirSync(dirname(folder), { recursive: true });
   writeFileSync(`${folder}-loss.svg`, drawLosses(agent, progress, plan.learningRate));
 }
@@ -64,11 +64,15 @@ function openingLine({ agent, plan, examples: { training, heldOut } }: AgentTrai
   return `${counts}; none held out, so the last checkpoint is kept`;
 }
 
-function tokensPerSecond(progress: Progress, from: Progress | undefined, startedMilliseconds: number): number {
+function tokensPerSecond(
+  progress: TrainingProgress,
+  from: TrainingProgress | undefined,
+  startedMilliseconds: number,
+): number {
   return Math.round((1000 * (progress.tokens - (from?.tokens ?? 0))) / (performance.now() - startedMilliseconds));
 }
 
-function progressLine(agent: string, progress: Progress, plannedTokens: number, speed: number): string {
+function progressLine(agent: string, progress: TrainingProgress, plannedTokens: number, speed: number): string {
   const heldOut = progress.evaluations.at(-1)?.loss;
   const parts = [
     `${agent}: step ${progress.losses.length}`,
@@ -80,7 +84,7 @@ function progressLine(agent: string, progress: Progress, plannedTokens: number, 
   return parts.join(", ");
 }
 
-function resultLine({ agent, folder }: AgentTraining, progress: Progress, isNew: boolean): string {
+function resultLine({ agent, folder }: AgentTraining, progress: TrainingProgress, isNew: boolean): string {
   const loss = heldOutLossAt(progress, progress.best);
   const before = heldOutLossAt(progress, 0);
   const quality = loss === undefined ? "" : `, held-out loss ${before?.toFixed(4)} -> ${loss.toFixed(4)}`;

@@ -3,7 +3,7 @@ import { LineChart, ScatterChart } from "echarts/charts";
 import { GridComponent, LegendComponent, TitleComponent } from "echarts/components";
 import { use } from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
-import { heldOutLossAt, type Progress } from "../../sft/progress.ts";
+import { heldOutLossAt, type TrainingProgress } from "../../sft/progress.ts";
 import { COLORS, smooth } from "../../ui/palette.ts";
 import {
   AXIS,
@@ -23,7 +23,7 @@ use([LineChart, ScatterChart, GridComponent, LegendComponent, TitleComponent, SV
 const TRAINING = "training";
 const HELD_OUT = "held-out";
 
-export function drawLosses(agent: string, progress: Progress, learningRate: number): string {
+export function drawLosses(agent: string, progress: TrainingProgress, learningRate: number): string {
   const { losses, evaluations, best } = progress;
   const lowest = heldOutLossAt(progress, best);
   const found = lowest === undefined ? "nothing held out" : `lowest held-out loss ${lowest.toFixed(4)} at step ${best}`;
@@ -56,7 +56,7 @@ function lossLines(losses: readonly number[]) {
   ];
 }
 
-function heldOutPoints({ evaluations }: Progress) {
+function heldOutPoints({ evaluations }: TrainingProgress) {
   if (evaluations.length === 0) return [];
   const data = evaluations.map(({ step, loss }) => [step, loss]);
   const itemStyle = { color: COLORS.heldOut[0], opacity: 1 };

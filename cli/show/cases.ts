@@ -8,19 +8,19 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import type { CaseStudy, Recipe } from "../../core/recipe.ts";
 import type { Tag, Tree } from "../../ui/views.ts";
-import { readRollouts, shownSuite } from "../held-out/read.ts";
-import { type HeldOutRollout, measure } from "../held-out/scores.ts";
+import { type HeldOutRollout, scoreStudy } from "../held-out-scores.ts";
 import { readJobs, readRun } from "../local/follow.ts";
+import { readRollouts, shownSuite } from "../local/held-out-rollouts.ts";
 import { counted, percent } from "../terminal/columns.ts";
 import { heldOutTree } from "./tree.ts";
 
 const SHOWN = 3;
 
-/** A question's first rollout with an occasion, before and after training. */
+/** A question's first rollout with a check, before and after training. */
 interface Pair {
   readonly before: HeldOutRollout;
   readonly after: HeldOutRollout;
-  /** Share of correct occasions, after minus before. */
+  /** Share of passed checks, after minus before. */
   readonly gain: number;
 }
 
@@ -56,7 +56,7 @@ function studyTree(
   const better = pairs.filter(({ gain }) => gain > 0);
   const worse = pairs.filter(({ gain }) => gain < 0);
   const shown = [...better, ...pairs.filter(({ gain }) => gain <= 0)].slice(0, SHOWN);
-  const [from, to] = [measure(study, before), measure(study, after)];
+  const [from, to] = [scoreStudy(study, before), scoreStudy(study, after)];
   return {
     title: study.name,
     tags: [
@@ -72,7 +72,7 @@ function pairsOf(study: CaseStudy, before: readonly HeldOutRollout[], after: rea
   const withOccasion = (rollouts: readonly HeldOutRollout[]) =>
     new Map(
       rollouts
-        .filter((rollout) => measure(study, [rollout]).n > 0)
+        .filter((rollout) => scoreStudy(study, [rollout]).n > 0)
         .toReversed()
         .map((rollout) => [rollout.question.id, rollout]),
     );
@@ -81,7 +81,7 @@ function pairsOf(study: CaseStudy, before: readonly HeldOutRollout[], after: rea
     const [one, other] = [firsts.get(rollout.question.id), lasts.get(rollout.question.id)];
     if (one !== rollout || !other) return [];
     const rate = (rollout: HeldOutRollout) => {
-      const { n, correct } = measure(study, [rollout]);
+      const { n, correct } = scoreStudy(study, [rollout]);
       return correct / n;
     };
     return [{ before: one, after: other, gain: rate(other) - rate(one) }];
@@ -90,7 +90,7 @@ function pairsOf(study: CaseStudy, before: readonly HeldOutRollout[], after: rea
 
 function pairTree(study: CaseStudy, { before, after }: Pair, note: string | undefined): Tree {
   const side = (title: string, rollout: HeldOutRollout): Tree => {
-    const score = measure(study, [rollout]);
+    const score = scoreStudy(study, [rollout]);
     const tone: Tag["tone"] = score.correct === score.n ? "good" : "bad";
     return heldOutTree(title, [{ text: `${study.name}: ${score.correct} of ${score.n}`, tone }], rollout);
   };

@@ -4,9 +4,9 @@ import type { Question } from "../../core/contracts/question.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import type { Tree } from "../../ui/views.ts";
+import { readInvocations, readLatencies, readOutcome, readStoredQuestions } from "../conversations.ts";
 import { readGroups, readStep } from "../local/follow.ts";
 import { readBranchTexts } from "./branch-texts.ts";
-import { readInvocations, readLatencies, readOutcome, readStoredQuestions } from "./conversations.ts";
 import { groupTree, type RolloutParts, rolloutTree } from "./tree.ts";
 
 /** A step, one of its groups, or one rollout of a group. */

@@ -9,7 +9,7 @@
 import type { Turn } from "../../core/contracts/conversation.ts";
 import type { Invocation } from "../../core/contracts/rollout.ts";
 
-export interface Placement {
+export interface InvocationPlacement {
   /** By turn and call. */
   readonly ofCall: ReadonlyMap<string, readonly string[]>;
   /** By turn: those that its text led to. */
@@ -33,7 +33,7 @@ interface Place {
 export function placeInvocations(
   turns: readonly Turn[],
   invocations: ReadonlyMap<string, Pick<Invocation, "conversation">>,
-): Placement {
+): InvocationPlacement {
   const [ofCall, ofTurn] = [new Map<string, string[]>(), new Map<number, string[]>()];
   const left: string[] = [];
   const named = new Set(turns.flatMap(({ responses }) => responses.flatMap(({ invocation }) => invocation ?? [])));

@@ -10,7 +10,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { StepSummary } from "../../core/monitoring/step-summary.ts";
 import type { TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
 import type { Store } from "../../core/ports.ts";
-import { allRuns } from "../../core/training/clock-list.ts";
+import { allRuns } from "../../core/training/run-list.ts";
 import { readEvaluations, readSummary } from "../local/follow.ts";
 import { readSteps } from "../local/history.ts";
 import { withRunStore } from "../local/open-store.ts";

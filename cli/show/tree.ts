@@ -12,9 +12,9 @@ import { hasSignal, trajectoryWeights } from "../../core/mgrpo/batch.ts";
 import { mainReward, subReward } from "../../core/mgrpo/reward.ts";
 import { callerCredits, isWellFormed } from "../../core/training/score.ts";
 import type { Tag, Tree } from "../../ui/views.ts";
-import type { HeldOutRollout } from "../held-out/scores.ts";
+import type { Latencies } from "../conversations.ts";
+import type { HeldOutRollout } from "../held-out-scores.ts";
 import { branchTrees, countLines, earlierTurns, type TurnTexts } from "./app-tree.ts";
-import type { Latencies } from "./conversations.ts";
 import { plain } from "./plain-tag.ts";
 import { ending, turnTrees } from "./turns.ts";
 

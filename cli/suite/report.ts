@@ -14,15 +14,15 @@ import { type SuiteQuestions, Unasked } from "../../core/contracts/question.ts";
 import { EvaluationScore, type JobRecord } from "../../core/contracts/records.ts";
 import { ToolSpendingRecord } from "../../core/contracts/spending.ts";
 import type { Store } from "../../core/ports.ts";
-import { readBills } from "../../core/training/bills.ts";
+import { readApiSpending } from "../../core/training/api-spending.ts";
 import { accuracyInterval, sumTallies } from "../../core/training/confidence-interval.ts";
 import { decryptedObjects } from "../../core/training/encrypted-objects.ts";
 import { addressStep } from "../../core/training/evaluation.ts";
 import { valueAt } from "../../core/training/resolve-config.ts";
-import { totalUsd } from "../../core/training/run-budget.ts";
+import { apiUsd } from "../../core/training/run-budget.ts";
+import { readOutcome } from "../conversations.ts";
 import { resultOf } from "../local/evaluate-team.ts";
 import { writeAtomically } from "../local/run-folder.ts";
-import { readOutcome } from "../show/conversations.ts";
 
 export const SuiteReport = EvaluationScore.extend({
   kind: z.literal("evaluation"),
@@ -128,14 +128,14 @@ async function readSpent(
 ): Promise<SuiteReport["spent"] & { blocked: number }> {
   const item = await table.get(tableKeys.toolSpending(config.run));
   const tools = item && parse(ToolSpendingRecord, item, `TOOLS of run '${config.run}'`);
-  const bills = await readBills(table, config.run);
+  const apiSpending = await readApiSpending(table, config.run);
   const callable = { agents: config.agents, ...(isJudged && config.judge && { judge: config.judge }) };
   const toolModels = ["reason", "extract"].filter(
     (name) => valueAt(config.tools, name) && !valueAt(config.tools, `${name}.usdPerMillionTokens`),
   );
   return {
-    usd: totalUsd(bills),
-    ...bills,
+    usd: apiUsd(apiSpending),
+    ...apiSpending,
     toolCalls: tools?.calls ?? 0,
     blocked: tools?.blocked ?? 0,
     unpriced: [

@@ -11,10 +11,10 @@ export interface Column {
   /** In a narrow terminal, columns of the highest rank are dropped first; rank 0 never is. */
   readonly rank: number;
   readonly tone: "plain" | "agent" | "held-out" | "faint";
-  cell(row: Row): string;
+  cell(row: StepRow): string;
 }
 
-export interface Row {
+export interface StepRow {
   readonly summary: StepSummary;
   /** The latest accuracy on the tracked suite; undefined before its first evaluation. */
   readonly heldOut: number | undefined;

@@ -19,12 +19,14 @@ export function fail(error: unknown): void {
   process.exitCode = 1;
 }
 
-/**
- * The message of a known error. Any other is reported as unexpected: a bug in this program, not in the config. Messages of lower layers
- * write hints as `mgrpo <command>` in backticks; only this function knows how the user starts the program.
- */
+/** The message of a known error. Any other is reported as unexpected: a bug in this program, not in the config. */
 export function describe(error: unknown): string {
-  return messageOf(error).replaceAll("`mgrpo ", `\`${MGRPO} `);
+  return asTyped(messageOf(error));
+}
+
+/** Messages of lower layers write hints as `mgrpo <command>` in backticks. This writes them as the user starts the program. */
+export function asTyped(message: string): string {
+  return message.replaceAll("`mgrpo ", `\`${MGRPO} `);
 }
 
 function messageOf(error: unknown): string {
@@ -62,7 +64,7 @@ export function integer(option: string): (text: string) => number {
 }
 
 /** Parses an option's whole number above 0. */
-export function count(option: string): (text: string) => number {
+export function positiveInteger(option: string): (text: string) => number {
   return (text) => {
     if (!/^[1-9]\d*$/.test(text)) throw new InvalidArgumentError(`${option} takes a whole number above 0.`);
     return Number(text);

@@ -10,20 +10,20 @@ const WIDEST_BAR = 32;
 const RECENT = 10;
 
 /** Totals over the closed steps. */
-export interface Progress {
+export interface RunProgress {
   readonly steps: number;
   readonly sampledTokens: number;
   /** Durations of the latest timed steps. */
   readonly recentSeconds: readonly number[];
 }
 
-const NO_PROGRESS: Progress = { steps: 0, sampledTokens: 0, recentSeconds: [] };
+const NO_PROGRESS: RunProgress = { steps: 0, sampledTokens: 0, recentSeconds: [] };
 
-export function progressOf(steps: readonly StepSummary[]): Progress {
+export function runProgressOf(steps: readonly StepSummary[]): RunProgress {
   return steps.reduce(afterStep, NO_PROGRESS);
 }
 
-export function afterStep(progress: Progress, { step, sampledTokens, seconds }: StepSummary): Progress {
+export function afterStep(progress: RunProgress, { step, sampledTokens, seconds }: StepSummary): RunProgress {
   return {
     steps: step + 1,
     sampledTokens: progress.sampledTokens + sampledTokens,
@@ -32,7 +32,7 @@ export function afterStep(progress: Progress, { step, sampledTokens, seconds }: 
 }
 
 /** In [0, 1]: the share of the steps, or of the sampled tokens if that is larger. */
-function shareDone({ steps, sampledTokens }: RunConfig, progress: Progress): number {
+function shareDone({ steps, sampledTokens }: RunConfig, progress: RunProgress): number {
   const tokenShare = sampledTokens === null ? 0 : progress.sampledTokens / sampledTokens;
   return Math.min(1, Math.max(progress.steps / steps, tokenShare));
 }
@@ -41,14 +41,14 @@ function shareDone({ steps, sampledTokens }: RunConfig, progress: Progress): num
  * Estimated time of the remaining steps. Undefined before two timed steps, since the first includes the start of the workers, and after the
  * last step: evaluations are not estimated.
  */
-export function secondsLeft(config: RunConfig, progress: Progress): number | undefined {
+export function secondsLeft(config: RunConfig, progress: RunProgress): number | undefined {
   const share = shareDone(config, progress);
   const typical = progress.recentSeconds.length < 2 ? undefined : median(progress.recentSeconds);
   return typical === undefined || share === 1 ? undefined : typical * progress.steps * (1 / share - 1);
 }
 
 /** The bar, the steps, the time left, and what the run is doing or waiting for, on a second line if the first has no room. */
-export function progressLine(config: RunConfig, progress: Progress, activity: string, width: number): string {
+export function progressLine(config: RunConfig, progress: RunProgress, activity: string, width: number): string {
   const bar = Math.min(WIDEST_BAR, Math.floor(width / 4));
   const filled = Math.round(bar * shareDone(config, progress));
   const left = secondsLeft(config, progress);

@@ -5,7 +5,7 @@ import wrapAnsi from "wrap-ansi";
 /** Cells of one row, two columns apart, indented by two. On a narrow terminal all cells but the first go below it. */
 export function row(label: string, ...cells: readonly string[]): string {
   const whole = `  ${[label, ...cells].join("  ")}`;
-  const width = terminalWidth();
+  const width = rowWidth();
   if (visibleLength(whole) <= width) return whole;
   const rest = cells.join("  ");
   const lines = visibleLength(rest) + 4 <= width ? [rest] : cells;
@@ -14,13 +14,13 @@ export function row(label: string, ...cells: readonly string[]): string {
 
 /** A text after a prefix, wrapped at words; later lines are indented by `indent`, or by the width of the prefix. */
 export function hanging(prefix: string, text: string, indent = " ".repeat(visibleLength(prefix))): string[] {
-  const width = terminalWidth() - Math.max(visibleLength(prefix), visibleLength(indent));
+  const width = rowWidth() - Math.max(visibleLength(prefix), visibleLength(indent));
   // Too narrow for words: the terminal itself wraps.
   const lines =
     width < 20 || width === Number.POSITIVE_INFINITY ? [text] : wrapAnsi(text, width, { hard: true }).split("\n");
   return lines.map((line, i) => `${i === 0 ? prefix : indent}${line}`);
 }
 
-export const terminalWidth = (): number => process.stdout.columns || Number.POSITIVE_INFINITY;
+export const rowWidth = (): number => process.stdout.columns || Number.POSITIVE_INFINITY;
 
 const visibleLength = (text: string): number => stripVTControlCharacters(text).length;

@@ -3,7 +3,7 @@ import { isMgrpoError } from "../../core/errors.ts";
 import type { CompareView } from "../../ui/compare-view.ts";
 import { differingSettings } from "../../ui/settings.ts";
 import { comparedSuites, type EvaluatedRun, measureArm, refuseOtherQuestions } from "../compare/measure.ts";
-import { readHeldOut } from "../held-out/read.ts";
+import { readHeldOut } from "../local/held-out-rollouts.ts";
 import type { Source } from "../show/source.ts";
 
 /** Differing settings that a label names. */

@@ -4,10 +4,10 @@ import type { Question, QuestionSet } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { openRecipe } from "../../recipes/registry.ts";
 import type { AnswersView, CasesView, EvaluationsView } from "../../ui/views.ts";
-import { readResult } from "../held-out/read.ts";
+import { readInvocations, readOutcome, readStoredQuestions } from "../conversations.ts";
 import { readJobs, suiteOf } from "../local/follow.ts";
+import { readResult } from "../local/held-out-rollouts.ts";
 import { loadCases } from "../show/cases.ts";
-import { readInvocations, readOutcome, readStoredQuestions } from "../show/conversations.ts";
 import { findRecipe } from "../show/notes.ts";
 import type { Source } from "../show/source.ts";
 import { heldOutTree } from "../show/tree.ts";
@@ -18,7 +18,9 @@ export async function evaluationsView({ config, read }: Source): Promise<Evaluat
   return read(async (store) => {
     const done = (await readJobs(store, config.run)).filter(({ state }) => state === "done");
     const set = await readStoredQuestions(store, config.run);
-    const asked = config.evaluation.suites.flatMap((suite) => shownQuestions(suite, set));
+    const { suites } = config.evaluation;
+    const asked = suites.flatMap((suite) => shownQuestions(suite, set));
+    const placeOf = (name: string) => suites.findIndex((suite) => suite.name === name);
     const evaluations = await Promise.all(
       done.map(async (job) => {
         const { questions } = await readResult(store, job);
@@ -26,7 +28,7 @@ export async function evaluationsView({ config, read }: Source): Promise<Evaluat
       }),
     );
     return {
-      evaluations: evaluations.sort((a, b) => a.suite.localeCompare(b.suite) || a.team - b.team),
+      evaluations: evaluations.sort((a, b) => placeOf(a.suite) - placeOf(b.suite) || a.team - b.team),
       hasCases: caseStudies.length > 0,
       prompts: Object.fromEntries(asked.map(({ id, prompt }) => [id, prompt])),
     };

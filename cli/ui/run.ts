@@ -5,10 +5,11 @@ import { sharedPolicies } from "../../core/contracts/shared-policy.ts";
 import { describeStall, type StallDetector } from "../../core/monitoring/stall.ts";
 import { waitingFor } from "../../core/monitoring/waiting.ts";
 import type { AgentView, RunPulse, RunsView, RunView, WorkerView } from "../../ui/views.ts";
+import { modelsOf } from "../local/base-models.ts";
 import { readRun, readSpending, readState, readWait } from "../local/follow.ts";
 import { heartbeatAge, readListed } from "../local/live.ts";
 import { findRun, readStatus } from "../local/run-folder.ts";
-import { type Damaged, modelsOf, type Row, readRows } from "../run-rows.ts";
+import { type Damaged, type RunsTableRow, readRows } from "../run-rows.ts";
 import type { Source } from "../show/source.ts";
 import { runWarnings } from "../warnings.ts";
 
@@ -17,7 +18,7 @@ export async function runsView(): Promise<RunsView> {
   return { runs: rows.map(runRow), failure: failure?.message ?? null };
 }
 
-function runRow(row: Row | Damaged): RunsView["runs"][number] {
+function runRow(row: RunsTableRow | Damaged): RunsView["runs"][number] {
   if (row.state === "damaged") return row;
   const { run, recipe, arm, seed, state, reason, step, steps, models, reward, heldOut, seconds = null } = row;
   const { usd, heartbeatSeconds, wait, stall } = row;

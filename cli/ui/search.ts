@@ -7,7 +7,7 @@ import type { Conversation } from "../../core/contracts/conversation.ts";
 import type { Invocation, Outcome } from "../../core/contracts/rollout.ts";
 import type { Store } from "../../core/ports.ts";
 import type { RolloutCell, RolloutFilter, SearchView } from "../../ui/views.ts";
-import { readInvocations, readOutcome } from "../show/conversations.ts";
+import { readInvocations, readOutcome } from "../conversations.ts";
 import { readGroupRows, readStepRecord } from "./step.ts";
 
 export interface Search {

@@ -7,10 +7,10 @@ import { type GroupRecord, type RolloutScore, StepRecord } from "../../core/cont
 import { MgrpoError } from "../../core/errors.ts";
 import { whyNoSignal } from "../../core/monitoring/group-signal.ts";
 import type { Store } from "../../core/ports.ts";
-import { type GroupOrder, inOrder, pageOf, pagesOf } from "../../ui/group-order.ts";
+import { type GroupOrder, inOrder, pageCount, rowsOfPage } from "../../ui/group-order.ts";
 import type { GroupRow, GroupView, QuestionView, RolloutCell, RolloutView, StepView } from "../../ui/views.ts";
+import { readStoredQuestions } from "../conversations.ts";
 import { readGroups } from "../local/follow.ts";
-import { readStoredQuestions } from "../show/conversations.ts";
 import { loadTrees } from "../show/load.ts";
 import type { Source } from "../show/source.ts";
 
@@ -34,11 +34,11 @@ export async function stepView(
   return source.read(async (store) => {
     const record = await readStepRecord(store, config.run, step);
     const all = record.groups.map((_, group) => group);
-    const read = order === "group" ? pageOf(all, page) : all;
+    const read = order === "group" ? rowsOfPage(all, page) : all;
     const rows = inOrder(await readGroupRows(store, config, record, read, noteOf), order);
-    const groups = [...(order === "group" ? rows : pageOf(rows, page))];
+    const groups = [...(order === "group" ? rows : rowsOfPage(rows, page))];
     const hasNext = (await store.table.get(tableKeys.step(config.run, step + 1))) !== undefined;
-    const pages = pagesOf(all.length);
+    const pages = pageCount(all.length);
     const about = { run: config.run, step, state: record.state, main: config.main, summary, hasNext };
     return { ...about, groups, page, pages };
   });

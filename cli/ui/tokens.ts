@@ -8,8 +8,8 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { Store, Tokenizer } from "../../core/ports.ts";
 import { readTrainedTokens } from "../../engine/trained-tokens.ts";
 import type { TokenView } from "../../ui/views.ts";
+import { readInvocations, readOutcome } from "../conversations.ts";
 import { readTokenizer } from "../show/branch-texts.ts";
-import { readInvocations, readOutcome } from "../show/conversations.ts";
 import type { Source } from "../show/source.ts";
 
 export interface TrajectoryAddress {

@@ -12,7 +12,7 @@ export interface Listener<View> {
   fail(failure: Failure): void;
 }
 
-export interface WatchOptions<View> {
+export interface PollOptions<View> {
   /** Calls `tell` with what it has found, also in parts: the newest view counts. */
   look(tell: (view: View) => void, known: View | undefined): Promise<void>;
   readonly seconds: number;
@@ -23,7 +23,7 @@ export interface WatchOptions<View> {
 export const mayPass = ({ code, retryable }: MgrpoError): boolean => retryable || code === "store-unreachable";
 
 export class Watch<View> {
-  readonly #options: WatchOptions<View>;
+  readonly #options: PollOptions<View>;
   readonly #listeners = new Set<Listener<View>>();
   #newest: View | undefined;
   /** What listeners were told last, unless it was a view. */
@@ -32,7 +32,7 @@ export class Watch<View> {
   #timer: NodeJS.Timeout | undefined;
   #isLooking = false;
 
-  constructor(options: WatchOptions<View>) {
+  constructor(options: PollOptions<View>) {
     this.#options = options;
   }
 

@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { AlgorithmOverrides } from "./algorithm-overrides.ts";
 import { EngineConfig } from "./engine.ts";
-import { AgentEndpoint } from "./language-model.ts";
+import { AgentEndpointSettings } from "./language-model.ts";
 import { LoraConfig } from "./lora.ts";
 import { AgentName } from "./names.ts";
 import { Schedule, WarmupRatio } from "./schedule.ts";
@@ -96,7 +96,7 @@ export const AgentConfig = z.strictObject({
     .describe(
       "Weight of its loss in a policy that it shares, relative to the weights of the other agents with that policy. Absent: 1.",
     ),
-  endpoint: AgentEndpoint.optional().describe("Settings of requests, for an agent behind an API."),
+  endpoint: AgentEndpointSettings.optional().describe("Settings of requests, for an agent behind an API."),
   trained: z.boolean().default(true).describe("Whether the agent is trained. false: frozen at version 0."),
   tools: z.array(z.string()).default([]).describe("Names of the recipe's tools that it may call."),
   delegates: z

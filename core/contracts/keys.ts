@@ -23,10 +23,8 @@ export const objectKeys = {
   toolAnswer: (run: string, sha256: string) => `runs/${run}/tools/${sha256}.json`,
   evaluation: (run: string, job: string) => `runs/${run}/evaluations/${job}/result.json`,
   /** What readers alone look at (telemetry.ts). */
-  latencies: (run: string, step: number, worker: string) =>
-    `runs/${run}/telemetry/${padded(step)}/latencies/${worker}.json`,
-  activity: (run: string, step: number, worker: string) =>
-    `runs/${run}/telemetry/${padded(step)}/activity/${worker}.json`,
+  stepTelemetry: (run: string, step: number, worker: string) =>
+    `runs/${run}/telemetry/${padded(step)}/workers/${worker}.json`,
   trainedTokens: (run: string, step: number, agent: string) =>
     `runs/${run}/telemetry/${padded(step)}/tokens/${agent}.safetensors`,
 };
@@ -68,7 +66,7 @@ export interface TableKey {
 export const tableKeys = {
   /** The deployment that the table belongs to, if any. */
   deployment: { pk: "DEPLOYMENT", sk: "DEPLOYMENT" },
-  /** The runs that the clock ticks (core/training/clock-list.ts). */
+  /** The runs that are ticked (core/training/run-list.ts). */
   listed: (run: string): TableKey => ({ pk: "RUNS", sk: `RUN#${run}` }),
   archived: (run: string): TableKey => ({ pk: "ARCHIVE", sk: `RUN#${run}` }),
   run: (run: string): TableKey => ({ pk: `RUN#${run}`, sk: "RUN" }),

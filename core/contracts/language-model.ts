@@ -112,7 +112,7 @@ function specOf(provider: "openai" | "bedrock", where: string, model: string): z
 }
 
 /** Settings of requests to an agent behind an API. */
-export const AgentEndpoint = EndpointSettings.extend({
+export const AgentEndpointSettings = EndpointSettings.extend({
   calls: z
     .enum(["native", "text"])
     .default("native")
@@ -123,7 +123,7 @@ export const AgentEndpoint = EndpointSettings.extend({
     .default(null)
     .describe("Prices of the agent's tokens, which count toward budget.usd. Null: they have no price."),
 });
-export type AgentEndpoint = z.infer<typeof AgentEndpoint>;
+export type AgentEndpointSettings = z.infer<typeof AgentEndpointSettings>;
 
 interface PolicyOfAgent {
   readonly policy: string;
@@ -132,7 +132,7 @@ interface PolicyOfAgent {
   readonly thinking?: boolean;
   readonly toolPrompt?: string;
   readonly limits: { readonly responseTokens?: number };
-  readonly endpoint?: AgentEndpoint | undefined;
+  readonly endpoint?: AgentEndpointSettings | undefined;
 }
 
 export const isEndpointPolicy = (policy: string): boolean => /^(openai|bedrock)(:|$)/.test(policy);
@@ -143,7 +143,7 @@ export function endpointOf({
   model,
   endpoint,
 }: Omit<PolicyOfAgent, "trained" | "thinking" | "toolPrompt" | "limits">): LanguageModelSpecInput {
-  const { calls: _, usdPerMillionTokens: _price, ...settings } = endpoint ?? AgentEndpoint.parse({});
+  const { calls: _, usdPerMillionTokens: _price, ...settings } = endpoint ?? AgentEndpointSettings.parse({});
   const where = policy.replace(/^[a-z]+:?/, "");
   return { ...specOf(policy.startsWith("openai") ? "openai" : "bedrock", where, model), ...settings };
 }

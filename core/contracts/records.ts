@@ -2,9 +2,9 @@
  * @file The DynamoDB records of runs. Each is one small item, changed only by the conditional writes of core/training. The keys (`pk`, `sk`,
  * in keys.ts) are not part of the record.
  *
- *     under the run      RUN, STEP, AGENT, WORKER, JOB, FLEET; the bills TOOLS, JUDGES, AGENTS (spending.ts); CALLS (tinker-calls.ts)
+ *     under the run      RUN, STEP, AGENT, WORKER, JOB, FLEET; the spending TOOLS, JUDGES, AGENTS (spending.ts); CALLS (tinker-calls.ts)
  *     by themselves      GROUP, so that the writes of a step spread over partitions; VERDICT, one per judged trajectory and judge
- *     lists of runs      RUNS, those that the clock ticks; ARCHIVE, the names of those that have left that list
+ *     lists of runs      RUNS, those that the schedule ticks; ARCHIVE, the names of those that have left that list
  *     of the table       DEPLOYMENT (deployment.ts)
  */
 import * as z from "zod";
@@ -42,14 +42,14 @@ export const RunRecord = z.strictObject({
 });
 export type RunRecord = z.infer<typeof RunRecord>;
 
-/** A run in the clock's list (core/training/clock-list.ts). */
+/** A run in the list of ticked runs (core/training/run-list.ts). */
 export const ListedRun = z.strictObject({
   run: RunName,
   /** Changes whenever the run progresses; its status once it is over; empty after a resume. Absent until the first tick. */
   progress: z.string().max(100).exactOptional(),
   /** Store time in ms at which tick first saw that progress. */
   progressAt: z.number().exactOptional(),
-  /** Archived: the clock skips the run, and the table may delete the item from then on, in seconds since 1970. */
+  /** Archived: ticks skip the run, and the table may delete the item from then on, in seconds since 1970. */
   expiresAt: z.int().exactOptional(),
 });
 export type ListedRun = z.infer<typeof ListedRun>;

@@ -20,7 +20,7 @@ export const ToolSpendingRecord = z.strictObject({
 });
 export type ToolSpendingRecord = z.infer<typeof ToolSpendingRecord>;
 
-/** The cost of turns of agents behind APIs (core/training/bills.ts). Only runs that paid for such a turn have one. */
+/** The cost of turns of agents behind APIs (core/training/api-spending.ts). Only runs that paid for such a turn have one. */
 export const AgentSpendingRecord = z.strictObject({
   run: RunName,
   turns: z.int().nonnegative(),
@@ -29,7 +29,7 @@ export const AgentSpendingRecord = z.strictObject({
 });
 export type AgentSpendingRecord = z.infer<typeof AgentSpendingRecord>;
 
-/** The cost of judge models' verdicts (core/training/bills.ts). Only runs that paid for a verdict have one. */
+/** The cost of judge models' verdicts (core/training/api-spending.ts). Only runs that paid for a verdict have one. */
 export const JudgeSpendingRecord = z.strictObject({
   run: RunName,
   /** Answers without a verdict are paid for, but not counted here. */

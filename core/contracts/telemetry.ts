@@ -10,31 +10,24 @@ import type { CallPath, RolloutAddress } from "./rollout.ts";
 export const TurnLatency = z.strictObject({ sampling: z.number(), calls: z.array(z.number()) });
 export type TurnLatency = z.infer<typeof TurnLatency>;
 
-/** The turns of the conversations that one worker ran in one step. */
-export const StepLatencies = z.strictObject({
-  run: RunName,
-  step: Step,
-  worker: z.string(),
-  /** By `latencyName`. */
-  conversations: z.record(z.string(), z.array(TurnLatency)),
-});
-export type StepLatencies = z.infer<typeof StepLatencies>;
-
 /** Start and end, in milliseconds since 1970 by the worker's clock. */
 export const BusyInterval = z.tuple([z.number(), z.number()]);
 export type BusyInterval = z.infer<typeof BusyInterval>;
 
-/** When calls to one worker's engine were in flight while a step was the oldest open one. Ascending, and disjoint per kind. */
-export const StepActivity = z.strictObject({
+/** What one worker did in one step. */
+export const StepTelemetry = z.strictObject({
   run: RunName,
   step: Step,
   worker: z.string(),
   /** `*`: the whole team. */
   agent: z.string(),
+  /** When calls to its engine were in flight while the step was the oldest open one. Ascending, and disjoint per kind. */
   sampling: z.array(BusyInterval),
   training: z.array(BusyInterval),
+  /** The turns of the step's training conversations that it ran, by `latencyName`. */
+  conversations: z.record(z.string(), z.array(TurnLatency)),
 });
-export type StepActivity = z.infer<typeof StepActivity>;
+export type StepTelemetry = z.infer<typeof StepTelemetry>;
 
 export const latencyName = ({ group, rollout }: Pick<RolloutAddress, "group" | "rollout">, path: CallPath): string =>
   [group, rollout, ...path].join("/");

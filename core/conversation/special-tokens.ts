@@ -4,7 +4,8 @@
  * template or tokenizer takes it for the real token. For our own policies the tokenizer is the second line of defense: its `encodeText` has
  * no special tokens at all. Agents, extractors and judges behind APIs have only this one, so it covers the markers of all common families.
  */
-import { prefixWithin, type TokenRoom } from "./token-room.ts";
+import type { TokenRoom } from "../ports.ts";
+import { prefixWithin } from "./token-room.ts";
 
 /**
  * Tags of the protocol and of Qwen's template. Only the opening bracket makes a tag, so replacing it is enough. Each pattern here takes linear

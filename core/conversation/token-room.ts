@@ -3,13 +3,7 @@
  * characters says little about the context. Counting is slow and a page may be a hundred times too long: only about as much text is
  * tokenized as could fit.
  */
-
-/** A limit for one text. */
-export interface TokenRoom {
-  readonly tokens: number;
-  /** Tokens of a text, as the agent would see it. */
-  count(text: string): number;
-}
+import type { TokenRoom } from "../ports.ts";
 
 /** Characters per token of the first probe: about twice the length of an English token. */
 const PROBE_CHARACTERS_PER_TOKEN = 8;

@@ -9,19 +9,11 @@
  * when it ends and is charged from the next turn on, so the calls of one turn can exceed the budget by their costs.
  */
 import type { Allowance, Spent } from "../contracts/rollout.ts";
+import type { CallBudget } from "../ports.ts";
 
 const MICRO_USD = 1_000_000;
 
-export interface ToolBudget {
-  /**
-   * Charges a call's price in dollars; if too little is left, returns the text for the agent instead. To charge in text order, call it before
-   * any `await`.
-   */
-  take(usd: number): string | undefined;
-  /** Charges the additional cost of a call, in dollars, once it is known. */
-  addCost(usd: number): void;
-  /** Dollars that are left, never below 0. Infinity: no limit. */
-  leftUsd(): number;
+export interface ToolBudget extends CallBudget {
   /** Splits what is left among n delegations; the first ones get the remainder of the division. Undefined: no limit. */
   split(delegations: number): readonly (Allowance | undefined)[];
   /** Charges what a delegation spent. */

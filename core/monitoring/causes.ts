@@ -26,7 +26,7 @@ export function causesOf(config: RunConfig, state: RunState, storeTime: number):
   const { step } = state;
   if (!step) {
     const what = "the first step is not planned";
-    return [{ what, ends: "the clock plans it within a minute", likelihood: "certain" }];
+    return [{ what, ends: "the next scheduled tick plans it, within a minute", likelihood: "certain" }];
   }
   return [
     ...spentTools(state),
@@ -40,7 +40,9 @@ export function causesOf(config: RunConfig, state: RunState, storeTime: number):
 function spentTools({ tools }: RunState): Cause[] {
   const spent = tools && overToolBudgetReason(tools);
   if (spent === undefined) return [];
-  return [{ what: spent, ends: "the clock halts the run, and a resume allows more", likelihood: "certain" }];
+  return [
+    { what: spent, ends: "the next scheduled tick halts the run, and a resume allows more", likelihood: "certain" },
+  ];
 }
 
 function fullDisk({ disk }: RunState): Cause[] {
@@ -93,7 +95,9 @@ function silentWorkers({ liveness }: RunConfig, { workers }: RunState, storeTime
     const silent = (storeTime - seenAt) / 1000;
     if (state !== "alive" || counter !== seenCounter || silent <= lease / 2) return [];
     const ends =
-      silent > lease ? "the clock marks it dead and its work is leased again" : `its lease ends after ${lease} s`;
+      silent > lease
+        ? "the next scheduled tick marks it dead and its work is leased again"
+        : `its lease ends after ${lease} s`;
     const what = `${worker} has sent no heartbeat for ${Math.round(silent)} s`;
     return [{ what, ends, likelihood: silent > lease ? "certain" : "likely" }];
   });

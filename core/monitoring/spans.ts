@@ -16,11 +16,11 @@ import type { TurnLatency } from "../contracts/telemetry.ts";
 import { trajectoryWeights } from "../mgrpo/batch.ts";
 import { spanTimes } from "./span-times.ts";
 
-export type Attributes = Readonly<Record<string, string | number | boolean>>;
+export type SpanAttributes = Readonly<Record<string, string | number | boolean>>;
 
 export interface SpanEvent {
   readonly name: string;
-  readonly attributes: Attributes;
+  readonly attributes: SpanAttributes;
 }
 
 export interface Span {
@@ -28,7 +28,7 @@ export interface Span {
   readonly id: string;
   readonly parent: string | undefined;
   readonly name: string;
-  readonly attributes: Attributes;
+  readonly attributes: SpanAttributes;
   readonly events: readonly SpanEvent[];
   /** Seconds since the rollout began, if its latencies are known; else shares of the step's time. */
   readonly start: number;
@@ -110,7 +110,7 @@ interface AgentPart {
   readonly agent: string;
   readonly conversation: Conversation;
   readonly trajectory: AnyTrajectory;
-  readonly extra: Attributes;
+  readonly extra: SpanAttributes;
   readonly events: readonly SpanEvent[];
   readonly scored: ScoredRollout | undefined;
 }
@@ -119,7 +119,7 @@ function draftsOfAgent(traced: TracedRollout, part: AgentPart): Draft[] {
   const { id, parent, agent, conversation, trajectory, extra, events } = part;
   const { run, step, group, rollout } = traced.outcome.address;
   const model = traced.models[agent] ?? "";
-  const attributes: Attributes = {
+  const attributes: SpanAttributes = {
     "gen_ai.operation.name": "invoke_agent",
     "gen_ai.agent.name": agent,
     "gen_ai.request.model": model,
@@ -186,10 +186,10 @@ function delegation(traced: TracedRollout, part: AgentPart, invocation: Invocati
   });
 }
 
-const mainScore = ({ wellFormed }: ScoredRollout): Attributes => ({ "mgrpo.well_formed": wellFormed });
+const mainScore = ({ wellFormed }: ScoredRollout): SpanAttributes => ({ "mgrpo.well_formed": wellFormed });
 
 /** What the trainer used of a trajectory; nothing if alignment dropped it. */
-function trained(batch: AgentBatch | undefined, trajectory: number | string): Attributes {
+function trained(batch: AgentBatch | undefined, trajectory: number | string): SpanAttributes {
   const i = batch?.trajectories.indexOf(trajectory) ?? -1;
   const advantage = batch?.advantages[i];
   if (!batch || advantage === undefined) return {};

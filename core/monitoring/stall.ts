@@ -1,7 +1,7 @@
 /** @file Whether a run stands still: no rollout was scored and no version came for much longer than its steps take. */
 import type { RunConfig } from "../contracts/config.ts";
 import type { ListedRun } from "../contracts/records.ts";
-import { progressOf } from "../training/clock-list.ts";
+import { progressOf } from "../training/run-list.ts";
 import { causesOf } from "./causes.ts";
 import type { Cause, RunState } from "./run-state.ts";
 
@@ -31,7 +31,7 @@ export class StallDetector {
 
   /**
    * @param stepSeconds of the newest closed step; null: unknown. `storeTime` in ms.
-   * @param noted what the clock's list says of the run: since when it has had its progress, from before the first look.
+   * @param noted what the list of runs says of the run: since when it has had its progress, from before the first look.
    */
   look(state: RunState, storeTime: number, stepSeconds: number | null, noted?: ListedRun): Stall | undefined {
     const progress = progressOf(state.step, state.groups, state.agents);

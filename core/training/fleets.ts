@@ -24,7 +24,7 @@ import type { RunConfig } from "../contracts/config.ts";
 import type { Fleet } from "../contracts/deployment.ts";
 import { tableKeys } from "../contracts/keys.ts";
 import type { FleetRecord, JobRecord, RunRecord, WorkerRecord } from "../contracts/records.ts";
-import type { Bills } from "./bills.ts";
+import type { ApiSpending } from "./api-spending.ts";
 import { dueJobs } from "./evaluation.ts";
 import { countCapacityRequest } from "./fleet-writes.ts";
 import { overBudgetReason, spending } from "./run-budget.ts";
@@ -36,13 +36,13 @@ import { endRun } from "./writes.ts";
 export const MAX_CAPACITY_REQUESTS = 5;
 
 /** What fleets need to know about a run. */
-export interface RunView {
+export interface RunRecords {
   readonly config: RunConfig;
   readonly record: RunRecord;
   readonly jobs: readonly JobRecord[];
   readonly workers: readonly WorkerRecord[];
   readonly fleets: readonly FleetRecord[];
-  readonly bills: Bills;
+  readonly apiSpending: ApiSpending;
 }
 
 /** The part of a fleet that determines how many of its instances a run needs. */
@@ -52,16 +52,16 @@ export type FleetSpec = Pick<Fleet, "name" | "agent" | "roles" | "release">;
 const MANUAL_EVALUATION: FleetSpec = { name: "eval", agent: "*", roles: ["eval"], release: "" };
 
 /** Number of workers that the run needs from this fleet now; only those it already has, if the fleet refused the run. `storeTime` in ms. */
-export function workersNeeded(run: RunView, fleet: FleetSpec, storeTime: number): number {
+export function workersNeeded(run: RunRecords, fleet: FleetSpec, storeTime: number): number {
   const needed = fleetSlotsNeeded(run, fleet, storeTime);
   return refusalReason(run, fleet) === undefined ? needed : Math.min(needed, slotHolders(run, fleet).length);
 }
 
-function fleetSlotsNeeded(run: RunView, fleet: FleetSpec, storeTime: number): number {
-  const { config, record, jobs, workers, bills } = run;
+function fleetSlotsNeeded(run: RunRecords, fleet: FleetSpec, storeTime: number): number {
+  const { config, record, jobs, workers, apiSpending } = run;
   if (record.status === "halted" || isGivenUp(run, fleet)) return 0;
   // The budget also limits the hourly cost of a finished run.
-  if (overBudgetReason(record, spending(config, record, workers, bills, storeTime)) !== undefined) return 0;
+  if (overBudgetReason(record, spending(config, record, workers, apiSpending, storeTime)) !== undefined) return 0;
   if (fleet.agent === "*") return Math.min(config.evaluation.workers, dueJobs(config, record.status, jobs).length);
   const agent = config.agents[fleet.agent];
   if (!agent || record.status === "finished") return 0;
@@ -70,13 +70,13 @@ function fleetSlotsNeeded(run: RunView, fleet: FleetSpec, storeTime: number): nu
 }
 
 /** The capacity that an autoscaling group should have. */
-export function capacityOf(fleet: Fleet, runs: readonly RunView[], current: number, storeTime: number): number {
+export function capacityOf(fleet: Fleet, runs: readonly RunRecords[], current: number, storeTime: number): number {
   const needed = runs.reduce((sum, run) => sum + workersNeeded(run, fleet, storeTime), 0);
   return needed === 0 ? 0 : Math.max(current, Math.min(needed, fleet.max));
 }
 
-/** Whether the run needs the clock. */
-export function isActive(run: RunView, fleets: readonly FleetSpec[], storeTime: number): boolean {
+/** Whether the run needs scheduled ticks. */
+export function isActive(run: RunRecords, fleets: readonly FleetSpec[], storeTime: number): boolean {
   const evaluating = fleets.filter(({ agent }) => agent === "*");
   const needed = (evaluating.length > 0 ? evaluating : [MANUAL_EVALUATION]).some(
     (fleet) => workersNeeded(run, fleet, storeTime) > 0,
@@ -85,7 +85,7 @@ export function isActive(run: RunView, fleets: readonly FleetSpec[], storeTime: 
 }
 
 /** Slots of the run in this fleet that a new instance may take. */
-export function freeFleetSlots(run: RunView, fleet: FleetSpec, storeTime: number): string[] {
+export function freeFleetSlots(run: RunRecords, fleet: FleetSpec, storeTime: number): string[] {
   if (refusalReason(run, fleet) !== undefined) return [];
   const { fleetSlots } = fleetRecord(run, fleet);
   const holders = new Set(slotHolders(run, fleet));
@@ -94,8 +94,8 @@ export function freeFleetSlots(run: RunView, fleet: FleetSpec, storeTime: number
 }
 
 /** The order in which instances serve the runs. */
-export function oldestFirst(runs: readonly RunView[]): RunView[] {
-  const name = ({ record }: RunView) => record.run;
+export function oldestFirst(runs: readonly RunRecords[]): RunRecords[] {
+  const name = ({ record }: RunRecords) => record.run;
   return [...runs].sort((a, b) => a.record.startedAt - b.record.startedAt || (name(a) < name(b) ? -1 : 1));
 }
 
@@ -103,7 +103,11 @@ export function oldestFirst(runs: readonly RunView[]): RunView[] {
  * Counts a request for instances in every run with a free slot for them. If no run has one, a worker has probably died unmarked:
  * then counts it in every run that needs the fleet. Execute before the request.
  */
-export function countCapacityRequests(fleet: FleetSpec, runs: readonly RunView[], storeTime: number): StoreCommand[] {
+export function countCapacityRequests(
+  fleet: FleetSpec,
+  runs: readonly RunRecords[],
+  storeTime: number,
+): StoreCommand[] {
   const needing = runs.filter((run) => workersNeeded(run, fleet, storeTime) > 0);
   const lacking = needing.filter((run) => freeFleetSlots(run, fleet, storeTime).length > 0);
   return (lacking.length > 0 ? lacking : needing).flatMap((run) => [
@@ -113,21 +117,21 @@ export function countCapacityRequests(fleet: FleetSpec, runs: readonly RunView[]
 }
 
 /** Halts a running run that has no worker for some agent, and cannot get one. */
-export function haltUnserved(run: RunView, fleets: readonly FleetSpec[]): StoreCommand[] {
+export function haltUnserved(run: RunRecords, fleets: readonly FleetSpec[]): StoreCommand[] {
   if (run.record.status !== "running") return [];
   const serving = fleets.filter(({ agent }) => agent in run.config.agents);
   const reason = unservedReason(run, serving) ?? givenUpReason(run, serving);
   return reason === undefined ? [] : [update(endRun(run.record.run, "halted", reason))];
 }
 
-function unservedReason(run: RunView, fleets: readonly FleetSpec[]): string | undefined {
+function unservedReason(run: RunRecords, fleets: readonly FleetSpec[]): string | undefined {
   const refusing = fleets.find((fleet) => refusalReason(run, fleet) !== undefined && !isServed(run, fleet));
   if (!refusing) return undefined;
   const refusal = refusalReason(run, refusing);
   return `instances of fleet ${refusing.name} do not serve it: ${refusal}; fix it, then launch the run again`;
 }
 
-function givenUpReason(run: RunView, fleets: readonly FleetSpec[]): string | undefined {
+function givenUpReason(run: RunRecords, fleets: readonly FleetSpec[]): string | undefined {
   const lost = fleets.filter((fleet) => isGivenUp(run, fleet));
   if (lost.length === 0) return undefined;
   const names = lost.map(({ name }) => name).join(", ");
@@ -143,36 +147,36 @@ export function emptyFleetRecord(run: string, fleet: string): FleetRecord {
   return { run, fleet, fleetSlots: {}, progress: 0, capacityRequests: 0, refusal: null };
 }
 
-export function fleetRecord({ record: { run }, fleets }: RunView, { name }: FleetSpec): FleetRecord {
+export function fleetRecord({ record: { run }, fleets }: RunRecords, { name }: FleetSpec): FleetRecord {
   return fleets.find(({ fleet }) => fleet === name) ?? emptyFleetRecord(run, name);
 }
 
 /** Why instances of this fleet, with its current release, do not serve the run. */
-function refusalReason(run: RunView, fleet: FleetSpec): string | undefined {
+function refusalReason(run: RunRecords, fleet: FleetSpec): string | undefined {
   const { refusal } = fleetRecord(run, fleet);
   return refusal?.release === fleet.release ? refusal.reason : undefined;
 }
 
 /** Live workers that occupy slots of the fleet. */
-function slotHolders(run: RunView, fleet: FleetSpec): string[] {
+function slotHolders(run: RunRecords, fleet: FleetSpec): string[] {
   const alive = new Set(run.workers.filter(({ state }) => state !== "dead").map(({ worker }) => worker));
   return Object.values(fleetRecord(run, fleet).fleetSlots).filter((worker) => alive.has(worker));
 }
 
 /** Whether each role of the fleet that the run needs has a live worker, from this fleet or not. */
-function isServed({ config, workers }: RunView, { agent, roles }: FleetSpec): boolean {
+function isServed({ config, workers }: RunRecords, { agent, roles }: FleetSpec): boolean {
   const alive = workers.filter((worker) => worker.state !== "dead" && worker.agent === agent);
   const needed = roles.filter((role) => role !== "train" || trainedAgents(config).includes(agent));
   return needed.every((role) => alive.some((worker) => worker.roles.includes(role)));
 }
 
-function isGivenUp(run: RunView, fleet: FleetSpec): boolean {
+function isGivenUp(run: RunRecords, fleet: FleetSpec): boolean {
   const { capacityRequests, progress } = fleetRecord(run, fleet);
   return capacityRequests > MAX_CAPACITY_REQUESTS && progress === progressOf(run, fleet);
 }
 
 /** Increases whenever the fleet's workers complete a step or an evaluation, and once when the run finishes. */
-function progressOf({ record, jobs }: RunView, { agent }: FleetSpec): number {
+function progressOf({ record, jobs }: RunRecords, { agent }: FleetSpec): number {
   if (agent !== "*") return record.step;
   return jobs.filter(({ state }) => state === "done").length + (record.status === "finished" ? 1 : 0);
 }

@@ -43,7 +43,24 @@ export function resolveConfig(
     ...settingsOf(arm, recommended),
   ]) as RunConfigInput;
   const config = withSettings({ ...others, agents: withoutInherited(agents) }, set);
+  refuseUnknownAgents(set, Object.keys(agents), config);
   return parse(RunConfig, config, `config of run '${run}'`, "config-invalid");
+}
+
+/** A setting may add an agent if a setting makes it the main agent, or one that another delegates to. Otherwise its name is mistyped. */
+function refuseUnknownAgents(set: readonly string[], recommended: readonly string[], config: object): void {
+  const team = Object.values(valueAt(config, "agents") ?? {});
+  const reached = team.flatMap((agent: unknown) => (isJsonObject(agent) ? agent["delegates"] : undefined) ?? []);
+  const known = [...recommended, valueAt(config, "main"), ...reached];
+  for (const setting of set) {
+    const [, name] = /^agents\.([^.=]+)[.=]/.exec(setting) ?? [];
+    if (name === undefined || known.includes(name)) continue;
+    throw new MgrpoError(
+      "config-invalid",
+      `--set ${setting}: there is no agent '${name}': the agents are ${recommended.join(", ")}`,
+      { unknownNames: [{ unknown: name, known: recommended }] },
+    );
+  }
 }
 
 /** The agents with a policy of their own in an arm's team. */

@@ -1,10 +1,10 @@
 /**
  * @file The hard stop. A run that has spent its `budget` is halted; the reason says what it spent and how to continue. Its workers and
- * evaluations stop too. The clock's ticks check the budget, so a run exceeds it by at most one clock period. The budget limits
+ * evaluations stop too. Scheduled ticks check the budget, so a run exceeds it by at most the time between two. The budget limits
  * training: after the last step the run is finished and the last team is still evaluated, by fleets only while the budget lasts.
  *
  *     hours     by the store's clock since start-run (RUN.startedAt). Idle hours count too.
- *     dollars   the cost of tools, judges and agents behind APIs (bills.ts), plus the hours of all workers, dead ones included: their
+ *     dollars   the cost of tools, judges and agents behind APIs (api-spending.ts), plus the hours of all workers, dead ones included: their
  *               heartbeats, each `heartbeatSeconds` long, at their agent's price. A cloud bill is a little higher: the cost of machines
  *               before a worker registers and after it leaves, and of stores and functions, is not recorded.
  *
@@ -14,15 +14,15 @@
 import type { RunConfig } from "../contracts/config.ts";
 import type { RunRecord, WorkerRecord } from "../contracts/records.ts";
 import { MgrpoError } from "../errors.ts";
-import type { Bills } from "./bills.ts";
+import type { ApiSpending } from "./api-spending.ts";
 import { type StoreCommand, update } from "./store-commands.ts";
 import { endRun } from "./writes.ts";
 
-export interface Spending extends Bills {
+export interface Spending extends ApiSpending {
   /** Since the run started. */
   readonly hours: number;
   readonly workerHours: number;
-  /** The total: the bills, and the worker hours at their prices. */
+  /** The total: the API spending, and the worker hours at their prices. */
   readonly usd: number;
 }
 
@@ -46,7 +46,7 @@ export function spending(
   { budget, liveness }: RunConfig,
   { startedAt }: RunRecord,
   workers: readonly WorkerRecord[],
-  bills: Bills,
+  apiSpending: ApiSpending,
   storeTime: number,
 ): Spending {
   const hoursOf = ({ counter }: WorkerRecord) => (counter * liveness.heartbeatSeconds) / 3600;
@@ -54,8 +54,8 @@ export function spending(
   return {
     hours: (storeTime - startedAt) / 3_600_000,
     workerHours: workers.reduce((sum, worker) => sum + hoursOf(worker), 0),
-    usd: workers.reduce((sum, worker) => sum + hoursOf(worker) * priceOf(worker), totalUsd(bills)),
-    ...bills,
+    usd: workers.reduce((sum, worker) => sum + hoursOf(worker) * priceOf(worker), apiUsd(apiSpending)),
+    ...apiSpending,
   };
 }
 
@@ -66,7 +66,7 @@ export function shareSpent({ maxHours, maxUsd }: RunLimits, { hours, usd }: Spen
 }
 
 /** Dollars. */
-export const totalUsd = ({ toolsUsd, judgesUsd, agentsUsd }: Bills): number => toolsUsd + judgesUsd + agentsUsd;
+export const apiUsd = ({ toolsUsd, judgesUsd, agentsUsd }: ApiSpending): number => toolsUsd + judgesUsd + agentsUsd;
 
 /** Which limits are reached, and how to continue. Undefined while there is budget left. */
 export function overBudgetReason({ maxHours, maxUsd }: RunLimits, spent: Spending): string | undefined {
@@ -80,7 +80,7 @@ export function overBudgetReason({ maxHours, maxUsd }: RunLimits, spent: Spendin
       : [],
     maxUsd !== null && usd >= maxUsd
       ? {
-          what: `$${usd.toFixed(2)} of $${formatLimit(maxUsd)} for ${describeBills(spent)}`,
+          what: `$${usd.toFixed(2)} of $${formatLimit(maxUsd)} for ${describeSpending(spent)}`,
           option: "--budget-usd <dollars in all>",
         }
       : [],
@@ -90,19 +90,19 @@ export function overBudgetReason({ maxHours, maxUsd }: RunLimits, spent: Spendin
   return `its budget is spent: ${list(reached.map(({ what }) => what))}; allow more with ${list(reached.map(({ option }) => option))}`;
 }
 
-/** `2.50 worker hours, $0.80 of tools, $1.20 of judges`. Bills of zero are left out. */
-export function describeBills({
+/** `2.50 worker hours, $0.80 of tools, $1.20 of judges`. Kinds of zero are left out. */
+export function describeSpending({
   workerHours,
   toolsUsd,
   judgesUsd,
   agentsUsd,
 }: Omit<Spending, "hours" | "usd">): string {
-  const bills = [
+  const kinds = [
     [toolsUsd, "tools"],
     [judgesUsd, "judges"],
     [agentsUsd, "agents behind APIs"],
   ] as const;
-  const paid = bills.filter(([usd]) => usd > 0).map(([usd, kind]) => `$${usd.toFixed(2)} of ${kind}`);
+  const paid = kinds.filter(([usd]) => usd > 0).map(([usd, kind]) => `$${usd.toFixed(2)} of ${kind}`);
   return [`${workerHours.toFixed(2)} worker hours`, ...paid].join(", ");
 }
 
@@ -111,10 +111,10 @@ export function haltIfOverBudget(
   config: RunConfig,
   run: RunRecord,
   workers: readonly WorkerRecord[],
-  bills: Bills,
+  apiSpending: ApiSpending,
   storeTime: number,
 ): StoreCommand[] {
-  const reason = overBudgetReason(run, spending(config, run, workers, bills, storeTime));
+  const reason = overBudgetReason(run, spending(config, run, workers, apiSpending, storeTime));
   return reason === undefined ? [] : [update(endRun(run.run, "halted", reason))];
 }
 

@@ -114,7 +114,7 @@ function advanceOpen({ config, questions, run, complete }: StepSnapshot, step: S
   return reason === undefined ? [ready] : [update(endRun(run.run, "halted", reason)), ready];
 }
 
-/** What the clock repairs in an open step: groups that an interrupted tick did not insert, and rollouts that keep crashing their workers. */
+/** What a scheduled tick repairs in an open step: groups that an interrupted tick did not insert, and rollouts that keep crashing their workers. */
 export function repairOpen(config: RunConfig, step: StepRecord, groups: CompleteGroups["groups"]): StoreCommand[] {
   const present = groups.flatMap((group) => group ?? []);
   return [...missingGroups(config, step, groups), ...giveUp(config, present)];

@@ -6,13 +6,13 @@
 import { tableKeys } from "../contracts/keys.ts";
 import type { ToolSpendingRecord } from "../contracts/spending.ts";
 import type { TableChange } from "../ports.ts";
-import { MICRO } from "./bills.ts";
+import { MICRO } from "./api-spending.ts";
 import { type RaisedBudget, raisedLimit } from "./run-budget.ts";
 
 export type ToolSpending = Pick<ToolSpendingRecord, "calls" | "microUsd" | "blocked">;
 
 /**
- * Adds to what was spent. Such sums (here, and of turns in bills.ts) are the only writes that count twice when they are repeated. If the
+ * Adds to what was spent. Such sums (here, and of turns in api-spending.ts) are the only writes that count twice when they are repeated. If the
  * store's response is lost, the total is too high, never too low.
  */
 export function addToolSpending(run: string, { calls, microUsd, blocked }: ToolSpending): TableChange {

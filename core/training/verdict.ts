@@ -1,7 +1,7 @@
 /**
  * @file Asks a recipe's rewards for a verdict, within a deadline. A paid judge is asked once per trajectory: a claim
  * (verdict-claim.ts) keeps others from asking meanwhile, and its verdicts are objects, of which the first one counts. The maximum
- * cost of a request is reserved on the run's bill before it; the actual cost is billed afterward, even without a verdict. A request
+ * cost of a request is charged to the run before it, as a reservation; the actual cost replaces it afterward, even without a verdict. A request
  * that is cut off, by the deadline or the caller's signal, is billed as "unknown": at the reserved maximum.
  */
 import { costOfFailure, faultOfFailure, type JudgeFault, type Judgment, Verdict } from "../contracts/judge.ts";
@@ -10,7 +10,7 @@ import { canonicalJson, parse, parseJson } from "../contracts/parse.ts";
 import type { VerdictRecord } from "../contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../errors.ts";
 import type { Clock, Store, VerdictContext } from "../ports.ts";
-import { JudgeBill } from "./bills.ts";
+import { JudgeCharge } from "./api-spending.ts";
 import {
   claimVerdict,
   readOrInsertVerdict,
@@ -95,15 +95,19 @@ async function askProgram(store: Store, request: VerdictRequest): Promise<Verdic
 }
 
 async function askAndPay(store: Store, request: VerdictRequest, claim: VerdictRecord): Promise<Verdict> {
-  const bill = new JudgeBill(store.table, request.run, `${claim.subject.slice(0, 16)}-${claim.judge}-${claim.asks}`);
+  const charge = new JudgeCharge(
+    store.table,
+    request.run,
+    `${claim.subject.slice(0, 16)}-${claim.judge}-${claim.asks}`,
+  );
   const asking = startAsk(store.clock, request);
   try {
-    const verdict = await asking.ask((usd) => bill.reserve(usd));
-    await bill.settle(1, verdict.cost?.usd ?? 0);
+    const verdict = await asking.ask((usd) => charge.reserve(usd));
+    await charge.settle(1, verdict.cost?.usd ?? 0);
     return verdict;
   } catch (error) {
     const cost = isMgrpoError(error) ? costOfFailure(error.cause) : undefined;
-    await bill.settle(0, asking.isCutOff() ? "unknown" : (cost?.usd ?? 0));
+    await charge.settle(0, asking.isCutOff() ? "unknown" : (cost?.usd ?? 0));
     if (isMgrpoError(error, "judge-failed")) throw await failureOf(store, claim, error);
     await releaseVerdict(store, claim);
     throw error;

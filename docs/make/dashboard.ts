@@ -6,7 +6,7 @@ import { createInterface } from "node:readline";
 
 const COMMAND = resolve(import.meta.dirname, "../../dist/cli/mgrpo.js");
 
-export interface Dashboard {
+export interface DashboardProcess {
   /** The address that it prints: the only one with the key. */
   readonly link: string;
   readonly origin: string;
@@ -14,7 +14,7 @@ export interface Dashboard {
 }
 
 /** @param folder the one whose `runs` it shows. */
-export async function startDashboard(folder: string): Promise<Dashboard> {
+export async function spawnDashboard(folder: string): Promise<DashboardProcess> {
   const child = spawn(process.execPath, [COMMAND, "ui", "--port", "0"], {
     cwd: folder,
     env: { ...process.env, NO_COLOR: "1" },

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { chromium, type Page } from "playwright-core";
 import { requireChromium } from "./chromium.ts";
-import { startDashboard } from "./dashboard.ts";
+import { spawnDashboard } from "./dashboard.ts";
 
 const SIZE = { width: 1200, height: 820 };
 
@@ -12,7 +12,7 @@ const SIZE = { width: 1200, height: 820 };
  * @param to where the pictures go.
  */
 export async function photographDashboard(folder: string, run: string, to: string): Promise<void> {
-  const dashboard = await startDashboard(folder);
+  const dashboard = await spawnDashboard(folder);
   const browser = await chromium.launch({ executablePath: requireChromium() });
   try {
     const page = await browser.newPage({ viewport: SIZE });

@@ -138,7 +138,7 @@ export function readSafetensors(file: CheckpointFile, what: string): Safetensors
 export type WrittenType = Extract<TensorType, "F32" | "BF16">;
 
 /** Bytes of values in a file. */
-export const bytesOf = ({ length }: Float32Array, dtype: WrittenType): number => length * BYTES[dtype];
+export const storedBytes = ({ length }: Float32Array, dtype: WrittenType): number => length * BYTES[dtype];
 
 /** Writes tensors in the map's order. The header is padded to eight bytes, as in the reference implementation. */
 export function writeSafetensors(

@@ -8,16 +8,16 @@ import type { CheckpointFiles } from "../../core/ports.ts";
 import { type AdamState, freshAdamState } from "./adam-state.ts";
 import { type ParameterLayout, views } from "./parameters.ts";
 import {
-  bytesOf,
   type NamedTensor,
   readHeader,
   readTensor,
+  storedBytes,
   type WrittenType,
   writeSafetensors,
 } from "./safetensors.ts";
 import { indexOf, locateTensors, MODEL_FILE } from "./tensors.ts";
 
-const OPTIMIZER_FILE = "optimizer.safetensors";
+export const OPTIMIZER_FILE = "optimizer.safetensors";
 /** Well below 2 GiB, the most that one call of a hash or of a socket takes. */
 export const SHARD_BYTES = 2 ** 30;
 /** The longest typed array of Node.js, in elements. */
@@ -124,7 +124,7 @@ function planFiles(
   const padded = (n: number) => String(n).padStart(5, "0");
   const stem = single.replace(/\.safetensors$/, "");
   const names = groups.map((_, i) => `${stem}-${padded(i + 1)}-of-${padded(groups.length)}.safetensors`);
-  const total = tensors.reduce((sum, [, { values }]) => sum + bytesOf(values, dtype), 0);
+  const total = tensors.reduce((sum, [, { values }]) => sum + storedBytes(values, dtype), 0);
   const weightMap = Object.fromEntries(groups.flatMap((group, i) => group.map(([name]) => [name, names[i]])));
   const index = `${JSON.stringify({ metadata: { total_size: total }, weight_map: weightMap }, null, 2)}\n`;
   return [
@@ -138,7 +138,7 @@ function groupsOf(tensors: Tensors, dtype: WrittenType, shardBytes: number): Ten
   const groups: (readonly [string, NamedTensor])[][] = [];
   let room = 0;
   for (const tensor of tensors) {
-    const bytes = bytesOf(tensor[1].values, dtype);
+    const bytes = storedBytes(tensor[1].values, dtype);
     const last = groups.at(-1);
     if (last && bytes <= room) last.push(tensor);
     else groups.push([tensor]);

@@ -6,14 +6,14 @@ import type { CheckpointFiles, EngineOptions, PolicyEngine } from "../../core/po
 import { readAdapterConfig } from "../checkpoint/adapter.ts";
 import { checkContext, readModelConfig } from "../checkpoint/config.ts";
 import { divideOptions, type LaneOptions } from "./lanes.ts";
+import { openQuantized } from "./open-quantized.ts";
 import { storedWeights } from "./open-weights.ts";
 import { resolveCheckpointing, resolvePacking } from "./packing.ts";
 import type { ProviderDecision } from "./providers.ts";
 import { checkQuantization } from "./quantization/check.ts";
-import { openQuantized } from "./quantization/open-quantized.ts";
 import { bitsOf } from "./quantization/quantized-base.ts";
 import { laneSampler } from "./sampling/lane-sampler.ts";
-import { openSampler, openTrainer } from "./session.ts";
+import { openThreadSampler, openThreadTrainer } from "./session.ts";
 import { EngineThread } from "./thread.ts";
 import { assignBatch } from "./training/batch-plan.ts";
 import { dataParallel } from "./training/data-parallel.ts";
@@ -26,11 +26,11 @@ const decisions = new Map<string, Promise<ProviderDecision>>();
 
 export const compiledEngine: PolicyEngine = {
   async openSampler(files, options) {
-    return laneSampler(await openLanes(samplingThreads, openSampler, files, options));
+    return laneSampler(await openLanes(samplingThreads, openThreadSampler, files, options));
   },
   async openTrainer(files, options) {
     const config = readModelConfig(files);
-    const lanes = await openLanes(trainingThreads, openTrainer, files, options);
+    const lanes = await openLanes(trainingThreads, openThreadTrainer, files, options);
     return dataParallel(lanes, (sequences, count) => assignBatch(sequences, count, config, options));
   },
   computesOn: async (options) => (await decideProvider(options)).reason,

@@ -9,6 +9,7 @@ import { adapterLayout } from "../checkpoint/adapter.ts";
 import type { ModelConfig } from "../checkpoint/config.ts";
 import { EMBEDDING, type Parameter, parameterLayout } from "../checkpoint/parameters.ts";
 import { SHARD_BYTES } from "../checkpoint/shards.ts";
+import { HEAD_ARRAYS, headRows } from "./graphs/head-chunks.ts";
 import { keptProducts } from "./graphs/kept-products.ts";
 import { ATTENTION_BLOCKS } from "./graphs/train.ts";
 import { laneCount } from "./lanes.ts";
@@ -16,7 +17,6 @@ import type { StoredWeights } from "./open-weights.ts";
 import { type Bits, BLOCK, codeBytes } from "./quantization/blocks.ts";
 import { bitsOf, linearParameters, planQuantizedBase } from "./quantization/quantized-base.ts";
 import { kvCacheBytes } from "./sampling/kv-cache.ts";
-import { HEAD_ARRAYS, headRows } from "./training/head-chunks.ts";
 
 export interface MemoryPlan {
   /** Node.js, TensorFlow.js and the runtime, with one thread for sampling and one for training. */

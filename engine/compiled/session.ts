@@ -73,7 +73,7 @@ class Session {
   }
 }
 
-export async function openSampler(
+export async function openThreadSampler(
   thread: EngineThread,
   files: CheckpointFiles,
   options: LaneOptions,
@@ -87,7 +87,7 @@ export async function openSampler(
   };
 }
 
-export async function openTrainer(
+export async function openThreadTrainer(
   thread: EngineThread,
   files: CheckpointFiles,
   options: LaneOptions,

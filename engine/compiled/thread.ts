@@ -28,7 +28,7 @@ interface OpenCall {
   isOverdue: boolean;
 }
 
-export interface CallOptions {
+export interface EngineCallOptions {
   readonly signal?: AbortSignal | undefined;
   /** Wall-clock limit of the call; undefined: no limit. */
   readonly seconds?: number | undefined;
@@ -52,7 +52,7 @@ export class EngineThread {
   }
 
   /** Settles when the thread has closed the call, or has ended. */
-  call<T>(handle: number, body: EngineCall, { signal, seconds }: CallOptions = {}): Promise<T> {
+  call<T>(handle: number, body: EngineCall, { signal, seconds }: EngineCallOptions = {}): Promise<T> {
     const { method } = body;
     if (signal?.aborted) return Promise.reject(new MgrpoError("canceled", `${method} was canceled by its caller`));
     const id = this.#calls++;

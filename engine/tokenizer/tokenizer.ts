@@ -19,7 +19,7 @@ import {
   generationEnds,
   isControlToken,
   messageOf,
-  readTokenizer,
+  readTokenizerJson,
   TOKENIZER,
   type TokenizerJson,
   withoutControlTokens,
@@ -30,7 +30,7 @@ const MAXIMUM_CACHED_TEXTS = 1000;
 
 /** Throws `tokenizer-damaged` with the file and the fault. */
 export function openTokenizer(files: CheckpointFiles): Tokenizer {
-  const json = readTokenizer(files);
+  const json = readTokenizerJson(files);
   const config = parseJson(TokenizerConfig, fileOf(files, CONFIG), CONFIG, "tokenizer-damaged");
   const unknown = json.model.unk_token ?? config.unk_token ?? undefined;
   checkCoverage(json, unknown);

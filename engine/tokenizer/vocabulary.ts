@@ -41,14 +41,14 @@ export type TokenizerJson = z.infer<typeof TokenizerJson>;
 
 const Ends = z.looseObject({ eos_token_id: z.union([z.int(), z.array(z.int())]).nullish() });
 
-export function readTokenizer(files: CheckpointFiles): TokenizerJson {
+export function readTokenizerJson(files: CheckpointFiles): TokenizerJson {
   const json = parseJson(TokenizerJson, fileOf(files, TOKENIZER), TOKENIZER, "tokenizer-damaged");
   return { ...json, pre_tokenizer: withNumerals(json.pre_tokenizer) };
 }
 
 /** Refuses a tokenizer with tokens beyond the rows of the embedding. */
 export function checkVocabulary(files: CheckpointFiles, rows: number): void {
-  const { added_tokens, model } = readTokenizer(files);
+  const { added_tokens, model } = readTokenizerJson(files);
   const pieces = Array.isArray(model.vocab)
     ? model.vocab.map(([piece], id) => ({ content: piece, id }))
     : Object.entries(model.vocab).map(([content, id]) => ({ content, id }));

@@ -4,7 +4,7 @@
  */
 import { APICallError, generateText, type LanguageModel, stepCountIs, tool } from "ai";
 import * as z from "zod";
-import { answerIn, type Sources } from "../atlas-app/sources.ts";
+import { type Sources, taggedAnswer } from "../atlas-app/sources.ts";
 
 const PLANNER_STEPS = 5;
 const REPORT_LENGTH = 200;
@@ -41,7 +41,7 @@ export async function answerQuestion(
       }),
     },
   });
-  return finishReason === "stop" ? answerIn(text) : undefined;
+  return finishReason === "stop" ? taggedAnswer(text) : undefined;
 }
 
 const short = (report: string) => (report.length > REPORT_LENGTH ? `${report.slice(0, REPORT_LENGTH)} [cut]` : report);
@@ -70,5 +70,5 @@ async function research(task: string, model: LanguageModel, sources: Sources, ab
     if (APICallError.isInstance(error) && error.statusCode === 400) return { text: "", finishReason: "length" };
     throw error;
   });
-  return finishReason === "stop" ? answerIn(text) : undefined;
+  return finishReason === "stop" ? taggedAnswer(text) : undefined;
 }

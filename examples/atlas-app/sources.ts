@@ -27,7 +27,7 @@ export function teamOf(agents: RolloutContext["agents"]): { planner: AgentEndpoi
 }
 
 /** These models write their answers in tags. Undefined unless there is one, in whole. */
-export function answerIn(text: string): string | undefined {
+export function taggedAnswer(text: string): string | undefined {
   const [before = "", answer, after, ...more] = text.split(/<\/?answer>/);
   const isWhole = after !== undefined && more.length === 0 && text.startsWith("<answer>", before.length);
   return isWhole && !/<\/?tool_|<\|/.test(text) ? answer?.trim() || undefined : undefined;

@@ -4,7 +4,7 @@ import { tool } from "@langchain/core/tools";
 import { createReactAgent } from "@langchain/langgraph/prebuilt";
 import type { ChatOpenAI } from "@langchain/openai";
 import * as z from "zod";
-import { answerIn, type Sources } from "../atlas-app/sources.ts";
+import { type Sources, taggedAnswer } from "../atlas-app/sources.ts";
 
 /** The team's answer; undefined if it gave none. */
 export async function answerQuestion(
@@ -31,7 +31,7 @@ export async function answerQuestion(
   const delegate = tool(
     async ({ task }) => {
       const { messages } = await searcher.invoke({ messages: [asUser(task)] }, { recursionLimit: 9, signal });
-      return answerIn(lastText(messages)) ?? "no report";
+      return taggedAnswer(lastText(messages)) ?? "no report";
     },
     {
       name: "delegate",
@@ -46,7 +46,7 @@ export async function answerQuestion(
   });
   const planner = createReactAgent({ llm: models.planner, tools: [delegate, calculate] });
   const { messages } = await planner.invoke({ messages: [asUser(question)] }, { recursionLimit: 11, signal });
-  return answerIn(lastText(messages));
+  return taggedAnswer(lastText(messages));
 }
 
 const asUser = (content: string) => ({ role: "user", content });

@@ -1,7 +1,7 @@
 /** @file An app on the OpenAI Agents SDK: a planner that uses a searcher as a tool, each with its own model. It knows nothing of training. */
 import { Agent, type Model, Runner, tool } from "@openai/agents";
 import * as z from "zod";
-import { answerIn, type Sources } from "../atlas-app/sources.ts";
+import { type Sources, taggedAnswer } from "../atlas-app/sources.ts";
 
 /** The team's answer; undefined if it gave none. */
 export async function answerQuestion(
@@ -39,7 +39,7 @@ export async function answerQuestion(
         parameters: z.object({ agent: z.literal("searcher"), task: z.string() }),
         execute: async ({ task }) => {
           const { finalOutput = "" } = await runner.run(searcher, task, { maxTurns: 4, signal });
-          return answerIn(finalOutput) ?? "no report";
+          return taggedAnswer(finalOutput) ?? "no report";
         },
       }),
       tool({
@@ -51,5 +51,5 @@ export async function answerQuestion(
     ],
   });
   const { finalOutput = "" } = await runner.run(planner, question, { maxTurns: 5, signal });
-  return answerIn(finalOutput);
+  return taggedAnswer(finalOutput);
 }

@@ -16,16 +16,16 @@ import { parse, parseJson } from "../../core/contracts/parse.ts";
 import { FleetRecord, JobRecord, RunRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
-import { readBillsIfLimited } from "../../core/training/bills.ts";
-import { listedRuns } from "../../core/training/clock-list.ts";
+import { readApiSpendingIfLimited } from "../../core/training/api-spending.ts";
 import { claimFleetSlot, recordFleetRefusal } from "../../core/training/fleet-writes.ts";
 import {
   emptyFleetRecord,
   fleetRecord,
   freeFleetSlots,
   oldestFirst,
-  type RunView,
+  type RunRecords,
 } from "../../core/training/fleets.ts";
+import { listedRuns } from "../../core/training/run-list.ts";
 
 /** Between two reads of the runs. */
 const POLL_SECONDS = 10;
@@ -89,9 +89,9 @@ export async function recordRefusal({ table }: Store, fleet: Fleet, run: string,
   await table.update(recordFleetRefusal({ run, fleet: fleet.name }, refusal));
 }
 
-async function readRunViews(store: Store, refused: ReadonlySet<string>): Promise<RunView[]> {
+async function readRunViews(store: Store, refused: ReadonlySet<string>): Promise<RunRecords[]> {
   const names = (await listedRuns(store.table)).map(({ run }) => run).filter((name) => !refused.has(name));
-  // A run with damaged records must not hide the others; the clock's tick reports the damage.
+  // A run with damaged records must not hide the others; the scheduled tick reports the damage.
   const unlessDamaged = (error: unknown) => {
     if (!isMgrpoError(error) || error.retryable) throw error;
     return undefined;
@@ -102,7 +102,7 @@ async function readRunViews(store: Store, refused: ReadonlySet<string>): Promise
 }
 
 /** Undefined when the run does not exist yet or needs no more workers. */
-async function readRunView({ table, objects }: Store, run: string): Promise<RunView | undefined> {
+async function readRunView({ table, objects }: Store, run: string): Promise<RunRecords | undefined> {
   const item = await table.get(tableKeys.run(run));
   const record = item && parse(RunRecord, item, `RUN '${run}'`);
   if (!record || record.status === "halted") return undefined;
@@ -116,7 +116,7 @@ async function readRunView({ table, objects }: Store, run: string): Promise<RunV
     config: parseJson(RunConfig, config, objectKeys.config(run)),
     record,
     jobs,
-    bills: await readBillsIfLimited(table, record),
+    apiSpending: await readApiSpendingIfLimited(table, record),
     workers: workers.map((one) => parse(WorkerRecord, one, `WORKER of run '${run}'`)),
     fleets: fleets.map((one) => parse(FleetRecord, one, `FLEET of run '${run}'`)),
   };

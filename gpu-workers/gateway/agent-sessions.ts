@@ -15,10 +15,10 @@ import type { Tokenizer } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { type MessageLayout, openMessageLayout } from "../../engine/tokenizer/message-layout.ts";
-import { abortable } from "../limits.ts";
+import { cancelable } from "../limits.ts";
 import { acquireLease, type HostedAgent } from "../rollouts/agent.ts";
 import { drawName, scopeOf } from "../rollouts/draws.ts";
-import type { Inference, Lease } from "../rollouts/policy.ts";
+import type { Inference, Lease } from "../rollouts/policy-versions.ts";
 import { BranchSequences } from "./branch-sequences.ts";
 import { LimitReached } from "./limit-reached.ts";
 import { sampleTurn, type TurnPlan } from "./sample-turn.ts";
@@ -68,9 +68,9 @@ export class AgentSessions {
    * infrastructure's errors, or with `canceled` when the signal aborts: the turn then continues, for a retry of the request.
    */
   async turn(session: AgentSession, request: TurnRequest, signal: AbortSignal): Promise<TurnReply> {
-    if (signal.aborted || this.#over.has(session.id)) throw new MgrpoError("canceled", "the session is over");
+    if (signal.aborted || this.#over.has(session.id)) throw new MgrpoError("canceled", "the session has ended");
     const open = this.#opened(session);
-    const reply = await abortable(this.#turn(open, request), signal);
+    const reply = await cancelable(this.#turn(open, request), signal);
     open.tree.markContinuable(reply.exchange);
     return reply;
   }
@@ -237,7 +237,7 @@ function forget(open: OpenSession, id: string, parent: Exchange<SampledTurn> | u
 
 function inferenceOf({ inference }: Lease, agent: string): Inference {
   if (inference) return inference;
-  throw new MgrpoError("config-invalid", `agent '${agent}' is behind an API: the app calls it there`);
+  throw new MgrpoError("config-invalid", `agent '${agent}' runs behind an API: call that API directly`);
 }
 
 /** The parent's tokens as they were sampled, then the new messages. */

@@ -8,7 +8,7 @@ import { AppResult } from "../../core/contracts/app-rollout.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import type { FinishedOutcome } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
-import { abortable } from "../limits.ts";
+import { cancelable } from "../limits.ts";
 import type { RunAttempt } from "../rollouts/attempt-rollout.ts";
 import type { RolloutPlan } from "../rollouts/rollout-plan.ts";
 import type { AppTeam, Attempt } from "./attempt.ts";
@@ -38,7 +38,7 @@ async function runApp(host: AppHost, plan: RolloutPlan, signal: AbortSignal): Pr
   const { attempt, agents } = host.attempts.open(host.team, plan);
   try {
     const result = await resultOf(host, attempt, agents, signal);
-    await abortable(attempt.settled(), signal);
+    await cancelable(attempt.settled(), signal);
     host.attempts.close(attempt);
     return await attempt.outcome(result, signal);
   } finally {
@@ -58,7 +58,7 @@ async function resultOf(
   const call: AppCall = { question: { id, kind, level, prompt, facts }, agents, seconds };
   let returned: unknown;
   try {
-    returned = await abortable(runner.run(call, signal), signal);
+    returned = await cancelable(runner.run(call, signal), signal);
   } catch (error) {
     if (signal.aborted) throw error;
     const { limit, fault } = attempt.reasons;

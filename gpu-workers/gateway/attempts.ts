@@ -2,7 +2,7 @@
 import type { AgentAccess } from "../../core/contracts/app-rollout.ts";
 import type { RolloutPlan } from "../rollouts/rollout-plan.ts";
 import { type AppTeam, Attempt } from "./attempt.ts";
-import { attemptOf, keyOf, newAttemptId } from "./session-keys.ts";
+import { attemptOf, newAttemptId, sessionKey } from "./session-keys.ts";
 
 export interface OpenAttempts {
   open(team: AppTeam, plan: RolloutPlan): { attempt: Attempt; agents: Record<string, AgentAccess> };
@@ -19,7 +19,7 @@ export function openAttempts(secret: string, baseUrl: () => string): OpenAttempt
     open(team, plan) {
       const attempt = new Attempt(newAttemptId(), team, plan);
       attempts.set(attempt.id, attempt);
-      const access = { baseURL: baseUrl(), apiKey: keyOf(secret, plan.address, attempt.id) };
+      const access = { baseURL: baseUrl(), apiKey: sessionKey(secret, plan.address, attempt.id) };
       return {
         attempt,
         agents: Object.fromEntries(attempt.agents.map((name) => [name, { ...access, model: name }])),

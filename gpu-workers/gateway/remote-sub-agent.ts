@@ -10,7 +10,7 @@ import type { WorkerRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { httpNetwork, type WorkerNetwork } from "../invocations/network.ts";
 import { openCallSigner } from "../invocations/signature.ts";
-import { refusalOf, TransientFailure, WorkerClient } from "../invocations/worker-client.ts";
+import { responseFailure, TransientFailure, WorkerClient } from "../invocations/worker-client.ts";
 import { WorkerPool } from "../invocations/worker-pool.ts";
 import type { WorkerObserver } from "../liveness/observer.ts";
 import type { RunContext } from "../run-context.ts";
@@ -77,10 +77,10 @@ export function remoteSubAgent({ pool, client }: Remote, agent: string): SubAgen
 
   return {
     turn: (session, request, signal) => post(session, "turns", { session, request }, TurnReply, signal),
-    async end(session, heard, signal) {
+    async end(session, summary, signal) {
       // The app never called this agent.
       if (!holders.has(session.id)) return NEVER_CALLED;
-      const ended = await post(session, "end", { session, ...heard }, EndedSession, signal);
+      const ended = await post(session, "end", { session, ...summary }, EndedSession, signal);
       holders.delete(session.id);
       return ended;
     },
@@ -113,12 +113,16 @@ async function postTo<S extends z.ZodType>(
       const { limit, message } = parseJson(LimitReport, response.text, `answer of worker '${worker.worker}'`);
       throw new LimitReached(limit, message);
     }
-    if (response.status !== 202) throw refusalOf(worker, response);
+    if (response.status !== 202) throw responseFailure(worker, response);
   }
 }
 
 const lost = (agent: string, cause: Error) =>
-  new MgrpoError("worker-unavailable", `the worker that held this session of '${agent}' is gone: ${cause.message}`, {
-    retryable: true,
-    cause,
-  });
+  new MgrpoError(
+    "worker-unavailable",
+    `the worker that had this session of '${agent}' is no longer available: ${cause.message}`,
+    {
+      retryable: true,
+      cause,
+    },
+  );

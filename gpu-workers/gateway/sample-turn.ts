@@ -5,7 +5,7 @@ import type { SampledTurn } from "../../core/gateway/branch.ts";
 import { readReply } from "../../core/gateway/reply.ts";
 import type { Sample, SampleRequest } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
-import type { Inference } from "../rollouts/policy.ts";
+import type { Inference } from "../rollouts/policy-versions.ts";
 import { TokenLog } from "../rollouts/token-log.ts";
 import { beforeStop, untilStop } from "./stop-texts.ts";
 

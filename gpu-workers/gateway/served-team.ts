@@ -41,7 +41,8 @@ async function answer(
   const lease = await acquireLease(policy, VERSION, signal);
   try {
     const { inference } = lease;
-    if (!inference) throw new MgrpoError("config-invalid", `agent '${name}' is behind an API: call it there`);
+    if (!inference)
+      throw new MgrpoError("config-invalid", `agent '${name}' runs behind an API: call that API directly`);
     const { thinking, toolPrompt, limits } = config;
     const settings = { agent: name, system: "", tools: request.tools, thinking, toolPrompt };
     const layout = openMessageLayout(inference.tokenizer, settings, { asSampled: true });

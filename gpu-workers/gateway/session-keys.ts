@@ -12,7 +12,7 @@ const KEY = /^mgrpo-(\d+\.\d+\.\d+)-([\w-]{22})-([0-9a-f]{32})$/;
 /** 128 random bits in base64url. */
 export const newAttemptId = (): string => randomBytes(16).toString("base64url");
 
-export function keyOf(secret: string, { step, group, rollout }: RolloutAddress, attempt: string): string {
+export function sessionKey(secret: string, { step, group, rollout }: RolloutAddress, attempt: string): string {
   const named = `${step}.${group}.${rollout}-${attempt}`;
   return `mgrpo-${named}-${macOf(secret, named)}`;
 }

@@ -109,11 +109,15 @@ async function answerTurn(
   }
 }
 
-async function answerEnd({ host, stop, ended }: State, id: string, { session, ...heard }: SessionEnd): Promise<Answer> {
+async function answerEnd(
+  { host, stop, ended }: State,
+  id: string,
+  { session, ...summary }: SessionEnd,
+): Promise<Answer> {
   if (id !== session.id) return { response: new Response("the path names another session", { status: 400 }) };
   const { step } = session.address;
   for (const [old, { step: of }] of ended) if (of < step) ended.delete(old);
-  const result = ended.get(id)?.result ?? host.sub.end(session, heard, stop.signal);
+  const result = ended.get(id)?.result ?? host.sub.end(session, summary, stop.signal);
   ended.set(id, { step, result });
   try {
     return { report: await result };

@@ -16,13 +16,13 @@ import type { Sessions } from "./agent-sessions.ts";
 export interface SubAgent {
   turn(session: AgentSession, request: TurnRequest, signal: AbortSignal): Promise<TurnReply>;
   /** Commits the conversations whose replies were delivered, in the order of the tasks. Safe to repeat. */
-  end(session: AgentSession, heard: Heard, signal: AbortSignal): Promise<EndedSession>;
+  end(session: AgentSession, summary: SessionSummary, signal: AbortSignal): Promise<EndedSession>;
   /** Forgets the session. Best effort. */
   discard(session: Pick<AgentSession, "id">): void;
 }
 
 /** What an attempt knows at its end of a sub-agent's conversations. */
-export type Heard = Pick<SessionEnd, "delivered" | "tasks">;
+export type SessionSummary = Pick<SessionEnd, "delivered" | "tasks">;
 
 export function localSubAgent(
   run: RunContext,
@@ -31,7 +31,7 @@ export function localSubAgent(
 ): SubAgent {
   return {
     turn: (session, request, signal) => sessions.turn(session, request, signal),
-    end: (session, heard) => endSession(run, sessions, session, heard, trajectories),
+    end: (session, summary) => endSession(run, sessions, session, summary, trajectories),
     discard: ({ id }) => sessions.discard(id),
   };
 }
@@ -41,7 +41,7 @@ async function endSession(
   run: RunContext,
   sessions: Sessions,
   session: AgentSession,
-  { delivered, tasks }: Heard,
+  { delivered, tasks }: SessionSummary,
   trajectories: TrajectoryCache,
 ): Promise<EndedSession> {
   const { branches, counts } = sessions.end(session.id, delivered);

@@ -69,7 +69,7 @@ export class WorkerClient {
     const path = `/invocations/${id}`;
     let response = await this.call(worker, { path, method: "PUT", body, headers, signal });
     while (response.status === 202) response = await this.call(worker, { path, method: "GET", signal });
-    if (response.status !== 200) throw refusalOf(worker, response);
+    if (response.status !== 200) throw responseFailure(worker, response);
     return parseJson(InvocationReport, response.text, `response of worker '${worker.worker}'`);
   }
 
@@ -130,7 +130,7 @@ function connectionFailure(worker: WorkerRecord, signal: AbortSignal, cause: unk
 }
 
 /** What a response other than the wanted one means. */
-export function refusalOf(worker: WorkerRecord, { status, text }: WorkerResponse): Error {
+export function responseFailure(worker: WorkerRecord, { status, text }: WorkerResponse): Error {
   const name = `worker '${worker.worker}'`;
   if (status === 404) return new TransientFailure(`${name} was restarted`);
   if (status === 409) return new TransientFailure(`${name} is loading another version`);

@@ -1,7 +1,7 @@
 /**
  * @file Which workers are alive, as this process sees it. A worker is dead when its counter has not moved for the lease time on this
  * process's own monotonic clock; the first observer that notices marks it dead. Because workers observe each other, a run advances even
- * where no clock calls tick.
+ * where no schedule calls tick.
  */
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";

@@ -6,16 +6,16 @@ import type { Draws } from "../../core/contracts/runner.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Tool } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
-import { abortable } from "../limits.ts";
+import { cancelable } from "../limits.ts";
 import type { Delegate } from "./answer-calls.ts";
 import { type ConversationProgress, type ConversationResult, converse } from "./converse.ts";
 import { drawName, scopeOf } from "./draws.ts";
-import type { Lease, Policy } from "./policy.ts";
+import type { Lease, PolicyVersions } from "./policy-versions.ts";
 
 export interface HostedAgent {
   readonly name: string;
   readonly config: AgentConfig;
-  readonly policy: Policy;
+  readonly policy: PolicyVersions;
   readonly tools: ReadonlyMap<string, Tool>;
   readonly draws: Draws;
   /** Limit on the time of one tool call; absent: none. */
@@ -83,10 +83,10 @@ export async function runConversation(
 }
 
 /** Rejects as soon as the signal aborts. A lease that arrives later is released. */
-export async function acquireLease(policy: Policy, version: number, signal: AbortSignal): Promise<Lease> {
+export async function acquireLease(policy: PolicyVersions, version: number, signal: AbortSignal): Promise<Lease> {
   const acquired = policy.acquire(version);
   try {
-    return await abortable(acquired, signal);
+    return await cancelable(acquired, signal);
   } catch (error) {
     acquired.then(
       (lease) => lease.release(),

@@ -16,7 +16,7 @@ import { sha256 } from "../../engine/hash.ts";
 import { haltIfRefused } from "../halt.ts";
 import { recordBytes } from "../identity.ts";
 import { attemptRollout } from "./attempt-rollout.ts";
-import type { GroupView } from "./group-view.ts";
+import type { LocalGroupView } from "./local-group-view.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";
 import { trainingSampling } from "./sampling.ts";
 import { groupAddress, rolloutAddress, type StepWork, updateView } from "./step-work.ts";
@@ -59,12 +59,12 @@ export class Attempts {
   }
 
   /** Runs a rollout that this worker has claimed, alongside others. */
-  start(view: GroupView, k: number): void {
+  start(view: LocalGroupView, k: number): void {
     this.#launch(view, k, (signal) => this.#run(view, k, signal, false));
   }
 
   /** Runs a rollout with no other in flight, while WORKER.inFlight names it, so that a crash counts against it. */
-  startAlone(view: GroupView, k: number): void {
+  startAlone(view: LocalGroupView, k: number): void {
     const { membership } = this.#work.role;
     this.#slots.isAlone = true;
     this.#launch(view, k, async (signal) => {
@@ -95,7 +95,7 @@ export class Attempts {
     await Promise.all(views.flatMap((view) => [...view.quarantined].map((k) => this.#release(view, k))));
   }
 
-  #launch(view: GroupView, k: number, attempt: (signal: AbortSignal) => Promise<void>): void {
+  #launch(view: LocalGroupView, k: number, attempt: (signal: AbortSignal) => Promise<void>): void {
     const controller = new AbortController();
     view.mine.add(k);
     this.#slots.inFlight += 1;
@@ -111,7 +111,7 @@ export class Attempts {
     view.running.set(k, { controller, done });
   }
 
-  async #run(view: GroupView, k: number, signal: AbortSignal, isAlone: boolean): Promise<void> {
+  async #run(view: LocalGroupView, k: number, signal: AbortSignal, isAlone: boolean): Promise<void> {
     const plan = planOf(this.#work, view, k);
     try {
       // Alongside others, a rollout whose sub-agent's worker is gone is not retried: it runs alone next.
@@ -134,14 +134,14 @@ export class Attempts {
     await watch.refresh();
   }
 
-  async #release(view: GroupView, k: number): Promise<void> {
+  async #release(view: LocalGroupView, k: number): Promise<void> {
     const { run, membership } = this.#work.role;
     const change = releaseClaim(groupAddress(this.#work, view), k, membership.id);
     updateView(this.#work, view, (await run.store.table.update(change)).item);
   }
 }
 
-function planOf(work: StepWork, view: GroupView, k: number): RolloutPlan {
+function planOf(work: StepWork, view: LocalGroupView, k: number): RolloutPlan {
   const { run } = work.role;
   return {
     address: rolloutAddress(work, view, k),

@@ -20,11 +20,11 @@ import { claimRollouts, claimUnclaimedGroup, partsOfOneWrite } from "../../core/
 import { inParallel } from "../parallel.ts";
 import type { Attempts } from "./attempts.ts";
 import { type ClaimableRollouts, claimableRollouts, hasClaimable } from "./claimable.ts";
-import { claimOrder, dueViews, type GroupView, newGroupView } from "./group-view.ts";
+import { claimOrder, dueViews, type LocalGroupView, newLocalGroupView } from "./local-group-view.ts";
 import type { Pacing } from "./pacing.ts";
 import { groupAddress, isOldest, rolloutAddress, type StepWork, updateView } from "./step-work.ts";
 
-type ClaimableByGroup = ReadonlyMap<GroupView, ClaimableRollouts>;
+type ClaimableByGroup = ReadonlyMap<LocalGroupView, ClaimableRollouts>;
 
 export class Claiming {
   readonly #work: StepWork;
@@ -52,7 +52,7 @@ export class Claiming {
   /** Starts as many rollouts as there is room for. True if another round may soon find more. */
   async round({ groups }: StepRecord): Promise<boolean> {
     const { role, host, views } = this.#work;
-    while (views.length < groups.length) views.push(newGroupView(views.length));
+    while (views.length < groups.length) views.push(newLocalGroupView(views.length));
     const order = claimOrder(role.membership.id, role.agent, this.#peers, views);
     const hasRoom = this.#attempts.room > 0;
     await this.#readOrClaim(order, hasRoom);
@@ -74,11 +74,11 @@ export class Claiming {
   }
 
   /** Reads the views that are due. Claims from unread groups instead, while there is room. */
-  async #readOrClaim(order: readonly GroupView[], hasRoom: boolean): Promise<void> {
+  async #readOrClaim(order: readonly LocalGroupView[], hasRoom: boolean): Promise<void> {
     const { host, role } = this.#work;
     const due = this.#dueViews(order, hasRoom);
     let room = hasRoom && host.hasLiveSubAgents() ? this.#attempts.room : 0;
-    const unread: { view: GroupView; wanted: readonly number[] }[] = [];
+    const unread: { view: LocalGroupView; wanted: readonly number[] }[] = [];
     const reads = order.flatMap((view) => {
       if (view.record || room === 0) return due.has(view) ? [this.#read(view)] : [];
       const wanted = [...Array(Math.min(room, role.run.config.rolloutsPerQuestion)).keys()];
@@ -90,7 +90,7 @@ export class Claiming {
     await Promise.all([...reads, inParallel(unread, 2, ({ view, wanted }) => this.#claimUnread(view, wanted))]);
   }
 
-  #dueViews(order: readonly GroupView[], hasRoom: boolean): ReadonlySet<GroupView> {
+  #dueViews(order: readonly LocalGroupView[], hasRoom: boolean): ReadonlySet<LocalGroupView> {
     const { membership, run } = this.#work.role;
     const now = run.store.clock.monotonic();
     const isSurvey = hasRoom && now - this.#surveyedAt >= this.#pacing.seconds / 2;
@@ -98,7 +98,7 @@ export class Claiming {
     return dueViews(order, { me: membership.id, staleBefore: now - run.config.liveness.leaseSeconds / 2, isSurvey });
   }
 
-  async #read(view: GroupView): Promise<void> {
+  async #read(view: LocalGroupView): Promise<void> {
     const { role, step } = this.#work;
     updateView(this.#work, view, await role.run.store.table.get(tableKeys.group(role.run.name, step, view.index)));
   }
@@ -120,7 +120,7 @@ export class Claiming {
   }
 
   /** Starts owned rollouts and claims free ones, in claim order. True if it tried to claim any. */
-  async #startFree(order: readonly GroupView[], claimable: ClaimableByGroup): Promise<boolean> {
+  async #startFree(order: readonly LocalGroupView[], claimable: ClaimableByGroup): Promise<boolean> {
     let { room } = this.#attempts;
     const claims = order.flatMap((view) => {
       const group = claimable.get(view);
@@ -135,7 +135,7 @@ export class Claiming {
     return claims.length > 0;
   }
 
-  async #claim(view: GroupView, wanted: readonly number[]): Promise<void> {
+  async #claim(view: LocalGroupView, wanted: readonly number[]): Promise<void> {
     const rollouts = await this.#withoutOutcome(view, wanted);
     if (rollouts.length === 0) return;
     const isBegun = view.record?.claims !== undefined;
@@ -146,7 +146,7 @@ export class Claiming {
     }
   }
 
-  async #claimUnread(view: GroupView, wanted: readonly number[]): Promise<void> {
+  async #claimUnread(view: LocalGroupView, wanted: readonly number[]): Promise<void> {
     const isClaimed = await this.#write(view, claimUnclaimedGroup(groupAddress(this.#work, view), wanted, this.#me));
     if (isClaimed) for (const k of await this.#withoutOutcome(view, wanted)) this.#attempts.start(view, k);
   }
@@ -165,7 +165,7 @@ export class Claiming {
     }
   }
 
-  async #takeOver(view: GroupView, k: number, deadWorker: string): Promise<void> {
+  async #takeOver(view: LocalGroupView, k: number, deadWorker: string): Promise<void> {
     if ((await this.#withoutOutcome(view, [k])).length === 0) return;
     const instead = new Map([[k, deadWorker]]);
     const change = claimRollouts(groupAddress(this.#work, view), [k], this.#me, instead);
@@ -184,7 +184,7 @@ export class Claiming {
   }
 
   /** Drops rollouts whose outcome exists: the outcome object decides, not the claim. A fresh group has none. */
-  async #withoutOutcome(view: GroupView, candidates: readonly number[]): Promise<readonly number[]> {
+  async #withoutOutcome(view: LocalGroupView, candidates: readonly number[]): Promise<readonly number[]> {
     if (view.fresh) return candidates;
     const { objects } = this.#work.role.run.store;
     const keyOf = (k: number) => objectKeys.outcome(rolloutAddress(this.#work, view, k));
@@ -194,7 +194,7 @@ export class Claiming {
   }
 
   /** True if the change was made; the view is up to date either way. */
-  async #write(view: GroupView, change: TableChange): Promise<boolean> {
+  async #write(view: LocalGroupView, change: TableChange): Promise<boolean> {
     const { applied, item } = await this.#work.role.run.store.table.update(change);
     updateView(this.#work, view, item);
     return applied;

@@ -21,7 +21,7 @@ import {
 import { escapeSpecialTokens } from "../../core/conversation/special-tokens.ts";
 import { openToolBudget, type ToolBudget } from "../../core/conversation/tool-budget.ts";
 import { isMgrpoError } from "../../core/errors.ts";
-import { abortable } from "../limits.ts";
+import { cancelable } from "../limits.ts";
 import {
   abortError,
   answerCalls,
@@ -95,7 +95,7 @@ export async function converse<T extends AnyTrajectory>(options: ConverseOptions
         const since = performance.now();
         const generating = backend.generate(command.turn, command.maxTokens, signal);
         abandoned = generating;
-        const turn = await abortable(generating, signal);
+        const turn = await cancelable(generating, signal);
         abandoned = undefined;
         latencies.push({ sampling: secondsSince(since), calls: [] });
         ({ state, command } = advanceConversation(state, { kind: "sampled", ...turn }, rules));

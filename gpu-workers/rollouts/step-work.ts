@@ -10,7 +10,7 @@ import { whenOpen } from "../liveness/opening.ts";
 import type { StepWatch } from "../liveness/watch.ts";
 import type { TrajectoryCache } from "../training/trajectories.ts";
 import type { RolloutHost } from "./attempt-rollout.ts";
-import { type GroupView, newGroupView } from "./group-view.ts";
+import { type LocalGroupView, newLocalGroupView } from "./local-group-view.ts";
 
 export interface RolloutRole extends Omit<RolloutHost, "hasLiveSubAgents"> {
   /** The main agent. */
@@ -30,7 +30,7 @@ export interface StepWork {
   /** Agent -> the version that samples this step. */
   readonly versions: StepRecord["policy"];
   /** One per group; a replacement round adds groups. */
-  readonly views: GroupView[];
+  readonly views: LocalGroupView[];
   /** Resolves once every version of the step is published: time limits start then. */
   readonly opened: Promise<unknown>;
   /** Aborts when this worker leaves the step. */
@@ -48,7 +48,7 @@ export function beginStep(role: RolloutRole, { step, policy, groups }: StepRecor
     },
     step,
     versions: policy,
-    views: groups.map((_, index) => newGroupView(index)),
+    views: groups.map((_, index) => newLocalGroupView(index)),
     opened: whenOpen(role.watch, step, role.run.config.staleness, signal),
     signal,
   };
@@ -59,16 +59,16 @@ export function isOldest({ role, step }: StepWork): boolean {
   return role.watch.current()?.run.step === step;
 }
 
-export function groupAddress({ role, step }: StepWork, { index }: GroupView) {
+export function groupAddress({ role, step }: StepWork, { index }: LocalGroupView) {
   return { run: role.run.name, step, group: index };
 }
 
-export function rolloutAddress(work: StepWork, view: GroupView, rollout: number): RolloutAddress {
+export function rolloutAddress(work: StepWork, view: LocalGroupView, rollout: number): RolloutAddress {
   return { ...groupAddress(work, view), phase: "train", rollout };
 }
 
 /** Updates the view from a GROUP record, and aborts attempts whose result would no longer count. */
-export function updateView({ role, step }: StepWork, view: GroupView, item: TableItem | undefined): void {
+export function updateView({ role, step }: StepWork, view: LocalGroupView, item: TableItem | undefined): void {
   const me = role.membership.id;
   const isFirstRead = view.record === undefined;
   view.readAt = role.run.store.clock.monotonic();

@@ -111,7 +111,7 @@ export function roleStats(step: StepState, role: RoleState): RoleStats {
 }
 
 /** Measures a pass, and tells `onTokens` of its trajectories. */
-export function measure(entries: readonly Prepared[], current: readonly number[][], config: TrainStepConfig) {
+export function measurePass(entries: readonly Prepared[], current: readonly number[][], config: TrainStepConfig) {
   const counts = { clipped: 0, masked: 0, truncated: 0, tokens: 0 };
   let [klSum, maxRatioDeviation] = [0, 0];
   entries.forEach(({ name, loss }, i) => {

@@ -23,7 +23,7 @@ import { gradientPass, type Prepared, withEarlierPolicies } from "./objective-pa
 import {
   allQuestions,
   firstOf,
-  measure,
+  measurePass,
   openRole,
   type RoleState,
   roleStats,
@@ -159,7 +159,7 @@ async function accumulateGradient(
   const moved = gradientNorms.length > 0;
   const pass = await gradientPass(trainer, entries, config, moved);
   refuseNonFinite(pass.loss, "loss");
-  passes.push({ loss: pass.loss, moved, ...measure(entries, pass.current, config) });
+  passes.push({ loss: pass.loss, moved, ...measurePass(entries, pass.current, config) });
 }
 
 /** Adds the norm of the gradient that a role has just accumulated, if it is not the whole gradient and the engine sees it. */

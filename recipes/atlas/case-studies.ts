@@ -18,7 +18,7 @@ const LOOKING_UP: ReadonlySet<string> = new Set([DELEGATE, "search", "visit"]);
 const toolChoice: CaseStudy = {
   name: "tool choice",
   expected: "facts are looked up; what needs calculating, and nothing else, is calculated",
-  occasions(question, { conversation }) {
+  checks(question, { conversation }) {
     // Questions of other recipes may need neither.
     if (factsOf(question).lookUps.length === 0) return [];
     const called = callsOf(conversation).map(({ name }) => name);
@@ -34,7 +34,7 @@ const toolChoice: CaseStudy = {
 const delegation: CaseStudy = {
   name: "delegation",
   expected: "a delegation that asks for a country identified by several facts names all of them",
-  occasions(question, { conversation }) {
+  checks(question, { conversation }) {
     const chain = factsOf(question).lookUps.map(({ task }) => conditionsOf(parseTask(task)));
     const several = chain.filter((where) => where.length > 1);
     if (several.length === 0) return [];

@@ -5,13 +5,13 @@ import type { Recipe } from "../../core/recipe.ts";
 import { baseModels, CONTEXT_TOKENS, MODELS } from "./bases.ts";
 import { caseStudies } from "./case-studies.ts";
 import { firstDemonstrations } from "./demonstrations/demonstrations.ts";
-import { asked, DEVELOPMENT_QUESTIONS, questionSet, worldNote } from "./questions/questions.ts";
+import { DEVELOPMENT_QUESTIONS, questionSet, userQuestion, worldNote } from "./questions/questions.ts";
 
 export const recipe: Recipe = {
   name: "atlas",
   config,
   questions: questionSet,
-  ask: asked,
+  ask: userQuestion,
   note: worldNote,
   caseStudies,
   baseModels,

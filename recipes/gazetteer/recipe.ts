@@ -1,7 +1,7 @@
 /** @file Questions in English about the countries of the world, for two small language models. See README.md. */
 import type { Arm, RunConfigInput } from "../../core/contracts/config.ts";
 import type { Recipe } from "../../core/recipe.ts";
-import { asked, worldNote } from "../atlas/questions/questions.ts";
+import { userQuestion, worldNote } from "../atlas/questions/questions.ts";
 import { demonstrations } from "./demonstrations/demonstrations.ts";
 import { DEVELOPMENT_QUESTIONS, questionSet } from "./questions/questions.ts";
 import { PLANNER_SYSTEM, SEARCHER_SYSTEM, SINGLE_SYSTEM } from "./system.ts";
@@ -10,7 +10,7 @@ export const recipe: Recipe = {
   name: "gazetteer",
   config,
   questions: questionSet,
-  ask: asked,
+  ask: userQuestion,
   note: worldNote,
   demonstrations,
 };

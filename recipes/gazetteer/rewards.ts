@@ -13,7 +13,7 @@ import { expertScore, searchQueries, shareOf, visitedPages } from "../atlas/expe
 import type { Asked, Condition } from "../atlas/questions/look-up.ts";
 import { readTask, type Task } from "./questions/read-task.ts";
 import { SMALL } from "./world/prose.ts";
-import { type Page, readPage } from "./world/read-page.ts";
+import { type ProsePage, readPage } from "./world/read-page.ts";
 
 export const rewards: Rewards = {
   correct: (question, conversation) => (same(conversation.answer, question.answer) ? 1 : 0),
@@ -43,14 +43,14 @@ function queryScore(query: string, { of, where }: Task, prompt: string): number 
 const wordsIn = (text: string): readonly string[] => normal(text).match(/[\p{L}\p{M}\p{N}]+/gu) ?? [];
 
 /** How well a page fits the task: it shows the fact, or the largest share of the conditions that it shows for one and the same country. */
-function aboutness({ ask, of, where }: Task, page: Page): number {
+function aboutness({ ask, of, where }: Task, page: ProsePage): number {
   if (of !== undefined) return ask !== "country" && factsShown(page, ask, of).length > 0 ? 1 : 0;
   const shown = where.map((condition) => countriesShown(page, condition));
   return Math.max(0, ...shown.flat().map((country) => shareOf(shown, (countries) => countries.includes(country))));
 }
 
 /** Whether the opened pages show that the report is a correct answer to the task as worded. */
-function isShown({ ask, of, where }: Task, answer: string | null, pages: readonly Page[]): boolean {
+function isShown({ ask, of, where }: Task, answer: string | null, pages: readonly ProsePage[]): boolean {
   if (answer === null) return false;
   if (ask === "country") return meetsAll(normal(answer), where, pages);
   const countries = of === undefined ? pages.flatMap((page) => countriesOf(page)) : [of];
@@ -60,20 +60,20 @@ function isShown({ ask, of, where }: Task, answer: string | null, pages: readonl
 }
 
 /** Whether the pages show every condition for the country, which is normalized. */
-const meetsAll = (country: string, where: readonly Condition[], pages: readonly Page[]): boolean =>
+const meetsAll = (country: string, where: readonly Condition[], pages: readonly ProsePage[]): boolean =>
   where.every((condition) => pages.some((page) => countriesShown(page, condition).includes(country)));
 
 /** The country of a page: its own, or the one that it is the capital of. */
-const countriesOf = ({ title, facts }: Page): readonly string[] => facts.get("country") ?? [title];
+const countriesOf = ({ title, facts }: ProsePage): readonly string[] => facts.get("country") ?? [title];
 
 /** A fact about a country as the page states it: the country's own, or its capital's. */
-function factsShown({ title, facts }: Page, ask: Asked, of: string): readonly string[] {
+function factsShown({ title, facts }: ProsePage, ask: Asked, of: string): readonly string[] {
   if (same(title, of)) return facts.get(ask) ?? [];
   return ask === "capital" && facts.get("country")?.some((country) => same(country, of)) ? [title] : [];
 }
 
 /** The countries, normalized, for which a page shows a condition: the page's own, that of its capital, or those of its neighbors. */
-function countriesShown({ title, facts }: Page, { field, value }: Condition): readonly string[] {
+function countriesShown({ title, facts }: ProsePage, { field, value }: Condition): readonly string[] {
   if (facts.get(field)?.some((one) => same(one, value))) return [normal(title)];
   if (!same(title, value)) return [];
   const countries = field === "capital" ? facts.get("country") : field === "borders" ? facts.get("borders") : undefined;

@@ -6,16 +6,16 @@ import { calculateText } from "../../adapters/tools/calculate.ts";
 import { type Random, stream } from "../../core/random.ts";
 import type { Demonstration } from "../../core/recipe.ts";
 import { answerTurn, callTurn } from "../small-models/turns.ts";
-import { COUNTS, DEMONSTRATION_VILLAGES, type Draft, draftOf, promptOf } from "./questions.ts";
+import { COUNTS, DEMONSTRATION_VILLAGES, draftOf, promptOf, type QuestionDraft } from "./questions.ts";
 import { lookedUp } from "./tools.ts";
-import { type Entry, entryOf, FIELDS, type Field, NAMES, pageOf, reportOf, taskOf } from "./world.ts";
+import { entryOf, FIELDS, type LedgerEntry, type LedgerField, NAMES, pageOf, reportOf, taskOf } from "./world.ts";
 
 /** Delegations in one turn. */
 export const CALLS_PER_TURN = 4;
 
 /** How often each decision goes wrong. */
-const PLANNER_FAULTS = { guess: 0.1, stopEarly: 0.12, leaveOut: 0.04, wrongField: 0.03, noCalculation: 0.25 };
-const SEARCHER_FAULTS = { wrongPerson: 0.1, wrongNumber: 0.15, wrongLine: 0.05, shortPage: 0.2 };
+const PLANNER_ERROR_RATES = { guess: 0.1, stopEarly: 0.12, leaveOut: 0.04, wrongField: 0.03, noCalculation: 0.25 };
+const SEARCHER_ERROR_RATES = { wrongPerson: 0.1, wrongNumber: 0.15, wrongLine: 0.05, shortPage: 0.2 };
 
 type Turn = Demonstration["turns"][number];
 
@@ -27,19 +27,19 @@ export function* plannerDemonstrations(): Generator<Demonstration, never> {
   }
 }
 
-function planned(draft: Draft, random: Random): Demonstration {
+function planned(draft: QuestionDraft, random: Random): Demonstration {
   const turns: Turn[] = [];
   const end = (answer: string | number): Demonstration => ({
     prompt: promptOf(draft),
     turns: [...turns, { text: answerTurn(String(answer)), responses: [] }],
   });
   const guess = () => random.integer(40 * Math.max(1, draft.numbers.length));
-  if (errs(random, PLANNER_FAULTS.guess)) return end(guess());
+  if (errs(random, PLANNER_ERROR_RATES.guess)) return end(guess());
   const { turns: delegations, found } = delegated(draft, random);
   turns.push(...delegations);
   const numbers = draft.names.length > 0 ? found : draft.numbers;
   if (numbers.length < 2) return end(numbers[0] ?? guess());
-  if (errs(random, PLANNER_FAULTS.noCalculation)) return end(guess());
+  if (errs(random, PLANNER_ERROR_RATES.noCalculation)) return end(guess());
   const expression = numbers.join(" + ");
   const total = calculateText(expression);
   turns.push({ text: callTurn({ name: "calculate", arguments: { expression } }), responses: [total] });
@@ -47,15 +47,15 @@ function planned(draft: Draft, random: Random): Demonstration {
 }
 
 /** The delegations, a few people at a time, and the numbers that come back. */
-function delegated({ village, field, names }: Draft, random: Random): { turns: Turn[]; found: number[] } {
+function delegated({ village, field, names }: QuestionDraft, random: Random): { turns: Turn[]; found: number[] } {
   const turns: Turn[] = [];
   const found: number[] = [];
-  const included = names.filter(() => !errs(random, PLANNER_FAULTS.leaveOut));
+  const included = names.filter(() => !errs(random, PLANNER_ERROR_RATES.leaveOut));
   for (let first = 0; first < included.length; first += CALLS_PER_TURN) {
-    if (first > 0 && errs(random, PLANNER_FAULTS.stopEarly)) break;
+    if (first > 0 && errs(random, PLANNER_ERROR_RATES.stopEarly)) break;
     const calls = included.slice(first, first + CALLS_PER_TURN).map((name) => {
-      const chosen = errs(random, PLANNER_FAULTS.wrongField) ? anyOf(FIELDS, random) : field;
-      return { name, field: chosen, entry: entryOf(village, name) as Entry };
+      const chosen = errs(random, PLANNER_ERROR_RATES.wrongField) ? anyOf(FIELDS, random) : field;
+      return { name, field: chosen, entry: entryOf(village, name) as LedgerEntry };
     });
     found.push(...calls.map(({ entry, field: chosen }) => entry[chosen]));
     turns.push({
@@ -75,23 +75,23 @@ export function* searcherDemonstrations(): Generator<Demonstration, never> {
   for (let village = DEMONSTRATION_VILLAGES; ; village++) {
     const random = stream("tally-searcher", village);
     const [field, name] = [anyOf(FIELDS, random), anyOf(NAMES, random)];
-    const person = errs(random, SEARCHER_FAULTS.wrongPerson) ? anyOf(NAMES, random) : name;
+    const person = errs(random, SEARCHER_ERROR_RATES.wrongPerson) ? anyOf(NAMES, random) : name;
     yield {
       prompt: taskOf(field, name),
       turns: [
         { text: callTurn({ name: "lookup", arguments: { name: person } }), responses: [lookedUp(village, person)] },
-        { text: answerTurn(reported(entryOf(village, person) as Entry, field, random)), responses: [] },
+        { text: answerTurn(reported(entryOf(village, person) as LedgerEntry, field, random)), responses: [] },
       ],
     };
   }
 }
 
-function reported(entry: Entry, field: Field, random: Random): string {
-  const read = errs(random, SEARCHER_FAULTS.wrongNumber) ? anyOf(FIELDS, random) : field;
+function reported(entry: LedgerEntry, field: LedgerField, random: Random): string {
+  const read = errs(random, SEARCHER_ERROR_RATES.wrongNumber) ? anyOf(FIELDS, random) : field;
   const lines = pageOf(entry)
     .split(", ")
-    .map((line, i) => (errs(random, SEARCHER_FAULTS.wrongLine) ? `${FIELDS[i]} ${random.integer(40)}` : line));
-  const length = errs(random, SEARCHER_FAULTS.shortPage) ? 1 + random.integer(lines.length - 1) : lines.length;
+    .map((line, i) => (errs(random, SEARCHER_ERROR_RATES.wrongLine) ? `${FIELDS[i]} ${random.integer(40)}` : line));
+  const length = errs(random, SEARCHER_ERROR_RATES.shortPage) ? 1 + random.integer(lines.length - 1) : lines.length;
   return reportOf(entry[read], lines.slice(0, length).join(", "));
 }
 

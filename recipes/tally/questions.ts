@@ -5,7 +5,7 @@
 import * as z from "zod";
 import type { Question, QuestionSet } from "../../core/contracts/question.ts";
 import { type Random, stream } from "../../core/random.ts";
-import { entryOf, FIELDS, type Field, NAMES } from "./world.ts";
+import { entryOf, FIELDS, type LedgerField, NAMES } from "./world.ts";
 
 /** Invocations that a question needs: very unequal, and above and below the recipe's d. */
 export const COUNTS = [0, 1, 2, 3, 5, 8, 13, 20] as const;
@@ -21,9 +21,9 @@ export const DEMONSTRATION_VILLAGES = 1_000_001;
 /** Maximum number of numbers in a question without people. */
 const MAX_NUMBERS = 6;
 
-export interface Draft {
+export interface QuestionDraft {
   readonly village: number;
-  readonly field: Field;
+  readonly field: LedgerField;
   /** Empty: the numbers are in the question. */
   readonly names: readonly string[];
   readonly numbers: readonly number[];
@@ -44,9 +44,9 @@ function questionsOf(split: string, { first, count }: typeof TRAIN, seed: number
   });
 }
 
-export function draftOf(village: number, people: number, random: Random): Draft {
+export function draftOf(village: number, people: number, random: Random): QuestionDraft {
   const names = random.choose(NAMES.length, people).map((i) => NAMES[i] as string);
-  const field = FIELDS[random.integer(FIELDS.length)] as Field;
+  const field = FIELDS[random.integer(FIELDS.length)] as LedgerField;
   const given = people > 0 ? 0 : 2 + random.integer(MAX_NUMBERS - 1);
   const numbers =
     people > 0
@@ -56,13 +56,13 @@ export function draftOf(village: number, people: number, random: Random): Draft 
 }
 
 /** `Total hens of Ada, Ben`, or `Total of 3, 5`. */
-export function promptOf({ field, names, numbers }: Draft): string {
+export function promptOf({ field, names, numbers }: QuestionDraft): string {
   return names.length > 0 ? `Total ${field} of ${names.join(", ")}` : `Total of ${numbers.join(", ")}`;
 }
 
-const totalOf = ({ numbers }: Draft): number => numbers.reduce((sum, value) => sum + value, 0);
+const totalOf = ({ numbers }: QuestionDraft): number => numbers.reduce((sum, value) => sum + value, 0);
 
-function questionOf(id: string, draft: Draft): Question {
+function questionOf(id: string, draft: QuestionDraft): Question {
   const n = draft.names.length;
   const level = LEVELS.filter((most) => n > most).length + 1;
   const facts: z.infer<typeof Facts> = { village: draft.village };

@@ -7,28 +7,28 @@ export const NAMES: readonly string[] = (
 ).split(" ");
 
 export const FIELDS = ["hens", "boats", "coins", "goats", "bees", "nets"] as const;
-export type Field = (typeof FIELDS)[number];
-export type Entry = Readonly<Record<Field, number>>;
+export type LedgerField = (typeof FIELDS)[number];
+export type LedgerEntry = Readonly<Record<LedgerField, number>>;
 
 const MOST = 40;
 
 /** What a person of the village owns; undefined for an unknown name. */
-export function entryOf(village: number, name: string): Entry | undefined {
+export function entryOf(village: number, name: string): LedgerEntry | undefined {
   if (!NAMES.includes(name)) return undefined;
   const random = stream("tally-village", village, name);
-  return Object.fromEntries(FIELDS.map((field) => [field, random.integer(MOST)])) as Entry;
+  return Object.fromEntries(FIELDS.map((field) => [field, random.integer(MOST)])) as LedgerEntry;
 }
 
 /** `hens 4, boats 12, …`: a ledger's page. */
-export const pageOf = (entry: Entry): string => FIELDS.map((field) => `${field} ${entry[field]}`).join(", ");
+export const pageOf = (entry: LedgerEntry): string => FIELDS.map((field) => `${field} ${entry[field]}`).join(", ");
 
 /** A searcher's report: the number asked for, then the whole page that shows it. */
 export const reportOf = (value: number, page: string): string => `${value}: ${page}`;
 
-export const taskOf = (field: Field, name: string): string => `${field} of ${name}`;
+export const taskOf = (field: LedgerField, name: string): string => `${field} of ${name}`;
 
 /** The inverse of `taskOf`; undefined for any other text. */
-export function parseTask(text: string): { readonly field: Field; readonly name: string } | undefined {
+export function parseTask(text: string): { readonly field: LedgerField; readonly name: string } | undefined {
   const [, asked, name] = /^(\w+) of (\w+)$/.exec(text.trim()) ?? [];
   const field = FIELDS.find((one) => one === asked);
   return field && name !== undefined ? { field, name } : undefined;

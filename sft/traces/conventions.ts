@@ -9,18 +9,18 @@
  */
 import * as z from "zod";
 import { isMessageEvent, ofEvents } from "./events.ts";
-import type { Exchange } from "./exchange.ts";
 import { openInference, openLlmetry } from "./indexed.ts";
-import { type Attributes, type Json, jsonIn, parseAttribute, Unusable } from "./json.ts";
+import { type JsonObject, type JsonValue, jsonIn, parseAttribute, Unusable } from "./json.ts";
 import { RawMessage } from "./message.ts";
-import type { Span } from "./otlp.ts";
+import type { OtlpSpan } from "./otlp.ts";
+import type { RecordedCall } from "./recorded-call.ts";
 import { ToolDefinition } from "./tools.ts";
 
 const Messages = z.array(RawMessage);
 const Tools = z.array(ToolDefinition);
 
 /** Undefined: the span has no messages. Throws `Unusable`. */
-export function readExchange(span: Span): Exchange | undefined {
+export function readCall(span: OtlpSpan): RecordedCall | undefined {
   if (NO_CALLS.includes(span.attributes["gen_ai.operation.name"] ?? "")) return;
   return (
     current(span.attributes) ??
@@ -32,7 +32,7 @@ export function readExchange(span: Span): Exchange | undefined {
 }
 
 /** Whether a span without messages is a model call whose content was not captured. */
-export function isModelCall({ attributes, events }: Span): boolean {
+export function isModelCall({ attributes, events }: OtlpSpan): boolean {
   const operation = attributes["gen_ai.operation.name"] ?? attributes["llm.request.type"];
   if (operation !== undefined) return CALLS.includes(operation);
   if (attributes["openinference.span.kind"] !== undefined) return attributes["openinference.span.kind"] === "LLM";
@@ -42,10 +42,10 @@ export function isModelCall({ attributes, events }: Span): boolean {
 }
 
 /** Operations other than model calls. Some frameworks record a tool's arguments and result as message events. */
-const NO_CALLS: readonly Json[] = ["execute_tool", "create_agent", "embeddings", "retrieval"];
-const CALLS: readonly Json[] = ["chat", "generate_content", "text_completion", "completion"];
+const NO_CALLS: readonly JsonValue[] = ["execute_tool", "create_agent", "embeddings", "retrieval"];
+const CALLS: readonly JsonValue[] = ["chat", "generate_content", "text_completion", "completion"];
 
-function current(attributes: Attributes): Exchange | undefined {
+function current(attributes: JsonObject): RecordedCall | undefined {
   const [input, output, system, tools] = [
     "input.messages",
     "output.messages",
@@ -65,14 +65,14 @@ function current(attributes: Attributes): Exchange | undefined {
 }
 
 /** A list of parts, or a text. */
-function instructions(value: Json | undefined): RawMessage[] {
+function instructions(value: JsonValue | undefined): RawMessage[] {
   if (value === undefined || value === null) return [];
   const parts = typeof value === "string" ? jsonIn(value) : value;
   const content = Array.isArray(parts) ? parts : value;
   return [parseAttribute(RawMessage, { role: "system", content }, "gen_ai.system_instructions")];
 }
 
-function aiSdk(attributes: Attributes): Exchange | undefined {
+function aiSdk(attributes: JsonObject): RecordedCall | undefined {
   const {
     "ai.prompt.messages": prompt,
     "ai.response.text": text,
@@ -100,7 +100,7 @@ function aiSdk(attributes: Attributes): Exchange | undefined {
 const CUT_OFF = /^(length|max_?tokens|content[-_]filter|safety|error)$/i;
 
 /** Throws `Unusable` if the model was cut off. */
-export function refuseCutOff({ attributes }: Span, { output }: Exchange): void {
+export function refuseCutOff({ attributes }: OtlpSpan, { output }: RecordedCall): void {
   const listed = attributes["gen_ai.response.finish_reasons"];
   const reasons = [
     ...(Array.isArray(listed) ? listed : [listed]),

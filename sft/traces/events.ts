@@ -1,14 +1,15 @@
 /** @file Model calls with an event per message, as in OpenTelemetry's conventions up to version 1.36. */
-import type { Exchange } from "./exchange.ts";
-import { type Attributes, jsonIn, parseAttribute } from "./json.ts";
+
+import { type JsonObject, jsonIn, parseAttribute } from "./json.ts";
 import { RawMessage } from "./message.ts";
-import type { SpanEvent } from "./otlp.ts";
+import type { OtlpSpanEvent } from "./otlp.ts";
+import type { RecordedCall } from "./recorded-call.ts";
 
 const EVENT = /^gen_ai\.(?:(system|user|assistant|tool)\.message|choice)$/;
 
-export const isMessageEvent = ({ name }: SpanEvent): boolean => EVENT.test(name);
+export const isMessageEvent = ({ name }: OtlpSpanEvent): boolean => EVENT.test(name);
 
-export function ofEvents(events: readonly SpanEvent[]): Exchange | undefined {
+export function ofEvents(events: readonly OtlpSpanEvent[]): RecordedCall | undefined {
   const input: RawMessage[] = [];
   const output: RawMessage[] = [];
   for (const event of events) {
@@ -23,9 +24,9 @@ export function ofEvents(events: readonly SpanEvent[]): Exchange | undefined {
 }
 
 /** A choice has its message as a field, which may be text. The calls may be JSON in a string, since event attributes have no structure. */
-function fieldsOf({ fields }: SpanEvent, role: string): Attributes {
+function fieldsOf({ fields }: OtlpSpanEvent, role: string): JsonObject {
   const { message, tool_calls: calls } = fields;
-  const inner = typeof message === "string" ? { content: message } : (message as Attributes | null | undefined);
+  const inner = typeof message === "string" ? { content: message } : (message as JsonObject | null | undefined);
   const parsed = typeof calls === "string" ? jsonIn(calls) : undefined;
   return { ...fields, ...inner, ...(parsed === undefined ? {} : { tool_calls: parsed }), role };
 }

@@ -3,18 +3,18 @@
  * messages. The report counts every call: taken, contained in a longer one, or skipped for a reason.
  */
 
-import { isModelCall, readExchange, refuseCutOff } from "./conventions.ts";
+import { isModelCall, readCall, refuseCutOff } from "./conventions.ts";
 import { conversationOf, lineOf, type TracedConversation } from "./conversation.ts";
-import type { Exchange } from "./exchange.ts";
 import { type Joined, joinConversations, withThinking } from "./join.ts";
-import { type Json, Unusable } from "./json.ts";
+import { type JsonValue, Unusable } from "./json.ts";
 import { isEmpty, isRedacted, type Message, messagesOf, type RawMessage } from "./message.ts";
-import { type Span, Traces } from "./otlp.ts";
-import { type MessagesLine, readTraceFile } from "./read.ts";
-import { Report } from "./report.ts";
+import { type OtlpSpan, Traces } from "./otlp.ts";
+import { type RawMessagesLine, readTraceFile } from "./read.ts";
+import type { RecordedCall } from "./recorded-call.ts";
+import { ImportReport } from "./report.ts";
 import type { FunctionTool, ToolDefinition } from "./tools.ts";
 
-export interface ImportOptions {
+export interface TraceImportOptions {
   /** Takes this agent's conversations, and those that name none. */
   readonly agent?: string;
   /** The agent that the demonstrations are for; absent: the name in the traces. */
@@ -32,7 +32,7 @@ export interface TraceFile {
 
 export interface Imported {
   readonly lines: readonly object[];
-  readonly report: Report;
+  readonly report: ImportReport;
 }
 
 interface Candidate extends TracedConversation {
@@ -49,13 +49,13 @@ interface Source {
   readonly where: string;
   readonly scope: string;
   readonly agent: string | undefined;
-  readonly attribute: (name: string) => Json | undefined;
-  readonly score: (name: string) => Json | undefined;
+  readonly attribute: (name: string) => JsonValue | undefined;
+  readonly score: (name: string) => JsonValue | undefined;
 }
 
-export function importTraces(files: Iterable<TraceFile>, options: ImportOptions): Imported {
+export function importTraces(files: Iterable<TraceFile>, options: TraceImportOptions): Imported {
   const traces = new Traces();
-  const report = new Report();
+  const report = new ImportReport();
   const candidates: Candidate[] = [];
   for (const { file, bytes } of files) {
     for (const line of readTraceFile(bytes, file, traces)) candidates.push(...ofLine(line, options, report));
@@ -65,7 +65,7 @@ export function importTraces(files: Iterable<TraceFile>, options: ImportOptions)
   return { lines: joinOnce(scored, report).flatMap((one) => write(one, options, report)), report };
 }
 
-function ofLine(line: MessagesLine, options: ImportOptions, report: Report): Candidate[] {
+function ofLine(line: RawMessagesLine, options: TraceImportOptions, report: ImportReport): Candidate[] {
   const { where, agent, attributes, messages, tools } = line;
   const attribute = (name: string) => attributes[name];
   report.found++;
@@ -77,7 +77,7 @@ function ofLine(line: MessagesLine, options: ImportOptions, report: Report): Can
   });
 }
 
-function ofSpans(traces: Traces, options: ImportOptions, report: Report): Candidate[] {
+function ofSpans(traces: Traces, options: TraceImportOptions, report: ImportReport): Candidate[] {
   const calls = modelCalls(traces.spans(), report);
   const enclosing = new Set(calls.flatMap(({ span }) => [...traces.lineage(span)].slice(1)));
   return calls.flatMap(({ span, exchanges }) =>
@@ -94,14 +94,14 @@ function ofSpans(traces: Traces, options: ImportOptions, report: Report): Candid
 }
 
 interface ModelCall {
-  readonly span: Span;
+  readonly span: OtlpSpan;
   /** One, which is undefined if no content was captured; none if it is malformed. */
-  readonly exchanges: readonly (Exchange | undefined)[];
+  readonly exchanges: readonly (RecordedCall | undefined)[];
 }
 
-function modelCalls(spans: readonly Span[], report: Report): ModelCall[] {
+function modelCalls(spans: readonly OtlpSpan[], report: ImportReport): ModelCall[] {
   return spans.flatMap((span) => {
-    const exchanges = report.attempt(span.where, () => [readExchange(span)]);
+    const exchanges = report.attempt(span.where, () => [readCall(span)]);
     if (exchanges[0] || exchanges.length === 0 || isModelCall(span)) {
       report.found++;
       return [{ span, exchanges }];
@@ -114,7 +114,7 @@ function modelCalls(spans: readonly Span[], report: Report): ModelCall[] {
 const AGENT = ["gen_ai.agent.name", "agent.name", "ai.telemetry.functionId"];
 const CONVERSATION = ["gen_ai.conversation.id", "session.id"];
 
-function sourceOf(traces: Traces, span: Span): Source {
+function sourceOf(traces: Traces, span: OtlpSpan): Source {
   const first = (names: readonly string[]) =>
     names.map((name) => traces.attribute(span, name)).find((value) => value !== undefined);
   const agent = first(AGENT);
@@ -127,7 +127,7 @@ function sourceOf(traces: Traces, span: Span): Source {
   };
 }
 
-function refuseFiltered({ agent, attribute }: Source, options: ImportOptions): void {
+function refuseFiltered({ agent, attribute }: Source, options: TraceImportOptions): void {
   if (options.agent !== undefined && agent !== undefined && agent !== options.agent) {
     throw new Unusable("another agent");
   }
@@ -141,7 +141,7 @@ function refuseFiltered({ agent, attribute }: Source, options: ImportOptions): v
 }
 
 /** What to set so that content is captured: every instrumentation leaves it out by default, or can hide it. */
-function refuseWithoutContent({ attributes }: Span): never {
+function refuseWithoutContent({ attributes }: OtlpSpan): never {
   if (attributes["ai.operationId"] !== undefined) {
     throw new Unusable("no content: set recordInputs and recordOutputs of the AI SDK's telemetry to true");
   }
@@ -155,10 +155,10 @@ function refuseWithoutContent({ attributes }: Span): never {
 
 function ofExchange(
   source: Source,
-  span: Span,
-  exchange: Exchange | undefined,
-  options: ImportOptions,
-  report: Report,
+  span: OtlpSpan,
+  exchange: RecordedCall | undefined,
+  options: TraceImportOptions,
+  report: ImportReport,
 ): Candidate[] {
   if (span.failed || span.attributes["error.type"] !== undefined) throw new Unusable("the call failed");
   if (!exchange) return refuseWithoutContent(span);
@@ -182,7 +182,7 @@ function candidateOf(
   source: Source,
   messages: readonly Message[],
   tools: readonly ToolDefinition[] | undefined,
-  { agent, score, system }: ImportOptions,
+  { agent, score, system }: TraceImportOptions,
 ): Candidate {
   const kept = system ? messages : messages.filter(({ role }) => role !== "system");
   const conversation = conversationOf(kept);
@@ -197,7 +197,7 @@ function candidateOf(
   };
 }
 
-function numberIn(value: Json | undefined): number | undefined {
+function numberIn(value: JsonValue | undefined): number | undefined {
   if (typeof value !== "number" && typeof value !== "boolean" && typeof value !== "string") return;
   const number = value === "" ? Number.NaN : Number(value);
   return Number.isNaN(number) ? undefined : number;
@@ -214,7 +214,7 @@ function scopesOf(candidates: readonly Candidate[]): Candidate[][] {
 }
 
 /** The longest conversations of a scope, with their thinking, if their score is high enough. */
-function takeScored(scope: readonly Candidate[], { score }: ImportOptions, report: Report): Candidate[] {
+function takeScored(scope: readonly Candidate[], { score }: TraceImportOptions, report: ImportReport): Candidate[] {
   return joinOnce(scope, report).flatMap((joined) => {
     const { longest, contained } = joined;
     return report.attempt(longest.where, () => {
@@ -226,13 +226,13 @@ function takeScored(scope: readonly Candidate[], { score }: ImportOptions, repor
   });
 }
 
-function joinOnce(candidates: readonly Candidate[], report: Report): Joined<Candidate>[] {
+function joinOnce(candidates: readonly Candidate[], report: ImportReport): Joined<Candidate>[] {
   const joined = joinConversations(candidates);
   report.contained += candidates.length - joined.length;
   return joined;
 }
 
-function write({ longest }: Joined<Candidate>, options: ImportOptions, report: Report): object[] {
+function write({ longest }: Joined<Candidate>, options: TraceImportOptions, report: ImportReport): object[] {
   const { messages, agent, tools, isCut, where } = longest;
   return report.attempt(where, () => {
     const own = tools?.filter((tool): tool is FunctionTool => tool !== undefined);

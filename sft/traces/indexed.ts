@@ -1,28 +1,28 @@
 /** @file Model calls whose messages are flattened into numbered attributes: OpenInference's and OpenLLMetry's. */
 import * as z from "zod";
-import type { Exchange } from "./exchange.ts";
-import { type Attributes, jsonIn, listAt, parseAttribute } from "./json.ts";
+import { type JsonObject, jsonIn, listAt, parseAttribute } from "./json.ts";
 import { RawMessage } from "./message.ts";
+import type { RecordedCall } from "./recorded-call.ts";
 import { ToolDefinition } from "./tools.ts";
 
 const Messages = z.array(RawMessage);
 const Tools = z.array(ToolDefinition);
 
 /** `gen_ai.prompt.0.role`, `gen_ai.completion.0.tool_calls.0.name`, `llm.request.functions.0.name`. */
-export function openLlmetry(attributes: Attributes): Exchange | undefined {
+export function openLlmetry(attributes: JsonObject): RecordedCall | undefined {
   const [input, output] = ["gen_ai.prompt", "gen_ai.completion"].map((prefix) => read(attributes, prefix, Messages));
   if (!input && !output) return;
   return { input: input ?? [], output: output ?? [], tools: read(attributes, "llm.request.functions", Tools) };
 }
 
 /** `llm.input_messages.0.message.role`, `llm.output_messages.0.message.content`, `llm.tools.0.tool.json_schema`. */
-export function openInference(attributes: Attributes): Exchange | undefined {
+export function openInference(attributes: JsonObject): RecordedCall | undefined {
   const [input, output] = ["llm.input_messages", "llm.output_messages"].map((prefix) => read(attributes, prefix, Rows));
   if (!input && !output) return;
   return { input: input ?? [], output: output ?? [], tools: read(attributes, "llm.tools", ToolRows) };
 }
 
-function read<S extends z.ZodType>(attributes: Attributes, prefix: string, schema: S): z.infer<S> | undefined {
+function read<S extends z.ZodType>(attributes: JsonObject, prefix: string, schema: S): z.infer<S> | undefined {
   const list = listAt(attributes, prefix);
   return list && parseAttribute(schema, list, prefix);
 }

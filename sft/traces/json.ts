@@ -2,16 +2,16 @@
 import type * as z from "zod";
 import { MgrpoError } from "../../core/errors.ts";
 
-export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
-export type Attributes = Readonly<Record<string, Json>>;
+export type JsonValue = string | number | boolean | null | readonly JsonValue[] | { readonly [key: string]: JsonValue };
+export type JsonObject = Readonly<Record<string, JsonValue>>;
 
 /** Why one conversation cannot be taken. The message has no content, so that equal reasons can be counted. */
 export class Unusable extends Error {}
 
 /** Undefined: it is not JSON. The parser's error is dropped because it quotes the text. */
-export function jsonIn(text: string): Json | undefined {
+export function jsonIn(text: string): JsonValue | undefined {
   try {
-    return JSON.parse(text) as Json;
+    return JSON.parse(text) as JsonValue;
   } catch {
     return undefined;
   }
@@ -22,7 +22,7 @@ export const unreadable = (where: string, fault: string) =>
   new MgrpoError("demonstrations-invalid", `${where}: ${fault}`);
 
 /** An attribute that is JSON: a string, a list of strings, or already structured. */
-export function parseAttribute<S extends z.ZodType>(schema: S, value: Json, name: string): z.infer<S> {
+export function parseAttribute<S extends z.ZodType>(schema: S, value: JsonValue, name: string): z.infer<S> {
   const json = structured(value);
   if (json === undefined)
     throw new Unusable(`${name} is not JSON: did a limit on the length of attributes cut it off?`);
@@ -33,31 +33,31 @@ export function parseAttribute<S extends z.ZodType>(schema: S, value: Json, name
 }
 
 /** Undefined: a string that is not JSON, such as one that a limit on attributes cut off. */
-function structured(value: Json): Json | undefined {
+function structured(value: JsonValue): JsonValue | undefined {
   if (typeof value === "string") return jsonIn(value);
   if (!Array.isArray(value)) return value;
-  return value.map((one: Json) => (typeof one === "string" ? (jsonIn(one) ?? one) : one));
+  return value.map((one: JsonValue) => (typeof one === "string" ? (jsonIn(one) ?? one) : one));
 }
 
 /** The list that is flattened into attributes such as `llm.input_messages.0.message.role`, without `prefix`. */
-export function listAt(attributes: Attributes, prefix: string): readonly Json[] | undefined {
+export function listAt(attributes: JsonObject, prefix: string): readonly JsonValue[] | undefined {
   const start = `${prefix}.`;
   const entries = Object.entries(attributes)
     .filter(([key]) => key.startsWith(start))
-    .map(([key, value]): [string[], Json] => [key.slice(start.length).split("."), value]);
+    .map(([key, value]): [string[], JsonValue] => [key.slice(start.length).split("."), value]);
   const nested = entries.length > 0 ? nest(entries) : undefined;
   return Array.isArray(nested) ? nested : undefined;
 }
 
-function nest(entries: readonly (readonly [readonly string[], Json])[]): Json {
-  const groups = new Map<string, [readonly string[], Json][]>();
+function nest(entries: readonly (readonly [readonly string[], JsonValue])[]): JsonValue {
+  const groups = new Map<string, [readonly string[], JsonValue][]>();
   for (const [[head, ...rest], value] of entries) {
     if (head === undefined) return value;
     const group = groups.get(head) ?? [];
     group.push([rest, value]);
     groups.set(head, group);
   }
-  const values = [...groups].map(([head, group]): [string, Json] => [head, nest(group)]);
+  const values = [...groups].map(([head, group]): [string, JsonValue] => [head, nest(group)]);
   if (!values.every(([head]) => /^\d+$/.test(head))) return Object.fromEntries(values);
   return values.sort(([a], [b]) => Number(a) - Number(b)).map(([, value]) => value);
 }

@@ -3,7 +3,7 @@
  * them all: OpenTelemetry's parts, OpenAI's messages, the AI SDK's, and the content blocks of Anthropic and Bedrock.
  */
 import * as z from "zod";
-import { type Json, jsonIn, Unusable } from "./json.ts";
+import { type JsonValue, jsonIn, Unusable } from "./json.ts";
 
 export interface Call {
   readonly id: string | undefined;
@@ -30,11 +30,15 @@ const id = z
 
 const text = (text: string): Part => ({ kind: "text", text });
 const thinking = (text = ""): Part => ({ kind: "thinking", text });
-const call = (id: string | undefined, name: string, args: Json = null): Part => {
+const call = (id: string | undefined, name: string, args: JsonValue = null): Part => {
   const written = typeof args === "string" ? args : JSON.stringify(args ?? {});
   return { kind: "call", call: { id, name, arguments: written.trim() === "" ? "{}" : written } };
 };
-const response = (id: string | undefined, value: Json = ""): Part => ({ kind: "response", id, text: textOf(value) });
+const response = (id: string | undefined, value: JsonValue = ""): Part => ({
+  kind: "response",
+  id,
+  text: textOf(value),
+});
 
 const TEXT = z.enum(["text", "input_text", "output_text"]);
 const THINKING = z.enum(["reasoning", "thinking"]);
@@ -205,7 +209,7 @@ function unsupported(type: string): string {
 const Typed = z.object({ type: z.string(), value: z.json() });
 
 /** The AI SDK wraps a tool's output: `{"type": "json", "value": …}`. */
-function outputOf(output: Json | undefined): Json | undefined {
+function outputOf(output: JsonValue | undefined): JsonValue | undefined {
   const typed = Typed.safeParse(output);
   return typed.success ? typed.data.value : output;
 }
@@ -213,7 +217,7 @@ function outputOf(output: Json | undefined): Json | undefined {
 const TextBlocks = z.array(z.union([z.object({ text: z.string() }), z.object({ json: z.json() })])).min(1);
 
 /** A response as its tool returned it: a string, the text of its blocks, or JSON. */
-function textOf(value: Json): string {
+function textOf(value: JsonValue): string {
   if (typeof value === "string") return value;
   const blocks = TextBlocks.safeParse(value);
   if (!blocks.success) return JSON.stringify(value);

@@ -4,27 +4,27 @@
  */
 import * as z from "zod";
 import { parse } from "../../core/contracts/parse.ts";
-import { type Attributes, type Json, jsonIn } from "./json.ts";
+import { type JsonObject, type JsonValue, jsonIn } from "./json.ts";
 
-export interface SpanEvent {
+export interface OtlpSpanEvent {
   readonly name: string;
   /** Its attributes, and the fields of its body. */
-  readonly fields: Attributes;
+  readonly fields: JsonObject;
 }
 
-export interface Span {
+export interface OtlpSpan {
   readonly trace: string;
   readonly parent: string;
-  readonly attributes: Attributes;
+  readonly attributes: JsonObject;
   /** The attributes of the process that recorded it. */
-  readonly resource: Attributes;
-  readonly events: readonly SpanEvent[];
+  readonly resource: JsonObject;
+  readonly events: readonly OtlpSpanEvent[];
   readonly failed: boolean;
   /** File and line. */
   readonly where: string;
 }
 
-const AnyValue: z.ZodType<Json> = z.lazy(() =>
+const AnyValue: z.ZodType<JsonValue> = z.lazy(() =>
   z
     .object({
       stringValue: z.string().optional(),
@@ -35,7 +35,7 @@ const AnyValue: z.ZodType<Json> = z.lazy(() =>
       arrayValue: z.object({ values: z.array(AnyValue).default([]) }).optional(),
       kvlistValue: z.object({ values: KeyValues }).optional(),
     })
-    .transform((value): Json => {
+    .transform((value): JsonValue => {
       const number = value.intValue ?? value.doubleValue;
       if (number !== undefined) return Number(number);
       const inner = value.arrayValue ?? value.kvlistValue;
@@ -46,7 +46,7 @@ const AnyValue: z.ZodType<Json> = z.lazy(() =>
 const KeyValues = z
   .array(z.object({ key: z.string(), value: AnyValue.default(null) }))
   .default([])
-  .transform((pairs): Attributes => Object.fromEntries(pairs.map(({ key, value }) => [key, value])));
+  .transform((pairs): JsonObject => Object.fromEntries(pairs.map(({ key, value }) => [key, value])));
 
 const Resource = z.object({ attributes: KeyValues }).default({ attributes: {} });
 
@@ -91,16 +91,16 @@ const FAILED: readonly unknown[] = [2, "STATUS_CODE_ERROR"];
 const DETAILS = "gen_ai.client.inference.operation.details";
 const EVALUATION = "gen_ai.evaluation.result";
 
-export const isOtlp = (value: Json): boolean =>
+export const isOtlp = (value: JsonValue): boolean =>
   value !== null && typeof value === "object" && ("resourceSpans" in value || "resourceLogs" in value);
 
 /** The spans of all files. */
 export class Traces {
-  readonly #spans = new Map<string, Span>();
-  readonly #logged = new Map<string, { events: SpanEvent[]; trace: string; resource: Attributes; where: string }>();
+  readonly #spans = new Map<string, OtlpSpan>();
+  readonly #logged = new Map<string, { events: OtlpSpanEvent[]; trace: string; resource: JsonObject; where: string }>();
 
   /** @param whereIs the file and line of a span or log record, by the id of its span. */
-  add(value: Json, where: string, whereIs: (spanId: string) => string): void {
+  add(value: JsonValue, where: string, whereIs: (spanId: string) => string): void {
     const { resourceSpans, resourceLogs } = parse(Document, value, where, "demonstrations-invalid");
     for (const { resource, scopeSpans } of resourceSpans)
       for (const { spans } of scopeSpans)
@@ -111,7 +111,7 @@ export class Traces {
   }
 
   /** Every span with its events. A call whose span is in no file, only its log records, counts as one. */
-  spans(): Span[] {
+  spans(): OtlpSpan[] {
     for (const [id, { trace, resource, where }] of this.#logged) {
       if (this.#spans.has(id)) continue;
       this.#spans.set(id, { trace, parent: "", attributes: {}, resource, events: [], failed: false, where });
@@ -126,22 +126,22 @@ export class Traces {
   }
 
   /** The span and those that enclose it, innermost first. */
-  *lineage(span: Span): Generator<Span> {
-    const seen = new Set<Span>();
-    for (let at: Span | undefined = span; at && !seen.has(at); at = this.#spans.get(`${at.trace}/${at.parent}`)) {
+  *lineage(span: OtlpSpan): Generator<OtlpSpan> {
+    const seen = new Set<OtlpSpan>();
+    for (let at: OtlpSpan | undefined = span; at && !seen.has(at); at = this.#spans.get(`${at.trace}/${at.parent}`)) {
       seen.add(at);
       yield at;
     }
   }
 
   /** The attribute of a span, or of the nearest span around it that has it. */
-  attribute(span: Span, name: string): Json | undefined {
+  attribute(span: OtlpSpan, name: string): JsonValue | undefined {
     for (const { attributes } of this.lineage(span)) if (attributes[name] !== undefined) return attributes[name];
     return undefined;
   }
 
   /** A score: an attribute, or the result of an evaluation of that name. */
-  score(span: Span, name: string): Json | undefined {
+  score(span: OtlpSpan, name: string): JsonValue | undefined {
     for (const { attributes, events } of this.lineage(span)) {
       const result = events.findLast(({ name: event, fields }) => {
         return event === EVALUATION && fields["gen_ai.evaluation.name"] === name;
@@ -152,15 +152,15 @@ export class Traces {
     return span.resource[name];
   }
 
-  #addSpan(span: z.infer<typeof WrittenSpan>, resource: Attributes, where: string): void {
+  #addSpan(span: z.infer<typeof WrittenSpan>, resource: JsonObject, where: string): void {
     const { traceId, spanId, parentSpanId, attributes } = span;
     const events = span.events.map((event) => eventOf(event.name, event.attributes, null));
     const failed = FAILED.includes(span.status.code);
-    const read: Span = { trace: traceId, parent: parentSpanId, attributes, resource, events, failed, where };
+    const read: OtlpSpan = { trace: traceId, parent: parentSpanId, attributes, resource, events, failed, where };
     this.#spans.set(`${traceId}/${spanId}`, read);
   }
 
-  #addRecord(record: z.infer<typeof LogRecord>, resource: Attributes, where: string): void {
+  #addRecord(record: z.infer<typeof LogRecord>, resource: JsonObject, where: string): void {
     const { traceId, spanId, eventName, attributes, body } = record;
     const name = eventName || String(attributes["event.name"] ?? "");
     if (!name.startsWith("gen_ai.")) return;
@@ -173,9 +173,9 @@ export class Traces {
 }
 
 /** A body is structured, or JSON in a string; span events have none, and some put it into an attribute. */
-function eventOf(name: string, attributes: Attributes, body: Json): SpanEvent {
+function eventOf(name: string, attributes: JsonObject, body: JsonValue): OtlpSpanEvent {
   const written = attributes["gen_ai.event.content"] ?? body;
   const fields = typeof written === "string" ? jsonIn(written) : written;
   const isObject = fields !== null && typeof fields === "object" && !Array.isArray(fields);
-  return { name, fields: isObject ? { ...attributes, ...(fields as Attributes) } : attributes };
+  return { name, fields: isObject ? { ...attributes, ...(fields as JsonObject) } : attributes };
 }

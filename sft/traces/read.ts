@@ -4,18 +4,18 @@
  */
 import * as z from "zod";
 import { parse } from "../../core/contracts/parse.ts";
-import { type Attributes, type Json, jsonIn, unreadable } from "./json.ts";
+import { type JsonObject, type JsonValue, jsonIn, unreadable } from "./json.ts";
 import { RawMessage } from "./message.ts";
 import { isOtlp, type Traces } from "./otlp.ts";
 import { ToolDefinition } from "./tools.ts";
 
 /** A conversation of a file of OpenAI messages. */
-export interface MessagesLine {
+export interface RawMessagesLine {
   readonly messages: readonly RawMessage[];
   readonly tools: readonly ToolDefinition[] | undefined;
   readonly agent: string | undefined;
   /** The line's other keys; nested keys are joined by dots. */
-  readonly attributes: Attributes;
+  readonly attributes: JsonObject;
   readonly where: string;
 }
 
@@ -42,8 +42,8 @@ const NOT_JSON =
   "not JSON: give traces as the OpenTelemetry collector's file exporter writes them (format: json, not compressed), or OpenAI messages as JSON Lines";
 
 /** Adds the spans to `traces`, and returns the conversations of OpenAI messages. */
-export function readTraceFile(bytes: Uint8Array, file: string, traces: Traces): MessagesLine[] {
-  const lines: MessagesLine[] = [];
+export function readTraceFile(bytes: Uint8Array, file: string, traces: Traces): RawMessagesLine[] {
+  const lines: RawMessagesLine[] = [];
   for (const { value, where, whereIs } of valuesOf(bytes, file)) {
     if (isOtlp(value)) traces.add(value, where, whereIs);
     else lines.push(...lineOf(value, where));
@@ -52,7 +52,7 @@ export function readTraceFile(bytes: Uint8Array, file: string, traces: Traces): 
 }
 
 interface Value {
-  readonly value: Json;
+  readonly value: JsonValue;
   readonly where: string;
   /** The location of a span within it. */
   readonly whereIs: (spanId: string) => string;
@@ -95,7 +95,7 @@ function spanLines(bytes: Uint8Array, file: string, where: string): (spanId: str
   return (spanId) => found.get(spanId) ?? where;
 }
 
-function lineOf(value: Json, where: string): MessagesLine[] {
+function lineOf(value: JsonValue, where: string): RawMessagesLine[] {
   const kind = value !== null && typeof value === "object" && !Array.isArray(value) ? value : {};
   // The collector writes metrics into the same file if its pipelines share the exporter.
   if ("resourceMetrics" in kind) return [];
@@ -103,14 +103,14 @@ function lineOf(value: Json, where: string): MessagesLine[] {
     throw unreadable(where, "neither OTLP JSON (resourceSpans, resourceLogs) nor OpenAI messages (messages)");
   }
   const { messages, tools, agent, ...rest } = parse(Line, value, where, "demonstrations-invalid");
-  const attributes = flat(rest as Attributes);
+  const attributes = flat(rest as JsonObject);
   return [{ messages, tools: tools ?? undefined, agent: agent ?? undefined, attributes, where }];
 }
 
-function flat(attributes: Attributes, prefix = ""): Attributes {
-  const entries = Object.entries(attributes).map(([key, value]): Attributes => {
+function flat(attributes: JsonObject, prefix = ""): JsonObject {
+  const entries = Object.entries(attributes).map(([key, value]): JsonObject => {
     const isObject = value !== null && typeof value === "object" && !Array.isArray(value);
-    return isObject ? flat(value as Attributes, `${prefix}${key}.`) : { [prefix + key]: value };
+    return isObject ? flat(value as JsonObject, `${prefix}${key}.`) : { [prefix + key]: value };
   });
   return Object.assign({}, ...entries);
 }

@@ -7,7 +7,7 @@ interface Skipped {
   readonly first: string;
 }
 
-export class Report {
+export class ImportReport {
   /** Model calls and lines of messages. A call that returned several choices counts as several. */
   found = 0;
   /** Those that are a prefix of another, or equal to it. */

@@ -57,7 +57,7 @@ test("totals cover the requested hours", () => {
   const rollouts = PER_MINUTE * 120;
   expect(figures.functions.invocations).toBeGreaterThan(rollouts / 10);
   expect(figures.s3.writes).toBeGreaterThan(2 * rollouts);
-  expect(figures.s3.writes).toBeLessThan(2.9 * rollouts);
+  expect(figures.s3.writes).toBeLessThan(2.65 * rollouts);
   expect(figures.usd["S3 PUTs"]).toBeCloseTo(figures.s3.writes * 5e-6, 2);
 });
 

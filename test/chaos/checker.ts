@@ -80,7 +80,7 @@ export const laws: Readonly<Record<string, Law>> = {
     const paid = delivered.reduce((sum, { verdictMicroUsd = 0 }) => sum + verdictMicroUsd, 0);
     const billed = trial.runs.reduce((sum, run) => sum + run.judgesMicroUsd, 0);
     const isCalm = trial.died.length === 0 && trial.history.every(({ fault }) => fault === undefined);
-    // A caller that dies leaves what it reserved on the bill.
+    // A caller that dies leaves what it reserved charged.
     return billed < paid || (isCalm && billed > paid) ? [`paid ${paid} micro-dollars, billed ${billed}`] : [];
   },
 };

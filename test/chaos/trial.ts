@@ -15,7 +15,7 @@ import { openCredentials } from "../../adapters/local-cloud/credentials.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { RunRecord } from "../../core/contracts/records.ts";
-import { readBills } from "../../core/training/bills.ts";
+import { readApiSpending } from "../../core/training/api-spending.ts";
 import { closeFronts, freePort } from "../fakes/fronts.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
 import { recordsOf, TOKEN } from "../fixtures/relay/world.ts";
@@ -30,8 +30,8 @@ import { Supervisor } from "./supervisor.ts";
 import { openWorld, PRICES, type World } from "./world.ts";
 
 const POLL_MS = 100;
-/** Seconds between ticks of the clock. */
-const CLOCK_SECONDS = 0.5;
+/** Seconds between scheduled ticks. */
+const TICK_SECONDS = 0.5;
 
 /** The modules of a trial's processes, bundled once for all trials. */
 export const buildTrials = (): Promise<Built> =>
@@ -122,7 +122,7 @@ async function startProcesses(stage: Stage): Promise<void> {
     directory,
     ports: { dynamo: ports.dynamo, s3: ports.s3 },
     functions: events,
-    clockSeconds: CLOCK_SECONDS,
+    tickSeconds: TICK_SECONDS,
   };
   supervisor.start({ name: "cloud", command: [built.path("chaos/cloud"), JSON.stringify(cloud)], environment: {} });
   await untilReachable(ports.dynamo);
@@ -236,7 +236,7 @@ async function resultOf(stage: Stage, isTimely: boolean): Promise<Trial> {
         run: config.run,
         status: RunRecord.parse(await store.table.get(tableKeys.run(config.run))).status,
         records: await recordsOf(store, config),
-        judgesMicroUsd: Math.round((await readBills(store.table, config.run)).judgesUsd * 1e6),
+        judgesMicroUsd: Math.round((await readApiSpending(store.table, config.run)).judgesUsd * 1e6),
         foreignTokens: await foreignTokens(store, config),
       })),
     );

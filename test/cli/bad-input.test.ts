@@ -23,6 +23,11 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
     trainRelay("bad", "--set", "algorithm.ratio=sequense"),
     /algorithm\.ratio: .*"token"\|"sequence".*did you mean 'sequence'\?/,
   ],
+  [
+    "a mistyped agent",
+    trainRelay("bad", "--set", "agents.seacher.trained=false"),
+    /--set agents\.seacher\.trained=false: there is no agent 'seacher': the agents are main, searcher; did you mean 'searcher'\?/,
+  ],
   ["a value out of range", trainRelay("bad", "--set", "rolloutsPerQuestion=1"), /rolloutsPerQuestion/],
   ["a malformed --set", trainRelay("bad", "--set", "steps"), /--set steps: write path=value/],
   ["steps that are not a number", ["train", RELAY, "--steps", "many"], /--steps takes a whole number/],

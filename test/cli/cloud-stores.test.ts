@@ -11,10 +11,10 @@ afterAll(() => rmSync(here, { recursive: true, force: true }));
 
 test("two stores at once, each read by its own endpoints and keys", async () => {
   const idle = async () => {};
-  const handlers = { objectCreated: idle, clock: idle };
+  const handlers = { objectCreated: idle, tick: idle };
   const before = { ...process.env };
   const clouds = await Promise.all(
-    ["a", "b"].map((name) => startLocalCloud({ directory: join(here, name), handlers, clockSeconds: 0 })),
+    ["a", "b"].map((name) => startLocalCloud({ directory: join(here, name), handlers, tickSeconds: 0 })),
   );
   const stores = clouds.map(({ environment }) => openCloudStore(environment));
   for (const [i, { table, objects }] of stores.entries()) {

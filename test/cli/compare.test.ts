@@ -12,7 +12,7 @@ import { foreignBy, provenanceOf, readOrigin, writeOrigin } from "../../cli/comp
 import type { FinishedRun } from "../../cli/compare/records.ts";
 import { type ArmRuns, Comparison, summarize } from "../../cli/compare/summary.ts";
 import { evaluationsCsv, questionsCsv, stepsCsv } from "../../cli/compare/tables.ts";
-import type { HeldOutScores } from "../../cli/held-out/scores.ts";
+import type { HeldOutScores } from "../../cli/held-out-scores.ts";
 import { runFolder } from "../../cli/local/run-folder.ts";
 import { buildReport } from "../../cli/run-report.ts";
 import { RunConfig } from "../../core/contracts/config.ts";

@@ -5,7 +5,7 @@ import { readLive } from "../../cli/local/live.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import type { AgentRecord, WorkerRecord } from "../../core/contracts/records.ts";
-import { progressOf } from "../../core/training/clock-list.ts";
+import { progressOf } from "../../core/training/run-list.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { config, groups, RUN, step, storeOfFinishedRun, worker } from "./records.ts";
 
@@ -47,7 +47,7 @@ test("cost, newest heartbeat and wait of a run whose workers are at work", async
   expect(live).toMatchObject({ wait: "rollouts 4/4", stall: null });
 });
 
-test("a stall shows at the first look, since the time that the clock noted", async () => {
+test("a stall shows at the first look, since the time that a tick noted", async () => {
   const progress = progressOf(open, groups, agents);
   const store = await runningStore([], {});
   const now = await store.clock.storeTime();

@@ -63,10 +63,11 @@ test("tools that are opened with settings are opened and closed once, and not op
   expect(Reflect.get(globalThis, "calls")).toEqual(["open", "close"]);
 });
 
-test("doctor reports that runs cannot be written here", async () => {
+test("doctor reports that runs cannot be written here, and its hints name commands as they are typed", async () => {
   writeFileSync("runs", "");
   const lines = (await printed("doctor")).trim().split("\n");
   const disk = lines.map((line) => JSON.parse(line)).find(({ name }) => name === "disk");
   process.exitCode = 0;
+  expect(lines.join()).not.toContain("`mgrpo ");
   expect(disk).toMatchObject({ state: "broken", found: expect.stringMatching(/runs cannot be written \(ENOTDIR\)/) });
 });

@@ -31,7 +31,7 @@ export async function recordRun(project: string, run: RecordedRun = {}): Promise
   writeFileSync(join(folder, "status.json"), JSON.stringify(status));
   writeFileSync(join(folder, "steps.jsonl"), `${JSON.stringify(summary)}\n`);
   const idle = async () => {};
-  const handlers = { objectCreated: idle, clock: idle };
+  const handlers = { objectCreated: idle, tick: idle };
   const cloud = await startLocalCloud({ directory: join(folder, "cloud"), handlers });
   try {
     await fillFinishedRun(cloud.direct, { ...finishedRun, ...run });

@@ -29,7 +29,7 @@ async function started(config = teamConfig({ budget: { hours: 2 } })) {
   return { store, run, later, resume };
 }
 
-test("the clock halts a run after its hours; a raised budget resumes it until those are over too", async () => {
+test("a scheduled tick halts a run after its hours; a raised budget resumes it until those are over too", async () => {
   const { run, later, resume } = await started();
   expect(await run()).toMatchObject({ startedAt: HOUR, maxHours: 2, maxUsd: null });
   await later(1.9);

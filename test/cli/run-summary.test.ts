@@ -3,7 +3,7 @@ import { stripVTControlCharacters } from "node:util";
 import { afterEach, expect, test, vi } from "vitest";
 import { runFolder } from "../../cli/local/run-folder.ts";
 import { buildReport } from "../../cli/run-report.ts";
-import { printSummary } from "../../cli/terminal/run-summary.ts";
+import { printSummary } from "../../cli/train/run-summary.ts";
 import { config, scoreOf } from "./records.ts";
 
 const wasTerminal = process.stdout.isTTY;

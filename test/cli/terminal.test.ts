@@ -2,10 +2,10 @@
 import { EventEmitter } from "node:events";
 import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
+import { openDisplay } from "../../cli/local/display.ts";
 import { runFolder } from "../../cli/local/run-folder.ts";
 import { accuracy, columnsOf, duration, padded } from "../../cli/terminal/columns.ts";
-import { openDisplay } from "../../cli/terminal/display.ts";
-import { opening } from "../../cli/terminal/opening.ts";
+import { opening } from "../../cli/train/opening.ts";
 import { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
@@ -129,7 +129,7 @@ test.each([60, 80])("in %i columns no line of the display is wider", (width) => 
   display.event({ kind: "waiting", step: 2, for: "waiting for: main/rollout, searcher/rollout, translator/rollout" });
   display.event({ kind: "step", summary: { ...summary, step: 2 } });
   display.event({ kind: "evaluation", evaluation });
-  display.say("warning: the entropy of 'main' collapsed to 0.011 nats per token, from 0.11 in its first 10 steps");
+  display.print("warning: the entropy of 'main' collapsed to 0.011 nats per token, from 0.11 in its first 10 steps");
   expect(Math.max(...lines().map((line) => line.length))).toBeLessThanOrEqual(width);
 });
 

@@ -55,7 +55,7 @@ function fakeTracker(failures = 0) {
 
 const positions = () => join(folder, "trackers.json");
 const tracking = (tracker: Tracker, lines: readonly MetricLine[], messages: string[] = []) =>
-  new Tracking({ trackers: [tracker], lines, positions: positions(), say: (line) => messages.push(line) });
+  new Tracking({ trackers: [tracker], lines, positions: positions(), warn: (line) => messages.push(line) });
 
 test("a line is written once, over all sessions, and one that a kill truncated is written again", () => {
   const path = join(folder, "metrics.jsonl");

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, test, vi } from "vitest";
 import { z } from "zod";
-import { HeldOutScores } from "../../cli/held-out/scores.ts";
+import { HeldOutScores } from "../../cli/held-out-scores.ts";
 import { RunReport } from "../../cli/run-report.ts";
 import { sumTallies, wilson } from "../../core/training/confidence-interval.ts";
 import { mgrpo, mgrpoWith, parsedLines, readReport, startMgrpo, trainRelay, workHere } from "./command-line.ts";

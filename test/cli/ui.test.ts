@@ -1,7 +1,7 @@
 /** @file The server of `mgrpo ui`: every view parses as its schema, what does not exist is a 404, and who may read. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { z } from "zod";
-import { readOutcome } from "../../cli/show/conversations.ts";
+import { readOutcome } from "../../cli/conversations.ts";
 import { openSource } from "../../cli/show/source.ts";
 import { dashboardApp } from "../../cli/ui/app.ts";
 import { openRunWatcher } from "../../cli/ui/watch-runs.ts";
@@ -30,7 +30,13 @@ beforeAll(async () => {
   const encrypted = { ...question("q9"), prompt: encrypt(SECRET, CANARY), answer: encrypt("Tagus", CANARY) };
   await recordRun(folder, {
     config: {
-      evaluation: { suites: [{ name: "secret", benchmark: "xbench", data: "xbench.csv" }] },
+      evaluation: {
+        suites: [
+          { name: "secret", benchmark: "xbench", data: "xbench.csv" },
+          { name: "sampled", closedBook: true },
+          { name: "greedy", closedBook: true },
+        ],
+      },
       judge: { model: "openai#scripted" },
     },
     questions: {
@@ -189,6 +195,17 @@ test("reads at the same time share the store of a run that is over", async () =>
   ];
   const responses = await Promise.all([...paths, ...paths].map((path) => get(`/api/runs/relay${path}`)));
   expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 200));
+});
+
+test("evaluations are in the order in which the config lists their suites", async () => {
+  const { evaluations } = await view(views.EvaluationsView, `/runs/${RUN}/evaluations`);
+  expect(evaluations.map(({ suite, team }) => `${suite} ${team}`)).toEqual([
+    "secret 1",
+    "sampled 0",
+    "sampled 1",
+    "greedy 0",
+    "greedy 1",
+  ]);
 });
 
 test("questions of an encrypted benchmark are never sent, nor their answers", async () => {

@@ -35,8 +35,8 @@ beforeAll(async () => {
     writeFileSync(join(directory, "ours", path), text);
   }
   const idle = async () => {};
-  const handlers = { objectCreated: idle, clock: idle };
-  cloud = await startLocalCloud({ directory: join(directory, "cloud"), clockSeconds: 0, handlers });
+  const handlers = { objectCreated: idle, tick: idle };
+  cloud = await startLocalCloud({ directory: join(directory, "cloud"), tickSeconds: 0, handlers });
   restoreEnvironment = setEnvironment(cloud.environment);
   const store = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
   for (const [path, text] of Object.entries({ ...FILES, "../other/config.json": "not under the prefix" })) {

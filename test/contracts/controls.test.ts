@@ -27,12 +27,12 @@ describe("in memory", () => {
 });
 
 test("a refusal by AWS names the operation, has a code, and is retryable", async () => {
-  const { clockSwitch } = controlsOf({ bucket: "objects", clockRule: "other" });
-  await expect(clockSwitch.turn("on")).rejects.toMatchObject({
+  const { scheduleSwitch } = controlsOf({ bucket: "objects", clockRule: "other" });
+  await expect(scheduleSwitch.turn("on")).rejects.toMatchObject({
     code: "deployment-unreachable",
     retryable: true,
     message: expect.stringMatching(
-      /^turn the clock other on: AWS refused \(ResourceNotFoundException: no rule other\)/,
+      /^turn the schedule other on: AWS refused \(ResourceNotFoundException: no rule other\)/,
     ),
   });
 });

@@ -19,11 +19,11 @@ export function controlsContract(open: () => { controls: Controls; plane: Contro
     await expect(controls.capacities.write("c", 1)).rejects.toThrow(/c/);
   });
 
-  test("the clock keeps the last state set, however often it is set", async () => {
+  test("the schedule keeps the last state set, however often it is set", async () => {
     const { controls, plane } = open();
     for (const to of ["on", "on", "off", "off", "on"] as const) {
-      await controls.clockSwitch.turn(to);
-      expect([await controls.clockSwitch.isOn(), plane.clock]).toEqual([to === "on", to]);
+      await controls.scheduleSwitch.turn(to);
+      expect([await controls.scheduleSwitch.isOn(), plane.clock]).toEqual([to === "on", to]);
     }
   });
 

@@ -259,7 +259,7 @@ describe("refused", () => {
 
   test("on a GPU", () => {
     const check = (provider: "cuda" | "auto") =>
-      checkQuantization(WIDE, LORA, { ...optionsOf(8), provider }, { mapped: true, bytes: 1 });
+      checkQuantization(WIDE, LORA, { ...optionsOf(8), provider }, { mapped: true });
     expect(() => check("cuda")).toThrow(/int8: it runs on the CPU only, not on cuda: remove it/);
     expect(() => check("auto")).not.toThrow();
   });

@@ -41,7 +41,7 @@ export function memoryControls(plane: ControlPlane): Controls {
         plane.writes.push(`${group} ${instances}`);
       },
     },
-    clockSwitch: {
+    scheduleSwitch: {
       isOn: async () => plane.clock === "on",
       async turn(to) {
         plane.clock = to;

@@ -10,8 +10,8 @@ export const freshDirectory = () => mkdtemp(join(tmpdir(), "mgrpo-cloud-"));
 /** Sets this process's AWS variables: one cloud at a time. */
 export async function openLocalStore(options: Partial<LocalCloudOptions> = {}) {
   const directory = options.directory ?? (await freshDirectory());
-  const handlers = { objectCreated: async () => {}, clock: async () => {} };
-  const cloud = await startLocalCloud({ directory, handlers, clockSeconds: 0, ...options });
+  const handlers = { objectCreated: async () => {}, tick: async () => {} };
+  const cloud = await startLocalCloud({ directory, handlers, tickSeconds: 0, ...options });
   Object.assign(process.env, cloud.environment);
   const store = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
   return {

@@ -7,7 +7,7 @@ import { reliable, simulate } from "./simulate.ts";
 const config = teamConfig();
 const expected = await simulate(config, reliable);
 
-test("reliable events and no clock: every step is closed, every group is finalized once", () => {
+test("reliable events and no scheduled ticks: every step is closed, every group is finalized once", () => {
   expect(expected.run).toMatchObject({ status: "finished", step: 3, reason: "" });
   expect(expected.steps.map(({ state }) => state)).toEqual(["closed", "closed", "closed"]);
   expect(expected.groups.every(({ state }) => state === "finalized")).toBe(true);
@@ -34,7 +34,7 @@ test("late, duplicate and reordered events end with the same records", async () 
   );
 });
 
-test("with the clock, dropped events and crashing functions end with the same records", async () => {
+test("with scheduled ticks, dropped events and crashing functions end with the same records", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.nat(),

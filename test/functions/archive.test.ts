@@ -1,10 +1,10 @@
-/** @file Runs that are over leave the clock's list: old runs cost no requests, a resumed run is listed again, and none is lost in between. */
+/** @file Runs that are over leave the list of runs: old runs cost no requests, a resumed run is listed again, and none is lost in between. */
 import { expect, test } from "vitest";
 import { resumeInStore } from "../../cli/local/resume-in-store.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { RunRecord, StepRecord, WorkerRecord } from "../../core/contracts/records.ts";
-import { allRuns, listedRuns } from "../../core/training/clock-list.ts";
 import { CONVERSATION_DAYS } from "../../core/training/retention.ts";
+import { allRuns, listedRuns } from "../../core/training/run-list.ts";
 import { endRun, resumeRun } from "../../core/training/writes.ts";
 import { openContext } from "../../functions/context.ts";
 import { openFunctions } from "../../functions/functions.ts";

@@ -169,8 +169,8 @@ async function scoreOutcomes(config: RunConfig, step: StepRecord): Promise<strin
   const failed = batchItemFailures.map(({ itemIdentifier }) => itemIdentifier);
   expect(failed.sort()).toEqual([0, 1, 2].map((k) => `${unjudged}-${k}`));
   expect((await readStep(run)).state).toBe("open");
-  await repairByClock();
-  // The clock has outcomes without a score delivered again, and asks no judge itself.
+  await repairByTick();
+  // The scheduled tick has outcomes without a score delivered again, and asks no judge itself.
   expect(plane.redelivered.sort()).toEqual(
     [0, 1, 2].map((rollout) => objectKeys.outcome({ run, phase: "train", step: 0, group: 1, rollout })),
   );
@@ -184,8 +184,8 @@ async function scoreOutcomes(config: RunConfig, step: StepRecord): Promise<strin
   return failed;
 }
 
-/** The clock repairs what the events left undone, and its metrics say that the two agents have no workers. */
-async function repairByClock(): Promise<void> {
+/** The scheduled tick repairs what the events left undone, and its metrics say that the two agents have no workers. */
+async function repairByTick(): Promise<void> {
   const stdout = vi.spyOn(process.stdout, "write").mockReturnValue(true);
   await expect(invoke("tick", scheduled)).resolves.toEqual({ batchItemFailures: [] });
   const logged = stdout.mock.calls.map(([line]) => JSON.parse(String(line)));
@@ -202,7 +202,7 @@ async function repairByClock(): Promise<void> {
   });
 }
 
-/** New versions, through tick's queue; then the clock. */
+/** New versions, through tick's queue; then a scheduled tick. */
 async function publishVersions(config: RunConfig, step: StepRecord): Promise<void> {
   const manifests: Record<string, unknown> = {};
   for (const agent of step.trained) manifests[agent] = objectCreated(await publish(store.objects, config, agent, 1));

@@ -50,7 +50,7 @@ test("a batch: only messages with retryable failures are delivered again", async
   expect(lines.every((line) => !line.includes("\n"))).toBe(true);
 });
 
-test("called directly or by the clock: every failure is rethrown, so that the caller or an alarm sees it", async () => {
+test("called directly or by the schedule: every failure is rethrown, so that the caller or an alarm sees it", async () => {
   const { lines, log } = recorder();
   const failing = (error: Error) => wrap("tick", async () => Promise.reject(error), log);
   const damaged = new MgrpoError("record-damaged", "RUN 'a': step: expected number");
@@ -99,7 +99,7 @@ test("the local cloud routes by key, ignores other keys, and logs failures that 
     'enqueue {"key":"runs/a/teams/000002.json"}',
   ]);
   expect(lines.map((line) => JSON.parse(line).message)).toEqual(["no such job"]);
-  await expect(cloud.clock()).rejects.toBe(outage);
+  await expect(cloud.tick()).rejects.toBe(outage);
 });
 
 test("a missing setting is named", () => {

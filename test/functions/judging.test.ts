@@ -145,7 +145,7 @@ test("a judge that hangs holds up neither ticks, nor the budget, nor other runs;
   await functions.stop();
 });
 
-test("a judge that refuses the request halts the run with its reason; nothing is scored, and after resume the clock asks again", async () => {
+test("a judge that refuses the request halts the run with its reason; nothing is scored, and after resume a scheduled tick asks again", async () => {
   const unpaid = new MgrpoError("endpoint-refused", "model 'j' wants to be paid first (HTTP 402)");
   let isPaid = false;
   const judge: Rewards = {

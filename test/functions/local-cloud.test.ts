@@ -18,10 +18,10 @@ test("two steps complete by events alone, with their teams and evaluations and n
   let handlers: CloudHandlers | undefined;
   const cloud = await startLocalCloud({
     directory,
-    clockSeconds: 3600,
+    tickSeconds: 3600,
     handlers: {
       objectCreated: async (event) => handlers?.objectCreated(event),
-      clock: async () => handlers?.clock(),
+      tick: async () => handlers?.tick(),
     },
   });
   const restoreEnvironment = setEnvironment(cloud.environment);

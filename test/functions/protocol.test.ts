@@ -1,4 +1,4 @@
-/** @file The functions over whole steps on the in-memory store: start-run's idempotence and refusals, lost rollouts, and what the clock repairs. */
+/** @file The functions over whole steps on the in-memory store: start-run's idempotence and refusals, lost rollouts, and what a scheduled tick repairs. */
 import { expect, test } from "vitest";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
@@ -221,7 +221,7 @@ test("a long-lived process looks for missed outcomes only in groups that have st
   expect(Object.keys((await group(0, 0)).rollouts)).toEqual(["0"]);
 });
 
-test("an evaluation is recorded once, by its event or by the clock", async () => {
+test("an evaluation is recorded once, by its event or by a scheduled tick", async () => {
   const { functions, store } = await started(teamConfig());
   const [job] = await store.table.query(tableKeys.run("test").pk, "JOB#");
   const result = {
@@ -246,7 +246,7 @@ test("an evaluation is recorded once, by its event or by the clock", async () =>
   });
 });
 
-test("a judge's outage does not hold up other rollouts: the clock has the rest scored, and asks again", async () => {
+test("a judge's outage does not hold up other rollouts: the scheduled tick has the rest scored, and asks again", async () => {
   let asked = 0;
   const judge: Rewards = {
     ...rewards,
@@ -264,7 +264,7 @@ test("a judge's outage does not hold up other rollouts: the clock has the rest s
   await functions.tickAll();
   await functions.idle();
   expect([await scoresOf(0), await scoresOf(1)]).toEqual([0, 1]);
-  // The next tick of the clock rejects with the failure, so that it is logged.
+  // The next scheduled tick rejects with the failure, so that it is logged.
   await expect(functions.tickAll()).rejects.toThrow("503");
   await functions.idle();
   expect([asked, await scoresOf(0)]).toEqual([2, 0]);

@@ -38,7 +38,7 @@ async function deployed(fleets = TEAM) {
     await functions.startRun(await prepare(store.objects, config));
     return config;
   };
-  /** One tick of the clock. Returns its writes to the deployment. */
+  /** One scheduled tick. Returns its writes to the deployment. */
   const minute = async (ms = 60_000) => {
     time += ms;
     plane.writes.length = 0;

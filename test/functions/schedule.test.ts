@@ -8,10 +8,8 @@ import { tableKeys } from "../../core/contracts/keys.ts";
 import type { RunRecord } from "../../core/contracts/records.ts";
 import type { Store } from "../../core/ports.ts";
 import { endRun } from "../../core/training/writes.ts";
-import { openContext } from "../../functions/context.ts";
-import { readDeployment } from "../../functions/deployment.ts";
-import { reconcileSchedule, startSchedule } from "../../functions/reconciling.ts";
-import { readRunOverview } from "../../functions/run-overview.ts";
+import { openContext, readControlledDeployment } from "../../functions/context.ts";
+import { readRunOverview, reconcileSchedule, startSchedule } from "../../functions/reconciling.ts";
 import { controlPlane, memoryControls } from "../fakes/control-plane.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { prepare, rewards, teamConfig } from "../fakes/scripted-team.ts";
@@ -45,9 +43,9 @@ async function world() {
         rewardsOf: async () => rewards,
         controlsOf: () => ({
           ...controls,
-          clockSwitch: {
-            isOn: () => through(() => controls.clockSwitch.isOn()),
-            turn: (to) => through(() => controls.clockSwitch.turn(to)),
+          scheduleSwitch: {
+            isOn: () => through(() => controls.scheduleSwitch.isOn()),
+            turn: (to) => through(() => controls.scheduleSwitch.turn(to)),
           },
         }),
       },
@@ -85,7 +83,7 @@ async function world() {
     async tick() {
       const context = opened(memory, scripted);
       const overview = await readRunOverview(context);
-      const deployed = await readDeployment(context);
+      const deployed = await readControlledDeployment(context);
       if (deployed) await reconcileSchedule(context, deployed, overview);
     },
     effects: () => effects,

@@ -142,7 +142,7 @@ test("a reason of 450 KB, which a tool's server can cause, is shortened: the gro
   expect(Buffer.byteLength(JSON.stringify(recorded))).toBeLessThan(1100);
 });
 
-test("the clock repairs a crash between the last score and the finalization", async () => {
+test("a scheduled tick repairs a crash between the last score and the finalization", async () => {
   const config = teamConfig();
   const { functions, step, group } = await started(store, config);
   const finalize = store.table.update;

@@ -55,7 +55,7 @@ test("a failed tick fails its callers, not later ones", async () => {
   await expect(tick("test", false)).resolves.toBeUndefined();
 });
 
-test("the clock ticks runs side by side: one whose reads hang keeps no other waiting", async () => {
+test("a scheduled tick advances runs side by side: one whose reads hang keeps no other waiting", async () => {
   const store = memoryStore();
   const context = openContext(store, { rewardsOf: async () => rewards });
   const functions = openFunctions(context);

@@ -5,7 +5,7 @@ import { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { endpointOf } from "../../core/contracts/language-model.ts";
 import type { ChatModel } from "../../core/language-model-ports.ts";
-import { addAgentSpending, readBills } from "../../core/training/bills.ts";
+import { addAgentSpending, readApiSpending } from "../../core/training/api-spending.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import type { BackendOptions } from "../../gpu-workers/rollouts/backend.ts";
 import { endpointBackend } from "../../gpu-workers/rollouts/endpoint/backend.ts";
@@ -184,7 +184,7 @@ test("at most `engine.slots` requests are in flight, and each turn is billed", a
   await Promise.all(Array.from({ length: 6 }, () => playAs(backend)));
   expect(peak).toBe(2);
   // 6 * (1000 * 1 + 100 * 3) millionths.
-  expect(await readBills(table, "r")).toEqual({ toolsUsd: 0, judgesUsd: 0, agentsUsd: 0.0078 });
+  expect(await readApiSpending(table, "r")).toEqual({ toolsUsd: 0, judgesUsd: 0, agentsUsd: 0.0078 });
   expect(await table.get(tableKeys.agentSpending("r"))).toMatchObject({ turns: 6 });
 });
 
@@ -196,7 +196,7 @@ test("requests that are cut off, by their timeout or their caller, are billed at
   const { table } = memoryStore();
   const policy = endpointPolicy(config, model, (usd) => addAgentSpending(table, "r", usd));
   const { backend } = await policy.acquire(0);
-  const agentsUsd = async () => (await readBills(table, "r")).agentsUsd;
+  const agentsUsd = async () => (await readApiSpending(table, "r")).agentsUsd;
   await playAs(backend);
   // The first attempt was cut off: at most 500 tokens. The second was answered with 5.
   expect(await agentsUsd()).toBeCloseTo(505e-6, 12);

@@ -7,7 +7,7 @@ import { invocationId } from "../../gpu-workers/identity.ts";
 import { openInvocationRegistry } from "../../gpu-workers/invocations/registry.ts";
 import { invocationApp } from "../../gpu-workers/invocations/server.ts";
 import { openCallSigner, openCallVerifier, openReportSigner } from "../../gpu-workers/invocations/signature.ts";
-import { abortable } from "../../gpu-workers/limits.ts";
+import { cancelable } from "../../gpu-workers/limits.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 
 const PREFIX = "0123456789ab";
@@ -45,7 +45,7 @@ function openWorld(wallClockSeconds = 0.3) {
   const registry = openInvocationRegistry({
     run,
     admits: async () => state.open,
-    whenReady: (_request, signal) => abortable(state.ready, signal),
+    whenReady: (_request, signal) => cancelable(state.ready, signal),
     whenOpen: () => state.ready,
     isLoadingOther: (version) => state.loading !== undefined && state.loading !== version,
     staleness: state.staleness,

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import type { Question } from "../../core/contracts/question.ts";
-import { StepActivity } from "../../core/contracts/telemetry.ts";
+import { StepTelemetry } from "../../core/contracts/telemetry.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
@@ -47,12 +47,12 @@ test("a run finishes with every group finalized and every version published, and
   // Without tools the closed-book team can only guess.
   expect(Math.max(...evaluations.filter(({ suite }) => suite === "closed").map(({ correct }) => correct))).toBe(0);
   expect((await runOnce()).records).toEqual(records);
-  const keys = memory.objects.keys().filter((key) => /^runs\/relay\/telemetry\/\d+\/activity\//.test(key));
-  const stored = keys.map(async (key) => parseJson(StepActivity, (await memory.objects.get(key)) ?? "", key));
-  const activities = (await Promise.all(stored)).filter(({ agent }) => agent === "main");
-  expect(activities.map(({ step }) => step).sort()).toEqual([0, 1, 2]);
-  for (const { sampling, training } of activities)
+  const keys = memory.objects.keys().filter((key) => /^runs\/relay\/telemetry\/\d+\/workers\//.test(key));
+  const stored = keys.map(async (key) => parseJson(StepTelemetry, (await memory.objects.get(key)) ?? "", key));
+  const measured = (await Promise.all(stored)).filter(({ agent }) => agent === "main");
+  expect(measured.map(({ step }) => step).sort()).toEqual([0, 1, 2]);
+  for (const { sampling, training } of measured)
     for (const [start, end] of [...sampling, ...training]) expect(end).toBeGreaterThanOrEqual(start);
-  expect(activities.every(({ sampling, training }) => sampling.length > 0 && training.length > 0)).toBe(true);
+  expect(measured.every(({ sampling, training }) => sampling.length > 0 && training.length > 0)).toBe(true);
   expect(await memory.objects.get(objectKeys.team("relay", 3))).toBeDefined();
 });

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { GroupRecord, WorkerRecord } from "../../core/contracts/records.ts";
-import { StepLatencies, trajectoryName } from "../../core/contracts/telemetry.ts";
+import { StepTelemetry, trajectoryName } from "../../core/contracts/telemetry.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import { readTrainedTokens } from "../../engine/trained-tokens.ts";
@@ -30,9 +30,9 @@ async function latenciesOf({ table, objects }: Store, run: string) {
   const workers = (await table.query(tableKeys.run(run).pk, tablePrefixes.workers)).map((one) =>
     WorkerRecord.parse(one),
   );
-  const found = workers.map(async ({ worker, agent }): Promise<[string, StepLatencies["conversations"]]> => {
-    const key = objectKeys.latencies(run, 0, worker);
-    return [agent, parseJson(StepLatencies, (await objects.get(key)) ?? "", key).conversations];
+  const found = workers.map(async ({ worker, agent }): Promise<[string, StepTelemetry["conversations"]]> => {
+    const key = objectKeys.stepTelemetry(run, 0, worker);
+    return [agent, parseJson(StepTelemetry, (await objects.get(key)) ?? "", key).conversations];
   });
   return Object.fromEntries(await Promise.all(found));
 }
@@ -74,6 +74,6 @@ test("a store that takes no telemetry: the same records and weights, and a warni
   });
   const [stored, lost] = [await trainOneStep(), await trainOneStep(wrap)];
   expect(await recordsOf(lost.store, lost.config)).toEqual(await recordsOf(stored.store, stored.config));
-  expect(lost.lines.join("\n")).toContain("latencies are not stored");
+  expect(lost.lines.join("\n")).toContain("telemetry is not stored");
   expect(lost.lines.join("\n")).toContain("the trainer's log-probs are not stored");
 });

@@ -1,6 +1,6 @@
 /** @file The alarms, who receives them, and the metrics that are read from tick's log line. */
 import { expect, inject, test } from "vitest";
-import { metricsLines } from "../../functions/run-overview.ts";
+import { metricsLines } from "../../functions/reconciling.ts";
 import { readSettings } from "../../stacks/settings.ts";
 import { ofKind, statementsOf, theOne } from "./resources.ts";
 

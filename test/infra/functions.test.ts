@@ -8,7 +8,7 @@ const prod = inject("prod");
 const serverless = inject("serverless");
 const NAMES = Object.keys(prod.handlers);
 const TRIGGERED = NAMES.filter((name) => name !== "StartRun");
-const handlerOf = (name: string) => (prod.handlers[name] ?? "").replace(/^functions\/|\.ts$/g, "");
+const handlerOf = (name: string) => (prod.handlers[name] ?? "").replace(/^functions\/lambda\/|\.ts$/g, "");
 const functionOf = (name: string) => theOne(ofKind(prod, "Function"), `${name}Function`).inputs;
 const queueOf = (name: string) => theOne(ofKind(prod, "Queue"), `${name}QueueQueue`).inputs;
 const ruleArn = (name: string) => `arn:aws:EventRule:us-east-1:123456789012:${name}`;
@@ -114,7 +114,7 @@ function matches({ inputs }: Resource, key: string): boolean {
   });
 }
 
-test("the clock, while it is on, ticks every minute with the event that tick expects", () => {
+test("the schedule, while it is on, ticks every minute with the event that tick expects", () => {
   const { inputs } = theOne(ofKind(prod, "EventRule"), "Clock");
   expect(inputs).toMatchObject({ scheduleExpression: "rate(1 minute)", state: "DISABLED" });
   const target = theOne(ofKind(prod, "EventTarget"), "ClockTarget").inputs;
@@ -127,7 +127,7 @@ test("the clock, while it is on, ticks every minute with the event that tick exp
   expect(ofKind(prod, "Schedule")).toEqual([]);
 });
 
-test("only tick scales the fleets and turns the clock off; start-run may turn it on", () => {
+test("only tick scales the fleets and turns the schedule off; start-run may turn it on", () => {
   const moving = statementsOf(prod).filter(({ of, statement }) => {
     return of.endsWith("Role") && statement.actions.some((action) => /^(events|autoscaling):/.test(action));
   });

@@ -9,7 +9,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { createLog } from "../../gpu-workers/log.ts";
-import type { ServeOptions, WorkerParts } from "../../gpu-workers/worker-process.ts";
+import type { ServeWorkerOptions, WorkerParts } from "../../gpu-workers/worker-process.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { begin, openWorld, recordsOf, startWorker, withEvents } from "../fixtures/relay/world.ts";
 import { Killed, mortalStore } from "./mortal-store.ts";
@@ -22,8 +22,8 @@ export const SHORT_RUN = {
 };
 
 /** A worker for each agent, and one that evaluates. */
-const workersOf = (config: RunConfig): [string, Partial<ServeOptions>][] => [
-  ...Object.keys(config.agents).map((agent): [string, Partial<ServeOptions>] => [
+const workersOf = (config: RunConfig): [string, Partial<ServeWorkerOptions>][] => [
+  ...Object.keys(config.agents).map((agent): [string, Partial<ServeWorkerOptions>] => [
     agent,
     { agent, roles: ["rollout", "train"] },
   ]),
@@ -67,7 +67,7 @@ async function runWith(config: RunConfig, parts: Partial<WorkerParts>, { when, a
     died.push("functions");
     ({ functions } = openWorld(store));
   };
-  // Events of a dead process are lost: the clock of the next process finds what they were about.
+  // Events of a dead process are lost: a scheduled tick of the next process finds what they were about.
   const clock = setInterval(() => {
     revive();
     if (mortal.isDead()) functions.tickAll().catch((error: unknown) => log.error("clock", { error: String(error) }));
@@ -78,7 +78,7 @@ async function runWith(config: RunConfig, parts: Partial<WorkerParts>, { when, a
     await begin(store, functions, config);
   });
 
-  async function live([name, options]: [string, Partial<ServeOptions>]) {
+  async function live([name, options]: [string, Partial<ServeWorkerOptions>]) {
     const first = mortalStore(store, at[name], when);
     try {
       await startWorker(first.store, config.run, options, never, log, parts);

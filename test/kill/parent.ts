@@ -20,8 +20,8 @@ export interface ParentOptions {
   readonly config: object;
   /** Worker -> when its first process is killed: `n:before` or `n:after` its write n, counted from 0. */
   readonly crashes: Readonly<Record<string, string>>;
-  /** Seconds between ticks of the clock. 0: it does not tick. */
-  readonly clockSeconds: number;
+  /** Seconds between scheduled ticks. 0: there are none. */
+  readonly tickSeconds: number;
   /** How events are delivered. */
   readonly events: "once" | "dropped" | "doubled" | "late";
 }
@@ -42,7 +42,7 @@ const {
   crash: preloaded,
   config: changes,
   crashes,
-  clockSeconds,
+  tickSeconds,
   events,
 }: ParentOptions = JSON.parse(process.argv[2] ?? "");
 const config = relayConfig(changes);
@@ -54,12 +54,12 @@ const functions = new Promise<Functions>((resolve) => {
 const log = (line: string) => process.stderr.write(`${line}\n`);
 const cloud = await startLocalCloud({
   directory,
-  clockSeconds,
+  tickSeconds,
   verifySignatures: false,
   events: () => DELIVERIES[events],
   handlers: {
     objectCreated: async (event) => cloudHandlers(await functions, log).objectCreated(event),
-    clock: async () => cloudHandlers(await functions, log).clock(),
+    tick: async () => cloudHandlers(await functions, log).tick(),
   },
 });
 Object.assign(process.env, cloud.environment, { MGRPO_WORKER_TOKEN: TOKEN, MGRPO_RELEASE: "bundled" });

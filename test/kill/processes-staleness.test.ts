@@ -19,7 +19,7 @@ afterAll(() => built.remove());
 const scenarios: [string, Partial<Scenario>][] = [
   [
     "workers die at start-up and every event is dropped",
-    { crashes: { main: "1:after", searcher: "2:before" }, events: "dropped", clockSeconds: 0.2 },
+    { crashes: { main: "1:after", searcher: "2:before" }, events: "dropped", tickSeconds: 0.2 },
   ],
   [
     "workers die in the middle, every event arrives twice",

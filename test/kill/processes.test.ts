@@ -19,12 +19,12 @@ afterAll(() => built.remove());
 const scenarios: [string, Partial<Scenario>][] = [
   [
     "workers die at start-up and every event is dropped",
-    { crashes: { main: "0:after", searcher: "2:before" }, events: "dropped", clockSeconds: 0.2 },
+    { crashes: { main: "0:after", searcher: "2:before" }, events: "dropped", tickSeconds: 0.2 },
   ],
   ["workers die in the middle", { crashes: { main: "9:before", searcher: "9:after" }, events: "late" }],
   [
-    "workers die late, every event arrives twice and no clock ticks",
-    { crashes: { main: "16:after", searcher: "14:before" }, events: "doubled", clockSeconds: 0 },
+    "workers die late, every event arrives twice and nothing is scheduled",
+    { crashes: { main: "16:after", searcher: "14:before" }, events: "doubled", tickSeconds: 0 },
   ],
   ["the parent dies before the run exists, and again in the middle", { parentCrashes: ["8:before", "26:after"] }],
   ["the parent dies late, a worker too", { parentCrashes: ["44:before"], crashes: { main: "6:after" } }],

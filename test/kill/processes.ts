@@ -7,7 +7,7 @@ import { createInterface } from "node:readline";
 import type { Built } from "./build.ts";
 import type { ParentOptions } from "./parent.ts";
 
-export interface Scenario extends Pick<ParentOptions, "clockSeconds" | "events"> {
+export interface Scenario extends Pick<ParentOptions, "tickSeconds" | "events"> {
   /** Worker -> the write that kills its first process, as `n:before` or `n:after`. */
   readonly crashes: Readonly<Record<string, string>>;
   /** The write that kills the first parent, the second ... */
@@ -16,7 +16,7 @@ export interface Scenario extends Pick<ParentOptions, "clockSeconds" | "events">
   readonly settings: object;
 }
 
-export const calm: Scenario = { crashes: {}, parentCrashes: [], clockSeconds: 0.5, events: "once", settings: {} };
+export const calm: Scenario = { crashes: {}, parentCrashes: [], tickSeconds: 0.5, events: "once", settings: {} };
 
 export interface Ended {
   readonly records: unknown;
@@ -37,12 +37,12 @@ export async function play(built: Built, scenario: Scenario): Promise<Ended> {
 
   function parent(crash: string | undefined): Promise<NodeJS.Signals | null> {
     const { worker, crash: preloaded, recipe, parent: entry } = built;
-    const { crashes, clockSeconds, events, settings } = scenario;
+    const { crashes, tickSeconds, events, settings } = scenario;
     const options: ParentOptions = {
       directory,
       worker,
       crash: preloaded,
-      clockSeconds,
+      tickSeconds,
       events,
       config: { recipe, ...settings },
       crashes: started["parent"] ? {} : crashes,

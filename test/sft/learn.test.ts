@@ -4,10 +4,10 @@ import { expect, test } from "vitest";
 import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import type { Trainer, TrainingSequence } from "../../core/ports.ts";
 import type { Example } from "../../sft/example.ts";
-import { heldOutLoss, imitate, learn, type Plan, schedule } from "../../sft/learn.ts";
-import { NO_PROGRESS, type Progress } from "../../sft/progress.ts";
+import { heldOutLoss, imitate, learn, schedule, type TrainingPlan } from "../../sft/learn.ts";
+import { NO_PROGRESS, type TrainingProgress } from "../../sft/progress.ts";
 
-const PLAN: Plan = { tokens: 1000, learningRate: 1, warmUp: 0.1, evaluateEvery: 2, patience: 2 };
+const PLAN: TrainingPlan = { tokens: 1000, learningRate: 1, warmUp: 0.1, evaluateEvery: 2, patience: 2 };
 /** Ten tokens; the assistant's are at positions 3, 4 and 7. */
 const EXAMPLE: Example = {
   tokens: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
@@ -46,9 +46,9 @@ const endless = function* () {
   for (;;) yield [EXAMPLE];
 };
 
-async function trained(losses: readonly number[], plan: Plan = PLAN) {
+async function trained(losses: readonly number[], plan: TrainingPlan = PLAN) {
   const { trainer, batches, rates } = fakeTrainer(losses);
-  const saved: Progress[] = [];
+  const saved: TrainingProgress[] = [];
   const material = { batches: endless(), heldOut: [EXAMPLE] };
   const progress = await learn(trainer, material, plan, NO_PROGRESS, {
     onCheckpoint: async (checkpoint) => void saved.push(checkpoint),

@@ -1,9 +1,9 @@
 /** @file MGRPO_SERVERS: which fleets may have a SkyRL server, and how they are named. */
 import { expect, test } from "vitest";
-import { type Fleet, withServers } from "../../stacks/fleet.ts";
+import { type FleetSettings, withServers } from "../../stacks/fleet.ts";
 import { readSettings } from "../../stacks/settings.ts";
 
-const fleet = (name: string, agent: string, roles: string, gpu = true): Fleet => ({
+const fleet = (name: string, agent: string, roles: string, gpu = true): FleetSettings => ({
   ...{ name, agent, roles, gpu, instanceTypes: ["g6.xlarge"], max: 4, onDemand: 0 },
 });
 const FLEETS = [fleet("main", "main", "rollout,train"), fleet("cpu", "searcher", "rollout,train", false)];

@@ -1,11 +1,11 @@
 /** @file What a fleet's instances may write: records of runs, and the objects that their roles produce, each of them once. */
 import { expect, test } from "vitest";
 import { isConversationKey, objectKeys, tableKeys } from "../../core/contracts/keys.ts";
-import type { Fleet } from "../../stacks/fleet.ts";
+import type { FleetSettings } from "../../stacks/fleet.ts";
 import { workerStatements } from "../../stacks/worker-policy.ts";
 
 const ARNS = { table: "table", bucket: "bucket", group: "group", secrets: ["token"] };
-const fleetOf = (agent: string, roles: string): Fleet => ({
+const fleetOf = (agent: string, roles: string): FleetSettings => ({
   name: "fleet",
   agent,
   roles,
@@ -59,7 +59,6 @@ test("a worker may write what its roles produce, and versions of its own agent o
     objectKeys.manifest("r", "main", 1),
     objectKeys.part("r", hash),
     outcome,
-    objectKeys.latencies("r", 1, "worker"),
     objectKeys.trainedTokens("r", 1, "main"),
   ];
   const byEvaluators = [
@@ -70,7 +69,7 @@ test("a worker may write what its roles produce, and versions of its own agent o
   const byBoth = [
     objectKeys.invocation("r", 1, "id"),
     objectKeys.toolAnswer("r", hash),
-    objectKeys.activity("r", 1, "worker"),
+    objectKeys.stepTelemetry("r", 1, "worker"),
   ];
   const byNone = [
     objectKeys.manifest("r", "searcher", 1),
@@ -87,11 +86,7 @@ test("a worker may write what its roles produce, and versions of its own agent o
 
 test("a worker may tag what it writes that expires", () => {
   const mayTag = main.filter(({ actions }) => actions.includes("s3:PutObjectTagging")).flatMap((one) => one.resources);
-  for (const key of [
-    objectKeys.activity("r", 1, "worker"),
-    objectKeys.latencies("r", 1, "w"),
-    objectKeys.trainedTokens("r", 1, "main"),
-  ]) {
+  for (const key of [objectKeys.stepTelemetry("r", 1, "worker"), objectKeys.trainedTokens("r", 1, "main")]) {
     expect(isConversationKey(key)).toBe(true);
     expect(
       mayTag.some((pattern) => matches(pattern, `bucket/${key}`)),

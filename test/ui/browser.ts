@@ -1,7 +1,7 @@
 /** @file A browser and a dashboard for a file of tests, and pages that note every fault: errors, violations of the policy, requests elsewhere. */
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, inject, test } from "vitest";
-import { type Dashboard, startDashboard } from "../../docs/make/dashboard.ts";
+import { type DashboardProcess, spawnDashboard } from "../../docs/make/dashboard.ts";
 
 const WIDE = { width: 1280, height: 900 };
 
@@ -11,7 +11,7 @@ const executablePath = inject("chromium");
 export const inBrowser = test.skipIf(executablePath === "");
 
 export interface Opened {
-  readonly dashboard: () => Dashboard;
+  readonly dashboard: () => DashboardProcess;
   /** A page in a session of its own, at a path of the dashboard. */
   open(path: string, options?: BrowserContextOptions): Promise<Page>;
 }
@@ -22,11 +22,11 @@ export interface Opened {
  */
 export function openDashboard(folder: () => string = () => inject("project")): Opened {
   let browser: Browser | undefined;
-  let dashboard: Dashboard | undefined;
+  let dashboard: DashboardProcess | undefined;
   const faults: string[] = [];
   beforeAll(async () => {
     if (executablePath === "") return;
-    dashboard = await startDashboard(folder());
+    dashboard = await spawnDashboard(folder());
     browser = await chromium.launch({ executablePath, timeout: 60_000 });
   });
   afterEach(async () => {

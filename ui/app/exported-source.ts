@@ -1,6 +1,6 @@
 /** @file The views of an exported page. What it holds less than the server, it derives: pages of a step, and rollouts of a group. */
 import type { Export } from "../export-view.ts";
-import { groupOrder, inOrder, pageOf, pagesOf } from "../group-order.ts";
+import { groupOrder, inOrder, pageCount, rowsOfPage } from "../group-order.ts";
 import type { GroupView, RolloutView, StepView } from "../views.ts";
 import type { ViewSource } from "./source.ts";
 
@@ -28,8 +28,8 @@ export function exportedSource({ views, about }: Export): ViewSource {
 
 function stepPage(view: StepView, query: URLSearchParams): StepView {
   const page = Number(query.get("page") ?? 0);
-  const groups = pageOf(inOrder(view.groups, groupOrder(query.get("sort") ?? undefined)), page);
-  return { ...view, groups: [...groups], page, pages: pagesOf(view.groups.length) };
+  const groups = rowsOfPage(inOrder(view.groups, groupOrder(query.get("sort") ?? undefined)), page);
+  return { ...view, groups: [...groups], page, pages: pageCount(view.groups.length) };
 }
 
 function rolloutOf(group: GroupView | undefined, rollout: number): RolloutView | undefined {

@@ -59,7 +59,7 @@ const ADAPTER = ["adapter_config.json", "adapter_model.safetensors"];
 const MODEL = ["config.json", "tokenizer.json", "tokenizer_config.json"];
 
 /** Whether a snapshot has all files of a model or of an adapter: Python may have fetched only some. */
-export async function isComplete(folder: string): Promise<boolean> {
+export async function isCompleteSnapshot(folder: string): Promise<boolean> {
   const files = new Set(await readdir(folder).catch(() => []));
   // A link can outlive its blob.
   const has = (name: string) => files.has(name) && existsSync(join(folder, name));

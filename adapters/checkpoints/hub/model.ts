@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type HubModel, hubModelName, isCommit } from "../../../core/contracts/hub-model.ts";
 import { isMgrpoError, MgrpoError } from "../../../core/errors.ts";
-import { isComplete, openRepositoryCache, shardsOf, WEIGHTS_INDEX } from "./cache.ts";
+import { isCompleteSnapshot, openRepositoryCache, shardsOf, WEIGHTS_INDEX } from "./cache.ts";
 import { downloadBlob, type HubFile } from "./download.ts";
 import { hubFetch } from "./fetch.ts";
 import type { HubSettings } from "./settings.ts";
@@ -57,7 +57,7 @@ export async function fetchModel(model: HubModel, settings: HubSettings, report:
   const { repository, revision: commit } = await resolveCommit(model, settings, report);
   const cache = openRepositoryCache(settings.cache, repository);
   const folder = cache.snapshot(commit);
-  if (await isComplete(folder)) return folder;
+  if (await isCompleteSnapshot(folder)) return folder;
   if (settings.isOffline) throw notCached(model, settings);
   const fetch = hubFetch(settings, repository);
   const listed = await filesOf(repository, commit, settings, fetch);

@@ -5,7 +5,7 @@ import { BATCH_READ_KEYS, expressionFault, PAGE_BYTES } from "../../../adapters/
 import { itemBytes } from "../../../adapters/aws/meter.ts";
 import type { DynamoApi } from "../../../adapters/aws/table.ts";
 import { ITEM_BYTES } from "../../../core/contracts/bounds.ts";
-import { type Attributes, applyUpdate, conditionHolds, invalid } from "./expression.ts";
+import { applyUpdate, conditionHolds, type ItemAttributes, validationException } from "./expression.ts";
 
 /** Units are AWS's: a consistent read takes 1 per 4 KB, a write 1 per 1 KB, rounded up, even if its condition fails. */
 export interface TableUse {
@@ -24,7 +24,7 @@ export interface TableUse {
 }
 
 interface Stored {
-  readonly attributes: Attributes;
+  readonly attributes: ItemAttributes;
   readonly bytes: number;
 }
 
@@ -58,7 +58,7 @@ export function openMemoryTable(): MemoryTable {
         async updateItem(input) {
           const { Key = {} } = input;
           const fault = expressionFault(input);
-          if (fault !== undefined) throw invalid(fault);
+          if (fault !== undefined) throw validationException(fault);
           const before = items.find(Key);
           const after = conditionHolds(input, before?.attributes)
             ? items.store(applyUpdate(input, before?.attributes ?? Key))
@@ -75,7 +75,7 @@ class Items {
   readonly #partitions = new Map<string, Map<string, Stored>>();
   bytes = 0;
 
-  find({ pk, sk }: Attributes): Stored | undefined {
+  find({ pk, sk }: ItemAttributes): Stored | undefined {
     return this.#partitions.get(pk?.S ?? "")?.get(sk?.S ?? "");
   }
 
@@ -84,9 +84,9 @@ class Items {
     return [...(this.#partitions.get(pk) ?? [])].sort(([a], [b]) => (a < b ? -1 : 1));
   }
 
-  store(attributes: Attributes): Stored {
+  store(attributes: ItemAttributes): Stored {
     const stored = { attributes, bytes: itemBytes(unmarshall(attributes)) };
-    if (stored.bytes > ITEM_BYTES) throw invalid("Item size has exceeded the maximum allowed size");
+    if (stored.bytes > ITEM_BYTES) throw validationException("Item size has exceeded the maximum allowed size");
     const pk = attributes["pk"]?.S ?? "";
     const partition = this.#partitions.get(pk) ?? new Map<string, Stored>();
     this.bytes += stored.bytes - (this.find(attributes)?.bytes ?? 0);
@@ -105,7 +105,7 @@ type Operation = TableUse["operation"];
 function read(
   { items, used }: MeteredItems,
   operation: Operation,
-  key: Attributes,
+  key: ItemAttributes,
   consistent: boolean,
   requests: 0 | 1,
 ) {
@@ -117,7 +117,7 @@ function read(
 }
 
 /** `after` is undefined if the condition failed. */
-function write({ used }: MeteredItems, operation: Operation, key: Attributes, before?: Stored, after?: Stored) {
+function write({ used }: MeteredItems, operation: Operation, key: ItemAttributes, before?: Stored, after?: Stored) {
   const bytes = after?.bytes ?? before?.bytes ?? 0;
   const writeUnits = writeUnitsOf(Math.max(bytes, before?.bytes ?? 0));
   const applied = after !== undefined;
@@ -128,7 +128,7 @@ function write({ used }: MeteredItems, operation: Operation, key: Attributes, be
 
 function readBatch(table: MeteredItems, { RequestItems = {} }: BatchGetItemCommandInput) {
   const keys = Object.values(RequestItems).flatMap(({ Keys = [] }) => Keys);
-  if (keys.length > BATCH_READ_KEYS) throw invalid("Too many items requested for the BatchGetItem call");
+  if (keys.length > BATCH_READ_KEYS) throw validationException("Too many items requested for the BatchGetItem call");
   const responses = Object.entries(RequestItems).map(([name, { Keys = [], ConsistentRead = false }]) => {
     const items = Keys.map((key, i) => read(table, "BatchGetItem", key, ConsistentRead, i === 0 ? 1 : 0));
     return [name, items.filter((item) => item !== undefined)] as const;
@@ -164,6 +164,6 @@ function firstPage(rows: readonly [string, Stored][]): readonly [string, Stored]
   return end < 0 ? rows : rows.slice(0, end + 1);
 }
 
-function addressOf({ pk, sk }: Attributes) {
+function addressOf({ pk, sk }: ItemAttributes) {
   return { pk: pk?.S ?? "", kind: sk?.S?.split("#")[0] ?? "" };
 }

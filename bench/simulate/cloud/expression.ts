@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { AttributeValue, UpdateItemCommandInput } from "@aws-sdk/client-dynamodb";
 
-export type Attributes = Record<string, AttributeValue>;
+export type ItemAttributes = Record<string, AttributeValue>;
 
 type Input = Pick<
   UpdateItemCommandInput,
@@ -10,7 +10,7 @@ type Input = Pick<
 >;
 
 /** Whether the condition holds for the item; undefined: the item does not exist. */
-export function conditionHolds(input: Input, item: Attributes | undefined): boolean {
+export function conditionHolds(input: Input, item: ItemAttributes | undefined): boolean {
   const path = (text: string) => at(item ?? {}, pathOf(text, input));
   const holds = (text: string): boolean => {
     const [, existing] = /^attribute_exists\((.+)\)$/.exec(text) ?? [];
@@ -18,14 +18,14 @@ export function conditionHolds(input: Input, item: Attributes | undefined): bool
     const [, absent] = /^attribute_not_exists\((.+)\)$/.exec(text) ?? [];
     if (absent) return path(absent) === undefined;
     const [, left, right] = /^(\S+) = (\S+)$/.exec(text) ?? [];
-    if (!left || !right) throw invalid(`condition '${text}'`);
+    if (!left || !right) throw validationException(`condition '${text}'`);
     return isDeepStrictEqual(path(left), input.ExpressionAttributeValues?.[right]);
   };
   return (input.ConditionExpression ?? "").split(" AND ").every(holds);
 }
 
 /** The updated item, as a copy. */
-export function applyUpdate(input: Input, before: Attributes): Attributes {
+export function applyUpdate(input: Input, before: ItemAttributes): ItemAttributes {
   let item = before;
   const valueNamed = (name = "") => input.ExpressionAttributeValues?.[name] as AttributeValue;
   const clauses = (input.UpdateExpression ?? "").matchAll(/(SET|ADD|REMOVE) (.+?)(?= (?:SET|ADD|REMOVE) |$)/g);
@@ -46,16 +46,16 @@ function pathOf(text: string, { ExpressionAttributeNames: names }: Input): strin
   return text.split(".").map((step) => (step.startsWith("#") ? (names?.[step] ?? "") : step));
 }
 
-function at(item: Attributes, [first = "", ...rest]: string[]): AttributeValue | undefined {
+function at(item: ItemAttributes, [first = "", ...rest]: string[]): AttributeValue | undefined {
   const value = item[first];
   return rest.length === 0 ? value : value?.M && at(value.M, rest);
 }
 
 /** Copies along the path; undefined removes the attribute. */
-function put(item: Attributes, [first = "", ...rest]: string[], value: AttributeValue | undefined): Attributes {
+function put(item: ItemAttributes, [first = "", ...rest]: string[], value: AttributeValue | undefined): ItemAttributes {
   if (rest.length > 0) {
     const map = item[first]?.M;
-    if (!map) throw invalid("The document path provided in the update expression is invalid for update");
+    if (!map) throw validationException("The document path provided in the update expression is invalid for update");
     return { ...item, [first]: { M: put(map, rest, value) } };
   }
   if (value !== undefined) return { ...item, [first]: value };
@@ -63,4 +63,5 @@ function put(item: Attributes, [first = "", ...rest]: string[], value: Attribute
   return left;
 }
 
-export const invalid = (message: string) => Object.assign(new Error(message), { name: "ValidationException" });
+export const validationException = (message: string) =>
+  Object.assign(new Error(message), { name: "ValidationException" });

@@ -1,6 +1,6 @@
-/** @file The functions and what invokes them: object created -> (EventBridge) -> queue -> Lambda; and the clock. */
+/** @file The functions and what invokes them: object created -> (EventBridge) -> queue -> Lambda; and the schedule. */
 import type { Rewards } from "../../../core/ports.ts";
-import { CLOCK, EVENT_FUNCTIONS } from "../../../stacks/sizes.ts";
+import { EVENT_FUNCTIONS, SCHEDULE } from "../../../stacks/sizes.ts";
 import { SECONDS } from "../assumptions.ts";
 import { type FunctionName, Lambda } from "./lambda.ts";
 import { EventQueue } from "./queue.ts";
@@ -11,8 +11,8 @@ export interface SimulatedFunctions {
   objectCreated(key: string): void;
   /** Calls a function directly. Rejects if it fails. */
   invoke(name: FunctionName, event: unknown): Promise<void>;
-  /** Starts the clock that invokes tick. */
-  startClock(): void;
+  /** Starts the schedule that invokes tick. */
+  startSchedule(): void;
 }
 
 interface EventRule {
@@ -37,7 +37,7 @@ export function openSimulatedFunctions(
     async invoke(name, event) {
       if (!(await lambda.call(name, event))) throw new Error(`${name} failed`);
     },
-    startClock: () => startClock(lambda),
+    startSchedule: () => startSchedule(lambda),
   };
 }
 
@@ -52,11 +52,11 @@ function deliver({ meter, random }: Cloud, rules: readonly EventRule[], key: str
   }
 }
 
-function startClock(lambda: Lambda): void {
+function startSchedule(lambda: Lambda): void {
   const tick = () => void lambda.call("tick", { "detail-type": "Scheduled Event" });
   // Starts half-way through an interval. In the middle of a one-minute step, reading everything in flight takes longest.
   setTimeout(() => {
     tick();
-    setInterval(tick, CLOCK.seconds * 1000);
-  }, CLOCK.seconds * 500);
+    setInterval(tick, SCHEDULE.seconds * 1000);
+  }, SCHEDULE.seconds * 500);
 }

@@ -6,12 +6,12 @@
  */
 import type { Rewards } from "../../../core/ports.ts";
 import { composeFunctions } from "../../../functions/compose.ts";
-import { handleEvent as enqueueEvaluation } from "../../../functions/enqueue-evaluation.ts";
 import { type EventHandler, type LambdaHandler, wrap } from "../../../functions/handler.ts";
-import { handleEvent as recordEvaluation } from "../../../functions/record-evaluation.ts";
-import { handleEvent as scoreRollout } from "../../../functions/score-rollout.ts";
-import { handleEvent as startRun } from "../../../functions/start-run.ts";
-import { handleEvent as tick } from "../../../functions/tick.ts";
+import { handleEvent as enqueueEvaluation } from "../../../functions/lambda/enqueue-evaluation.ts";
+import { handleEvent as recordEvaluation } from "../../../functions/lambda/record-evaluation.ts";
+import { handleEvent as scoreRollout } from "../../../functions/lambda/score-rollout.ts";
+import { handleEvent as startRun } from "../../../functions/lambda/start-run.ts";
+import { handleEvent as tick } from "../../../functions/lambda/tick.ts";
 import { EVENT_FUNCTIONS, START_RUN } from "../../../stacks/sizes.ts";
 import { COLD_START, CPU_PER_REQUEST, KEPT_WARM } from "../assumptions.ts";
 import { LIMITS } from "../limits.ts";

@@ -18,7 +18,7 @@ export interface Cloud {
   readonly random: Random;
 }
 
-export interface Caller {
+export interface StoreClient {
   /** Its name in the meter. */
   readonly name: string;
   /** CPU time per request, on its single processor. */
@@ -29,7 +29,7 @@ export interface Caller {
 
 export function openSimulatedStore(
   { table, bucket, meter, random }: Cloud,
-  { name, cpuSeconds = 0, alive = () => true }: Caller,
+  { name, cpuSeconds = 0, alive = () => true }: StoreClient,
 ): Store {
   const endpoint = () => "the simulation";
   const processor = semaphore(1);

@@ -3,7 +3,6 @@ import type { LoraConfig } from "../../../core/contracts/lora.ts";
 import { MgrpoError } from "../../../core/errors.ts";
 import type { EngineOptions } from "../../../core/ports.ts";
 import type { ModelConfig } from "../../checkpoint/config.ts";
-import type { StoredWeights } from "../open-weights.ts";
 import { BLOCK } from "./blocks.ts";
 import { linearParameters } from "./quantized-base.ts";
 
@@ -12,7 +11,7 @@ export function checkQuantization(
   config: ModelConfig,
   lora: LoraConfig | null,
   { quantization = "none", provider = "cpu" }: EngineOptions,
-  { mapped }: StoredWeights,
+  { mapped }: { readonly mapped: boolean },
 ): void {
   if (quantization === "none") return;
   const refuse = (fault: string) => {

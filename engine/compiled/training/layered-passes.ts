@@ -11,6 +11,7 @@ import type { Sequences } from "../../model/prefix-tree.ts";
 import type { TrainedState } from "../../model/trained-state.ts";
 import { type Feeds, type GraphSession, tensor } from "../graph-session.ts";
 import { type GradientTensors, gradientTensors } from "../graphs/gradient.ts";
+import { headChunks } from "../graphs/head-chunks.ts";
 import { keptProductName, keptProducts } from "../graphs/kept-products.ts";
 import {
   FIRST_GRADIENT,
@@ -31,7 +32,6 @@ import { sharedSession } from "../shared-sessions.ts";
 import type { TracedGraph } from "../trace/trace.ts";
 import { scatterAdd } from "./arrays.ts";
 import { type MicroBatch, planMicroBatches, rowCount, rowKind } from "./batch-plan.ts";
-import { headChunks } from "./head-chunks.ts";
 import { paddedLength } from "./micro-batches.ts";
 import type { Passes } from "./passes.ts";
 import { forwardFeeds, lossFeeds, wantedPredictions } from "./train-inputs.ts";

@@ -93,7 +93,7 @@ export function chatApp(prefix: string, host: ChatHost, log: Log): Hono {
   });
 
   app.notFound((context) => {
-    const message = `there is no ${context.req.method} ${new URL(context.req.url).pathname.slice(prefix.length)}`;
+    const message = `no such endpoint: ${context.req.method} ${new URL(context.req.url).pathname.slice(prefix.length)}`;
     return errorResponse(context, new ApiError(404, "unknown_url", message));
   });
   app.onError((error, context) => errorResponse(context, apiErrorOf(error, log)));
@@ -142,7 +142,7 @@ function attemptOf(keys: readonly string[], attempts: OpenAttempts): Attempt {
     throw new ApiError(401, "invalid_api_key", "this gateway did not issue the key: use the apiKey of the attempt");
   }
   if (attempt === "over") {
-    throw new ApiError(401, "attempt_over", "the attempt of this key is over: its requests are no longer answered");
+    throw new ApiError(401, "attempt_over", "the attempt of this key has ended: requests with it are refused");
   }
   return attempt;
 }

@@ -1,14 +1,14 @@
 /** @file `/v1/chat/completions`: an agent's reply as one JSON object, or as server-sent events. */
 import type { TurnReply } from "../../../core/contracts/app-chat.ts";
-import { ChatRequest, OVERRIDDEN, turnRequestOf } from "./chat-request.ts";
+import { ChatCompletionRequest, OVERRIDDEN, turnRequestOf } from "./chat-request.ts";
 import type { Dialect } from "./dialect.ts";
 import { openAiError } from "./errors.ts";
 import { readRequest } from "./read-request.ts";
 
-export const chatCompletions: Dialect<ChatRequest> = {
+export const chatCompletions: Dialect<ChatCompletionRequest> = {
   path: "/chat/completions",
   overridden: OVERRIDDEN,
-  read: (body) => readRequest(ChatRequest, body),
+  read: (body) => readRequest(ChatCompletionRequest, body),
   turn: (request) => ({ turn: turnRequestOf(request) }),
   reply: completionOf,
   events: (turn, request) => [
@@ -24,7 +24,7 @@ const FINISH = { stop: "stop", length: "length", calls: "tool_calls" } as const;
 /** Replies carry no time: equal rollouts get byte-identical replies. */
 export const CREATED = 0;
 
-function completionOf(reply: TurnReply, { model, logprobs }: ChatRequest): object {
+function completionOf(reply: TurnReply, { model, logprobs }: ChatCompletionRequest): object {
   const message = {
     role: "assistant",
     content: contentOf(reply),
@@ -42,7 +42,7 @@ function completionOf(reply: TurnReply, { model, logprobs }: ChatRequest): objec
 }
 
 /** The events of a stream. The whole turn is sampled before the first: what a client reads is what is trained on. */
-function chunksOf(reply: TurnReply, request: ChatRequest): object[] {
+function chunksOf(reply: TurnReply, request: ChatCompletionRequest): object[] {
   const { model, logprobs, stream_options: options } = request;
   const head = envelope(reply, model, "chat.completion.chunk");
   const chunk = (delta: object, finish: string | null = null, more: object = {}) => ({
@@ -82,9 +82,9 @@ const usageOf = ({ usage: { inputTokens, outputTokens } }: TurnReply) => ({
   total_tokens: inputTokens + outputTokens,
 });
 
-const logProbsOf = (reply: TurnReply) => ({ content: sampledTokens(reply), refusal: null });
+const logProbsOf = (reply: TurnReply) => ({ content: tokenLogProbs(reply), refusal: null });
 
-export const sampledTokens = ({ tokens }: TurnReply) =>
+export const tokenLogProbs = ({ tokens }: TurnReply) =>
   tokens.map(({ text, logProb }) => ({
     token: text,
     logprob: logProb,

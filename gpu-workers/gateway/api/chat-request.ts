@@ -5,7 +5,7 @@ import { Content, textOf } from "./content.ts";
 import { unsupported } from "./errors.ts";
 import { callOf, History } from "./history.ts";
 import { ignored, OPENAI_SERVICE } from "./read-request.ts";
-import { offeredTool, refuseForcedCalls } from "./tools.ts";
+import { refuseForcedCalls, requireOfferedTool } from "./tools.ts";
 
 const Call = z.looseObject({
   id: z.string().min(1),
@@ -34,7 +34,7 @@ const OfferedFunction = z.looseObject({
 /** Sampling settings: in training, the trainer's apply instead. */
 export const OVERRIDDEN = ["temperature", "top_p", "frequency_penalty", "presence_penalty", "reasoning_effort"];
 
-export const ChatRequest = z.strictObject({
+export const ChatCompletionRequest = z.strictObject({
   model: z.string(),
   messages: z.array(Message).min(1),
   tools: z.array(OfferedFunction).nullish(),
@@ -53,15 +53,15 @@ export const ChatRequest = z.strictObject({
   response_format: z.looseObject({ type: z.string() }).nullish(),
   ...ignored([...OVERRIDDEN, ...OPENAI_SERVICE, "verbosity"]),
 });
-export type ChatRequest = z.infer<typeof ChatRequest>;
+export type ChatCompletionRequest = z.infer<typeof ChatCompletionRequest>;
 
-export function turnRequestOf(request: ChatRequest): TurnRequest {
+export function turnRequestOf(request: ChatCompletionRequest): TurnRequest {
   refuseUnsupported(request);
   const { messages, tools, tool_choice: choice, stop, seed, user } = request;
   const maxTokens = request.max_completion_tokens ?? request.max_tokens;
   return {
     messages: historyOf(messages),
-    tools: (tools ?? []).map((tool, i) => offeredTool(tool.function, `tools.${i}.function.name`)),
+    tools: (tools ?? []).map((tool, i) => requireOfferedTool(tool.function, `tools.${i}.function.name`)),
     mayCall: choice !== "none",
     ...(maxTokens && { maxTokens }),
     stop: typeof stop === "string" ? [stop] : (stop ?? []),
@@ -73,7 +73,7 @@ export function turnRequestOf(request: ChatRequest): TurnRequest {
 export const variantOf = (seed: number | null | undefined, user: string | null | undefined): string =>
   seed == null && user == null ? "" : JSON.stringify([seed ?? null, user ?? null]);
 
-function refuseUnsupported(request: ChatRequest): void {
+function refuseUnsupported(request: ChatCompletionRequest): void {
   const { n, response_format: format, top_logprobs: top } = request;
   if (n != null && n !== 1) throw unsupported("n", "one choice is sampled per request: leave n out");
   refuseForcedCalls(request.tool_choice, request.parallel_tool_calls);

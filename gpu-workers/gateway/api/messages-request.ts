@@ -6,7 +6,7 @@ import { type Content, textOf } from "./content.ts";
 import { unsupported } from "./errors.ts";
 import { callOf, History } from "./history.ts";
 import { ignored, readPart } from "./read-request.ts";
-import { offeredTool } from "./tools.ts";
+import { requireOfferedTool } from "./tools.ts";
 
 export const OVERRIDDEN = ["temperature", "top_p", "top_k", "thinking"];
 
@@ -58,7 +58,8 @@ export function turnRequestOf(request: MessagesRequest): TurnRequest {
   return {
     messages: historyOf(request),
     tools: (tools ?? []).map(({ type, name, description, input_schema: parameters }, i) => {
-      if (type == null || type === "custom") return offeredTool({ name, description, parameters }, `tools.${i}.name`);
+      if (type == null || type === "custom")
+        return requireOfferedTool({ name, description, parameters }, `tools.${i}.name`);
       throw unsupported(
         `tools.${i}.type`,
         `tools.${i}: a tool of type '${type}' is not supported: only the app's own tools are offered`,
@@ -73,11 +74,11 @@ export function turnRequestOf(request: MessagesRequest): TurnRequest {
 
 function refuseForced(choice: MessagesRequest["tool_choice"]): void {
   if (choice && choice.type !== "auto" && choice.type !== "none") {
-    throw unsupported("tool_choice", 'tool_choice is "auto" or "none": a forced call would not be the policy\'s own');
+    throw unsupported("tool_choice", 'tool_choice is "auto" or "none": a forced call is not sampled from the policy');
   }
   if (choice?.disable_parallel_tool_use) {
     const message =
-      "tool_choice.disable_parallel_tool_use: how many calls a turn makes is the policy's choice: leave it out";
+      "tool_choice.disable_parallel_tool_use: the policy decides how many calls a turn makes: leave it out";
     throw unsupported("tool_choice.disable_parallel_tool_use", message);
   }
 }

@@ -41,7 +41,7 @@ export function readPart<S extends z.ZodType>(schema: S, part: unknown, ...where
   const path = [...where, ...(issue?.path ?? [])];
   if (issue?.code === "unrecognized_keys") {
     const param = [...path, issue.keys[0]].join(".");
-    const message = `${param}: this gateway does not know it, and would ignore it: leave it out`;
+    const message = `${param}: this gateway does not support it: leave it out`;
     throw new ApiError(400, "unknown_parameter", message, param);
   }
   if (path.length > 0) throw invalid(path.join("."), issue?.message ?? "invalid");

@@ -1,6 +1,6 @@
 /** @file `/v1/responses`: an agent's reply as a response of items, or as server-sent events. */
 import type { AppMessage, TurnReply } from "../../../core/contracts/app-chat.ts";
-import { CREATED, sampledTokens } from "./chat-reply.ts";
+import { CREATED, tokenLogProbs } from "./chat-reply.ts";
 import type { Dialect } from "./dialect.ts";
 import { openAiError } from "./errors.ts";
 import type { ServerEvent } from "./event-stream.ts";
@@ -66,7 +66,7 @@ function outputOf(reply: TurnReply, request: ResponsesRequest) {
   const { text, thinking, calls, stop } = reply;
   const id = nameOf(reply, request);
   const status = stop === "length" ? "incomplete" : "completed";
-  const logprobs = request.include?.includes(LOG_PROBS) ? sampledTokens(reply) : [];
+  const logprobs = request.include?.includes(LOG_PROBS) ? tokenLogProbs(reply) : [];
   const content = [{ type: "output_text" as const, text, annotations: [], logprobs }];
   const summary = [{ type: "summary_text" as const, text: thinking }];
   const encrypted = request.include?.includes(ENCRYPTED) && KEPT_HERE;

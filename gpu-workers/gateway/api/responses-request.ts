@@ -6,7 +6,7 @@ import { Content, textOf } from "./content.ts";
 import { ApiError, unsupported } from "./errors.ts";
 import { callOf, History } from "./history.ts";
 import { ignored, OPENAI_SERVICE, readPart } from "./read-request.ts";
-import { offeredTool, refuseForcedCalls } from "./tools.ts";
+import { refuseForcedCalls, requireOfferedTool } from "./tools.ts";
 
 export const OVERRIDDEN = ["temperature", "top_p", "reasoning"];
 
@@ -65,7 +65,7 @@ export function readResponsesRequest(
   const turn: TurnRequest = {
     messages: [...system, ...conversation],
     tools: (tools ?? []).map(({ type, name = "", ...tool }, i) => {
-      if (type === "function") return offeredTool({ name, ...tool }, `tools.${i}.name`);
+      if (type === "function") return requireOfferedTool({ name, ...tool }, `tools.${i}.name`);
       throw unsupported(
         `tools.${i}.type`,
         `tools.${i}: a tool of type '${type}' is not supported: only functions are offered to these agents`,

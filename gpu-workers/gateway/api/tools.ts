@@ -1,11 +1,11 @@
 /** @file Tools that a request offers. */
 import type { OfferedTool } from "../../../core/contracts/app-chat.ts";
-import { nameFault, offeredTool as offered, type ToolOffer } from "../../../core/conversation/offered-tool.ts";
+import { nameFault, offeredTool, type ToolOffer } from "../../../core/conversation/offered-tool.ts";
 import { invalid, unsupported } from "./errors.ts";
 
 /** @param where the parameter, for errors. */
-export function offeredTool(offer: ToolOffer, where: string): OfferedTool {
-  const tool = offered(offer);
+export function requireOfferedTool(offer: ToolOffer, where: string): OfferedTool {
+  const tool = offeredTool(offer);
   if (!tool) throw invalid(where, nameFault(offer.name));
   return tool;
 }
@@ -13,9 +13,9 @@ export function offeredTool(offer: ToolOffer, where: string): OfferedTool {
 /** Refuses OpenAI's settings that force or limit calls. */
 export function refuseForcedCalls(choice: unknown, parallel: boolean | null | undefined): void {
   if (choice != null && choice !== "auto" && choice !== "none") {
-    throw unsupported("tool_choice", 'tool_choice is "auto" or "none": a forced call would not be the policy\'s own');
+    throw unsupported("tool_choice", 'tool_choice is "auto" or "none": a forced call is not sampled from the policy');
   }
   if (parallel === false) {
-    throw unsupported("parallel_tool_calls", "how many calls a turn makes is the policy's choice: leave it out");
+    throw unsupported("parallel_tool_calls", "the policy decides how many calls a turn makes: leave it out");
   }
 }

@@ -5,7 +5,7 @@
  * With `native` calls the server knows the tools and returns calls; with `text` both are plain text (tool-prompt.ts). Either way a turn is
  * written in the format of parse-turn.ts and read by that one parser, and all content shown to the model has its special tokens escaped.
  */
-import type { AgentEndpoint } from "../../../core/contracts/language-model.ts";
+import type { AgentEndpointSettings } from "../../../core/contracts/language-model.ts";
 import { turnText } from "../../../core/conversation/api-turn.ts";
 import { explainCalls, responsesAsText } from "../../../core/conversation/tool-prompt.ts";
 import { openToolbox } from "../../../core/conversation/toolbox.ts";
@@ -15,7 +15,7 @@ import type { AgentBackend, BackendOptions } from "../backend.ts";
 export function endpointBackend(
   { agent, version, config, tools, sampling }: BackendOptions,
   model: ChatModel,
-  calls: AgentEndpoint["calls"],
+  calls: AgentEndpointSettings["calls"],
 ): AgentBackend {
   const toolbox = openToolbox(agent, config, tools);
   const isNative = calls === "native";

@@ -4,7 +4,7 @@ import type { AgentConfig } from "../../../core/contracts/agent-config.ts";
 import type { TokenPrices } from "../../../core/contracts/language-model.ts";
 import type { AssistantTurn, ChatModel, ChatRequest } from "../../../core/language-model-ports.ts";
 import { costUsd, mostUsd } from "../../../core/model-cost.ts";
-import type { Policy } from "../policy.ts";
+import type { PolicyVersions } from "../policy-versions.ts";
 import { endpointBackend } from "./backend.ts";
 
 /** @param pay records the price of each turn in dollars, if the config sets prices: also of a turn that was cut off. */
@@ -12,7 +12,7 @@ export function endpointPolicy(
   { engine, endpoint }: AgentConfig,
   model: ChatModel,
   pay: (usd: number) => Promise<void>,
-): Policy {
+): PolicyVersions {
   const queue = pLimit(engine.slots);
   const price = endpoint?.usdPerMillionTokens;
   const queued: ChatModel = {

@@ -1,4 +1,4 @@
-/** @file Demonstrations of the main agent: delegate look-ups, calculate, answer; with the faults of faults.ts. */
+/** @file Demonstrations of the main agent: delegate look-ups, calculate, answer; with the errors of error-rates.ts. */
 
 import { calculateText } from "../../../adapters/tools/calculate.ts";
 import type { Random } from "../../../core/random.ts";
@@ -9,7 +9,7 @@ import { ASKED, answersTo, factOf, type LookUp, taskOf } from "../questions/look
 import { isHeldOut } from "../questions/split.ts";
 import type { Country } from "../world/countries.ts";
 import type { World } from "../world/world.ts";
-import { PLANNER_FAULTS } from "./faults.ts";
+import { PLANNER_ERROR_RATES } from "./error-rates.ts";
 
 type Turn = Demonstration["turns"][number];
 
@@ -43,19 +43,19 @@ export function mainDemonstration(
   return planned(draft, world, random, ask);
 }
 
-/** Carries out a plan, faults included. Undefined: a wrong finding leads to a look-up that is held out. */
+/** Carries out a plan, errors included. Undefined: a wrong finding leads to a look-up that is held out. */
 export function planned(draft: Draft, world: World, random: Random, find: Finder): Demonstration | undefined {
   const turns: Turn[] = [];
   const end = (answer: string): Demonstration => ({
     prompt: draft.prompt,
     turns: [...turns, { text: answerTurn(answer), responses: [] }],
   });
-  if (random.uniform() < PLANNER_FAULTS.guess) return end(guess(draft, world, random));
+  if (random.uniform() < PLANNER_ERROR_RATES.guess) return end(guess(draft, world, random));
   if (draft.operator) return end(compared(draft, draft.operator, random, find, turns));
 
   let last: string | undefined;
   for (const lookUp of draft.lookUps) {
-    if (last !== undefined && random.uniform() < PLANNER_FAULTS.skipHop[lookUp.ask]) break;
+    if (last !== undefined && random.uniform() < PLANNER_ERROR_RATES.skipHop[lookUp.ask]) break;
     const intended = withFinding(lookUp, last);
     if (isHeldOut(intended)) return undefined;
     const { turns: lookUpTurns, reports } = find([asDelegated(intended, random)]);
@@ -69,7 +69,7 @@ function compared(draft: Draft, operator: "+" | "-", random: Random, find: Finde
   const { turns: lookUpTurns, reports } = find(draft.lookUps.map((lookUp) => asDelegated(lookUp, random)));
   turns.push(...lookUpTurns);
   const expression = reports.join(` ${operator} `);
-  if (random.uniform() < PLANNER_FAULTS.noCalculation[operator]) return String(random.integer(2000));
+  if (random.uniform() < PLANNER_ERROR_RATES.noCalculation[operator]) return String(random.integer(2000));
   const result = calculateText(expression);
   turns.push({ text: callTurn({ name: "calculate", arguments: { expression } }), responses: [result] });
   return result;
@@ -82,15 +82,15 @@ function withFinding(lookUp: LookUp, found: string | undefined): LookUp {
   return { ...lookUp, where };
 }
 
-/** The look-up with the planner's faults applied. */
+/** The look-up with the planner's errors applied. */
 function asDelegated(lookUp: LookUp, random: Random): LookUp {
   if (lookUp.ask !== "country") {
-    const wrong = random.uniform() < PLANNER_FAULTS.wrongRelation;
+    const wrong = random.uniform() < PLANNER_ERROR_RATES.wrongRelation;
     const others = ASKED.map((ask) => ({ ...lookUp, ask })).filter((one) => one.ask !== lookUp.ask && !isHeldOut(one));
     return (wrong ? others[random.integer(others.length)] : undefined) ?? lookUp;
   }
   const second = lookUp.where[1];
-  const drop = second !== undefined && random.uniform() < PLANNER_FAULTS.dropConstraint[second.field];
+  const drop = second !== undefined && random.uniform() < PLANNER_ERROR_RATES.dropConstraint[second.field];
   return drop ? { ...lookUp, where: lookUp.where.slice(0, 1) } : lookUp;
 }
 

@@ -1,4 +1,4 @@
-/** @file Demonstrations of the searcher: search, visit, report; with the faults of faults.ts. */
+/** @file Demonstrations of the searcher: search, visit, report; with the errors of error-rates.ts. */
 import type { Random } from "../../../core/random.ts";
 import type { Demonstration } from "../../../core/recipe.ts";
 import { answerTurn, callTurn } from "../../small-models/turns.ts";
@@ -6,11 +6,11 @@ import { factOf, type LookUp, taskOf, termsOf } from "../questions/look-up.ts";
 import { searched, visited } from "../tools.ts";
 import type { Country } from "../world/countries.ts";
 import type { World } from "../world/world.ts";
-import { SEARCHER_FAULTS } from "./faults.ts";
+import { SEARCHER_ERROR_RATES } from "./error-rates.ts";
 
 type ToolTurn = Demonstration["turns"][number];
 
-export interface Finding {
+export interface SearchDemonstration {
   readonly turns: readonly ToolTurn[];
   readonly report: string;
 }
@@ -20,11 +20,11 @@ export function searcherDemonstration(lookUp: LookUp, world: World, random: Rand
   return { prompt: taskOf(lookUp), turns: [...turns, { text: answerTurn(report), responses: [] }] };
 }
 
-/** One look-up, faults included: the tool turns and the resulting report. */
-export function lookUpOnce(lookUp: LookUp, world: World, random: Random): Finding {
+/** One look-up, errors included: the tool turns and the resulting report. */
+export function lookUpOnce(lookUp: LookUp, world: World, random: Random): SearchDemonstration {
   const wanted = termsOf(lookUp);
   const second = lookUp.ask === "country" ? lookUp.where[1] : undefined;
-  const terms = second && random.uniform() < SEARCHER_FAULTS.dropTerm[second.field] ? wanted.slice(0, 1) : wanted;
+  const terms = second && random.uniform() < SEARCHER_ERROR_RATES.dropTerm[second.field] ? wanted.slice(0, 1) : wanted;
   const query = terms.join(", ");
   const found = searched(world.number, query);
   const title = chosenTitle(found.split("\n"), random);
@@ -36,14 +36,14 @@ export function lookUpOnce(lookUp: LookUp, world: World, random: Random): Findin
 }
 
 function chosenTitle(titles: readonly string[], random: Random): string {
-  const wrong = titles.length > 1 && random.uniform() < SEARCHER_FAULTS.wrongTitle;
+  const wrong = titles.length > 1 && random.uniform() < SEARCHER_ERROR_RATES.wrongTitle;
   return titles[wrong ? 1 + random.integer(titles.length - 1) : 0] as string;
 }
 
 /** What is read off the page that was opened, the correct page or not. */
 function reportFrom(title: string, lookUp: LookUp, searchedTerms: number, world: World, random: Random): string {
   const country = world.countries.get(title);
-  const wrongField = random.uniform() < SEARCHER_FAULTS.wrongField[lookUp.ask];
+  const wrongField = random.uniform() < SEARCHER_ERROR_RATES.wrongField[lookUp.ask];
   if (!country) return ofCapital(title, wrongField, world);
   if (lookUp.ask !== "country") return wrongField ? otherFact(country, lookUp.ask) : factShown(country, lookUp.ask);
   if (wrongField) return country.capital;

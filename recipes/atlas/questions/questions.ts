@@ -42,7 +42,7 @@ function heldOutQuestions(): Question[] {
   });
 }
 
-export function asked(prompt: string): Question {
+export function userQuestion(prompt: string): Question {
   return { id: "asked", kind: "asked", level: 1, prompt, answer: "", facts: REAL_WORLD };
 }
 

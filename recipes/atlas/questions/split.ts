@@ -12,7 +12,8 @@ const HELD_OUT_SHARE = 0.4;
 
 export type Side = "training" | "held-out";
 
-export const isHeldOut = (lookUp: LookUp): boolean => stream("atlas-look-up", keyOf(lookUp)).uniform() < HELD_OUT_SHARE;
+export const isHeldOut = (lookUp: LookUp): boolean =>
+  stream("atlas-look-up", lookUpKey(lookUp)).uniform() < HELD_OUT_SHARE;
 
 /** Whether a draft's question can be asked on a side of the split. */
 export const isOn =
@@ -21,7 +22,7 @@ export const isOn =
     lookUps.every((lookUp) => isHeldOut(lookUp) === (side === "held-out"));
 
 /** What a look-up asks for, whatever the order of its conditions. */
-export function keyOf(lookUp: LookUp): string {
+export function lookUpKey(lookUp: LookUp): string {
   if (lookUp.ask !== "country") return taskOf(lookUp);
   const where = [...lookUp.where].sort((a, b) => (`${a.field} ${a.value}` < `${b.field} ${b.value}` ? -1 : 1));
   return taskOf({ ...lookUp, where });

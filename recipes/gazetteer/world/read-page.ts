@@ -1,7 +1,7 @@
 /** @file Reads a page back into its facts: the inverse of pages.ts, for the judge, which has only the text. */
 import { CAPITAL_PAGES, COUNTRY_PAGES, NO_NEIGHBOR, patternOf } from "./prose.ts";
 
-export interface Page {
+export interface ProsePage {
   readonly title: string;
   /**
    * Values by what they are: `capital`, `currency`, `area`, `region`, `language` and `borders` of a country, `country` and `region` of a
@@ -13,7 +13,7 @@ export interface Page {
 const PATTERNS = [...CAPITAL_PAGES, ...COUNTRY_PAGES].map(patternOf);
 
 /** Undefined for a text that is not a whole page. */
-export function readPage(text: string): Page | undefined {
+export function readPage(text: string): ProsePage | undefined {
   for (const pattern of PATTERNS) {
     const slots = pattern.exec(text)?.groups;
     if (!slots) continue;

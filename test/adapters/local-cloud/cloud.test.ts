@@ -23,8 +23,8 @@ async function listening(options: Partial<LocalCloudOptions> & { failures?: numb
         keys.push(event.detail.object.key);
         if (failures-- > 0) throw new Error("not now");
       },
-      async clock() {
-        keys.push("clock");
+      async tick() {
+        keys.push("tick");
       },
     },
   });
@@ -55,14 +55,14 @@ test("an event whose handler never succeeds is delivered again after a restart, 
   await after.close();
 });
 
-test("faults: dropped, doubled and delayed events; and the clock", async () => {
+test("faults: dropped, doubled and delayed events; and scheduled ticks", async () => {
   const deliveries: Record<string, readonly number[]> = { drop: [], double: [0, 0], delay: [0.2] };
-  const store = await listening({ events: (key) => deliveries[key] ?? [0], clockSeconds: 0.3 });
+  const store = await listening({ events: (key) => deliveries[key] ?? [0], tickSeconds: 0.3 });
   for (const key of ["drop", "double", "delay", "plain"]) await store.objects.commit(key, bytes("1"));
   await vi.waitFor(() => expect(store.keys).toContain("delay"), 5000);
-  await vi.waitFor(() => expect(store.keys).toContain("clock"), 5000);
+  await vi.waitFor(() => expect(store.keys).toContain("tick"), 5000);
   await store.close();
-  expect(store.keys.filter((key) => key !== "clock").sort()).toEqual(["delay", "double", "double", "plain"]);
+  expect(store.keys.filter((key) => key !== "tick").sort()).toEqual(["delay", "double", "double", "plain"]);
   expect(store.keys.indexOf("plain")).toBeLessThan(store.keys.indexOf("delay"));
 });
 

@@ -252,7 +252,7 @@ test("a client whose clock is hours off learns the time from the refusal", async
 });
 
 test("signatures may be left unverified on 127.0.0.1 only", async () => {
-  const handlers = { objectCreated: async () => {}, clock: async () => {} };
+  const handlers = { objectCreated: async () => {}, tick: async () => {} };
   const open = { directory: await freshDirectory(), handlers, host: "127.0.0.2", verifySignatures: false };
   await expect(startLocalCloud(open)).rejects.toMatchObject({ code: "config-invalid" });
 });

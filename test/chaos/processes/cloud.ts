@@ -1,5 +1,5 @@
 /**
- * @file The cloud of a trial, in a process of its own: it sends its events and its clock's ticks to the functions' process. Argument:
+ * @file The cloud of a trial, in a process of its own: it sends its events and its scheduled ticks to the functions' process. Argument:
  * `CloudArguments` as JSON. Prints the environment that callers need once it is ready.
  */
 import { startLocalCloud } from "../../../adapters/local-cloud/cloud.ts";
@@ -9,10 +9,10 @@ export interface CloudArguments {
   readonly ports: { readonly dynamo: number; readonly s3: number };
   /** Where events and ticks go. */
   readonly functions: number;
-  readonly clockSeconds: number;
+  readonly tickSeconds: number;
 }
 
-const { directory, ports, functions, clockSeconds }: CloudArguments = JSON.parse(process.argv[2] ?? "");
+const { directory, ports, functions, tickSeconds }: CloudArguments = JSON.parse(process.argv[2] ?? "");
 
 async function send(path: string, body: unknown): Promise<void> {
   const response = await fetch(`http://127.0.0.1:${functions}${path}`, { method: "POST", body: JSON.stringify(body) });
@@ -22,9 +22,9 @@ async function send(path: string, body: unknown): Promise<void> {
 const { environment } = await startLocalCloud({
   directory,
   ports,
-  clockSeconds,
+  tickSeconds,
   verifySignatures: false,
-  handlers: { objectCreated: (event) => send("/event", event), clock: () => send("/clock", {}) },
+  handlers: { objectCreated: (event) => send("/event", event), tick: () => send("/tick", {}) },
   // A failure to deliver is expected here.
   report: () => {},
 });

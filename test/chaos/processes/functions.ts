@@ -23,7 +23,7 @@ for (const config of configs) await functions.startRun(await prepareRelay(store.
 
 createServer((request, response) => {
   textOf(request)
-    .then((text) => (request.url === "/clock" ? handlers.clock() : handlers.objectCreated(JSON.parse(text))))
+    .then((text) => (request.url === "/tick" ? handlers.tick() : handlers.objectCreated(JSON.parse(text))))
     .then(
       () => response.end(),
       () => response.writeHead(500).end(),

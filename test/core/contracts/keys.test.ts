@@ -26,8 +26,7 @@ test("recognizes the keys of the four kinds of object, and no others", () => {
     objectKeys.outcome(evaluation),
     objectKeys.part("r", "0".repeat(64)),
     objectKeys.config("r"),
-    objectKeys.activity("r", 3, "w"),
-    objectKeys.latencies("r", 3, "w"),
+    objectKeys.stepTelemetry("r", 3, "w"),
     "elsewhere/outcomes/000000/0/0.json",
     "runs/r/outcomes/000000/0/0.json.tmp",
   ]) {
@@ -57,7 +56,7 @@ test("only outcomes, invocations and their telemetry expire, never what training
     objectKeys.outcome({ ...address, phase: "train" }),
     objectKeys.outcome({ ...address, phase: "eval:j" }),
     objectKeys.invocation("r", 3, "i"),
-    objectKeys.latencies("r", 3, "w"),
+    objectKeys.stepTelemetry("r", 3, "w"),
     objectKeys.trainedTokens("r", 3, "main"),
   ];
   const kept = [

@@ -146,7 +146,7 @@ test("a trainer that thrashes is reported after a minute, one at work after ten"
   expect(detector(2)?.causes[0]?.likelihood).toBe("likely");
 });
 
-test("a heartbeat that the clock has not recorded yet is no silence", () => {
+test("a heartbeat that no tick has recorded yet is no silence", () => {
   const moved = seen(worker("main"), { seenAt: NOW - 8000, counter: 9 });
   expect(causes({ workers: [moved, seen(worker("searcher"))] })).toEqual([]);
 });

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Fleet } from "../../../core/contracts/deployment.ts";
 import type { FleetRecord, JobRecord, RunRecord, WorkerRecord } from "../../../core/contracts/records.ts";
-import { NO_BILLS } from "../../../core/training/bills.ts";
+import { NO_API_SPENDING } from "../../../core/training/api-spending.ts";
 import { countCapacityRequest } from "../../../core/training/fleet-writes.ts";
 import {
   capacityOf,
@@ -14,7 +14,7 @@ import {
   isActive,
   MAX_CAPACITY_REQUESTS,
   oldestFirst,
-  type RunView,
+  type RunRecords,
   workersNeeded,
 } from "../../../core/training/fleets.ts";
 import { endRun } from "../../../core/training/writes.ts";
@@ -45,7 +45,7 @@ interface Changes {
   readonly workers?: readonly WorkerRecord[];
   readonly fleets?: readonly FleetRecord[];
 }
-function viewOf({ config = {}, record = {}, jobs = [], workers = [], fleets = [] }: Changes = {}): RunView {
+function viewOf({ config = {}, record = {}, jobs = [], workers = [], fleets = [] }: Changes = {}): RunRecords {
   return {
     config: teamConfig(config),
     record: {
@@ -60,10 +60,10 @@ function viewOf({ config = {}, record = {}, jobs = [], workers = [], fleets = []
       ...{ startedAt: 0, maxHours: null, maxUsd: null },
       ...record,
     },
-    ...{ jobs, workers, fleets, bills: NO_BILLS },
+    ...{ jobs, workers, fleets, apiSpending: NO_API_SPENDING },
   };
 }
-const needs = (run: RunView, storeTime = 0) => FLEETS.map((fleet) => workersNeeded(run, fleet, storeTime));
+const needs = (run: RunRecords, storeTime = 0) => FLEETS.map((fleet) => workersNeeded(run, fleet, storeTime));
 
 test("a running run needs the configured workers of each agent, and evaluators only for jobs that are due now", () => {
   expect(needs(viewOf())).toEqual([1, 1, 0]);
@@ -95,7 +95,7 @@ test("a finished run needs evaluators until its last job is done, a halted one n
   expect(needs(viewOf({ record: { status: "halted" }, jobs }))).toEqual([0, 0, 0]);
 });
 
-test("a run over its budget needs no workers in any state, and a run that has ended, with no job left, does not need the clock", () => {
+test("a run over its budget needs no workers in any state, and a run that has ended, with no job left, needs no ticks", () => {
   const status = fc.constantFrom<RunRecord["status"]>("running", "finished", "halted");
   const states = fc.array(fc.constantFrom<JobRecord["state"]>("queued", "leased", "done"), { maxLength: 4 });
   fc.assert(
@@ -112,7 +112,7 @@ test("a run over its budget needs no workers in any state, and a run that has en
   );
 });
 
-test("without an evaluation fleet, open jobs of a finished run still need the clock", () => {
+test("without an evaluation fleet, open jobs of a finished run still need ticks", () => {
   const open = viewOf({ record: { status: "finished" }, jobs: [jobOf("all", "queued")] });
   expect(isActive(open, [], 0)).toBe(true);
   expect(isActive(viewOf({ record: { status: "finished" }, jobs: [jobOf("all", "done")] }), [], 0)).toBe(false);
@@ -164,7 +164,7 @@ test("a request is counted in the runs with a free slot, or, if none has one, in
   });
   const lacking = viewOf({ record: { run: "lacking" } });
   const over = viewOf({ record: { run: "over", status: "finished" } });
-  const counted = (runs: RunView[]) =>
+  const counted = (runs: RunRecords[]) =>
     countCapacityRequests(MAIN, runs, 0).flatMap((command) => (command.kind === "update" ? command.change : []));
   expect(counted([served, lacking, over])).toEqual([countCapacityRequest(emptyFleetRecord("lacking", "main"), 1)]);
   expect(counted([served, over])).toEqual([countCapacityRequest(served.fleets[0] ?? emptyFleetRecord("", ""), 1)]);

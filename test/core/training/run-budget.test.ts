@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { RunConfigInput } from "../../../core/contracts/config.ts";
 import type { RunRecord, WorkerRecord } from "../../../core/contracts/records.ts";
-import { NO_BILLS } from "../../../core/training/bills.ts";
+import { NO_API_SPENDING } from "../../../core/training/api-spending.ts";
 import {
   haltIfOverBudget,
   overBudgetReason,
@@ -34,54 +34,60 @@ test("spending: hours since the start by the store's clock, and dollars for the 
     workerOf("searcher", 3600, "draining"),
     workerOf("*", 450),
   ];
-  expect(spending(config, runOf(), workers, NO_BILLS, 2.5 * HOUR)).toEqual({
+  expect(spending(config, runOf(), workers, NO_API_SPENDING, 2.5 * HOUR)).toEqual({
     ...{ hours: 1.5, workerHours: 3.75, usd: 8.25 },
-    ...NO_BILLS,
+    ...NO_API_SPENDING,
   });
-  expect(spending(teamConfig(), runOf(), workers, NO_BILLS, HOUR)).toMatchObject({ hours: 0, usd: 0 });
+  expect(spending(teamConfig(), runOf(), workers, NO_API_SPENDING, HOUR)).toMatchObject({ hours: 0, usd: 0 });
 });
 
 test("tools, judges and agents behind APIs count toward the same budget, and the halt's reason lists them", () => {
   // Main 2 h at $4 is $8; $0.50 for tools, $1.20 for judges and $0.30 for agents make it $10.
-  const bills = { toolsUsd: 0.5, judgesUsd: 1.2, agentsUsd: 0.3 };
+  const apiSpending = { toolsUsd: 0.5, judgesUsd: 1.2, agentsUsd: 0.3 };
   const workers = [workerOf("main", 3600)];
-  expect(spending(config, runOf(), workers, bills, 2 * HOUR)).toMatchObject({ usd: 10, ...bills });
-  expect(haltIfOverBudget(config, runOf(), workers, { ...bills, agentsUsd: 0.29 }, 2 * HOUR)).toEqual([]);
+  expect(spending(config, runOf(), workers, apiSpending, 2 * HOUR)).toMatchObject({ usd: 10, ...apiSpending });
+  expect(haltIfOverBudget(config, runOf(), workers, { ...apiSpending, agentsUsd: 0.29 }, 2 * HOUR)).toEqual([]);
   const why =
     "$10.00 of $10 for 2.00 worker hours, $0.50 of tools, $1.20 of judges, $0.30 of agents behind APIs; allow more with --budget-usd <dollars in all>";
-  expect(haltIfOverBudget(config, runOf(), workers, bills, 2 * HOUR)).toEqual([
+  expect(haltIfOverBudget(config, runOf(), workers, apiSpending, 2 * HOUR)).toEqual([
     { kind: "update", change: endRun("test", "halted", `its budget is spent: ${why}`) },
   ]);
 });
 
 test("a night without live workers costs hours but no dollars", () => {
   const workers = [workerOf("main", 1800, "dead")];
-  const [evening, morning] = [3, 11].map((hour) => spending(config, runOf(), workers, NO_BILLS, hour * HOUR));
+  const [evening, morning] = [3, 11].map((hour) => spending(config, runOf(), workers, NO_API_SPENDING, hour * HOUR));
   expect(morning?.usd).toBe(evening?.usd);
   expect((morning?.hours ?? 0) - (evening?.hours ?? 0)).toBe(8);
 });
 
 test("a run halts at the limit and not before; the reason says what was spent and how to continue", () => {
-  expect(haltIfOverBudget(config, runOf(), [], NO_BILLS, 3 * HOUR - 1)).toEqual([]);
+  expect(haltIfOverBudget(config, runOf(), [], NO_API_SPENDING, 3 * HOUR - 1)).toEqual([]);
   const timeSpent =
     "its budget is spent: 2.00 of 2 hours since it began; allow more with --budget-hours <hours in all>";
-  expect(haltIfOverBudget(config, runOf(), [], NO_BILLS, 3 * HOUR)).toEqual([
+  expect(haltIfOverBudget(config, runOf(), [], NO_API_SPENDING, 3 * HOUR)).toEqual([
     { kind: "update", change: endRun("test", "halted", timeSpent) },
   ]);
-  const overUsd = haltIfOverBudget(config, runOf(), [workerOf("main", 4500)], NO_BILLS, 2 * HOUR);
+  const overUsd = haltIfOverBudget(config, runOf(), [workerOf("main", 4500)], NO_API_SPENDING, 2 * HOUR);
   const dollarsSpent =
     "its budget is spent: $10.00 of $10 for 2.50 worker hours; allow more with --budget-usd <dollars in all>";
   expect(overUsd).toEqual([{ kind: "update", change: endRun("test", "halted", dollarsSpent) }]);
-  expect(overBudgetReason(runOf(), { hours: 3, workerHours: 9, usd: 12, ...NO_BILLS })).toMatch(
+  expect(overBudgetReason(runOf(), { hours: 3, workerHours: 9, usd: 12, ...NO_API_SPENDING })).toMatch(
     /^its budget is spent: 3\.00 of 2 hours since it began and \$12\.00 of \$10 .* --budget-hours <hours in all> and --budget-usd <dollars in all>$/,
   );
   expect(
-    haltIfOverBudget(config, runOf({ maxHours: null, maxUsd: null }), [workerOf("main", 1e6)], NO_BILLS, 1e6 * HOUR),
+    haltIfOverBudget(
+      config,
+      runOf({ maxHours: null, maxUsd: null }),
+      [workerOf("main", 1e6)],
+      NO_API_SPENDING,
+      1e6 * HOUR,
+    ),
   ).toEqual([]);
 });
 
 test("a raised limit is the new one in all: a repeat changes nothing, a lower or spent one is refused", () => {
-  const spent = (hours: number, usd: number) => ({ hours, usd, workerHours: 1, ...NO_BILLS });
+  const spent = (hours: number, usd: number) => ({ hours, usd, workerHours: 1, ...NO_API_SPENDING });
   expect(raisedLimits(runOf(), spent(1, 3), { hours: 2.5 })).toEqual({ maxHours: 2.5, maxUsd: 10 });
   expect(raisedLimits(runOf(), spent(14, 3), { hours: 16, usd: 10 })).toEqual({ maxHours: 16, maxUsd: 10 });
   const refused = (hours: number, raised: RaisedBudget, run = runOf()) =>

@@ -1,7 +1,7 @@
 /** @file What is decided from progress, versions and time alone: schedules, references, expiry and shares of a budget, by hand. */
 import { expect, test } from "vitest";
 import { isMgrpoError } from "../../../core/errors.ts";
-import { NO_BILLS } from "../../../core/training/bills.ts";
+import { NO_API_SPENDING } from "../../../core/training/api-spending.ts";
 import { entropyAt } from "../../../core/training/entropy-schedule.ts";
 import { optimizerAt } from "../../../core/training/learning-rate.ts";
 import { isReference } from "../../../core/training/reference.ts";
@@ -63,7 +63,7 @@ test("nothing expires before the window is full", () => {
 });
 
 test("the share of a budget that is spent is the larger of hours and dollars; a limit that does not exist is never spent", () => {
-  const spent = { hours: 1, workerHours: 3, usd: 6, ...NO_BILLS };
+  const spent = { hours: 1, workerHours: 3, usd: 6, ...NO_API_SPENDING };
   expect(shareSpent({ maxHours: 4, maxUsd: 8 }, spent)).toBe(0.75);
   expect(shareSpent({ maxHours: 2, maxUsd: 60 }, spent)).toBe(0.5);
   expect(shareSpent({ maxHours: null, maxUsd: 8 }, spent)).toBe(0.75);
@@ -82,7 +82,7 @@ test.each([
   ["hours", "budget.hours"],
   ["usd", "budget.usd"],
 ])("without a limit there is nothing to raise: %s", (amount, setting) => {
-  const spent = { hours: 1, workerHours: 1, usd: 1, ...NO_BILLS };
+  const spent = { hours: 1, workerHours: 1, usd: 1, ...NO_API_SPENDING };
   const unlimited = runRecord({ maxHours: null, maxUsd: null });
   expect(() => raisedLimits(unlimited, spent, { [amount]: 1 })).toThrow(
     expect.toSatisfy((error) => isMgrpoError(error, "config-invalid") && error.message.includes(`no ${setting} to`)),

@@ -24,7 +24,7 @@ import { localSubAgent } from "../../../gpu-workers/gateway/sub-agents.ts";
 import { httpNetwork } from "../../../gpu-workers/invocations/network.ts";
 import { createLog } from "../../../gpu-workers/log.ts";
 import type { HostedAgent } from "../../../gpu-workers/rollouts/agent.ts";
-import type { Inference, Policy } from "../../../gpu-workers/rollouts/policy.ts";
+import type { Inference, PolicyVersions } from "../../../gpu-workers/rollouts/policy-versions.ts";
 import type { RolloutPlan } from "../../../gpu-workers/rollouts/rollout-plan.ts";
 import type { RunContext } from "../../../gpu-workers/run-context.ts";
 import { memoryStore } from "../../fakes/memory-store.ts";
@@ -137,7 +137,7 @@ export function scriptedAgent(
       },
     }),
   };
-  return { name, config: agentConfig, policy: policy as unknown as Policy, tools: new Map(), draws: "place" };
+  return { name, config: agentConfig, policy: policy as unknown as PolicyVersions, tools: new Map(), draws: "place" };
 }
 
 /** A team of main and searcher behind a gateway. */

@@ -3,7 +3,7 @@ import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
 import { afterEach, expect, test, vi } from "vitest";
 import type { AgentAccess } from "../../../core/contracts/app-rollout.ts";
-import { keyOf } from "../../../gpu-workers/gateway/session-keys.ts";
+import { sessionKey } from "../../../gpu-workers/gateway/session-keys.ts";
 import { type HarnessOptions, noticed, openHarness, pausedSampling, planOf, tokenizer } from "./harness.ts";
 
 const open: (() => Promise<void>)[] = [];
@@ -35,7 +35,7 @@ const refused = (status: number, code: string, param: string | null = null) => (
 
 test("keys: wrong, forged, of another gateway, and after the attempt", async () => {
   const { main, attempt, harness } = await start();
-  const other = keyOf("another secret", planOf(0).address, attempt.id);
+  const other = sessionKey("another secret", planOf(0).address, attempt.id);
   for (const apiKey of ["sk-123", other, main.apiKey.replace("mgrpo-0", "mgrpo-1"), `${main.apiKey.slice(0, -1)}z`]) {
     expect(await post({ ...main, apiKey }, hello)).toEqual(refused(401, "invalid_api_key"));
   }

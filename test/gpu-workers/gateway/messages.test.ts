@@ -146,7 +146,7 @@ test.each([
   ["a forced call", { messages: [user("a")], tools, tool_choice: { type: "any" } }, "tool_choice"],
   ["a tool of the server", { messages: [user("a")], tools: [{ type: "bash_20250124", name: "bash" }] }, "tools.0"],
   ["a format", { messages: [user("a")], output_config: { format: { type: "json_schema" } } }, "output_config"],
-  ["an unknown parameter", { messages: [user("a")], mcp_servers: [] }, "mcp_servers: this gateway does not know it"],
+  ["an unknown parameter", { messages: [user("a")], mcp_servers: [] }, "mcp_servers: this gateway does not support it"],
 ])("%s is refused", async (_what, body, message) => {
   const { main, harness } = await start();
   const error = { type: "invalid_request_error", message: expect.stringContaining(message), code: expect.any(String) };

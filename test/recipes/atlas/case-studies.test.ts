@@ -12,11 +12,11 @@ const ofKind = (kind: string) => heldOut.find((question) => question.kind === ki
 const lookUp = (task: string) => ({ name: "delegate", arguments: { agent: "searcher", task } });
 const calculate = { name: "calculate", arguments: { expression: "2 - 1" } };
 
-function occasions(study: string, question: Question, calls: readonly ToolCall[]) {
+function checks(study: string, question: Question, calls: readonly ToolCall[]) {
   const turns = calls.map((call) => ({ text: "", calls: [call], responses: [] }));
   const conversation: Conversation = { prompt: "", turns, stop: "answered", answer: "x", fault: null };
   const found = caseStudies.find(({ name }) => name === study) ?? expect.fail();
-  return found.occasions(question, { conversation, invocations: [] });
+  return found.checks(question, { conversation, invocations: [] });
 }
 
 /** The calls that the question's chain of look-ups needs, in order. */
@@ -29,8 +29,8 @@ test.each(Object.keys(KINDS))("%s: the correct calls count as correct", (kind) =
   const questions = heldOut.filter((one) => one.kind === kind);
   expect(questions).not.toEqual([]);
   for (const question of questions) {
-    expect(occasions("tool choice", question, correctCalls(question))).toEqual([true]);
-    const delegated = occasions("delegation", question, correctCalls(question));
+    expect(checks("tool choice", question, correctCalls(question))).toEqual([true]);
+    const delegated = checks("delegation", question, correctCalls(question));
     const several = ["constraints", "hop-constraints", "hop3"].includes(kind);
     expect(delegated).toEqual(several ? [true] : []);
   }
@@ -46,7 +46,7 @@ describe("tool choice", () => {
     ["looking up two numbers, but no calculation", false, compare, correctCalls(compare).slice(0, -1)],
     ["calculating with numbers that were not looked up", false, compare, [calculate]],
   ])("%s: correct is %s", (_what, correct, question, calls) =>
-    expect(occasions("tool choice", question, calls)).toEqual([correct]),
+    expect(checks("tool choice", question, calls)).toEqual([correct]),
   );
 });
 
@@ -62,16 +62,16 @@ describe("delegation", () => {
       "anything about it",
       `${whole}x`,
     ];
-    expect(occasions("delegation", question, tasks.map(lookUp))).toEqual([true, true, false, false, false]);
+    expect(checks("delegation", question, tasks.map(lookUp))).toEqual([true, true, false, false, false]);
   });
-  test("a delegation that asks for a fact is not an occasion", () => {
-    expect(occasions("delegation", question, [lookUp("capital of Jordan")])).toEqual([]);
+  test("a delegation that asks for a fact is not a check", () => {
+    expect(checks("delegation", question, [lookUp("capital of Jordan")])).toEqual([]);
   });
   test("in a longer chain, an earlier finding may have a wrong value, but must not be dropped", () => {
     const longer = ofKind("hop3");
     const [, link = ""] = Facts.parse(longer.facts).lookUps.map(({ task }) => task);
     const [, rest = ""] = /^country with borders [^,]+, (.*)$/.exec(link) ?? expect.fail();
     const tasks = [`country with borders Nowhere, ${rest}`, `country with ${rest}`, "country with borders Nowhere"];
-    expect(occasions("delegation", longer, tasks.map(lookUp))).toEqual([true, false, false]);
+    expect(checks("delegation", longer, tasks.map(lookUp))).toEqual([true, false, false]);
   });
 });

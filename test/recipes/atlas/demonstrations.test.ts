@@ -5,7 +5,7 @@ import { parseTurn } from "../../../core/conversation/parse-turn.ts";
 import { openToolbox } from "../../../core/conversation/toolbox.ts";
 import type { Demonstration } from "../../../core/recipe.ts";
 import { demonstrationsOf } from "../../../recipes/atlas/demonstrations/demonstrations.ts";
-import { PLANNER_FAULTS, SEARCHER_FAULTS } from "../../../recipes/atlas/demonstrations/faults.ts";
+import { PLANNER_ERROR_RATES, SEARCHER_ERROR_RATES } from "../../../recipes/atlas/demonstrations/error-rates.ts";
 import { questionSet } from "../../../recipes/atlas/questions/questions.ts";
 import { recipe as atlas } from "../../../recipes/atlas/recipe.ts";
 import { tools } from "../../../recipes/atlas/tools.ts";
@@ -71,8 +71,8 @@ const guessed = (demonstration: Demonstration) => demonstration.turns.length ===
 const worked = (prompt: RegExp) => main.filter((each) => prompt.test(each.prompt) && !guessed(each));
 
 test("the planner guesses, drops constraints, skips hops and does not calculate as often as declared", () => {
-  expectRate(main, guessed, PLANNER_FAULTS.guess);
-  const { dropConstraint, noCalculation, skipHop } = PLANNER_FAULTS;
+  expectRate(main, guessed, PLANNER_ERROR_RATES.guess);
+  const { dropConstraint, noCalculation, skipHop } = PLANNER_ERROR_RATES;
   const delegatesOne = (each: Demonstration) => !/task": "country with [^"]*, /.test(said(each, 0));
   expectRate(worked(/^Which country borders .* uses/), delegatesOne, dropConstraint.currency);
   expectRate(worked(/^Which country borders .* speaks/), delegatesOne, dropConstraint.language);
@@ -87,16 +87,16 @@ test("the searcher drops terms and opens wrong pages as often as declared", () =
   const two = (field: string) =>
     searcher.filter(({ prompt }) => new RegExp(`^country with .*, ${field} `).test(prompt));
   const oneTerm = (each: Demonstration) => !said(each, 0).includes(", ".concat(each.prompt.split(/, \w+ /)[1] ?? "?"));
-  expectRate(two("currency"), oneTerm, SEARCHER_FAULTS.dropTerm.currency);
-  expectRate(two("language"), oneTerm, SEARCHER_FAULTS.dropTerm.language);
+  expectRate(two("currency"), oneTerm, SEARCHER_ERROR_RATES.dropTerm.currency);
+  expectRate(two("language"), oneTerm, SEARCHER_ERROR_RATES.dropTerm.language);
   const facts = searcher.filter(({ prompt, turns }) => / of /.test(prompt) && /\n/.test(turns[0]?.responses[0] ?? ""));
   const wrongTitle = (each: Demonstration) =>
     !said(each, 1).includes(`"${each.turns[0]?.responses[0]?.split("\n")[0]}"`);
-  expectRate(facts, wrongTitle, SEARCHER_FAULTS.wrongTitle);
+  expectRate(facts, wrongTitle, SEARCHER_ERROR_RATES.wrongTitle);
 });
 
 test("no fault is so common that sampling would not find the correct way", () => {
-  const rates = Object.values({ ...PLANNER_FAULTS, ...SEARCHER_FAULTS }).flatMap((rate) =>
+  const rates = Object.values({ ...PLANNER_ERROR_RATES, ...SEARCHER_ERROR_RATES }).flatMap((rate) =>
     typeof rate === "number" ? [rate] : Object.values(rate),
   );
   for (const rate of rates) expect(rate).toBeLessThan(0.7);

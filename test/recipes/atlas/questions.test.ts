@@ -9,8 +9,8 @@ import { demonstrationsOf } from "../../../recipes/atlas/demonstrations/demonstr
 import { Facts } from "../../../recipes/atlas/questions/facts.ts";
 import { KINDS } from "../../../recipes/atlas/questions/kinds.ts";
 import { answersTo, type LookUp, parseTask, taskOf, termsOf } from "../../../recipes/atlas/questions/look-up.ts";
-import { asked, questionSet, worldNote } from "../../../recipes/atlas/questions/questions.ts";
-import { isHeldOut, keyOf } from "../../../recipes/atlas/questions/split.ts";
+import { questionSet, userQuestion, worldNote } from "../../../recipes/atlas/questions/questions.ts";
+import { isHeldOut, lookUpKey } from "../../../recipes/atlas/questions/split.ts";
 import { recipe } from "../../../recipes/atlas/recipe.ts";
 import { countries } from "../../../recipes/atlas/world/countries.ts";
 import { worldOf } from "../../../recipes/atlas/world/world.ts";
@@ -29,8 +29,8 @@ const testSplit = askedBy("test");
 const lookUpsOf = (question: Question): LookUp[] =>
   factsOf(question).lookUps.map(({ task }) => parseTask(task) as LookUp);
 const heldOutLookUps = set.heldOut.flatMap(lookUpsOf);
-const heldOutKeys = new Set(heldOutLookUps.map(keyOf));
-const isOfHeldOut = (lookUp: LookUp): boolean => heldOutKeys.has(keyOf(lookUp));
+const heldOutKeys = new Set(heldOutLookUps.map(lookUpKey));
+const isOfHeldOut = (lookUp: LookUp): boolean => heldOutKeys.has(lookUpKey(lookUp));
 
 function sample(agent: string, seed: number, count = 500): Demonstration[] {
   const demonstrations: Demonstration[] = [];
@@ -109,7 +109,7 @@ test("training is about permuted worlds, evaluation about the real one", () => {
 test("questions about permuted worlds say so, those about the real one do not", () => {
   const { train, heldOut } = questionSet(1);
   for (const question of train) expect(worldNote(question)).toMatch(/^world \d+: the facts are shuffled .* on purpose/);
-  for (const question of [...heldOut, asked("Where?")]) expect(worldNote(question)).toBeUndefined();
+  for (const question of [...heldOut, userQuestion("Where?")]) expect(worldNote(question)).toBeUndefined();
 });
 
 test("the seed decides the training questions, and not the held-out ones", () => {

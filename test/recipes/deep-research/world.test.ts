@@ -19,7 +19,7 @@ import { composeFunctions } from "../../../functions/compose.ts";
 import { compose } from "../../../gpu-workers/compose.ts";
 import { createLog } from "../../../gpu-workers/log.ts";
 import { serveWorker } from "../../../gpu-workers/serve.ts";
-import type { ServeOptions } from "../../../gpu-workers/worker-process.ts";
+import type { ServeWorkerOptions } from "../../../gpu-workers/worker-process.ts";
 import { openRecipe } from "../../../recipes/registry.ts";
 import { memoryStore } from "../../fakes/memory-store.ts";
 import { type OpenAiServer, says, startOpenAiServer } from "../../fakes/openai-server.ts";
@@ -97,7 +97,7 @@ async function train(recipeName: string, set: readonly string[]) {
   );
   const parts = await compose(config.run, store, log);
   const engineOf = (policy: string) => (policy === "compiled" ? compiledEngine : parts.engineOf(policy));
-  const work = (options: Pick<ServeOptions, "agent" | "roles">) => {
+  const work = (options: Pick<ServeWorkerOptions, "agent" | "roles">) => {
     const rest = { host: "127.0.0.1", port: 0, url: undefined, token: TOKEN, supervised: false };
     return serveWorker({ ...parts, engineOf }, { ...options, ...rest }, new AbortController().signal);
   };

@@ -6,7 +6,7 @@ import type { Demonstration } from "../../../core/recipe.ts";
 import { resolveConfig } from "../../../core/training/resolve-config.ts";
 import { Facts } from "../../../recipes/atlas/questions/facts.ts";
 import { type LookUp, parseTask } from "../../../recipes/atlas/questions/look-up.ts";
-import { keyOf } from "../../../recipes/atlas/questions/split.ts";
+import { lookUpKey } from "../../../recipes/atlas/questions/split.ts";
 import { demonstrations } from "../../../recipes/gazetteer/demonstrations/demonstrations.ts";
 import { CONDITIONS, COUNTRY, DESCRIBED, FACTS } from "../../../recipes/gazetteer/questions/phrasings.ts";
 import { questionSet } from "../../../recipes/gazetteer/questions/questions.ts";
@@ -113,7 +113,7 @@ function lookUpIn(text: string): LookUp | undefined {
 }
 
 /** readTask drops articles. */
-const keyInEnglish = (lookUp: LookUp): string => keyOf(lookUp).toLowerCase().replaceAll("the ", "");
+const keyInEnglish = (lookUp: LookUp): string => lookUpKey(lookUp).toLowerCase().replaceAll("the ", "");
 
 test("every delegated task can be read, and the planner's answer follows from the reports", () => {
   const { toolbox } = agentOf("mgrpo", "main");

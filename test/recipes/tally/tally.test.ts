@@ -15,7 +15,7 @@ import { COUNTS, questionSet, villageAsked } from "../../../recipes/tally/questi
 import { recipe } from "../../../recipes/tally/recipe.ts";
 import { rewards } from "../../../recipes/tally/rewards.ts";
 import { lookedUp, tools } from "../../../recipes/tally/tools.ts";
-import { entryOf, type Field, parseTask, reportOf, taskOf } from "../../../recipes/tally/world.ts";
+import { entryOf, type LedgerField, parseTask, reportOf, taskOf } from "../../../recipes/tally/world.ts";
 
 const set = questionSet(1);
 const config = resolveConfig(recipe, { run: "any", seed: 1, arm: "mgrpo" });
@@ -87,7 +87,7 @@ test("the expert pays for the look-up, the number and the page, and only for the
     const conversation: Conversation = { prompt: task, stop: "answered", fault: null, answer: report, turns };
     return rewards.expert(question, "searcher", conversation, undefined as never);
   };
-  const task = taskOf("coins" as Field, "Ada");
+  const task = taskOf("coins" as LedgerField, "Ada");
   expect(parseTask(task)).toEqual({ field: "coins", name: "Ada" });
   expect(await score(task, "Ada", reportOf(entry.coins, page))).toBe(1);
   expect(await score(task, "Ada", reportOf(entry.coins + 1, page))).toBeCloseTo(0.6, 12);

@@ -1,7 +1,7 @@
 /** @file Model calls become conversations: the longest history counts, filters apply, and every call is in the report. */
 import { expect, test } from "vitest";
-import type { ImportOptions } from "../../../sft/traces/import.ts";
-import type { Json } from "../../../sft/traces/json.ts";
+import type { TraceImportOptions } from "../../../sft/traces/import.ts";
+import type { JsonValue } from "../../../sft/traces/json.ts";
 import { calls, chat, keyValues, responds, says, span, spans } from "../../fixtures/traces.ts";
 import { A, imported, of, Q, roles } from "./imported.ts";
 
@@ -51,7 +51,7 @@ test("a conversation is taken up to its second prompt", () => {
 });
 
 test("calls in messages of their own are one turn, and a call without an id has the response at its position", () => {
-  const call = (query: string): Json => ({
+  const call = (query: string): JsonValue => ({
     role: "assistant",
     parts: [{ type: "tool_call", id: null, name: "search", arguments: { query } }],
   });
@@ -117,7 +117,7 @@ test("--agent, --where and --as", () => {
       },
     ],
   };
-  const answers = (options: Partial<ImportOptions>) =>
+  const answers = (options: Partial<TraceImportOptions>) =>
     imported(document, options).lines.map(({ agent, messages }) => [agent, messages.at(-1)?.content]);
   expect(answers({ agent: "a" })).toEqual([
     ["a", "1"],
@@ -156,8 +156,8 @@ test("the score comes from the last call that has one, on its own span or an enc
 
 test("the score of a later answer says nothing about the first", () => {
   const second = chat([Q, A, says("user", "Sure?")], [says("assistant", "Yes.")], { feedback: 1 });
-  const first = (feedback: Record<string, Json>) => span({ id: "1", attributes: chat([Q], [A], feedback) });
-  const taken = (feedback: Record<string, Json>) =>
+  const first = (feedback: Record<string, JsonValue>) => span({ id: "1", attributes: chat([Q], [A], feedback) });
+  const taken = (feedback: Record<string, JsonValue>) =>
     imported(spans(first(feedback), span({ id: "2", attributes: second })), { score: { name: "feedback", least: 1 } });
   expect(taken({}).lines).toEqual([]);
   expect(taken({ feedback: 0 }).lines).toEqual([]);
@@ -184,7 +184,7 @@ test("content in an event of its own, without the span", () => {
 test("a response that Bedrock records twice is one response", () => {
   const toolUse = { toolUse: { toolUseId: "a", name: "search", input: { query: "x" } } };
   const call = { id: "a", type: "function", function: { name: "search", arguments: { query: "x" } } };
-  const messages: [string, Json][] = [
+  const messages: [string, JsonValue][] = [
     ["user.message", { content: [{ text: "Where?" }] }],
     ["assistant.message", { content: [toolUse], tool_calls: [call] }],
     ["tool.message", { id: "a", content: [{ text: "found x" }] }],

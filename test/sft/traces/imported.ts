@@ -1,10 +1,10 @@
 /** @file Imports one document, and checks that the report accounts for all of it. */
 import { expect } from "vitest";
-import { type ImportOptions, importTraces } from "../../../sft/traces/import.ts";
-import type { Json } from "../../../sft/traces/json.ts";
+import { importTraces, type TraceImportOptions } from "../../../sft/traces/import.ts";
+import type { JsonValue } from "../../../sft/traces/json.ts";
 import { chat, file, says, span, spans } from "../../fixtures/traces.ts";
 
-export const OPTIONS: ImportOptions = { conditions: [], system: true };
+export const OPTIONS: TraceImportOptions = { conditions: [], system: true };
 export const Q = says("user", "Where?");
 export const A = says("assistant", "Here.");
 
@@ -17,7 +17,7 @@ export interface Line {
   }[];
 }
 
-export function imported(document: unknown, options: Partial<ImportOptions> = {}) {
+export function imported(document: unknown, options: Partial<TraceImportOptions> = {}) {
   const { lines, report } = importTraces([file(document)], { ...OPTIONS, ...options });
   const skipped = Object.fromEntries([...report.skipped].map(([reason, { count }]) => [reason, count]));
   const skips = Object.values(skipped).reduce((sum, count) => sum + count, 0);
@@ -26,6 +26,6 @@ export function imported(document: unknown, options: Partial<ImportOptions> = {}
   return { lines: lines as Line[], report, skipped };
 }
 
-export const of = (input: readonly Json[], output: readonly Json[], rest: Record<string, Json> = {}) =>
+export const of = (input: readonly JsonValue[], output: readonly JsonValue[], rest: Record<string, JsonValue> = {}) =>
   spans(span({ attributes: chat(input, output, rest) }));
 export const roles = ({ messages }: Line) => messages.map(({ role }) => role).join(" ");

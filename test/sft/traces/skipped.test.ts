@@ -1,11 +1,11 @@
 /** @file What cannot be a demonstration is skipped with a reason, or refused with its line number, and none of its text is quoted. */
 import { expect, test } from "vitest";
 import { importTraces } from "../../../sft/traces/import.ts";
-import type { Json } from "../../../sft/traces/json.ts";
+import type { JsonValue } from "../../../sft/traces/json.ts";
 import { calls, chat, responds, says, span, spans } from "../../fixtures/traces.ts";
 import { A, imported, OPTIONS, of, Q } from "./imported.ts";
 
-test.each<[string, Json]>([
+test.each<[string, JsonValue]>([
   ["it ends with tool calls, not with an answer", of([Q], [calls("a", "x")])],
   ["a tool call does not have exactly one response", of([Q, calls("a", "x"), responds("b", "y")], [A])],
   ["it has a tool response without a call", of([Q, responds("b", "y")], [A])],

@@ -19,7 +19,7 @@ export function GroupPage() {
       <RunHeader run={run} crumbs={[{ text: `step ${step}`, href: path }, { text: `group ${group}` }]} />
       {noticeOf(loaded) ?? (
         <main class="full">
-          {view && <Question row={view.row} />}
+          {view && <QuestionPanel row={view.row} />}
           <Scroll className="columns" label="rollouts, worst first">
             {view?.row.rollouts.toSorted(byReward).map(({ rollout, outcome }) => {
               const tree = view.trees[rollout];
@@ -40,7 +40,7 @@ export function GroupPage() {
   );
 }
 
-export function Question({ row }: { readonly row: GroupView["row"] }) {
+export function QuestionPanel({ row }: { readonly row: GroupView["row"] }) {
   const { question, noSignal } = row;
   const silent = Object.entries(noSignal).flatMap(([agent, why]) => (why === null ? [] : [`${agent}: ${why}`]));
   return (

@@ -9,7 +9,7 @@ import { RunHeader } from "../parts/header.tsx";
 import { Link } from "../parts/link.tsx";
 import { noticeOf } from "../parts/notice.tsx";
 import { TreeNode } from "../parts/tree.tsx";
-import { Question } from "./group.tsx";
+import { QuestionPanel } from "./group.tsx";
 
 /** Where a rollout is: `<step>/<group>/<rollout>`. */
 interface Place {
@@ -50,7 +50,7 @@ export function RolloutPage() {
       <RunHeader run={run} crumbs={crumbs} />
       {noticeOf(loaded) ?? (
         <main class={beside ? "full" : ""}>
-          {view && <Question row={view.row} />}
+          {view && <QuestionPanel row={view.row} />}
           {view && <OtherSteps view={view} beside={beside} address={(next) => address(place, next)} />}
           <div class={beside ? "beside" : ""}>
             {view && <Attempt run={run} view={view} address={(to) => address({ ...place, rollout: to }, beside)} />}

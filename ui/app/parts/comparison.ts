@@ -14,7 +14,7 @@ type Step = RunView["perStep"][number];
 /** Most places at which the seeds of an arm are averaged. */
 const PLACES = 100;
 
-export interface Comparison {
+export interface ComparedCharts {
   readonly charts: readonly Omit<ChartProps, "onPick">[];
   /** Runs that have no place on the axis: no one followed all of their steps. */
   readonly unplaced: readonly string[];
@@ -26,7 +26,7 @@ export function compared(
   arms: readonly ComparedArm[],
   axis: Axis,
   merged: boolean,
-): Comparison {
+): ComparedCharts {
   const places = new Map(runs.map((run) => [run.run, placesOf(run, axis)]));
   const placed = runs.filter(({ run }) => places.get(run));
   const agents = [...new Set(placed.flatMap((run) => run.agents.map(({ name }) => name)))];

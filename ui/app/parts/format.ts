@@ -1,5 +1,5 @@
 /** @file Numbers as text. */
-import type { Estimate } from "../../compare-view.ts";
+import type { Estimate } from "../../../core/training/bootstrap.ts";
 
 export const percent = (share: number | null | undefined): string =>
   share === null || share === undefined ? "–" : `${(100 * share).toFixed(1)} %`;

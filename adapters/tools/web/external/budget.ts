@@ -13,7 +13,7 @@ import type { Allowance } from "../../../../core/contracts/rollout.ts";
 import { ToolSpendingRecord } from "../../../../core/contracts/spending.ts";
 import { MgrpoError } from "../../../../core/errors.ts";
 import type { Table } from "../../../../core/ports.ts";
-import { MICRO } from "../../../../core/training/bills.ts";
+import { MICRO } from "../../../../core/training/api-spending.ts";
 import { haltRun } from "../../../../core/training/halt-run.ts";
 import { addToolSpending, overToolBudgetReason, type ToolSpending } from "../../../../core/training/tool-spending.ts";
 import type { WebSettings } from "../settings.ts";

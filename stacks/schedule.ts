@@ -1,26 +1,26 @@
 /**
- * @file The clock: an EventBridge rule that calls tick every minute while it is enabled. Launching a run enables it, and tick disables it when
+ * @file The schedule of ticks: an EventBridge rule that calls tick every minute while it is enabled. Launching a run enables it, and tick disables it when
  * no run needs it (functions/reconciling.ts), so a deployment does not change its state. It is a rule, because switching a schedule
  * of EventBridge Scheduler requires the permission to pass its role.
  */
 /// <reference path="../.sst/platform/config.d.ts" />
-import { CLOCK } from "./sizes.ts";
+import { SCHEDULE } from "./sizes.ts";
 
-export interface Clock {
+export interface TickSchedule {
   readonly rule: aws.cloudwatch.EventRule;
 }
 
-export function createClock(): Clock {
+export function createSchedule(): TickSchedule {
   const rule = new aws.cloudwatch.EventRule(
     "Clock",
-    { scheduleExpression: CLOCK.schedule, state: "DISABLED" },
+    { scheduleExpression: SCHEDULE.rate, state: "DISABLED" },
     { ignoreChanges: ["state"] },
   );
   return { rule };
 }
 
-/** Lambda retries a failed call twice, even while the clock is off. */
-export function connectClock({ rule }: Clock, fn: sst.aws.Function): void {
+/** Lambda retries a failed call twice, even while the schedule is off. */
+export function connectSchedule({ rule }: TickSchedule, fn: sst.aws.Function): void {
   new aws.lambda.Permission("ClockPermission", {
     action: "lambda:InvokeFunction",
     principal: "events.amazonaws.com",

@@ -3,19 +3,19 @@
  * and the trained team. Pure. `held-out.json` in a run's folder is a list of HeldOutScores.
  */
 import * as z from "zod";
-import type { Conversation } from "../../core/contracts/conversation.ts";
-import { Step } from "../../core/contracts/names.ts";
-import type { Question } from "../../core/contracts/question.ts";
-import type { Invocation } from "../../core/contracts/rollout.ts";
-import type { CaseStudy } from "../../core/recipe.ts";
-import { accuracyInterval, sumTallies, type Tally } from "../../core/training/confidence-interval.ts";
+import type { Conversation } from "../core/contracts/conversation.ts";
+import { Step } from "../core/contracts/names.ts";
+import type { Question } from "../core/contracts/question.ts";
+import type { Invocation } from "../core/contracts/rollout.ts";
+import type { CaseStudy } from "../core/recipe.ts";
+import { accuracyInterval, sumTallies, type Tally } from "../core/training/confidence-interval.ts";
 
 const Counts = z.strictObject({ n: z.int().nonnegative(), correct: z.number().nonnegative() });
 
 const QuestionScore = Counts.extend({
   question: z.string(),
   kind: z.string(),
-  /** Case study -> its occasions over all rollouts, and the number of them on which the team acted correctly. */
+  /** Case study -> its checks over all rollouts, and the number of those that the team passed. */
   studies: z.record(z.string(), Counts),
 });
 
@@ -51,12 +51,12 @@ export interface HeldOutRollout {
   readonly invocations: ReadonlyMap<string, Invocation>;
 }
 
-/** A study's occasions in these rollouts. */
-export function measure(study: CaseStudy, rollouts: readonly HeldOutRollout[]): Tally {
-  const occasions = rollouts.flatMap(({ question, conversation, invocations }) =>
-    study.occasions(question, { conversation, invocations: [...invocations.values()] }),
+/** A study's checks in these rollouts. */
+export function scoreStudy(study: CaseStudy, rollouts: readonly HeldOutRollout[]): Tally {
+  const checks = rollouts.flatMap(({ question, conversation, invocations }) =>
+    study.checks(question, { conversation, invocations: [...invocations.values()] }),
   );
-  return { n: occasions.length, correct: occasions.filter((isCorrect) => isCorrect).length };
+  return { n: checks.length, correct: checks.filter((isCorrect) => isCorrect).length };
 }
 
 /** Each case study on each open-book suite evaluated before and after training. */

@@ -1,5 +1,5 @@
 /** @file Lambda: queues the evaluations of a team. Invoked through a queue when a team manifest is written. */
-import { type EventHandler, lambda, objectKeyOf } from "./handler.ts";
+import { type EventHandler, lambda, objectKeyOf } from "../handler.ts";
 
 export const handleEvent: EventHandler = (functions, event) => functions.enqueueEvaluation(objectKeyOf(event));
 

@@ -13,16 +13,16 @@ import type { Table, TableChange, TableItem } from "../ports.ts";
 export const MICRO = 1_000_000;
 
 /** In dollars. */
-export interface Bills {
+export interface ApiSpending {
   readonly toolsUsd: number;
   readonly judgesUsd: number;
   /** Cost of agents behind APIs. */
   readonly agentsUsd: number;
 }
 
-export const NO_BILLS: Bills = { toolsUsd: 0, judgesUsd: 0, agentsUsd: 0 };
+export const NO_API_SPENDING: ApiSpending = { toolsUsd: 0, judgesUsd: 0, agentsUsd: 0 };
 
-export async function readBills(table: Pick<Table, "get">, run: string): Promise<Bills> {
+export async function readApiSpending(table: Pick<Table, "get">, run: string): Promise<ApiSpending> {
   const keys = [tableKeys.toolSpending(run), tableKeys.judgeSpending(run), tableKeys.agentSpending(run)];
   const [tools, judges, agents] = await Promise.all(keys.map((key) => table.get(key)));
   return {
@@ -32,19 +32,22 @@ export async function readBills(table: Pick<Table, "get">, run: string): Promise
   };
 }
 
-/** The bills if the run has a dollar limit. Without one: zeros, and nothing is read. */
-export async function readBillsIfLimited(table: Pick<Table, "get">, { run, maxUsd }: RunRecord): Promise<Bills> {
-  return maxUsd === null ? NO_BILLS : readBills(table, run);
+/** The spending if the run has a dollar limit. Without one: zeros, and nothing is read. */
+export async function readApiSpendingIfLimited(
+  table: Pick<Table, "get">,
+  { run, maxUsd }: RunRecord,
+): Promise<ApiSpending> {
+  return maxUsd === null ? NO_API_SPENDING : readApiSpending(table, run);
 }
 
 type Payments = Pick<Table, "insert" | "update">;
 
 /**
- * The bill of one request to a judge. Its expected cost is booked before the request, and the actual cost replaces it afterward. A caller
- * that dies leaves the expected cost on the bill. Each reservation has a name in the record while it is open, so that a write that is
- * repeated because its answer was lost changes nothing: a settlement may lower the bill, and twice would be too low.
+ * What one request to a judge is charged. Its expected cost is booked before the request, and the actual cost replaces it afterward. A caller
+ * that dies leaves the expected cost charged. Each reservation has a name in the record while it is open, so that a write that is
+ * repeated because its answer was lost changes nothing: a settlement may lower the charge, and twice would be too low.
  */
-export class JudgeBill {
+export class JudgeCharge {
   readonly #table: Payments;
   readonly #run: string;
   readonly #ask: string;

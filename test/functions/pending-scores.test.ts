@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Table, TableChange } from "../../core/ports.ts";
-import { ScoreRecorder } from "../../functions/score-recorder.ts";
+import { ScoreRecorder } from "../../functions/pending-scores.ts";
 import { memoryTable } from "../fakes/memory-store.ts";
 
 const address = { run: "test", step: 0, group: 0 };

@@ -1,14 +1,13 @@
 /**
- * @file Lambda: advances runs. Invoked by the clock (for every run, then the fleets, the schedule and the alarms' metrics), through a queue when a
+ * @file Lambda: advances runs. Invoked by the schedule (for every run, then the fleets, the schedule and the alarms' metrics), through a queue when a
  * manifest is written (for its run), or directly with `{ run }`.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import * as z from "zod";
-import { TickRequest } from "../core/contracts/messages.ts";
-import type { Functions } from "./functions.ts";
-import { type EventHandler, lambda, objectKeyOf } from "./handler.ts";
-import { capacityLine } from "./reconciling.ts";
-import { metricsLines } from "./run-overview.ts";
+import { TickRequest } from "../../core/contracts/messages.ts";
+import type { Functions } from "../functions.ts";
+import { type EventHandler, lambda, objectKeyOf } from "../handler.ts";
+import { capacityLine, metricsLines } from "../reconciling.ts";
 
 const ClockEvent = z.object({ "detail-type": z.literal("Scheduled Event") });
 

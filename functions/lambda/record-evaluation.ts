@@ -1,5 +1,5 @@
 /** @file Lambda: records an evaluation's score. Invoked through a queue when its result is written. */
-import { type EventHandler, lambda, objectKeyOf } from "./handler.ts";
+import { type EventHandler, lambda, objectKeyOf } from "../handler.ts";
 
 export const handleEvent: EventHandler = (functions, event) => functions.recordEvaluation(objectKeyOf(event));
 

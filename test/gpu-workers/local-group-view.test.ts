@@ -1,20 +1,25 @@
 /** @file Which groups a worker reads again, and in which order it claims them. */
 import { expect, test } from "vitest";
 import type { GroupRecord, WorkerRecord } from "../../core/contracts/records.ts";
-import { claimOrder, dueViews, type GroupView, newGroupView } from "../../gpu-workers/rollouts/group-view.ts";
+import {
+  claimOrder,
+  dueViews,
+  type LocalGroupView,
+  newLocalGroupView,
+} from "../../gpu-workers/rollouts/local-group-view.ts";
 
 const LONG_AGO = -100;
 const STALE = 50;
 
 /** A group that was read at `readAt`, with these claims. */
-function viewOf(readAt: number, claims: Record<number, string>, state: GroupRecord["state"] = "open"): GroupView {
+function viewOf(readAt: number, claims: Record<number, string>, state: GroupRecord["state"] = "open"): LocalGroupView {
   const record = { state, claims, rollouts: {}, crashes: {} } as Partial<GroupRecord> as GroupRecord;
-  return { ...newGroupView(0), readAt, record };
+  return { ...newLocalGroupView(0), readAt, record };
 }
 
-const due = (views: readonly GroupView[], isSurvey: boolean) => {
+const due = (views: readonly LocalGroupView[], isSurvey: boolean) => {
   const chosen = dueViews(views, { me: "me", staleBefore: STALE, isSurvey });
-  return [...views.keys()].filter((i) => chosen.has(views[i] as GroupView));
+  return [...views.keys()].filter((i) => chosen.has(views[i] as LocalGroupView));
 };
 
 test("a survey reads groups where others are at work, and unread groups", () => {
@@ -23,7 +28,7 @@ test("a survey reads groups where others are at work, and unread groups", () => 
     viewOf(60, { 0: "me" }),
     viewOf(60, {}),
     viewOf(LONG_AGO, { 0: "other" }, "finalized"),
-    newGroupView(4),
+    newLocalGroupView(4),
   ];
   expect(due(views, true)).toEqual([0, 4]);
   expect(due(views, false)).toEqual([]);
@@ -40,7 +45,7 @@ test("surveys of a large step rotate: 16 groups each, the longest unread first",
   const views = Array.from({ length: 40 }, () => viewOf(60, { 0: "other" }));
   const read = [1, 2, 3].map((survey) => {
     const groups = due(views, true);
-    for (const group of groups) (views[group] as GroupView).readAt = 60 + survey;
+    for (const group of groups) (views[group] as LocalGroupView).readAt = 60 + survey;
     return groups;
   });
   expect(read.slice(0, 2).map((groups) => groups.length)).toEqual([16, 16]);

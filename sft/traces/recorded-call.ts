@@ -2,7 +2,7 @@
 import type { RawMessage } from "./message.ts";
 import type { ToolDefinition } from "./tools.ts";
 
-export interface Exchange {
+export interface RecordedCall {
   readonly input: readonly RawMessage[];
   readonly output: readonly RawMessage[];
   readonly tools: readonly ToolDefinition[] | undefined;

@@ -1,5 +1,5 @@
 /** @file Lambda: scores a rollout, and finalizes its group if it was the last. Invoked through a queue when an outcome is written. */
-import { type EventHandler, lambda, objectKeyOf } from "./handler.ts";
+import { type EventHandler, lambda, objectKeyOf } from "../handler.ts";
 
 export const handleEvent: EventHandler = (functions, event) => functions.scoreRollout(objectKeyOf(event));
 

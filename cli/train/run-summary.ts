@@ -4,9 +4,9 @@ import colors from "picocolors";
 import { openBook } from "../../core/monitoring/team-evaluation.ts";
 import type { RunFolder } from "../local/run-folder.ts";
 import type { RunReport } from "../run-report.ts";
-import { accuracy, duration, percent, type Shown } from "./columns.ts";
-import { type FlowPart, flow, terminalWidth } from "./flow.ts";
-import { MGRPO } from "./name.ts";
+import { accuracy, duration, percent, type Shown } from "../terminal/columns.ts";
+import { type FlowPart, flow, terminalWidth } from "../terminal/flow.ts";
+import { MGRPO } from "../terminal/name.ts";
 
 const LABEL = 18;
 

@@ -1,5 +1,5 @@
 /**
- * @file The clock's list of runs. The clock ticks every listed run once a minute, so runs that are over leave the list: otherwise old runs
+ * @file The list of runs that are ticked. The schedule ticks every listed run once a minute, so runs that are over leave the list: otherwise old runs
  * would take time from active ones.
  *
  *     start, resume ──> listed ──over for an hour──> archived ──the table's TTL──> deleted; named in the archive forever
@@ -26,7 +26,7 @@ const ARCHIVE_AFTER_MILLISECONDS = 3_600_000;
 /** Minimum milliseconds between two writes of a run's progress. */
 const NOTE_EVERY_MILLISECONDS = 60_000;
 
-/** The runs that the clock ticks. */
+/** The runs that the schedule ticks. */
 export async function listedRuns(table: Pick<Table, "query">): Promise<ListedRun[]> {
   const items = await table.query(tableKeys.listed("").pk, tablePrefixes.runs);
   const listed = items.map((item) => parse(ListedRun, item, "list of runs"));

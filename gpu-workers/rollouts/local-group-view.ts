@@ -6,7 +6,7 @@ export interface RunningAttempt {
   readonly done: Promise<void>;
 }
 
-export interface GroupView {
+export interface LocalGroupView {
   /** Position of the group in its step. */
   readonly index: number;
   /** Rollouts that run here or were committed here. */
@@ -22,7 +22,7 @@ export interface GroupView {
   fresh: boolean;
 }
 
-export function newGroupView(index: number): GroupView {
+export function newLocalGroupView(index: number): LocalGroupView {
   return {
     index,
     mine: new Set(),
@@ -50,7 +50,10 @@ export interface ReadPolicy {
  * Views to read again: stale ones with rollouts running here, which others may have finished; and, in a survey, some of the groups where
  * others are at work, least recently read first. New claims of others need no read: a conditional write detects them.
  */
-export function dueViews(views: readonly GroupView[], { me, staleBefore, isSurvey }: ReadPolicy): Set<GroupView> {
+export function dueViews(
+  views: readonly LocalGroupView[],
+  { me, staleBefore, isSurvey }: ReadPolicy,
+): Set<LocalGroupView> {
   const open = views.filter(({ record }) => record?.state !== "finalized");
   const running = open.filter(({ running, readAt }) => running.size > 0 && readAt < staleBefore);
   if (!isSurvey) return new Set(running);

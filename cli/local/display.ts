@@ -9,11 +9,11 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import { describeOptimizer } from "../../core/contracts/server-optimizer.ts";
 import type { StepSummary } from "../../core/monitoring/step-summary.ts";
 import { type TeamEvaluation, trackedSuite } from "../../core/monitoring/team-evaluation.ts";
-import type { RunEvent } from "../local/follow.ts";
-import { clean } from "./clean.ts";
-import { accuracy, type Column, columnsOf, padded, type Row } from "./columns.ts";
-import { flow } from "./flow.ts";
-import { afterStep, type Progress, progressLine, progressOf, secondsLeft } from "./progress.ts";
+import { clean } from "../terminal/clean.ts";
+import { accuracy, type Column, columnsOf, padded, type StepRow } from "../terminal/columns.ts";
+import { flow } from "../terminal/flow.ts";
+import { afterStep, progressLine, type RunProgress, runProgressOf, secondsLeft } from "../terminal/progress.ts";
+import type { RunEvent } from "./follow.ts";
 
 const ROWS_PER_HEADER = 25;
 const AGENT_TONES = [colors.blue, colors.yellow, colors.magenta, colors.cyan];
@@ -21,7 +21,7 @@ const AGENT_TONES = [colors.blue, colors.yellow, colors.magenta, colors.cyan];
 export interface Display {
   event(event: RunEvent): void;
   /** Prints a line above the live line. */
-  say(line: string): void;
+  print(line: string): void;
   /** Restores the terminal. */
   close(): void;
 }
@@ -32,7 +32,7 @@ export function openDisplay(
   earlier: readonly StepSummary[] = [],
   output: NodeJS.WriteStream = process.stdout,
 ): Display {
-  return output.isTTY ? new LiveTable(config, progressOf(earlier), output) : new JsonLines(output);
+  return output.isTTY ? new LiveTable(config, runProgressOf(earlier), output) : new JsonLines(output);
 }
 
 class JsonLines implements Display {
@@ -52,7 +52,7 @@ class JsonLines implements Display {
     this.#print(event.kind === "step" ? { kind: "step", ...event.summary } : event);
   }
 
-  say(line: string): void {
+  print(line: string): void {
     this.#print({ kind: "note", text: line });
   }
 
@@ -68,13 +68,13 @@ class LiveTable implements Display {
   readonly #output: NodeJS.WriteStream;
   readonly #live: ReturnType<typeof createLogUpdate>;
   readonly #columns: readonly Column[];
-  #progress: Progress;
+  #progress: RunProgress;
   #heldOut: number | undefined;
   #rows = 0;
   /** What the run does or waits for; empty before it is known. */
   #activity = "";
 
-  constructor(config: RunConfig, progress: Progress, output: NodeJS.WriteStream) {
+  constructor(config: RunConfig, progress: RunProgress, output: NodeJS.WriteStream) {
     this.#config = config;
     this.#output = output;
     this.#live = createLogUpdate(output);
@@ -85,15 +85,15 @@ class LiveTable implements Display {
   event(event: RunEvent): void {
     if (event.kind === "step") this.#step(event.summary);
     if (event.kind === "evaluation") this.#evaluation(event.evaluation);
-    if (event.kind === "optimizer") this.say(`  ${event.agent}: ${clean(describeOptimizer(event.optimizer))}`);
-    if (event.kind === "stalled") this.say(colors.yellow(`  ${clean(event.text)}`));
+    if (event.kind === "optimizer") this.print(`  ${event.agent}: ${clean(describeOptimizer(event.optimizer))}`);
+    if (event.kind === "stalled") this.print(colors.yellow(`  ${clean(event.text)}`));
     if (event.kind === "waiting") {
       this.#activity = clean(event.for);
       this.#draw();
     }
   }
 
-  say(line: string): void {
+  print(line: string): void {
     this.#live.clear();
     this.#output.write(`${wrapAnsi(line, this.#output.columns, { hard: true, trim: false })}\n`);
     if (this.#activity !== "") this.#draw();
@@ -106,15 +106,15 @@ class LiveTable implements Display {
 
   #step(summary: StepSummary): void {
     this.#progress = afterStep(this.#progress, summary);
-    if (this.#rows++ % ROWS_PER_HEADER === 0) this.say(header(this.#columns));
+    if (this.#rows++ % ROWS_PER_HEADER === 0) this.print(header(this.#columns));
     const left = secondsLeft(this.#config, this.#progress);
-    this.say(row(this.#columns, { summary, heldOut: this.#heldOut, secondsLeft: left }));
+    this.print(row(this.#columns, { summary, heldOut: this.#heldOut, secondsLeft: left }));
   }
 
   #evaluation(evaluation: TeamEvaluation): void {
     const { suite, n, correct } = evaluation;
     if (suite === trackedSuite(this.#config)) this.#heldOut = n === 0 ? 0 : correct / n;
-    this.say(evaluationLine(evaluation, this.#output.columns));
+    this.print(evaluationLine(evaluation, this.#output.columns));
   }
 
   #draw(): void {
@@ -136,7 +136,7 @@ function header(columns: readonly Column[]): string {
   return colors.dim(columns.map((column) => padded(column.title, column)).join(""));
 }
 
-function row(columns: readonly Column[], values: Row): string {
+function row(columns: readonly Column[], values: StepRow): string {
   let agent = 0;
   return columns
     .map((column) => {

@@ -4,14 +4,14 @@
  */
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import type { CheckpointFiles } from "../../../core/ports.ts";
-import { readModelConfig } from "../../checkpoint/config.ts";
-import { parameterLayout } from "../../checkpoint/parameters.ts";
-import { locateParameters } from "../../checkpoint/weights.ts";
-import type { EngineThread } from "../thread.ts";
-import type { Bits } from "./blocks.ts";
-import { linearParameters, type QuantizedBase } from "./quantized-base.ts";
-import { makeTemporaryFolder } from "./temporary-folder.ts";
+import type { CheckpointFiles } from "../../core/ports.ts";
+import { readModelConfig } from "../checkpoint/config.ts";
+import { parameterLayout } from "../checkpoint/parameters.ts";
+import { locateParameters } from "../checkpoint/weights.ts";
+import type { Bits } from "./quantization/blocks.ts";
+import { linearParameters, type QuantizedBase } from "./quantization/quantized-base.ts";
+import { makeTemporaryFolder } from "./quantization/temporary-folder.ts";
+import type { EngineThread } from "./thread.ts";
 
 /** Keyed by bits and the locations of the weights on disk. */
 const bases = new Map<string, Promise<QuantizedBase>>();

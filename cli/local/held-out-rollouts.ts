@@ -10,9 +10,9 @@ import { bySuite } from "../../core/monitoring/team-evaluation.ts";
 import type { Store } from "../../core/ports.ts";
 import type { CaseStudy } from "../../core/recipe.ts";
 import type { Tally } from "../../core/training/confidence-interval.ts";
-import { readJobs, suiteOf } from "../local/follow.ts";
-import { readInvocations, readOutcome, readStoredQuestions } from "../show/conversations.ts";
-import { type HeldOutRollout, type HeldOutScores, measure } from "./scores.ts";
+import { readInvocations, readOutcome, readStoredQuestions } from "../conversations.ts";
+import { type HeldOutRollout, type HeldOutScores, scoreStudy } from "../held-out-scores.ts";
+import { readJobs, suiteOf } from "./follow.ts";
 
 /** All finished evaluations on held-out questions, by team and then in the config's order of suites. `last`: the run's last team. */
 export async function readHeldOut(
@@ -74,7 +74,7 @@ export function shownSuite({ evaluation }: RunConfig): EvaluationSuite | undefin
 }
 
 function studiesOf(caseStudies: readonly CaseStudy[], rollouts: readonly HeldOutRollout[]): Record<string, Tally> {
-  return Object.fromEntries(caseStudies.map((study) => [study.name, measure(study, rollouts)]));
+  return Object.fromEntries(caseStudies.map((study) => [study.name, scoreStudy(study, rollouts)]));
 }
 
 export async function readResult({ objects }: Store, { run, job }: JobRecord): Promise<EvaluationResult> {

@@ -1,11 +1,11 @@
 /**
- * @file How often each decision of a demonstration is wrong. Faults are systematic: in some contexts the wrong decision is the more
+ * @file How often each decision of a demonstration is wrong. Errors are systematic: in some contexts the wrong decision is the more
  * frequent one, so that the base models also fail there when they decode greedily. Every correct decision stays likely enough for
  * sampling to find it.
  */
 
-/** The planner's faults, per decision. */
-export const PLANNER_FAULTS = {
+/** The planner's error rates, per decision. */
+export const PLANNER_ERROR_RATES = {
   /** Answers at once with a guess, without a look-up. */
   guess: 0.1,
   /** Asks for the wrong relation. */
@@ -18,8 +18,8 @@ export const PLANNER_FAULTS = {
   noCalculation: { "+": 0.3, "-": 0.55 },
 } as const;
 
-/** The searcher's faults, per decision. */
-export const SEARCHER_FAULTS = {
+/** The searcher's error rates, per decision. */
+export const SEARCHER_ERROR_RATES = {
   /** Searches only for the first of two terms; keyed by the field of the second. */
   dropTerm: { capital: 0.2, borders: 0.2, currency: 0.25, language: 0.52 },
   /** Opens the wrong one of the titles found. */

@@ -4,7 +4,7 @@ import type { Manifest } from "../../core/contracts/checkpoint.ts";
 import type { PolicyEngine } from "../../core/ports.ts";
 import { createBusyMeter } from "../../gpu-workers/busy.ts";
 import type { Checkpoints } from "../../gpu-workers/checkpoints.ts";
-import { openPolicy } from "../../gpu-workers/rollouts/policy.ts";
+import { openPolicyVersions } from "../../gpu-workers/rollouts/policy-versions.ts";
 import { baseFiles } from "../fixtures/relay/policy.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
 
@@ -27,7 +27,7 @@ function world(versions = 1) {
     },
   };
   const config = relayConfig().agents["main"] ?? expect.fail();
-  const policy = openPolicy(
+  const policy = openPolicyVersions(
     "main",
     config,
     engine as unknown as PolicyEngine,

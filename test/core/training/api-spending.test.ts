@@ -1,8 +1,14 @@
-/** @file The bills of a run: what is booked before, during and after a request, in micro-dollars, on a table in memory. */
+/** @file The spending of a run besides its workers: what is booked before, during and after a request, in micro-dollars, on a table in memory. */
 import { describe, expect, test } from "vitest";
 import { tableKeys } from "../../../core/contracts/keys.ts";
 import type { Table } from "../../../core/ports.ts";
-import { addAgentSpending, JudgeBill, NO_BILLS, readBills, readBillsIfLimited } from "../../../core/training/bills.ts";
+import {
+  addAgentSpending,
+  JudgeCharge,
+  NO_API_SPENDING,
+  readApiSpending,
+  readApiSpendingIfLimited,
+} from "../../../core/training/api-spending.ts";
 import { memoryTable } from "../../fakes/memory-store.ts";
 import { runRecord } from "../../fakes/scripted-team.ts";
 
@@ -14,35 +20,35 @@ const judges = (verdicts: number, microUsd: number, reserved: object = {}) => ({
   reserved,
 });
 
-describe("the bill of a judge's request", () => {
+describe("the charge of a judge's request", () => {
   test("the expected cost is booked first, rounded up; the actual cost replaces it and counts the verdict", async () => {
     const table = memoryTable();
-    const bill = new JudgeBill(table, "r", "ask");
-    await bill.reserve(0.0100001);
+    const charge = new JudgeCharge(table, "r", "ask");
+    await charge.reserve(0.0100001);
     expect(await judgesOf(table)).toEqual(judges(0, 10_001, { "ask-0": 10_001 }));
-    await bill.settle(1, 0.004);
+    await charge.settle(1, 0.004);
     expect(await judgesOf(table)).toEqual(judges(1, 4000));
-    // The same bill starts again from nothing reserved.
-    await bill.settle(1, 0.002);
+    // The same charge starts again from nothing reserved.
+    await charge.settle(1, 0.002);
     expect(await judgesOf(table)).toEqual(judges(2, 6000));
   });
 
   test("votes are reserved one by one, and settled together", async () => {
     const table = memoryTable();
-    const bill = new JudgeBill(table, "r", "ask");
-    for (const usd of [0.001, 0.002]) await bill.reserve(usd);
+    const charge = new JudgeCharge(table, "r", "ask");
+    for (const usd of [0.001, 0.002]) await charge.reserve(usd);
     expect(await judgesOf(table)).toEqual(judges(0, 3000, { "ask-0": 1000, "ask-1": 2000 }));
-    await bill.settle(1, 0.003);
+    await charge.settle(1, 0.003);
     expect(await judgesOf(table)).toEqual(judges(1, 3000));
   });
 
   test("a request that was cut off costs what was reserved; one that failed for free costs nothing", async () => {
     const table = memoryTable();
-    const cutOff = new JudgeBill(table, "r", "ask");
+    const cutOff = new JudgeCharge(table, "r", "ask");
     await cutOff.reserve(0.005);
     await cutOff.settle(0, "unknown");
     expect(await judgesOf(table)).toEqual(judges(0, 5000));
-    const failed = new JudgeBill(table, "r", "again");
+    const failed = new JudgeCharge(table, "r", "again");
     await failed.reserve(0.005);
     await failed.settle(0, 0);
     expect(await judgesOf(table)).toEqual(judges(0, 5000));
@@ -50,14 +56,14 @@ describe("the bill of a judge's request", () => {
 
   test("what costs nothing is not recorded", async () => {
     const table = memoryTable();
-    const bill = new JudgeBill(table, "r", "ask");
-    for (const usd of [0, -1, Number.NaN]) await bill.reserve(usd);
-    await bill.settle(1, 0);
+    const charge = new JudgeCharge(table, "r", "ask");
+    for (const usd of [0, -1, Number.NaN]) await charge.reserve(usd);
+    await charge.settle(1, 0);
     expect(await judgesOf(table)).toBeUndefined();
   });
 });
 
-describe("a judge's bill, when answers are lost, callers race and callers die", () => {
+describe("a judge's charge, when answers are lost, callers race and callers die", () => {
   test("a write that is sent again because its answer was lost changes nothing", async () => {
     const table = memoryTable();
     const twice: Table = {
@@ -67,10 +73,10 @@ describe("a judge's bill, when answers are lost, callers race and callers die", 
         return table.update(change);
       },
     };
-    const bill = new JudgeBill(twice, "r", "ask");
-    await bill.reserve(0.007);
+    const charge = new JudgeCharge(twice, "r", "ask");
+    await charge.reserve(0.007);
     expect(await judgesOf(table)).toEqual(judges(0, 7000, { "ask-0": 7000 }));
-    await bill.settle(1, 0.002);
+    await charge.settle(1, 0.002);
     expect(await judgesOf(table)).toEqual(judges(1, 2000));
   });
 
@@ -85,15 +91,15 @@ describe("a judge's bill, when answers are lost, callers race and callers die", 
         return { applied, item: item ?? (await table.get(change.key)) };
       },
     };
-    const bills = ["a", "b", "c"].map((ask) => new JudgeBill(racing, "r", ask));
-    await Promise.all(bills.map((bill) => bill.reserve(0.001)));
+    const charges = ["a", "b", "c"].map((ask) => new JudgeCharge(racing, "r", ask));
+    await Promise.all(charges.map((charge) => charge.reserve(0.001)));
     expect(await judgesOf(table)).toMatchObject({ microUsd: 3000 });
   });
 
-  test("a dead caller's reservation stays on the bill", async () => {
+  test("a dead caller's reservation stays charged", async () => {
     const table = memoryTable();
-    await new JudgeBill(table, "r", "ask").reserve(0.007);
-    const next = new JudgeBill(table, "r", "again");
+    await new JudgeCharge(table, "r", "ask").reserve(0.007);
+    const next = new JudgeCharge(table, "r", "again");
     await next.settle(1, 0.001);
     expect(await judgesOf(table)).toEqual(judges(1, 8000, { "ask-0": 7000 }));
   });
@@ -108,21 +114,21 @@ test("a turn of an agent behind an API is counted with its cost; one that rounds
   expect(await table.get(tableKeys.agentSpending("r"))).toEqual({ run: "r", turns: 2, microUsd: 500_002 });
 });
 
-test("a run's bills are the sums of each kind, in dollars; kinds without a record are 0", async () => {
+test("a run's spending is the sums of each kind, in dollars; kinds without a record are 0", async () => {
   const table = memoryTable();
-  expect(await readBills(table, "r")).toEqual({ toolsUsd: 0, judgesUsd: 0, agentsUsd: 0 });
+  expect(await readApiSpending(table, "r")).toEqual({ toolsUsd: 0, judgesUsd: 0, agentsUsd: 0 });
   await addAgentSpending(table, "r", 0.25);
-  await new JudgeBill(table, "r", "ask").reserve(1.5);
+  await new JudgeCharge(table, "r", "ask").reserve(1.5);
   const tools = { run: "r", calls: 3, blocked: 0, microUsd: 2_000_000, maxCalls: null, maxUsd: null };
   await table.insert(tableKeys.toolSpending("r"), tools);
-  expect(await readBills(table, "r")).toEqual({ toolsUsd: 2, judgesUsd: 1.5, agentsUsd: 0.25 });
+  expect(await readApiSpending(table, "r")).toEqual({ toolsUsd: 2, judgesUsd: 1.5, agentsUsd: 0.25 });
 });
 
 test("without a dollar limit nothing is read", async () => {
   const never = { get: () => Promise.reject(new Error("read")) };
-  expect(await readBillsIfLimited(never, runRecord({ maxUsd: null }))).toBe(NO_BILLS);
-  await expect(readBillsIfLimited(never, runRecord({ maxUsd: 1 }))).rejects.toThrow("read");
-  expect(NO_BILLS).toEqual({ toolsUsd: 0, judgesUsd: 0, agentsUsd: 0 });
+  expect(await readApiSpendingIfLimited(never, runRecord({ maxUsd: null }))).toBe(NO_API_SPENDING);
+  await expect(readApiSpendingIfLimited(never, runRecord({ maxUsd: 1 }))).rejects.toThrow("read");
+  expect(NO_API_SPENDING).toEqual({ toolsUsd: 0, judgesUsd: 0, agentsUsd: 0 });
 });
 
 test.each([
@@ -132,5 +138,5 @@ test.each([
 ] as const)("a damaged record is named: %s", async (kind, name) => {
   const table = memoryTable();
   await table.insert(tableKeys[kind]("r"), { run: "r" });
-  await expect(readBills(table, "r")).rejects.toThrow(name);
+  await expect(readApiSpending(table, "r")).rejects.toThrow(name);
 });

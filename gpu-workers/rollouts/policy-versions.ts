@@ -20,7 +20,7 @@ export interface Lease {
   release(): void;
 }
 
-export interface Policy {
+export interface PolicyVersions {
   acquire(version: number): Promise<Lease>;
   /** Opens a version ahead of its first use. */
   open(version: number): Promise<void>;
@@ -44,14 +44,14 @@ export interface PolicyOptions {
   readonly versions?: number;
 }
 
-export function openPolicy(
+export function openPolicyVersions(
   agent: string,
   config: AgentConfig,
   engine: PolicyEngine,
   checkpoints: VersionFiles,
   meter: BusyMeter,
   { limits, versions = 1 }: PolicyOptions = {},
-): Policy {
+): PolicyVersions {
   let tokenizer: { readonly sha256: string | undefined; readonly opened: Tokenizer } | undefined;
   const source: InferenceSource = {
     manifestFiles: async (version) => (await checkpoints.manifest(agent, version)).files,
@@ -77,7 +77,7 @@ interface InferenceSource {
   open(files: Files): Promise<Inference>;
 }
 
-class EnginePolicy implements Policy {
+class EnginePolicy implements PolicyVersions {
   readonly #source: InferenceSource;
   readonly #kept: number;
   /** The most recently requested last. */

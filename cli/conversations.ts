@@ -1,12 +1,12 @@
 /** @file Reads conversations from the store: outcomes, the invocations that they refer to, and the questions. */
-import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
-import { parse, parseJson } from "../../core/contracts/parse.ts";
-import { QuestionSet } from "../../core/contracts/question.ts";
-import { WorkerRecord } from "../../core/contracts/records.ts";
-import { Invocation, Outcome, type RolloutAddress } from "../../core/contracts/rollout.ts";
-import { StepLatencies, type TurnLatency } from "../../core/contracts/telemetry.ts";
-import { MgrpoError } from "../../core/errors.ts";
-import type { Store } from "../../core/ports.ts";
+import { objectKeys } from "../core/contracts/keys.ts";
+import { parseJson } from "../core/contracts/parse.ts";
+import { QuestionSet } from "../core/contracts/question.ts";
+import { Invocation, Outcome, type RolloutAddress } from "../core/contracts/rollout.ts";
+import type { TurnLatency } from "../core/contracts/telemetry.ts";
+import { MgrpoError } from "../core/errors.ts";
+import type { Store } from "../core/ports.ts";
+import { readTelemetry } from "../gpu-workers/step-telemetry.ts";
 
 export type Latencies = ReadonlyMap<string, readonly TurnLatency[]>;
 
@@ -31,14 +31,9 @@ export async function readInvocations({ objects }: Objects, outcome: Outcome): P
 }
 
 /** How long the turns of a step's conversations took, by `latencyName`; without those of workers that were killed, or that still sample it. */
-export async function readLatencies({ table, objects }: Store, run: string, step: number): Promise<Latencies> {
-  const workers = await table.query(tableKeys.run(run).pk, tablePrefixes.workers);
-  const found = workers.map(async (item) => {
-    const key = objectKeys.latencies(run, step, parse(WorkerRecord, item, `WORKER of ${run}`).worker);
-    const bytes = await objects.get(key);
-    return bytes ? Object.entries(parseJson(StepLatencies, bytes, key).conversations) : [];
-  });
-  return new Map((await Promise.all(found)).flat());
+export async function readLatencies(store: Store, run: string, step: number): Promise<Latencies> {
+  const found = await readTelemetry(store, run, step);
+  return new Map(found.flatMap(({ conversations }) => Object.entries(conversations)));
 }
 
 export async function readStoredQuestions({ objects }: Objects, run: string): Promise<QuestionSet> {

@@ -7,8 +7,8 @@ import { ownerOf, sharesOf } from "../../core/contracts/shared-policy.ts";
 import type { Bases } from "../local/base-models.ts";
 import { parametersOf } from "../local/model-needs.ts";
 import type { RunFolder } from "../local/run-folder.ts";
-import { percent } from "./columns.ts";
-import { flow, terminalWidth } from "./flow.ts";
+import { percent } from "../terminal/columns.ts";
+import { flow, terminalWidth } from "../terminal/flow.ts";
 
 const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
 

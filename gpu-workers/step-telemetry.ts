@@ -1,0 +1,77 @@
+/**
+ * @file What a worker measured during a step: when its engine was busy, and how long the turns of its conversations took. One object per
+ * step, for readers alone (telemetry.ts): records of rollouts hold no times, since their bytes are hashed, and are the same for every run of
+ * one config.
+ *
+ *     write   waits for: RUN.step to move on, then one poll   unblocked by: tick; the signal, which writes what is left
+ */
+import { objectKeys, tableKeys, tablePrefixes } from "../core/contracts/keys.ts";
+import { parse, parseJson } from "../core/contracts/parse.ts";
+import { WorkerRecord } from "../core/contracts/records.ts";
+import { StepTelemetry } from "../core/contracts/telemetry.ts";
+import type { Store } from "../core/ports.ts";
+import type { BusyMeter } from "./busy.ts";
+import { recordBytes } from "./identity.ts";
+import type { LatencyLog } from "./latencies.ts";
+import type { StepWatch } from "./liveness/watch.ts";
+import type { RunContext } from "./run-context.ts";
+
+export interface Measurements {
+  readonly meter: Pick<BusyMeter, "takeActivity">;
+  readonly latencies: Pick<LatencyLog, "take">;
+}
+
+/** Rejects with `canceled` when the signal aborts, as every loop of a worker. */
+export async function writeTelemetry(
+  { name, store, log, config }: RunContext,
+  watch: StepWatch,
+  { worker, agent }: Pick<StepTelemetry, "worker" | "agent">,
+  { meter, latencies }: Measurements,
+  signal: AbortSignal,
+): Promise<void> {
+  /** Not committed yet, oldest first. */
+  const taken: StepTelemetry[] = [];
+  let step: number | undefined;
+  const take = () => {
+    const { sampling, training } = meter.takeActivity();
+    if (step === undefined) return;
+    const conversations = latencies.take(step);
+    const isIdle = sampling.length + training.length + Object.keys(conversations).length === 0;
+    if (!isIdle) taken.push({ run: name, step, worker, agent, sampling, training, conversations });
+  };
+  const commit = async () => {
+    for (const record of taken.splice(0)) {
+      await store.objects
+        .commit(objectKeys.stepTelemetry(name, record.step, worker), recordBytes(record))
+        .catch((error: unknown) => log.warn("telemetry is not stored", { step: record.step, error: String(error) }));
+    }
+  };
+  try {
+    for (;;) {
+      const next = await watch.until(({ run }) => (run.step === step ? undefined : run.step), signal);
+      take();
+      step = next;
+      // Claims of the new step come first: the record must not delay them.
+      await store.clock.sleep(config.liveness.pollSeconds, signal);
+      await commit();
+    }
+  } finally {
+    take();
+    await commit();
+  }
+}
+
+/** What the workers of a run stored about a step: not those that were killed, or that still work on it. */
+export async function readTelemetry(
+  { table, objects }: Pick<Store, "table" | "objects">,
+  run: string,
+  step: number,
+): Promise<StepTelemetry[]> {
+  const workers = await table.query(tableKeys.run(run).pk, tablePrefixes.workers);
+  const found = workers.map(async (item) => {
+    const key = objectKeys.stepTelemetry(run, step, parse(WorkerRecord, item, `WORKER of ${run}`).worker);
+    const bytes = await objects.get(key);
+    return bytes ? [parseJson(StepTelemetry, bytes, key)] : [];
+  });
+  return (await Promise.all(found)).flat();
+}
