@@ -1,6 +1,6 @@
 /**
- * @file pipeline.rollouts: training rollouts per hour at `staleness` 0, 1 and 2 of the atlas team, whose tools take seconds with a long tail
- * (tool-latency.ts). Runs of each take turns, since other processes change the pace of this machine. Everything else is as a user would run it.
+ * @file pipeline.rollouts: training rollouts per hour of the atlas team at `staleness` 0, 1 and 2, with tools slowed to seconds with a long tail
+ * (tool-latency.ts). Runs at the three settings alternate, because other processes change this machine's speed. Everything else is as a user would run it.
  * Takes about ten minutes.
  */
 import { execFileSync } from "node:child_process";
@@ -14,8 +14,11 @@ import { parseJson } from "../core/contracts/parse.ts";
 import type { ToolLatency } from "./tool-latency.ts";
 
 const STALENESS = [0, 1, 2];
-const TURNS = 2;
-/** A multiple of 2 and 3 is measured, after the first steps, which trace graphs and warm caches. */
+const REPETITIONS = 2;
+/**
+ * The first steps, which trace graphs and warm caches, are left out. The 12 measured steps are a multiple of staleness + 1, the number of steps in
+ * flight, at each staleness.
+ */
 const [STEPS, WARM_UP_STEPS] = [15, 3];
 const TEAM = { questionsPerStep: 4, rolloutsPerQuestion: 8 };
 const LATENCY: ToolLatency = { medianSeconds: 1, sigma: 1 };
@@ -36,19 +39,22 @@ const folder = mkdtempSync(join(tmpdir(), "mgrpo-bench-"));
 try {
   writeRecipe(join(folder, "slow-tools"));
   const rates = STALENESS.map((): number[] => []);
-  for (let turn = 0; turn < TURNS; turn++) {
+  for (let repetition = 0; repetition < REPETITIONS; repetition++) {
     for (const [i, staleness] of STALENESS.entries()) {
-      const report = train(folder, staleness, turn);
+      const report = train(folder, staleness, repetition);
       const rollouts = rolloutsPerHour(report);
       rates[i]?.push(rollouts);
-      const config = { recipe: "atlas", ...TEAM, latency: LATENCY, staleness, turn };
+      const config = { recipe: "atlas", ...TEAM, latency: LATENCY, staleness, repetition };
       const stale = { kl: worst(report, "kl"), truncated: worst(report, "truncatedFraction") };
       print("pipeline.rollouts", rollouts, "rollouts/hour", { ...config, ...stale });
     }
   }
   const [base = 0, ...others] = rates.map(median);
   for (const [i, rate] of others.entries()) {
-    print("pipeline.gain", Math.round((100 * rate) / base) / 100, "x", { staleness: STALENESS[i + 1], turns: TURNS });
+    print("pipeline.gain", Math.round((100 * rate) / base) / 100, "x", {
+      staleness: STALENESS[i + 1],
+      repetitions: REPETITIONS,
+    });
   }
 } finally {
   rmSync(folder, { recursive: true, force: true });
@@ -69,9 +75,9 @@ function writeRecipe(path: string): void {
   for (const [part, text] of Object.entries(parts)) writeFileSync(join(path, `${part}.mjs`), `${text}\n`);
 }
 
-/** All runs have the correction, so that they differ in `staleness` alone. */
-function train(cwd: string, staleness: number, turn: number): Report {
-  const run = `n${staleness}-${turn}`;
+/** All runs use truncated importance sampling (`algorithm.tisCap`), at staleness 0 too, so that they differ in `staleness` alone. */
+function train(cwd: string, staleness: number, repetition: number): Report {
+  const run = `n${staleness}-${repetition}`;
   const settings = { ...TEAM, staleness, "algorithm.tisCap": 2, "evaluation.suites": "[]" };
   const set = Object.entries(settings).flatMap(([path, value]) => ["--set", `${path}=${value}`]);
   const command = ["train", "./slow-tools", "--steps", String(STEPS), "--seed", "1", "--run", run, ...set];

@@ -13,7 +13,7 @@ import { checkRunsFolder } from "./local/run-folder.ts";
 import { describe } from "./terminal/fail.ts";
 import { flowWords, terminalWidth } from "./terminal/flow.ts";
 
-const GIGABYTE = 2 ** 30;
+const GIGABYTE = 1e9;
 const LABEL = 18;
 const MARKS: Record<Check["state"], string> = {
   ok: colors.green("✔"),
@@ -51,7 +51,6 @@ async function checksFor(model: string | undefined, install: "cuda" | undefined,
 }
 
 async function checkMachine(): Promise<Check[]> {
-  // This check comes first: the embedded cloud puts its own endpoints into the environment.
   const endpoints = await checkEndpoints();
   return [...machine(), ...(await checkLocalCloud()), ...(await checkEngines()), ...endpoints];
 }

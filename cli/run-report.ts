@@ -10,7 +10,7 @@ import { OptimizerProbe } from "../core/contracts/server-optimizer.ts";
 import { SharedPolicy, sharedPolicies } from "../core/contracts/shared-policy.ts";
 import type { StoreWrites } from "../core/contracts/store-writes.ts";
 import { StepSummary } from "../core/monitoring/step-summary.ts";
-import { bySuite, HeldOut, heldOutScore, TeamEvaluation } from "../core/monitoring/team-evaluation.ts";
+import { HeldOut, heldOutScore, sortEvaluations, TeamEvaluation } from "../core/monitoring/team-evaluation.ts";
 import { CaseStudyResult } from "./held-out-scores.ts";
 import { runWarnings } from "./warnings.ts";
 
@@ -73,7 +73,7 @@ export interface ReportInput {
 
 export function buildReport(input: ReportInput): RunReport {
   const { config, perStep, writes } = input;
-  const evaluations = bySuite(config, input.evaluations);
+  const evaluations = sortEvaluations(config, input.evaluations);
   const rollouts = perStep.reduce((total, step) => total + step.rollouts + step.excluded, 0);
   const perRollout = (amount: number) => (rollouts === 0 ? 0 : amount / rollouts);
   const steps = perStep.length;

@@ -28,7 +28,7 @@ export interface SampleRequest {
    * A sequence that is not released, whose turns this one shares up to its first `tokens` tokens. If this is its first request, an engine with
    * a KV cache begins with a copy: its bits are those that a further turn of the other sequence would have. Absent: none.
    */
-  readonly branchOf?: { readonly sequence: string; readonly tokens: number };
+  readonly branchOf?: { readonly sequence: string; readonly sharedTokens: number };
   /** The whole prefix, in the policy's tokens. */
   readonly tokens: readonly number[];
   readonly maxTokens: number;
@@ -64,7 +64,7 @@ export interface Sampler {
  */
 export interface TrainingSequence {
   readonly tokens: readonly number[];
-  /** `linear`, `linear-entropy`: dLoss/dlogProb. `clipped-token`: weight of the token in the loss, >= 0. 0 masks the token. */
+  /** `linear`, `linear-entropy`: dLoss/dlogProb. `clipped-token`: weight of the token in the loss, >= 0. A token whose weights are all 0 is masked. */
   readonly weights_T: Float32Array;
   /** `clipped-token` only. */
   readonly advantages_T?: Float32Array;
@@ -102,7 +102,7 @@ export interface Trainer {
   forwardBackward(batch: readonly TrainingSequence[], loss: Loss, temperature: number): Promise<ForwardBackward>;
   /**
    * AdamW on the accumulated gradient times `scale` (default 1), clipped by its global norm. Then the gradient is reset to zero. Returns the
-   * norm of the scaled gradient. Under `decayed: matrices`, one-dimensional parameters have no weight decay. `kind: "server"` is only for
+   * global norm of the scaled gradient before clipping. Under `decayed: matrices`, one-dimensional parameters have no weight decay. `kind: "server"` is only for
    * engines whose server has an optimizer; the config refuses it for others.
    */
   optimizerStep(config: StepOptimizer, scale?: number): Promise<{ gradientNorm: number }>;
@@ -152,7 +152,7 @@ export interface EngineOptions {
   readonly provider?: ProviderChoice;
   /** Absent: fp32. */
   readonly precision?: Precision;
-  /** Of a frozen base under an adapter. Absent: auto. */
+  /** Whether the sampler reorders ("packs") the weights of a frozen base under an adapter for its matrix products. Absent: auto. */
   readonly packing?: Packing;
   /** Whether training recomputes each layer for its gradient. Absent: auto. */
   readonly gradientCheckpointing?: GradientCheckpointing;
@@ -165,7 +165,7 @@ export interface EngineOptions {
   /** Longest sequence, in tokens. */
   readonly contextTokens: number;
   readonly microBatchTokens: number;
-  /** Whether training computes a prefix that several sequences share only once. Absent: where the estimated gain is worth it. */
+  /** Whether training computes a shared prefix once for all its sequences, where the estimated gain is worth it. Absent: true. */
   readonly prefixTrees?: boolean;
   /** Whether a trainer may use its server's own optimizer. Absent: a server that ignores the settings of AdamW is refused. */
   readonly serverOptimizer?: boolean;
@@ -189,7 +189,7 @@ export interface PolicyEngine {
   discard?(files: CheckpointFiles): Promise<void>;
 }
 
-/** An agent's own tokenizer and chat template. Text never crosses agents as tokens. */
+/** An agent's own tokenizer and chat template. Agents exchange text, never tokens. */
 export interface Tokenizer {
   /** Tokens of untrusted text: markers such as <|im_start|> in it never become special tokens. */
   encodeText(text: string): number[];

@@ -15,10 +15,13 @@ export class LatencyLog {
     this.#steps.set(address.step, conversations);
   }
 
-  /** The conversations of a step that is over. Those of earlier steps are dropped: their object is written. */
-  take(over: number): Conversations {
-    const found = this.#steps.get(over) ?? {};
-    for (const step of [...this.#steps.keys()]) if (step <= over) this.#steps.delete(step);
+  /**
+   * Removes and returns the conversations of a step that is over. Those that came in late for earlier steps are dropped: the telemetry of those
+   * steps is already taken.
+   */
+  take(step: number): Conversations {
+    const found = this.#steps.get(step) ?? {};
+    for (const kept of [...this.#steps.keys()]) if (kept <= step) this.#steps.delete(kept);
     return found;
   }
 }

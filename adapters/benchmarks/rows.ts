@@ -74,9 +74,14 @@ export function parseRows<S extends z.ZodObject>(rows: readonly BenchmarkRow[], 
   });
 }
 
+/** Rejects a file without rows. */
+export function requireRows(file: string, rows: readonly BenchmarkRow[]): void {
+  if (rows.length === 0) throw new MgrpoError("benchmark-damaged", `${file}: it has no rows`);
+}
+
 /** Rejects a file without rows, and duplicate ids. */
 export function requireDistinct(file: string, rows: readonly BenchmarkRow[], ids: readonly string[]): void {
-  if (rows.length === 0) throw new MgrpoError("benchmark-damaged", `${file}: it has no rows`);
+  requireRows(file, rows);
   const first = new Map<string, number>();
   for (const [i, at] of rows.entries()) {
     const id = ids[i] ?? "";

@@ -4,7 +4,7 @@
  */
 import * as z from "zod";
 import type { SuiteQuestions } from "../../core/contracts/question.ts";
-import { jsonRows, parseRows, requireDistinct } from "./rows.ts";
+import { jsonRows, parseRows, requireRows } from "./rows.ts";
 
 const LEVELS = ["easy", "medium", "hard"] as const;
 
@@ -23,11 +23,7 @@ const Task = z.object({
 export function loadWebWalkerQa(file: string): SuiteQuestions {
   const rows = jsonRows(file);
   const tasks = parseRows(rows, Task, "WebWalkerQA");
-  requireDistinct(
-    file,
-    rows,
-    rows.map(({ row }) => String(row)),
-  );
+  requireRows(file, rows);
   const questions = tasks.map(({ question, answer, root_url, info }, i) => ({
     id: `webwalkerqa:${i + 1}`,
     kind: info.type,

@@ -62,11 +62,11 @@ export async function requestCompletion(
   }
 }
 
-function givenUp(failure: EndpointFailure, tries: number): MgrpoError {
+function givenUp(failure: EndpointFailure, attempts: number): MgrpoError {
   const isLong = failure.afterSeconds > MAX_WAIT_SECONDS;
-  const wait = isLong ? `; it demands a pause of ${Math.ceil(failure.afterSeconds)} s` : "";
-  const count = tries === 1 ? "one try" : `${tries} tries`;
-  return new MgrpoError(failure.code, `${failure.message}; given up after ${count}${wait}`, {
+  const wait = isLong ? `; the server asks for a pause of ${Math.ceil(failure.afterSeconds)} s` : "";
+  const count = attempts === 1 ? "one attempt" : `${attempts} attempts`;
+  return new MgrpoError(failure.code, `${failure.message}; gave up after ${count}${wait}`, {
     retryable: true,
     evidence: failure.evidence,
   });

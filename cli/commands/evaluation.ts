@@ -47,9 +47,10 @@ function addSuiteOptions(command: Command): void {
     .option("--data <path>", "with --suite: data of the benchmark (docs/benchmarks.md)")
     .option("--criteria <file>", "with --suite: instructions for the judge, such as the benchmark's official prompt")
     .addOption(
-      new Option("--runs <n>", "with --suite: number of times to ask each question (default: 3)").argParser(
-        positiveInteger("--runs"),
-      ),
+      new Option(
+        "--runs <n>",
+        "with --suite: number of times to ask each question (default: 3; for a suite of the run or recipe, its own runs)",
+      ).argParser(positiveInteger("--runs")),
     )
     .addOption(
       new Option("--attachments <which>", "with --suite gaia: which questions to ask (docs/benchmarks.md)").choices(
@@ -150,7 +151,7 @@ function addServe(program: Command): void {
     .addOption(
       new Option(
         "--temperature <n>",
-        "sampling temperature of requests that set none (default: the one of training)",
+        "sampling temperature for requests that set none (default: the training temperature)",
       ).argParser(notNegative("--temperature")),
     )
     .addOption(setting())

@@ -1,5 +1,5 @@
 /**
- * @file Commands that train on this machine, or try what would be trained: `dev`, `train`, `init`, `resume` and `compare`. `sft` and
+ * @file The commands `dev`, `train`, `init`, `resume` and `compare`, which run on this machine. `sft` and
  * `import-traces` are in sft.ts.
  */
 import { type Command, Option } from "commander";
@@ -69,7 +69,7 @@ function addResume(program: Command): void {
   command.action(async (run, options) => (await import("../resume.ts")).resume(run, options));
 }
 
-/** Every arm that any recipe can have: agents with different models cannot share a policy. */
+/** The default arms: all but `shared-policy`, which needs agents with the same model. */
 const COMPARED_ARMS = Arm.options.filter((arm) => arm !== "shared-policy");
 
 function addCompare(program: Command): void {
@@ -116,11 +116,7 @@ function addCompare(program: Command): void {
     )
     .option("--questions <file.jsonl>", "train on these questions; the held-out ones stay those of the recipe")
     .addOption(setting())
-    .option(
-      "--mixed",
-      "keep runs that another commit, release, config or base model made; the results name them",
-      false,
-    )
+    .option("--mixed", "accept runs of another commit, release, config or base model; the results name them", false)
     .option("--name <name>", "prefix of the runs' names, and folder under results/", "compare")
     .action(async (recipe, options) => (await import("../compare.ts")).compare(recipe, options));
 }

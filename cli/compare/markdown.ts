@@ -69,7 +69,7 @@ export function drawMarkdown(
 function foreignRuns(foreign: Comparison["foreign"]): string[] {
   if (foreign.length === 0) return [];
   return [
-    `**${counted(foreign.length, "run")} made by something else**, and accepted with \`--mixed\`: a difference between arms may be due to that.`,
+    `**${counted(foreign.length, "run")} of another commit, release, config or base model**, accepted with \`--mixed\`: a difference between arms may be due to that.`,
     table(
       ["run", "commit", "differences from this comparison"],
       foreign.map((one) => [one.run, one.commit, one.differences.join("; ")]),

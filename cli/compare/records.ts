@@ -66,7 +66,11 @@ export function readRecord(results: string, planned: TraceableRun, mixed: boolea
     throw refusal(`${path} is of a run with other settings`, [...other, ...settings], "or remove that file");
   }
   if (foreign.length === 0 || mixed) return { ...finished, foreign };
-  throw refusal(`${path} was made by something else`, foreign, "remove that file, or keep it with --mixed");
+  throw refusal(
+    `${path} is of another commit, release, config or base model`,
+    foreign,
+    "remove that file, or keep it with --mixed",
+  );
 }
 
 /** Why a run does not belong to this comparison, and what to do. */

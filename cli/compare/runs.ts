@@ -34,7 +34,11 @@ export function refuseOther({ config, by }: TraceableRun, mixed: boolean): void 
   if (found.length > 0) throw refusal(`${what} with another config`, found, `or remove ${folder.path}`);
   const foreign = mixed ? [] : foreignBy(by, origin);
   if (foreign.length === 0) return;
-  throw refusal(`${what}, made by something else`, foreign, `remove ${folder.path}, or keep it with --mixed`);
+  throw refusal(
+    `${what}, of another commit, release, config or base model`,
+    foreign,
+    `remove ${folder.path}, or keep it with --mixed`,
+  );
 }
 
 /** Undefined unless the run is finished. */

@@ -27,7 +27,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { Disk, RunState } from "../../core/monitoring/run-state.ts";
 import { describeStall, StallDetector } from "../../core/monitoring/stall.ts";
 import { type StepSummary, summarizeStep } from "../../core/monitoring/step-summary.ts";
-import { bySuite, evaluationOf, type TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
+import { evaluationOf, sortEvaluations, type TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
 import { waitingFor } from "../../core/monitoring/waiting.ts";
 import type { Store } from "../../core/ports.ts";
 import { readApiSpending } from "../../core/training/api-spending.ts";
@@ -216,7 +216,7 @@ export async function readJobs(store: Store, run: string): Promise<JobRecord[]> 
 /** The scores of the finished evaluations. */
 export async function readEvaluations(store: Store, config: RunConfig): Promise<TeamEvaluation[]> {
   const done = (await readJobs(store, config.run)).filter(({ state }) => state === "done");
-  return bySuite(
+  return sortEvaluations(
     config,
     done.map((job) => evaluationOf(suiteOf(config, job.suite), job)),
   );

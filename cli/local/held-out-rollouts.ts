@@ -6,7 +6,7 @@ import { EvaluationResult } from "../../core/contracts/messages.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import type { JobRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import { bySuite } from "../../core/monitoring/team-evaluation.ts";
+import { sortEvaluations } from "../../core/monitoring/team-evaluation.ts";
 import type { Store } from "../../core/ports.ts";
 import type { CaseStudy } from "../../core/recipe.ts";
 import type { Tally } from "../../core/training/confidence-interval.ts";
@@ -42,7 +42,7 @@ export async function readHeldOut(
       };
     }),
   );
-  return bySuite(config, scores);
+  return sortEvaluations(config, scores);
 }
 
 /** The rollouts of one evaluation, question by question, without those lost to infrastructure. */

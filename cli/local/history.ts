@@ -4,7 +4,7 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import type { StoreWrites } from "../../core/contracts/store-writes.ts";
 import { StepSummary } from "../../core/monitoring/step-summary.ts";
-import { bySuite, heldOutScore, type TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
+import { heldOutScore, sortEvaluations, type TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
 import type { EmbeddedCloud } from "./embedded-cloud.ts";
 import type { RunEvent } from "./follow.ts";
 import { MetricsFile } from "./metrics-file.ts";
@@ -45,7 +45,7 @@ export class RunHistory {
     if (event.kind === "waiting" || event.kind === "stalled") return;
     if (event.kind === "ended") this.ended = event;
     if (event.kind === "evaluation") {
-      this.evaluations = bySuite(this.#config, [...this.evaluations, event.evaluation]);
+      this.evaluations = sortEvaluations(this.#config, [...this.evaluations, event.evaluation]);
       this.metrics.addEvaluation(event.evaluation);
     }
     if (event.kind === "step") {

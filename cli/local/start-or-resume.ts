@@ -35,7 +35,7 @@ export async function startOrResume(
   if (raisesBudget(raised)) {
     throw new MgrpoError(
       "config-invalid",
-      `run '${config.run}' has not started: it has no budget to raise, leave the option out`,
+      `run '${config.run}' has not started, so it has no budget to raise: leave out --budget-*`,
     );
   }
   const questionBytes = recordBytes(await questions());

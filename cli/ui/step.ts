@@ -22,7 +22,7 @@ export interface StepPage {
   readonly page: number;
 }
 
-/** In their own order, only the groups of the page are read. Any other order needs all. */
+/** In order `group`, only the groups on the page are read. Any other order needs all groups. */
 export async function stepView(
   source: Source,
   step: number,

@@ -19,7 +19,7 @@ export function decrypt(encrypted: string, canary: string): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(xor(bytes, canary));
   } catch {
-    throw new MgrpoError("record-damaged", "its canary does not open it");
+    throw new MgrpoError("record-damaged", "its canary does not decrypt it");
   }
 }
 

@@ -57,7 +57,7 @@ export const EngineConfig = z.strictObject({
     .boolean()
     .default(true)
     .describe(
-      "Whether training computes prefixes that sequences share once, where the estimated gain is worth it. Changes results by rounding only.",
+      "Whether training computes a shared prefix once for all its sequences, where the estimated gain is worth it. Changes results by rounding only.",
     ),
 });
 

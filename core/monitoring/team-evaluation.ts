@@ -20,7 +20,7 @@ const Score = z.strictObject({ n: z.int(), correct: z.number() });
 export const HeldOut = Score.extend({ greedy: Score.nullable() });
 
 /** Sorted by team, then in the config's order of suites: a team's first suite above temperature 0 is the one reported. */
-export function bySuite<T extends { readonly team: number; readonly suite: string }>(
+export function sortEvaluations<T extends { readonly team: number; readonly suite: string }>(
   { evaluation }: Pick<RunConfig, "evaluation">,
   evaluations: readonly T[],
 ): T[] {

@@ -170,7 +170,7 @@ const maskOf = (algorithm: AlgorithmConfig, conversation: Conversation): { maske
 
 /**
  * The rewards of a conversation's turns, if the algorithm uses them for the agent. A conversation that is not well-formed is not judged and has none.
- * Throws `rewards-invalid` if the verdict does not have one for each turn: they would be ignored.
+ * Throws `rewards-invalid` if the verdict does not have an entry for each turn: `turnWeight` would silently have no effect.
  */
 function turnsOf(
   config: ScoreConfig,
@@ -214,7 +214,10 @@ export function validateOutcome(
   return validateCallers(invocations);
 }
 
-/** Every invocation below the main agent's is named by the record of its caller, and every one that a record names is in the outcome. */
+/**
+ * The first violation of: every invocation that a sub-agent made is named in its caller's record, and every invocation that a record names is in
+ * the outcome. Undefined if there is none.
+ */
 function validateCallers(invocations: readonly Invocation[]): string | undefined {
   const byPath = new Map(invocations.map((one) => [callPathOf(one.request).join("/"), one]));
   const ids = new Set(invocations.map(({ id }) => id));

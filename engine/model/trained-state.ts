@@ -85,10 +85,10 @@ function adapterWeights(files: CheckpointFiles, config: ModelConfig, lora: LoraC
   const adapter = readAdapter(files, config);
   if (adapter && JSON.stringify(adapter.lora) === JSON.stringify(lora)) return adapter.weights;
   const found = adapter
-    ? `an adapter of rank ${adapter.lora.rank} on ${adapter.lora.targets.join(", ")}`
+    ? `an adapter of rank ${adapter.lora.rank} and alpha ${adapter.lora.alpha} on ${adapter.lora.targets.join(", ")}`
     : "no adapter";
   throw new MgrpoError(
     "checkpoint-damaged",
-    `${ADAPTER_FILE}: ${found}, but this trainer was opened with rank ${lora.rank} on ${lora.targets.join(", ")}`,
+    `${ADAPTER_FILE}: ${found}, but this trainer was opened with rank ${lora.rank} and alpha ${lora.alpha} on ${lora.targets.join(", ")}`,
   );
 }

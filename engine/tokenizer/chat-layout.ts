@@ -1,5 +1,5 @@
 /**
- * @file Which parts of an agent's token stream are its own words and which are not. The chat template is rendered once per conversation
+ * @file The tokens of a conversation that the policy does not sample: the prompt, and what the chat template adds between turns. The chat template is rendered once per conversation
  * shape, with placeholders for all content (template-pieces.ts).
  *
  *     [ system, tools, user header ] question [ assistant header ] SAMPLED [ tool header ] response [ … ] response [ assistant header ] SAMPLED
@@ -92,6 +92,6 @@ function messagesOf(
 const asToolMessages = (contents: readonly string[]): ChatMessage[] =>
   contents.map((content) => ({ role: "tool", content }));
 
-/** One user message with all responses: as the text that describes the tools announces, and for templates without a tool role. */
+/** One user message with all responses: for tools described by our own prompt, which announces this form, and for templates without a tool role. */
 const asUserMessage = (contents: readonly string[]): ChatMessage[] =>
   contents.length > 0 ? [{ role: "user", content: responsesAsText(contents) }] : [];

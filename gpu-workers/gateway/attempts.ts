@@ -2,7 +2,7 @@
 import type { AgentAccess } from "../../core/contracts/app-rollout.ts";
 import type { RolloutPlan } from "../rollouts/rollout-plan.ts";
 import { type AppTeam, Attempt } from "./attempt.ts";
-import { attemptOf, newAttemptId, sessionKey } from "./session-keys.ts";
+import { attemptIdOf, newAttemptId, sessionKey } from "./session-keys.ts";
 
 export interface OpenAttempts {
   open(team: AppTeam, plan: RolloutPlan): { attempt: Attempt; agents: Record<string, AgentAccess> };
@@ -26,7 +26,7 @@ export function openAttempts(secret: string, baseUrl: () => string): OpenAttempt
       };
     },
     find(key) {
-      const id = attemptOf(secret, key);
+      const id = attemptIdOf(secret, key);
       if (id === undefined) return "unknown";
       return attempts.get(id) ?? "over";
     },

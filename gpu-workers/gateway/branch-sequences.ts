@@ -33,7 +33,7 @@ export class BranchSequences {
     this.#samplers.set(sequence, (this.#samplers.get(sequence) ?? new Set()).add(sampler));
     if (!parent || continued === undefined || continued === sequence) return { sequence };
     // The last token of a reply enters the cache with the next turn.
-    return { sequence, branchOf: { sequence: continued, tokens: parent.turn.tokens.length - 1 } };
+    return { sequence, branchOf: { sequence: continued, sharedTokens: parent.turn.tokens.length - 1 } };
   }
 
   release(): void {

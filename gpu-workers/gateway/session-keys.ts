@@ -17,8 +17,8 @@ export function sessionKey(secret: string, { step, group, rollout }: RolloutAddr
   return `mgrpo-${named}-${macOf(secret, named)}`;
 }
 
-/** The attempt that a key names; undefined if the team never issued that key. */
-export function attemptOf(secret: string, key: string): string | undefined {
+/** The id of the attempt that a key names; undefined if the team never issued that key. */
+export function attemptIdOf(secret: string, key: string): string | undefined {
   const [, address, attempt, mac] = KEY.exec(key) ?? [];
   if (address === undefined || attempt === undefined || mac === undefined) return undefined;
   const expected = macOf(secret, `${address}-${attempt}`);

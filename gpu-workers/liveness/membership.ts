@@ -34,7 +34,7 @@ export interface Membership {
   /** Records the rollout that is about to run alone, before it starts, so that a crash counts against it; an empty list when it has ended. */
   setInFlight(rollouts: readonly string[]): Promise<void>;
   /** How many rollouts run now: heartbeats record it when it has changed. */
-  countRunning(running: () => number): void;
+  setRunningCounter(count: () => number): void;
   drain(): Promise<void>;
   /** Leaves cleanly, so that nobody waits for the lease to expire. */
   leave(): Promise<void>;
@@ -76,7 +76,7 @@ export async function register(
     async setInFlight(rollouts) {
       await table.update(heartbeat(run.name, id, state, { inFlight: [...rollouts] }));
     },
-    countRunning(count) {
+    setRunningCounter(count) {
       running = count;
     },
     async drain() {

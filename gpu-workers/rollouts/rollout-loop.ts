@@ -41,7 +41,7 @@ interface RolloutLoop {
 export async function runRollouts(role: RolloutRole, stop: AbortSignal): Promise<void> {
   const pacing = new Pacing(role.run.config.liveness.pollSeconds);
   const slots = { capacity: role.capacity, inFlight: 0, isAlone: false };
-  role.membership.countRunning(() => slots.inFlight);
+  role.membership.setRunningCounter(() => slots.inFlight);
   const loop: RolloutLoop = { role, pacing, slots, steps: new Map(), stop };
   try {
     for (;;) {

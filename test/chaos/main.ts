@@ -2,8 +2,10 @@
  * @file `npm run chaos -- --minutes 10 --seed 1`: trials until the time is up, each with the next seed, and a report. A trial that breaks a
  * law is replayed with ever shorter schedules; the shortest one that fails is written to a file. Exit code 1 if any failed.
  *
- *     --minutes n      how long (default 5)          --seed s         the first seed (default 1)
- *     --trials n       or how many                   --replay file    one schedule, instead of drawn ones
+ *     --minutes n      starts no trial after this time (default 5)
+ *     --trials n       runs at most this many (default: no limit)
+ *     --seed s         the first seed (default 1)
+ *     --replay file    one schedule, instead of drawn ones
  *     --to folder      where reports go (default results/chaos)
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -17,7 +19,7 @@ import { shrink } from "./shrink.ts";
 import { buildTrials, runTrial } from "./trial.ts";
 
 const DEADLINE_SECONDS = 240;
-/** How often a schedule is tried before it counts as passing while a failing one is shrunk. */
+/** While shrinking: how many times a candidate schedule is tried before it counts as passing. */
 const REPEATS = 2;
 const SHRINK_MINUTES = 20;
 
@@ -53,11 +55,11 @@ async function main(): Promise<void> {
   const built = await buildTrials();
   try {
     const reference = await runTrial(built, undisturbed, DEADLINE_SECONDS);
-    const fault = check({ trial: reference, reference });
-    if (fault.length > 0)
-      throw new Error(`the undisturbed trial breaks a law: ${fault[0]}\n${reference.log.join("\n")}`);
+    const violations = check({ trial: reference, reference });
+    if (violations.length > 0)
+      throw new Error(`the undisturbed trial breaks a law: ${violations[0]}\n${reference.log.join("\n")}`);
     process.stdout.write(`undisturbed: ${reference.seconds.toFixed(1)} s, ${reference.history.length} requests\n`);
-    const attempt = (schedule: Schedule) => judged(built, schedule, reference);
+    const attempt = (schedule: Schedule) => runAndCheck(built, schedule, reference);
     const lines: Line[] = [];
     const until = performance.now() + chosen.minutes * 60_000;
     for (const schedule of schedulesOf(chosen)) {
@@ -84,7 +86,7 @@ function* schedulesOf({ seed, trials, replay }: z.infer<typeof Arguments>): Gene
 
 type Attempt = (schedule: Schedule) => Promise<{ readonly line: Line; readonly trial: Trial }>;
 
-async function judged(
+async function runAndCheck(
   built: Awaited<ReturnType<typeof buildTrials>>,
   schedule: Schedule,
   reference: Trial,
@@ -103,7 +105,7 @@ async function judged(
 }
 
 const textOf = ({ seed, size, deaths, faultsMet, requests, seconds, violations }: Line) =>
-  `seed ${seed}: ${violations.length === 0 ? "holds" : "BROKEN"}, ${seconds} s, ${size} planned, ${deaths} deaths, ${faultsMet} of ${requests} requests disturbed` +
+  `seed ${seed}: ${violations.length === 0 ? "holds" : "BROKEN"}, ${seconds} s, ${size} disturbances planned, ${deaths} deaths, ${faultsMet} of ${requests} requests disturbed` +
   violations.map((violation) => `\n    ${violation}`).join("");
 
 async function explain(to: string, schedule: Schedule, trial: Trial, line: Line, attempt: Attempt): Promise<void> {
@@ -132,5 +134,5 @@ function writeReport(to: string, lines: readonly Line[]): void {
 }
 
 await main();
-// Nothing is left to wait for; a late answer of a proxy must not keep the process.
+// Nothing is left to wait for; a proxy's late answer must not keep the process alive.
 process.exit();

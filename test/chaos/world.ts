@@ -1,6 +1,6 @@
 /**
- * @file What the agents and the functions of a trial call outside the store: an OpenAI-compatible judge, the relay's look-up, and the delay
- * of the model. All answers are functions of the request.
+ * @file What the agents and the functions of a trial call outside the store: an OpenAI-compatible judge, the relay's look-up, and
+ * `/think`, an empty response that the sampler waits for, so that the fault proxy can delay it. All answers are functions of the request.
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";

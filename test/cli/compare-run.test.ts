@@ -22,7 +22,7 @@ const recordOf = (run: string): { by: Provenance } => JSON.parse(gunzipSync(read
 const summary = () => Comparison.parse(JSON.parse(readFileSync(join(folder, "results/compare/summary.json"), "utf8")));
 const eventsOf = (stdout: string) => parsedLines(stdout).map(({ kind, run, text }) => `${kind} ${run ?? text}`);
 
-test("every arm is a run; repeated, the command keeps finished runs and resumes broken ones", {
+test("each arm and seed is one run; the repeated command keeps finished runs and resumes interrupted ones", {
   timeout: TIMEOUT,
 }, async () => {
   const first = await mgrpo(folder, ...compareArguments("--steps", "2"));
@@ -44,12 +44,12 @@ test("every arm is a run; repeated, the command keeps finished runs and resumes 
   expect(control?.sampledTokens).toBeGreaterThanOrEqual(reference?.sampledTokens ?? Number.NaN);
   expect(readReport(folder, RUNS[1]).algorithm).toMatchObject({ shuffleAdvantages: true });
 
-  // An unfinished run that another commit began.
+  // A run whose origin.json names another commit.
   const origin = join(folder, "runs", RUNS[0], "origin.json");
   const begun = Provenance.parse(JSON.parse(readFileSync(origin, "utf8")));
   writeFileSync(origin, JSON.stringify({ ...begun, commit: "another" }));
   await expect(printed(...compareArguments("--steps", "2"))).rejects.toThrow(
-    /run 'compare-mgrpo-seed1' exists, made by something else: commit: "another" there, .*keep it with --mixed/,
+    /run 'compare-mgrpo-seed1' exists, of another commit, release, config or base model: commit: "another" there, .*keep it with --mixed/,
   );
   writeFileSync(origin, JSON.stringify(begun));
 
@@ -120,7 +120,7 @@ test("second stages start from the checkpoints of a run that finished, on the qu
   rmSync(join(folder, "runs"), { recursive: true });
 });
 
-test("a record that another commit, release, config or base model made is refused, or accepted and named", {
+test("a record of another commit, release, config or base model is refused, or accepted and named", {
   timeout: TIMEOUT,
 }, async () => {
   // The results of the test above.
@@ -139,7 +139,7 @@ test("a record that another commit, release, config or base model made is refuse
     const refused = printed(...compareArguments("--steps", "2"));
     await expect(refused).rejects.toThrow(message);
     await expect(refused).rejects.toThrow(
-      /compare-shuffled-advantages-seed1\.json\.gz was made by something else: .*--mixed/,
+      /compare-shuffled-advantages-seed1\.json\.gz is of another commit, release, config or base model: .*--mixed/,
     );
   }
   keep({ machine: "another", commit: "another", config: { ...config, temperature: 0.5 } });
@@ -152,7 +152,7 @@ test("a record that another commit, release, config or base model made is refuse
     },
   ]);
   const page = readFileSync(join(folder, "results/compare/summary.md"), "utf8");
-  expect(page).toContain("**1 run made by something else**");
+  expect(page).toContain("**1 run of another commit, release, config or base model**");
   expect(page).toContain(`| ${RUNS[1]} | another | commit:`);
 
   // A record may lack the release, the config and the base models.

@@ -131,7 +131,7 @@ test("a spent tool budget ends the command; raised, the same command resumes", {
   const results = join(folder, "spent");
   const ask = ["eval", searching, "--suite", questions, "--runs", "1", "--results", results];
   try {
-    await expect(told(...ask, "--budget-tool-calls", "3")).rejects.toThrow("no budget to raise, leave the option out");
+    await expect(told(...ask, "--budget-tool-calls", "3")).rejects.toThrow("no budget to raise: leave out --budget-*");
     const spent = /its tools' budget is spent: 1 calls of backends; allow more with --budget-tool-calls <calls in all>/;
     await expect(told(...ask)).rejects.toThrow(spent);
     await expect(told(...ask)).rejects.toThrow(spent);

@@ -43,7 +43,7 @@ async function secondTurns(others: number) {
   const tokens = [...request.tokens, ...first.tokens, 5, 6, 7];
   const second = { ...request, tokens, stream: ["second"] };
   const shared = request.tokens.length + first.tokens.length - 1;
-  const branch = { ...second, sequence: "b", branchOf: { sequence: "s", tokens: shared } };
+  const branch = { ...second, sequence: "b", branchOf: { sequence: "s", sharedTokens: shared } };
   const [own, branched] = [await sampler.sample(second), await sampler.sample(branch)];
   const late = await sampler.sample({ ...branch, sequence: "late", stream: ["late"] });
   const again = await sampler.sample({ ...second, stream: ["late"] });

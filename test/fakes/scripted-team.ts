@@ -69,7 +69,11 @@ export async function prepare(objects: ObjectStore, config: RunConfig): Promise<
   return { config, questionsSha256: sha(set), bases };
 }
 
-export function said(prompt: string, answer: string | null, stop: Conversation["stop"] = "answered"): Conversation {
+export function conversationOf(
+  prompt: string,
+  answer: string | null,
+  stop: Conversation["stop"] = "answered",
+): Conversation {
   return { prompt, turns: [], stop, answer, fault: stop === "malformed" ? "no call" : null };
 }
 
@@ -99,7 +103,7 @@ export async function playRollout(
       sampling: { temperature: 1, topP: 1, topK: 0 },
     };
     const invocation: Invocation = {
-      ...{ id, request, conversation: said(request.task, "found") },
+      ...{ id, request, conversation: conversationOf(request.task, "found") },
       trajectory: trajectory("searcher", request.version),
     };
     const key = objectKeys.invocation(config.run, step.step, id);
@@ -109,7 +113,7 @@ export async function playRollout(
   const answer = random.uniform() < 0.5 ? questionId.slice(1) : "wrong";
   const outcome: Outcome = {
     ...{ status: "finished", address, questionId, invocations },
-    conversation: said("What?", answer),
+    conversation: conversationOf("What?", answer),
     trajectory: trajectory(config.main, step.policy[config.main] ?? -1),
   };
   await objects.commit(objectKeys.outcome(address), bytes(outcome));

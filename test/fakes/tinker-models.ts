@@ -25,8 +25,8 @@ export interface TinkerRules {
   readonly reduction: "sum" | "mean";
   /** Whether grad_clip_norm is applied (hosted) or ignored (SkyRL). */
   readonly clips: boolean;
-  /** Whether numbered work that is sent again is done once (SkyRL, as long as its database exists) or twice. */
-  readonly remembers: boolean;
+  /** Whether a request with a repeated sequence number is deduplicated (SkyRL, as long as its database exists) or executed again. */
+  readonly deduplicates: boolean;
   /** Whether Adam's settings are applied, or replaced by the server's own: all of them (SkyRL's FSDP and Megatron), or the betas. */
   readonly adam: "request" | "own" | "own-betas";
   /** Whether the base model can be sampled without an adapter (not on SkyRL's Megatron). */
@@ -40,18 +40,18 @@ export interface TinkerRules {
   readonly samples: "path" | "slot";
 }
 
-const RULES = { remembers: true, adam: "request", rate: true, samplesBase: true } as const;
+const RULES = { deduplicates: true, adam: "request", rate: true, samplesBase: true } as const;
 export const SKYRL_JAX: TinkerRules = { ...RULES, reduction: "mean", clips: false, samples: "slot" };
 export const HOSTED: TinkerRules = { ...RULES, reduction: "sum", clips: true, samples: "path" };
 
-/** A refusal that a future ends with. */
+/** The operation fails: its future reports this error. */
 export class OperationFailed extends Error {}
 
 interface Model {
   readonly trainer: Trainer;
   /** Gradients of the step so far, one sequence per datum. */
   gradient: TrainingSequence[];
-  /** Optimizer steps so far. */
+  /** Optimizer steps with a learning rate above 0 that led to the current weights. */
   steps: number;
   /** The path whose weights were sampled last. */
   sampled: string | undefined;

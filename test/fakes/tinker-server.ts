@@ -136,7 +136,7 @@ export class FakeTinker {
     const text = JSON.stringify(call);
     const key = `${model_id} ${seq_id}`;
     if (!this.#known.has(model_id)) refuse(404, "Model not found");
-    const earlier = seq_id == null || !this.#rules.remembers ? undefined : this.#numbered.get(key);
+    const earlier = seq_id == null || !this.#rules.deduplicates ? undefined : this.#numbered.get(key);
     if (earlier && earlier.body !== text) refuse(409, "Training request sequence number was reused");
     const request_id = earlier?.request_id ?? this.#future(work);
     this.#numbered.set(key, { body: text, request_id });

@@ -7,7 +7,7 @@ import type { Rewards } from "../../core/ports.ts";
 import { openContext } from "../../functions/context.ts";
 import { openFunctions } from "../../functions/functions.ts";
 import type { memoryStore } from "../fakes/memory-store.ts";
-import { bytes, prepare, rewards, said, sha } from "../fakes/scripted-team.ts";
+import { bytes, conversationOf, prepare, rewards, sha } from "../fakes/scripted-team.ts";
 
 const address = { run: "test", phase: "train", step: 0, group: 0, rollout: 0 };
 export const key = objectKeys.outcome(address);
@@ -31,7 +31,7 @@ export async function commitOutcome(
   const questionId = step.groups[0] ?? "";
   const id = "a".repeat(22);
   const invocation = {
-    ...{ id, conversation: said("look!", "found") },
+    ...{ id, conversation: conversationOf("look!", "found") },
     request: {
       ...{ address, questionId, agent: "searcher", version: 0, call: 0, task: "look!", closedBook: false },
       sampling: { temperature: 1, topP: 1, topK: 0 },
@@ -42,7 +42,7 @@ export async function commitOutcome(
   const at = objectKeys.invocation("test", 0, id);
   if (!change.damage) await store.objects.commit(at, bytes(invocation));
   const outcome: Outcome = {
-    ...{ status: "finished", address, questionId, conversation: said("?", questionId.slice(1)) },
+    ...{ status: "finished", address, questionId, conversation: conversationOf("?", questionId.slice(1)) },
     trajectory: { agent: "main", version: 0, tokens: [1, 2, 3], actions: [[1, 3]], logProbs: [-1, -2] },
     invocations: [{ id, agent: "searcher", key: at, sha256: sha(bytes(invocation)) }],
     ...change.outcome,

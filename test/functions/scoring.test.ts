@@ -3,7 +3,7 @@ import { beforeEach, expect, test } from "vitest";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { digestOf } from "../../core/contracts/names.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
-import { playRollout, said, sha, teamConfig } from "../fakes/scripted-team.ts";
+import { conversationOf, playRollout, sha, teamConfig } from "../fakes/scripted-team.ts";
 import { commitOutcome, key, started } from "./one-outcome.ts";
 
 let store: ReturnType<typeof memoryStore>;
@@ -28,19 +28,19 @@ test.each([
   [
     "truncated sub, zero",
     {},
-    { sub: { conversation: said("x!", null, "token-limit") } },
+    { sub: { conversation: conversationOf("x!", null, "token-limit") } },
     { reward: 1, sub: 0, masked: undefined },
   ],
   [
     "malformed main",
     {},
-    { outcome: { conversation: said("?", null, "malformed") } },
+    { outcome: { conversation: conversationOf("?", null, "malformed") } },
     { reward: 0, sub: 0.6, masked: undefined },
   ],
   [
     "truncated main, mask",
     { overlong: "mask" },
-    { outcome: { conversation: said("?", null, "turn-limit") } },
+    { outcome: { conversation: conversationOf("?", null, "turn-limit") } },
     { reward: 0, sub: 0.6, masked: true },
   ],
 ] as const)("the agents' own failures are scored: %s", async (_name, algorithm, change, expected) => {
@@ -72,7 +72,7 @@ test("each agent's reward has its own weights and its own penalty", async () => 
   expect(score.invocations["searcher"]?.[0]?.reward).toBe(2.25);
 });
 
-test("the overlong penalty is part of the reward, by each agent's own context and its longest branch", async () => {
+test("the overlong penalty is part of the reward: each agent's own context limit, its longest branch", async () => {
   const config = teamConfig({ algorithm: { overlongPenalty: { bufferTokens: 10, factor: 0.5 } } });
   const [main, searcher] = [config.agents["main"], config.agents["searcher"]];
   if (!main || !searcher) return expect.fail("no such agent");

@@ -82,7 +82,7 @@ describe("native calls", () => {
     expect(invocations).toHaveLength(1);
   });
 
-  test("a call that the server left in the text is a call, and answered as text", async () => {
+  test("a tool call that the server leaves unparsed in the text is executed, and its response is sent as text", async () => {
     const backend = await backendWith(
       "native",
       says(callText("search", { query: "France" }), { calls: [search("Paris")] }),
@@ -148,7 +148,7 @@ test.each([
   expect(trajectory).toMatchObject({ usage: { inputTokens: 0, outputTokens: 0 } });
 });
 
-test("so does an answer that the server's filter withholds, which is charged", async () => {
+test("an answer that the server's content filter withholds ends only this conversation, and is billed", async () => {
   const { conversation, trajectory } = await playAs(
     await backendWith("native", says("", { finish: "content_filter" })),
   );

@@ -35,14 +35,14 @@ beforeAll(async () => {
   ended = await run();
 }, 60_000);
 
-/** The records of one kind, by key. */
-async function recordsUnder<T>(part: string, read: (bytes: Uint8Array, key: string) => T): Promise<T[]> {
+/** The objects whose keys contain `part`, parsed. */
+async function objectsUnder<T>(part: string, read: (bytes: Uint8Array, key: string) => T): Promise<T[]> {
   const { objects } = ended.memory;
   const keys = objects.keys().filter((key) => key.includes(part));
   return Promise.all(keys.map(async (key) => read((await objects.get(key)) ?? new Uint8Array(), key)));
 }
 
-const invocationsOf = () => recordsUnder("/invocations/", (bytes, key) => parseJson(Invocation, bytes, key));
+const invocationsOf = () => objectsUnder("/invocations/", (bytes, key) => parseJson(Invocation, bytes, key));
 
 test("every agent trains and publishes a version per step, and a second run ends with the same records", async () => {
   const { records } = ended;
@@ -57,7 +57,7 @@ test("every agent trains and publishes a version per step, and a second run ends
 
 test("an outcome names the invocations of all levels, each after the one that led to it, and each record names those below it", async () => {
   const found = new Map((await invocationsOf()).map((one) => [one.id, one]));
-  const outcomes = await recordsUnder("/outcomes/", (bytes, key) => parseJson(Outcome, bytes, key));
+  const outcomes = await objectsUnder("/outcomes/", (bytes, key) => parseJson(Outcome, bytes, key));
   let deep = 0;
   for (const outcome of outcomes) {
     if (outcome.status !== "finished") continue;
@@ -76,7 +76,7 @@ test("an outcome names the invocations of all levels, each after the one that le
   expect(deep).toBeGreaterThan(5);
 });
 
-test("two callers that ask for the same at the same place get answers of their own: the path is part of the id and of the draws", async () => {
+test("two callers that delegate the same task at the same call position get separate results: the call path is part of the invocation id and of the random stream's name", async () => {
   const reader = (await invocationsOf()).filter(({ request }) => request.agent === "reader");
   const same = new Map<string, Invocation[]>();
   for (const one of reader) {

@@ -96,7 +96,7 @@ export class KvCacheSlots {
   }
 
   /** Copies the first `length` tokens of another sequence into an empty entry, if that one is still cached. */
-  branch(entry: SlotEntry, { sequence, tokens: length }: { sequence: string; tokens: number }): void {
+  branch(entry: SlotEntry, { sequence, sharedTokens: length }: { sequence: string; sharedTokens: number }): void {
     const source = this.#inSlot.get(sequence);
     const parked = this.#parked.get(sequence);
     const { tokens, states } = source ?? parked ?? entry;

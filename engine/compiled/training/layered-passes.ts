@@ -1,6 +1,7 @@
 /**
- * @file Passes over a frozen model with an adapter, or over a large model that trains all its weights. They keep each layer's input, the
- * activations of one layer, and the head's arrays for one chunk of rows in memory.
+ * @file Layer-by-layer passes: for an adapter on a frozen model, or for all weights of a model where one graph for the whole model needs too much
+ * memory or `gradientCheckpointing` is on. Memory holds each layer's input, the activations of one layer, and the head's arrays for one chunk of
+ * rows; with `gradientCheckpointing: off`, also the outputs of the linear layers.
  */
 import type { ForwardBackward, Loss, TrainingSequence } from "../../../core/ports.ts";
 import { EMBEDDING, FINAL_NORM, headName, views } from "../../checkpoint/parameters.ts";
@@ -109,7 +110,7 @@ export class LayeredPasses implements Passes {
         const feeds = { ...this.#headFeeds(state.last, chunk, temperature), ...lossFeeds(chunk, batch, loss) };
         const outputs = await this.#headBackward(head, feeds, chunk, lastGradient);
         scatterLogProbs(logProbs, chunk, requireOutput(outputs, "logProbs"));
-        total += outputs["loss"]?.[0] ?? 0;
+        total += requireOutput(outputs, "loss")[0] ?? Number.NaN;
       }
       await this.#backward(micro, state, lastGradient);
     }

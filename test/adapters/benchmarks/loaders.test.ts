@@ -81,7 +81,7 @@ describe("GAIA's attachments", () => {
   });
   const idsOf = ({ questions }: SuiteQuestions) => questions.map(({ id }) => id);
 
-  test("are read where the run starts; a question with an unreadable one is left out, with the reason", async () => {
+  test("are read when the run starts; a question with an unreadable one is left out, with the reason", async () => {
     const set = await ofGaia(attached);
     expect(idsOf(set)).toEqual(["gaia:t0", "gaia:t1", "gaia:t2"]);
     expect(set.unasked).toEqual([
@@ -152,12 +152,12 @@ test("xbench: loaded questions are encrypted, and the canary decrypts them", () 
   for (const plain of opened.flat()) expect(JSON.stringify(questions)).not.toContain(plain);
 });
 
-test("encryption is its own inverse, for any text and canary; a wrong canary is reported without quoting the text", () => {
+test("decrypt inverts encrypt, for any text and canary; text that is not base64 and a wrong canary are refused", () => {
   for (const plain of ["", "a", "Zürich 東京 🗼", "x".repeat(500)]) {
     for (const canary of ["k", "canary GUID x:1", "钥匙"]) expect(decrypt(encrypt(plain, canary), canary)).toBe(plain);
   }
   expect(() => decrypt("no base64!", "k")).toThrow("it is not base64");
-  expect(() => decrypt(encrypt("乌有城", "right"), "wrong canary")).toThrow("its canary does not open it");
+  expect(() => decrypt(encrypt("乌有城", "right"), "wrong canary")).toThrow("its canary does not decrypt it");
 });
 
 test("WebWalkerQA: difficulty, language, kind and the website; a JSON array or JSON Lines", () => {
@@ -244,10 +244,10 @@ test.each<[string, Load, string | Uint8Array, RegExp]>([
     /row 2: its canary differs from row 1's/,
   ],
   [
-    "a row that its canary does not open",
+    "a row that its canary does not decrypt",
     loadXbench,
     xbench((line) => line.replace(/^102,[^,]*/, `102,${encrypt("乌有城", "another")}`)),
-    /row 2: its prompt cannot be decrypted: its canary does not open it$/,
+    /row 2: its prompt cannot be decrypted: its canary does not decrypt it$/,
   ],
   [
     "a row with too few columns",

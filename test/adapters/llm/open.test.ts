@@ -96,7 +96,7 @@ test.each<[string, Reply, RegExp]>([
   const model = await openModel([reply], { attempts: 2 });
   const error = await failure(model.complete(QUESTION));
   expect(error).toMatchObject({ code: "endpoint-unavailable", retryable: true });
-  expect(error.message).toMatch(/^model 'served' at http:.*; given up after 2 tries$/);
+  expect(error.message).toMatch(/^model 'served' at http:.*; gave up after 2 attempts$/);
   expect(error.message).toMatch(message);
   expect(server.requests).toHaveLength(2);
 });
@@ -123,7 +123,7 @@ test("a server that hangs fails after the timeout", async () => {
   };
   const error = await failure(model.complete({ ...QUESTION, onCutOff }));
   expect(error).toMatchObject({ code: "endpoint-unavailable", retryable: true });
-  expect(error.message).toMatch(/took more than 0.05 s; given up after 2 tries/);
+  expect(error.message).toMatch(/took more than 0.05 s; gave up after 2 attempts/);
   expect(timeouts).toBe(2);
 });
 
@@ -140,7 +140,9 @@ test("an attempt that its caller cuts off is reported, and one that was not sent
 test("a long Retry-After is an error at once", async () => {
   const model = await openModel([fails(429, "daily limit", "rate", { "retry-after": "3600" })]);
   const error = await failure(model.complete(QUESTION));
-  expect(error.message).toMatch(/HTTP 429: daily limit\); given up after one try; it demands a pause of 3600 s/);
+  expect(error.message).toMatch(
+    /HTTP 429: daily limit\); gave up after one attempt; the server asks for a pause of 3600 s/,
+  );
 });
 
 test.each<[string, Reply, RegExp]>([

@@ -50,7 +50,7 @@ test("canonical JSON is the same for the same record, whatever the order of its 
   );
 });
 
-test("only outcomes, invocations and their telemetry expire, never what training depends on", () => {
+test("only outcomes, invocations and telemetry expire; config, questions, weights, manifests, scores and verdicts do not", () => {
   const address = { run: "r", step: 3, group: 1, rollout: 2 };
   const expiring = [
     objectKeys.outcome({ ...address, phase: "train" }),

@@ -15,8 +15,8 @@ const pairs = fc
 const width = ({ low, high }: { low: number; high: number }) => high - low;
 
 test("by hand: one seed, four questions, three correct", () => {
-  // Three of four questions are drawn. No draw hits the wrong one with probability (3/4)^3 = 0.42: share 1. All three do with 1/64 = 0.016, less
-  // than 0.025. So the 97.5 % quantile is 1, and the 2.5 % quantile is not 0 but the next share, 1/3.
+  // Three questions are drawn from four, with replacement. With probability (3/4)^3 = 0.42 no draw is the wrong one: share 1. With probability
+  // (1/4)^3 = 0.016, less than 0.025, all three are: share 0. So the 97.5 % quantile is 1, and the 2.5 % quantile is not 0 but the next share, 1/3.
   const estimate = shareEstimate(rows([[1, 1, 1, 0]]), ["by hand"]);
   expect(estimate?.value).toBe(0.75);
   expect(estimate?.low).toBeCloseTo(1 / 3, 9);
@@ -36,7 +36,7 @@ test("by hand: two seeds that differ, questions that do not: only the seeds add 
 test("by hand: seeds and questions that differ: their variances add", () => {
   // Seeds with shares 0.4, 0.5, 0.6, and questions that are 0.2 easier or harder for every seed: MS_noise = 0. The variance of the mean is
   // 0.04 / (Q - 1) from questions and 0.01 / 3 from seeds, so with t = 4.303 a normal approximation has the half-width
-  // 1.96 * sqrt(0.0004 + (4.303 / 1.96)^2 * 0.01 / 3) = 0.2515. The mean of two of three seeds has only 9 outcomes and is not normal: within 10 %.
+  // 1.96 * sqrt(0.0004 + (4.303 / 1.96)^2 * 0.01 / 3) = 0.2515. The mean of two draws from three seeds takes only 5 values and is not normal: within 10 %.
   const effects_Q = Array.from({ length: 101 }, (_, q) => (q % 2 === 0 ? 0.2 : -0.2));
   const { low, high } =
     shareEstimate(rows([0.4, 0.5, 0.6].map((share) => effects_Q.map((effect) => share + effect))), [1]) ??

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { StopReason } from "../../../core/contracts/conversation.ts";
 import type { FinishedOutcome, Invocation } from "../../../core/contracts/rollout.ts";
 import { scoreRollout, validateOutcome } from "../../../core/training/score.ts";
-import { said, teamConfig } from "../../fakes/scripted-team.ts";
+import { conversationOf, teamConfig } from "../../fakes/scripted-team.ts";
 
 const address = { run: "test", phase: "train", step: 0, group: 0, rollout: 0 };
 const limits = { turns: 2, calls: 2 };
@@ -29,14 +29,14 @@ function invocation(
       ...(callers.length > 0 && { callers }),
       sampling: { temperature: 1, topP: 1, topK: 0 },
     },
-    conversation: said("t", stop === "answered" ? "found" : null, stop),
+    conversation: conversationOf("t", stop === "answered" ? "found" : null, stop),
     trajectory: { agent, version: 0, tokens: [1], actions: [], logProbs: [] },
     ...(below.length > 0 && { invocations: below.map(refOf) }),
   };
 }
 
 const outcomeOf = (invocations: readonly Invocation[]): FinishedOutcome => ({
-  ...{ status: "finished", address, questionId: "q0", conversation: said("q", "a") },
+  ...{ status: "finished", address, questionId: "q0", conversation: conversationOf("q", "a") },
   trajectory: { agent: "main", version: 0, tokens: [1], actions: [], logProbs: [] },
   invocations: invocations.map(refOf),
 });

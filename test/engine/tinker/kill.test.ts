@@ -269,7 +269,7 @@ describe("a death", { timeout: 120_000 }, () => {
   });
 
   test("on a server that does not recognize a repeated call repeats the step on a fresh model", async () => {
-    const rules = { ...SKYRL_JAX, remembers: false };
+    const rules = { ...SKYRL_JAX, deduplicates: false };
     const found = await runWith([{ isFatal: inStep("save_weights"), when: "before" }], { rules });
     expect(found.calls).not.toContain("get_info");
     expectSame(found, "no numbers");

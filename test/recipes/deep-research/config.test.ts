@@ -13,7 +13,7 @@ import { recipe as atlas } from "../../../recipes/atlas/recipe.ts";
 import { recipe } from "../../../recipes/deep-research/recipe.ts";
 import { openRecipe, openTools, openToolsModule } from "../../../recipes/registry.ts";
 import { openRewards } from "../../../recipes/rewards.ts";
-import { said } from "../../fakes/scripted-team.ts";
+import { conversationOf } from "../../fakes/scripted-team.ts";
 import { qwen3Files } from "../../fixtures/qwen3.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "research-"));
@@ -170,8 +170,8 @@ test("the work of sub-agents needs a judge", async () => {
   const rewards = await open("algorithm.subReward.expert=0");
   const [question] = (await questionsOf(recipe, resolved([`questions.train=${FIXTURE}`]))).train;
   if (!question) throw new Error("no question");
-  expect(await rewards.correct(question, said("?", " 7"))).toBe(1);
-  expect(await rewards.expert(question, "searcher", said("?", "7"))).toBe(0);
+  expect(await rewards.correct(question, conversationOf("?", " 7"))).toBe(1);
+  expect(await rewards.expert(question, "searcher", conversationOf("?", "7"))).toBe(0);
   await expect(open("judge.model=openai#gpt-5-mini")).rejects.toThrow(/OPENAI_API_KEY holds no key/);
   expect((await open("judge.model=openai:http://127.0.0.1:1/v1#q")).judge).toMatch(/^[0-9a-f]{16}$/);
 });

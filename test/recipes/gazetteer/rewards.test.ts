@@ -126,7 +126,7 @@ test.each<[string, string, readonly Step[], string | null, number]>([
     "Jordan",
     1,
   ],
-  // Iraq's page shows one of two conditions, and Syria meets one: 0.2 * 1/2 + 0.3 * 1/2.
+  // The query names one of two conditions, 0.2 * 1/2; Iraq's page shows one, 0.3 * 1/2; Syria meets only one, so the report earns 0.
   [
     "half of two conditions",
     BOTH,

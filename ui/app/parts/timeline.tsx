@@ -82,7 +82,7 @@ const short = (seconds: number): string => (seconds < 60 ? `${seconds.toFixed(1)
 
 const length = (spans: Spans): number => spans.reduce((sum, [from, to]) => sum + to - from, 0);
 
-/** The spans without overlaps. */
+/** Merges overlapping spans. */
 function union(spans: Spans): Spans {
   const joined: Spans = [];
   for (const [from, to] of spans.toSorted(([a], [b]) => a - b)) {

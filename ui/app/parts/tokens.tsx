@@ -8,7 +8,7 @@ import { Pre } from "./pre.tsx";
 
 /** Log-probs below which a token stands out, weakest first. */
 const STEPS = [-0.1, -0.7, -2.3, -4.6];
-/** Nats by which sampler and trainer may differ unmarked. */
+/** Largest difference between a token's log-probs, sampler and trainer, that is not marked, in nats. */
 const FAR = 1e-3;
 
 export function Tokens({ path }: { readonly path: string }) {
@@ -69,7 +69,7 @@ function Trained({ view, trained }: { readonly view: TokenView; readonly trained
 
 interface Action {
   readonly logProb: number;
-  /** Of the trainer's log-prob; undefined: not stored. */
+  /** The trainer's log-prob minus the sampler's, in nats; undefined: the trainer's is not stored. */
   readonly difference: number | undefined;
   readonly isClipped: boolean;
 }
@@ -81,7 +81,10 @@ function actionsByPosition({ actions, logProbs, trained }: TokenView): Map<numbe
     positions.map((position, a) => {
       const logProb = logProbs[a] ?? 0;
       const own = trained?.logProbs[a];
-      return [position, { logProb, difference: own && own - logProb, isClipped: clipped.has(a) }];
+      return [
+        position,
+        { logProb, difference: own === undefined ? undefined : own - logProb, isClipped: clipped.has(a) },
+      ];
     }),
   );
 }

@@ -5,12 +5,12 @@
  */
 export type Redact = (text: string) => string;
 
-/** A shorter value is a setting (`1`, `debug`) that also occurs in ordinary text. */
+/** In characters. Shorter values are not redacted: they are settings (`1`, `debug`) that also occur in ordinary text. */
 const MIN_SECRET = 8;
 /** A server may repeat a header's value without its scheme. */
 const SCHEME = /^(?:bearer|basic|token|api-?key)\s+/i;
 
-/** @param values of environment variables; empty ones are ignored. */
+/** @param values of environment variables; forms shorter than MIN_SECRET characters are not redacted. */
 export function redactor(values: readonly string[]): Redact {
   const secrets = [...new Set(values.flatMap(formsOf))]
     .filter((secret) => secret.length >= MIN_SECRET)
