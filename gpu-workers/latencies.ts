@@ -15,14 +15,11 @@ export class LatencyLog {
     this.#steps.set(address.step, conversations);
   }
 
-  /**
-   * Removes and returns the conversations of a step that is over. Those that came in late for earlier steps are dropped: the telemetry of those
-   * steps is already taken.
-   */
-  take(step: number): Conversations {
-    const found = this.#steps.get(step) ?? {};
-    for (const kept of [...this.#steps.keys()]) if (kept <= step) this.#steps.delete(kept);
-    return found;
+  /** Removes and returns the conversations of all steps below `next`, by step. */
+  takeBefore(next: number): ReadonlyMap<number, Conversations> {
+    const taken = new Map([...this.#steps].filter(([step]) => step < next));
+    for (const step of taken.keys()) this.#steps.delete(step);
+    return taken;
   }
 }
 

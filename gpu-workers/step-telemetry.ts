@@ -18,8 +18,10 @@ import type { RunContext } from "./run-context.ts";
 
 export interface Measurements {
   readonly meter: Pick<BusyMeter, "takeActivity">;
-  readonly latencies: Pick<LatencyLog, "take">;
+  readonly latencies: Pick<LatencyLog, "takeBefore">;
 }
+
+const NO_ACTIVITY: Pick<StepTelemetry, "sampling" | "training"> = { sampling: [], training: [] };
 
 /** Rejects with `canceled` when the signal aborts, as every loop of a worker. */
 export async function writeTelemetry(
@@ -32,12 +34,17 @@ export async function writeTelemetry(
   /** Not committed yet, oldest first. */
   const taken: StepTelemetry[] = [];
   let step: number | undefined;
-  const take = () => {
-    const { sampling, training } = meter.takeActivity();
-    if (step === undefined) return;
-    const conversations = latencies.take(step);
-    const isIdle = sampling.length + training.length + Object.keys(conversations).length === 0;
-    if (!isIdle) taken.push({ run: name, step, worker, agent, sampling, training, conversations });
+  /** Intervals belong to the step that was current, conversations to their own: the watch may miss a step that is short. */
+  const take = (next: number) => {
+    const activity = meter.takeActivity();
+    const found = latencies.takeBefore(next);
+    const isBusy = activity.sampling.length + activity.training.length > 0;
+    const current = isBusy && step !== undefined ? [step] : [];
+    for (const one of new Set([...found.keys(), ...current])) {
+      const { sampling, training } = one === step ? activity : NO_ACTIVITY;
+      const conversations = found.get(one) ?? {};
+      taken.push({ run: name, step: one, worker, agent, sampling, training, conversations });
+    }
   };
   const commit = async () => {
     for (const record of taken.splice(0)) {
@@ -49,14 +56,14 @@ export async function writeTelemetry(
   try {
     for (;;) {
       const next = await watch.until(({ run }) => (run.step === step ? undefined : run.step), signal);
-      take();
+      take(next);
       step = next;
       // Claims of the new step come first: the record must not delay them.
       await store.clock.sleep(config.liveness.pollSeconds, signal);
       await commit();
     }
   } finally {
-    take();
+    take(Number.POSITIVE_INFINITY);
     await commit();
   }
 }

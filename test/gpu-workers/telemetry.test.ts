@@ -7,6 +7,7 @@ import { StepTelemetry, trajectoryName } from "../../core/contracts/telemetry.ts
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import { readTrainedTokens } from "../../engine/trained-tokens.ts";
+import { LatencyLog } from "../../gpu-workers/latencies.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { openRun, recordsOf, startWorker } from "../fixtures/relay/world.ts";
 
@@ -47,6 +48,15 @@ test("every conversation of a step has the seconds of its turns, and every deleg
   expect(turns.every(({ sampling }) => sampling >= 0 && sampling < 60)).toBe(true);
   expect(Object.keys(searcher)).toHaveLength(calls.length);
   for (const name of Object.keys(searcher)) expect(rollouts).toContain(name.split("/").slice(0, 2).join("/"));
+});
+
+test("conversations of a step that the watch missed are taken with the next one, once", () => {
+  const latencies = new LatencyLog();
+  const turns = [{ sampling: 1, calls: [] }];
+  for (const step of [0, 1, 2]) latencies.add({ run: "r", phase: "train", step, group: 0, rollout: 3 }, [], turns);
+  expect([...latencies.takeBefore(2)]).toEqual([0, 1].map((step) => [step, { "0/3": turns }]));
+  expect([...latencies.takeBefore(2)]).toEqual([]);
+  expect([...latencies.takeBefore(Number.POSITIVE_INFINITY).keys()]).toEqual([2]);
 });
 
 test("the trainer's log-probs of the trajectories that it learned from, and of no others", async () => {
