@@ -46,7 +46,7 @@ test("a trained run: the app, the models, a seed, refusals, and Ctrl-C", async (
   const signal = new AbortController().signal;
   const agents = { main: access("main"), searcher: access("searcher") };
   const asked = question("amber", "train");
-  // A request without a seed draws anew, and an untrained team is often wrong.
+  // Requests without a seed have different draws, and an untrained team is often wrong.
   await expect
     .poll(() => relayApp({ question: asked, agents, signal }), { timeout: 60_000 })
     .toEqual({ answer: "birch" });
