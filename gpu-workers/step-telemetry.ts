@@ -46,6 +46,7 @@ export async function writeTelemetry(
       taken.push({ run: name, step: one, worker, agent, sampling, training, conversations });
     }
   };
+  /** The first object of a step stands: a conversation that ends after it is lost to readers. */
   const commit = async () => {
     for (const record of taken.splice(0)) {
       await store.objects

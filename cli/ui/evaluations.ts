@@ -2,6 +2,7 @@
 import { type EvaluationSuite, questionsAsked } from "../../core/contracts/evaluation-suite.ts";
 import type { Question, QuestionSet } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
+import { suitePosition } from "../../core/monitoring/team-evaluation.ts";
 import { openRecipe } from "../../recipes/registry.ts";
 import type { AnswersView, CasesView, EvaluationsView } from "../../ui/views.ts";
 import { readInvocations, readOutcome, readStoredQuestions } from "../conversations.ts";
@@ -18,9 +19,8 @@ export async function evaluationsView({ config, read }: Source): Promise<Evaluat
   return read(async (store) => {
     const done = (await readJobs(store, config.run)).filter(({ state }) => state === "done");
     const set = await readStoredQuestions(store, config.run);
-    const { suites } = config.evaluation;
-    const asked = suites.flatMap((suite) => shownQuestions(suite, set));
-    const placeOf = (name: string) => suites.findIndex((suite) => suite.name === name);
+    const asked = config.evaluation.suites.flatMap((suite) => shownQuestions(suite, set));
+    const position = ({ suite }: { readonly suite: string }) => suitePosition(config, suite);
     const evaluations = await Promise.all(
       done.map(async (job) => {
         const { questions } = await readResult(store, job);
@@ -28,7 +28,7 @@ export async function evaluationsView({ config, read }: Source): Promise<Evaluat
       }),
     );
     return {
-      evaluations: evaluations.sort((a, b) => placeOf(a.suite) - placeOf(b.suite) || a.team - b.team),
+      evaluations: evaluations.sort((a, b) => position(a) - position(b) || a.team - b.team),
       hasCases: caseStudies.length > 0,
       prompts: Object.fromEntries(asked.map(({ id, prompt }) => [id, prompt])),
     };

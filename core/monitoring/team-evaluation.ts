@@ -19,12 +19,16 @@ export type TeamEvaluation = z.infer<typeof TeamEvaluation>;
 const Score = z.strictObject({ n: z.int(), correct: z.number() });
 export const HeldOut = Score.extend({ greedy: Score.nullable() });
 
+/** Suites are shown in the config's order. */
+export const suitePosition = ({ evaluation }: Pick<RunConfig, "evaluation">, suite: string): number =>
+  evaluation.suites.findIndex(({ name }) => name === suite);
+
 /** Sorted by team, then in the config's order of suites: a team's first suite above temperature 0 is the one reported. */
 export function sortEvaluations<T extends { readonly team: number; readonly suite: string }>(
-  { evaluation }: Pick<RunConfig, "evaluation">,
+  config: Pick<RunConfig, "evaluation">,
   evaluations: readonly T[],
 ): T[] {
-  const position = ({ suite }: T) => evaluation.suites.findIndex(({ name }) => name === suite);
+  const position = ({ suite }: T) => suitePosition(config, suite);
   return [...evaluations].sort((a, b) => a.team - b.team || position(a) - position(b));
 }
 
