@@ -1,6 +1,7 @@
 /**
- * @file `npm run check:trackers`: trains two steps of the default recipe with trackers on, then reads the event files with TensorBoard and
- * the metrics and settings from MLflow's server, both from PyPI, and compares them with metrics.jsonl. Sent again, nothing is there twice.
+ * @file `npm run check:trackers`: trains two steps of the default recipe with trackers on, then reads the event files with TensorBoard, and
+ * the metrics, settings and traces from MLflow's server, both from PyPI, and compares them with the run's own files. Sent again, nothing is
+ * there twice.
  * Not part of CI: it installs a gigabyte. Exit code 1 if something differs, 2 if the check cannot run here.
  */
 import { execFileSync } from "node:child_process";
@@ -15,7 +16,7 @@ const ROOT = resolve(import.meta.dirname, "../..");
 const COMMAND = join(ROOT, "dist/cli/mgrpo.js");
 const RUN = "tracked";
 const SETTINGS = [
-  'track=["tensorboard","mlflow"]',
+  'track=["tensorboard","mlflow","otlp"]',
   'evaluation.suites=[{"name":"held-out","questions":16}]',
   "questionsPerStep=4",
 ];
@@ -34,21 +35,27 @@ const Found = z.object({
   ),
 });
 
+const Step = z.object({ rollouts: z.number(), calls: z.object({ searcher: z.array(z.number()) }) });
+const Traces = z.object({ traces: z.number(), spans: z.record(z.string(), z.number()) });
+
 async function main(folder: string): Promise<string[]> {
   const bin = makePython(folder);
   const mlflow = await startMlflow(bin, folder);
   const mgrpo = (...args: string[]) =>
     execFileSync(process.execPath, [COMMAND, ...args], {
       ...{ cwd: folder, stdio: ["ignore", "ignore", "inherit"] },
-      env: { ...process.env, MLFLOW_TRACKING_URI: mlflow.url },
+      env: { ...process.env, ...addresses(mlflow.url) },
     });
   try {
     const settings = SETTINGS.flatMap((setting) => ["--set", setting]);
     mgrpo("train", join(ROOT, "recipes/atlas"), "--steps", "2", "--seed", "7", "--run", RUN, ...settings);
-    const wanted = ownMetrics(join(folder, "runs", RUN, "metrics.jsonl"));
+    const own = (file: string) => join(folder, "runs", RUN, file);
+    const wanted = ownMetrics(own("metrics.jsonl"));
+    const counts = ownCounts(own("steps.jsonl"));
     const compare = async (when: string) => [
-      ...differences(`TensorBoard ${when}`, wanted, readEvents(bin, join(folder, "runs", RUN, "tensorboard"))),
+      ...differences(`TensorBoard ${when}`, wanted, readEvents(bin, own("tensorboard"))),
       ...differences(`MLflow ${when}`, wanted, await readMlflow(mlflow.url, [...wanted.keys()])),
+      ...differences(`MLflow's traces ${when}`, counts, readTraces(bin, mlflow.url)),
     ];
     const first = await compare("after the run");
     mgrpo("track", RUN);
@@ -57,6 +64,37 @@ async function main(folder: string): Promise<string[]> {
     await mlflow.close();
   }
 }
+
+/** MLflow takes both the metrics and, for its default experiment, traces. */
+const addresses = (url: string) => ({
+  MLFLOW_TRACKING_URI: url,
+  OTEL_EXPORTER_OTLP_ENDPOINT: url,
+  OTEL_EXPORTER_OTLP_HEADERS: "x-mlflow-experiment-id=0",
+});
+
+/** Traces and conversations that the steps report, as points without a step. */
+function ownCounts(path: string): Points {
+  const lines = readFileSync(path, "utf8").trim().split("\n");
+  const steps = lines.map((line) => Step.parse(JSON.parse(line)));
+  const rollouts = steps.reduce((sum, step) => sum + step.rollouts, 0);
+  const delegations = steps.flatMap(({ calls }) => calls.searcher.map((count, d) => count * d));
+  return countPoints({
+    traces: rollouts,
+    "invoke_agent main": rollouts,
+    "invoke_agent searcher": delegations.reduce((sum, count) => sum + count, 0),
+  });
+}
+
+function readTraces(bin: string, url: string): Points {
+  const script = join(import.meta.dirname, "read_traces.py");
+  const printed = execFileSync(join(bin, "python"), [script, url], { stdio: ["ignore", "pipe", "ignore"] });
+  const { traces, spans } = Traces.parse(JSON.parse(printed.toString("utf8")));
+  const agents = Object.entries(spans).filter(([name]) => name.startsWith("invoke_agent "));
+  return countPoints({ traces, ...Object.fromEntries(agents) });
+}
+
+const countPoints = (counts: Readonly<Record<string, number>>): Points =>
+  new Map(Object.entries(counts).map(([name, count]) => [name, [[0, count]]]));
 
 function ownMetrics(path: string): Points {
   const points = new Map<string, [number, number][]>();
@@ -107,7 +145,7 @@ function differences(where: string, wanted: Points, found: Points): string[] {
     JSON.stringify((points.get(name) ?? []).map(([step, value]) => [step, Math.fround(value)]).sort());
   const names = [...new Set([...wanted.keys(), ...found.keys()])];
   const other = names.filter((name) => text(wanted, name) !== text(found, name));
-  console.log(`${where}: ${names.length - other.length} of ${names.length} metrics are as in metrics.jsonl`);
+  console.log(`${where}: ${names.length - other.length} of ${names.length} values are as in the run's files`);
   return other.map((name) => `${where}, ${name}: ${text(found, name)} instead of ${text(wanted, name)}`);
 }
 

@@ -6,8 +6,8 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** TensorBoard 2.20 imports pkg_resources, which later setuptools lack; MLflow 3.4 a pool that later SQLAlchemy lacks. */
-const PACKAGES = ["tensorboard==2.20.0", "setuptools<81", "mlflow==3.4.0", "sqlalchemy<2.1"];
+/** TensorBoard 2.20 imports pkg_resources, which later setuptools lack; MLflow 3.6 a pool that later SQLAlchemy lacks. */
+const PACKAGES = ["tensorboard==2.20.0", "setuptools<81", "mlflow==3.6.0", "sqlalchemy<2.1"];
 const SERVER_SECONDS = 120;
 
 /** What the check needs, in words. */
