@@ -16,12 +16,12 @@ const [SEQUENCES, TOKENS, ROUNDS] = [8, 8, 3];
 const OPTIONS: EngineOptions = { threads: 1, slots: SEQUENCES, contextTokens: 128, microBatchTokens: 1024 };
 const LORA = LoraConfig.parse({});
 const FORMS: Readonly<Record<string, Partial<EngineOptions>>> = {
-  fp32: { packing: "off" },
-  "fp32-packed": { packing: "on" },
-  int8: { quantization: "int8", packing: "off" },
-  "int8-packed": { quantization: "int8", packing: "on" },
-  int4: { quantization: "int4", packing: "off" },
-  "int4-packed": { quantization: "int4", packing: "on" },
+  fp32: { weightPacking: "off" },
+  "fp32-packed": { weightPacking: "on" },
+  int8: { quantization: "int8", weightPacking: "off" },
+  "int8-packed": { quantization: "int8", weightPacking: "on" },
+  int4: { quantization: "int4", weightPacking: "off" },
+  "int4-packed": { quantization: "int4", weightPacking: "on" },
 };
 
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-bench-sampling-"));

@@ -1,6 +1,12 @@
 /** @file The ports of policies: checkpoints, the engines that sample from them and train them, and their tokenizers. */
 import type { StepOptimizer } from "./contracts/agent-config.ts";
-import type { GradientCheckpointing, Packing, Precision, ProviderChoice, Quantization } from "./contracts/engine.ts";
+import type {
+  GradientCheckpointing,
+  Precision,
+  ProviderChoice,
+  Quantization,
+  WeightPacking,
+} from "./contracts/engine.ts";
 import type { Sampling } from "./contracts/rollout.ts";
 import type { OptimizerProbe } from "./contracts/server-optimizer.ts";
 import type { TinkerCalls } from "./contracts/tinker-calls.ts";
@@ -153,7 +159,7 @@ export interface EngineOptions {
   /** Absent: fp32. */
   readonly precision?: Precision;
   /** Whether the sampler reorders ("packs") the weights of a frozen base under an adapter for its matrix products. Absent: auto. */
-  readonly packing?: Packing;
+  readonly weightPacking?: WeightPacking;
   /** Whether training recomputes each layer for its gradient. Absent: auto. */
   readonly gradientCheckpointing?: GradientCheckpointing;
   /** Of a frozen base under an adapter. Absent: none. */

@@ -14,8 +14,8 @@ import { parameterLayout } from "../../engine/checkpoint/parameters.ts";
 import { refuseUnsavable } from "../../engine/checkpoint/shards.ts";
 import { type MemoryPlan, type MemoryUse, planMemory, totalBytes } from "../../engine/compiled/memory.ts";
 import { type StoredWeights, storedWeights } from "../../engine/compiled/open-weights.ts";
-import { machineBytes, resolveCheckpointing, resolvePacking } from "../../engine/compiled/packing.ts";
 import { checkQuantization } from "../../engine/compiled/quantization/check.ts";
+import { machineBytes, resolveCheckpointing, resolveWeightPacking } from "../../engine/compiled/weight-packing.ts";
 import { engineOptions } from "../../gpu-workers/engine-options.ts";
 import type { Bases } from "./base-models.ts";
 import type { Check } from "./checks.ts";
@@ -25,7 +25,7 @@ const GIGABYTE = 1e9;
 const ADVICE: Readonly<Record<keyof MemoryPlan, string>> = {
   program: "a machine with more memory",
   weights: "a smaller model",
-  packed: "engine.packing=off",
+  packed: "engine.weightPacking=off",
   adapter: "a lower lora.rank, or fewer lora.targets",
   optimizer: "an adapter in place of all weights (lora={})",
   activations: "a lower engine.microBatchTokens or limits.contextTokens",
@@ -49,11 +49,15 @@ export function memoryChecks(agent: AgentConfig, files: CheckpointFiles, stored:
   ];
 }
 
-function noteOn(part: string, mapped: boolean, { packing, quantization, gradientCheckpointing }: EngineConfig): string {
+function noteOn(
+  part: string,
+  mapped: boolean,
+  { weightPacking, quantization, gradientCheckpointing }: EngineConfig,
+): string {
   if (part === "weights" && quantization !== "none") return `, linear layers in ${quantization}`;
   if (part === "weights" && mapped) return ", mapped from disk";
   if (part === "kept") return `, engine.gradientCheckpointing ${gradientCheckpointing}`;
-  return part === "packed" ? `, engine.packing ${packing}` : "";
+  return part === "packed" ? `, engine.weightPacking ${weightPacking}` : "";
 }
 
 function memoryCheck(plan: MemoryPlan): Check {
@@ -135,9 +139,9 @@ function needsOf(
   const lora = agent.lora ?? readAdapterConfig(files)?.lora ?? null;
   const options = engineOptions(agent);
   checkQuantization(config, lora, options, stored);
-  const packing = resolvePacking(config, lora, options, stored);
-  const gradientCheckpointing = resolveCheckpointing(config, lora, { ...options, packing }, stored);
-  return { plan: planMemory(config, lora, { ...options, packing, gradientCheckpointing }, stored, use), lora };
+  const weightPacking = resolveWeightPacking(config, lora, options, stored);
+  const gradientCheckpointing = resolveCheckpointing(config, lora, { ...options, weightPacking }, stored);
+  return { plan: planMemory(config, lora, { ...options, weightPacking, gradientCheckpointing }, stored, use), lora };
 }
 
 const largestPart = (plan: MemoryPlan): keyof MemoryPlan =>

@@ -17,8 +17,8 @@ export const Precision = z.enum(["fp32", "bf16"]);
 export type Precision = z.infer<typeof Precision>;
 
 /** `auto`: if the machine has the memory. */
-export const Packing = z.enum(["auto", "on", "off"]);
-export type Packing = z.infer<typeof Packing>;
+export const WeightPacking = z.enum(["auto", "on", "off"]);
+export type WeightPacking = z.infer<typeof WeightPacking>;
 
 /** `auto`: off if the machine has the memory. */
 export const GradientCheckpointing = z.enum(["auto", "on", "off"]);
@@ -35,7 +35,7 @@ export const EngineConfig = z.strictObject({
   precision: Precision.default("fp32").describe(
     "Precision of matrix products: fp32, or bf16 with fp32 accumulation, which needs provider cuda.",
   ),
-  packing: Packing.default("auto").describe(
+  weightPacking: WeightPacking.default("auto").describe(
     "Whether the sampler reorders the weights under an adapter once for its products: faster, for one more float32 copy in memory. " +
       "auto: if a worker then needs at most a third of the machine's memory.",
   ),
@@ -68,7 +68,7 @@ const LOCAL_TRAINERS = ["compiled", "eager", "eager-gpu"];
 
 /** Settings of the compiled engine on the CPU alone, and their defaults. */
 const CPU_ONLY = [
-  ["packing", "auto"],
+  ["weightPacking", "auto"],
   ["gradientCheckpointing", "auto"],
   ["quantization", "none"],
 ] as const;

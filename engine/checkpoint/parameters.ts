@@ -84,7 +84,18 @@ export function layoutOf(shapes: readonly (readonly [name: string, shape: readon
   return { parameters, length: offset };
 }
 
+/** A parameter's part of a flat vector; no copy. */
+export const viewOf = ({ offset, length }: Parameter, flat: Float32Array): Float32Array =>
+  flat.subarray(offset, offset + length);
+
 /** Each parameter's part of a flat vector; no copy. */
 export function views(layout: ParameterLayout, flat: Float32Array): Map<string, Float32Array> {
-  return new Map(layout.parameters.map(({ name, offset, length }) => [name, flat.subarray(offset, offset + length)]));
+  return new Map(layout.parameters.map((parameter) => [parameter.name, viewOf(parameter, flat)]));
+}
+
+/** The named parameter's part of a flat vector; no copy. */
+export function viewNamed(name: string, layout: ParameterLayout, flat: Float32Array): Float32Array {
+  const parameter = layout.parameters.find((one) => one.name === name);
+  if (!parameter) throw new Error(`no parameter ${name}`);
+  return viewOf(parameter, flat);
 }

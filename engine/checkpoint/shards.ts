@@ -6,7 +6,7 @@
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { type AdamState, freshAdamState } from "./adam-state.ts";
-import { type ParameterLayout, views } from "./parameters.ts";
+import { type ParameterLayout, viewOf } from "./parameters.ts";
 import {
   type NamedTensor,
   readHeader,
@@ -60,10 +60,9 @@ export function planModelFiles(
   dtype: WrittenType = "F32",
   shardBytes = SHARD_BYTES,
 ): PlannedFile[] {
-  const parts = views(layout, weights);
-  const tensors = layout.parameters.map(({ name, shape }): [string, NamedTensor] => [
-    name,
-    { shape, values: parts.get(name) ?? new Float32Array() },
+  const tensors = layout.parameters.map((parameter): [string, NamedTensor] => [
+    parameter.name,
+    { shape: parameter.shape, values: viewOf(parameter, weights) },
   ]);
   return planFiles(MODEL_FILE, tensors, { format: "pt" }, dtype, shardBytes);
 }

@@ -2,7 +2,7 @@
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { type ModelConfig, readModelConfig } from "./config.ts";
-import { HEAD, type ParameterLayout, parameterLayout, views } from "./parameters.ts";
+import { HEAD, type ParameterLayout, parameterLayout, viewOf, views } from "./parameters.ts";
 import { type NamedTensor, readTensor, type WrittenType, writeSafetensors } from "./safetensors.ts";
 import { locateTensors, MODEL_FILE, type TensorLocation } from "./tensors.ts";
 
@@ -101,10 +101,9 @@ export function withConfigOf(files: CheckpointFiles, config: ModelConfig, opened
 
 /** All parameters of a small layout as one safetensors file. */
 export function writeModel(layout: ParameterLayout, weights: Float32Array, dtype: WrittenType = "F32"): Uint8Array {
-  const parts = views(layout, weights);
-  const tensors = layout.parameters.map(({ name, shape }): [string, NamedTensor] => [
-    name,
-    { shape, values: parts.get(name) ?? new Float32Array() },
+  const tensors = layout.parameters.map((parameter): [string, NamedTensor] => [
+    parameter.name,
+    { shape: parameter.shape, values: viewOf(parameter, weights) },
   ]);
   return writeSafetensors(new Map(tensors), { format: "pt" }, dtype);
 }

@@ -8,7 +8,6 @@ import { checkContext, readModelConfig } from "../checkpoint/config.ts";
 import { divideOptions, type LaneOptions } from "./lanes.ts";
 import { openQuantized } from "./open-quantized.ts";
 import { storedWeights } from "./open-weights.ts";
-import { resolveCheckpointing, resolvePacking } from "./packing.ts";
 import type { ProviderDecision } from "./providers.ts";
 import { checkQuantization } from "./quantization/check.ts";
 import { bitsOf } from "./quantization/quantized-base.ts";
@@ -17,6 +16,7 @@ import { openThreadSampler, openThreadTrainer } from "./session.ts";
 import { EngineThread } from "./thread.ts";
 import { assignBatch } from "./training/batch-plan.ts";
 import { dataParallel } from "./training/data-parallel.ts";
+import { resolveCheckpointing, resolveWeightPacking } from "./weight-packing.ts";
 
 const samplingThreads: EngineThread[] = [];
 const trainingThreads: EngineThread[] = [];
@@ -62,9 +62,9 @@ function resolveMemory(files: CheckpointFiles, options: EngineOptions & Pick<Lan
   const lora = readAdapterConfig(files)?.lora ?? null;
   const stored = storedWeights(files, config);
   checkQuantization(config, lora, options, stored);
-  const packing = resolvePacking(config, lora, options, stored);
-  const gradientCheckpointing = resolveCheckpointing(config, lora, { ...options, packing }, stored);
-  return { ...options, gradientCheckpointing, packsWeights: packing === "on" };
+  const weightPacking = resolveWeightPacking(config, lora, options, stored);
+  const gradientCheckpointing = resolveCheckpointing(config, lora, { ...options, weightPacking }, stored);
+  return { ...options, gradientCheckpointing, packsWeights: weightPacking === "on" };
 }
 
 async function decideProvider({

@@ -148,3 +148,10 @@ export class GraphSession {
     return feeds;
   }
 }
+
+/** @throws Error if a graph did not return it. */
+export function requireOutput<T>(outputs: Readonly<Record<string, T | undefined>>, name: string): T {
+  const output = outputs[name];
+  if (output === undefined) throw new Error(`the graph has no output ${name}`);
+  return output;
+}

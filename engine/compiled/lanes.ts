@@ -15,7 +15,7 @@ const MAXIMUM_REPLICA_PARAMETERS = 32_000_000;
 /** Options of one lane, with the provider and packing resolved. */
 export interface LaneOptions extends EngineOptions {
   readonly provider: ExecutionProvider;
-  /** The resolved `packing`. Absent: false. */
+  /** The resolved `weightPacking`. Absent: false. */
   readonly packsWeights?: boolean;
   /** The quantized base that `quantization` asks for. Absent: none. */
   readonly quantized?: QuantizedBase;

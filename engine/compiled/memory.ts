@@ -26,7 +26,7 @@ export interface MemoryPlan {
    * sampler.
    */
   readonly weights: number;
-  /** The sampler's packed copy of a mapped base, shared by all versions: float32, or codes; 0 unless `packing` is on. */
+  /** The sampler's packed copy of a mapped base, shared by all versions: float32, or codes; 0 unless `weightPacking` is on. */
   readonly packed: number;
   /** A and B: one copy for training and one for each sampler; 0 without an adapter. */
   readonly adapter: number;
@@ -63,7 +63,7 @@ export interface MemoryUse {
 /** Up to this much per lane, full training keeps the activations of every layer in one graph, which is faster. */
 const MAXIMUM_WHOLE_BYTES = 2 * 2 ** 30;
 
-/** All numbers are bytes; each `auto` is already resolved (packing.ts). */
+/** All numbers are bytes; each `auto` is already resolved (weight-packing.ts). */
 export function planMemory(
   config: ModelConfig,
   lora: LoraConfig | null,
@@ -83,7 +83,7 @@ export function planMemory(
   return {
     program: PROGRAM_BYTES,
     weights: lora && stored.mapped ? mappedBytes(config, options, stored) : FLOAT_BYTES * parameters * copies,
-    packed: lora && options.packing === "on" ? lanes * packedBytes(config, bitsOf(options.quantization)) : 0,
+    packed: lora && options.weightPacking === "on" ? lanes * packedBytes(config, bitsOf(options.quantization)) : 0,
     adapter: lora ? FLOAT_BYTES * trained * copies : 0,
     optimizer: FLOAT_BYTES * trained * (lanes + 2),
     activations: FLOAT_BYTES * lanes * floats,

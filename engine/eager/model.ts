@@ -2,7 +2,7 @@
 import * as tf from "@tensorflow/tfjs-core";
 import type { LoraConfig } from "../../core/contracts/lora.ts";
 import type { ModelConfig } from "../checkpoint/config.ts";
-import { EMBEDDING, headName, type ParameterLayout, views } from "../checkpoint/parameters.ts";
+import { EMBEDDING, headName, type ParameterLayout, viewOf } from "../checkpoint/parameters.ts";
 import { causalAttention } from "../model/attention.ts";
 import { allLogProbs } from "../model/losses.ts";
 import { causalMask, rotaryTable } from "../model/positions.ts";
@@ -11,9 +11,8 @@ import { fillTreeMask, type PrefixTree } from "../model/prefix-tree.ts";
 import { transformer, type WeightTensors, weightNamed } from "../model/transformer.ts";
 
 export function weightTensors(layout: ParameterLayout, flat: Float32Array): Record<string, tf.Tensor> {
-  const parts = views(layout, flat);
   return Object.fromEntries(
-    layout.parameters.map(({ name, shape }) => [name, tf.tensor(parts.get(name) ?? new Float32Array(), [...shape])]),
+    layout.parameters.map((parameter) => [parameter.name, tf.tensor(viewOf(parameter, flat), [...parameter.shape])]),
   );
 }
 

@@ -56,13 +56,13 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   ],
   [
     "packed weights on a GPU",
-    ["train", "atlas", "--set", "agents.main.engine.packing=on", "--set", "agents.main.engine.provider=webgpu"],
-    /agents\.main\.engine\.packing: needs engine\.provider cpu, not 'webgpu'/,
+    ["train", "atlas", "--set", "agents.main.engine.weightPacking=on", "--set", "agents.main.engine.provider=webgpu"],
+    /agents\.main\.engine\.weightPacking: needs engine\.provider cpu, not 'webgpu'/,
   ],
   [
     "packed weights where none are frozen",
-    ["train", "atlas", "--set", "agents.main.engine.packing=on"],
-    /agents\.main\.model: engine\.packing on: only a frozen base is packed.*remove it/,
+    ["train", "atlas", "--set", "agents.main.engine.weightPacking=on"],
+    /agents\.main\.model: engine\.weightPacking on: only a frozen base is packed.*remove it/,
   ],
   [
     "a quantized base on a GPU",

@@ -6,7 +6,7 @@ import { readSafetensors } from "../../engine/checkpoint/safetensors.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { traceBackward } from "../../engine/compiled/graphs/layered.ts";
 import { computesWhole, planMemory, totalBytes } from "../../engine/compiled/memory.ts";
-import { resolveCheckpointing } from "../../engine/compiled/packing.ts";
+import { resolveCheckpointing } from "../../engine/compiled/weight-packing.ts";
 import { branchingRollouts } from "../fixtures/branching-rollouts.ts";
 import { LAYERED, LORA, OPTIONS, TINY, tinyAdapter, tinyCheckpoint, UNTIED } from "./tiny.ts";
 
@@ -47,7 +47,7 @@ test("the backward pass then has no product with a weight but those of the gradi
 
 test("auto keeps activations where a worker, trees aside, then needs at most a third of the machine's memory", () => {
   const stored = { mapped: true, bytes: 4 * 596_049_920 };
-  const options = { ...OPTIONS, packing: "off" } as const;
+  const options = { ...OPTIONS, weightPacking: "off" } as const;
   const plan = (gradientCheckpointing: "on" | "off") =>
     planMemory(QWEN3_06B, LORA, { ...options, gradientCheckpointing }, stored);
   // Per token and layer: queries of 2048, keys and values of 1024, the output's 1024, gate and up of 3072.

@@ -189,8 +189,8 @@ describe.each(KINDS)("int%i", (bits) => {
   describe.each([
     ["on", 0.03],
     ["off", 1e-4],
-  ] as const)("sampler, packing %s", (packing, tolerance) => {
-    samplerContract({ engine: compiledEngine, files, options: { ...options, packing }, tolerance });
+  ] as const)("sampler, weightPacking %s", (weightPacking, tolerance) => {
+    samplerContract({ engine: compiledEngine, files, options: { ...options, weightPacking }, tolerance });
   });
   describe("trainer", () => {
     trainerContract({ engine: compiledEngine, files, options, trained: ADAPTER_FILE, memorizedLogProb: -1.3 });
@@ -270,8 +270,8 @@ test("memory: codes and scales in place of the linear layers, and a packed copy 
   const head = 151_936 * 1024;
   const [vectors, largest] = [28 * (2 * 1024 + 2 * 128) + 1024, 3072 * 1024];
   const stored = { mapped: true, bytes: 4 * (linear + head + vectors) };
-  const plan = (quantization: "none" | "int4" | "int8", packing: "on" | "off") =>
-    planMemory(QWEN3_06B, LORA, { ...OPTIONS, quantization, packing }, stored);
+  const plan = (quantization: "none" | "int4" | "int8", weightPacking: "on" | "off") =>
+    planMemory(QWEN3_06B, LORA, { ...OPTIONS, quantization, weightPacking }, stored);
   // A matrix of 3072 x 1024 has 98,304 blocks, each with a zero point; one is dequantized for each of sampler and trainer.
   const scales = linear / 8;
   const kept = 4 * (head + vectors) + 2 * 4 * largest;
@@ -289,12 +289,12 @@ test("memory: codes and scales in place of the linear layers, and a packed copy 
 });
 
 test("doctor reports how the linear layers are held", () => {
-  const agent = AgentConfig.parse({ model: "m", engine: { quantization: "int4", packing: "on" } });
+  const agent = AgentConfig.parse({ model: "m", engine: { quantization: "int4", weightPacking: "on" } });
   const checks = memoryChecks(agent, files, storedWeights(files, WIDE));
   expect(checks.map(({ name, found }) => [name.trim(), found])).toEqual(
     expect.arrayContaining([
       ["weights", expect.stringMatching(/ GB, linear layers in int4$/)],
-      ["packed", expect.stringMatching(/ GB, engine\.packing on$/)],
+      ["packed", expect.stringMatching(/ GB, engine\.weightPacking on$/)],
     ]),
   );
 });

@@ -1,5 +1,5 @@
 /** @file Weights as graph inputs: a new version of a policy means new feeds, never a new graph. */
-import { type Parameter, type ParameterLayout, views } from "../../checkpoint/parameters.ts";
+import { type Parameter, type ParameterLayout, viewOf } from "../../checkpoint/parameters.ts";
 import type { WeightTensors } from "../../model/transformer.ts";
 import { type Feeds, tensor } from "../graph-session.ts";
 import { refuseSymbolicDimensions } from "../trace/dimensions.ts";
@@ -17,8 +17,5 @@ export function parameterTensors(
   name: (parameter: string) => string = (parameter) => parameter,
   wanted: readonly Parameter[] = layout.parameters,
 ): Feeds {
-  const parts = views(layout, flat);
-  return Object.fromEntries(
-    wanted.map((p) => [name(p.name), tensor(parts.get(p.name) ?? new Float32Array(), p.shape)]),
-  );
+  return Object.fromEntries(wanted.map((p) => [name(p.name), tensor(viewOf(p, flat), p.shape)]));
 }

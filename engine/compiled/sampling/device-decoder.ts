@@ -4,7 +4,7 @@
  */
 import type { ModelConfig } from "../../checkpoint/config.ts";
 import { type RotaryTable, rotaryTable } from "../../model/positions.ts";
-import { type Feeds, type GraphSession, tensor } from "../graph-session.ts";
+import { type Feeds, type GraphSession, requireOutput, tensor } from "../graph-session.ts";
 import { cacheNames } from "../graphs/extend.ts";
 import { updatedCacheName } from "../graphs/extend-on-device.ts";
 import { DeviceSlotOrder } from "./device-slots.ts";
@@ -132,10 +132,4 @@ export class DeviceDecoder implements SlotDecoder {
     }
     return caches;
   }
-}
-
-function requireOutput(outputs: Readonly<Record<string, Feeds[string] | undefined>>, name: string): Feeds[string] {
-  const output = outputs[name];
-  if (!output) throw new Error(`the graph has no output ${name}`);
-  return output;
 }

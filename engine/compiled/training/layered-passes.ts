@@ -4,13 +4,13 @@
  * rows; with `gradientCheckpointing: off`, also the outputs of the linear layers.
  */
 import type { ForwardBackward, Loss, TrainingSequence } from "../../../core/ports.ts";
-import { EMBEDDING, FINAL_NORM, headName, views } from "../../checkpoint/parameters.ts";
+import { EMBEDDING, FINAL_NORM, headName, viewNamed } from "../../checkpoint/parameters.ts";
 import { checkTrainingSequence } from "../../model/input-checks.ts";
 import { type RotaryTable, rotaryTable } from "../../model/positions.ts";
 import { EVERY_PREDICTION, type Predictions, scatterLogProbs, weightedPredictions } from "../../model/predictions.ts";
 import type { Sequences } from "../../model/prefix-tree.ts";
 import type { TrainedState } from "../../model/trained-state.ts";
-import { type Feeds, type GraphSession, tensor } from "../graph-session.ts";
+import { type Feeds, type GraphSession, requireOutput, tensor } from "../graph-session.ts";
 import { type GradientTensors, gradientTensors } from "../graphs/gradient.ts";
 import { headChunks } from "../graphs/head-chunks.ts";
 import { keptProductName, keptProducts } from "../graphs/kept-products.ts";
@@ -214,7 +214,7 @@ export class LayeredPasses implements Passes {
   }
 
   #gradientOf(name: string): Float32Array {
-    return views(this.#state.layout, this.#state.gradient).get(name) ?? new Float32Array();
+    return viewNamed(name, this.#state.layout, this.#state.gradient);
   }
 }
 
@@ -224,12 +224,6 @@ const lengthsOf = (batch: MicroBatch) => trainLengths(rowCount(batch), batch.tok
 
 /** Predictions do not limit a micro-batch: the head processes them in chunks. */
 const noPredictions = () => 0;
-
-function requireOutput(outputs: Record<string, Float32Array>, name: string): Float32Array {
-  const output = outputs[name];
-  if (!output) throw new Error(`a graph lacks its output ${name}`);
-  return output;
-}
 
 /** Some rows of x [N, width]. */
 function gatherRows(x: Float32Array, rows: Int32Array, width: number): Float32Array {

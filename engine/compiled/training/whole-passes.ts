@@ -3,13 +3,13 @@
  * layer; gradients accumulate in place.
  */
 import type { ForwardBackward, Loss, TrainingSequence } from "../../../core/ports.ts";
-import { EMBEDDING, headName, views } from "../../checkpoint/parameters.ts";
+import { EMBEDDING, headName, viewNamed } from "../../checkpoint/parameters.ts";
 import { checkTrainingSequence } from "../../model/input-checks.ts";
 import { type RotaryTable, rotaryTable } from "../../model/positions.ts";
 import { EVERY_PREDICTION, type Predictions, scatterLogProbs, weightedPredictions } from "../../model/predictions.ts";
 import type { Sequences } from "../../model/prefix-tree.ts";
 import type { TrainedState } from "../../model/trained-state.ts";
-import { type Feeds, tensor } from "../graph-session.ts";
+import { type Feeds, requireOutput, tensor } from "../graph-session.ts";
 import { type GradientTensors, gradientTensors } from "../graphs/gradient.ts";
 import { lossKind } from "../graphs/loss-head.ts";
 import { type RowKind, traceLogProbs, traceTrain, trainedParameters, trainLengths } from "../graphs/train.ts";
@@ -50,7 +50,7 @@ export class WholePasses implements Passes {
       const wanted = wantedPredictions(micro, sequences, EVERY_PREDICTION);
       const { feeds, lengths } = this.#feeds(micro, sequences, temperature, wanted);
       const outputs = await session.run(lengths, feeds);
-      scatterLogProbs(logProbs, wanted, outputs["logProbs"] ?? new Float32Array());
+      scatterLogProbs(logProbs, wanted, requireOutput(outputs, "logProbs"));
     }
     return logProbs;
   }
@@ -73,7 +73,7 @@ export class WholePasses implements Passes {
       const { sums, outputs: into } = this.#gradients;
       const outputs = await session.run(lengths, { ...feeds, ...sums, ...lossFeeds(weighted, batch, loss) }, into);
       this.#addRowGradients(outputs, weighted.targets, tokens);
-      scatterLogProbs(logProbs, weighted, outputs["logProbs"] ?? new Float32Array());
+      scatterLogProbs(logProbs, weighted, requireOutput(outputs, "logProbs"));
       total += outputs["loss"]?.[0] ?? 0;
     }
     return { loss: total, logProbs };
@@ -112,7 +112,7 @@ export class WholePasses implements Passes {
   #embed(tokens: Int32Array): Float32Array {
     const { layout, weights, config } = this.#state;
     const { width } = config;
-    const embedding = views(layout, weights).get(EMBEDDING) ?? new Float32Array();
+    const embedding = viewNamed(EMBEDDING, layout, weights);
     const rows = new Float32Array(tokens.length * width);
     tokens.forEach((token, row) => {
       rows.set(embedding.subarray(token * width, (token + 1) * width), row * width);
@@ -123,11 +123,9 @@ export class WholePasses implements Passes {
   /** Accumulates the gradients that the graph returns as rows: the input tokens' embeddings and the targets' head rows. */
   #addRowGradients(outputs: Record<string, Float32Array>, targets: Int32Array, tokens: Int32Array): void {
     const { config, layout, gradient } = this.#state;
-    const { targetRows, embeddedGradient } = outputs;
-    if (!targetRows || !embeddedGradient) throw new Error("the train graph lacks an output");
-    const gradients = views(layout, gradient);
-    const gradientOf = (name: string) => gradients.get(name) ?? new Float32Array();
-    scatterAdd(gradientOf(headName(config)), targets, targetRows, config.width);
-    scatterAdd(gradientOf(EMBEDDING), tokens, embeddedGradient, config.width);
+    const add = (name: string, rows: Int32Array, output: string) =>
+      scatterAdd(viewNamed(name, layout, gradient), rows, requireOutput(outputs, output), config.width);
+    add(headName(config), targets, "targetRows");
+    add(EMBEDDING, tokens, "embeddedGradient");
   }
 }

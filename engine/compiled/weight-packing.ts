@@ -19,21 +19,27 @@ const AUTO_SHARE = 1 / 3;
 export const machineBytes = (): number => Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
 
 /** @throws MgrpoError `config-invalid` if packing is on and there is nothing to pack. */
-export function resolvePacking(
+export function resolveWeightPacking(
   config: ModelConfig,
   lora: LoraConfig | null,
   options: EngineOptions,
   stored: StoredWeights,
   machine: number = machineBytes(),
 ): "on" | "off" {
-  const { packing = "auto", provider = "cpu" } = options;
+  const { weightPacking = "auto", provider = "cpu" } = options;
   const obstacle = obstacleTo(lora, provider, stored);
-  if (packing === "on" && obstacle) throw new MgrpoError("config-invalid", `engine.packing on: ${obstacle}: remove it`);
-  if (packing !== "auto") return packing;
+  if (weightPacking === "on" && obstacle)
+    throw new MgrpoError("config-invalid", `engine.weightPacking on: ${obstacle}: remove it`);
+  if (weightPacking !== "auto") return weightPacking;
   if (obstacle) return "off";
   // Trees are left out: the choice decides bits, so a run must make the same one when it resumes.
   const needed = totalBytes(
-    planMemory(config, lora, { ...options, packing: "on", gradientCheckpointing: "on", prefixTrees: false }, stored),
+    planMemory(
+      config,
+      lora,
+      { ...options, weightPacking: "on", gradientCheckpointing: "on", prefixTrees: false },
+      stored,
+    ),
   );
   return needed <= AUTO_SHARE * machine ? "on" : "off";
 }
@@ -46,7 +52,7 @@ function obstacleTo(lora: LoraConfig | null, provider: string, { mapped }: Store
 
 /**
  * `off` keeps what the forward pass computed for the backward pass. Full training in one graph (memory.ts) keeps it anyway.
- * @param options with `packing` resolved.
+ * @param options with `weightPacking` resolved.
  */
 export function resolveCheckpointing(
   config: ModelConfig,

@@ -13,8 +13,8 @@ import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { openGraphSession, tensor } from "../../engine/compiled/graph-session.ts";
 import { planMemory, totalBytes } from "../../engine/compiled/memory.ts";
 import type { ExternalTensor } from "../../engine/compiled/onnx/serialize.ts";
-import { resolvePacking } from "../../engine/compiled/packing.ts";
 import { traceGraph } from "../../engine/compiled/trace/trace.ts";
+import { resolveWeightPacking } from "../../engine/compiled/weight-packing.ts";
 import { samplerContract } from "../contracts/sampler.ts";
 import { LORA, mappedAdapter, OPTIONS, tinyAdapter, tinyCheckpoint, WIDE } from "./tiny.ts";
 
@@ -22,30 +22,30 @@ const folder = mkdtempSync(join(tmpdir(), "mgrpo-packing-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const MAPPED = { mapped: true, bytes: 4 * 596_049_920 };
-const plan = (packing: "on" | "off") => planMemory(QWEN3_06B, LORA, { ...OPTIONS, packing }, MAPPED);
+const plan = (weightPacking: "on" | "off") => planMemory(QWEN3_06B, LORA, { ...OPTIONS, weightPacking }, MAPPED);
 
 test("auto packs a base if the worker, prefix trees aside, needs at most a third of the machine's memory", () => {
   const needed = totalBytes({ ...plan("on"), trees: 0 });
-  const choice = (machine: number, packing: "auto" | "off" = "auto") =>
-    resolvePacking(QWEN3_06B, LORA, { ...OPTIONS, packing }, MAPPED, machine);
+  const choice = (machine: number, weightPacking: "auto" | "off" = "auto") =>
+    resolveWeightPacking(QWEN3_06B, LORA, { ...OPTIONS, weightPacking }, MAPPED, machine);
   expect([choice(3 * needed), choice(3 * needed - 3), choice(3 * needed, "off")]).toEqual(["on", "off", "off"]);
 });
 
 test("the packed copy holds every matrix in float32; auto needs an adapter, a mapped base and a CPU", () => {
   const vectors = 28 * (2 * 1024 + 2 * 128) + 1024;
   expect(plan("on")).toEqual({ ...plan("off"), packed: 4 * (596_049_920 - vectors) });
-  const { packing: _, ...options } = { ...OPTIONS, packing: "auto" };
+  const { weightPacking: _, ...options } = { ...OPTIONS, weightPacking: "auto" };
   const auto = (lora: typeof LORA | null, mapped: boolean, provider: "cpu" | "cuda" | "auto") =>
-    resolvePacking(QWEN3_06B, lora, { ...options, provider }, { ...MAPPED, mapped }, 1e12);
+    resolveWeightPacking(QWEN3_06B, lora, { ...options, provider }, { ...MAPPED, mapped }, 1e12);
   expect(auto(LORA, true, "auto")).toBe("on");
   expect([auto(null, true, "cpu"), auto(LORA, false, "cpu"), auto(LORA, true, "cuda")]).toEqual(["off", "off", "off"]);
 });
 
 test.each<[string, CheckpointFiles, RegExp]>([
-  ["all weights are trained", tinyCheckpoint(), /engine\.packing on: only a frozen base is packed.*remove it$/],
-  ["the base is in memory", tinyAdapter(), /engine\.packing on: the base is not mapped/],
-])("packing is refused if %s", async (_name, files, message) => {
-  await expect(compiledEngine.openSampler(files, { ...OPTIONS, packing: "on" })).rejects.toThrow(message);
+  ["all weights are trained", tinyCheckpoint(), /engine\.weightPacking on: only a frozen base is packed.*remove it$/],
+  ["the base is in memory", tinyAdapter(), /engine\.weightPacking on: the base is not mapped/],
+])("weight packing is refused if %s", async (_name, files, message) => {
+  await expect(compiledEngine.openSampler(files, { ...OPTIONS, weightPacking: "on" })).rejects.toThrow(message);
 });
 
 test.each([
@@ -53,7 +53,7 @@ test.each([
   ["bfloat16", 600],
 ] as const)("a row of a matrix product with packed %s weights has the same bits in any batch", async (type, width) => {
   const columns = 70;
-  const { uniform } = stream("packing");
+  const { uniform } = stream("weightPacking");
   const random = (length: number) => Float32Array.from({ length }, () => uniform() - 0.5);
   const weights = random(columns * width);
   const stored = type === "float32" ? weights : toBfloat16(weights);
@@ -81,5 +81,5 @@ test.each([
 
 describe("a sampler with packed weights", () => {
   const files = mappedAdapter(WIDE, folder);
-  samplerContract({ engine: compiledEngine, files, options: { ...OPTIONS, contextTokens: 90, packing: "on" } });
+  samplerContract({ engine: compiledEngine, files, options: { ...OPTIONS, contextTokens: 90, weightPacking: "on" } });
 });
