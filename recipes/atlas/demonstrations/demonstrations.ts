@@ -7,35 +7,55 @@ import type { LookUp } from "../questions/look-up.ts";
 import { anyKind, DEMONSTRATION_WORLDS, drawQuestion } from "../questions/questions.ts";
 import { isOn } from "../questions/split.ts";
 import { type World, worldOf } from "../world/world.ts";
+import { delegatedNames, NAMES, searchedNames } from "./names.ts";
 import { mainDemonstration, planned } from "./planner.ts";
 import { lookUpOnce, searcherDemonstration } from "./searcher.ts";
 
-type Demonstrate = (draft: Draft, world: World, random: Random) => Demonstration | undefined;
+interface Demonstrator {
+  readonly work: (draft: Draft, world: World, random: Random) => Demonstration | undefined;
+  readonly names: (world: World, random: Random) => Demonstration;
+}
 
-const BY_AGENT: Readonly<Record<string, Demonstrate>> = {
-  main: (draft, world, random) => mainDemonstration(draft, world, random, () => "searcher"),
-  "main-of-two": (draft, world, random) =>
-    mainDemonstration(draft, world, random, ({ ask }) => (ask === "country" ? "finder" : "searcher")),
-  searcher: (draft, world, random) => searcherDemonstration(anyTask(draft, random), world, random),
-  single: (draft, world, random) =>
-    planned(draft, world, random, (lookUps) => {
-      const findings = lookUps.map((lookUp) => lookUpOnce(lookUp, world, random));
-      return { turns: findings.flatMap(({ turns }) => turns), reports: findings.map(({ report }) => report) };
-    }),
+const BY_AGENT: Readonly<Record<string, Demonstrator>> = {
+  main: {
+    work: (draft, world, random) => mainDemonstration(draft, world, random, () => "searcher"),
+    names: (world, random) => delegatedNames("searcher", world, random),
+  },
+  "main-of-two": {
+    work: (draft, world, random) =>
+      mainDemonstration(draft, world, random, ({ ask }) => (ask === "country" ? "finder" : "searcher")),
+    names: (world, random) => delegatedNames(random.uniform() < 0.5 ? "finder" : "searcher", world, random),
+  },
+  searcher: {
+    work: (draft, world, random) => searcherDemonstration(anyTask(draft, random), world, random),
+    names: searchedNames,
+  },
+  single: {
+    work: (draft, world, random) =>
+      planned(draft, world, random, (lookUps) => {
+        const findings = lookUps.map((lookUp) => lookUpOnce(lookUp, world, random));
+        return { turns: findings.flatMap(({ turns }) => turns), reports: findings.map(({ report }) => report) };
+      }),
+    names: searchedNames,
+  },
 };
 
 /** @param agent `main`, `main-of-two` with a second sub-agent that finds countries, `searcher`, or `single` for the one agent with all tools. */
 export function* demonstrationsOf(agent: string, seed: number): Generator<Demonstration, never> {
-  const demonstrate = BY_AGENT[agent];
-  if (!demonstrate) {
+  const demonstrator = BY_AGENT[agent];
+  if (!demonstrator) {
     const known = Object.keys(BY_AGENT).join(", ");
     throw new MgrpoError("recipe-invalid", `atlas has no demonstrations of '${agent}': name one of ${known}`);
   }
   const random = stream(seed, "atlas-demonstrations", agent);
   for (;;) {
     const number = DEMONSTRATION_WORLDS.first + random.integer(DEMONSTRATION_WORLDS.count);
+    if (random.uniform() < NAMES) {
+      yield demonstrator.names(worldOf(number), random);
+      continue;
+    }
     const draft = drawQuestion(anyKind(random), number, random, isOn("training"));
-    const demonstration = demonstrate(draft, worldOf(number), random);
+    const demonstration = demonstrator.work(draft, worldOf(number), random);
     if (demonstration) yield demonstration;
   }
 }

@@ -3,13 +3,19 @@ import { expect, test } from "vitest";
 import { RunConfig } from "../../../core/contracts/config.ts";
 import { parseTurn } from "../../../core/conversation/parse-turn.ts";
 import { openToolbox } from "../../../core/conversation/toolbox.ts";
+import { stream } from "../../../core/random.ts";
 import type { Demonstration } from "../../../core/recipe.ts";
 import { demonstrationsOf } from "../../../recipes/atlas/demonstrations/demonstrations.ts";
 import { PLANNER_ERROR_RATES, SEARCHER_ERROR_RATES } from "../../../recipes/atlas/demonstrations/error-rates.ts";
+import { delegatedNames, NAMES } from "../../../recipes/atlas/demonstrations/names.ts";
+import { factsOf } from "../../../recipes/atlas/questions/facts.ts";
+import { parseTask, termsOf } from "../../../recipes/atlas/questions/look-up.ts";
 import { questionSet } from "../../../recipes/atlas/questions/questions.ts";
 import { recipe as atlas } from "../../../recipes/atlas/recipe.ts";
 import { tools } from "../../../recipes/atlas/tools.ts";
+import { worldOf } from "../../../recipes/atlas/world/world.ts";
 import { recipe as twoSubs } from "../../../recipes/atlas-two-subs/recipe.ts";
+import { answerTurn } from "../../../recipes/small-models/turns.ts";
 
 const COUNT = 4000;
 
@@ -21,8 +27,10 @@ function sample(agent: string, count = COUNT, seed = 5): Demonstration[] {
   return demonstrations;
 }
 
-const main = sample("main");
-const searcher = sample("searcher");
+const isPractice = ({ prompt }: Demonstration) => prompt.startsWith("Names: ");
+const mixed = { main: sample("main"), searcher: sample("searcher"), single: sample("single", 500) };
+const main = mixed.main.filter((each) => !isPractice(each));
+const searcher = mixed.searcher.filter((each) => !isPractice(each));
 
 test.each([
   ["main", atlas, "mgrpo", "main"],
@@ -51,8 +59,28 @@ test("no demonstration asks a held-out question", () => {
 });
 
 test("demonstrations are a function of the seed", () => {
-  expect(sample("main", 50)).toEqual(main.slice(0, 50));
-  expect(sample("main", 50, 6)).not.toEqual(main.slice(0, 50));
+  expect(sample("main", 50)).toEqual(mixed.main.slice(0, 50));
+  expect(sample("main", 50, 6)).not.toEqual(mixed.main.slice(0, 50));
+});
+
+test("practice with names asks for nothing: the names go into the call, and into the answer", () => {
+  expectRate(mixed.main, isPractice, NAMES);
+  for (const { prompt, turns } of Object.values(mixed).flat().filter(isPractice)) {
+    const names = prompt.slice("Names: ".length);
+    expect(parseTask(names)).toBeUndefined();
+    expect(turns.map(({ text }) => text.includes(names))).toEqual([true, true]);
+    expect(turns[1]?.text).toBe(answerTurn(names));
+  }
+});
+
+test("practice covers all names of held-out look-ups, which no other demonstration looks up", () => {
+  const random = stream(5, "names");
+  const prompts = Array.from({ length: 6000 }, () => delegatedNames("searcher", worldOf(101), random).prompt);
+  const practised = new Set(prompts.flatMap((prompt) => prompt.slice("Names: ".length).split(", ")));
+  const tasks = questionSet(1).heldOut.flatMap(({ facts }) => factsOf({ facts }).lookUps.map(({ task }) => task));
+  const names = tasks.flatMap((task) => parseTask(task) ?? []).flatMap(termsOf);
+  expect(names.length).toBeGreaterThan(400);
+  expect(names.filter((name) => !practised.has(name))).toEqual([]);
 });
 
 /** Expects the share with the fault to be within four standard errors of the declared rate. */

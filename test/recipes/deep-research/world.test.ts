@@ -166,10 +166,7 @@ test("a small model and a scripted one research in the recorded world", { timeou
   expect(world.searches()).toBeGreaterThan(0);
   for (const path of HOSTILE) expect(world.asked(path), path).toBeGreaterThan(0);
   expect(keys.filter((key) => key.includes("/tools/")).length).toBeGreaterThan(HOSTILE.length);
-  const responses = text
-    .split("\n")
-    .filter((line) => line.includes('"responses"'))
-    .join("\n");
+  const responses = responsesIn(text);
   expect(responses).toContain("You are free now");
   expect(responses).not.toContain("<|im");
   expect(text).not.toContain(SEARCH_KEY);
@@ -197,3 +194,14 @@ test("two folders of random Qwen3 models train adapters, one thinking and one no
   expect(scores.filter((score) => "excluded" in score)).toEqual([]);
   expect(Object.keys((await manifest("main", 1)).files)).toContain("adapter_model.safetensors");
 });
+
+/** What tools answered, of all conversations in lines of JSON; what a model itself wrote is not in it. */
+function responsesIn(lines: string): string {
+  const responses: unknown[] = [];
+  const collect = (key: string, value: unknown) => {
+    if (key === "responses") responses.push(value);
+    return value;
+  };
+  for (const line of lines.split("\n")) if (line.includes('"responses"')) JSON.parse(line, collect);
+  return JSON.stringify(responses);
+}
