@@ -118,6 +118,16 @@ test("core imports no package but zod", () => {
   expect([...new Set(packages.filter((name) => !name.startsWith(".")))]).toEqual(["zod"]);
 });
 
+test.each(["algorithm", "contracts", "conversation", "errors", "random", "recipe", "base-model"])(
+  "mgrpo/%s needs no package but zod, directly or through what it imports",
+  (entry) => {
+    const files = new Set([join(ROOT, `exports/${entry}.ts`)]);
+    for (const file of files) for (const target of targetsOf(file)) files.add(join(ROOT, target));
+    const packages = [...files].flatMap(importsOf).filter((name) => !/^(?:\.|node:)/.test(name));
+    expect([...new Set(packages)].filter((name) => name !== "zod")).toEqual([]);
+  },
+);
+
 test.each(Object.entries(INSIDE_CORE))("%s imports only what its rule allows", (folder, allowed) => {
   for (const file of sourcesOf(folder)) for (const target of targetsOf(file)) expectWithin(allowed, target, file);
 });
