@@ -1,6 +1,6 @@
 /**
- * @file The example apps train two steps each, whatever framework they use. ai-sdk-parity.test.ts trains the AI SDK's; examples/python-team
- * needs Python and is tested by hand.
+ * @file The example apps train two steps each, whatever framework they use. ai-sdk-parity.test.ts trains the AI SDK's; python-team.ts, that in
+ * Python, which is not part of CI.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

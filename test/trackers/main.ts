@@ -10,7 +10,8 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import * as z from "zod";
 import { MetricLine } from "../../core/monitoring/metrics.ts";
-import { makePython, startMlflow } from "./python.ts";
+import { makePython } from "../python.ts";
+import { startMlflow, TRACKER_PACKAGES } from "./mlflow.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const COMMAND = join(ROOT, "dist/cli/mgrpo.js");
@@ -39,7 +40,7 @@ const Step = z.object({ rollouts: z.number(), calls: z.object({ searcher: z.arra
 const Traces = z.object({ traces: z.number(), spans: z.record(z.string(), z.number()) });
 
 async function main(folder: string): Promise<string[]> {
-  const bin = makePython(folder);
+  const bin = makePython(folder, TRACKER_PACKAGES, "1 GB");
   const mlflow = await startMlflow(bin, folder);
   const mgrpo = (...args: string[]) =>
     execFileSync(process.execPath, [COMMAND, ...args], {

@@ -1,5 +1,5 @@
-/** @file A Python environment of its own with TensorBoard and MLflow from PyPI, and MLflow's server in it. */
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+/** @file TensorBoard and MLflow from PyPI, and MLflow's server. */
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { openSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -7,29 +7,8 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 /** TensorBoard 2.20 imports pkg_resources, which later setuptools lack; MLflow 3.6 a pool that later SQLAlchemy lacks. */
-const PACKAGES = ["tensorboard==2.20.0", "setuptools<81", "mlflow==3.6.0", "sqlalchemy<2.1"];
+export const TRACKER_PACKAGES = ["tensorboard==2.20.0", "setuptools<81", "mlflow==3.6.0", "sqlalchemy<2.1"];
 const SERVER_SECONDS = 120;
-
-/** What the check needs, in words. */
-export const NEEDS = `the check needs Python 3.10 or later with venv as \`python3\`, and a package index that pip reaches, for ${PACKAGES.join(", ")} (about 1 GB, deleted afterwards)`;
-
-/** Returns the environment's `bin` folder. Throws with NEEDS if it cannot be made. */
-export function makePython(folder: string): string {
-  const bin = join(folder, "python", "bin");
-  try {
-    execFileSync("python3", ["-m", "venv", join(folder, "python")], { stdio: ["ignore", "ignore", "pipe"] });
-    execFileSync(join(bin, "pip"), ["install", "-q", ...PACKAGES], { stdio: ["ignore", "ignore", "pipe"] });
-  } catch (cause) {
-    throw new Error(
-      `${NEEDS}: ${String((cause as Error).message)
-        .trim()
-        .split("\n")
-        .at(-1)}`,
-      { cause },
-    );
-  }
-  return bin;
-}
 
 export interface MlflowServer {
   readonly url: string;
