@@ -21,7 +21,7 @@ const CELL = { width: 9.05, height: 18 };
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-screenshots-"));
 try {
   await terminal("terminal-train.png", `${MGRPO} train recipes/atlas --steps 6 --seed 7 --run ${RUN}`);
-  await terminal("terminal-show.png", `${MGRPO} show ${RUN} 3/9/1`);
+  await terminal("terminal-show.png", `${MGRPO} show ${RUN} 3/0/1`);
   await page("page-step.png", "5");
   await photographDashboard(".", RUN, DOCS);
 } finally {
