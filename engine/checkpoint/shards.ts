@@ -6,7 +6,7 @@
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { type AdamState, freshAdamState } from "./adam-state.ts";
-import { type ParameterLayout, viewOf } from "./parameters.ts";
+import type { ParameterLayout } from "./parameters.ts";
 import {
   type NamedTensor,
   readHeader,
@@ -16,6 +16,7 @@ import {
   writeSafetensors,
 } from "./safetensors.ts";
 import { indexOf, locateTensors, MODEL_FILE } from "./tensors.ts";
+import { namedTensors } from "./weights.ts";
 
 export const OPTIMIZER_FILE = "optimizer.safetensors";
 /** Well below 2 GiB, the most that one call of a hash or of a socket takes. */
@@ -60,11 +61,7 @@ export function planModelFiles(
   dtype: WrittenType = "F32",
   shardBytes = SHARD_BYTES,
 ): PlannedFile[] {
-  const tensors = layout.parameters.map((parameter): [string, NamedTensor] => [
-    parameter.name,
-    { shape: parameter.shape, values: viewOf(parameter, weights) },
-  ]);
-  return planFiles(MODEL_FILE, tensors, { format: "pt" }, dtype, shardBytes);
+  return planFiles(MODEL_FILE, namedTensors(layout, weights), { format: "pt" }, dtype, shardBytes);
 }
 
 /** Tensors `m` and `v`, flat in parameter order, or pieces `m.0`, `m.1`, … of them; the number of updates is in each header. */

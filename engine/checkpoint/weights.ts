@@ -101,9 +101,12 @@ export function withConfigOf(files: CheckpointFiles, config: ModelConfig, opened
 
 /** All parameters of a small layout as one safetensors file. */
 export function writeModel(layout: ParameterLayout, weights: Float32Array, dtype: WrittenType = "F32"): Uint8Array {
-  const tensors = layout.parameters.map((parameter): [string, NamedTensor] => [
+  return writeSafetensors(new Map(namedTensors(layout, weights)), { format: "pt" }, dtype);
+}
+
+/** Each parameter of a flat vector as a tensor; no copy. */
+export const namedTensors = (layout: ParameterLayout, weights: Float32Array): [name: string, NamedTensor][] =>
+  layout.parameters.map((parameter) => [
     parameter.name,
     { shape: parameter.shape, values: viewOf(parameter, weights) },
   ]);
-  return writeSafetensors(new Map(tensors), { format: "pt" }, dtype);
-}

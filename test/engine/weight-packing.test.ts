@@ -53,7 +53,7 @@ test.each([
   ["bfloat16", 600],
 ] as const)("a row of a matrix product with packed %s weights has the same bits in any batch", async (type, width) => {
   const columns = 70;
-  const { uniform } = stream("weightPacking");
+  const { uniform } = stream("packing");
   const random = (length: number) => Float32Array.from({ length }, () => uniform() - 0.5);
   const weights = random(columns * width);
   const stored = type === "float32" ? weights : toBfloat16(weights);
