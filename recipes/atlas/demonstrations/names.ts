@@ -1,6 +1,6 @@
 /**
- * @file Practice with names: an agent passes on names that it is told, and nothing is asked about them. Held-out look-ups are in no
- * demonstration; their names are, so that an agent can write down whatever it is asked about.
+ * @file Practice with names: an agent passes on names from its prompt, and nothing is asked about them. Held-out look-ups are in no other
+ * demonstration; their names are in these, so that an agent can write down whatever it is asked about. README.md says how near that comes.
  */
 import type { Random } from "../../../core/random.ts";
 import type { Demonstration } from "../../../core/recipe.ts";
