@@ -2,12 +2,13 @@
  * @file `npm run check:python-team`: the app of examples/python-team, with the `openai` package from PyPI, trains two steps of the default
  * recipe. Not part of CI: it needs Python. Exit code 1 if a rollout fails, 2 if the check cannot run here.
  */
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { type ChildProcessByStdio, execFileSync, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import type { Readable } from "node:stream";
 import { RunReport } from "../../cli/run-report.ts";
 import { makePython } from "../python.ts";
 
@@ -41,9 +42,9 @@ async function main(folder: string): Promise<string> {
 }
 
 /** The app prints a line when it takes attempts. */
-async function listening(app: ChildProcess): Promise<void> {
+async function listening(app: ChildProcessByStdio<null, Readable, null>): Promise<void> {
   const ended = once(app, "exit").then(() => Promise.reject(new Error("the app ended before it took attempts")));
-  if (app.stdout) await Promise.race([once(app.stdout, "data"), ended]);
+  await Promise.race([once(app.stdout, "data"), ended]);
 }
 
 /** Empty: every rollout of both steps is finished, and both agents are trained. */
