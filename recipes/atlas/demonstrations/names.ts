@@ -1,10 +1,12 @@
 /**
- * @file Practice with names: an agent passes on names from its prompt, and nothing is asked about them. Held-out look-ups are in no other
- * demonstration; their names are in these, so that an agent can write down whatever it is asked about. README.md says how near that comes.
+ * @file Practice with names: an agent passes on two names from its prompt, and nothing is asked about them. Names that only held-out look-ups
+ * contain are in no other demonstration; here an agent learns to write them. No practice holds the terms of a held-out look-up.
  */
 import type { Random } from "../../../core/random.ts";
 import type { Demonstration } from "../../../core/recipe.ts";
 import { answerTurn, callTurn } from "../../small-models/turns.ts";
+import type { Condition } from "../questions/look-up.ts";
+import { isHeldOut } from "../questions/split.ts";
 import { searched } from "../tools.ts";
 import type { World } from "../world/world.ts";
 
@@ -31,14 +33,26 @@ const practice = (names: string, call: string, response: string): Demonstration 
   ],
 });
 
-/** One or two names of countries, capitals, currencies or languages. */
+/** Two names of countries, capitals, currencies or languages, never the two of a held-out look-up. */
 function someNames(world: World, random: Random): string {
-  const countries = [...world.countries.values()];
-  const names = Array.from({ length: 1 + random.integer(2) }, () => {
-    const { name, capital, currency, languages } = oneOf(countries, random);
-    return oneOf([name, capital, currency, oneOf(languages, random)], random);
-  });
-  return names.join(", ");
+  for (;;) {
+    const where = [anyName(world, random), anyName(world, random)];
+    if (!isHeldOut({ ask: "country", where })) return where.map(({ value }) => value).join(", ");
+  }
+}
+
+/** A name, as the condition on a country that it is in a look-up. */
+function anyName(world: World, random: Random): Condition {
+  const { name, capital, currency, languages } = oneOf([...world.countries.values()], random);
+  return oneOf<Condition>(
+    [
+      { field: "borders", value: name },
+      { field: "capital", value: capital },
+      { field: "currency", value: currency },
+      { field: "language", value: oneOf(languages, random) },
+    ],
+    random,
+  );
 }
 
 const oneOf = <T>(list: readonly T[], random: Random): T => list[random.integer(list.length)] as T;
