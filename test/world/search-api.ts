@@ -1,6 +1,6 @@
 /**
  * @file The search engine of the recorded world, in the formats of the four backends, each under a path of its own. The query
- * `HTTP <status>` returns that status, `HTML` a login page, `again <n>` a 429 the first n times, `later` a 429 with a long retry-after,
+ * `HTTP <status>` returns that status, `long refusal` one that repeats the key where errors are cut, `HTML` a login page, `again <n>` a 429 the first n times, `later` a 429 with a long retry-after,
  * `dead engines` no results and an unresponsive engine, and `odd` JSON of the wrong shape.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -74,7 +74,9 @@ export function openSearchApi() {
     const json = (status: number, body: unknown, headers: Record<string, string> = {}) =>
       response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(body));
     const status = /^HTTP (\d+)$/.exec(query)?.[1];
-    if (status) return void json(Number(status), { message: path === "/searxng/search" ? "no" : `no: ${SEARCH_KEY}` });
+    const key = path === "/searxng/search" ? "no" : SEARCH_KEY;
+    if (status) return void json(Number(status), { message: `no: ${key}` });
+    if (query === "long refusal") return void json(403, { message: "x".repeat(175) + key });
     if (query === "HTML")
       return void response.writeHead(200, { "content-type": "text/html" }).end("<html>Log in</html>");
     if (query === "later") return void json(429, { message: "slow down" }, { "retry-after": "3600" });

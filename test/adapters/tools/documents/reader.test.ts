@@ -3,9 +3,11 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { afterEach, expect, test } from "vitest";
 import { type Document, TOO_COMPLEX, unreadableBy } from "../../../../adapters/tools/documents/document.ts";
+import { extractPdf } from "../../../../adapters/tools/documents/pdf.ts";
 import { openReader, type Reader } from "../../../../adapters/tools/documents/reader.ts";
 import { builtModule } from "../../../../built-module.ts";
 import { longPage, multipliedElements, PDF } from "../../../fixtures/hostile-documents.ts";
+import { pdfOf } from "../../../world/pdf.ts";
 import { childrenOf, isRunning } from "./memory.ts";
 
 const page = (html: string): Document => ({
@@ -44,6 +46,21 @@ test("a document that ended its process is remembered, and not read again", asyn
   expect(await reader.read({ ...slow })).toEqual(TOO_COMPLEX);
   expect(performance.now() - started).toBeLessThan(500);
   expect(await reader.read({ ...page("ordinary"), type: "text/plain" })).toMatchObject({ text: "ordinary" });
+});
+
+test.runIf(LINUX)("a process that a document leaves large is ended", async () => {
+  reader = openReader();
+  await reader.read(page("<p>small</p>"));
+  const [first] = childrenOf(process.pid);
+  await reader.read({ ...page(""), type: "text/plain", bytes: Buffer.alloc(200e6, "x") });
+  expect(childrenOf(process.pid)).not.toContain(first);
+  expect(await reader.read(page("<p>small</p>"))).toMatchObject({ text: "small" });
+});
+
+test("a PDF is read up to the page that fills the room", async () => {
+  const bytes = pdfOf(["first page", "second page", "third page"]);
+  const read = await extractPdf({ ...page(""), type: PDF, bytes, maxCharacters: 40 });
+  expect(read).toMatchObject({ text: "[page 1 of 3]\nfirst page\n\n[page 2 of 3]\nsecond page" });
 });
 
 test("a closed reader rejects, and says nothing about the document", async () => {

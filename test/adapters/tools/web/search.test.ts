@@ -45,6 +45,7 @@ describe.each(["serper", "tavily", "brave", "searxng"])("%s", (backend) => {
   test.each([
     ["HTTP 402", /plan or credits are used up/, false],
     ["HTTP 403", /refuses the key|forbids this/, false],
+    ["long refusal", /refuses the key|forbids this/, false],
     ["HTML", /answered a page \(text\/html\) where JSON was expected: check/, false],
     ["odd", /answer of \w+ at http:\/\/127\.0\.0\.1:\d+: /, true],
   ])("%s is an outage with one clear line, without the key", async (query, line, retryable) => {
@@ -55,7 +56,7 @@ describe.each(["serper", "tavily", "brave", "searxng"])("%s", (backend) => {
       message: expect.stringMatching(line),
       retryable,
     });
-    await failed.catch((error: Error) => expect(error.message).not.toMatch(new RegExp(`${SEARCH_KEY}|\n`)));
+    await failed.catch((error: Error) => expect(error.message).not.toMatch(new RegExp(`${SEARCH_KEY.slice(0, 8)}|\n`)));
   });
 });
 
