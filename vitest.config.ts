@@ -1,11 +1,13 @@
 /**
  * @file Test runner: files run in forked processes, three at a time, since many wait for child processes. Tests that change their
- * environment or folder, as the command-line tests do, have a process per file. Other files share processes and what is imported there, so
+ * environment or folder, as the command-line tests do, or replace a module have a process per file. Other files share processes and what is imported there, so
  * they must restore what they change.
  */
 import { defineConfig } from "vitest/config";
 
 const ALONE = [
+  "test/adapters/tools/documents/pool.test.ts",
+  "test/adapters/tools/web/turns.test.ts",
   "test/chaos/chaos.test.ts",
   "test/cli/**/*.test.ts",
   "test/engine/*float64.test.ts",

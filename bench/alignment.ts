@@ -4,13 +4,13 @@
  * rollouts, and at the end as the mean over calls (`perCall`); the score of each kind of task; the standard deviation between seeds of
  * `during`, and its difference from the paper's `resample` on the same seed with its 95 % interval.
  */
+import { mean } from "../core/statistics.ts";
 import { MODES, type Mode, type Trained, train } from "./alignment/train.ts";
 import { callShares, WORLDS } from "./alignment/world.ts";
 
 const [SEEDS, STEPS] = [24, 40];
 const NORMAL_975 = 1.959964;
 
-const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
 const deviation = (values: readonly number[]): number => {
   const center = mean(values);
   return Math.sqrt(values.reduce((sum, value) => sum + (value - center) ** 2, 0) / (values.length - 1));

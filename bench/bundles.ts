@@ -2,12 +2,15 @@
  * @file bundle.import: milliseconds to import the bundle of each Lambda handler in a fresh process, as in a cold start, excluding Node.js
  * startup; the median of several, with the bundle's size in bytes.
  */
+
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { median } from "../core/statistics.ts";
 import { bundleHandlers, handlerNames } from "./bundles/bundle-handlers.ts";
+import { print } from "./measurement.ts";
 
 const PROCESSES = 9;
 
@@ -21,7 +24,7 @@ try {
   for (const [i, [handler, { bytes }]] of [...bundles].entries()) {
     const value = median(rounds.map((times) => times[i] ?? Number.NaN));
     const config = { handler, bytes, processes: PROCESSES, node: process.version };
-    console.log(JSON.stringify({ name: "bundle.import", value, unit: "ms", config }));
+    print("bundle.import", value, "ms", config);
   }
 } finally {
   rmSync(folder, { recursive: true });
@@ -33,8 +36,4 @@ function importMilliseconds(path: string): number {
     if (typeof handler !== "function") throw new Error("no handler");
     console.log(performance.now() - start);`;
   return Number(execFileSync(process.execPath, ["--input-type=module", "--eval", script], { encoding: "utf8" }));
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 }

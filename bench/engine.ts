@@ -2,6 +2,7 @@
  * @file engine.train and engine.sample: the compiled engine on one fixed model. bench/pytorch measures the same work in PyTorch.
  * Run as a script, it prints one JSON object per line.
  */
+
 import { pathToFileURL } from "node:url";
 import type { ExecutionProvider } from "../core/contracts/engine.ts";
 import type { CheckpointFiles, EngineOptions } from "../core/ports.ts";
@@ -12,13 +13,7 @@ import { parameterLayout } from "../engine/checkpoint/parameters.ts";
 import { MODEL_FILE } from "../engine/checkpoint/tensors.ts";
 import { writeModel } from "../engine/checkpoint/weights.ts";
 import { compiledEngine } from "../engine/compiled/engine.ts";
-
-export interface Measurement {
-  readonly name: string;
-  readonly value: number;
-  readonly unit: string;
-  readonly config: Readonly<Record<string, number | string>>;
-}
+import { type Measurement, medianOf, secondsOf } from "./measurement.ts";
 
 const MODEL: ModelConfig = {
   layers: 4,
@@ -50,7 +45,7 @@ export async function engineTrain(repeats = REPEATS, provider: ExecutionProvider
     behaviorLogProbs_T: new Float32Array(tokens).fill(-Math.log(MODEL.vocabulary)),
   }));
   const loss = { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 } as const;
-  const seconds = await medianSeconds(repeats, () => trainer.forwardBackward(batch, loss, 1));
+  const seconds = await medianOf(repeats, () => secondsOf(() => trainer.forwardBackward(batch, loss, 1)));
   await trainer.close();
   const config = {
     ...MODEL_FIGURES,
@@ -66,24 +61,22 @@ export async function engineTrain(repeats = REPEATS, provider: ExecutionProvider
 export async function engineSample(repeats = REPEATS, provider: ExecutionProvider = "cpu"): Promise<Measurement> {
   const [sequences, prompt, fresh] = [64, 128, 128];
   const sampler = await compiledEngine.openSampler(checkpoint(), { ...OPTIONS, provider });
-  let round = 0;
-  const seconds = await medianSeconds(repeats, async () => {
-    round++;
-    await Promise.all(
+  const round = (number: number) =>
+    Promise.all(
       Array.from({ length: sequences }, async (_, i) => {
-        const sequence = `${round}/${i}`;
+        const sequence = `${number}/${i}`;
         await sampler.sample({
           sequence,
           tokens: randomTokens(i, prompt),
           maxTokens: fresh,
           stop: [],
           sampling: { temperature: 1, topP: 1, topK: 0 },
-          stream: ["bench", round, i],
+          stream: ["bench", number, i],
         });
         sampler.release(sequence);
       }),
     );
-  });
+  const seconds = await medianOf(repeats, (number) => secondsOf(() => round(number)));
   await sampler.close();
   const config = { ...MODEL_FIGURES, threads: OPTIONS.threads, sequences, prompt, newTokens: fresh, temperature: 1 };
   return { name: "engine.sample", value: Math.round((sequences * fresh) / seconds), unit: "tokens/s", config };
@@ -100,18 +93,6 @@ function checkpoint(): CheckpointFiles {
 function randomTokens(seed: number, count: number): number[] {
   const { integer } = stream("bench", "tokens", seed);
   return Array.from({ length: count }, () => integer(MODEL.vocabulary));
-}
-
-/** Warms up once, then takes the median. */
-async function medianSeconds(repeats: number, work: () => Promise<unknown>): Promise<number> {
-  await work();
-  const times: number[] = [];
-  for (let i = 0; i < repeats; i++) {
-    const start = performance.now();
-    await work();
-    times.push((performance.now() - start) / 1000);
-  }
-  return times.sort((a, b) => a - b)[repeats >> 1] ?? Number.NaN;
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {

@@ -3,15 +3,18 @@
  * reads nothing until the others are done. Seconds until the others have their responses, and the heap that the process has gained by then
  * and after the attempts.
  */
+
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { openGateway, openInstantAgent, promptOf } from "./instant-agent.ts";
+import { print } from "./measurement.ts";
 
 const ATTEMPTS = 64;
 const REQUESTS = 16;
 const SLOW_EVERY = 8;
 const MEGABYTE = 2 ** 20;
+const config = { attempts: ATTEMPTS, requests: ATTEMPTS * REQUESTS, slow: ATTEMPTS * (REQUESTS / SLOW_EVERY) };
 
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
@@ -25,8 +28,8 @@ const sent = opened.flatMap((access, i) =>
 );
 const quick = sent.filter(({ isSlow }) => !isSlow);
 await Promise.all(quick.map(({ done }) => done));
-print("gateway.load.seconds", (performance.now() - start) / 1000, "s");
-print("gateway.load.heap", heapMegabytes() - before, "MB");
+print("gateway.load.seconds", (performance.now() - start) / 1000, "s", config);
+print("gateway.load.heap", heapMegabytes() - before, "MB", config);
 for (const { release } of sent) release();
 await Promise.all(sent.map(({ done }) => done));
 for (const { attempt } of opened) {
@@ -34,7 +37,7 @@ for (const { attempt } of opened) {
   gateway.attempts.close(attempt);
   attempt.discard();
 }
-print("gateway.load.heap.after", heapMegabytes() - before, "MB");
+print("gateway.load.heap.after", heapMegabytes() - before, "MB", config);
 await gateway.close();
 
 /** Starts a new conversation with one request. A slow reader leaves the response in the socket until it is released. */
@@ -63,9 +66,4 @@ function ask({ key, base }: { key: string; base: string }, n: number, isSlow: bo
 function heapMegabytes(): number {
   collectGarbage();
   return process.memoryUsage().heapUsed / MEGABYTE;
-}
-
-function print(name: string, value: number, unit: string): void {
-  const config = { attempts: ATTEMPTS, requests: ATTEMPTS * REQUESTS, slow: ATTEMPTS * (REQUESTS / SLOW_EVERY) };
-  console.log(JSON.stringify({ name, value: Number(value.toPrecision(3)), unit, config }));
 }

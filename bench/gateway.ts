@@ -2,10 +2,12 @@
  * @file gateway.*: CPU milliseconds per turn of an agent whose policy responds instantly, with 64 conversations in flight: `native`, this
  * program's own loop; `session`, an app's requests without HTTP; `request`, the same over HTTP, the client's share included.
  */
+
 import type { TurnRequest } from "../core/contracts/app-chat.ts";
 import { AgentSessions } from "../gpu-workers/gateway/agent-sessions.ts";
 import { tokenBackend } from "../gpu-workers/rollouts/token-backend.ts";
 import { addressOf, openGateway, openInstantAgent, promptOf, sampling } from "./instant-agent.ts";
+import { cpuSecondsOf, medianOf, print } from "./measurement.ts";
 
 const CONVERSATIONS = 64;
 const TURNS = 4;
@@ -13,12 +15,13 @@ const ROUNDS = 8;
 const RESPONSE = "Currency: Qatari riyal  Borders: Burkina Faso, Cuba";
 const { agent, config, tokenizer, sampler } = openInstantAgent(TURNS);
 
+const size = { conversations: CONVERSATIONS, turns: TURNS };
 const native = await cpuMilliseconds(nativeConversation);
 const session = await cpuMilliseconds(sessionConversation);
 const request = await overHttp();
-print("gateway.native", native);
-print("gateway.session", session);
-print("gateway.request", request);
+print("gateway.native", native, "CPU ms/turn", size);
+print("gateway.session", session, "CPU ms/turn", size);
+print("gateway.request", request, "CPU ms/turn", size);
 
 async function nativeConversation(rollout: number): Promise<void> {
   const shared = {
@@ -47,7 +50,7 @@ async function sessionConversation(rollout: number): Promise<void> {
   const messages: TurnRequest["messages"] = [{ role: "user", text: promptOf(rollout) }];
   const delivered: string[] = [];
   for (let turn = 0; turn < TURNS; turn++) {
-    const turnRequest = { messages: [...messages], tools: [], mayCall: true, stop: [], variant: "" };
+    const turnRequest = { messages: [...messages], tools: [], mayCall: true, stopTexts: [], variant: "" };
     const reply = await sessions.turn(open, turnRequest, new AbortController().signal);
     delivered.push(reply.exchange);
     messages.push({ role: "assistant", text: reply.text, calls: [] }, { role: "user", text: RESPONSE });
@@ -87,19 +90,10 @@ async function appConversation(key: string, base: string, rollout: number): Prom
 
 /** Per turn, the median over rounds of all conversations at once. */
 async function cpuMilliseconds(conversation: (rollout: number) => Promise<void>): Promise<number> {
-  const rounds: number[] = [];
-  for (let round = 0; round <= ROUNDS; round++) {
-    const before = process.cpuUsage();
-    await Promise.all(Array.from({ length: CONVERSATIONS }, (_, i) => conversation(round * CONVERSATIONS + i)));
-    const { user, system } = process.cpuUsage(before);
-    rounds.push((user + system) / 1000 / (CONVERSATIONS * TURNS));
-  }
-  // The first round compiles.
-  const [, ...measured] = rounds;
-  return measured.sort((a, b) => a - b)[ROUNDS >> 1] ?? Number.NaN;
-}
-
-function print(name: string, value: number): void {
-  const about = { conversations: CONVERSATIONS, turns: TURNS };
-  console.log(JSON.stringify({ name, value: Number(value.toPrecision(3)), unit: "CPU ms/turn", config: about }));
+  const seconds = await medianOf(ROUNDS, (round) =>
+    cpuSecondsOf(() =>
+      Promise.all(Array.from({ length: CONVERSATIONS }, (_, i) => conversation(round * CONVERSATIONS + i))),
+    ),
+  );
+  return (1000 * seconds) / (CONVERSATIONS * TURNS);
 }

@@ -10,7 +10,7 @@ import { openTokenizer } from "../engine/tokenizer/tokenizer.ts";
 import { AgentSessions } from "../gpu-workers/gateway/agent-sessions.ts";
 import { gatewayApp } from "../gpu-workers/gateway/api/app.ts";
 import { openAttempts } from "../gpu-workers/gateway/attempts.ts";
-import { serveInvocations } from "../gpu-workers/invocations/server.ts";
+import { serveApp } from "../gpu-workers/invocations/server.ts";
 import { createLog } from "../gpu-workers/log.ts";
 import type { HostedAgent } from "../gpu-workers/rollouts/agent.ts";
 import type { PolicyVersions } from "../gpu-workers/rollouts/policy-versions.ts";
@@ -71,7 +71,7 @@ export async function openGateway(agent: ReturnType<typeof openInstantAgent>["ag
   let base = "";
   const attempts = openAttempts("a secret of the bench", () => base);
   const log = createLog(() => {});
-  const server = await serveInvocations(gatewayApp("gateway", attempts, log), "127.0.0.1", 0);
+  const server = await serveApp(gatewayApp("gateway", attempts, log), "127.0.0.1", 0);
   base = `http://127.0.0.1:${server.port}/gateway/v1`;
   return {
     attempts,

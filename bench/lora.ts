@@ -2,12 +2,14 @@
  * @file engine.lora.*: a model of Qwen3-0.6B's shape with an adapter of rank 16 on every linear layer, in one process: sampling 64 tokens for 4
  * sequences, one training step of 2 x 512 tokens, and the process's peak memory.
  */
+
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { LoraConfig } from "../core/contracts/lora.ts";
 import { parameterLayout } from "../engine/checkpoint/parameters.ts";
 import { compiledEngine } from "../engine/compiled/engine.ts";
+import { print } from "./measurement.ts";
 import { QWEN3_06B, writeRandomModel } from "./qwen3/model.ts";
 import {
   OPTIONS,
@@ -36,19 +38,11 @@ try {
   await timeTrainStep(trainer, QWEN3_06B, 2);
   const training = await timeTrainStep(trainer, QWEN3_06B, OPTIONS.contextTokens);
   const peak = memory.stop();
-  print("engine.lora.sample", sampling, "s", { sequences: SAMPLED, prompt: PROMPT, newTokens: NEW_TOKENS });
-  print("engine.lora.train", training, "s", { sequences: TRAINED, tokens: OPTIONS.contextTokens });
-  const timesWeights = round(peak / (4 * parameterLayout(QWEN3_06B).length));
-  print("engine.lora.memory", Math.round(peak / MEGABYTE), "MB", { kind: "peak PSS", timesWeights });
+  const model = { model: "Qwen3-0.6B's shape", rank: LORA.rank, threads: OPTIONS.threads, dtype: "fp32" };
+  print("engine.lora.sample", sampling, "s", { ...model, sequences: SAMPLED, prompt: PROMPT, newTokens: NEW_TOKENS });
+  print("engine.lora.train", training, "s", { ...model, sequences: TRAINED, tokens: OPTIONS.contextTokens });
+  const timesWeights = Number((peak / (4 * parameterLayout(QWEN3_06B).length)).toFixed(2));
+  print("engine.lora.memory", Math.round(peak / MEGABYTE), "MB", { ...model, kind: "peak PSS", timesWeights });
 } finally {
   rmSync(folder, { recursive: true, force: true });
-}
-
-function round(value: number): number {
-  return Math.round(value * 100) / 100;
-}
-
-function print(name: string, value: number, unit: string, config: object): void {
-  const model = { model: "Qwen3-0.6B's shape", rank: LORA.rank, threads: OPTIONS.threads, dtype: "fp32" };
-  console.log(JSON.stringify({ name, value: round(value), unit, config: { ...model, ...config } }));
 }

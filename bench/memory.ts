@@ -3,6 +3,7 @@
  * it samples, trains one step, saves, and opens the next version while the previous one is still open. The model has 4 of Qwen3-0.6B's 28
  * layers and a third of its vocabulary, so that full training fits into 8 GB. The figure is measured / predicted.
  */
+
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,6 +16,7 @@ import type { WrittenType } from "../engine/checkpoint/safetensors.ts";
 import { compiledEngine } from "../engine/compiled/engine.ts";
 import { planMemory, totalBytes } from "../engine/compiled/memory.ts";
 import { isOptimizer } from "../gpu-workers/checkpoints.ts";
+import { print } from "./measurement.ts";
 import { QWEN3_06B, writeRandomModel } from "./qwen3/model.ts";
 import { OPTIONS, sample, timeTrainStep, watchMemory, withFreshAdapter } from "./qwen3/work.ts";
 
@@ -63,11 +65,10 @@ async function measure(name: string): Promise<void> {
     const megabytes = Object.fromEntries(
       Object.entries(plan).map(([part, bytes]) => [part, Math.round(bytes / MEGABYTE)]),
     );
-    const value = Math.round((100 * peak) / totalBytes(plan)) / 100;
     const measured = { peakPss: Math.round(peak / MEGABYTE), predicted: Math.round(totalBytes(plan) / MEGABYTE) };
     const seconds = { sampling: Math.round(sampling), training: Math.round(training) };
     const details = { case: name, trained, dtype, megabytes: { ...measured, ...megabytes }, seconds };
-    console.log(JSON.stringify({ name: "engine.memory", value, unit: "measured / predicted", config: details }));
+    print("engine.memory", peak / totalBytes(plan), "measured / predicted", details);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -3,6 +3,7 @@
  * (tool-latency.ts). Runs at the three settings alternate, because other processes change this machine's speed. Everything else is as a user would run it.
  * Takes about 16 minutes.
  */
+
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,6 +12,8 @@ import { fileURLToPath } from "node:url";
 import * as z from "zod";
 import { builtModule } from "../built-module.ts";
 import { parseJson } from "../core/contracts/parse.ts";
+import { median } from "../core/statistics.ts";
+import { print } from "./measurement.ts";
 import type { ToolLatency } from "./tool-latency.ts";
 
 const STALENESS = [0, 1, 2];
@@ -51,7 +54,7 @@ try {
   }
   const [base = 0, ...others] = rates.map(median);
   for (const [i, rate] of others.entries()) {
-    print("pipeline.gain", Math.round((100 * rate) / base) / 100, "x", {
+    print("pipeline.gain", rate / base, "x", {
       staleness: STALENESS[i + 1],
       repetitions: REPETITIONS,
     });
@@ -96,14 +99,4 @@ function rolloutsPerHour({ perStep }: Report): number {
 
 function worst({ perStep }: Report, of: "kl" | "truncatedFraction"): number {
   return Math.max(...perStep.flatMap(({ training }) => Object.values(training).map((stats) => stats?.[of] ?? 0)));
-}
-
-function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  const middle = (sorted.length - 1) / 2;
-  return ((sorted[Math.floor(middle)] ?? Number.NaN) + (sorted[Math.ceil(middle)] ?? Number.NaN)) / 2;
-}
-
-function print(name: string, value: number, unit: string, config: object): void {
-  console.log(JSON.stringify({ name, value, unit, config }));
 }

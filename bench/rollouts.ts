@@ -3,6 +3,7 @@
  * with tool responses between them, and the gradient of all. With small calls and short sequences of many lengths, overhead and padding
  * dominate, not arithmetic. Measured in CPU seconds, which other processes affect least.
  */
+
 import type { EngineOptions, Sampler, TrainingSequence } from "../core/ports.ts";
 import { stream } from "../core/random.ts";
 import { type ModelConfig, writeModelConfig } from "../engine/checkpoint/config.ts";
@@ -11,6 +12,7 @@ import { parameterLayout } from "../engine/checkpoint/parameters.ts";
 import { MODEL_FILE } from "../engine/checkpoint/tensors.ts";
 import { writeModel } from "../engine/checkpoint/weights.ts";
 import { compiledEngine } from "../engine/compiled/engine.ts";
+import { cpuSecondsOf, medianOf, print } from "./measurement.ts";
 
 const MODEL: ModelConfig = {
   layers: 3,
@@ -50,10 +52,8 @@ const loss = { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 } as const;
 
 for (const { name, temperature } of POLICIES) {
   const sampler = await compiledEngine.openSampler(files, OPTIONS);
-  let round = 0;
   let trajectories: TrainingSequence[] = [];
-  const sampling = await medianSeconds(async () => {
-    round++;
+  const sampling = await cpuSeconds(async (round) => {
     const rollouts = Array.from({ length: QUESTIONS * ROLLOUTS }, (_, i) => {
       return converse(sampler, `${round}/${i % QUESTIONS}`, `${round}/${i}`, temperature);
     });
@@ -61,10 +61,11 @@ for (const { name, temperature } of POLICIES) {
   });
   await sampler.close();
   const distinct = new Set(trajectories.map(({ tokens }) => tokens.join())).size;
-  print(`engine.${name}.sample`, sampling, { temperature, trajectories: trajectories.length, distinct });
+  const details = { ...config, temperature, trajectories: trajectories.length, distinct };
+  print(`engine.${name}.sample`, sampling, "CPU s", details);
   const trainer = await compiledEngine.openTrainer(files, OPTIONS);
-  const training = await medianSeconds(() => trainer.forwardBackward(trajectories, loss, temperature));
-  print(`engine.${name}.train`, training, { temperature, trajectories: trajectories.length, distinct });
+  const training = await cpuSeconds(() => trainer.forwardBackward(trajectories, loss, temperature));
+  print(`engine.${name}.train`, training, "CPU s", details);
   await trainer.close();
 }
 
@@ -103,21 +104,6 @@ function randomTokens(integer: (below: number) => number, count: number): number
   return Array.from({ length: count }, () => integer(MODEL.vocabulary));
 }
 
-/** Warms up once, then takes the median. */
-async function medianSeconds(work: () => Promise<unknown>): Promise<number> {
-  await work();
-  const times: number[] = [];
-  for (let i = 0; i < REPEATS; i++) {
-    const before = process.cpuUsage();
-    await work();
-    const { user, system } = process.cpuUsage(before);
-    times.push((user + system) / 1e6);
-  }
-  return times.sort((a, b) => a - b)[REPEATS >> 1] ?? Number.NaN;
-}
-
-function print(name: string, seconds: number, more: object): void {
-  console.log(
-    JSON.stringify({ name, value: Number(seconds.toFixed(3)), unit: "CPU s", config: { ...config, ...more } }),
-  );
+function cpuSeconds(work: (repeat: number) => Promise<unknown>): Promise<number> {
+  return medianOf(REPEATS, (repeat) => cpuSecondsOf(() => work(repeat)));
 }

@@ -2,6 +2,7 @@
  * @file run.memory: the peak memory of all processes of the default run, evaluations included, in bytes; takes minutes. Sampled every
  * `EVERY_MILLISECONDS` as PSS, which counts a page shared by processes once in total. Linux only.
  */
+
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -10,6 +11,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { builtModule } from "../built-module.ts";
 import { MgrpoError } from "../core/errors.ts";
+import { print } from "./measurement.ts";
 
 const EVERY_MILLISECONDS = 250;
 
@@ -24,7 +26,7 @@ const folder = mkdtempSync(join(tmpdir(), "mgrpo-bench-"));
 try {
   const peak = await peakOf(folder);
   const config = { recipe: "atlas", processes: peak.processes };
-  console.log(JSON.stringify({ name: "run.memory", value: peak.bytes, unit: "bytes", config }));
+  print("run.memory", peak.bytes, "bytes", config);
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }

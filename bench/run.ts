@@ -2,6 +2,7 @@
  * @file Measures a short atlas run, started as a user would: `store.bytes`, the bytes of all DynamoDB write requests per rollout (claims
  * and heartbeats included), and `step.overhead`, the share of wall time in which no engine is busy.
  */
+
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,6 +14,7 @@ import { builtModule } from "../built-module.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 import type { BusyInterval } from "../core/contracts/telemetry.ts";
 import { readTelemetry } from "../gpu-workers/step-telemetry.ts";
+import { print } from "./measurement.ts";
 
 const RUN = "bench";
 const STEPS = 16;
@@ -68,8 +70,4 @@ function idleShare(warmUp: readonly BusyInterval[], measured: readonly BusyInter
     covered = Math.max(covered, to);
   }
   return 1 - busy / (end - start);
-}
-
-function print(name: string, value: number, unit: string, config: object): void {
-  console.log(JSON.stringify({ name, value, unit, config }));
 }

@@ -2,12 +2,15 @@
  * @file engine.decode: milliseconds to decode one token for each of 8 sequences, on a model of SmolLM2-135M's shape with an adapter of rank 16,
  * for every form of its base. The forms alternate, so that other load on the machine affects all equally.
  */
+
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { LoraConfig } from "../core/contracts/lora.ts";
 import type { EngineOptions, Sampler } from "../core/ports.ts";
+import { median } from "../core/statistics.ts";
 import { compiledEngine } from "../engine/compiled/engine.ts";
+import { print } from "./measurement.ts";
 import { writeRandomModel } from "./qwen3/model.ts";
 import { withFreshAdapter } from "./qwen3/work.ts";
 import { SMOLLM2_135M } from "./smollm2.ts";
@@ -23,6 +26,7 @@ const FORMS: Readonly<Record<string, Partial<EngineOptions>>> = {
   int4: { quantization: "int4", weightPacking: "off" },
   "int4-packed": { quantization: "int4", weightPacking: "on" },
 };
+const config = { model: "SmolLM2-135M's shape", rank: LORA.rank, sequences: SEQUENCES, threads: OPTIONS.threads };
 
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-bench-sampling-"));
 try {
@@ -32,7 +36,7 @@ try {
   for (const [form, options] of Object.entries(FORMS)) {
     const start = performance.now();
     samplers.set(form, await compiledEngine.openSampler(files, { ...OPTIONS, ...options }));
-    print("engine.decode.open", form, (performance.now() - start) / 1000, "s");
+    print("engine.decode.open", (performance.now() - start) / 1000, "s", { ...config, form });
   }
   const times = new Map([...samplers.keys()].map((form) => [form, [] as number[]]));
   for (let round = 0; round <= ROUNDS; round++) {
@@ -42,7 +46,7 @@ try {
       if (round > 0) times.get(form)?.push(milliseconds);
     }
   }
-  for (const [form, found] of times) print("engine.decode", form, median(found), "ms");
+  for (const [form, found] of times) print("engine.decode", median(found), "ms", { ...config, form });
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
@@ -65,19 +69,4 @@ async function decode(sampler: Sampler, round: string): Promise<number> {
     }),
   );
   return (performance.now() - start) / TOKENS;
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
-}
-
-function print(name: string, form: string, value: number, unit: string): void {
-  const config = {
-    model: "SmolLM2-135M's shape",
-    rank: LORA.rank,
-    sequences: SEQUENCES,
-    threads: OPTIONS.threads,
-    form,
-  };
-  console.log(JSON.stringify({ name, value: Math.round(value * 100) / 100, unit, config }));
 }

@@ -4,14 +4,17 @@
  * The model has SmolLM2-135M's shape and an adapter of rank 16. The 8 rollouts of a question share a prompt of 300 tokens, of which all
  * questions share 150; each has two turns of 24 tokens with its own tool response between them.
  */
+
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { LoraConfig } from "../core/contracts/lora.ts";
 import type { CheckpointFiles, EngineOptions, TrainingSequence } from "../core/ports.ts";
 import { stream } from "../core/random.ts";
+import { median } from "../core/statistics.ts";
 import { compiledEngine } from "../engine/compiled/engine.ts";
 import { planMicroBatches, rowCount } from "../engine/compiled/training/batch-plan.ts";
+import { print, secondsOf } from "./measurement.ts";
 import { writeRandomModel } from "./qwen3/model.ts";
 import { withFreshAdapter } from "./qwen3/work.ts";
 import { SMOLLM2_135M } from "./smollm2.ts";
@@ -46,11 +49,8 @@ async function compare(files: CheckpointFiles): Promise<void> {
   };
   type Form = keyof typeof trainers;
   const forms = Object.keys(trainers) as Form[];
-  const seconds = async (form: Form, of: readonly TrainingSequence[]) => {
-    const start = performance.now();
-    await trainers[form].forwardBackward(of, LOSS, 1);
-    return (performance.now() - start) / 1000;
-  };
+  const seconds = (form: Form, of: readonly TrainingSequence[]) =>
+    secondsOf(() => trainers[form].forwardBackward(of, LOSS, 1));
   // Traces the graphs, and checks the trees.
   for (const form of forms) await seconds(form, batch.slice(0, 2));
   const rounds: Record<Form, number>[] = [];
@@ -73,12 +73,9 @@ async function compare(files: CheckpointFiles): Promise<void> {
     tokens,
     seconds: rounds,
   };
-  const print = (name: string, form: Form, unit: string) => {
-    const ratios = rounds.map((round) => round[form] / round.trees).sort((a, b) => a - b);
-    console.log(JSON.stringify({ name, value: round2(ratios[ROUNDS >> 1]), unit, config }));
-  };
-  print("engine.train.trees", "apart", "apart / trees");
-  print("engine.train.kept", "recomputed", "recomputed / kept");
+  const ratioTo = (form: Form) => median(rounds.map((round) => round[form] / round.trees));
+  print("engine.train.trees", ratioTo("apart"), "apart / trees", config);
+  print("engine.train.kept", ratioTo("recomputed"), "recomputed / kept", config);
 }
 
 function computedTokens(batch: readonly TrainingSequence[], prefixTrees: boolean): number {
@@ -111,8 +108,4 @@ function rollouts(question: number): TrainingSequence[] {
 function randomTokens(name: string, count: number): number[] {
   const { integer } = stream("bench", "trees", name);
   return Array.from({ length: count }, () => integer(SMOLLM2_135M.vocabulary));
-}
-
-function round2(value = Number.NaN): number {
-  return Math.round(100 * value) / 100;
 }

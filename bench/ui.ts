@@ -2,6 +2,7 @@
  * @file ui.*: a run of 100,000 rollouts in the dashboard, as a reader's browser asks for it: how long a view takes, the first time and again,
  * and which share of a core the dashboard and the store take to follow the run while it trains. The run is made of records.
  */
+
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -17,6 +18,7 @@ import { objectKeys, tableKeys } from "../core/contracts/keys.ts";
 import type { GroupRecord, RunRecord, StepRecord } from "../core/contracts/records.ts";
 import { summarizeStep } from "../core/monitoring/step-summary.ts";
 import type { Store } from "../core/ports.ts";
+import { print } from "./measurement.ts";
 
 const RUN = "large";
 const [STEPS, GROUPS, K] = [782, 16, 8];
@@ -179,19 +181,17 @@ const cloud = await startLocalCloud({
   verifySignatures: false,
 });
 const size = { steps: STEPS, rollouts: STEPS * GROUPS * K };
-const print = (name: string, value: number, unit: string) =>
-  console.log(JSON.stringify({ name, value, unit, config: size }));
 try {
   await fill(cloud.direct);
   writeFolder(folder, { ...cloud.environment, MGRPO_TABLE: "mgrpo", MGRPO_BUCKET: "mgrpo" });
   const { child, get } = await startDashboard(cwd);
   const views = { list: "/api/runs", run: `/api/runs/${RUN}`, step: `/api/runs/${RUN}/steps/${STEPS - 1}` };
   for (const [name, path] of Object.entries(views)) {
-    print(`ui.${name}.first`, await timed(get, path), "s");
-    print(`ui.${name}`, await timed(get, path), "s");
+    print(`ui.${name}.first`, await timed(get, path), "s", size);
+    print(`ui.${name}`, await timed(get, path), "s", size);
   }
   if (process.platform === "linux" && child.pid !== undefined)
-    print("ui.follow", await followShare(get, child.pid), "cores");
+    print("ui.follow", await followShare(get, child.pid), "cores", size);
   child.kill();
   await once(child, "exit");
 } finally {

@@ -12,7 +12,7 @@ import { chatCompletions } from "../gpu-workers/gateway/api/chat-reply.ts";
 import { ApiError } from "../gpu-workers/gateway/api/errors.ts";
 import { messages } from "../gpu-workers/gateway/api/messages-reply.ts";
 import { servedTeam } from "../gpu-workers/gateway/served-team.ts";
-import { serveInvocations } from "../gpu-workers/invocations/server.ts";
+import { serveApp } from "../gpu-workers/invocations/server.ts";
 import { createLog } from "../gpu-workers/log.ts";
 import { watchForStop } from "./local/stop.ts";
 import { planServing } from "./serve/config.ts";
@@ -53,7 +53,7 @@ export async function serveTeam(target: string, options: TeamServeOptions): Prom
       );
     };
     const log = createLog((line) => process.stderr.write(line));
-    const server = await serveInvocations(chatApp("", { teamOf, ...INTERFACE }, log), host, port);
+    const server = await serveApp(chatApp("", { teamOf, ...INTERFACE }, log), host, port);
     try {
       printAddress(`http://${isIPv6(host) ? `[${host}]` : host}:${server.port}/v1`, team.agents, key);
       if (!stop.signal.aborted) await once(stop.signal, "abort");

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import colors from "picocolors";
 import * as z from "zod";
 import { parse } from "../core/contracts/parse.ts";
-import { serveInvocations } from "../gpu-workers/invocations/server.ts";
+import { serveApp } from "../gpu-workers/invocations/server.ts";
 import { requireAddress } from "./cloud/address.ts";
 import { namesOfStage } from "./deployment.ts";
 import { watchForStop } from "./local/stop.ts";
@@ -37,9 +37,9 @@ export async function ui(run: string | undefined, options: UiOptions): Promise<v
     parse(Key, process.env["MGRPO_UI_KEY"], "MGRPO_UI_KEY", "config-invalid") ?? randomBytes(18).toString("base64url");
   const stop = watchForStop();
   const watcher = openRunWatcher((line) => console.error(line));
-  let server: Awaited<ReturnType<typeof serveInvocations>> | undefined;
+  let server: Awaited<ReturnType<typeof serveApp>> | undefined;
   try {
-    server = await serveInvocations(dashboardApp({ key, hosts: [host, "localhost"], watcher }), host, port);
+    server = await serveApp(dashboardApp({ key, hosts: [host, "localhost"], watcher }), host, port);
     const link = `http://${host.includes(":") ? `[${host}]` : host}:${server.port}/${run === undefined ? "" : `runs/${run}`}?key=${key}`;
     if (process.stdout.isTTY) console.log(`\n  ${colors.bold(link)}\n\n  ${colors.dim("Ctrl-C ends it.")}\n`);
     else console.log(JSON.stringify({ kind: "serving", link }));

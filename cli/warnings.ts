@@ -1,10 +1,12 @@
 /** @file Warnings about the steps of a run, one line each. */
+
 import { algorithmOf } from "../core/contracts/algorithm-overrides.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import { ownerOf } from "../core/contracts/shared-policy.ts";
 import { shareAboveTarget } from "../core/mgrpo/alignment.ts";
 import { captures } from "../core/monitoring/shared-policy.ts";
 import type { StepSummary } from "../core/monitoring/step-summary.ts";
+import { mean, median } from "../core/statistics.ts";
 import { MGRPO } from "./terminal/name.ts";
 
 /** Number of steps over which a share is computed, and between two warnings. */
@@ -73,23 +75,22 @@ const isConstant = (step: StepSummary) => hasNoVariance(step) && !isWrong(step) 
 
 /** One line per streak, at its third step: a collapse, or questions that are too easy. */
 function streakWarnings({ run, recipe, main }: RunConfig, steps: readonly StepSummary[]): string[] {
-  const since = steps.length - STREAK + 1;
   const share = Math.round(100 * (steps.at(-1)?.wellFormed ?? 0));
   const look = `look at the rollouts: ${MGRPO} show ${run} ${steps.length - 1}`;
   if (streak(steps, isWrong) === STREAK) {
     return [
-      `since step ${since}, every rollout is wrong, though ${share} % are well-formed: no group has variance, so '${main}' learns nothing and does not recover by itself; ${look}; then start again with a lower agents.${main}.optimizer.learningRate, a longer warm start (${MGRPO} sft ${recipe} --to <folder>, docs/sft.md), or easier levels first (curriculum)`,
+      `in the last ${STREAK} steps, every rollout is wrong, though ${share} % are well-formed: no group has variance, so '${main}' learns nothing and does not recover by itself; ${look}; then start again with a lower agents.${main}.optimizer.learningRate, a longer warm start (${MGRPO} sft ${recipe} --to <folder>, docs/sft.md), or easier levels first (curriculum)`,
     ];
   }
   if (streak(steps, isCorrect) === STREAK) {
     return [
-      `since step ${since}, every rollout is correct: no group has variance, so '${main}' learns nothing: the questions are too easy; ask harder levels (curriculum), or end the run here`,
+      `in the last ${STREAK} steps, every rollout is correct: no group has variance, so '${main}' learns nothing: the questions are too easy; ask harder levels (curriculum), or end the run here`,
     ];
   }
   if (streak(steps, isConstant) === STREAK) {
     const reward = steps.at(-1)?.reward[main]?.toFixed(3);
     return [
-      `since step ${since}, the rewards of a question's rollouts are all equal, ${reward} on average, and ${share} % of the rollouts are well-formed: '${main}' learns nothing; ${look}; a reward that pays parts of an answer, or a longer warm start, makes them differ`,
+      `in the last ${STREAK} steps, the rewards of a question's rollouts are all equal, ${reward} on average, and ${share} % of the rollouts are well-formed: '${main}' learns nothing; ${look}; a reward that pays parts of an answer, or a longer warm start, makes them differ`,
     ];
   }
   return [];
@@ -147,11 +148,23 @@ function klWarnings({ agents }: RunConfig, steps: readonly StepSummary[]): strin
   const newest = steps.at(-1);
   if (!newest) return [];
   return Object.keys(newest.training).flatMap((agent) => {
-    const kl = newest.training[agent]?.kl ?? 0;
-    const before = Math.max(0, ...steps.slice(0, -1).map(({ training }) => training[agent]?.kl ?? 0));
-    if (kl <= RUNAWAY_KL || kl < 2 * before) return [];
+    const kls = steps.map(({ training }) => training[agent]?.kl ?? 0);
+    if (!isRunaway(kls)) return [];
+    const kl = kls.at(-1) ?? 0;
+    const before = Math.max(0, ...kls.slice(0, -1));
     return `the KL between sampler and trainer of '${agent}' is ${kl.toPrecision(3)} nats per token, ${before.toPrecision(3)} at most before: its policy runs away from what it sampled; lower agents.${ownerOf(agents, agent)}.optimizer.learningRate or algorithm.epochs, or set algorithm.tisCap`;
   });
+}
+
+/** Whether the newest KL is above the limit, and at least twice the last one that was reported. */
+function isRunaway(kls: readonly number[]): boolean {
+  let reported = 0;
+  let isNewest = false;
+  for (const kl of kls) {
+    isNewest = kl > RUNAWAY_KL && kl >= 2 * reported;
+    if (isNewest) reported = kl;
+  }
+  return isNewest;
 }
 
 /** One line for each agent, once: its samples have become nearly deterministic, so the rollouts of a group hardly differ. */
@@ -172,7 +185,7 @@ function entropyWarnings({ agents }: RunConfig, steps: readonly StepSummary[]): 
 function captureWarnings(config: RunConfig, steps: readonly StepSummary[]): string[] {
   return captures(config, steps).map(({ owner, by, part, loser, from, to }) => {
     const share = Math.round(100 * part);
-    return `'${by}' makes ${share} % of the gradient of the policy of '${owner}', and the reward of '${loser}', which has it too, fell from ${from.toFixed(3)} to ${to.toFixed(3)}: raise agents.${loser}.share, or give '${loser}' a policy of its own`;
+    return `'${by}' contributes ${share} % of the gradient norm of the policy of '${owner}', and the reward of '${loser}', which shares it, fell from ${from.toFixed(3)} to ${to.toFixed(3)}: raise agents.${loser}.share, or give '${loser}' a policy of its own`;
   });
 }
 
@@ -180,8 +193,8 @@ function captureWarnings(config: RunConfig, steps: readonly StepSummary[]): stri
 function plateauWarnings({ agents }: RunConfig, steps: readonly StepSummary[]): string[] {
   if (steps.length < 2 * WINDOW || steps.length % WINDOW > 0) return [];
   const rise = (agent: string) => {
-    const mean = (part: readonly StepSummary[]) => average(part.flatMap(({ reward }) => reward[agent] ?? []));
-    return mean(steps.slice(-WINDOW)) - mean(steps.slice(-2 * WINDOW, -WINDOW));
+    const meanOf = (part: readonly StepSummary[]) => mean(part.flatMap(({ reward }) => reward[agent] ?? []));
+    return meanOf(steps.slice(-WINDOW)) - meanOf(steps.slice(-2 * WINDOW, -WINDOW));
   };
   const trained = Object.keys(agents).filter((name) => agents[name]?.trained);
   const rising = trained.filter((name) => rise(name) > RISE);
@@ -192,14 +205,6 @@ function plateauWarnings({ agents }: RunConfig, steps: readonly StepSummary[]): 
       `over the last ${2 * WINDOW} steps, the reward of ${rising.map((one) => `'${one}'`).join(", ")} rose and that of '${name}' did not move: see whether its groups have variance, and what its reward is for`,
   );
 }
-
-function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? 0;
-}
-
-const average = (values: readonly number[]): number =>
-  values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
 
 function totals(histograms: readonly (readonly number[])[]): number[] {
   const longest = Math.max(...histograms.map(({ length }) => length));

@@ -18,7 +18,7 @@ export type ErrorCode =
   | "deployment-unreachable"
   | "disk-full"
   | "storage-unwritable"
-  | "port-in-use"
+  | "cannot-listen"
   | "worker-unavailable"
   | "claim-lost"
   | "replay-failed"

@@ -37,7 +37,7 @@ export function refuseUnspoken({ turns, tools = [], where }: MessagesLine, { lim
     if (responses.length !== calls.length)
       throw invalidDemonstration(
         where,
-        `turn ${i + 1} has ${calls.length} tool calls and ${responses.length} responses`,
+        `turn ${i + 1}: the numbers of tool calls and responses differ (${calls.length}, ${responses.length})`,
       );
   }
 }
@@ -74,7 +74,10 @@ export function refuseMalformed({ demonstration, where }: PlacedDemonstration, {
       throw invalidDemonstration(where, `turn ${i + 1} is an answer, which ends a conversation`);
     const calls = turn.kind === "calls" ? turn.calls.length : 0;
     if (responses.length !== calls)
-      throw invalidDemonstration(where, `turn ${i + 1} has ${calls} tool calls and ${responses.length} responses`);
+      throw invalidDemonstration(
+        where,
+        `turn ${i + 1}: the numbers of tool calls and responses differ (${calls}, ${responses.length})`,
+      );
   }
 }
 

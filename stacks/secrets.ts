@@ -5,10 +5,10 @@
 /// <reference path="../.sst/platform/config.d.ts" />
 import type { FleetSettings } from "./fleet.ts";
 
-/** Placeholder of an optional secret that is not set. It is never passed on. */
+/** Value of an optional secret that is not set. `plainKey` and worker-boot.sh drop it. */
 const UNSET = "unset";
 
-/** Holds the key of a judge, in functions that score and workers that evaluate: `judge.model.keyVariable`. */
+/** Environment variable with the judge's API key, in scoring functions and evaluation workers. `judge.model.keyVariable` names it. */
 export const JUDGE_VARIABLE = "MGRPO_JUDGE_KEY";
 
 export const createJudgeKey = () => new sst.Secret("JudgeKey", UNSET);

@@ -1,4 +1,5 @@
 /** @file One verdict by a model: several votes, decided by majority or median, with their cost. */
+
 import * as z from "zod";
 import {
   costOfFailure,
@@ -14,6 +15,7 @@ import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { CompletionRequest, LanguageModel, TokenUsage } from "../../core/language-model-ports.ts";
 import { costUsd, mostUsd } from "../../core/model-cost.ts";
 import type { VerdictContext } from "../../core/ports.ts";
+import { median } from "../../core/statistics.ts";
 import { type JudgeInput, judgePrompt } from "./prompt.ts";
 
 /** A model and its settings as a judge. */
@@ -84,13 +86,6 @@ interface Ballot<S extends z.ZodType> {
 function majority(scores: readonly number[]): number | undefined {
   const ones = scores.filter((score) => score === 1).length;
   return 2 * ones === scores.length ? undefined : Number(2 * ones > scores.length);
-}
-
-/** Of an even number of scores, the mean of the two in the middle. */
-function median(scores: readonly number[]): number {
-  const sorted = scores.toSorted((a, b) => a - b);
-  const [low = 0, high = low] = [sorted[(sorted.length - 1) >> 1], sorted[sorted.length >> 1]];
-  return (low + high) / 2;
 }
 
 /** More than half of the votes must be valid. A tie is decided by one more vote. `spent`: what this verdict has cost so far. */

@@ -7,8 +7,8 @@ import { ClassicLevel } from "classic-level";
 
 let isPatched = false;
 
-/** Affects every database in this process. */
-export function readSynchronously(): void {
+/** Patches ClassicLevel: affects every database in this process. */
+export function makeReadsSynchronous(): void {
   if (isPatched) return;
   isPatched = true;
   const getAsynchronously = ClassicLevel.prototype.get;

@@ -33,7 +33,7 @@ function listenFault({ host, port }: ListenAddress, what: string, cause: unknown
     });
   if (code !== "EADDRINUSE") return cause;
   return new MgrpoError(
-    "port-in-use",
+    "cannot-listen",
     `${what}: port ${port} of ${host} is in use: stop what listens there, or choose another port (0: any free one)`,
     { cause },
   );

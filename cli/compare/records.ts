@@ -67,7 +67,7 @@ export function readRecord(results: string, planned: TraceableRun, mixed: boolea
   }
   if (foreign.length === 0 || mixed) return { ...finished, foreign };
   throw refusal(
-    `${path} is of another commit, release, config or base model`,
+    `${path} is from another commit, release, config or base model`,
     foreign,
     "remove that file, or keep it with --mixed",
   );

@@ -1,4 +1,5 @@
 /** @file What each agent would train on in a group: its branches, tokens, rewards and advantages. Pure. */
+
 import { algorithmOf } from "../../core/contracts/algorithm-overrides.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { AgentBatch, GroupRecord } from "../../core/contracts/records.ts";
@@ -9,6 +10,7 @@ import {
   sampledTokens,
 } from "../../core/contracts/rollout.ts";
 import { hasGradient, lossTerms } from "../../core/mgrpo/batch.ts";
+import { sum } from "../../core/statistics.ts";
 import type { TriedGroup, TriedRollout } from "./rollouts.ts";
 
 export interface AgentShare {
@@ -87,5 +89,3 @@ function tokensWithGradient(batch: AgentBatch, units: readonly Unit[], algorithm
   const terms = lossTerms(batch, tokens_N, algorithm);
   return sum(tokens_N.filter((_, i) => terms[i] && hasGradient(terms[i], algorithm)));
 }
-
-const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);

@@ -13,14 +13,14 @@ type Team = Pick<RunConfig, "agents" | "main">;
 
 export function groupWarnings(config: Team, tried: TriedGroup, shares: readonly AgentShare[]): string[] {
   return [
-    ...lossWarnings(tried),
+    ...lostRolloutWarnings(tried),
     ...varianceWarnings(config, tried),
     ...shares.flatMap((share) => agentWarnings(config, share, tried)),
   ];
 }
 
 /** Rollouts that are excluded, and those in which the app gave no answer. */
-function lossWarnings({ group, rollouts, thrown }: TriedGroup): string[] {
+function lostRolloutWarnings({ group, rollouts, thrown }: TriedGroup): string[] {
   const lost = Object.entries(group.rollouts).flatMap(([k, score]) =>
     "excluded" in score ? [[k, score.excluded]] : [],
   );
@@ -32,7 +32,7 @@ function lossWarnings({ group, rollouts, thrown }: TriedGroup): string[] {
   });
   const stacks = new Set(thrown.map(stackOf));
   return [
-    ...lost.map(([k, reason]) => `rollout ${k} is lost, and training would repeat it: ${reason}`),
+    ...lost.map(([k, reason]) => `rollout ${k} is lost, and training would retry it: ${reason}`),
     ...[...stacks].map((stack) => `the app threw: ${stack}`),
     ...gaveUp,
   ];
@@ -58,8 +58,8 @@ function varianceWarnings({ main }: Team, { group }: TriedGroup): string[] {
 
 function agentWarnings({ agents, main }: Team, { agent, branches }: AgentShare, tried: TriedGroup): string[] {
   if (branches === 0) {
-    const remedy = agent === main ? "does the app use its base URL and model?" : "no rollout would train it";
-    return [`'${agent}' was never asked: ${remedy}`];
+    const consequence = agent === main ? "does the app use its base URL and model?" : "no rollout would train it";
+    return [`'${agent}' was never called: ${consequence}`];
   }
   const conversations = tried.rollouts.flatMap((rollout) => conversationsOf(rollout, agent, main));
   const counts = countsOf(tried.rollouts, agent);
@@ -70,15 +70,15 @@ function agentWarnings({ agents, main }: Team, { agent, branches }: AgentShare, 
   const warnings: [boolean, string][] = [
     [
       offered > 0 && !called && !callsInBranches(tried.rollouts, agent, main),
-      `'${agent}' was offered ${counted(offered, "tool")} and never called one: its model may not know the format of calls, see agents.${agent}.toolPrompt and docs/models.md`,
+      `'${agent}' was offered ${counted(offered, "tool")} and never called one: its model may not know the tool-call format, see agents.${agent}.toolPrompt and docs/models.md`,
     ],
     [
       (counts?.unparsed ?? 0) > 0,
-      `'${agent}' wrote ${counted(counts?.unparsed ?? 0, "tool call")} that could not be read: they stay text`,
+      `${counted(counts?.unparsed ?? 0, "tool call")} of '${agent}' could not be parsed and ${counts?.unparsed === 1 ? "stays" : "stay"} text`,
     ],
     [
       (counts?.rewritten ?? 0) > 0,
-      `${counted(counts?.rewritten ?? 0, "request")} to '${agent}' had a history that it did not say: each begins a new branch, and its earlier turns are context there. Does the app shorten or edit messages?`,
+      `${counted(counts?.rewritten ?? 0, "request")} to '${agent}' had a history with replies that it did not generate: each begins a new branch, and its earlier turns are context there. Does the app shorten or edit messages?`,
     ],
     [
       cut > 0,
@@ -103,7 +103,7 @@ const callsInBranches = (rollouts: readonly TriedRollout[], agent: string, main:
       outcome.status === "finished" && (outcome.app?.branches.length ?? 0) > 0 && invocations.size > 0,
   );
 
-/** Sums over the rollouts; undefined if this program ran them. */
+/** Sums over the rollouts; undefined with the native runner. */
 function countsOf(rollouts: readonly TriedRollout[], agent: string): BranchCounts | undefined {
   const all = rollouts.flatMap(({ outcome }) => (outcome.status === "finished" && outcome.app?.counts[agent]) || []);
   if (all.length === 0) return undefined;

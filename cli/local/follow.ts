@@ -45,7 +45,7 @@ export type RunEvent =
   | { readonly kind: "ended"; readonly status: "finished" | "halted"; readonly reason: string };
 
 /** Time between reads beyond the RUN record: finding out what a run waits for takes a dozen reads of a busy store. */
-const POLL_SECONDS = 2;
+const DETAIL_SECONDS = 2;
 /** Time between two reports of the same stall. */
 const REPEAT_SECONDS = 300;
 
@@ -74,7 +74,7 @@ export async function* followRun(
       stalls.stepSeconds = seconds;
       yield { kind: "step", summary: await readSummary(store, config, step, seconds) };
     }
-    if (run.status !== "running" || now - looked >= POLL_SECONDS) {
+    if (run.status !== "running" || now - looked >= DETAIL_SECONDS) {
       looked = now;
       for (const found of await readOptimizers(store, config)) {
         if (reported.has(`optimizer of ${found.agent}`)) continue;
@@ -155,7 +155,7 @@ export async function readWait(store: Store, config: RunConfig): Promise<string 
   return evaluating(config, run.step, await readJobs(store, config.run));
 }
 
-/** What was measured of the servers whose own optimizers train agents. */
+/** Optimizer probes of the servers that train agents with their own optimizer. */
 export async function readOptimizers(
   store: Store,
   { run, agents }: RunConfig,
@@ -169,7 +169,7 @@ export async function readOptimizers(
   });
 }
 
-/** Fleets whose instances would not serve the run, and why. */
+/** Fleets whose instances refused to serve the run, and why. */
 export async function readRefusals(store: Store, run: string) {
   const fleets = await store.table.query(tableKeys.run(run).pk, tablePrefixes.fleets);
   return fleets.flatMap((item) => {
@@ -178,7 +178,7 @@ export async function readRefusals(store: Store, run: string) {
   });
 }
 
-/** `evaluating 2 of 6 suites: greedy of team 0`, for a finished run; undefined if every suite of every team has a score. */
+/** `evaluation 2 of 6: greedy after 0 steps`, for a finished run; undefined if every suite of every team has a score. */
 function evaluating(config: RunConfig, last: number, jobs: readonly JobRecord[]): string | undefined {
   const jobOf = (team: number, suite: string) => jobs.find((job) => job.team === team && job.suite === suite);
   const teams = Array.from({ length: last + 1 }, (_, team) => team);
@@ -188,15 +188,15 @@ function evaluating(config: RunConfig, last: number, jobs: readonly JobRecord[])
   const open = due.filter(({ state }) => state !== "done");
   const current = open.find(({ state }) => state === "leased") ?? open[0];
   if (!current) return undefined;
-  return `evaluating ${due.length - open.length + 1} of ${due.length} suites: ${current.name} of team ${current.team}`;
+  return `evaluation ${due.length - open.length + 1} of ${due.length}: ${current.name} after ${current.team} steps`;
 }
 
 export async function readRun(store: Store, run: string): Promise<RunRecord> {
-  return parse(RunRecord, await existing(store, tableKeys.run(run)), `RUN ${run}`);
+  return parse(RunRecord, await getExisting(store, tableKeys.run(run)), `RUN ${run}`);
 }
 
 export async function readStep(store: Store, run: string, step: number): Promise<StepRecord> {
-  return parse(StepRecord, await existing(store, tableKeys.step(run, step)), `STEP ${step} of ${run}`);
+  return parse(StepRecord, await getExisting(store, tableKeys.step(run, step)), `STEP ${step} of ${run}`);
 }
 
 /** @param wanted indices; absent: all. Those that have expired are left out. */
@@ -222,7 +222,7 @@ export async function readEvaluations(store: Store, config: RunConfig): Promise<
   );
 }
 
-/** What the run has cost so far, excluding its hours. */
+/** What the run has cost so far. Elapsed hours are left out; worker hours are charged. */
 export async function readSpending(store: Store, config: RunConfig): Promise<Omit<Spending, "hours">> {
   const workers = (await store.table.query(tableKeys.run(config.run).pk, tablePrefixes.workers)).map((worker) =>
     parse(WorkerRecord, worker, `WORKER of ${config.run}`),
@@ -251,7 +251,7 @@ export async function readState(store: Store, config: RunConfig, run: RunRecord)
   };
 }
 
-/** Of a run of this machine; undefined for all others. */
+/** Free space on the disk of the run's folder; undefined if the folder is not on this machine. */
 async function readDisk(run: string): Promise<Disk | undefined> {
   const folder = findRun(run);
   if (!folder) return undefined;
@@ -259,7 +259,7 @@ async function readDisk(run: string): Promise<Disk | undefined> {
   return { path: folder.path, freeBytes: bavail * bsize, totalBytes: blocks * bsize };
 }
 
-/** The summary of a closed step. `seconds` null: it closed while no one followed the run, so its cost then is unknown too. */
+/** The summary of a closed step. `seconds` is null if it closed while nobody followed the run; what the run had cost by then is unknown too. */
 export async function readSummary(
   store: Store,
   config: RunConfig,
@@ -289,7 +289,7 @@ export function suiteOf(config: RunConfig, name: string) {
   return suite;
 }
 
-async function existing(store: Store, key: TableKey) {
+async function getExisting(store: Store, key: TableKey) {
   const item = await store.table.get(key);
   if (!item) throw new MgrpoError("not-found", `${key.pk} ${key.sk}: no such record in the store`);
   return item;

@@ -28,7 +28,7 @@ const TOOL_DISPLAY: Readonly<Record<ToolDisplay, string>> = {
   template: "it shows the tools itself",
   system: "it does not show tools with calls as <tool_call> and JSON, so the system message describes them",
   user: "the first user message describes the tools",
-  none: "the tools are described nowhere: its model learned them from demonstrations",
+  none: "nothing describes the tools: the model must know them from demonstrations",
 };
 
 /** `settings` configure an agent with this model, such as `lora.rank=8`. */
@@ -40,9 +40,9 @@ export async function checkModel(model: string, settings: readonly string[]): Pr
   const lora = agent.lora ?? readAdapterConfig(files)?.lora ?? null;
   const trained = lora ? `an adapter of rank ${lora.rank}` : "all weights";
   const config = readModelConfig(files);
-  const parameters = Math.round(parameterLayout(config).length / 1e6);
+  const millions = Number((parameterLayout(config).length / 1e6).toPrecision(3));
   if (REQUIRED_FILES.every((name) => files.has(name))) checkVocabulary(files, config.vocabulary);
-  const found = `${modelFamily(files)}, ${parameters} million parameters${origin}; trained: ${trained}`;
+  const found = `${modelFamily(files)}, ${millions} million parameters${origin}; trained: ${trained}`;
   const advice = isGguf && { advice: `to train it: ${MGRPO} import ${model} --to ${model.replace(/\.gguf$/, "")}` };
   return [
     { name: "model", state: "ok", found, ...advice },
@@ -54,7 +54,7 @@ export async function checkModel(model: string, settings: readonly string[]): Pr
 interface ReadModel {
   readonly files: CheckpointFiles;
   readonly stored: StoredWeights;
-  /** What else was read: `" with its adapter"`, or the number formats of a GGUF file, `" as Q4_0"`. Empty for a plain model. */
+  /** Suffix of the description of the model: `" with its adapter"`, or the number formats of a GGUF file, `" as Q4_0"`. Empty for a plain model. */
   readonly origin: string;
 }
 
@@ -65,7 +65,7 @@ async function readFiles(model: string): Promise<ReadModel> {
   return { files, stored: storedWeights(files, config), origin: adapter ? " with its adapter" : "" };
 }
 
-/** Like the folder that `mgrpo import` writes. */
+/** Describes a GGUF file as the folder that `mgrpo import` would write. */
 async function readGgufModel(path: string): Promise<ReadModel> {
   const { size } = await stat(path).catch((cause: unknown) => {
     throw new MgrpoError("not-found", `${path}: no such file`, { cause });
@@ -87,7 +87,7 @@ function templateChecks(agent: AgentConfig, files: CheckpointFiles): Check[] {
     ];
   try {
     const display = checkTemplate("<name>", settings, files);
-    const found = `supported: each turn only appends; ${TOOL_DISPLAY[display]}; ${thinkingOf(files)}`;
+    const found = `supported: each turn only appends to the conversation's tokens; ${TOOL_DISPLAY[display]}; ${thinkingOf(files)}`;
     return [{ name: "template", state: "ok", found }];
   } catch (error) {
     if (!isMgrpoError(error)) throw error;

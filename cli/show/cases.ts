@@ -1,5 +1,5 @@
 /**
- * @file A recipe's case studies in a finished run: for each, the share before and after training, and three held-out questions with the
+ * @file A recipe's case studies in a finished run: for each, the share of passed checks before and after training, and up to three held-out questions with the
  * rollouts of the untrained and the trained team side by side. Questions on which the team improved come first, in the order of the
  * held-out set; the counts of improved and worsened questions are shown.
  */
@@ -37,10 +37,11 @@ export async function loadCases(store: Store, config: RunConfig, recipe: Recipe)
   const jobs = (await readJobs(store, config.run)).filter((job) => job.suite === suite.name && job.state === "done");
   const [first, last] = [jobs.find(({ team }) => team === 0), jobs.find(({ team }) => team === step)];
   if (status !== "finished" || !first || !last) {
-    throw new MgrpoError(
-      "not-found",
-      `run '${config.run}' is ${status}: case studies compare the first and last team of a finished run`,
-    );
+    const reason =
+      status === "finished"
+        ? `suite '${suite.name}' has not yet evaluated the first and the last team of run '${config.run}'`
+        : `run '${config.run}' is ${status}: case studies compare the first and last team of a finished run`;
+    throw new MgrpoError("not-found", reason);
   }
   const [before, after] = await Promise.all([first, last].map((job) => readRollouts(store, config, job)));
   return caseStudies.map((study) => studyTree(study, before ?? [], after ?? [], recipe));
@@ -60,7 +61,7 @@ function studyTree(
   return {
     title: study.name,
     tags: [
-      { text: `${share(from)} → ${share(to)}`, tone: "good" },
+      { text: `${share(from)} → ${share(to)}`, tone: to.correct * from.n >= from.correct * to.n ? "good" : "bad" },
       { text: `better on ${counted(better.length, "question")}, worse on ${worse.length}`, tone: "faint" },
     ],
     body: study.expected,
@@ -69,14 +70,14 @@ function studyTree(
 }
 
 function pairsOf(study: CaseStudy, before: readonly HeldOutRollout[], after: readonly HeldOutRollout[]): Pair[] {
-  const withOccasion = (rollouts: readonly HeldOutRollout[]) =>
+  const firstCheckedRollouts = (rollouts: readonly HeldOutRollout[]) =>
     new Map(
       rollouts
         .filter((rollout) => scoreStudy(study, [rollout]).n > 0)
         .toReversed()
         .map((rollout) => [rollout.question.id, rollout]),
     );
-  const [firsts, lasts] = [withOccasion(before), withOccasion(after)];
+  const [firsts, lasts] = [firstCheckedRollouts(before), firstCheckedRollouts(after)];
   return before.flatMap((rollout) => {
     const [one, other] = [firsts.get(rollout.question.id), lasts.get(rollout.question.id)];
     if (one !== rollout || !other) return [];

@@ -1,7 +1,9 @@
 /** @file A run's progress: the state of the live line, and its text. Pure. */
+
 import colors from "picocolors";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { StepSummary } from "../../core/monitoring/step-summary.ts";
+import { median } from "../../core/statistics.ts";
 import { duration } from "./columns.ts";
 import { cut, flow } from "./flow.ts";
 
@@ -64,8 +66,4 @@ export function progressLine(config: RunConfig, progress: RunProgress, activity:
 
 function twoTone(bar: string, filled: number): string {
   return colors.cyan(bar.slice(0, filled)) + colors.dim(bar.slice(filled));
-}
-
-function median(values: readonly number[]): number | undefined {
-  return [...values].sort((a, b) => a - b)[Math.floor((values.length - 1) / 2)];
 }

@@ -2,7 +2,7 @@
 import { stripVTControlCharacters } from "node:util";
 import wrapAnsi from "wrap-ansi";
 
-/** Cells of one row, two columns apart, indented by two. On a narrow terminal all cells but the first go below it. */
+/** A label and its cells, two spaces apart, indented by two. If the row does not fit, the cells go on the lines below the label. */
 export function row(label: string, ...cells: readonly string[]): string {
   const whole = `  ${[label, ...cells].join("  ")}`;
   const width = rowWidth();
@@ -15,7 +15,7 @@ export function row(label: string, ...cells: readonly string[]): string {
 /** A text after a prefix, wrapped at words; later lines are indented by `indent`, or by the width of the prefix. */
 export function hanging(prefix: string, text: string, indent = " ".repeat(visibleLength(prefix))): string[] {
   const width = rowWidth() - Math.max(visibleLength(prefix), visibleLength(indent));
-  // Too narrow for words: the terminal itself wraps.
+  // No terminal, or one too narrow for words: not wrapped here.
   const lines =
     width < 20 || width === Number.POSITIVE_INFINITY ? [text] : wrapAnsi(text, width, { hard: true }).split("\n");
   return lines.map((line, i) => `${i === 0 ? prefix : indent}${line}`);

@@ -1,5 +1,5 @@
 /** @file The first lines of a run: what it trains and where its files are. Without a terminal a new run prints its whole config as JSON. */
-import { relative } from "node:path";
+import { isAbsolute, relative } from "node:path";
 import colors from "picocolors";
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
@@ -37,24 +37,22 @@ function printLink(link: string | undefined): void {
 export function opening(config: RunConfig, folder: RunFolder, bases: Bases, width: number, step?: number): string {
   const { run, recipe, arm, seed, steps } = config;
   const names = Object.keys(config.agents);
-  const label = Math.max(...names.map((name) => name.length)) + 4;
+  const labelWidth = Math.max(...names.map((name) => name.length)) + 4;
   const progress = step === undefined ? `${steps} steps` : `resumed at step ${step} of ${steps}`;
   const about = [
     { text: run, tone: colors.bold },
     ...[recipe, arm, `seed ${seed}`, progress].map((text) => ({ text })),
   ];
-  const agents = names.map((name) => {
-    const agent = config.agents[name];
-    return agent
-      ? `  ${colors.dim(name.padEnd(label - 2))}${flow(shared(config, name) ?? partsOf(agent, bases.get(name)), label, width)}`
-      : "";
+  const agents = Object.entries(config.agents).map(([name, agent]) => {
+    const parts = sharedPolicyParts(config, name) ?? partsOf(agent, bases.get(name));
+    return `  ${colors.dim(name.padEnd(labelWidth - 2))}${flow(parts, labelWidth, width)}`;
   });
-  const settings = `every setting: ${relative(process.cwd(), folder.config)}`;
+  const settings = `all settings: ${relative(process.cwd(), folder.config)}`;
   return ["", `  ${flow(about, 2, width)}`, ...agents, `  ${colors.dim(settings)}`, ""].join("\n");
 }
 
-/** Of an agent with another's policy: whose, and its share of the loss. */
-function shared({ agents }: RunConfig, name: string): { readonly text: string }[] | undefined {
+/** For an agent that shares another's policy: the owner, and this agent's share of its loss; otherwise undefined. */
+function sharedPolicyParts({ agents }: RunConfig, name: string): { readonly text: string }[] | undefined {
   const owner = ownerOf(agents, name);
   if (owner === name) return undefined;
   return [{ text: `policy of ${owner}` }, { text: `${percent(sharesOf(agents, owner).get(name) ?? 0)} of its loss` }];
@@ -64,7 +62,7 @@ function shared({ agents }: RunConfig, name: string): { readonly text: string }[
 function partsOf(agent: AgentConfig, base: Parameters<typeof parametersOf>[1] | undefined) {
   const { model, policy, trained, lora } = agent;
   const parameters = base && parametersOf(agent, base);
-  const path = model.startsWith("/") ? relative(process.cwd(), model) : model;
+  const path = isAbsolute(model) ? relative(process.cwd(), model) : model;
   const parts = [
     path.length < model.length ? path : model,
     ...(policy === "compiled" ? [] : [policy]),

@@ -46,15 +46,17 @@ function printFiles({ run, steps, agents, caseStudies }: RunReport, folder: RunF
 
 function printLine(label: string, ...parts: readonly FlowPart[]): void {
   const indent = LABEL + 2;
-  const name = label.length < LABEL ? label.padEnd(LABEL) : `${label}\n${" ".repeat(indent - 2)}`;
+  const name = label.length < LABEL ? label.padEnd(LABEL) : `${label}\n${" ".repeat(indent)}`;
   console.log(`  ${colors.dim(name)}${flow(parts, indent, terminalWidth())}`);
 }
 
 function change(before: Shown, after: Shown & { readonly suite: string }): FlowPart[] {
   const share = before.n === 0 ? "-" : percent(before.correct / before.n);
   const now = accuracy(after);
+  const isBetter = after.correct * before.n > before.correct * after.n;
+  const tone = isBetter ? colors.green : (text: string) => text;
   return [
-    { text: `${share} → ${now}`, tone: () => `${share} → ${colors.bold(colors.green(now))}` },
+    { text: `${share} → ${now}`, tone: () => `${share} → ${colors.bold(tone(now))}` },
     { text: `${after.correct} of ${after.n}, ${after.suite}`, tone: colors.dim },
   ];
 }

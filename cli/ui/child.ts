@@ -1,9 +1,10 @@
 /**
- * @file The dashboard beside a training or a served cloud, in a process of its own: reading never holds them up. It ends with the process
+ * @file The dashboard beside a training run or a served cloud, in a process of its own, so its reads never delay either. It ends with the process
  * that started it.
  */
-import { spawn } from "node:child_process";
+import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
 import * as z from "zod";
 import { builtModule } from "../../built-module.ts";
 
@@ -12,11 +13,13 @@ export interface Dashboard {
   close(): void;
 }
 
+const START_SECONDS = 30;
+
 const Serving = z.object({ kind: z.literal("serving"), link: z.url() });
 
 /**
- * Opened for a reader at a terminal, or who asked for the browser; elsewhere its link, which carries a key, would end up in a log.
- * Undefined also if it cannot start: a training does not depend on it.
+ * Starts only if stdout is a terminal or `open` is set: otherwise the link, which carries a key, would end up in a log.
+ * Undefined also if it cannot start: a training run does not depend on it.
  */
 export async function openDashboard(run: string, open = false): Promise<Dashboard | undefined> {
   if (!process.stdout.isTTY && !open) return undefined;
@@ -24,8 +27,8 @@ export async function openDashboard(run: string, open = false): Promise<Dashboar
 }
 
 /**
- * @param args of `mgrpo ui`.
- * @param environment in which it runs, besides that of this process.
+ * @param args Arguments of `mgrpo ui`.
+ * @param environment Variables added to the environment of this process.
  */
 export async function startDashboard(
   args: readonly string[],
@@ -34,12 +37,31 @@ export async function startDashboard(
   const env = { ...process.env, ...environment, MGRPO_PARENT: "1" };
   const command = [builtModule("cli/mgrpo").pathname, "ui", ...args];
   const child = spawn(process.execPath, command, { env, stdio: ["ignore", "pipe", "ignore"] });
-  const lines = createInterface({ input: child.stdout });
-  const link = await new Promise<string | undefined>((resolve) => {
-    lines.once("line", (line) => resolve(Serving.safeParse(JSON.parse(line)).data?.link));
-    child.once("exit", () => resolve(undefined));
-    child.once("error", () => resolve(undefined));
-  });
+  const link = await linkOf(child);
   child.unref();
-  return link === undefined ? undefined : { link, close: () => child.kill() };
+  if (link !== undefined) return { link, close: () => child.kill() };
+  child.kill();
+  return undefined;
+}
+
+/** The link that the dashboard prints. Undefined: it ends, prints something else, or takes longer than START_SECONDS. */
+function linkOf(child: ChildProcessByStdio<null, Readable, null>): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => settle(), START_SECONDS * 1000);
+    const settle = (link?: string) => {
+      clearTimeout(timer);
+      resolve(link);
+    };
+    createInterface({ input: child.stdout }).once("line", (line) => settle(linkIn(line)));
+    child.once("exit", () => settle());
+    child.once("error", () => settle());
+  });
+}
+
+function linkIn(line: string): string | undefined {
+  try {
+    return Serving.safeParse(JSON.parse(line)).data?.link;
+  } catch {
+    return undefined;
+  }
 }

@@ -1,6 +1,6 @@
 /**
  * @file Searches the rollouts of a step: by what happened in them, and by text in any conversation of the team. A request reads at most a
- * page of rollouts, so that a step of any size can be searched.
+ * page of rollouts, or one group, so that a step of any size can be searched.
  */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { Conversation } from "../../core/contracts/conversation.ts";
@@ -19,9 +19,10 @@ export interface Search {
 
 type Hit = SearchView["hits"][number];
 
-/** Rollouts that one request reads, to whole groups. */
+/** Most rollouts that one request reads, rounded down to whole groups; always at least one group. */
 const PAGE = 256;
-const EXCERPT_CHARACTERS = 80;
+/** On each side of a match. */
+const CONTEXT_CHARACTERS = 80;
 
 export async function searchStep(
   store: Store,
@@ -89,7 +90,7 @@ function happened(conversation: Conversation, filter: RolloutFilter): boolean {
   return true;
 }
 
-/** Tools say in words that a call failed, so this reads the opening words. */
+/** A heuristic: responses have no failure flag, so it matches common opening words. A text that opens with `No` or `Nothing` matches too. */
 const FAILED =
   /^\W*(error|no |not |nothing|cannot|can't|could not|failed|unable|unknown|invalid|the \w+ (cannot|could not|failed|is not))/i;
 
@@ -104,12 +105,12 @@ function excerptOf(conversation: Conversation, text: string): string | undefined
   ];
   if (text === "") {
     const shown = failedResponse(conversation) ?? conversation.answer ?? conversation.prompt;
-    return shown.slice(0, 2 * EXCERPT_CHARACTERS);
+    return shown.slice(0, 2 * CONTEXT_CHARACTERS);
   }
   const wanted = text.toLowerCase();
   for (const one of all) {
     const at = one.toLowerCase().indexOf(wanted);
-    if (at >= 0) return one.slice(Math.max(0, at - EXCERPT_CHARACTERS), at + text.length + EXCERPT_CHARACTERS);
+    if (at >= 0) return one.slice(Math.max(0, at - CONTEXT_CHARACTERS), at + text.length + CONTEXT_CHARACTERS);
   }
   return undefined;
 }

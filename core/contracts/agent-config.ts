@@ -18,7 +18,7 @@ export const OptimizerConfig = z.strictObject({
   decayed: z
     .enum(["all", "matrices"])
     .exactOptional()
-    .describe("Parameters with weight decay: all, or matrices, so without norms and biases. Absent: all."),
+    .describe("Parameters with weight decay: all, or matrices (norms and biases are excluded). Absent: all."),
   maxGradientNorm: z
     .number()
     .positive()
@@ -32,7 +32,7 @@ export type OptimizerConfig = z.infer<typeof OptimizerConfig>;
 export const ScheduledOptimizer = OptimizerConfig.extend({
   kind: z.literal("adamw").exactOptional().describe("adamw: AdamW with these settings."),
   schedule: Schedule.default("constant").describe(
-    "Learning-rate schedule. linear and cosine: falls from learningRate to 0 over the run, after the warm-up.",
+    "Learning-rate schedule. linear, cosine: the rate falls from learningRate to 0 over the run, after the warm-up.",
   ),
   warmupRatio: WarmupRatio,
 });
@@ -42,7 +42,7 @@ export type ScheduledOptimizer = z.infer<typeof ScheduledOptimizer>;
 export const ToolPrompt = z.enum(["auto", "template", "system", "user", "none"]);
 export type ToolPrompt = z.infer<typeof ToolPrompt>;
 
-/** Whose optimizer trains an agent: AdamW with our settings, or the one that its Tinker server brings. */
+/** Whose optimizer trains an agent: AdamW with our settings, or the one that its Tinker server provides. */
 const AgentOptimizer: z.ZodType<
   ScheduledOptimizer | ServerOptimizer,
   "server" | z.input<typeof ScheduledOptimizer> | z.input<typeof ServerOptimizer>
@@ -87,15 +87,13 @@ export const AgentConfig = z.strictObject({
     .string()
     .default("compiled")
     .describe(
-      "What runs the model: compiled, eager, tinker:<url>[#<base model>], recipe:<name>, openai[:<base url>], bedrock:<region>, or of:<agent> for that agent's weights (docs/shared-policies.md).",
+      "Backend that runs the model: compiled, eager, tinker:<url>[#<base model>], recipe:<name>, openai[:<base url>], bedrock:<region>, or of:<agent> for that agent's weights (docs/shared-policies.md).",
     ),
   share: z
     .number()
     .positive()
     .exactOptional()
-    .describe(
-      "Weight of its loss in a policy that it shares, relative to the weights of the other agents with that policy. Absent: 1.",
-    ),
+    .describe("Its share of the loss of a policy that agents share, relative to the shares of the others. Absent: 1."),
   endpoint: AgentEndpointSettings.optional().describe("Settings of requests, for an agent behind an API."),
   trained: z.boolean().default(true).describe("Whether the agent is trained. false: frozen at version 0."),
   tools: z.array(z.string()).default([]).describe("Names of the recipe's tools that it may call."),
@@ -103,7 +101,7 @@ export const AgentConfig = z.strictObject({
     .array(AgentName)
     .default([])
     .describe(
-      "Agents that it may delegate to. Sub-agents may delegate too: each agent has one caller, at most 4 levels down.",
+      "Agents that it may delegate to. Sub-agents may delegate too. Each agent has exactly one caller, and is at most 4 levels below the main agent.",
     ),
   system: z.string().default("").describe("Text of the system message. Empty: none."),
   thinking: z
@@ -129,7 +127,9 @@ export const AgentConfig = z.strictObject({
     .positive()
     .max(10)
     .exactOptional()
-    .describe("Its sampling temperature in training rollouts, and of its log-probs. Absent: that of the run."),
+    .describe(
+      "Temperature at which its training rollouts are sampled and its log-probs computed. Absent: that of the run.",
+    ),
   algorithm: AlgorithmOverrides.exactOptional().describe("Settings of the algorithm that differ for this agent."),
   workers: z
     .int()
@@ -143,14 +143,14 @@ export const AgentConfig = z.strictObject({
 export type AgentConfig = z.infer<typeof AgentConfig>;
 
 type AgentInput = z.input<typeof AgentConfig>;
-/** An agent with another's policy has the settings of that policy from its owner. */
-type RoleInput = Omit<AgentInput, "model" | "policy"> & { model?: string; policy: `of:${string}` };
+/** An agent that shares a policy takes its settings from the policy's owner. */
+type SharedPolicyInput = Omit<AgentInput, "model" | "policy"> & { model?: string; policy: `of:${string}` };
 
 /** A team, by agent name. */
-export const Agents: z.ZodType<Record<string, AgentConfig>, Record<string, AgentInput | RoleInput>> = z.preprocess(
-  (agents) => withInherited(agents),
-  z.record(AgentName, AgentConfig),
-);
+export const Agents: z.ZodType<
+  Record<string, AgentConfig>,
+  Record<string, AgentInput | SharedPolicyInput>
+> = z.preprocess((agents) => withInherited(agents), z.record(AgentName, AgentConfig));
 
 type Fault = readonly [path: (string | number)[], message: string];
 
@@ -159,9 +159,10 @@ export function decayFaults(agents: Readonly<Record<string, AgentConfig>>): Faul
   return Object.entries(agents).flatMap(([name, { policy, lora, optimizer }]): Fault[] => {
     if (optimizer.kind === "server" || optimizer.decayed !== "matrices") return [];
     const path = ["agents", name, "optimizer", "decayed"];
-    if (policy.startsWith("tinker:")) return [[path, "a Tinker server chooses what it decays: remove it"]];
-    if (lora !== null) return [[path, "an adapter has neither norms nor biases: remove it"]];
-    if (optimizer.weightDecay === 0) return [[path, "does nothing at weightDecay 0: remove it, or set that"]];
+    if (policy.startsWith("tinker:")) return [[path, "a Tinker server chooses what it decays: remove decayed"]];
+    if (lora !== null) return [[path, "an adapter has neither norms nor biases: remove decayed"]];
+    if (optimizer.weightDecay === 0)
+      return [[path, "has no effect while weightDecay is 0: remove decayed, or set weightDecay"]];
     return [];
   });
 }

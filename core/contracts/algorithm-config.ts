@@ -33,7 +33,7 @@ const KlConfig = z.strictObject({
     .enum(["loss", "reward"])
     .exactOptional()
     .describe(
-      "Where the penalty is: a term of the loss, or in the advantage of each token (REINFORCE++). Absent: loss.",
+      "loss: a term of the loss. reward: subtracted from the advantage of each token (REINFORCE++). Absent: loss.",
     ),
   refreshEvery: z
     .int()
@@ -65,8 +65,8 @@ const PolicyLoss = z.discriminatedUnion("kind", [
   z.strictObject({
     kind: z
       .literal("dual-clip")
-      .describe("dual-clip: clip, with a bound on tokens with a negative advantage and a large ratio."),
-    c: z.number().gt(1).default(3).describe("The term of a token with advantage A < 0 is at least c A."),
+      .describe("dual-clip: clip, with a bound on the loss of tokens with a negative advantage and a large ratio."),
+    c: z.number().gt(1).default(3).describe("Caps the loss of a token with advantage A < 0 at -c A, times its weight."),
   }),
   z.strictObject({
     kind: z
@@ -98,12 +98,12 @@ export const AlgorithmSettings = z.strictObject({
     .number()
     .positive()
     .exactOptional()
-    .describe("The ratio is clipped below 1 - clipLow. Default: 0.2, and 0.0003 for sequence-mean, as in GSPO."),
+    .describe("The ratio is clipped below 1 - clipLow. Default: 0.2, or 0.0003 for sequence-mean, as in GSPO."),
   clipHigh: z
     .number()
     .positive()
     .exactOptional()
-    .describe("The ratio is clipped above 1 + clipHigh. Default: 0.28, and 0.0004 for sequence-mean, as in GSPO."),
+    .describe("The ratio is clipped above 1 + clipHigh. Default: 0.28, or 0.0004 for sequence-mean, as in GSPO."),
   aggregation: z
     .enum(["trajectory-mean", "token-mean", "constant"])
     .default("trajectory-mean")
@@ -112,7 +112,7 @@ export const AlgorithmSettings = z.strictObject({
     .int()
     .positive()
     .default(256)
-    .describe("Tokens by which a trajectory's sum is divided under aggregation constant."),
+    .describe("Divisor of a trajectory's summed token losses under aggregation constant."),
   baseline: z
     .enum(["group", "leave-one-out"])
     .default("group")
@@ -142,14 +142,18 @@ export const AlgorithmSettings = z.strictObject({
     .positive()
     .nullable()
     .default(null)
-    .describe("Truncated importance sampling: cap of exp(proximal - behavior). Null: off."),
+    .describe(
+      "Truncated importance sampling: largest weight exp(log-prob of the trainer before the step - log-prob of the sampler). Null: off.",
+    ),
   ratioMask: RatioMask.nullable()
     .default(null)
     .describe("Masks tokens whose ratio to the behavior policy leaves this range. Null: off."),
   overlong: z
     .enum(["zero", "mask"])
     .default("zero")
-    .describe("A truncated conversation gets reward 0 (zero), or is left out of the batch (mask)."),
+    .describe(
+      "A truncated conversation gets reward 0 (zero), or no weight in the loss (mask); it counts in the mean and the standard deviation of its group.",
+    ),
   overlongPenalty: OverlongPenalty.nullable()
     .default(null)
     .describe("Lowers the reward of a conversation that comes close to limits.contextTokens (DAPO). Null: off."),

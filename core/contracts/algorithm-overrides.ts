@@ -112,11 +112,21 @@ function overrideFaults({ main, agents }: Team, name: string): Fault[] {
 function agentFaults(team: Team, name: string): Fault[] {
   const { policy, trained, limits } = team.agents[name] as TeamMember;
   if (!trained) return [];
-  const { policyLoss: form, ratio: level, overlongPenalty: overlong, entropy: bonus } = algorithmOf(team, name);
+  const {
+    policyLoss: form,
+    ratio: level,
+    overlongPenalty: overlong,
+    entropy: bonus,
+    ratioMask: mask,
+  } = algorithmOf(team, name);
   const faults: Fault[] = [];
   if (form.kind === "cispo" && level !== "token") {
     const message = `cispo weighs each token of '${name}' by its own ratio, not by '${level}': set ratio to token`;
     faults.push([pathOf(team, name, "policyLoss"), message]);
+  }
+  if (mask !== null && (mask.low > 1 || mask.high < 1)) {
+    const message = `a ratio of 1, which a token on policy has, is not from ${mask.low} to ${mask.high}: set low to 1 at most, and high to 1 at least`;
+    faults.push([pathOf(team, name, "ratioMask"), message]);
   }
   if (bonus !== null && policy.startsWith("tinker:")) {
     const message = `agent '${name}' is on a Tinker server, which returns no entropies to train on: set it to null`;

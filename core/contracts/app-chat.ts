@@ -1,12 +1,12 @@
 /**
- * @file Messages between an app and its agents, apart from any API's format: what a request asks an agent, and its reply. The gateway of the
+ * @file Messages between an app and its agents, independent of any API's format: what a request asks an agent, and its reply. The gateway of the
  * main agent's worker passes them on to the worker that hosts the agent.
  */
 import * as z from "zod";
 import { AgentName, RunName, Version } from "./names.ts";
 import { BranchCounts, InvocationRef, RolloutAddress, Sampling } from "./rollout.ts";
 
-/** One call of a tool by an assistant. */
+/** One tool call. */
 export const AppToolCall = z.strictObject({
   id: z.string().min(1),
   name: z.string().min(1),
@@ -15,7 +15,7 @@ export const AppToolCall = z.strictObject({
 });
 export type AppToolCall = z.infer<typeof AppToolCall>;
 
-/** One message. `call`: the index, among the calls of the assistant's message before it, of the call that a tool answers. */
+/** One message. `call`: which call of the preceding assistant message this tool message answers, by index. */
 export const AppMessage = z.discriminatedUnion("role", [
   z.strictObject({ role: z.literal("system"), text: z.string() }),
   z.strictObject({ role: z.literal("user"), text: z.string() }),
@@ -40,7 +40,7 @@ export const TurnRequest = z.strictObject({
   /** Limit on its new tokens; absent: the agent's own. */
   maxTokens: z.int().positive().exactOptional(),
   /** Texts at which it ends. They are left out of the reply. */
-  stop: z.array(z.string().min(1)).max(16),
+  stopTexts: z.array(z.string().min(1)).max(16),
   /** Distinguishes requests that are otherwise equal and meant to differ: the request's `seed` and `user`. Empty: neither is set. */
   variant: z.string().max(5000),
 });
@@ -55,7 +55,7 @@ export const TurnReply = z.strictObject({
   thinking: z.string(),
   calls: z.array(AppToolCall),
   /** `length`: the limit on tokens was reached. */
-  stop: z.enum(["stop", "length", "calls"]),
+  stopReason: z.enum(["stop", "length", "calls"]),
   /** The request's stop text that ended it. Absent: none did. */
   stoppedBy: z.string().exactOptional(),
   usage: z.strictObject({ inputTokens: z.int().nonnegative(), outputTokens: z.int().nonnegative() }),
@@ -66,7 +66,7 @@ export type TurnReply = z.infer<typeof TurnReply>;
 
 /** One agent's part of one attempt at a rollout by an app. */
 export const AgentSession = z.strictObject({
-  /** One per attempt: two attempts share nothing. */
+  /** Identifies the attempt: shared by its agents, and by no other attempt. */
   id: z.string().regex(/^[\w-]{22}$/),
   run: RunName,
   address: RolloutAddress,
@@ -89,12 +89,12 @@ export const SessionEnd = z.strictObject({
   session: AgentSession,
   /** The exchanges whose replies reached the app. */
   delivered: z.array(z.string()),
-  /** Texts in the main agent's calls: they order the conversations. */
-  tasks: z.array(z.string()),
+  /** String arguments of the main agent's calls, in order. The conversations are committed in that order. */
+  callTexts: z.array(z.string()),
 });
 export type SessionEnd = z.infer<typeof SessionEnd>;
 
-/** What a sub-agent's worker answers to the end of a session. */
+/** The response to `POST /sessions/<id>/end`. */
 export const EndedSession = z.strictObject({
   /** Its delivered conversations, committed. */
   invocations: z.array(InvocationRef),

@@ -38,7 +38,7 @@ const INVOCATION_BYTES = 150;
 /** Bytes of the reward and the advantage of a turn. */
 const TURN_BYTES = 30;
 
-/** Turns that may be rewarded: of the main agent, and of one invocation. 0: `turnWeight` is. */
+/** Maximum number of rewarded turns of the main agent, and of one invocation. 0 where `turnWeight` is 0. */
 export interface RewardedTurns {
   readonly main: number;
   readonly sub: number;
@@ -53,4 +53,4 @@ export function maxRolloutsPerQuestion(invocations: number, turns: RewardedTurns
 }
 
 /** Maximum number of question ids in a STEP record. */
-export const MAX_GROUPS = 4000;
+export const MAX_QUESTIONS_PER_STEP = 4000;

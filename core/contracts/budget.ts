@@ -22,11 +22,11 @@ export const BudgetConfig = z.strictObject({
   usdPerWorkerHour: z
     .record(z.union([AgentName, z.literal("*")]), z.number().nonnegative())
     .default({})
-    .describe("Dollars per hour of one worker, by agent. '*' is any other worker, those that evaluate included."),
+    .describe("Dollars per hour of one worker, by agent. '*': all other workers, evaluation workers included."),
 });
 export type BudgetConfig = z.infer<typeof BudgetConfig>;
 
-interface Spender {
+interface BudgetedConfig {
   readonly budget: BudgetConfig;
   readonly agents: Readonly<
     Record<
@@ -38,11 +38,12 @@ interface Spender {
   readonly evaluation: { readonly suites: readonly unknown[] };
 }
 
-/** What to write where a price is missing. */
-export const PRICE = '{"input": 0.25, "output": 2} for instance, or {"input": 0, "output": 0} for a server of your own';
+/** How to write a missing price, for messages. */
+export const PRICE_ADVICE =
+  '{"input": 0.25, "output": 2} for instance, or {"input": 0, "output": 0} for a server of your own';
 
 /** Paths of missing token prices of agents behind APIs and of the judge. Without a price their cost cannot be counted. */
-export function unpriced({ agents, judge }: Pick<Spender, "agents" | "judge">): (readonly string[])[] {
+export function unpriced({ agents, judge }: Pick<BudgetedConfig, "agents" | "judge">): (readonly string[])[] {
   const unpricedAgents = Object.entries(agents).filter(
     ([, { policy, endpoint }]) => isEndpointPolicy(policy) && !endpoint?.usdPerMillionTokens,
   );
@@ -57,12 +58,12 @@ type Fault = readonly [path: readonly string[], message: string];
 const PRICES_PATH = ["budget", "usdPerWorkerHour"];
 
 /** Settings of a budget that could not be enforced, or would be ignored: path and message. */
-export function budgetFaults(config: Spender): Fault[] {
+export function budgetFaults(config: BudgetedConfig): Fault[] {
   const { agents, evaluation, budget } = config;
   const { usd, usdPerWorkerHour: prices } = budget;
   const names = Object.keys(agents);
-  const strangers = Object.keys(prices).filter((name) => name !== "*" && !names.includes(name));
-  const faults = strangers.map((name): Fault => [[...PRICES_PATH, name], "no such agent in agents"]);
+  const unknownAgents = Object.keys(prices).filter((name) => name !== "*" && !names.includes(name));
+  const faults = unknownAgents.map((name): Fault => [[...PRICES_PATH, name], "no such agent in agents"]);
   if (usd === null) {
     if (Object.keys(prices).length === 0) return faults;
     return [...faults, [PRICES_PATH, "does nothing without budget.usd: set that too, or remove it"]];
@@ -74,6 +75,8 @@ export function budgetFaults(config: Spender): Fault[] {
   return [
     ...faults,
     ...(workers.length > 0 ? [[PRICES_PATH, needed] as const] : []),
-    ...unpriced(config).map((path): Fault => [path, `budget.usd would not count it: set ${PRICE}`]),
+    ...unpriced(config).map(
+      (path): Fault => [path, `budget.usd cannot count these tokens without a price: set ${PRICE_ADVICE}`],
+    ),
   ];
 }

@@ -17,14 +17,14 @@ export type CurriculumStage = z.infer<typeof CurriculumStage>;
 export function curriculumFaults(
   stages: readonly CurriculumStage[],
 ): [path: readonly (string | number)[], message: string][] {
-  const either = "set from (a share of the run) or fromStep (a step)";
+  const either = "from (a share of the run) or fromStep (a step)";
   const unclear = stages.findIndex(({ from, fromStep }) => (from === undefined) === (fromStep === undefined));
-  if (unclear >= 0) return [[["curriculum", unclear], `${either}, one of the two`]];
+  if (unclear >= 0) return [[["curriculum", unclear], `set exactly one of ${either}`]];
   if (new Set(stages.map(({ from }) => from === undefined)).size > 1) {
-    return [[["curriculum"], `${either}, the same in every stage`]];
+    return [[["curriculum"], `set ${either}, the same one in every stage`]];
   }
   const starts = stages.map(({ from, fromStep = 0 }) => from ?? fromStep);
   if (starts[0] !== 0) return [[["curriculum", 0], "the first stage must start at 0"]];
-  const late = starts.findIndex((start, i) => i > 0 && start <= (starts[i - 1] ?? 0));
-  return late < 0 ? [] : [[["curriculum", late], "must start after the stage before it"]];
+  const outOfOrder = starts.findIndex((start, i) => i > 0 && start <= (starts[i - 1] ?? 0));
+  return outOfOrder < 0 ? [] : [[["curriculum", outOfOrder], "must start after the stage before it"]];
 }

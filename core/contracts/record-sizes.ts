@@ -2,7 +2,7 @@
 import type { AgentConfig } from "./agent-config.ts";
 import type { AlgorithmConfig } from "./algorithm-config.ts";
 import { algorithmOf } from "./algorithm-overrides.ts";
-import { MAX_GROUPS, maxRolloutsPerQuestion, type RewardedTurns } from "./bounds.ts";
+import { MAX_QUESTIONS_PER_STEP, maxRolloutsPerQuestion, type RewardedTurns } from "./bounds.ts";
 import { delegationFaults, maxInvocations } from "./delegation.ts";
 import type { RunnerConfig } from "./runner.ts";
 
@@ -32,8 +32,8 @@ export function sizeFaults(config: Sized): Fault[] {
     faults.push([["rolloutsPerQuestion"], message]);
   }
   const groups = questionsPerStep * (1 + dynamicSampling.rounds);
-  if (groups > MAX_GROUPS) {
-    const message = `a step of up to ${groups} questions, replacements counted, does not fit in its record of 400 KB: set at most ${MAX_GROUPS} in all`;
+  if (groups > MAX_QUESTIONS_PER_STEP) {
+    const message = `a step of up to ${groups} questions, replacements counted, does not fit in its record of 400 KB: set at most ${MAX_QUESTIONS_PER_STEP} in all`;
     faults.push([["questionsPerStep"], message]);
   }
   return faults;

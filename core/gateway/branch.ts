@@ -97,7 +97,7 @@ function readAnswer({ text, calls, unparsed }: SampledTurn): { answer: string } 
  * Texts in the calls of the main agent, in the order of its turns: what it may have handed to its sub-agents. With them, the conversations of a
  * sub-agent are in the order of the calls that led to them, as in this program's own loop.
  */
-export function tasksIn(branches: readonly Branch[]): string[] {
+export function callTextsIn(branches: readonly Branch[]): string[] {
   const turns = [...new Set(branches.flat())].map(({ turn }) => turn);
   return turns.flatMap(({ calls }) => calls.flatMap((call) => textsIn(call.arguments)));
 }

@@ -8,8 +8,10 @@
  *
  * K counts the rollouts with d_k > 0. A rollout without calls contributes nothing, and borrows no trajectories from others.
  */
+
 import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 import type { Random } from "../random.ts";
+import { sum } from "../statistics.ts";
 
 export interface Alignment {
   /** [k][i]: copies of invocation i of rollout k in the aligned group; 0 if it is dropped. All 1 unless `resample`. */
@@ -63,8 +65,4 @@ function resample(d_k: number, d: number, random: Random): number[] {
     copies[i] = (copies[i] ?? 0) + 1;
   }
   return copies;
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0);
 }

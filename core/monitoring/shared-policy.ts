@@ -1,6 +1,8 @@
 /** @file Whether one of several agents that share a policy captures it: it makes nearly all of the gradient, and another gets worse. */
+
 import type { RunConfig } from "../contracts/config.ts";
 import { ownsPolicy, rolesOf } from "../contracts/shared-policy.ts";
+import { mean, sum } from "../statistics.ts";
 import type { StepSummary } from "./step-summary.ts";
 
 /** Steps that are compared with as many before them. */
@@ -43,7 +45,5 @@ export function captures({ agents }: RunConfig, steps: readonly StepSummary[]): 
 
 function meanReward(steps: readonly StepSummary[], agent: string): number | undefined {
   const rewards = steps.flatMap(({ reward }) => reward[agent] ?? []);
-  return rewards.length === 0 ? undefined : sum(rewards) / rewards.length;
+  return rewards.length === 0 ? undefined : mean(rewards);
 }
-
-const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);

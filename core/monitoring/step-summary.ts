@@ -2,6 +2,7 @@
  * @file The summary of a step, from the scores of its groups and the manifests that closed it. A pure function, so that the live table, the
  * JSON Lines, the report and a resumed run agree.
  */
+
 import * as z from "zod";
 import { type Manifest, RoleStats, TrainingStats, WorkerSeconds } from "../contracts/checkpoint.ts";
 import type { RunConfig } from "../contracts/config.ts";
@@ -10,6 +11,7 @@ import { AgentName, Step } from "../contracts/names.ts";
 import type { GroupRecord, RolloutScore, StepRecord } from "../contracts/records.ts";
 import { rolesOf } from "../contracts/shared-policy.ts";
 import { hasSignal } from "../mgrpo/batch.ts";
+import { mean, sum } from "../statistics.ts";
 import { ageOf, countSampledTokens } from "../training/step-plan.ts";
 
 export const StepSummary = z.strictObject({
@@ -72,11 +74,13 @@ export function summarizeStep(
     step: step.step,
     seconds,
     reward: {
-      [config.main]: mean(counted.map((score) => score.reward)),
-      ...perSub((sub) => mean(counted.flatMap((score) => (score.invocations[sub] ?? []).map(({ reward }) => reward)))),
+      [config.main]: meanOrNull(counted.map((score) => score.reward)),
+      ...perSub((sub) =>
+        meanOrNull(counted.flatMap((score) => (score.invocations[sub] ?? []).map(({ reward }) => reward))),
+      ),
     },
-    correct: mean(counted.map((score) => score.correct)) ?? 0,
-    wellFormed: mean(counted.map((score) => (score.wellFormed ? 1 : 0))) ?? 0,
+    correct: meanOrNull(counted.map((score) => score.correct)) ?? 0,
+    wellFormed: meanOrNull(counted.map((score) => (score.wellFormed ? 1 : 0))) ?? 0,
     rollouts: counted.length,
     sampledTokens: countSampledTokens(groups),
     excluded: scores.length - counted.length,
@@ -123,10 +127,4 @@ function histogram(counts: readonly number[]): number[] {
   return Array.from({ length: Math.max(0, ...counts) + 1 }, (_, i) => counts.filter((count) => count === i).length);
 }
 
-function mean(values: readonly number[]): number | null {
-  return values.length === 0 ? null : sum(values) / values.length;
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0);
-}
+const meanOrNull = (values: readonly number[]): number | null => (values.length === 0 ? null : mean(values));

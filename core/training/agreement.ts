@@ -2,6 +2,7 @@
  * @file How far a judge agrees with human labels. For answers that are correct or wrong: accuracy, Cohen's kappa and the confusion matrix. For
  * work that gets a score: mean absolute error, mean error, the share of close scores, and Pearson's correlation.
  */
+import { mean } from "../statistics.ts";
 import { type ConfidenceInterval, NORMAL_975, wilson } from "./confidence-interval.ts";
 
 /** Whether one answer is correct, according to its label and to the judge. */
@@ -107,10 +108,6 @@ function correlationInterval(correlation: number | null, n: number): ConfidenceI
   if (correlation === null || Math.abs(correlation) === 1 || n < 4) return null;
   const [center, half] = [Math.atanh(correlation), NORMAL_975 / Math.sqrt(n - 3)];
   return { low: Math.tanh(center - half), high: Math.tanh(center + half) };
-}
-
-function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
 function deviations(values: readonly number[]): number[] {

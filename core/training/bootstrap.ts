@@ -16,7 +16,9 @@
  * (Owen 2007, "The pigeonhole bootstrap", Annals of Applied Statistics 1) would count it three times. A test checks the coverage.
  * With one seed only questions are resampled: the interval holds for that one team, not for other seeds.
  */
+
 import { type Random, type StreamName, stream } from "../random.ts";
+import { mean } from "../statistics.ts";
 import { type ConfidenceInterval, NORMAL_975, sumTallies, type Tally } from "./confidence-interval.ts";
 
 /** [seed][question]: the tally of that seed's team on that question. Every row has the same questions, in the same order. */
@@ -142,8 +144,4 @@ function quantile(sorted: readonly number[], q: number): number {
   const at = q * (sorted.length - 1);
   const [below, above] = [sorted[Math.floor(at)] ?? 0, sorted[Math.ceil(at)] ?? 0];
   return below + (at - Math.floor(at)) * (above - below);
-}
-
-function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }

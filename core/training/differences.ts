@@ -6,7 +6,7 @@ export function differences(requested: unknown, stored: unknown, path = ""): str
     return keys.flatMap((key) => differences(requested[key], stored[key], path === "" ? key : `${path}.${key}`));
   }
   const [a, b] = [JSON.stringify(requested) ?? "nothing", JSON.stringify(stored) ?? "nothing"];
-  return a === b ? [] : [`${path}: ${b} there, ${a} asked for`];
+  return a === b ? [] : [`${path}: ${b} (stored), ${a} (requested)`];
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -15,7 +15,7 @@ import {
   type WrittenType,
   writeSafetensors,
 } from "./safetensors.ts";
-import { indexOf, locateTensors, MODEL_FILE } from "./tensors.ts";
+import { indexFileOf, locateTensors, MODEL_FILE } from "./tensors.ts";
 import { namedTensors } from "./weights.ts";
 
 export const OPTIMIZER_FILE = "optimizer.safetensors";
@@ -81,7 +81,7 @@ function piecesOf(name: string, values: Float32Array, size: number): Tensors {
 }
 
 export function readOptimizer(files: CheckpointFiles, length: number): AdamState {
-  const isThere = files.has(OPTIMIZER_FILE) || files.has(indexOf(OPTIMIZER_FILE));
+  const isThere = files.has(OPTIMIZER_FILE) || files.has(indexFileOf(OPTIMIZER_FILE));
   const state = freshAdamState(length);
   if (!isThere) return state;
   const locations = locateTensors(files, OPTIMIZER_FILE);
@@ -125,7 +125,7 @@ function planFiles(
   const index = `${JSON.stringify({ metadata: { total_size: total }, weight_map: weightMap }, null, 2)}\n`;
   return [
     ...groups.map((group, i) => ({ name: names[i] ?? single, write: write(group) })),
-    { name: indexOf(single), write: () => new TextEncoder().encode(index) },
+    { name: indexFileOf(single), write: () => new TextEncoder().encode(index) },
   ];
 }
 

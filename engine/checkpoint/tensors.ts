@@ -10,8 +10,8 @@ import { wholeFile } from "./files.ts";
 import { readHeader, type TensorEntry } from "./safetensors.ts";
 
 export const MODEL_FILE = "model.safetensors";
-export const indexOf = (single: string): string => `${single}.index.json`;
-export const INDEX_FILE = indexOf(MODEL_FILE);
+export const indexFileOf = (single: string): string => `${single}.index.json`;
+export const INDEX_FILE = indexFileOf(MODEL_FILE);
 
 const Index = z.looseObject({ weight_map: z.record(z.string(), z.string()) });
 
@@ -26,10 +26,10 @@ export interface TensorLocation {
 export function locateTensors(files: CheckpointFiles, single = MODEL_FILE): Map<string, TensorLocation> {
   const whole = files.get(single);
   if (whole) return new Map(tensorsOf(single, whole));
-  const indexFile = indexOf(single);
+  const indexFile = indexFileOf(single);
   const index = files.get(indexFile);
   if (!index) {
-    const fault = `${single}: not in the checkpoint, nor ${indexFile}: add the model's weights as safetensors`;
+    const fault = `the checkpoint has neither ${single} nor ${indexFile}: add the model's weights as safetensors`;
     throw new MgrpoError("checkpoint-damaged", fault);
   }
   const { weight_map } = parseJson(Index, wholeFile(index), indexFile, "checkpoint-damaged");

@@ -4,9 +4,9 @@ import type { CheckpointFiles } from "../../core/ports.ts";
 import { type ModelConfig, readModelConfig } from "./config.ts";
 import { HEAD, type ParameterLayout, parameterLayout, viewOf, views } from "./parameters.ts";
 import { type NamedTensor, readTensor, type WrittenType, writeSafetensors } from "./safetensors.ts";
-import { locateTensors, MODEL_FILE, type TensorLocation } from "./tensors.ts";
+import { INDEX_FILE, locateTensors, MODEL_FILE, type TensorLocation } from "./tensors.ts";
 
-const CHECKED_AT_A_TIME = 1 << 20;
+const CHECKED_ELEMENTS = 1 << 20;
 
 export interface Checkpoint {
   readonly config: ModelConfig;
@@ -25,7 +25,7 @@ export function readCheckpoint(files: CheckpointFiles): Checkpoint {
   return { config, layout, weights };
 }
 
-/** Locates each parameter. Fails by name on missing, extra or misshapen tensors. */
+/** Locates each parameter. Throws, naming the tensor, if one is missing, extra or misshapen. */
 export function locateParameters(
   files: CheckpointFiles,
   config: ModelConfig,
@@ -36,7 +36,7 @@ export function locateParameters(
   for (const { name, shape } of layout.parameters) {
     const location = found.get(name);
     if (!location)
-      throw new MgrpoError("checkpoint-damaged", `${MODEL_FILE}: no tensor '${name}': config.json asks for it`);
+      throw new MgrpoError("checkpoint-damaged", `${fileOf(files)}: no tensor '${name}': config.json asks for it`);
     if (location.entry.shape.join() !== shape.join()) {
       throw new MgrpoError(
         "checkpoint-damaged",
@@ -56,11 +56,14 @@ export function locateParameters(
   return locations;
 }
 
+/** The file that lists the tensors. */
+const fileOf = (files: CheckpointFiles): string => (files.has(MODEL_FILE) ? MODEL_FILE : INDEX_FILE);
+
 /** Some writers repeat the tied head; older ones store the rotary frequencies, which follow from config.json. */
 const isRedundant = (name: string, { tied }: ModelConfig): boolean =>
   (tied && name === HEAD) || name.endsWith(".rotary_emb.inv_freq");
 
-/** Reads one tensor as float32. Refuses NaN and infinity, which would spread to every token. */
+/** Fills `into` from element `from` of a tensor, as float32. Refuses NaN and infinity, which would spread to every token. */
 export function readWeights(
   { name, fileName, file, entry }: TensorLocation,
   into: Float32Array,
@@ -80,7 +83,7 @@ export function readWeights(
 /** Runs the checks of readCheckpoint in bounded memory. */
 export function checkCheckpoint(files: CheckpointFiles): ModelConfig {
   const config = readModelConfig(files);
-  const buffer = new Float32Array(CHECKED_AT_A_TIME);
+  const buffer = new Float32Array(CHECKED_ELEMENTS);
   for (const location of locateParameters(files, config, parameterLayout(config)).values()) {
     const { length } = location.entry;
     for (let at = 0; at < length; at += buffer.length) readWeights(location, buffer.subarray(0, length - at), at);
@@ -88,7 +91,7 @@ export function checkCheckpoint(files: CheckpointFiles): ModelConfig {
   return config;
 }
 
-/** Files of another version of the same model: `config.json` may be omitted, and must not differ. */
+/** Files of another version of the same model: `config.json` may be omitted; if present, it must be equal. */
 export function withConfigOf(files: CheckpointFiles, config: ModelConfig, opened: CheckpointFiles): CheckpointFiles {
   const own = opened.get("config.json");
   if (!files.has("config.json") && own) return new Map([...files, ["config.json", own]]);

@@ -11,7 +11,7 @@ import type { Conversation } from "../../core/contracts/conversation.ts";
 import { canonicalJson } from "../../core/contracts/parse.ts";
 import type { AppRecord, FinishedOutcome } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
-import { type Branch, tasksIn, trajectoriesOf, turnsOf } from "../../core/gateway/branch.ts";
+import { type Branch, callTextsIn, trajectoriesOf, turnsOf } from "../../core/gateway/branch.ts";
 import { answerIn, splitThinking } from "../../core/gateway/reply.ts";
 import { sha256 } from "../../engine/hash.ts";
 import type { RolloutPlan } from "../rollouts/rollout-plan.ts";
@@ -124,10 +124,10 @@ export class Attempt {
     const { main, subs } = this.#team;
     const { branches: said, counts } = main.sessions.end(this.id, this.#deliveredBy(main.name));
     const own = answeringLast(said, result);
-    const tasks = tasksIn(own);
+    const callTexts = callTextsIn(own);
     const ended = await Promise.all(
       [...subs].map(async ([name, sub]) => {
-        const end = await sub.end(this.#session(name), { delivered: this.#deliveredBy(name), tasks }, signal);
+        const end = await sub.end(this.#session(name), { delivered: this.#deliveredBy(name), callTexts }, signal);
         return [name, end] as const;
       }),
     );

@@ -110,9 +110,9 @@ function argumentsOf(text: string): ToolCall["arguments"] {
   }
 }
 
-function endOf({ messages }: TurnRequest, { text, stop }: TurnReply): Conversation {
+function endOf({ messages }: TurnRequest, { text, stopReason }: TurnReply): Conversation {
   const prompt = taskOf(messages);
-  const isCut = stop === "length";
+  const isCut = stopReason === "length";
   const answer = isCut ? null : answerIn(text);
   return { prompt, turns: [], stop: isCut ? "token-limit" : "answered", answer, fault: null };
 }

@@ -47,7 +47,7 @@ export async function sampleTurn(
     stream,
     ...(branchOf && { branchOf }),
   };
-  const sample = untilStop(await sampler.sample(sampleRequest, signal), request.stop, tokenizer);
+  const sample = untilStop(await sampler.sample(sampleRequest, signal), request.stopTexts, tokenizer);
   const log = new TokenLog();
   log.show(prefix);
   log.act(sampleRequest, sample, tokenizer.ends);
@@ -63,7 +63,7 @@ function replyOf(
   const { tokens, logProbs } = log.trajectory(agent, version);
   const hasEnded = tokenizer.ends.includes(sample.tokens.at(-1) ?? Number.NaN);
   const decoded = tokenizer.decode(hasEnded ? sample.tokens.slice(0, -1) : sample.tokens);
-  const { visible, stoppedBy } = beforeStop(decoded, request.stop);
+  const { visible, stoppedBy } = beforeStop(decoded, request.stopTexts);
   const isCut = !hasEnded && stoppedBy === undefined;
   const { text, thinking, calls, unparsed } = readReply(visible, request, maxCalls);
   const numbered = calls.map((call, i) => ({ id: `call_${exchange.slice(0, 20)}_${i}`, ...call }));
@@ -81,7 +81,7 @@ function replyOf(
     text,
     thinking,
     calls: numbered,
-    stop: numbered.length > 0 ? "calls" : isCut ? "length" : "stop",
+    stopReason: numbered.length > 0 ? "calls" : isCut ? "length" : "stop",
     ...(stoppedBy !== undefined && { stoppedBy }),
     usage: { inputTokens: turn.start, outputTokens: sample.tokens.length },
     tokens: sample.tokens.map((token, i) => ({ text: tokenizer.decode([token]), logProb: logProbs[i] ?? 0 })),

@@ -22,7 +22,7 @@ export interface SubAgent {
 }
 
 /** What an attempt knows at its end of a sub-agent's conversations. */
-export type SessionSummary = Pick<SessionEnd, "delivered" | "tasks">;
+export type SessionSummary = Pick<SessionEnd, "delivered" | "callTexts">;
 
 export function localSubAgent(
   run: RunContext,
@@ -41,11 +41,13 @@ async function endSession(
   run: RunContext,
   sessions: Sessions,
   session: AgentSession,
-  { delivered, tasks }: SessionSummary,
+  { delivered, callTexts }: SessionSummary,
   trajectories: TrajectoryCache,
 ): Promise<EndedSession> {
   const { branches, counts } = sessions.end(session.id, delivered);
-  const commits = byTask(branches, tasks).map((branch, call) => commitBranch(run, session, branch, call, trajectories));
+  const commits = byTask(branches, callTexts).map((branch, call) =>
+    commitBranch(run, session, branch, call, trajectories),
+  );
   return { invocations: await Promise.all(commits), counts };
 }
 

@@ -1,12 +1,12 @@
-/** @file How invocations travel between workers: over HTTP, or within one process through a stand-in for it. */
+/** @file How a worker serves and calls HTTP apps: over HTTP, or in tests without sockets. */
 import type { Hono } from "hono";
-import { type InvocationServer, serveInvocations } from "./server.ts";
+import { type AppServer, serveApp } from "./server.ts";
 
 export interface WorkerNetwork {
-  /** Serves the app at `http://<host>:<port>`; port 0 takes any free one. Rejects with `port-in-use`. */
-  listen(app: Hono, host: string, port: number): Promise<InvocationServer>;
+  /** Serves the app at `http://<host>:<port>`; port 0 takes any free one. Rejects with `cannot-listen`. */
+  listen(app: Hono, host: string, port: number): Promise<AppServer>;
   /** Like the global `fetch`. */
   fetch(url: string, init: RequestInit): Promise<Response>;
 }
 
-export const httpNetwork: WorkerNetwork = { listen: serveInvocations, fetch: (url, init) => fetch(url, init) };
+export const httpNetwork: WorkerNetwork = { listen: serveApp, fetch: (url, init) => fetch(url, init) };

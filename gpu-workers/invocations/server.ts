@@ -27,7 +27,7 @@ import type { SignReport, VerifyCall } from "./signature.ts";
 export const LONGEST_POLL_SECONDS = 25;
 const MAX_BODY_BYTES = 1 << 20;
 
-export interface InvocationServer {
+export interface AppServer {
   readonly port: number;
   close(): Promise<void>;
 }
@@ -122,7 +122,8 @@ export function withoutReport(status: Exclude<InvocationStatus, { state: "done" 
 /** Connections that may wait while the process is busy. Node's default, 511, resets some of a thousand that arrive at once. */
 const BACKLOG = 4096;
 
-export function serveInvocations(app: Hono, host: string, port: number): Promise<InvocationServer> {
+/** Rejects with `cannot-listen`. */
+export function serveApp(app: Hono, host: string, port: number): Promise<AppServer> {
   return new Promise((resolve, reject) => {
     const server = createAdaptorServer({ fetch: app.fetch });
     server.listen({ host, port, backlog: BACKLOG }, () =>
@@ -140,7 +141,7 @@ export function serveInvocations(app: Hono, host: string, port: number): Promise
       const message = taken
         ? `port ${port} on ${host} is in use: pass another --port, or 0 for any free one`
         : `cannot listen on ${host}:${port}: ${cause.message}`;
-      reject(new MgrpoError("port-in-use", message, { cause }));
+      reject(new MgrpoError("cannot-listen", message, { cause }));
     });
   });
 }

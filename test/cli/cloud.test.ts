@@ -83,7 +83,7 @@ test("a cloud whose port is in use ends with an error, and leaves no signal hand
   const port = new URL(home["AWS_ENDPOINT_URL_S3"] ?? "").port;
   const before = process.listenerCount("SIGTERM");
   await expect(told("cloud", "serve", "--dir", dir, "--port", "0", "--s3-port", port)).rejects.toMatchObject({
-    code: "port-in-use",
+    code: "cannot-listen",
     message: expect.stringMatching(new RegExp(`port ${port} of 127.0.0.1 is in use: stop what listens there`)),
   });
   expect(process.listenerCount("SIGTERM")).toBe(before);

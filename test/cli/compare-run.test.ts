@@ -49,7 +49,7 @@ test("each arm and seed is one run; the repeated command keeps finished runs and
   const begun = Provenance.parse(JSON.parse(readFileSync(origin, "utf8")));
   writeFileSync(origin, JSON.stringify({ ...begun, commit: "another" }));
   await expect(printed(...compareArguments("--steps", "2"))).rejects.toThrow(
-    /run 'compare-mgrpo-seed1' exists, of another commit, release, config or base model: commit: "another" there, .*keep it with --mixed/,
+    /run 'compare-mgrpo-seed1' exists, but is from another commit, release, config or base model: commit: "another" \(stored\), .*keep it with --mixed/,
   );
   writeFileSync(origin, JSON.stringify(begun));
 
@@ -66,7 +66,7 @@ test("each arm and seed is one run; the repeated command keeps finished runs and
   expect(summary().arms.map(({ heldOut }) => heldOut)).toEqual(arms.map(({ heldOut }) => heldOut));
 
   await expect(printed(...compareArguments("--steps", "4"))).rejects.toThrow(
-    /run 'compare-mgrpo-seed1' exists with another config: steps: 2 there, 4 asked for/,
+    /run 'compare-mgrpo-seed1' exists with another config: steps: 2 \(stored\), 4 \(requested\)/,
   );
 
   // Another clone has the results only.
@@ -78,7 +78,7 @@ test("each arm and seed is one run; the repeated command keeps finished runs and
   ]);
   expect(readFileSync(join(folder, "results/compare/questions.csv"), "utf8")).toBe(before);
   await expect(printed(...compareArguments("--steps", "4"))).rejects.toThrow(
-    /compare-mgrpo-seed1\.json\.gz is of a run with other settings: set\.?.*steps=2.* there/,
+    /compare-mgrpo-seed1\.json\.gz is of a run with other settings: set\.?.*steps=2.* \(stored\)/,
   );
 });
 
@@ -123,32 +123,35 @@ test("second stages start from the checkpoints of a run that finished, on the qu
 test("a record of another commit, release, config or base model is refused, or accepted and named", {
   timeout: TIMEOUT,
 }, async () => {
-  // The results of the test above.
+  // Uses the records that the first test wrote.
   const [{ by, ...record }, path] = [recordOf(RUNS[1]), pathOf(RUNS[1])];
-  const keep = (changed: object) =>
+  const rewriteProvenance = (changed: object) =>
     writeFileSync(path, gzipSync(JSON.stringify({ ...record, by: { ...by, ...changed } })));
   const { bases = {}, config = {} } = by;
   const others: [changed: object, message: RegExp][] = [
-    [{ commit: "another" }, /commit: "another" there/],
-    [{ release: "0.0.1+abc" }, /release: "0\.0\.1\+abc" there/],
-    [{ config: { ...config, temperature: 0.5 } }, /config\.temperature: 0\.5 there, 1 asked for/],
-    [{ bases: { ...bases, searcher: "0".repeat(64) } }, /bases\.searcher: "0{64}" there/],
+    [{ commit: "another" }, /commit: "another" \(stored\)/],
+    [{ release: "0.0.1+abc" }, /release: "0\.0\.1\+abc" \(stored\)/],
+    [{ config: { ...config, temperature: 0.5 } }, /config\.temperature: 0\.5 \(stored\), 1 \(requested\)/],
+    [{ bases: { ...bases, searcher: "0".repeat(64) } }, /bases\.searcher: "0{64}" \(stored\)/],
   ];
   for (const [changed, message] of others) {
-    keep(changed);
+    rewriteProvenance(changed);
     const refused = printed(...compareArguments("--steps", "2"));
     await expect(refused).rejects.toThrow(message);
     await expect(refused).rejects.toThrow(
-      /compare-shuffled-advantages-seed1\.json\.gz is of another commit, release, config or base model: .*--mixed/,
+      /compare-shuffled-advantages-seed1\.json\.gz is from another commit, release, config or base model: .*--mixed/,
     );
   }
-  keep({ machine: "another", commit: "another", config: { ...config, temperature: 0.5 } });
+  rewriteProvenance({ machine: "another", commit: "another", config: { ...config, temperature: 0.5 } });
   expect(eventsOf(await printed(...compareArguments("--steps", "2", "--mixed")))).toContain(`kept ${RUNS[1]}`);
   expect(summary().foreign).toEqual([
     {
       run: RUNS[1],
       commit: "another",
-      differences: [`commit: "another" there, "${by.commit}" asked for`, "config.temperature: 0.5 there, 1 asked for"],
+      differences: [
+        `commit: "another" (stored), "${by.commit}" (requested)`,
+        "config.temperature: 0.5 (stored), 1 (requested)",
+      ],
     },
   ]);
   const page = readFileSync(join(folder, "results/compare/summary.md"), "utf8");

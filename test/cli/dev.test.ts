@@ -67,7 +67,7 @@ test("an app that throws: its error, and a question that no rollout answers", as
   expect(first).toMatch(/^rollout 0 is lost, .*the app failed on question 'train-amber': the app has a bug/);
   expect(thrown).toMatch(/^the app threw: TypeError: the app has a bug\n +at .*rollout\.mjs/);
   expect(few).toMatch(/^0 rollouts with a score/);
-  expect(main).toMatch(/^'main' was never asked/);
+  expect(main).toMatch(/^'main' was never called/);
 }, 60_000);
 
 test("an app that gives up, rewrites history, offers tools in vain and asks only one agent", async () => {
@@ -85,9 +85,9 @@ test("an app that gives up, rewrites history, offers tools in vain and asks only
     "rollout 1: the app gave no answer: no idea",
     expect.stringMatching(/^no variance: all 2 rollouts have reward 0\.000/),
     expect.stringMatching(/^'main' was offered 1 tool and never called one/),
-    expect.stringMatching(/^2 requests to 'main' had a history that it did not say/),
+    expect.stringMatching(/^2 requests to 'main' had a history with replies that it did not generate/),
     expect.stringMatching(/^2 answers of 'main' were cut at the token limit/),
-    "'searcher' was never asked: no rollout would train it",
+    "'searcher' was never called: no rollout would train it",
   ]);
 }, 60_000);
 

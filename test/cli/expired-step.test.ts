@@ -39,11 +39,10 @@ const refusal = {
 };
 const score = { reward: 1, correct: 1, wellFormed: true, tokens: 1, invocations: {} };
 
-test("a finalized group that has expired", async () => {
+test("resume refuses a run whose finalized group has expired", async () => {
   const { store, run, address, wait, resume } = await halted();
-  await store.table.update(finalizeGroupRecord(address, {}, (DAY * (CONVERSATION_DAYS + 1)) / 1000));
-  wait(CONVERSATION_DAYS - 1);
-  await store.table.update(endRun(address.run, "halted", "no money"));
+  await store.table.update(finalizeGroupRecord(address, {}, (DAY * (CONVERSATION_DAYS + 2)) / 1000));
+  wait(CONVERSATION_DAYS);
   await resume();
   expect(await run()).toMatchObject({ status: "running" });
   await store.table.update(endRun(address.run, "halted", "no money"));
@@ -52,7 +51,7 @@ test("a finalized group that has expired", async () => {
   expect(await run()).toMatchObject({ status: "halted", reason: "no money" });
 });
 
-test("a scored conversation that is deleted", async () => {
+test("resume refuses a run whose scored conversation was deleted", async () => {
   const { store, address, wait, resume } = await halted();
   await store.table.update(recordScores(address, new Map([[1, score]])));
   const key = objectKeys.outcome({ ...address, phase: "train", rollout: 1 });

@@ -43,7 +43,7 @@ test("after training, the run reports which suite is evaluated, until all are do
   for await (const event of followRun(store, unfinished, options(1))) {
     seen.push(event);
     if (event.kind !== "waiting") continue;
-    expect(event.for).toBe("evaluating 5 of 6 suites: late of team 0");
+    expect(event.for).toBe("evaluation 5 of 6: late after 0 steps");
     for (const one of [job("late", 0, 1), job("late", 1, 1)])
       await store.table.insert(tableKeys.job(RUN, one.job), { ...one });
   }

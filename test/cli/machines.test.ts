@@ -170,7 +170,7 @@ test("a run trains to its end on cloud serve, launch and workers", { timeout: TI
   store.close();
   await inspectFromElsewhere(here);
   await expect(printed(...launchRelay("far"), "--set", "rolloutsPerQuestion=3")).rejects.toThrow(
-    /run 'far' is in the store with another config: rolloutsPerQuestion: 2 there, 3 asked for/,
+    /run 'far' is in the store with another config: rolloutsPerQuestion: 2 \(stored\), 3 \(requested\)/,
   );
   for (const machine of machines) expect(readdirSync(machine)).toEqual([]);
   expect(readdirSync(cloudAt)).toEqual(["mgrpo-cloud"]);

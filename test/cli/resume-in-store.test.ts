@@ -1,4 +1,4 @@
-/** @file Resuming a run in its store: a spent budget is refused before anything starts, a raised one resumes the run, and a repeat changes nothing. */
+/** @file Resuming a run in its store: a run whose budget is spent is refused before anything starts, a raised one resumes the run, and a repeat changes nothing. */
 import { expect, test } from "vitest";
 import { resumeInStore } from "../../cli/local/resume-in-store.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
@@ -66,7 +66,7 @@ test("a run halted for another reason resumes; without a limit there is none to 
   expect(await run()).toMatchObject({ status: "running", reason: "" });
 });
 
-test("of two budgets raised at once, one applies, and the other is refused", async () => {
+test("of two concurrent raises, one applies, and the other is refused", async () => {
   const { store, run, later } = await started();
   await later(3);
   const read = await run();
@@ -76,7 +76,7 @@ test("of two budgets raised at once, one applies, and the other is refused", asy
   expect([4, 5]).toContain((await run()).maxHours);
 });
 
-test("a raised budget whose response is lost applies once: the SDK's retry finds its own limits", async () => {
+test("a budget raise whose response is lost applies once: the SDK's retry finds its own limits", async () => {
   const { store, run, resume, later } = await started(teamConfig({ budget: { hours: 2 } }));
   await store.table.insert(tableKeys.toolSpending("test"), TOOLS_SPENT);
   await later(3);
@@ -116,7 +116,7 @@ test("the budget of a finished run cannot be raised", async () => {
   await expect(resume({ hours: 9 })).rejects.toThrow("run 'test' is finished: its budget cannot be raised");
 });
 
-test("a spent tool budget is refused and raised in the same way; without one there is none to raise", async () => {
+test("a run whose tool budget is spent is refused until that budget is raised in the same way; without one there is none to raise", async () => {
   const { store, run, resume } = await started(teamConfig());
   await expect(resume({ toolCalls: 1 })).rejects.toThrow("run 'test' has no metered tools");
   await store.table.insert(tableKeys.toolSpending("test"), TOOLS_SPENT);

@@ -82,8 +82,9 @@ test("no time is predicted from the first step alone, which includes the start o
   display.event({ kind: "waiting", step: 1, for: "rollouts 1/4" });
   expect(lines().join("\n")).not.toMatch(/\ds left|5m/);
   display.event({ kind: "step", summary: { ...summary, step: 1, seconds: 2 } });
-  // Four more steps at the median of 60 s and 2 s, which is the lower one.
-  expect(lines().join("\n")).toMatch(/2\/6 {2}8s left/);
+  // Four more steps at the median of 2 s, 60 s and 2 s.
+  display.event({ kind: "step", summary: { ...summary, step: 2, seconds: 2 } });
+  expect(lines().join("\n")).toMatch(/3\/6 {2}6s left/);
 });
 
 test("the held-out column shows one suite, the one that runs during training", () => {
@@ -98,16 +99,16 @@ test("the held-out column shows one suite, the one that runs during training", (
   expect(row).toContain("16%");
 });
 
-test("after the last step the line says which evaluation runs, and no time left", () => {
+test("after the last step the live line names the current evaluation and shows no remaining time", () => {
   const { output, lines } = terminal(80);
   openDisplay(six, closed(6), output).event({
     kind: "waiting",
     step: 6,
-    for: "evaluating 2 of 3 suites: greedy of team 0",
+    for: "evaluation 2 of 3: greedy after 0 steps",
   });
   const shown = lines().join("\n");
   expect(shown).toContain("6/6");
-  expect(shown).toContain("evaluating 2 of 3 suites: greedy of team 0");
+  expect(shown).toContain("evaluation 2 of 3: greedy after 0 steps");
   expect(shown).not.toContain("left");
 });
 
@@ -146,7 +147,7 @@ test("the opening is a few lines: the run, each agent's model with its size, and
   ).toEqual([
     "first  atlas  mgrpo  seed 7  6 steps",
     expect.stringMatching(/^main {2}models\/tiny {2}[\d.]+K? parameters$/),
-    "every setting: runs/first/config.json",
+    "all settings: runs/first/config.json",
   ]);
   expect(opening(one, runFolder("first"), new Map(), 80, 4)).toContain("resumed at step 4 of 6");
 });

@@ -1,4 +1,4 @@
-/** @file A step with many groups: its views are pages, and a page reads no more than it shows. */
+/** @file A step with many groups: its views are pages, and in group order, a page reads only the groups that it shows. */
 import { expect, test } from "vitest";
 import type { Source } from "../../cli/show/source.ts";
 import { searchStep } from "../../cli/ui/search.ts";
@@ -37,7 +37,7 @@ async function manyGroups() {
   return { source, reads };
 }
 
-test("a step shows its groups page by page, and in their own order reads no others", async () => {
+test("a step shows its groups page by page, and in group order, reads only the groups on the page", async () => {
   const { source, reads } = await manyGroups();
   const shown = async (order: GroupOrder, page: number) => {
     reads.length = 0;

@@ -58,15 +58,15 @@ test("an agent that captures a shared policy: every ten steps, while another get
   const falling = [...Array<number>(10).fill(0.8), ...Array<number>(10).fill(0.6)];
   const [line, ...others] = stepWarnings(shared, stepsWith(0.05, ...falling));
   expect(line).toMatch(
-    /^'main' makes 95 % of the gradient of the policy of 'main', and the reward of 'searcher', .* fell from 0\.800 to 0\.600: raise agents\.searcher\.share/,
+    /^'main' contributes 95 % of the gradient norm of the policy of 'main', and the reward of 'searcher', .* fell from 0\.800 to 0\.600: raise agents\.searcher\.share/,
   );
   expect(others).toEqual([]);
   expect(stepWarnings(shared, stepsWith(0.05, ...falling, 0.6))).toEqual([]);
   expect(stepWarnings(shared, stepsWith(0.2, ...falling))).toEqual([]);
   expect(stepWarnings(shared, stepsWith(0.05, ...Array<number>(20).fill(0.8)))).toEqual([]);
-  // Two policies have nothing to capture.
+  // Agents with separate policies get no warning.
   expect(stepWarnings(config, stepsWith(0.05, ...falling))).toEqual([]);
-  // Where no gradient is seen, there is nothing to say.
+  // Without gradient norms there is no warning.
   const unseen = stepsWith(null, ...falling).map((step) => ({ ...step, training: { main: { gradientNorm: null } } }));
   expect(stepWarnings(shared, unseen as unknown as StepSummary[])).toEqual([]);
 });
@@ -87,12 +87,12 @@ const outcome = (correct: number, zeroVariance = 4, wellFormed = 1) =>
   summary({ groups: 4, zeroVariance, correct, wellFormed, calls: {} });
 const learning = outcome(0.5, 1);
 
-test("three steps in a row without variance and always wrong: one line per streak, with its first step and what helps", () => {
+test("three steps in a row without variance and always wrong: one line per streak, with what helps", () => {
   const wrong = outcome(0);
   const collapse = [learning, wrong, wrong, wrong];
   const [line, ...others] = stepWarnings(under({}), collapse);
   expect(line).toMatch(
-    /^since step 2, every rollout is wrong, though 100 % are well-formed.*show \S+ 3.*learningRate.*sft \S+ --to.*easier levels first \(curriculum\)/,
+    /^in the last 3 steps, every rollout is wrong, though 100 % are well-formed.*show \S+ 3.*learningRate.*sft \S+ --to.*easier levels first \(curriculum\)/,
   );
   expect(others).toEqual([]);
   // Not before the third step, and not again.
@@ -102,13 +102,13 @@ test("three steps in a row without variance and always wrong: one line per strea
   expect(stepWarnings(under({}), [wrong, wrong, outcome(0, 3), wrong])).toEqual([]);
   expect(stepWarnings(under({}), [learning, wrong, outcome(0, 4, 0), wrong])).toEqual([]);
   const again = [...collapse, wrong, learning, wrong, wrong, wrong];
-  expect(runWarnings(under({}), again).map((text) => text.slice(0, 12))).toEqual(["since step 2", "since step 7"]);
+  expect(runWarnings(under({}), again).map((text) => text.slice(0, 12))).toEqual(["in the last ", "in the last "]);
 });
 
 test("three steps in a row without variance and always correct: the questions are too easy", () => {
   const easy = outcome(1);
   expect(stepWarnings(under({}), [learning, easy, easy, easy])[0]).toMatch(
-    /^since step 2, every rollout is correct.*too easy; ask harder levels \(curriculum\)/,
+    /^in the last 3 steps, every rollout is correct.*too easy; ask harder levels \(curriculum\)/,
   );
   expect(stepWarnings(under({}), [learning, easy, outcome(1, 3), easy])).toEqual([]);
 });
@@ -127,7 +127,7 @@ test("three steps in a row with constant rewards, neither all wrong nor all corr
   const constant = summary({ groups: 4, zeroVariance: 4, correct: 0.5, wellFormed: 1, reward: { main: 0.4 } });
   const [line, ...others] = stepWarnings(under({}), [learning, constant, constant, constant]);
   expect(line).toMatch(
-    /^since step 2, the rewards of a question's rollouts are all equal, 0\.400 on average, and 100 %/,
+    /^in the last 3 steps, the rewards of a question's rollouts are all equal, 0\.400 on average, and 100 %/,
   );
   expect(others).toEqual([]);
   expect(stepWarnings(under({}), [learning, constant, constant])).toEqual([]);
@@ -144,6 +144,9 @@ test("a KL that runs away is reported when it passes the limit, and when it has 
   expect(stepWarnings(under({}), steps(0.01, 0.2, 0.3))).toEqual([]);
   expect(stepWarnings(under({}), steps(0.01, 0.2, 0.3, 0.7))).toHaveLength(1);
   expect(stepWarnings(under({}), steps(0.01, 0.09))).toEqual([]);
+  const gradual = [0.06, 0.11, 0.2, 0.35, 0.6];
+  const reported = gradual.map((_, i) => stepWarnings(under({}), steps(...gradual.slice(0, i + 1))).length);
+  expect(reported).toEqual([0, 1, 0, 1, 0]);
 });
 
 test("an entropy that collapsed is reported once", () => {

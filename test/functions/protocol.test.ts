@@ -53,7 +53,7 @@ test("a second start changes nothing; one with another config is refused with th
   await expect(functions.startRun(other)).rejects.toMatchObject({
     code: "config-invalid",
     message: expect.stringMatching(
-      /run 'test' cannot start: (seed: 1 there, 2 asked for; steps: 3 there, 4 asked for|steps: 3 there, 4 asked for; seed: 1 there, 2 asked for)/,
+      /run 'test' cannot start: (seed: 1 \(stored\), 2 \(requested\); steps: 3 \(stored\), 4 \(requested\)|steps: 3 \(stored\), 4 \(requested\); seed: 1 \(stored\), 2 \(requested\))/,
     ),
   });
   await expect(functions.startRun({ ...request, questionsSha256: "0".repeat(64) })).rejects.toThrow(

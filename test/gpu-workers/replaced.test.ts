@@ -175,7 +175,7 @@ test("a second worker on the same port is refused", async () => {
   await vi.waitFor(() => expect(lines.join("")).toContain("registered"));
   const port = Number(/127\.0\.0\.1:(\d+)/.exec(lines.join(""))?.[1]);
   await expect(startWorker(store, run, { agent: "searcher", port }, never, log)).rejects.toMatchObject({
-    code: "port-in-use",
+    code: "cannot-listen",
     message: `port ${port} on 127.0.0.1 is in use: pass another --port, or 0 for any free one`,
   });
   stop.abort();

@@ -1,6 +1,6 @@
 /**
- * @file The tool budget of a rollout across two workers over HTTP: the searchers of one turn get equal shares of the rest, and the rollout
- * never exceeds its limit. Two runs are equal, invocation ids included.
+ * @file The tool budget of a rollout across two workers over HTTP: the searchers of one turn split what is left evenly, and the rollout
+ * never exceeds its limit. A repeated run has the same invocation ids.
  */
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -70,7 +70,7 @@ async function run(allowance?: { calls: number; microUsd: null }) {
   return { invocations, lookups };
 }
 
-test("5 calls: 3 and 2 for the searchers of the first turn, and what they left for the second turn's", async () => {
+test("5 calls are split 3 and 2 in the first turn; the second turn's searcher gets the rest", async () => {
   const { invocations, lookups } = await run({ calls: 5, microUsd: null });
   const ofOne = [
     [

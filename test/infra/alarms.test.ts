@@ -28,14 +28,16 @@ test("every alarm and the budget notify the topic, and the topic a person", () =
 });
 
 test("one message in a dead-letter queue raises the alarm", () => {
-  for (const { name, inputs } of alarms.filter(({ name }) => name.endsWith("DeadLetters"))) {
+  const ofQueues = alarms.filter(({ name }) => name.endsWith("DeadLetters"));
+  expect(ofQueues.length).toBeGreaterThan(0);
+  for (const { name, inputs } of ofQueues) {
     expect(inputs).toMatchObject({ threshold: 0, comparisonOperator: "GreaterThanThreshold", evaluationPeriods: 1 });
     const queue = theOne(ofKind(prod, "Queue"), `${name.replace("Letters", "")}Queue`).inputs;
     expect(inputs.dimensions.QueueName).toBe(queue.name);
   }
 });
 
-test("the metrics of runs come from tick's own lines", () => {
+test("the metrics of runs come from tick's own log lines", () => {
   const logged = metricsLines({ running: 2, unserved: 1, spent: 0.5, idleMinutes: { a: 3, b: 40 } });
   const lines = logged.map((line) => JSON.parse(line));
   const filters = ofKind(prod, "LogMetricFilter").map(({ inputs }) => inputs);
@@ -51,12 +53,13 @@ test("the metrics of runs come from tick's own lines", () => {
     }
   }
   const published = filters.map(({ metricTransformation: { name } }) => name);
+  expect(published).toContain("RunIdleMinutes");
   const used = JSON.stringify(alarms.map(({ inputs }) => inputs));
   for (const name of published) expect(used).toContain(name);
   expect(metricsLines({ running: 0, unserved: 0, spent: 0, idleMinutes: {} })).toEqual([]);
 });
 
-test("a stuck step: each run without an outcome and a version for half an hour raises the alarm by itself", () => {
+test("StuckStep alarms separately for each run with neither an outcome nor a version for 30 minutes", () => {
   const { inputs } = theOne(alarms, "StuckStep");
   expect(inputs).toMatchObject({ evaluationPeriods: 1, threshold: 30 });
   const [query, ...others] = inputs.metricQueries;
@@ -70,7 +73,7 @@ test("a stuck step: each run without an outcome and a version for half an hour r
   expect(Object.keys(idle.dimensions ?? {})).toEqual(["run"]);
 });
 
-test("nonsensical settings are refused before anything is created", () => {
+test("invalid settings are refused before anything is created", () => {
   expect(() => readSettings({ stage: "prod", protect: true }, {})).toThrow(/MGRPO_ALERT_EMAIL/);
   expect(() => readSettings({ stage: "dev" }, { MGRPO_MONTHLY_USD: "much" })).toThrow(/MGRPO_MONTHLY_USD=much/);
   expect(() => readSettings({ stage: "dev" }, { MGRPO_FLEETS: "main" })).toThrow(/MGRPO_FLEETS=main/);

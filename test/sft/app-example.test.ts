@@ -41,7 +41,7 @@ async function recorded() {
   const delivered: string[] = [];
   for (const _ of SAID) {
     const request: TurnRequest = {
-      ...{ messages: [...messages], mayCall: true, stop: [], variant: "" },
+      ...{ messages: [...messages], mayCall: true, stopTexts: [], variant: "" },
       tools: [offeredTool(search) ?? expect.fail()],
     };
     const { text, calls, exchange } = await sessions.turn(session, request, new AbortController().signal);

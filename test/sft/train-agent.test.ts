@@ -105,7 +105,7 @@ test("what a kill left half-written is replaced, and a finished training is not 
 test("other settings, and a folder that already exists, are refused", async () => {
   const first = training("refused", ADAPTER);
   await trainAgent(first);
-  await expect(trainAgent({ ...first, seed: 2 })).rejects.toThrow("seed: 1 there, 2 asked for");
+  await expect(trainAgent({ ...first, seed: 2 })).rejects.toThrow("seed: 1 (stored), 2 (requested)");
   await expect(trainAgent({ ...first, examples: { ...first.examples, heldOut: [] } })).rejects.toThrow(
     "demonstrations.heldOut",
   );

@@ -33,12 +33,15 @@ const mayPut = (statements: typeof main, key: string) =>
 
 const mayWrite = (statements: typeof main, { pk }: { pk: string }) =>
   statements
-    .filter(({ actions }) => actions.includes("dynamodb:UpdateItem"))
-    .every(({ conditions = [] }) =>
+    .filter(({ effect, actions }) => effect !== "Deny" && actions.some((action) => WRITES.test(action)))
+    .some(({ conditions = [] }) =>
       conditions
-        .filter(({ test }) => test === "ForAllValues:StringLike")
-        .some(({ values }) => values.some((value) => matches(value, pk))),
+        .filter(({ test: operator }) => operator === "ForAllValues:StringLike")
+        .every(({ values }) => values.some((value) => matches(value, pk))),
     );
+const WRITES = /^dynamodb:(?!Get|BatchGet|Query|Scan)/;
+
+const keysAreThere = { test: "Null", variable: "dynamodb:LeadingKeys", values: ["false"] };
 
 test("workers may write records of runs, but neither the deployment's record nor the list of runs", () => {
   for (const key of [
@@ -49,13 +52,16 @@ test("workers may write records of runs, but neither the deployment's record nor
   ])
     expect(mayWrite(main, key)).toBe(true);
   for (const key of [tableKeys.deployment, tableKeys.listed("r")]) expect(mayWrite(main, key)).toBe(false);
+  // The condition on keys also holds for a request without keys.
+  const writing = main.filter(({ actions }) => actions.some((action) => WRITES.test(action)));
+  for (const { conditions } of writing) expect(conditions).toContainEqual(keysAreThere);
 });
 
 test("a worker may write what its roles produce, and versions of its own agent only", () => {
   const address = { run: "r", step: 1, group: 2, rollout: 3 };
   const outcome = objectKeys.outcome({ ...address, phase: "train" });
   const hash = "0".repeat(64);
-  const byTrainers = [
+  const byMain = [
     objectKeys.manifest("r", "main", 1),
     objectKeys.part("r", hash),
     outcome,
@@ -78,13 +84,13 @@ test("a worker may write what its roles produce, and versions of its own agent o
     objectKeys.questions("r"),
     objectKeys.team("r", 1),
   ];
-  for (const key of [...byTrainers, ...byBoth]) expect(mayPut(main, key), key).toBe(true);
+  for (const key of [...byMain, ...byBoth]) expect(mayPut(main, key), key).toBe(true);
   for (const key of [...byEvaluators, ...byNone]) expect(mayPut(main, key), key).toBe(false);
   for (const key of [...byEvaluators, ...byBoth]) expect(mayPut(evaluators, key), key).toBe(true);
-  for (const key of [...byTrainers, ...byNone]) expect(mayPut(evaluators, key), key).toBe(false);
+  for (const key of [...byMain, ...byNone]) expect(mayPut(evaluators, key), key).toBe(false);
 });
 
-test("a worker may tag what it writes that expires", () => {
+test("a worker may tag the expiring objects that it writes", () => {
   const mayTag = main.filter(({ actions }) => actions.includes("s3:PutObjectTagging")).flatMap((one) => one.resources);
   for (const key of [objectKeys.stepTelemetry("r", 1, "worker"), objectKeys.trainedTokens("r", 1, "main")]) {
     expect(isConversationKey(key)).toBe(true);

@@ -25,8 +25,7 @@ async function extractWhole(document: Document): Promise<Extracted> {
   if (type === PDF) return (await import("./pdf.ts")).extractPdf(document);
   if (type === XLSX) return (await import("./spreadsheet.ts")).extractSpreadsheet(document);
   const isHtml = HTML.test(type);
-  if (!isHtml && !TEXT.test(type))
-    return { unreadable: `it is ${type || "of an unknown type"}, which this tool cannot read` };
+  if (!isHtml && !TEXT.test(type)) return { unreadable: `it is ${type}, which this tool cannot read` };
   const text = decode(document.bytes, charset, type);
   if (text === undefined) return { unreadable: "its character encoding is not supported" };
   if (text.includes("\0")) return { unreadable: "it is binary data" };
@@ -40,7 +39,7 @@ function sniffType(bytes: Uint8Array): string {
   return /^<(!doctype html|html|head|body)/i.test(start) ? "text/html" : "text/plain";
 }
 
-/** Undefined: an encoding that browsers do not decode either, such as ISO-2022-KR. */
+/** Undefined for encodings that browsers refuse too, such as ISO-2022-KR. */
 function decode(bytes: Uint8Array, charset: string | undefined, type: string): string | undefined {
   const label = sniff(bytes, {
     xml: type.endsWith("xml"),

@@ -4,7 +4,7 @@
  * Missing keys are reported before anything runs.
  */
 import type { Dispatcher } from "undici";
-import { PRICE } from "../../../core/contracts/budget.ts";
+import { PRICE_ADVICE } from "../../../core/contracts/budget.ts";
 import { objectKeys } from "../../../core/contracts/keys.ts";
 import type { LanguageModelSpec } from "../../../core/contracts/language-model.ts";
 import { parse } from "../../../core/contracts/parse.ts";
@@ -170,7 +170,7 @@ function refuseUnpriced({ reason, extract, budget }: WebSettings, { budget: { us
     if (limit === undefined || !model || model.usdPerMillionTokens) continue;
     throw new MgrpoError(
       "config-invalid",
-      `tools.${name}.usdPerMillionTokens: ${limit} would not count it: set ${PRICE}`,
+      `tools.${name}.usdPerMillionTokens: ${limit} would not count it: set ${PRICE_ADVICE}`,
     );
   }
 }

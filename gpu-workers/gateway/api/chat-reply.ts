@@ -36,7 +36,7 @@ function completionOf(reply: TurnReply, { model, logprobs }: ChatCompletionReque
     index: 0,
     message,
     logprobs: logprobs ? logProbsOf(reply) : null,
-    finish_reason: FINISH[reply.stop],
+    finish_reason: FINISH[reply.stopReason],
   };
   return { ...envelope(reply, model, "chat.completion"), choices: [choice], usage: usageOf(reply) };
 }
@@ -55,7 +55,7 @@ function chunksOf(reply: TurnReply, request: ChatCompletionRequest): object[] {
     ...(reply.thinking === "" ? [] : [chunk({ reasoning_content: reply.thinking })]),
     ...(content ? [chunk({ content }, null, logprobs ? { logprobs: logProbsOf(reply) } : {})] : []),
     ...reply.calls.map((call, index) => chunk({ tool_calls: [{ index, ...callOf(call) }] })),
-    chunk({}, FINISH[reply.stop]),
+    chunk({}, FINISH[reply.stopReason]),
     ...(options?.include_usage ? [{ ...head, choices: [], usage: usageOf(reply) }] : []),
   ];
 }

@@ -64,7 +64,7 @@ export function turnRequestOf(request: ChatCompletionRequest): TurnRequest {
     tools: (tools ?? []).map((tool, i) => requireOfferedTool(tool.function, `tools.${i}.function.name`)),
     mayCall: choice !== "none",
     ...(maxTokens && { maxTokens }),
-    stop: typeof stop === "string" ? [stop] : (stop ?? []),
+    stopTexts: typeof stop === "string" ? [stop] : (stop ?? []),
     variant: variantOf(seed, user),
   };
 }

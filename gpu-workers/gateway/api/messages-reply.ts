@@ -49,9 +49,9 @@ function messageOf(reply: TurnReply, { model }: MessagesRequest) {
   };
 }
 
-function endOf({ stop, stoppedBy }: TurnReply): { stop_reason: string; stop_sequence: string | null } {
-  if (stop === "calls") return { stop_reason: "tool_use", stop_sequence: null };
-  if (stop === "length") return { stop_reason: "max_tokens", stop_sequence: null };
+function endOf({ stopReason, stoppedBy }: TurnReply): { stop_reason: string; stop_sequence: string | null } {
+  if (stopReason === "calls") return { stop_reason: "tool_use", stop_sequence: null };
+  if (stopReason === "length") return { stop_reason: "max_tokens", stop_sequence: null };
   if (stoppedBy === undefined) return { stop_reason: "end_turn", stop_sequence: null };
   return { stop_reason: "stop_sequence", stop_sequence: stoppedBy };
 }

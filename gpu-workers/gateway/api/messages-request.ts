@@ -67,7 +67,7 @@ export function turnRequestOf(request: MessagesRequest): TurnRequest {
     }),
     mayCall: choice?.type !== "none",
     ...(maxTokens && { maxTokens }),
-    stop: stop ?? [],
+    stopTexts: stop ?? [],
     variant: variantOf(null, request.metadata?.user_id),
   };
 }

@@ -63,9 +63,9 @@ type Item = ReturnType<typeof outputOf>[number];
 
 /** The reply's items: thinking, text, and calls. */
 function outputOf(reply: TurnReply, request: ResponsesRequest) {
-  const { text, thinking, calls, stop } = reply;
+  const { text, thinking, calls, stopReason } = reply;
   const id = nameOf(reply, request);
-  const status = stop === "length" ? "incomplete" : "completed";
+  const status = stopReason === "length" ? "incomplete" : "completed";
   const logprobs = request.include?.includes(LOG_PROBS) ? tokenLogProbs(reply) : [];
   const content = [{ type: "output_text" as const, text, annotations: [], logprobs }];
   const summary = [{ type: "summary_text" as const, text: thinking }];
@@ -87,7 +87,7 @@ function outputOf(reply: TurnReply, request: ResponsesRequest) {
 }
 
 function responseOf(reply: TurnReply, request: ResponsesRequest, output: readonly Item[]): object {
-  const isCut = reply.stop === "length";
+  const isCut = reply.stopReason === "length";
   const { inputTokens, outputTokens } = reply.usage;
   return {
     ...begun(reply, request),
@@ -142,7 +142,7 @@ function eventsOf(reply: TurnReply, request: ResponsesRequest): ServerEvent[] {
     { type: "response.created", response: begun(reply, request) },
     { type: "response.in_progress", response: begun(reply, request) },
     ...output.flatMap((item, output_index) => itemEvents(item, { item_id: item.id, output_index })),
-    { type: reply.stop === "length" ? "response.incomplete" : "response.completed", response },
+    { type: reply.stopReason === "length" ? "response.incomplete" : "response.completed", response },
   ];
   return events.map(({ type, ...rest }, sequence_number) => ({
     name: type,

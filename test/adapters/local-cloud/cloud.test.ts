@@ -135,7 +135,7 @@ test("a port in use gets one clear line", async () => {
   const store = await openLocalStore();
   const taken = Number(new URL(process.env["AWS_ENDPOINT_URL_S3"] ?? "").port);
   await expect(openLocalStore({ ports: { dynamo: 0, s3: taken } })).rejects.toMatchObject({
-    code: "port-in-use",
+    code: "cannot-listen",
     message: expect.stringContaining(`port ${taken}`),
   });
   await store.close();

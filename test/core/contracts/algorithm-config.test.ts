@@ -28,6 +28,11 @@ test.each<[object, RegExp]>([
     { turnWeight: 1, shuffleAdvantages: true },
     /^algorithm\.turnWeight: the control would learn from the rewards of turns, which are not shuffled: set it to 0$/,
   ],
+  [
+    { ratioMask: { low: 2, high: 0.5 } },
+    /^algorithm\.ratioMask: a ratio of 1, .*, is not from 2 to 0\.5: set low to 1/,
+  ],
+  [{ ratioMask: { low: 1.1, high: 2 } }, /^algorithm\.ratioMask: a ratio of 1/],
   [{ policyLoss: { kind: "dual-clip", c: 1 } }, /^algorithm\.policyLoss\.c: Too small/],
   [{ policyLoss: { kind: "clip", c: 3 } }, /^algorithm\.policyLoss: Unrecognized key: "c"/],
 ])("%o is refused", (algorithm, message) => {
@@ -125,7 +130,7 @@ const mainWith = (main: object) =>
 
 test.each<[object, RegExp | undefined]>([
   [{ optimizer: { decayed: "matrices", weightDecay: 0.1 } }, undefined],
-  [{ optimizer: { decayed: "matrices" } }, /^agents\.main\.optimizer\.decayed: does nothing at weightDecay 0/],
+  [{ optimizer: { decayed: "matrices" } }, /^agents\.main\.optimizer\.decayed: has no effect while weightDecay is 0/],
   [
     { lora: {}, optimizer: { decayed: "matrices", weightDecay: 0.1 } },
     /decayed: an adapter has neither norms nor biases/,

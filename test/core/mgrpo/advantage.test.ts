@@ -1,4 +1,4 @@
-/** @file Laws of group-relative advantages (eq 9-13). */
+/** @file Laws of group-relative advantages (eq 9-10, 12-13). */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { batchStd, groupAdvantages } from "../../../core/mgrpo/advantage.ts";

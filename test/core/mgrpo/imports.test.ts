@@ -1,11 +1,11 @@
-/** @file core/mgrpo depends, at any depth, only on contracts, errors, random and zod. */
+/** @file core/mgrpo depends, at any depth, only on contracts, errors, random, statistics and zod. */
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { expect, test } from "vitest";
 
 const CORE = resolve(import.meta.dirname, "../../../core");
 
-test("core/mgrpo imports only contracts, errors, random and zod", () => {
+test("core/mgrpo imports only contracts, errors, random, statistics and zod", () => {
   const seen = new Set<string>();
   const packages = new Set<string>();
   const visit = (file: string) => {
@@ -20,5 +20,6 @@ test("core/mgrpo imports only contracts, errors, random and zod", () => {
     visit(join(CORE, "mgrpo", name));
   expect(seen.size).toBeGreaterThan(8);
   expect([...packages]).toEqual(["zod"]);
-  for (const file of seen) expect(relative(CORE, file)).toMatch(/^(mgrpo\/|contracts\/|errors\.ts$|random\.ts$)/);
+  for (const file of seen)
+    expect(relative(CORE, file)).toMatch(/^(mgrpo\/|contracts\/|errors\.ts$|random\.ts$|statistics\.ts$)/);
 });

@@ -53,14 +53,14 @@ test("a stage that begins at a step ignores how many steps or tokens the run has
 });
 
 test.each([
-  [[{ levels: [1] }], /curriculum\.0: set from .* or fromStep .*, one of the two/],
-  [[{ from: 0, fromStep: 0, levels: [1] }], /curriculum\.0: set from .* one of the two/],
+  [[{ levels: [1] }], /curriculum\.0: set exactly one of from .* or fromStep/],
+  [[{ from: 0, fromStep: 0, levels: [1] }], /curriculum\.0: set exactly one of from .* or fromStep/],
   [
     [
       { from: 0, levels: [1] },
       { fromStep: 5, levels: [1] },
     ],
-    /curriculum: set from .* the same in every stage/,
+    /curriculum: set from .* the same one in every stage/,
   ],
   [[{ from: 0.1, levels: [1] }], /curriculum\.0: the first stage must start at 0/],
   [[{ fromStep: 1, levels: [1] }], /curriculum\.0: the first stage must start at 0/],

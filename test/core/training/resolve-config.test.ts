@@ -118,15 +118,17 @@ test("ablations and the control differ from the method in one setting", () => {
     const { arm: _other, ...config } = resolveConfig(recipe, { ...choice, arm });
     return differences(config, method);
   };
-  expect(changed("no-alignment")).toEqual(['algorithm.alignment.mode: "resample" there, "none" asked for']);
-  expect(changed("weighted-alignment")).toEqual(['algorithm.alignment.mode: "resample" there, "weighted" asked for']);
-  expect(changed("shuffled-advantages")).toEqual(["algorithm.shuffleAdvantages: false there, true asked for"]);
+  expect(changed("no-alignment")).toEqual(['algorithm.alignment.mode: "resample" (stored), "none" (requested)']);
+  expect(changed("weighted-alignment")).toEqual([
+    'algorithm.alignment.mode: "resample" (stored), "weighted" (requested)',
+  ]);
+  expect(changed("shuffled-advantages")).toEqual(["algorithm.shuffleAdvantages: false (stored), true (requested)"]);
 });
 
 test("differences name each path and both values", () => {
   expect(differences({ a: 1, b: { c: [1], d: 2 } }, { a: 1, b: { c: [2] } })).toEqual([
-    "b.c: [2] there, [1] asked for",
-    "b.d: nothing there, 2 asked for",
+    "b.c: [2] (stored), [1] (requested)",
+    "b.d: nothing (stored), 2 (requested)",
   ]);
 });
 

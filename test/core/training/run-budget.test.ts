@@ -144,7 +144,7 @@ test("a limit in dollars needs a price for everything that is billed per token; 
       judge: { model: "openai#judge", ...judge },
     });
   const refusal = (...path: string[]) => {
-    const why = expect.stringContaining("budget.usd would not count it");
+    const why = expect.stringContaining("budget.usd cannot count these tokens without a price");
     return expect.objectContaining({
       issues: [expect.objectContaining({ path: [...path, "usdPerMillionTokens"], message: why })],
     });

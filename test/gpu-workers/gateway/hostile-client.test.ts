@@ -92,7 +92,7 @@ test("a body that arrives after the attempt has ended samples nothing", async ()
 });
 
 const turn = (text: string) => ({
-  ...{ tools: [], mayCall: true, stop: [], variant: "" },
+  ...{ tools: [], mayCall: true, stopTexts: [], variant: "" },
   messages: [{ role: "user" as const, text }],
 });
 

@@ -40,7 +40,7 @@ function turnOf(text: string, description = ""): SessionTurn {
       version: VERSIONS.searcher,
       sampling,
     },
-    request: { messages: [{ role: "user", text }], tools: [tool], mayCall: true, stop: [], variant: "" },
+    request: { messages: [{ role: "user", text }], tools: [tool], mayCall: true, stopTexts: [], variant: "" },
   };
 }
 

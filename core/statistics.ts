@@ -1,0 +1,13 @@
+/** @file Averages of numbers in one unit. */
+
+export const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
+
+/** NaN of none. */
+export const mean = (values: readonly number[]): number => sum(values) / values.length;
+
+/** Of an even number of values, the mean of the two in the middle; NaN of none. */
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = (sorted.length - 1) / 2;
+  return ((sorted[Math.floor(middle)] ?? Number.NaN) + (sorted[Math.ceil(middle)] ?? Number.NaN)) / 2;
+}
