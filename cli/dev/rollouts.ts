@@ -22,8 +22,8 @@ import { trainingSampling } from "../../gpu-workers/rollouts/sampling.ts";
 import type { Tree } from "../../ui/views.ts";
 import { readInvocations } from "../conversations.ts";
 import type { Bases } from "../local/base-models.ts";
-import { readGroups, readStep } from "../local/follow.ts";
 import { type HostedTeam, withHostedTeam } from "../local/hosted-team.ts";
+import { readGroups, readStep } from "../local/records.ts";
 import { loadTrees } from "../show/load.ts";
 
 /** One rollout of the group. */

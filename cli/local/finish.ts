@@ -21,8 +21,8 @@ import { openCheckpoints, weightsSha256 } from "../../gpu-workers/checkpoints.ts
 import { type CaseStudyResult, caseStudyResults } from "../held-out-scores.ts";
 import { type AgentResult, buildReport, type RunReport } from "../run-report.ts";
 import { type ExportForm, exportedFiles } from "./export-form.ts";
-import { readOptimizers, readRun } from "./follow.ts";
 import { readHeldOut } from "./held-out-rollouts.ts";
+import { readOptimizers, readRun } from "./records.ts";
 import { type RunFolder, type RunStatus, writeAtomically } from "./run-folder.ts";
 
 /**

@@ -6,7 +6,8 @@ import { ListedRun, type WorkerRecord } from "../../core/contracts/records.ts";
 import { describeStall, StallDetector } from "../../core/monitoring/stall.ts";
 import { waitingFor } from "../../core/monitoring/waiting.ts";
 import type { Store } from "../../core/ports.ts";
-import { readRun, readSpending, readState, readWait } from "./follow.ts";
+import { readWait } from "./follow.ts";
+import { readRun, readSpending, readState } from "./records.ts";
 
 export interface LiveRun {
   /** What it has cost so far. */

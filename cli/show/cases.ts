@@ -9,8 +9,8 @@ import type { Store } from "../../core/ports.ts";
 import type { CaseStudy, Recipe } from "../../core/recipe.ts";
 import type { Tag, Tree } from "../../ui/views.ts";
 import { type HeldOutRollout, scoreStudy } from "../held-out-scores.ts";
-import { readJobs, readRun } from "../local/follow.ts";
 import { readRollouts, shownSuite } from "../local/held-out-rollouts.ts";
+import { readJobs, readRun } from "../local/records.ts";
 import { counted, percent } from "../terminal/columns.ts";
 import { heldOutTree } from "./tree.ts";
 

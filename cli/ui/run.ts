@@ -6,8 +6,9 @@ import { describeStall, type StallDetector } from "../../core/monitoring/stall.t
 import { waitingFor } from "../../core/monitoring/waiting.ts";
 import type { AgentView, RunPulse, RunsView, RunView, WorkerView } from "../../ui/views.ts";
 import { modelsOf } from "../local/base-models.ts";
-import { readRun, readSpending, readState, readWait } from "../local/follow.ts";
+import { readWait } from "../local/follow.ts";
 import { heartbeatAge, readListed } from "../local/live.ts";
+import { readRun, readSpending, readState } from "../local/records.ts";
 import { findRun, readStatus } from "../local/run-folder.ts";
 import { type Damaged, type RunsTableRow, readRows } from "../run-rows.ts";
 import type { Source } from "../show/source.ts";
