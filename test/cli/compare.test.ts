@@ -147,7 +147,7 @@ describe("what made a run", () => {
     const commit = execFileSync("git", ["rev-parse", "HEAD"], { encoding: "utf8" }).trim();
     expect(foreignBy({ ...ours, commit: commit.slice(0, 12) }, { ...ours, commit })).toEqual([]);
     expect(foreignBy(ours, { ...ours, commit: "0".repeat(12) })).toEqual([
-      expect.stringMatching(/^commit: "0{12}" there/),
+      expect.stringMatching(/^commit: "0{12}" \(stored\)/),
     ]);
     expect(foreignBy(ours, { ...ours, machine: "another" })).toEqual([]);
   });

@@ -220,7 +220,7 @@ describe("a damaged checkpoint", () => {
     [
       "no weights",
       (files) => files.delete(INDEX_FILE),
-      /model.safetensors: not in the checkpoint, nor model.safetensors.index.json/,
+      /the checkpoint has neither model.safetensors nor model.safetensors.index.json/,
     ],
     [
       "a shard missing from the checkpoint",
