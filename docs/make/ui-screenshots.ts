@@ -27,7 +27,7 @@ export async function photographDashboard(folder: string, run: string, to: strin
     await take("ui-runs.png", "/", 320);
     await take("ui-run.png", `/runs/${run}`);
     await take("ui-step.png", `/runs/${run}/steps/2?sort=worst`);
-    await take("ui-rollout.png", `/runs/${run}/steps/2/3/1`);
+    await take("ui-rollout.png", `/runs/${run}/steps/3/0/1`);
     await take("ui-evaluations.png", `/runs/${run}/evaluations`, 640);
   } finally {
     await browser.close();
