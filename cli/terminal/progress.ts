@@ -1,9 +1,7 @@
 /** @file A run's progress: the state of the live line, and its text. Pure. */
-
 import colors from "picocolors";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { StepSummary } from "../../core/monitoring/step-summary.ts";
-import { median } from "../../core/statistics.ts";
 import { duration } from "./columns.ts";
 import { cut, flow } from "./flow.ts";
 
@@ -45,7 +43,7 @@ function shareDone({ steps, sampledTokens }: RunConfig, progress: RunProgress): 
  */
 export function secondsLeft(config: RunConfig, progress: RunProgress): number | undefined {
   const share = shareDone(config, progress);
-  const typical = progress.recentSeconds.length < 2 ? undefined : median(progress.recentSeconds);
+  const typical = progress.recentSeconds.length < 2 ? undefined : lowerMedian(progress.recentSeconds);
   return typical === undefined || share === 1 ? undefined : typical * progress.steps * (1 / share - 1);
 }
 
@@ -66,4 +64,9 @@ export function progressLine(config: RunConfig, progress: RunProgress, activity:
 
 function twoTone(bar: string, filled: number): string {
   return colors.cyan(bar.slice(0, filled)) + colors.dim(bar.slice(filled));
+}
+
+/** Of an even number, the lower of the two in the middle: of two steps, the first includes the start of the workers. */
+function lowerMedian(values: readonly number[]): number | undefined {
+  return values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)];
 }
