@@ -1,5 +1,4 @@
 /** @file Warnings about the steps of a run, one line each. */
-
 import { algorithmOf } from "../core/contracts/algorithm-overrides.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import { ownerOf } from "../core/contracts/shared-policy.ts";
@@ -75,22 +74,23 @@ const isConstant = (step: StepSummary) => hasNoVariance(step) && !isWrong(step) 
 
 /** One line per streak, at its third step: a collapse, or questions that are too easy. */
 function streakWarnings({ run, recipe, main }: RunConfig, steps: readonly StepSummary[]): string[] {
+  const since = steps.length - STREAK;
   const share = Math.round(100 * (steps.at(-1)?.wellFormed ?? 0));
   const look = `look at the rollouts: ${MGRPO} show ${run} ${steps.length - 1}`;
   if (streak(steps, isWrong) === STREAK) {
     return [
-      `in the last ${STREAK} steps, every rollout is wrong, though ${share} % are well-formed: no group has variance, so '${main}' learns nothing and does not recover by itself; ${look}; then start again with a lower agents.${main}.optimizer.learningRate, a longer warm start (${MGRPO} sft ${recipe} --to <folder>, docs/sft.md), or easier levels first (curriculum)`,
+      `since step ${since} (counted from 0), every rollout is wrong, though ${share} % are well-formed: no group has variance, so '${main}' learns nothing and does not recover by itself; ${look}; then start again with a lower agents.${main}.optimizer.learningRate, a longer warm start (${MGRPO} sft ${recipe} --to <folder>, docs/sft.md), or easier levels first (curriculum)`,
     ];
   }
   if (streak(steps, isCorrect) === STREAK) {
     return [
-      `in the last ${STREAK} steps, every rollout is correct: no group has variance, so '${main}' learns nothing: the questions are too easy; ask harder levels (curriculum), or end the run here`,
+      `since step ${since} (counted from 0), every rollout is correct: no group has variance, so '${main}' learns nothing: the questions are too easy; ask harder levels (curriculum), or end the run here`,
     ];
   }
   if (streak(steps, isConstant) === STREAK) {
     const reward = steps.at(-1)?.reward[main]?.toFixed(3);
     return [
-      `in the last ${STREAK} steps, the rewards of a question's rollouts are all equal, ${reward} on average, and ${share} % of the rollouts are well-formed: '${main}' learns nothing; ${look}; a reward that pays parts of an answer, or a longer warm start, makes them differ`,
+      `since step ${since} (counted from 0), the rewards of a question's rollouts are all equal, ${reward} on average, and ${share} % of the rollouts are well-formed: '${main}' learns nothing; ${look}; a reward that pays parts of an answer, or a longer warm start, makes them differ`,
     ];
   }
   return [];
@@ -193,7 +193,10 @@ function captureWarnings(config: RunConfig, steps: readonly StepSummary[]): stri
 function plateauWarnings({ agents }: RunConfig, steps: readonly StepSummary[]): string[] {
   if (steps.length < 2 * WINDOW || steps.length % WINDOW > 0) return [];
   const rise = (agent: string) => {
-    const meanOf = (part: readonly StepSummary[]) => mean(part.flatMap(({ reward }) => reward[agent] ?? []));
+    const meanOf = (part: readonly StepSummary[]) => {
+      const rewards = part.flatMap(({ reward }) => reward[agent] ?? []);
+      return rewards.length === 0 ? 0 : mean(rewards);
+    };
     return meanOf(steps.slice(-WINDOW)) - meanOf(steps.slice(-2 * WINDOW, -WINDOW));
   };
   const trained = Object.keys(agents).filter((name) => agents[name]?.trained);

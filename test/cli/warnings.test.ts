@@ -87,12 +87,12 @@ const outcome = (correct: number, zeroVariance = 4, wellFormed = 1) =>
   summary({ groups: 4, zeroVariance, correct, wellFormed, calls: {} });
 const learning = outcome(0.5, 1);
 
-test("three steps in a row without variance and always wrong: one line per streak, with what helps", () => {
+test("three steps in a row without variance and always wrong: one line per streak, with its first step and what helps", () => {
   const wrong = outcome(0);
   const collapse = [learning, wrong, wrong, wrong];
   const [line, ...others] = stepWarnings(under({}), collapse);
   expect(line).toMatch(
-    /^in the last 3 steps, every rollout is wrong, though 100 % are well-formed.*show \S+ 3.*learningRate.*sft \S+ --to.*easier levels first \(curriculum\)/,
+    /^since step 1 \(counted from 0\), every rollout is wrong, though 100 % are well-formed.*show \S+ 3.*learningRate.*sft \S+ --to.*easier levels first \(curriculum\)/,
   );
   expect(others).toEqual([]);
   // Not before the third step, and not again.
@@ -102,13 +102,13 @@ test("three steps in a row without variance and always wrong: one line per strea
   expect(stepWarnings(under({}), [wrong, wrong, outcome(0, 3), wrong])).toEqual([]);
   expect(stepWarnings(under({}), [learning, wrong, outcome(0, 4, 0), wrong])).toEqual([]);
   const again = [...collapse, wrong, learning, wrong, wrong, wrong];
-  expect(runWarnings(under({}), again).map((text) => text.slice(0, 12))).toEqual(["in the last ", "in the last "]);
+  expect(runWarnings(under({}), again).map((text) => text.slice(0, 12))).toEqual(["since step 1", "since step 6"]);
 });
 
 test("three steps in a row without variance and always correct: the questions are too easy", () => {
   const easy = outcome(1);
   expect(stepWarnings(under({}), [learning, easy, easy, easy])[0]).toMatch(
-    /^in the last 3 steps, every rollout is correct.*too easy; ask harder levels \(curriculum\)/,
+    /^since step 1 \(counted from 0\), every rollout is correct.*too easy; ask harder levels \(curriculum\)/,
   );
   expect(stepWarnings(under({}), [learning, easy, outcome(1, 3), easy])).toEqual([]);
 });
@@ -127,7 +127,7 @@ test("three steps in a row with constant rewards, neither all wrong nor all corr
   const constant = summary({ groups: 4, zeroVariance: 4, correct: 0.5, wellFormed: 1, reward: { main: 0.4 } });
   const [line, ...others] = stepWarnings(under({}), [learning, constant, constant, constant]);
   expect(line).toMatch(
-    /^in the last 3 steps, the rewards of a question's rollouts are all equal, 0\.400 on average, and 100 %/,
+    /^since step 1 \(counted from 0\), the rewards of a question's rollouts are all equal, 0\.400 on average, and 100 %/,
   );
   expect(others).toEqual([]);
   expect(stepWarnings(under({}), [learning, constant, constant])).toEqual([]);
