@@ -2,7 +2,6 @@
  * @file bundle.import: milliseconds to import the bundle of each Lambda handler in a fresh process, as in a cold start, excluding Node.js
  * startup; the median of several, with the bundle's size in bytes.
  */
-
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

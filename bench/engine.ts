@@ -2,7 +2,6 @@
  * @file engine.train and engine.sample: the compiled engine on one fixed model. bench/pytorch measures the same work in PyTorch.
  * Run as a script, it prints one JSON object per line.
  */
-
 import { pathToFileURL } from "node:url";
 import type { ExecutionProvider } from "../core/contracts/engine.ts";
 import type { CheckpointFiles, EngineOptions } from "../core/ports.ts";

@@ -3,7 +3,6 @@
  * reads nothing until the others are done. Seconds until the others have their responses, and the heap that the process has gained by then
  * and after the attempts.
  */
-
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";

@@ -2,7 +2,6 @@
  * @file engine.lora.*: a model of Qwen3-0.6B's shape with an adapter of rank 16 on every linear layer, in one process: sampling 64 tokens for 4
  * sequences, one training step of 2 x 512 tokens, and the process's peak memory.
  */
-
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

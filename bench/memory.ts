@@ -3,7 +3,6 @@
  * it samples, trains one step, saves, and opens the next version while the previous one is still open. The model has 4 of Qwen3-0.6B's 28
  * layers and a third of its vocabulary, so that full training fits into 8 GB. The figure is measured / predicted.
  */
-
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -3,7 +3,6 @@
  * (tool-latency.ts). Runs at the three settings alternate, because other processes change this machine's speed. Everything else is as a user would run it.
  * Takes about 16 minutes.
  */
-
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

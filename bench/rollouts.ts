@@ -3,7 +3,6 @@
  * with tool responses between them, and the gradient of all. With small calls and short sequences of many lengths, overhead and padding
  * dominate, not arithmetic. Measured in CPU seconds, which other processes affect least.
  */
-
 import type { EngineOptions, Sampler, TrainingSequence } from "../core/ports.ts";
 import { stream } from "../core/random.ts";
 import { type ModelConfig, writeModelConfig } from "../engine/checkpoint/config.ts";

@@ -2,7 +2,6 @@
  * @file run.memory: the peak memory of all processes of the default run, evaluations included, in bytes; takes minutes. Sampled every
  * `EVERY_MILLISECONDS` as PSS, which counts a page shared by processes once in total. Linux only.
  */
-
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";

@@ -4,7 +4,6 @@
  * The model has SmolLM2-135M's shape and an adapter of rank 16. The 8 rollouts of a question share a prompt of 300 tokens, of which all
  * questions share 150; each has two turns of 24 tokens with its own tool response between them.
  */
-
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

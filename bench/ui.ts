@@ -2,7 +2,6 @@
  * @file ui.*: a run of 100,000 rollouts in the dashboard, as a reader's browser asks for it: how long a view takes, the first time and again,
  * and which share of a core the dashboard and the store take to follow the run while it trains. The run is made of records.
  */
-
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

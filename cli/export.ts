@@ -6,7 +6,7 @@
 import { MgrpoError } from "../core/errors.ts";
 import type { ExportForm } from "./local/export-form.ts";
 import { exportCheckpoints } from "./local/finish.ts";
-import { readRun } from "./local/records.ts";
+import { readRun } from "./local/read-records.ts";
 import { runFolder } from "./local/run-folder.ts";
 import { openSource } from "./show/source.ts";
 

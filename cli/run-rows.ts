@@ -9,7 +9,7 @@ import { modelsOf } from "./local/base-models.ts";
 import { readNewestStep } from "./local/history.ts";
 import { type LiveRun, readLive } from "./local/live.ts";
 import { withRunStore } from "./local/open-store.ts";
-import { readEvaluations, readSummary } from "./local/records.ts";
+import { readEvaluations, readSummary } from "./local/read-records.ts";
 import { type RunFolder, type RunStatus, readConfig, readStatus, runFolder, runNames } from "./local/run-folder.ts";
 import { readStored, withNamedStore } from "./show/source.ts";
 import { namesStore } from "./store-names.ts";

@@ -7,7 +7,7 @@ import { openRecipe } from "../recipes/registry.ts";
 import type { Tree } from "../ui/views.ts";
 import { openDisplay } from "./local/display.ts";
 import { readWait } from "./local/follow.ts";
-import { readOptimizers, readRefusals, readSpending } from "./local/records.ts";
+import { readOptimizers, readRefusals, readSpending } from "./local/read-records.ts";
 import { writeAtomically } from "./local/run-folder.ts";
 import { loadCases } from "./show/cases.ts";
 import { type Address, loadTrees, parseAddress } from "./show/load.ts";

@@ -2,7 +2,6 @@
  * @file K rollouts of one question by the team before training, in this process: the group that a training step would have, scored and
  * finalized by the same functions. Nothing is trained.
  */
-
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
@@ -23,7 +22,7 @@ import type { Tree } from "../../ui/views.ts";
 import { readInvocations } from "../conversations.ts";
 import type { Bases } from "../local/base-models.ts";
 import { type HostedTeam, withHostedTeam } from "../local/hosted-team.ts";
-import { readGroups, readStep } from "../local/records.ts";
+import { readGroups, readStep } from "../local/read-records.ts";
 import { loadTrees } from "../show/load.ts";
 
 /** One rollout of the group. */

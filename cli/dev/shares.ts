@@ -1,5 +1,4 @@
 /** @file What each agent would train on in a group: its branches, tokens, rewards and advantages. Pure. */
-
 import { algorithmOf } from "../../core/contracts/algorithm-overrides.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { AgentBatch, GroupRecord } from "../../core/contracts/records.ts";

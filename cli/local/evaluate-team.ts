@@ -19,7 +19,7 @@ import { clean } from "../terminal/clean.ts";
 import { counted } from "../terminal/columns.ts";
 import type { Bases } from "./base-models.ts";
 import { type EmbeddedCloud, openEmbeddedCloud } from "./embedded-cloud.ts";
-import { readJobs, readRun } from "./records.ts";
+import { readJobs, readRun } from "./read-records.ts";
 import { reopenLost } from "./reopen-lost.ts";
 import { startOrResume } from "./start-or-resume.ts";
 import type { Stop } from "./stop.ts";

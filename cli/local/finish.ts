@@ -22,7 +22,7 @@ import { type CaseStudyResult, caseStudyResults } from "../held-out-scores.ts";
 import { type AgentResult, buildReport, type RunReport } from "../run-report.ts";
 import { type ExportForm, exportedFiles } from "./export-form.ts";
 import { readHeldOut } from "./held-out-rollouts.ts";
-import { readOptimizers, readRun } from "./records.ts";
+import { readOptimizers, readRun } from "./read-records.ts";
 import { type RunFolder, type RunStatus, writeAtomically } from "./run-folder.ts";
 
 /**

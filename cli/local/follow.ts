@@ -19,7 +19,7 @@ import { evaluationOf, type TeamEvaluation } from "../../core/monitoring/team-ev
 import { waitingFor } from "../../core/monitoring/waiting.ts";
 import type { Store } from "../../core/ports.ts";
 import { dueSuites } from "../../core/training/evaluation.ts";
-import { readJobs, readOptimizers, readRun, readState, readSummary, suiteOf } from "./records.ts";
+import { readJobs, readOptimizers, readRun, readState, readSummary, suiteOf } from "./read-records.ts";
 
 export type RunEvent =
   | { readonly kind: "step"; readonly summary: StepSummary }

@@ -12,7 +12,7 @@ import type { CaseStudy } from "../../core/recipe.ts";
 import type { Tally } from "../../core/training/confidence-interval.ts";
 import { readInvocations, readOutcome, readStoredQuestions } from "../conversations.ts";
 import { type HeldOutRollout, type HeldOutScores, scoreStudy } from "../held-out-scores.ts";
-import { readJobs, suiteOf } from "./records.ts";
+import { readJobs, suiteOf } from "./read-records.ts";
 
 /** All finished evaluations on held-out questions, by team and then in the config's order of suites. `last`: the run's last team. */
 export async function readHeldOut(

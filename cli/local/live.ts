@@ -7,7 +7,7 @@ import { describeStall, StallDetector } from "../../core/monitoring/stall.ts";
 import { waitingFor } from "../../core/monitoring/waiting.ts";
 import type { Store } from "../../core/ports.ts";
 import { readWait } from "./follow.ts";
-import { readRun, readSpending, readState } from "./records.ts";
+import { readRun, readSpending, readState } from "./read-records.ts";
 
 export interface LiveRun {
   /** What it has cost so far. */

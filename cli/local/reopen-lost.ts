@@ -14,7 +14,7 @@ import type { Store } from "../../core/ports.ts";
 import { decryptedObjects } from "../../core/training/encrypted-objects.ts";
 import { addressStep } from "../../core/training/evaluation.ts";
 import { reopenJob } from "../../core/training/job-writes.ts";
-import { readJobs } from "./records.ts";
+import { readJobs } from "./read-records.ts";
 
 export async function reopenLost(store: Store, config: RunConfig): Promise<void> {
   for (const job of await readJobs(store, config.run)) {

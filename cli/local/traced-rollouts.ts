@@ -5,7 +5,7 @@ import type { TracedRollout } from "../../core/monitoring/spans.ts";
 import type { Store } from "../../core/ports.ts";
 import { readInvocations, readLatencies, readOutcome } from "../conversations.ts";
 import { modelsOf } from "./base-models.ts";
-import { readGroups, readStep } from "./records.ts";
+import { readGroups, readStep } from "./read-records.ts";
 
 /** Without those that were lost, and those that the store no longer has. */
 export async function readTracedRollouts(store: Store, config: RunConfig, step: number): Promise<TracedRollout[]> {

@@ -24,7 +24,7 @@ import { type EmbeddedCloud, openEmbeddedCloud } from "./embedded-cloud.ts";
 import { exportCheckpoints, writeHeldOut, writeReport } from "./finish.ts";
 import { followRun } from "./follow.ts";
 import { RunHistory } from "./history.ts";
-import { readRun, readSpending } from "./records.ts";
+import { readRun, readSpending } from "./read-records.ts";
 import type { RunFolder } from "./run-folder.ts";
 import { startOrResume } from "./start-or-resume.ts";
 import { type Stop, watchForStop } from "./stop.ts";

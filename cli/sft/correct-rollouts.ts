@@ -22,7 +22,7 @@ import type { Example } from "../../sft/example.ts";
 import type { PlacedDemonstration } from "../../sft/messages.ts";
 import { readInvocations, readOutcome } from "../conversations.ts";
 import { resultOf } from "../local/evaluate-team.ts";
-import { readGroups, readJobs, readStep, suiteOf } from "../local/records.ts";
+import { readGroups, readJobs, readStep, suiteOf } from "../local/read-records.ts";
 import { openSource } from "../show/source.ts";
 
 export interface AgentDemonstration extends PlacedDemonstration {

@@ -10,7 +10,7 @@ import type { CaseStudy, Recipe } from "../../core/recipe.ts";
 import type { Tag, Tree } from "../../ui/views.ts";
 import { type HeldOutRollout, scoreStudy } from "../held-out-scores.ts";
 import { readRollouts, shownSuite } from "../local/held-out-rollouts.ts";
-import { readJobs, readRun } from "../local/records.ts";
+import { readJobs, readRun } from "../local/read-records.ts";
 import { counted, percent } from "../terminal/columns.ts";
 import { heldOutTree } from "./tree.ts";
 

@@ -5,7 +5,7 @@ import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import type { Tree } from "../../ui/views.ts";
 import { readInvocations, readLatencies, readOutcome, readStoredQuestions } from "../conversations.ts";
-import { readGroups, readStep } from "../local/records.ts";
+import { readGroups, readStep } from "../local/read-records.ts";
 import { readBranchTexts } from "./branch-texts.ts";
 import { groupTree, type RolloutParts, rolloutTree } from "./tree.ts";
 

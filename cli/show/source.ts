@@ -13,7 +13,7 @@ import type { Store } from "../../core/ports.ts";
 import { allRuns } from "../../core/training/run-list.ts";
 import { readSteps } from "../local/history.ts";
 import { withRunStore } from "../local/open-store.ts";
-import { readEvaluations, readSummary } from "../local/records.ts";
+import { readEvaluations, readSummary } from "../local/read-records.ts";
 import { existingRun, type RunStatus, readConfig, readStatus, runFolder, runNames } from "../local/run-folder.ts";
 import { namesStore, storeNames } from "../store-names.ts";
 import { MGRPO } from "../terminal/name.ts";

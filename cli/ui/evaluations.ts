@@ -7,7 +7,7 @@ import { openRecipe } from "../../recipes/registry.ts";
 import type { AnswersView, CasesView, EvaluationsView } from "../../ui/views.ts";
 import { readInvocations, readOutcome, readStoredQuestions } from "../conversations.ts";
 import { readResult } from "../local/held-out-rollouts.ts";
-import { readJobs, suiteOf } from "../local/records.ts";
+import { readJobs, suiteOf } from "../local/read-records.ts";
 import { loadCases } from "../show/cases.ts";
 import { findRecipe } from "../show/notes.ts";
 import type { Source } from "../show/source.ts";

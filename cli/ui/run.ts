@@ -1,5 +1,4 @@
 /** @file The views of a run as a whole: its list, its curves, and what it does now. */
-
 import type { WorkerRecord } from "../../core/contracts/records.ts";
 import { sharedPolicies } from "../../core/contracts/shared-policy.ts";
 import { describeStall, type StallDetector } from "../../core/monitoring/stall.ts";
@@ -8,7 +7,7 @@ import type { AgentView, RunPulse, RunsView, RunView, WorkerView } from "../../u
 import { modelsOf } from "../local/base-models.ts";
 import { readWait } from "../local/follow.ts";
 import { heartbeatAge, readListed } from "../local/live.ts";
-import { readRun, readSpending, readState } from "../local/records.ts";
+import { readRun, readSpending, readState } from "../local/read-records.ts";
 import { findRun, readStatus } from "../local/run-folder.ts";
 import { type Damaged, type RunsTableRow, readRows } from "../run-rows.ts";
 import type { Source } from "../show/source.ts";

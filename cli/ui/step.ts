@@ -10,7 +10,7 @@ import type { Store } from "../../core/ports.ts";
 import { type GroupOrder, inOrder, pageCount, rowsOfPage } from "../../ui/group-order.ts";
 import type { GroupRow, GroupView, QuestionView, RolloutCell, RolloutView, StepView } from "../../ui/views.ts";
 import { readStoredQuestions } from "../conversations.ts";
-import { readGroups } from "../local/records.ts";
+import { readGroups } from "../local/read-records.ts";
 import { loadTrees } from "../show/load.ts";
 import type { Source } from "../show/source.ts";
 

@@ -8,7 +8,6 @@
  *
  * K counts the rollouts with d_k > 0. A rollout without calls contributes nothing, and borrows no trajectories from others.
  */
-
 import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 import type { Random } from "../random.ts";
 import { sum } from "../statistics.ts";

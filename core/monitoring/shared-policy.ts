@@ -1,5 +1,4 @@
 /** @file Whether one of several agents that share a policy captures it: it makes nearly all of the gradient, and another gets worse. */
-
 import type { RunConfig } from "../contracts/config.ts";
 import { ownsPolicy, rolesOf } from "../contracts/shared-policy.ts";
 import { mean, sum } from "../statistics.ts";

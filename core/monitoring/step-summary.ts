@@ -2,7 +2,6 @@
  * @file The summary of a step, from the scores of its groups and the manifests that closed it. A pure function, so that the live table, the
  * JSON Lines, the report and a resumed run agree.
  */
-
 import * as z from "zod";
 import { type Manifest, RoleStats, TrainingStats, WorkerSeconds } from "../contracts/checkpoint.ts";
 import type { RunConfig } from "../contracts/config.ts";

@@ -16,7 +16,6 @@
  * (Owen 2007, "The pigeonhole bootstrap", Annals of Applied Statistics 1) would count it three times. A test checks the coverage.
  * With one seed only questions are resampled: the interval holds for that one team, not for other seeds.
  */
-
 import { type Random, type StreamName, stream } from "../random.ts";
 import { mean } from "../statistics.ts";
 import { type ConfidenceInterval, NORMAL_975, sumTallies, type Tally } from "./confidence-interval.ts";

@@ -12,7 +12,7 @@ import { createInterface } from "node:readline";
 import { afterAll, afterEach, expect, test } from "vitest";
 import { type AwsStore, openAwsStore } from "../../adapters/aws/store.ts";
 import { followRun, type RunEvent } from "../../cli/local/follow.ts";
-import { readManifest, readRun } from "../../cli/local/records.ts";
+import { readManifest, readRun } from "../../cli/local/read-records.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { parseJson } from "../../core/contracts/parse.ts";

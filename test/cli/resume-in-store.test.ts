@@ -1,4 +1,4 @@
-/** @file Resuming a run in its store: a run whose budget is spent is refused before anything starts, a raised one resumes the run, and a repeat changes nothing. */
+/** @file Resuming a run in its store: a run whose budget is spent is refused before anything starts, a raised budget resumes it, and a repeat changes nothing. */
 import { expect, test } from "vitest";
 import { resumeInStore } from "../../cli/local/resume-in-store.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";

@@ -47,7 +47,7 @@ const argumentsIn = ({ turns }: Demonstration, name: string): string[] =>
   );
 
 /** What a demonstration delegates, or is delegated. */
-const callTextsIn = (one: Demonstration): LookUp[] =>
+const tasksIn = (one: Demonstration): LookUp[] =>
   [one.prompt, ...argumentsIn(one, "task")].flatMap((text) => parseTask(text) ?? []);
 
 test("questions are valid records, small, with distinct ids", () => {
@@ -89,7 +89,7 @@ test("no look-up of a held-out question is in a demonstration, whatever the agen
   const agent = fc.constantFrom("main", "main-of-two", "searcher");
   fc.assert(
     fc.property(agent, fc.nat(), (name, seed) => {
-      expect(sample(name, seed).flatMap(callTextsIn).filter(isOfHeldOut).map(taskOf)).toEqual([]);
+      expect(sample(name, seed).flatMap(tasksIn).filter(isOfHeldOut).map(taskOf)).toEqual([]);
     }),
     { numRuns: 12 },
   );

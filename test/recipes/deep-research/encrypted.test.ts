@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { questionsOf } from "../../../adapters/benchmarks/load.ts";
 import { readBases } from "../../../cli/local/base-models.ts";
 import { openEmbeddedCloud } from "../../../cli/local/embedded-cloud.ts";
-import { readJobs } from "../../../cli/local/records.ts";
+import { readJobs } from "../../../cli/local/read-records.ts";
 import { startOrResume } from "../../../cli/local/start-or-resume.ts";
 import { reportSuite, type SuiteReport } from "../../../cli/suite/report.ts";
 import { encrypt } from "../../../core/contracts/encryption.ts";

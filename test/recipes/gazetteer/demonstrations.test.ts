@@ -95,14 +95,14 @@ test.each(CASES)("%s %s: no look-up of a held-out question is in a demonstration
   expect(held.size).toBeGreaterThan(300);
   const heldOut = new Set([...held].map((task) => keyInEnglish(parseTask(task) as LookUp)));
   for (const seed of [1, 2, 3]) {
-    const texts = [...demonstrations(agent, arm, seed)].flatMap(({ prompt, turns }) => [prompt, ...callTextsIn(turns)]);
+    const texts = [...demonstrations(agent, arm, seed)].flatMap(({ prompt, turns }) => [prompt, ...tasksIn(turns)]);
     const keys = texts.flatMap((text) => lookUpIn(text) ?? []).map(keyInEnglish);
     expect(keys.length).toBeGreaterThan(400);
     expect(keys.filter((key) => heldOut.has(key))).toEqual([]);
   }
 });
 
-const callTextsIn = (turns: Demonstration["turns"]): string[] =>
+const tasksIn = (turns: Demonstration["turns"]): string[] =>
   turns.flatMap(({ text }) => [...text.matchAll(/"task": ?"([^"]+)"/g)].map((match) => match[1] ?? ""));
 
 /** The one look-up that a text asks for. A fact about a country that is described takes two. */

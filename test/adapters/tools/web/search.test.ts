@@ -1,5 +1,4 @@
 /** @file The search tool over four backends on a fake search engine: outages, mistakes, and empty results. */
-
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openBackends, openTokenBucket } from "../../../../adapters/tools/web/external/backend.ts";
 import { openWebTools } from "../../../../adapters/tools/web/open.ts";
