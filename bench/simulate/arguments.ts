@@ -6,9 +6,12 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { Load } from "./plan.ts";
 
 const OPTIONS = {
+  /** Of all runs together. */
   "rollouts-per-minute": { type: "string" },
   /** The same, per hour. */
   "rollouts-per-hour": { type: "string" },
+  /** Runs that share the rate; 1 by default. */
+  runs: { type: "string" },
   agents: { type: "string", default: "5" },
   hours: { type: "string", default: "1" },
   /** A setting of the run, as in `mgrpo train --set`. */
@@ -22,6 +25,7 @@ const OPTIONS = {
 const Arguments = z.strictObject({
   "rollouts-per-minute": z.coerce.number().positive().optional(),
   "rollouts-per-hour": z.coerce.number().positive().optional(),
+  runs: z.coerce.number().int().min(1).max(100).optional(),
   agents: z.coerce.number().int().min(2, "a team has a main agent and at least one sub-agent").max(100),
   hours: z.coerce.number().positive(),
   set: z.array(z.string()),
@@ -38,16 +42,23 @@ export interface SimulationRequest {
 /** Throws `config-invalid`. */
 export function readArguments(args: readonly string[]): SimulationRequest {
   const given = parse(Arguments, valuesOf(args), "simulate", "config-invalid");
-  const { "rollouts-per-minute": perMinute, "rollouts-per-hour": perHour, agents, hours, set, json, table } = given;
+  const {
+    "rollouts-per-minute": perMinute,
+    "rollouts-per-hour": perHour,
+    runs,
+    agents,
+    hours,
+    set,
+    json,
+    table,
+  } = given;
   const rates = [perMinute, perHour].filter((rate) => rate !== undefined);
-  if (rates.length !== (table ? 0 : 1))
-    throw refused(
-      table
-        ? "--table uses fixed rates: leave out --rollouts-per-minute and --rollouts-per-hour"
-        : "give one of --rollouts-per-minute and --rollouts-per-hour, for instance --rollouts-per-minute 100",
-    );
+  if (table && (rates.length > 0 || runs !== undefined))
+    throw refused("--table uses fixed loads: leave out --rollouts-per-minute, --rollouts-per-hour and --runs");
   if (table && json) throw refused("--table prints rows of text: leave out --json");
-  const load = { rolloutsPerMinute: perMinute ?? (perHour ?? 0) / 60, agents, set };
+  if (!table && rates.length !== 1)
+    throw refused("give one of --rollouts-per-minute and --rollouts-per-hour, for instance --rollouts-per-minute 100");
+  const load = { rolloutsPerMinute: perMinute ?? (perHour ?? 0) / 60, runs: runs ?? 1, agents, set };
   return { load, hours, as: table ? "table" : json ? "json" : "text" };
 }
 

@@ -9,7 +9,7 @@ import type { MeasurementWindow } from "./run.ts";
 /** All totals are for `hours`, scaled from the window. */
 export interface Figures extends Load {
   readonly hours: number;
-  /** Rollouts per minute that the run reached. */
+  /** Rollouts per minute that the runs reached together. */
   readonly reached: number;
   /** The factor from the window's counts to the totals. */
   readonly factor: number;
@@ -36,7 +36,7 @@ export function figuresOf(load: Load, hours: number, plan: SimulationPlan, windo
     hours,
     reached: (rollouts / seconds) * 60,
     factor,
-    workers: Object.values(plan.workers).reduce((sum, n) => sum + n, 0),
+    workers: load.runs * Object.values(plan.workers).reduce((sum, n) => sum + n, 0),
     limits: limitUses(meter),
     units: { writes: meter.table.of("write").total * factor, reads: meter.table.of("read").total * factor },
     s3: { writes: meter.bucket.of("write").total * factor, reads: meter.bucket.of("read").total * factor },

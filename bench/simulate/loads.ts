@@ -6,7 +6,17 @@ import type { Figures } from "./figures.ts";
 import type { Load } from "./plan.ts";
 import { count, firstLimit } from "./report.ts";
 
-const ROLLOUTS_PER_HOUR = [1e2, 1e3, 1e4, 1e5, 1e6];
+type Settings = Omit<Load, "rolloutsPerMinute" | "runs">;
+
+const LOADS = [
+  { perHour: 1e2, runs: 1 },
+  { perHour: 1e3, runs: 1 },
+  { perHour: 1e4, runs: 1 },
+  { perHour: 1e5, runs: 1 },
+  { perHour: 1e6, runs: 10 },
+  { perHour: 1e6, runs: 1 },
+] as const;
+type TableLoad = (typeof LOADS)[number];
 const HEAD = [
   "rollouts an hour",
   "workers",
@@ -20,26 +30,26 @@ const HEAD = [
 ];
 
 /** Prints each row as soon as it is computed. */
-export function printLoadTable(settings: Omit<Load, "rolloutsPerMinute">): void {
+export function printLoadTable(settings: Settings): void {
   printRow(HEAD);
   printRow(HEAD.map(() => "---"));
-  for (const perHour of ROLLOUTS_PER_HOUR) printRow(rowOf(perHour, figuresOf(perHour, settings)));
+  for (const load of LOADS) printRow(rowOf(load, figuresOf(load, settings)));
 }
 
-function figuresOf(perHour: number, { agents, set }: Omit<Load, "rolloutsPerMinute">): Figures {
+function figuresOf({ perHour, runs }: TableLoad, { agents, set }: Settings): Figures {
   const main = fileURLToPath(builtModule("bench/simulate/main"));
-  const load = ["--rollouts-per-hour", String(perHour), "--agents", String(agents)];
+  const load = ["--rollouts-per-hour", String(perHour), "--runs", String(runs), "--agents", String(agents)];
   const settings = set.flatMap((setting) => ["--set", setting]);
   const command = [...process.execArgv, main, "--json", ...load, ...settings];
   return JSON.parse(execFileSync(process.execPath, command, { encoding: "utf8" }));
 }
 
-function rowOf(perHour: number, figures: Figures): string[] {
+function rowOf({ perHour, runs }: TableLoad, figures: Figures): string[] {
   const { workers, limits, functions, s3, usd, reached } = figures;
   const used = (what: RegExp) => count(limits.find((use) => what.test(use.what))?.used ?? 0);
   const total = Object.values(usd).reduce((sum, line) => sum + line, 0);
   return [
-    count(perHour),
+    runs === 1 ? count(perHour) : `${count(perHour)} in ${runs} runs`,
     count(workers),
     used(/^write units of a DynamoDB partition/),
     used(/^read units of a DynamoDB partition/),

@@ -6,21 +6,24 @@ import { CALLS, ROLLOUT_SHARE, SECONDS } from "./assumptions.ts";
 import { teamConfig } from "./team.ts";
 
 export interface Load {
+  /** Of all runs together. */
   readonly rolloutsPerMinute: number;
+  readonly runs: number;
   readonly agents: number;
   /** Settings of the run, as in `mgrpo train --set`. */
   readonly set: readonly string[];
 }
 
+/** All runs have the same plan, apart from their names. */
 export interface SimulationPlan {
-  readonly config: RunConfig;
+  readonly configs: readonly [RunConfig, ...RunConfig[]];
   /** Rollouts of a step, and the seconds it lasts at this rate. */
   readonly rolloutsPerStep: number;
   readonly stepSeconds: number;
   /** Steps before the window, and in it. */
   readonly warmUp: number;
   readonly measured: number;
-  /** Agent -> its workers. */
+  /** Agent -> its workers in each run. */
   readonly workers: Readonly<Record<string, number>>;
 }
 
@@ -36,8 +39,8 @@ const MAX_STEPS = 3;
  */
 const NO_WARM_UP = 3000;
 
-export function planOf({ rolloutsPerMinute, agents, set }: Load): SimulationPlan {
-  const perSecond = rolloutsPerMinute / 60;
+export function planOf({ rolloutsPerMinute, runs, agents, set }: Load): SimulationPlan {
+  const perSecond = rolloutsPerMinute / runs / 60;
   const recipe = (questionsPerStep: number, steps: number) => ({
     name: "simulated",
     config: () => ({ ...teamConfig(agents), questionsPerStep, steps }),
@@ -54,8 +57,9 @@ export function planOf({ rolloutsPerMinute, agents, set }: Load): SimulationPlan
     throw new MgrpoError("config-invalid", "--set steps: a simulation ends with its window: leave this setting out");
   const rolloutsPerStep = config.questionsPerStep * config.rolloutsPerQuestion;
   const stepSeconds = rolloutsPerStep / perSecond;
+  const others = Array.from({ length: runs - 1 }, (_, i) => ({ ...config, run: `${config.run}-${i + 2}` }));
   return {
-    config,
+    configs: [config, ...others],
     rolloutsPerStep,
     stepSeconds,
     warmUp,

@@ -15,7 +15,7 @@ export function formatReport(figures: Figures, plan: SimulationPlan, window: Mea
   const scaled: Scale = (n) => count(n * figures.factor);
   const workers = Object.entries(plan.workers).map(([agent, n]) => `${n} ${agent}`);
   const sections = [
-    `${describeLoad(figures)}\n${describeWindow(figures, plan, window)}\nworkers: ${workers.join(", ")}`,
+    `${describeLoad(figures)}\n${describeWindow(figures, plan, window)}\nworkers of each run: ${workers.join(", ")}`,
     verdict(figures),
     limitTable(figures),
     partitionTable(meter, scaled),
@@ -32,13 +32,14 @@ export function formatReport(figures: Figures, plan: SimulationPlan, window: Mea
   return sections.join("\n\n");
 }
 
-function describeLoad({ rolloutsPerMinute, agents, hours }: Figures): string {
+function describeLoad({ rolloutsPerMinute, runs, agents, hours }: Figures): string {
   const rollouts = count(rolloutsPerMinute * 60 * hours);
-  return `${count(rolloutsPerMinute)} rollouts a minute, ${agents} agents, ${hours} h: ${rollouts} rollouts`;
+  const share = runs === 1 ? "" : ` in ${runs} runs`;
+  return `${count(rolloutsPerMinute)} rollouts a minute${share}, ${agents} agents, ${hours} h: ${rollouts} rollouts`;
 }
 
 function describeWindow({ reached, factor }: Figures, plan: SimulationPlan, { seconds }: MeasurementWindow): string {
-  const warmUp = plan.warmUp > 0 ? `, after ${plan.warmUp} to warm up` : ", the first of the run";
+  const warmUp = plan.warmUp > 0 ? `, after ${plan.warmUp} to warm up` : ", the first of each run";
   const steps = `${plan.measured} steps of ${count(plan.rolloutsPerStep)} rollouts${warmUp}`;
   return (
     `simulated: ${seconds.toFixed(0)} s of virtual time (${steps}), ` +

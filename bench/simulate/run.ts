@@ -1,4 +1,5 @@
-/** @file One simulation: a run from its start to the end of the measurement window. */
+/** @file One simulation: runs, started together, from their start to the end of the measurement window. */
+import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { stream } from "../../core/random.ts";
 import { createLog } from "../../gpu-workers/log.ts";
@@ -27,11 +28,16 @@ export function simulate(
   time: VirtualTime,
   log: (line: string) => void,
 ): Promise<MeasurementWindow> {
-  const { config, warmUp, measured } = plan;
+  const { configs, warmUp, measured } = plan;
   const moments = new Map<string, (moment: Moment) => void>();
-  const teamAt = (team: number) =>
-    new Promise<Moment>((resolve) => moments.set(objectKeys.team(config.run, team), resolve));
-  const meter = new Meter(time.now);
+  /** When the last run has stored this team. */
+  const teamsAt = async (team: number) => {
+    const stored = configs.map(
+      ({ run }) => new Promise<Moment>((resolve) => moments.set(objectKeys.team(run, team), resolve)),
+    );
+    return (await Promise.all(stored)).reduce((last, moment) => (moment.seconds > last.seconds ? moment : last));
+  };
+  const meter = new Meter(() => time.now());
   const table = openMemoryTable();
   const bucket = openMemoryBucket((key) => {
     functions.objectCreated(key);
@@ -41,15 +47,15 @@ export function simulate(
   const functions = openSimulatedFunctions(() => cloud, rewards, log);
 
   async function run(): Promise<MeasurementWindow> {
-    const [begins, ends] = [teamAt(warmUp), teamAt(warmUp + measured)];
+    const [begins, ends] = [teamsAt(warmUp), teamsAt(warmUp + measured)];
     const { objects } = openSimulatedStore(cloud, { name: "launch" });
-    await functions.invoke("start-run", await prepareTeam(objects, config));
+    for (const config of configs) await functions.invoke("start-run", await prepareTeam(objects, config));
     functions.startSchedule();
-    const engine = openTeamEngine(
-      Object.keys(config.agents).filter((name) => name !== config.main),
-      pacer(plan, time),
+    const working = Promise.all(
+      configs.map((config) =>
+        runWorkers(config, plan.workers, cloud, openTeamEngine(config, pacer(config, plan, time)), createLog(log)),
+      ),
     );
-    const working = runWorkers(plan, cloud, engine, createLog(log));
     const failed = working.then(() => new Promise<never>(() => {}));
     const first = await Promise.race([begins, failed]);
     meter.restart();
@@ -57,7 +63,7 @@ export function simulate(
     return {
       meter,
       seconds: last.seconds - first.seconds,
-      rollouts: measured * plan.rolloutsPerStep,
+      rollouts: configs.length * measured * plan.rolloutsPerStep,
       tableBytes: last.tableBytes - first.tableBytes,
     };
   }
@@ -69,9 +75,9 @@ interface Moment {
   readonly tableBytes: number;
 }
 
-/** Training fills the rest of the step, so that the run keeps its rate, but takes at least its minimum share. */
-function pacer({ config, stepSeconds }: SimulationPlan, time: VirtualTime): () => Promise<void> {
-  const trainers = Object.keys(config.agents).length;
+/** Of one run: training fills the rest of the step, so that the run keeps its rate, but takes at least its minimum share. */
+function pacer({ agents }: RunConfig, { stepSeconds }: SimulationPlan, time: VirtualTime): () => Promise<void> {
+  const trainers = Object.keys(agents).length;
   const origin = time.now();
   let done = 0;
   return () => {

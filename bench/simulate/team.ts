@@ -82,7 +82,8 @@ export async function prepareTeam(objects: ObjectStore, config: RunConfig): Prom
 }
 
 /** Every agent's policy. Each optimizer step awaits `pace`, so that training takes its share of virtual time. */
-export function openTeamEngine(subs: readonly string[], pace: () => Promise<void>): PolicyEngine {
+export function openTeamEngine({ agents, main }: RunConfig, pace: () => Promise<void>): PolicyEngine {
+  const subs = Object.keys(agents).filter((name) => name !== main);
   let saved = 0;
   return {
     async openSampler(files): Promise<Sampler> {

@@ -1,6 +1,7 @@
 /** @file Simulated workers: the real ones, on a simulated store and network, with the scripted policy. */
 import type { Hono } from "hono";
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
+import type { RunConfig } from "../../core/contracts/config.ts";
 import type { PolicyEngine } from "../../core/ports.ts";
 import type { WorkerNetwork } from "../../gpu-workers/invocations/network.ts";
 import type { Log } from "../../gpu-workers/log.ts";
@@ -14,9 +15,14 @@ import { rewards, tools } from "./team.ts";
 /** Workers start spread over this many seconds, as machines do. */
 const STAGGER_SECONDS = 5;
 
-/** Starts all workers of the plan. Resolves when they have ended, rejects with the first failure. */
+/**
+ * Starts all workers of a run. Resolves when they have ended, rejects with the first failure.
+ *
+ * @param workers Agent -> number of its workers.
+ */
 export async function runWorkers(
-  { config, workers }: SimulationPlan,
+  config: RunConfig,
+  workers: SimulationPlan["workers"],
   cloud: Cloud,
   engine: PolicyEngine,
   log: Log,

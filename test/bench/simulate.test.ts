@@ -53,6 +53,13 @@ test("limits are listed by share, a partition of the run among them, and none is
   expect(shares[0]).toBeLessThan(1);
 });
 
+test("the busiest second of S3 has at least as many requests as an average one", () => {
+  const busiest = (what: string) => figures.limits.find((use) => use.what.startsWith(what))?.used;
+  const seconds = 2 * 3600;
+  expect(busiest("S3 PUTs")).toBeGreaterThanOrEqual(figures.s3.writes / seconds);
+  expect(busiest("S3 GETs")).toBeGreaterThanOrEqual(figures.s3.reads / seconds);
+});
+
 test("totals cover the requested hours", () => {
   const rollouts = PER_MINUTE * 120;
   expect(figures.functions.invocations).toBeGreaterThan(rollouts / 10);
@@ -63,18 +70,27 @@ test("totals cover the requested hours", () => {
 
 test("exactly one rate is required; anything else is refused with the usage", () => {
   const parsed = readArguments(["--rollouts-per-hour", "600", "--agents", "3"]);
-  expect(parsed).toEqual({ load: { rolloutsPerMinute: 10, agents: 3, set: [] }, hours: 1, as: "text" });
+  expect(parsed).toEqual({ load: { rolloutsPerMinute: 10, runs: 1, agents: 3, set: [] }, hours: 1, as: "text" });
   for (const wrong of ["", "--rollouts 7", "--rollouts-per-minute 1 --rollouts-per-hour 60", "--table --json"])
     expect(() => readArguments(wrong.split(" ").filter(Boolean)), wrong).toThrow(/--(rollouts-per-minute|json)/);
   expect(() => readArguments(["--rollouts-per-minute", "many"])).toThrow("rollouts-per-minute");
 });
 
 test.each(["steps=99", "nothing=7"])("--set %s is refused", (setting) => {
-  expect(() => planOf({ rolloutsPerMinute: 60, agents: 2, set: [setting] })).toThrow(setting.split("=")[0]);
+  expect(() => planOf({ rolloutsPerMinute: 60, runs: 1, agents: 2, set: [setting] })).toThrow(setting.split("=")[0]);
+});
+
+test("several runs share the rate, and are alike but for their names", () => {
+  const [one, four] = [1, 4].map((runs) => planOf({ rolloutsPerMinute: 600 * runs, runs, agents: 2, set: [] }));
+  expect(four).toMatchObject({ stepSeconds: one?.stepSeconds, workers: one?.workers });
+  const names = ["simulated", "simulated-2", "simulated-3", "simulated-4"];
+  expect(four?.configs).toEqual(names.map((run) => ({ ...one?.configs[0], run })));
 });
 
 test("a load takes as many workers as it keeps busy, and a step of its size", () => {
-  const [small, large] = [60, 6000].map((rolloutsPerMinute) => planOf({ rolloutsPerMinute, agents: 3, set: [] }));
+  const [small, large] = [60, 6000].map((rolloutsPerMinute) =>
+    planOf({ rolloutsPerMinute, runs: 1, agents: 3, set: [] }),
+  );
   expect(small).toMatchObject({ rolloutsPerStep: 64, stepSeconds: 64, workers: { main: 1, "searcher-1": 1 } });
   // One wave of 6,000, 512 at once in a main worker; 1.25 calls each, 256 at once in a worker of each of two sub-agents.
   expect(large).toMatchObject({ rolloutsPerStep: 6000, stepSeconds: 60, workers: { main: 12, "searcher-1": 15 } });
