@@ -1,11 +1,11 @@
-/** @file Digits of any script as ASCII digits, as Python's number parsers read them. */
+/** @file Converts the digits of any script to ASCII digits, as Python's `int` and `float` do. */
 
 export const withAsciiDigits = (text: string): string => text.replace(/\p{Nd}/gu, asciiDigit);
 
-/** Unicode encodes digits in runs of ten, 0 first. Runs can be adjacent, hence the remainder. */
+/** Unicode encodes digits in runs of ten that begin with 0. Adjacent runs form one block, hence the remainder. */
 function asciiDigit(digit: string): string {
   const code = digit.codePointAt(0) ?? 0;
-  let zero = code;
-  while (/\p{Nd}/u.test(String.fromCodePoint(zero - 1))) zero--;
-  return String((code - zero) % 10);
+  let first = code;
+  while (/\p{Nd}/u.test(String.fromCodePoint(first - 1))) first--;
+  return String((code - first) % 10);
 }

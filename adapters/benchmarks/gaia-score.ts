@@ -2,13 +2,15 @@
  * @file GAIA's quasi-exact match, exactly as the leaderboard's `question_scorer`
  * (huggingface.co/spaces/gaia-benchmark/leaderboard, scorer.py). This includes the semantics of Python's `float`, `str.lower` and `\s`.
  *
- *     the reference is a number    the answer without $ % and , is that number
- *     it contains a comma or a ;   the same elements in the same order: numbers as above, text without white space, in lower case
- *     otherwise                    equal without white space and ASCII punctuation, in lower case
+ *     the reference is a number     the answer without $ % and , is that number
+ *     it has a comma or semicolon   the same elements in the same order: numbers as above, text without white space, in lower case
+ *     otherwise                     equal without white space and ASCII punctuation, in lower case
  */
 import { withAsciiDigits } from "./ascii-digits.ts";
 
-/** White space as Python's `\s` and `float` define it; JavaScript's `\s` has U+FEFF, but not U+0085. */
+/**
+ * White space that Python's `float` strips. Its `\s` also matches U+001C to U+001F. JavaScript's `\s` matches U+FEFF, but not U+0085.
+ */
 const SPACE = "\\t-\\r \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
 const SPACES = new RegExp(`[\\x1c-\\x1f${SPACE}]`, "g");
 const SURROUNDING = new RegExp(`^[${SPACE}]+|[${SPACE}]+$`, "g");
@@ -23,19 +25,21 @@ const NOT_A_NUMBER = /^[+-]?nan$/i;
 export function isGaiaMatch(answer: string | null, reference: string): boolean {
   const given = answer ?? "None";
   const number = float(reference);
-  if (number !== undefined) return isNumber(given, number);
+  if (number !== undefined) return equalsNumber(given, number);
   if (!/[,;]/.test(reference)) return normalized(given, true) === normalized(reference, true);
   const [wanted, found] = [reference.split(/[,;]/), given.split(/[,;]/)];
   if (wanted.length !== found.length) return false;
   return wanted.every((element, i) => {
     const answered = found[i] ?? "";
     const value = float(element);
-    return value === undefined ? normalized(answered, false) === normalized(element, false) : isNumber(answered, value);
+    return value === undefined
+      ? normalized(answered, false) === normalized(element, false)
+      : equalsNumber(answered, value);
   });
 }
 
-/** The leaderboard reads any other text as infinity, which no finite reference equals. */
-function isNumber(answer: string, reference: number): boolean {
+/** Like the leaderboard, reads text that is not a number as infinity, which equals no finite reference. */
+function equalsNumber(answer: string, reference: number): boolean {
   return (float(answer.replace(/[$%,]/g, "")) ?? Number.POSITIVE_INFINITY) === reference;
 }
 

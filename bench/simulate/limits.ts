@@ -20,10 +20,11 @@ export const LIMITS = {
   /** docs.aws.amazon.com/amazondynamodb/latest/developerguide/Limits.html; never raised. */
   itemBytes: { what: "bytes of a DynamoDB item", limit: ITEM_BYTES },
   /**
-   * docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html; S3 splits a prefix that stays busy, within about half an hour.
+   * docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html; S3 splits a prefix that stays busy, which can
+   * take 30 to 60 minutes (repost.aws/knowledge-center/s3-object-key-naming-pattern).
    */
-  bucketWrites: { what: "S3 PUTs of a prefix per second", limit: 3500 },
-  bucketReads: { what: "S3 GETs and HEADs of a prefix per second", limit: 5500 },
+  prefixWrites: { what: "S3 PUTs of a prefix per second", limit: 3500 },
+  prefixReads: { what: "S3 GETs and HEADs of a prefix per second", limit: 5500 },
   /** docs.aws.amazon.com/eventbridge/latest/userguide/eb-quota.html; raised on request. */
   eventTargets: { what: "EventBridge deliveries to targets per second", limit: 18_750 },
   /** docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html; raised on request, and a new account may start lower. */
@@ -32,6 +33,6 @@ export const LIMITS = {
 
 /**
  * How Lambda scales with a queue (docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html): initial concurrent batches, the increase per
- * minute of backlog, and the maximum.
+ * minute while messages are waiting, and the maximum.
  */
-export const QUEUE_SCALING = { first: 5, perMinute: 300, most: 1000 } as const;
+export const QUEUE_SCALING = { initial: 5, perMinute: 300, max: 1250 } as const;

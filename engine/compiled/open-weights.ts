@@ -1,6 +1,6 @@
 /**
- * @file Weights that do not change while open: a sampler's, or the base model of an adapter. Aligned tensors on disk are memory-mapped
- * without a copy; tensors in memory or misaligned ones are read, converted to float32 and fed.
+ * @file Weights that do not change while open: a sampler's, or the base model of an adapter. Aligned tensors on disk are memory-mapped.
+ * All others are read, converted to float32 and fed to every run.
  */
 import { realpathSync } from "node:fs";
 import type { CheckpointFiles } from "../../core/ports.ts";
@@ -27,15 +27,15 @@ export interface OpenWeights {
   readonly feeds: Feeds;
 }
 
-/** All weights but those of `quantized`. */
+/** All weights except those in `quantized`. */
 export function openWeights(files: CheckpointFiles, quantized?: QuantizedBase): OpenWeights {
   const config = readModelConfig(files);
   const layout = parameterLayout(config);
   const locations = locateParameters(files, config, layout);
   const external = new Map<string, ExternalTensor>();
   const feeds: Feeds = {};
-  const elsewhere = new Set(quantized?.tensors.map(({ name }) => name));
-  for (const parameter of layout.parameters.filter(({ name }) => !elsewhere.has(name))) {
+  const quantizedNames = new Set(quantized?.tensors.map(({ name }) => name));
+  for (const parameter of layout.parameters.filter(({ name }) => !quantizedNames.has(name))) {
     const location = locations.get(parameter.name) as TensorLocation;
     const mapped = externalTensor(parameter, location);
     if (mapped) external.set(parameter.name, mapped);
@@ -58,13 +58,15 @@ export function storedWeights(files: CheckpointFiles, config: ModelConfig): Stor
   };
 }
 
+type OnDisk = TensorLocation & { readonly file: Exclude<TensorLocation["file"], Uint8Array> };
+
 /** On disk and aligned to its element type. */
-const isMemoryMapped = ({ file, entry }: TensorLocation): boolean =>
-  !(file instanceof Uint8Array) && entry.begin % STORED[entry.type].bytes === 0;
+const isMemoryMapped = (location: TensorLocation): location is OnDisk =>
+  !(location.file instanceof Uint8Array) && location.entry.begin % STORED[location.entry.type].bytes === 0;
 
 function externalTensor({ shape: dims }: Parameter, location: TensorLocation): ExternalTensor | undefined {
+  if (!isMemoryMapped(location)) return undefined;
   const { file, entry } = location;
-  if (!isMemoryMapped(location) || file instanceof Uint8Array) return undefined;
   const { type } = STORED[entry.type];
   // Files in a model hub's cache are symbolic links.
   return { type, path: realpathSync(file.path), offset: entry.begin, bytes: entry.end - entry.begin, dims };

@@ -44,7 +44,7 @@ export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions,
       logProbs = tf.keep(logProbsIn(all, row));
       return rowLoss(all, logProbs, row, batch, loss);
     })(Object.values(weightTensors(layout, weights)));
-    addTo(views(layout, gradient), names, grads);
+    addGradients(views(layout, gradient), names, grads);
     const found = (logProbs?.dataSync() ?? new Float32Array()) as Float32Array;
     logProbs?.dispose();
     return { loss: value.dataSync()[0] ?? 0, logProbs: found };
@@ -127,7 +127,7 @@ export function rowsOf(
 }
 
 /** Adds each gradient to the sum of its parameter, in place. */
-function addTo(
+function addGradients(
   sums: ReadonlyMap<string, Float32Array>,
   names: readonly string[],
   gradients: readonly tf.Tensor[],

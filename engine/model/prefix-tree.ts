@@ -1,7 +1,7 @@
 /**
  * @file Sequences as one row of tokens in which each shared prefix occurs once. Nodes are in depth-first order, so a node's descendants follow
  * it without a gap: token q sees token k exactly if k <= q < ends[k]. A token's position is its depth, as in its own sequence. The last
- * token of a sequence predicts nothing and has no node.
+ * token of a sequence predicts nothing, so it gets no node of its own, except in a sequence of one token.
  *
  *     1 2 3 4          node      0 1 2 3 4
  *     1 2 3 5 6   ->   token     1 2 3 5 7        nodes  0 1 2 | 0 1 2 3 | 0 1 4
@@ -17,14 +17,14 @@ export interface PrefixTree {
   readonly positions: Int32Array;
   /** One past a node's last descendant. */
   readonly ends: Int32Array;
-  /** Per sequence: the node of each of its tokens but the last. */
+  /** Per sequence: the node of each of its computed tokens. */
   readonly nodes: readonly Int32Array[];
 }
 
-/** Tokens of a sequence that are computed. */
+/** Number of tokens of a sequence that are computed: all but the last, and at least one. */
 export const computedLength = (tokens: readonly number[]): number => Math.max(1, tokens.length - 1);
 
-/** Indices in lexicographic order of the tokens: sequences that share a prefix are neighbors. */
+/** Indices of the sequences in lexicographic order, which makes those that share a prefix contiguous. */
 export function lexicographicOrder(sequences: Sequences): number[] {
   const compare = (a: readonly number[], b: readonly number[]): number => {
     const length = Math.min(a.length, b.length);
@@ -33,8 +33,9 @@ export function lexicographicOrder(sequences: Sequences): number[] {
     return t < length ? (a[t] as number) - (b[t] as number) : a.length - b.length;
   };
   return sequences
-    .map((_, i) => i)
-    .sort((i, j) => compare(sequences[i] as readonly number[], sequences[j] as readonly number[]) || i - j);
+    .map((tokens, i) => ({ tokens, i }))
+    .sort((a, b) => compare(a.tokens, b.tokens))
+    .map(({ i }) => i);
 }
 
 /** Computed tokens that two sequences share. */
@@ -45,19 +46,22 @@ export function sharedLength(a: readonly number[], b: readonly number[]): number
   return t;
 }
 
-/** Nodes of the tree of sequences in lexicographic order. */
+/** Number of nodes in the sequences' prefix tree. @param sequences in lexicographic order, none empty */
 export const treeLength = (sequences: Sequences): number =>
   sequences.reduce((sum, tokens, s) => sum + computedLength(tokens) - sharedLength(sequences[s - 1] ?? [], tokens), 0);
 
 /** @param sequences in lexicographic order, none empty */
 export function prefixTree(sequences: Sequences): PrefixTree {
-  const [tokens, positions, ends, nodes]: [number[], number[], number[], Int32Array[]] = [[], [], [], []];
+  const tokens: number[] = [];
+  const positions: number[] = [];
+  const ends: number[] = [];
+  const nodes: Int32Array[] = [];
   let path = new Int32Array();
   const closeFrom = (depth: number) => {
     for (const node of path.subarray(depth)) ends[node] = tokens.length;
   };
   sequences.forEach((sequence, s) => {
-    const shared = s === 0 ? 0 : sharedLength(sequences[s - 1] as readonly number[], sequence);
+    const shared = sharedLength(sequences[s - 1] ?? [], sequence);
     closeFrom(shared);
     const own = new Int32Array(computedLength(sequence));
     own.set(path.subarray(0, shared));

@@ -2,7 +2,7 @@
 import { calculateText } from "../../adapters/tools/calculate.ts";
 import type { AgentEndpoint, RolloutContext } from "../../core/recipe.ts";
 import { factsOf } from "../../recipes/atlas/questions/facts.ts";
-import { searched, visited } from "../../recipes/atlas/tools.ts";
+import { pageText, searchTitles } from "../../recipes/atlas/tools.ts";
 
 export interface Sources {
   search(query: string): string;
@@ -13,8 +13,8 @@ export interface Sources {
 export function sourcesOf(question: RolloutContext["question"]): Sources {
   const { world } = factsOf(question);
   return {
-    search: (query) => searched(world, query),
-    visit: (title) => visited(world, title),
+    search: (query) => searchTitles(world, query),
+    visit: (title) => pageText(world, title),
     calculate: calculateText,
   };
 }

@@ -1,4 +1,4 @@
-/** @file Rollouts of a team whose agents are all in this process: evaluation, and commands that ask a team. */
+/** @file Rollouts of a team whose agents are all in this process: evaluation, and the commands `ask` and `dev`. */
 import { MgrpoError } from "../../core/errors.ts";
 import type { StreamName } from "../../core/random.ts";
 import { inProcessDelegation } from "../invocations/in-process.ts";
@@ -18,8 +18,8 @@ export interface WholeTeam extends RolloutHost {
 }
 
 /**
- * @param purpose first parts of the names of random streams.
- * @param app what runs the rollouts of an app; undefined: this program does.
+ * @param purpose prefix of the names of the random streams.
+ * @param app runs the rollouts through an app; undefined: this program runs them.
  */
 export function wholeTeam(
   run: RunContext,
@@ -28,7 +28,11 @@ export function wholeTeam(
   app: AppParts | undefined,
 ): WholeTeam {
   const main = agents.get(run.config.main);
-  if (!main) throw new MgrpoError("config-invalid", `this process does not host the main agent '${run.config.main}'`);
+  if (!main)
+    throw new MgrpoError(
+      "config-invalid",
+      `main agent '${run.config.main}' is not open in this process: open every agent of the team`,
+    );
   const runAttempt = app
     ? appAttempts({ ...app, team: appTeam(run, agents, main, purpose) })
     : nativeAttempts({ run, main, delegation: inProcessDelegation(run, agents, purpose) });

@@ -13,6 +13,7 @@ import { isClippedToken, type LossTrajectory, type TrajectoryLoss, trajectoryLos
 import { gather, scatter } from "../../core/mgrpo/tokens.ts";
 import type { Trainer, TrainingSequence } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
+import { sum } from "../../core/statistics.ts";
 import type { GradientTrainer } from "../busy.ts";
 
 export interface TrainStepConfig {
@@ -22,14 +23,17 @@ export interface TrainStepConfig {
   readonly entropyCoefficient: number;
   /** Sampling temperature of the rollouts: log-probs are those of the sampling distribution. */
   readonly temperature: number;
-  /** Name of the random stream that assigns trajectories to minibatches. */
-  readonly draws: StreamName;
-  /** Observes the action tokens of a trajectory in each pass. Changes nothing. */
-  readonly onTokens?: (name: string, logProbs_A: ArrayLike<number>, clipped: readonly number[]) => void;
+  /** Prefix of the names of the random streams that assign trajectories to minibatches, one per epoch. */
+  readonly minibatchStream: StreamName;
+  /**
+   * Called in each pass for each named trajectory: log-probs before the step's first update where the objective computes them, else of this
+   * pass; and the indices of the clipped tokens.
+   */
+  readonly onTokens?: (name: string, logProbs_A: ArrayLike<number>, clippedTokens: readonly number[]) => void;
 }
 
-/** An entry during the step. `loss` lacks the log-probs of the current policy, which a pass of the trainer returns. */
-export interface Prepared {
+/** An entry during the step. `loss` lacks the log-probs of the current policy, which `gradientPass` returns. */
+export interface PreparedEntry {
   readonly name: string | undefined;
   readonly group: number;
   readonly tokens: readonly number[];
@@ -37,23 +41,26 @@ export interface Prepared {
   readonly loss: Omit<LossTrajectory, "current_A">;
 }
 
-/** The gradient of some entries was accumulated. `current`: log-probs of each entry's action tokens, before the optimizer step. */
+/** The result of accumulating the gradient of some entries. `current`: log-probs of each entry's action tokens, before the optimizer step. */
 export interface Pass {
   readonly loss: number;
   readonly current: readonly number[][];
 }
 
-/** For objectives that need them, adds log-probs of the policy before the first optimizer step and, under a KL term, of the reference. */
+/**
+ * For objectives other than `clipped-token`, adds the log-probs of the policy before the first optimizer step and, if the KL coefficient is
+ * positive, of the reference. With `kl.in: reward`, also subtracts the KL penalty from the advantages.
+ */
 export async function withEarlierPolicies(
   trainer: GradientTrainer,
-  entries: readonly Prepared[],
+  entries: readonly PreparedEntry[],
   { algorithm, temperature }: TrainStepConfig,
   reference: Pick<Trainer, "logProbs"> | undefined,
-): Promise<readonly Prepared[]> {
+): Promise<readonly PreparedEntry[]> {
   if (isClippedToken(algorithm) || entries.length === 0) return entries;
   const { coefficient } = algorithm.kl;
   if (coefficient > 0 && reference === undefined) {
-    const message = `algorithm.kl.coefficient is ${coefficient} but there is no reference policy: open one or set it to 0`;
+    const message = `algorithm.kl.coefficient is ${coefficient} but trainStep was called without a reference policy: pass one, or set the coefficient to 0`;
     throw new MgrpoError("config-invalid", message);
   }
   const proximal = await actionLogProbs(trainer, entries, temperature);
@@ -65,8 +72,8 @@ export async function withEarlierPolicies(
   });
 }
 
-/** Takes the KL penalty off the advantages of the tokens. */
-function withKlInReward(loss: Prepared["loss"], coefficient: number): Prepared["loss"] {
+/** Subtracts each token's KL penalty to go from its advantage. */
+function withKlInReward(loss: PreparedEntry["loss"], coefficient: number): PreparedEntry["loss"] {
   const toGo_A = klToGo_A(loss.proximal_A, loss.reference_A, coefficient);
   return { ...loss, offsets_A: toGo_A.map((penalty, a) => (loss.offsets_A?.[a] ?? 0) - penalty) };
 }
@@ -74,7 +81,7 @@ function withKlInReward(loss: Prepared["loss"], coefficient: number): Prepared["
 /** Adds the gradient of some entries. `moved`: the weights have changed since `proximal_A` was computed. */
 export function gradientPass(
   trainer: GradientTrainer,
-  entries: readonly Prepared[],
+  entries: readonly PreparedEntry[],
   config: TrainStepConfig,
   moved: boolean,
 ): Promise<Pass> {
@@ -85,7 +92,7 @@ export function gradientPass(
 
 async function clippedTokenPass(
   trainer: GradientTrainer,
-  entries: readonly Prepared[],
+  entries: readonly PreparedEntry[],
   config: TrainStepConfig,
 ): Promise<Pass> {
   const { clipLow, clipHigh } = config.algorithm;
@@ -109,7 +116,7 @@ async function clippedTokenPass(
 
 async function linearPass(
   trainer: GradientTrainer,
-  entries: readonly Prepared[],
+  entries: readonly PreparedEntry[],
   { algorithm, entropyCoefficient, temperature }: TrainStepConfig,
   moved: boolean,
 ): Promise<Pass> {
@@ -117,37 +124,30 @@ async function linearPass(
     ? await actionLogProbs(trainer, entries, temperature)
     : entries.map(({ loss }) => Array.from(loss.proximal_A));
   const losses = entries.map((entry, i) => trajectoryLoss({ ...entry.loss, current_A: current[i] ?? [] }, algorithm));
-  const sequences = entries.map(({ tokens, positions_A }, i) => ({
-    tokens,
-    weights_T: scatter(losses[i]?.gradient_A ?? [], positions_A, tokens.length),
-  }));
-  const loss = total(losses, (one) => one.loss);
-  if (entropyCoefficient === 0) {
-    await trainer.forwardBackward(sequences, { kind: "linear" }, temperature);
-    return { loss, current };
-  }
-  const withEntropy = entries.map(({ tokens, positions_A, loss: { tokenWeight } }, i) => ({
-    ...(sequences[i] as TrainingSequence),
-    entropyWeights_T: scatter(
-      positions_A.map(() => entropyCoefficient * tokenWeight),
-      positions_A,
-      tokens.length,
-    ),
-  }));
-  const pass = await trainer.forwardBackward(withEntropy, { kind: "linear-entropy" }, temperature);
-  return { loss: loss + pass.loss - linearSum(losses, current), current };
+  const hasEntropy = entropyCoefficient !== 0;
+  const sequences = entries.map(({ tokens, positions_A, loss: { tokenWeight } }, i): TrainingSequence => {
+    const spread = (values_A: readonly number[]) => scatter(values_A, positions_A, tokens.length);
+    const weights_T = spread(losses[i]?.gradient_A ?? []);
+    if (!hasEntropy) return { tokens, weights_T };
+    return { tokens, weights_T, entropyWeights_T: spread(positions_A.map(() => entropyCoefficient * tokenWeight)) };
+  });
+  const pass = await trainer.forwardBackward(
+    sequences,
+    { kind: hasEntropy ? "linear-entropy" : "linear" },
+    temperature,
+  );
+  const loss = sum(losses.map((one) => one.loss));
+  return { loss: hasEntropy ? loss + pass.loss - linearSum(losses, current) : loss, current };
 }
 
-/** The part of a `linear-entropy` loss that is not the entropy's. */
+/** The linear term of a `linear-entropy` loss. */
 function linearSum(losses: readonly TrajectoryLoss[], current: readonly (readonly number[])[]): number {
-  return total([...losses.keys()], (i) =>
-    total([...(losses[i]?.gradient_A ?? []).entries()], ([a, weight]) => weight * (current[i]?.[a] ?? 0)),
-  );
+  return sum(losses.map(({ gradient_A }, i) => sum(gradient_A.map((weight, a) => weight * (current[i]?.[a] ?? 0)))));
 }
 
 async function actionLogProbs(
   policy: Pick<Trainer, "logProbs">,
-  entries: readonly Prepared[],
+  entries: readonly PreparedEntry[],
   temperature: number,
 ): Promise<number[][]> {
   const logProbs = await policy.logProbs(
@@ -156,6 +156,3 @@ async function actionLogProbs(
   );
   return entries.map(({ positions_A }, i) => gather(logProbs[i] ?? [], positions_A));
 }
-
-const total = <T>(items: readonly T[], of: (item: T) => number): number =>
-  items.reduce((sum, item) => sum + of(item), 0);

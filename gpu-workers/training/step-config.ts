@@ -23,8 +23,14 @@ function stepConfig(run: RunConfig, agent: string, step: StepRecord): TrainStepC
   const { optimizer } = policySettings(agents, agent);
   const temperature = agents[agent]?.temperature ?? run.temperature;
   const algorithm = algorithmOf(run, agent);
-  const draws = [seed, "minibatches", step.step, agent];
+  const minibatchStream = [seed, "minibatches", step.step, agent];
   const progress = progressAt(run, step);
   const entropyCoefficient = entropyAt(algorithm.entropy, progress);
-  return { algorithm, optimizer: optimizerAt(optimizer, progress, run.steps), entropyCoefficient, temperature, draws };
+  return {
+    algorithm,
+    optimizer: optimizerAt(optimizer, progress, run.steps),
+    entropyCoefficient,
+    temperature,
+    minibatchStream,
+  };
 }

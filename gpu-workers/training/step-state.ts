@@ -3,7 +3,7 @@ import type { RoleStats, TrainingStats } from "../../core/contracts/checkpoint.t
 import { trajectoryLoss } from "../../core/mgrpo/loss.ts";
 import { mismatch } from "../../core/mgrpo/mismatch.ts";
 import type { GradientTrainer } from "../busy.ts";
-import type { Prepared, TrainStepConfig } from "./objective-passes.ts";
+import type { PreparedEntry, TrainStepConfig } from "./objective-passes.ts";
 
 /** An agent that trains the policy, and how. */
 export interface TrainedRole {
@@ -40,7 +40,7 @@ export interface RoleState extends TrainedRole {
   readonly counts: { trajectories: number; actionTokens: number; tokens: number };
   /** Sum of -log p over its action tokens. */
   surprise: number;
-  buffered: Prepared[];
+  buffered: PreparedEntry[];
   /** By which its token weights were multiplied: 1 unless it shares the policy. */
   scale: number;
   readonly passes: Measured[];
@@ -111,7 +111,7 @@ export function roleStats(step: StepState, role: RoleState): RoleStats {
 }
 
 /** Measures a pass, and tells `onTokens` of its trajectories. */
-export function measurePass(entries: readonly Prepared[], current: readonly number[][], config: TrainStepConfig) {
+export function measurePass(entries: readonly PreparedEntry[], current: readonly number[][], config: TrainStepConfig) {
   const counts = { clipped: 0, masked: 0, truncated: 0, tokens: 0 };
   let [klSum, maxRatioDeviation] = [0, 0];
   entries.forEach(({ name, loss }, i) => {
@@ -130,7 +130,7 @@ export function measurePass(entries: readonly Prepared[], current: readonly numb
 }
 
 /** The log-probs before the step's first update where the objective needs them, else those of this pass. */
-const beforeUpdate = ({ proximal_A }: Prepared["loss"], current_A: readonly number[]): ArrayLike<number> =>
+const beforeUpdate = ({ proximal_A }: PreparedEntry["loss"], current_A: readonly number[]): ArrayLike<number> =>
   proximal_A.length > 0 ? proximal_A : current_A;
 
 export function total<T>(items: readonly T[], of: (item: T) => number): number {

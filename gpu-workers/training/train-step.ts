@@ -19,7 +19,7 @@ import { actionPositions_A, spreadTurns } from "../../core/mgrpo/tokens.ts";
 import type { Trainer } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
 import type { GradientTrainer } from "../busy.ts";
-import { gradientPass, type Prepared, withEarlierPolicies } from "./objective-passes.ts";
+import { gradientPass, type PreparedEntry, withEarlierPolicies } from "./objective-passes.ts";
 import {
   allQuestions,
   firstOf,
@@ -102,8 +102,8 @@ async function takePart(
 /** One optimizer step per minibatch. Each epoch shuffles the batch into minibatches again. */
 async function trainEpoch(step: StepState, epoch: number): Promise<void> {
   const batches = step.roles.map((role) => {
-    const { algorithm, draws } = role.config;
-    const random = stream(...draws, ...(epoch === 0 ? [] : [epoch]));
+    const { algorithm, minibatchStream } = role.config;
+    const random = stream(...minibatchStream, ...(epoch === 0 ? [] : [epoch]));
     return { role, minibatches: splitMinibatches(role.buffered, algorithm.minibatches, random) };
   });
   const steps = Math.max(...batches.map(({ minibatches }) => minibatches.length));
@@ -121,7 +121,7 @@ async function trainEpoch(step: StepState, epoch: number): Promise<void> {
   }
 }
 
-function scaledBy(scale: number, entries: readonly Prepared[]): readonly Prepared[] {
+function scaledBy(scale: number, entries: readonly PreparedEntry[]): readonly PreparedEntry[] {
   if (scale === 1) return entries;
   return entries.map((entry) => ({
     ...entry,
@@ -135,14 +135,14 @@ function needsWholeBatch({ minibatches, epochs, advantageScale }: AlgorithmConfi
 }
 
 /** Divides the advantages by the standard deviation of the whole batch, under `advantageScale: batch`. */
-function withBatchScale({ questions, config, buffered }: RoleState): Prepared[] {
+function withBatchScale({ questions, config, buffered }: RoleState): PreparedEntry[] {
   const { advantageScale, epsilon } = config.algorithm;
   if (advantageScale !== "batch") return buffered;
   const scale = batchStd([...questions.values()]) + epsilon;
   return buffered.map((entry) => ({ ...entry, loss: { ...entry.loss, advantage: entry.loss.advantage / scale } }));
 }
 
-function countPart(role: RoleState, part: readonly TrainingEntry[], entries: readonly Prepared[]): void {
+function countPart(role: RoleState, part: readonly TrainingEntry[], entries: readonly PreparedEntry[]): void {
   const { questions, counts } = role;
   for (const { group, groupStd } of part) questions.set(group, groupStd);
   counts.trajectories += entries.length;
@@ -154,7 +154,7 @@ function countPart(role: RoleState, part: readonly TrainingEntry[], entries: rea
 async function accumulateGradient(
   { trainer, gradientNorms }: StepState,
   { config, passes }: RoleState,
-  entries: readonly Prepared[],
+  entries: readonly PreparedEntry[],
 ): Promise<void> {
   const moved = gradientNorms.length > 0;
   const pass = await gradientPass(trainer, entries, config, moved);
@@ -178,7 +178,7 @@ async function update({ trainer, roles, gradientNorms }: StepState, minibatches:
   gradientNorms.push(gradientNorm);
 }
 
-function prepare({ trajectory, name, group, advantage, tokenWeight, turns }: TrainingEntry): Prepared {
+function prepare({ trajectory, name, group, advantage, tokenWeight, turns }: TrainingEntry): PreparedEntry {
   const offsets = turns && { offsets_A: spreadTurns(trajectory, turns) };
   return {
     name,

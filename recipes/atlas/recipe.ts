@@ -63,7 +63,7 @@ const common = {
   rolloutsPerQuestion: 8,
   // The longest chain is three look-ups, and sometimes one is repeated: P(d_k <= 4) is above 0.99 (eq 11).
   algorithm: { alignment: { d: 4 } },
-  // By steps, so that a short trial run asks only what the base models already half know. A comparison converts steps to shares of a run.
+  // In steps, so that a short trial run asks only what the base models can partly answer. `mgrpo compare` converts steps to shares of a run.
   curriculum: [
     { fromStep: 0, levels: [1, 2] },
     { fromStep: 20, levels: [1, 2, 3] },

@@ -1,9 +1,10 @@
 /**
- * @file Stores that refuse, at every command that uses one: what is wrong, where, and what to do, in one line; retried only where that
- * can help. (That a failed command prints its line and exits with code 1: machines.test.ts, runs.test.ts.)
+ * @file A store that refuses requests, in seven commands that use one: the error says, in one line, what is wrong, where and what to do. Only
+ * a fault that may pass is retried. (That a failed command prints its line and exits with code 1: machines.test.ts, runs.test.ts.)
  */
 import { CreateTableCommand, DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { openClients } from "../../adapters/aws/clients.ts";
 import { openAwsStore } from "../../adapters/aws/store.ts";
 import type { ErrorCode } from "../../core/errors.ts";
 import { compose, openStore, readEnvironment } from "../../gpu-workers/compose.ts";
@@ -11,16 +12,15 @@ import { createLog } from "../../gpu-workers/log.ts";
 import { retryingStore } from "../../gpu-workers/retrying-store.ts";
 import { closeFronts, front } from "../fakes/fronts.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
-import { projectFolder, trainRelay } from "./command-line.ts";
+import { trainRelay, workHere } from "./command-line.ts";
 import { told } from "./printed.ts";
 
 const TOKEN = { MGRPO_WORKER_TOKEN: "sixteen characters" };
 const silent = createLog(() => {});
 const store = await openLocalStore();
 const home = { ...store.cloud.environment };
-const [here, before] = [projectFolder(), process.cwd()];
+workHere();
 beforeAll(async () => {
-  process.chdir(here);
   const dynamo = new DynamoDBClient();
   const keys = { AttributeDefinitions: [{ AttributeName: "id", AttributeType: "S" as const }] };
   const KeySchema = [{ AttributeName: "id", KeyType: "HASH" as const }];
@@ -31,15 +31,12 @@ beforeAll(async () => {
 });
 beforeEach(() => void Object.assign(process.env, home));
 afterEach(closeFronts);
-afterAll(async () => {
-  process.chdir(before);
-  await store.close();
-});
+afterAll(() => store.close());
 
 /** Each uses the store that the environment names. */
 const COMMANDS: Record<string, () => Promise<unknown>> = {
   launch: () => told("launch", ...trainRelay("bad").slice(1)),
-  worker: () => compose("bad", openStore(readEnvironment({ ...home, ...process.env, ...TOKEN })), silent),
+  worker: () => compose("bad", openStore(readEnvironment({ ...process.env, ...TOKEN })), silent),
   dispatch: () => told("dispatch"),
   show: () => told("show", "bad"),
   export: () => told("export", "bad"),
@@ -74,7 +71,7 @@ test.each(["launch", "dispatch", "check"])("no such bucket: %s", async (name) =>
 
 const xml = (code: string) => `<?xml version="1.0"?><Error><Code>${code}</Code><Message>no</Message></Error>`;
 const json = (name: string, message = "no") => JSON.stringify({ __type: `com.amazon#${name}`, message });
-const OVER = /is throttling: wait/;
+const THROTTLED = /is throttling: wait/;
 const EXPIRED = /expired credentials: get new ones/;
 const FORBIDDEN = /forbids it: .*another account/;
 
@@ -85,14 +82,14 @@ const REFUSALS: [api: "S3" | "DYNAMODB", status: number, body: string, line: Reg
   ["S3", 403, xml("AccessDenied"), FORBIDDEN, false],
   ["S3", 400, xml("ExpiredToken"), EXPIRED, false],
   ["S3", 403, xml("RequestTimeTooSkewed"), /set this machine's clock/, false],
-  ["S3", 503, xml("SlowDown"), OVER, true],
+  ["S3", 503, xml("SlowDown"), THROTTLED, true],
   ["S3", 400, xml("InvalidObjectName"), /refuses it \(400 InvalidObjectName: no\)/, false],
   ["S3", 502, "<html>\nBad Gateway</html>", /no answer from the store/, true],
   ["DYNAMODB", 400, json("ExpiredTokenException"), EXPIRED, false],
   ["DYNAMODB", 400, json("UnrecognizedClientException"), /refused the credentials/, false],
   ["DYNAMODB", 400, json("InvalidSignatureException", "Signature expired: it is late"), /machine's clock/, false],
   ["DYNAMODB", 400, json("AccessDeniedException"), FORBIDDEN, false],
-  ["DYNAMODB", 400, json("ThrottlingException"), OVER, true],
+  ["DYNAMODB", 400, json("ThrottlingException"), THROTTLED, true],
   ["DYNAMODB", 400, json("LimitExceededException"), /refuses it \(400 LimitExceededException: no\)/, false],
   ["DYNAMODB", 502, "<html>\nBad Gateway</html>", /no answer from the store/, true],
 ];
@@ -111,26 +108,25 @@ test.each(REFUSALS)("%s responds with %i %s", async (api, status, body, line, re
 });
 
 test("workers wait out temporary faults, and no others", async () => {
-  let [code, attempts] = ["SlowDown", 0];
-  /** The attempt that passes: one more than the SDK itself makes. */
-  const passes = 5;
+  let [code, status, attempts] = ["SlowDown", 503, 0];
+  /** One more than the SDK itself makes. */
+  const passingAttempt = 5;
   process.env["AWS_ENDPOINT_URL_S3"] = await front(home["AWS_ENDPOINT_URL_S3"] ?? "", {
-    change: ({ body }) => (++attempts === passes ? body : { status: 400, body: xml(code) }),
+    change: ({ body }) => (++attempts === passingAttempt ? body : { status, body: xml(code) }),
   });
   const { close, ...opened } = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
   const retrying = retryingStore(opened, 30, silent);
   expect(await retrying.objects.get("k")).toBeUndefined();
-  expect(attempts).toBe(passes);
-  code = "ExpiredToken";
+  expect(attempts).toBe(passingAttempt);
+  [code, status] = ["ExpiredToken", 400];
   await expect(retrying.objects.get("k")).rejects.toThrow(EXPIRED);
-  expect(attempts).toBe(passes + 1);
+  expect(attempts).toBe(passingAttempt + 1);
   close();
 });
 
 test("without AWS_REGION, AWS's own endpoint needs a region from a profile, and a custom endpoint defaults to us-east-1", async () => {
   for (const name of Object.keys(home))
     if (name.startsWith("AWS_ENDPOINT") || name === "AWS_REGION") delete process.env[name];
-  const { openClients } = await import("../../adapters/aws/clients.ts");
   const ignored = { sent() {}, answered() {} };
   const open = () => openClients({ dynamo: ignored, s3: ignored });
   process.env["AWS_CONFIG_FILE"] = "/nowhere";

@@ -13,7 +13,7 @@ import { servedTeam } from "../../gpu-workers/gateway/served-team.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { factsOf } from "../../recipes/atlas/questions/facts.ts";
 import { recipe as atlas } from "../../recipes/atlas/recipe.ts";
-import { searched, visited } from "../../recipes/atlas/tools.ts";
+import { searchTitles, pageText } from "../../recipes/atlas/tools.ts";
 import { complete, relayApp } from "../fixtures/relay/app.ts";
 import { question } from "../fixtures/relay/questions.ts";
 import { mgrpo, mgrpoWith, projectOfFile, relaySettings, startMgrpoWith, trainRelay } from "./command-line.ts";
@@ -111,8 +111,8 @@ test("an app gets the same answer from a folder of models, served greedily, as i
     const asked = atlas.ask?.("What is the capital of the country that borders Portugal?") ?? expect.fail();
     const { world } = factsOf(asked);
     const sources = {
-      search: (query: string) => searched(world, query),
-      visit: (title: string) => visited(world, title),
+      search: (query: string) => searchTitles(world, query),
+      visit: (title: string) => pageText(world, title),
       calculate: calculateText,
     };
     const team = { planner: model("main"), searcher: model("searcher") };

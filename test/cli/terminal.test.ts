@@ -111,7 +111,7 @@ test("after the last step the live line names the current evaluation and shows n
   expect(shown).not.toContain("left");
 });
 
-test("what a run waits for, and the name of a server, cannot repaint the terminal", () => {
+test("control characters in what a run waits for, or in a server's name, never reach the terminal", () => {
   const { output, written } = terminal(200);
   const display = openDisplay(six, [], output);
   const hostile = "said\u009b2J\u0007 \u202eexe.\u2069";
@@ -151,7 +151,7 @@ test("the opening is a few lines: the run, each agent's model with its size, and
   expect(opening(one, runFolder("first"), new Map(), 80, 4)).toContain("resumed at step 4 of 6");
 });
 
-test("durations", () => {
+test("durations have at most two units", () => {
   expect([0, 59.4, 61, 3725].map(duration)).toEqual(["0s", "59s", "1m01s", "1h02m"]);
 });
 
@@ -163,7 +163,7 @@ test("an accuracy with its interval, and its runs if there are several", () => {
   expect(accuracy(scoreOf(0, 0))).toBe("- [0.0, 100.0]");
 });
 
-test("without a terminal each event is one line of JSON, and progress is left out", () => {
+test("without a terminal each event is one line of JSON, without rollout progress or repeated waits", () => {
   const lines: string[] = [];
   const output = { isTTY: false, write: (line: string) => lines.push(line) > 0 } as unknown as NodeJS.WriteStream;
   const display = openDisplay(config, [], output);

@@ -39,7 +39,7 @@ async function weightsAfter(trainer: Trainer, options: object): Promise<Map<stri
     optimizer,
     entropyCoefficient: algorithm.entropy?.start ?? 0,
     temperature: 0.9,
-    draws: ["objective"],
+    minibatchStream: ["objective"],
   };
   const { stats } = await trainAlone(trainer, [batch()], config);
   expect(stats.clipFraction).toBeGreaterThan(0);

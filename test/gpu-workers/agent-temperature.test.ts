@@ -20,7 +20,7 @@ test("without one, the sampling serializes exactly as the plan's: invocation ids
   expect(JSON.stringify(samplingOf(plan, "searcher"))).toBe(JSON.stringify(plan.sampling));
 });
 
-test("an evaluation samples every agent at the suite's temperature", () => {
+test("a plan without temperatures of its agents applies its own to every agent", () => {
   const plan = { sampling: { temperature: 0, topP: 1, topK: 0 } };
   expect(samplingOf(plan, "searcher").temperature).toBe(0);
 });

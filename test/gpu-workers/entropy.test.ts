@@ -10,7 +10,7 @@ import { trainAlone } from "./train-alone.ts";
 
 const optimizer = OptimizerConfig.parse({ learningRate: 0.5, maxGradientNorm: 1e9 });
 const configOf = (entropyCoefficient: number, options: object = {}) => ({
-  ...{ optimizer, entropyCoefficient, temperature, draws: ["entropy"] },
+  ...{ optimizer, entropyCoefficient, temperature, minibatchStream: ["entropy"] },
   algorithm: AlgorithmConfig.parse({ entropy: { start: entropyCoefficient, end: 0 }, ...options }),
 });
 

@@ -13,7 +13,7 @@ const configOf = (options: Partial<AlgorithmConfig> = {}) => ({
   optimizer,
   entropyCoefficient: 0,
   temperature,
-  draws: ["minibatches"],
+  minibatchStream: ["minibatches"],
 });
 
 describe("minibatches", () => {
@@ -50,7 +50,7 @@ describe("minibatches", () => {
         const trainer = toy(3);
         await trainAlone(trainer, [batchOf(3, trainer, 0)], {
           ...configOf({ minibatches }),
-          draws: [1, "minibatches", step],
+          minibatchStream: [1, "minibatches", step],
         });
         results.add(JSON.stringify(trainer.logits));
       }
@@ -121,7 +121,7 @@ describe("epochs", () => {
       const recorder = new Recorder(V, toy(3).logits);
       await trainAlone(recorder, [batchOf(3, toy(3), 0)], {
         ...configOf({ minibatches: 2, epochs }),
-        draws: [1, step],
+        minibatchStream: [1, step],
       });
       return recorder.minibatches;
     };

@@ -11,7 +11,7 @@ const configOf = (options: Partial<AlgorithmConfig> = {}) => ({
   optimizer,
   entropyCoefficient: 0,
   temperature,
-  draws: ["minibatches"],
+  minibatchStream: ["minibatches"],
 });
 
 const OPTIONS: Partial<AlgorithmConfig>[] = [

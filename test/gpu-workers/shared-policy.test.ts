@@ -16,7 +16,7 @@ const configOf = (agent: string, changes: object = {}, own: Partial<TrainStepCon
   optimizer,
   entropyCoefficient: 0,
   temperature,
-  draws: ["test", agent],
+  minibatchStream: ["test", agent],
   ...own,
 });
 

@@ -20,7 +20,7 @@ const configOf = (options: Partial<AlgorithmConfig> = {}) => ({
   optimizer,
   entropyCoefficient: 0,
   temperature,
-  draws: ["minibatches"],
+  minibatchStream: ["minibatches"],
 });
 
 /** Forces the linear route and changes nothing else: the mask lets everything through. */

@@ -8,7 +8,7 @@ import { trainAlone } from "./train-alone.ts";
 const configOf = (algorithm: object) => ({
   algorithm: AlgorithmConfig.parse(algorithm),
   optimizer: OptimizerConfig.parse({}),
-  ...{ entropyCoefficient: 0, temperature, draws: ["minibatches"] },
+  ...{ entropyCoefficient: 0, temperature, minibatchStream: ["minibatches"] },
 });
 
 test("they teach in one pass of clipped-token what they do in two of linear, at advantage 0 too", async () => {

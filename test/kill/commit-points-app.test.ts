@@ -1,4 +1,4 @@
-/** @file Deaths at every write of a run whose rollouts an app runs (deaths.ts). */
+/** @file Kills each process at each of its writes, in a run whose rollouts an app runs (deaths.ts). */
 import { recipeRunner } from "../../gpu-workers/gateway/runners.ts";
 import { appConfig, relayApp } from "../fixtures/relay/app.ts";
 import { SHORT_RUN, testDeaths } from "./deaths.ts";

@@ -1,4 +1,4 @@
-/** @file Deaths at every write of a run whose sub-agent delegates (deaths.ts). */
+/** @file Kills each process at each of its writes, in a run whose sub-agent delegates (deaths.ts). */
 import { levelsConfig, levelsEngine } from "../fixtures/relay/levels.ts";
 import { SHORT_RUN, testDeaths } from "./deaths.ts";
 

@@ -1,4 +1,4 @@
-/** @file Deaths at every write of a run whose steps overlap (deaths.ts). */
+/** @file Kills each process at each of its writes, in a run whose steps overlap (deaths.ts). */
 import { relayConfig } from "../fixtures/relay/start.ts";
 import { SHORT_RUN, testDeaths } from "./deaths.ts";
 

@@ -21,7 +21,7 @@ export interface Target {
   readonly name: string;
   readonly rewards: Rewards;
   /** The text of a page. */
-  visited(world: number, title: string): string;
+  pageText(world: number, title: string): string;
   /** The look-up as a task. @param described what the task says of the country instead of its name. */
   taskFor(lookUp: LookUp, described: readonly Condition[] | undefined, random: Random): string;
   /** Whether a task can ask for a fact about a country that it describes. */
@@ -101,7 +101,7 @@ export function reversed({ target, lookUp, where, random }: Case): string {
 }
 
 /** What the expert pays a searcher in the world of the case. */
-export function paid(
+export function rewardOf(
   { target, world, question, task }: Case,
   { task: prompt = task, searches = [], visits = [], report }: Behavior,
 ): number {
@@ -114,7 +114,7 @@ export function paid(
     prompt,
     turns: [
       ...searches.map((query) => call("search", "query", query, "")),
-      ...visits.map((title) => call("visit", "title", title, target.visited(world.number, title))),
+      ...visits.map((title) => call("visit", "title", title, target.pageText(world.number, title))),
     ],
     stop: report === null ? "turn-limit" : "answered",
     answer: report,

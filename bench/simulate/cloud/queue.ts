@@ -65,9 +65,9 @@ export class EventQueue {
 
   /** The concurrent batches that Lambda has scaled to, given how long the backlog has lasted. */
   #maxBatches(): number {
-    if (this.#backlogSince === undefined) return QUEUE_SCALING.first;
-    const grown = QUEUE_SCALING.first + ((now() - this.#backlogSince) / 60) * QUEUE_SCALING.perMinute;
-    return Math.min(Math.floor(grown), QUEUE_SCALING.most);
+    if (this.#backlogSince === undefined) return QUEUE_SCALING.initial;
+    const grown = QUEUE_SCALING.initial + ((now() - this.#backlogSince) / 60) * QUEUE_SCALING.perMinute;
+    return Math.min(Math.floor(grown), QUEUE_SCALING.max);
   }
 
   async #handle(batch: readonly Message[]): Promise<void> {

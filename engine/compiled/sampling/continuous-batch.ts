@@ -119,12 +119,12 @@ export class ContinuousBatch {
     const groups = groupByDistribution(running.flatMap((generation) => this.#drawCached(generation)));
     if (groups.length === 0) return;
     const leaders = groups.map(({ generations: [leader] }) => leader);
-    const count = this.#slots.compact(leaders.map(({ entry }) => entry));
+    this.#slots.compact(leaders.map(({ entry }) => entry));
     for (const leader of leaders) {
       const { slot, tokens } = leader.entry;
       this.#decoder.place(slot, pendingToken(leader), tokens.length, temperatureOf(leader));
     }
-    const probabilities = await this.#decoder.decode(count);
+    const probabilities = await this.#decoder.decode(leaders.length);
     for (const group of groups) this.#drawDecoded(group, probabilities);
   }
 
@@ -159,8 +159,8 @@ export class ContinuousBatch {
   }
 
   async #decodeBlock(blocks: BlockDecoder, running: readonly Generation[]): Promise<void> {
-    const count = this.#slots.compact(running.map(({ entry }) => entry));
-    const outputs = await blocks.decode(running.map(blockRow), count);
+    this.#slots.compact(running.map(({ entry }) => entry));
+    const outputs = await blocks.decode(running.map(blockRow), running.length);
     for (const [i, generation] of running.entries()) this.#takeBlock(generation, outputs[i] as BlockOutput);
   }
 

@@ -1,8 +1,8 @@
 /**
- * @file Assigns KV-cache slots to sequences. A sequence keeps its slot between turns, and after it ends until another sequence needs the
- * slot, since later sequences may share its prefix (prefill.ts). If no slot is free or holds an ended sequence, the
- * least recently used idle sequence is parked.
- * Sequences that decode are kept in the lowest slots, so that a decode reads no others.
+ * @file Assigns KV-cache slots to sequences. A sequence keeps its slot between turns, and after its release until another sequence needs
+ * the slot, since later sequences may share its prefix (prefill.ts). If no slot is free or holds a released sequence, the least recently
+ * used idle sequence loses its slot: it is parked, where the storage can park.
+ * Sequences that decode are kept in the lowest slots, so that a decode runs on as few rows as possible.
  */
 import { EMPTY_STATE } from "./prefix-states.ts";
 import type { ParkedKv, SlotStorage } from "./slot-decoder.ts";
@@ -25,18 +25,18 @@ export interface SlotEntry extends CachedTokens {
   lastUse: number;
 }
 
-/** A sequence that lost its slot but is not released. */
+/** A sequence whose cache was copied out of its slot, so that it can return. */
 interface ParkedSequence extends CachedTokens {
   readonly kv: ParkedKv;
 }
 
-/** Keeps what the cache has in common with `tokens`, up to a whole chunk. */
+/** Truncates the cache to the prefix that it shares with `tokens`, at a chunk boundary. */
 export function keepCommonPrefix(cached: CachedTokens, tokens: readonly number[]): void {
   const differs = cached.tokens.findIndex((token, i) => token !== tokens[i]);
   if (differs >= 0) truncate(cached, differs);
 }
 
-/** Keeps at most `length` tokens, without part of a chunk. */
+/** Keeps at most `length` tokens, in whole chunks. */
 function truncate(cached: CachedTokens, length: number): void {
   let kept = length;
   while (kept > 0 && cached.states[kept - 1] === EMPTY_STATE) kept -= 1;
@@ -63,7 +63,10 @@ export function entryWithPrefix(entries: readonly SlotEntry[], state: number, le
 export class KvCacheSlots {
   readonly #storage: SlotStorage;
   readonly #slots: (SlotEntry | undefined)[];
-  /** Sequences that are not released, by name: each is in a slot or parked, never both. */
+  /**
+   * Sequences that are not released, by name: each is in a slot, parked, or, where the storage cannot park, no longer cached; never in two
+   * of these.
+   */
   readonly #inSlot = new Map<string, SlotEntry>();
   readonly #parked = new Map<string, ParkedSequence>();
   #uses = 0;
@@ -86,7 +89,7 @@ export class KvCacheSlots {
     return this.#inSlot.has(sequence) || this.#parked.has(sequence);
   }
 
-  /** Gives the sequence a slot with its cache restored; undefined when every slot is busy. */
+  /** Assigns the sequence a slot and restores its parked cache, if any; undefined if every slot is active. */
   activate(sequence: string): SlotEntry | undefined {
     const entry = this.#inSlot.get(sequence) ?? this.#assignSlot(sequence);
     if (!entry) return undefined;
@@ -95,7 +98,10 @@ export class KvCacheSlots {
     return entry;
   }
 
-  /** Copies the first `length` tokens of another sequence into an empty entry, if that one is still cached. */
+  /**
+   * Copies at most `sharedTokens` tokens of another sequence, up to a chunk boundary, into an empty entry. Does nothing if that sequence is
+   * no longer cached.
+   */
   branch(entry: SlotEntry, { sequence, sharedTokens: length }: { sequence: string; sharedTokens: number }): void {
     const source = this.#inSlot.get(sequence);
     const parked = this.#parked.get(sequence);
@@ -113,8 +119,8 @@ export class KvCacheSlots {
     this.#parked.delete(sequence);
   }
 
-  /** Moves these entries into the lowest slots, swapping with unreleased entries there. Returns the number of decoding entries. */
-  compact(decoding: readonly SlotEntry[]): number {
+  /** Moves the decoding entries into the lowest slots. An unreleased entry there swaps places; a released one is dropped. */
+  compact(decoding: readonly SlotEntry[]): void {
     const count = decoding.length;
     const free = this.#slots.slice(0, count).flatMap((entry, slot) => {
       return entry && decoding.includes(entry) ? [] : [slot];
@@ -124,7 +130,6 @@ export class KvCacheSlots {
       const entry = moving[i];
       if (entry) this.#moveTo(entry, slot);
     }
-    return count;
   }
 
   #moveTo(entry: SlotEntry, slot: number): void {

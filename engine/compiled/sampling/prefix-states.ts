@@ -1,9 +1,9 @@
 /**
  * @file Prefix states: ids for the contents of a sequence's KV cache. A cache's bits depend only on its tokens and on how each was computed, so
- * two caches with the same state are interchangeable and predict the same next token.
+ * two caches with the same state are interchangeable and give the same next-token distribution.
  */
 
-/** Prefilled in one chunk, decoded one at a time, or decoded in a block: each runs a different graph, which rounds differently. */
+/** Prefilled in one chunk, decoded one token at a time, or decoded in a block: the three round differently. */
 export type ComputePath = "prefilled" | "decoded" | "block-decoded";
 
 /** The state of an empty cache; also marks positions inside a chunk, which have no state. */

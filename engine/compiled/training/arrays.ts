@@ -1,13 +1,13 @@
 /** @file Sums over flat vectors, always in the same order. */
 
-export function addTo(sum: Float32Array, terms: Float32Array): void {
+export function addInto(sum: Float32Array, terms: Float32Array): void {
   for (let i = 0; i < terms.length; i++) sum[i] = (sum[i] as number) + (terms[i] as number);
 }
 
 /** Adds row n of `rows` to row index[n] of `into`, in order. Each row has `width` elements. */
 export function scatterAdd(into: Float32Array, index: Int32Array, rows: Float32Array, width: number): void {
   for (let n = 0; n < index.length; n++) {
-    const [to, from] = [(index[n] ?? 0) * width, n * width];
+    const [to, from] = [(index[n] as number) * width, n * width];
     for (let i = 0; i < width; i++) into[to + i] = (into[to + i] as number) + (rows[from + i] as number);
   }
 }

@@ -8,7 +8,7 @@ import { openTrainedState, type TrainedState } from "../../model/trained-state.t
 import type { LaneOptions } from "../lanes.ts";
 import { computesWhole } from "../memory.ts";
 import { openWeights } from "../open-weights.ts";
-import { addTo } from "./arrays.ts";
+import { addInto } from "./arrays.ts";
 import { LayeredPasses } from "./layered-passes.ts";
 import type { Passes } from "./passes.ts";
 import { checkedPasses } from "./tree-check.ts";
@@ -51,11 +51,11 @@ export function openLaneTrainer(files: CheckpointFiles, options: LaneOptions): L
       return taken;
     },
     async optimizerStep(optimizer, scale, gradients) {
-      for (const other of gradients) addTo(gradient, other);
+      for (const other of gradients) addInto(gradient, other);
       return optimizerStep(optimizer, scale);
     },
     async gradientNorm(gradients) {
-      for (const other of gradients) addTo(gradient, other);
+      for (const other of gradients) addInto(gradient, other);
       return gradientNorm();
     },
     weights: async () => weights.slice(),

@@ -7,7 +7,7 @@ import type { Demonstration } from "../../../core/recipe.ts";
 import { answerTurn, callTurn } from "../../small-models/turns.ts";
 import type { Condition } from "../questions/look-up.ts";
 import { isHeldOut } from "../questions/split.ts";
-import { searched } from "../tools.ts";
+import { searchTitles } from "../tools.ts";
 import type { World } from "../world/world.ts";
 
 /** The share of demonstrations that practise names. */
@@ -22,7 +22,7 @@ export function delegatedNames(subAgent: string, world: World, random: Random): 
 /** An agent with tools searches for the names. */
 export function searchedNames(world: World, random: Random): Demonstration {
   const query = someNames(world, random);
-  return practice(query, callTurn({ name: "search", arguments: { query } }), searched(world.number, query));
+  return practice(query, callTurn({ name: "search", arguments: { query } }), searchTitles(world.number, query));
 }
 
 const practice = (names: string, call: string, response: string): Demonstration => ({

@@ -3,7 +3,7 @@ import type { Random } from "../../../core/random.ts";
 import type { Demonstration } from "../../../core/recipe.ts";
 import { answerTurn, callTurn } from "../../small-models/turns.ts";
 import { factOf, type LookUp, taskOf, termsOf } from "../questions/look-up.ts";
-import { searched, visited } from "../tools.ts";
+import { pageText, searchTitles } from "../tools.ts";
 import type { Country } from "../world/countries.ts";
 import type { World } from "../world/world.ts";
 import { SEARCHER_ERROR_RATES } from "./error-rates.ts";
@@ -26,11 +26,11 @@ export function lookUpOnce(lookUp: LookUp, world: World, random: Random): Search
   const second = lookUp.ask === "country" ? lookUp.where[1] : undefined;
   const terms = second && random.uniform() < SEARCHER_ERROR_RATES.dropTerm[second.field] ? wanted.slice(0, 1) : wanted;
   const query = terms.join(", ");
-  const found = searched(world.number, query);
+  const found = searchTitles(world.number, query);
   const title = chosenTitle(found.split("\n"), random);
   const turns = [
     { text: callTurn({ name: "search", arguments: { query } }), responses: [found] },
-    { text: callTurn({ name: "visit", arguments: { title } }), responses: [visited(world.number, title)] },
+    { text: callTurn({ name: "visit", arguments: { title } }), responses: [pageText(world.number, title)] },
   ];
   return { turns, report: reportFrom(title, lookUp, terms.length, world, random) };
 }

@@ -1,6 +1,6 @@
 /**
  * @file The kinds of questions: how each is drawn from a world, and worded. Every draw returns the chain of look-ups that
- * answers it, or nothing when the world has no unique answer there.
+ * answers it, or undefined if the draft is unusable: a trivial question, no unique answer, or one that is easy to guess.
  */
 import type { Random } from "../../../core/random.ts";
 import type { Country } from "../world/countries.ts";
@@ -11,16 +11,16 @@ export interface Draft {
   readonly prompt: string;
   /** In the order in which they can be made; a later one can use the result of an earlier one. */
   readonly lookUps: readonly LookUp[];
-  /** What to calculate from the answers `a` and `b`, in order; absent when the last look-up gives the answer. */
+  /** What to calculate from the answers of the two look-ups, in order; absent if the last look-up gives the answer. */
   readonly operator?: "-" | "+";
   readonly answer: string;
-  /** Identifies the chain of facts in any world: relations and named entities, not the wording. */
+  /** Key of the chain of facts: the same in every world and for every wording. */
   readonly chain: string;
 }
 
 type Draw = (world: World, random: Random) => Draft | undefined;
 
-/** Level 1 teaches the format; 2, chains and several constraints; 3, both together and arithmetic on two findings. */
+/** Level 1 teaches the format; level 2 has two hops, two constraints, or arithmetic on two areas; level 3 combines hops and constraints. */
 export const KINDS: Readonly<Record<string, { readonly level: number; readonly draw: Draw }>> = {
   hop1: { level: 1, draw: hop1 },
   hop2: { level: 2, draw: hop2 },
@@ -30,17 +30,17 @@ export const KINDS: Readonly<Record<string, { readonly level: number; readonly d
   hop3: { level: 3, draw: hop3 },
 };
 
-/** In countries. An answer that more of them share could be guessed. */
+/** Number of countries. An answer that more countries share is easy to guess. */
 const MAX_SHARED_BY = 4;
 
 function hop1(world: World, random: Random): Draft | undefined {
   const country = anyCountry(world, random);
   if (random.uniform() < 0.4) {
     const condition = random.uniform() < 0.5 ? capitalOf(country) : currencyOf(country);
-    return finish(world, `Which country ${words(condition)}?`, [find(condition)], [words(condition)]);
+    return draftIfUsable(world, `Which country ${words(condition)}?`, [find(condition)], [words(condition)]);
   }
   const asked = anyAsked(random);
-  return finish(
+  return draftIfUsable(
     world,
     `What is the ${asked} of ${country.name}?`,
     [{ ask: asked, of: country.name }],
@@ -54,24 +54,25 @@ function hop2(world: World, random: Random): Draft | undefined {
   const asked = anyAsked(random);
   if (asked === condition.field) return undefined;
   const prompt = `What is the ${asked} of the country that ${words(condition)}?`;
-  return finish(world, prompt, [find(condition), { ask: asked, of: country.name }], [words(condition), asked]);
+  return draftIfUsable(world, prompt, [find(condition), { ask: asked, of: country.name }], [words(condition), asked]);
 }
 
 function constraints(world: World, random: Random): Draft | undefined {
   const pair = twoConstraints(world, random);
   return (
-    pair && finish(world, `Which country ${pair.map(words).join(" and ")}?`, [find(...pair)], pair.map(words).sort())
+    pair &&
+    draftIfUsable(world, `Which country ${pair.map(words).join(" and ")}?`, [find(...pair)], pair.map(words).sort())
   );
 }
 
-/** The chain is that of the constraints alone: a model that saw them in training knows the country, whatever is asked about it. */
+/** The chain is the constraints alone: a model that saw them in training knows the country, whatever the question asks about it. */
 function hopOverConstraints(world: World, random: Random): Draft | undefined {
   const pair = twoConstraints(world, random);
   const [country] = pair ? answersTo(find(...pair), world) : [];
   if (!pair || country === undefined) return undefined;
   const asked = anyAsked(random);
   const prompt = `What is the ${asked} of the country that ${pair.map(words).join(" and ")}?`;
-  return finish(world, prompt, [find(...pair), { ask: asked, of: country }], pair.map(words).sort());
+  return draftIfUsable(world, prompt, [find(...pair), { ask: asked, of: country }], pair.map(words).sort());
 }
 
 function hop3(world: World, random: Random): Draft | undefined {
@@ -81,7 +82,7 @@ function hop3(world: World, random: Random): Draft | undefined {
   const asked = anyAsked(random);
   if (!condition || asked === condition.field) return undefined;
   const prompt = `Of the neighbours of the country that ${words(capitalOf(first))}, one ${words(condition)}: what is its ${asked}?`;
-  return finish(
+  return draftIfUsable(
     world,
     prompt,
     [
@@ -113,7 +114,13 @@ function compare(world: World, random: Random): Draft | undefined {
   };
 }
 
-function finish(world: World, prompt: string, lookUps: readonly LookUp[], chain: readonly string[]): Draft | undefined {
+/** The draft, or undefined if a look-up has no unique answer or the answer is easy to guess. */
+function draftIfUsable(
+  world: World,
+  prompt: string,
+  lookUps: readonly LookUp[],
+  chain: readonly string[],
+): Draft | undefined {
   const found = lookUps.map((lookUp) => answersTo(lookUp, world));
   const last = lookUps.at(-1);
   const answer = found.at(-1)?.[0];
@@ -128,14 +135,14 @@ function twoConstraints(world: World, random: Random): [Condition, Condition] | 
   if (a === undefined) return undefined;
   const first: Condition = { field: "borders", value: a };
   const second: Condition | undefined =
-    random.uniform() < 0.5 ? (b === undefined ? b : { field: "borders", value: b }) : anyFact(country, random);
+    random.uniform() < 0.5 ? (b === undefined ? undefined : { field: "borders", value: b }) : anyFact(country, random);
   return second && [first, second];
 }
 
 const find = (...where: Condition[]): LookUp => ({ ask: "country", where });
 const capitalOf = (country: Country): Condition => ({ field: "capital", value: country.capital });
 const currencyOf = (country: Country): Condition => ({ field: "currency", value: country.currency });
-const anyAsked = (random: Random): Asked => ASKED[random.integer(ASKED.length)] ?? "capital";
+const anyAsked = (random: Random): Asked => ASKED[random.integer(ASKED.length)] as Asked;
 const oneOf = <T>(list: readonly T[], random: Random): T | undefined => list[random.integer(list.length)];
 
 function anyFact(country: Country, random: Random): Condition | undefined {

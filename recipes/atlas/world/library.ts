@@ -1,6 +1,6 @@
 /**
- * @file The library of a recipe's worlds: search and visits over the pages of a world, and the tools for them. A world's pages are indexed once
- * per process.
+ * @file Full-text search and page look-up over a recipe's worlds, and the `search` and `visit` tools. A world's pages are indexed once per
+ * process.
  */
 import * as z from "zod";
 import { openSearchIndex, type SearchIndex } from "../../../adapters/tools/search.ts";
@@ -8,43 +8,43 @@ import type { Tool, ToolContext } from "../../../core/ports.ts";
 import { factsOf } from "../questions/facts.ts";
 import { type World, worldOf } from "./world.ts";
 
-export interface Library {
-  /** The titles of the best pages, one a line. */
-  searched(world: number, query: string): string;
-  /** The page of that title. */
-  visited(world: number, title: string): string;
+export interface PageLibrary {
+  /** Titles of the best matches, one per line, or `nothing found`. */
+  searchTitles(world: number, query: string): string;
+  /** The page with this title, or `no such page`. */
+  pageText(world: number, title: string): string;
 }
 
-interface Shelf {
+interface IndexedPages {
   readonly pages: ReadonlyMap<string, string>;
   readonly index: SearchIndex;
 }
 
-const TITLES = 3;
+const MAX_TITLES = 3;
 
 /** @param pagesOf the pages of a world, title -> text. */
-export function openLibrary(pagesOf: (world: World) => ReadonlyMap<string, string>): Library {
-  const shelves = new Map<number, Shelf>();
-  const shelfOf = (world: number): Shelf => {
-    const known = shelves.get(world);
+export function openPageLibrary(pagesOf: (world: World) => ReadonlyMap<string, string>): PageLibrary {
+  const indexed = new Map<number, IndexedPages>();
+  const pagesIn = (world: number): IndexedPages => {
+    const known = indexed.get(world);
     if (known) return known;
     const pages = pagesOf(worldOf(world));
-    const shelf = { pages, index: openSearchIndex(pages) };
-    shelves.set(world, shelf);
-    return shelf;
+    const opened = { pages, index: openSearchIndex(pages) };
+    indexed.set(world, opened);
+    return opened;
   };
   return {
-    searched(world, query) {
-      const titles = shelfOf(world).index.titles(query, TITLES);
+    searchTitles(world, query) {
+      const titles = pagesIn(world).index.titles(query, MAX_TITLES);
       return titles.length === 0 ? "nothing found" : titles.join("\n");
     },
-    visited: (world, title) => shelfOf(world).pages.get(title.trim()) ?? "no such page",
+    pageText: (world, title) => pagesIn(world).pages.get(title.trim()) ?? "no such page",
   };
 }
 
-/** `search` and `visit` in the world of the question. @param descriptions what the agent reads of each. */
+/** `search` and `visit` in the world of the question. @param descriptions the tools' descriptions in the agent's prompt. */
 export function libraryTools(
-  { searched, visited }: Library,
+  { searchTitles, pageText }: PageLibrary,
   descriptions: { readonly search: string; readonly visit: string },
 ): readonly [Tool<{ query: string }>, Tool<{ title: string }>] {
   return [
@@ -52,13 +52,13 @@ export function libraryTools(
       name: "search",
       description: descriptions.search,
       parameters: z.strictObject({ query: z.string() }),
-      run: async ({ query }, context) => searched(worldIn(context), query),
+      run: async ({ query }, context) => searchTitles(worldIn(context), query),
     },
     {
       name: "visit",
       description: descriptions.visit,
       parameters: z.strictObject({ title: z.string() }),
-      run: async ({ title }, context) => visited(worldIn(context), title),
+      run: async ({ title }, context) => pageText(worldIn(context), title),
     },
   ];
 }

@@ -11,7 +11,7 @@ import { DEMONSTRATION_WORLDS, drawQuestion } from "../../atlas/questions/questi
 import { isOn } from "../../atlas/questions/split.ts";
 import { type World, worldOf } from "../../atlas/world/world.ts";
 import { KINDS } from "../questions/questions.ts";
-import { planned, plannerDemonstration } from "./planner.ts";
+import { planDemonstration, plannerDemonstration } from "./planner.ts";
 import { lookUpTurns, searcherDemonstration } from "./searcher.ts";
 
 /** Demonstrations for a whole team. */
@@ -21,7 +21,7 @@ type Demonstrate = (draft: Draft, world: World, random: Random) => Demonstration
 
 const TEAM: Readonly<Record<string, Demonstrate>> = { main: plannerDemonstration, searcher: searcherDemonstration };
 const SINGLE: Readonly<Record<string, Demonstrate>> = {
-  main: (draft, world, random) => planned(draft, world, random, (lookUp) => lookUpTurns(lookUp, world)),
+  main: (draft, world, random) => planDemonstration(draft, world, random, (lookUp) => lookUpTurns(lookUp, world)),
 };
 
 export function* demonstrations(agent: string, arm: Arm, seed: number): Generator<Demonstration, void> {

@@ -1,4 +1,4 @@
-/** @file Demonstrations of the planner, all correct: delegate look-ups in English one by one, calculate, answer. */
+/** @file Demonstrations of the planner, all correct: it delegates its look-ups one at a time, in English, then calculates and answers. */
 import { calculateText } from "../../../adapters/tools/calculate.ts";
 import type { Random } from "../../../core/random.ts";
 import type { Demonstration } from "../../../core/recipe.ts";
@@ -11,11 +11,11 @@ import { wordingFor } from "../questions/questions.ts";
 
 type Turn = Demonstration["turns"][number];
 
-/** Makes one look-up: the turns that it takes in this conversation. */
+/** The turns that one look-up takes in the conversation. */
 type LookUpTurns = (lookUp: LookUp, answer: string) => readonly Turn[];
 
 export function plannerDemonstration(draft: Draft, world: World, random: Random): Demonstration {
-  return planned(draft, world, random, (lookUp, answer) => [
+  return planDemonstration(draft, world, random, (lookUp, answer) => [
     {
       text: callTurn({ name: "delegate", arguments: { agent: "searcher", task: taskFor(lookUp, random) } }),
       responses: [answer],
@@ -23,18 +23,18 @@ export function plannerDemonstration(draft: Draft, world: World, random: Random)
   ]);
 }
 
-/** The whole plan, with look-ups made as `lookUpTurns` makes them. */
-export function planned(draft: Draft, world: World, random: Random, lookUpTurns: LookUpTurns): Demonstration {
+/** A demonstration of the whole plan; `lookUpTurns` gives the turns of each look-up. */
+export function planDemonstration(draft: Draft, world: World, random: Random, lookUpTurns: LookUpTurns): Demonstration {
   const answers = draft.lookUps.map((lookUp) => answersTo(lookUp, world)[0] as string);
   const turns = draft.lookUps.flatMap((lookUp, i) => lookUpTurns(lookUp, answers[i] as string));
-  const calculation = draft.operator ? [calculated(answers.join(` ${draft.operator} `))] : [];
+  const calculation = draft.operator ? [calculationTurn(answers.join(` ${draft.operator} `))] : [];
   return {
     prompt: wordingFor(draft, "training", random),
     turns: [...turns, ...calculation, { text: answerTurn(draft.answer), responses: [] }],
   };
 }
 
-function calculated(expression: string): Turn {
+function calculationTurn(expression: string): Turn {
   const text = callTurn({ name: "calculate", arguments: { expression } });
   return { text, responses: [calculateText(expression)] };
 }

@@ -11,7 +11,7 @@ import type { World } from "../../atlas/world/world.ts";
 import { answerTurn, callTurn } from "../../small-models/turns.ts";
 import { questionFor, taskFor } from "../questions/phrasings.ts";
 import { wordingFor } from "../questions/questions.ts";
-import { searched, visited } from "../tools.ts";
+import { pageText, searchTitles } from "../tools.ts";
 import { readPage } from "../world/read-page.ts";
 
 type Turn = Demonstration["turns"][number];
@@ -45,7 +45,7 @@ function asDelegated(lookUp: LookUp, random: Random): LookUp {
 /** One look-up without its report. */
 export function lookUpTurns(lookUp: LookUp, world: World): Turn[] {
   const query = termsOf(lookUp).join(", ");
-  const found = searched(world.number, query);
+  const found = searchTitles(world.number, query);
   const search = { text: callTurn({ name: "search", arguments: { query } }), responses: [found] };
   const titles = found.split("\n");
   return [
@@ -56,7 +56,7 @@ export function lookUpTurns(lookUp: LookUp, world: World): Turn[] {
 
 /** The first title found whose page has the answer. */
 function pageOpened(lookUp: LookUp, world: World): string {
-  const titles = searched(world.number, termsOf(lookUp).join(", ")).split("\n");
+  const titles = searchTitles(world.number, termsOf(lookUp).join(", ")).split("\n");
   return titles.find((title) => answersOn(title, lookUp, world).length > 0) ?? (titles[0] as string);
 }
 
@@ -65,7 +65,7 @@ const answerFrom = (lookUp: LookUp, world: World): string =>
 
 /** The correct answers that a page shows. */
 function answersOn(title: string, lookUp: LookUp, world: World): string[] {
-  const page = readPage(visited(world.number, title));
+  const page = readPage(pageText(world.number, title));
   if (lookUp.ask !== "country") {
     const country = title === lookUp.of ? world.countries.get(title) : undefined;
     return country ? [factOf(country, lookUp.ask)] : [];
@@ -78,7 +78,7 @@ function answersOn(title: string, lookUp: LookUp, world: World): string[] {
 }
 
 function visit(title: string, world: World): Turn {
-  return { text: callTurn({ name: "visit", arguments: { title } }), responses: [visited(world.number, title)] };
+  return { text: callTurn({ name: "visit", arguments: { title } }), responses: [pageText(world.number, title)] };
 }
 
 const report = (answer: string): Turn => ({ text: answerTurn(answer), responses: [] });

@@ -1,12 +1,13 @@
 /**
- * @file Reads a task in English, so that a program can judge it: every phrasing of phrasings.ts, and what a model writes in its stead
- * ("the area of Chad", "country bordering Iraq, whose currency is the lira"). A task that it cannot read is undefined.
+ * @file Reads a task in English, so that a program can judge it: every phrasing of phrasings.ts, and what models write instead
+ * ("the area of Chad", "country bordering Iraq, whose currency is the lira"). Returns
+ * undefined if it recognizes nothing. Text around recognized conditions is ignored.
  */
 import type { Asked, Condition } from "../../atlas/questions/look-up.ts";
 import { escapeText } from "../world/prose.ts";
 import { CONDITIONS, FACTS, ofBothSides } from "./phrasings.ts";
 
-/** A country, a fact about a named country, or a fact about a country that is described. */
+/** What a task asks for: a country, a fact about a named country, or a fact about a described country. */
 export interface Task {
   readonly ask: "country" | Asked;
   /** The country's name, if it is named. */
@@ -16,7 +17,7 @@ export interface Task {
 }
 
 /** Wordings of conditions that no phrasing has. */
-const MORE: Readonly<Record<Condition["field"], readonly string[]>> = {
+const EXTRA_WORDINGS: Readonly<Record<Condition["field"], readonly string[]>> = {
   capital: ["has the capital of {value}", "capital is {value}", "with the capital {value}", "with capital {value}"],
   borders: [
     "bordering {value}",
@@ -44,15 +45,16 @@ const MORE: Readonly<Record<Condition["field"], readonly string[]>> = {
 };
 
 const FIELDS = Object.keys(CONDITIONS) as Condition["field"][];
-const MEASURE = String.raw`(?:,? (?:measured )?in thousand (?:km2|square kilomet\w+))?`;
-/** The country of a fact is one that is described: a noun, then what holds for it. */
+const AREA_UNIT = String.raw`(?:,? (?:measured )?in thousand (?:km2|square kilomet\w+))?`;
+/** The fact's country is described, not named. */
 const UNNAMED = /\b(?:country|state|nation|land)\b/i;
+/** The task asks for a country: the noun comes within its first five words, before any fact. */
 const FOR_COUNTRY = /^(?:(?!capital|currency|money|area|size|large|big)\w+ ){0,4}(?:country|state|nation|land)\b/i;
 const FACT = new RegExp(
-  String.raw`\b(capital|currency|money|area|size|large|big)\b.*? (?:of|in|is|for) (.+?)${MEASURE}$`,
+  String.raw`\b(capital|currency|money|area|size|large|big)\b.*? (?:of|in|for|is(?! (?:used|spent|paid)\b)) (.+?)${AREA_UNIT}$`,
   "i",
 );
-const WORDS: Readonly<Record<string, Asked>> = { money: "currency", size: "area", large: "area", big: "area" };
+const SYNONYMS: Readonly<Record<string, Asked>> = { money: "currency", size: "area", large: "area", big: "area" };
 
 export function readTask(text: string): Task | undefined {
   const task = text
@@ -81,19 +83,19 @@ function readFact(task: string): { readonly ask: Asked; readonly of: string } | 
   const [, word = "", of] = FACT.exec(task) ?? [];
   if (of === undefined) return undefined;
   const relation = word.toLowerCase();
-  return { ask: WORDS[relation] ?? (relation as Asked), of: bare(of) };
+  return { ask: SYNONYMS[relation] ?? (relation as Asked), of: bare(of) };
 }
 
 function factPattern(phrasing: string): RegExp {
   const [before = "", after = ""] = phrasing.replace(/[.?]$/, "").replace(" in thousand km2", "").split("{of}");
-  return new RegExp(`^${escapeText(before)}(.+?)${escapeText(after)}${MEASURE}$`, "i");
+  return new RegExp(`^${escapeText(before)}(.+?)${escapeText(after)}${AREA_UNIT}$`, "i");
 }
 
 const CLAIMS = FIELDS.flatMap((field) =>
-  [...ofBothSides(CONDITIONS[field]), ...MORE[field]].map((text) => ({ field, text })),
+  [...ofBothSides(CONDITIONS[field]), ...EXTRA_WORDINGS[field]].map((text) => ({ field, text })),
 ).sort((a, b) => b.text.length - a.text.length);
 
-/** What stands before a condition. No name contains the start of one; names contain "and". */
+/** What stands before a condition. No name contains the beginning of a condition, but some contain "and". */
 const HEADS = CLAIMS.map(({ text }) => escapeText(text.split("{value}")[0] as string).replace(/ $/, "\\b")).join("|");
 const BEFORE = new RegExp(`,? (?:and )?(?:also )?(?:(?:that|which|whose|it) )?(?=${HEADS})`, "i");
 
@@ -116,7 +118,7 @@ function conditionIn(claim: string): Condition | undefined {
   return undefined;
 }
 
-/** A name without its article and the punctuation around it. */
+/** A name without its leading article and one trailing `,`, `;` or `:`. */
 const bare = (name: string): string =>
   name
     .trim()

@@ -1,4 +1,4 @@
-/** @file The pages of a world in prose: one per country and one per capital. Which wording a page has is drawn by world and title. */
+/** @file The pages of a world in prose: one per country and one per capital. The wording of each page is drawn from a random stream named after its world and title. */
 import { stream } from "../../../core/random.ts";
 import type { Country } from "../../atlas/world/countries.ts";
 import type { World } from "../../atlas/world/world.ts";
@@ -9,22 +9,26 @@ export function pagesOf({ number, countries }: World): Map<string, string> {
   const pages = new Map<string, string>();
   for (const country of countries.values()) {
     const { name, capital, region } = country;
-    pages.set(name, fillIn(anyOf(COUNTRY_PAGES, number, name), slotsOf(country)));
+    pages.set(name, fillIn(wordingOf(COUNTRY_PAGES, number, name), slotsOf(country)));
     pages.set(
       capital,
-      fillIn(anyOf(CAPITAL_PAGES, number, capital), { name: capital, region: placed(region), country: link(name) }),
+      fillIn(wordingOf(CAPITAL_PAGES, number, capital), {
+        name: capital,
+        region: withArticle(region),
+        country: link(name),
+      }),
     );
   }
   return pages;
 }
 
 /** As in "a country in the Caribbean". */
-const placed = (region: string): string => (region === "Caribbean" ? `the ${region}` : region);
+const withArticle = (region: string): string => (region === "Caribbean" ? `the ${region}` : region);
 
 function slotsOf({ name, region, capital, currency, languages, area, borders }: Country): Record<string, string> {
   return {
     name,
-    region: placed(region),
+    region: withArticle(region),
     currency,
     capital: link(capital),
     languages: listed(languages),
@@ -33,7 +37,7 @@ function slotsOf({ name, region, capital, currency, languages, area, borders }: 
   };
 }
 
-function anyOf(wordings: readonly string[], world: number, title: string): string {
+function wordingOf(wordings: readonly string[], world: number, title: string): string {
   return wordings[stream("gazetteer-page", world, title).integer(wordings.length)] as string;
 }
 

@@ -1,4 +1,4 @@
-/** @file Faults of the cloud's own files: each is one line with the path and the remedy; and only their owner can read keys. */
+/** @file Faults of the cloud's own files: each is reported in one line that names the path and the remedy. Only the owner can read the keys. */
 import { cp, mkdir, readdir, readFile, stat, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
@@ -37,7 +37,7 @@ const damaged = (path: string) => ({
   message: expect.stringMatching(new RegExp(`^[^\n]*${path}[^\n]* is damaged \\([^\n]+\\): [^\n]+$`)),
 });
 
-describe("a damaged file is found at the start", () => {
+describe("a damaged file is detected on startup", () => {
   test.each([
     ["table/CURRENT", "table", "garbage"],
     ["table/MANIFEST", "table", "garbage"],
@@ -85,7 +85,7 @@ test.each([
   }
 });
 
-test("an object whose bytes and metadata disagree", async () => {
+test("an object whose bytes and metadata disagree is reported as damaged", async () => {
   const directory = await copyOf(healthy);
   const store = await openLocalStore({ directory });
   onTestFinished(() => store.close());
@@ -101,7 +101,7 @@ const unwritable = (path: string) => ({
   message: expect.stringMatching(new RegExp(`^${path}[^\n]*: [^\n]*choose another folder$`)),
 });
 
-test("a folder without write access", async () => {
+test("a folder without write access is refused", async () => {
   const parent = await freshDirectory();
   await mkdir(join(parent, "read-only"), { mode: 0o555 });
   // Root can write anywhere.
@@ -114,7 +114,7 @@ test("a folder without write access", async () => {
   await expect(openLocalStore({ directory })).rejects.toMatchObject(unwritable(parent));
 });
 
-test("a file where the folder should be", async () => {
+test("a file where the folder should be is refused", async () => {
   const file = join(await freshDirectory(), "file");
   await writeFile(file, "");
   await expect(openLocalStore({ directory: file })).rejects.toMatchObject(unwritable(file));

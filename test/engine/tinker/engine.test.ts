@@ -75,7 +75,7 @@ async function run(engine: PolicyEngine, files0: CheckpointFiles, isWire: boolea
     const { stats } = await trainAlone(
       trainer,
       [batch],
-      { algorithm, optimizer, entropyCoefficient: 0, temperature: 1, draws: [1] },
+      { algorithm, optimizer, entropyCoefficient: 0, temperature: 1, minibatchStream: [1] },
       reference,
     );
     history.push({ tokens: batch.map(({ trajectory }) => trajectory.tokens), stats });
@@ -109,7 +109,7 @@ test("agents that share a policy on a server take the local engine's step; a ser
   const { engine, files: base } = tiny();
   const algorithm = AlgorithmConfig.parse({});
   const optimizer = { ...OptimizerConfig.parse({}), maxGradientNorm: null };
-  const config = { algorithm, optimizer, entropyCoefficient: 0, temperature: 1, draws: [1] };
+  const config = { algorithm, optimizer, entropyCoefficient: 0, temperature: 1, minibatchStream: [1] };
   const roles = [
     { agent: "main", share: 0.75, config },
     { agent: "searcher", share: 0.25, config },

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { Conversation } from "../../../core/contracts/conversation.ts";
 import type { Question } from "../../../core/contracts/question.ts";
 import { rewards } from "../../../recipes/atlas/rewards.ts";
-import { searched, visited } from "../../../recipes/atlas/tools.ts";
+import { pageText, searchTitles } from "../../../recipes/atlas/tools.ts";
 
 const question: Question = {
   id: "q",
@@ -26,7 +26,7 @@ function searcher(prompt: string, steps: readonly (readonly ["search" | "visit",
   const turns = steps.map(([name, text]) => ({
     text: "",
     calls: [{ name, arguments: name === "search" ? { query: text } : { title: text } }],
-    responses: [{ name, text: name === "search" ? searched(0, text) : visited(0, text) }],
+    responses: [{ name, text: name === "search" ? searchTitles(0, text) : pageText(0, text) }],
   }));
   const conversation: Conversation = {
     prompt,

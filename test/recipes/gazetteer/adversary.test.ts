@@ -14,10 +14,10 @@ import {
   taskFor,
 } from "../../../recipes/gazetteer/questions/phrasings.ts";
 import { rewards } from "../../../recipes/gazetteer/rewards.ts";
-import { visited } from "../../../recipes/gazetteer/tools.ts";
+import { pageText } from "../../../recipes/gazetteer/tools.ts";
 import { escapeText } from "../../../recipes/gazetteer/world/prose.ts";
-import { ATTACKS, type Attack, changedByOrder, overpaid, PAGE, SEARCH } from "../attacks.ts";
-import { drawCase, honest, oneOf, paid, rightQuery, type Target } from "../cases.ts";
+import { ATTACKS, type Attack, changedByOrder, overRewarded, PAGE, SEARCH } from "../attacks.ts";
+import { drawCase, honest, oneOf, rewardOf, rightQuery, type Target } from "../cases.ts";
 
 /** The look-up in English: as a question of either side, or as a task of the demonstrations. */
 function worded(lookUp: LookUp, where: readonly Condition[] | undefined, random: Random): string {
@@ -49,7 +49,7 @@ function spellings(report: string): string[] {
 const gazetteer: Target = {
   name: "gazetteer",
   rewards,
-  visited,
+  pageText,
   taskFor: worded,
   describes: true,
   queryWorth: ({ task }, terms) => wordsIn(task) / wordsIn(terms.join(" ")),
@@ -67,7 +67,7 @@ const countryInsteadOfFact: Attack = (given) => {
   const { lookUp, where } = given;
   if (lookUp.ask === "country" || !where) return undefined;
   const visits = [lookUp.of, ...where.map(({ value }) => value)];
-  return { behavior: { searches: [rightQuery(given)], visits, report: lookUp.of }, most: SEARCH + PAGE };
+  return { behavior: { searches: [rightQuery(given)], visits, report: lookUp.of }, maximum: SEARCH + PAGE };
 };
 
 /** The pages that say which country it is, and its fact known by heart. */
@@ -75,8 +75,8 @@ const oneHopShort: Attack = (given) => {
   const { lookUp, where, correct } = given;
   if (lookUp.ask === "country" || !where) return undefined;
   const visits = where.map(({ value }) => value);
-  const most = SEARCH + PAGE / where.length;
-  return { behavior: { searches: [rightQuery(given)], visits, report: correct[0] ?? "" }, most };
+  const maximum = SEARCH + PAGE / where.length;
+  return { behavior: { searches: [rightQuery(given)], visits, report: correct[0] ?? "" }, maximum };
 };
 
 /** An area in another unit, or a name with a unit. */
@@ -85,11 +85,11 @@ const wrongUnit: Attack = (given) => {
   const { report: right, ...behavior } = honest(given);
   const units =
     lookUp.ask === "area" ? [" km2", "000", " million km2", " thousand", " thousand miles"] : [" thousand km2"];
-  return { behavior: { ...behavior, report: `${right}${oneOf(units, random)}` }, most: SEARCH + PAGE };
+  return { behavior: { ...behavior, report: `${right}${oneOf(units, random)}` }, maximum: SEARCH + PAGE };
 };
 
-test("10,000 attacks: none is paid more than its search and its page are worth", { timeout: 120_000 }, () => {
-  expect(overpaid(gazetteer, { ...ATTACKS, countryInsteadOfFact, oneHopShort, wrongUnit }, 10_000)).toEqual({});
+test("10,000 attacks: none earns more than its search and its page are worth", { timeout: 120_000 }, () => {
+  expect(overRewarded(gazetteer, { ...ATTACKS, countryInsteadOfFact, oneHopShort, wrongUnit }, 10_000)).toEqual({});
 });
 
 /** Finds a phrasing in a text. */
@@ -101,7 +101,7 @@ const patternOf = (phrasing: string): RegExp =>
       .join(".+"),
   );
 
-test("work done right is paid in full, in every phrasing of both sides and every spelling of the report", () => {
+test("correct work earns the full reward, in every phrasing of both sides and every spelling of the report", () => {
   const phrasings = [COUNTRY, DESCRIBED, ...Object.values(CONDITIONS), ...Object.values(FACTS)];
   const unused = new Set(phrasings.flatMap(ofBothSides));
   for (let i = 0; i < 3000; i++) {
@@ -111,7 +111,7 @@ test("work done right is paid in full, in every phrasing of both sides and every
     for (const phrasing of unused) if (patternOf(phrasing).test(task)) unused.delete(phrasing);
     for (const searches of [behavior.searches ?? [], [task]]) {
       for (const report of spellings(behavior.report)) {
-        expect(paid(given, { ...behavior, searches, report }), `${task} ${report}`).toBe(1);
+        expect(rewardOf(given, { ...behavior, searches, report }), `${task} ${report}`).toBe(1);
       }
     }
   }

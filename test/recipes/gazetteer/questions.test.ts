@@ -216,6 +216,7 @@ test.each([
     "Find the capital of the country that borders Iraq.",
     { ask: "capital", where: [{ field: "borders", value: "Iraq" }] },
   ],
+  ["What currency is used in Chad?", { ask: "currency", of: "Chad", where: [] }],
   ["Jordan", undefined],
   ["tell me about Jordan", undefined],
   ["What is the currency?", undefined],

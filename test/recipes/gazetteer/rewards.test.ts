@@ -6,7 +6,7 @@ import { mainReward, subReward } from "../../../core/mgrpo/reward.ts";
 import { resolveConfig } from "../../../core/training/resolve-config.ts";
 import { recipe } from "../../../recipes/gazetteer/recipe.ts";
 import { rewards } from "../../../recipes/gazetteer/rewards.ts";
-import { searched, visited } from "../../../recipes/gazetteer/tools.ts";
+import { pageText, searchTitles } from "../../../recipes/gazetteer/tools.ts";
 
 const question: Question = {
   id: "q",
@@ -39,7 +39,7 @@ function expert(prompt: string, steps: readonly Step[], answer: string | null) {
   const turns = steps.map(([name, text]) => ({
     text: "",
     calls: [{ name, arguments: name === "search" ? { query: text } : { title: text } }],
-    responses: [{ name, text: name === "search" ? searched(0, text) : visited(0, text) }],
+    responses: [{ name, text: name === "search" ? searchTitles(0, text) : pageText(0, text) }],
   }));
   const stop = answer === null ? "turn-limit" : "answered";
   return rewards.expert(question, "searcher", { prompt, turns, stop, answer, fault: null });
