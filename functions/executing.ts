@@ -1,7 +1,7 @@
 /** @file Executes the commands that a reducer returned, in order. Every command is safe to repeat, so a crash in between costs nothing. */
 import { parseOutcomeKey } from "../core/contracts/keys.ts";
 import { canonicalJson } from "../core/contracts/parse.ts";
-import type { StoreCommand } from "../core/training/store-commands.ts";
+import type { Insertion, StoreCommand } from "../core/training/store-commands.ts";
 import { type Context, readControlledDeployment } from "./context.ts";
 import { enqueueEvaluation } from "./evaluating.ts";
 
@@ -13,8 +13,12 @@ async function executeOne(context: Context, command: StoreCommand): Promise<void
   const { objects, table } = context;
   switch (command.kind) {
     case "insert":
-      await Promise.all(command.items.map(({ key, item }) => table.insert(key, item)));
+      return insertAll(context, command.items);
+    case "insert-first": {
+      const { first, rest } = command;
+      if (await table.insert(first.key, first.item)) await insertAll(context, rest);
       return;
+    }
     case "update": {
       const { applied } = await table.update(command.change);
       if (applied) await execute(context, command.then ?? []);
@@ -33,6 +37,10 @@ async function executeOne(context: Context, command: StoreCommand): Promise<void
     case "delete":
       return objects.delete(command.keys);
   }
+}
+
+async function insertAll({ table }: Context, items: readonly Insertion[]): Promise<void> {
+  await Promise.all(items.map(({ key, item }) => table.insert(key, item)));
 }
 
 /** Requests scores for these outcomes, outside this tick: on AWS by score-rollout, otherwise by this process. */

@@ -125,10 +125,13 @@ function missingGroups(config: RunConfig, step: StepRecord, groups: CompleteGrou
   return missing.length > 0 ? [insert(...groupItems(config, step, missing))] : [];
 }
 
-/** Inserts STEP and its groups. Every tick that plans the step computes the same records, so they may be inserted in any order. */
+/**
+ * Inserts STEP, then its groups. Many ticks may plan the step at the same time, and compute the same records: only the one that inserts STEP
+ * goes on to the groups. If it dies before they are all inserted, `missingGroups` inserts the rest once the step is in flight.
+ */
 function insertPlan({ config, run }: StepSnapshot, planned: StepRecord): StoreCommand {
-  const groups = groupItems(config, planned, [...planned.groups.keys()]);
-  return insert(...groups, { key: tableKeys.step(run.run, planned.step), item: planned });
+  const first = { key: tableKeys.step(run.run, planned.step), item: planned };
+  return { kind: "insert-first", first, rest: groupItems(config, planned, [...planned.groups.keys()]) };
 }
 
 /** Queues the evaluations of the team that RUN points to and deletes expired weights. No worker waits for either. */

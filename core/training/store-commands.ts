@@ -8,6 +8,8 @@ import type { TableChange, TableItem } from "../ports.ts";
 export type StoreCommand =
   /** Put-if-absent of records that do not depend on each other. */
   | { readonly kind: "insert"; readonly items: readonly Insertion[] }
+  /** Put-if-absent of one record, and of the rest only if this caller inserted it. */
+  | { readonly kind: "insert-first"; readonly first: Insertion; readonly rest: readonly Insertion[] }
   /** One conditional write. `then` is executed only if this caller made the change. */
   | { readonly kind: "update"; readonly change: TableChange; readonly then?: readonly StoreCommand[] }
   /** Puts an object at a key that is written once. The record is stored as canonical JSON. */

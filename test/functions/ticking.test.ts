@@ -1,5 +1,5 @@
 /** @file One tick of a run at a time: concurrent calls share the next one, and a failed tick does not block later ones. */
-import { expect, test, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { openContext } from "../../functions/context.ts";
 import { openFunctions } from "../../functions/functions.ts";
@@ -118,4 +118,36 @@ test("memo: caches values, not absence or failures, and evicts the oldest", asyn
   await read("c");
   await read("a");
   expect(loaded.slice(5)).toEqual(["b", "c", "a"]);
+});
+
+describe("the plan of a step", () => {
+  /** A store that counts insertions of groups, and fails those after the first `lives`. */
+  async function planning(lives = Number.POSITIVE_INFINITY) {
+    const store = memoryStore();
+    const request = await prepare(store.objects, teamConfig());
+    const groups = { inserted: 0, lives };
+    const { insert } = store.table;
+    store.table.insert = async (key, item) => {
+      if (key.sk === "GROUP" && ++groups.inserted > groups.lives) throw new Error("killed");
+      return insert(key, item);
+    };
+    const process = () => openFunctions(openContext(store, { rewardsOf: async () => rewards }));
+    const planned = async (g: number) => (await store.table.get(tableKeys.group("test", 0, g))) !== undefined;
+    return { request, groups, process, planned };
+  }
+
+  test("is inserted once, by the first of the processes that tick at the same time", async () => {
+    const { request, groups, process, planned } = await planning();
+    await Promise.all([1, 2, 3].map(() => process().startRun(request)));
+    expect(groups.inserted).toBe(request.config.questionsPerStep);
+    expect(await planned(request.config.questionsPerStep - 1)).toBe(true);
+  });
+
+  test.each([0, 1])("is completed by the next tick after a process died with %i groups inserted", async (lives) => {
+    const { request, groups, process, planned } = await planning(lives);
+    await expect(process().startRun(request)).rejects.toThrow("killed");
+    groups.lives = Number.POSITIVE_INFINITY;
+    await process().tick({ run: "test" });
+    for (let g = 0; g < request.config.questionsPerStep; g++) expect(await planned(g), `group ${g}`).toBe(true);
+  });
 });

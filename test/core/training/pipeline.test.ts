@@ -22,9 +22,9 @@ const [first, second] = (() => {
 const start: StepSnapshot = { ...base, config: stale, run: { ...run, step: 0 }, steps: [], planned: false };
 
 test("staleness 1: the first two steps are planned at once, both from version 0, the third once the first is sampled", () => {
-  expect(advance(start)).toMatchObject([{ kind: "insert", items: [{}, {}, { item: first }] }]);
+  expect(advance(start)).toMatchObject([{ kind: "insert-first", first: { item: first }, rest: [{}, {}] }]);
   const one = { ...start, steps: [first], basis: { previous: first, sampled: undefined } };
-  expect(advance(one)).toMatchObject([{ kind: "insert", items: [{}, {}, { item: second }] }]);
+  expect(advance(one)).toMatchObject([{ kind: "insert-first", first: { item: second }, rest: [{}, {}] }]);
   expect([first.policy, second.policy]).toEqual([
     { main: 0, searcher: 0 },
     { main: 0, searcher: 0 },
@@ -37,7 +37,7 @@ test("staleness 1: the first two steps are planned at once, both from version 0,
   });
   expect(evaluation).toMatchObject({ kind: "enqueue", key: "runs/test/teams/000000.json" });
   const third = { step: 2, policy: { main: 1, searcher: 1 }, sampledBefore: 7 };
-  expect(insertion).toMatchObject({ kind: "insert", items: [{}, {}, { item: third }] });
+  expect(insertion).toMatchObject({ kind: "insert-first", first: { item: third }, rest: [{}, {}] });
   expect(
     new Set([...first.groups, ...second.groups, ...planned(stale, 2, { previous: second, sampled: ready }).groups])
       .size,

@@ -129,7 +129,10 @@ test("a missing group of an open step is inserted before anything else, whatever
 
 test("the first step is planned without a previous one", () => {
   expect(advance(snapshot({ run: runRecord({ step: 0 }) }))).toMatchObject([
-    { kind: "insert", items: [{ item: { group: 0 } }, { item: { group: 1 } }, { item: { step: 0 } }] },
+    {
+      first: { item: { step: 0 } },
+      rest: [{ item: { group: 0 } }, { item: { group: 1 } }],
+    },
   ]);
 });
 

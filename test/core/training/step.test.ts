@@ -52,12 +52,13 @@ test("plan: a stage given as a share starts once the earlier steps' tokens reach
   });
 });
 
-test("no step yet: inserts its groups and STEP in any order, and again what an interrupted tick did not insert", () => {
+test("no step yet: inserts STEP, then its groups, and later what an interrupted tick did not insert", () => {
   const commands = advance({ ...base, steps: [], planned: false, basis: after(step0) });
   expect(commands).toMatchObject([
     {
-      kind: "insert",
-      items: [{ item: { group: 0, questionId: step.groups[0] } }, { item: { group: 1 } }, { item: step }],
+      kind: "insert-first",
+      first: { item: step },
+      rest: [{ item: { group: 0, questionId: step.groups[0] } }, { item: { group: 1 } }],
     },
   ]);
   expect(repairOpen(config, step, [groupOf(0), undefined])).toMatchObject([{ items: [{ item: { group: 1 } }] }]);
@@ -170,7 +171,7 @@ test("ready: first the previous team's evaluations and expired weights, then the
   const next = planned(config, 2, after(ready));
   expect(advance({ ...base, steps: [ready], expired, planned: false, basis: after(ready) })).toMatchObject([
     { commands: [{ kind: "enqueue", key: "runs/test/teams/000001.json" }, { kind: "delete" }] },
-    { kind: "insert", items: [{ item: { group: 0, step: 2 } }, { item: { group: 1 } }, { item: next }] },
+    { kind: "insert-first", first: { item: next }, rest: [{ item: { group: 0, step: 2 } }, {}] },
   ]);
   const last = { ...step, step: config.steps - 1, state: "ready" } as const;
   expect(
@@ -213,7 +214,7 @@ test("after the last step the run is finished; a halted one does nothing", () =>
   const with30 = (sampledTokens: number) => after({ ...closed, sampledBefore: 30, sampledTokens });
   const next = (basis: PlanBasis) => advance({ ...longer, steps: [], planned: false, basis });
   expect(next(with30(10))).toEqual(finished);
-  expect(next(with30(9))).toMatchObject([{ kind: "insert", items: expect.arrayContaining([expect.anything()]) }]);
+  expect(next(with30(9))).toMatchObject([{ kind: "insert-first", first: { item: { step: 3 } } }]);
   expect(planned(longer.config, 3, with30(9)).sampledBefore).toBe(39);
   expect(advance({ ...base, run: { ...run, status: "halted" }, ...complete([groupOf(0), groupOf(1)]) })).toEqual([]);
 });
