@@ -21,8 +21,8 @@ export default defineConfig({
     pool: "forks",
     maxWorkers: 3,
     env: { NO_COLOR: "1" },
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     globalSetup: "test/build.ts",
     projects: [
       { extends: true, test: { name: "alone", include: ALONE } },
