@@ -4,22 +4,19 @@
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { builtModule } from "../built-module.ts";
 import { MgrpoError } from "../core/errors.ts";
+import { sum } from "../core/statistics.ts";
 import { print } from "./measurement.ts";
+import { processTree, requireProc } from "./process-tree.ts";
 
 const EVERY_MILLISECONDS = 250;
 
-if (!existsSync("/proc/self/smaps_rollup")) {
-  console.error(
-    "mgrpo: bench 'run-memory' reads /proc/<pid>/smaps_rollup, which this system lacks: run it on Linux 4.14 or newer",
-  );
-  process.exit(1);
-}
+requireProc("mgrpo bench run-memory");
 
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-bench-"));
 try {
@@ -57,26 +54,6 @@ async function peakOf(cwd: string): Promise<MemoryUse> {
 
 /** Memory of a process and all its descendants. */
 function heldBy(root: number): MemoryUse {
-  const children = new Map<number, number[]>();
-  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
-    // `pid (name) state parent ...`, and a name may contain anything.
-    const parent = Number(/.*\) \S (\d+)/s.exec(read(`/proc/${pid}/stat`))?.[1]);
-    children.set(parent, [...(children.get(parent) ?? []), Number(pid)]);
-  }
-  const family = [root];
-  for (const pid of family) family.push(...(children.get(pid) ?? []));
-  const sizes = family.map(
-    (pid) => Number(/^Pss:\s+(\d+) kB/m.exec(read(`/proc/${pid}/smaps_rollup`))?.[1] ?? 0) * 1024,
-  );
-  return { bytes: sizes.reduce((total, size) => total + size, 0), processes: sizes.filter(Boolean).length };
-}
-
-/** Empty once the process is gone. */
-function read(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    if (/ENOENT|ESRCH/.test(String(error))) return "";
-    throw error;
-  }
+  const tree = processTree(root);
+  return { bytes: sum(tree.map(({ bytes }) => bytes)), processes: tree.length };
 }

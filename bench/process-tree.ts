@@ -1,0 +1,48 @@
+/** @file What a process and its descendants hold, read from /proc: Linux only. */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { MgrpoError } from "../core/errors.ts";
+
+export interface ProcessUse {
+  readonly arguments: readonly string[];
+  /** Proportional set size: a page that several processes share counts once in total. */
+  readonly bytes: number;
+  readonly openFiles: number;
+}
+
+/** Throws `config-invalid` on a system without /proc/<pid>/smaps_rollup. */
+export function requireProc(command: string): void {
+  if (existsSync("/proc/self/smaps_rollup")) return;
+  const message = `${command} reads /proc/<pid>/smaps_rollup, which this system lacks: run it on Linux 4.14 or newer`;
+  throw new MgrpoError("config-invalid", message);
+}
+
+/** The live processes of the tree, the root first. */
+export function processTree(root: number): ProcessUse[] {
+  const children = new Map<number, number[]>();
+  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    // `pid (name) state parent ...`, and a name may contain anything.
+    const parent = Number(/.*\) \S (\d+)/s.exec(read(`/proc/${pid}/stat`))?.[1]);
+    children.set(parent, [...(children.get(parent) ?? []), Number(pid)]);
+  }
+  const family = [root];
+  for (const pid of family) family.push(...(children.get(pid) ?? []));
+  return family.map(useOf).filter(({ bytes }) => bytes > 0);
+}
+
+function useOf(pid: number): ProcessUse {
+  const kilobytes = Number(/^Pss:\s+(\d+) kB/m.exec(read(`/proc/${pid}/smaps_rollup`))?.[1] ?? 0);
+  const openFiles = unlessGone(() => readdirSync(`/proc/${pid}/fd`).length) ?? 0;
+  return { arguments: read(`/proc/${pid}/cmdline`).split("\0"), bytes: kilobytes * 1024, openFiles };
+}
+
+const read = (path: string): string => unlessGone(() => readFileSync(path, "utf8")) ?? "";
+
+/** Undefined once the process is gone. */
+function unlessGone<T>(look: () => T): T | undefined {
+  try {
+    return look();
+  } catch (error) {
+    if (/ENOENT|ESRCH/.test(String(error))) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,73 @@
+/** @file One look at a run that is soaked: what its processes hold, and what it has left on the disk. */
+import { execFile } from "node:child_process";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import * as z from "zod";
+import { parseJson } from "../../core/contracts/parse.ts";
+import { median, sum } from "../../core/statistics.ts";
+import { type ProcessUse, processTree } from "../process-tree.ts";
+
+export interface Sample {
+  /** Since the run was started. */
+  readonly minutes: number;
+  readonly steps: number;
+  /** Median of the steps since the last sample; undefined if there was none. */
+  readonly stepSeconds: number | undefined;
+  /** Time that a reader waits for `mgrpo show`. */
+  readonly showSeconds: number;
+  /** Files in the run's folder. */
+  readonly files: number;
+  /** By process: the command, and each agent's worker. Evaluations come and go, and are left out. */
+  readonly bytes: Readonly<Record<string, number>>;
+  readonly openFiles: Readonly<Record<string, number>>;
+}
+
+const StepLine = z.object({ seconds: z.number().nullable() });
+
+export interface SoakedRun {
+  readonly pid: number;
+  /** The folder in which it was started. */
+  readonly project: string;
+  readonly run: string;
+  /** The built command. */
+  readonly mgrpo: string;
+  /** When it was started, on the clock of `performance.now`. */
+  readonly begun: number;
+}
+
+/** @param before steps of the last sample. */
+export async function takeSample({ pid, project, run, mgrpo, begun }: SoakedRun, before: number): Promise<Sample> {
+  const folder = join(project, "runs", run);
+  const uses = processTree(pid).filter((use) => !isEvaluator(use));
+  const names = [...new Set(uses.map(nameOf))];
+  const of = (key: "bytes" | "openFiles") =>
+    Object.fromEntries(
+      names.map((name) => [name, sum(uses.filter((use) => nameOf(use) === name).map((use) => use[key]))]),
+    );
+  const steps = await stepSeconds(folder);
+  const files = (await readdir(folder, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
+  const recent = steps.slice(before).filter((seconds) => seconds !== null);
+  const asked = performance.now();
+  await promisify(execFile)(process.execPath, [mgrpo, "show", run], { maxBuffer: 1e8, cwd: project });
+  const now = performance.now();
+  return {
+    minutes: (asked - begun) / 60_000,
+    steps: steps.length,
+    stepSeconds: recent.length > 0 ? median(recent) : undefined,
+    showSeconds: (now - asked) / 1000,
+    files: files.length,
+    bytes: of("bytes"),
+    openFiles: of("openFiles"),
+  };
+}
+
+const argumentOf = (use: ProcessUse, name: string) => use.arguments[use.arguments.indexOf(name) + 1] ?? "";
+const isEvaluator = (use: ProcessUse) => use.arguments.includes("--roles") && argumentOf(use, "--roles") === "eval";
+const nameOf = (use: ProcessUse) => (use.arguments.includes("--agent") ? argumentOf(use, "--agent") : "command");
+
+async function stepSeconds(folder: string): Promise<(number | null)[]> {
+  const text = await readFile(join(folder, "steps.jsonl"), "utf8").catch(() => "");
+  const lines = text.split("\n").slice(0, -1);
+  return lines.map((line) => parseJson(StepLine, line, "steps.jsonl").seconds);
+}
