@@ -60,6 +60,7 @@ async function fetchInto(incomplete: string, download: Download): Promise<void> 
       await append(download, incomplete);
       break;
     } catch (error) {
+      if (existsSync(blob)) return;
       const canRetry = isMgrpoError(error, "hub-unavailable") && attempt < ATTEMPTS;
       if (!canRetry) throw error;
       await sleep(200 * 2 ** attempt);
