@@ -7,7 +7,7 @@ import { clean } from "./terminal/clean.ts";
 
 const EXAMPLES = 3;
 
-/** Rejects with `benchmark-damaged`. */
+/** Rejects with `benchmark-damaged` or `recipe-invalid`. */
 export async function readQuestions(recipe: Recipe, config: RunConfig): Promise<QuestionSet> {
   const set = await questionsOf(recipe, config);
   for (const [suite, { questions, unasked = [] }] of Object.entries(set.suites ?? {})) {

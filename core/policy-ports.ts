@@ -61,6 +61,7 @@ export interface Sampler {
   /** Rejects with `canceled` when the signal aborts. */
   sample(request: SampleRequest, signal?: AbortSignal): Promise<Sample>;
   release(sequence: string): void;
+  /** Cancels open requests; later ones reject with `canceled`. */
   close(): Promise<void>;
 }
 

@@ -211,7 +211,10 @@ export interface VerdictContext {
   readonly reserve: (usd: number) => Promise<void>;
 }
 
-/** A recipe's rewards, bundled into functions. An exception is a failure of the judge, never a wrong answer. */
+/**
+ * A recipe's rewards, bundled into functions. An exception is never a wrong answer: with a judge it is the judge's failure, otherwise an error in
+ * the recipe (recipes/checked-rewards.ts).
+ */
 export interface Rewards {
   /**
    * The name of a judge that costs money or is not deterministic. It is asked once per trajectory, and its verdicts are stored under this

@@ -1,9 +1,12 @@
 /**
- * @file A recipe's rewards, checked. An exception in them, or a result that is not a score, is an error in the user's code: it ends the run
- * with one line that names the place, and never counts as a lost rollout. Rewards that ask a judge pass unchecked: the judge may be at fault
- * there.
+ * @file A recipe's rewards, checked. An exception in them, or a result that is not a score, is an error in the user's code: it halts the run
+ * with one line that names the place, and never counts as a lost rollout. Rewards with a judge are not checked here: their failures may be the
+ * judge's.
  */
-import type { Judgment } from "../core/contracts/judge.ts";
+import { dirname, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+import { inspect } from "node:util";
+import { type Judgment, Verdict } from "../core/contracts/judge.ts";
 import type { Question } from "../core/contracts/question.ts";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import type { Rewards } from "../core/ports.ts";
@@ -15,7 +18,7 @@ interface Call {
   readonly question: Question;
 }
 
-/** `file` is the recipe's rewards file, as messages name it. Its calls reject with `rewards-invalid`. */
+/** `file` is the recipe's rewards file, as messages name it. The returned rewards reject with `rewards-invalid`, or with a MgrpoError that the recipe threw. */
 export function checkedRewards(rewards: Rewards, file: string): Rewards {
   if (rewards.judge !== undefined) return rewards;
   return {
@@ -28,15 +31,24 @@ export function checkedRewards(rewards: Rewards, file: string): Rewards {
 
 async function check(call: Call, score: () => Judgment | Promise<Judgment>): Promise<Judgment> {
   const judgment = await run(call, score);
-  const value: unknown = typeof judgment === "object" && judgment !== null ? judgment.score : judgment;
-  if (!isScore(value)) throw fault(call, `returned ${String(value)}: return a number from 0 to 1`);
-  const turns: unknown = typeof judgment === "object" ? judgment.turns : undefined;
-  if (turns === undefined || (Array.isArray(turns) && turns.every((one) => one === null || isScore(one))))
-    return judgment;
-  throw fault(call, `returned turns ${JSON.stringify(turns)}: return a number from 0 to 1, or null, for each turn`);
+  const isObject = typeof judgment === "object" && judgment !== null;
+  const { error } = Verdict.safeParse(isObject ? judgment : { score: judgment });
+  if (!error) return judgment;
+  const [issue] = error.issues;
+  const at = issue?.path.join(".");
+  const why = isObject ? ` (${at ? `${at}: ` : ""}${issue?.message})` : "";
+  throw fault(call, `returned ${textOf(judgment)}${why}: return a number from 0 to 1, or { score, turns }`);
 }
 
-const isScore = (value: unknown): boolean => typeof value === "number" && value >= 0 && value <= 1;
+/** On one line. */
+const textOf = (value: unknown): string =>
+  inspect(value, {
+    compact: true,
+    breakLength: Number.POSITIVE_INFINITY,
+    depth: 1,
+    maxArrayLength: 10,
+    maxStringLength: 40,
+  });
 
 async function run(call: Call, score: () => Judgment | Promise<Judgment>): Promise<Judgment> {
   try {
@@ -54,9 +66,12 @@ function fault({ file, method, question }: Call, what: string, cause?: unknown):
 
 /** ` (at <file>:<line>:<column>)`: the innermost frame in the recipe's folder; empty where the stack has none, as in a bundle. */
 function frameIn(file: string, error: unknown): string {
-  const folder = file.slice(0, file.lastIndexOf("/") + 1);
   const lines = error instanceof Error ? (error.stack ?? "").split("\n") : [];
-  const frames = lines.flatMap((line) => /^\s+at (?:.*\()?((?!data:)[^()]+:\d+:\d+)\)?$/.exec(line)?.[1] ?? []);
-  const frame = frames.find((one) => one.includes(folder));
-  return frame === undefined ? "" : ` (at ${frame.replace(/^file:\/\//, "").replace(/\?[^:]*/, "")})`;
+  const frames = lines.flatMap((line) => {
+    const [, location, position] = /^\s+at (?:.*\()?((?!data:)[^()]+)(:\d+:\d+)\)?$/.exec(line) ?? [];
+    if (location === undefined) return [];
+    return `${location.startsWith("file:") ? fileURLToPath(location) : location.replace(/\?.*/, "")}${position}`;
+  });
+  const frame = frames.find((one) => one.includes(dirname(file) + sep));
+  return frame === undefined ? "" : ` (at ${frame})`;
 }

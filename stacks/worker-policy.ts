@@ -1,7 +1,8 @@
 /**
- * @file What AWS lets a fleet's instances do: read their deployment's table and the objects of runs, base models and the release; write records
- * and objects of runs, and their log; read their secrets; and terminate themselves. Policies are made before any run: they can name the agent
- * of a version, but not the run; of a record, they can match the partition key, but not the sort key or a value.
+ * @file What AWS lets a fleet's instances do: read their deployment's table; list its bucket, and read the objects of runs, base models and the
+ * release; write records and objects of runs, and their log; read their secrets; and terminate instances of their own group. Policies are made
+ * before any run: they can name the agent of a version, but not the run; of a record, they can match the partition key, but not the sort key or
+ * a value.
  */
 import type { FleetSettings } from "./fleet.ts";
 
@@ -25,7 +26,7 @@ export function workerStatements(
   { table, bucket, group, secrets }: WorkerArns,
 ): PolicyStatement[] {
   const dynamodb = (...names: string[]) => names.map((name) => `dynamodb:${name}`);
-  const { kept, expiring } = writtenBy(fleet);
+  const { partitions, kept, expiring } = writtenBy(fleet);
   const inRuns = (path: string) => `${bucket}/runs/*/${path}`;
   return [
     { actions: dynamodb("GetItem", "BatchGetItem", "Query"), resources: [table] },
@@ -34,7 +35,7 @@ export function workerStatements(
       actions: dynamodb("PutItem", "UpdateItem"),
       resources: [table],
       conditions: [
-        { test: "ForAllValues:StringLike", variable: "dynamodb:LeadingKeys", values: ["RUN#*", "GROUP#*"] },
+        { test: "ForAllValues:StringLike", variable: "dynamodb:LeadingKeys", values: partitions },
         // "For all" also holds for a request without keys.
         { test: "Null", variable: "dynamodb:LeadingKeys", values: ["false"] },
       ],
@@ -59,10 +60,19 @@ export function workerStatements(
   ];
 }
 
-/** What its workers write under `runs/<run>/`, by role (core/contracts/keys.ts). Objects that expire carry a tag. */
-function writtenBy({ agent, roles }: FleetSettings): { readonly kept: string[]; readonly expiring: string[] } {
+interface Written {
+  /** Partition keys of records. */
+  readonly partitions: string[];
+  /** Objects under `runs/<run>/`. Those that expire carry a tag. */
+  readonly kept: string[];
+  readonly expiring: string[];
+}
+
+/** What a fleet's workers write, by role (core/contracts/keys.ts). */
+function writtenBy({ agent, roles }: FleetSettings): Written {
   const has = (role: string) => roles.split(",").includes(role);
   return {
+    partitions: ["RUN#*", "GROUP#*", ...(has("eval") ? ["VERDICT#*"] : [])],
     kept: [
       "tools/*",
       ...(has("train") ? ["parts/*", `manifests/${agent}/*`] : []),
@@ -73,7 +83,7 @@ function writtenBy({ agent, roles }: FleetSettings): { readonly kept: string[]; 
       "telemetry/*/workers/*",
       ...(has("rollout") ? ["outcomes/*"] : []),
       ...(has("train") ? [`telemetry/*/tokens/${agent}.safetensors`] : []),
-      // Results, beside the conversations.
+      // This also matches result.json, which does not expire.
       ...(has("eval") ? ["evaluations/*"] : []),
     ],
   };

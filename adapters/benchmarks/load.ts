@@ -1,6 +1,6 @@
 /**
- * @file The questions of a run: the recipe's or the user's, and those of its benchmark suites. Files are read when the run is started; their
- * content travels with the run.
+ * @file The questions of a run: the recipe's or the user's, and those of its benchmark suites. Files are read when the run starts, and their
+ * content is stored with it.
  */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -46,17 +46,19 @@ export async function questionsOf(
   const own = questions ? ownQuestions(questions, recipe, seed) : recipeQuestions(recipe, seed);
   const needsReader = Object.values(agents).some(({ tools }) => tools.includes(READ_ATTACHMENT));
   const reader = needsReader ? openReader() : undefined;
-  return withBenchmarks(own, evaluation.suites, reader).finally(() => reader?.close());
+  return withBenchmarks(own, evaluation.suites, reader, questions).finally(() => reader?.close());
 }
 
 function recipeQuestions(recipe: Pick<Recipe, "name" | "questions">, seed: number): QuestionSet {
   const set = parse(QuestionSet, recipe.questions(seed), `questions of recipe '${recipe.name}'`, "recipe-invalid");
+  const refuse = (fault: string): never => {
+    throw new MgrpoError("recipe-invalid", `recipe '${recipe.name}': ${fault}: give each question its own id`);
+  };
   const both = trainedAndHeldOut(set);
-  if (both === undefined) return set;
-  throw new MgrpoError(
-    "recipe-invalid",
-    `recipe '${recipe.name}': question '${both}' is trained on and held out: give each question its own id`,
-  );
+  if (both !== undefined) refuse(`question '${both}' is trained on and held out`);
+  const clash = idClash([{ name: "train", questions: [...set.train, ...set.heldOut] }]);
+  if (clash) refuse(`two different questions have the id '${clash.id}'`);
+  return set;
 }
 
 /** The id of a question that is in both sets. */
@@ -65,65 +67,86 @@ function trainedAndHeldOut({ train, heldOut }: QuestionSet): string | undefined 
   return heldOut.find(({ id }) => trained.has(id))?.id;
 }
 
-function ownQuestions(
-  { train: file, heldOut: heldOutFile }: QuestionFiles,
-  recipe: Pick<Recipe, "name" | "questions">,
-  seed: number,
-): QuestionSet {
+function ownQuestions(files: QuestionFiles, recipe: Pick<Recipe, "name" | "questions">, seed: number): QuestionSet {
+  const { train: file, heldOut: heldOutFile } = files;
   const { questions: train } = loadJsonl(file);
   if (heldOutFile === OF_RECIPE) {
     const { heldOut } = recipeQuestions(recipe, seed);
-    refuseHeldOutPrompts(file, train, heldOut);
+    refuseHeldOutQuestions(file, train, heldOut, "of the recipe");
     return { train, heldOut };
   }
-  const heldOut = heldOutFile === undefined ? [] : loadJsonl(heldOutFile).questions;
-  requireUniqueIds([...train, ...heldOut]);
+  if (heldOutFile === undefined) return { train, heldOut: [] };
+  const { questions: heldOut } = loadJsonl(heldOutFile);
+  requireUniqueIds(ownSources({ train, heldOut }, files));
   const both = trainedAndHeldOut({ train, heldOut });
-  if (both === undefined) return { train, heldOut };
-  throw new MgrpoError(
-    "benchmark-damaged",
-    `${heldOutFile}: its question '${both.replace(/^jsonl:/, "")}' is also in ${file}: held-out questions must not be trained on`,
-  );
+  if (both !== undefined) {
+    throw new MgrpoError(
+      "benchmark-damaged",
+      `${heldOutFile}: its question '${idInFile(both)}' is also in ${file}: held-out questions must not be trained on`,
+    );
+  }
+  refuseHeldOutQuestions(file, train, heldOut, `in ${heldOutFile}`);
+  return { train, heldOut };
 }
 
-/** The ids of a file are its own, so a question of the recipe is recognized by its prompt and facts (its world or attachment). */
-function refuseHeldOutPrompts(file: string, train: readonly Question[], heldOut: readonly Question[]): void {
-  const contentOf = ({ prompt, facts }: Question) => canonicalJson({ prompt, facts });
-  const held = new Set(heldOut.map(contentOf));
+/**
+ * Refuses to train on a copy of a held-out question under another id: the same prompt and facts (its world or attachment), or the same prompt
+ * without any facts, as if they had been left out.
+ */
+function refuseHeldOutQuestions(
+  file: string,
+  train: readonly Question[],
+  heldOut: readonly Question[],
+  where: string,
+): void {
+  const contentOf = ({ prompt, facts }: Pick<Question, "prompt" | "facts">) => canonicalJson({ prompt, facts });
+  const held = new Set(
+    heldOut.flatMap(({ prompt, facts }) => [contentOf({ prompt, facts }), contentOf({ prompt, facts: {} })]),
+  );
   const both = train.find((question) => held.has(contentOf(question)));
   if (both === undefined) return;
   throw new MgrpoError(
     "benchmark-damaged",
-    `${file}: its question '${both.id.replace(/^jsonl:/, "")}' is a held-out question of the recipe: held-out questions must not be trained on`,
+    `${file}: its question '${idInFile(both.id)}' is a held-out question ${where}: held-out questions must not be trained on`,
   );
 }
 
-/** Adds the questions of the benchmarks that the suites name. Rejects with `benchmark-damaged`. */
+/** The id as a file of JSON Lines has it. */
+const idInFile = (id: string): string => id.replace(/^jsonl:/, "");
+
+/** Adds the questions of the benchmarks that the suites name. `files`: where the user's own came from. Rejects with `benchmark-damaged`. */
 export async function withBenchmarks(
   own: QuestionSet,
   suites: readonly EvaluationSuite[],
   reader?: Reader,
+  files?: QuestionFiles,
 ): Promise<QuestionSet> {
   const loaded: [string, SuiteQuestions][] = [];
+  const sources = ownSources(own, files);
   for (const suite of suites) {
     const { name, benchmark, data } = suite;
     if (benchmark === undefined || data === undefined) continue;
     const set = await LOADERS[benchmark]({ ...suite, data }, reader);
-    const criteria = JUDGED_BENCHMARKS.includes(benchmark) && { criteria: criteriaOf(benchmark, suite.criteria) };
+    const criteria = JUDGED_BENCHMARKS.includes(benchmark) && { criteria: criteriaOf(suite, benchmark) };
     loaded.push([name, { ...set, ...criteria }]);
+    sources.push({ name: data, questions: set.questions });
   }
   if (loaded.length === 0) return own;
-  requireUniqueIds([...own.train, ...own.heldOut, ...loaded.flatMap(([, { questions }]) => questions)]);
+  requireUniqueIds(sources);
   return { ...own, suites: Object.fromEntries(loaded) };
 }
 
-function criteriaOf(benchmark: Benchmark, file: string | undefined): string {
-  const path = file ?? fileURLToPath(new URL(`criteria/${benchmark}.md`, import.meta.url));
+function criteriaOf({ name, criteria }: EvaluationSuite, benchmark: Benchmark): string {
+  const path = criteria ?? fileURLToPath(new URL(`criteria/${benchmark}.md`, import.meta.url));
   let text: string;
   try {
     text = readFileSync(path, "utf8");
   } catch (cause) {
-    throw new MgrpoError("benchmark-damaged", `${path}: the criteria of ${benchmark} cannot be read`, { cause });
+    throw new MgrpoError(
+      "benchmark-damaged",
+      `evaluation.suites.${name}.criteria: ${path} cannot be read: name a text file, or remove the setting to judge by the criteria that come with ${benchmark}`,
+      { cause },
+    );
   }
   // Placeholders of an official prompt: their values are sent separately.
   return text
@@ -132,17 +155,40 @@ function criteriaOf(benchmark: Benchmark, file: string | undefined): string {
     .replace(/\{(?:response|prediction|pred)\}/g, "(the field `answer`)");
 }
 
+/** Questions, and the name of where they came from. */
+interface Source {
+  readonly name: string;
+  readonly questions: readonly Question[];
+}
+
+function ownSources({ train, heldOut }: QuestionSet, files: QuestionFiles | undefined): Source[] {
+  const heldOutFile = files?.heldOut === OF_RECIPE ? undefined : files?.heldOut;
+  return [
+    { name: files?.train ?? "the recipe", questions: train },
+    { name: heldOutFile ?? "the recipe", questions: heldOut },
+  ];
+}
+
 /** An id identifies a question to sub-agents, so equal ids must mean equal questions. */
-function requireUniqueIds(questions: readonly Question[]): void {
-  const known = new Map<string, string>();
-  for (const question of questions) {
-    const text = canonicalJson(question);
-    if ((known.get(question.id) ?? text) !== text) {
-      throw new MgrpoError(
-        "benchmark-damaged",
-        `two files have different questions with the same id '${question.id}': rename one`,
-      );
+function requireUniqueIds(sources: readonly Source[]): void {
+  const clash = idClash(sources);
+  if (!clash) return;
+  throw new MgrpoError(
+    "benchmark-damaged",
+    `${clash.names.join(" and ")} have different questions with the id '${idInFile(clash.id)}': rename one, or use one file per run`,
+  );
+}
+
+/** The first id of two different questions, and the names of their sources. */
+function idClash(sources: readonly Source[]): { readonly id: string; readonly names: readonly string[] } | undefined {
+  const known = new Map<string, { readonly text: string; readonly name: string }>();
+  for (const { name, questions } of sources) {
+    for (const question of questions) {
+      const text = canonicalJson(question);
+      const first = known.get(question.id);
+      if (first && first.text !== text) return { id: question.id, names: [first.name, name] };
+      known.set(question.id, { text, name });
     }
-    known.set(question.id, text);
   }
+  return undefined;
 }

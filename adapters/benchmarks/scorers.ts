@@ -1,6 +1,8 @@
 /** @file Scores answers to a benchmark by its own rules, with a judge where they require one. */
 import type { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
+import { parse } from "../../core/contracts/parse.ts";
 import { originalWording } from "../../core/contracts/question.ts";
+import { MgrpoError } from "../../core/errors.ts";
 import type { Scorer } from "../../core/scorer.ts";
 import { isExactMatch, judgeName } from "../judges/judged-rewards.ts";
 import { type Judge, judgeCorrectness } from "../judges/vote.ts";
@@ -16,20 +18,29 @@ const gaia: Scorer = {
 };
 
 const reasoningGym: Scorer = {
-  correct: ({ kind, answer: reference }, { answer }) => gymScore(GymTask.parse(kind), answer, reference),
+  correct: ({ id, kind, answer: reference }, { answer }) =>
+    gymScore(parse(GymTask, kind, `the kind of question '${id}'`), answer, reference),
 };
 
-/** Undefined if the recipe's own rewards do the scoring. `judge` is opened only if it is needed. */
+/** Undefined if the recipe's own rewards do the scoring. `openJudge` is called only if needed. */
 export function scorerOf(
   { benchmark }: Pick<EvaluationSuite, "benchmark">,
   criteria: string | undefined,
-  judge: () => Judge,
+  openJudge: () => Judge,
 ): Scorer | undefined {
   if (benchmark === "gaia") return gaia;
   if (benchmark === "reasoning-gym") return reasoningGym;
-  if (benchmark === "xbench") return judged(judge(), criteria ?? "", isExactMatch);
-  if (benchmark === "webwalkerqa") return judged(judge(), criteria ?? "", () => false);
+  if (benchmark === "xbench") return judged(openJudge(), required(criteria), isExactMatch);
+  if (benchmark === "webwalkerqa") return judged(openJudge(), required(criteria), () => false);
   return undefined;
+}
+
+function required(criteria: string | undefined): string {
+  if (criteria !== undefined) return criteria;
+  throw new MgrpoError(
+    "record-damaged",
+    "questions.json has no criteria for a suite that a model judges: start the run again",
+  );
 }
 
 /** An answer that `isCorrect` accepts needs no judge, as in xbench's grader. */

@@ -1,6 +1,7 @@
 /**
- * @file A cache of large remote files, named by the SHA-256 of their content: in $MGRPO_CACHE, or ~/.cache/mgrpo. A file gets its
- * name once its last byte is written, so a named file is complete. Two processes may fetch the same file.
+ * @file A cache of large remote files, named by the SHA-256 of their content: in $MGRPO_CACHE, or mgrpo/ in $XDG_CACHE_HOME, or
+ * ~/.cache/mgrpo. A file gets its name once its last byte is written, so a named file is complete. Two processes that fetch the same file both
+ * write it; the last rename wins, with the same bytes.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { createWriteStream } from "node:fs";
@@ -18,19 +19,19 @@ export interface FileCache {
   /** The file with this hash, if it is cached. */
   find(sha256: string): Promise<CachedFile | undefined>;
   add(body: AsyncIterable<Uint8Array>): Promise<CachedFile>;
-  /** The file of an object's version, for a caller that does not know its hash. */
-  findVersion(version: string): Promise<CachedFile | undefined>;
-  linkVersion(version: string, file: CachedFile): Promise<void>;
+  /** The file last fetched under this tag (URL, ETag and size), for a caller that does not know its hash. */
+  findTag(tag: string): Promise<CachedFile | undefined>;
+  linkTag(tag: string, file: CachedFile): Promise<void>;
 }
 
-/** A day: no fetch is still writing to a file this old. */
+/** One day: no live download goes this long without a write. */
 const ABANDONED_MILLISECONDS = 24 * 3600 * 1000;
 
 export const cacheFolder = (environment: Record<string, string | undefined> = process.env): string =>
-  environment["MGRPO_CACHE"] ?? join(environment["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "mgrpo");
+  environment["MGRPO_CACHE"] || join(environment["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "mgrpo");
 
 export function openFileCache(folder = cacheFolder()): FileCache {
-  const pointer = (version: string) => join(folder, `of-${createHash("sha256").update(version).digest("hex")}`);
+  const pointer = (tag: string) => join(folder, `of-${createHash("sha256").update(tag).digest("hex")}`);
 
   async function find(sha256: string): Promise<CachedFile | undefined> {
     const path = join(folder, sha256);
@@ -76,14 +77,14 @@ export function openFileCache(folder = cacheFolder()): FileCache {
         await rm(partial, { force: true });
       }
     },
-    async findVersion(version) {
-      const sha256 = await readFile(pointer(version), "utf8").catch(() => "");
+    async findTag(tag) {
+      const sha256 = await readFile(pointer(tag), "utf8").catch(() => "");
       return /^[0-9a-f]{64}$/.test(sha256) ? find(sha256) : undefined;
     },
-    async linkVersion(version, { sha256 }) {
+    async linkTag(tag, { sha256 }) {
       const partial = join(folder, `partial-${randomUUID()}`);
       await writeFile(partial, sha256);
-      await rename(partial, pointer(version));
+      await rename(partial, pointer(tag));
     },
   };
 }

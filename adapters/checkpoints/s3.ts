@@ -23,11 +23,11 @@ export function openS3Source(url: string, options: S3SourceOptions = {}): Checkp
     if (!Body) return new Uint8Array();
     if (!key.endsWith(".safetensors") || ContentLength <= largeBytes) return Body.transformToByteArray();
     const origin = `s3://${bucket}/${key}`;
-    const version = `${origin} ${ETag} ${ContentLength}`;
-    const known = await cache.findVersion(version);
+    const tag = `${origin} ${ETag} ${ContentLength}`;
+    const known = await cache.findTag(tag);
     if (known) (Body as AsyncIterable<Uint8Array> & { destroy?: () => void }).destroy?.();
     const kept = known ?? (await cache.add(Body as unknown as AsyncIterable<Uint8Array>));
-    await cache.linkVersion(version, kept);
+    await cache.linkTag(tag, kept);
     return { path: kept.path, bytes: ContentLength, origin };
   }
 

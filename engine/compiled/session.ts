@@ -80,10 +80,17 @@ export async function openThreadSampler(
 ): Promise<Sampler> {
   const session = new Session(thread, { method: "openSampler", files, options }, options.limits?.trainingSeconds);
   await session.open();
+  let isClosed = false;
   return {
-    sample: session.sample,
+    async sample(request, signal) {
+      if (isClosed) throw new MgrpoError("canceled", `sampling of '${request.sequence}' was canceled`);
+      return session.sample(request, signal);
+    },
     release: (sequence) => session.release(sequence),
-    close: () => session.close(),
+    close() {
+      isClosed = true;
+      return session.close();
+    },
   };
 }
 

@@ -17,6 +17,7 @@ export function openEagerSampler(files: CheckpointFiles, options: EngineOptions,
   const lora = adapter?.lora ?? null;
   const released = new Set<SampleRequest>();
   const open = new Set<SampleRequest>();
+  let isClosed = false;
 
   const probabilities = (tokens: readonly number[], temperature: number): Float32Array => {
     return onBackend(backend, () => {
@@ -37,9 +38,7 @@ export function openEagerSampler(files: CheckpointFiles, options: EngineOptions,
     const logProbs: number[] = [];
     while (tokens.length < limit) {
       await yieldToEventLoop();
-      if (signal?.aborted || released.delete(request)) {
-        throw new MgrpoError("canceled", `sampling of '${request.sequence}' was canceled by its caller`);
-      }
+      if (signal?.aborted || released.delete(request)) throw canceled(request);
       const row = probabilities([...request.tokens, ...tokens], request.sampling.temperature || 1);
       const { token, logProb } = sampleToken(row, 0, config.vocabulary, request.sampling, uniform);
       tokens.push(token);
@@ -55,6 +54,7 @@ export function openEagerSampler(files: CheckpointFiles, options: EngineOptions,
   return {
     async sample(request, signal) {
       checkSampleRequest(request, config.vocabulary, options.contextTokens);
+      if (isClosed || signal?.aborted) throw canceled(request);
       open.add(request);
       return generate(request, signal).finally(() => {
         open.delete(request);
@@ -63,7 +63,10 @@ export function openEagerSampler(files: CheckpointFiles, options: EngineOptions,
     },
     release: (sequence) => release((request) => request.sequence === sequence),
     async close() {
+      isClosed = true;
       release(() => true);
     },
   };
 }
+
+const canceled = ({ sequence }: SampleRequest) => new MgrpoError("canceled", `sampling of '${sequence}' was canceled`);

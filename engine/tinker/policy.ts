@@ -8,14 +8,16 @@ export const TINKER = "tinker:";
 
 export interface TinkerPolicy {
   readonly baseUrl: string;
-  /** The server's name for the base model; undefined: the name of the agent's model folder. */
+  /** The server's name for the base model; undefined: the last part of the agent's model: its folder's name, or a hub model's. */
   readonly baseModel: string | undefined;
 }
 
 export function parseTinkerPolicy(policy: string): TinkerPolicy {
   const text = policy.slice(TINKER.length);
   if (!policy.startsWith(TINKER) || !/^https?:\/\//.test(text) || !URL.canParse(text)) {
-    throw invalid(`policy '${policy}': write tinker:http://host:port, with #<base model> where the server has several`);
+    throw invalid(
+      `policy '${withoutCredentials(policy)}': write tinker:http://host:port, with #<base model> where the server has several`,
+    );
   }
   const url = new URL(text);
   if (url.username !== "" || url.password !== "") {
@@ -23,13 +25,24 @@ export function parseTinkerPolicy(policy: string): TinkerPolicy {
   }
   const rank = url.searchParams.get("rank");
   if (rank !== null) {
-    throw invalid(`policy of ${url.host}: the rank is not part of the policy: set agents.<name>.lora.rank=${rank}`);
+    throw invalid(`policy of ${url.host}: remove ?rank=${rank} and set agents.<name>.lora.rank=${rank}`);
   }
   if (url.search !== "") throw invalid(`policy of ${url.host}: it takes no parameters: remove ${url.search}`);
   return {
     baseUrl: `${url.origin}${url.pathname}`.replace(/\/+$/, ""),
-    baseModel: decodeURIComponent(url.hash.slice(1)) || undefined,
+    baseModel: modelOf(url) || undefined,
   };
 }
+
+function modelOf({ host, hash }: URL): string {
+  try {
+    return decodeURIComponent(hash.slice(1));
+  } catch {
+    throw invalid(`policy of ${host}: the model ${hash} has a % without two hexadecimal digits: write % as %25`);
+  }
+}
+
+/** A text that is not a URL may have a user and a key anywhere before its last `@`. */
+const withoutCredentials = (policy: string): string => policy.replace(/^(tinker:)(https?:\/\/)?.*@/, "$1$2");
 
 const invalid = (message: string) => new MgrpoError("config-invalid", message);

@@ -2,8 +2,9 @@
  * @file A Sampler on a server: one request per sample, at most `slots` of them at a time. Each request sends the whole prefix; the server's own
  * prefix cache makes that cheap. A version is sampled from a separate model that is never trained: SkyRL's JAX backend loads sampler
  * weights over those of the model that saved them, and its other backends sample a model's newest weights whatever the path, and cannot sample
- * the base model. So version 0 is sampled from a fresh adapter, which is the base model.
+ * the base model. So version 0 is sampled from a fresh adapter, which behaves exactly like the base model.
  */
+import pLimit from "p-limit";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, EngineOptions, Sample, SampleRequest, Sampler } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
@@ -21,41 +22,45 @@ export async function openTinkerSampler(
   const vocabulary = readVocabulary(files);
   const version = readTinkerVersion(files);
   const base = await server.resolve(version, contextTokens);
-  const sampledModel = await openSampledModel(server, base, version);
-  const model: SampledModel = { model_path: sampledModel.path };
+  const copy = await openCopy(server, base, version);
+  const model: SampledModel = { model_path: copy.path };
   const closed = new AbortController();
-  const withSlot = limitConcurrency(slots);
+  const limit = pLimit(slots);
 
   return {
     async sample(request, signal) {
       checkSampleRequest(request, vocabulary, contextTokens);
       checkTemperature(request);
-      const maxTokens = Math.min(request.maxTokens, contextTokens - request.tokens.length);
-      if (maxTokens <= 0) return { tokens: [], logProbs: [], stop: "length" };
       const stopSignal = AbortSignal.any([closed.signal, ...(signal ? [signal] : [])]);
       try {
-        const result = await withSlot(() => {
+        stopSignal.throwIfAborted();
+        const maxTokens = Math.min(request.maxTokens, contextTokens - request.tokens.length);
+        if (maxTokens <= 0) return { tokens: [], logProbs: [], stop: "length" };
+        const answer = limit(() => {
           stopSignal.throwIfAborted();
           return server.client.sample(model, request.tokens, paramsOf(request, maxTokens), stopSignal);
         });
-        return sampleOf(request, result, maxTokens);
+        return sampleOf(server, request, await unlessAborted(answer, stopSignal), maxTokens);
       } catch (cause) {
         if (!stopSignal.aborted) throw cause;
-        throw new MgrpoError("canceled", `sampling of '${request.sequence}' was canceled by its caller`, { cause });
+        throw new MgrpoError("canceled", `sampling of '${request.sequence}' was canceled`, { cause });
       }
     },
     release() {},
     async close() {
       closed.abort();
-      await sampledModel.close();
+      await copy.close();
     },
   };
 }
 
 /** Loads the version into a separate model and saves that for sampling. */
-async function openSampledModel(server: TinkerServer, base: string, version: TinkerVersion) {
+async function openCopy(server: TinkerServer, base: string, version: TinkerVersion) {
   const model = await server.open(base, version);
-  const path = await model.saveForSampler();
+  const path = await model.saveForSampler().catch(async (error: unknown) => {
+    await server.unload(model);
+    throw error;
+  });
   return {
     path,
     async close() {
@@ -64,6 +69,15 @@ async function openSampledModel(server: TinkerServer, base: string, version: Tin
       await server.client.deleteWeights(path).catch(() => {});
     },
   };
+}
+
+/** The promise's value, or the signal's reason as soon as it aborts: a request may still wait for its slot. */
+function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    signal.addEventListener("abort", abort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+  });
 }
 
 function paramsOf({ stop, sampling, stream: name }: SampleRequest, maxTokens: number): SamplingParams {
@@ -78,28 +92,44 @@ function paramsOf({ stop, sampling, stream: name }: SampleRequest, maxTokens: nu
   };
 }
 
-/** Servers stop at single tokens only: longer stop sequences are cut here. */
-function sampleOf({ sequence, stop }: SampleRequest, { sequences }: SampleResult, maxTokens: number): Sample {
-  const [first] = sequences;
+/** `stop` takes single tokens, so longer stop sequences are cut here. */
+function sampleOf(
+  { baseUrl }: TinkerServer,
+  { sequence, stop }: SampleRequest,
+  { sequences: [first] }: SampleResult,
+  maxTokens: number,
+): Sample {
   const tokens = first?.tokens ?? [];
   const logProbs = first?.logprobs ?? [];
-  const length = 1 + tokens.findIndex((_, i) => endsWithStop(tokens.slice(0, i + 1), stop));
-  const fault = faultOf(tokens, logProbs, maxTokens);
-  if (fault) throw new MgrpoError("endpoint-refused", `asample of '${sequence}': the Tinker server ${fault}`);
-  const kept = length === 0 ? tokens.length : length;
+  const end = tokens.findIndex((_, i) => endsWithStop(tokens.slice(0, i + 1), stop));
+  const fault = faultOf(tokens, logProbs, maxTokens) ?? (end === -1 ? foreignStop(tokens, first) : undefined);
+  if (fault) throw new MgrpoError("endpoint-refused", `${baseUrl}: sample of '${sequence}': the server ${fault}`);
+  const kept = end === -1 ? tokens.length : end + 1;
   return {
     tokens: tokens.slice(0, kept),
     // Rounding on the server can give probabilities slightly above 1.
     logProbs: logProbs.slice(0, kept).map((value) => Math.min(0, value)),
-    stop: length === 0 ? "length" : "stop",
+    stop: end === -1 ? "length" : "stop",
   };
 }
 
 function faultOf(tokens: readonly number[], logProbs: readonly number[], maxTokens: number): string | undefined {
-  if (tokens.length !== logProbs.length) return `returned ${logProbs.length} log-probs for ${tokens.length} tokens`;
-  if (tokens.length > maxTokens) return `returned ${tokens.length} tokens, but the request allows ${maxTokens}`;
-  if (tokens.length === 0) return "returned no token";
+  const remedy = "update the server, or report this to its authors";
+  if (tokens.length !== logProbs.length)
+    return `returned ${logProbs.length} log-probs for ${tokens.length} tokens: ${remedy}`;
+  if (tokens.length > maxTokens)
+    return `returned ${tokens.length} tokens, but the request allows ${maxTokens}: ${remedy}`;
+  if (tokens.length === 0) return `returned no token: ${remedy}`;
   return undefined;
+}
+
+/** A server may also stop where its own copy of the model does. That sample is not cut off, and must not count as such. */
+function foreignStop(
+  tokens: readonly number[],
+  sample: SampleResult["sequences"][number] | undefined,
+): string | undefined {
+  if (sample?.stop_reason !== "stop") return undefined;
+  return `ended it at token ${tokens.at(-1)}, which is not one of the stop sequences: give the agent's model folder the generation_config.json of the server's model`;
 }
 
 function checkTemperature({ sampling: { temperature } }: SampleRequest): void {
@@ -108,21 +138,4 @@ function checkTemperature({ sampling: { temperature } }: SampleRequest): void {
     "config-invalid",
     `temperature is ${temperature}, but a Tinker server reports log-probs at 1: set it to 1, or to 0 for greedy evaluation`,
   );
-}
-
-/** Runs at most `slots` at a time, first come, first served. */
-function limitConcurrency(slots: number): <T>(work: () => Promise<T>) => Promise<T> {
-  const waiting: (() => void)[] = [];
-  let free = slots;
-  return async (work) => {
-    if (free > 0) free--;
-    else await new Promise<void>((resolve) => waiting.push(resolve));
-    try {
-      return await work();
-    } finally {
-      const next = waiting.shift();
-      if (next) next();
-      else free++;
-    }
-  };
 }

@@ -106,7 +106,7 @@ test("an official prompt is the judge's criteria; its placeholders become field 
   );
   expect(await criteriaOf({})).toContain("cot_qa");
   await expect(criteriaOf({ criteria: join(folder, "gone") })).rejects.toThrow(
-    /gone: the criteria of webwalkerqa cannot be read/,
+    /^evaluation\.suites\.w\.criteria: .*gone cannot be read: name a text file, or remove the setting/,
   );
 });
 
@@ -117,7 +117,7 @@ test("two files with different questions of one id are refused", async () => {
     EvaluationSuite.parse({ name: `s${i}`, benchmark: "jsonl", data }),
   );
   await expect(withBenchmarks({ train: [], heldOut: [] }, suites)).rejects.toThrow(
-    /different questions with the same id 'jsonl:sum'/,
+    /questions\.jsonl and .*other\.jsonl have different questions with the id 'sum': rename one/,
   );
 });
 

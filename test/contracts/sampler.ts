@@ -4,6 +4,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { Sample, SampleRequest, Sampler } from "../../core/ports.ts";
 import type { TrainerSubject } from "./trainer.ts";
 
+const CANCELED = { code: "canceled" };
 const AT_1 = { temperature: 1, topP: 1, topK: 0 };
 const GREEDY = { temperature: 0, topP: 1, topK: 0 };
 
@@ -205,7 +206,18 @@ function testCancellation(subject: TrainerSubject) {
     abort.abort();
     await expect(doomed).rejects.toSatisfy((error) => error instanceof MgrpoError && error.code === "canceled");
     expectSame(subject, await other, alone);
-    await expect(sampler.sample(request("z", [1]), AbortSignal.abort())).rejects.toMatchObject({ code: "canceled" });
+    for (const maxTokens of [6, 0])
+      await expect(sampler.sample(request("z", [1], { maxTokens }), AbortSignal.abort())).rejects.toMatchObject(
+        CANCELED,
+      );
     await sampler.close();
+  });
+
+  test("closing cancels open requests, and those that come later", async () => {
+    const sampler = await openSampler(subject);
+    const open = expect(sampler.sample(request("o", [5, 6], { maxTokens: 80 }))).rejects.toMatchObject(CANCELED);
+    await Promise.all([open, sampler.close()]);
+    for (const maxTokens of [6, 0])
+      await expect(sampler.sample(request("l", [1], { maxTokens }))).rejects.toMatchObject(CANCELED);
   });
 }

@@ -85,6 +85,13 @@ async function evaluation(suite: object) {
 const judgedBy = (model: LanguageModel): Scorer =>
   scorerOf({ benchmark: "xbench" }, "Compare.", () => ({ model, config: judgeConfig() })) ?? expect.fail();
 
+test("a judged suite without criteria is refused, as damaged", () => {
+  const judge = () => ({ model: scriptedJudge(holdsReference), config: judgeConfig() });
+  expect(() => scorerOf({ benchmark: "xbench" }, undefined, judge)).toThrow(
+    /^questions.json has no criteria for a suite that a model judges: start the run again$/,
+  );
+});
+
 test("an encrypted benchmark leaves no prompt, answer or verdict in plain text, neither in the store nor in a log", async () => {
   const { memory, work, config, job, lines } = await evaluation({
     name: "xbench",

@@ -11,7 +11,7 @@ const folder = mkdtempSync(join(tmpdir(), "isolated-rewards-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 function open(source: string): Promise<Rewards> {
-  const recipe = mkdtempSync(join(folder, "recipe-"));
+  const recipe = mkdtempSync(join(folder, "a recipe-"));
   writeFileSync(join(recipe, "rewards.mjs"), source);
   return isolatedRewards({ KEY: "of the judge" })({ recipe, run: "any" } as RunConfig);
 }
@@ -76,7 +76,7 @@ test("an exception names the file, a refused reservation and an abort arrive, a 
   await expect(correct("throws", refuse)).rejects.toMatchObject({
     code: "rewards-invalid",
     message: expect.stringMatching(
-      /rewards\.mjs: correct\(\) of question 'throws' threw TypeError: no such field \(at .*rewards\.mjs:4/,
+      /rewards\.mjs: correct\(\) of question 'throws' threw TypeError: no such field \(at .*a recipe-.*rewards\.mjs:4/,
     ),
   });
   await expect(correct("reserves", refuse)).rejects.toThrow("the budget is spent");

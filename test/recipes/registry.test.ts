@@ -46,10 +46,17 @@ const conversation: Conversation = { prompt: "?", turns: [], stop: "answered", a
 
 test.each([
   ["null.length", /rewards\.mjs: correct\(\) of question 'q7' threw TypeError: .*null.* \(at .*rewards\.mjs:3:\d+\)$/],
-  ["Number.NaN", /rewards\.mjs: correct\(\) of question 'q7' returned NaN: return a number from 0 to 1$/],
+  [
+    "Number.NaN",
+    /rewards\.mjs: correct\(\) of question 'q7' returned NaN: return a number from 0 to 1, or \{ score, turns \}$/,
+  ],
   ["7", /returned 7: return/],
   ["undefined", /returned undefined: return/],
-  ["({ score: 1, turns: [1, 2] })", /returned turns \[1,2\]: return a number from 0 to 1, or null, for each turn$/],
+  ["'1'", /returned '1': return/],
+  ["({ score: '1' })", /returned \{ score: '1' \} \(score: .*\): return a number from 0 to 1, or \{ score, turns \}$/],
+  ["({ score: 1, turns: [1, 2] })", /returned \{ score: 1, turns: \[ 1, 2 \] \} \(turns\.1: .*\): return/],
+  ["Array(99).fill('a\\n')", /returned \[ 'a\\n', .* 89 more items \] \(.*\): return/],
+  ["({ score: 1, reason: 'x' })", /returned \{ score: 1, reason: 'x' \} \(Unrecognized key: "reason"\): return/],
   ["Promise.reject(new Error('no such fact'))", /threw Error: no such fact \(at .*rewards\.mjs:3:\d+\)$/],
 ])("rewards that return %s are the user's error, reported with file, function and question", async (returned, line) => {
   const own = mkdtempSync(join(folder, "faulty-"));

@@ -57,6 +57,12 @@ test("workers may write records of runs, but neither the deployment's record nor
   for (const { conditions } of writing) expect(conditions).toContainEqual(keysAreThere);
 });
 
+test("only evaluators may claim verdicts: the functions score training rollouts", () => {
+  const claim = tableKeys.verdict("r", "subject", "judge");
+  expect(mayWrite(evaluators, claim)).toBe(true);
+  expect(mayWrite(main, claim)).toBe(false);
+});
+
 test("a worker may write what its roles produce, and versions of its own agent only", () => {
   const address = { run: "r", step: 1, group: 2, rollout: 3 };
   const outcome = objectKeys.outcome({ ...address, phase: "train" });

@@ -12,6 +12,7 @@ import { copyFile, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/
 import { dirname, join, relative } from "node:path";
 import * as z from "zod";
 import { parseJson } from "../../../core/contracts/parse.ts";
+import { diskFault } from "./disk-fault.ts";
 
 export interface RepositoryCache {
   /** The commit that a branch or tag had when it was last looked up. */
@@ -36,22 +37,28 @@ export function openRepositoryCache(cache: string, repository: string): Reposito
         (text) => text.trim(),
         () => undefined,
       ),
-    async writeRef(revision, commit) {
-      await mkdir(dirname(refOf(revision)), { recursive: true });
-      await writeFile(refOf(revision), commit);
-    },
-    async link(commit, file, hash) {
-      const path = join(snapshot(commit), file);
-      if (existsSync(path)) return;
-      await mkdir(dirname(path), { recursive: true });
-      await symlink(relative(dirname(path), blob(hash)), path).catch((error: NodeJS.ErrnoException) => {
-        if (error.code === "EEXIST") return undefined;
-        // Windows, where this user may not create symbolic links.
-        return copyFile(blob(hash), path);
-      });
-    },
+    writeRef: (revision, commit) =>
+      translated(refOf(revision), async (path) => {
+        await mkdir(dirname(path), { recursive: true });
+        await writeFile(path, commit);
+      }),
+    link: (commit, file, hash) =>
+      translated(join(snapshot(commit), file), async (path) => {
+        if (existsSync(path)) return;
+        await mkdir(dirname(path), { recursive: true });
+        await symlink(relative(dirname(path), blob(hash)), path).catch((error: NodeJS.ErrnoException) => {
+          if (error.code === "EEXIST") return undefined;
+          // Windows, where this user may not create symbolic links.
+          return copyFile(blob(hash), path);
+        });
+      }),
   };
 }
+
+const translated = (path: string, write: (path: string) => Promise<void>): Promise<void> =>
+  write(path).catch((error: unknown) => {
+    throw diskFault(path, error);
+  });
 
 const Index = z.looseObject({ weight_map: z.record(z.string(), z.string()) });
 const INDEX = "model.safetensors.index.json";

@@ -1,18 +1,19 @@
 /**
- * @file Fetches one file of the hub into its blob. An interrupted download leaves `<blob>.incomplete`, which the next one continues.
+ * @file Fetches one file of the hub into its blob. An interrupted download leaves `<blob>.incomplete`, which the next one resumes.
  *
  *     absent ──created──> incomplete ──last byte, right hash──> blob
  *                             └──wrong hash──> deleted: `checkpoint-damaged`
  *
  * A process that finds an incomplete file another process is writing waits for it: unblocked by the blob, or by 5 seconds without growth.
- * Two processes that continue the same file write the same bytes at the same positions, and the first to finish names the blob.
+ * Two processes that resume the same file write the same bytes at the same positions, and the first to finish names the blob.
  */
 import { createHash, type Hash } from "node:crypto";
-import { createReadStream, existsSync } from "node:fs";
-import { mkdir, open, rename, rm, stat, truncate } from "node:fs/promises";
+import { constants, createReadStream, existsSync } from "node:fs";
+import { mkdir, open, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isMgrpoError, MgrpoError } from "../../../core/errors.ts";
+import { diskFault } from "./disk-fault.ts";
 import { hubAway } from "./fetch.ts";
 import type { HubSettings } from "./settings.ts";
 
@@ -38,14 +39,23 @@ const ATTEMPTS = 5;
 const QUIET_MILLISECONDS = 5000;
 const POLL_MILLISECONDS = 250;
 
+/** Rejects with `hub-unavailable`, `hub-refused`, `not-found`, `checkpoint-damaged`, `disk-full` or `storage-unwritable`. */
 export async function downloadBlob(download: Download): Promise<void> {
+  const incomplete = `${download.blob}.incomplete`;
+  try {
+    await fetchInto(incomplete, download);
+  } catch (error) {
+    throw diskFault(incomplete, error);
+  }
+}
+
+async function fetchInto(incomplete: string, download: Download): Promise<void> {
   const { blob, file } = download;
-  const incomplete = `${blob}.incomplete`;
   await mkdir(dirname(blob), { recursive: true });
   const isMine = await create(incomplete);
   while (!isMine && !existsSync(blob) && (await isGrowing(incomplete))) await sleep(POLL_MILLISECONDS);
-  if (existsSync(blob)) return;
   for (let attempt = 1; ; attempt++) {
+    if (existsSync(blob)) return;
     try {
       await append(download, incomplete);
       break;
@@ -56,25 +66,32 @@ export async function downloadBlob(download: Download): Promise<void> {
       await sleep(200 * 2 ** attempt);
     }
   }
-  const found = await hashOf(incomplete, file).catch(unlessExists(blob));
+  const found = await hashOf(incomplete, file).catch(unlessTaken(download));
   if (found === undefined) return;
   if (found !== file.hash) {
     await rm(incomplete, { force: true });
-    throw new MgrpoError(
-      "checkpoint-damaged",
-      `hf:${download.repository}: ${file.path} arrived with other bytes than the hub lists (${found.slice(0, 12)}… for ${file.hash.slice(0, 12)}…): run the command again`,
+    throw damaged(
+      download,
+      `has the hash ${found.slice(0, 12)}…, but the hub lists ${file.hash.slice(0, 12)}…, so it was deleted`,
     );
   }
-  await rename(incomplete, blob).catch(unlessExists(blob));
+  await rename(incomplete, blob).catch(unlessTaken(download));
 }
 
-/** Ignores an error where another process has finished the blob meanwhile. */
-const unlessExists = (blob: string) => (error: unknown) => {
-  if (!existsSync(blob)) throw error;
-  return undefined;
+const damaged = ({ repository, file }: Download, fault: string): MgrpoError =>
+  new MgrpoError(
+    "checkpoint-damaged",
+    `hf:${repository}: the download of ${file.path} ${fault}: run the command again`,
+  );
+
+/** Ignores an error if another process has finished the blob in the meantime. */
+const unlessTaken = (download: Download) => (error: NodeJS.ErrnoException) => {
+  if (existsSync(download.blob)) return undefined;
+  if (error.code === "ENOENT") throw damaged(download, "was damaged, so another process deleted it");
+  throw error;
 };
 
-/** Whether this process created the file. */
+/** Creates the file unless it exists; returns whether it did. */
 const create = (path: string): Promise<boolean> =>
   open(path, "wx").then(
     async (handle) => {
@@ -93,19 +110,38 @@ const isGrowing = (path: string): Promise<boolean> =>
     () => false,
   );
 
-/** Writes the bytes that are missing. */
-async function append({ repository, commit, file, settings, fetch, onBytes }: Download, path: string): Promise<void> {
-  let { size } = await stat(path);
-  // Longer than the file that the hub lists: its hash cannot be right.
-  if (size > file.bytes) {
-    await truncate(path);
-    size = 0;
+/** Writes the bytes that are missing: all of them if another process deleted the file as damaged. */
+async function append(download: Download, path: string): Promise<void> {
+  const { file, onBytes } = download;
+  const handle = await open(path, constants.O_RDWR | constants.O_CREAT);
+  try {
+    let { size } = await handle.stat();
+    // Longer than the file that the hub lists: its hash cannot be right.
+    if (size > file.bytes) {
+      await handle.truncate();
+      size = 0;
+    }
+    onBytes(size);
+    if (size === file.bytes) return;
+    for await (const chunk of bytesFrom(size, download)) {
+      // A write may be short, as on a disk that is almost full.
+      for (let at = 0; at < chunk.length; ) {
+        const { bytesWritten } = await handle.write(chunk, at, chunk.length - at, size);
+        at += bytesWritten;
+        size += bytesWritten;
+      }
+      onBytes(size);
+    }
+  } finally {
+    await handle.close();
   }
-  onBytes(size);
-  if (size === file.bytes) return;
+}
+
+/** The file's bytes from `start` on. Rejects unless they arrive to the last one. */
+async function* bytesFrom(start: number, { repository, commit, file, settings, fetch }: Download) {
   // On demand: few commands download anything.
   const { downloadFile } = await import("@huggingface/hub");
-  const blob = await downloadFile({
+  const remote = await downloadFile({
     repo: { type: "model", name: repository },
     path: file.path,
     revision: commit,
@@ -115,20 +151,24 @@ async function append({ repository, commit, file, settings, fetch, onBytes }: Do
     xet: false,
     ...(settings.token !== undefined && { accessToken: settings.token }),
   });
-  if (!blob) throw new MgrpoError("not-found", `hf:${repository} has no ${file.path} at ${commit}`);
-  const handle = await open(path, "r+");
+  if (!remote) {
+    throw new MgrpoError(
+      "not-found",
+      `hf:${repository} has no ${file.path} at ${commit}: name another model or revision`,
+    );
+  }
+  let size = start;
+  const brokeOff = (cause?: unknown) =>
+    hubAway(`the download of ${file.path} from ${settings.url} broke off after ${size} of ${file.bytes} bytes`, cause);
   try {
-    for await (const chunk of blob.slice(size).stream() as unknown as AsyncIterable<Uint8Array>) {
-      await handle.write(chunk, 0, chunk.length, size);
+    for await (const chunk of remote.slice(start).stream() as unknown as AsyncIterable<Uint8Array>) {
       size += chunk.length;
-      onBytes(size);
+      yield chunk;
     }
   } catch (cause) {
-    throw isMgrpoError(cause) ? cause : hubAway(settings.url, `${file.path} broke off after ${size} bytes`, cause);
-  } finally {
-    await handle.close();
+    throw isMgrpoError(cause) ? cause : brokeOff(cause);
   }
-  if (size < file.bytes) throw hubAway(settings.url, `${file.path} broke off after ${size} bytes`);
+  if (size < file.bytes) throw brokeOff();
 }
 
 /** As the hub names the file: SHA-256, or git's hash of a blob. */

@@ -16,7 +16,7 @@ interface LargeFile {
 
 /**
  * The path of the file. What was downloaded has that SHA-256; what was in the cache already is not checked.
- * @throws MgrpoError `hub-unavailable`, `hub-refused`, `not-found` or `checkpoint-damaged`.
+ * @throws MgrpoError `hub-unavailable`, `hub-refused`, `not-found`, `checkpoint-damaged`, `disk-full` or `storage-unwritable`.
  */
 export async function fetchHubFile(
   file: HubModelFile,
@@ -29,7 +29,7 @@ export async function fetchHubFile(
   if (existsSync(link)) return link;
   const blob = cache.blob(hash);
   if (!existsSync(blob)) {
-    if (settings.isOffline) throw notCached(file, settings);
+    if (settings.offlineBy) throw notCached(file, settings);
     const fetch = hubFetch(settings, repository);
     await downloadBlob({ repository, commit, file: { path, bytes, hash }, blob, settings, fetch, onBytes() {} });
   }
@@ -37,5 +37,5 @@ export async function fetchHubFile(
   return link;
 }
 
-const notCached = (file: HubModelFile, { cache }: HubSettings) =>
-  new MgrpoError("hub-unavailable", `${hubFileName(file)} is not in ${cache}, and HF_HUB_OFFLINE is set: unset it`);
+const notCached = (file: HubModelFile, { cache, offlineBy }: HubSettings) =>
+  new MgrpoError("hub-unavailable", `${hubFileName(file)} is not in ${cache}, and ${offlineBy} is set: unset it`);

@@ -27,14 +27,14 @@ export interface HubReporter {
 /**
  * The same model with its revision as a commit. If the hub is unreachable, a branch or tag resolves to the commit in the cache, and a note
  * reports it.
- * @throws MgrpoError `not-found`, `hub-refused` or `hub-unavailable`.
+ * @throws MgrpoError `not-found`, `hub-refused`, `hub-unavailable`, `disk-full` or `storage-unwritable`.
  */
 export async function resolveCommit(model: HubModel, settings: HubSettings, report: HubReporter): Promise<HubModel> {
   const { repository, revision } = model;
   if (isCommit(revision)) return model;
   const cache = openRepositoryCache(settings.cache, repository);
   const known = await cache.readRef(revision);
-  if (settings.isOffline) {
+  if (settings.offlineBy) {
     if (known !== undefined) return { repository, revision: known };
     throw notCached(model, settings);
   }
@@ -58,7 +58,7 @@ export async function fetchModel(model: HubModel, settings: HubSettings, report:
   const cache = openRepositoryCache(settings.cache, repository);
   const folder = cache.snapshot(commit);
   if (await isCompleteSnapshot(folder)) return folder;
-  if (settings.isOffline) throw notCached(model, settings);
+  if (settings.offlineBy) throw notCached(model, settings);
   const fetch = hubFetch(settings, repository);
   const listed = await filesOf(repository, commit, settings, fetch);
   const small = listed.filter(({ path }) => !path.endsWith(".safetensors"));
@@ -113,8 +113,8 @@ async function weightsOf(model: HubModel, folder: string, listed: readonly HubFi
   );
 }
 
-const notCached = (model: HubModel, { cache }: HubSettings) =>
+const notCached = (model: HubModel, { cache, offlineBy }: HubSettings) =>
   new MgrpoError(
     "hub-unavailable",
-    `${hubModelName(model)} is not complete in ${cache}, and HF_HUB_OFFLINE is set: unset it, or name a folder that has the model`,
+    `${hubModelName(model)} is not complete in ${cache}, and ${offlineBy} is set: unset it, or name a folder that has the model`,
   );

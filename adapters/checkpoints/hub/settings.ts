@@ -1,4 +1,8 @@
-/** @file Where the hub and its cache are, from the variables that Hugging Face's Python library reads. */
+/**
+ * @file Where the hub and its cache are, from the variables of Hugging Face's Python library, read as it reads them: HF_ENDPOINT, HF_TOKEN (or
+ * HUGGING_FACE_HUB_TOKEN), HF_TOKEN_PATH, HF_HUB_CACHE (or HUGGINGFACE_HUB_CACHE), HF_HOME, XDG_CACHE_HOME, HF_HUB_OFFLINE (or
+ * TRANSFORMERS_OFFLINE). Paths may contain `~`, `$VARIABLE` and `${VARIABLE}`. Unlike there, an empty variable counts as unset.
+ */
 import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -9,25 +13,57 @@ export interface HubSettings {
   /** The cache's folder, shared with Python. */
   readonly cache: string;
   readonly token: string | undefined;
-  /** HF_HUB_OFFLINE: only the cache is used. */
-  readonly isOffline: boolean;
+  /** The variable that forbids requests, so that only the cache is used. */
+  readonly offlineBy: "HF_HUB_OFFLINE" | "TRANSFORMERS_OFFLINE" | undefined;
 }
+
+type Environment = Record<string, string | undefined>;
 
 const OFFICIAL = "https://huggingface.co";
 
 /** The token is HF_TOKEN, or what `hf auth login` saved. Throws `config-invalid` for a value that is not a token. */
-export function hubSettings(environment: Record<string, string | undefined> = process.env): HubSettings {
-  const home =
-    environment["HF_HOME"] ?? join(environment["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "huggingface");
-  const saved = environment["HF_TOKEN_PATH"] ?? join(home, "token");
-  const token = environment["HF_TOKEN"]?.trim() || (existsSync(saved) ? readFileSync(saved, "utf8").trim() : "");
-  if (token !== "" && !token.startsWith("hf_")) {
-    throw new MgrpoError("config-invalid", "HF_TOKEN is no token of the Hugging Face Hub: one starts with hf_");
-  }
+export function hubSettings(environment: Environment = process.env): HubSettings {
+  const path = (...names: string[]) => {
+    const [first] = names.flatMap((name) => environment[name] || []);
+    return first && expanded(first, environment);
+  };
+  const home = path("HF_HOME") ?? join(path("XDG_CACHE_HOME") ?? join(homedir(), ".cache"), "huggingface");
   return {
     url: (environment["HF_ENDPOINT"] || OFFICIAL).replace(/\/+$/, ""),
-    cache: environment["HF_HUB_CACHE"] ?? environment["HUGGINGFACE_HUB_CACHE"] ?? join(home, "hub"),
-    token: token || undefined,
-    isOffline: /^(1|on|yes|true)$/i.test(environment["HF_HUB_OFFLINE"] ?? ""),
+    cache: path("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE") ?? join(home, "hub"),
+    token: tokenOf(environment, path("HF_TOKEN_PATH") ?? join(home, "token")),
+    offlineBy: offlineBy(environment),
   };
 }
+
+function tokenOf(environment: Environment, saved: string): string | undefined {
+  for (const name of ["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"]) {
+    const token = environment[name]?.trim();
+    if (token) return checkedToken(token, name);
+  }
+  const token = existsSync(saved) ? readFileSync(saved, "utf8").trim() : "";
+  return token === "" ? undefined : checkedToken(token, saved);
+}
+
+function checkedToken(token: string, place: string): string {
+  if (token.startsWith("hf_")) return token;
+  throw new MgrpoError(
+    "config-invalid",
+    `${place} is no token of the Hugging Face Hub, which starts with hf_: create one at ${OFFICIAL}/settings/tokens, or remove ${place}`,
+  );
+}
+
+/** The first variable that is set decides. */
+function offlineBy(environment: Environment): HubSettings["offlineBy"] {
+  const name = environment["HF_HUB_OFFLINE"] ? "HF_HUB_OFFLINE" : "TRANSFORMERS_OFFLINE";
+  return /^(1|on|yes|true)$/i.test(environment[name] ?? "") ? name : undefined;
+}
+
+/** As Python's `expanduser` and `expandvars`: an unknown variable stays as it is. */
+const expanded = (path: string, environment: Environment): string =>
+  path
+    .replace(/^~(?=$|[/\\])/, homedir())
+    .replace(
+      /\$(?:(\w+)|\{([^}]*)\})/g,
+      (text, name?: string, braced?: string) => environment[name ?? braced ?? ""] ?? text,
+    );

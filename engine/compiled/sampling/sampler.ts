@@ -102,8 +102,7 @@ class CompiledSampler implements Sampler {
   }
 }
 
-const canceled = ({ sequence }: SampleRequest) =>
-  new MgrpoError("canceled", `sampling of '${sequence}' was canceled by its caller`);
+const canceled = ({ sequence }: SampleRequest) => new MgrpoError("canceled", `sampling of '${sequence}' was canceled`);
 
 /** Promise.withResolvers, which Node 20 lacks. */
 function withResolvers<T>() {

@@ -1,23 +1,65 @@
-/** @file The questions of a run that trains on a file: beside held-out questions of the recipe, none of which it trains on. */
+/** @file The questions of a run: an id means one question, and no held-out question, of the recipe or of a file, is trained on. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { questionsOf } from "../../../adapters/benchmarks/load.ts";
-import { heldOutQuestions } from "../../fixtures/relay/questions.ts";
+import type { Question } from "../../../core/contracts/question.ts";
+import { openRecipe } from "../../../recipes/registry.ts";
+import { heldOutQuestions, trainQuestions } from "../../fixtures/relay/questions.ts";
 import { recipe as relay } from "../../fixtures/relay/recipe.ts";
 
-test("training questions of a file beside the recipe's held-out ones; one that the recipe holds out is refused", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "mgrpo-questions-"));
-  const train = join(folder, "train.jsonl");
-  const sources = { seed: 1, questions: { train, heldOut: "recipe" }, evaluation: { suites: [] }, agents: {} } as never;
+const folder = mkdtempSync(join(tmpdir(), "mgrpo-questions-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const fileOf = (name: string, ...rows: object[]) => {
+  const file = join(folder, name);
+  writeFileSync(file, rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
+  return file;
+};
+const sources = (questions?: object) => ({ seed: 1, questions, evaluation: { suites: [] }, agents: {} }) as never;
+
+test("training questions of a file beside the recipe's held-out ones; one that the recipe holds out is refused, with its facts or none", async () => {
   const [held = expect.fail()] = heldOutQuestions;
   const row = { id: "a", prompt: held.prompt, answer: held.answer };
-  writeFileSync(train, JSON.stringify({ ...row, facts: { world: 3 } }));
-  const { train: read, heldOut } = await questionsOf(relay, sources);
+  const beside = (facts: object) =>
+    questionsOf(relay, sources({ train: fileOf("train.jsonl", { ...row, ...facts }), heldOut: "recipe" }));
+  const { train: read, heldOut } = await beside({ facts: { world: 3 } });
   expect(read.map(({ id }) => id)).toEqual(["jsonl:a"]);
   expect(heldOut).toEqual(heldOutQuestions);
-  writeFileSync(train, JSON.stringify({ ...row, facts: held.facts }));
-  await expect(questionsOf(relay, sources)).rejects.toThrow(/its question 'a' is a held-out question of the recipe/);
-  rmSync(folder, { recursive: true });
+  for (const facts of [{ facts: held.facts }, {}])
+    await expect(beside(facts)).rejects.toThrow(/its question 'a' is a held-out question of the recipe/);
 });
+
+test("own files: a held-out question is not trained on under another id, and an id means one question", async () => {
+  const ask = (train: object, heldOut: object) =>
+    questionsOf(relay, sources({ train: fileOf("t.jsonl", train), heldOut: fileOf("h.jsonl", heldOut) }));
+  const row = { id: "a", prompt: "Where?", answer: "Here" };
+  const other = { ...row, id: "b" };
+  for (const facts of [{}, { facts: { place: 1 } }])
+    await expect(ask(row, { ...other, ...facts })).rejects.toThrow(
+      /t\.jsonl: its question 'a' is a held-out question in .*h\.jsonl: held-out questions must not be trained on$/,
+    );
+  expect((await ask({ ...row, facts: { place: 2 } }, { ...other, facts: { place: 1 } })).heldOut).toHaveLength(1);
+  await expect(ask(row, { ...row, answer: "There" })).rejects.toThrow(
+    /t\.jsonl and .*h\.jsonl have different questions with the id 'a': rename one/,
+  );
+});
+
+test("two different questions of a recipe with one id are refused; a repeated question is not", async () => {
+  const [first = expect.fail()] = trainQuestions;
+  const recipe = (...train: Question[]) => ({ name: "mine", questions: () => ({ train, heldOut: heldOutQuestions }) });
+  expect((await questionsOf(recipe(first, first), sources())).train).toHaveLength(2);
+  await expect(questionsOf(recipe(first, { ...first, prompt: "Other?" }), sources())).rejects.toMatchObject({
+    code: "recipe-invalid",
+    message: `recipe 'mine': two different questions have the id '${first.id}': give each question its own id`,
+  });
+});
+
+test.each(["atlas", "atlas-two-subs", "gazetteer", "tally", "deep-research"])(
+  "%s: each id means one question",
+  async (name) => {
+    const recipe = await openRecipe(name);
+    expect((await questionsOf(recipe, sources())).train.length).toBeGreaterThan(1);
+  },
+);

@@ -39,6 +39,10 @@ test("the committed questions: 50 of each task, and every reference answer has t
     expect(await scorer.correct(question, conversation(""))).toBe(0);
     expect(groupsOf("reasoning-gym", question)).toEqual([question.kind]);
   }
+  const [first = expect.fail()] = questions;
+  expect(() => scorer.correct({ ...first, kind: "chess" }, { answer: "" } as Conversation)).toThrow(
+    `the kind of question '${first.id}': `,
+  );
 });
 
 test("an entry of the generator becomes a question; its submission names it as the generator does", () => {

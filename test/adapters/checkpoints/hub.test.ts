@@ -1,55 +1,16 @@
-/** @file Models from the hub: the cache's layout, what is downloaded once, resumed and verified, and each failure as one line. */
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  readlinkSync,
-  rmSync,
-  utimesSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+/** @file Models from the hub: the cache's layout, what is requested again, and each failure as one line. */
+import { existsSync, mkdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { openFileCache } from "../../../adapters/checkpoints/cache.ts";
 import { openExternalFiles } from "../../../adapters/checkpoints/external-files.ts";
-import { fetchModel, type HubReporter, resolveCommit } from "../../../adapters/checkpoints/hub/model.ts";
-import { hubSettings } from "../../../adapters/checkpoints/hub/settings.ts";
+import { fetchModel, resolveCommit } from "../../../adapters/checkpoints/hub/model.ts";
 import { hubFileName, parseHubFile } from "../../../core/contracts/hub-model.ts";
 import { sha256 } from "../../../engine/hash.ts";
-import { COMMIT, type FakeHub, startHub, TOKEN } from "../../fakes/hub-server.ts";
+import { COMMIT } from "../../fakes/hub-server.ts";
+import { FILES, MODEL, text, useTinyHub, weights } from "./hub/tiny-hub.ts";
 
-const MODEL = { repository: "owner/tiny", revision: "main" };
-const weights = new Uint8Array(100_000).map((_, i) => i % 251);
-const text = (value: string) => new TextEncoder().encode(value);
-const FILES = new Map([
-  ["config.json", text('{"model_type": "llama"}')],
-  ["tokenizer.json", text("{}")],
-  ["tokenizer_config.json", text("{ }")],
-  ["model.safetensors", weights],
-  ["consolidated.safetensors", weights.map((byte) => byte ^ 1)],
-  ["pytorch_model.bin", text("pickled")],
-]);
-
-let hub: FakeHub;
-let home: string;
-const notes: string[] = [];
-const report: HubReporter = { progress() {}, note: (message) => notes.push(message) };
-const settings = (more: Record<string, string> = {}) =>
-  hubSettings({ HF_ENDPOINT: hub.url, HF_HOME: home, HF_TOKEN: TOKEN, ...more });
-const root = () => join(home, "hub", "models--owner--tiny");
-const blobOfWeights = () => join(root(), "blobs", sha256(weights));
-
-beforeEach(async () => {
-  hub = await startHub("owner/tiny", FILES);
-  home = mkdtempSync(join(tmpdir(), "mgrpo-hub-"));
-  notes.length = 0;
-});
-afterEach(async () => {
-  await hub.close();
-  rmSync(home, { recursive: true, force: true });
-});
+const { hub, home, notes, settings, report, root, blobOfWeights, serve } = useTinyHub();
 
 describe("the cache", () => {
   test("is laid out as Python's: refs, blobs by hash, snapshots of relative links", async () => {
@@ -67,11 +28,11 @@ describe("the cache", () => {
 
   test("serves a second request without a download, and a commit without any request", async () => {
     await fetchModel(MODEL, settings(), report);
-    const before = hub.requests.length;
+    const before = hub().requests.length;
     await fetchModel(MODEL, settings(), report);
-    expect(hub.requests.slice(before)).toEqual(["/api/models/owner/tiny/revision/main"]);
+    expect(hub().requests.slice(before)).toEqual(["/api/models/owner/tiny/revision/main"]);
     await fetchModel({ ...MODEL, revision: COMMIT }, settings(), report);
-    expect(hub.requests).toHaveLength(before + 1);
+    expect(hub().requests).toHaveLength(before + 1);
   });
 
   test("that Python filled is used: a snapshot in it is not fetched", async () => {
@@ -79,73 +40,13 @@ describe("the cache", () => {
     mkdirSync(folder, { recursive: true });
     for (const [name, bytes] of FILES) writeFileSync(join(folder, name), bytes);
     expect(await fetchModel(MODEL, settings(), report)).toBe(folder);
-    expect(hub.requests).toEqual(["/api/models/owner/tiny/revision/main"]);
-  });
-
-  test("is where the environment variables say", () => {
-    const at = (environment: Record<string, string>) => hubSettings(environment).cache;
-    expect(at({ HF_HUB_CACHE: "/a", HF_HOME: "/b" })).toBe("/a");
-    expect(at({ HF_HOME: "/b" })).toBe("/b/hub");
-    expect(at({ XDG_CACHE_HOME: "/c" })).toBe("/c/huggingface/hub");
-    writeFileSync(join(home, "token"), "hf_saved\n");
-    expect(hubSettings({ HF_HOME: home }).token).toBe("hf_saved");
-    expect(() => hubSettings({ HF_HOME: home, HF_TOKEN: "secret" })).toThrow(/^HF_TOKEN is no token .* hf_$/);
+    expect(hub().requests).toEqual(["/api/models/owner/tiny/revision/main"]);
   });
 });
 
-describe("a download", () => {
-  test("that breaks off continues where it stopped", async () => {
-    hub.faults.breakAfter = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 30_000];
-    await fetchModel(MODEL, settings(), report);
-    expect(hub.requests.at(-1)).toMatch(/model.safetensors bytes=\d+-99999$/);
-    expect(sha256(readFileSync(blobOfWeights()))).toBe(sha256(weights));
-  });
-
-  test("of a killed process continues too", async () => {
-    mkdirSync(join(root(), "blobs"), { recursive: true });
-    writeFileSync(`${blobOfWeights()}.incomplete`, weights.slice(0, 70_000));
-    utimesSync(`${blobOfWeights()}.incomplete`, 0, 0);
-    await fetchModel(MODEL, settings(), report);
-    expect(hub.requests.at(-1)).toMatch(/model.safetensors bytes=70000-99999$/);
-    expect(existsSync(`${blobOfWeights()}.incomplete`)).toBe(false);
-  });
-
-  test.each([
-    ["no byte", 0],
-    ["a part", 70_000],
-  ])("that two processes continue at once ends with the right bytes, from %s", async (_, size) => {
-    mkdirSync(join(root(), "blobs"), { recursive: true });
-    writeFileSync(`${blobOfWeights()}.incomplete`, weights.slice(0, size));
-    utimesSync(`${blobOfWeights()}.incomplete`, 0, 0);
-    await Promise.all([fetchModel(MODEL, settings(), report), fetchModel(MODEL, settings(), report)]);
-    expect(sha256(readFileSync(blobOfWeights()))).toBe(sha256(weights));
-    expect(existsSync(`${blobOfWeights()}.incomplete`)).toBe(false);
-  });
-
-  test("with other bytes than the hub lists is deleted and refused", async () => {
-    hub.faults.corrupts = true;
-    await expect(fetchModel(MODEL, settings(), report)).rejects.toThrow(
-      /^hf:owner\/tiny: config.json arrived with other bytes than the hub lists \(.*\): run the command again$/,
-    );
-    hub.faults.corrupts = false;
-    await fetchModel(MODEL, settings(), report);
-  });
-
-  test("reports bytes up to the total", async () => {
-    const seen: number[] = [];
-    let total = 0;
-    const progress: HubReporter["progress"] = ({ bytes, totalBytes }) => {
-      seen.push(bytes);
-      total = totalBytes;
-    };
-    await fetchModel(MODEL, settings(), { ...report, progress });
-    expect(seen).toEqual(seen.toSorted((a, b) => a - b));
-    expect([seen.at(-1), total]).toEqual([total, 23 + 2 + 3 + 100_000]);
-  });
-});
+const fetching = (more?: Record<string, string>, model = MODEL) => fetchModel(model, settings(more), report);
 
 describe("one line for", () => {
-  const fetching = (more?: Record<string, string>, model = MODEL) => fetchModel(model, settings(more), report);
   test.each<[string, () => Promise<unknown>, string, RegExp]>([
     [
       "no token",
@@ -177,6 +78,21 @@ describe("one line for", () => {
       "hub-unavailable",
       /hf:owner\/tiny@main is not complete in .* HF_HUB_OFFLINE is set/,
     ],
+    [
+      "offline for transformers",
+      () => fetching({ TRANSFORMERS_OFFLINE: "YES" }),
+      "hub-unavailable",
+      /TRANSFORMERS_OFFLINE is set: unset it/,
+    ],
+    [
+      "a hub in trouble",
+      () => {
+        hub().faults.status = [503, ""];
+        return fetching();
+      },
+      "hub-unavailable",
+      /^http:\/\/127\.0\.0\.1:\d+ responded with 503: check the network/,
+    ],
   ])("%s", async (_, run, code, message) => {
     const error = await run().catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ code, message: expect.stringMatching(message) });
@@ -184,9 +100,7 @@ describe("one line for", () => {
   });
 
   test("a model without safetensors", async () => {
-    await hub.close();
-    hub = await startHub(
-      "owner/tiny",
+    await serve(
       new Map([
         ["config.json", text("{}")],
         ["pytorch_model.bin", text("x")],
@@ -205,25 +119,25 @@ describe("a file that a run names by commit and hash", () => {
     origin: `hf:owner/tiny@${COMMIT}/model.safetensors`,
   };
   const open = (changes: Partial<typeof part> = {}, more?: Record<string, string>) =>
-    openExternalFiles(openFileCache(join(home, "unused")), () => settings(more))({ ...part, ...changes });
+    openExternalFiles(openFileCache(join(home(), "unused")), () => settings(more))({ ...part, ...changes });
 
   test("is downloaded once into the hub's cache, alone", async () => {
     const path = join(root(), "snapshots", COMMIT, "model.safetensors");
     expect(await open()).toEqual({ path, bytes: weights.length, origin: part.origin });
     expect(Uint8Array.from(readFileSync(path))).toEqual(weights);
     expect(readlinkSync(path)).toBe(`../../blobs/${part.sha256}`);
-    const before = hub.requests.length;
-    expect(hub.requests.every((request) => request.includes(`/resolve/${COMMIT}/model.safetensors`))).toBe(true);
+    const before = hub().requests.length;
+    expect(hub().requests.every((request) => request.includes(`/resolve/${COMMIT}/model.safetensors`))).toBe(true);
     await open();
     await open({}, { HF_HUB_OFFLINE: "1" });
-    expect(hub.requests).toHaveLength(before);
+    expect(hub().requests).toHaveLength(before);
   });
 
   test("is not fetched if the whole model already was", async () => {
     await fetchModel(MODEL, settings(), report);
-    const before = hub.requests.length;
+    const before = hub().requests.length;
     await open();
-    expect(hub.requests).toHaveLength(before);
+    expect(hub().requests).toHaveLength(before);
   });
 
   test("is refused with other bytes, in the cache and on the hub", async () => {

@@ -236,12 +236,15 @@ test("version 0 is the folder without its weights, plus a tinker.json", () => {
 
 test.each([
   ["tinker:gpu1:8000", /write tinker:http:\/\/host:port/],
-  ["tinker:http://gpu1:8000?rank=8", /^policy of gpu1:8000: the rank is .*: set agents\.<name>\.lora\.rank=8$/],
+  ["tinker:http://gpu1:8000?rank=8", /^policy of gpu1:8000: remove \?rank=8 and set agents\.<name>\.lora\.rank=8$/],
   ["tinker:http://gpu1:8000?ranks=8", /it takes no parameters: remove \?ranks=8/],
   [
     "tinker:http://user:secret@gpu1:8000",
     /^policy: the URL of gpu1:8000 must not contain a user or key: set TINKER_API_KEY$/,
   ],
+  ["tinker:http://user:se#c@ret@gpu1:port", /^policy 'tinker:http:\/\/gpu1:port': write tinker:http:\/\/host:port/],
+  ["tinker:user:secret@gpu1:8000", /^policy 'tinker:gpu1:8000': write tinker:http:\/\/host:port/],
+  ["tinker:http://gpu1:8000#100%", /^policy of gpu1:8000: the model #100% has .*: write % as %25$/],
 ])("policy %s is refused", (policy, message) => {
   expect(() => tinkerBase(policy, "any", files, [1])).toThrow(message);
 });

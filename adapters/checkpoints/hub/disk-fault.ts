@@ -1,0 +1,21 @@
+/** @file Faults of the disk that has the hub's cache, as one line each. */
+import { isMgrpoError, MgrpoError } from "../../../core/errors.ts";
+
+/** Translates an error of the file system; any other is returned as it is. `path` is used if the error names none. */
+export function diskFault(path: string, error: unknown): unknown {
+  if (isMgrpoError(error) || !(error instanceof Error)) return error;
+  const { code = "", errno, path: at = path } = error as NodeJS.ErrnoException;
+  if (errno === undefined) return error;
+  if (/^(ENOSPC|EDQUOT)$/.test(code)) {
+    return new MgrpoError(
+      "disk-full",
+      `${at}: the disk is full (${code}): free some space, or set HF_HUB_CACHE to a folder on another disk`,
+      { cause: error },
+    );
+  }
+  return new MgrpoError(
+    "storage-unwritable",
+    `${at} cannot be written (${error.message}): give this user write access, or set HF_HUB_CACHE to another folder`,
+    { cause: error },
+  );
+}

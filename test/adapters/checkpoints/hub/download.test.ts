@@ -1,0 +1,102 @@
+/** @file Downloads from the hub: resumed where they broke off, by one process or several, verified, and each failure of the disk as one line. */
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { fetchModel, type HubReporter } from "../../../../adapters/checkpoints/hub/model.ts";
+import { sha256 } from "../../../../engine/hash.ts";
+import { COMMIT } from "../../../fakes/hub-server.ts";
+import { MODEL, useTinyHub, weights } from "./tiny-hub.ts";
+
+const { hub, home, settings, report, root, blobOfWeights } = useTinyHub();
+
+test("a download that breaks off continues where it stopped", async () => {
+  hub().faults.breakAfter = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 30_000];
+  await fetchModel(MODEL, settings(), report);
+  expect(hub().requests.at(-1)).toMatch(/model.safetensors bytes=\d+-99999$/);
+  expect(sha256(readFileSync(blobOfWeights()))).toBe(sha256(weights));
+});
+
+test("a download of a killed process continues too", async () => {
+  mkdirSync(join(root(), "blobs"), { recursive: true });
+  writeFileSync(`${blobOfWeights()}.incomplete`, weights.slice(0, 70_000));
+  utimesSync(`${blobOfWeights()}.incomplete`, 0, 0);
+  await fetchModel(MODEL, settings(), report);
+  expect(hub().requests.at(-1)).toMatch(/model.safetensors bytes=70000-99999$/);
+  expect(existsSync(`${blobOfWeights()}.incomplete`)).toBe(false);
+});
+
+test.each([
+  ["no byte", 0],
+  ["a part", 70_000],
+])("a download that two processes continue at once ends with the right bytes, from %s", async (_, size) => {
+  mkdirSync(join(root(), "blobs"), { recursive: true });
+  writeFileSync(`${blobOfWeights()}.incomplete`, weights.slice(0, size));
+  utimesSync(`${blobOfWeights()}.incomplete`, 0, 0);
+  await Promise.all([fetchModel(MODEL, settings(), report), fetchModel(MODEL, settings(), report)]);
+  expect(sha256(readFileSync(blobOfWeights()))).toBe(sha256(weights));
+  expect(existsSync(`${blobOfWeights()}.incomplete`)).toBe(false);
+});
+
+test("a download that another process deletes as damaged starts again, or is refused if that happens at its end", async () => {
+  const incomplete = `${blobOfWeights()}.incomplete`;
+  mkdirSync(join(root(), "blobs"), { recursive: true });
+  writeFileSync(incomplete, weights.slice(0, 70_000));
+  const waiting = fetchModel(MODEL, settings(), report);
+  await sleep(400);
+  rmSync(incomplete);
+  expect(sha256(readFileSync(join(await waiting, "model.safetensors")))).toBe(sha256(weights));
+  rmSync(blobOfWeights());
+  const deletes: HubReporter["progress"] = ({ file }) => {
+    if (file === "model.safetensors") rmSync(incomplete, { force: true });
+  };
+  await expect(fetchModel(MODEL, settings(), { ...report, progress: deletes })).rejects.toMatchObject({
+    code: "checkpoint-damaged",
+    message:
+      "hf:owner/tiny: the download of model.safetensors was damaged, so another process deleted it: run the command again",
+  });
+});
+
+// Every write to it fails for lack of space.
+test.skipIf(!existsSync("/dev/full"))("a download on a full disk is not tried again", async () => {
+  mkdirSync(join(root(), "blobs"), { recursive: true });
+  const incomplete = `${blobOfWeights()}.incomplete`;
+  symlinkSync("/dev/full", incomplete);
+  await expect(fetchModel(MODEL, settings(), report)).rejects.toMatchObject({
+    code: "disk-full",
+    message: `${incomplete}: the disk is full (ENOSPC): free some space, or set HF_HUB_CACHE to a folder on another disk`,
+  });
+  expect(hub().requests.filter((request) => request.endsWith("model.safetensors"))).toHaveLength(2);
+});
+
+test("a download into a folder that cannot be written is refused with its path", async () => {
+  mkdirSync(join(home(), "hub"), { recursive: true });
+  writeFileSync(root(), "a file");
+  const message = expect.stringMatching(/models--owner--tiny.* cannot be written \(.*\): give this user write access/);
+  for (const revision of ["main", COMMIT])
+    await expect(fetchModel({ ...MODEL, revision }, settings(), report)).rejects.toMatchObject({
+      code: "storage-unwritable",
+      message,
+    });
+});
+
+test("a download with another hash than the hub lists is deleted and refused", async () => {
+  hub().faults.corrupts = true;
+  await expect(fetchModel(MODEL, settings(), report)).rejects.toThrow(
+    /^hf:owner\/tiny: the download of config.json has the hash [0-9a-f]{12}…, but the hub lists [0-9a-f]{12}…, so it was deleted: run the command again$/,
+  );
+  hub().faults.corrupts = false;
+  await fetchModel(MODEL, settings(), report);
+});
+
+test("a download reports bytes up to the total", async () => {
+  const seen: number[] = [];
+  let total = 0;
+  const progress: HubReporter["progress"] = ({ bytes, totalBytes }) => {
+    seen.push(bytes);
+    total = totalBytes;
+  };
+  await fetchModel(MODEL, settings(), { ...report, progress });
+  expect(seen).toEqual(seen.toSorted((a, b) => a - b));
+  expect([seen.at(-1), total]).toEqual([total, 23 + 2 + 3 + 100_000]);
+});

@@ -1,0 +1,46 @@
+/** @file Settings of the hub, from the variables of Hugging Face's Python library. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { homedir, tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { cacheFolder } from "../../../../adapters/checkpoints/cache.ts";
+import { hubSettings } from "../../../../adapters/checkpoints/hub/settings.ts";
+
+let home: string;
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), "mgrpo-hub-"));
+});
+afterEach(() => rmSync(home, { recursive: true }));
+
+test("the cache is where the environment variables say", () => {
+  const at = (environment: Record<string, string>) => hubSettings(environment).cache;
+  expect(at({ HF_HUB_CACHE: "/a", HF_HOME: "/b" })).toBe("/a");
+  expect(at({ HF_HOME: "/b" })).toBe("/b/hub");
+  expect(at({ XDG_CACHE_HOME: "/c" })).toBe("/c/huggingface/hub");
+  writeFileSync(join(home, "token"), "hf_saved\n");
+  expect(hubSettings({ HF_HOME: home }).token).toBe("hf_saved");
+});
+
+test("paths are expanded as Python expands them; an empty variable is unset", () => {
+  const at = (environment: Record<string, string>) => hubSettings(environment).cache;
+  expect(at({ HF_HOME: "~/models" })).toBe(join(homedir(), "models", "hub"));
+  expect(at({ HF_HUB_CACHE: `/x/$NAME/\${NAME}/$NONE`, NAME: "a" })).toBe("/x/a/a/$NONE");
+  expect(at({ HF_HUB_CACHE: "", HF_HOME: "", XDG_CACHE_HOME: "" })).toBe(
+    join(homedir(), ".cache", "huggingface", "hub"),
+  );
+  expect(cacheFolder({ MGRPO_CACHE: "", XDG_CACHE_HOME: "" })).toBe(join(homedir(), ".cache", "mgrpo"));
+});
+
+test("a value that is no token is refused with its place", () => {
+  const remedy = "create one at https://huggingface.co/settings/tokens, or remove";
+  const saved = join(home, "token");
+  writeFileSync(saved, "secret");
+  const refused = (environment: Record<string, string>, place: string) =>
+    expect(() => hubSettings({ HF_HOME: home, ...environment })).toThrow(
+      `${place} is no token of the Hugging Face Hub, which starts with hf_: ${remedy} ${place}`,
+    );
+  refused({}, saved);
+  refused({ HF_TOKEN: "secret" }, "HF_TOKEN");
+  refused({ HUGGING_FACE_HUB_TOKEN: "secret" }, "HUGGING_FACE_HUB_TOKEN");
+  expect(hubSettings({ HF_HOME: home, HF_TOKEN: "", HUGGING_FACE_HUB_TOKEN: "hf_old" }).token).toBe("hf_old");
+});

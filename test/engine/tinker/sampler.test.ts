@@ -1,0 +1,62 @@
+/** @file Sampling through a server: cancellation while a request waits, and a server's faults as one line each. */
+import { expect, test } from "vitest";
+import type { SampleRequest } from "../../../core/ports.ts";
+import { bigramEngine, bigramFiles } from "../../fakes/bigram-engine.ts";
+import { HOSTED } from "../../fakes/tinker-models.ts";
+import { OPTIONS } from "../tiny.ts";
+import { QUICK, tinyTinker } from "./tiny-tinker.ts";
+
+const SERVER = { engine: bigramEngine, files: bigramFiles(30), options: OPTIONS, rules: HOSTED };
+const refusal = async (work: Promise<unknown>) =>
+  work.then(
+    () => expect.fail("not refused"),
+    (error: Error & { code?: string }) => `${error.code}: ${error.message}`,
+  );
+const REQUEST: SampleRequest = {
+  ...{ sequence: "s", tokens: [1], maxTokens: 4, stop: [[7]], stream: ["s"] },
+  sampling: { temperature: 1, topP: 1, topK: 0 },
+};
+
+test("a request that waits for a slot is canceled at once", async () => {
+  const { engine, files: base, server } = tinyTinker(SERVER);
+  const sampler = await engine.openSampler(base, { ...OPTIONS, slots: 1 });
+  server.injectFaults(({ path }) => (path === "asample" ? "hang" : undefined));
+  const [running, waiting] = [new AbortController(), new AbortController()];
+  const first = refusal(sampler.sample(REQUEST, running.signal));
+  const second = refusal(sampler.sample(REQUEST, waiting.signal));
+  waiting.abort();
+  expect(await second).toBe("canceled: sampling of 's' was canceled");
+  running.abort();
+  await first;
+  server.injectFaults(() => undefined);
+  expect(await sampler.sample(REQUEST)).toMatchObject({ logProbs: expect.any(Array) });
+  await sampler.close();
+});
+
+test("a version whose copy cannot be saved is unloaded", async () => {
+  const { engine, files: base, server } = tinyTinker(SERVER, QUICK);
+  server.injectFaults(({ path }) =>
+    path === "save_weights_for_sampler" ? new Response('{"detail": "no space"}', { status: 400 }) : undefined,
+  );
+  expect(await refusal(engine.openSampler(base, OPTIONS))).toMatch(/answered 400: no space/);
+  expect(server.models.loaded).toEqual([]);
+});
+
+test.each<[string, object, RegExp]>([
+  ["no log-probs", { stop_reason: "length", tokens: [1], logprobs: null }, /returned 0 log-probs for 1 tokens: update/],
+  ["no token", { stop_reason: "length", tokens: [], logprobs: [] }, /returned no token: update the server, or report/],
+  [
+    "a stop of its own",
+    { stop_reason: "stop", tokens: [1, 2], logprobs: [-1, -1] },
+    /ended it at token 2, which is not one of the stop sequences: give the agent's model folder/,
+  ],
+])("a server that returns %s is refused in one line", async (_, sample, message) => {
+  const { engine, files: base, server } = tinyTinker(SERVER, QUICK);
+  const sampler = await engine.openSampler(base, OPTIONS);
+  server.injectFaults(({ path }) =>
+    path === "retrieve_future" ? new Response(JSON.stringify({ sequences: [sample] })) : undefined,
+  );
+  const found = await refusal(sampler.sample(REQUEST));
+  expect(found).toMatch(/^endpoint-refused: http:\/\/127.0.0.1:9: sample of 's': the server /);
+  expect(found).toMatch(message);
+});
