@@ -13,7 +13,7 @@ import { servedTeam } from "../../gpu-workers/gateway/served-team.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { factsOf } from "../../recipes/atlas/questions/facts.ts";
 import { recipe as atlas } from "../../recipes/atlas/recipe.ts";
-import { searchTitles, pageText } from "../../recipes/atlas/tools.ts";
+import { pageText, searchTitles } from "../../recipes/atlas/tools.ts";
 import { complete, relayApp } from "../fixtures/relay/app.ts";
 import { question } from "../fixtures/relay/questions.ts";
 import { mgrpo, mgrpoWith, projectOfFile, relaySettings, startMgrpoWith, trainRelay } from "./command-line.ts";
