@@ -42,7 +42,7 @@ export function openClients(observer: { dynamo: WireObserver; s3: WireObserver }
   const { AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL_S3, AWS_REGION } = access ?? process.env;
   const isCustom = Boolean(AWS_ENDPOINT_URL || AWS_ENDPOINT_URL_DYNAMODB || AWS_ENDPOINT_URL_S3);
   const options = (endpoint: string | undefined) => ({
-    ...(access && ownAccess(access, endpoint ?? AWS_ENDPOINT_URL)),
+    ...(access ? ownAccess(access, endpoint ?? AWS_ENDPOINT_URL) : environmentKeys(endpoint ?? AWS_ENDPOINT_URL)),
     ...(!AWS_REGION && isCustom && { region: "us-east-1" }),
     maxAttempts: ATTEMPTS,
     // Builds the middleware stack once per kind of command instead of once per call.
@@ -85,6 +85,20 @@ function ownAccess(access: StoreAccess, endpoint: string | undefined) {
     AWS_SECRET_ACCESS_KEY: secretAccessKey = "",
   } = access;
   return { ...(endpoint && { endpoint }), ...(region && { region }), credentials: { accessKeyId, secretAccessKey } };
+}
+
+/**
+ * The keys of the environment, for a custom endpoint: they were set together with it. The SDK by itself would prefer AWS_PROFILE, which is
+ * often set for an account at AWS.
+ */
+function environmentKeys(endpoint: string | undefined) {
+  const {
+    AWS_ACCESS_KEY_ID: accessKeyId,
+    AWS_SECRET_ACCESS_KEY: secretAccessKey,
+    AWS_SESSION_TOKEN: sessionToken,
+  } = process.env;
+  if (!endpoint || !accessKeyId || !secretAccessKey) return {};
+  return { credentials: { accessKeyId, secretAccessKey, ...(sessionToken && { sessionToken }) } };
 }
 
 /**

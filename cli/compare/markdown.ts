@@ -34,7 +34,7 @@ export function drawMarkdown(
     ...foreignRuns(foreign),
     ...charts.map(([title, file]) => `![${title}](${file})`),
     "## Held-out questions answered correctly, in percent",
-    ...suites.map((suite, i) => section(nameOf(suite), arms, (arm) => arm.heldOut[i], baseline)),
+    ...suites.map((suite) => section(nameOf(suite), arms, (arm) => ofSuite(arm.heldOut, suite), baseline)),
     "## Cost",
     table(
       ["arm", "seeds", "steps", "sampled tokens", "time"],
@@ -54,7 +54,10 @@ export function drawMarkdown(
       arms.flatMap(({ runs }) =>
         runs.map(({ run, evaluations }) => [
           run,
-          ...evaluations.flatMap(({ before, after }) => [wilson(before), wilson(after)]),
+          ...suites.flatMap((suite) => {
+            const { before, after } = ofSuite(evaluations, suite) ?? {};
+            return [wilson(before), wilson(after)];
+          }),
         ]),
       ),
     ),
@@ -133,6 +136,10 @@ function table(titles: readonly string[], rows: readonly (readonly string[])[]):
 const nameOf = ({ suite, temperature }: Pick<Measured, "suite" | "temperature">) =>
   `${suite} (temperature ${temperature})`;
 
+/** By name: an arm sorts its suites by its own temperatures. */
+const ofSuite = <T extends { readonly suite: string }>(all: readonly T[], { suite }: Pick<Measured, "suite">) =>
+  all.find((one) => one.suite === suite);
+
 const list = ({ runs }: ArmResult, of: (run: ArmResult["runs"][number]) => string) => runs.map(of).join(", ");
 const thousands = (tokens: number) => `${(tokens / 1000).toFixed(1)}k`;
 const points = (value: number) => (100 * value).toFixed(1);
@@ -146,6 +153,7 @@ function difference(estimate: Measured["gain"] | undefined): string {
   return estimate ? `${signed(estimate.value)} [${signed(estimate.low)}, ${signed(estimate.high)}]` : "-";
 }
 
-function wilson({ n, correct, interval }: ArmResult["runs"][number]["evaluations"][number]["before"]): string {
+function wilson(measured: ArmResult["runs"][number]["evaluations"][number]["before"] | undefined): string {
+  const { n, correct, interval } = measured ?? { n: 0, correct: 0, interval: { low: 0, high: 0 } };
   return n === 0 ? "-" : `${points(correct / n)} [${points(interval.low)}, ${points(interval.high)}]`;
 }

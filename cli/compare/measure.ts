@@ -71,18 +71,19 @@ export function comparedSuites(runs: readonly EvaluatedRun[]): Suite[] {
 }
 
 /** Scores are paired by question, so all runs must have been evaluated on the same questions. */
-export function refuseOtherQuestions([first, ...others]: readonly EvaluatedRun[]): void {
-  if (!first) return;
-  const questionsOf = ({ heldOut }: EvaluatedRun) =>
-    new Map(heldOut.map(({ suite, questions }) => [suite, questions.map(({ question }) => question).join("\n")]));
-  const expected = questionsOf(first);
-  for (const other of others) {
-    const [suite] = [...questionsOf(other)].find(([name, questions]) => expected.get(name) !== questions) ?? [];
-    if (suite === undefined) continue;
-    const runs = `runs '${first.run}' and '${other.run}'`;
+export function refuseOtherQuestions(runs: readonly EvaluatedRun[]): void {
+  const asked = runs.flatMap(({ run, heldOut }) =>
+    heldOut.map(({ suite, questions }) => ({ run, suite, ids: questions.map(({ question }) => question).join("\n") })),
+  );
+  // A run may lack suites: one that still trains has not been evaluated on those of its end.
+  const first = new Map<string, { readonly run: string; readonly ids: string }>();
+  for (const { run, suite, ids } of asked) {
+    const known = first.get(suite) ?? { run, ids };
+    first.set(suite, known);
+    if (known.ids === ids) continue;
     throw new MgrpoError(
       "config-invalid",
-      `suite ${suite}: ${runs} were asked different questions, and cannot be compared: held-out questions must not depend on the seed`,
+      `suite ${suite}: runs '${known.run}' and '${run}' were asked different questions, and cannot be compared: held-out questions must not depend on the seed`,
     );
   }
 }

@@ -2,7 +2,7 @@
  * @file Trains the runs of a comparison, `--jobs` at a time, each as an ordinary local run in its own process. A finished run is kept, an
  * interrupted one is resumed, and one with other settings is refused.
  *
- *     a lane     waits for: its run's process to exit      then takes the next run
+ *     a lane     waits for: its run's process to exit      then takes the next run, whatever went wrong with this one
  *     Ctrl-C     is forwarded: every run drains and can be resumed; no new run starts
  */
 import { spawn } from "node:child_process";
@@ -11,6 +11,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import * as z from "zod";
 import { parseJson } from "../../core/contracts/parse.ts";
+import { isMgrpoError } from "../../core/errors.ts";
 import { differences } from "../../core/training/differences.ts";
 import { HeldOutScores } from "../held-out-scores.ts";
 import { readConfig, readStatus, runFolder } from "../local/run-folder.ts";
@@ -73,13 +74,22 @@ export async function trainRuns(
     return !kept;
   });
   const failures = new Map<string, string>();
+  const attempt = async (one: TraceableRun): Promise<string | undefined> => {
+    try {
+      const fault = await trainOne(one, recipe, progress, signal);
+      if (fault === undefined) keep(one);
+      return fault;
+    } catch (error) {
+      // Thrown, it would end this lane and leave the other ones training.
+      return isMgrpoError(error) ? error.message : String(error);
+    }
+  };
   const lane = async () => {
     for (let next = left.shift(); next && !signal.aborted; next = left.shift()) {
       const { run } = next.config;
       progress.started(run);
-      const fault = await trainOne(next, recipe, progress, signal);
-      if (fault === undefined) keep(next);
-      else if (!signal.aborted) failures.set(run, fault);
+      const fault = await attempt(next);
+      if (fault !== undefined && !signal.aborted) failures.set(run, fault);
       progress.ended(run, fault);
     }
   };
@@ -106,6 +116,8 @@ async function trainOne(
     stdio: ["ignore", "pipe", "pipe"],
     detached: true,
   });
+  // Rejects if the process cannot be started.
+  await once(child, "spawn");
   const stop = () => child.kill("SIGINT");
   signal.addEventListener("abort", stop);
   let lastErrors = "";
@@ -113,7 +125,7 @@ async function trainOne(
     lastErrors = (lastErrors + text).slice(-4000);
   });
   const exited = once(child, "close");
-  for await (const line of createInterface({ input: child.stdout })) progress.line(run, line);
+  createInterface({ input: child.stdout }).on("line", (line) => progress.line(run, line));
   const [code, killed] = await exited;
   signal.removeEventListener("abort", stop);
   if (code === 0) return undefined;

@@ -42,19 +42,19 @@ async function resumeRecord(store: Resumed, config: RunConfig, record: RunRecord
     throw new MgrpoError("config-invalid", `run '${run}' is finished: its budget cannot be raised`);
   }
   await refuseExpired(store, record);
-  if (status === "halted") await forgiveFleets(table, run);
   const tools = await readTools(table, run);
   const { hours, usd, toolCalls, toolUsd } = raised;
   const raisesTools = toolCalls !== undefined || toolUsd !== undefined;
   const spent = await readSpent(store, config, record);
   const limits = raisedLimits(record, spent, raised);
-  if (raisesTools) {
-    if (!tools) throw new MgrpoError("config-invalid", `run '${run}' has no metered tools: leave the option out`);
-    await apply(table, run, raiseToolBudget(tools, raised));
-  }
-  if (hours !== undefined || usd !== undefined) return apply(table, run, raiseBudget(record, limits));
-  const reason = overBudgetReason(record, spent) ?? (tools && !raisesTools ? overToolBudgetReason(tools) : undefined);
+  if (raisesTools && !tools)
+    throw new MgrpoError("config-invalid", `run '${run}' has no metered tools: leave the option out`);
+  const raise = tools && raiseToolBudget(tools, raised);
+  const reason = overBudgetReason(limits, spent) ?? (tools && overToolBudgetReason(raisedTools(tools, raised)));
   if (reason !== undefined) throw new MgrpoError("run-halted", `run '${run}' cannot resume: ${reason}`);
+  if (status === "halted") await forgiveFleets(table, run);
+  if (raise && raisesTools) await apply(table, run, raise);
+  if (hours !== undefined || usd !== undefined) return apply(table, run, raiseBudget(record, limits));
   if (status === "halted") await table.update(resumeRun(run));
 }
 
@@ -62,6 +62,11 @@ async function resumeRecord(store: Resumed, config: RunConfig, record: RunRecord
 async function forgiveFleets(table: Table, run: string): Promise<void> {
   for (const item of await table.query(tableKeys.run(run).pk, tablePrefixes.fleets))
     await table.update(resetFleet(parse(FleetRecord, item, `FLEET of run '${run}'`)));
+}
+
+/** The tools' limits as raised. */
+function raisedTools(tools: ToolSpendingRecord, { toolCalls, toolUsd }: RaisedBudget): ToolSpendingRecord {
+  return { ...tools, maxCalls: toolCalls ?? tools.maxCalls, maxUsd: toolUsd ?? tools.maxUsd };
 }
 
 async function readTools(table: Table, run: string): Promise<ToolSpendingRecord | undefined> {

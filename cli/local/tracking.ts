@@ -50,14 +50,14 @@ export class Tracking {
 
   /**
    * Sends what is left. `status`: how the run ended; undefined if it continues later. `limit` ends the sending; default: after ten seconds.
-   * Returns the trackers that lack lines.
+   * Returns the trackers that lack lines, or do not know how the run ended.
    */
   async finish(
     status: "finished" | "failed" | undefined,
     limit = AbortSignal.timeout(FINISH_SECONDS * 1000),
   ): Promise<string[]> {
-    const left = await Promise.all(this.#feeds.map((feed) => feed.finish(status, limit)));
-    return left.flatMap((missing, i) => (missing > 0 ? [this.#feeds[i]?.name ?? ""] : []));
+    const complete = await Promise.all(this.#feeds.map((feed) => feed.finish(status, limit)));
+    return this.#feeds.filter((_, i) => !complete[i]).map(({ name }) => name);
   }
 }
 
@@ -129,16 +129,17 @@ class Feed {
     this.#warn(`warning: ${reason}; sending is retried until it succeeds, and training continues`);
   }
 
-  /** The number of lines that the tracker lacks. */
-  async finish(status: "finished" | "failed" | undefined, limit: AbortSignal): Promise<number> {
+  /** Whether the tracker has all lines, and knows how the run ended. */
+  async finish(status: "finished" | "failed" | undefined, limit: AbortSignal): Promise<boolean> {
     this.#stop.abort();
     await this.#sending;
     try {
       if (this.#sent < this.#lines.length) await this.#sendNew(limit);
       if (status !== undefined) await this.#tracker.finish(status, limit);
+      return true;
     } catch (error) {
       this.#report(error);
+      return false;
     }
-    return this.#lines.length - this.#sent;
   }
 }

@@ -118,7 +118,8 @@ async function openTracking(
 /** A stopped run can be resumed, so its trackers are not notified of an end. */
 async function finishTracking(run: string, tracking: Tracking, { ended }: RunHistory, display: Display): Promise<void> {
   const incomplete = await tracking.finish(ended && (ended.status === "finished" ? "finished" : "failed"));
-  for (const name of incomplete) display.print(`${name} is missing some metrics: send them with ${MGRPO} track ${run}`);
+  for (const name of incomplete)
+    display.print(`${name} is missing some metrics, or the run's end: send them with ${MGRPO} track ${run}`);
 }
 
 async function conclude(

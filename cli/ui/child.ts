@@ -5,6 +5,7 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
+import { fileURLToPath } from "node:url";
 import * as z from "zod";
 import { builtModule } from "../../built-module.ts";
 
@@ -35,7 +36,7 @@ export async function startDashboard(
   environment: NodeJS.ProcessEnv,
 ): Promise<Dashboard | undefined> {
   const env = { ...process.env, ...environment, MGRPO_PARENT: "1" };
-  const command = [builtModule("cli/mgrpo").pathname, "ui", ...args];
+  const command = [fileURLToPath(builtModule("cli/mgrpo")), "ui", ...args];
   const child = spawn(process.execPath, command, { env, stdio: ["ignore", "pipe", "ignore"] });
   const link = await linkOf(child);
   child.unref();

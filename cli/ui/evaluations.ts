@@ -40,10 +40,10 @@ export async function casesView({ config, read }: Source): Promise<CasesView> {
   return { trees: await read((store) => loadCases(store, config, recipe)) };
 }
 
-/** The questions of a suite, unless they are encrypted: plain text of those exists only in memory. */
+/** The questions that a suite asks, unless they are encrypted: plain text of those exists only in memory. */
 function shownQuestions(suite: EvaluationSuite, set: QuestionSet): readonly Question[] {
   const own = set.suites?.[suite.name];
-  if (own) return own.canary === undefined ? own.questions : [];
+  if (own) return own.canary === undefined ? questionsAsked(suite, own.questions) : [];
   return suite.benchmark ? [] : questionsAsked(suite, set.heldOut);
 }
 

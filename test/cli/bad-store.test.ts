@@ -10,6 +10,7 @@ import type { ErrorCode } from "../../core/errors.ts";
 import { compose, openStore, readEnvironment } from "../../gpu-workers/compose.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { retryingStore } from "../../gpu-workers/retrying-store.ts";
+import { setEnvironment } from "../fakes/environment.ts";
 import { closeFronts, front } from "../fakes/fronts.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
 import { trainRelay, workHere } from "./command-line.ts";
@@ -122,6 +123,18 @@ test("workers wait out temporary faults, and no others", async () => {
   await expect(retrying.objects.get("k")).rejects.toThrow(EXPIRED);
   expect(attempts).toBe(passingAttempt + 1);
   close();
+});
+
+test("the keys that the environment has for a custom endpoint are used even if it names a profile of another account", async () => {
+  const restore = setEnvironment({
+    AWS_PROFILE: "work",
+    AWS_CONFIG_FILE: "/nowhere",
+    AWS_SHARED_CREDENTIALS_FILE: "/nowhere",
+  });
+  const { table, close } = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
+  expect(await table.get({ pk: "RUN#none", sk: "RUN" })).toBeUndefined();
+  close();
+  restore();
 });
 
 test("without AWS_REGION, AWS's own endpoint needs a region from a profile, and a custom endpoint defaults to us-east-1", async () => {

@@ -116,6 +116,29 @@ test("the budget of a finished run cannot be raised", async () => {
   await expect(resume({ hours: 9 })).rejects.toThrow("run 'test' is finished: its budget cannot be raised");
 });
 
+test("a raise of one budget does not resume a run that has spent another", async () => {
+  const { store, run, resume, later } = await started(
+    teamConfig({ budget: { hours: 2, usd: 1, usdPerWorkerHour: { "*": 1 } } }),
+  );
+  await store.table.insert(tableKeys.toolSpending("test"), { ...TOOLS_SPENT, microUsd: 2_000_000, maxUsd: 1.5 });
+  await later(3);
+  expect(await run()).toMatchObject({ status: "halted" });
+  const refused = async (raised: object, message: string) => {
+    await expect(resume(raised)).rejects.toMatchObject({
+      code: "run-halted",
+      message: expect.stringContaining(message),
+    });
+    expect(await run()).toMatchObject({ status: "halted", maxHours: 2, maxUsd: 1 });
+    expect(await store.table.get(tableKeys.toolSpending("test"))).toMatchObject({ maxCalls: 3, maxUsd: 1.5 });
+  };
+  await refused({ hours: 10 }, "--budget-usd");
+  await refused({ usd: 9 }, "--budget-hours");
+  await refused({ hours: 10, usd: 9 }, "--budget-tool-calls");
+  await refused({ hours: 10, usd: 9, toolCalls: 14 }, "--budget-tool-usd");
+  await resume({ hours: 10, usd: 9, toolCalls: 14, toolUsd: 3 });
+  expect(await run()).toMatchObject({ status: "running", maxHours: 10, maxUsd: 9 });
+});
+
 test("a run whose tool budget is spent is refused until that budget is raised in the same way; without one there is none to raise", async () => {
   const { store, run, resume } = await started(teamConfig());
   await expect(resume({ toolCalls: 1 })).rejects.toThrow("run 'test' has no metered tools");

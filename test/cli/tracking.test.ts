@@ -118,6 +118,22 @@ test("at the end of a run, trackers that lack lines are named, and the lines are
   expect(later.got).toEqual([1]);
 });
 
+test("a tracker that refuses the run's end is named, even if it failed before", async () => {
+  const file = new MetricsFile(join(folder, "metrics.jsonl"));
+  file.addStep(summary(0));
+  const { tracker, got } = fakeTracker(1);
+  const messages: string[] = [];
+  const refused = async () => {
+    throw new MgrpoError("tracker-unavailable", "HTTP 500", { retryable: true });
+  };
+  const feed = tracking({ ...tracker, finish: refused }, file.lines, messages);
+  feed.wake();
+  await expect.poll(() => messages).toHaveLength(1);
+  expect(await feed.finish("finished")).toEqual(["fake"]);
+  expect(got).toEqual([1]);
+  expect(await tracking({ ...tracker, finish: refused }, file.lines).finish(undefined)).toEqual([]);
+});
+
 test("a tracker that starts over gets every line again, and so does one whose file of metrics was deleted", async () => {
   const file = new MetricsFile(join(folder, "metrics.jsonl"));
   file.addStep(summary(0));

@@ -7,11 +7,12 @@ import { dashboardApp } from "../../cli/ui/app.ts";
 import { openRunWatcher } from "../../cli/ui/watch-runs.ts";
 import { encrypt } from "../../core/contracts/encryption.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
+import type { Outcome } from "../../core/contracts/rollout.ts";
 import { TimelineView } from "../../ui/timeline-view.ts";
 import * as views from "../../ui/views.ts";
 import { mgrpo, trainRelay, workHere } from "./command-line.ts";
 import { recordRun } from "./recorded-run.ts";
-import { job, question, RUN, scoreOf } from "./records.ts";
+import { finishedRun, job, question, RUN, scoreOf } from "./records.ts";
 
 const KEY = "a-key-for-tests-only";
 const HOST = "http://127.0.0.1:4711";
@@ -35,6 +36,7 @@ beforeAll(async () => {
           { name: "secret", benchmark: "xbench", data: "xbench.csv" },
           { name: "sampled", closedBook: true },
           { name: "greedy", closedBook: true },
+          { name: "skipping", benchmark: "jsonl", data: "own.jsonl", skip: 1, closedBook: true },
         ],
       },
       judge: { model: "openai#scripted" },
@@ -42,13 +44,26 @@ beforeAll(async () => {
     questions: {
       train: [question("q1"), question("q2")],
       heldOut: [],
-      suites: { secret: { canary: CANARY, questions: [encrypted] } },
+      suites: {
+        secret: { canary: CANARY, questions: [encrypted] },
+        skipping: { questions: [question("q3"), question("q4")] },
+      },
     },
     more: async ({ table, objects }) => {
       const { interval, ...done } = job("secret", 1, 1);
       await table.insert(tableKeys.job(RUN, done.job), { ...done, interval: { ...interval } });
-      await table.insert(tableKeys.job(RUN, done.job), { ...done });
-      for (const { job: id, team, suite } of [done, ...OTHERS]) {
+      await table.insert(tableKeys.job(RUN, SKIPPING.job), { ...SKIPPING, interval: { ...SKIPPING.interval } });
+      for (const group of [0, 1]) {
+        const address = { run: RUN, phase: `eval:${SKIPPING.job}`, step: 1, group, rollout: 0 };
+        const { conversation } = finishedRun.outcome as Extract<Outcome, { status: "finished" }>;
+        const answered = {
+          ...finishedRun.outcome,
+          address,
+          conversation: { ...conversation, answer: `outcome ${group}` },
+        };
+        await objects.commit(objectKeys.outcome(address), new TextEncoder().encode(JSON.stringify(answered)));
+      }
+      for (const { job: id, team, suite } of [done, ...OTHERS, SKIPPING]) {
         const result = { run: RUN, job: id, team, suite, lost: [], ...scoreOf(1, 1), questions: SCORES, seconds: 1 };
         await objects.commit(objectKeys.evaluation(RUN, id), new TextEncoder().encode(JSON.stringify(result)));
       }
@@ -58,6 +73,7 @@ beforeAll(async () => {
 afterAll(() => watcher.close());
 
 const SCORES = [{ question: "q9", kind: "hop1", n: 1, correct: 1 }];
+const SKIPPING = job("skipping", 1, 1);
 const OTHERS = [job("sampled", 0, 3), job("greedy", 0, 4), job("sampled", 1, 8), job("greedy", 1, 9)];
 
 /** The view at a path of the API, parsed. */
@@ -205,13 +221,22 @@ test("evaluations are in the order in which the config lists their suites", asyn
     "sampled 1",
     "greedy 0",
     "greedy 1",
+    "skipping 1",
   ]);
+});
+
+test("the answers to a question of a benchmark whose first questions are skipped are its own", async () => {
+  const { trees, question: shown } = await view(views.AnswersView, `/runs/${RUN}/evaluations/skipping-1?question=q4`);
+  expect(shown.id).toBe("q4");
+  expect(JSON.stringify(trees)).toContain("outcome 0");
+  const skipped = await get(`/api/runs/${RUN}/evaluations/skipping-1?question=q3`);
+  expect(skipped.status).toBe(404);
 });
 
 test("questions of an encrypted benchmark are never sent, nor their answers", async () => {
   const { evaluations, prompts } = await view(views.EvaluationsView, `/runs/${RUN}/evaluations`);
   expect(evaluations.find(({ suite }) => suite === "secret")?.questions).toEqual(SCORES);
-  expect(prompts).toEqual({});
+  expect(prompts).toEqual({ q4: question("q4").prompt });
   const path = `/api/runs/${RUN}/evaluations/secret-1?question=q9`;
   const refused = await get(path);
   expect(refused.status).toBe(404);

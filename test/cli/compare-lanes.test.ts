@@ -1,0 +1,56 @@
+/** @file The lanes of a comparison: what goes wrong with one run is reported as that run's failure, and the others are awaited. */
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import { entriesOf, planRun } from "../../cli/compare/plan.ts";
+import type { ComparisonDisplay } from "../../cli/compare/progress.ts";
+import { provenanceOf } from "../../cli/compare/provenance.ts";
+import { trainRuns } from "../../cli/compare/runs.ts";
+import { recipe } from "../fixtures/relay/recipe.ts";
+import { workHere } from "./command-line.ts";
+
+const folder = workHere();
+const { execPath } = process;
+afterEach(() => {
+  process.execPath = execPath;
+});
+
+const options = { arms: ["mgrpo" as const], seeds: 2, jobs: 2, vary: [], set: [], from: [], name: "c", mixed: false };
+const [entry = expect.fail()] = entriesOf(options);
+const planned = [1, 2].map((seed) => {
+  const run = planRun({ recipe, recipeName: "relay", options }, entry, seed, undefined);
+  return { ...run, by: provenanceOf(run.config, {}) };
+});
+
+/** Trains both runs at the same time, with another program in place of Node.js. */
+async function trainWith(program: string) {
+  process.execPath = program;
+  const ended: string[] = [];
+  const display: ComparisonDisplay = {
+    ...{ kept() {}, started() {}, line() {}, close() {}, print() {} },
+    ended: (run, fault) => ended.push(`${run}: ${fault}`),
+  };
+  const { signal } = new AbortController();
+  const failures = await trainRuns(planned, join(folder, "results/c"), "relay", options, display, signal);
+  return { ended, failures: [...failures] };
+}
+
+test("a run whose process cannot be started is a failure of that run", async () => {
+  const fault = "Error: spawn /nowhere/node ENOENT";
+  expect((await trainWith("/nowhere/node")).failures).toEqual([
+    ["c-mgrpo-seed1", fault],
+    ["c-mgrpo-seed2", fault],
+  ]);
+});
+
+test("a run that cannot be recorded does not hide another that still trains", async () => {
+  const slow = join(folder, "slow");
+  writeFileSync(slow, "#!/bin/sh\nsleep 1\necho 'mgrpo: it is late' >&2\nexit 1\n");
+  chmodSync(slow, 0o755);
+  rmSync(join(folder, "runs"), { recursive: true, force: true });
+  mkdirSync(join(folder, "runs"));
+  writeFileSync(join(folder, "runs/c-mgrpo-seed1"), "a file where the run's folder should be");
+  const { ended, failures } = await trainWith(slow);
+  expect(ended).toEqual([expect.stringMatching(/seed1: Error: E/), "c-mgrpo-seed2: it is late"]);
+  expect(failures.map(([run]) => run)).toEqual(["c-mgrpo-seed1", "c-mgrpo-seed2"]);
+});

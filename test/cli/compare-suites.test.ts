@@ -1,0 +1,74 @@
+/** @file A comparison of runs whose suites differ in number or order: each score is found by its suite's name. */
+import { expect, test } from "vitest";
+import { drawMarkdown } from "../../cli/compare/markdown.ts";
+import { type EvaluatedRun, refuseOtherQuestions } from "../../cli/compare/measure.ts";
+import type { ArmResult, Comparison } from "../../cli/compare/summary.ts";
+
+/** An arm with one run, whose suites come in this order, with their shares after training in percent. */
+function armOf(label: string, suites: readonly (readonly [suite: string, after: number])[]): ArmResult {
+  const share = (percent: number) => ({ n: 100, correct: percent, interval: { low: 0, high: 1 } });
+  const estimate = (percent: number) => ({ value: percent / 100, low: 0, high: 1 });
+  const heldOut = suites.map(([suite, after]) => ({
+    ...{ suite, temperature: 1, before: estimate(10), after: estimate(after) },
+    ...{ gain: estimate(after - 10), againstFirst: null },
+  }));
+  const evaluations = suites.map(([suite, after]) => ({
+    suite,
+    temperature: 1,
+    before: share(10),
+    after: share(after),
+  }));
+  const run = { run: `run-${label}`, seed: 1, steps: 2, sampledTokens: 9, short: false, seconds: 1, evaluations };
+  return { label, arm: "mgrpo", varied: null, runs: [run], heldOut, caseStudies: [], kinds: [] };
+}
+
+const about: Omit<Comparison, "arms"> = {
+  ...{ name: "c", recipe: "tiny", command: "cmd", start: "", questions: "", commits: ["a"], foreign: [] },
+  ...{ machines: ["m"], hours: 1, seeds: [1], missing: [] },
+};
+
+test("scores are under their own suite's heading, in whichever order an arm has its suites; one that it lacks is a dash", () => {
+  const arms = [
+    armOf("one", [
+      ["a", 20],
+      ["b", 30],
+    ]),
+    armOf("two", [
+      ["b", 50],
+      ["a", 40],
+    ]),
+    armOf("three", [["b", 60]]),
+  ];
+  const page = drawMarkdown({ ...about, arms }, []);
+  const after = (suite: string) => {
+    const [section = ""] = page.split(`### ${suite} `)[1]?.split("\n\n#") ?? [];
+    return [...section.matchAll(/^\| (one|two|three) \| [^|]* \| (\S+)/gm)].map(([, , value]) => value);
+  };
+  expect([after("a"), after("b")]).toEqual([
+    ["20.0", "40.0", "-"],
+    ["30.0", "50.0", "60.0"],
+  ]);
+  const rows = [...page.matchAll(/^\| run-\w+ (.*)$/gm)].map(([, cells = ""]) => cells.match(/(?<=\| )[\d.-]+/g));
+  expect(rows).toEqual([
+    ["10.0", "20.0", "10.0", "30.0"],
+    ["10.0", "40.0", "10.0", "50.0"],
+    ["-", "-", "10.0", "60.0"],
+  ]);
+});
+
+test("runs are compared on the suites that they share: one that still trains lacks those of its end", () => {
+  const run = (name: string, suites: Readonly<Record<string, readonly string[]>>): EvaluatedRun => ({
+    ...{ run: name, seed: 1, steps: 2 },
+    heldOut: Object.entries(suites).map(([suite, ids]) => ({
+      ...{ suite, team: 0, temperature: 1, closedBook: false },
+      questions: ids.map((question) => ({ question, kind: "", n: 1, correct: 0, studies: {} })),
+    })),
+  });
+  const running = run("a", { sampled: ["q1"] });
+  const finished = run("b", { sampled: ["q1"], test: ["q2"] });
+  for (const runs of [[running, finished], [finished, running], []])
+    expect(() => refuseOtherQuestions(runs)).not.toThrow();
+  expect(() => refuseOtherQuestions([running, finished, run("c", { test: ["q3"] })])).toThrow(
+    /^suite test: runs 'b' and 'c' were asked different questions/,
+  );
+});
