@@ -83,7 +83,8 @@ async function learnAll(trainer: Trainer, { folder, training }: BaseModel, examp
   const { tokens, batchTokens } = training;
   const started = performance.now();
   let saved: ReadonlyMap<string, Uint8Array> = new Map();
-  const plan = { ...training, evaluateEvery: Number.POSITIVE_INFINITY, patience: Number.POSITIVE_INFINITY };
+  const never = Number.POSITIVE_INFINITY;
+  const plan = { ...training, startsAtZero: true, evaluateEvery: never, patience: never };
   const display = openLiveLine(process.stderr);
   const progress = await learn(trainer, { batches: batchesOf(examples, batchTokens), heldOut: [] }, plan, NO_PROGRESS, {
     onStep(now) {

@@ -18,6 +18,8 @@ export interface TrainingPlan {
   /** AdamW's peak, after a linear warm-up over the first `warmUp` share of the tokens; then falls to a tenth along a cosine. */
   readonly learningRate: number;
   readonly warmUp: number;
+  /** Whether the first step has rate 0, as the base models of the recipes were trained. By default its rate is above 0: no step is wasted. */
+  readonly startsAtZero?: boolean;
   /** Steps between evaluations, each of which ends in a checkpoint. Infinity: only after the last step. */
   readonly evaluateEvery: number;
   /** Training ends early after this number of evaluations in a row without a lower held-out loss. */
@@ -51,7 +53,8 @@ export async function learn(
   }
   if (progress.ended) return progress;
   for (const batch of skip(batches, progress.losses.length)) {
-    const learningRate = plan.learningRate * schedule(progress.tokens / plan.tokens, plan.warmUp);
+    const share = plan.startsAtZero ? 0 : allTokens(batch) / plan.tokens;
+    const learningRate = plan.learningRate * schedule(progress.tokens / plan.tokens, plan.warmUp, share);
     const loss = await imitate(trainer, batch, learningRate);
     progress = afterTrainingStep(progress, loss, allTokens(batch), plan.tokens);
     if (progress.ended || progress.losses.length % plan.evaluateEvery === 0) {
@@ -91,9 +94,12 @@ export async function heldOutLoss(trainer: Trainer, examples: readonly Example[]
   return sum / trainedTokens(examples);
 }
 
-/** Learning-rate factor at a fraction of the training: linear warm-up, then cosine decay to a tenth. */
-export function schedule(done: number, warmUp: number): number {
-  if (done < warmUp) return done / warmUp;
+/**
+ * Learning-rate factor of a step after the fraction `done` of the training: linear warm-up, then cosine decay to a tenth. `share`: of the
+ * step itself; 0 gives the first step rate 0.
+ */
+export function schedule(done: number, warmUp: number, share: number): number {
+  if (done < warmUp) return (done + share) / (warmUp + share);
   return 0.1 + 0.45 * (1 + Math.cos((Math.PI * (done - warmUp)) / (1 - warmUp)));
 }
 

@@ -38,9 +38,14 @@ export function lossTerms(batch: AgentBatch, actionTokens_N: readonly number[], 
   });
 }
 
-/** Whether an agent learns from a finalized group: its rewards differ, or those of its turns do. */
+/**
+ * Whether an agent learns from a finalized group: its rewards differ, or those of its turns do. Rewards that differ within one rollout are
+ * compared with nothing under `baseline: leave-one-out`.
+ */
 export function hasSignal(batch: AgentBatch | undefined): boolean {
-  return batch !== undefined && (batch.std > 0 || (batch.turns ?? []).flat().some((offset) => offset !== 0));
+  if (batch === undefined) return false;
+  const differs = (value: number) => value !== 0;
+  return (batch.std > 0 && batch.advantages.some(differs)) || (batch.turns ?? []).flat().some(differs);
 }
 
 /** Whether a trajectory has a gradient at all. */

@@ -21,7 +21,10 @@ function sameMainReward(counted: readonly ScoredRollout[]): string {
 }
 
 function sameSubReward(counted: readonly ScoredRollout[], agent: string): string {
-  const invocations = counted.flatMap((score) => score.invocations[agent] ?? []);
+  const callers = counted.filter((score) => (score.invocations[agent] ?? []).length > 0);
+  const invocations = callers.flatMap((score) => score.invocations[agent] ?? []);
   if (invocations.length === 0) return "no rollout called it";
+  const differs = invocations.some(({ reward }) => reward !== invocations[0]?.reward);
+  if (callers.length === 1 && differs) return "only one rollout called it";
   return `every invocation has reward ${invocations[0]?.reward.toFixed(3)}`;
 }

@@ -45,7 +45,8 @@ type Payments = Pick<Table, "insert" | "update">;
 /**
  * What one request to a judge is charged. Its expected cost is booked before the request, and the actual cost replaces it afterward. A caller
  * that dies leaves the expected cost charged. Each reservation has a name in the record while it is open, so that a write that is
- * repeated because its answer was lost changes nothing: a settlement may lower the charge, and twice would be too low.
+ * repeated because its answer was lost changes nothing: a settlement may lower the charge, and twice would be too low. A settlement without
+ * a reservation only raises it, and a repeat counts twice: too high, never too low.
  */
 export class JudgeCharge {
   readonly #table: Payments;
@@ -53,6 +54,7 @@ export class JudgeCharge {
   readonly #ask: string;
   /** Name -> micro-dollars. */
   readonly #reserved = new Map<string, number>();
+  #reservations = 0;
 
   /** @param ask names the request among all of the run. */
   constructor(table: Payments, run: string, ask: string) {
@@ -61,10 +63,11 @@ export class JudgeCharge {
     this.#ask = ask;
   }
 
+  /** Many may be under way at once. */
   async reserve(usd: number): Promise<void> {
     const microUsd = Math.ceil(usd * MICRO);
     if (!(microUsd > 0)) return;
-    const name = `${this.#ask}-${this.#reserved.size}`;
+    const name = `${this.#ask}-${this.#reservations++}`;
     await this.#change({
       add: [[["microUsd"], microUsd]],
       set: [[["reserved", name], microUsd]],

@@ -151,15 +151,28 @@ function assign(config: JsonObject, setting: string): void {
   const keys = path.split(".");
   const last = keys.pop() ?? "";
   let parent = config;
-  for (const key of keys) {
+  for (const [depth, key] of keys.entries()) {
+    refuseName(parent, key, setting, keys.slice(0, depth));
     parent[key] ??= {};
     const child = parent[key];
-    if (!isJsonObject(child) || key === "__proto__") {
+    if (!isJsonObject(child)) {
       throw new MgrpoError("config-invalid", `--set ${setting}: '${key}' is a value, it has no '${last}'`);
     }
     parent = child;
   }
+  refuseName(parent, last, setting, keys);
   parent[last] = readValue(text);
+}
+
+/** Refuses what would set no setting: a name in a list, and a prototype. */
+function refuseName(parent: JsonObject, key: string, setting: string, path: readonly string[]): void {
+  if (key === "__proto__") throw new MgrpoError("config-invalid", `--set ${setting}: there is no setting '${key}'`);
+  if (!Array.isArray(parent) || /^\d+$/.test(key)) return;
+  const list = path.join(".");
+  throw new MgrpoError(
+    "config-invalid",
+    `--set ${setting}: ${list} is a list: write an index, such as ${list}.0, in place of '${key}'`,
+  );
 }
 
 /** True for arrays too: `curriculum.0.levels` is a path. */

@@ -104,7 +104,7 @@ export function groupItems(config: RunConfig, step: StepRecord, indices: readonl
   });
 }
 
-/** The agent's rewards are all the same, or fewer than 2 rollouts are left: it learns nothing from the group. */
+/** The agent learns nothing from the group: its rewards are all the same, or no other rollout is left to compare with. */
 function hasZeroVariance(group: GroupRecord, agent: string): boolean {
   return !hasSignal(group.finalized[agent]);
 }

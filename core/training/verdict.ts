@@ -2,7 +2,7 @@
  * @file Asks a recipe's rewards for a verdict, within a deadline. A paid judge is asked once per trajectory: a claim
  * (verdict-claim.ts) keeps others from asking meanwhile, and its verdicts are objects, of which the first one counts. The maximum
  * cost of a request is charged to the run before it, as a reservation; the actual cost replaces it afterward, even without a verdict. A request
- * that is cut off, by the deadline or the caller's signal, is billed as "unknown": at the reserved maximum.
+ * that is cut off, by the deadline or the caller's signal, or fails at an unknown cost, is billed as "unknown": at the reserved maximum.
  */
 import { costOfFailure, faultOfFailure, type JudgeFault, type Judgment, Verdict } from "../contracts/judge.ts";
 import { objectKeys } from "../contracts/keys.ts";
@@ -72,9 +72,7 @@ export async function askForVerdict(store: Store, request: VerdictRequest): Prom
   // The previous asker may have died after committing its verdict.
   const earlier = claim.asks > 1 ? await readVerdict(store, key) : undefined;
   if (earlier) return earlier;
-  const verdict = await askAndPay(store, request, claim);
-  if (await store.objects.commit(key, new TextEncoder().encode(canonicalJson(verdict)))) return verdict;
-  return (await readVerdict(store, key)) ?? verdict;
+  return askAndPay(store, request, claim, key);
 }
 
 async function readVerdict({ objects }: Store, key: string): Promise<Verdict | undefined> {
@@ -94,24 +92,36 @@ async function askProgram(store: Store, request: VerdictRequest): Promise<Verdic
   }
 }
 
-async function askAndPay(store: Store, request: VerdictRequest, claim: VerdictRecord): Promise<Verdict> {
+/** A verdict is committed before its cost is recorded: if that fails, the reservation stays charged, and nobody pays for the verdict again. */
+async function askAndPay(store: Store, request: VerdictRequest, claim: VerdictRecord, key: string): Promise<Verdict> {
   const charge = new JudgeCharge(
     store.table,
     request.run,
     `${claim.subject.slice(0, 16)}-${claim.judge}-${claim.asks}`,
   );
   const asking = startAsk(store.clock, request);
+  let verdict: Verdict;
   try {
-    const verdict = await asking.ask((usd) => charge.reserve(usd));
-    await charge.settle(1, verdict.cost?.usd ?? 0);
-    return verdict;
+    verdict = await asking.ask((usd) => charge.reserve(usd));
   } catch (error) {
-    const cost = isMgrpoError(error) ? costOfFailure(error.cause) : undefined;
-    await charge.settle(0, asking.isCutOff() ? "unknown" : (cost?.usd ?? 0));
+    await charge.settle(0, asking.isCutOff() ? "unknown" : costWithoutVerdict(error));
     if (isMgrpoError(error, "judge-failed")) throw await failureOf(store, claim, error);
     await releaseVerdict(store, claim);
     throw error;
   }
+  try {
+    if (await store.objects.commit(key, new TextEncoder().encode(canonicalJson(verdict)))) return verdict;
+    return (await readVerdict(store, key)) ?? verdict;
+  } finally {
+    await charge.settle(1, verdict.cost?.usd ?? 0);
+  }
+}
+
+/** A judge's adapter says what its failure cost, or made no request. What the rewards throw or answer themselves may follow a paid request. */
+function costWithoutVerdict(error: unknown): number | "unknown" {
+  if (!isMgrpoError(error, "judge-failed") || !isMgrpoError(error.cause) || error.evidence !== undefined)
+    return "unknown";
+  return costOfFailure(error.cause)?.usd ?? 0;
 }
 
 /** Records the failure, and attaches the evidence to the error. */
@@ -172,13 +182,13 @@ async function askJudge(ask: () => Promise<Judgment>): Promise<Verdict> {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new MgrpoError("judge-failed", `the judge failed: ${why}`, { retryable: true, cause });
   }
-  const verdict = typeof judgment === "object" ? judgment : { score: judgment };
+  const verdict = typeof judgment === "object" && judgment !== null ? judgment : { score: judgment };
   try {
     return parse(Verdict, verdict, "the judge's verdict");
   } catch (cause) {
     const message = isScore(verdict.score)
       ? (cause as MgrpoError).message
-      : `the judge answered ${verdict.score}: a score lies in [0, 1]`;
+      : `the judge answered ${String(verdict.score)}: a score lies in [0, 1]`;
     throw new MgrpoError("judge-failed", message, { retryable: true, cause, evidence: { fault: "unusable-answer" } });
   }
 }

@@ -114,11 +114,21 @@ test("resumed from any checkpoint, training takes the same steps at the same lea
   );
 });
 
-test("the learning rate rises linearly and falls along half a cosine, to a tenth", () => {
-  expect(schedule(0, 0.1)).toBe(0);
-  expect(schedule(0.05, 0.1)).toBeCloseTo(0.5);
-  expect(schedule(0.1, 0.1)).toBeCloseTo(1);
+test("the learning rate rises by equal amounts and falls along half a cosine, to a tenth", () => {
+  // Steps of a 20th, two of warm-up: 1/3 and 2/3, then the peak.
+  expect(schedule(0, 0.1, 0.05)).toBeCloseTo(1 / 3);
+  expect(schedule(0.05, 0.1, 0.05)).toBeCloseTo(2 / 3);
+  expect(schedule(0.1, 0.1, 0.05)).toBeCloseTo(1);
   // Half of the way down: (1 + 0.1) / 2.
-  expect(schedule(0.55, 0.1)).toBeCloseTo(0.55);
-  expect(schedule(1, 0.1)).toBeCloseTo(0.1);
+  expect(schedule(0.55, 0.1, 0.05)).toBeCloseTo(0.55);
+  expect(schedule(1, 0.1, 0.05)).toBeCloseTo(0.1);
+});
+
+test("a training of one step has a learning rate above 0; a plan that starts at zero, as of base models, has not", async () => {
+  // The whole training in one step: 1 / (0.1 + 1) of the peak.
+  const { progress, rates } = await trained([5, 4], { ...PLAN, tokens: 10 });
+  expect(progress).toMatchObject({ ended: "tokens", losses: [1] });
+  expect(rates).toEqual([expect.closeTo(1 / 1.1)]);
+  const base = await trained([], { ...PLAN, tokens: 100, warmUp: 0.2, patience: 9, startsAtZero: true });
+  expect(base.rates.slice(0, 3)).toEqual([0, 0.5, 1]);
 });

@@ -42,6 +42,15 @@ describe("the charge of a judge's request", () => {
     expect(await judgesOf(table)).toEqual(judges(1, 3000));
   });
 
+  test("reservations that are made at once are all booked, and all replaced by the cost", async () => {
+    const table = memoryTable();
+    const charge = new JudgeCharge(table, "r", "ask");
+    await Promise.all([charge.reserve(0.02), charge.reserve(0.1)]);
+    expect(await judgesOf(table)).toEqual(judges(0, 120_000, { "ask-0": 20_000, "ask-1": 100_000 }));
+    await charge.settle(1, 0.05);
+    expect(await judgesOf(table)).toEqual(judges(1, 50_000));
+  });
+
   test("a request that was cut off costs what was reserved; one that failed for free costs nothing", async () => {
     const table = memoryTable();
     const cutOff = new JudgeCharge(table, "r", "ask");

@@ -13,6 +13,17 @@ const recipe: Recipe = {
   }),
   questions: () => ({ train: [], heldOut: [] }),
 };
+const withTools: Recipe = {
+  ...recipe,
+  config: () => ({
+    steps: 4,
+    agents: {
+      main: { model: "m", delegates: ["searcher"], system: "Plan." },
+      searcher: { model: "s", tools: ["search"] },
+    },
+    evaluation: { suites: [{ name: "test" }, { name: "closed-book", closedBook: true }] },
+  }),
+};
 const choice = { run: "r", seed: 3, arm: "mgrpo" } as const;
 
 test("defaults are filled in; settings reach any depth; the last one wins; text needs no quotes", () => {
@@ -64,10 +75,28 @@ test.each([
   ],
   [["staleness=2", "agents.main.algorithm.tisCap=2"], /staleness: at 2, 'searcher' would train/],
   [["staleness=1.5", "algorithm.tisCap=2"], /staleness/],
-  [["__proto__.polluted=1"], /it has no 'polluted'/],
+  [["__proto__.polluted=1"], /there is no setting '__proto__'/],
+  [['agents.main.__proto__={"polluted":1}'], /there is no setting '__proto__'/],
 ])("refused: --set %s", (set, message) => {
   expect(() => resolveConfig(recipe, { ...choice, set })).toThrow(message);
   expect(({} as { polluted?: number }).polluted).toBeUndefined();
+});
+
+test.each([
+  [
+    "evaluation.suites.test.closedBook=true",
+    "evaluation.suites is a list: write an index, such as evaluation.suites.0,",
+  ],
+  ["agents.searcher.tools.x=1", "agents.searcher.tools is a list: write an index, such as agents.searcher.tools.0,"],
+  ["evaluation.suites.-1.closedBook=true", "in place of '-1'"],
+])("a list is set whole, or by index: --set %s is refused", (setting, message) => {
+  expect(() => resolveConfig(withTools, { ...choice, set: [setting] })).toThrow(message);
+  const { evaluation, agents } = resolveConfig(withTools, {
+    ...choice,
+    set: ["evaluation.suites.0.closedBook=true", "agents.searcher.tools.0=visit"],
+  });
+  expect(evaluation.suites.map(({ closedBook }) => closedBook)).toEqual([true, true]);
+  expect(agents["searcher"]?.tools).toEqual(["visit"]);
 });
 
 test.each([
@@ -131,18 +160,6 @@ test("differences name each path and both values", () => {
     "b.d: nothing (stored), 2 (requested)",
   ]);
 });
-
-const withTools: Recipe = {
-  ...recipe,
-  config: () => ({
-    steps: 4,
-    agents: {
-      main: { model: "m", delegates: ["searcher"], system: "Plan." },
-      searcher: { model: "s", tools: ["search"] },
-    },
-    evaluation: { suites: [{ name: "test" }, { name: "closed-book", closedBook: true }] },
-  }),
-};
 
 test("one word switches a team between this program's loop and an app, which has its own tools and prompts", () => {
   const native = resolveConfig(withTools, choice);

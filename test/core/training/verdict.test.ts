@@ -245,10 +245,59 @@ test("a failure is billed at the cost that its cause reports, and pauses the jud
   expect(await ask({ ask: () => expect.fail("asked") })).toBeUndefined();
 });
 
+test("a verdict whose cost cannot be recorded costs what was reserved, and is not asked for again", async () => {
+  const { store, ask, bill } = world();
+  const asked = () =>
+    ask({
+      async ask(context) {
+        await context.reserve(0.1);
+        failNextUpdate();
+        return { score: 1, cost: cost(0.08) };
+      },
+    });
+  const { update } = store.table;
+  const failNextUpdate = () => {
+    store.table.update = async () => {
+      store.table.update = update;
+      throw new Failure("store-unreachable", "throttled", { retryable: true });
+    };
+  };
+  expect(await failed(asked())).toMatchObject({ code: "store-unreachable" });
+  expect(await bill()).toMatchObject({ microUsd: 100_000 });
+  expect(await ask({ ask: () => expect.fail("asked") })).toEqual({ score: 1, cost: cost(0.08) });
+});
+
+test("a verdict that cannot be committed is paid for", async () => {
+  const { store, ask, bill } = world();
+  store.objects.commit = () => Promise.reject(new Failure("store-unreachable", "down", { retryable: true }));
+  const answer = { score: 1, cost: cost(0.08) };
+  expect(await failed(ask({ ask: () => answer }))).toMatchObject({ code: "store-unreachable" });
+  expect(await bill()).toMatchObject({ verdicts: 1, microUsd: 80_000 });
+});
+
+test.each<[what: string, answer: () => unknown, microUsd: number]>([
+  ["throw an error of their own", () => Promise.reject(new SyntaxError("not JSON")), 100_000],
+  ["answer no verdict", () => null, 100_000],
+  ["report that no request was answered", () => Promise.reject(new Failure("endpoint-unavailable", "HTTP 503")), 0],
+])("rewards that reserved money and %s are billed accordingly", async (_what, answer, microUsd) => {
+  const { ask, bill } = world();
+  const asked = ask({
+    async ask(context) {
+      await context.reserve(0.1);
+      return (await answer()) as Judgment;
+    },
+  });
+  expect(await failed(asked)).toMatchObject({ code: "judge-failed" });
+  expect(await bill()).toMatchObject({ verdicts: 0, microUsd });
+});
+
 test.each<[what: string, judgment: unknown, message: RegExp]>([
   ["above 1", 1.5, /^the judge answered 1\.5: a score lies in \[0, 1\]$/],
   ["below 0", -0.1, /^the judge answered -0\.1: a score lies in \[0, 1\]$/],
   ["not a number", "1", /^the judge answered 1: a score lies in \[0, 1\]$/],
+  ["null", null, /^the judge answered null: a score lies in \[0, 1\]$/],
+  ["nothing", undefined, /^the judge answered undefined: a score lies in \[0, 1\]$/],
+  ["a symbol", { score: Symbol("s") }, /^the judge answered Symbol\(s\): a score lies in \[0, 1\]$/],
   ["NaN", Number.NaN, /^the judge answered NaN: a score lies in \[0, 1\]$/],
   ["a damaged vote", { score: 1, votes: [{ score: 2, reason: "" }] }, /^the judge's verdict: votes\.0\.score/],
   [

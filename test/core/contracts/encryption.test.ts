@@ -1,0 +1,16 @@
+/** @file Encrypted texts of any length are read again, and what is not base64 is refused. */
+import { expect, test } from "vitest";
+import { decrypt, encrypt } from "../../../core/contracts/encryption.ts";
+
+test("a text of four megabytes is encrypted and decrypted", () => {
+  const text = "a".repeat(4e6);
+  expect(decrypt(encrypt(text, "canary"), "canary") === text).toBe(true);
+});
+
+test.each(["", "a", "ab", "abc", "abcd", "é€"])("'%s' is encrypted and decrypted", (text) => {
+  expect(decrypt(encrypt(text, "canary"), "canary")).toBe(text);
+});
+
+test.each(["abc", "a===", "ab=c", "a b=", "abcde=", "====", "abc\n"])("%j is not base64", (text) => {
+  expect(() => decrypt(text, "canary")).toThrow(expect.objectContaining({ code: "record-damaged" }));
+});
