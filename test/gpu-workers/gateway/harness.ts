@@ -45,6 +45,7 @@ export interface HarnessOptions {
   readonly script?: Script;
   readonly config?: object;
   readonly maxBranches?: number;
+  readonly staleness?: number;
   /** Awaited before each sample. */
   readonly beforeSample?: (request: SampleRequest) => Promise<void> | void;
 }
@@ -147,7 +148,12 @@ export async function openHarness(options: HarnessOptions = {}) {
   const log = createLog((line) => lines.push(line));
   const store = memoryStore();
   const sessionsOf = (name: string) =>
-    new AgentSessions(scriptedAgent(name, samples, options), [7, "sample"], options.maxBranches ?? 32);
+    new AgentSessions(
+      scriptedAgent(name, samples, options),
+      [7, "sample"],
+      options.maxBranches ?? 32,
+      options.staleness ?? 0,
+    );
   const run = { name: "relay", store, log } as unknown as RunContext;
   const team: AppTeam = {
     main: { name: "main", sessions: sessionsOf("main") },
