@@ -20,6 +20,7 @@ export type ErrorCode =
   | "storage-unwritable"
   | "cannot-listen"
   | "worker-unavailable"
+  | "session-lost"
   | "claim-lost"
   | "replay-failed"
   | "step-closed"

@@ -85,14 +85,14 @@ export class AgentSessions {
 
   /**
    * Closes the session: turns in flight are canceled, and nothing more is sampled. The result is the same if repeated, until the session is
-   * discarded. Throws `worker-unavailable` if a delivered reply is not of this process: it has lost the session, or never had it.
+   * discarded. Throws `session-lost` if a delivered reply is not of this process: it has lost the session, or never had it.
    */
   end(id: string, delivered: readonly string[]): SessionResult {
     const open = this.#open.get(id);
     if (open) close(open);
     if (!delivered.every((exchange) => open?.tree.has(exchange))) {
       const message = `agent '${this.#agent.name}' has lost session ${id}: a reply of it was delivered and is not here`;
-      throw new MgrpoError("worker-unavailable", message, { retryable: true });
+      throw new MgrpoError("session-lost", message, { retryable: true });
     }
     const branches = open?.tree.branches(new Set(delivered)) ?? [];
     return { branches, counts: countsOf(branches) };

@@ -39,7 +39,7 @@ test("sessions of steps that are over are forgotten", async () => {
 test("an end without a session that replies were delivered of is an outage, not an empty result", async () => {
   const sessions = openSessions(0);
   expect(() => sessions.end("unknown", ["an exchange"])).toThrow(
-    expect.objectContaining({ code: "worker-unavailable", retryable: true }),
+    expect.objectContaining({ code: "session-lost", retryable: true }),
   );
   expect(sessions.end("unknown", []).branches).toEqual([]);
   await sessions.turn(sessionOf(0), asking("say one"), never);
