@@ -42,7 +42,7 @@ async function nativeConversation(rollout: number): Promise<void> {
 }
 
 async function sessionConversation(rollout: number): Promise<void> {
-  const sessions = new AgentSessions(agent, [1, "sample"], 1);
+  const sessions = new AgentSessions(agent, [1, "sample"], 1, 0);
   const id = String(rollout).padStart(22, "0");
   const address = addressOf(rollout);
   const open = { id, run: "bench", address, questionId: "q", agent: "main", version: 0, sampling };

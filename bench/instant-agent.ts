@@ -76,7 +76,7 @@ export async function openGateway(agent: ReturnType<typeof openInstantAgent>["ag
   return {
     attempts,
     open(rollout: number) {
-      const sessions = new AgentSessions(agent, [1, "sample"], maxBranches);
+      const sessions = new AgentSessions(agent, [1, "sample"], maxBranches, 0);
       const team = { main: { name: "main", sessions }, subs: new Map() };
       const question = { id: "q", kind: "k", level: 1, prompt: promptOf(rollout), answer: "", facts: null };
       const plan = {

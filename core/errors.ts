@@ -20,6 +20,8 @@ export type ErrorCode =
   | "storage-unwritable"
   | "cannot-listen"
   | "worker-unavailable"
+  | "session-lost"
+  | "request-refused"
   | "claim-lost"
   | "replay-failed"
   | "step-closed"

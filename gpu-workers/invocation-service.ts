@@ -68,11 +68,13 @@ export async function openInvocationService(parts: InvocationServiceParts): Prom
 }
 
 function sessionHost({ run, agent, watch, trajectories, crash }: InvocationServiceParts): SessionHost {
-  const sessions = new AgentSessions(agent, [run.config.seed, "sample"], maxConversations(run.config));
+  const { seed, staleness } = run.config;
+  const sessions = new AgentSessions(agent, [seed, "sample"], maxConversations(run.config), staleness);
   return {
     agent: agent.name,
     sub: localSubAgent(run, sessions, trajectories),
     admission: admissionRules(run, agent.name, watch),
+    staleness,
     isLoadingOther: (version) => agent.policy.isLoadingOther(version),
     onFatal: crash,
   };

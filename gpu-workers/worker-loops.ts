@@ -53,7 +53,8 @@ function appHost(
   main: HostedAgent,
 ): AppHost {
   const remote = openRemote(run, observer, options.token, network);
-  const sessions = new AgentSessions(main, [run.config.seed, "sample"], maxConversations(run.config));
+  const { seed, staleness } = run.config;
+  const sessions = new AgentSessions(main, [seed, "sample"], maxConversations(run.config), staleness);
   const subs = main.config.delegates.map((name) => [name, remoteSubAgent(remote, name)] as const);
   return { ...gateway, team: { main: { name: main.name, sessions }, subs: new Map(subs) } };
 }

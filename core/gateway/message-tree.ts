@@ -65,6 +65,10 @@ export class MessageTree<T> {
     this.#exchanges.set(exchange.id, { exchange, ending: history.at(-1) ?? "" });
   }
 
+  has(id: string): boolean {
+    return this.#exchanges.has(id);
+  }
+
   /** From now on, requests can continue the reply. One that its client did not wait for ends its branch. */
   markContinuable(id: string): void {
     const { exchange, ending } = this.#exchanges.get(id) ?? {};

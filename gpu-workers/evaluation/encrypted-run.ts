@@ -24,12 +24,17 @@ export async function withEncryption<T>(
   try {
     return await work({ ...run, store: { ...run.store, objects }, log: redactedLog(run.log, redact) }, redact);
   } catch (error) {
-    for (let fault = error; fault instanceof Error; fault = fault.cause) {
-      fault.message = redact(fault.message);
-      if (fault.stack !== undefined) fault.stack = redact(fault.stack);
-    }
+    for (let fault = error; fault instanceof Error; fault = fault.cause) redactFault(fault, redact);
     throw error;
   }
+}
+
+/** Defines the properties anew: those of a DOMException, the reason of an aborted signal, cannot be assigned. */
+function redactFault(fault: Error, redact: (text: string) => string): void {
+  const define = (name: "message" | "stack", text: string) =>
+    Object.defineProperty(fault, name, { value: redact(text), writable: true, configurable: true });
+  if (fault.stack !== undefined) define("stack", fault.stack);
+  define("message", fault.message);
 }
 
 function redactedLog(log: Log, redact: (text: string) => string): Log {

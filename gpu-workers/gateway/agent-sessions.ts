@@ -3,7 +3,8 @@
  *
  *     turn ──> known request: its reply, or the sample in flight      a retry never samples again
  *         └──> placed in the tree ──> prefix of the parent, as sampled, + new messages ──> sampled ──> reply
- *     end  ──> the branches whose replies were delivered
+ *     end  ──> the branches whose replies were delivered, the same if repeated
+ *     discard ──> forgotten
  */
 import type { AgentSession, TurnReply, TurnRequest } from "../../core/contracts/app-chat.ts";
 import type { BranchCounts } from "../../core/contracts/rollout.ts";
@@ -21,6 +22,7 @@ import { drawName, scopeOf } from "../rollouts/draws.ts";
 import type { Inference, Lease } from "../rollouts/policy-versions.ts";
 import { BranchSequences } from "./branch-sequences.ts";
 import { LimitReached } from "./limit-reached.ts";
+import { refusing } from "./refused-request.ts";
 import { sampleTurn, type TurnPlan } from "./sample-turn.ts";
 
 /** An agent's part of an attempt, at its end. */
@@ -31,6 +33,9 @@ export interface SessionResult {
 
 /** The sessions of one agent, as an attempt uses them. */
 export type Sessions = Pick<AgentSessions, "turn" | "end" | "discard">;
+
+/** How many lists of tools have their layouts kept: an app may describe its tools differently in each rollout. */
+const MAX_LAYOUTS = 64;
 
 interface OpenSession {
   readonly session: AgentSession;
@@ -51,34 +56,45 @@ export class AgentSessions {
   readonly #open = new Map<string, OpenSession>();
   /** Sessions that are over, by id, with their step: a late request does not reopen them. */
   readonly #over = new Map<string, number>();
+  readonly #staleness: number;
   readonly #layouts = new WeakMap<Tokenizer, Map<string, MessageLayout>>();
 
   /**
    * @param purpose the first parts of the names of random streams: run seed and purpose.
    * @param maxBranches limit on the conversations of a session.
+   * @param staleness how many steps before a session's own may still be sampled.
    */
-  constructor(agent: HostedAgent, purpose: StreamName, maxBranches: number) {
+  constructor(agent: HostedAgent, purpose: StreamName, maxBranches: number, staleness: number) {
     this.#agent = agent;
     this.#purpose = purpose;
     this.#maxBranches = maxBranches;
+    this.#staleness = staleness;
   }
 
   /**
-   * Opens the session with its first turn. A repeated request gets the same reply. Rejects with `LimitReached`, with
+   * Opens the session with its first turn. A repeated request gets the same reply. Rejects with `LimitReached`, `request-refused`,
    * infrastructure's errors, or with `canceled` when the signal aborts: the turn then continues, for a retry of the request.
    */
   async turn(session: AgentSession, request: TurnRequest, signal: AbortSignal): Promise<TurnReply> {
-    if (signal.aborted || this.#over.has(session.id)) throw new MgrpoError("canceled", "the session has ended");
+    const hasEnded = this.#over.has(session.id) || this.#open.get(session.id)?.ended.signal.aborted;
+    if (signal.aborted || hasEnded) throw new MgrpoError("canceled", "the session has ended");
     const open = this.#opened(session);
     const reply = await cancelable(this.#turn(open, request), signal);
     open.tree.markContinuable(reply.exchange);
     return reply;
   }
 
-  /** Closes the session. Turns in flight are canceled, and nothing more is sampled. */
+  /**
+   * Closes the session: turns in flight are canceled, and nothing more is sampled. The result is the same if repeated, until the session is
+   * discarded. Throws `session-lost` if a delivered reply is not of this process: it has lost the session, or never had it.
+   */
   end(id: string, delivered: readonly string[]): SessionResult {
     const open = this.#open.get(id);
-    this.discard(id);
+    if (open) close(open);
+    if (!delivered.every((exchange) => open?.tree.has(exchange))) {
+      const message = `agent '${this.#agent.name}' has lost session ${id}: a reply of it was delivered and is not here`;
+      throw new MgrpoError("session-lost", message, { retryable: true });
+    }
     const branches = open?.tree.branches(new Set(delivered)) ?? [];
     return { branches, counts: countsOf(branches) };
   }
@@ -89,11 +105,10 @@ export class AgentSessions {
     if (!open) return;
     this.#open.delete(id);
     this.#over.set(id, open.session.address.step);
-    open.ended.abort();
-    open.sequences.release();
+    close(open);
   }
 
-  /** Forgets the sessions of earlier steps: their callers are gone. */
+  /** Forgets the sessions of steps before this one: their callers are gone. */
   #discardBefore(step: number): void {
     for (const [id, { session }] of this.#open) if (session.address.step < step) this.discard(id);
     for (const [id, of] of this.#over) if (of < step) this.#over.delete(id);
@@ -102,8 +117,8 @@ export class AgentSessions {
   #opened(session: AgentSession): OpenSession {
     const known = this.#open.get(session.id);
     if (known) return known;
-    // A step may be sampled while sessions of the step before it are still open.
-    this.#discardBefore(session.address.step - 1);
+    // Sessions of the oldest step that is sampled beside this one, and of the step before that, may still be open.
+    this.#discardBefore(session.address.step - 1 - this.#staleness);
     const open: OpenSession = {
       session,
       tree: new MessageTree<SampledTurn>(sha256),
@@ -123,8 +138,8 @@ export class AgentSessions {
     let sampled: Promise<unknown> | undefined;
     try {
       const inference = inferenceOf(lease, this.#agent.name);
-      const request = this.#asShown(sent, inference.tokenizer);
-      const layout = this.#layoutOf(inference.tokenizer, request.tools);
+      const request = refusing(() => this.#asShown(sent, inference.tokenizer));
+      const layout = refusing(() => this.#layoutOf(inference.tokenizer, request.tools));
       const { id, parent, added } = open.tree.place(request, layout.shownTools);
       const known = open.replies.get(id);
       if (known) return await known;
@@ -173,7 +188,7 @@ export class AgentSessions {
     signal: AbortSignal,
   ): Promise<TurnReply> {
     const { session } = open;
-    const prefix = prefixOf(exchange, layout, inference.tokenizer);
+    const prefix = refusing(() => prefixOf(exchange, layout, inference.tokenizer));
     const scope = scopeOf(this.#purpose, session.address, session.agent);
     const isFirst = exchange.parent !== undefined && open.continuedBy.get(exchange.parent.id) === exchange.id;
     const plan: TurnPlan = {
@@ -213,6 +228,7 @@ export class AgentSessions {
   #layoutOf(tokenizer: Tokenizer, tools: TurnRequest["tools"]): MessageLayout {
     const known = this.#layouts.get(tokenizer) ?? new Map<string, MessageLayout>();
     this.#layouts.set(tokenizer, known);
+    if (known.size >= MAX_LAYOUTS) known.clear();
     const key = JSON.stringify(tools);
     const { thinking, toolPrompt } = this.#agent.config;
     const layout =
@@ -229,6 +245,11 @@ interface Sampling {
   readonly inference: Inference;
 }
 
+function close({ ended, sequences }: OpenSession): void {
+  ended.abort();
+  sequences.release();
+}
+
 function forget(open: OpenSession, id: string, parent: Exchange<SampledTurn> | undefined): void {
   open.replies.delete(id);
   open.begun.delete(id);
@@ -237,7 +258,7 @@ function forget(open: OpenSession, id: string, parent: Exchange<SampledTurn> | u
 
 function inferenceOf({ inference }: Lease, agent: string): Inference {
   if (inference) return inference;
-  throw new MgrpoError("config-invalid", `agent '${agent}' runs behind an API: call that API directly`);
+  throw new MgrpoError("request-refused", `agent '${agent}' runs behind an API: call that API directly`);
 }
 
 /** The parent's tokens as they were sampled, then the new messages. */

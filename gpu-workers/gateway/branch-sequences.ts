@@ -38,5 +38,6 @@ export class BranchSequences {
 
   release(): void {
     for (const [sequence, samplers] of this.#samplers) for (const sampler of samplers) sampler.release(sequence);
+    this.#samplers.clear();
   }
 }

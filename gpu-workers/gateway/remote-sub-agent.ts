@@ -1,6 +1,10 @@
 /**
- * @file A sub-agent in another worker. A session stays with the worker that answered its first turn: only that one has its tokens. If it is
- * lost, so is the attempt, which is then tried again.
+ * @file A sub-agent in another worker. All of a session's turns go to one worker: only that one has its tokens. If it is lost, so is the
+ * attempt, which is then tried again.
+ *
+ *     free ──first request──> asked ──first reply──> held: no other worker may answer
+ *       ^                       └── every request failed ──┐
+ *       '──────────────────────────────────────────────────'
  */
 import pRetry from "p-retry";
 import type { z } from "zod";
@@ -38,10 +42,10 @@ export function openRemote(
 }
 
 export function remoteSubAgent({ pool, client }: Remote, agent: string): SubAgent {
-  /** Session -> the worker that answered its first request. */
-  const holders = new Map<string, WorkerRecord>();
+  /** By session. */
+  const places = new Map<string, Place>();
 
-  /** Posts until a worker reports. Any worker may give a session's first report; only that one gives the others. */
+  /** Posts until the session's worker reports. */
   const post = async <S extends z.ZodType>(
     { id }: AgentSession,
     path: string,
@@ -49,19 +53,23 @@ export function remoteSubAgent({ pool, client }: Remote, agent: string): SubAgen
     schema: S,
     signal: AbortSignal,
   ): Promise<z.infer<S>> => {
-    const holder = holders.get(id);
+    if (signal.aborted) throw canceled(id);
+    const place = places.get(id) ?? { worker: undefined, inFlight: 0, isHeld: false, asked: new Map() };
+    places.set(id, place);
     const ask = async () => {
-      const worker = holder ?? (await pool.pick(id, agent));
+      const worker = await workerOf(place, () => pool.pick(id, agent));
       if (!worker) throw new TransientFailure(`no live worker serves '${agent}'`);
       try {
         const report = await postTo(client, worker, `/sessions/${id}/${path}`, canonicalJson(body), schema, signal);
-        holders.set(id, worker);
+        place.isHeld = true;
         return report;
       } catch (error) {
         if (!(error instanceof TransientFailure) || signal.aborted) throw error;
         if (error.isWorkerAtFault) pool.passOver(worker);
-        if (holder && error.isWorkerAtFault) throw lost(agent, error);
+        if (place.isHeld && (error.isWorkerAtFault || error.wasRestarted)) throw lost(agent, error);
         throw error;
+      } finally {
+        place.inFlight -= 1;
       }
     };
     return pRetry(ask, {
@@ -71,26 +79,57 @@ export function remoteSubAgent({ pool, client }: Remote, agent: string): SubAgen
       signal,
       shouldRetry: ({ error }) => error instanceof TransientFailure,
     }).catch((error: unknown) => {
-      throw signal.aborted && !isMgrpoError(error) ? new MgrpoError("canceled", `session ${id} was canceled`) : error;
+      throw signal.aborted && !isMgrpoError(error) ? canceled(id) : error;
     });
   };
 
   return {
     turn: (session, request, signal) => post(session, "turns", { session, request }, TurnReply, signal),
     async end(session, summary, signal) {
-      // The app never called this agent.
-      if (!holders.has(session.id)) return NEVER_CALLED;
+      const place = places.get(session.id);
+      // This agent never replied to the app.
+      if (!place?.isHeld) return NEVER_CALLED;
       const ended = await post(session, "end", { session, ...summary }, EndedSession, signal);
-      holders.delete(session.id);
+      if (place.worker) place.asked.delete(place.worker.url);
       return ended;
     },
     discard({ id }) {
-      const worker = holders.get(id);
-      holders.delete(id);
-      if (worker) client.delete(worker, `/sessions/${id}`);
+      const { asked } = places.get(id) ?? {};
+      places.delete(id);
+      // A worker whose caller is gone lets its turn go on, for a retry.
+      for (const worker of asked?.values() ?? []) client.delete(worker, `/sessions/${id}`);
     },
   };
 }
+
+/** Where a session is. */
+interface Place {
+  worker: WorkerRecord | undefined;
+  /** Requests at the worker. */
+  inFlight: number;
+  /** The worker has replied: no other one may. */
+  isHeld: boolean;
+  /** Workers that may have a part of the session, by URL. */
+  readonly asked: Map<string, WorkerRecord>;
+}
+
+/** The session's worker, for one more request: another one only if none has replied and none is asked now. */
+async function workerOf(
+  place: Place,
+  pick: () => Promise<WorkerRecord | undefined>,
+): Promise<WorkerRecord | undefined> {
+  const isSettled = () => place.isHeld || place.inFlight > 0;
+  const picked = isSettled() ? place.worker : await pick();
+  // Another request may have been sent meanwhile.
+  if (!isSettled()) place.worker = picked;
+  const { worker } = place;
+  if (!worker) return undefined;
+  place.inFlight += 1;
+  place.asked.set(worker.url, worker);
+  return worker;
+}
+
+const canceled = (id: string) => new MgrpoError("canceled", `session ${id} was canceled`);
 
 const NEVER_CALLED: EndedSession = {
   invocations: [],
@@ -117,12 +156,10 @@ async function postTo<S extends z.ZodType>(
   }
 }
 
-const lost = (agent: string, cause: Error) =>
+/** Only a worker that died is a reason to run the rollout alone: one that drains or was restarted earlier is not. */
+const lost = (agent: string, cause: TransientFailure) =>
   new MgrpoError(
-    "worker-unavailable",
+    cause.workerDied ? "worker-unavailable" : "session-lost",
     `the worker that had this session of '${agent}' is no longer available: ${cause.message}`,
-    {
-      retryable: true,
-      cause,
-    },
+    { retryable: true, cause },
   );

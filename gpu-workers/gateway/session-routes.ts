@@ -31,6 +31,8 @@ export interface SessionHost {
   readonly agent: string;
   readonly sub: SubAgent;
   readonly admission: AdmissionRules;
+  /** How many steps before a session's own may still be sampled. */
+  readonly staleness: number;
   /** The version that is being loaded now, if any. */
   isLoadingOther(version: number): boolean;
   /** Called with an error that is not a MgrpoError: a bug, not a fault of the request. */
@@ -43,7 +45,7 @@ export const LimitReport = z.strictObject({ limit: z.enum(["token-limit", "turn-
 interface State {
   readonly host: SessionHost;
   readonly stop: AbortController;
-  /** Session -> what its end committed, until a session of a later step ends. */
+  /** Session -> what its end committed, until a session ends whose step is not sampled beside its own. */
   readonly ended: Map<string, { readonly step: number; readonly result: Promise<EndedSession> }>;
 }
 
@@ -116,7 +118,8 @@ async function answerEnd(
 ): Promise<Answer> {
   if (id !== session.id) return { response: new Response("the path names another session", { status: 400 }) };
   const { step } = session.address;
-  for (const [old, { step: of }] of ended) if (of < step) ended.delete(old);
+  const oldest = step - 1 - host.staleness;
+  for (const [old, { step: of }] of ended) if (of < oldest) ended.delete(old);
   const result = ended.get(id)?.result ?? host.sub.end(session, summary, stop.signal);
   ended.set(id, { step, result });
   try {

@@ -6,14 +6,29 @@ import type { Sample, Tokenizer } from "../../core/ports.ts";
 
 /** The sample up to the token that completes a stop text. */
 export function untilStop(sample: Sample, stops: readonly string[], tokenizer: Pick<Tokenizer, "decode">): Sample {
-  if (firstStop(tokenizer.decode(sample.tokens), stops) === undefined) return sample;
-  let length = 1;
-  while (firstStop(tokenizer.decode(sample.tokens.slice(0, length)), stops) === undefined) length += 1;
+  const isStopped = (length: number) =>
+    firstStop(tokenizer.decode(sample.tokens.slice(0, length)), stops) !== undefined;
+  if (stops.length === 0 || !isStopped(sample.tokens.length)) return sample;
+  const length = firstLength(sample.tokens.length, isStopped);
   return {
     tokens: sample.tokens.slice(0, length),
     logProbs: sample.logProbs.slice(0, length),
     stop: length === sample.tokens.length ? sample.stop : "length",
   };
+}
+
+/**
+ * The least length from 1 to `longest` that `holds`, by bisection: `longest` holds, and every length beyond one that does. A prefix's text
+ * grows at its end only, where a character that is not complete yet may change.
+ */
+function firstLength(longest: number, holds: (length: number) => boolean): number {
+  let [least, most] = [1, longest];
+  while (least < most) {
+    const middle = Math.floor((least + most) / 2);
+    if (holds(middle)) most = middle;
+    else least = middle + 1;
+  }
+  return most;
 }
 
 /** The text before the first stop text, and which one ended it. */

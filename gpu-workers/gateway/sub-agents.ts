@@ -48,7 +48,10 @@ async function endSession(
   const commits = byTask(branches, callTexts).map((branch, call) =>
     commitBranch(run, session, branch, call, trajectories),
   );
-  return { invocations: await Promise.all(commits), counts };
+  const invocations = await Promise.all(commits);
+  // Only now: until its conversations are committed, the end can be repeated.
+  sessions.discard(session.id);
+  return { invocations, counts };
 }
 
 async function commitBranch(

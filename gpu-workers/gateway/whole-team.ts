@@ -46,7 +46,7 @@ function appTeam(
   purpose: StreamName,
 ): AppTeam {
   const sessionsOf = (agent: HostedAgent) =>
-    observedSessions(new AgentSessions(agent, purpose, maxConversations(run.config)), agent, agent === main);
+    observedSessions(new AgentSessions(agent, purpose, maxConversations(run.config), 0), agent, agent === main);
   const subs = [...agents.values()].filter((agent) => agent !== main);
   return {
     main: { name: main.name, sessions: sessionsOf(main) },

@@ -19,8 +19,16 @@ const CANCEL_TIMEOUT_SECONDS = 1;
 /** Codes of OpenSSL and Node.js. */
 const UNTRUSTED = /CERT|SELF_SIGNED|UNABLE_TO_(VERIFY|GET_ISSUER)|^ERR_(TLS|SSL)|^EPROTO$/;
 
-/** Codes of sub-agent infrastructure failures that the caller rethrows. */
-const FORWARDED_CODES = ["deadline", "tool-backend", "endpoint-unavailable", "prefix-drift", "run-halted"] as const;
+/** Codes of a sub-agent's failures that the caller rethrows. */
+const FORWARDED_CODES = [
+  "deadline",
+  "tool-backend",
+  "endpoint-unavailable",
+  "prefix-drift",
+  "session-lost",
+  "request-refused",
+  "run-halted",
+] as const;
 
 const ReportedFailure = z.object({ code: z.string(), message: z.string() });
 
@@ -30,11 +38,14 @@ export class TransientFailure extends Error {
   readonly isWorkerAtFault: boolean;
   /** The connection broke while the worker may have been working on the invocation. */
   readonly workerDied: boolean;
+  /** Another process has the worker's port: what the worker had is gone. */
+  readonly wasRestarted: boolean;
 
-  constructor(message: string, { isWorkerAtFault = false, workerDied = false } = {}) {
+  constructor(message: string, { isWorkerAtFault = false, workerDied = false, wasRestarted = false } = {}) {
     super(message);
     this.isWorkerAtFault = isWorkerAtFault;
     this.workerDied = workerDied;
+    this.wasRestarted = wasRestarted;
   }
 }
 
@@ -132,7 +143,7 @@ function connectionFailure(worker: WorkerRecord, signal: AbortSignal, cause: unk
 /** What a response other than the wanted one means. */
 export function responseFailure(worker: WorkerRecord, { status, text }: WorkerResponse): Error {
   const name = `worker '${worker.worker}'`;
-  if (status === 404) return new TransientFailure(`${name} was restarted`);
+  if (status === 404) return new TransientFailure(`${name} was restarted`, { wasRestarted: true });
   if (status === 409) return new TransientFailure(`${name} is loading another version`);
   if (status === 503) return unusable(worker, "is draining");
   if (status === 410) return new MgrpoError("step-closed", `${name}: ${text}`);
@@ -166,5 +177,5 @@ function reportedFailure(text: string): MgrpoError | undefined {
   if (!failure.success) return undefined;
   const { code, message } = failure.data;
   const known = FORWARDED_CODES.find((forwarded) => forwarded === code) ?? "worker-unavailable";
-  return new MgrpoError(known, `the sub-agent's worker: ${message}`, { retryable: true });
+  return new MgrpoError(known, `the sub-agent's worker: ${message}`, { retryable: known !== "request-refused" });
 }

@@ -26,6 +26,7 @@ const INFRASTRUCTURE: readonly ErrorCode[] = [
   "app-failed",
   "endpoint-unavailable",
   "worker-unavailable",
+  "session-lost",
   "prefix-drift",
 ];
 

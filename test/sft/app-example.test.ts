@@ -23,7 +23,7 @@ async function recorded() {
   let turn = 0;
   const config = { toolPrompt: "system" };
   const agent = scriptedAgent("searcher", [], { script: () => SAID[turn++] ?? "", config });
-  const sessions = new AgentSessions(agent, [7, "app"], 4);
+  const sessions = new AgentSessions(agent, [7, "app"], 4, 0);
   const { address, sampling } = planOf(0);
   const session = {
     id: "a".repeat(22),

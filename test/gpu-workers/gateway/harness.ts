@@ -12,7 +12,7 @@ import {
   mainTrajectories,
   type Trajectory,
 } from "../../../core/contracts/rollout.ts";
-import type { Sample, SampleRequest, Sampler } from "../../../core/ports.ts";
+import type { Sample, SampleRequest, Sampler, Tokenizer } from "../../../core/ports.ts";
 import type { Random } from "../../../core/random.ts";
 import { openTokenizer } from "../../../engine/tokenizer/tokenizer.ts";
 import { AgentSessions } from "../../../gpu-workers/gateway/agent-sessions.ts";
@@ -45,8 +45,13 @@ export interface HarnessOptions {
   readonly script?: Script;
   readonly config?: object;
   readonly maxBranches?: number;
+  readonly staleness?: number;
   /** Awaited before each sample. */
   readonly beforeSample?: (request: SampleRequest) => Promise<void> | void;
+  /** What the engine returns instead of the sample. */
+  readonly damage?: (sample: Sample, agent: string) => Sample;
+  /** The agents' tokenizer. */
+  readonly reads?: Tokenizer;
 }
 
 export const tokenizer = openTokenizer(baseFiles("main"));
@@ -97,7 +102,7 @@ export const noticed = () => new Promise((resolve) => setTimeout(resolve, 100));
 export function scriptedAgent(
   name: string,
   samples: RecordedSample[],
-  { script = obedient, config = {}, beforeSample }: HarnessOptions = {},
+  { script = obedient, config = {}, beforeSample, damage, reads = tokenizer }: HarnessOptions = {},
 ): HostedAgent {
   const engine = scriptedEngine(script);
   const open = async (version: number): Promise<Inference> => {
@@ -115,10 +120,10 @@ export function scriptedAgent(
         await beforeSample?.(request);
         const sample = await sampler.sample(request, signal);
         samples.push({ agent: name, version, request, sample });
-        return sample;
+        return damage ? damage(sample, name) : sample;
       },
     };
-    return { sampler: recorded, tokenizer };
+    return { sampler: recorded, tokenizer: reads };
   };
   const agentConfig = AgentConfig.parse({
     ...{ model: "scripted", policy: "recipe:relay", limits: { turns: 8, turnTokens: 400, contextTokens: 4000 } },
@@ -147,7 +152,12 @@ export async function openHarness(options: HarnessOptions = {}) {
   const log = createLog((line) => lines.push(line));
   const store = memoryStore();
   const sessionsOf = (name: string) =>
-    new AgentSessions(scriptedAgent(name, samples, options), [7, "sample"], options.maxBranches ?? 32);
+    new AgentSessions(
+      scriptedAgent(name, samples, options),
+      [7, "sample"],
+      options.maxBranches ?? 32,
+      options.staleness ?? 0,
+    );
   const run = { name: "relay", store, log } as unknown as RunContext;
   const team: AppTeam = {
     main: { name: "main", sessions: sessionsOf("main") },

@@ -74,7 +74,8 @@ const sessionOf = (agent: Agent): AgentSession => {
 async function play(rounds: History, isReordered: boolean) {
   const samples: RecordedSample[] = [];
   const config = { limits: { turns: 8, turnTokens: 80, contextTokens: 4000 } };
-  const open = (agent: Agent) => new AgentSessions(scriptedAgent(agent, samples, { script, config }), [7, "app"], 64);
+  const open = (agent: Agent) =>
+    new AgentSessions(scriptedAgent(agent, samples, { script, config }), [7, "app"], 64, 0);
   const sessions = { main: open("main"), searcher: open("searcher") };
   const [sent, received]: [Sent[], Received[]] = [[], []];
   const delivered = { main: new Set<string>(), searcher: new Set<string>() };

@@ -1,30 +1,40 @@
 /** @file The sessions of a sub-agent over HTTP: they take what the gateway takes. */
 import { Hono } from "hono";
 import { expect, test } from "vitest";
-import type { SessionTurn } from "../../../core/contracts/app-chat.ts";
+import { type SessionEnd, type SessionTurn, TurnReply } from "../../../core/contracts/app-chat.ts";
+import type { WorkerRecord } from "../../../core/contracts/records.ts";
+import { MgrpoError } from "../../../core/errors.ts";
 import { AgentSessions } from "../../../gpu-workers/gateway/agent-sessions.ts";
 import { addSessionRoutes, type SessionHost } from "../../../gpu-workers/gateway/session-routes.ts";
 import { localSubAgent } from "../../../gpu-workers/gateway/sub-agents.ts";
+import { responseFailure } from "../../../gpu-workers/invocations/worker-client.ts";
 import type { RunContext } from "../../../gpu-workers/run-context.ts";
-import { planOf, type RecordedSample, scriptedAgent, VERSIONS } from "./harness.ts";
+import { memoryStore } from "../../fakes/memory-store.ts";
+import { type HarnessOptions, planOf, type RecordedSample, scriptedAgent, tokenizer, VERSIONS } from "./harness.ts";
 
 const id = "a".repeat(22);
 
 /** Calls need no signature here. */
-function routes(samples: RecordedSample[]) {
-  const sessions = new AgentSessions(scriptedAgent("searcher", samples, { script: () => "read" }), [7], 4);
+function routes(samples: RecordedSample[], run = {} as RunContext, options: HarnessOptions = {}) {
+  const agent = scriptedAgent("searcher", samples, { script: () => "read", ...options });
+  const sessions = new AgentSessions(agent, [7], 4, 0);
   const host: SessionHost = {
     agent: "searcher",
-    sub: localSubAgent({} as RunContext, sessions),
+    sub: localSubAgent(run, sessions),
     admission: { admits: async () => true, whenReady: async () => {}, whenOpen: async () => {} },
+    staleness: 0,
     isLoadingOther: () => false,
     onFatal: (error) => expect.unreachable(String(error)),
   };
   const app = new Hono();
   addSessionRoutes(app, "", { verify: async () => undefined, signReport: () => ({}) }, host);
-  const post = (turn: SessionTurn) =>
-    app.request(`/sessions/${id}/turns`, { method: "POST", body: JSON.stringify(turn) });
-  return { post, forget: () => app.request(`/sessions/${id}`, { method: "DELETE" }) };
+  const send = (path: string, body: object) =>
+    app.request(`/sessions/${id}/${path}`, { method: "POST", body: JSON.stringify(body) });
+  return {
+    post: (turn: SessionTurn) => send("turns", turn),
+    end: (end: SessionEnd) => send("end", end),
+    forget: () => app.request(`/sessions/${id}`, { method: "DELETE" }),
+  };
 }
 
 function turnOf(text: string, description = ""): SessionTurn {
@@ -58,4 +68,40 @@ test("a turn that arrives after its session was forgotten samples nothing", asyn
   await forget();
   expect((await post(turnOf("two"))).status).toBe(503);
   expect(samples).toHaveLength(1);
+});
+
+test("an end whose commit failed is repeated, and commits the same conversations", async () => {
+  const store = memoryStore();
+  let failures = 1;
+  const objects = {
+    ...store.objects,
+    commit: async (...args: Parameters<typeof store.objects.commit>) => {
+      if (failures-- > 0) throw new MgrpoError("store-unreachable", "the store is away", { retryable: true });
+      return store.objects.commit(...args);
+    },
+  };
+  const { post, end } = routes([], { name: "relay", store: { ...store, objects } } as unknown as RunContext);
+  const { session, ...turn } = turnOf("one");
+  const { exchange } = TurnReply.parse(await (await post({ session, ...turn })).json());
+  const summary = { session, delivered: [exchange], callTexts: [] };
+  expect((await end(summary)).status).toBe(502);
+  const repeated = await end(summary);
+  expect(repeated.status).toBe(200);
+  expect(await repeated.json()).toMatchObject({ invocations: [{ agent: "searcher" }], counts: { branches: 1 } });
+});
+
+test("a refused request is the app's fault on the caller's side too, not an outage of the worker", async () => {
+  const render = () => {
+    throw new MgrpoError("tokenizer-damaged", "chat_template failed on user, user");
+  };
+  const { post } = routes([], {} as RunContext, { reads: { ...tokenizer, render } });
+  const response = await post(turnOf("one"));
+  const failure = responseFailure({ worker: "w1" } as WorkerRecord, {
+    status: response.status,
+    text: await response.text(),
+  });
+  expect(failure).toMatchObject({
+    ...{ code: "request-refused", retryable: false },
+    message: expect.stringContaining("chat_template failed on user, user"),
+  });
 });

@@ -1,0 +1,34 @@
+/** @file Errors of an encrypted evaluation: none quotes a question, and a stop stays a stop. */
+import { expect, test } from "vitest";
+import { MgrpoError } from "../../../core/errors.ts";
+import { withEncryption } from "../../../gpu-workers/evaluation/encrypted-run.ts";
+import { createLog } from "../../../gpu-workers/log.ts";
+import { abortError } from "../../../gpu-workers/rollouts/answer-calls.ts";
+import type { RunContext } from "../../../gpu-workers/run-context.ts";
+import { memoryStore } from "../../fakes/memory-store.ts";
+
+const PROMPT = "Which river of the north has the most bridges?";
+const set = {
+  questions: [{ id: "q", kind: "k", level: 1, prompt: PROMPT, answer: "none", facts: null }],
+  canary: "canary",
+};
+const run = { store: memoryStore(), log: createLog(() => {}) } as unknown as RunContext;
+
+const failing = (error: Error) => withEncryption(run, set, () => Promise.reject(error));
+
+test("a stop rejects with `canceled`, although its cause is a DOMException, whose message has no setter", async () => {
+  const stop = new AbortController();
+  stop.abort();
+  await expect(failing(abortError(stop.signal, "s"))).rejects.toMatchObject({ code: "canceled" });
+});
+
+test("neither an error nor its causes quote a question, whatever their class", async () => {
+  const cause = new DOMException(`could not clone ${PROMPT}`, "DataCloneError");
+  const error = new MgrpoError("tool-backend", `it failed on ${PROMPT}`, { cause });
+  const caught = await failing(error).catch((one: unknown) => one);
+  expect(caught).toBe(error);
+  for (const text of [error.message, error.stack, cause.message, cause.stack]) {
+    expect(text).toBeTruthy();
+    expect(text).not.toContain("river");
+  }
+});

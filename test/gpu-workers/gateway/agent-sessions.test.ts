@@ -1,0 +1,81 @@
+/** @file How long an agent's sessions live, and what their end returns. */
+import { expect, test } from "vitest";
+import type { AgentSession, TurnRequest } from "../../../core/contracts/app-chat.ts";
+import type { Tokenizer } from "../../../core/ports.ts";
+import { AgentSessions } from "../../../gpu-workers/gateway/agent-sessions.ts";
+import type { PolicyVersions } from "../../../gpu-workers/rollouts/policy-versions.ts";
+import { planOf, scriptedAgent, tokenizer, VERSIONS } from "./harness.ts";
+
+const never = new AbortController().signal;
+
+function sessionOf(step: number): AgentSession {
+  const { address, sampling } = planOf(0);
+  const id = String(step).padStart(22, "0");
+  const about = { questionId: "q", agent: "searcher", version: VERSIONS.searcher };
+  return { id, run: address.run, address: { ...address, step }, ...about, sampling };
+}
+
+const asking = (text: string, tools: TurnRequest["tools"] = []): TurnRequest => ({
+  ...{ messages: [{ role: "user", text }], tools, mayCall: true, stopTexts: [], variant: "" },
+});
+
+const openSessions = (staleness: number) => new AgentSessions(scriptedAgent("searcher", []), [7], 4, staleness);
+
+test("a session outlives the opening of all steps that are sampled beside its own", async () => {
+  const sessions = openSessions(2);
+  const { exchange: first } = await sessions.turn(sessionOf(0), asking("say one"), never);
+  for (const step of [1, 2, 3]) await sessions.turn(sessionOf(step), asking("say other"), never);
+  const { exchange: second } = await sessions.turn(sessionOf(0), asking("say two"), never);
+  expect(sessions.end(sessionOf(0).id, [first, second]).branches).toHaveLength(2);
+});
+
+test("sessions of steps that are over are forgotten", async () => {
+  const sessions = openSessions(2);
+  const { exchange } = await sessions.turn(sessionOf(0), asking("say one"), never);
+  await sessions.turn(sessionOf(4), asking("say other"), never);
+  expect(() => sessions.end(sessionOf(0).id, [exchange])).toThrow(/lost session/);
+});
+
+test("an end without a session that replies were delivered of is an outage, not an empty result", async () => {
+  const sessions = openSessions(0);
+  expect(() => sessions.end("unknown", ["an exchange"])).toThrow(
+    expect.objectContaining({ code: "session-lost", retryable: true }),
+  );
+  expect(sessions.end("unknown", []).branches).toEqual([]);
+  await sessions.turn(sessionOf(0), asking("say one"), never);
+  expect(() => sessions.end(sessionOf(0).id, ["of another worker"])).toThrow(/lost session/);
+});
+
+test("the end is the same if repeated, and no turn follows it", async () => {
+  const sessions = openSessions(0);
+  const session = sessionOf(0);
+  const { exchange } = await sessions.turn(session, asking("say one"), never);
+  expect(sessions.end(session.id, [exchange])).toEqual(sessions.end(session.id, [exchange]));
+  await expect(sessions.turn(session, asking("say two"), never)).rejects.toMatchObject({ code: "canceled" });
+});
+
+test("templates are filled once for a list of tools, and not kept for every list there ever was", async () => {
+  let rendered = 0;
+  const counting: Tokenizer = {
+    ...tokenizer,
+    render(...request) {
+      rendered += 1;
+      return tokenizer.render(...request);
+    },
+  };
+  const agent = scriptedAgent("searcher", []);
+  const { inference, ...lease } = await agent.policy.acquire(VERSIONS.searcher);
+  const policy = { acquire: async () => ({ ...lease, inference: { ...inference, tokenizer: counting } }) };
+  const sessions = new AgentSessions({ ...agent, policy: policy as unknown as PolicyVersions }, [7], 1000, 0);
+  const renderedFor = async (description: string) => {
+    const before = rendered;
+    const tool = { type: "function" as const, function: { name: "lookup", description, parameters: {} } };
+    await sessions.turn(sessionOf(0), asking(`say ${rendered}`, [tool]), never);
+    return rendered - before;
+  };
+  const first = await renderedFor("today");
+  expect(first).toBeGreaterThan(0);
+  expect(await renderedFor("today")).toBeLessThan(first);
+  for (let day = 0; day < 64; day++) await renderedFor(`in ${day} days`);
+  expect(await renderedFor("today")).toBe(first);
+});

@@ -1,0 +1,124 @@
+/** @file A sub-agent in another worker: one worker has the whole session, and what its failures mean for the attempt. */
+import { expect, test, vi } from "vitest";
+import type { AgentSession, TurnReply, TurnRequest } from "../../../core/contracts/app-chat.ts";
+import type { WorkerRecord } from "../../../core/contracts/records.ts";
+import { type Remote, remoteSubAgent } from "../../../gpu-workers/gateway/remote-sub-agent.ts";
+import {
+  TransientFailure,
+  type WorkerRequest,
+  type WorkerResponse,
+} from "../../../gpu-workers/invocations/worker-client.ts";
+import { planOf, VERSIONS } from "./harness.ts";
+
+const never = new AbortController().signal;
+const { address, sampling } = planOf(0);
+const session: AgentSession = {
+  ...{ id: "a".repeat(22), run: address.run, address, questionId: "q", agent: "searcher" },
+  ...{ version: VERSIONS.searcher, sampling },
+};
+const asking = (text: string): TurnRequest => ({
+  ...{ messages: [{ role: "user", text }], tools: [], mayCall: true, stopTexts: [], variant: "" },
+});
+const reply = (exchange: string): WorkerResponse => {
+  const usage = { inputTokens: 1, outputTokens: 1 };
+  const body: TurnReply = { exchange, text: "", thinking: "", calls: [], stopReason: "stop", usage, tokens: [] };
+  return { status: 200, text: JSON.stringify(body) };
+};
+const broken = () => new TransientFailure("the connection broke", { isWorkerAtFault: true, workerDied: true });
+
+/** Workers w1, w2, … that answer as told. A worker that fails is passed over for good. */
+function team(names: string[], answer: (worker: string, request: WorkerRequest) => Promise<WorkerResponse>) {
+  const calls: string[] = [];
+  const passedOver = new Set<string>();
+  const note = (worker: WorkerRecord, method: string, path: string) =>
+    calls.push(`${worker.worker} ${method === "DELETE" ? method : path.split("/").at(-1)}`);
+  const remote = {
+    pool: {
+      pick: async () => {
+        const worker = names.find((name) => !passedOver.has(name));
+        return worker && { worker, url: `http://${worker}` };
+      },
+      passOver: ({ worker }: WorkerRecord) => passedOver.add(worker),
+    },
+    client: {
+      call: (worker: WorkerRecord, request: WorkerRequest) => {
+        note(worker, request.method, request.path);
+        return answer(worker.worker, request);
+      },
+      delete: (worker: WorkerRecord, path: string) => note(worker, "DELETE", path),
+    },
+  };
+  return { calls, passedOver, sub: remoteSubAgent(remote as unknown as Remote, "searcher") };
+}
+
+test("requests that begin a session side by side go to one worker, even if another one ranks first meanwhile", async () => {
+  let finish = () => {};
+  const sampling = new Promise<void>((resolve) => {
+    finish = resolve;
+  });
+  const { sub, calls, passedOver } = team(["w1", "w2"], async (_worker, { body }) => {
+    await sampling;
+    return reply(body?.includes("one") ? "1" : "2");
+  });
+  const first = sub.turn(session, asking("one"), never);
+  await vi.waitFor(() => expect(calls).toHaveLength(1));
+  passedOver.add("w1");
+  const second = sub.turn(session, asking("two"), never);
+  await vi.waitFor(() => expect(calls).toHaveLength(2));
+  finish();
+  await Promise.all([first, second]);
+  expect(calls).toEqual(["w1 turns", "w1 turns"]);
+});
+
+test("a session whose worker failed before its first reply goes to another one; both forget it in the end", async () => {
+  const { sub, calls } = team(["w1", "w2"], async (worker) => {
+    if (worker === "w1") throw broken();
+    return reply("1");
+  });
+  await sub.turn(session, asking("one"), never);
+  expect(calls).toEqual(["w1 turns", "w2 turns"]);
+  sub.discard(session);
+  expect(calls.slice(2)).toEqual(["w1 DELETE", "w2 DELETE"]);
+});
+
+test.each([
+  ["its connection breaks", "worker-unavailable", async () => Promise.reject(broken())],
+  ["it drains", "session-lost", async () => ({ status: 503, text: "draining" })],
+  ["it was restarted", "session-lost", async () => ({ status: 404, text: "404 Not Found" })],
+])("the worker that has a session is lost at once when %s: %s", async (_how, code, fail) => {
+  let turns = 0;
+  const { sub, calls } = team(["w1", "w2"], async () => (turns++ === 0 ? reply("1") : fail()));
+  await sub.turn(session, asking("one"), never);
+  await expect(sub.turn(session, asking("two"), never)).rejects.toMatchObject({ code, retryable: true });
+  expect(calls).toEqual(["w1 turns", "w1 turns"]);
+});
+
+test("an attempt that ends during a first turn ends that turn", async () => {
+  const stop = new AbortController();
+  const { sub, calls } = team(
+    ["w1"],
+    (_worker, { signal }) =>
+      new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true })),
+  );
+  const turn = sub.turn(session, asking("one"), stop.signal);
+  await vi.waitFor(() => expect(calls).toEqual(["w1 turns"]));
+  stop.abort();
+  await expect(turn).rejects.toMatchObject({ code: "canceled" });
+  sub.discard(session);
+  expect(calls).toEqual(["w1 turns", "w1 DELETE"]);
+  // A late request of the attempt reaches nobody.
+  await expect(sub.turn(session, asking("two"), stop.signal)).rejects.toMatchObject({ code: "canceled" });
+  expect(calls).toHaveLength(2);
+});
+
+test("a session that has ended is not deleted where it ended", async () => {
+  const ended = { invocations: [], counts: { branches: 1, rewritten: 0, unparsed: 0, cut: 0 } };
+  const { sub, calls } = team(["w1"], async (_worker, { path }) =>
+    path.endsWith("/end") ? { status: 200, text: JSON.stringify(ended) } : reply("1"),
+  );
+  expect(await sub.end(session, { delivered: [], callTexts: [] }, never)).toMatchObject({ counts: { branches: 0 } });
+  await sub.turn(session, asking("one"), never);
+  expect(await sub.end(session, { delivered: ["1"], callTexts: [] }, never)).toEqual(ended);
+  sub.discard(session);
+  expect(calls).toEqual(["w1 turns", "w1 end"]);
+});
