@@ -11,6 +11,9 @@ const PARTS = ["rewards", "tools"];
 const DEPTH = 2;
 /** Functions start it (functions/compose.ts). */
 const THREAD = "rewards-thread";
+/** CommonJS packages that a recipe imports call `require` for Node.js's own modules. SST gives functions the same line. */
+const REQUIRE =
+  "import { createRequire as topLevelCreateRequire } from 'node:module';const require = topLevelCreateRequire(import.meta.url);";
 const SKIPPED = /^(\..*|node_modules|runs|dist)$/;
 
 /**
@@ -42,6 +45,9 @@ async function bundle(entry, external) {
     platform: "node",
     target: "node20.20",
     bundle: true,
+    // zod declares no side effects. In a module that is also imported dynamically, esbuild would leave out what initializes it.
+    ignoreAnnotations: true,
+    banner: { js: REQUIRE },
     write: false,
     logLevel: "error",
     plugins: external.includes("mgrpo") ? [] : [{ name: "this mgrpo", setup: useThisPackage }],

@@ -41,16 +41,20 @@ export function withServers(fleets: readonly FleetSettings[], servers: ReadonlyM
   });
 }
 
-/** As core/contracts/deployment.ts parses it. */
+/** As core/contracts/deployment.ts parses them. */
 const NAME = /^[a-z][a-z0-9-]{0,30}$/;
+const ROLES = ["rollout", "train", "eval"];
 
 /**
- * Rejects invalid names, and two fleets for the same agent and role: each would start all the workers that a run needs.
+ * Rejects fleets that tick and the workers could not read, and two fleets for the same agent and role: each would start all the workers
+ * that a run needs.
  */
 export function refuseUnusable(fleets: readonly FleetSettings[]): void {
   const served = new Map<string, string>();
-  for (const { name, agent, roles } of fleets) {
-    if (!NAME.test(name)) throw new Error(`sst.config.ts: fleet ${name}: write lower-case letters, digits and '-'`);
+  for (const fleet of fleets) {
+    const { name, agent, roles } = fleet;
+    const fault = faultOf(fleet);
+    if (fault !== undefined) throw new Error(`sst.config.ts: fleet ${name}: ${fault}`);
     for (const role of roles.split(",")) {
       const other = served.get(`${agent} ${role}`);
       if (other !== undefined)
@@ -58,4 +62,17 @@ export function refuseUnusable(fleets: readonly FleetSettings[]): void {
       served.set(`${agent} ${role}`, name);
     }
   }
+}
+
+function faultOf({ name, agent, roles, max, onDemand }: FleetSettings): string | undefined {
+  if (!NAME.test(name)) return "write lower-case letters, digits and '-'";
+  if (agent !== "*" && !NAME.test(agent)) return `agent: '${agent}': write an agent's name, or * for the whole team`;
+  const unknown = roles.split(",").find((role) => !ROLES.includes(role));
+  if (unknown !== undefined)
+    return `roles: '${unknown}': write ${ROLES.join(", ")}, separated by commas without spaces`;
+  if ((agent === "*") !== (roles === "eval")) return "write agent * with roles eval, and an agent's name with others";
+  if (!Number.isInteger(max) || max < 1) return `max: ${max}: write the largest number of instances, 1 or more`;
+  if (!Number.isInteger(onDemand) || onDemand < 0 || onDemand > max)
+    return `onDemand: ${onDemand}: write how many of its ${max} instances are on demand`;
+  return undefined;
 }

@@ -20,7 +20,11 @@ export async function createNetwork(port: number): Promise<Network> {
     vpcId: vpc.id,
     routes: [{ cidrBlock: "0.0.0.0/0", gatewayId: gateway.id }],
   });
-  const { names } = await aws.getAvailabilityZones({ state: "available" });
+  // Without Local Zones and Wavelength Zones, which an account opts into: they have few instance types, and hardly any spot capacity.
+  const { names } = await aws.getAvailabilityZones({
+    state: "available",
+    filters: [{ name: "opt-in-status", values: ["opt-in-not-required"] }],
+  });
   const subnets = names.slice(0, ZONES).map((availabilityZone, i) => {
     const subnet = new aws.ec2.Subnet(`WorkersSubnet${i}`, {
       vpcId: vpc.id,

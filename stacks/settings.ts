@@ -38,6 +38,8 @@ export function readSettings(
     throw new Error(
       `MGRPO_FLEETS=${fleets}: write none, for no GPU fleets, or unset it; fleets are listed in sst.config.ts`,
     );
+  if (fleets === "none" && servers !== "")
+    throw new Error("MGRPO_SERVERS: servers run on the instances of fleets, and MGRPO_FLEETS=none; unset one of them");
   if (keep && !alertEmail)
     throw new Error(`MGRPO_ALERT_EMAIL is not set: stage ${stage} needs an address that receives alarms`);
   return {

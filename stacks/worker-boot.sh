@@ -101,6 +101,8 @@ Environment=MGRPO_PROJECT=/opt/mgrpo/program/dist/project
 ExecStart=/opt/node/bin/node dist/gpu-workers/worker.js --fleet ${FLEET} --host ${ADDRESS} --port ${PORT} --url http://${ADDRESS}:${PORT}
 ExecStopPost=+/bin/bash -c '. /opt/mgrpo/shared.sh; ship_log || true'
 Restart=on-failure
+# Otherwise systemd 254 and later start OnFailure= before every restart, not after the last.
+RestartMode=direct
 RestartSec=2
 KillMode=mixed
 TimeoutStopSec=90
@@ -186,6 +188,7 @@ ExecStartPre=/opt/skyrl/bin/uv sync --extra tinker --extra jax
 ExecStart=/opt/skyrl/bin/uv run --no-sync -m skyrl.tinker.api --base-model $SERVER_MODEL --backend jax --host 127.0.0.1 --port $SERVER_PORT --backend-config '{"max_lora_adapters":24,"max_lora_rank":32}' --database-url sqlite:////opt/skyrl/tinker.db --checkpoints-base /opt/skyrl/checkpoints
 TimeoutStartSec=1800
 Restart=on-failure
+RestartMode=direct
 RestartSec=5
 NoNewPrivileges=yes
 ProtectSystem=strict

@@ -192,6 +192,16 @@ test.each(["done", "failing"])(
   },
 );
 
+test.each(["mgrpo-worker", "mgrpo-server"])(
+  "the instance ends with the last failed start of %s, not with the first",
+  (name) => {
+    const unit = boot("", "FleetMain", "served").unit(name);
+    for (const line of ["StartLimitBurst=5", "Restart=on-failure", "RestartMode=direct"])
+      expect(unit.split("\n")).toContain(line);
+    expect(unit).toMatch(/^OnFailure=mgrpo-end@/m);
+  },
+);
+
 test("an interrupted spot instance drains its worker, and leaves its group the capacity for a replacement", () => {
   const { unit, start } = boot();
   const called = start("mgrpo-interruption");

@@ -3,6 +3,7 @@ import type { Inputs, Resource } from "./resources.ts";
 
 export const MOCK_ACCOUNT = "123456789012";
 export const MOCK_REGION = "us-east-1";
+const LOCAL_ZONES = ["us-east-1-atl-1a", "us-east-1-bos-1a", "us-east-1-chi-1a", "us-east-1-dfw-1a"];
 
 /** The state of a resource that was just created. */
 export function mockResource({ type, name, inputs }: Resource) {
@@ -37,7 +38,10 @@ export function mockCall({ token, inputs }: { token: string; inputs: Record<stri
       arn: `arn:aws:events:${MOCK_REGION}:${MOCK_ACCOUNT}:event-bus/${inputs["name"]}`,
     },
     "aws:ssm/getParameter:getParameter": { value: "ami-0123456789abcdef0" },
-    "aws:index/getAvailabilityZones:getAvailabilityZones": { names: ["us-east-1a", "us-east-1b", "us-east-1c"] },
+    // Of an account that has opted into four Local Zones.
+    "aws:index/getAvailabilityZones:getAvailabilityZones": {
+      names: [...(inputs["filters"] ? [] : LOCAL_ZONES), "us-east-1a", "us-east-1b", "us-east-1c"],
+    },
   };
   return { ...inputs, ...known[token] };
 }

@@ -25,6 +25,7 @@ interface Rule {
 type Compared =
   | "alarmActions"
   | "assumeRolePolicy"
+  | "availabilityZone"
   | "billingMode"
   | "deletionProtectionEnabled"
   | "desiredCapacity"

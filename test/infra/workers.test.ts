@@ -70,6 +70,11 @@ test("only workers reach workers; no part of the network is billed by the hour",
     expect(ofKind(prod, kind)).toEqual([]);
 });
 
+test("workers run in the region's own zones, not in Local Zones", () => {
+  const zones = ofKind(prod, "Subnet").map(({ inputs }) => inputs.availabilityZone);
+  expect(zones).toEqual(["us-east-1a", "us-east-1b", "us-east-1c"]);
+});
+
 test.each(FLEETS)(
   "%s may do what a worker does, read only runs, releases and models, and terminate itself",
   (fleet) => {

@@ -9,7 +9,9 @@ import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { RunConfig } from "../../core/contracts/config.ts";
+import { JudgeConfig } from "../../core/contracts/judge.ts";
 import type { Tool } from "../../core/ports.ts";
+import { isolatedRewards } from "../../recipes/isolated-rewards.ts";
 import { openToolsModule } from "../../recipes/registry.ts";
 import { openRewards } from "../../recipes/rewards.ts";
 
@@ -19,6 +21,9 @@ const project = join(folder, "my-project");
 /** As /var/task of a function, and dist/ of a release. */
 const task = join(folder, "task");
 const release = join(folder, "release");
+
+const question = { id: "q", kind: "own", level: 1, prompt: "?", answer: "cat", facts: { village: 7 } };
+const conversation = { prompt: "pet of Ada", turns: [], stop: "answered", answer: "cat", fault: null } as const;
 
 const SCRIPT = `
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -33,6 +38,25 @@ for (const [path, contents] of await compileProject(project, ["mgrpo", "zod"])) 
 }
 `;
 
+/** As docs/recipes.md says. */
+const JUDGED = `
+import { judgedRewards, openLanguageModel } from "mgrpo/judges";
+import type { OpenRewards } from "mgrpo/recipe";
+export const rewards: OpenRewards = ({ config, environment }) =>
+  judgedRewards({ model: openLanguageModel(config.judge.model, { environment }), config: config.judge });
+`;
+/** A package in CommonJS, imported by a recipe that has a \`require\` of its own. */
+const DIGEST = `const { createHash } = require("node:crypto");
+exports.digest = (text) => createHash("sha256").update(text).digest("hex");`;
+const DIGESTED = `
+import { createRequire } from "node:module";
+import { digest } from "digest";
+const require = createRequire(import.meta.url);
+const { EOL } = require("node:os");
+export const rewards = { correct: (_question, { answer }) => Number(digest(answer + EOL) === digest("cat" + EOL)), expert: () => 0 };
+export const tools = new Map([[digest("cat").slice(0, 4), {}]]);
+`;
+
 const compile = (...args: readonly string[]): string =>
   execFileSync(process.execPath, ["--input-type=module", "--eval", SCRIPT, ...args], {
     encoding: "utf8",
@@ -41,6 +65,13 @@ const compile = (...args: readonly string[]): string =>
 
 beforeAll(() => {
   cpSync(join(ROOT, "create/template/team"), join(project, "recipes/team"), { recursive: true });
+  const recipe = (name: string) => join(project, "recipes", name);
+  for (const name of ["judged", "digested"]) cpSync(recipe("team"), recipe(name), { recursive: true });
+  writeFileSync(join(recipe("judged"), "rewards.ts"), JUDGED);
+  for (const part of ["rewards", "tools"]) writeFileSync(join(recipe("digested"), `${part}.ts`), DIGESTED);
+  mkdirSync(join(project, "node_modules/digest"), { recursive: true });
+  writeFileSync(join(project, "node_modules/digest/package.json"), "{}");
+  writeFileSync(join(project, "node_modules/digest/index.js"), DIGEST);
   writeFileSync(join(project, "package.json"), JSON.stringify({ type: "module" }));
   for (const folder of [project, release]) {
     mkdirSync(join(folder, "node_modules"), { recursive: true });
@@ -57,16 +88,35 @@ afterAll(() => {
 
 test("tools and rewards are bundled, two levels deep", () => {
   expect(readdirSync(join(task, "project")).sort()).toEqual(["recipes", "rewards-thread.mjs"]);
+  expect(readdirSync(join(task, "project/recipes")).sort()).toEqual(["digested", "judged", "team"]);
   expect(readdirSync(join(task, "project/recipes/team")).sort()).toEqual(["rewards.mjs", "tools.mjs"]);
 });
 
 test("a function finds the rewards, with no packages beside them", async () => {
   process.env["MGRPO_PROJECT"] = join(task, "project");
   const rewards = await openRewards({ recipe: "recipes/team" } as RunConfig, {});
-  const question = { id: "q", kind: "own", level: 1, prompt: "?", answer: "cat", facts: { village: 7 } };
-  const conversation = { prompt: "pet of Ada", turns: [], stop: "answered", answer: "cat", fault: null } as const;
   expect(await rewards.correct(question, { ...conversation, turns: [] })).toBe(1);
   expect(await rewards.correct(question, { ...conversation, turns: [], answer: "dog" })).toBe(0);
+});
+
+test("a function finds rewards that ask a model", async () => {
+  process.env["MGRPO_PROJECT"] = join(task, "project");
+  const model = { provider: "openai", model: "gpt-5-mini", keyVariable: "MGRPO_JUDGE_KEY" };
+  const judge = JudgeConfig.parse({ model, criteria: { correct: "c", expert: "e" } });
+  const rewards = await openRewards({ recipe: "recipes/judged", judge } as RunConfig, { MGRPO_JUDGE_KEY: "k" });
+  expect(rewards.judge).toMatch(/^[0-9a-f]{16}$/);
+  expect(await rewards.correct(question, { ...conversation, turns: [] })).toBe(1);
+});
+
+test("a package in CommonJS may use Node.js's own modules", async () => {
+  // In a thread, as in a function: vitest gives the modules that it imports a `require`.
+  process.env["MGRPO_PROJECT"] = join(task, "project");
+  const openInThread = isolatedRewards({}, pathToFileURL(join(task, "project/rewards-thread.mjs")));
+  const rewards = await openInThread({ recipe: "recipes/digested" } as RunConfig);
+  expect(await rewards.correct(question, { ...conversation, turns: [] })).toBe(1);
+  const tools = pathToFileURL(join(release, "dist/project/recipes/digested/tools.mjs"));
+  const show = `const { tools } = await import("${tools}"); process.stdout.write([...tools.keys()].join());`;
+  expect(execFileSync(process.execPath, ["--input-type=module", "--eval", show], { encoding: "utf8" })).toBe("77af");
 });
 
 test("a worker finds the tools in the release", async () => {

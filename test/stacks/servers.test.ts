@@ -28,3 +28,8 @@ test.each([
 ])("MGRPO_SERVERS=%s is refused", (text, message) => {
   expect(() => withServers(MORE, servers(text))).toThrow(message);
 });
+
+test("MGRPO_SERVERS without fleets is refused", () => {
+  const read = () => readSettings({ stage: "dev" }, { MGRPO_FLEETS: "none", MGRPO_SERVERS: "main=Qwen/Qwen3-4B" });
+  expect(read).toThrow(/MGRPO_SERVERS: servers run on the instances of fleets, and MGRPO_FLEETS=none/);
+});

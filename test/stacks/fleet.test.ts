@@ -1,0 +1,45 @@
+/** @file Fleets of sst.config.ts: those that the contract of the DEPLOYMENT record refuses are never deployed. */
+import { expect, test } from "vitest";
+import { Fleet } from "../../core/contracts/deployment.ts";
+import { type FleetSettings, refuseUnusable } from "../../stacks/fleet.ts";
+
+const FLEET: FleetSettings = {
+  ...{ name: "critic", agent: "critic", roles: "rollout,train", gpu: true, instanceTypes: ["g6.xlarge"] },
+  ...{ max: 4, onDemand: 1 },
+};
+
+/** As stacks/deployment.ts writes it. */
+const isParsed = ({ name, agent, roles, max }: FleetSettings) =>
+  Fleet.safeParse({ name, agent, roles: roles.split(","), max, group: "g", release: "1" }).success;
+
+test.each<[Partial<FleetSettings>, RegExp]>([
+  [{ name: "Critic" }, /fleet Critic: write lower-case letters/],
+  [{ agent: "Critic" }, /fleet critic: agent: 'Critic': write an agent's name/],
+  [{ agent: "" }, /agent: '': write/],
+  [{ roles: "rollout, train" }, /roles: ' train': write rollout, train, eval, separated by commas without spaces/],
+  [{ roles: "" }, /roles: '': write/],
+  [{ max: 0, onDemand: 0 }, /max: 0: write/],
+  [{ max: 1.5 }, /max: 1.5: write/],
+])("%o is refused, as the contract would", (change, message) => {
+  const fleet = { ...FLEET, ...change };
+  expect(isParsed(fleet)).toBe(false);
+  expect(() => refuseUnusable([fleet])).toThrow(message);
+});
+
+test.each<[Partial<FleetSettings>, RegExp]>([
+  [{ agent: "*" }, /write agent \* with roles eval/],
+  [{ roles: "eval" }, /write agent \* with roles eval/],
+  [{ onDemand: 5 }, /onDemand: 5: write how many of its 4 instances/],
+  [{ onDemand: -1 }, /onDemand: -1: write/],
+])("%o is refused: its instances would end at once, or not start", (change, message) => {
+  expect(() => refuseUnusable([{ ...FLEET, ...change }])).toThrow(message);
+});
+
+test.each<Partial<FleetSettings>>([{}, { agent: "*", roles: "eval", onDemand: 0 }, { roles: "train", max: 1 }])(
+  "%o is deployed",
+  (change) => {
+    const fleet = { ...FLEET, ...change };
+    expect(isParsed(fleet)).toBe(true);
+    expect(() => refuseUnusable([fleet])).not.toThrow();
+  },
+);
