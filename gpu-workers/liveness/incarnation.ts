@@ -5,7 +5,9 @@
  *        stop signal      drains: takes no new work, finishes or returns the rest     `stopped`
  *        nothing to do    the same                                                   `over`
  *        declared dead    drops everything; the process registers a new incarnation  `lost`
- *        a loop rejects   rethrows and keeps its claims: a crash; others see its heartbeat expire
+ *        a loop rejects   rethrows, and this loop keeps its claims: a crash; others see its heartbeat expire
+ *
+ * What rejects during a drain, or an engine call that then hangs, ends it likewise.
  */
 import { isMgrpoError } from "../../core/errors.ts";
 import type { Log } from "../log.ts";
@@ -41,28 +43,29 @@ export async function runIncarnation({
   const ignoreCanceled = (error: unknown) => {
     if (!(ending.signal.aborted && isMgrpoError(error, "canceled"))) throw error;
   };
-  try {
-    const beating = membership.beat(heartbeatStop.signal);
-    const done = over(ending.signal);
-    const working = Promise.all([done, ...loops(ending.signal)].map((loop) => loop.catch(ignoreCanceled)));
-    const stopped = whenAborted(stop).then((): IncarnationEnd => "stopped");
-    const end = await Promise.race([
-      beating,
-      stopped,
-      crashed,
-      rejectionOf(working),
-      done.then((): IncarnationEnd => "over"),
-    ]);
-    log.info("ending", { worker: membership.id, because: end });
+  const finish = async (end: IncarnationEnd, working: Promise<unknown>, beating: Promise<unknown>) => {
     if (end !== "lost") {
       await membership.drain();
       await drain();
     }
     ending.abort();
     await working;
-    await membership.leave();
+    // A heartbeat between the read and the write of `leave` would undo it.
     heartbeatStop.abort();
     await beating;
+    await membership.leave();
+  };
+  try {
+    const beating = membership.beat(heartbeatStop.signal);
+    const done = over(ending.signal);
+    const working = Promise.all([done, ...loops(ending.signal)].map((loop) => loop.catch(ignoreCanceled)));
+    const stopped = whenAborted(stop).then((): IncarnationEnd => "stopped");
+    const fatal = Promise.race([crashed, rejectionOf(working), rejectionOf(beating)]);
+    const end = await Promise.race([beating, stopped, fatal, done.then((): IncarnationEnd => "over")]);
+    log.info("ending", { worker: membership.id, because: end });
+    // An engine call that hangs would hold the loops forever; once the worker is lost, no heartbeat notices.
+    const stalled = end === "lost" ? [rejectionOf(membership.watchEngine(heartbeatStop.signal))] : [];
+    await Promise.race([fatal, ...stalled, finish(end, working, beating)]);
     return end;
   } finally {
     ending.abort();

@@ -4,8 +4,8 @@
  *     register ──> alive ──heartbeat──> alive ... ──SIGTERM──> draining ──everything returned──> dead (by itself)
  *                    └── marked dead by an observer ──> `lost`: this incarnation ends, the process registers a new one
  *
- * The main thread sends the heartbeats while engines work in separate threads, so a long engine call never looks like a death. A
- * worker whose engine hangs sends none (progress.ts).
+ * The main thread sends the heartbeats while engines work in separate threads, so a long engine call never looks like a death; only policy
+ * `eager` works in the main thread. A worker whose engine hangs sends none (progress.ts).
  */
 import { randomBytes } from "node:crypto";
 import { tableKeys } from "../../core/contracts/keys.ts";
@@ -31,6 +31,8 @@ export interface Membership {
    * when the worker has stalled: the process must end.
    */
   beat(signal: AbortSignal): Promise<"stopped" | "lost">;
+  /** Watches without heartbeats, until the signal aborts: for a worker that is lost. Rejects as `beat` does. */
+  watchEngine(signal: AbortSignal): Promise<void>;
   /** Records the rollout that is about to run alone, before it starts, so that a crash counts against it; an empty list when it has ended. */
   setInFlight(rollouts: readonly string[]): Promise<void>;
   /** How many rollouts run now: heartbeats record it when it has changed. */
@@ -53,6 +55,9 @@ export async function register(
   let state: "alive" | "draining" = "alive";
   let running = () => 0;
   let recorded = 0;
+  const requireProgress = () => {
+    if (isStalled()) throw new MgrpoError("deadline", "an engine call hangs and cannot be ended: the worker exits");
+  };
 
   return {
     id,
@@ -60,9 +65,7 @@ export async function register(
       while (!signal.aborted) {
         await clock.sleep(run.config.liveness.heartbeatSeconds, signal);
         if (signal.aborted) break;
-        if (isStalled()) {
-          throw new MgrpoError("deadline", "an engine call hangs and cannot be ended: the worker exits");
-        }
+        requireProgress();
         const now = running();
         const { item } = await table.update(heartbeat(run.name, id, state, now === recorded ? {} : { running: now }));
         recorded = now;
@@ -72,6 +75,9 @@ export async function register(
         }
       }
       return "stopped";
+    },
+    async watchEngine(signal) {
+      for (; !signal.aborted; await clock.sleep(run.config.liveness.heartbeatSeconds, signal)) requireProgress();
     },
     async setInFlight(rollouts) {
       await table.update(heartbeat(run.name, id, state, { inFlight: [...rollouts] }));

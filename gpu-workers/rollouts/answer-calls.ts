@@ -63,14 +63,19 @@ export async function answerCalls(
   throwIfAborted(signal, context.sequence);
   const failed = new AbortController();
   const canceled = AbortSignal.any([signal, failed.signal]);
+  let stop = () => {};
   const aborted = new Promise<never>((_, reject) => {
-    canceled.addEventListener("abort", () => reject(abortError(signal, context.sequence)), { once: true });
+    stop = () => reject(abortError(signal, context.sequence));
   });
+  canceled.addEventListener("abort", stop, { once: true });
   try {
     return await Promise.race([aborted, Promise.all(startAll(calls, context, canceled))]);
   } catch (error) {
     failed.abort(error);
     throw error;
+  } finally {
+    // A signal that combines others stays in memory, with all that its listeners hold, until they are gone.
+    canceled.removeEventListener("abort", stop);
   }
 }
 

@@ -2,7 +2,7 @@
  * @file The attempts of one step: each runs one claimed rollout, commits its outcome or gives its claim back.
  *
  *     claimed ──start──> running ──> committed                     the outcome object decides; the claim is left in place
- *                          ├──> quarantined ──start alone──> …     its sub-agent's worker died during the attempt
+ *                          ├──> quarantined ──start alone──> …     its sub-agent's workers died, or an engine thread ended in two attempts
  *                          └──> released                           aborted, step closed, or run halted
  *
  * Any other error is a fault of this process. It is rethrown to the loop and the claims stay, so that others count the crash.
@@ -10,7 +10,7 @@
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { digestOf } from "../../core/contracts/names.ts";
 import { mainTrajectories, type Outcome } from "../../core/contracts/rollout.ts";
-import { isMgrpoError } from "../../core/errors.ts";
+import { isMgrpoError, type MgrpoError } from "../../core/errors.ts";
 import { releaseClaim } from "../../core/training/writes.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { haltIfRefused } from "../halt.ts";
@@ -114,8 +114,10 @@ export class Attempts {
   async #run(view: LocalGroupView, k: number, signal: AbortSignal, isAlone: boolean): Promise<void> {
     const plan = planOf(this.#work, view, k);
     try {
-      // Alongside others, a rollout whose sub-agent's worker is gone is not retried: it runs alone next.
-      const canRetry = (error: unknown) => isAlone || !isMgrpoError(error, "worker-unavailable");
+      // Alongside others, a rollout that may have ended a worker is not retried: it runs alone next. An engine thread that ends takes with
+      // it all that it samples, so these may try once more beside each other.
+      const canRetry = (error: MgrpoError, attempt: number) =>
+        isAlone || !isMgrpoError(error, "worker-unavailable") || (error.retryable && attempt === 1);
       await this.commit(await attemptRollout(this.#work.host, plan, signal, canRetry));
     } catch (error) {
       if (isMgrpoError(error, "worker-unavailable")) {

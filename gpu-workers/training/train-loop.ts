@@ -221,10 +221,21 @@ function warnOnMismatch({ run, agent }: TrainRole, record: StepRecord, { maxRati
 /**
  * Lets the engine delete what an expired version keeps on a server. This happens before `next`, which makes it expire, is published: once
  * it is, the expired version's files are deleted too. The version that this step trained from stays, so a crash in between costs nothing.
+ * A failure costs space on the server, and never the trained version.
  */
-async function discardExpired({ run, agent, engine, checkpoints }: TrainRole, next: Manifest): Promise<void> {
-  const expired = expiredVersion(run.config, next.version);
-  if (!engine.discard || expired === undefined) return;
+async function discardExpired(role: TrainRole, next: Manifest): Promise<void> {
+  const { run, agent } = role;
+  const version = expiredVersion(run.config, next.version);
+  if (version === undefined) return;
+  try {
+    await discard(role, version, next);
+  } catch (error) {
+    run.log.warn("an expired version stays on the server", { agent, version, error: String(error) });
+  }
+}
+
+async function discard({ run, agent, engine, checkpoints }: TrainRole, expired: number, next: Manifest): Promise<void> {
+  if (!engine.discard) return;
   const others = neighbors(run.config, expired).filter((version) => version < next.version);
   const kept = await Promise.all(others.map((version) => checkpoints.manifest(agent, version)));
   const old = await checkpoints.manifest(agent, expired);

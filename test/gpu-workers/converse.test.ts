@@ -1,4 +1,5 @@
 /** @file Conversations: calls and their responses, limits, template drift, and infrastructure failures. */
+import { getEventListeners } from "node:events";
 import { describe, expect, test } from "vitest";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Sampler } from "../../core/ports.ts";
@@ -151,6 +152,16 @@ describe("drift", () => {
     await expect(playing).rejects.toSatisfy((error) => isMgrpoError(error, "prefix-drift"));
     expect(sampler.released).toEqual(["s1"]);
   });
+});
+
+test("after a turn with calls, nothing listens to their signal: a listener would keep the conversation in memory", async () => {
+  let seen: AbortSignal | undefined;
+  const tools = searchTool((_query, signal) => {
+    seen = signal;
+    return "found";
+  });
+  await play(bpe, script(callText("search", { query: "x" }), "<answer>y</answer>"), { tools });
+  expect(getEventListeners(seen ?? expect.fail(), "abort")).toEqual([]);
 });
 
 describe("infrastructure failures are rejections, never text", () => {

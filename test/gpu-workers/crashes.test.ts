@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { AgentRecord, GroupRecord } from "../../core/contracts/records.ts";
-import { isMgrpoError } from "../../core/errors.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { PolicyEngine, Trainer } from "../../core/ports.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
@@ -71,6 +71,32 @@ test("a rollout that crashes its worker every time is given up after three crash
   const { rollouts } = GroupRecord.parse(await store.table.get(tableKeys.group(config.run, 0, 0)));
   expect(rollouts[1]).toEqual({ excluded: "infrastructure: its worker crashed 3 times while it ran alone" });
   expect(rollouts[0]).toHaveProperty("reward");
+  await close();
+});
+
+test("rollouts whose engine thread ends are attempted again beside each other, not one by one", {
+  timeout: 30_000,
+}, async () => {
+  const { config, main, runRecord, close } = await open();
+  const ended = new MgrpoError("worker-unavailable", "the engine thread ended", { retryable: true });
+  const all = config.questionsPerStep * config.rolloutsPerQuestion;
+  let [begun, inFlight, most] = [0, 0, 0];
+  const fragile: PolicyEngine = {
+    ...relayEngine,
+    async openSampler(...args) {
+      const sampler = await relayEngine.openSampler(...args);
+      const sample: typeof sampler.sample = async (request, signal) => {
+        if (begun++ < all) throw ended;
+        most = Math.max(most, ++inFlight);
+        await new Promise((resolve) => setTimeout(resolve, 100));
+        return sampler.sample(request, signal).finally(() => inFlight--);
+      };
+      return { ...sampler, sample };
+    },
+  };
+  await main(fragile);
+  expect(await runRecord()).toMatchObject({ status: "finished" });
+  expect(most).toBeGreaterThan(1);
   await close();
 });
 

@@ -4,10 +4,12 @@ import { objectKeys } from "../../core/contracts/keys.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import { StepTelemetry } from "../../core/contracts/telemetry.ts";
+import { MgrpoError } from "../../core/errors.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
+import { relayEngine } from "../fixtures/relay/policy.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
-import { begin, openWorld, recordsOf, startWorker, withEvents } from "../fixtures/relay/world.ts";
+import { begin, openRun, openWorld, recordsOf, startWorker, withEvents } from "../fixtures/relay/world.ts";
 
 const config = relayConfig({
   evaluation: { suites: [{ name: "sampled" }, { name: "closed", temperature: 0, closedBook: true, when: "ends" }] },
@@ -58,4 +60,21 @@ test("a run finishes with every group finalized and every version published, and
   expect(measured.some(({ sampling }) => sampling.length > 0)).toBe(true);
   expect(measured.some(({ training }) => training.length > 0)).toBe(true);
   expect(await memory.objects.get(objectKeys.team("relay", 3))).toBeDefined();
+});
+
+test("a server that does not delete an expired version keeps it, and the run goes on", async () => {
+  const lines: string[] = [];
+  const log = createLog((line) => void lines.push(line));
+  const { config, store } = await openRun(log, { steps: 4, retention: { last: 2 } });
+  const refused = new MgrpoError("endpoint-refused", "DELETE answered 403");
+  const engine = { ...relayEngine, discard: () => Promise.reject(refused) };
+  const never = new AbortController().signal;
+  await Promise.all(
+    ["main", "searcher"].map((agent) =>
+      startWorker(store, config.run, { agent }, never, log, { engineOf: () => engine }),
+    ),
+  );
+  expect(await recordsOf(store, config)).toMatchObject({ status: "finished" });
+  const kept = lines.filter((line) => line.includes("an expired version stays on the server"));
+  expect(new Set(kept.map((line) => JSON.parse(line).version))).toEqual(new Set([1, 2]));
 });

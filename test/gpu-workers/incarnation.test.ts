@@ -1,0 +1,75 @@
+/** @file How an incarnation of a worker ends: cleanly, or although something hangs. */
+import { expect, test } from "vitest";
+import { MgrpoError } from "../../core/errors.ts";
+import { type Incarnation, runIncarnation } from "../../gpu-workers/liveness/incarnation.ts";
+import type { Membership } from "../../gpu-workers/liveness/membership.ts";
+import { createLog } from "../../gpu-workers/log.ts";
+
+const forever = () => new Promise<never>(() => {});
+const stalled = new MgrpoError("deadline", "an engine call hangs");
+const after = (milliseconds: number) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds));
+const rejectAfter = (milliseconds: number) => after(milliseconds).then(() => Promise.reject(stalled));
+
+/** Settles as the signal aborts. */
+const untilAborted = (signal: AbortSignal) =>
+  new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+
+/** A worker whose loop is in an engine call that never answers. */
+function hanging(membership: Partial<Membership>, change: Partial<Incarnation> = {}): Incarnation {
+  return {
+    membership: {
+      id: "w",
+      beat: async (signal) => {
+        await untilAborted(signal);
+        return "stopped";
+      },
+      watchEngine: untilAborted,
+      setInFlight: async () => {},
+      setRunningCounter() {},
+      drain: async () => {},
+      leave: async () => {},
+      ...membership,
+    },
+    loops: () => [forever()],
+    over: untilAborted,
+    stop: new AbortController().signal,
+    crashed: forever(),
+    drain: async () => {},
+    log: createLog(() => {}),
+    ...change,
+  };
+}
+
+test("a worker that drains while its engine hangs ends with `deadline`", async () => {
+  const running = runIncarnation(hanging({ beat: () => rejectAfter(50) }, { stop: AbortSignal.timeout(10) }));
+  await expect(running).rejects.toBe(stalled);
+});
+
+test("a worker that was declared dead while its engine hangs ends with `deadline`", async () => {
+  const running = runIncarnation(hanging({ beat: async () => "lost", watchEngine: () => rejectAfter(20) }));
+  await expect(running).rejects.toBe(stalled);
+});
+
+test("a fatal error of an invocation ends a worker that drains", async () => {
+  const crashed = rejectAfter(50);
+  crashed.catch(() => {});
+  const running = runIncarnation(hanging({}, { stop: AbortSignal.timeout(10), crashed, drain: forever }));
+  await expect(running).rejects.toBe(stalled);
+});
+
+test("a worker sends no heartbeat once it leaves: one between the read and the write would undo the leave", async () => {
+  let isBeating = true;
+  let wasBeating: boolean | undefined;
+  const membership: Partial<Membership> = {
+    beat: async (signal) => {
+      await untilAborted(signal);
+      isBeating = false;
+      return "stopped";
+    },
+    leave: async () => {
+      wasBeating = isBeating;
+    },
+  };
+  const end = await runIncarnation(hanging(membership, { loops: () => [], stop: AbortSignal.timeout(10) }));
+  expect([end, wasBeating]).toEqual(["stopped", false]);
+});
