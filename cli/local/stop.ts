@@ -44,3 +44,21 @@ export function watchForStop(): Stop {
     },
   };
 }
+
+/** Aborts with `outer`, but its own failure stops only itself. */
+export function stopWithin(outer: Stop): Stop {
+  const own = new AbortController();
+  let failure: { readonly error: unknown } | undefined;
+  return {
+    signal: AbortSignal.any([outer.signal, own.signal]),
+    fail(error) {
+      failure ??= { error };
+      own.abort();
+    },
+    rethrow() {
+      outer.rethrow();
+      if (failure) throw failure.error;
+    },
+    dispose() {},
+  };
+}
