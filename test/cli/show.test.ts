@@ -5,9 +5,11 @@ import { loadTrees, parseAddress } from "../../cli/show/load.ts";
 import type { Source } from "../../cli/show/source.ts";
 import { drawText } from "../../cli/show/text.ts";
 import { exportPage } from "../../cli/ui/export.ts";
+import type { RolloutScore } from "../../core/contracts/records.ts";
 import { Export } from "../../ui/export-view.ts";
 import { GroupView, StepView, type Tree } from "../../ui/views.ts";
-import { config, storeOfFinishedRun } from "./records.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+import { config, fillFinishedRun, finishedRun, storeOfFinishedRun } from "./records.ts";
 
 const tags = (tree: Tree | undefined) => (tree?.tags ?? []).map(({ text }) => text);
 
@@ -35,6 +37,35 @@ test("the difference between the sum of a reward's parts and the reward is the o
   const longer = { ...config, algorithm: { ...config.algorithm, mainReward: { format: 0.35, correct: 0.9 } } };
   const [tree] = await loadTrees(await storeOfFinishedRun(), longer, { step: 0, group: 0, rollout: 0 });
   expect(tags(tree)).toContain("reward 1.000 = 0.35·format + 0.9·1 correct - 0.250 overlong");
+});
+
+/** The finished run's first group with another score of its first rollout, of which `trained` is in the batches. */
+async function treeWith(score: RolloutScore, trained: readonly string[] = []): Promise<Tree> {
+  const store = memoryStore();
+  const batch = { trajectories: [1, 2], weights: [0.5], advantages: [1, -1], mean: 0.5, std: 0.5 };
+  const main = { ...batch, duplicated: 0, dropped: 0 };
+  const searcher = { ...main, trajectories: [...trained, "1/0"] };
+  const [first = expect.fail(), ...others] = finishedRun.groups;
+  const group = { ...first, rollouts: { ...first.rollouts, "0": score }, finalized: { main, searcher } };
+  await fillFinishedRun(store, { ...finishedRun, groups: [group, ...others] });
+  const [tree = expect.fail()] = await loadTrees(store, config, { step: 0, group: 0, rollout: 0 });
+  return tree;
+}
+
+test("a tag says why a rollout or a call is not trained on; alignment drops only calls that count", async () => {
+  const scored = finishedRun.groups[0]?.rollouts["0"] ?? expect.fail();
+  const called = (tree: Tree) => tags(tree.children[0]?.children[0]);
+  const dropped = called(await treeWith(scored));
+  expect(dropped).toEqual([expect.stringMatching(/^reward 0\.900/), "dropped by alignment"]);
+  expect(called(await treeWith(scored, ["0/0"]))).toContain("advantage +1.000");
+
+  const masked = await treeWith({ ...scored, masked: true });
+  expect(tags(masked)).toEqual(["correct", expect.stringMatching(/^reward 1\.000/), "masked"]);
+  expect(called(masked).at(-1)).toBe("not trained on: the main agent's rollout is masked");
+
+  const excluded = await treeWith({ excluded: "judge: refused" });
+  expect(tags(excluded)).toEqual(["excluded: judge: refused"]);
+  expect(called(excluded)).toEqual([]);
 });
 
 test("a step shows its groups, and a rollout without an outcome is marked", async () => {
