@@ -1,6 +1,7 @@
 /** @file The tree of a rollout, and the page that a view is exported as: its text stays plain text. */
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
+import { readSummary } from "../../cli/local/read-records.ts";
 import { loadTrees, parseAddress } from "../../cli/show/load.ts";
 import type { Source } from "../../cli/show/source.ts";
 import { drawText } from "../../cli/show/text.ts";
@@ -68,10 +69,23 @@ test("a tag says why a rollout or a call is not trained on; alignment drops only
   expect(called(excluded)).toEqual([]);
 });
 
-test("a step shows its groups, and a rollout without an outcome is marked", async () => {
-  const trees = await loadTrees(await storeOfFinishedRun(), config, { step: 0 });
+test("a step shows its groups, and a rollout without an outcome says why", async () => {
+  const store = memoryStore();
+  const [first = expect.fail(), second = expect.fail()] = finishedRun.groups;
+  const open = { ...second, state: "open" as const, rollouts: { "1": { excluded: "infrastructure: gone" } } };
+  await fillFinishedRun(store, { ...finishedRun, groups: [first, open] });
+  const trees = await loadTrees(store, config, { step: 0 });
   expect(trees.map(({ title }) => title)).toEqual(["group 0/0", "group 0/1"]);
-  expect(tags(trees[1]?.children[1])).toEqual(["no outcome yet"]);
+  expect(tags(trees[0]?.children[1])).toEqual(["its conversation has expired"]);
+  expect(trees[1]?.children.map(tags)).toEqual([["no outcome yet"], ["excluded: infrastructure: gone"]]);
+});
+
+test("a step of which a group has expired has no summary, and the group is no unknown one", async () => {
+  const store = memoryStore();
+  await fillFinishedRun(store, { ...finishedRun, groups: finishedRun.groups.slice(1) });
+  expect(await readSummary(await storeOfFinishedRun(), config, 0, null)).toMatchObject({ rollouts: 3, correct: 2 / 3 });
+  expect(await readSummary(store, config, 0, null)).toBeUndefined();
+  await expect(loadTrees(store, config, { step: 0, group: 0 })).rejects.toThrow("group 0/0 has expired");
 });
 
 test("a recipe's note on a question is one line of its group and of its rollouts", async () => {
