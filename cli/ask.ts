@@ -5,7 +5,7 @@ import { MgrpoError } from "../core/errors.ts";
 import { answer, questionOf } from "./ask/answer.ts";
 import { type AskOptions, readTeam } from "./ask/config.ts";
 import { asLines, asTree } from "./ask/narrate.ts";
-import { watchForStop } from "./local/stop.ts";
+import { unlessStopped, watchForStop } from "./local/stop.ts";
 import { counted } from "./terminal/columns.ts";
 import { hanging } from "./terminal/rows.ts";
 
@@ -20,9 +20,10 @@ export async function ask(prompt: string, options: AskOptions): Promise<void> {
   const narrate = (isTerminal ? asTree : asLines)((line) => console.log(line));
   if (isTerminal && note !== undefined) console.log(colors.dim(`note: ${note}`));
   const started = performance.now();
-  const { conversation, trajectories } = await answer(team, question, options, narrate, stop.signal).finally(() =>
-    stop.dispose(),
-  );
+  const answering = answer(team, question, options, narrate, stop.signal);
+  const answered = await unlessStopped(stop, answering).finally(() => stop.dispose());
+  if (!answered) return;
+  const { conversation, trajectories } = answered;
   const seconds = Math.round((performance.now() - started) / 100) / 10;
   const tokens = tokensOf(trajectories);
   if (isTerminal) {

@@ -15,7 +15,7 @@ import { groupWarnings } from "./dev/warnings.ts";
 import { pinModels } from "./local/hub-models.ts";
 import { makeMissingModels } from "./local/missing-models.ts";
 import { preflight } from "./local/preflight.ts";
-import { watchForStop } from "./local/stop.ts";
+import { unlessStopped, watchForStop } from "./local/stop.ts";
 import { readQuestions } from "./questions.ts";
 import { drawText } from "./show/text.ts";
 import { clean } from "./terminal/clean.ts";
@@ -31,6 +31,7 @@ export interface DevOptions {
   readonly set: readonly string[];
 }
 
+/** Rejects if the rewards fail, after what there is of the rollouts is shown. */
 export async function dev(recipeName: string, options: DevOptions): Promise<void> {
   const recipe = await openRecipe(recipeName);
   const { arm = "mgrpo", seed, rollouts } = options;
@@ -40,8 +41,10 @@ export async function dev(recipeName: string, options: DevOptions): Promise<void
   const question = chooseQuestion(resolve(), questions, options.question);
   const stage = `curriculum=${JSON.stringify([{ fromStep: 0, levels: [question.level] }])}`;
   const oneGroup = ["steps=1", "questionsPerStep=1", `rolloutsPerQuestion=${rollouts}`, "dynamicSampling={}", stage];
-  // An error that the app throws is shown, not retried.
-  const config = await pinModels(resolve(...oneGroup, "limits.attempts=1", "evaluation={}", "budget={}"));
+  // An error that the app throws is shown: it is not retried, and halts nothing.
+  const config = await pinModels(
+    resolve(...oneGroup, "limits.attempts=1", "limits.lostFraction=1", "evaluation={}", "budget={}", "track=[]"),
+  );
   await makeMissingModels(recipeName, recipe, config);
   const { findings, bases } = await preflight(config, { workers: "here", models: "read", checkStore: () => {} });
   findings.settle();
@@ -50,9 +53,14 @@ export async function dev(recipeName: string, options: DevOptions): Promise<void
   const onDone = (done: number) => {
     if (isTerminal) console.error(colors.dim(`rollout ${done} of ${rollouts}`));
   };
-  const tried = await tryQuestion(config, bases, question, recipe.note?.(question), onDone, stop.signal).finally(() =>
-    stop.dispose(),
-  );
+  const trying = tryQuestion(config, bases, question, recipe.note?.(question), onDone, stop.signal);
+  const tried = await unlessStopped(stop, trying).finally(() => stop.dispose());
+  if (!tried) return;
+  if (tried.halted !== undefined) {
+    if (isTerminal) console.log(textOf(tried));
+    else printLines(question, tried, [], []);
+    throw new MgrpoError("run-halted", tried.halted);
+  }
   const shares = agentShares(config, tried);
   const warnings = groupWarnings(config, tried, shares);
   if (isTerminal) print(config, tried, shares, warnings);
@@ -70,13 +78,10 @@ function chooseQuestion(config: RunConfig, { train, heldOut }: QuestionSet, id: 
   throw new MgrpoError("not-found", `--question ${wanted}: the recipe has no such question${hint}`);
 }
 
-function print(
-  config: RunConfig,
-  { trees }: TriedGroup,
-  shares: readonly AgentShare[],
-  warnings: readonly string[],
-): void {
-  console.log(trees.map(drawText).join("\n\n"));
+const textOf = ({ trees }: TriedGroup) => trees.map(drawText).join("\n\n");
+
+function print(config: RunConfig, tried: TriedGroup, shares: readonly AgentShare[], warnings: readonly string[]): void {
+  console.log(textOf(tried));
   console.log(colors.bold(`\nA step would train${config.runner === "native" ? "" : " (the app's rollouts)"}:`));
   for (const share of shares) {
     for (const line of hanging(`  ${share.agent.padEnd(widest(shares))}  `, shareText(share))) console.log(line);

@@ -15,6 +15,7 @@ import { notesOf } from "./show/notes.ts";
 import { openSource, type Source } from "./show/source.ts";
 import { drawText } from "./show/text.ts";
 import { clean } from "./terminal/clean.ts";
+import { counted } from "./terminal/columns.ts";
 import { exportPage } from "./ui/export.ts";
 
 /** The address of the case studies; all other addresses are numbers. */
@@ -62,7 +63,10 @@ async function showSteps({ config, state, step, reason, evaluations, summaries, 
       if (evaluation.team === team) display.event({ kind: "evaluation", evaluation });
   };
   showEvaluations(0);
-  for (const summary of await summaries()) {
+  const kept = await summaries();
+  const expired = kept[0]?.step ?? step;
+  if (expired > 0) display.print(`the scores of the first ${counted(expired, "step")} have expired`);
+  for (const summary of kept) {
     display.event({ kind: "step", summary });
     showEvaluations(summary.step + 1);
   }

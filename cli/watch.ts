@@ -4,8 +4,10 @@
  *
  *     poll ──complete, and not handled in this state──> its suites without a result ──> one line and one file each ──> poll …
  *     waits for: the next poll      unblocked by: time; Ctrl-C ends it
+ *
+ *     lost answers ──> kept in a folder, only the lost ones are asked again after 1, 2, 4 … polls ──ten times──> refused
  */
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import colors from "picocolors";
@@ -14,7 +16,7 @@ import { openS3Source } from "../adapters/checkpoints/s3.ts";
 import type { CheckpointListing, CheckpointSource, FileState } from "../core/checkpoint-source.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import type { EvaluationSuite } from "../core/contracts/evaluation-suite.ts";
-import { parseJson } from "../core/contracts/parse.ts";
+import { canonicalJson, parseJson } from "../core/contracts/parse.ts";
 import type { QuestionSet } from "../core/contracts/question.ts";
 import type { JobRecord } from "../core/contracts/records.ts";
 import { ownerOf } from "../core/contracts/shared-policy.ts";
@@ -25,10 +27,10 @@ import { completeCheckpoints, fingerprintOf, watchedJobId } from "../core/traini
 import { sha256 } from "../engine/hash.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import { CHECKPOINT_FILE, hashesOf, readBases } from "./local/base-models.ts";
-import { describeLosses, evaluateLocally, type FinishedJob, resultOf } from "./local/evaluate-team.ts";
+import { describeLosses, evaluateInFolder, type FinishedJob, resultOf } from "./local/evaluate-team.ts";
 import { pinModels } from "./local/hub-models.ts";
 import { writeAtomically } from "./local/run-folder.ts";
-import { type Stop, watchForStop } from "./local/stop.ts";
+import { type Stop, stopWithin, watchForStop } from "./local/stop.ts";
 import { readQuestions } from "./questions.ts";
 import { accuracy, counted, duration } from "./terminal/columns.ts";
 import { type LiveLine, openLiveLine } from "./terminal/live.ts";
@@ -49,6 +51,8 @@ interface Watch {
   readonly config: RunConfig;
   readonly questions: QuestionSet;
   readonly source: CheckpointSource;
+  /** Where the source is, as the user wrote it. */
+  readonly location: string;
   readonly results: string;
   readonly stop: Stop;
   readonly live: LiveLine;
@@ -63,7 +67,7 @@ export async function watch(location: string, { team: file, every, results }: Ev
   mkdirSync(results, { recursive: true });
   const stop = watchForStop();
   const live = openLiveLine(process.stdout);
-  const watched: Watch = { team, config, questions, source, results, stop, live };
+  const watched: Watch = { team, config, questions, source, location, results, stop, live };
   let evaluated = 0;
   const idle = () => live.show(() => `${counted(evaluated, "checkpoint")} evaluated, waiting for more in ${location}`);
   const evaluate = async (checkpoint: string, files: ReadonlyMap<string, FileState>) => {
@@ -81,9 +85,12 @@ export async function watch(location: string, { team: file, every, results }: Ev
   }
 }
 
-/** Throws `endpoint-unavailable`, retryable, if answers were lost: a score over the rest would be kept forever. */
+/**
+ * Throws `endpoint-unavailable`, retryable, if answers were lost: a score over the rest would be kept forever. The next call for the same
+ * checkpoint asks only these again.
+ */
 async function evaluateCheckpoint(
-  { team, config, questions, source, results, stop, live }: Watch,
+  { team, config, questions, source, location, results, stop, live }: Watch,
   checkpoint: string,
   files: ReadonlyMap<string, FileState>,
 ): Promise<void> {
@@ -92,26 +99,29 @@ async function evaluateCheckpoint(
   const hashes = await hashesOf(bases);
   const jobOf = (suite: EvaluationSuite) => watchedJobId(team, hashes, suite, sha256);
   const pathOf = (suite: EvaluationSuite) => join(results, `${jobOf(suite)}.json`);
-  const suites = config.evaluation.suites.filter((suite) => !existsSync(pathOf(suite)));
-  if (suites.length === 0) return;
-  const left = new Map(suites.map((suite) => [suite.name, suite]));
+  const { suites } = config.evaluation;
+  const left = new Map(suites.filter((suite) => !existsSync(pathOf(suite))).map((suite) => [suite.name, suite]));
+  if (left.size === 0) return;
   const lost: string[] = [];
   const started = performance.now();
   live.show(() => progressText(checkpoint, suites.length, [...left.keys()], (performance.now() - started) / 1000));
   const save = async (done: FinishedJob) => {
     const suite = left.get(done.job.suite);
-    if (!suite) throw new RangeError(`suite '${done.job.suite}' was not to be evaluated`);
-    left.delete(suite.name);
+    if (!suite) return; // An earlier attempt saved it.
     const lostAnswers = describeLosses(await resultOf(done));
     if (lostAnswers !== undefined) return void lost.push(`suite ${suite.name}: ${lostAnswers}`);
+    left.delete(suite.name);
     const found = watchedEvaluation(checkpoint, team.agent, jobOf(suite), done.job);
     writeAtomically(pathOf(suite), `${JSON.stringify(found, null, 2)}\n`);
     live.print(lineOf(found));
   };
-  await evaluateLocally({ ...config, evaluation: { ...config.evaluation, suites } }, bases, questions, stop, save);
-  if (lost.length === 0) return;
-  const message = `${checkpoint}: ${lost.join("; ")}; retried at the next poll`;
-  throw new MgrpoError("endpoint-unavailable", message, { retryable: true });
+  const attempt = sha256(canonicalJson({ location, checkpoint, jobs: suites.map(jobOf) })).slice(0, 16);
+  const folder = join(results, `watch-${attempt}`);
+  await evaluateInFolder(folder, config, bases, questions, stopWithin(stop), save);
+  if (lost.length > 0) {
+    throw new MgrpoError("endpoint-unavailable", `${checkpoint}: ${lost.join("; ")}`, { retryable: true });
+  }
+  if (left.size === 0) rmSync(folder, { recursive: true, force: true });
 }
 
 function progressText(checkpoint: string, total: number, left: readonly string[], seconds: number): string {
@@ -136,6 +146,20 @@ export interface WatchProblem {
   readonly message: string;
 }
 
+/** A checkpoint that was evaluated, refused, or failed and is retried, as long as its files stay the same. */
+interface Attempt {
+  readonly fingerprint: string;
+  /** The number of the poll that tries again; none if it was evaluated or refused. */
+  readonly retryAt: number;
+  readonly failures: number;
+  /** The last problem that was reported. */
+  readonly message?: string;
+}
+
+/** After 1, 2, 4 … polls: at ten seconds each, the last retry is after three hours. */
+const RETRIES = 10;
+const NEVER = Number.POSITIVE_INFINITY;
+
 /** Polls the source until the signal aborts. A bad checkpoint or an outage of the source is reported once and does not end the watch. */
 export async function watchCheckpoints(
   source: CheckpointSource,
@@ -144,22 +168,24 @@ export async function watchCheckpoints(
   evaluate: (checkpoint: string, files: ReadonlyMap<string, FileState>) => Promise<void>,
   report: (problem: WatchProblem) => void,
 ): Promise<void> {
-  const handled = new Map<string, string>();
+  const attempts = new Map<string, Attempt>();
   let before: CheckpointListing = new Map();
   let reported = "";
-  while (!signal.aborted) {
+  for (let poll = 0; !signal.aborted; poll++) {
     try {
       const now = await source.list();
-      for (const name of handled.keys()) if (!now.has(name)) handled.delete(name);
+      for (const name of attempts.keys()) if (!now.has(name)) attempts.delete(name);
       for (const checkpoint of completeCheckpoints(before, now)) {
         const files = now.get(checkpoint) ?? new Map<string, FileState>();
-        if (signal.aborted || handled.get(checkpoint) === fingerprintOf(files)) continue;
-        await evaluate(checkpoint, files).catch((error: unknown) => {
-          // What halts one evaluation would halt every other one too.
-          if (!isMgrpoError(error) || error.retryable || error.code === "run-halted") throw error;
-          report({ kind: "refused", checkpoint, code: error.code, message: error.message });
-        });
-        handled.set(checkpoint, fingerprintOf(files));
+        const fingerprint = fingerprintOf(files);
+        const known = attempts.get(checkpoint);
+        const last = known?.fingerprint === fingerprint ? known : { fingerprint, retryAt: poll, failures: 0 };
+        if (signal.aborted || poll < last.retryAt) continue;
+        const error = await evaluate(checkpoint, files).then(
+          () => undefined,
+          (failure: unknown) => failure,
+        );
+        attempts.set(checkpoint, afterAttempt(checkpoint, last, poll, error, report));
       }
       before = now;
       reported = "";
@@ -170,6 +196,27 @@ export async function watchCheckpoints(
     }
     await pause(everySeconds * 1000, undefined, { signal }).catch(() => {});
   }
+}
+
+/** `error`: how the attempt failed; undefined if it did not. */
+function afterAttempt(
+  checkpoint: string,
+  last: Attempt,
+  poll: number,
+  error: unknown,
+  report: (problem: WatchProblem) => void,
+): Attempt {
+  if (error === undefined) return { ...last, retryAt: NEVER };
+  // What halts one evaluation would halt every other one too.
+  if (!isMgrpoError(error) || error.code === "run-halted") throw error;
+  const { code, message } = error;
+  if (!error.retryable || last.failures === RETRIES) {
+    const advice = error.retryable ? `; given up after ${RETRIES} retries: restart the watch to retry` : "";
+    report({ kind: "refused", checkpoint, code, message: `${message}${advice}` });
+    return { ...last, retryAt: NEVER };
+  }
+  if (message !== last.message) report({ kind: "retry", checkpoint, code, message });
+  return { ...last, retryAt: poll + 2 ** last.failures, failures: last.failures + 1, message };
 }
 
 /** The team's config. The watched agent's model is a placeholder until a checkpoint appears. */

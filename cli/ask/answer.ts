@@ -70,7 +70,7 @@ async function rollOut(
     closedBook: false,
   };
   const outcome = await attemptRollout(wholeTeam(run, agents, purpose, app), plan, signal, () => false);
-  if (outcome.status === "failed") throw new MgrpoError("deadline", outcome.reason);
+  if (outcome.status === "failed") throw new MgrpoError("endpoint-unavailable", outcome.reason);
   const { conversation } = outcome;
   // The end of an app's main conversation is known only now.
   if (app) onProgress({ agent: run.config.main, path: [] }, { kind: "ended", conversation });

@@ -22,7 +22,7 @@ import type { Tree } from "../../ui/views.ts";
 import { readInvocations } from "../conversations.ts";
 import type { Bases } from "../local/base-models.ts";
 import { type HostedTeam, withHostedTeam } from "../local/hosted-team.ts";
-import { readGroups, readStep } from "../local/read-records.ts";
+import { readGroups, readRun, readStep } from "../local/read-records.ts";
 import { loadTrees } from "../show/load.ts";
 
 /** One rollout of the group. */
@@ -40,6 +40,14 @@ export interface TriedGroup {
   readonly offered: ReadonlyMap<string, ReadonlySet<string>>;
   /** What the app threw, in order. */
   readonly thrown: readonly unknown[];
+  /** Why the rewards failed; the other rollouts are then not begun. */
+  readonly halted: string | undefined;
+}
+
+/** What the rollouts of a group leave. */
+interface Sampled {
+  readonly outcomes: readonly Outcome[];
+  readonly halted: string | undefined;
 }
 
 /** @param onDone called with the number of finished rollouts. */
@@ -56,13 +64,13 @@ export async function tryQuestion(
   const observe = (runner: AppRunner) => keepingErrors(runner, thrown);
   return withHostedTeam(config, { bases, questions, log: createLog(() => {}), observe }, async (team) => {
     const offered = new Map(Object.entries(config.agents).map(([name, agent]) => [name, toolsOf(config, agent)]));
-    const outcomes = await rollOut(team, question, offered, onDone, signal);
+    const { outcomes, halted } = await rollOut(team, question, offered, onDone, signal);
     const { store } = team.run;
     const [group] = await readGroups(store, await readStep(store, config.run, 0));
     if (!group) throw new MgrpoError("record-damaged", "the step has no group");
     const rollouts = outcomes.map(async (outcome) => ({ outcome, invocations: await readInvocations(store, outcome) }));
     const trees = await loadTrees(store, config, { step: 0, group: 0 }, () => note);
-    return { group, rollouts: await Promise.all(rollouts), trees, offered, thrown };
+    return { group, rollouts: await Promise.all(rollouts), trees, offered, thrown, halted };
   });
 }
 
@@ -76,7 +84,7 @@ async function rollOut(
   offered: ReadonlyMap<string, Set<string>>,
   onDone: (finished: number) => void,
   signal: AbortSignal,
-): Promise<Outcome[]> {
+): Promise<Sampled> {
   const { config, store } = run;
   // Random streams are named as in training: this is the first group of its first step, if it draws this question first.
   const purpose = [config.seed, "sample"];
@@ -85,17 +93,22 @@ async function rollOut(
   const versions = Object.fromEntries([...agents.keys()].map((name) => [name, 0]));
   const indices = Array.from({ length: config.rolloutsPerQuestion }, (_, rollout) => rollout);
   let finished = 0;
-  return inParallel(indices, team.main.config.engine.slots, async (rollout) => {
+  let halted: string | undefined;
+  const outcomes = await inParallel(indices, team.main.config.engine.slots, async (rollout) => {
+    if (halted !== undefined) return [];
     const address = { run: run.name, phase: "train", step: 0, group: 0, rollout };
     const plan = { address, question, versions, ...trainingSampling(config), purpose, closedBook: false };
     const outcome = await attemptRollout(team, plan, signal, () => false);
     const key = objectKeys.outcome(address);
     await store.objects.commit(key, recordBytes(outcome));
     await score({ key });
+    const { status, reason } = await readRun(store, run.name);
+    if (status === "halted") halted = reason;
     finished += 1;
     onDone(finished);
-    return outcome;
+    return [outcome];
   });
+  return { outcomes: outcomes.flat(), halted };
 }
 
 /** Records the tools that an app offers. */

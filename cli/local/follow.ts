@@ -57,7 +57,8 @@ export async function* followRun(
     const now = clock.monotonic();
     for (const { step, seconds } of timer.closedBy(run.step, now)) {
       stalls.stepSeconds = seconds;
-      yield { kind: "step", summary: await readSummary(store, config, step, seconds) };
+      const summary = await readSummary(store, config, step, seconds);
+      if (summary) yield { kind: "step", summary };
     }
     if (run.status !== "running" || now - detailsReadAt >= DETAIL_SECONDS) {
       detailsReadAt = now;

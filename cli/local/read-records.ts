@@ -116,18 +116,22 @@ async function readDisk(run: string): Promise<Disk | undefined> {
   return { path: folder.path, freeBytes: bavail * bsize, totalBytes: blocks * bsize };
 }
 
-/** The summary of a closed step. `seconds` is null if it closed while nobody followed the run; what the run had cost by then is unknown too. */
+/**
+ * The summary of a closed step; undefined once the store has let a group of it expire: a mean over the rest would be no measurement.
+ * `seconds` is null if it closed while nobody followed the run; what the run had cost by then is unknown too.
+ */
 export async function readSummary(
   store: Store,
   config: RunConfig,
   step: number,
   seconds: number | null,
-): Promise<StepSummary> {
+): Promise<StepSummary | undefined> {
   const record = await readStep(store, config.run, step);
+  const groups = await readGroups(store, record);
+  if (groups.length < record.groups.length) return undefined;
   const manifests = record.trained.map(async (agent): Promise<[string, Manifest]> => {
     return [agent, await readManifest(store, config.run, agent, versionAfter(record))];
   });
-  const groups = await readGroups(store, record);
   const summary = summarizeStep(config, record, groups, new Map(await Promise.all(manifests)), seconds);
   return seconds === null ? summary : { ...summary, usd: (await readSpending(store, config)).usd };
 }

@@ -2,6 +2,8 @@
  * @file What stops a local session: Ctrl-C or SIGTERM (the workers drain), a worker that cannot be kept alive, or the death of the npm or
  * comparison process that started it (it exits at once, as if it had been killed itself).
  */
+import { isMgrpoError } from "../../core/errors.ts";
+
 export interface Stop {
   /** Aborts when it is time to stop. */
   readonly signal: AbortSignal;
@@ -42,5 +44,34 @@ export function watchForStop(): Stop {
       process.off("SIGINT", onSignal).off("SIGTERM", onSignal);
       clearInterval(timer);
     },
+  };
+}
+
+/** Undefined, with exit code 130, if the work was canceled because the user stopped it. */
+export async function unlessStopped<T>({ signal }: Stop, work: Promise<T>): Promise<T | undefined> {
+  try {
+    return await work;
+  } catch (error) {
+    if (!signal.aborted || !isMgrpoError(error, "canceled")) throw error;
+    process.exitCode = 130;
+    return undefined;
+  }
+}
+
+/** Aborts with `outer`, but its own failure stops only itself. */
+export function stopWithin(outer: Stop): Stop {
+  const own = new AbortController();
+  let failure: { readonly error: unknown } | undefined;
+  return {
+    signal: AbortSignal.any([outer.signal, own.signal]),
+    fail(error) {
+      failure ??= { error };
+      own.abort();
+    },
+    rethrow() {
+      outer.rethrow();
+      if (failure) throw failure.error;
+    },
+    dispose() {},
   };
 }

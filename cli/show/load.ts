@@ -1,9 +1,10 @@
 /** @file Loads the trees that `show` draws: steps, groups, and rollouts with their invocations and scores. Read-only. */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { Question } from "../../core/contracts/question.ts";
+import type { RolloutScore } from "../../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
-import type { Tree } from "../../ui/views.ts";
+import type { Tag, Tree } from "../../ui/views.ts";
 import { readInvocations, readLatencies, readOutcome, readStoredQuestions } from "../conversations.ts";
 import { readGroups, readStep } from "../local/read-records.ts";
 import { readBranchTexts } from "./branch-texts.ts";
@@ -71,6 +72,8 @@ async function readWantedGroups(store: Store, config: RunConfig, { step: wanted,
     );
   const groups = known.filter((one) => one.group === (group ?? one.group));
   if (groups.length > 0) return groups;
+  if (group !== undefined && group < step.groups.length)
+    throw new MgrpoError("not-found", `group ${wanted}/${group} has expired: the store keeps it for a limited time`);
   throw new MgrpoError("not-found", `step ${wanted} has groups 0 to ${step.groups.length - 1}, not ${group}`);
 }
 
@@ -95,11 +98,17 @@ async function loadRollouts(
       const outcome = await readOutcome(store, { run: config.run, phase: "train", step, group, rollout: index });
       if (!outcome) {
         const title = `rollout ${step}/${group}/${index}`;
-        return { title, tags: [{ text: "no outcome yet", tone: "faint" }], children: [] };
+        return { title, tags: [withoutOutcome(asked.group.rollouts[String(index)])], children: [] };
       }
       const invocations = await readInvocations(store, outcome);
       const branchTexts = await readBranchTexts(store, config, outcome);
       return rolloutTree({ index, config, ...asked, outcome, invocations, branchTexts });
     }),
   );
+}
+
+/** A rollout whose attempts are used up may be excluded without an outcome. A scored one had an outcome. */
+function withoutOutcome(score: RolloutScore | undefined): Tag {
+  if (score && "excluded" in score) return { text: `excluded: ${score.excluded}`, tone: "bad" };
+  return { text: score ? "its conversation has expired" : "no outcome yet", tone: "faint" };
 }

@@ -27,7 +27,7 @@ export interface Source {
   readonly step: number;
   /** Finished evaluations. */
   readonly evaluations: readonly TeamEvaluation[];
-  /** The summaries of all closed steps. */
+  /** The summaries of all closed steps, without those whose scores have expired. */
   summaries(): Promise<readonly StepSummary[]>;
   read<T>(read: (store: Store) => Promise<T>): Promise<T>;
   /** The default folder for pages about the run. */
@@ -72,8 +72,8 @@ async function storedSource(run: string): Promise<Source> {
   });
 }
 
-/** Summaries of runs in a store, by run and start: a closed step does not change, so a dashboard reads it once. */
-const known = new Map<string, StepSummary[]>();
+/** Summaries of runs in a store, by run and start: a closed step does not change, so a dashboard reads it once. Undefined: expired. */
+const known = new Map<string, (StepSummary | undefined)[]>();
 
 async function closedSteps(store: Store, config: RunConfig, { startedAt, step }: RunRecord): Promise<StepSummary[]> {
   const key = `${config.run}@${startedAt}`;
@@ -84,7 +84,7 @@ async function closedSteps(store: Store, config: RunConfig, { startedAt, step }:
     const summary = await readSummary(store, config, next, null);
     if (found.length === next) found.push(summary);
   }
-  return found.slice(0, step);
+  return found.slice(0, step).flatMap((summary) => summary ?? []);
 }
 
 /** Opens the store that the environment names, and closes it after the read. */

@@ -51,11 +51,7 @@ export function rolloutTree(parts: RolloutParts): Tree {
   const { branches, rest } = turnTrees(turns, ofMain(parts.invocations), drawInvocation, latencies);
   return {
     title,
-    tags: [
-      ...(score && "excluded" in score ? [{ text: `excluded: ${score.excluded}`, tone: "bad" as const }] : []),
-      ...(scored ? mainTags(parts, scored) : [{ text: "not scored yet", tone: "faint" as const }]),
-      ...advantageTags(group.finalized[main], index),
-    ],
+    tags: rolloutTags(parts, score),
     note: parts.note,
     body: question.prompt,
     ...(branches.length === 1 && "tokens" in outcome.trajectory && { trajectory: "main" }),
@@ -66,6 +62,12 @@ export function rolloutTree(parts: RolloutParts): Tree {
       ending(conversation, `reference: ${question.answer}`),
     ],
   };
+}
+
+function rolloutTags(parts: RolloutParts, score: RolloutScore | undefined): Tag[] {
+  if (!score) return [{ text: "not scored yet", tone: "faint" }];
+  if ("excluded" in score) return [{ text: `excluded: ${score.excluded}`, tone: "bad" }];
+  return [...mainTags(parts, score), ...advantageTags(parts.group.finalized[parts.config.main], parts.index)];
 }
 
 /** A rollout of an evaluation, which has neither rewards nor advantages. */
@@ -127,11 +129,25 @@ function invocationTree(parts: RolloutParts, scored: Scored | undefined, id: str
   const { address } = found.request;
   const tags: Tag[] = [
     ...(scored && score ? [invocationTag(parts, found, scored, score)] : []),
-    ...(score?.masked ? [{ text: MASKED[`${score.masked}`], tone: "faint" as const }] : []),
-    ...advantageTags(parts.group.finalized[agent], `${parts.index}/${index}`),
+    ...(scored && score ? trainedTags(parts, scored, score, agent, index) : []),
   ];
   const draw = (deeper: string) => invocationTree(parts, scored, deeper);
   return delegationTree(found, tags, draw, parts.latencies?.get(latencyName(address, callPathOf(found.request))));
+}
+
+/** What the agent trains on of its call, or why it does not. Alignment drops only calls whose reward counts. */
+function trainedTags(
+  { group, index: rollout }: RolloutParts,
+  scored: Scored,
+  score: ScoredInvocation,
+  agent: string,
+  index: number,
+): Tag[] {
+  if (scored.masked) return [{ text: "not trained on: the main agent's rollout is masked", tone: "faint" }];
+  if (score.masked) return [{ text: MASKED[`${score.masked}`], tone: "faint" }];
+  const finalized = group.finalized[agent];
+  const tags = advantageTags(finalized, `${rollout}/${index}`);
+  return finalized && tags.length === 0 ? [{ text: "dropped by alignment", tone: "faint" }] : tags;
 }
 
 const MASKED = { true: "masked", caller: "reward unknown: its caller was truncated" };
@@ -190,11 +206,12 @@ function rewardTag(reward: number, sum: number, parts: string): Tag {
   return { text, tone: reward > 0.5 ? "good" : reward > 0 ? "plain" : "bad" };
 }
 
+/** None for a trajectory that is not trained on. */
 function advantageTags(finalized: AgentBatch | undefined, trajectory: string | number): Tag[] {
   if (!finalized) return [];
   const i = finalized.trajectories.indexOf(trajectory);
   const advantage = finalized.advantages[i];
-  if (advantage === undefined) return [{ text: "dropped by alignment", tone: "faint" }];
+  if (advantage === undefined) return [];
   const weight = trajectoryWeights(finalized)[i] ?? 0;
   const turns = finalized.turns?.[i] ?? [];
   return [

@@ -33,7 +33,8 @@ function recipeWith(name: string, body: string): string {
 }
 
 test("natively and through the app: every agent's rewards, advantages and trained tokens", async () => {
-  for (const settings of [models, withApp]) {
+  // A recipe's tracker is not asked for its address: nothing is tracked.
+  for (const settings of [[...models, "--set", 'track=["mlflow"]'], withApp]) {
     const lines = await dev(RELAY, ...settings, "--rollouts", "6");
     const rollouts = linesOf(lines, "rollout");
     expect(rollouts).toHaveLength(6);
@@ -68,6 +69,18 @@ test("an app that throws: its error, and a question that no rollout answers", as
   expect(thrown).toMatch(/^the app threw: TypeError: the app has a bug\n +at .*rollout\.mjs/);
   expect(few).toMatch(/^0 rollouts with a score/);
   expect(main).toMatch(/^'main' was never called/);
+}, 60_000);
+
+test("rewards that throw: what is sampled is shown, then their error, and no further rollout begins", async () => {
+  const recipe = recipeWith("unrewarded", 'return { answer: "amber" };');
+  const rewards = 'export const rewards = { correct() { throw new TypeError("no such field"); }, expert: () => 0 };\n';
+  writeFileSync(join(recipe, "rewards.mjs"), rewards);
+  const ended = await mgrpo(folder, "dev", recipe, ...models, "--rollouts", "8", "--set", "agents.main.engine.slots=1");
+  expect(ended.code).toBe(1);
+  expect(ended.stderr).toMatch(/no such field.*\[run-halted\]/);
+  const shown = parsedLines(ended.stdout);
+  expect(shown.length).toBeLessThan(8);
+  expect(shown.map(({ kind }) => kind)).toEqual(shown.map(() => "rollout"));
 }, 60_000);
 
 test("an app that gives up, rewrites history, offers tools in vain and asks only one agent", async () => {

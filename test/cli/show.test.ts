@@ -1,13 +1,16 @@
 /** @file The tree of a rollout, and the page that a view is exported as: its text stays plain text. */
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
+import { readSummary } from "../../cli/local/read-records.ts";
 import { loadTrees, parseAddress } from "../../cli/show/load.ts";
 import type { Source } from "../../cli/show/source.ts";
 import { drawText } from "../../cli/show/text.ts";
 import { exportPage } from "../../cli/ui/export.ts";
+import type { RolloutScore } from "../../core/contracts/records.ts";
 import { Export } from "../../ui/export-view.ts";
 import { GroupView, StepView, type Tree } from "../../ui/views.ts";
-import { config, storeOfFinishedRun } from "./records.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+import { config, fillFinishedRun, finishedRun, storeOfFinishedRun } from "./records.ts";
 
 const tags = (tree: Tree | undefined) => (tree?.tags ?? []).map(({ text }) => text);
 
@@ -37,10 +40,52 @@ test("the difference between the sum of a reward's parts and the reward is the o
   expect(tags(tree)).toContain("reward 1.000 = 0.35·format + 0.9·1 correct - 0.250 overlong");
 });
 
-test("a step shows its groups, and a rollout without an outcome is marked", async () => {
-  const trees = await loadTrees(await storeOfFinishedRun(), config, { step: 0 });
+/** The finished run's first group with another score of its first rollout, of which `trained` is in the batches. */
+async function treeWith(score: RolloutScore, trained: readonly string[] = []): Promise<Tree> {
+  const store = memoryStore();
+  const batch = { trajectories: [1, 2], weights: [0.5], advantages: [1, -1], mean: 0.5, std: 0.5 };
+  const main = { ...batch, duplicated: 0, dropped: 0 };
+  const searcher = { ...main, trajectories: [...trained, "1/0"] };
+  const [first = expect.fail(), ...others] = finishedRun.groups;
+  const group = { ...first, rollouts: { ...first.rollouts, "0": score }, finalized: { main, searcher } };
+  await fillFinishedRun(store, { ...finishedRun, groups: [group, ...others] });
+  const [tree = expect.fail()] = await loadTrees(store, config, { step: 0, group: 0, rollout: 0 });
+  return tree;
+}
+
+test("a tag says why a rollout or a call is not trained on; alignment drops only calls that count", async () => {
+  const scored = finishedRun.groups[0]?.rollouts["0"] ?? expect.fail();
+  const called = (tree: Tree) => tags(tree.children[0]?.children[0]);
+  const dropped = called(await treeWith(scored));
+  expect(dropped).toEqual([expect.stringMatching(/^reward 0\.900/), "dropped by alignment"]);
+  expect(called(await treeWith(scored, ["0/0"]))).toContain("advantage +1.000");
+
+  const masked = await treeWith({ ...scored, masked: true });
+  expect(tags(masked)).toEqual(["correct", expect.stringMatching(/^reward 1\.000/), "masked"]);
+  expect(called(masked).at(-1)).toBe("not trained on: the main agent's rollout is masked");
+
+  const excluded = await treeWith({ excluded: "judge: refused" });
+  expect(tags(excluded)).toEqual(["excluded: judge: refused"]);
+  expect(called(excluded)).toEqual([]);
+});
+
+test("a step shows its groups, and a rollout without an outcome says why", async () => {
+  const store = memoryStore();
+  const [first = expect.fail(), second = expect.fail()] = finishedRun.groups;
+  const open = { ...second, state: "open" as const, rollouts: { "1": { excluded: "infrastructure: gone" } } };
+  await fillFinishedRun(store, { ...finishedRun, groups: [first, open] });
+  const trees = await loadTrees(store, config, { step: 0 });
   expect(trees.map(({ title }) => title)).toEqual(["group 0/0", "group 0/1"]);
-  expect(tags(trees[1]?.children[1])).toEqual(["no outcome yet"]);
+  expect(tags(trees[0]?.children[1])).toEqual(["its conversation has expired"]);
+  expect(trees[1]?.children.map(tags)).toEqual([["no outcome yet"], ["excluded: infrastructure: gone"]]);
+});
+
+test("a step of which a group has expired has no summary, and the group is no unknown one", async () => {
+  const store = memoryStore();
+  await fillFinishedRun(store, { ...finishedRun, groups: finishedRun.groups.slice(1) });
+  expect(await readSummary(await storeOfFinishedRun(), config, 0, null)).toMatchObject({ rollouts: 3, correct: 2 / 3 });
+  expect(await readSummary(store, config, 0, null)).toBeUndefined();
+  await expect(loadTrees(store, config, { step: 0, group: 0 })).rejects.toThrow("group 0/0 has expired");
 });
 
 test("a recipe's note on a question is one line of its group and of its rollouts", async () => {

@@ -6,6 +6,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, test } from "vitest";
+import { stopWithin, watchForStop } from "../../cli/local/stop.ts";
 import { watchCheckpoints } from "../../cli/watch.ts";
 import type { CheckpointSource, FileState } from "../../core/checkpoint-source.ts";
 import { WatchedEvaluation } from "../../core/contracts/watched-team.ts";
@@ -76,16 +77,43 @@ test("a damaged checkpoint is reported once and the others continue; an outage i
   const outage = new MgrpoError("store-unreachable", "no answer", { retryable: true });
   const outages = await watched([outage, outage, { a: checkpoint(1) }]);
   expect(outages).toEqual({ evaluated: ["2:a"], reports: ["retry: no answer"] });
-  let losses = 2;
-  const lossy = await watched([...listings, ...listings], () => {
-    if (losses-- > 0) throw new MgrpoError("endpoint-unavailable", "answers were lost", { retryable: true });
-  });
-  expect(lossy).toEqual({ evaluated: ["0:a", "1:a", "2:a", "2:b"], reports: ["retry: answers were lost"] });
   await expect(watched([new MgrpoError("not-found", "no such bucket")])).rejects.toThrow("no such bucket");
   const fault = watched([{ a: checkpoint(1) }], () => {
     throw new TypeError("a fault");
   });
   await expect(fault).rejects.toThrow("a fault");
+});
+
+test("a checkpoint that loses answers delays no other one, and is retried after ever more polls, ten times", async () => {
+  const both = { a: checkpoint(1), b: checkpoint(2) };
+  const lose = (times: number) => {
+    let losses = times;
+    return (name: string) => {
+      if (name === "a" && losses-- > 0) throw new MgrpoError("endpoint-unavailable", "answers", { retryable: true });
+    };
+  };
+  const recovered = await watched(Array(8).fill(both), lose(2));
+  expect(recovered).toEqual({ evaluated: ["0:a", "0:b", "1:a", "3:a"], reports: ["retry: answers"] });
+  const never = await watched([...Array(1100).fill(both), { a: checkpoint(3) }], lose(11));
+  const polls = [0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 1023];
+  expect(never.evaluated.filter((one) => one.endsWith(":a"))).toEqual([...polls, 1100].map((poll) => `${poll}:a`));
+  expect(never.reports).toEqual([
+    "retry: answers",
+    expect.stringMatching(/^refused: answers; given up after 10 retries/),
+  ]);
+});
+
+test("what stops the evaluation of a checkpoint does not stop the watch, and Ctrl-C stops both", () => {
+  const outer = watchForStop();
+  const [first, second] = [stopWithin(outer), stopWithin(outer)];
+  first.fail(new Error("its worker died"));
+  expect([first, second, outer].map(({ signal }) => signal.aborted)).toEqual([true, false, false]);
+  expect(() => first.rethrow()).toThrow("its worker died");
+  outer.rethrow();
+  outer.fail(new Error("the watch"));
+  expect(second.signal.aborted).toBe(true);
+  expect(() => second.rethrow()).toThrow("the watch");
+  outer.dispose();
 });
 
 test("the command: a line and a file per suite, and nothing twice, also after a restart", {
