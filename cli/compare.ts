@@ -40,7 +40,9 @@ interface Plan {
   readonly names: readonly string[];
   /** Folder of the results. */
   readonly folder: string;
-  run(entry: Entry, seed: number, budget: number | undefined): TraceableRun;
+  /** Name of the main agent. */
+  readonly main: string;
+  runOf(entry: Entry, seed: number, budget: number | undefined): TraceableRun;
 }
 
 export async function compare(recipeName: string, options: CompareOptions): Promise<void> {
@@ -59,12 +61,18 @@ export async function compare(recipeName: string, options: CompareOptions): Prom
     return;
   }
   if (missing.length === 0) return progress.print(`${relative(process.cwd(), plan.folder)}/summary.md`);
-  const [[run, fault] = [missing[0], "was not started"]] = failures;
-  const more = missing.length > 1 ? `, and ${missing.length - 1} more` : "";
-  throw new MgrpoError("run-halted", `run '${run}' is not finished${more}: ${fault}; run the same command to resume`);
+  throw unfinished(missing, failures);
 }
 
-/** Throws before anything trains if some entry cannot work. Its token budget is still unknown, but irrelevant here. */
+/** `failures`: by run. */
+export function unfinished(missing: readonly string[], failures: ReadonlyMap<string, string>): MgrpoError {
+  const [failure] = failures;
+  const [run, fault] = failure ?? [missing[0], "its process exited without finishing it"];
+  const others = missing.length > 1 ? `; unfinished besides it: ${counted(missing.length - 1, "run")}` : "";
+  return new MgrpoError("run-halted", `run '${run}' failed: ${fault}${others}; run the same command to resume`);
+}
+
+/** Throws before training starts if an entry cannot work. Token budgets are not known yet, and do not matter here. */
 async function planComparison(recipeName: string, options: CompareOptions): Promise<Plan> {
   const recipe = await openRecipe(recipeName);
   const entries = entriesOf(options);
@@ -72,18 +80,21 @@ async function planComparison(recipeName: string, options: CompareOptions): Prom
   if (!first) throw new MgrpoError("config-invalid", "--arms names no arm");
   checkStart(recipe, options.arms, options);
   const seeds = Array.from({ length: options.seeds }, (_, i) => i + 1);
-  const plan = (entry: Entry, seed: number, budget: number | undefined) =>
+  const planOf = (entry: Entry, seed: number, budget: number | undefined) =>
     planRun({ recipe, recipeName, options }, entry, seed, budget);
   const teams = new Map<Entry, Awaited<ReturnType<typeof readTeam>>>();
-  for (const entry of entries) teams.set(entry, await readTeam(plan(entry, 1, 1).config));
-  const run: Plan["run"] = (entry, seed, budget) => {
-    const planned = plan(entry, seed, budget);
-    const { models = new Map(), bases = {} } = teams.get(entry) ?? {};
-    const config = withModels(planned.config, models);
-    return { ...planned, config, by: provenanceOf(config, bases) };
+  for (const entry of entries) teams.set(entry, await readTeam(planOf(entry, 1, 1).config));
+  const runOf: Plan["runOf"] = (entry, seed, budget) => {
+    const planned = planOf(entry, seed, budget);
+    const team = teams.get(entry);
+    if (!team) throw new RangeError(`'${entry.label}' is no entry of this comparison`);
+    const config = withModels(planned.config, team.models);
+    return { ...planned, config, by: provenanceOf(config, team.bases) };
   };
-  const names = entries.flatMap((entry) => seeds.map((seed) => run(entry, seed, 1).config.run));
-  return { recipe: recipeName, options, seeds, first, others, names, folder: resolve(RESULTS, options.name), run };
+  const names = entries.flatMap((entry) => seeds.map((seed) => runOf(entry, seed, 1).config.run));
+  const { main } = runOf(first, 1, 1).config;
+  const folder = resolve(RESULTS, options.name);
+  return { recipe: recipeName, options, seeds, first, others, names, folder, main, runOf };
 }
 
 /** Checks a config, and reads its base models: their names, with the commit of a hub model, and what identifies them. */
@@ -105,7 +116,7 @@ function withModels(config: RunConfig, models: ReadonlyMap<string, string>): Run
 }
 
 /** The run of the first arm, which decides the token budget of its seed. */
-const leadRun = ({ run, first, options }: Plan, seed: number): TraceableRun => run(first, seed, options.tokens);
+const leadRun = ({ runOf, first, options }: Plan, seed: number): TraceableRun => runOf(first, seed, options.tokens);
 
 /** Trains until all runs are finished, failed or stopped. Resolves with the runs that could be planned, and the failures by run. */
 async function trainAll(
@@ -125,7 +136,7 @@ async function trainAll(
   await train(leadRuns.slice(0, 1));
   for (const [i, lead] of leadRuns.entries()) {
     const budget = options.tokens ?? sampledIn(readRecord(folder, lead, options.mixed));
-    const rest = budget === undefined ? [] : others.map((entry) => plan.run(entry, lead.config.seed, budget));
+    const rest = budget === undefined ? [] : others.map((entry) => plan.runOf(entry, lead.config.seed, budget));
     await train([...rest, ...leadRuns.slice(i + 1, i + 2)]);
   }
   return { planned, failures };
@@ -138,7 +149,7 @@ function sampledIn(finished: FinishedRun | undefined): number | undefined {
 
 /** Writes the results of the finished runs, if there are any. Returns the names of the unfinished ones. */
 function writeResults(
-  { recipe, options, seeds, first, others, names, folder }: Plan,
+  { recipe, options, seeds, first, others, names, folder, main }: Plan,
   planned: TraceableRun[],
 ): string[] {
   const arms = [first, ...others].map((entry) => {
@@ -151,13 +162,13 @@ function writeResults(
   const about = {
     name: options.name,
     recipe,
-    command: command(),
+    command: `${MGRPO} ${process.argv.slice(2).map(quoted).join(" ")}`,
     start: describeStart(options.arms, options),
     questions: options.questions ?? "the recipe's",
     seeds: [...seeds],
     missing,
   };
-  const files = resultFiles(summarize(about, arms), arms, planned[0]?.config.main ?? "main");
+  const files = resultFiles(summarize(about, arms), arms, main);
   mkdirSync(folder, { recursive: true });
   for (const [name, content] of Object.entries(files)) writeAtomically(join(folder, name), content);
   return missing;
@@ -174,13 +185,14 @@ function armRuns(
   return { entry, runs: planned.flatMap((one) => read(one) ?? []), budgets: new Map(budgets) };
 }
 
-function resultFiles(comparison: Comparison, all: readonly ArmRuns[], main: string): Record<string, string> {
+/** File -> content. Without held-out evaluations there is no chart of them. */
+export function resultFiles(comparison: Comparison, all: readonly ArmRuns[], main: string): Record<string, string> {
   const arms = all.filter(({ runs }) => runs.length > 0);
   const runs = `${comparison.recipe}, ${counted(comparison.seeds.length, "seed")}`;
-  const { suite = "", temperature = 0 } = curveSuite(arms[0]?.runs ?? []) ?? {};
-  const heldOut: BandChart = {
+  const suite = curveSuite(arms[0]?.runs ?? []);
+  const heldOut: BandChart | undefined = suite && {
     title: "Held-out questions answered correctly",
-    subtitle: `${runs}; ${suite}, temperature ${temperature}; bands: 95 % intervals over seeds and questions`,
+    subtitle: `${runs}; ${suite.suite}, temperature ${suite.temperature}; bands: 95 % intervals over seeds and questions`,
     xName: "thousand tokens sampled in training",
     xIsCount: false,
     bands: heldOutBands(arms),
@@ -194,22 +206,19 @@ function resultFiles(comparison: Comparison, all: readonly ArmRuns[], main: stri
     bands: rewardBands(arms, main),
     marked: false,
   };
+  const charts = { ...(heldOut && { "held-out.svg": heldOut }), "reward.svg": reward };
+  const titles = Object.entries(charts).map(([file, { title }]) => [title, file] as const);
   return {
     "steps.csv": stepsCsv(arms),
     "evaluations.csv": evaluationsCsv(arms),
     "questions.csv": questionsCsv(arms),
-    "held-out.svg": drawBands(heldOut),
-    "reward.svg": drawBands(reward),
+    ...Object.fromEntries(Object.entries(charts).map(([file, chart]) => [file, drawBands(chart)])),
     "summary.json": `${JSON.stringify(comparison, null, 2)}\n`,
-    "summary.md": drawMarkdown(comparison, [
-      [heldOut.title, "held-out.svg"],
-      [reward.title, "reward.svg"],
-    ]),
+    "summary.md": drawMarkdown(comparison, titles),
   };
 }
 
-/** The command line of this process, quoted so that it can be copied. */
-function command(): string {
-  const words = process.argv.slice(2).map((word) => (/^[\w./=,-]+$/.test(word) ? word : `'${word}'`));
-  return `${MGRPO} ${words.join(" ")}`;
+/** A word of a command line, quoted for a POSIX shell. */
+export function quoted(word: string): string {
+  return /^[\w./=,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }

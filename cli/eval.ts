@@ -51,9 +51,9 @@ async function watchLocation(location: string, target: string | undefined, optio
 
 async function evaluateNamed(target: string, name: string, options: AllOptions): Promise<void> {
   const { evaluateSuite } = await import("./suite/evaluate.ts");
-  const { config, recipe, notes } = await planEvaluation(target, options, { name, ...suiteOptions(options) });
-  for (const note of notes) console.error(note);
-  await evaluateSuite(target, config, recipe, options.results ?? RESULTS, raisedBudgetOf(options));
+  const planned = await planEvaluation(target, options, { name, ...suiteOptions(options) });
+  for (const note of planned.notes) console.error(note);
+  await evaluateSuite(target, planned, options.results ?? RESULTS, raisedBudgetOf(options));
 }
 
 async function evaluate(target: string, options: AllOptions): Promise<void> {

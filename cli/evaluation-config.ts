@@ -31,6 +31,8 @@ export interface EvalOptions {
 
 export interface PlannedEvaluation {
   readonly config: RunConfig;
+  /** The config's first suite. */
+  readonly suite: EvaluationSuite;
   readonly recipe: Recipe;
   /** Why sampled scores can differ from those the run reported. */
   readonly notes: readonly string[];
@@ -75,13 +77,14 @@ export async function planEvaluation(
   if (checkpoints !== undefined)
     settings.push(...local.map((agent) => `agents.${agent}.model=${join(checkpoints, agent)}`));
   const config = await pinModels(resolveConfig(advised, { ...choice, set: settings }));
-  if (config.evaluation.suites.length === 0) {
+  const [first] = config.evaluation.suites;
+  if (!first) {
     throw new MgrpoError(
       "config-invalid",
       `recipe '${name}' has no evaluation.suites: add one, or name one with --suite`,
     );
   }
-  return { config, recipe, notes: status ? scoreDifferences(config, status) : [] };
+  return { config, suite: first, recipe, notes: status ? scoreDifferences(config, status) : [] };
 }
 
 /** Refuses settings of suites other than the chosen one, which would change nothing. */

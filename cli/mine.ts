@@ -35,16 +35,14 @@ const TRAINING = "training";
 export async function mine(target: string, options: MineOptions): Promise<void> {
   const { to, below, samples } = options;
   if (existsSync(to)) throw new MgrpoError("config-invalid", `--to ${to} exists: remove it, or name another file`);
-  const { config, recipe } = await plan(target, options);
-  const [suite] = config.evaluation.suites;
-  if (!suite) throw new MgrpoError("config-invalid", "there is nothing to ask");
+  const { config, suite, recipe } = await plan(target, options);
   const all = await readQuestions(recipe, config);
   const set = options.train ? { ...all, heldOut: all.train } : all;
   const asked = questionsAsked(suite, questionsOf(set, suite.name));
   const live = openLiveLine(process.stderr);
   let result: EvaluationResult | undefined;
   try {
-    await evaluateAndKeep(target, config, set, options.results, {
+    await evaluateAndKeep(target, { config, suite }, set, options.results, {
       onPoll: showProgress(live, suite.name, config, asked.length, suite.runs),
       async onDone(done) {
         result = await resultOf(done);

@@ -5,9 +5,10 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { isIPv6 } from "node:net";
+import { hostname } from "node:os";
 import colors from "picocolors";
 import { MgrpoError } from "../core/errors.ts";
-import { chatApp } from "../gpu-workers/gateway/api/app.ts";
+import { type ChatTeam, chatApp } from "../gpu-workers/gateway/api/app.ts";
 import { chatCompletions } from "../gpu-workers/gateway/api/chat-reply.ts";
 import { ApiError } from "../gpu-workers/gateway/api/errors.ts";
 import { messages } from "../gpu-workers/gateway/api/messages-reply.ts";
@@ -32,38 +33,52 @@ const INTERFACE = {
   why: "the server does not support them",
 };
 const KEY_VARIABLE = "MGRPO_SERVE_KEY";
-/** What an Authorization header can carry. */
+/** At least 16 characters that an Authorization header can carry. */
 const KEY = /^[\x21-\x7e]{16,}$/;
 
 export async function serveTeam(target: string, options: TeamServeOptions): Promise<void> {
-  const { host, port } = options;
-  const key = keyFor(host, process.env[KEY_VARIABLE] ?? "");
+  const key = keyFor(options.host, process.env[KEY_VARIABLE] ?? "");
   const { config, notes } = await planServing(target, options.set);
   for (const note of notes) console.error(note);
   const stop = watchForStop();
-  const opened = await openServedAgents(config);
   try {
-    const team = servedTeam(opened.agents, options.temperature ?? config.temperature);
-    const teamOf = (keys: readonly string[]) => {
-      if (keys.some((candidate) => isSame(candidate, key.text))) return team;
-      throw new ApiError(
-        401,
-        "invalid_api_key",
-        `wrong key: use the one that the server printed, or its ${KEY_VARIABLE}`,
-      );
-    };
-    const log = createLog((line) => process.stderr.write(line));
-    const server = await serveApp(chatApp("", { teamOf, ...INTERFACE }, log), host, port);
+    const opened = await openServedAgents(config);
     try {
-      printAddress(`http://${isIPv6(host) ? `[${host}]` : host}:${server.port}/v1`, team.agents, key);
-      if (!stop.signal.aborted) await once(stop.signal, "abort");
+      const team = servedTeam(opened.agents, options.temperature ?? config.temperature);
+      if (!stop.signal.aborted) await serveUntilStopped(team, options, key, stop.signal);
     } finally {
-      await server.close();
+      await opened.close();
     }
   } finally {
-    await opened.close();
     stop.dispose();
   }
+}
+
+async function serveUntilStopped(
+  team: ChatTeam,
+  { host, port }: TeamServeOptions,
+  key: Key,
+  signal: AbortSignal,
+): Promise<void> {
+  const teamOf = (keys: readonly string[]) => {
+    if (keys.some((candidate) => isSameKey(candidate, key.text))) return team;
+    const message = `missing or wrong key: use the one that the server printed, or the one in ${KEY_VARIABLE}`;
+    throw new ApiError(401, "invalid_api_key", message);
+  };
+  const log = createLog((line) => process.stderr.write(line));
+  const server = await serveApp(chatApp("", { teamOf, ...INTERFACE }, log), host, port);
+  try {
+    printAddress(`http://${reachable(host)}:${server.port}/v1`, team.agents, key);
+    if (!signal.aborted) await once(signal, "abort");
+  } finally {
+    await server.close();
+  }
+}
+
+/** The host as part of a URL. A server on all addresses is reached by this machine's name. */
+function reachable(host: string): string {
+  if (host === "0.0.0.0" || host === "::") return hostname();
+  return isIPv6(host) ? `[${host}]` : host;
 }
 
 interface Key {
@@ -72,7 +87,7 @@ interface Key {
   readonly isGiven: boolean;
 }
 
-/** The user's own key, or a random one, with which only this machine is served. */
+/** The user's key, or else a random one, which is allowed only on a loopback address. */
 function keyFor(host: string, given: string): Key {
   if (KEY.test(given)) return { text: given, isGiven: true };
   if (given !== "") {
@@ -87,8 +102,8 @@ function keyFor(host: string, given: string): Key {
 
 const isLoopback = (host: string) => host === "localhost" || host === "::1" || /^127(\.\d+){3}$/.test(host);
 
-/** In constant time. */
-function isSame(given: string, key: string): boolean {
+/** Compares in constant time. */
+function isSameKey(given: string, key: string): boolean {
   const hash = (text: string) => createHash("sha256").update(text).digest();
   return timingSafeEqual(hash(given), hash(key));
 }
@@ -106,5 +121,5 @@ function printAddress(baseUrl: string, models: readonly string[], { text, isGive
   console.log(
     `curl ${baseUrl}/chat/completions -H "Authorization: Bearer ${key}" -H "Content-Type: application/json" -d '${body}'`,
   );
-  console.log(colors.dim("\n  Ctrl-C ends it"));
+  console.log(colors.dim("\n  Press Ctrl-C to stop"));
 }

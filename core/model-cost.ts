@@ -3,6 +3,7 @@
  * does not say how much: such a request counts as one that used all its tokens.
  */
 import type { TokenPrices } from "./contracts/language-model.ts";
+import { isMgrpoError, MgrpoError } from "./errors.ts";
 import type { TokenUsage } from "./language-model-ports.ts";
 
 /** In dollars. */
@@ -17,4 +18,27 @@ const BYTES_PER_TOKEN = 3;
 export function mostUsd(prices: TokenPrices, texts: readonly string[], maxTokens: number): number {
   const bytes = texts.reduce((sum, text) => sum + new TextEncoder().encode(text).length, 0);
   return costUsd(prices, { inputTokens: Math.ceil(bytes / BYTES_PER_TOKEN), outputTokens: maxTokens });
+}
+
+/** Pays for a request when it has ended, also if it failed. If the payment fails too, its error has the request's error as its cause. */
+export async function payAfter<T>(request: () => Promise<T>, pay: () => Promise<void>): Promise<T> {
+  let result: T;
+  try {
+    result = await request();
+  } catch (error) {
+    await pay().catch((unpaid: unknown) => {
+      throw bothFailed(unpaid, error);
+    });
+    throw error;
+  }
+  await pay();
+  return result;
+}
+
+function bothFailed(unpaid: unknown, cause: unknown): Error {
+  const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
+  const message = `${textOf(unpaid)}; the request to be paid for had failed: ${textOf(cause)}`;
+  if (!isMgrpoError(unpaid)) return new Error(message, { cause });
+  const { code, retryable, evidence } = unpaid;
+  return new MgrpoError(code, message, { retryable, evidence, cause });
 }

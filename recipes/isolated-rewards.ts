@@ -1,39 +1,36 @@
 /**
  * @file Runs the rewards of a user's recipe in a thread, so that code that blocks (an endless loop, a regular expression that backtracks
- * for minutes) stops neither the other runs nor the store that share the process. The recipes of this repository run in the process.
+ * for minutes) does not stop the other runs or the store in the same process. The recipes of this repository run in-process.
  *
+ *     open ──OPEN_SECONDS──> the thread is terminated
  *     call ──judgment or error──> settled
- *       └──aborted (its deadline)──> the thread is told ──still open after GRACE_SECONDS──> the thread is ended
+ *       └──aborted (its deadline)──> the thread is notified ──still open after GRACE_SECONDS──> the thread is terminated
  *
- * When the thread ends, every open call rejects with a retryable `judge-failed`; the next call starts a new thread.
+ * When the thread ends, every open call rejects with a retryable `judge-failed`. The next call starts a new thread, also while the old one
+ * is still being terminated.
  */
 import { Worker } from "node:worker_threads";
 import { builtModule } from "../built-module.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import type { Judgment } from "../core/contracts/judge.ts";
-import { MgrpoError } from "../core/errors.ts";
+import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import { fromPortable, toPortable } from "../core/portable-error.ts";
 import type { Rewards, VerdictContext } from "../core/ports.ts";
 import { isBundled, openRewards } from "./rewards.ts";
 import type { FromRewards, RewardsCall, RewardsSource, ToRewards } from "./rewards-protocol.ts";
 
-/** Seconds that rewards have to settle an aborted call. */
+/** The longest time that the rewards may take to open. */
+const OPEN_SECONDS = 60;
+
+/** Grace period for the rewards to settle an aborted call. */
 const GRACE_SECONDS = 2;
 
-/** Seconds without a call after which the thread is ended. */
+/** Seconds without a call after which the thread is terminated. */
 const IDLE_SECONDS = 60;
 
-interface OpenCall {
-  readonly context: VerdictContext | undefined;
-  readonly resolve: (judgment: Judgment) => void;
-  readonly reject: (error: Error) => void;
-  /** Runs once the call is aborted. */
-  timer?: NodeJS.Timeout;
-}
-
 /**
- * Opens rewards as `openRewards` does, those of a user's recipe in a thread, which all calls of a run share. `thread`: the module of
- * rewards-thread.ts; a function has a copy in the user's project.
+ * Like openRewards, but runs a user's recipe in a thread, one per run. `thread`: the built rewards-thread.ts; on Lambda, the copy in the
+ * user's project.
  */
 export function isolatedRewards(
   environment: RewardsSource["environment"],
@@ -42,30 +39,28 @@ export function isolatedRewards(
   const opened = new Map<string, Promise<Rewards>>();
   return (config) => {
     if (isBundled(config.recipe)) return openRewards(config, environment);
-    const rewards = opened.get(config.run) ?? new RewardsThread({ config, environment }, thread).open();
+    const rewards = opened.get(config.run) ?? new IsolatedRewards({ config, environment }, thread).open();
     opened.set(config.run, rewards);
     rewards.catch(() => opened.delete(config.run));
     return rewards;
   };
 }
 
-class RewardsThread {
+/** The rewards of one run. Starts a thread when a call finds none. */
+class IsolatedRewards {
   readonly #source: RewardsSource;
   readonly #module: URL;
-  /** Undefined: it has not started, or has ended. */
-  #thread: Promise<Thread> | undefined;
-  #calls = 0;
-  readonly #open = new Map<number, OpenCall>();
-  #idle: NodeJS.Timeout | undefined;
+  /** Undefined: none has started, or the last one has ended or is being terminated. */
+  #thread: RewardsThread | undefined;
 
   constructor(source: RewardsSource, module: URL) {
     this.#source = source;
     this.#module = module;
   }
 
-  /** Rejects as `openRewards` does. */
+  /** Rejects as `openRewards` does, and with a retryable `recipe-invalid` if the thread ends first. */
   async open(): Promise<Rewards> {
-    const { judge } = await this.#start();
+    const judge = await this.#running().opened;
     return {
       ...(judge !== undefined && { judge }),
       correct: (question, conversation, context) => this.#call({ method: "correct", question, conversation }, context),
@@ -74,115 +69,149 @@ class RewardsThread {
     };
   }
 
-  #start(): Promise<Thread> {
-    this.#thread ??= openThread(
-      this.#module,
-      this.#source,
-      (worker, message) => this.#receive(worker, message),
-      (error) => this.#end(error),
-    );
-    return this.#thread;
+  async #call(call: RewardsCall, context: VerdictContext | undefined): Promise<Judgment> {
+    const thread = this.#running();
+    await thread.opened;
+    return thread.call(call, context);
   }
 
-  async #call(call: RewardsCall, context: VerdictContext | undefined): Promise<Judgment> {
-    const { worker } = await this.#start();
+  #running(): RewardsThread {
+    this.#thread ??= new RewardsThread(this.#module, this.#source, (ending) => {
+      if (this.#thread === ending) this.#thread = undefined;
+    });
+    return this.#thread;
+  }
+}
+
+interface OpenCall {
+  readonly context: VerdictContext | undefined;
+  readonly resolve: (judgment: Judgment) => void;
+  readonly reject: (error: Error) => void;
+  /** Set when the call is aborted: terminates the thread after GRACE_SECONDS. */
+  timer?: NodeJS.Timeout;
+}
+
+class RewardsThread {
+  /** Resolves with the judge's name once the rewards are open. Rejects if they cannot be opened. */
+  readonly opened: Promise<string | undefined>;
+  readonly #worker: Worker;
+  /** Called when the thread takes no more calls: it has ended or is being terminated. */
+  readonly #onEnding: (thread: RewardsThread) => void;
+  /** Why it ends: unless something else is known, its own code has ended it. */
+  #failure: Error = exited();
+  #calls = 0;
+  readonly #openCalls = new Map<number, OpenCall>();
+  #idle: NodeJS.Timeout | undefined;
+
+  constructor(module: URL, source: RewardsSource, onEnding: (thread: RewardsThread) => void) {
+    this.#onEnding = onEnding;
+    this.#worker = new Worker(module, { execArgv: [], workerData: source });
+    this.opened = new Promise((resolve, reject) => {
+      const deadline = setTimeout(() => this.#terminate(slow()), OPEN_SECONDS * 1000);
+      this.#worker.on("message", (message: FromRewards) => {
+        if (message.kind !== "open") return this.#receive(message);
+        clearTimeout(deadline);
+        this.#worker.unref();
+        resolve(message.judge);
+      });
+      this.#worker.on("error", (cause) => this.#end(crashed(cause)));
+      this.#worker.on("exit", () => {
+        clearTimeout(deadline);
+        this.#end();
+        for (const call of this.#openCalls.values()) call.reject(this.#failure);
+        reject(ofOpening(this.#failure));
+      });
+    });
+  }
+
+  async call(call: RewardsCall, context: VerdictContext | undefined): Promise<Judgment> {
     const id = this.#calls++;
-    const settled = new Promise<Judgment>((resolve, reject) => this.#open.set(id, { context, resolve, reject }));
+    const settled = new Promise<Judgment>((resolve, reject) => this.#openCalls.set(id, { context, resolve, reject }));
     clearTimeout(this.#idle);
-    worker.ref();
-    post(worker, { kind: "call", id, call, hasContext: context !== undefined });
-    const abort = () => this.#abort(worker, id);
+    this.#worker.ref();
+    this.#post({ kind: "call", id, call, hasContext: context !== undefined });
+    const abort = () => this.#abort(id);
     if (context?.signal.aborted) abort();
     context?.signal.addEventListener("abort", abort, { once: true });
     try {
       return await settled;
     } finally {
       context?.signal.removeEventListener("abort", abort);
-      this.#close(worker, id);
+      this.#close(id);
     }
   }
 
-  #abort(worker: Worker, id: number): void {
-    const call = this.#open.get(id);
+  #abort(id: number): void {
+    const call = this.#openCalls.get(id);
     if (!call) return;
-    post(worker, { kind: "abort", id });
-    call.timer = setTimeout(() => void worker.terminate(), GRACE_SECONDS * 1000);
+    this.#post({ kind: "abort", id });
+    call.timer = setTimeout(() => this.#terminate(blocked()), GRACE_SECONDS * 1000);
   }
 
-  #close(worker: Worker, id: number): void {
-    clearTimeout(this.#open.get(id)?.timer);
-    this.#open.delete(id);
-    if (this.#open.size > 0) return;
-    worker.unref();
-    this.#idle = setTimeout(() => void worker.terminate(), IDLE_SECONDS * 1000).unref();
+  #close(id: number): void {
+    clearTimeout(this.#openCalls.get(id)?.timer);
+    this.#openCalls.delete(id);
+    if (this.#openCalls.size > 0) return;
+    this.#worker.unref();
+    this.#idle = setTimeout(() => this.#terminate(), IDLE_SECONDS * 1000).unref();
   }
 
-  #receive(worker: Worker, message: FromCall): void {
-    const call = this.#open.get(message.id);
-    if (message.kind === "reserve") void reserve(worker, message, call?.context);
+  #receive(message: Exclude<FromRewards, { kind: "open" }>): void {
+    if (message.kind === "failed") {
+      this.#terminate(fromPortable(message.error));
+      return;
+    }
+    const call = this.#openCalls.get(message.id);
+    if (message.kind === "reserve") void this.#reserve(message, call?.context);
     else if (message.kind === "judgment") call?.resolve(message.judgment);
     else call?.reject(fromPortable(message.error));
   }
 
-  #end(error: Error): void {
-    this.#thread = undefined;
-    for (const call of this.#open.values()) call.reject(error);
+  async #reserve(
+    { reservation, usd }: FromRewards & { kind: "reserve" },
+    context: VerdictContext | undefined,
+  ): Promise<void> {
+    try {
+      if (!context) throw new MgrpoError("canceled", "the call has settled, so nothing is reserved for it");
+      await context.reserve(usd);
+      this.#post({ kind: "reserved", reservation });
+    } catch (error) {
+      this.#post({ kind: "reserved", reservation, error: toPortable(error) });
+    }
+  }
+
+  #terminate(failure?: Error): void {
+    this.#end(failure);
+    void this.#worker.terminate();
+  }
+
+  #end(failure = this.#failure): void {
+    this.#failure = failure;
+    this.#onEnding(this);
+  }
+
+  #post(message: ToRewards): void {
+    this.#worker.postMessage(message);
   }
 }
 
-type FromCall = Exclude<FromRewards, { kind: "open" | "failed" }>;
+/** A judge's failure belongs to a call. */
+const ofOpening = (failure: Error): Error =>
+  isMgrpoError(failure, "judge-failed")
+    ? new MgrpoError("recipe-invalid", failure.message, { retryable: true, cause: failure.cause })
+    : failure;
 
-interface Thread {
-  readonly worker: Worker;
-  readonly judge: string | undefined;
-}
+const failed = (message: string, cause?: unknown): MgrpoError =>
+  new MgrpoError("judge-failed", message, { retryable: true, cause });
 
-/** Resolves when the thread has opened the rewards; rejects if it cannot. `onEnd` is called once, when it has ended. */
-function openThread(
-  module: URL,
-  source: RewardsSource,
-  onMessage: (worker: Worker, message: FromCall) => void,
-  onEnd: (error: Error) => void,
-): Promise<Thread> {
-  return new Promise((resolve, reject) => {
-    const worker = new Worker(module, { execArgv: [], workerData: source });
-    let failure: Error = blocked();
-    worker.on("message", (message: FromRewards) => {
-      if (message.kind === "open") {
-        worker.unref();
-        resolve({ worker, judge: message.judge });
-      } else if (message.kind === "failed") {
-        failure = fromPortable(message.error);
-        void worker.terminate();
-      } else onMessage(worker, message);
-    });
-    worker.on("error", (cause) => {
-      failure = crashed(cause);
-    });
-    worker.on("exit", () => {
-      onEnd(failure);
-      reject(failure);
-    });
-  });
-}
+const slow = (): MgrpoError =>
+  failed(
+    `the rewards did not open within ${OPEN_SECONDS} s: look for code in rewards.ts that blocks or waits as it loads`,
+  );
 
 const blocked = (): MgrpoError =>
-  new MgrpoError("judge-failed", "the rewards did not return in time, and their thread was ended", { retryable: true });
+  failed("a call of the rewards did not return in time, so the thread that all calls of the run share was ended");
 
-const crashed = (cause: unknown): MgrpoError =>
-  new MgrpoError("judge-failed", `the thread of the rewards crashed: ${String(cause)}`, { retryable: true, cause });
+const exited = (): MgrpoError => failed("the rewards ended their own thread: remove process.exit from their code");
 
-async function reserve(
-  worker: Worker,
-  { reservation, usd }: FromRewards & { kind: "reserve" },
-  context: VerdictContext | undefined,
-): Promise<void> {
-  try {
-    await context?.reserve(usd);
-    post(worker, { kind: "reserved", reservation });
-  } catch (error) {
-    post(worker, { kind: "reserved", reservation, error: toPortable(error) });
-  }
-}
-
-const post = (worker: Worker, message: ToRewards): void => worker.postMessage(message);
+const crashed = (cause: unknown): MgrpoError => failed(`the thread of the rewards crashed: ${String(cause)}`, cause);

@@ -1,4 +1,5 @@
 /** @file CheckpointSource on an S3 prefix: `<prefix>/<checkpoint>/<file>`. */
+import type { Readable } from "node:stream";
 import { GetObjectCommand, paginateListObjectsV2, type S3Client } from "@aws-sdk/client-s3";
 import { type CheckpointSource, type FileState, LARGE_FILE_BYTES } from "../../core/checkpoint-source.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -15,25 +16,27 @@ export interface S3SourceOptions {
 /** Endpoint, region and credentials come from the standard AWS variables. */
 export function openS3Source(url: string, options: S3SourceOptions = {}): CheckpointSource {
   const { cache = openFileCache(), largeBytes = LARGE_FILE_BYTES } = options;
-  const { s3, bucket, path, call } = connect(url);
+  const { bucket, path } = parseUrl(url);
   const prefix = path === "" || path.endsWith("/") ? path : `${path}/`;
 
-  async function read(key: string): Promise<CheckpointFile> {
-    const { Body, ContentLength = 0, ETag } = await s3.send(new GetObjectCommand({ Bucket: bucket, Key: key }));
-    if (!Body) return new Uint8Array();
-    if (!key.endsWith(".safetensors") || ContentLength <= largeBytes) return Body.transformToByteArray();
+  async function read(s3: S3Client, key: string): Promise<CheckpointFile> {
+    const { body, bytes, etag, toBytes } = await getObject(s3, bucket, key);
+    if (!key.endsWith(".safetensors") || bytes <= largeBytes) return toBytes();
     const origin = `s3://${bucket}/${key}`;
-    const tag = `${origin} ${ETag} ${ContentLength}`;
+    const tag = `${origin} ${etag} ${bytes}`;
     const known = await cache.findTag(tag);
-    if (known) (Body as AsyncIterable<Uint8Array> & { destroy?: () => void }).destroy?.();
-    const kept = known ?? (await cache.add(Body as unknown as AsyncIterable<Uint8Array>));
-    await cache.linkTag(tag, kept);
-    return { path: kept.path, bytes: ContentLength, origin };
+    if (known) {
+      body.destroy();
+      return { path: known.path, bytes, origin };
+    }
+    const added = await cache.add(body);
+    await cache.linkTag(tag, added);
+    return { path: added.path, bytes, origin };
   }
 
   return {
     list: (only) =>
-      call("looking at", async () => {
+      withS3(`looking at ${url}`, async (s3) => {
         const found = new Map<string, Map<string, FileState>>();
         for await (const { Contents = [] } of paginateListObjectsV2(
           { client: s3 },
@@ -48,35 +51,49 @@ export function openS3Source(url: string, options: S3SourceOptions = {}): Checkp
         return found;
       }),
     read: (name, files) =>
-      call("reading from", async () => {
-        const entries = files.map(async (file) => [file, await read(`${prefix}${name}/${file}`)] as const);
+      withS3(`reading from ${url}`, async (s3) => {
+        const entries = files.map(async (file) => [file, await read(s3, `${prefix}${name}/${file}`)] as const);
         return new Map(await Promise.all(entries));
       }),
   };
 }
 
 /** Streams one object. */
-export function readS3Object<T>(url: string, use: (body: AsyncIterable<Uint8Array>) => Promise<T>): Promise<T> {
-  const { s3, bucket, path, call } = connect(url);
-  return call("reading", async () => {
-    const { Body } = await s3.send(new GetObjectCommand({ Bucket: bucket, Key: path }));
-    return use(Body as unknown as AsyncIterable<Uint8Array>);
-  });
+export async function readS3Object<T>(url: string, use: (body: AsyncIterable<Uint8Array>) => Promise<T>): Promise<T> {
+  const { bucket, path } = parseUrl(url);
+  if (path === "") throw new MgrpoError("config-invalid", `${url}: not an S3 URL: write s3://<bucket>/<key>`);
+  return withS3(`reading ${url}`, async (s3) => use((await getObject(s3, bucket, path)).body));
 }
 
-function connect(url: string): {
-  s3: S3Client;
-  bucket: string;
-  path: string;
-  call: <T>(doing: string, work: () => Promise<T>) => Promise<T>;
-} {
+function parseUrl(url: string): { bucket: string; path: string } {
   const [, bucket = "", path = ""] = /^s3:\/\/([^/]+)\/?(.*)$/.exec(url) ?? [];
   if (bucket === "") throw new MgrpoError("config-invalid", `${url}: write s3://bucket/prefix`);
+  return { bucket, path };
+}
+
+async function getObject(s3: S3Client, bucket: string, key: string) {
+  const { Body, ContentLength: bytes, ETag: etag } = await s3.send(new GetObjectCommand({ Bucket: bucket, Key: key }));
+  if (!Body || bytes === undefined) {
+    const message = `reading s3://${bucket}/${key}: the store's response has no body or no length`;
+    throw new MgrpoError("store-unreachable", message, { retryable: true });
+  }
+  return { body: Body as Readable, bytes, etag, toBytes: () => Body.transformToByteArray() };
+}
+
+/** Works with a client that is closed afterward. `operation` names the work in errors. */
+async function withS3<T>(operation: string, work: (s3: S3Client) => Promise<T>): Promise<T> {
   let endpoint = "S3";
   const ignore = { sent() {}, answered() {} };
   const sent = (_command: string, to: string) => {
     endpoint = to;
   };
-  const { s3 } = openClients({ dynamo: ignore, s3: { ...ignore, sent } });
-  return { s3, bucket, path, call: (doing, work) => translated(`${doing} ${url}`, () => endpoint, work) };
+  const clients = openClients({ dynamo: ignore, s3: { ...ignore, sent } });
+  const attempt = () =>
+    work(clients.s3).catch((cause: Error) => {
+      if (cause.name !== "NoSuchBucket") throw cause;
+      // The store of a run has other remedies.
+      const message = `${operation}: the store at ${endpoint} has no such bucket: check the URL and AWS_REGION`;
+      throw new MgrpoError("not-found", message, { cause });
+    });
+  return translated(operation, () => endpoint, attempt).finally(() => clients.close());
 }

@@ -11,19 +11,21 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { LanguageModelV3CallOptions, LanguageModelV3GenerateResult } from "@ai-sdk/provider";
 import pRetry from "p-retry";
 import type { LanguageModelSpec } from "../../core/contracts/language-model.ts";
-import { MgrpoError } from "../../core/errors.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { TokenUsage } from "../../core/language-model-ports.ts";
 import { EndpointFailure, refused, translateEndpointError, unavailable } from "./errors.ts";
 import type { Endpoint } from "./provider.ts";
 
-/** The pause before the second attempt; it doubles with every attempt. */
+/**
+ * The backoff: the second attempt waits 1 to 2 times this, each later one twice as long, at most MAX_WAIT_SECONDS, after any Retry-After.
+ */
 const PAUSE_SECONDS = 1;
-/** A server that demands a longer pause counts as unavailable. */
+/** The longest backoff. A server that demands a longer pause counts as unavailable. */
 const MAX_WAIT_SECONDS = 60;
 
 export interface RetryPolicy extends Pick<LanguageModelSpec, "timeoutSeconds" | "attempts"> {
   readonly pauseSeconds?: number;
-  /** Called for each attempt that takes longer than `timeoutSeconds`, or that the caller's signal cuts off. */
+  /** Called for each request that was sent and then cut off, by `timeoutSeconds` or by the caller's signal. */
   readonly onCutOff?: () => void;
 }
 
@@ -69,6 +71,7 @@ function givenUp(failure: EndpointFailure, attempts: number): MgrpoError {
   return new MgrpoError(failure.code, `${failure.message}; gave up after ${count}${wait}`, {
     retryable: true,
     evidence: failure.evidence,
+    cause: failure,
   });
 }
 
@@ -104,20 +107,20 @@ function answerOf({ name }: Endpoint, { content, finishReason, usage }: Language
       ...(counted && { usage: counted }),
     });
   }
-  if (!counted) throw refused(`${name} does not say how many tokens it used: use a server that reports usage`);
+  if (!counted) throw refused(`${name} reports no usable token counts: use a server that reports usage`);
   return { content, finishReason, usage: counted };
 }
 
 /** More than any model reads or writes in one request: a larger count is nonsense. */
 const MOST_TOKENS = 1e9;
 
-/** A whole number: some servers report fractions or negative counts. Undefined: no count. */
+/** A whole number: some servers report fractions. A negative count is 0, since a refusal would halt the run. Undefined: no usable count. */
 function tokensOf(count: number | undefined): number | undefined {
   if (count === undefined || !(count <= MOST_TOKENS)) return undefined;
   return Math.max(0, Math.ceil(count));
 }
 
 function canceled({ name }: Endpoint, { reason }: AbortSignal): MgrpoError {
-  if (reason instanceof MgrpoError) return reason;
+  if (isMgrpoError(reason)) return reason;
   return new MgrpoError("canceled", `the request to ${name} was canceled`, { cause: reason });
 }

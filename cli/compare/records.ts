@@ -16,7 +16,7 @@ import { RunReport } from "../run-report.ts";
 import type { PlannedRun } from "./plan.ts";
 import { foreignBy, Provenance, readOrigin } from "./provenance.ts";
 
-/** A planned run, and what it is made from if this process starts it. */
+/** A planned run, with its provenance if this process starts it. */
 export interface TraceableRun extends PlannedRun {
   readonly by: Provenance;
 }
@@ -51,8 +51,7 @@ export function keepRecord(results: string, planned: TraceableRun, { report, hel
 }
 
 /**
- * Undefined if there is none. Throws if the record is of another run, and unless `mixed` also if other settings, source or base models made
- * it.
+ * Undefined if there is none. Throws if it is the record of another run. Unless `mixed`, also if the settings, source or base models differ.
  */
 export function readRecord(results: string, planned: TraceableRun, mixed: boolean): FinishedRun | undefined {
   const path = recordPath(results, planned.config.run);
@@ -60,14 +59,11 @@ export function readRecord(results: string, planned: TraceableRun, mixed: boolea
   const { made, ...finished } = parseJson(RunRecord, unzipped(path), path);
   const { set, ...expected } = settingsOf(planned);
   const other = differences(expected, { recipe: made.recipe, arm: made.arm, seed: made.seed });
-  const settings = differences(set, made.set, "set");
-  const foreign = [...settings, ...foreignBy(planned.by, finished.by)];
-  if (other.length > 0 || (settings.length > 0 && !mixed)) {
-    throw refusal(`${path} is of a run with other settings`, [...other, ...settings], "or remove that file");
-  }
+  if (other.length > 0) throw refusal(`${path} is of another run`, other, "or remove that file");
+  const foreign = [...differences(set, made.set, "set"), ...foreignBy(planned.by, finished.by)];
   if (foreign.length === 0 || mixed) return { ...finished, foreign };
   throw refusal(
-    `${path} is from another commit, release, config or base model`,
+    `${path} was made with other settings, or from another commit, release, config or base model`,
     foreign,
     "remove that file, or keep it with --mixed",
   );
@@ -83,10 +79,11 @@ function recordPath(results: string, run: string): string {
 }
 
 function unzipped(path: string): Uint8Array {
+  const bytes = readFileSync(path);
   try {
-    return gunzipSync(readFileSync(path));
-  } catch (error) {
-    throw new MgrpoError("record-damaged", `${path} is damaged (${(error as Error).message}): remove it`);
+    return gunzipSync(bytes);
+  } catch (cause) {
+    throw new MgrpoError("record-damaged", `${path} is damaged (${(cause as Error).message}): remove it`, { cause });
   }
 }
 

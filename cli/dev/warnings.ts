@@ -2,6 +2,7 @@
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import type { BranchCounts } from "../../core/contracts/rollout.ts";
+import { hasSignal } from "../../core/mgrpo/batch.ts";
 import { counted } from "../terminal/columns.ts";
 import type { TriedGroup, TriedRollout } from "./rollouts.ts";
 import type { AgentShare } from "./shares.ts";
@@ -19,7 +20,7 @@ export function groupWarnings(config: Team, tried: TriedGroup, shares: readonly 
   ];
 }
 
-/** Rollouts that are excluded, and those in which the app gave no answer. */
+/** Lost rollouts, what the app threw, and rollouts without an answer. */
 function lostRolloutWarnings({ group, rollouts, thrown }: TriedGroup): string[] {
   const lost = Object.entries(group.rollouts).flatMap(([k, score]) =>
     "excluded" in score ? [[k, score.excluded]] : [],
@@ -32,25 +33,33 @@ function lostRolloutWarnings({ group, rollouts, thrown }: TriedGroup): string[] 
   });
   const stacks = new Set(thrown.map(stackOf));
   return [
-    ...lost.map(([k, reason]) => `rollout ${k} is lost, and training would retry it: ${reason}`),
+    ...lost.map(
+      ([k, reason]) =>
+        `rollout ${k} is lost: ${reason}. In training, infrastructure failures are retried (limits.attempts)`,
+    ),
     ...[...stacks].map((stack) => `the app threw: ${stack}`),
     ...gaveUp,
   ];
 }
 
-/** The message and the first frames of the stack. */
+/** The message and the first lines of the stack. */
 function stackOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  const frames = (error.stack ?? error.message).split("\n");
-  return frames.slice(0, STACK_LINES).join("\n");
+  const lines = (error.stack ?? error.message).split("\n");
+  return lines.slice(0, STACK_LINES).join("\n");
 }
 
 function varianceWarnings({ main }: Team, { group }: TriedGroup): string[] {
   const rewards = Object.values(group.rollouts).flatMap((score) => ("excluded" in score ? [] : [score.reward]));
   if (rewards.length < 2) {
-    return [`${counted(rewards.length, "rollout")} with a score: a group needs two or more to teach anything`];
+    const scored = `only ${rewards.length} of ${counted(Object.keys(group.rollouts).length, "rollout")}`;
+    return [`${scored} ${rewards.length === 1 ? "has" : "have"} a score: an advantage needs at least two`];
   }
-  if ((group.finalized[main]?.std ?? 0) > 0) return [];
+  const batch = group.finalized[main];
+  if (!batch) {
+    return [`nothing to train on: every rollout of '${main}' was cut at a limit and is masked (algorithm.overlong)`];
+  }
+  if (hasSignal(batch)) return [];
   return [
     `no variance: all ${rewards.length} rollouts have reward ${rewards[0]?.toFixed(3)}, so '${main}' learns nothing from this question. Try others (--question) and more rollouts; if most are like this, ask easier ones or reward parts of an answer`,
   ];
@@ -64,12 +73,12 @@ function agentWarnings({ agents, main }: Team, { agent, branches }: AgentShare, 
   const conversations = tried.rollouts.flatMap((rollout) => conversationsOf(rollout, agent, main));
   const counts = countsOf(tried.rollouts, agent);
   const cut = counts?.cut ?? conversations.filter(({ stop }) => stop === "token-limit").length;
-  const called = conversations.some(({ turns }) => turns.some(({ calls }) => calls.length > 0));
+  const calledTool = conversations.some(({ turns }) => turns.some(({ calls }) => calls.length > 0));
   const offered = tried.offered.get(agent)?.size ?? 0;
   const { turnTokens, contextTokens } = agents[agent]?.limits ?? {};
   const warnings: [boolean, string][] = [
     [
-      offered > 0 && !called && !callsInBranches(tried.rollouts, agent, main),
+      offered > 0 && !calledTool && !callsInBranches(tried.rollouts, agent, main),
       `'${agent}' was offered ${counted(offered, "tool")} and never called one: its model may not know the tool-call format, see agents.${agent}.toolPrompt and docs/models.md`,
     ],
     [

@@ -69,6 +69,13 @@ export async function evaluateLocally(
   }
 }
 
+interface KeptOptions {
+  readonly raised?: RaisedBudget;
+  /** Called when the evaluation has started or resumed: from then on, the folder keeps its answers. */
+  readonly onStart?: () => void;
+  readonly onPoll?: OnPoll;
+}
+
 /** Like `evaluateLocally`, in a persistent folder: an evaluation that stopped at its budget resumes with a raised one. One process at a time. */
 export async function evaluateInFolder(
   directory: string,
@@ -77,7 +84,7 @@ export async function evaluateInFolder(
   questions: QuestionSet,
   stop: Stop,
   onDone: OnDone,
-  { raised = {}, onPoll }: { readonly raised?: RaisedBudget; readonly onPoll?: OnPoll } = {},
+  { raised = {}, onStart, onPoll }: KeptOptions = {},
 ): Promise<void> {
   const config = withoutWaiting(wanted);
   mkdirSync(directory, { recursive: true });
@@ -90,6 +97,7 @@ export async function evaluateInFolder(
       () => questions,
       raised,
     );
+    onStart?.();
     await reopenLost(cloud.store, config);
     const isOpen = (await readJobs(cloud.store, config.run)).some(({ state }) => state !== "done");
     const workers = isOpen ? startEvaluators(config, cloud, directory) : undefined;

@@ -4,38 +4,32 @@
  */
 import { basename, join } from "node:path";
 import colors from "picocolors";
-import type { RunConfig } from "../../core/contracts/config.ts";
-import { canonicalJson } from "../../core/contracts/parse.ts";
 import type { QuestionSet } from "../../core/contracts/question.ts";
-import { MgrpoError } from "../../core/errors.ts";
-import type { Recipe } from "../../core/recipe.ts";
 import type { RaisedBudget } from "../../core/training/run-budget.ts";
-import { sha256 } from "../../engine/hash.ts";
 import { readEndpoint } from "../endpoint-team.ts";
-import { type Bases, hashesOf } from "../local/base-models.ts";
+import type { PlannedEvaluation } from "../evaluation-config.ts";
 import { describeLosses, evaluateInFolder, type FinishedJob, type OnPoll } from "../local/evaluate-team.ts";
 import { preflightEvaluation } from "../local/preflight.ts";
 import { watchForStop } from "../local/stop.ts";
 import { readQuestions } from "../questions.ts";
 import { accuracy, costText } from "../terminal/columns.ts";
 import { hanging, row } from "../terminal/rows.ts";
+import { evaluationId } from "./identity.ts";
 import { reportSuite, type SuiteReport } from "./report.ts";
 
-const LONGEST_NAME = 80;
+/** Maximum characters of the team's part of a folder name. */
+const MAX_NAME_LENGTH = 80;
 
-/** `config` has exactly one suite and uses the team's checkpoints as base models. */
+/** `planned` has exactly one suite and uses the team's checkpoints as base models. */
 export async function evaluateSuite(
   target: string,
-  config: RunConfig,
-  recipe: Recipe,
+  { config, suite, recipe }: PlannedEvaluation,
   results: string,
   raised: RaisedBudget,
 ): Promise<void> {
-  const [suite] = config.evaluation.suites;
-  if (!suite) throw new MgrpoError("config-invalid", "there is no suite to evaluate");
   const questions = await readQuestions(recipe, config);
   let report: SuiteReport | undefined;
-  const folder = await evaluateAndKeep(target, config, questions, results, {
+  const folder = await evaluateAndKeep(target, { config, suite }, questions, results, {
     raised,
     async onDone({ job, store }, folder) {
       const set = questions.suites?.[suite.name] ?? { questions: questions.heldOut };
@@ -51,22 +45,27 @@ export interface KeptEvaluation {
   readonly onPoll?: OnPoll;
 }
 
-/** Evaluates the config's one suite in a folder under `results`, and prints how to resume if it ends early. Resolves with the folder. */
+/** Evaluates the one suite in a folder under `results`, and prints how to resume if it ends early. Resolves with the folder. */
 export async function evaluateAndKeep(
   target: string,
-  config: RunConfig,
+  { config, suite }: Pick<PlannedEvaluation, "config" | "suite">,
   questions: QuestionSet,
   results: string,
   { onDone, ...options }: KeptEvaluation,
 ): Promise<string> {
   const bases = await preflightEvaluation(config);
-  const name = `${folderName(target)}-${config.evaluation.suites[0]?.name}-${await identity(config, bases, questions)}`;
+  const name = `${folderName(target)}-${suite.name}-${await evaluationId(config, bases, questions)}`;
   const folder = join(results, name);
   const stop = watchForStop();
+  let hasStarted = false;
+  const onStart = () => {
+    hasStarted = true;
+  };
   try {
-    await evaluateInFolder(folder, config, bases, questions, stop, (done) => onDone(done, folder), options);
+    const all = { ...options, onStart };
+    await evaluateInFolder(folder, config, bases, questions, stop, (done) => onDone(done, folder), all);
   } catch (error) {
-    console.error(`answers so far are kept in ${folder}; run the same command to resume`);
+    if (hasStarted) console.error(`answers so far are kept in ${folder}; run the same command to resume`);
     throw error;
   } finally {
     stop.dispose();
@@ -81,20 +80,7 @@ export async function evaluateAndKeep(
 /** The name of the run, file, folder or model, made safe as a folder name. */
 function folderName(target: string): string {
   const endpoint = readEndpoint(target);
-  return (endpoint ? endpoint.model.replace(/[^\w.-]+/g, "-") : basename(target, ".json")).slice(0, LONGEST_NAME);
-}
-
-/** Same team, same questions, same settings: same evaluation. File locations and model prices do not matter. */
-async function identity(config: RunConfig, bases: Bases, questions: QuestionSet): Promise<string> {
-  const agents = Object.entries(config.agents).map(([name, { model: _, endpoint, ...agent }]) => [
-    name,
-    { ...agent, ...(endpoint && { endpoint: { ...endpoint, usdPerMillionTokens: null } }) },
-  ]);
-  const { suites, firstTeam } = config.evaluation;
-  const evaluation = suites.map(({ data: _, criteria: _criteria, ...suite }) => suite);
-  const judge = config.judge && { ...config.judge, usdPerMillionTokens: null };
-  const asked = { ...config, agents, judge, evaluation, ...(firstTeam !== undefined && { firstTeam }) };
-  return sha256(canonicalJson({ asked, files: await hashesOf(bases), questions })).slice(0, 12);
+  return (endpoint ? endpoint.model.replace(/[^\w.-]+/g, "-") : basename(target, ".json")).slice(0, MAX_NAME_LENGTH);
 }
 
 function print(report: SuiteReport, folder: string): void {
@@ -124,10 +110,11 @@ function reportLines({ groups, judged, spent, submissions, runs, ...report }: Su
   ];
 }
 
-/** `$0.2500 (agents $0.2000, judge $0.0500, tools $0.0000); no price: set tools.reason.usdPerMillionTokens`. */
+/** `$0.2500 (agents $0.2000, judge $0.0500, tools $0.0000); not counted, for lack of a price: set …`. */
 function spentText({ usd, agentsUsd, judgesUsd, toolsUsd, unpriced }: SuiteReport["spent"]): string {
   const dollars = (amount: number) => `$${amount.toFixed(4)}`;
   const parts = `agents ${dollars(agentsUsd)}, judge ${dollars(judgesUsd)}, tools ${dollars(toolsUsd)}`;
-  const missing = unpriced.length > 0 ? `; no price: set ${unpriced.join(", ")}` : "";
-  return `${dollars(usd)} (${parts})${missing}`;
+  const sum = `${dollars(usd)} (${parts})`;
+  if (unpriced.length === 0) return sum;
+  return `${sum}; not counted, for lack of a price: set ${unpriced.join(", ")} and evaluate into another --results folder`;
 }

@@ -3,6 +3,7 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import type { JudgeCost } from "../../core/contracts/judge.ts";
 import type { EvaluationScore } from "../../core/contracts/records.ts";
 import type { StepSummary } from "../../core/monitoring/step-summary.ts";
+import { sum } from "../../core/statistics.ts";
 import { cut } from "./flow.ts";
 
 export interface Column {
@@ -43,7 +44,7 @@ function allColumns(config: RunConfig): Column[] {
     column(agent, MIN_AGENT_WIDTH, 0, "agent", ({ summary }) => fraction(summary.reward[agent] ?? null)),
   );
   const calls = subs.map((sub) =>
-    column(subs.length > 1 ? `${sub} d=0·1·2…` : "calls 0·1·2…", 12, 3, "faint", ({ summary }) =>
+    column(subs.length > 1 ? `${sub} 0·1·2…` : "calls 0·1·2…", 12, 3, "faint", ({ summary }) =>
       (summary.calls[sub] ?? []).join("·"),
     ),
   );
@@ -54,20 +55,29 @@ function allColumns(config: RunConfig): Column[] {
     column("held-out", 4, 0, "held-out", ({ heldOut }) => (heldOut === undefined ? "" : percent(heldOut))),
     column("tok/s", 6, 1, "plain", ({ summary }) => count(summary.tokensPerSecond)),
     ...calls,
-    column("drop/dup", 5, 6, "faint", ({ summary }) => `${total(summary.dropped)}/${total(summary.duplicated)}`),
+    column(
+      "drop/dup",
+      5,
+      6,
+      "faint",
+      ({ summary }) => `${sum(Object.values(summary.dropped))}/${sum(Object.values(summary.duplicated))}`,
+    ),
     column("zero-var", 4, 4, "faint", ({ summary }) => `${summary.zeroVariance}/${summary.groups}`),
-    column("clip", 4, 7, "faint", ({ summary }) => percent(worst(summary, "clipFraction"))),
-    column("kl", 7, 5, "faint", ({ summary }) => worst(summary, "kl").toExponential(1)),
+    column("clip", 4, 7, "faint", ({ summary }) => percentOrNone(worst(summary, "clipFraction"))),
+    column("kl", 7, 5, "faint", ({ summary }) => worst(summary, "kl")?.toExponential(1) ?? "-"),
     ...(config.staleness > 0 ? staleColumns() : []),
     column("left", 6, 1, "plain", ({ secondsLeft }) => (secondsLeft === undefined ? "" : duration(secondsLeft))),
   ];
 }
 
-/** How old the rollouts are, and how many tokens the correction leaves out or cuts. */
+/**
+ * The age of the rollouts in policy versions, and the shares of tokens that the importance-sampling correction masks (ratioMask) or truncates
+ * (tisCap).
+ */
 const staleColumns = (): Column[] => [
   column("age", 2, 5, "faint", ({ summary: { age = {} } }) => String(Math.max(0, ...Object.values(age)))),
   column("mask/cut", 7, 6, "faint", ({ summary }) =>
-    [worst(summary, "maskedFraction"), worst(summary, "truncatedFraction")].map(percent).join("/"),
+    [worst(summary, "maskedFraction"), worst(summary, "truncatedFraction")].map(percentOrNone).join("/"),
   ),
 ];
 
@@ -88,11 +98,7 @@ function narrowed(columns: readonly Column[], width: number): Column[] {
 }
 
 function widthOf(columns: readonly Column[]): number {
-  return columns.reduce((sum, { width }) => sum + width + GAP, 0);
-}
-
-function total(counts: Readonly<Record<string, number>>): number {
-  return Object.values(counts).reduce((sum, n) => sum + n, 0);
+  return sum(columns.map(({ width }) => width + GAP));
 }
 
 /** Right-aligned in its column, and truncated if it is wider. */
@@ -105,13 +111,14 @@ export function percent(share: number): string {
 }
 
 /** A score with its interval, and its number of runs if known. */
-export type Shown = Omit<EvaluationScore, "runs"> & { readonly runs?: EvaluationScore["runs"] };
+export type DisplayedScore = Omit<EvaluationScore, "runs"> & { readonly runs?: EvaluationScore["runs"] };
 
-/** An evaluation's accuracy with its 95 % interval, and the number of runs if above 1: `78.0% [75.1, 80.6] over 3 runs`. */
-export function accuracy({ n, correct, runs, interval }: Shown): string {
+/** An evaluation's accuracy with its 95 % interval, and the number of runs if above 1: `78.0% [75.1, 80.6] over 3 runs`. `-` of no answer. */
+export function accuracy({ n, correct, runs, interval }: DisplayedScore): string {
   const points = (share: number) => (100 * share).toFixed(1);
   const over = runs && runs.length > 1 ? ` over ${runs.length} runs` : "";
-  return `${n === 0 ? "-" : `${points(correct / n)}%`} [${points(interval.low)}, ${points(interval.high)}]${over}`;
+  if (n === 0) return "-";
+  return `${points(correct / n)}% [${points(interval.low)}, ${points(interval.high)}]${over}`;
 }
 
 /** `1,234 tokens in, 56 out, $0.0012`. */
@@ -142,6 +149,15 @@ function count(value: number | null): string {
   return value === null ? "-" : Math.round(value).toLocaleString("en");
 }
 
-function worst(summary: StepSummary, field: "clipFraction" | "maskedFraction" | "truncatedFraction" | "kl"): number {
-  return Math.max(0, ...Object.values(summary.training).map((stats) => stats?.[field] ?? 0));
+function percentOrNone(share: number | undefined): string {
+  return share === undefined ? "-" : percent(share);
+}
+
+/** The highest value of an agent. Undefined: no agent has learned, or the run does not mask or truncate. */
+function worst(
+  summary: StepSummary,
+  field: "clipFraction" | "maskedFraction" | "truncatedFraction" | "kl",
+): number | undefined {
+  const values = Object.values(summary.training).flatMap((stats) => stats?.[field] ?? []);
+  return values.length === 0 ? undefined : Math.max(0, ...values);
 }

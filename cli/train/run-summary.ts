@@ -4,7 +4,7 @@ import colors from "picocolors";
 import { openBook } from "../../core/monitoring/team-evaluation.ts";
 import type { RunFolder } from "../local/run-folder.ts";
 import type { RunReport } from "../run-report.ts";
-import { accuracy, duration, percent, type Shown } from "../terminal/columns.ts";
+import { accuracy, type DisplayedScore, duration, percent } from "../terminal/columns.ts";
 import { type FlowPart, flow, terminalWidth } from "../terminal/flow.ts";
 import { MGRPO } from "../terminal/name.ts";
 
@@ -50,7 +50,7 @@ function printLine(label: string, ...parts: readonly FlowPart[]): void {
   console.log(`  ${colors.dim(name)}${flow(parts, indent, terminalWidth())}`);
 }
 
-function change(before: Shown, after: Shown & { readonly suite: string }): FlowPart[] {
+function change(before: DisplayedScore, after: DisplayedScore & { readonly suite: string }): FlowPart[] {
   const share = before.n === 0 ? "-" : percent(before.correct / before.n);
   const now = accuracy(after);
   const isBetter = after.correct * before.n > before.correct * after.n;

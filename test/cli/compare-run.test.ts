@@ -78,7 +78,7 @@ test("each arm and seed is one run; the repeated command keeps finished runs and
   ]);
   expect(readFileSync(join(folder, "results/compare/questions.csv"), "utf8")).toBe(before);
   await expect(printed(...compareArguments("--steps", "4"))).rejects.toThrow(
-    /compare-mgrpo-seed1\.json\.gz is of a run with other settings: set\.?.*steps=2.* \(stored\)/,
+    /compare-mgrpo-seed1\.json\.gz was made with other settings, or from another commit, release, config or base model: set\.?.*steps=2.* \(stored\)/,
   );
 });
 

@@ -9,9 +9,10 @@ import { heldOutBands, rewardBands } from "../../cli/compare/curves.ts";
 import { drawMarkdown } from "../../cli/compare/markdown.ts";
 import { type CompareOptions, entriesOf, parseArms, planRun } from "../../cli/compare/plan.ts";
 import { foreignBy, provenanceOf, readOrigin, writeOrigin } from "../../cli/compare/provenance.ts";
-import type { FinishedRun } from "../../cli/compare/records.ts";
+import { type FinishedRun, keepRecord, readRecord } from "../../cli/compare/records.ts";
 import { type ArmRuns, Comparison, summarize } from "../../cli/compare/summary.ts";
 import { evaluationsCsv, questionsCsv, stepsCsv } from "../../cli/compare/tables.ts";
+import { quoted, resultFiles, unfinished } from "../../cli/compare.ts";
 import type { HeldOutScores } from "../../cli/held-out-scores.ts";
 import { runFolder } from "../../cli/local/run-folder.ts";
 import { buildReport } from "../../cli/run-report.ts";
@@ -293,4 +294,45 @@ test("curves: held-out over sampled tokens, reward per step; both themes, no ext
   expect(svg).toMatch(/^<svg[^>]*xmlns/);
   for (const text of ["mgrpo", "main-only", "prefers-color-scheme: dark", "<polygon"]) expect(svg).toContain(text);
   expect(svg.replace(/xmlns(:\w+)?="[^"]*"/g, "")).not.toMatch(/https?:|<script|@import|NaN/);
+});
+
+test("a comparison without held-out evaluations has no chart of them", () => {
+  const trained = arms.map((arm) => ({ ...arm, runs: arm.runs.map((run) => ({ ...run, heldOut: [] })) }));
+  const files = resultFiles(summarize(about, trained), trained, "main");
+  expect(Object.keys(files)).not.toContain("held-out.svg");
+  expect(files["summary.md"]).not.toContain("held-out.svg");
+  expect(files["summary.md"]).toContain("(reward.svg)");
+  expect(Object.keys(resultFiles(comparison, arms, "main"))).toContain("held-out.svg");
+});
+
+test("the error of an unfinished comparison names the run that failed and why, or that its process exited", () => {
+  expect(unfinished(["a", "b", "c"], new Map([["b", "disk full"]])).message).toBe(
+    "run 'b' failed: disk full; unfinished besides it: 2 runs; run the same command to resume",
+  );
+  expect(unfinished(["a"], new Map()).message).toBe(
+    "run 'a' failed: its process exited without finishing it; run the same command to resume",
+  );
+});
+
+test("a record made with other settings is accepted with --mixed, one of another run never", () => {
+  const results = mkdtempSync(join(tmpdir(), "mgrpo-records-"));
+  const planned = { ...planRun(source, mgrpo, 1, undefined), by: { commit: "c", machine: "m" } };
+  const { run } = planned.config;
+  keepRecord(results, planned, finished(run, 1, 6));
+  const changed = { ...planned, set: ["temperature=0.5"] };
+  expect(() => readRecord(results, changed, false)).toThrow(/other settings.*temperature=0\.9.*keep it with --mixed/);
+  expect(readRecord(results, changed, true)?.foreign[0]).toContain("temperature=0.9");
+  const other = { ...planned, config: { ...planned.config, seed: 2 } };
+  expect(() => readRecord(results, other, true)).toThrow(
+    /is of another run: seed: 1 \(stored\), 2 .*or remove that file/,
+  );
+  writeFileSync(join(results, "runs", `${run}.json.gz`), "not gzip");
+  expect(() => readRecord(results, planned, true)).toThrow(/is damaged \(.+\): remove it/);
+  rmSync(results, { recursive: true });
+});
+
+test("the command of a comparison can be copied into a shell, quotes included", () => {
+  const words = ["a", "x=1,2", "it's", '$HOME `b` "c"', ""];
+  const script = `printf '%s\\n' ${words.map(quoted).join(" ")}`;
+  expect(execFileSync("sh", ["-c", script], { encoding: "utf8" })).toBe(`${words.join("\n")}\n`);
 });

@@ -2,7 +2,9 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { groupWarnings } from "../../cli/dev/warnings.ts";
 import { shareText } from "../../cli/dev.ts";
+import type { AgentBatch, GroupRecord } from "../../core/contracts/records.ts";
 import { mgrpo, parsedLines, RELAY, relaySettings, workHere } from "./command-line.ts";
 import { told } from "./printed.ts";
 
@@ -65,9 +67,9 @@ test("an app that throws: its error, and a question that no rollout answers", as
   const lines = await dev(recipe, ...withApp);
   expect(linesOf(lines, "rollout")[0]).toMatchObject({ failed: expect.stringContaining("the app has a bug") });
   const [first, , , , thrown, few, main] = warningsOf(lines);
-  expect(first).toMatch(/^rollout 0 is lost, .*the app failed on question 'train-amber': the app has a bug/);
+  expect(first).toMatch(/^rollout 0 is lost: .*the app failed on question 'train-amber': the app has a bug/);
   expect(thrown).toMatch(/^the app threw: TypeError: the app has a bug\n +at .*rollout\.mjs/);
-  expect(few).toMatch(/^0 rollouts with a score/);
+  expect(few).toMatch(/^only 0 of \d+ rollouts have a score/);
   expect(main).toMatch(/^'main' was never called/);
 }, 60_000);
 
@@ -119,4 +121,22 @@ test("an agent in one line", () => {
   expect(shareText({ ...share, trained: false, rewards: [], advantages: [] })).toBe(
     "1 branch, 9 sampled tokens; frozen",
   );
+});
+
+test("rewards of turns are a signal although the rewards of rollouts are equal; without a batch, every rollout is masked", () => {
+  const equal: AgentBatch = {
+    ...{ trajectories: ["0", "1"], weights: [0.5], advantages: [0, 0], mean: 0.5, std: 0 },
+    ...{ duplicated: 0, dropped: 0 },
+  };
+  const score = { reward: 0.5, correct: 0, wellFormed: true, tokens: 9, invocations: {} };
+  const warningsFor = (main?: AgentBatch) => {
+    const group = { rollouts: { "0": score, "1": score }, finalized: main ? { main } : {} } as unknown as GroupRecord;
+    const tried = { group, rollouts: [], trees: [], offered: new Map(), thrown: [] };
+    return groupWarnings({ agents: {}, main: "main" }, tried, []);
+  };
+  expect(warningsFor(equal)).toEqual([expect.stringMatching(/^no variance: all 2 rollouts have reward 0\.500/)]);
+  expect(warningsFor({ ...equal, turns: [[0.5], [-0.5]] })).toEqual([]);
+  expect(warningsFor()).toEqual([
+    "nothing to train on: every rollout of 'main' was cut at a limit and is masked (algorithm.overlong)",
+  ]);
 });

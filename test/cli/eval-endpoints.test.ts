@@ -132,6 +132,7 @@ test("a spent tool budget ends the command; raised, the same command resumes", {
   const ask = ["eval", searching, "--suite", questions, "--runs", "1", "--results", results];
   try {
     await expect(told(...ask, "--budget-tool-calls", "3")).rejects.toThrow("no budget to raise: leave out --budget-*");
+    expect(errors.mock.calls.flat().join()).not.toContain("answers so far are kept");
     const spent = /its tools' budget is spent: 1 calls of backends; allow more with --budget-tool-calls <calls in all>/;
     await expect(told(...ask)).rejects.toThrow(spent);
     await expect(told(...ask)).rejects.toThrow(spent);

@@ -1,5 +1,6 @@
 /** @file `mgrpo serve`: an app that was trained against the gateway runs against the server with only base URL and key changed. */
 import { once } from "node:events";
+import { hostname } from "node:os";
 import { createInterface } from "node:readline";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { afterEach, expect, test } from "vitest";
@@ -91,9 +92,27 @@ test("other machines are served only with a key of the user's, which is not prin
   expect(short.stderr).toContain("MGRPO_SERVE_KEY: set it to at least 16 ASCII characters");
   const { opening } = await startServer({ MGRPO_SERVE_KEY: KEY }, "served", "--host", "0.0.0.0");
   expect(opening.apiKey).toBeUndefined();
-  const baseURL = opening.baseURL.replace("0.0.0.0", "127.0.0.1");
+  const { hostname: host, port } = new URL(opening.baseURL);
+  expect(host).toBe(hostname().toLowerCase());
+  const baseURL = `http://127.0.0.1:${port}/v1`;
   const messages = [{ role: "user", content: "look up amber" }];
   expect(await complete({ baseURL, apiKey: KEY, model: "searcher" }, { messages })).toHaveProperty("choices");
+}, 60_000);
+
+test("Ctrl-C while the models load: nothing is served; models that cannot be opened leave no handler of signals behind", async () => {
+  const before = process.listenerCount("SIGINT");
+  const interrupt = (event: string | symbol, onSignal: () => void) => {
+    if (event === "SIGINT") queueMicrotask(onSignal);
+  };
+  process.on("newListener", interrupt);
+  try {
+    expect(await told("serve", "recipes/atlas/models", "--port", "0")).toEqual([]);
+  } finally {
+    process.off("newListener", interrupt);
+  }
+  const tooLong = ["--set", "agents.main.limits.contextTokens=1000000"];
+  await expect(told("serve", "recipes/atlas/models", "--port", "0", ...tooLong)).rejects.toThrow(/contextTokens/);
+  expect(process.listenerCount("SIGINT")).toBe(before);
 }, 60_000);
 
 test("an app gets the same answer from a folder of models, served greedily, as in a rollout", async () => {

@@ -10,7 +10,9 @@ import { loadWebWalkerQa } from "../../adapters/benchmarks/webwalkerqa.ts";
 import { loadXbench } from "../../adapters/benchmarks/xbench.ts";
 import { planEvaluation } from "../../cli/evaluation-config.ts";
 import { chooseSuite } from "../../cli/suite/choose.ts";
+import { evaluationId } from "../../cli/suite/identity.ts";
 import { SuiteReport } from "../../cli/suite/report.ts";
+import { RunConfig } from "../../core/contracts/config.ts";
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import { decrypt, encrypt } from "../../core/contracts/encryption.ts";
 import { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
@@ -204,4 +206,26 @@ test("the command: scores by level, result and submissions in a folder; repeated
   expect(readdirSync(results)).toEqual([resultFolder]);
   expect(readFileSync(join(at, "eval.log"), "utf8")).toBe(logged);
   vi.restoreAllMocks();
+});
+
+test("an evaluation keeps its folder when its files move or prices of its agents change; other questions, settings or prices of tools begin another", async () => {
+  const agent = (usd: number) => ({
+    ...{ policy: "openai:http://127.0.0.1:1", model: "planner", trained: false },
+    endpoint: { usdPerMillionTokens: { input: usd, output: usd } },
+  });
+  const config = (settings: object) =>
+    RunConfig.parse({
+      ...{ run: "eval", recipe: "deep-research", seed: 1, arm: "single-agent", steps: 1, main: "main" },
+      ...{ agents: { main: agent(1) }, evaluation: { suites: [{ name: "held-out" }] } },
+      ...{ questions: { train: "a/train.jsonl", heldOut: "a/held-out.jsonl" }, ...settings },
+    });
+  const question = (id: string) => ({ id, kind: "any", level: 1, prompt: "?", answer: "!", facts: {} });
+  const idOf = (settings: object, id = "1") =>
+    evaluationId(config(settings), new Map(), { train: [], heldOut: [question(id)] });
+  const first = await idOf({});
+  expect(await idOf({ questions: { train: "b/train.jsonl", heldOut: "b/held-out.jsonl" } })).toBe(first);
+  expect(await idOf({ agents: { main: agent(2) } })).toBe(first);
+  expect(await idOf({}, "2")).not.toBe(first);
+  expect(await idOf({ seed: 2 })).not.toBe(first);
+  expect(await idOf({ tools: { search: { backend: "serper", usdPerCall: 2 } } })).not.toBe(first);
 });

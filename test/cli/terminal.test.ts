@@ -35,6 +35,12 @@ test("a wide terminal shows every column", () => {
   });
 });
 
+test("a step in which no agent learned shows no clip fraction and no KL", () => {
+  const still = { ...values, summary: { ...summary, training: { main: null, searcher: null } } };
+  const shown = columnsOf({ ...config, staleness: 1 }, 200).map((column) => [column.title, column.cell(still)]);
+  expect(Object.fromEntries(shown)).toMatchObject({ clip: "-", kl: "-", "mask/cut": "-/-" });
+});
+
 test("no row is wider than the terminal, and the main columns stay", () => {
   for (const width of [60, 80, 100, 120]) {
     const columns = columnsOf(config, width);
@@ -160,7 +166,7 @@ test("an accuracy with its interval, and its runs if there are several", () => {
   const runs = [260, 262, 264].map((correct) => ({ n: 336, correct }));
   expect(accuracy({ n: 1008, correct: 786, runs, interval })).toBe("78.0% [75.1, 80.6] over 3 runs");
   expect(accuracy(scoreOf(10, 8))).toBe("80.0% [49.0, 94.3]");
-  expect(accuracy(scoreOf(0, 0))).toBe("- [0.0, 100.0]");
+  expect(accuracy(scoreOf(0, 0))).toBe("-");
 });
 
 test("without a terminal each event is one line of JSON, without rollout progress or repeated waits", () => {

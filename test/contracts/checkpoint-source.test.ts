@@ -8,7 +8,7 @@ import { openAwsStore } from "../../adapters/aws/store.ts";
 import { type FileCache, openFileCache } from "../../adapters/checkpoints/cache.ts";
 import { openExternalFiles } from "../../adapters/checkpoints/external-files.ts";
 import { openFolderSource } from "../../adapters/checkpoints/folder.ts";
-import { openS3Source } from "../../adapters/checkpoints/s3.ts";
+import { openS3Source, readS3Object } from "../../adapters/checkpoints/s3.ts";
 import { type LocalCloud, startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
 import type { CheckpointSource } from "../../core/checkpoint-source.ts";
 import type { CheckpointFile } from "../../core/ports.ts";
@@ -124,6 +124,14 @@ describe.each<[string, (cache: FileCache) => CheckpointSource]>([
 
 test("a missing location is named", async () => {
   await expect(openFolderSource(join(directory, "nowhere")).list()).rejects.toThrow(/nowhere: no such folder to watch/);
-  await expect(openS3Source("s3://nobody/here").list()).rejects.toMatchObject({ code: "not-found" });
+  await expect(openS3Source("s3://nobody/here").list()).rejects.toMatchObject({
+    code: "not-found",
+    message: expect.stringMatching(
+      /^looking at s3:\/\/nobody\/here: .* has no such bucket: check the URL and AWS_REGION$/,
+    ),
+  });
   expect(() => openS3Source("s3://")).toThrow("write s3://bucket/prefix");
+  await expect(readS3Object("s3://mgrpo", async () => {})).rejects.toThrow(
+    "s3://mgrpo: not an S3 URL: write s3://<bucket>/<key>",
+  );
 });

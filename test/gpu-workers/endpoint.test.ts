@@ -4,6 +4,7 @@ import { openConversationModel } from "../../adapters/llm/converse.ts";
 import { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { endpointOf } from "../../core/contracts/language-model.ts";
+import { MgrpoError } from "../../core/errors.ts";
 import type { ChatModel } from "../../core/language-model-ports.ts";
 import { addAgentSpending, readApiSpending } from "../../core/training/api-spending.ts";
 import { createLog } from "../../gpu-workers/log.ts";
@@ -203,6 +204,21 @@ test("requests that are cut off, by their timeout or their caller, are billed at
   const signal = AbortSignal.timeout(100);
   await expect(playAs(backend, { signal })).rejects.toMatchObject({ code: "canceled" });
   await expect.poll(agentsUsd).toBeCloseTo(1005e-6, 12);
+});
+
+test("a payment that fails does not hide that its request had failed", async () => {
+  const config = AgentConfig.parse({ model: "m", endpoint: { usdPerMillionTokens: { input: 1, output: 1 } } });
+  const late = new MgrpoError("endpoint-unavailable", "took more than 1 s", { retryable: true });
+  const model: ChatModel = {
+    async generate({ onCutOff }) {
+      onCutOff?.();
+      throw late;
+    },
+  };
+  const outage = new MgrpoError("store-unreachable", "no answer from the store", { retryable: true });
+  const policy = endpointPolicy(config, model, () => Promise.reject(outage));
+  const { backend } = await policy.acquire(0);
+  await expect(playAs(backend)).rejects.toMatchObject({ code: "store-unreachable", cause: late });
 });
 
 test("a run trains the main agent with a frozen searcher behind an API", async () => {

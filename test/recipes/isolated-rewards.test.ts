@@ -2,13 +2,14 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, expect, test } from "vitest";
+import { afterAll, afterEach, expect, test, vi } from "vitest";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { Rewards, VerdictContext } from "../../core/ports.ts";
 import { isolatedRewards } from "../../recipes/isolated-rewards.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "isolated-rewards-"));
 afterAll(() => rmSync(folder, { recursive: true }));
+afterEach(() => void vi.useRealTimers());
 
 function open(source: string): Promise<Rewards> {
   const recipe = mkdtempSync(join(folder, "a recipe-"));
@@ -86,5 +87,65 @@ test("an exception names the file, a refused reservation and an abort arrive, a 
   );
   await expect(isolatedRewards({})({ recipe: "/nowhere", run: "any" } as RunConfig)).rejects.toMatchObject({
     code: "recipe-invalid",
+  });
+});
+
+test("rewards that call process.exit are told so, not that they were late; the next call starts a new thread", async () => {
+  const rewards = await open(`
+    export const rewards = {
+      correct: ({ id }) => (id === "exits" ? process.exit() : 1),
+      expert: () => 1,
+    };`);
+  await expect(rewards.correct(question("exits"), conversation)).rejects.toMatchObject({
+    code: "judge-failed",
+    message: "the rewards ended their own thread: remove process.exit from their code",
+  });
+  expect(await rewards.correct(question("next"), conversation)).toBe(1);
+});
+
+test("a call that comes while the thread is being terminated starts a new one", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  const rewards = await open(`
+    let calls = 0;
+    export const rewards = { correct: () => (++calls === 1 ? 1 : 0), expert: () => 1 };`);
+  expect(await rewards.correct(question("first"), conversation)).toBe(1);
+  vi.advanceTimersByTime(60_000);
+  expect(await rewards.correct(question("at the end of the idle time"), conversation)).toBe(1);
+});
+
+test("a call that has settled reserves nothing more", async () => {
+  const rewards = await open(`
+    let after;
+    export const rewards = {
+      correct({ id }, _, context) {
+        if (id !== "settles") return after;
+        const late = new Promise((resolve) => setTimeout(resolve, 50)).then(() => context.reserve(1));
+        after = late.then(() => 1, ({ message }) => ({ score: 0, votes: [{ score: 0, reason: message }] }));
+        return 1;
+      },
+      expert: () => 1,
+    };`);
+  const sums: number[] = [];
+  const context = contextOf(new AbortController().signal, async (usd) => void sums.push(usd));
+  expect(await rewards.correct(question("settles"), conversation, context)).toBe(1);
+  const reason = "the call has settled, so nothing is reserved for it";
+  expect(await rewards.correct(question("asks"), conversation)).toEqual({ score: 0, votes: [{ score: 0, reason }] });
+  expect(sums).toEqual([]);
+});
+
+test("rewards that block or exit as they open are refused", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  const blocking = open("for (;;);");
+  const late = {
+    code: "recipe-invalid",
+    retryable: true,
+    message: expect.stringContaining("did not open within 60 s"),
+  };
+  const refused = expect(blocking).rejects.toMatchObject(late);
+  vi.advanceTimersByTime(60_000);
+  await refused;
+  await expect(open("process.exit();")).rejects.toMatchObject({
+    code: "recipe-invalid",
+    message: expect.stringContaining("remove process.exit"),
   });
 });

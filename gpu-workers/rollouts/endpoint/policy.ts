@@ -3,7 +3,7 @@ import pLimit from "p-limit";
 import type { AgentConfig } from "../../../core/contracts/agent-config.ts";
 import type { TokenPrices } from "../../../core/contracts/language-model.ts";
 import type { AssistantTurn, ChatModel, ChatRequest } from "../../../core/language-model-ports.ts";
-import { costUsd, mostUsd } from "../../../core/model-cost.ts";
+import { costUsd, mostUsd, payAfter } from "../../../core/model-cost.ts";
 import type { PolicyVersions } from "../policy-versions.ts";
 import { endpointBackend } from "./backend.ts";
 
@@ -44,11 +44,12 @@ async function payFor(
   const onCutOff = () => {
     usd += mostUsd(prices, [JSON.stringify([conversation, tools])], maxTokens);
   };
-  try {
+  const generate = async () => {
     const turn = await model.generate({ ...request, onCutOff }, signal);
     usd += costUsd(prices, turn.usage);
     return turn;
-  } finally {
+  };
+  return payAfter(generate, async () => {
     if (usd > 0) await pay(usd);
-  }
+  });
 }

@@ -97,6 +97,7 @@ test.each<[string, Reply, RegExp]>([
   const error = await failure(model.complete(QUESTION));
   expect(error).toMatchObject({ code: "endpoint-unavailable", retryable: true });
   expect(error.message).toMatch(/^model 'served' at http:.*; gave up after 2 attempts$/);
+  expect(error.cause).toMatchObject({ message: expect.not.stringContaining("gave up"), code: "endpoint-unavailable" });
   expect(error.message).toMatch(message);
   expect(server.requests).toHaveLength(2);
 });
@@ -159,7 +160,7 @@ test.each<[string, Reply, RegExp]>([
   ],
   ["JSON that is not a completion", json(200, { ok: true }), /not a chat completion/],
   ["no choices", json(200, { choices: [], usage: { prompt_tokens: 1, completion_tokens: 0 } }), /gave no answer/],
-  ["no token counts", says("hello", { usage: null }), /does not say how many tokens it used/],
+  ["no token counts", says("hello", { usage: null }), /reports no usable token counts/],
   ["a content filter", says("", { finish: "content_filter" }), /withheld its answer/],
 ])("%s fails without a retry, with a message of one line", async (_, reply, message) => {
   const model = await openModel([reply], { keyVariable: "A_KEY" });

@@ -1,7 +1,7 @@
 /** @file A language model behind a tool: its outages count as backend outages, its answers are cached, its tokens are charged to the budget. */
 import * as z from "zod";
 import { isMgrpoError, MgrpoError } from "../../../../core/errors.ts";
-import { costUsd, mostUsd } from "../../../../core/model-cost.ts";
+import { costUsd, mostUsd, payAfter } from "../../../../core/model-cost.ts";
 import type { ChatMessage, LanguageModel, TokenUsage, ToolContext } from "../../../../core/ports.ts";
 import type { ExternalCalls } from "../external/calls.ts";
 
@@ -54,18 +54,15 @@ export async function callToolModel(
     cutOff += 1;
   };
   const complete = async () => {
-    try {
-      const { text, usage } = await model
-        .complete({ messages, temperature: 0, maxTokens, onCutOff })
-        .catch((cause: unknown) => refusalOf(tool, cause));
-      return { text, ...usage };
-    } finally {
-      // Only the run pays: how often a server is too slow depends on timing, and a rollout's budget must not.
-      await calls.payMore(cutOff * expectedUsd);
-    }
+    const { text, usage } = await model
+      .complete({ messages, temperature: 0, maxTokens, onCutOff })
+      .catch((cause: unknown) => refusalOf(tool, cause));
+    return { text, ...usage };
   };
+  // Only the run pays for what was cut off: how often a server is too slow depends on timing, and a rollout's budget must not.
+  const completePaid = () => payAfter(complete, () => calls.payMore(cutOff * expectedUsd));
   const costOf = (counts: TokenUsage) => costUsd(usd, counts);
-  const answer = await calls.call(request, Answer, 0, complete, {
+  const answer = await calls.call(request, Answer, 0, completePaid, {
     costOf,
     expectedUsd,
     canary: context.question.canary,

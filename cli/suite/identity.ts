@@ -1,0 +1,24 @@
+/** @file Which evaluations are the same: their folder is named by this. */
+import type { RunConfig } from "../../core/contracts/config.ts";
+import { canonicalJson } from "../../core/contracts/parse.ts";
+import type { QuestionSet } from "../../core/contracts/question.ts";
+import { sha256 } from "../../engine/hash.ts";
+import { type Bases, hashesOf } from "../local/base-models.ts";
+
+/**
+ * Same team, same questions, same settings: same evaluation. The content of models, questions, criteria and benchmark data matters, not where
+ * it is read from; the prices of agents and the judge do not matter. The recipe's folder, the folder of cached answers and the prices of tools
+ * do: a resumed evaluation uses those that it started with.
+ */
+export async function evaluationId(config: RunConfig, bases: Bases, questions: QuestionSet): Promise<string> {
+  const { questions: _, ...settings } = config;
+  const agents = Object.entries(config.agents).map(([name, { model: _model, endpoint, ...agent }]) => [
+    name,
+    { ...agent, ...(endpoint && { endpoint: { ...endpoint, usdPerMillionTokens: null } }) },
+  ]);
+  const { suites, firstTeam } = config.evaluation;
+  const evaluation = suites.map(({ data: _data, criteria: _criteria, ...suite }) => suite);
+  const judge = config.judge && { ...config.judge, usdPerMillionTokens: null };
+  const asked = { ...settings, agents, judge, evaluation, ...(firstTeam !== undefined && { firstTeam }) };
+  return sha256(canonicalJson({ asked, files: await hashesOf(bases), questions })).slice(0, 12);
+}
