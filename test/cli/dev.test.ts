@@ -131,7 +131,7 @@ test("rewards of turns are a signal although the rewards of rollouts are equal; 
   const score = { reward: 0.5, correct: 0, wellFormed: true, tokens: 9, invocations: {} };
   const warningsFor = (main?: AgentBatch) => {
     const group = { rollouts: { "0": score, "1": score }, finalized: main ? { main } : {} } as unknown as GroupRecord;
-    const tried = { group, rollouts: [], trees: [], offered: new Map(), thrown: [] };
+    const tried = { group, rollouts: [], trees: [], offered: new Map(), thrown: [], halted: undefined };
     return groupWarnings({ agents: {}, main: "main" }, tried, []);
   };
   expect(warningsFor(equal)).toEqual([expect.stringMatching(/^no variance: all 2 rollouts have reward 0\.500/)]);

@@ -34,6 +34,6 @@ export function turnError(error: unknown): ApiError | undefined {
     return new ApiError(400, code, `${error.message}: end this rollout, or raise the limit`, "messages");
   }
   if (!isMgrpoError(error)) return undefined;
-  if (!isMgrpoError(error, "request-refused")) return new ApiError(503, error.code, error.message);
+  if (error.code !== "request-refused") return new ApiError(503, error.code, error.message);
   return new ApiError(400, error.code, error.message, "messages");
 }
