@@ -10,7 +10,6 @@ import { EvaluationSuite } from "../core/contracts/evaluation-suite.ts";
 import { isEndpointPolicy } from "../core/contracts/language-model.ts";
 import { ownsPolicy } from "../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../core/errors.ts";
-import type { Recipe } from "../core/recipe.ts";
 import { chosenBy, resolveConfig } from "../core/training/resolve-config.ts";
 import { TINKER } from "../engine/tinker/policy.ts";
 import { openRecipe } from "../recipes/registry.ts";
@@ -18,6 +17,7 @@ import { asAgents, ENDPOINT_ARM, ENDPOINT_RECIPE, type EndpointTeam, readEndpoin
 import { pinModels } from "./local/hub-models.ts";
 import { findRun, type RunStatus, readConfig, readStatus, runNames } from "./local/run-folder.ts";
 import { chooseSuite, type SuiteOptions } from "./suite/choose.ts";
+import type { PlannedEvaluation } from "./suite/evaluate.ts";
 import { isTeamFile, readTeamFile, untrained, withStoredConfig } from "./team-file.ts";
 import { didYouMean } from "./terminal/nearest.ts";
 
@@ -27,15 +27,6 @@ export interface EvalOptions {
   readonly seed?: number;
   readonly judge?: string;
   readonly set: readonly string[];
-}
-
-export interface PlannedEvaluation {
-  readonly config: RunConfig;
-  /** The config's first suite. */
-  readonly suite: EvaluationSuite;
-  readonly recipe: Recipe;
-  /** Why sampled scores can differ from those the run reported. */
-  readonly notes: readonly string[];
 }
 
 /** `suite`: the one that `--suite` names; if absent, all suites of the run or recipe. */

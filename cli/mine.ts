@@ -8,12 +8,12 @@ import { questionsAsked } from "../core/contracts/evaluation-suite.ts";
 import type { EvaluationResult } from "../core/contracts/messages.ts";
 import type { Question, QuestionSet } from "../core/contracts/question.ts";
 import { MgrpoError } from "../core/errors.ts";
-import { type EvalOptions, type PlannedEvaluation, planEvaluation } from "./evaluation-config.ts";
+import { type EvalOptions, planEvaluation } from "./evaluation-config.ts";
 import { describeLosses, resultOf } from "./local/evaluate-team.ts";
 import { writeAtomically } from "./local/run-folder.ts";
 import { showProgress } from "./mine/progress.ts";
 import { readQuestions } from "./questions.ts";
-import { evaluateAndKeep } from "./suite/evaluate.ts";
+import { evaluateAndKeep, type PlannedEvaluation } from "./suite/evaluate.ts";
 import { counted, percent } from "./terminal/columns.ts";
 import { openLiveLine } from "./terminal/live.ts";
 

@@ -17,7 +17,7 @@ import { parse } from "../../core/contracts/parse.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { requireProc } from "../process-tree.ts";
 import { drawSeries } from "./chart.ts";
-import { type Sample, takeSample } from "./sample.ts";
+import { type SoakSample, takeSample } from "./sample.ts";
 import { seriesOf, summaryOf, toCsv } from "./series.ts";
 
 const RUN = "soak";
@@ -54,13 +54,13 @@ async function main(): Promise<void> {
   }
 }
 
-async function soak(project: string, minutes: number): Promise<Sample[]> {
+async function soak(project: string, minutes: number): Promise<SoakSample[]> {
   const mgrpo = fileURLToPath(builtModule("cli/mgrpo"));
   const train = [mgrpo, "train", "atlas", "--run", RUN, "--steps", String(STEPS), ...SETTINGS];
   const child = spawn(process.execPath, train, { cwd: project, stdio: ["ignore", "ignore", "inherit"] });
   const ended = once(child, "exit");
   const begun = performance.now();
-  const samples: Sample[] = [];
+  const samples: SoakSample[] = [];
   try {
     while (performance.now() - begun < minutes * 60_000) {
       const isOver = await Promise.race([pause(EVERY_SECONDS * 1000, false), ended.then(() => true)]);

@@ -8,7 +8,7 @@ import { parseJson } from "../../core/contracts/parse.ts";
 import { median, sum } from "../../core/statistics.ts";
 import { type ProcessUse, processTree } from "../process-tree.ts";
 
-export interface Sample {
+export interface SoakSample {
   /** Since the run was started. */
   readonly minutes: number;
   readonly steps: number;
@@ -37,7 +37,7 @@ export interface SoakedRun {
 }
 
 /** @param before steps of the last sample. */
-export async function takeSample({ pid, project, run, mgrpo, begun }: SoakedRun, before: number): Promise<Sample> {
+export async function takeSample({ pid, project, run, mgrpo, begun }: SoakedRun, before: number): Promise<SoakSample> {
   const folder = join(project, "runs", run);
   const uses = processTree(pid).filter((use) => !isEvaluator(use));
   const names = [...new Set(uses.map(nameOf))];

@@ -1,8 +1,8 @@
 /** @file What a soak shows: its samples as lines to draw, as CSV, and how each quantity changed from the first quarter to the last. */
 import { median } from "../../core/statistics.ts";
-import type { Sample } from "./sample.ts";
+import type { SoakSample } from "./sample.ts";
 
-export interface Line {
+export interface SoakLine {
   readonly name: string;
   readonly points: readonly (readonly [minutes: number, value: number])[];
 }
@@ -10,15 +10,15 @@ export interface Line {
 export interface Series {
   readonly title: string;
   readonly unit: string;
-  readonly lines: readonly Line[];
+  readonly lines: readonly SoakLine[];
 }
 
-type Value = (sample: Sample, before: Sample | undefined) => number | undefined;
+type Value = (sample: SoakSample, before: SoakSample | undefined) => number | undefined;
 
 const MEGABYTE = 1e6;
 
 /** By the name of its picture. */
-export function seriesOf(samples: readonly Sample[]): Readonly<Record<string, Series>> {
+export function seriesOf(samples: readonly SoakSample[]): Readonly<Record<string, Series>> {
   const processes = [...new Set(samples.flatMap(({ bytes }) => Object.keys(bytes)))].sort();
   const perProcess = (key: "bytes" | "openFiles", scale: number) =>
     processes.map((name) => lineOf(name, samples, (sample) => scaled(sample[key][name], scale)));
@@ -46,7 +46,7 @@ const scaled = (value: number | undefined, scale: number) => (value === undefine
 const filesPerStep: Value = (sample, before) =>
   before && sample.steps > before.steps ? (sample.files - before.files) / (sample.steps - before.steps) : undefined;
 
-function lineOf(name: string, samples: readonly Sample[], read: Value): Line {
+function lineOf(name: string, samples: readonly SoakSample[], read: Value): SoakLine {
   const points = samples.flatMap((sample, i) => {
     const value = read(sample, samples[i - 1]);
     return value === undefined ? [] : [[sample.minutes, value] as const];
@@ -55,7 +55,7 @@ function lineOf(name: string, samples: readonly Sample[], read: Value): Line {
 }
 
 /** One JSON object per line: medians of the first and the last quarter of its points. */
-export function summaryOf(samples: readonly Sample[]): string[] {
+export function summaryOf(samples: readonly SoakSample[]): string[] {
   return Object.entries(seriesOf(samples)).flatMap(([picture, { unit, lines }]) =>
     lines.map(({ name, points }) => {
       const values = points.map(([, value]) => value);
@@ -68,7 +68,7 @@ export function summaryOf(samples: readonly Sample[]): string[] {
 
 const rounded = (value: number) => Number(value.toPrecision(4));
 
-export function toCsv(samples: readonly Sample[]): string {
+export function toCsv(samples: readonly SoakSample[]): string {
   const series = seriesOf(samples);
   const columns = Object.entries(series).flatMap(([picture, { lines }]) =>
     lines.map(({ name, points }) => ({ name: `${picture}: ${name}`, values: new Map(points) })),

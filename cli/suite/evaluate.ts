@@ -4,10 +4,12 @@
  */
 import { basename, join } from "node:path";
 import colors from "picocolors";
+import type { RunConfig } from "../../core/contracts/config.ts";
+import type { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import type { QuestionSet } from "../../core/contracts/question.ts";
+import type { Recipe } from "../../core/recipe.ts";
 import type { RaisedBudget } from "../../core/training/run-budget.ts";
 import { readEndpoint } from "../endpoint-team.ts";
-import type { PlannedEvaluation } from "../evaluation-config.ts";
 import { describeLosses, evaluateInFolder, type FinishedJob, type OnPoll } from "../local/evaluate-team.ts";
 import { preflightEvaluation } from "../local/preflight.ts";
 import { watchForStop } from "../local/stop.ts";
@@ -16,6 +18,15 @@ import { accuracy, costText } from "../terminal/columns.ts";
 import { hanging, row } from "../terminal/rows.ts";
 import { evaluationId } from "./identity.ts";
 import { reportSuite, type SuiteReport } from "./report.ts";
+
+export interface PlannedEvaluation {
+  readonly config: RunConfig;
+  /** The config's first suite. */
+  readonly suite: EvaluationSuite;
+  readonly recipe: Recipe;
+  /** Why sampled scores can differ from those the run reported. */
+  readonly notes: readonly string[];
+}
 
 /** Maximum characters of the team's part of a folder name. */
 const MAX_NAME_LENGTH = 80;
