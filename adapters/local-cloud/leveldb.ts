@@ -1,7 +1,7 @@
 /**
- * @file LevelDB reads for dynalite. Once the database is open, they run on the calling thread: dynalite reads twice per call, the table's description and the item,
- * and both are usually in memory, so handing the read to another thread takes longer than the read itself. A value that cannot be
- * decoded is reported as corruption. Otherwise dynalite would delete the table's description and report the table as missing.
+ * @file LevelDB reads for dynalite. Once the database is open, they run on the calling thread: dynalite reads twice per call, the table's
+ * description and the item, and both are usually in memory, so handing the read to another thread takes longer than the read itself. A value
+ * that cannot be decoded is reported as corruption. Otherwise dynalite would delete the table's description and report the table as missing.
  */
 import { ClassicLevel } from "classic-level";
 
