@@ -4,10 +4,12 @@
  */
 import { basename, join } from "node:path";
 import colors from "picocolors";
+import type { RunConfig } from "../../core/contracts/config.ts";
+import type { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import type { QuestionSet } from "../../core/contracts/question.ts";
+import type { Recipe } from "../../core/recipe.ts";
 import type { RaisedBudget } from "../../core/training/run-budget.ts";
 import { readEndpoint } from "../endpoint-team.ts";
-import type { PlannedEvaluation } from "../evaluation-config.ts";
 import { describeLosses, evaluateInFolder, type FinishedJob, type OnPoll } from "../local/evaluate-team.ts";
 import { preflightEvaluation } from "../local/preflight.ts";
 import { watchForStop } from "../local/stop.ts";
@@ -20,10 +22,15 @@ import { reportSuite, type SuiteReport } from "./report.ts";
 /** Maximum characters of the team's part of a folder name. */
 const MAX_NAME_LENGTH = 80;
 
-/** `planned` has exactly one suite and uses the team's checkpoints as base models. */
+export interface OneSuite {
+  /** Has exactly one suite, and the team's checkpoints as base models. */
+  readonly config: RunConfig;
+  readonly suite: EvaluationSuite;
+}
+
 export async function evaluateSuite(
   target: string,
-  { config, suite, recipe }: PlannedEvaluation,
+  { config, suite, recipe }: OneSuite & { readonly recipe: Recipe },
   results: string,
   raised: RaisedBudget,
 ): Promise<void> {
@@ -48,7 +55,7 @@ export interface KeptEvaluation {
 /** Evaluates the one suite in a folder under `results`, and prints how to resume if it ends early. Resolves with the folder. */
 export async function evaluateAndKeep(
   target: string,
-  { config, suite }: Pick<PlannedEvaluation, "config" | "suite">,
+  { config, suite }: OneSuite,
   questions: QuestionSet,
   results: string,
   { onDone, ...options }: KeptEvaluation,

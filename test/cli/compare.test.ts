@@ -7,33 +7,17 @@ import { describe, expect, test } from "vitest";
 import { drawBands } from "../../cli/compare/bands.ts";
 import { heldOutBands, rewardBands } from "../../cli/compare/curves.ts";
 import { drawMarkdown } from "../../cli/compare/markdown.ts";
-import { type CompareOptions, entriesOf, parseArms, planRun } from "../../cli/compare/plan.ts";
+import { entriesOf, parseArms, planRun } from "../../cli/compare/plan.ts";
 import { foreignBy, provenanceOf, readOrigin, writeOrigin } from "../../cli/compare/provenance.ts";
-import { type FinishedRun, keepRecord, readRecord } from "../../cli/compare/records.ts";
-import { type ArmRuns, Comparison, summarize } from "../../cli/compare/summary.ts";
+import { Comparison, summarize } from "../../cli/compare/summary.ts";
 import { evaluationsCsv, questionsCsv, stepsCsv } from "../../cli/compare/tables.ts";
-import { quoted, resultFiles, unfinished } from "../../cli/compare.ts";
-import type { HeldOutScores } from "../../cli/held-out-scores.ts";
 import { runFolder } from "../../cli/local/run-folder.ts";
-import { buildReport } from "../../cli/run-report.ts";
-import { RunConfig } from "../../core/contracts/config.ts";
-import { summarizeStep } from "../../core/monitoring/step-summary.ts";
 import { stageOf } from "../../core/training/curriculum.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { recipe } from "../fixtures/relay/recipe.ts";
-import { config, groups, manifests, step } from "./records.ts";
+import { about, arms, mgrpo, options, QUESTIONS, source } from "./compared-runs.ts";
+import { config } from "./records.ts";
 
-const options: CompareOptions = {
-  arms: ["mgrpo"],
-  seeds: 2,
-  jobs: 1,
-  vary: [],
-  set: ["temperature=0.9"],
-  from: [],
-  name: "c",
-  mixed: false,
-};
-const source = { recipe, recipeName: "relay", options };
 const labels = (vary: string[]) => entriesOf({ arms: ["mgrpo", "main-only"], vary }).map(({ label }) => label);
 
 test("each arm unvaried, and with each value of each varied setting, one setting at a time", () => {
@@ -172,58 +156,6 @@ describe("what made a run", () => {
   });
 });
 
-const QUESTIONS = 8;
-
-/** A run whose untrained team answers the first question correctly and whose trained team the first `correct`. */
-function finished(run: string, seed: number, correct: number, tokens = 30): FinishedRun {
-  const perStep = [
-    {
-      ...summarizeStep(config, step, groups, new Map(manifests.map((one) => [one.agent, one])), 2),
-      sampledTokens: tokens,
-    },
-  ];
-  const scores = (team: number, correct: number): HeldOutScores => ({
-    ...{ team, suite: "sampled", temperature: 1, closedBook: false },
-    questions: Array.from({ length: QUESTIONS }, (_, i) => ({
-      ...{ question: `q${i}`, kind: i % 2 === 0 ? "even" : "odd", n: 1, correct: Number(i < correct) },
-      studies: { care: { n: i === 0 ? 2 : 0, correct: i === 0 ? team : 0 } },
-    })),
-  });
-  const interval = { low: 0, high: 1 };
-  const study = { study: "care", expected: "care is taken", suite: "sampled", temperature: 1 };
-  const report = buildReport({
-    config: RunConfig.parse({ ...config, run, seed }),
-    evaluations: [],
-    caseStudies: [{ ...study, before: { n: 2, correct: 0, interval }, after: { n: 2, correct: 1, interval } }],
-    perStep,
-    ...{ writes: { requests: 8, bytes: 4000, units: 12 }, scoringSeconds: 0.5, totalSeconds: 1800, agents: {} },
-  });
-  return {
-    by: { commit: `abc${seed}`, machine: "m" },
-    foreign: [],
-    report,
-    heldOut: [scores(0, 1), scores(1, correct)],
-  };
-}
-
-const [mgrpo = expect.fail(), frozen = expect.fail()] = entriesOf({ arms: ["mgrpo", "main-only"], vary: [] });
-const arms: ArmRuns[] = [
-  { entry: mgrpo, runs: [finished("a1", 1, 6), finished("a2", 2, 8)], budgets: new Map() },
-  {
-    entry: { ...frozen, label: 'main-only, x={"a":1,"b":2}' },
-    runs: [finished("b2", 2, 4, 20)],
-    budgets: new Map([["b2", 30]]),
-  },
-];
-const about = {
-  name: "c",
-  recipe: "tiny",
-  command: "cmd",
-  start: "mgrpo: the recipe's base models",
-  questions: "the recipe's",
-  seeds: [1, 2],
-  missing: ["b1"],
-};
 const comparison = summarize(about, arms);
 
 test("shares, gains and differences by hand, on the seeds that both arms have", () => {
@@ -294,45 +226,4 @@ test("curves: held-out over sampled tokens, reward per step; both themes, no ext
   expect(svg).toMatch(/^<svg[^>]*xmlns/);
   for (const text of ["mgrpo", "main-only", "prefers-color-scheme: dark", "<polygon"]) expect(svg).toContain(text);
   expect(svg.replace(/xmlns(:\w+)?="[^"]*"/g, "")).not.toMatch(/https?:|<script|@import|NaN/);
-});
-
-test("a comparison without held-out evaluations has no chart of them", () => {
-  const trained = arms.map((arm) => ({ ...arm, runs: arm.runs.map((run) => ({ ...run, heldOut: [] })) }));
-  const files = resultFiles(summarize(about, trained), trained, "main");
-  expect(Object.keys(files)).not.toContain("held-out.svg");
-  expect(files["summary.md"]).not.toContain("held-out.svg");
-  expect(files["summary.md"]).toContain("(reward.svg)");
-  expect(Object.keys(resultFiles(comparison, arms, "main"))).toContain("held-out.svg");
-});
-
-test("the error of an unfinished comparison names the run that failed and why, or that its process exited", () => {
-  expect(unfinished(["a", "b", "c"], new Map([["b", "disk full"]])).message).toBe(
-    "run 'b' failed: disk full; unfinished besides it: 2 runs; run the same command to resume",
-  );
-  expect(unfinished(["a"], new Map()).message).toBe(
-    "run 'a' failed: its process exited without finishing it; run the same command to resume",
-  );
-});
-
-test("a record made with other settings is accepted with --mixed, one of another run never", () => {
-  const results = mkdtempSync(join(tmpdir(), "mgrpo-records-"));
-  const planned = { ...planRun(source, mgrpo, 1, undefined), by: { commit: "c", machine: "m" } };
-  const { run } = planned.config;
-  keepRecord(results, planned, finished(run, 1, 6));
-  const changed = { ...planned, set: ["temperature=0.5"] };
-  expect(() => readRecord(results, changed, false)).toThrow(/other settings.*temperature=0\.9.*keep it with --mixed/);
-  expect(readRecord(results, changed, true)?.foreign[0]).toContain("temperature=0.9");
-  const other = { ...planned, config: { ...planned.config, seed: 2 } };
-  expect(() => readRecord(results, other, true)).toThrow(
-    /is of another run: seed: 1 \(stored\), 2 .*or remove that file/,
-  );
-  writeFileSync(join(results, "runs", `${run}.json.gz`), "not gzip");
-  expect(() => readRecord(results, planned, true)).toThrow(/is damaged \(.+\): remove it/);
-  rmSync(results, { recursive: true });
-});
-
-test("the command of a comparison can be copied into a shell, quotes included", () => {
-  const words = ["a", "x=1,2", "it's", '$HOME `b` "c"', ""];
-  const script = `printf '%s\\n' ${words.map(quoted).join(" ")}`;
-  expect(execFileSync("sh", ["-c", script], { encoding: "utf8" })).toBe(`${words.join("\n")}\n`);
 });
