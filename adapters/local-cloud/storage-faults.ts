@@ -1,4 +1,4 @@
-/** @file Faults of the local cloud's files, each with a one-line message: the path, what is wrong with it, what to do. */
+/** @file Faults of the files of the local cloud and of cached answers, each with a one-line message: the path, what is wrong with it, what to do. */
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 
 const RESTORE = "restore the cloud's folder from a copy, or start the run again under another name";

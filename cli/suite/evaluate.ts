@@ -31,10 +31,15 @@ export interface PlannedEvaluation {
 /** Maximum characters of the team's part of a folder name. */
 const MAX_NAME_LENGTH = 80;
 
-/** `planned` has exactly one suite and uses the team's checkpoints as base models. */
+export interface OneSuite {
+  /** Has exactly one suite, and the team's checkpoints as base models. */
+  readonly config: RunConfig;
+  readonly suite: EvaluationSuite;
+}
+
 export async function evaluateSuite(
   target: string,
-  { config, suite, recipe }: PlannedEvaluation,
+  { config, suite, recipe }: OneSuite & { readonly recipe: Recipe },
   results: string,
   raised: RaisedBudget,
 ): Promise<void> {
@@ -59,7 +64,7 @@ export interface KeptEvaluation {
 /** Evaluates the one suite in a folder under `results`, and prints how to resume if it ends early. Resolves with the folder. */
 export async function evaluateAndKeep(
   target: string,
-  { config, suite }: Pick<PlannedEvaluation, "config" | "suite">,
+  { config, suite }: OneSuite,
   questions: QuestionSet,
   results: string,
   { onDone, ...options }: KeptEvaluation,

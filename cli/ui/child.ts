@@ -45,10 +45,13 @@ export async function startDashboard(
   return undefined;
 }
 
-/** The link that the dashboard prints. Undefined: it ends, prints something else, or takes longer than START_SECONDS. */
-function linkOf(child: ChildProcessByStdio<null, Readable, null>): Promise<string | undefined> {
+/** The link that the dashboard prints. Undefined: it ends, prints something else, or takes longer than `seconds`. */
+export function linkOf(
+  child: ChildProcessByStdio<null, Readable, null>,
+  seconds = START_SECONDS,
+): Promise<string | undefined> {
   return new Promise((resolve) => {
-    const timer = setTimeout(() => settle(), START_SECONDS * 1000);
+    const timer = setTimeout(() => settle(), seconds * 1000);
     const settle = (link?: string) => {
       clearTimeout(timer);
       resolve(link);

@@ -1,87 +1,161 @@
-/** @file What a comparison reports, on constructed runs: values worked by hand, the schema, tables, plots. */
+/** @file What a comparison plans and reports, on constructed runs: values worked by hand, the schema, tables, plots. */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { drawBands } from "../../cli/compare/bands.ts";
 import { heldOutBands, rewardBands } from "../../cli/compare/curves.ts";
 import { drawMarkdown } from "../../cli/compare/markdown.ts";
-import { type CompareOptions, entriesOf, planRun } from "../../cli/compare/plan.ts";
-import { type FinishedRun, keepRecord, readRecord } from "../../cli/compare/records.ts";
-import { type ArmRuns, Comparison, summarize } from "../../cli/compare/summary.ts";
+import { entriesOf, parseArms, planRun } from "../../cli/compare/plan.ts";
+import { foreignBy, provenanceOf, readOrigin, writeOrigin } from "../../cli/compare/provenance.ts";
+import { Comparison, summarize } from "../../cli/compare/summary.ts";
 import { evaluationsCsv, questionsCsv, stepsCsv } from "../../cli/compare/tables.ts";
-import { quoted, resultFiles, unfinished } from "../../cli/compare.ts";
-import type { HeldOutScores } from "../../cli/held-out-scores.ts";
-import { buildReport } from "../../cli/run-report.ts";
-import { RunConfig } from "../../core/contracts/config.ts";
-import { summarizeStep } from "../../core/monitoring/step-summary.ts";
+import { runFolder } from "../../cli/local/run-folder.ts";
+import { stageOf } from "../../core/training/curriculum.ts";
+import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { recipe } from "../fixtures/relay/recipe.ts";
-import { config, groups, manifests, step } from "./records.ts";
+import { about, arms, mgrpo, options, QUESTIONS, source } from "./compared-runs.ts";
+import { config } from "./records.ts";
 
-const options: CompareOptions = {
-  arms: ["mgrpo"],
-  seeds: 2,
-  jobs: 1,
-  vary: [],
-  set: ["temperature=0.9"],
-  from: [],
-  name: "c",
-  mixed: false,
-};
-const source = { recipe, recipeName: "relay", options };
-const QUESTIONS = 8;
+const labels = (vary: string[]) => entriesOf({ arms: ["mgrpo", "main-only"], vary }).map(({ label }) => label);
 
-/** A run whose untrained team answers the first question correctly and whose trained team the first `correct`. */
-function finished(run: string, seed: number, correct: number, tokens = 30): FinishedRun {
-  const perStep = [
-    {
-      ...summarizeStep(config, step, groups, new Map(manifests.map((one) => [one.agent, one])), 2),
-      sampledTokens: tokens,
-    },
+test("each arm unvaried, and with each value of each varied setting, one setting at a time", () => {
+  expect(labels([])).toEqual(["mgrpo", "main-only"]);
+  expect(labels(["algorithm.alignment.d=1,2", "algorithm.ratio=sequence-mean"])).toEqual([
+    "mgrpo",
+    "mgrpo, algorithm.alignment.d=1",
+    "mgrpo, algorithm.alignment.d=2",
+    "mgrpo, algorithm.ratio=sequence-mean",
+    "main-only",
+    "main-only, algorithm.alignment.d=1",
+    "main-only, algorithm.alignment.d=2",
+    "main-only, algorithm.ratio=sequence-mean",
+  ]);
+  expect(
+    entriesOf({ arms: ["mgrpo"], vary: ['algorithm.mainReward={"format":0,"correct":1},{"format":1,"correct":0}'] }),
+  ).toMatchObject([
+    { label: "mgrpo" },
+    { varied: 'algorithm.mainReward={"format":0,"correct":1}' },
+    { varied: 'algorithm.mainReward={"format":1,"correct":0}' },
+  ]);
+  expect(() => labels(["d"])).toThrow("--vary d: write path=value,value");
+  for (const vary of [["d=1,1"], ["d=1", "d=2,1"], ["d=1,-1"]])
+    expect(() => labels(vary)).toThrow("would have the same names as another variation");
+  expect(parseArms("mgrpo, main-only")).toEqual(["mgrpo", "main-only"]);
+  expect(() => parseArms("solo")).toThrow(/there is no arm 'solo'; arms are mgrpo, main-only/);
+  expect(() => parseArms("mgrpo,mgrpo")).toThrow("names 'mgrpo' twice");
+});
+
+test("run names contain as much of a setting's path as makes them unique", () => {
+  const slugs = (...vary: string[]) => entriesOf({ arms: ["mgrpo"], vary }).map(({ slug }) => slug);
+  expect(slugs("algorithm.alignment.d=1", "rolloutsPerQuestion=4")).toEqual([
+    undefined,
+    "d-1",
+    "rolloutsPerQuestion-4",
+  ]);
+  expect(slugs("agents.main.optimizer.learningRate=1e-4", "agents.searcher.optimizer.learningRate=1e-4")).toEqual([
+    undefined,
+    "main-optimizer-learningRate-0.0001",
+    "searcher-optimizer-learningRate-0.0001",
+  ]);
+});
+
+test("settings that the comparison itself sets are refused", () => {
+  const [unvaried = expect.fail(), varied = expect.fail()] = entriesOf({ arms: ["mgrpo"], vary: ["steps=10"] });
+  for (const set of ["seed=7", "run=x", "arm=mgrpo", "recipe=x", "sampledTokens=9"]) {
+    const named = { ...source, options: { ...options, set: [set] } };
+    expect(() => planRun(named, unvaried, 1, undefined)).toThrow(`${set.split("=")[0]} cannot be set or varied`);
+  }
+  expect(() => planRun(source, varied, 1, undefined)).toThrow("steps cannot be set or varied");
+});
+
+test("the first arm trains for its steps; the others until they have sampled as many tokens, in at most four times the steps", () => {
+  const [unvaried = expect.fail(), entry = expect.fail(), same = expect.fail()] = entriesOf({
+    arms: ["no-alignment"],
+    vary: ["rolloutsPerQuestion=4,2"],
+  });
+  const first = planRun(source, unvaried, 2, undefined);
+  expect(first.config).toMatchObject({
+    ...{ run: "c-no-alignment-seed2", seed: 2, steps: 3, sampledTokens: null, temperature: 0.9 },
+    algorithm: { alignment: { mode: "none" } },
+  });
+  const other = planRun({ ...source, options: { ...options, steps: 5 } }, entry, 2, 777);
+  expect(other.config).toMatchObject({
+    ...{ run: "c-no-alignment-rolloutsPerQuestion-4-seed2", rolloutsPerQuestion: 4, steps: 20, sampledTokens: 777 },
+  });
+  expect(() => planRun(source, same, 2, 777)).toThrow(
+    "--vary rolloutsPerQuestion=2: this is the value that no-alignment has anyway",
+  );
+});
+
+test("every arm asks harder questions after the same share of the run, although all but the first take more steps", () => {
+  const staged = [
+    { fromStep: 0, levels: [1] },
+    { fromStep: 20, levels: [1, 2] },
+    { fromStep: 90, levels: [3] },
   ];
-  const scores = (team: number, correct: number): HeldOutScores => ({
-    ...{ team, suite: "sampled", temperature: 1, closedBook: false },
-    questions: Array.from({ length: QUESTIONS }, (_, i) => ({
-      ...{ question: `q${i}`, kind: i % 2 === 0 ? "even" : "odd", n: 1, correct: Number(i < correct) },
-      studies: { care: { n: i === 0 ? 2 : 0, correct: i === 0 ? team : 0 } },
-    })),
-  });
-  const interval = { low: 0, high: 1 };
-  const study = { study: "care", expected: "care is taken", suite: "sampled", temperature: 1 };
-  const report = buildReport({
-    config: RunConfig.parse({ ...config, run, seed }),
-    evaluations: [],
-    caseStudies: [{ ...study, before: { n: 2, correct: 0, interval }, after: { n: 2, correct: 1, interval } }],
-    perStep,
-    ...{ writes: { requests: 8, bytes: 4000, units: 12 }, scoringSeconds: 0.5, totalSeconds: 1800, agents: {} },
-  });
-  return {
-    by: { commit: `abc${seed}`, machine: "m" },
-    foreign: [],
-    report,
-    heldOut: [scores(0, 1), scores(1, correct)],
-  };
-}
+  const [first = expect.fail(), other = expect.fail()] = entriesOf({ arms: ["mgrpo", "main-only"], vary: [] });
+  const named = { ...source, options: { ...options, steps: 60, set: [`curriculum=${JSON.stringify(staged)}`] } };
+  const [lead, arm] = [planRun(named, first, 1, undefined), planRun(named, other, 1, 6000)];
+  for (const { config, set } of [lead, arm]) {
+    // 20 of 60 steps; the last stage would never begin.
+    const stages = [
+      { from: 0, levels: [1] },
+      { from: 20 / 60, levels: [1, 2] },
+    ];
+    expect(config.curriculum).toEqual(stages);
+    expect(resolveConfig(recipe, { run: config.run, seed: 1, arm: config.arm, set }).curriculum).toEqual(stages);
+  }
+  const leadStage = (step: number) => stageOf(lead.config, { step, sampledBefore: 100 * step });
+  expect([0, 19, 20, 59].map(leadStage)).toEqual([0, 0, 1, 1]);
+  // The other arm samples half as many tokens a step, so it is a third through at step 40 of its at most 240.
+  const armStage = (step: number) => stageOf(arm.config, { step, sampledBefore: 50 * step });
+  expect([20, 39, 40, 119].map(armStage)).toEqual([0, 0, 1, 1]);
 
-const [mgrpo = expect.fail(), frozen = expect.fail()] = entriesOf({ arms: ["mgrpo", "main-only"], vary: [] });
-const arms: ArmRuns[] = [
-  { entry: mgrpo, runs: [finished("a1", 1, 6), finished("a2", 2, 8)], budgets: new Map() },
-  {
-    entry: { ...frozen, label: 'main-only, x={"a":1,"b":2}' },
-    runs: [finished("b2", 2, 4, 20)],
-    budgets: new Map([["b2", 30]]),
-  },
-];
-const about = {
-  name: "c",
-  recipe: "tiny",
-  command: "cmd",
-  start: "mgrpo: the recipe's base models",
-  questions: "the recipe's",
-  seeds: [1, 2],
-  missing: ["b1"],
-};
+  const shares = JSON.stringify([
+    { from: 0, levels: [1] },
+    { from: 0.5, levels: [2] },
+  ]);
+  const kept = { ...source, options: { ...options, set: [`curriculum=${shares}`] } };
+  expect(planRun(kept, first, 1, undefined).set).toEqual([`curriculum=${shares}`]);
+});
+
+describe("what made a run", () => {
+  const ours = provenanceOf(planRun(source, entriesOf(options)[0] ?? expect.fail(), 1, undefined).config, {});
+
+  test("a model's folder may have another path, a commit may be abbreviated, and the machine may differ; an unknown commit is foreign", () => {
+    const { agents, ...rest } = config;
+    const moved = Object.entries(agents).map(([name, agent]) => [name, { ...agent, model: `/elsewhere/${name}` }]);
+    const theirs = provenanceOf({ ...rest, agents: Object.fromEntries(moved) }, {});
+    expect(foreignBy(provenanceOf(config, {}), theirs)).toEqual([]);
+    const commit = execFileSync("git", ["rev-parse", "HEAD"], { encoding: "utf8" }).trim();
+    expect(foreignBy({ ...ours, commit: commit.slice(0, 12) }, { ...ours, commit })).toEqual([]);
+    expect(foreignBy(ours, { ...ours, commit: "0".repeat(12) })).toEqual([
+      expect.stringMatching(/^commit: "0{12}" \(stored\)/),
+    ]);
+    expect(foreignBy(ours, { ...ours, machine: "another" })).toEqual([]);
+  });
+
+  test("a run that one commit began and others continued names every commit once", () => {
+    const path = mkdtempSync(join(tmpdir(), "mgrpo-origin-"));
+    const folder = { ...runFolder("x"), path, origin: join(path, "origin.json"), config: join(path, "config.json") };
+    expect(readOrigin(folder)).toBeUndefined();
+    writeOrigin(folder, { ...ours, commit: "a" });
+    // The run has not started, so its origin is replaced.
+    writeOrigin(folder, { ...ours, commit: "b" });
+    expect(readOrigin(folder)).toEqual({ ...ours, commit: "b" });
+    writeFileSync(folder.config, "{}");
+    for (const commit of ["b", "c", "c"]) writeOrigin(folder, { ...ours, commit });
+    expect(readOrigin(folder)).toEqual({ ...ours, commit: "b, then c" });
+    rmSync(folder.origin);
+    expect(readOrigin(folder)).toEqual({ commit: "unknown", machine: "unknown" });
+    writeOrigin(folder, ours);
+    expect(readOrigin(folder)).toMatchObject({ release: `unknown, then ${ours.release}` });
+    rmSync(path, { recursive: true });
+  });
+});
+
 const comparison = summarize(about, arms);
 
 test("shares, gains and differences by hand, on the seeds that both arms have", () => {
@@ -152,45 +226,4 @@ test("curves: held-out over sampled tokens, reward per step; both themes, no ext
   expect(svg).toMatch(/^<svg[^>]*xmlns/);
   for (const text of ["mgrpo", "main-only", "prefers-color-scheme: dark", "<polygon"]) expect(svg).toContain(text);
   expect(svg.replace(/xmlns(:\w+)?="[^"]*"/g, "")).not.toMatch(/https?:|<script|@import|NaN/);
-});
-
-test("a comparison without held-out evaluations has no chart of them", () => {
-  const trained = arms.map((arm) => ({ ...arm, runs: arm.runs.map((run) => ({ ...run, heldOut: [] })) }));
-  const files = resultFiles(summarize(about, trained), trained, "main");
-  expect(Object.keys(files)).not.toContain("held-out.svg");
-  expect(files["summary.md"]).not.toContain("held-out.svg");
-  expect(files["summary.md"]).toContain("(reward.svg)");
-  expect(Object.keys(resultFiles(comparison, arms, "main"))).toContain("held-out.svg");
-});
-
-test("the error of an unfinished comparison names the run that failed and why, or that its process exited", () => {
-  expect(unfinished(["a", "b", "c"], new Map([["b", "disk full"]])).message).toBe(
-    "run 'b' failed: disk full; unfinished besides it: 2 runs; run the same command to resume",
-  );
-  expect(unfinished(["a"], new Map()).message).toBe(
-    "run 'a' failed: its process exited without finishing it; run the same command to resume",
-  );
-});
-
-test("a record made with other settings is accepted with --mixed, one of another run never", () => {
-  const results = mkdtempSync(join(tmpdir(), "mgrpo-records-"));
-  const planned = { ...planRun(source, mgrpo, 1, undefined), by: { commit: "c", machine: "m" } };
-  const { run } = planned.config;
-  keepRecord(results, planned, finished(run, 1, 6));
-  const changed = { ...planned, set: ["temperature=0.5"] };
-  expect(() => readRecord(results, changed, false)).toThrow(/other settings.*temperature=0\.9.*keep it with --mixed/);
-  expect(readRecord(results, changed, true)?.foreign[0]).toContain("temperature=0.9");
-  const other = { ...planned, config: { ...planned.config, seed: 2 } };
-  expect(() => readRecord(results, other, true)).toThrow(
-    /is of another run: seed: 1 \(stored\), 2 .*or remove that file/,
-  );
-  writeFileSync(join(results, "runs", `${run}.json.gz`), "not gzip");
-  expect(() => readRecord(results, planned, true)).toThrow(/is damaged \(.+\): remove it/);
-  rmSync(results, { recursive: true });
-});
-
-test("the command of a comparison can be copied into a shell, quotes included", () => {
-  const words = ["a", "x=1,2", "it's", '$HOME `b` "c"', ""];
-  const script = `printf '%s\\n' ${words.map(quoted).join(" ")}`;
-  expect(execFileSync("sh", ["-c", script], { encoding: "utf8" })).toBe(`${words.join("\n")}\n`);
 });

@@ -1,4 +1,4 @@
-/** @file The bigram softmax of toy-trainer.ts as an engine with AdamW: everything a model has, in microseconds. */
+/** @file The bigram softmax of toy-trainer.ts as a policy engine with AdamW: it samples, trains, saves and loads in microseconds. */
 import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, PolicyEngine, Trainer } from "../../core/ports.ts";
@@ -57,10 +57,10 @@ export const bigramEngine: PolicyEngine = {
         const logProbs: number[] = [];
         let last = prompt.at(-1) ?? 0;
         while (tokens.length < maxTokens) {
-          const row = Float32Array.from({ length: toy.vocabulary }, (_, next) =>
+          const probabilities = Float32Array.from({ length: toy.vocabulary }, (_, next) =>
             Math.exp(toy.logProbsOf([last, next], sampling.temperature || 1)[1] ?? 0),
           );
-          const drawn = sampleToken(row, 0, row.length, sampling, uniform);
+          const drawn = sampleToken(probabilities, 0, probabilities.length, sampling, uniform);
           tokens.push(drawn.token);
           logProbs.push(drawn.logProb);
           last = drawn.token;

@@ -2,7 +2,6 @@
 import { expect, test } from "vitest";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
-import type { Question } from "../../core/contracts/question.ts";
 import { StepTelemetry } from "../../core/contracts/telemetry.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { createLog } from "../../gpu-workers/log.ts";
@@ -30,8 +29,9 @@ async function runOnce() {
   return { records: await recordsOf(memory, config), memory };
 }
 
+const { records, memory } = await runOnce();
+
 test("a run finishes with every group finalized and every version published, and a second run is equal", async () => {
-  const { records, memory } = await runOnce();
   expect(records).toMatchObject({
     status: "finished",
     steps: [{ state: "closed" }, { state: "closed" }, { state: "closed" }],
@@ -40,15 +40,19 @@ test("a run finishes with every group finalized and every version published, and
   for (const { rollouts } of steps.flatMap(({ groups }) => groups)) expect(Object.keys(rollouts)).toEqual(["0", "1"]);
   // Six groups of six different questions.
   const questionIds = steps.flatMap(({ groups }) => groups.map(({ questionId }) => questionId));
-  expect(new Set<Question["id"]>(questionIds).size).toBe(6);
+  expect(new Set(questionIds).size).toBe(6);
   expect(weights["main"]).toHaveLength(config.steps + 1);
   expect(new Set(weights["main"]).size).toBe(config.steps + 1);
   expect(evaluations.map(({ team, state, n }) => ({ team, state, n }))).toEqual(
     [0, 0, 3, 3].map((team) => ({ team, state: "done", n: 6 })),
   );
-  // Without tools the closed-book team can only guess.
+  // Without tools the closed-book team finds no answer.
   expect(Math.max(...evaluations.filter(({ suite }) => suite === "closed").map(({ correct }) => correct))).toBe(0);
+  expect(await memory.objects.get(objectKeys.team("relay", 3))).toBeDefined();
   expect((await runOnce()).records).toEqual(records);
+});
+
+test("the main agent's worker records its conversations, and when it sampled and trained, for every step", async () => {
   const keys = memory.objects.keys().filter((key) => /^runs\/relay\/telemetry\/\d+\/workers\//.test(key));
   const stored = keys.map(async (key) => parseJson(StepTelemetry, (await memory.objects.get(key)) ?? "", key));
   const measured = (await Promise.all(stored)).filter(({ agent }) => agent === "main");
@@ -59,7 +63,6 @@ test("a run finishes with every group finalized and every version published, and
   expect(measured.every(({ conversations }) => Object.keys(conversations).length > 0)).toBe(true);
   expect(measured.some(({ sampling }) => sampling.length > 0)).toBe(true);
   expect(measured.some(({ training }) => training.length > 0)).toBe(true);
-  expect(await memory.objects.get(objectKeys.team("relay", 3))).toBeDefined();
 });
 
 test("a server that does not delete an expired version keeps it, and the run goes on", async () => {

@@ -8,7 +8,8 @@ import { teamConfig } from "../../fakes/scripted-team.ts";
 /** 17 significant digits, the most that a double needs. */
 const LONG = 0.30000000000000004;
 const DIGEST = "d".repeat(22);
-const AGENT = `a${"b".repeat(30)}`;
+const MAIN = `a${"m".repeat(30)}`;
+const SUB = `a${"s".repeat(30)}`;
 
 const batchOf = (trajectories: AgentBatch["trajectories"]): AgentBatch => ({
   trajectories,
@@ -34,7 +35,8 @@ function largestGroup(K: number, invocations: number, excluded?: string, turns =
     wellFormed: true,
     tokens: 123_456,
     digest: DIGEST,
-    invocations: { [AGENT]: Array.from({ length: invocations }, () => invocation) },
+    invocations: { [SUB]: Array.from({ length: invocations }, () => invocation) },
+    judged: { inputTokens: 1_234_567, outputTokens: 123_456, usd: LONG },
     masked: true,
     ...rewarded,
   };
@@ -50,8 +52,8 @@ function largestGroup(K: number, invocations: number, excluded?: string, turns =
     crashes: Object.fromEntries(ids.flatMap((k) => [0, 1, 2].map((n) => [`${k}/${n}`.padEnd(40, "w"), k]))),
     rollouts: perRollout(score),
     finalized: {
-      main: { ...batchOf(ids), ...offsets(K) },
-      [AGENT]: {
+      [MAIN]: { ...batchOf(ids), ...offsets(K) },
+      [SUB]: {
         ...batchOf(ids.flatMap((k) => Array.from({ length: invocations }, (_, i) => `${k}/${i}`))),
         ...offsets(K * invocations),
       },
@@ -70,13 +72,16 @@ test.each([0, 1, 10, 32, 64, 400])(
   },
 );
 
-test.each([1, 10, 64])("with rewards of turns too: %i invocations", (invocations) => {
-  const K = maxRolloutsPerQuestion(invocations, { main: 8, sub: 8 });
-  expect(K).toBeLessThan(maxRolloutsPerQuestion(invocations));
-  expect(itemBytes(largestGroup(K, invocations, undefined, 8))).toBeLessThan(ITEM_BYTES);
-});
+test.each([1, 10, 64])(
+  "the largest group with turn rewards and %i invocations per rollout fits in an item",
+  (invocations) => {
+    const K = maxRolloutsPerQuestion(invocations, { main: 8, sub: 8 });
+    expect(K).toBeLessThan(maxRolloutsPerQuestion(invocations));
+    expect(itemBytes(largestGroup(K, invocations, undefined, 8))).toBeLessThan(ITEM_BYTES);
+  },
+);
 
-test("a config whose groups would not fit is refused, and the message says what to set instead", () => {
+test("a config whose groups or steps would not fit is refused, and the message says what to set instead", () => {
   // scripted-team's main agent: 8 turns of 4 calls, so 32 invocations; (409,600 - 2,048) / (1,500 + 32 x 150) = 64.7.
   expect(teamConfig({ rolloutsPerQuestion: 64 }).rolloutsPerQuestion).toBe(64);
   expect(() => teamConfig({ rolloutsPerQuestion: 65 })).toThrow(

@@ -1,25 +1,31 @@
 /**
- * @file ObjectStore in a folder, one file per object: a cache that several embedded clouds share, and that can be archived. An object is
- * written to a temporary file and linked to its name, so it exists wholly or not at all, and the first writer wins.
+ * @file ObjectStore in a folder, one file per object: the answer cache of runs that share no store (`tools.cache.folder`). An object is
+ * written to a temporary file and linked to its name: after a crash of the process an object is whole or absent, and the first writer wins.
  */
 import { randomBytes } from "node:crypto";
-import { link, mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { link, mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { MgrpoError } from "../../../../core/errors.ts";
+import { isMgrpoError, MgrpoError } from "../../../../core/errors.ts";
 import type { ObjectStore } from "../../../../core/ports.ts";
+import { storageFault } from "../../../local-cloud/storage-faults.ts";
+
+/** A day: no commit is still writing to a file this old. */
+const ABANDONED_MILLISECONDS = 24 * 3600 * 1000;
+
+const TEMPORARY = /\.[0-9a-f]{12}\.part$/;
 
 export function openFolderObjects(folder: string): ObjectStore {
-  const pathOf = (key: string) => join(folder, ...key.split("/").map(encodeURIComponent));
+  const pathOf = (key: string) => join(folder, ...key.split("/").map(fileNameOf));
+  let isClean = false;
 
   async function translated<T>(operation: string, work: () => Promise<T>): Promise<T> {
     try {
       return await work();
-    } catch (cause) {
-      const { code, message } = cause as NodeJS.ErrnoException;
-      const isFull = code === "ENOSPC" || code === "EDQUOT";
-      throw new MgrpoError(isFull ? "disk-full" : "store-unreachable", `${operation} in folder ${folder}: ${message}`, {
-        cause,
-      });
+    } catch (error) {
+      const cause = storageFault(folder, error);
+      if (isMgrpoError(cause)) throw cause;
+      const { message } = cause as Error;
+      throw new MgrpoError("store-unreachable", `${operation} in folder ${folder}: ${message}`, { cause });
     }
   }
 
@@ -35,6 +41,8 @@ export function openFolderObjects(folder: string): ObjectStore {
         const path = pathOf(key);
         const temporary = `${path}.${randomBytes(6).toString("hex")}.part`;
         await mkdir(dirname(path), { recursive: true });
+        if (!isClean) await dropAbandoned(folder);
+        isClean = true;
         try {
           await writeFile(temporary, body);
           await link(temporary, path);
@@ -67,4 +75,22 @@ export function openFolderObjects(folder: string): ObjectStore {
         await Promise.all(keys.map((key) => rm(pathOf(key), { force: true })));
       }),
   };
+}
+
+/** A segment of a key as a file's name, which is never the folder itself or the one above. */
+function fileNameOf(segment: string): string {
+  return /^\.{1,2}$/.test(segment) ? segment.replaceAll(".", "%2E") : encodeURIComponent(segment);
+}
+
+/** Removes what killed processes left behind. */
+async function dropAbandoned(folder: string): Promise<void> {
+  for (const name of await readdir(folder, { recursive: true })) {
+    if (!TEMPORARY.test(name)) continue;
+    const path = join(folder, name);
+    const age = await stat(path).then(
+      ({ mtimeMs }) => Date.now() - mtimeMs,
+      () => 0,
+    );
+    if (age > ABANDONED_MILLISECONDS) await rm(path, { force: true });
+  }
 }

@@ -1,7 +1,7 @@
 /**
  * @file Cached answers: shared, recorded, and replayed without a network; budgets of rollouts and of runs.
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -27,6 +27,31 @@ afterAll(async () => {
 });
 
 describe("objects in a folder", () => objectStoreContract(() => openFolderObjects(join(folder, "contract"))));
+
+test("a folder of objects: keys stay inside it, temporary files of killed processes go, a fault says what to do", async () => {
+  const inside = join(folder, "inside");
+  const objects = openFolderObjects(inside);
+  await objects.commit("../escaped", Buffer.from("x"));
+  await objects.commit("a/./b", Buffer.from("y"));
+  expect(existsSync(join(folder, "escaped"))).toBe(false);
+  expect(await objects.get("../escaped")).toEqual(Uint8Array.from(Buffer.from("x")));
+  expect(await objects.get("a/b")).toBeUndefined();
+
+  const left = ["old.json.0123456789ab.part", "new.json.0123456789ab.part", "old.part"].map((name) =>
+    join(inside, name),
+  );
+  for (const path of left) writeFileSync(path, "");
+  const twoDaysAgo = new Date(Date.now() - 2 * 24 * 3600 * 1000);
+  for (const path of [left[0], left[2]]) utimesSync(path ?? "", twoDaysAgo, twoDaysAgo);
+  await openFolderObjects(inside).commit("next", Buffer.from("z"));
+  expect(left.map((path) => existsSync(path))).toEqual([false, true, true]);
+
+  writeFileSync(join(folder, "file"), "");
+  await expect(openFolderObjects(join(folder, "file")).commit("a", Buffer.from("x"))).rejects.toMatchObject({
+    code: "storage-unwritable",
+    message: expect.stringContaining("is not a folder: remove this file, or choose another folder"),
+  });
+});
 
 const page = (path: string) => ({ url: world.origin + path });
 

@@ -1,0 +1,52 @@
+/** @file What a comparison writes and reads again: its files, its records, the command that repeats it, and why it is unfinished. */
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { planRun } from "../../cli/compare/plan.ts";
+import { keepRecord, readRecord } from "../../cli/compare/records.ts";
+import { summarize } from "../../cli/compare/summary.ts";
+import { quoted, resultFiles, unfinished } from "../../cli/compare.ts";
+import { about, arms, finished, mgrpo, source } from "./compared-runs.ts";
+
+test("a comparison without held-out evaluations has no chart of them", () => {
+  const trained = arms.map((arm) => ({ ...arm, runs: arm.runs.map((run) => ({ ...run, heldOut: [] })) }));
+  const files = resultFiles(summarize(about, trained), trained, "main");
+  expect(Object.keys(files)).not.toContain("held-out.svg");
+  expect(files["summary.md"]).not.toContain("held-out.svg");
+  expect(files["summary.md"]).toContain("(reward.svg)");
+  expect(Object.keys(resultFiles(summarize(about, arms), arms, "main"))).toContain("held-out.svg");
+});
+
+test("the error of an unfinished comparison names the run that failed and why, or that its process exited", () => {
+  expect(unfinished(["a", "b", "c"], new Map([["b", "disk full"]])).message).toBe(
+    "run 'b' failed: disk full; unfinished besides it: 2 runs; run the same command to resume",
+  );
+  expect(unfinished(["a"], new Map()).message).toBe(
+    "run 'a' failed: its process exited without finishing it; run the same command to resume",
+  );
+});
+
+test("a record made with other settings is accepted with --mixed, one of another run never", () => {
+  const results = mkdtempSync(join(tmpdir(), "mgrpo-records-"));
+  const planned = { ...planRun(source, mgrpo, 1, undefined), by: { commit: "c", machine: "m" } };
+  const { run } = planned.config;
+  keepRecord(results, planned, finished(run, 1, 6));
+  const changed = { ...planned, set: ["temperature=0.5"] };
+  expect(() => readRecord(results, changed, false)).toThrow(/other settings.*temperature=0\.9.*keep it with --mixed/);
+  expect(readRecord(results, changed, true)?.foreign[0]).toContain("temperature=0.9");
+  const other = { ...planned, config: { ...planned.config, seed: 2 } };
+  expect(() => readRecord(results, other, true)).toThrow(
+    /is of another run: seed: 1 \(stored\), 2 .*or remove that file/,
+  );
+  writeFileSync(join(results, "runs", `${run}.json.gz`), "not gzip");
+  expect(() => readRecord(results, planned, true)).toThrow(/is damaged \(.+\): remove it/);
+  rmSync(results, { recursive: true });
+});
+
+test("the command of a comparison can be copied into a shell, quotes included", () => {
+  const words = ["a", "x=1,2", "it's", '$HOME `b` "c"', ""];
+  const script = `printf '%s\\n' ${words.map(quoted).join(" ")}`;
+  expect(execFileSync("sh", ["-c", script], { encoding: "utf8" })).toBe(`${words.join("\n")}\n`);
+});

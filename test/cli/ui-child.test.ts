@@ -1,0 +1,37 @@
+/** @file The dashboard's process: its link, and children that print none. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { expect, test } from "vitest";
+import { linkOf } from "../../cli/ui/child.ts";
+
+const link = "http://127.0.0.1:8080/?key=k";
+const serving = `console.log(${JSON.stringify(JSON.stringify({ kind: "serving", link }))})`;
+
+/** @param script what the child runs; it does not end by itself. */
+async function linkFrom(script: string, seconds?: number): Promise<string | undefined> {
+  const child = spawn(process.execPath, ["-e", `${script}; setInterval(() => {}, 1000)`], {
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  try {
+    return await linkOf(child, seconds);
+  } finally {
+    const exited = once(child, "exit");
+    if (child.exitCode === null && child.kill("SIGKILL")) await exited;
+  }
+}
+
+test("the link is in the first line", async () => {
+  expect(await linkFrom(serving)).toBe(link);
+});
+
+test.each([
+  ["text", `console.log("listening"); ${serving}`],
+  ["JSON of another kind", `console.log(JSON.stringify({ kind: "note" })); ${serving}`],
+  ["nothing, and it ends", "process.exit(0)"],
+])("a child whose first line is %s has no link", async (_what, script) => {
+  expect(await linkFrom(script)).toBeUndefined();
+});
+
+test("a start that takes too long has no link", async () => {
+  expect(await linkFrom("", 0.05)).toBeUndefined();
+});
