@@ -4,7 +4,6 @@
  */
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
-import { isIPv6 } from "node:net";
 import { hostname } from "node:os";
 import colors from "picocolors";
 import { MgrpoError } from "../core/errors.ts";
@@ -13,6 +12,7 @@ import { chatCompletions } from "../gpu-workers/gateway/api/chat-reply.ts";
 import { ApiError } from "../gpu-workers/gateway/api/errors.ts";
 import { messages } from "../gpu-workers/gateway/api/messages-reply.ts";
 import { servedTeam } from "../gpu-workers/gateway/served-team.ts";
+import { httpOrigin } from "../gpu-workers/invocations/network.ts";
 import { serveApp } from "../gpu-workers/invocations/server.ts";
 import { createLog } from "../gpu-workers/log.ts";
 import { watchForStop } from "./local/stop.ts";
@@ -68,18 +68,15 @@ async function serveUntilStopped(
   const log = createLog((line) => process.stderr.write(line));
   const server = await serveApp(chatApp("", { teamOf, ...INTERFACE }, log), host, port);
   try {
-    printAddress(`http://${reachable(host)}:${server.port}/v1`, team.agents, key);
+    printAddress(`${httpOrigin(reachable(host), server.port)}/v1`, team.agents, key);
     if (!signal.aborted) await once(signal, "abort");
   } finally {
     await server.close();
   }
 }
 
-/** The host as part of a URL. A server on all addresses is reached by this machine's name. */
-function reachable(host: string): string {
-  if (host === "0.0.0.0" || host === "::") return hostname();
-  return isIPv6(host) ? `[${host}]` : host;
-}
+/** A server on all addresses is reached by this machine's name. */
+const reachable = (host: string): string => (host === "0.0.0.0" || host === "::" ? hostname() : host);
 
 interface Key {
   readonly text: string;

@@ -94,11 +94,11 @@ async function rollOut(
   const indices = Array.from({ length: config.rolloutsPerQuestion }, (_, rollout) => rollout);
   let finished = 0;
   let halted: string | undefined;
-  const outcomes = await inParallel(indices, team.main.config.engine.slots, async (rollout) => {
+  const outcomes = await inParallel(indices, team.main.config.engine.slots, async (rollout, _index, failed) => {
     if (halted !== undefined) return [];
     const address = { run: run.name, phase: "train", step: 0, group: 0, rollout };
     const plan = { address, question, versions, ...trainingSampling(config), purpose, closedBook: false };
-    const outcome = await attemptRollout(team, plan, signal, () => false);
+    const outcome = await attemptRollout(team, plan, AbortSignal.any([signal, failed]), () => false);
     const key = objectKeys.outcome(address);
     await store.objects.commit(key, recordBytes(outcome));
     await score({ key });
