@@ -4,8 +4,8 @@
  *
  *     waits for     an outcome's event, or a scheduled tick that finds the outcome
  *     excluded      objects that are missing or inconsistent, and texts that the judge gives no verdict on
- *     run halted    a judge's service refused the request (a wrong key, an empty account), or does not answer for minutes: the user fixes
- *                   that, and the resumed run asks again
+ *     run halted    the rewards cannot be opened (no key, no such recipe), a judge's service refused the request (a wrong key, an empty
+ *                   account), or does not answer for minutes: the user fixes that, and the resumed run asks again
  *     left          another process is asking the judge, or it has just failed: a scheduled tick asks again
  */
 import { randomUUID } from "node:crypto";
@@ -36,7 +36,7 @@ import {
   type Verdicts,
   validateOutcome,
 } from "../core/training/score.ts";
-import { askForVerdict, type VerdictRequest } from "../core/training/verdict.ts";
+import { askForVerdict, unclaimedFailure, type VerdictRequest } from "../core/training/verdict.ts";
 import { endRun, finalizeGroupRecord } from "../core/training/writes.ts";
 import type { Context } from "./context.ts";
 import { sha256 } from "./run-objects.ts";
@@ -102,7 +102,7 @@ async function scoreOutcome(context: Context, address: RolloutAddress): Promise<
     const fault = validateOutcome(address, plan, config.main, outcome, invocations);
     if (fault !== undefined) return { excluded: `damaged: ${fault}` };
     const outcomeSha256 = sha256(bytes);
-    const rewards = await context.rewardsOf(config);
+    const rewards = await openRewards(context, config, outcomeSha256);
     // A halted run pays for nothing. Once it is resumed, a scheduled tick asks for this score again.
     if (rewards.judge !== undefined && (await records.run(address.run))?.status === "halted") return undefined;
     const ask = askerOf(context, config, rewards.judge);
@@ -111,6 +111,17 @@ async function scoreOutcome(context: Context, address: RolloutAddress): Promise<
   } catch (error) {
     if (isMgrpoError(error, "record-damaged")) return { excluded: `damaged: ${error.message}` };
     throw error;
+  }
+}
+
+/** Fails as asking for a verdict does: with `rewards-invalid` if only the user can fix it, or with `judge-failed` and its evidence. */
+async function openRewards(context: Context, config: RunConfig, subject: string): Promise<Rewards> {
+  try {
+    return await context.rewardsOf(config);
+  } catch (error) {
+    if (isMgrpoError(error, "judge-failed")) throw await unclaimedFailure(context, { run: config.run, subject }, error);
+    if (!isMgrpoError(error, "config-invalid", "recipe-invalid")) throw error;
+    throw new MgrpoError("rewards-invalid", error.message, { cause: error });
   }
 }
 

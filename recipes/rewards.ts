@@ -1,5 +1,6 @@
 /** @file Opens a recipe's rewards, the only part that functions need: their bundles contain no world, search index or base models. */
 import type { RunConfig } from "../core/contracts/config.ts";
+import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import type { Rewards } from "../core/ports.ts";
 import type { RewardsModule } from "../core/recipe.ts";
 import { checkedRewards } from "./checked-rewards.ts";
@@ -22,7 +23,21 @@ export async function openRewards(
   environment: Readonly<Record<string, string | undefined>>,
 ): Promise<Rewards> {
   const { rewards } = await openPart(KNOWN, config.recipe, "rewards");
-  const opened = typeof rewards === "function" ? rewards({ config, environment }) : rewards;
   // In a bundle there is no such file.
-  return checkedRewards(opened, fileOfPart(config.recipe, "rewards") ?? `${config.recipe}/rewards.ts`);
+  const file = fileOfPart(config.recipe, "rewards") ?? `${config.recipe}/rewards.ts`;
+  return checkedRewards(
+    typeof rewards === "function" ? call(file, () => rewards({ config, environment })) : rewards,
+    file,
+  );
+}
+
+/** An exception in the user's function is an error in the recipe. */
+function call(file: string, open: () => Rewards): Rewards {
+  try {
+    return open();
+  } catch (cause) {
+    if (isMgrpoError(cause)) throw cause;
+    const [text = ""] = String(cause).split("\n", 1);
+    throw new MgrpoError("recipe-invalid", `${file}: rewards() threw ${text}`, { cause });
+  }
 }

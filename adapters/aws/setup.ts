@@ -5,6 +5,7 @@ import {
   DeleteTableCommand,
   DescribeTableCommand,
   type DynamoDBClient,
+  GetItemCommand,
   ScanCommand,
   type TableDescription,
 } from "@aws-sdk/client-dynamodb";
@@ -19,7 +20,7 @@ import {
   type S3ServiceException,
 } from "@aws-sdk/client-s3";
 import pRetry from "p-retry";
-import { type TableKey, tableKeys } from "../../core/contracts/keys.ts";
+import { isRunPartition, type TableKey, tableKeys } from "../../core/contracts/keys.ts";
 import { MgrpoError } from "../../core/errors.ts";
 
 export type SetupOutcome = "created" | "there";
@@ -27,9 +28,9 @@ export type SetupOutcome = "created" | "there";
 /** The lifecycle rule of a bucket, or why it has none. */
 export type LifecycleOutcome = { readonly found: SetupOutcome } | { readonly found: "none"; readonly why: string };
 
-/** Prefixes of our keys: runs, and the test objects and items of `cloud check`. */
+/** Runs, and the test objects and items of `cloud check`. */
 const OUR_OBJECTS = /^(runs|check)\//;
-const OUR_ITEMS = /^(RUNS$|RUN#|GROUP#|CHECK#)/;
+const isOurs = (pk: string) => isRunPartition(pk) || pk.startsWith("CHECK#");
 /** Items inspected before a table is deleted: its key, (pk, sk), is the most common of all. */
 const INSPECTED_ITEMS = 1000;
 const CONCURRENT_DELETES = 25;
@@ -164,17 +165,24 @@ export async function refuseForeign(dynamo: DynamoDBClient, s3: S3Client, table:
 }
 
 async function refuseForeignItems(dynamo: DynamoDBClient, table: string): Promise<void> {
+  const { pk, sk } = tableKeys.deployment;
+  const { Item } = await dynamo.send(
+    new GetItemCommand({ TableName: table, Key: { pk: { S: pk }, sk: { S: sk } }, ConsistentRead: true }),
+  );
+  if (Item)
+    throw new MgrpoError(
+      "config-invalid",
+      `table '${table}' belongs to a deployment: npx sst remove deletes it; nothing was deleted`,
+    );
   const { Items = [] } = await dynamo.send(
     new ScanCommand({ TableName: table, ProjectionExpression: "pk", Limit: INSPECTED_ITEMS }),
   );
-  const keys = Items.map(({ pk }) => pk?.S ?? "");
-  const foreign = keys.find((pk) => !OUR_ITEMS.test(pk));
+  const foreign = Items.map((item) => item["pk"]?.S ?? "").find((key) => !isOurs(key));
   if (foreign === undefined) return;
-  const whose =
-    foreign === tableKeys.deployment.pk
-      ? "belongs to a deployment: npx sst remove deletes it"
-      : `holds '${foreign}', which is not from this program`;
-  throw new MgrpoError("config-invalid", `table '${table}' ${whose}; nothing was deleted`);
+  throw new MgrpoError(
+    "config-invalid",
+    `table '${table}' holds '${foreign}', which is not from this program; nothing was deleted`,
+  );
 }
 
 /** Deletes the bucket and every object in it. */

@@ -90,6 +90,11 @@ export const tableKeys = {
   }),
 };
 
+/** Whether an item with this partition key is of a run, or of a list of runs: every item of `tableKeys` but the deployment. */
+export function isRunPartition(pk: string): boolean {
+  return /^(?:RUNS$|ARCHIVE$|RUN#|GROUP#|VERDICT#)/.test(pk);
+}
+
 /** Sort-key prefixes for queries of the run lists and of a run's items. */
 export const tablePrefixes = {
   runs: "RUN#",

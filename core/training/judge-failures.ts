@@ -15,7 +15,7 @@ export type JudgeDecision =
   | { readonly kind: "halt"; readonly reason: string }
   | { readonly kind: "exclude"; readonly reason: string };
 
-/** `error`: from `askForVerdict`. */
+/** `error`: from `askForVerdict` or `unclaimedFailure`. */
 export function decideAfterFailure({ limits }: Pick<RunConfig, "limits">, error: MgrpoError): JudgeDecision {
   const refusal = refusalOf(error);
   if (refusal) return { kind: "halt", reason: refusal.message };

@@ -47,7 +47,7 @@ export interface VerdictFailure {
 const GRACE_SECONDS = 1;
 /** A claim outlives its request by this, so that a slow write does not invite a second asker. */
 const MARGIN_SECONDS = 30;
-/** In records of failures: rewards that ask no judge. */
+/** In records of failures: rewards that ask no judge, or are not open. */
 const PROGRAM = "program";
 
 /**
@@ -87,9 +87,18 @@ async function askProgram(store: Store, request: VerdictRequest): Promise<Verdic
     return await asking.ask(async () => {});
   } catch (error) {
     if (!isMgrpoError(error, "judge-failed")) throw error;
-    const address: VerdictAddress = { run: request.run, subject: request.subject, judge: PROGRAM };
-    throw await failureOf(store, await readOrInsertVerdict(store, address), error);
+    throw await unclaimedFailure(store, request, error);
   }
+}
+
+/** The failure of rewards that nobody claims: they cost nothing, or cannot even be opened. It has the evidence that `askForVerdict` promises. */
+export async function unclaimedFailure(
+  store: Store,
+  { run, subject }: Pick<VerdictRequest, "run" | "subject">,
+  error: MgrpoError,
+): Promise<MgrpoError> {
+  const address: VerdictAddress = { run, subject, judge: PROGRAM };
+  return failureOf(store, await readOrInsertVerdict(store, address), error);
 }
 
 /** A verdict is committed before its cost is recorded: if that fails, the reservation stays charged, and nobody pays for the verdict again. */

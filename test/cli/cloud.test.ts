@@ -11,9 +11,11 @@ import {
   DynamoDBClient,
   ListTablesCommand,
   PutItemCommand,
+  ScanCommand,
 } from "@aws-sdk/client-dynamodb";
 import { ListBucketsCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
 import { afterAll, beforeEach, expect, test } from "vitest";
+import { tableKeys } from "../../core/contracts/keys.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
 import { told } from "./printed.ts";
 
@@ -36,6 +38,8 @@ test("setup creates or finds table and bucket; destroy requires the repeated nam
   expect(await found()).toEqual(["table there", "bucket there", "lifecycle none"]);
   const put = (Key: string) => s3.send(new PutObjectCommand({ Bucket: "mine", Key, Body: "x" }));
   await put("runs/r/config.json");
+  for (const { pk, sk } of [tableKeys.archived("r"), tableKeys.verdict("r", "hash", "judge")])
+    await dynamo.send(new PutItemCommand({ TableName: "mine", Item: { pk: { S: pk }, sk: { S: sk } } }));
   for (const yes of [[], ["--yes", "min"], ["--yes", "mgrpo"]])
     await expect(told("cloud", "destroy", ...yes)).rejects.toThrow(/table 'mine' and bucket 'mine'.*--yes mine/);
   expect(await told("cloud", "destroy", "--yes", "mine")).toEqual([
@@ -76,6 +80,22 @@ test("a table with other keys, a bucket with other objects: refused, nothing los
     await expect(told("cloud", "destroy", "--yes", "mgrpo")).rejects.toThrow(why);
     await dynamo.send(new DeleteItemCommand({ TableName: "mgrpo", Key: key }));
   }
+});
+
+test("a deployment is found among items that a look at the table would not reach", { timeout: 60_000 }, async () => {
+  Object.assign(process.env, { MGRPO_TABLE: "mgrpo", MGRPO_BUCKET: "mgrpo" });
+  const put = (pk: string, sk: string, text: string) =>
+    dynamo.send(new PutItemCommand({ TableName: "mgrpo", Item: { pk: { S: pk }, sk: { S: sk }, text: { S: text } } }));
+  await put("DEPLOYMENT", "DEPLOYMENT", "{}");
+  const page = async () => {
+    const scan = new ScanCommand({ TableName: "mgrpo", ProjectionExpression: "pk", Limit: 1000 });
+    return (await dynamo.send(scan)).Items?.map(({ pk }) => pk?.S);
+  };
+  // Items come in the order of their hashes, a megabyte at a time.
+  for (let group = 0; (await page())?.includes("DEPLOYMENT"); group++)
+    await put(`GROUP#r#000000#${group}`, "GROUP", "x".repeat(300_000));
+  await expect(told("cloud", "destroy", "--yes", "mgrpo")).rejects.toThrow(/'mgrpo' belongs to a deployment/);
+  expect((await dynamo.send(new ListTablesCommand())).TableNames).toContain("mgrpo");
 });
 
 test("a cloud whose port is in use ends with an error, and leaves no signal handler", async () => {

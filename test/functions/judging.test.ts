@@ -206,6 +206,49 @@ test("an error in the recipe's rewards halts the run at once: nothing is lost, a
   expect((await group()).rollouts["0"]).toMatchObject({ correct: 1 });
 });
 
+test.each([
+  new MgrpoError("config-invalid", "judge.model.keyVariable: OPENAI_API_KEY is not set"),
+  new MgrpoError("recipe-invalid", "recipe 'recipes/mine' does not exist"),
+])(
+  "rewards that cannot be opened ($code) halt the run with the reason; the resumed run scores the rollout",
+  async (refusal) => {
+    let isFixed = true;
+    const rewardsOf = () => (isFixed ? Promise.resolve(rewards) : Promise.reject(refusal));
+    const { functions, step, group } = await started(store, teamConfig(), rewardsOf);
+    await commitOutcome(store, step);
+    isFixed = false;
+    await functions.scoreRollout({ key });
+    expect(await runRecord()).toMatchObject({ status: "halted", reason: refusal.message });
+    expect((await group()).rollouts).toEqual({});
+    isFixed = true;
+    await store.table.update(resumeRun("test"));
+    await functions.tick({ run: "test" });
+    await functions.idle();
+    expect((await group()).rollouts["0"]).toMatchObject({ correct: 1 });
+  },
+);
+
+test("rewards whose thread crashes as they are opened are an outage: asked again, and after ten minutes the run is halted", async () => {
+  const pass = stopClock(store);
+  const crash = new MgrpoError("judge-failed", "the thread of the rewards crashed: x", { retryable: true });
+  let isOut = false;
+  const rewardsOf = () => (isOut ? Promise.reject(crash) : Promise.resolve(rewards));
+  const { functions, step, group } = await started(store, teamConfig(), rewardsOf);
+  await commitOutcome(store, step);
+  isOut = true;
+  for (let minute = 0; minute < 10; minute++) {
+    const failed = { code: "judge-failed", retryable: true, message: crash.message };
+    await expect(functions.scoreRollout({ key })).rejects.toMatchObject(failed);
+    pass(60);
+  }
+  await functions.scoreRollout({ key });
+  expect(await runRecord()).toMatchObject({
+    status: "halted",
+    reason: expect.stringContaining(`no verdict for 10 minutes: ${crash.message}`),
+  });
+  expect((await group()).rollouts).toEqual({});
+});
+
 test("a score outside [0, 1] counts as a failure of the judge", async () => {
   const { functions, step } = await started(store, teamConfig(), { ...rewards, expert: () => Number.NaN });
   await commitOutcome(store, step);

@@ -14,8 +14,13 @@ export const key = objectKeys.outcome(address);
 
 type MemoryStore = ReturnType<typeof memoryStore>;
 
-export async function started(store: MemoryStore, config: RunConfig, judge: Rewards = rewards) {
-  const functions = openFunctions(openContext(store, { rewardsOf: async () => judge }));
+export async function started(
+  store: MemoryStore,
+  config: RunConfig,
+  judge: Rewards | (() => Promise<Rewards>) = rewards,
+) {
+  const rewardsOf = typeof judge === "function" ? judge : async () => judge;
+  const functions = openFunctions(openContext(store, { rewardsOf }));
   await functions.startRun(await prepare(store.objects, config));
   const step = StepRecord.parse(await store.table.get(tableKeys.step(config.run, 0)));
   const group = async () => GroupRecord.parse(await store.table.get(tableKeys.group(config.run, 0, 0)));

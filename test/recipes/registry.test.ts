@@ -71,6 +71,15 @@ test.each([
   expect(await rewards.expert(question, "main", conversation)).toBe(1);
 });
 
+test("an exception in the function that opens rewards is the recipe's error", async () => {
+  const own = mkdtempSync(join(folder, "faulty-"));
+  writeFileSync(join(own, "rewards.mjs"), "export const rewards = ({ config }) => config.judge.model;");
+  await expect(openRewards(configOf(own), {})).rejects.toMatchObject({
+    code: "recipe-invalid",
+    message: expect.stringMatching(/rewards\.mjs: rewards\(\) threw TypeError: .*undefined/),
+  });
+});
+
 test("an unknown recipe: the message lists the known ones", async () => {
   await expect(openRecipe("atlass")).rejects.toMatchObject({
     code: "recipe-invalid",

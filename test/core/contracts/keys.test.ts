@@ -1,7 +1,15 @@
 /** @file Keys: parsing is the inverse of naming, and nothing else parses. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { isConversationKey, objectKeys, parseObjectKey, parseOutcomeKey } from "../../../core/contracts/keys.ts";
+import {
+  isConversationKey,
+  isRunPartition,
+  objectKeys,
+  parseObjectKey,
+  parseOutcomeKey,
+  type TableKey,
+  tableKeys,
+} from "../../../core/contracts/keys.ts";
 import { canonicalJson } from "../../../core/contracts/parse.ts";
 
 const run = fc.stringMatching(/^[a-z0-9][a-z0-9._-]{0,20}$/);
@@ -66,4 +74,14 @@ test("only outcomes, invocations and telemetry expire; config, questions, weight
   ];
   expect(expiring.map(isConversationKey)).toEqual(expiring.map(() => true));
   expect(kept.map(isConversationKey)).toEqual(kept.map(() => false));
+});
+
+test("every item of the table but the deployment is of a run", () => {
+  const makers = Object.entries({ ...tableKeys, deployment: () => tableKeys.deployment });
+  const keys = makers.map(([name, make]) => [
+    name,
+    (make as (...args: (string | number)[]) => TableKey)("r", "1", 2).pk,
+  ]);
+  expect(keys.filter(([, pk]) => !isRunPartition(pk ?? ""))).toEqual([["deployment", "DEPLOYMENT"]]);
+  for (const pk of ["USER#1", "RUNSHEET", "ARCHIVES", "CLOCK"]) expect(isRunPartition(pk)).toBe(false);
 });
