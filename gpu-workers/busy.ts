@@ -17,6 +17,8 @@ export type GradientTrainer = Pick<Trainer, "logProbs" | "forwardBackward" | "op
 export interface BusyMeter {
   /** Whether an engine call hangs and cannot be ended. */
   readonly isStalled: boolean;
+  /** Opens, loads or saves: it can hang as a training call can, but its time counts as neither training nor sampling. */
+  watch<T>(call: () => Promise<T>): Promise<T>;
   /** The same trainer, metered. */
   trainer(trainer: GradientTrainer): GradientTrainer;
   /** The same sampler, metered. */
@@ -34,13 +36,16 @@ export interface BusyMeterOptions {
   readonly now?: () => number;
   /** Absent: no call ever counts as stalled. */
   readonly limits?: EngineLimits;
+  /** Seconds of a monotonic clock, for the limits. */
+  readonly monotonic?: () => number;
 }
 
 export function createBusyMeter({
   now = sinceEpoch,
   limits = { turnSeconds: Number.POSITIVE_INFINITY, trainingSeconds: Number.POSITIVE_INFINITY },
+  monotonic,
 }: BusyMeterOptions = {}): BusyMeter {
-  const progress = new EngineProgress(limits);
+  const progress = new EngineProgress(limits, monotonic);
   const intervals = { sampling: new Intervals(), training: new Intervals() };
   const sampling = createBusyTimer(now, (interval) => intervals.sampling.add(interval));
   const training = createBusyTimer(now, (interval) => intervals.training.add(interval));
@@ -55,6 +60,7 @@ export function createBusyMeter({
     get isStalled() {
       return progress.isStalled;
     },
+    watch: (call) => progress.during("training", call),
     trainer: (trainer) => ({
       logProbs: (...args) => during("training", () => trainer.logProbs(...args)),
       forwardBackward: (...args) => during("training", () => trainer.forwardBackward(...args)),

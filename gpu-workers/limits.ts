@@ -1,6 +1,9 @@
 /** @file Two ways to end a wait: a time limit that starts with an event, and an abort signal. */
 import { MgrpoError } from "../core/errors.ts";
 
+/** The longest wait of a Node.js timer, in milliseconds; a longer one ends at once. */
+const LONGEST_TIMER = 2 ** 31 - 1;
+
 export interface TimeLimit {
   /** Aborts when the time is up. */
   readonly signal: AbortSignal;
@@ -8,7 +11,7 @@ export interface TimeLimit {
   end(): number;
 }
 
-/** Expires `seconds` after `start` resolves, never if it rejects. */
+/** Expires `seconds` after `start` resolves, but within 25 days; never if it rejects. */
 export function timeLimitAfter(start: Promise<unknown>, seconds: number): TimeLimit {
   const expired = new AbortController();
   let timer: NodeJS.Timeout | undefined;
@@ -17,7 +20,7 @@ export function timeLimitAfter(start: Promise<unknown>, seconds: number): TimeLi
   const begin = () => {
     if (isOver) return;
     since = performance.now();
-    timer = setTimeout(() => expired.abort(), Math.max(0, Math.ceil(seconds * 1000)));
+    timer = setTimeout(() => expired.abort(), Math.min(Math.max(0, Math.ceil(seconds * 1000)), LONGEST_TIMER));
     timer.unref();
   };
   start.then(begin, () => {});

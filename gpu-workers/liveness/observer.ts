@@ -1,7 +1,8 @@
 /**
  * @file Which workers are alive, as this process sees it. A worker is dead when its counter has not moved for the lease time on this
  * process's own monotonic clock; the first observer that notices marks it dead. Because workers observe each other, a run advances even
- * where no schedule calls tick.
+ * where no schedule calls tick. While this process could not read, or slept, the others may have been as unable to write: of the time
+ * between two reads, no more than half a lease counts.
  */
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
@@ -32,9 +33,11 @@ export function workersServing(observer: WorkerObserver, agent: string): WorkerR
 /** What this process has observed so far. */
 interface Observation {
   records: readonly WorkerRecord[];
-  /** Worker -> its counter, and the monotonic time at which it was first seen at that value. */
+  /** Worker -> its counter, and the monotonic time from which on it counts as silent. */
   readonly counters: Map<string, { readonly counter: number; readonly since: number }>;
   lastRead: number;
+  /** Monotonic time of the last answer. */
+  lastAnswer: number;
   readsBegun: number;
   /** Number of the latest completed read. */
   readsEnded: number;
@@ -49,6 +52,7 @@ export function openWorkerObserver(run: RunContext): WorkerObserver {
     records: [],
     counters: new Map(),
     lastRead: Number.NEGATIVE_INFINITY,
+    lastAnswer: Number.NEGATIVE_INFINITY,
     readsBegun: 0,
     readsEnded: 0,
     settled: new Set(),
@@ -68,12 +72,26 @@ async function refresh(run: RunContext, observation: Observation, force: boolean
   observation.lastRead = now;
   const read = ++observation.readsBegun;
   const items = await store.table.query(tableKeys.run(name).pk, tablePrefixes.workers);
+  if (read < observation.readsEnded) return;
+  excuseGap(run, observation);
   const records = await Promise.all(
     items.map((item) => judge(run, observation, parse(WorkerRecord, item, `WORKER of ${name}`))),
   );
   await Promise.all(records.map((worker) => settleCrash(run, observation, worker)));
+  // A late answer must not replace a newer one.
+  if (read < observation.readsEnded) return;
   observation.records = records;
-  observation.readsEnded = Math.max(observation.readsEnded, read);
+  observation.readsEnded = read;
+}
+
+/** Takes what exceeds half a lease, since the answer before this one, from the silence of every worker. */
+function excuseGap({ store, config }: RunContext, observation: Observation): void {
+  const { counters, lastAnswer } = observation;
+  const now = store.clock.monotonic();
+  observation.lastAnswer = now;
+  const excess = now - lastAnswer - config.liveness.leaseSeconds / 2;
+  if (excess <= 0) return;
+  for (const [worker, { counter, since }] of counters) counters.set(worker, { counter, since: since + excess });
 }
 
 function isDead(observation: Observation, id: string): boolean {

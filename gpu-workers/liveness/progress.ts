@@ -1,7 +1,8 @@
 /**
- * @file Whether this process's engine makes progress. Every call of a sampler or a trainer has a time limit, from its start, at which its
- * engine ends it. A call that is open long after its limit cannot be ended: then the worker sends no more heartbeats and its process ends,
- * so that other workers take over its work. Heartbeats show that the process is alive; this shows that its engine is.
+ * @file Whether this process's engine makes progress. Every call that samples, trains, opens, loads or saves has a time limit, from its
+ * start, at which an engine in threads of its own ends it; policy `eager` and Tinker servers do not. A call that is open long after its
+ * limit cannot be ended: then the worker sends no more heartbeats and its process ends, so that other workers take over its work.
+ * Heartbeats show that the process is alive; this shows that its engine is.
  */
 import type { EngineLimits } from "../../core/ports.ts";
 
@@ -14,6 +15,7 @@ interface EngineCall {
   readonly work: EngineWork;
   /** Monotonic time, in seconds. */
   dueAt: number;
+  isCanceled: boolean;
 }
 
 export class EngineProgress {
@@ -36,8 +38,9 @@ export class EngineProgress {
 
   /** @param signal cancels the call, which then has the grace period to end. */
   async during<T>(work: EngineWork, call: () => Promise<T>, signal?: AbortSignal): Promise<T> {
-    const entry: EngineCall = { work, dueAt: this.#dueAt(work) };
+    const entry: EngineCall = { work, dueAt: this.#dueAt(work), isCanceled: false };
     const cancel = () => {
+      entry.isCanceled = true;
       entry.dueAt = Math.min(entry.dueAt, this.#now() + GRACE_SECONDS);
     };
     this.#calls.add(entry);
@@ -51,10 +54,13 @@ export class EngineProgress {
     }
   }
 
-  /** Extends the deadline of every open call, sampling or training: each may have waited for the training call that just ended. */
+  /** Extends the deadline of every open call, each of which may have waited for the training call that just ended: a sample begins only now. */
   #graceOpenCalls(): void {
-    const due = this.#now() + GRACE_SECONDS;
-    for (const call of this.#calls) call.dueAt = Math.max(call.dueAt, due);
+    const grace = this.#now() + GRACE_SECONDS;
+    for (const call of this.#calls) {
+      const due = call.work === "sampling" && !call.isCanceled ? this.#dueAt("sampling") : grace;
+      call.dueAt = Math.max(call.dueAt, due);
+    }
   }
 
   #dueAt(work: EngineWork): number {

@@ -16,7 +16,7 @@ export type RunAttempt = (plan: RolloutPlan, signal: AbortSignal) => Promise<Fin
 export interface RolloutHost {
   readonly run: RunContext;
   readonly runAttempt: RunAttempt;
-  /** Whether every sub-agent has a live worker. Attempts that fail without one do not count. */
+  /** Whether every sub-agent has a live worker. Attempts that fail for lack of one do not count. */
   hasLiveSubAgents(): boolean;
 }
 
@@ -49,6 +49,7 @@ export async function attemptRollout(
 ): Promise<Outcome> {
   const { config, store, log } = host.run;
   const { address, question } = plan;
+  let failures = 0;
   for (let attempt = 1; ; ) {
     const deadline = timeLimitAfter(plan.opened ?? Promise.resolve(), config.limits.rolloutSeconds);
     try {
@@ -57,7 +58,9 @@ export async function attemptRollout(
       const failure = failureOf(error, deadline, config.limits.rolloutSeconds, signal);
       const rollout = `${address.step}/${address.group}/${address.rollout}`;
       log.warn("attempt failed", { rollout, attempt, code: failure.code, reason: failure.message });
-      if (host.hasLiveSubAgents()) {
+      failures += 1;
+      const lacksWorker = isMgrpoError(failure, "worker-unavailable", "deadline") && !host.hasLiveSubAgents();
+      if (!lacksWorker) {
         if (attempt >= config.limits.attempts) {
           const reason = `infrastructure, ${attempt} attempt${attempt === 1 ? "" : "s"}: ${failure.message}`;
           return { status: "failed", address, questionId: question.id, reason: boundReason(reason) };
@@ -65,7 +68,7 @@ export async function attemptRollout(
         if (!shouldRetry(failure, attempt)) throw failure;
         attempt += 1;
       }
-      await store.clock.sleep(Math.min(0.1 * 2 ** attempt, 5), signal);
+      await store.clock.sleep(Math.min(0.2 * 2 ** failures, 5), signal);
     } finally {
       deadline.end();
     }

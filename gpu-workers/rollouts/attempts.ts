@@ -5,7 +5,7 @@
  *                          ├──> quarantined ──start alone──> …     its sub-agent's workers died, or an engine thread ended in two attempts
  *                          └──> released                           aborted, step closed, or run halted
  *
- * Any other error is a fault of this process. It is rethrown to the loop and the claims stay, so that others count the crash.
+ * Any other error is a fault of this process. It is rethrown to the loop and the claim of its rollout stays, so that others count the crash.
  */
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { digestOf } from "../../core/contracts/names.ts";

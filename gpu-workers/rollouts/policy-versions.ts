@@ -59,8 +59,8 @@ export function openPolicyVersions(
       const local = await checkpoints.files({ agent, files }, "inference");
       const sha256 = files["tokenizer.json"]?.sha256;
       if (!tokenizer || tokenizer.sha256 !== sha256) tokenizer = { sha256, opened: openTokenizer(local) };
-      const sampler = meter.sampler(await engine.openSampler(local, engineOptions(config, limits)));
-      return { sampler, tokenizer: tokenizer.opened };
+      const sampler = await meter.watch(() => engine.openSampler(local, engineOptions(config, limits)));
+      return { sampler: meter.sampler(sampler), tokenizer: tokenizer.opened };
     },
   };
   return new EnginePolicy(source, versions);

@@ -52,6 +52,7 @@ export async function runRollouts(role: RolloutRole, stop: AbortSignal): Promise
   } finally {
     for (const { over } of loop.steps.values()) over.abort();
     await Promise.all([...loop.steps.values()].map(({ attempts }) => attempts.close()));
+    for (const { attempts } of loop.steps.values()) attempts.throwFault();
   }
 }
 
@@ -66,6 +67,7 @@ async function runRound(loop: RolloutLoop, seen: RunSnapshot): Promise<void> {
     loop.steps.delete(step);
     over.abort();
     await attempts.close();
+    attempts.throwFault();
   }
   const before = slots.inFlight;
   const mayFindMore = await claimInOrder(loop, open);

@@ -174,9 +174,9 @@ async function trainVersion(
   const base = await checkpoints.manifest(agent, version - 1);
   const trainedRoles = rolesOfStep(run.config, agent, step);
   const { kl } = run.config.algorithm;
-  const reference =
-    kl.coefficient > 0 ? meter.trainer(await trainer.reference(referenceVersion(kl, version - 1))) : undefined;
   const { stats, trained, files, roles, tokens } = await trainer.use(base, async (engine) => {
+    const reference =
+      kl.coefficient > 0 ? meter.trainer(await trainer.reference(referenceVersion(kl, version - 1))) : undefined;
     const tokens = new TrainedTokenLog();
     const observed = trainedRoles.map((one) => ({ ...one, config: { ...one.config, onTokens: tokens.add } }));
     const parts = batchParts(role, step, signal);

@@ -7,8 +7,9 @@ import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { Manifest, Part } from "../../core/contracts/checkpoint.ts";
 import { policySettings } from "../../core/contracts/shared-policy.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
-import type { PolicyEngine, Trainer } from "../../core/ports.ts";
+import type { PolicyEngine, SavedFile, Trainer } from "../../core/ports.ts";
 import { recordOptimizer } from "../../core/training/call-writes.ts";
+import type { BusyMeter } from "../busy.ts";
 import { type Checkpoints, isOptimizer, weightsSha256 } from "../checkpoints.ts";
 import { engineOptions } from "../engine-options.ts";
 import type { RunContext } from "../run-context.ts";
@@ -24,6 +25,7 @@ export interface TrainerParts {
   readonly engine: PolicyEngine;
   readonly checkpoints: Checkpoints;
   readonly worker: string;
+  readonly meter: Pick<BusyMeter, "watch">;
 }
 
 export class TrainerState {
@@ -57,32 +59,40 @@ export class TrainerState {
       if (!isMgrpoError(error, "replay-failed")) throw error;
       const { run, agent } = this.#parts;
       run.log.warn("restarting the training step", { agent, error: error.message });
+      // The reference may be the one that lost its state.
+      this.#forgetReference();
       return attempt();
     }
   }
 
-  /** A version's policy, for the KL term. Version 0 of an adapter that starts fresh is its base. */
+  /** A version's policy, for the KL term: only its log-probs are computed. Version 0 of an adapter that starts fresh is its base. */
   async reference(version: number): Promise<Trainer> {
-    const { run, agent, engine, checkpoints } = this.#parts;
+    const { run, agent, engine, checkpoints, meter } = this.#parts;
     const held = this.#reference;
     if (held?.version === version) return held.trainer;
-    const files = await checkpoints.files(await checkpoints.manifest(agent, version), "all");
+    const files = await checkpoints.files(await checkpoints.manifest(agent, version), "inference");
     // Should loading fail, what the trainer holds belongs to no version.
-    this.#reference = held && { ...held, version: NO_VERSION };
-    await held?.trainer.load(files);
-    const trainer = held?.trainer ?? (await engine.openTrainer(files, engineOptions(this.config, run.config.limits)));
+    this.#forgetReference();
+    if (held) await meter.watch(() => held.trainer.load(files));
+    const open = () => engine.openTrainer(files, engineOptions(this.config, run.config.limits));
+    const trainer = held?.trainer ?? (await meter.watch(open));
     this.#reference = { version, trainer };
     return trainer;
   }
 
+  /** The next step loads it again. */
+  #forgetReference(): void {
+    this.#reference = this.#reference && { ...this.#reference, version: NO_VERSION };
+  }
+
   /** Commits what the trainer holds, a file at a time: one is hashed while the one before it is stored. */
   async save(): Promise<Files> {
-    const { agent, checkpoints } = this.#parts;
+    const { agent, checkpoints, meter } = this.#parts;
     const trainer = this.#trainer;
     if (!trainer) throw new MgrpoError("engine-unsupported", `agent '${agent}' has no open trainer to save`);
     const files: Record<string, Part> = {};
     let storing = Promise.resolve();
-    for await (const [name, bytes] of trainer.saveFiles?.() ?? (await trainer.save())) {
+    for await (const [name, bytes] of savedFiles(trainer, meter)) {
       const part = await checkpoints.register(agent, name, bytes);
       files[name] = part;
       await storing;
@@ -105,19 +115,17 @@ export class TrainerState {
     // The step that follows changes the weights: until they are saved, they belong to no version.
     this.#held = "";
     if (trainer && isHeld) return trainer;
-    const { run, agent, engine, checkpoints, worker } = this.#parts;
+    const { run, agent, engine, checkpoints, worker, meter } = this.#parts;
     const files = await checkpoints.files(manifest, "all");
     if (trainer) {
-      await trainer.load(files);
+      await meter.watch(() => trainer.load(files));
       return trainer;
     }
-    this.#trainer = await engine.openTrainer(
-      files,
-      engineOptions(this.config, run.config.limits),
-      callJournal(run, agent, worker),
-    );
-    await this.#recordOptimizer(this.#trainer);
-    return this.#trainer;
+    const options = engineOptions(this.config, run.config.limits);
+    const opened = await meter.watch(() => engine.openTrainer(files, options, callJournal(run, agent, worker)));
+    this.#trainer = opened;
+    await this.#recordOptimizer(opened);
+    return opened;
   }
 
   async #recordOptimizer({ optimizerProbe }: Trainer): Promise<void> {
@@ -125,6 +133,21 @@ export class TrainerState {
     const { run, agent } = this.#parts;
     run.log.info("optimizer", { agent, ...optimizerProbe });
     await run.store.table.update(recordOptimizer(run.name, agent, optimizerProbe));
+  }
+}
+
+/** What the trainer saves, each file once the engine has it. */
+async function* savedFiles(trainer: Trainer, meter: Pick<BusyMeter, "watch">): AsyncGenerator<SavedFile> {
+  if (!trainer.saveFiles) return yield* await meter.watch(() => trainer.save());
+  const files = trainer.saveFiles()[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const { done, value } = await meter.watch(() => files.next());
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    await files.return?.();
   }
 }
 

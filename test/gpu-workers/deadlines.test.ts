@@ -5,6 +5,7 @@ import { AgentRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { PolicyEngine, Sampler } from "../../core/ports.ts";
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
+import { timeLimitAfter } from "../../gpu-workers/limits.ts";
 import { register } from "../../gpu-workers/liveness/membership.ts";
 import { openWorkerObserver } from "../../gpu-workers/liveness/observer.ts";
 import { EngineProgress } from "../../gpu-workers/liveness/progress.ts";
@@ -53,6 +54,13 @@ test("a tool that hangs is canceled at its limit, as an infrastructure failure",
     message: "tool 'search' took more than limits.toolSeconds 0.1",
   });
   expect(seen?.aborted).toBe(true);
+});
+
+test("a limit that is longer than any timer does not expire at once", async () => {
+  const limit = timeLimitAfter(Promise.resolve(), 1e7);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  expect(limit.signal.aborted).toBe(false);
+  limit.end();
 });
 
 /** The relay engine, except that the first `timeouts` forward-backward calls of its trainers time out. */
@@ -127,6 +135,27 @@ test("an engine call is stalled only a grace period after its limit; samples may
   now = 1100;
   expect(progress.isStalled).toBe(false);
   now = 1131;
+  expect(progress.isStalled).toBe(true);
+});
+
+test("a sample that began only after a training call has its whole limit", async () => {
+  let now = 0;
+  const progress = new EngineProgress({ turnSeconds: 300, trainingSeconds: 7200 }, () => now);
+  let answer = () => {};
+  const training = progress.during(
+    "training",
+    () =>
+      new Promise<void>((resolve) => {
+        answer = resolve;
+      }),
+  );
+  void progress.during("sampling", forever);
+  now = 450;
+  answer();
+  await training;
+  now = 600;
+  expect(progress.isStalled).toBe(false);
+  now = 871;
   expect(progress.isStalled).toBe(true);
 });
 

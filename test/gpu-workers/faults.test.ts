@@ -209,10 +209,7 @@ test("a rollout that kills its worker three times while alone is given up; rollo
       death === 0 ? claimUnclaimedGroup(address, [0, 1], worker) : claimRollouts(address, [0], worker, instead),
     );
     const observer = openWorkerObserver(run);
-    await observer.refresh(true);
-    await new Promise((resolve) => setTimeout(resolve, 320));
-    await observer.refresh(true);
-    expect(observer.isDead(worker)).toBe(true);
+    await expect.poll(() => observer.refresh(true).then(() => observer.isDead(worker))).toBe(true);
   }
   expect((await groupOf(store, 0, 0)).crashes).toEqual({ "doomed-1": 0, "doomed-2": 0, "doomed-3": 0 });
   await Promise.all([

@@ -4,6 +4,7 @@ import { objectKeys } from "../../core/contracts/keys.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { StepTelemetry } from "../../core/contracts/telemetry.ts";
 import { MgrpoError } from "../../core/errors.ts";
+import type { PolicyEngine } from "../../core/ports.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { relayEngine } from "../fixtures/relay/policy.ts";
@@ -80,4 +81,46 @@ test("a server that does not delete an expired version keeps it, and the run goe
   expect(await recordsOf(store, config)).toMatchObject({ status: "finished" });
   const kept = lines.filter((line) => line.includes("an expired version stays on the server"));
   expect(new Set(kept.map((line) => JSON.parse(line).version))).toEqual(new Set([1, 2]));
+});
+
+test("a refreshed reference whose engine loses it is loaded again, and the run ends with the same weights", async () => {
+  const log = createLog(() => {});
+  const never = new AbortController().signal;
+  let losses = 0;
+  /** Loses a reference that has been refreshed, until it loads once more. Only the trainer itself has a journal. */
+  const forgetful: PolicyEngine = {
+    ...relayEngine,
+    async openTrainer(...given) {
+      const trainer = await relayEngine.openTrainer(...given);
+      const [, , journal] = given;
+      if (journal) return trainer;
+      let loads = 0;
+      return {
+        ...trainer,
+        async load(files) {
+          loads += 1;
+          await trainer.load(files);
+        },
+        async logProbs(...sequences) {
+          if (loads !== 1) return trainer.logProbs(...sequences);
+          losses += 1;
+          throw new MgrpoError("replay-failed", "the engine thread ended");
+        },
+      };
+    },
+  };
+  const [healthy, recovered] = await Promise.all(
+    [relayEngine, forgetful].map(async (engine) => {
+      const changes = { steps: 3, algorithm: { kl: { coefficient: 0.1, refreshEvery: 1 } } };
+      const { config, store } = await openRun(log, changes);
+      const parts = { engineOf: () => engine };
+      await Promise.all(
+        ["main", "searcher"].map((agent) => startWorker(store, config.run, { agent }, never, log, parts)),
+      );
+      return recordsOf(store, config);
+    }),
+  );
+  expect(losses).toBeGreaterThan(0);
+  expect(recovered).toMatchObject({ status: "finished" });
+  expect(recovered).toEqual(healthy);
 });

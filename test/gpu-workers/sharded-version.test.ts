@@ -7,6 +7,7 @@ import { readOptimizer } from "../../engine/checkpoint/shards.ts";
 import { MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
 import { readCheckpoint } from "../../engine/checkpoint/weights.ts";
 import { eagerEngine } from "../../engine/eager/engine.ts";
+import { createBusyMeter } from "../../gpu-workers/busy.ts";
 import { openCheckpoints, replaceFiles } from "../../gpu-workers/checkpoints.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import type { RunContext } from "../../gpu-workers/run-context.ts";
@@ -42,7 +43,14 @@ async function trainTwice(shardBytes: number) {
   for (const version of [1, 2]) {
     // A process of its own: nothing is in memory.
     const checkpoints = openCheckpoints(run.name, store);
-    const trainer = new TrainerState({ run, agent: "main", engine, checkpoints, worker: "w" });
+    const trainer = new TrainerState({
+      run,
+      agent: "main",
+      engine,
+      checkpoints,
+      worker: "w",
+      meter: createBusyMeter(),
+    });
     await trainer.use(manifest, async (opened) => {
       await opened.forwardBackward(batch, { kind: "linear" }, 1);
       await opened.optimizerStep(adam);

@@ -6,6 +6,7 @@ import type { Manifest } from "../../core/contracts/checkpoint.ts";
 import type { ObjectStore, PolicyEngine } from "../../core/ports.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { eagerEngine } from "../../engine/eager/engine.ts";
+import { createBusyMeter } from "../../gpu-workers/busy.ts";
 import { openCheckpoints } from "../../gpu-workers/checkpoints.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import type { RunContext } from "../../gpu-workers/run-context.ts";
@@ -61,7 +62,7 @@ test.each<[string, PolicyEngine]>([
   const manifest = { run: config.run, agent: "main", version: 0, trained: true, files, stats: null, seconds: null };
   const trainer = new TrainerState({
     run: run as unknown as RunContext,
-    ...{ agent: "main", engine, checkpoints, worker: "w" },
+    ...{ agent: "main", engine, checkpoints, worker: "w", meter: createBusyMeter() },
   });
   await trainer.use(manifest, async () => ({ trained: true }));
   collectGarbage();

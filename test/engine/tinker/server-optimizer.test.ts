@@ -10,6 +10,7 @@ import { AgentRecord } from "../../../core/contracts/records.ts";
 import { describeOptimizer } from "../../../core/contracts/server-optimizer.ts";
 import type { CheckpointFiles, Trainer } from "../../../core/ports.ts";
 import { stream } from "../../../core/random.ts";
+import { createBusyMeter } from "../../../gpu-workers/busy.ts";
 import type { Checkpoints } from "../../../gpu-workers/checkpoints.ts";
 import { createLog } from "../../../gpu-workers/log.ts";
 import type { RunContext } from "../../../gpu-workers/run-context.ts";
@@ -129,6 +130,7 @@ test("an agent's trainer records what the probe measured when it opens", async (
     engine,
     checkpoints,
     worker: "w",
+    meter: createBusyMeter(),
   });
   const part = { sha256: "a".repeat(64), bytes: 1 };
   const version0 = {

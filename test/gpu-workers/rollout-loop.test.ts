@@ -1,0 +1,83 @@
+/** @file What a worker's rollouts do with errors: which count, which are retried, which end the worker. */
+import { expect, test } from "vitest";
+import { WorkerRecord } from "../../core/contracts/records.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import { type RunSnapshot, type StepWatch, watchSteps } from "../../gpu-workers/liveness/watch.ts";
+import { createLog } from "../../gpu-workers/log.ts";
+import { attemptRollout, type RolloutHost } from "../../gpu-workers/rollouts/attempt-rollout.ts";
+import { runRollouts } from "../../gpu-workers/rollouts/rollout-loop.ts";
+import type { RolloutPlan } from "../../gpu-workers/rollouts/rollout-plan.ts";
+import type { RolloutRole } from "../../gpu-workers/rollouts/step-work.ts";
+import { readRunContext } from "../../gpu-workers/run-context.ts";
+import { noTrajectoryCache } from "../../gpu-workers/training/trajectories.ts";
+import { openRun } from "../fixtures/relay/world.ts";
+
+const log = createLog(() => {});
+const never = new AbortController().signal;
+
+/** Attempts one rollout of a team whose sub-agent has no live worker; returns its outcome, and the pauses after failures. */
+async function attemptAlone(failures: readonly MgrpoError[]) {
+  const { config, store } = await openRun(log, { limits: { attempts: 2 } });
+  const read = await readRunContext(config.run, "0.0.0", store, log);
+  const pauses: number[] = [];
+  const clock = { ...store.clock, sleep: async (seconds: number) => void pauses.push(seconds) };
+  const run = { ...read, store: { ...store, clock } };
+  const pending = [...failures];
+  const runAttempt: RolloutHost["runAttempt"] = async () => {
+    throw pending.shift() ?? expect.fail("one attempt too many");
+  };
+  const question = { id: "q", kind: "k", level: 1, prompt: "p", answer: "a", facts: {} };
+  const address = { run: config.run, phase: "train", step: 0, group: 0, rollout: 0 } as const;
+  const host = { run, runAttempt, hasLiveSubAgents: () => false };
+  const outcome = await attemptRollout(host, { address, question } as unknown as RolloutPlan, never, () => true);
+  return { outcome, pauses };
+}
+
+const gone = new MgrpoError("worker-unavailable", "no live worker", { retryable: true });
+const broken = new MgrpoError("tool-backend", "HTTP 503", { retryable: true });
+
+test("without a live worker of a sub-agent, failures that have nothing to do with it still count", async () => {
+  const { outcome } = await attemptAlone([broken, gone, broken]);
+  expect(outcome).toMatchObject({ status: "failed", reason: "infrastructure, 2 attempts: HTTP 503" });
+});
+
+test("failures for lack of a worker do not count, but the pauses after them grow", async () => {
+  const { pauses } = await attemptAlone([gone, gone, gone, gone, gone, gone, broken, broken]);
+  expect(pauses).toEqual([0.4, 0.8, 1.6, 3.2, 5, 5, 5]);
+});
+
+test("a fault of an attempt ends the worker, even if its step leaves before the next round", async () => {
+  const { config, store } = await openRun(log);
+  const run = await readRunContext(config.run, "0.0.0", store, log);
+  const real = watchSteps(run, "main");
+  let seen: RunSnapshot = await real.refresh();
+  const until: StepWatch["until"] = (pick, signal) =>
+    new Promise((resolve, reject) => {
+      const found = pick(seen);
+      if (found !== undefined) return resolve(found);
+      signal.addEventListener("abort", () => reject(new MgrpoError("canceled", "stopping")), { once: true });
+    });
+  let fail = () => {};
+  const failed = new Promise<void>((resolve) => {
+    fail = resolve;
+  });
+  // The attempt fails once the round has ended, and the step leaves in the same moment.
+  const pause = async () => {
+    setTimeout(fail);
+    await failed;
+    await new Promise((resolve) => setTimeout(resolve));
+    seen = { ...seen, run: { ...seen.run, status: "halted" } };
+  };
+  const searcher = WorkerRecord.parse({
+    ...{ run: config.run, worker: "s", agent: "searcher", roles: ["rollout"], url: "http://s", state: "alive" },
+    ...{ counter: 1, seenCounter: -1, seenAt: 0, release: run.release, inFlight: [] },
+  });
+  const role = {
+    ...{ run, agent: "main", trajectories: noTrajectoryCache, capacity: 4 },
+    runAttempt: () => failed.then(() => Promise.reject(new RangeError("a bug"))),
+    membership: { id: "m", setInFlight: async () => {}, setRunningCounter() {} },
+    watch: { ...real, until, pause, current: () => seen, expectChange() {}, refresh: async () => seen },
+    observer: { refresh: async () => {}, workers: () => [searcher], isDead: () => false },
+  } as unknown as RolloutRole;
+  await expect(runRollouts(role, AbortSignal.timeout(2000))).rejects.toThrow("a bug");
+});

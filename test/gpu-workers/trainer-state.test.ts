@@ -1,0 +1,85 @@
+/** @file What a trainer loads, and which of its calls can be found to hang. */
+import { expect, test } from "vitest";
+import type { PolicyEngine, Trainer } from "../../core/ports.ts";
+import { createBusyMeter } from "../../gpu-workers/busy.ts";
+import type { Checkpoints } from "../../gpu-workers/checkpoints.ts";
+import { createLog } from "../../gpu-workers/log.ts";
+import { openPolicyVersions } from "../../gpu-workers/rollouts/policy-versions.ts";
+import type { RunContext } from "../../gpu-workers/run-context.ts";
+import { TrainerState } from "../../gpu-workers/training/trainer-state.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+import { baseFiles, relayEngine } from "../fixtures/relay/policy.ts";
+import { relayConfig } from "../fixtures/relay/start.ts";
+
+const forever = () => new Promise<never>(() => {});
+
+/** The trainer of agent `main` on an engine whose trainers are changed, and a clock for its time limits. */
+function opened(change: Partial<Trainer> = {}, engineChange: Partial<PolicyEngine> = {}) {
+  const config = relayConfig();
+  const run = { name: config.run, config, store: memoryStore(), log: createLog(() => {}) } as unknown as RunContext;
+  const time = { now: 0 };
+  const limits = { turnSeconds: 10, trainingSeconds: 100 };
+  const meter = createBusyMeter({ limits, monotonic: () => time.now });
+  const loaded: string[] = [];
+  const manifest = { run: "r", agent: "main", version: 0, trained: true, files: {}, stats: null, seconds: null };
+  const hash = { sha256: "0".repeat(64), bytes: 1 };
+  const checkpoints = {
+    manifest: async (_agent: string, version: number) => ({ ...manifest, version }),
+    files: async ({ version }: { version?: number }, which: string) => {
+      loaded.push(`${version} ${which}`);
+      return baseFiles("main");
+    },
+    register: async () => hash,
+    store: async () => {},
+  } as unknown as Checkpoints;
+  const engine: PolicyEngine = {
+    ...relayEngine,
+    openTrainer: async (...given) => ({ ...(await relayEngine.openTrainer(...given)), ...change }),
+    ...engineChange,
+  };
+  const trainer = new TrainerState({ run, agent: "main", engine, checkpoints, worker: "w", meter });
+  const versionOf = (version: number) => ({
+    ...manifest,
+    version,
+    files: { "model.safetensors": { ...hash, sha256: String(version).repeat(64) } },
+  });
+  const use = (version: number) => trainer.use(versionOf(version), async () => ({ trained: true }));
+  const agent = config.agents["main"] ?? expect.fail();
+  const policy = openPolicyVersions("main", agent, engine, checkpoints, meter);
+  return { trainer, use, policy, loaded, meter, time };
+}
+
+test("the reference of the KL term needs no state of Adam", async () => {
+  const { trainer, use, loaded } = opened();
+  await use(3);
+  await trainer.reference(1);
+  await trainer.reference(2);
+  expect(loaded).toEqual(["3 all", "1 inference", "2 inference"]);
+});
+
+type Opened = ReturnType<typeof opened>;
+const saves = async function* () {
+  yield ["model.safetensors", Uint8Array.of(1)] as const;
+  await forever();
+};
+
+const hanging: [string, Opened, (world: Opened) => Promise<unknown>][] = [
+  ["openTrainer", opened({}, { openTrainer: forever }), ({ use }) => use(0)],
+  ["openSampler", opened({}, { openSampler: forever }), ({ policy }) => policy.open(0)],
+  ["load", opened({ load: forever }), ({ use }) => use(0).then(() => use(1))],
+  ["save", opened({ save: forever }), ({ trainer, use }) => use(0).then(() => trainer.save())],
+  ["saveFiles", opened({ saveFiles: saves }), ({ trainer, use }) => use(0).then(() => trainer.save())],
+  [
+    "load of a reference",
+    opened({ load: forever }),
+    ({ trainer }) => trainer.reference(0).then(() => trainer.reference(1)),
+  ],
+];
+
+test.each(hanging)("an engine whose %s hangs is stalled after its limit", async (_name, world, call) => {
+  void call(world);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  expect(world.meter.isStalled).toBe(false);
+  world.time.now = 221;
+  expect(world.meter.isStalled).toBe(true);
+});
