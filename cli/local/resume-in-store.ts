@@ -42,21 +42,28 @@ async function resumeRecord(store: Resumed, config: RunConfig, record: RunRecord
     throw new MgrpoError("config-invalid", `run '${run}' is finished: its budget cannot be raised`);
   }
   await refuseExpired(store, record);
-  if (status === "halted") await forgiveFleets(table, run);
   const tools = await readTools(table, run);
   const { hours, usd, toolCalls, toolUsd } = raised;
   const raisesTools = toolCalls !== undefined || toolUsd !== undefined;
+  if (raisesTools && !tools)
+    throw new MgrpoError("config-invalid", `run '${run}' has no metered tools: leave the option out`);
   const spent = await readSpent(store, config, record);
   const limits = raisedLimits(record, spent, raised);
-  if (raisesTools) {
-    if (!tools) throw new MgrpoError("config-invalid", `run '${run}' has no metered tools: leave the option out`);
-    await apply(table, run, raiseToolBudget(tools, raised));
-  }
-  if (hours !== undefined || usd !== undefined) return apply(table, run, raiseBudget(record, limits));
-  const reason = overBudgetReason(record, spent) ?? (tools && !raisesTools ? overToolBudgetReason(tools) : undefined);
+  const toolChange = tools && raisesTools ? raiseToolBudget(tools, raised) : undefined;
+  // Every limit, as it is after the raise, before the first write.
+  const reason = overBudgetReason(limits, spent) ?? (tools && overToolBudgetReason(withToolLimits(tools, raised)));
   if (reason !== undefined) throw new MgrpoError("run-halted", `run '${run}' cannot resume: ${reason}`);
-  if (status === "halted") await table.update(resumeRun(run));
+  if (status === "halted") await forgiveFleets(table, run);
+  if (toolChange) await apply(table, run, toolChange);
+  if (hours !== undefined || usd !== undefined) await apply(table, run, raiseBudget(record, limits));
+  else if (status === "halted") await table.update(resumeRun(run));
 }
+
+const withToolLimits = (tools: ToolSpendingRecord, { toolCalls, toolUsd }: RaisedBudget): ToolSpendingRecord => ({
+  ...tools,
+  maxCalls: toolCalls ?? tools.maxCalls,
+  maxUsd: toolUsd ?? tools.maxUsd,
+});
 
 /** Lets fleets that refused the run try again. */
 async function forgiveFleets(table: Table, run: string): Promise<void> {
