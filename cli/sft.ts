@@ -24,6 +24,7 @@ import { openAppLayout } from "../sft/app-example.ts";
 import { type Split, split } from "../sft/batches.ts";
 import { allTokens, type Example, exampleOf, refuseTooLong } from "../sft/example.ts";
 import type { TrainingPlan } from "../sft/learn.ts";
+import { responsesWithin } from "../sft/shown-response.ts";
 import { type AgentTraining, trainAgent } from "../sft/train-agent.ts";
 import { readPolicyBase } from "./local/base-models.ts";
 import { pinModels } from "./local/hub-models.ts";
@@ -171,9 +172,10 @@ function examplesOf({ config, source, tools }: Team, agent: string, base: Checkp
   const { thinking, toolPrompt, limits } = settings;
   const tokenizer = openTokenizer(base);
   const layout = openAgentLayout(agent, settings, tokenizer, tools);
-  const ofApp = openAppLayout(tokenizer, { agent, thinking, toolPrompt });
+  const show = responsesWithin(limits, tokenizer);
+  const ofApp = openAppLayout(tokenizer, { agent, thinking, toolPrompt }, show);
   return source({ agent, config: settings, toolbox: layout.toolbox }, tokenizerOf(base)).map((taught) => {
-    const example = layOut(taught, (demonstration) => exampleOf(demonstration, layout, tokenizer), ofApp);
+    const example = layOut(taught, (demonstration) => exampleOf(demonstration, layout, tokenizer, show), ofApp);
     refuseTooLong(example, agent, limits, taught.where);
     return example;
   });

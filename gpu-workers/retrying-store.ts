@@ -1,5 +1,5 @@
 /**
- * @file A store that waits out outages. Every call is safe to repeat (see core/training/writes.ts; spending may count twice, see bills.ts),
+ * @file A store that waits out outages. Every call is safe to repeat (see core/training/writes.ts; spending may count twice, see tool-spending.ts),
  * so a call that fails with a retryable `store-unreachable` is retried until `retrySeconds` have passed; then the error is thrown. Any
  * other error (expired credentials, a missing table, a full disk) is thrown at once.
  */

@@ -9,11 +9,13 @@ import { type MessageLayout, openMessageLayout } from "../engine/tokenizer/messa
 import type { ChatSettings } from "../engine/tokenizer/tool-display.ts";
 import type { Example } from "./example.ts";
 import { invalidDemonstration, type MessagesLine } from "./messages.ts";
+import type { ShowResponse } from "./shown-response.ts";
 
 /** Lays out the conversations of one agent. */
 export function openAppLayout(
   tokenizer: Tokenizer,
   settings: Omit<ChatSettings, "system" | "tools">,
+  show: ShowResponse,
 ): (line: MessagesLine) => Example {
   const layouts = new Map<string, MessageLayout>();
   const layoutOf = (tools: readonly OfferedTool[]): MessageLayout => {
@@ -22,20 +24,22 @@ export function openAppLayout(
     layouts.set(key, layout);
     return layout;
   };
-  return (line) => exampleOfLine(line, layoutOf(toolsOf(line)), tokenizer);
+  return (line) => exampleOfLine(line, layoutOf(toolsOf(line)), tokenizer, show);
 }
 
 function exampleOfLine(
   { system, demonstration, turns }: MessagesLine,
   layout: MessageLayout,
   tokenizer: Tokenizer,
+  show: ShowResponse,
 ): Example {
   const opening: AppMessage[] = [{ role: "user", text: demonstration.prompt }];
   if (system !== undefined) opening.unshift({ role: "system", text: system });
   let messages: readonly AppMessage[] = opening;
   const tokens = layout.opening(messages);
   const spans: [number, number][] = [];
-  for (const { text, reply, responses } of turns) {
+  for (const { text, reply, responses: whole } of turns) {
+    const responses = whole.map((response) => ({ ...response, text: show(response.text) }));
     const start = tokens.length;
     for (const token of tokenizer.encodeTemplate(text)) tokens.push(token);
     tokens.push(tokenizer.endOfTurn);

@@ -18,6 +18,12 @@ export function refuseUnspoken({ turns, tools = [], where }: MessagesLine, { lim
   for (const [i, { reply, responses }] of turns.entries()) {
     const { text, calls } = reply;
     const isLast = i === turns.length - 1;
+    if (calls.length > limits.calls) {
+      throw invalidDemonstration(
+        where,
+        `turn ${i + 1}: ${calls.length} tool calls, and limits.calls is ${limits.calls}: raise it, or leave the line out`,
+      );
+    }
     const forged = FORGED_TAGS.exec(text)?.[0];
     if (forged !== undefined) throw invalidDemonstration(where, `turn ${i + 1}: ${forged} inside a turn`);
     const unknown = calls.find(({ name }) => !tools.some((tool) => tool.name === name));

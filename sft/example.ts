@@ -6,6 +6,7 @@ import { MgrpoError } from "../core/errors.ts";
 import type { Tokenizer } from "../core/ports.ts";
 import type { Demonstration } from "../core/recipe.ts";
 import type { ChatLayout } from "../engine/tokenizer/chat-layout.ts";
+import type { ShowResponse } from "./shown-response.ts";
 
 export interface Example {
   readonly tokens: readonly number[];
@@ -20,10 +21,12 @@ export interface ExampleLimits {
   readonly turnTokens?: number;
 }
 
+/** @param show by default, responses are shown whole. */
 export function exampleOf(
   { prompt, turns }: Demonstration,
   layout: Pick<ChatLayout, "prompt" | "responses">,
   tokenizer: Pick<Tokenizer, "encodeTemplate" | "endOfTurn">,
+  show: ShowResponse = (text) => text,
 ): Example {
   const tokens = layout.prompt(prompt);
   const spans: [number, number][] = [];
@@ -33,7 +36,7 @@ export function exampleOf(
     for (const token of tokenizer.encodeTemplate(text)) tokens.push(token);
     tokens.push(tokenizer.endOfTurn);
     spans.push([start, tokens.length]);
-    if (responses.length > 0) for (const token of layout.responses(responses, earlier)) tokens.push(token);
+    if (responses.length > 0) for (const token of layout.responses(responses.map(show), earlier)) tokens.push(token);
     earlier.push(responses.length);
   }
   return { tokens, turns: spans };

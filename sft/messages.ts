@@ -98,7 +98,8 @@ export function readMessages(text: string, file: string): MessagesLine[] {
   return text.split("\n").flatMap((line, i) => {
     if (line.trim() === "") return [];
     const where = `${file}:${i + 1}`;
-    const { messages, tools, agent } = parseJson(Line, line, where, "demonstrations-invalid");
+    // Trimmed of a byte order mark too.
+    const { messages, tools, agent } = parseJson(Line, line.trim(), where, "demonstrations-invalid");
     const [first] = messages;
     const system = first?.role === "system" ? first.content : undefined;
     const offers = tools?.map(({ function: { name, description, parameters } }) => ({ name, description, parameters }));
@@ -152,18 +153,23 @@ function appTurnOf({ turn, responses }: WrittenTurn): AppTurn {
   };
 }
 
-/** The responses in the order of the calls: by id, or by position where neither side has ids. */
+/**
+ * The responses in the order of the calls: by id, or by position where the calls have none. Some servers give equal or empty ids to the calls
+ * of a turn: then the first response with an id answers the first call with it.
+ */
 function inOrder({ tool_calls: calls }: Assistant, responses: readonly ToolMessage[], where: string): string[] {
-  const ids = (calls ?? []).map(({ id }) => id);
+  const ids = (calls ?? []).map(({ id }) => id || undefined);
   if (responses.length !== ids.length && responses.length > 0) {
     throw invalidDemonstration(where, `a turn has ${ids.length} tool calls and ${responses.length} responses`);
   }
   if (ids.every((id) => id === undefined)) return responses.map(({ content }) => content);
   if (responses.length === 0) return [];
+  const left = [...responses];
   return ids.map((id) => {
-    const response = responses.find(({ tool_call_id: of }) => of === id);
+    const at = left.findIndex(({ tool_call_id: of }) => (of || undefined) === id);
+    const [response] = at < 0 ? [] : left.splice(at, 1);
     if (response) return response.content;
-    throw invalidDemonstration(where, `no tool message answers the call '${id}': check tool_call_id`);
+    throw invalidDemonstration(where, `no tool message answers the call '${id ?? ""}': check tool_call_id`);
   });
 }
 

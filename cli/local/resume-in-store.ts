@@ -45,28 +45,30 @@ async function resumeRecord(store: Resumed, config: RunConfig, record: RunRecord
   const tools = await readTools(table, run);
   const { hours, usd, toolCalls, toolUsd } = raised;
   const raisesTools = toolCalls !== undefined || toolUsd !== undefined;
-  const spent = await readSpent(store, config, record);
-  const limits = raisedLimits(record, spent, raised);
   if (raisesTools && !tools)
     throw new MgrpoError("config-invalid", `run '${run}' has no metered tools: leave the option out`);
-  const raise = tools && raiseToolBudget(tools, raised);
-  const reason = overBudgetReason(limits, spent) ?? (tools && overToolBudgetReason(raisedTools(tools, raised)));
+  const spent = await readSpent(store, config, record);
+  const limits = raisedLimits(record, spent, raised);
+  const toolChange = tools && raisesTools ? raiseToolBudget(tools, raised) : undefined;
+  // Every limit, as it is after the raise, before the first write.
+  const reason = overBudgetReason(limits, spent) ?? (tools && overToolBudgetReason(withToolLimits(tools, raised)));
   if (reason !== undefined) throw new MgrpoError("run-halted", `run '${run}' cannot resume: ${reason}`);
   if (status === "halted") await forgiveFleets(table, run);
-  if (raise && raisesTools) await apply(table, run, raise);
-  if (hours !== undefined || usd !== undefined) return apply(table, run, raiseBudget(record, limits));
-  if (status === "halted") await table.update(resumeRun(run));
+  if (toolChange) await apply(table, run, toolChange);
+  if (hours !== undefined || usd !== undefined) await apply(table, run, raiseBudget(record, limits));
+  else if (status === "halted") await table.update(resumeRun(run));
 }
+
+const withToolLimits = (tools: ToolSpendingRecord, { toolCalls, toolUsd }: RaisedBudget): ToolSpendingRecord => ({
+  ...tools,
+  maxCalls: toolCalls ?? tools.maxCalls,
+  maxUsd: toolUsd ?? tools.maxUsd,
+});
 
 /** Lets fleets that refused the run try again. */
 async function forgiveFleets(table: Table, run: string): Promise<void> {
   for (const item of await table.query(tableKeys.run(run).pk, tablePrefixes.fleets))
     await table.update(resetFleet(parse(FleetRecord, item, `FLEET of run '${run}'`)));
-}
-
-/** The tools' limits as raised. */
-function raisedTools(tools: ToolSpendingRecord, { toolCalls, toolUsd }: RaisedBudget): ToolSpendingRecord {
-  return { ...tools, maxCalls: toolCalls ?? tools.maxCalls, maxUsd: toolUsd ?? tools.maxUsd };
 }
 
 async function readTools(table: Table, run: string): Promise<ToolSpendingRecord | undefined> {

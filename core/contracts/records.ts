@@ -39,6 +39,8 @@ export const RunRecord = z.strictObject({
   /** Limits: the config's budget, raised by `resume --budget-hours` and `--budget-usd`. Null: no limit. */
   maxHours: z.number().nullable(),
   maxUsd: z.number().nullable(),
+  /** Rollouts that earlier steps lost have halted the run, and no longer count (core/training/lost-rollouts.ts). Absent: all count. */
+  lossesFrom: Step.exactOptional(),
 });
 export type RunRecord = z.infer<typeof RunRecord>;
 

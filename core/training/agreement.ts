@@ -111,7 +111,8 @@ function correlationInterval(correlation: number | null, n: number): ConfidenceI
 }
 
 function deviations(values: readonly number[]): number[] {
-  return values.map((value) => value - mean(values));
+  const center = mean(values);
+  return values.map((value) => value - center);
 }
 
 function meanProduct(a: readonly number[], b: readonly number[]): number {

@@ -1,6 +1,7 @@
 /**
  * @file Rollouts lost to infrastructure failures. They are left out of every mean and batch, counted and listed. If more than
- * `limits.lostFraction` of the rollouts of ten steps are lost, the run is halted: an outage must not look like training.
+ * `limits.lostFraction` of the rollouts of ten steps are lost, the run is halted: an outage must not look like training. A user who resumes
+ * it accepts these losses: after that, only those of later steps count.
  */
 import type { RunConfig } from "../contracts/config.ts";
 import type { GroupRecord } from "../contracts/records.ts";
@@ -17,7 +18,7 @@ export function lostRollouts(groups: readonly GroupRecord[]): string[] {
   );
 }
 
-/** Why the run must halt, given the groups of the last ten steps. Undefined if it need not. */
+/** Why the run must halt, given the groups of the last ten steps, without those whose losses have halted it before. Undefined if it need not. */
 export function tooManyLost(config: RunConfig, window: readonly GroupRecord[]): string | undefined {
   const lost = lostRollouts(window);
   const planned = LOST_ROLLOUTS_WINDOW * config.questionsPerStep * config.rolloutsPerQuestion;

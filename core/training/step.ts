@@ -34,7 +34,7 @@ import {
   replaceZeroVarianceGroups,
 } from "./step-plan.ts";
 import { insert, parallel, type StoreCommand, update } from "./store-commands.ts";
-import { advanceAgent, advanceRun, endRun, moveStep } from "./writes.ts";
+import { advanceAgent, advanceRun, endRun, haltForLosses, moveStep } from "./writes.ts";
 
 /** A manifest, and the SHA-256 of its object. */
 export interface StoredManifest {
@@ -109,9 +109,13 @@ function advanceOpen({ config, questions, run, complete }: StepSnapshot, step: S
   const replacements = replaceZeroVarianceGroups(config, questions, step, present);
   if (replacements.length > 0) return replacements;
   const ready = update(moveStep({ ...step, sampledTokens: countSampledTokens(present) }, "ready"));
-  const reason = tooManyLost(config, [...earlier, ...present]);
+  const { lossesFrom = 0 } = run;
+  const reason = tooManyLost(
+    config,
+    [...earlier, ...present].filter((group) => group.step >= lossesFrom),
+  );
   // Halted first: in the other order, a crash in between would lose the halt. A resumed run makes the step ready.
-  return reason === undefined ? [ready] : [update(endRun(run.run, "halted", reason)), ready];
+  return reason === undefined ? [ready] : [update(haltForLosses(run.run, step.step, reason)), ready];
 }
 
 /** What a scheduled tick repairs in an open step: groups that an interrupted tick did not insert, and rollouts that keep crashing their workers. */

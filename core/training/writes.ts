@@ -147,6 +147,12 @@ export function endRun(run: string, status: "finished" | "halted", reason: strin
   return changeStatus(run, "running", status, reason);
 }
 
+/** running -> halted, since too many rollouts were lost. Those of this step and of earlier ones do not halt the run again. */
+export function haltForLosses(run: string, step: number, reason: string): TableChange {
+  const { set = [], ...halt } = endRun(run, "halted", reason);
+  return { ...halt, set: [...set, [["lossesFrom"], step + 1]] };
+}
+
 /** finished -> halted: the remaining evaluations cannot continue. */
 export function haltFinished(run: string, reason: string): TableChange {
   return changeStatus(run, "finished", "halted", reason);

@@ -73,7 +73,8 @@ function turnOf({ text, thinking, calls }: Assistant, responses: readonly Respon
   const ids = calls.map(({ id }) => id);
   const answered = responses.map(({ id }) => id);
   const hasIds = calls.length > 0 && [...ids, ...answered].every((id) => id !== undefined);
-  if (calls.length !== responses.length || (hasIds && !ids.every((id) => answered.includes(id)))) {
+  const sorted = (all: typeof ids) => all.toSorted().join();
+  if (calls.length !== responses.length || (hasIds && sorted(ids) !== sorted(answered))) {
     throw new Unusable("a tool call does not have exactly one response");
   }
   const id = (name: string, value: string | undefined) => (hasIds ? { [name]: value } : {});

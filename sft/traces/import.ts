@@ -12,7 +12,7 @@ import { type OtlpSpan, Traces } from "./otlp.ts";
 import { type RawMessagesLine, readTraceFile } from "./read.ts";
 import type { RecordedCall } from "./recorded-call.ts";
 import { ImportReport } from "./report.ts";
-import type { FunctionTool, ToolDefinition } from "./tools.ts";
+import { ownTools, type ToolDefinition } from "./tools.ts";
 
 export interface TraceImportOptions {
   /** Takes this agent's conversations, and those that name none. */
@@ -72,7 +72,7 @@ function ofLine(line: RawMessagesLine, options: TraceImportOptions, report: Impo
   return report.attempt(where, () => {
     const source = { where, scope: where, agent, attribute, score: attribute };
     refuseFiltered(source, options);
-    const read = messages.flatMap((raw) => messagesOf(raw));
+    const read = messages.flatMap((raw) => messagesOf(raw, { stringsHaveBlocks: false }));
     return [candidateOf(source, read, tools, options)];
   });
 }
@@ -167,8 +167,10 @@ function ofExchange(
   const isHidden = input.some(isMissing) || output.every(isEmpty) || [...input, ...output].some(isRedacted);
   if (input.length === 0 || isHidden) refuseWithoutContent(span);
   refuseCutOff(span, exchange);
-  const prompt = input.flatMap((raw) => messagesOf(raw));
-  const returned = output.map((raw) => messagesOf(raw, raw.role ?? "assistant"));
+  const prompt = input.flatMap((raw) => messagesOf(raw, { stringsHaveBlocks: true }));
+  const returned = output.map((raw) => {
+    return messagesOf({ ...raw, role: raw.role ?? "assistant" }, { stringsHaveBlocks: true });
+  });
   // Several output messages are alternative choices, each with its own conversation, unless tool responses stand between them.
   const isSequence = returned.flat().some(({ role }) => role === "tool");
   const ends = isSequence ? [returned.flat()] : returned;
@@ -235,7 +237,7 @@ function joinOnce(candidates: readonly Candidate[], report: ImportReport): Joine
 function write({ longest }: Joined<Candidate>, options: TraceImportOptions, report: ImportReport): object[] {
   const { messages, agent, tools, isCut, where } = longest;
   return report.attempt(where, () => {
-    const own = tools?.filter((tool): tool is FunctionTool => tool !== undefined);
+    const own = tools && ownTools(tools);
     const written = options.as ?? agent;
     const line = lineOf(messages, written, own);
     report.take(written, messages[0]?.role === "system" ? messages[0].text : undefined);

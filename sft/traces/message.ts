@@ -26,7 +26,7 @@ type Part =
 const id = z
   .string()
   .nullish()
-  .transform((id) => id ?? undefined);
+  .transform((id) => id || undefined);
 
 const text = (text: string): Part => ({ kind: "text", text });
 const thinking = (text = ""): Part => ({ kind: "thinking", text });
@@ -118,6 +118,25 @@ const PartSchema = z.union([...Texts, ...Calls, ...Responses, Other]);
 /** A string that is a JSON list of content blocks is read as those blocks: span events cannot hold a list. */
 const Blocks = z.array(z.union([...Texts.slice(1), ...Calls, ...Responses])).min(1);
 const ResponseBlocks = z.array(z.union(Responses)).min(1);
+/** Its blocks have these keys and no others: an answer that is itself a JSON list may have a `text` too. */
+const WrittenBlocks = z.array(
+  z.union([
+    z.strictObject({ text: z.string() }),
+    z.strictObject({
+      type: TEXT,
+      text: z.string(),
+      cache_control: z.json().optional(),
+      citations: z.json().optional(),
+    }),
+    z.strictObject({ type: TEXT, content: z.string() }),
+    z.strictObject({ reasoningContent: z.json() }),
+    z.strictObject({ toolUse: z.json() }),
+    z.strictObject({ toolResult: z.json() }),
+    z.strictObject({ type: z.literal("function"), id: z.string(), function: z.json() }),
+    z.looseObject({ type: z.enum([...THINKING.options, "tool_call", "tool-call", "tool_use"]) }),
+    z.looseObject({ type: z.enum(["tool_call_response", "tool-result", "tool_result"]) }),
+  ]),
+);
 
 export const RawMessage = z.object({
   role: z.string().nullish(),
@@ -160,11 +179,16 @@ export function isRedacted({ parts, content }: RawMessage): boolean {
   });
 }
 
+/** Whether a string may be a list of content blocks. OpenAI's messages have lists instead. */
+interface Reading {
+  readonly stringsHaveBlocks: boolean;
+}
+
 /** A raw message as one or more messages: each tool response becomes its own. Throws `Unusable`. */
-export function messagesOf(raw: RawMessage, roleName = raw.role ?? ""): Message[] {
-  const role = ROLES.get(roleName.toLowerCase());
+export function messagesOf(raw: RawMessage, reading: Reading): Message[] {
+  const role = ROLES.get((raw.role ?? "").toLowerCase());
   if (role === undefined) throw new Unusable("a message has an unknown role");
-  const parts = partsOf(raw, role);
+  const parts = partsOf(raw, role, reading);
   for (const part of parts) if (part.kind === "other") throw new Unusable(unsupported(part.type));
   const written = joined(parts, "text", "");
   const responses = parts.filter((part) => part.kind === "response");
@@ -179,9 +203,10 @@ export function messagesOf(raw: RawMessage, roleName = raw.role ?? ""): Message[
   return [{ role, text: written, thinking: joined(parts, "thinking", "\n"), calls }];
 }
 
-function partsOf(raw: RawMessage, role: Message["role"]): readonly Part[] {
+function partsOf(raw: RawMessage, role: Message["role"], { stringsHaveBlocks }: Reading): readonly Part[] {
   const { content, reasoning_content: thought } = raw;
-  const parts = raw.parts ?? (typeof content === "string" ? blocksIn(content, role) : (content ?? []));
+  const inString = (written: string) => (stringsHaveBlocks ? blocksIn(written, role) : [text(written)]);
+  const parts = raw.parts ?? (typeof content === "string" ? inString(content) : (content ?? []));
   // If both the parts and `tool_calls` list calls, they are the same calls.
   const calls = raw.tool_calls ?? [];
   const rest = calls.length > 0 ? parts.filter(({ kind }) => kind !== "call") : parts;
@@ -190,6 +215,7 @@ function partsOf(raw: RawMessage, role: Message["role"]): readonly Part[] {
 
 function blocksIn(content: string, role: Message["role"]): readonly Part[] {
   const value = /^\s*\[\s*\{/.test(content) ? jsonIn(content) : undefined;
+  if (!WrittenBlocks.safeParse(value).success) return [text(content)];
   const blocks = (role === "tool" ? ResponseBlocks : Blocks).safeParse(value);
   return blocks.success ? blocks.data : [text(content)];
 }

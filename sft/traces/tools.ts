@@ -1,6 +1,6 @@
 /** @file Tool definitions from any of the conventions, in OpenAI's format. */
 import * as z from "zod";
-import { jsonIn } from "./json.ts";
+import { jsonIn, Unusable } from "./json.ts";
 
 export interface FunctionTool {
   readonly type: "function";
@@ -16,8 +16,8 @@ const text = z
   .transform((text) => text ?? undefined);
 const JsonSchema = z.union([z.json(), z.undefined()]);
 
-/** OpenLLMetry writes the parameters as a string. */
-const parametersOf = (schema: unknown): unknown => (typeof schema === "string" ? jsonIn(schema) : schema);
+/** OpenLLMetry writes the parameters as a string. One that is not JSON stays: `ownTools` refuses it. */
+const parametersOf = (schema: unknown): unknown => (typeof schema === "string" ? (jsonIn(schema) ?? schema) : schema);
 
 const functionTool = (name: string, description: string | undefined, parameters: unknown): FunctionTool => ({
   type: "function",
@@ -45,3 +45,10 @@ export const ToolDefinition = z.union([
     }),
   z.looseObject({ type: z.string() }).transform((): FunctionTool | undefined => undefined),
 ]);
+
+/** The definitions without those of tools that the provider runs. Throws `Unusable`. */
+export function ownTools(definitions: readonly ToolDefinition[]): FunctionTool[] {
+  const own = definitions.filter((tool): tool is FunctionTool => tool !== undefined);
+  if (own.every(({ function: { parameters } }) => typeof parameters !== "string")) return own;
+  throw new Unusable("a tool's parameters are not JSON: did a limit on the length of attributes cut them off?");
+}

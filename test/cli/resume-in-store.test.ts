@@ -109,6 +109,31 @@ test("the same command after an outage, whether or not it took effect before, en
   expect(await store.table.get(tableKeys.toolSpending("test"))).toMatchObject({ maxCalls: 14 });
 });
 
+test("while another limit is spent, a raise of one changes nothing and is refused with the other's option", async () => {
+  const { store, run, later, resume } = await started(
+    teamConfig({ budget: { hours: 2, usd: 5, usdPerWorkerHour: { "*": 0.01 } } }),
+  );
+  const spending = { run: "test", verdicts: 1, microUsd: 6_000_000, reserved: {} };
+  await store.table.insert(tableKeys.judgeSpending("test"), spending);
+  const tools = { ...TOOLS_SPENT, maxUsd: 0.0005 };
+  await store.table.insert(tableKeys.toolSpending("test"), tools);
+  await later(3);
+  const refused = async (raised: object, option: RegExp) => {
+    await expect(resume(raised)).rejects.toMatchObject({
+      code: "run-halted",
+      message: expect.stringMatching(option),
+    });
+    expect(await run()).toMatchObject({ status: "halted", maxHours: 2, maxUsd: 5 });
+    expect(await store.table.get(tableKeys.toolSpending("test"))).toEqual(tools);
+  };
+  await refused({ hours: 20 }, /\$6\.00 of \$5 .*--budget-usd/);
+  await refused({ usd: 20 }, /3\.00 of 2 hours .*--budget-hours/);
+  await refused({ hours: 20, usd: 20 }, /3 calls of backends.*--budget-tool-calls/);
+  await refused({ hours: 20, usd: 20, toolCalls: 14 }, /\$0\.0005 for backends.*--budget-tool-usd/);
+  await resume({ hours: 20, usd: 20, toolCalls: 14, toolUsd: 1 });
+  expect(await run()).toMatchObject({ status: "running", maxHours: 20, maxUsd: 20 });
+});
+
 test("the budget of a finished run cannot be raised", async () => {
   const { store, resume } = await started();
   await store.table.update(endRun("test", "finished", ""));

@@ -7,6 +7,7 @@ import { AgentSessions } from "../../gpu-workers/gateway/agent-sessions.ts";
 import { openAppLayout } from "../../sft/app-example.ts";
 import { refuseUnspoken } from "../../sft/check.ts";
 import { readMessages } from "../../sft/messages.ts";
+import { responsesWithin } from "../../sft/shown-response.ts";
 import { planOf, scriptedAgent, tokenizer, VERSIONS } from "../gpu-workers/gateway/harness.ts";
 
 const search = {
@@ -18,10 +19,12 @@ const written = (query: string) => `<tool_call>\n{"name": "search", "arguments":
 const SAID = [`<think>\nHm.\n</think>\n\nWait.\n${written("a")}\n${written("b")}`, written("c"), "It is <b>c</b>."];
 const LIMITS = { turns: 3, turnTokens: 400, contextTokens: 4000, calls: 2, responseCharacters: 800 };
 
+const whole = (text: string) => text;
+
 /** The tokens and spans that the gateway records of an app that offers the tool and answers every call. */
-async function recorded() {
+async function recorded(limits = LIMITS, page = (query: string) => `page ${JSON.stringify({ query })}`) {
   let turn = 0;
-  const config = { toolPrompt: "system" };
+  const config = { toolPrompt: "system", limits };
   const agent = scriptedAgent("searcher", [], { script: () => SAID[turn++] ?? "", config });
   const sessions = new AgentSessions(agent, [7, "app"], 4, 0);
   const { address, sampling } = planOf(0);
@@ -47,7 +50,9 @@ async function recorded() {
     const { text, calls, exchange } = await sessions.turn(session, request, new AbortController().signal);
     delivered.push(exchange);
     messages.push({ role: "assistant", text, calls });
-    messages.push(...calls.map((one, call): AppMessage => ({ role: "tool", call, text: `page ${one.arguments}` })));
+    messages.push(
+      ...calls.map((one, call): AppMessage => ({ role: "tool", call, text: page(JSON.parse(one.arguments).query) })),
+    );
   }
   const [branch = expect.fail()] = sessions.end(session.id, delivered).branches;
   const { tokens, actions } = trajectoryOf("searcher", VERSIONS.searcher, branch);
@@ -80,7 +85,24 @@ const lineOf = (messages: readonly object[], tools: readonly object[] = [{ type:
 test("the app's system message and tools, calls, responses, thinking and the untagged answer", async () => {
   const line = lineOf(MESSAGES);
   refuseUnspoken(line, { system: "", limits: LIMITS });
-  expect(openAppLayout(tokenizer, { agent: "searcher", toolPrompt: "system" })(line)).toEqual(await recorded());
+  const layOut = openAppLayout(tokenizer, { agent: "searcher", toolPrompt: "system" }, whole);
+  expect(layOut(line)).toEqual(await recorded());
+});
+
+test("a response that is longer than the agent's limits is cut as in a rollout", async () => {
+  const long = (query: string) => `page ${JSON.stringify({ query })}${" and more".repeat(200)}`;
+  const longer = MESSAGES.map((message) =>
+    "tool_call_id" in message ? { ...message, content: `${message.content}${" and more".repeat(200)}` } : message,
+  );
+  for (const limits of [LIMITS, { ...LIMITS, responseTokens: 20 }]) {
+    const show = responsesWithin(limits, tokenizer);
+    const layOut = openAppLayout(tokenizer, { agent: "searcher", toolPrompt: "system" }, show);
+    const example = layOut(lineOf(longer));
+    expect(example).toEqual(await recorded(limits, long));
+    // What a rollout has cut is not cut again.
+    expect(show(show(long("a")))).toBe(show(long("a")));
+    expect(show(long("a"))).toMatch(/ \[cut\]$/);
+  }
 });
 
 const [system, user, first, ...rest] = MESSAGES as [object, object, object, ...object[]];
@@ -105,6 +127,12 @@ test.each<[string, object[], object[] | undefined, RegExp]>([
     undefined,
     /<\|im_end\|> inside a turn/,
   ],
+  [
+    "a turn with more calls than a rollout would read",
+    [system, user, { ...first, tool_calls: ["1", "2", "4"].map((id) => call(id, "a")) }, response("4", "a"), ...rest],
+    undefined,
+    /turn 1: 3 tool calls, and limits\.calls is 2/,
+  ],
   ["too many turns", [user, first, ...rest.slice(0, 2), first, ...rest], undefined, /4 turns, and limits\.turns is 3/],
 ])("%s is refused", (_what, messages, tools, fault) => {
   expect(() => refuseUnspoken(lineOf(messages, tools), { system: "", limits: LIMITS })).toThrow(fault);
@@ -112,5 +140,7 @@ test.each<[string, object[], object[] | undefined, RegExp]>([
 
 test("a tool whose name could forge a message is refused", () => {
   const line = lineOf(MESSAGES, [{ type: "function", function: { ...search, name: "search<|im_end|>" } }]);
-  expect(() => openAppLayout(tokenizer, { agent: "searcher" })(line)).toThrow(/demos\.jsonl:1: a tool's name has/);
+  expect(() => openAppLayout(tokenizer, { agent: "searcher" }, whole)(line)).toThrow(
+    /demos\.jsonl:1: a tool's name has/,
+  );
 });

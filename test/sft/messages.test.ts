@@ -83,6 +83,27 @@ test.each<[string, readonly unknown[], object, string]>([
   expect(() => taught(messages, rest)).toThrow(fault);
 });
 
+test.each([
+  ["empty", "", ""],
+  ["equal", "a", "a"],
+])("responses to calls with %s ids are in the order of the calls, and each is used once", (_what, id) => {
+  const calling = { role: "assistant", content: null, tool_calls: [search(id, "x"), search(id, "y")] };
+  const found = ["A", "B"].map((content) => ({ role: "tool", tool_call_id: id, content }));
+  expect(taught([USER, calling, ...found, ANSWER]).turns[0]?.responses).toEqual(["A", "B"]);
+});
+
+test("two responses to one call of two are refused", () => {
+  const twice = [...responses("a"), ...responses("a")];
+  expect(() => taught([USER, CALLS, ...twice, ANSWER])).toThrow("no tool message answers the call 'b'");
+  const same = { ...CALLS, tool_calls: [search("a", "x"), search("a", "y")] };
+  expect(() => taught([USER, same, ...responses("a", "b"), ANSWER])).toThrow("no tool message answers the call 'a'");
+});
+
+test("a byte order mark at the start of the file is no part of the first line", () => {
+  const [line] = readMessages(`\uFEFF${lineOf([USER, ANSWER])}\n`, "demos.jsonl");
+  expect(line?.demonstration.prompt).toBe("Where?");
+});
+
 test("a line that is not JSON is refused by its number", () => {
   expect(() => readMessages(`${lineOf([USER, ANSWER])}\n{`, "demos.jsonl")).toThrow("demos.jsonl:2: not JSON");
 });

@@ -10,7 +10,10 @@ import { questions, teamConfig } from "../../fakes/scripted-team.ts";
 import { after, base, complete, config, groupOf, planned, run, step, step0 } from "./step-parts.ts";
 
 const finalizedWith = (std: number) => ({
-  main: { trajectories: [0], weights: [1], advantages: [0], mean: 0, std, duplicated: 0, dropped: 0 },
+  main: {
+    ...{ trajectories: [0, 1], weights: [0.5], advantages: std > 0 ? [1, -1] : [0, 0] },
+    ...{ mean: 0, std, duplicated: 0, dropped: 0 },
+  },
 });
 
 const manifestOf = (agent: string, version: number) => ({
@@ -134,10 +137,30 @@ test("too many lost rollouts: halted before the step becomes ready, so that a cr
       set: [
         [["status"], "halted"],
         [["reason"], expect.stringMatching(/disk/)],
+        [["lossesFrom"], 2],
       ],
     },
   });
   expect(ready).toEqual({ kind: "update", change: moveStep(step, "ready") });
+});
+
+test("lost rollouts that have halted the run do not halt the resumed run again; those of later steps do", () => {
+  // 1 % of 10 steps of 2 x 35 rollouts is 7.
+  const config = teamConfig({ questionsPerStep: 2, rolloutsPerQuestion: 35 });
+  const losing = (count: number, of: number) => {
+    const lost = Array.from({ length: count }, (_, k) => [String(k), { excluded: "disk" }] as const);
+    return groupOf(0, { step: of, rollouts: Object.fromEntries(lost) });
+  };
+  const isHalted = (lossesFrom: number, here: number, before: number) => {
+    const groups = { groups: [losing(here, 1), groupOf(1)], earlier: [losing(before, 0)] };
+    const commands = advance({ ...base, config, run: { ...run, lossesFrom }, complete: new Map([[1, groups]]) });
+    return commands.length === 2;
+  };
+  expect(isHalted(0, 1, 7)).toBe(true);
+  expect(isHalted(1, 1, 7)).toBe(false);
+  expect(isHalted(1, 8, 0)).toBe(true);
+  // The run was halted, and the worker died before the step became ready.
+  expect(isHalted(2, 8, 0)).toBe(false);
 });
 
 test("ready: cached versions follow the manifests, and only the last manifest closes the step", () => {

@@ -130,6 +130,11 @@ const RUNS: Record<string, Law> = {
     ...{ key: runKey, before: item(run), after: { status: "halted", reason: "disk" }, repeat: "is refused" },
     refusedWith: [{ status: "finished" }],
   },
+  haltForLosses: {
+    change: writes.haltForLosses("r", 3, "disk"),
+    ...{ key: runKey, before: item(run), after: { status: "halted", reason: "disk", lossesFrom: 4 } },
+    ...{ repeat: "is refused", refusedWith: [{ status: "finished" }] },
+  },
   haltFinished: {
     change: writes.haltFinished("r", "judge"),
     ...{ key: runKey, before: item({ ...run, status: "finished" }), after: { status: "halted", reason: "judge" } },

@@ -1,5 +1,6 @@
 /** @file Model calls become conversations: the longest history counts, filters apply, and every call is in the report. */
 import { expect, test } from "vitest";
+import { readMessages } from "../../../sft/messages.ts";
 import type { TraceImportOptions } from "../../../sft/traces/import.ts";
 import type { JsonValue } from "../../../sft/traces/json.ts";
 import { calls, chat, keyValues, responds, says, span, spans } from "../../fixtures/traces.ts";
@@ -212,4 +213,48 @@ test("keys of a line of messages are attributes", () => {
   const score = (least: number) => ({ score: { name: "metadata.feedback", least } });
   expect(imported(line, score(1)).lines).toEqual([{ agent: "a", messages: line.messages }]);
   expect(imported(line, score(2)).skipped).toEqual({ "metadata.feedback is below 2": 1 });
+});
+
+test.each([
+  '[{"text":"Paris","label":"LOC"},{"text":"Bob","label":"PER"}]',
+  '[{"type":"text","text":"Paris","style":"bold"}]',
+  '[{"toolName":"search"}]',
+  '[{"function":{"name":"search"}}]',
+])("an answer that is a JSON list of its own stays as it is: %s", (answer) => {
+  const line = {
+    messages: [
+      { role: "user", content: answer },
+      { role: "assistant", content: answer },
+    ],
+  };
+  const event = (name: string) => ({ name, attributes: { content: answer } });
+  const events = [event("gen_ai.user.message"), event("gen_ai.choice")];
+  for (const document of [line, spans(span({ events }))]) {
+    expect(imported(document).lines.map(({ messages }) => messages.map(({ content }) => content))).toEqual([
+      [answer, answer],
+    ]);
+  }
+});
+
+test("a list of content blocks in a string is read in a span's events, and never in a line of OpenAI messages", () => {
+  const blocks = '[{"text":"Here"},{"type":"text","text":"."}]';
+  const events = [
+    { name: "gen_ai.user.message", attributes: { content: "Where?" } },
+    { name: "gen_ai.choice", attributes: { message: blocks } },
+  ];
+  const answerIn = (document: unknown) => imported(document).lines[0]?.messages.at(-1)?.content;
+  expect(answerIn(spans(span({ events })))).toBe("Here.");
+  const [user, assistant] = ["user", "assistant"].map((role) => ({ role, content: blocks }));
+  expect(answerIn({ messages: [user, assistant] })).toBe(blocks);
+});
+
+test("responses to calls with equal ids are in the order of the calls", () => {
+  for (const id of ["", "a"]) {
+    const listed = ["x", "y"].map((query) => ({ id, function: { name: "search", arguments: { query } } }));
+    const { lines } = imported(
+      of([Q, { role: "assistant", tool_calls: listed }, responds(id, "1"), responds(id, "2")], [A]),
+    );
+    const [line] = readMessages(JSON.stringify(lines[0]), "out.jsonl");
+    expect(line?.demonstration.turns[0]?.responses).toEqual(["1", "2"]);
+  }
 });

@@ -5,6 +5,8 @@ import type { JsonValue } from "../../../sft/traces/json.ts";
 import { calls, chat, responds, says, span, spans } from "../../fixtures/traces.ts";
 import { A, imported, OPTIONS, of, Q } from "./imported.ts";
 
+const called = (id: string): JsonValue => ({ id, function: { name: "search", arguments: "{}" } });
+
 test.each<[string, JsonValue]>([
   ["it ends with tool calls, not with an answer", of([Q], [calls("a", "x")])],
   ["a tool call does not have exactly one response", of([Q, calls("a", "x"), responds("b", "y")], [A])],
@@ -33,6 +35,25 @@ test.each<[string, JsonValue]>([
         responds("a", "y"),
       ],
       [A],
+    ),
+  ],
+  [
+    "a tool call does not have exactly one response",
+    of([Q, { role: "assistant", tool_calls: [called("a"), called("a")] }, responds("a", "1"), responds("b", "2")], [A]),
+  ],
+  [
+    "a tool's parameters are not JSON: did a limit on the length of attributes cut them off?",
+    spans(
+      span({
+        attributes: {
+          "gen_ai.prompt.0.role": "user",
+          "gen_ai.prompt.0.content": "Where?",
+          "gen_ai.completion.0.role": "assistant",
+          "gen_ai.completion.0.content": "Here.",
+          "llm.request.functions.0.name": "search",
+          "llm.request.functions.0.parameters": '{"type":"object","prope',
+        },
+      }),
     ),
   ],
   ["gen_ai.input.messages is malformed at 0.parts", of([{ role: "user", parts: 7 }], [A])],
