@@ -98,7 +98,7 @@ function addMine(program: Command): void {
     .description("find the questions that a team mostly fails, and write them as a file of questions to train on")
     .argument("<team>", "a run's name, or a folder with one checkpoint per agent")
     .option("--train", "ask the training questions")
-    .option("--suite <name>", "ask a suite of the run or recipe, or a file of questions, <file>.jsonl")
+    .option("--suite <name>", "ask a file of questions, <file>.jsonl, or a suite of the run or recipe that asks one")
     .addOption(
       new Option("--below <share>", "write the questions with a lower share of correct answers")
         .argParser(share("--below"))
