@@ -85,6 +85,12 @@ test("a file's lines go to the agents that they name, and unnamed ones to the on
   );
 });
 
+test("a line for an agent that the team does not have is refused, not dropped", async () => {
+  await expect(fromFile([line("main", "a"), line("seracher", "b")])).rejects.toThrow(
+    "demos.jsonl:2 is for agent 'seracher': the team has main, searcher",
+  );
+});
+
 test("no demonstrations at all: one line that says where they could come from", async () => {
   const recipe = await openRecipe("atlas");
   const none = await openDemonstrations({ ...recipe, demonstrations: () => [] }, config, {});
