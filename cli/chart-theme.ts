@@ -27,7 +27,12 @@ export const COUNT_AXIS = {
   splitLine: { show: false },
 };
 
-export const SHARE_AXIS = { ...AXIS, type: "value" as const, min: 0, max: 1 };
+/** From 0 to 1, and further where a value is outside: a penalty makes rewards negative, and their parts may sum to more than 1. */
+export function shareAxis(values: readonly number[]) {
+  const min = values.reduce((low, value) => Math.min(low, value), 0);
+  const max = values.reduce((high, value) => Math.max(high, value), 1);
+  return { ...AXIS, type: "value" as const, min, max };
+}
 
 export function titled(text: string, subtext: string) {
   return {

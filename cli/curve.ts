@@ -14,8 +14,8 @@ import {
   LINE_ICON,
   openChart,
   plotTop,
-  SHARE_AXIS,
   seriesColor,
+  shareAxis,
   themed,
   titled,
 } from "./chart-theme.ts";
@@ -31,6 +31,7 @@ export function drawCurve(input: CurveInput): string {
   const { run, arm, seed, steps } = input;
   const rewards = input.agents.flatMap((agent, i) => rewardLines(input, agent, seriesColor(i)));
   const scores = heldOutPoints(input);
+  const plotted = input.perStep.flatMap(({ reward }) => input.agents.flatMap((agent) => reward[agent] ?? []));
   const legend = [...input.agents.map((name) => ({ name, icon: LINE_ICON })), ...scores.map(({ name }) => ({ name }))];
   const chart = openChart();
   chart.setOption({
@@ -44,7 +45,7 @@ export function drawCurve(input: CurveInput): string {
     legend: { ...LEGEND, data: legend },
     grid: { left: 56, right: 28, top: plotTop(legend.map(({ name }) => name)), bottom: 52 },
     xAxis: { ...COUNT_AXIS, name: "step", min: 0, max: steps },
-    yAxis: SHARE_AXIS,
+    yAxis: shareAxis(plotted),
     series: [...rewards, ...scores],
   });
   const svg = chart.renderToSVGString();

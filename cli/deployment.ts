@@ -34,7 +34,7 @@ export async function namesOfStage(stage: string): Promise<{ table: string; buck
     const names = { MGRPO_TABLE: table, MGRPO_BUCKET: deployment.bucket };
     for (const [variable, name] of Object.entries(names)) {
       const set = process.env[variable];
-      if (set !== undefined && set !== name) {
+      if (set && set !== name) {
         throw new MgrpoError(
           "config-invalid",
           `--stage ${stage} is '${name}', but ${variable} is '${set}': give only one of the two`,

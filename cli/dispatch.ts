@@ -7,7 +7,7 @@
  */
 import { openAwsStore } from "../adapters/aws/store.ts";
 import { isMgrpoError, type MgrpoError } from "../core/errors.ts";
-import type { Store } from "../core/ports.ts";
+import type { Clock } from "../core/ports.ts";
 import { composeFunctions } from "../functions/compose.ts";
 import type { Functions } from "../functions/functions.ts";
 import { isolatedRewards } from "../recipes/isolated-rewards.ts";
@@ -27,27 +27,36 @@ export async function dispatch({ every }: DispatchOptions): Promise<void> {
     // With no runs, no poll reads an object: this read detects a missing bucket at startup.
     await store.objects.get("runs");
     console.log(JSON.stringify({ kind: "dispatching", ...names, every }));
-    await pollUntil(stop.signal, store, every);
+    const functions = composeFunctions(store, { rewardsOf: isolatedRewards(process.env) });
+    await pollUntil(stop.signal, store.clock, functions, every);
   } finally {
     store.close();
   }
 }
 
-async function pollUntil(signal: AbortSignal, store: Store, every: number): Promise<void> {
-  const functions = composeFunctions(store, { rewardsOf: isolatedRewards(process.env) });
+/** However it ends, what the functions have asked a judge is canceled: it would keep the process alive, and cost. */
+export async function pollUntil(
+  signal: AbortSignal,
+  clock: Pick<Clock, "sleep">,
+  functions: Pick<Functions, "tickAll" | "stop">,
+  every: number,
+): Promise<void> {
   let logged: ReadonlySet<string> = new Set();
-  while (!signal.aborted) {
-    const errors = await poll(functions);
-    for (const { message, code, retryable } of errors)
-      if (!logged.has(message)) console.log(JSON.stringify({ kind: retryable ? "retry" : "damaged", code, message }));
-    logged = new Set(errors.map(({ message }) => message));
-    await store.clock.sleep(every, signal);
+  try {
+    while (!signal.aborted) {
+      const errors = await poll(functions);
+      for (const { message, code, retryable } of errors)
+        if (!logged.has(message)) console.log(JSON.stringify({ kind: retryable ? "retry" : "damaged", code, message }));
+      logged = new Set(errors.map(({ message }) => message));
+      await clock.sleep(every, signal);
+    }
+  } finally {
+    await functions.stop();
   }
-  await functions.stop();
 }
 
 /** Runs the scheduled tick once. Returns the errors that are transient or concern one run, one per message; rejects with any other. */
-async function poll(functions: Functions): Promise<MgrpoError[]> {
+async function poll(functions: Pick<Functions, "tickAll">): Promise<MgrpoError[]> {
   const errors = new Map<string, MgrpoError>();
   const collect = (isFatal: (error: MgrpoError) => boolean) => (error: unknown) => {
     if (!isMgrpoError(error) || isFatal(error)) throw error;

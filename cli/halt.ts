@@ -1,14 +1,18 @@
 /**
  * @file `mgrpo halt`: stops a run on a stage of `sst deploy`, or on the store that the environment names. Its workers exit and its fleets
- * scale to zero. Launching it again resumes it.
+ * scale to zero. Launching it again resumes it. A run that has finished training is halted while it has evaluations left.
  */
 import { openAwsStore } from "../adapters/aws/store.ts";
 import { parse } from "../core/contracts/parse.ts";
 import { RunRecord } from "../core/contracts/records.ts";
 import { MgrpoError } from "../core/errors.ts";
+import type { Store } from "../core/ports.ts";
+import { haltRun } from "../core/training/halt-run.ts";
 import { endRun } from "../core/training/writes.ts";
 import { namesOfStage } from "./deployment.ts";
+import { readWait } from "./local/follow.ts";
 import { findRun, readStatus, runNames } from "./local/run-folder.ts";
+import { readStored } from "./show/source.ts";
 import { namesStore, storeNames } from "./store-names.ts";
 import { clean } from "./terminal/clean.ts";
 import { MGRPO } from "./terminal/name.ts";
@@ -22,12 +26,22 @@ export async function halt(run: string, { stage }: { readonly stage?: string }):
   try {
     const { item } = await store.table.update(endRun(run, "halted", REASON));
     if (!item) throw new MgrpoError("not-found", `no run '${run}' in table '${names.table}': ${MGRPO} runs lists them`);
-    const { status, reason } = parse(RunRecord, item, `RUN '${run}'`);
-    if (process.stdout.isTTY) console.log(`run '${run}' is ${status}${reason ? `: ${clean(reason)}` : ""}`);
-    else console.log(JSON.stringify({ kind: "halted", run, status, reason }));
+    const ended = parse(RunRecord, item, `RUN '${run}'`);
+    const { status, reason } = ended.status === "finished" ? await haltEvaluations(store, ended) : ended;
+    const text = status === "finished" ? "finished and evaluated: there is nothing to halt" : status;
+    if (process.stdout.isTTY) console.log(`run '${run}' is ${text}${reason ? `: ${clean(reason)}` : ""}`);
+    else console.log(JSON.stringify({ kind: status === "halted" ? "halted" : "unchanged", run, status, reason }));
   } finally {
     store.close();
   }
+}
+
+/** The resulting RUN record. */
+async function haltEvaluations(store: Store, finished: RunRecord): Promise<RunRecord> {
+  const { run } = finished;
+  const { config } = await readStored(store, run);
+  if ((await readWait(store, config)) === undefined) return finished;
+  return parse(RunRecord, (await haltRun(store.table, run, REASON)).item, `RUN '${run}'`);
 }
 
 /** A run that this machine trains is in no store that others can reach, so its own process ends it. */

@@ -14,7 +14,7 @@ export interface ModelImportOptions {
 export async function importModel(file: string, { to, dtype }: ModelImportOptions): Promise<void> {
   if (existsSync(to)) throw new MgrpoError("config-invalid", `${to} exists: name a folder that does not`);
   const { architecture, parameters, types } = await importGguf(file, to, dtype === "bf16" ? "BF16" : "F32");
-  const millions = Math.round(parameters / 1e6).toLocaleString("en");
+  const millions = (parameters / 1e6).toLocaleString("en", { maximumSignificantDigits: 3 });
   console.log(`${to}  ${architecture}, ${millions} M parameters, from ${types.join(", ")}, as ${dtype}`);
   console.log(colors.dim(`what it needs in memory: ${MGRPO} doctor --model ${to}`));
 }

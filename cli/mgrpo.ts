@@ -5,4 +5,10 @@ import { fail } from "./terminal/fail.ts";
 
 // The SDK is pinned, so its warnings about later releases are of no use to the user.
 process.env["AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED"] ??= "true";
+// What reads the output may end before this program (`| head`, Ctrl-C at `| tee`): a run still drains its workers and saves its state.
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EPIPE") throw error;
+  });
+}
 await buildProgram().parseAsync().catch(fail);

@@ -1,12 +1,14 @@
 /**
- * @file `mgrpo mine <team>`: asks a team every question of a suite or of the training set several times, and writes those that it answers
+ * @file `mgrpo mine <team>`: asks a team every question of a file or of the training set several times, and writes those that it answers
  * correctly less often than `--below` as a file of questions. It is an evaluation in a folder that is kept: the same command resumes it, and
  * the same team, questions and seed give the same file.
  */
-import { existsSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
+import { dirname } from "node:path";
+import type { RunConfig } from "../core/contracts/config.ts";
 import { questionsAsked } from "../core/contracts/evaluation-suite.ts";
 import type { EvaluationResult } from "../core/contracts/messages.ts";
-import type { Question, QuestionSet } from "../core/contracts/question.ts";
+import type { Question } from "../core/contracts/question.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { type EvalOptions, planEvaluation } from "./evaluation-config.ts";
 import { describeLosses, resultOf } from "./local/evaluate-team.ts";
@@ -18,7 +20,7 @@ import { counted, percent } from "./terminal/columns.ts";
 import { openLiveLine } from "./terminal/live.ts";
 
 export interface MineOptions extends EvalOptions {
-  /** A suite of the run or recipe, or a file of questions. */
+  /** A file of questions, or a suite that asks one. */
   readonly suite?: string;
   /** Ask the training questions instead. */
   readonly train?: boolean;
@@ -33,12 +35,13 @@ export interface MineOptions extends EvalOptions {
 const TRAINING = "training";
 
 export async function mine(target: string, options: MineOptions): Promise<void> {
-  const { to, below, samples } = options;
+  const { to } = options;
   if (existsSync(to)) throw new MgrpoError("config-invalid", `--to ${to} exists: remove it, or name another file`);
   const { config, suite, recipe } = await plan(target, options);
+  mkdirSync(dirname(to), { recursive: true });
   const all = await readQuestions(recipe, config);
   const set = options.train ? { ...all, heldOut: all.train } : all;
-  const asked = questionsAsked(suite, questionsOf(set, suite.name));
+  const asked = questionsAsked(suite, set.suites?.[suite.name]?.questions ?? set.heldOut);
   const live = openLiveLine(process.stderr);
   let result: EvaluationResult | undefined;
   try {
@@ -51,36 +54,56 @@ export async function mine(target: string, options: MineOptions): Promise<void> 
   } finally {
     live.close();
   }
-  if (!result) return;
+  if (result) writeHardest(asked, result, options);
+}
+
+/** Writes the file, even if answers are lost: a judge may refuse one for good. The exit code is then 1. */
+export function writeHardest(
+  asked: readonly Question[],
+  result: EvaluationResult,
+  { to, below, samples }: Pick<MineOptions, "to" | "below" | "samples">,
+): void {
   const lost = describeLosses(result);
-  if (lost !== undefined) throw new MgrpoError("run-halted", `${lost}; run the same command to retry`);
   const kept = hardest(asked, result, below);
   if (kept.length === 0) {
-    const message = `no question is answered correctly in less than ${percent(below)} of ${counted(samples, "attempt")}: raise --below`;
+    if (lost !== undefined) throw new MgrpoError("run-halted", `${lost}; run the same command to retry`);
+    const advice = below < 1 ? ": raise --below" : "";
+    const message = `no question is answered correctly in less than ${percent(below)} of ${counted(samples, "attempt")}${advice}`;
     throw new MgrpoError("not-found", message);
+  }
+  if (lost !== undefined) {
+    console.error(`${lost}; to retry, remove ${to} and run the same command`);
+    process.exitCode = 1;
   }
   writeAtomically(to, `${kept.map((question) => JSON.stringify(question)).join("\n")}\n`);
   const summary = { kind: "mined", file: to, questions: kept.length, of: asked.length, below, samples };
-  if (!process.stdout.isTTY) return console.log(JSON.stringify(summary));
-  console.log(
-    `  ${to}: ${kept.length} of ${asked.length} questions, correct in less than ${percent(below)} of attempts`,
-  );
+  const text = `  ${to}: ${kept.length} of ${asked.length} questions, correct in less than ${percent(below)} of attempts`;
+  console.log(process.stdout.isTTY ? text : JSON.stringify(summary));
 }
 
-function plan(target: string, { suite, train, samples, ...options }: MineOptions): Promise<PlannedEvaluation> {
+async function plan(target: string, { suite, train, samples, ...options }: MineOptions): Promise<PlannedEvaluation> {
   if ((suite === undefined) === (train !== true)) {
     throw new MgrpoError("config-invalid", "--suite <name> and --train: give one of the two");
   }
-  if (suite !== undefined) return planEvaluation(target, options, { name: suite, runs: samples });
+  if (suite !== undefined) {
+    const planned = await planEvaluation(target, options, { name: suite, runs: samples });
+    refuseHeldOut(planned.config);
+    return planned;
+  }
   const training = `evaluation.suites=${JSON.stringify([{ name: TRAINING, runs: samples }])}`;
   return planEvaluation(target, { ...options, set: [...options.set, training] });
 }
 
-/** The questions of a published benchmark are evaluated, not collected: its questions may be encrypted, and must not be trained on. */
-function questionsOf(set: QuestionSet, suite: string): readonly Question[] {
-  const questions = set.suites?.[suite]?.questions ?? set.heldOut;
-  if (set.suites?.[suite]?.canary === undefined) return questions;
-  throw new MgrpoError("config-invalid", `--suite ${suite} is encrypted: its questions cannot be written to a file`);
+/** Only questions of the user's own may become training questions. */
+function refuseHeldOut({ evaluation }: RunConfig): void {
+  for (const { name, benchmark } of evaluation.suites) {
+    if (benchmark === "jsonl") continue;
+    const what = benchmark === undefined ? "held-out questions" : `questions of benchmark ${benchmark}`;
+    throw new MgrpoError(
+      "config-invalid",
+      `--suite ${name} asks ${what}, which must not be trained on: give a file of other questions (--suite <file>.jsonl), or --train`,
+    );
+  }
 }
 
 /** In the order of the set, as lines of a file of questions. */

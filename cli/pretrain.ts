@@ -2,8 +2,8 @@
  * @file `mgrpo pretrain <recipe>`: trains a recipe's base models from random weights, with the loop of `mgrpo sft`, on an endless stream of
  * the recipe's demonstrations.
  */
-import { mkdir, writeFile } from "node:fs/promises";
-import { basename, join, relative } from "node:path";
+import { mkdir, rename, rm, writeFile } from "node:fs/promises";
+import { basename, join, relative, resolve } from "node:path";
 import { RunConfig } from "../core/contracts/config.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { CheckpointFiles, Trainer } from "../core/ports.ts";
@@ -39,13 +39,7 @@ const RECENT = 50;
 
 export async function pretrain(nameOrPath: string, { only, to, tokens }: PretrainOptions = {}): Promise<void> {
   const recipe = await openRecipe(nameOrPath);
-  const bases = (recipe.baseModels ?? []).filter(({ folder }) => !only || only.some((name) => folder.endsWith(name)));
-  if (bases.length === 0) {
-    throw new MgrpoError(
-      "recipe-invalid",
-      `recipe '${recipe.name}' has no such base model: see baseModels in its recipe.ts`,
-    );
-  }
+  const bases = chosenBases(recipe, only);
   const tools = await openToolsModule(nameOrPath);
   for (const base of bases) {
     const folder = to === undefined ? base.folder : join(to, basename(base.folder));
@@ -53,9 +47,25 @@ export async function pretrain(nameOrPath: string, { only, to, tokens }: Pretrai
   }
 }
 
+/** Those that `only` names, each by its folder's name or path; all by default. Rejects a name that the recipe does not have. */
+export function chosenBases({ name: recipe, baseModels = [] }: Recipe, only?: readonly string[]): BaseModel[] {
+  const isNamed = ({ folder }: BaseModel, name: string) =>
+    basename(folder) === name || resolve(folder) === resolve(name);
+  const known = baseModels.map(({ folder }) => basename(folder));
+  if (known.length === 0)
+    throw new MgrpoError("recipe-invalid", `recipe '${recipe}' has no baseModels in its recipe.ts`);
+  for (const name of only ?? []) {
+    if (baseModels.some((base) => isNamed(base, name))) continue;
+    const message = `recipe '${recipe}' has no base model '${name}' (there is ${known.join(", ")})`;
+    throw new MgrpoError("recipe-invalid", message, { unknownNames: [{ unknown: name, known }] });
+  }
+  return baseModels.filter((base) => !only || only.some((name) => isNamed(base, name)));
+}
+
 /** Trains one base model and writes its folder. */
 export async function pretrainBase(base: BaseModel, recipe: Recipe, tools: ToolsModule): Promise<void> {
-  const files = withRandomWeights(base);
+  const described = base.files();
+  const files = withRandomWeights(base, described);
   const encode = await encoderOf(recipe, base, files, tools);
   const trainer = await compiledEngine.openTrainer(files, {
     threads: 2,
@@ -63,19 +73,31 @@ export async function pretrainBase(base: BaseModel, recipe: Recipe, tools: Tools
     contextTokens: longestContext(files) ?? 2048,
     microBatchTokens: base.training.batchTokens,
   });
-  const { progress, saved } = await learnAll(trainer, base, examplesOf(base, encode));
-  await trainer.close();
+  const learning = learnAll(trainer, base, examplesOf(base, encode));
+  const { progress, saved } = await learning.finally(() => trainer.close());
   const { training, seed, agent, arm } = base;
   const steps = progress.losses.length;
   const loss = round(recentLoss(progress, RECENT));
   const record = { ...training, seed, agent, arm, optimizer: OPTIMIZER, steps, loss };
   const weights = saved.get(WEIGHTS);
   if (!weights) throw new Error(`the trainer saved no ${WEIGHTS}`);
-  await mkdir(base.folder, { recursive: true });
-  for (const [name, bytes] of [...files, [WEIGHTS, weights] as const]) {
-    await writeFile(join(base.folder, name), bytes);
+  const others = [...described, ["training.json", `${JSON.stringify(record, null, 2)}\n`] as const];
+  await writeFolder(base.folder, [...others, [WEIGHTS, weights]]);
+}
+
+/** A run takes a folder with weights for a complete model: old weights go first, and new ones come last, whole. */
+async function writeFolder(folder: string, files: readonly (readonly [string, Uint8Array | string])[]): Promise<void> {
+  // Two runs may make the same model at the same time.
+  const partial = `${folder}.partial-${process.pid}`;
+  await mkdir(partial, { recursive: true });
+  await mkdir(folder, { recursive: true });
+  try {
+    for (const [name, content] of files) await writeFile(join(partial, name), content);
+    await rm(join(folder, WEIGHTS), { force: true });
+    for (const [name] of files) await rename(join(partial, name), join(folder, name));
+  } finally {
+    await rm(partial, { recursive: true, force: true });
   }
-  await writeFile(join(base.folder, "training.json"), `${JSON.stringify(record, null, 2)}\n`);
 }
 
 /** Trains until the base model's token budget is spent. Returns what the trainer saved then. */
@@ -86,7 +108,8 @@ async function learnAll(trainer: Trainer, { folder, training }: BaseModel, examp
   const never = Number.POSITIVE_INFINITY;
   const plan = { ...training, startsAtZero: true, evaluateEvery: never, patience: never };
   const display = openLiveLine(process.stderr);
-  const progress = await learn(trainer, { batches: batchesOf(examples, batchTokens), heldOut: [] }, plan, NO_PROGRESS, {
+  const sources = { batches: batchesOf(examples, batchTokens), heldOut: [] };
+  const learning = learn(trainer, sources, plan, NO_PROGRESS, {
     onStep(now) {
       if (!now.ended && now.losses.length % PROGRESS_EVERY > 0) return;
       const line = progressText(folder, now, tokens, performance.now() - started);
@@ -97,7 +120,7 @@ async function learnAll(trainer: Trainer, { folder, training }: BaseModel, examp
       saved = await trainer.save();
     },
   });
-  display.close();
+  const progress = await learning.finally(() => display.close());
   return { progress, saved };
 }
 
@@ -121,8 +144,7 @@ async function encoderOf(recipe: Recipe, base: BaseModel, files: CheckpointFiles
   return (demonstration: Demonstration) => exampleOf(demonstration, layout, tokenizer);
 }
 
-function withRandomWeights(base: BaseModel): ReadonlyMap<string, Uint8Array> {
-  const files = base.files();
+function withRandomWeights(base: BaseModel, files: ReadonlyMap<string, Uint8Array>): Map<string, Uint8Array> {
   const config = parseModelConfig(files.get("config.json") ?? "");
   return new Map([...files, [WEIGHTS, writeModel(parameterLayout(config), initializeWeights(config, base.seed))]]);
 }

@@ -43,8 +43,8 @@ export async function readRows(): Promise<{ rows: (RunsTableRow | Damaged)[]; fa
 }
 
 async function readStoredRows(): Promise<{ rows: (RunsTableRow | Damaged)[]; failure?: MgrpoError }> {
-  if (!namesStore()) return { rows: [] };
   try {
+    if (!namesStore()) return { rows: [] };
     return { rows: await withNamedStore(storedRows) };
   } catch (error) {
     if (!isMgrpoError(error)) throw error;

@@ -1,5 +1,6 @@
 /** @file `mgrpo show`: a run's steps; a step, group or rollout as a tree; or the run's case studies; on the terminal or as a page. */
-import { relative } from "node:path";
+import { mkdirSync } from "node:fs";
+import { dirname, relative } from "node:path";
 import colors from "picocolors";
 import { describeOptimizer } from "../core/contracts/server-optimizer.ts";
 import { describeSpending } from "../core/training/run-budget.ts";
@@ -36,6 +37,7 @@ export async function show(run: string, address: string | undefined, { html }: S
   }
   const name = wanted === CASES ? CASES : Object.values(wanted).join("-");
   const file = html === true ? `${source.folder}/show-${name}.html` : html;
+  mkdirSync(dirname(file), { recursive: true });
   writeAtomically(file, await exportPage(source, wanted));
   console.log(relative(process.cwd(), file));
 }

@@ -13,5 +13,10 @@ export function storeNames(command: string): { readonly table: string; readonly 
   return { table: found.MGRPO_TABLE, bucket: found.MGRPO_BUCKET };
 }
 
-/** Whether the environment names a store. */
-export const namesStore = (): boolean => Environment.safeParse(process.env).success;
+/** Whether the environment names a store. Throws if it names half of one. */
+export function namesStore(): boolean {
+  const { MGRPO_TABLE, MGRPO_BUCKET } = process.env;
+  if (!MGRPO_TABLE && !MGRPO_BUCKET) return false;
+  parse(Environment, process.env, "environment", "config-invalid");
+  return true;
+}

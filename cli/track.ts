@@ -19,7 +19,7 @@ export interface TrackOptions {
 
 export async function track(run: string, { to }: TrackOptions): Promise<void> {
   const source = await openSource(run);
-  const config = { ...source.config, track: [...(to ?? source.config.track)] };
+  const config = { ...source.config, track: [...new Set(to ?? source.config.track)] };
   if (config.track.length === 0) {
     throw new MgrpoError("config-invalid", `run '${run}' has no trackers: name some with --to tensorboard,mlflow,otlp`);
   }

@@ -1,6 +1,6 @@
 /** @file `mgrpo cloud`: the store of runs on several machines. */
 import { type Command, Option } from "commander";
-import { integer } from "../terminal/fail.ts";
+import { port } from "../terminal/fail.ts";
 
 export function addCloud(program: Command): void {
   const cloud = program
@@ -28,13 +28,9 @@ function addServe(cloud: Command): void {
     .description("serve a store for workers on other machines, and run the functions, until stopped")
     .option("--host <address>", "address to listen on, which the other machines must reach", "127.0.0.1")
     .addOption(
-      new Option("--port <n>", "port of the DynamoDB API; 0 takes a free one")
-        .argParser(integer("--port"))
-        .default(7420),
+      new Option("--port <n>", "port of the DynamoDB API; 0 takes a free one").argParser(port("--port")).default(7420),
     )
-    .addOption(
-      new Option("--s3-port <n>", "port of the S3 API; by default the next one").argParser(integer("--s3-port")),
-    )
+    .addOption(new Option("--s3-port <n>", "port of the S3 API; by default the next one").argParser(port("--s3-port")))
     .option("--dir <folder>", "folder of the store and its keys", "mgrpo-cloud")
     // Not --env-file: Node.js 20 consumes that option itself, wherever it appears.
     .option(
@@ -45,7 +41,7 @@ function addServe(cloud: Command): void {
       new Option(
         "--ui-port <n>",
         "serve the dashboard too, to those who have its link, which goes to standard error; 0 takes a free port",
-      ).argParser(integer("--ui-port")),
+      ).argParser(port("--ui-port")),
     )
     .action(async (options) => (await import("../cloud/serve.ts")).serveCloud(options));
 }

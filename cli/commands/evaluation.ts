@@ -1,7 +1,7 @@
 /** @file Commands that evaluate or use a team: `eval`, `mine`, `ask`, `serve` and `judge check`. */
 import { type Command, Option } from "commander";
 import { Attachments } from "../../core/contracts/evaluation-suite.ts";
-import { integer, notNegative, positive, positiveInteger, share } from "../terminal/fail.ts";
+import { notNegative, port, positive, positiveInteger, share } from "../terminal/fail.ts";
 import { addToolBudgets, arm, judge, seed, setting } from "./options.ts";
 
 export function addEvaluation(program: Command): void {
@@ -98,7 +98,7 @@ function addMine(program: Command): void {
     .description("find the questions that a team mostly fails, and write them as a file of questions to train on")
     .argument("<team>", "a run's name, or a folder with one checkpoint per agent")
     .option("--train", "ask the training questions")
-    .option("--suite <name>", "ask a suite of the run or recipe, or a file of questions, <file>.jsonl")
+    .option("--suite <name>", "ask a file of questions, <file>.jsonl, or a suite of the run or recipe that asks one")
     .addOption(
       new Option("--below <share>", "write the questions with a lower share of correct answers")
         .argParser(share("--below"))
@@ -145,7 +145,7 @@ function addServe(program: Command): void {
     .description("serve a trained team to apps, as an OpenAI-compatible API whose models are the agents")
     .argument("<team>", "a run that finished here, or a folder with one model per agent, named after it")
     .addOption(
-      new Option("--port <n>", "port to listen on; 0 takes a free one").argParser(integer("--port")).default(8080),
+      new Option("--port <n>", "port to listen on; 0 takes a free one").argParser(port("--port")).default(8080),
     )
     .option("--host <address>", "address to listen on; other machines need MGRPO_SERVE_KEY to be set", "127.0.0.1")
     .addOption(

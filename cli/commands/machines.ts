@@ -1,6 +1,6 @@
 /** @file Commands for runs on several machines: `launch`, `halt`, `worker` and `dispatch`. */
 import { type Command, Option } from "commander";
-import { integer, positive } from "../terminal/fail.ts";
+import { port, positive } from "../terminal/fail.ts";
 import { addBudgets, arm, recipe, run, seed, setting, steps } from "./options.ts";
 
 export function addMachines(program: Command): void {
@@ -49,7 +49,7 @@ function addWorker(program: Command): void {
     )
     .addOption(
       new Option("--port <n>", "port for delegations from other workers; 0, the default, takes a free one").argParser(
-        integer("--port"),
+        port("--port"),
       ),
     )
     .option("--host <address>", "address to listen on, which the other workers must reach", "127.0.0.1")

@@ -1,7 +1,7 @@
 /** @file Commands that inspect runs or take something from them: `runs`, `show`, `ui`, `track` and `export`. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { TrackerName } from "../../core/contracts/tracking.ts";
-import { integer } from "../terminal/fail.ts";
+import { port } from "../terminal/fail.ts";
 import { run } from "./options.ts";
 
 export function addRuns(program: Command): void {
@@ -23,9 +23,7 @@ function addUi(program: Command): void {
       "serve the dashboard of the runs here and in the store that the environment names: curves, groups, rollouts token by token, evaluations",
     )
     .argument("[run]", "the run that the printed link shows")
-    .addOption(
-      new Option("--port <n>", "port to listen on; 0 takes a free one").argParser(integer("--port")).default(0),
-    )
+    .addOption(new Option("--port <n>", "port to listen on; 0 takes a free one").argParser(port("--port")).default(0))
     .option("--host <address>", "address to listen on; who has the link and reaches it reads every run", "127.0.0.1")
     .option("--stage <name>", "stage of `sst deploy` whose runs it shows, besides those here")
     .option("--open", "open the link in the browser")

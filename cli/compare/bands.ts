@@ -11,8 +11,8 @@ import {
   LINE_ICON,
   openChart,
   plotTop,
-  SHARE_AXIS,
   seriesColor,
+  shareAxis,
   themed,
   titled,
 } from "../chart-theme.ts";
@@ -37,7 +37,7 @@ export interface BandChart {
   readonly marked: boolean;
 }
 
-/** Values are shares in [0, 1]. */
+/** Values are shares in [0, 1], or rewards. */
 export function drawBands({ title, subtitle, xName, xIsCount, bands, marked }: BandChart): string {
   const names = bands.map(({ name }) => name);
   const chart = openChart();
@@ -49,7 +49,7 @@ export function drawBands({ title, subtitle, xName, xIsCount, bands, marked }: B
     legend: { ...LEGEND, data: names.map((name) => ({ name, icon: LINE_ICON })) },
     grid: { left: 56, right: 28, top: plotTop(names), bottom: 52 },
     xAxis: { ...COUNT_AXIS, minInterval: xIsCount ? 1 : 0, name: xName },
-    yAxis: SHARE_AXIS,
+    yAxis: shareAxis(bands.flatMap(({ points }) => points.flatMap(({ low, high }) => [low, high]))),
     series: bands.flatMap((band, i) => seriesOf(band, seriesColor(i), marked)),
   });
   const svg = chart.renderToSVGString();

@@ -62,6 +62,9 @@ function workLines({ agreement, disagreements }: Extract<Checked, { kind: "work"
   const between = (interval: ConfidenceInterval | null, shown: (value: number) => string) =>
     interval ? ` [${shown(interval.low)}, ${shown(interval.high)}]` : "";
   const two = (value: number) => value.toFixed(2);
+  const size = two(Math.abs(meanError));
+  const bias =
+    size === two(0) ? "neither too strict nor too lenient" : `${size} too ${meanError < 0 ? "strict" : "lenient"}`;
   return [
     ...disagreements.flatMap(({ id, task, report, score, judged, reason }) => [
       "",
@@ -72,7 +75,7 @@ function workLines({ agreement, disagreements }: Extract<Checked, { kind: "work"
     "",
     ...hanging(
       "  mean absolute error  ",
-      `${colors.green(meanAbsoluteError.toFixed(3))} of ${n}; on average the judge is ${two(Math.abs(meanError))} too ${meanError < 0 ? "strict" : "lenient"}`,
+      `${colors.green(meanAbsoluteError.toFixed(3))} of ${n}; on average the judge is ${bias}`,
     ),
     `  within ${CLOSE}           ${points(close)}%${between(closeInterval, points)}`,
     `  correlation          ${correlation === null ? "- (all labels or all verdicts are the same)" : two(correlation)}${between(correlationInterval, two)}`,

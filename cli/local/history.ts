@@ -1,5 +1,5 @@
 /** @file The steps and evaluations of a local run, saved to disk as they end, so that a resumed run reports all of them. */
-import { appendFileSync, closeSync, existsSync, fstatSync, openSync, readFileSync, readSync } from "node:fs";
+import { appendFileSync, closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import type { StoreWrites } from "../../core/contracts/store-writes.ts";
@@ -8,7 +8,15 @@ import { heldOutScore, sortEvaluations, type TeamEvaluation } from "../../core/m
 import type { EmbeddedCloud } from "./embedded-cloud.ts";
 import type { RunEvent } from "./follow.ts";
 import { MetricsFile } from "./metrics-file.ts";
-import { type RunFolder, type RunStatus, readStatus, writeAtomically, writeStatus } from "./run-folder.ts";
+import {
+  type RunFolder,
+  type RunStatus,
+  readStatus,
+  readText,
+  unreadable,
+  writeAtomically,
+  writeStatus,
+} from "./run-folder.ts";
 
 export class RunHistory {
   readonly steps: StepSummary[];
@@ -90,14 +98,14 @@ export class RunHistory {
 /** A line that a kill cut short is dropped: its step is read from the records again. */
 export function readSteps(folder: RunFolder): StepSummary[] {
   if (!existsSync(folder.steps)) return [];
-  const lines = readFileSync(folder.steps, "utf8").split("\n").slice(0, -1);
+  const lines = readText(folder.steps).split("\n").slice(0, -1);
   return lines.map((line) => parseJson(StepSummary, line, folder.steps));
 }
 
 /** The newest step, from the end of the file: a list of runs need not read all steps of each. */
 export function readNewestStep(folder: RunFolder): StepSummary | undefined {
   if (!existsSync(folder.steps)) return undefined;
-  const file = openSync(folder.steps, "r");
+  const file = openToRead(folder.steps);
   try {
     const { size } = fstatSync(file);
     const end = Buffer.alloc(Math.min(size, TAIL_BYTES));
@@ -109,6 +117,14 @@ export function readNewestStep(folder: RunFolder): StepSummary | undefined {
     return line === undefined ? undefined : parseJson(StepSummary, line, folder.steps);
   } finally {
     closeSync(file);
+  }
+}
+
+function openToRead(path: string): number {
+  try {
+    return openSync(path, "r");
+  } catch (cause) {
+    throw unreadable(path, cause);
   }
 }
 

@@ -145,8 +145,22 @@ export function createRunFolder(config: RunConfig): RunFolder {
   return folder;
 }
 
+/** Rejects with `not-found`: another user's run may be unreadable, and any run may be removed at any time. */
+export function readText(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (cause) {
+    throw unreadable(path, cause);
+  }
+}
+
+export function unreadable(path: string, cause: unknown): MgrpoError {
+  const { code } = cause as NodeJS.ErrnoException;
+  return new MgrpoError("not-found", `${path} cannot be read (${code})`, { cause });
+}
+
 export function readConfig(folder: RunFolder): RunConfig {
-  return parseJson(RunConfig, readFileSync(folder.config), folder.config, "config-invalid");
+  return parseJson(RunConfig, readText(folder.config), folder.config, "config-invalid");
 }
 
 /** The names of the runs in this folder, in natural order. */
@@ -195,7 +209,7 @@ function newStatus(config: RunConfig): RunStatus {
 /** A run that is `running` without a live process was killed: it is reported as stopped. */
 export function readStatus(folder: RunFolder): RunStatus {
   if (!existsSync(folder.status)) return newStatus(readConfig(folder));
-  const status = parseJson(RunStatus, readFileSync(folder.status), folder.status);
+  const status = parseJson(RunStatus, readText(folder.status), folder.status);
   if (status.state !== "running" || isAlive(status.pid)) return status;
   return { ...status, state: "stopped", pid: 0, environment: {} };
 }

@@ -1,5 +1,5 @@
 /** @file The team that `mgrpo serve` serves: a run that finished on this machine, or a folder with one model per agent. */
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { RunConfig, RunConfigInput } from "../../core/contracts/config.ts";
 import { isEndpointPolicy } from "../../core/contracts/language-model.ts";
@@ -58,7 +58,7 @@ export async function planServing(target: string, set: readonly string[]): Promi
 
 /** A folder's models with the default settings. Undefined if it has no model. */
 async function folderTeam(folder: string): Promise<RunConfigInput | undefined> {
-  const names = existsSync(folder)
+  const names = statSync(folder, { throwIfNoEntry: false })?.isDirectory()
     ? readdirSync(folder)
         .filter((name) => isModel(join(folder, name)))
         .sort()

@@ -7,13 +7,13 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
-import { Manifest } from "../../core/contracts/checkpoint.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import type { GroupRecord, JobRecord } from "../../core/contracts/records.ts";
 import { type AnyTrajectory, mainTrajectories, type RolloutAddress } from "../../core/contracts/rollout.ts";
+import { ownerOf } from "../../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import type { Demonstration } from "../../core/recipe.ts";
@@ -22,7 +22,7 @@ import type { Example } from "../../sft/example.ts";
 import type { PlacedDemonstration } from "../../sft/messages.ts";
 import { readInvocations, readOutcome } from "../conversations.ts";
 import { resultOf } from "../local/evaluate-team.ts";
-import { readGroups, readJobs, readStep, suiteOf } from "../local/read-records.ts";
+import { readGroups, readJobs, readManifest, readStep, suiteOf } from "../local/read-records.ts";
 import { openSource } from "../show/source.ts";
 
 export interface AgentDemonstration extends PlacedDemonstration {
@@ -66,9 +66,13 @@ export async function ofSteps(store: Store, config: RunConfig, steps: number, mi
   return found;
 }
 
+/** A wrong answer may earn a reward, for its format: it is not correct at any `minReward`. A reward may be above 1, correctness is not. */
 function correctRollouts({ rollouts }: GroupRecord, minReward: number): number[] {
-  const correct = Object.entries(rollouts).filter(([, score]) => !("excluded" in score) && score.reward >= minReward);
-  return correct.map(([index]) => Number(index));
+  const least = Math.min(1, minReward);
+  return Object.entries(rollouts).flatMap(([index, score]) => {
+    if ("excluded" in score || score.correct === 0) return [];
+    return score.reward >= minReward && score.correct >= least ? [Number(index)] : [];
+  });
 }
 
 async function ofEvaluation(folder: string, minReward: number): Promise<AgentDemonstration[]> {
@@ -115,38 +119,37 @@ async function ofJob(store: Store, config: RunConfig, job: JobRecord, folder: st
   return found;
 }
 
-async function ofRollout(store: Store, { main }: RunConfig, address: RolloutAddress): Promise<AgentDemonstration[]> {
+async function ofRollout(store: Store, config: RunConfig, address: RolloutAddress): Promise<AgentDemonstration[]> {
   const outcome = await readOutcome(store, address);
   if (outcome?.status !== "finished") return [];
   const invocations = [...(await readInvocations(store, outcome)).values()];
   const { run, step, group, rollout } = address;
   const where = `rollout ${step}/${group}/${rollout} of '${run}'`;
   const conversations = [
-    { agent: main, conversation: outcome.conversation, trajectories: mainTrajectories(outcome) },
+    { agent: config.main, conversation: outcome.conversation, trajectories: mainTrajectories(outcome) },
     ...invocations.map(({ request, conversation, trajectory }) => {
       return { agent: request.agent, conversation, trajectories: [trajectory] };
     }),
   ].filter(({ conversation }) => conversation.stop === "answered");
   const found = conversations.map(async ({ agent, conversation, trajectories }): Promise<AgentDemonstration> => {
     const text = { agent, where, demonstration: asDemonstration(conversation) };
-    return outcome.app ? { ...text, sampled: await sampledBranches(store, run, agent, trajectories) } : text;
+    return outcome.app ? { ...text, sampled: await sampledBranches(store, config, agent, trajectories) } : text;
   });
   return Promise.all(found);
 }
 
 async function sampledBranches(
-  { objects }: Store,
-  run: string,
+  store: Store,
+  { run, agents }: RunConfig,
   agent: string,
   trajectories: readonly AnyTrajectory[],
 ): Promise<SampledBranches> {
-  const key = objectKeys.manifest(run, agent, 0);
-  const bytes = await objects.get(key);
-  const tokenizer = bytes && parseJson(Manifest, bytes, key).files["tokenizer.json"];
+  const { files } = await readManifest(store, run, ownerOf(agents, agent), 0);
   const examples = trajectories.flatMap((one) =>
     "actions" in one && one.actions.length > 0 ? [{ tokens: one.tokens, turns: one.actions }] : [],
   );
-  return { examples, tokenizer: tokenizer?.sha256 ?? "" };
+  // Agents behind an API have no tokenizer here, and no examples.
+  return { examples, tokenizer: files["tokenizer.json"]?.sha256 ?? "" };
 }
 
 function asDemonstration({ prompt, turns }: Conversation): Demonstration {

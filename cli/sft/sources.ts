@@ -46,7 +46,7 @@ export async function openDemonstrations(
   only?: string,
 ): Promise<ExampleSource> {
   const isApp = config.runner !== "native";
-  if (demonstrations !== undefined) return fromLines(demonstrations, readFile(demonstrations), only, isApp);
+  if (demonstrations !== undefined) return fromLines(demonstrations, readFile(demonstrations), config, only);
   if (fromRun === undefined) return fromRecipe(recipe, config);
   const found = await correctConversations(fromRun, minReward);
   return (teachable, tokenizer) => {
@@ -93,12 +93,20 @@ function fromRecipe({ name, demonstrations }: Recipe, { arm, seed }: RunConfig):
 function fromLines(
   file: string,
   lines: readonly MessagesLine[],
+  { agents, runner }: RunConfig,
   only: string | undefined,
-  isApp: boolean,
 ): ExampleSource {
+  const isApp = runner !== "native";
+  const team = Object.keys(agents);
   const unnamed = lines.find(({ agent }) => agent === undefined);
   if (unnamed && only === undefined) {
     throw none(`${unnamed.where} does not say which agent it is for: add "agent", or train one with --agent`);
+  }
+  const stray = lines.find(({ agent }) => only === undefined && agent !== undefined && !team.includes(agent));
+  if (stray) {
+    const { agent: unknown = "", where } = stray;
+    const message = `${where} is for agent '${unknown}': the team has ${team.join(", ")}`;
+    throw new MgrpoError("demonstrations-invalid", message, { unknownNames: [{ unknown, known: team }] });
   }
   return (teachable) => {
     const own = lines.filter(({ agent = only }) => agent === teachable.agent);

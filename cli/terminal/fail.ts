@@ -63,6 +63,17 @@ export function integer(option: string): (text: string) => number {
   };
 }
 
+const HIGHEST_PORT = 65_535;
+
+/** Parses an option's port. */
+export function port(option: string): (text: string) => number {
+  return (text) => {
+    const value = integer(option)(text);
+    if (value > HIGHEST_PORT) throw new InvalidArgumentError(`${option} takes a port, at most ${HIGHEST_PORT}.`);
+    return value;
+  };
+}
+
 /** Parses an option's whole number above 0. */
 export function positiveInteger(option: string): (text: string) => number {
   return (text) => {

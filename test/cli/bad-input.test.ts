@@ -31,6 +31,8 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   ["a value out of range", trainRelay("bad", "--set", "rolloutsPerQuestion=1"), /rolloutsPerQuestion/],
   ["a malformed --set", trainRelay("bad", "--set", "steps"), /--set steps: write path=value/],
   ["steps that are not a number", ["train", RELAY, "--steps", "many"], /--steps takes a whole number/],
+  ["a port that does not exist", ["ui", "--port", "99999"], /--port takes a port, at most 65535/],
+  ["a file where a folder is served", ["serve", "models/main/config.json"], /give a run's name, or a folder/],
   ["an unknown recipe", ["train", "atlantis"], /recipe 'atlantis' does not exist: .*atlas/],
   ["a mistyped recipe", ["train", "recipes/atals"], /did you mean 'atlas'\?/],
   ["a mistyped command", ["tarin"], /Did you mean train\?/],

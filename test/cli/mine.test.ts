@@ -2,10 +2,12 @@
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { countAnswers } from "../../cli/mine/progress.ts";
-import { hardest } from "../../cli/mine.ts";
+import { hardest, writeHardest } from "../../cli/mine.ts";
+import type { EvaluationResult } from "../../core/contracts/messages.ts";
 import type { Question } from "../../core/contracts/question.ts";
+import { wilson } from "../../core/training/confidence-interval.ts";
 import { trainQuestions } from "../fixtures/relay/questions.ts";
 import { mgrpo, projectOfFile, RELAY, relaySettings, startMgrpo } from "./command-line.ts";
 
@@ -33,6 +35,34 @@ test("a question is hard if its share of correct answers is below the threshold;
   expect(hardest(asked, { questions }, 0.25).map(({ id }) => id)).toEqual(["c"]);
 });
 
+test("answers that are lost for good do not keep the file from being written", () => {
+  const asked = ["a", "b"].map(question);
+  const questions = [
+    { n: 2, correct: 0 },
+    { n: 0, correct: 0 },
+  ].map((tally, i) => ({ question: asked[i]?.id ?? "", kind: "k", ...tally }));
+  const result: EvaluationResult = {
+    ...{ run: "eval", job: "j", team: 0, suite: "own", n: 2, correct: 0, runs: [], questions, seconds: 1 },
+    ...{ interval: wilson({ n: 2, correct: 0 }), lost: ["b"], reasons: ["judge: refused"] },
+  };
+  const to = join(folder, "lossy.jsonl");
+  const told = vi.spyOn(console, "error").mockImplementation(() => {});
+  const printed = vi.spyOn(console, "log").mockImplementation(() => {});
+  try {
+    writeHardest(asked, result, { to, below: 0.3, samples: 2 });
+    expect(told.mock.calls).toEqual([[expect.stringMatching(/^1 answer lost.*judge: refused.*remove .*lossy\.jsonl/)]]);
+    expect(process.exitCode).toBe(1);
+  } finally {
+    process.exitCode = undefined;
+    told.mockRestore();
+    printed.mockRestore();
+  }
+  expect(JSON.parse(readFileSync(to, "utf8"))).toEqual(question("a"));
+  const none = () =>
+    writeHardest(asked.slice(1), { ...result, questions: questions.slice(1) }, { to, below: 1, samples: 2 });
+  expect(none).toThrow("run the same command to retry");
+});
+
 test("the count of answers is off by at most those in flight, and takes few requests", async () => {
   const inFlight = fc.array(fc.nat(64), { maxLength: 20 });
   await fc.assert(
@@ -52,9 +82,11 @@ test("the count of answers is off by at most those in flight, and takes few requ
   );
 });
 
-const team = ["models", "--recipe", RELAY, ...relaySettings({ name: "sampled" })];
+const relay = ["models", "--recipe", RELAY];
+const team = [...relay, ...relaySettings({ name: "sampled" })];
+const often = ["--below", "1", "--samples", "3"];
 const mineTo = (file: string, results: string, ...more: string[]) =>
-  mgrpo(folder, "mine", ...team, "--below", "1", "--samples", "3", "--to", file, "--results", results, ...more);
+  mgrpo(folder, "mine", ...team, ...often, "--to", file, "--results", results, ...more);
 
 /** Files in its bucket: the run's own, and a few answers. */
 const STORED_BEFORE_KILL = 40;
@@ -96,15 +128,20 @@ test("the same team, questions and seed give the same file, killed in between or
   expect(again.stderr).toContain("--to b.jsonl exists: remove it, or name another file");
 
   rmSync(join(folder, "b.jsonl"));
-  const suite = await mineTo("b.jsonl", "second", "--suite", "sampled");
-  expect(JSON.parse(suite.stdout)).toMatchObject({ kind: "mined", file: "b.jsonl", of: 6, samples: 3 });
+  const ofFile = [...relay, ...often, "--suite", "a.jsonl", "--to", "new/b.jsonl", "--results", "second"];
+  const suite = await mgrpo(folder, "mine", ...ofFile);
+  expect(JSON.parse(suite.stdout)).toMatchObject({ kind: "mined", file: "new/b.jsonl", of: mined.length, samples: 3 });
   const training = ["train", RELAY, "--run", "hard", "--steps", "1", ...relaySettings()];
   expect(await mgrpo(folder, ...training, "--set", "questions.train=a.jsonl")).toMatchObject({ code: 0, stderr: "" });
 });
 
+const gaia = `evaluation.suites=${JSON.stringify([{ name: "gaia", benchmark: "gaia", data: "gaia" }])}`;
+
 test.each([
   [[], "--suite <name> and --train: give one of the two"],
   [["--train", "--suite", "sampled"], "--suite <name> and --train: give one of the two"],
+  [["--suite", "sampled"], "--suite sampled asks held-out questions, which must not be trained on"],
+  [["--set", gaia, "--suite", "gaia"], "--suite gaia asks questions of benchmark gaia, which must not be trained on"],
   [["--train", "--below", "1.5"], "--below takes a share, a number of at most 1"],
 ] as const)("refused: %j", async (more, line) => {
   expect((await mgrpo(folder, "mine", ...team, "--to", "c.jsonl", ...more)).stderr).toContain(line);

@@ -1,10 +1,10 @@
 /** @file Pretraining: the loss falls, the folder is a complete checkpoint, and the same settings give the same bytes. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Terminal } from "@xterm/headless";
 import { afterAll, expect, test, vi } from "vitest";
-import { pretrainBase } from "../../cli/pretrain.ts";
+import { chosenBases, pretrainBase } from "../../cli/pretrain.ts";
 import type { BaseModel } from "../../core/recipe.ts";
 import { readCheckpoint } from "../../engine/checkpoint/weights.ts";
 import { baseModels } from "../../recipes/atlas/bases.ts";
@@ -47,6 +47,29 @@ test("a base model learns, is complete, and has the same bytes every time", asyn
   for (const [name, bytes] of once)
     expect(Buffer.from(again.get(name) ?? []).equals(Buffer.from(bytes)), name).toBe(true);
 }, 120_000);
+
+test("--only takes whole names or paths of folders, all of which must exist", () => {
+  const [main = expect.fail(), searcher = expect.fail()] = ["models/main", "models/sub-main"].map((path) => ({
+    ...(baseModels[0] ?? expect.fail()),
+    folder: join(folder, path),
+  }));
+  const own = { ...recipe, baseModels: [main, searcher] };
+  expect(chosenBases(own)).toEqual([main, searcher]);
+  expect(chosenBases(own, ["main"])).toEqual([main]);
+  expect(chosenBases(own, [searcher.folder])).toEqual([searcher]);
+  expect(() => chosenBases(own, ["main", "seracher"])).toThrow("no base model 'seracher' (there is main, sub-main)");
+});
+
+test("a model that cannot be written whole has no weights, so that a run does not take it for one", {
+  timeout: 120_000,
+}, async () => {
+  await pretrained("e", 500);
+  rmSync(join(folder, "e", "training.json"));
+  mkdirSync(join(folder, "e", "training.json", "in the way"), { recursive: true });
+  await expect(pretrained("e", 500)).rejects.toThrow("training.json");
+  expect(existsSync(join(folder, "e", "model.safetensors"))).toBe(false);
+  expect(readdirSync(folder).filter((name) => name.startsWith("e"))).toEqual(["e"]);
+});
 
 test("on a terminal the progress of a base model stays on one line", { timeout: 120_000 }, async () => {
   const { isTTY, columns } = process.stderr;

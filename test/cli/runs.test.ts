@@ -1,12 +1,35 @@
 /** @file `mgrpo runs` if the store that the environment names does not respond. */
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { freePort } from "../fakes/fronts.ts";
-import { mgrpoWith, parsedLines, projectOfFile } from "./command-line.ts";
+import { mgrpo, mgrpoWith, parsedLines, projectFolder, projectOfFile } from "./command-line.ts";
 import { config } from "./records.ts";
 
 const folder = projectOfFile();
+
+test("a run that cannot be read hides no other one", { timeout: 60_000 }, async () => {
+  const project = projectFolder();
+  for (const run of ["good", "locked"]) {
+    mkdirSync(join(project, "runs", run), { recursive: true });
+    writeFileSync(join(project, "runs", run, "config.json"), JSON.stringify({ ...config, run }));
+  }
+  // Unreadable for root too.
+  mkdirSync(join(project, "runs", "locked", "status.json"));
+  const { code, stdout } = await mgrpo(project, "runs");
+  rmSync(project, { recursive: true });
+  expect(parsedLines(stdout)).toMatchObject([
+    { run: "good", state: "stopped" },
+    { run: "locked", state: "damaged", reason: expect.stringMatching(/status\.json cannot be read \(EISDIR\)$/) },
+  ]);
+  expect(code).toBe(0);
+});
+
+test("half a store is no store: one line names the variable that is missing", { timeout: 60_000 }, async () => {
+  const { code, stdout, stderr } = await mgrpoWith({ MGRPO_TABLE: "t", MGRPO_BUCKET: "" }, folder, "runs");
+  expect([code, stdout]).toEqual([1, ""]);
+  expect(stderr).toMatch(/^mgrpo: .*MGRPO_BUCKET: set it to the name of the bucket \[config-invalid\]\n$/);
+});
 
 test("local runs are listed, and one line reports that the store did not respond", { timeout: 60_000 }, async () => {
   const run = join(folder, "runs", config.run);

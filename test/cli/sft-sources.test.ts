@@ -6,9 +6,12 @@ import { afterAll, expect, test } from "vitest";
 import * as z from "zod";
 import { ofSteps } from "../../cli/sft/correct-rollouts.ts";
 import { openDemonstrations } from "../../cli/sft/sources.ts";
+import { objectKeys } from "../../core/contracts/keys.ts";
+import { Outcome } from "../../core/contracts/rollout.ts";
 import { openRecipe } from "../../recipes/registry.ts";
 import type { Teachable } from "../../sft/check.ts";
-import { config, storeOfFinishedRun } from "./records.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+import { config, fillFinishedRun, finishedRun, storeOfFinishedRun } from "./records.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-sft-sources-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -34,6 +37,29 @@ test("a correct rollout is a demonstration for its main agent and its answered s
   expect(await ofSteps(store, config, 1, 1.1)).toEqual([]);
 });
 
+test("a wrong answer is no demonstration, whatever reward its format earns", async () => {
+  const found = await ofSteps(await storeOfFinishedRun(), config, 1, 0);
+  expect(found.map(({ where }) => where)).toEqual(Array(2).fill(`rollout 0/0/0 of '${config.run}'`));
+});
+
+test("an app's agents with one policy have one tokenizer", async () => {
+  const store = memoryStore();
+  const { outcome, ...run } = finishedRun;
+  if (outcome.status !== "finished") throw new Error("the rollout failed");
+  const trajectory = { agent: "main", version: 0, tokens: [1, 2], actions: [[1, 2]], logProbs: [-1] } as const;
+  const ofApp = Outcome.parse({ ...outcome, trajectory, app: { branches: [], counts: {} } });
+  await fillFinishedRun(store, { ...run, outcome: ofApp });
+  const files = { "tokenizer.json": { sha256: "7".repeat(64), bytes: 1 } };
+  const manifest = { run: config.run, agent: "main", version: 0, trained: false, files, stats: null, seconds: null };
+  const bytes = new TextEncoder().encode(JSON.stringify(manifest));
+  await store.objects.commit(objectKeys.manifest(config.run, "main", 0), bytes);
+  const searcher = { ...(config.agents["searcher"] ?? expect.fail()), policy: "of:main" };
+  const shared = { ...config, agents: { ...config.agents, searcher } };
+  const [main, sub] = await ofSteps(store, shared, 1, 0.9);
+  expect(main?.sampled).toEqual({ examples: [{ tokens: [1, 2], turns: [[1, 2]] }], tokenizer: "7".repeat(64) });
+  expect(sub).toMatchObject({ agent: "searcher", sampled: { tokenizer: "7".repeat(64) } });
+});
+
 const line = (agent: string | undefined, answer: string) =>
   JSON.stringify({
     messages: [
@@ -56,6 +82,12 @@ test("a file's lines go to the agents that they name, and unnamed ones to the on
   expect(mixed(teachable("main"), "").map(({ where }) => where)).toEqual([`${join(folder, "demos.jsonl")}:1`]);
   await expect(fromFile([line("main", "a"), line(undefined, "b")])).rejects.toThrow(
     'demos.jsonl:2 does not say which agent it is for: add "agent", or train one with --agent',
+  );
+});
+
+test("a line for an agent that the team does not have is refused, not dropped", async () => {
+  await expect(fromFile([line("main", "a"), line("seracher", "b")])).rejects.toThrow(
+    "demos.jsonl:2 is for agent 'seracher': the team has main, searcher",
   );
 });
 

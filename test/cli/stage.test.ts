@@ -10,12 +10,14 @@ import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { RunRecord } from "../../core/contracts/records.ts";
 import { recordFleetRefusal } from "../../core/training/fleet-writes.ts";
 import { emptyFleetRecord } from "../../core/training/fleets.ts";
+import { endRun, resumeRun } from "../../core/training/writes.ts";
 import { composeFunctions } from "../../functions/compose.ts";
 import { release } from "../../gpu-workers/release.ts";
 import { controlPlane, serveControlPlane } from "../fakes/control-plane.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
 import { projectFolder, trainRelay } from "./command-line.ts";
 import { told } from "./printed.ts";
+import { job } from "./records.ts";
 import { serveUi } from "./served-ui.ts";
 
 const RELEASE = release(process.env);
@@ -88,6 +90,25 @@ test("a stage with fleets leaves the user nothing to start; a halted run resumes
   ]);
   await expect(launch("all", "far", "--budget-hours", "1")).rejects.toThrow(/no budget.hours to raise/);
   await expect(launch("all", "near", "--budget-usd", "1")).rejects.toThrow(/'near' is not in the store yet/);
+  close();
+});
+
+test("a run that has finished training is halted while it has evaluations left, and not after them", async () => {
+  const { table, close } = await deployed("ended", FLEETS);
+  await launch("ended", "far");
+  await table.update(endRun("far", "finished", ""));
+  const halted = async () => {
+    const [line] = await told("halt", "far", "--stage", "ended");
+    return [line?.["kind"], line?.["status"], RunRecord.parse(await table.get(tableKeys.run("far"))).status];
+  };
+  expect(await halted()).toEqual(["halted", "halted", "halted"]);
+  await table.update(resumeRun("far"));
+  await table.update(endRun("far", "finished", ""));
+  for (const suite of ["sampled", "greedy"]) {
+    const done = { ...job(suite, 0, 1), run: "far" };
+    await table.insert(tableKeys.job("far", done.job), { ...done });
+  }
+  expect(await halted()).toEqual(["unchanged", "finished", "finished"]);
   close();
 });
 

@@ -75,8 +75,8 @@ test("a run can be shown and listed, and is not overwritten", { timeout: TIMEOUT
     ...both,
     "spent",
   ]);
-  await printed("show", "whole", "1/0", "--html", "page.html");
-  expect(readFileSync(join(folder, "page.html"), "utf8")).toContain("delegate → searcher");
+  await printed("show", "whole", "1/0", "--html", "pages/page.html");
+  expect(readFileSync(join(folder, "pages/page.html"), "utf8")).toContain("delegate → searcher");
   expect(JSON.parse(await printed("runs"))).toMatchObject({ run: "whole", state: "finished", step: STEPS });
   const damaged = join(folder, "runs", "hurt");
   mkdirSync(damaged);

@@ -1,8 +1,9 @@
 /** @file `mgrpo ui` where it cannot start: it says why and ends. */
 import { once } from "node:events";
 import { createServer } from "node:net";
+import { createInterface } from "node:readline";
 import { expect, test } from "vitest";
-import { mgrpoWith, projectOfFile } from "./command-line.ts";
+import { mgrpoWith, projectOfFile, startMgrpoWith } from "./command-line.ts";
 
 const folder = projectOfFile();
 /** A command that wrongly goes on ends with this process. */
@@ -17,6 +18,21 @@ test("a port that is taken", { timeout: 30_000 }, async () => {
   server.close();
   expect(stderr).toContain(`mgrpo: port ${port} on 127.0.0.1 is in use: pass another --port, or 0 for any free one`);
   expect(code).toBe(1);
+});
+
+test("the printed link opens the dashboard, whatever is in the user's key and the case of the host", {
+  timeout: 60_000,
+}, async () => {
+  const key = "a+b&c#d%e/f=g h and sixteen more";
+  const child = startMgrpoWith({ ...DEPENDENT, MGRPO_UI_KEY: key }, folder, "ui", "--host", "LocalHost");
+  const ended = once(child, "exit");
+  if (!child.stdout) throw new Error("no output");
+  const { value } = await createInterface({ input: child.stdout })[Symbol.asyncIterator]().next();
+  const { link } = JSON.parse(value);
+  const { status } = await fetch(link, { redirect: "manual" });
+  child.kill("SIGTERM");
+  await ended;
+  expect(status).toBe(302);
 });
 
 test("a key that is too short", { timeout: 30_000 }, async () => {
