@@ -21,6 +21,7 @@ import { batchesOf } from "../sft/batches.ts";
 import { type Example, exampleOf } from "../sft/example.ts";
 import { learn, OPTIMIZER } from "../sft/learn.ts";
 import { NO_PROGRESS, recentLoss, type TrainingProgress } from "../sft/progress.ts";
+import { writeAtomically } from "./local/run-folder.ts";
 import { openLiveLine } from "./terminal/live.ts";
 
 export interface PretrainOptions {
@@ -65,17 +66,19 @@ export async function pretrainBase(base: BaseModel, recipe: Recipe, tools: Tools
   });
   const { progress, saved } = await learnAll(trainer, base, examplesOf(base, encode));
   await trainer.close();
-  const { training, seed, agent, arm } = base;
+  const { seed, agent, arm } = base;
   const steps = progress.losses.length;
   const loss = round(recentLoss(progress, RECENT));
-  const record = { ...training, seed, agent, arm, optimizer: OPTIMIZER, steps, loss };
+  const record = { ...base.training, seed, agent, arm, optimizer: OPTIMIZER, steps, loss };
   const weights = saved.get(WEIGHTS);
   if (!weights) throw new Error(`the trainer saved no ${WEIGHTS}`);
   await mkdir(base.folder, { recursive: true });
-  for (const [name, bytes] of [...files, [WEIGHTS, weights] as const]) {
-    await writeFile(join(base.folder, name), bytes);
-  }
-  await writeFile(join(base.folder, "training.json"), `${JSON.stringify(record, null, 2)}\n`);
+  const others = [...files].filter(([name]) => name !== WEIGHTS);
+  const training = `${JSON.stringify(record, null, 2)}\n`;
+  for (const [name, content] of [...others, ["training.json", training] as const])
+    await writeFile(join(base.folder, name), content);
+  // Last and whole: a folder with weights counts as made (local/missing-models.ts).
+  writeAtomically(join(base.folder, WEIGHTS), weights);
 }
 
 /** Trains until the base model's token budget is spent. Returns what the trainer saved then. */

@@ -1,5 +1,5 @@
 /** @file Pretraining: the loss falls, the folder is a complete checkpoint, and the same settings give the same bytes. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Terminal } from "@xterm/headless";
@@ -46,6 +46,13 @@ test("a base model learns, is complete, and has the same bytes every time", asyn
   expect(readCheckpoint(once).weights.every(Number.isFinite)).toBe(true);
   for (const [name, bytes] of once)
     expect(Buffer.from(again.get(name) ?? []).equals(Buffer.from(bytes)), name).toBe(true);
+}, 120_000);
+
+test("the weights are written last: a folder that a kill left incomplete has none, and is made again", async () => {
+  mkdirSync(join(folder, "e", "training.json"), { recursive: true });
+  await expect(pretrained("e", 500)).rejects.toThrow(/EISDIR/);
+  expect(readdirSync(join(folder, "e"))).toContain("config.json");
+  expect(readdirSync(join(folder, "e"))).not.toContain("model.safetensors");
 }, 120_000);
 
 test("on a terminal the progress of a base model stays on one line", { timeout: 120_000 }, async () => {
