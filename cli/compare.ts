@@ -21,6 +21,7 @@ import { checkStart, describeStart } from "./compare/start.ts";
 import { type ArmRuns, type Comparison, cumulativeTokens, summarize } from "./compare/summary.ts";
 import { evaluationsCsv, questionsCsv, stepsCsv } from "./compare/tables.ts";
 import { pinModels } from "./local/hub-models.ts";
+import { makeMissingModels } from "./local/missing-models.ts";
 import { preflight } from "./local/preflight.ts";
 import { checkRunsFolder, writeAtomically } from "./local/run-folder.ts";
 import { watchForStop } from "./local/stop.ts";
@@ -83,7 +84,11 @@ async function planComparison(recipeName: string, options: CompareOptions): Prom
   const planOf = (entry: Entry, seed: number, budget: number | undefined) =>
     planRun({ recipe, recipeName, options }, entry, seed, budget);
   const teams = new Map<Entry, Awaited<ReturnType<typeof readTeam>>>();
-  for (const entry of entries) teams.set(entry, await readTeam(planOf(entry, 1, 1).config));
+  for (const entry of entries) {
+    const { config } = planOf(entry, 1, 1);
+    await makeMissingModels(recipeName, recipe, config);
+    teams.set(entry, await readTeam(config));
+  }
   const runOf: Plan["runOf"] = (entry, seed, budget) => {
     const planned = planOf(entry, seed, budget);
     const team = teams.get(entry);

@@ -75,10 +75,10 @@ export async function pretrainBase(base: BaseModel, recipe: Recipe, tools: Tools
   });
   const learning = learnAll(trainer, base, examplesOf(base, encode));
   const { progress, saved } = await learning.finally(() => trainer.close());
-  const { training, seed, agent, arm } = base;
+  const { seed, agent, arm } = base;
   const steps = progress.losses.length;
   const loss = round(recentLoss(progress, RECENT));
-  const record = { ...training, seed, agent, arm, optimizer: OPTIMIZER, steps, loss };
+  const record = { ...base.training, seed, agent, arm, optimizer: OPTIMIZER, steps, loss };
   const weights = saved.get(WEIGHTS);
   if (!weights) throw new Error(`the trainer saved no ${WEIGHTS}`);
   const others = [...described, ["training.json", `${JSON.stringify(record, null, 2)}\n`] as const];

@@ -2,7 +2,7 @@
 import type { RunConfig } from "../core/contracts/config.ts";
 import { isMgrpoError, type MgrpoError } from "../core/errors.ts";
 import type { StepSummary } from "../core/monitoring/step-summary.ts";
-import { heldOutScore } from "../core/monitoring/team-evaluation.ts";
+import { heldOutShare } from "../core/monitoring/team-evaluation.ts";
 import type { Store } from "../core/ports.ts";
 import { allRuns } from "../core/training/run-list.ts";
 import { modelsOf } from "./local/base-models.ts";
@@ -99,10 +99,6 @@ async function storedRows(store: Store): Promise<(RunsTableRow | Damaged)[]> {
 async function storedRow(store: Store, run: string): Promise<RunsTableRow> {
   const { config, record } = await readStored(store, run);
   const evaluations = await readEvaluations(store, config);
-  const share = (team: number) => {
-    const score = heldOutScore(evaluations, team);
-    return score && score.n > 0 ? score.correct / score.n : null;
-  };
   const { recipe, arm, seed } = config;
   const { status: state, step, reason } = record;
   const steps = state === "finished" ? step : config.steps;
@@ -118,7 +114,7 @@ async function storedRow(store: Store, run: string): Promise<RunsTableRow> {
     step,
     state,
     reason,
-    heldOut: { before: share(0), after: share(steps) },
+    heldOut: { before: heldOutShare(evaluations, 0), after: heldOutShare(evaluations, steps) },
     evaluations,
     reward: newest?.reward ?? {},
   };

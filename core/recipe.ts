@@ -31,7 +31,7 @@ export interface Recipe {
   note?(question: Question): string | undefined;
   /** Behaviors that training should bring about, measured on the held-out questions before and after. */
   readonly caseStudies?: readonly CaseStudy[];
-  /** The base models that `mgrpo pretrain` makes, and `mgrpo train` where they are missing. */
+  /** The base models that `mgrpo pretrain` makes, and `mgrpo train`, `dev` and `compare` where they are missing. */
   readonly baseModels?: readonly BaseModel[];
   /** What `mgrpo sft` teaches an agent of an arm: a finite sequence, and a pure function of the seed. Absent: the recipe has none. */
   demonstrations?(agent: string, arm: Arm, seed: number): Iterable<Demonstration>;

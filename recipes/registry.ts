@@ -1,4 +1,5 @@
 /** @file Opens a recipe: its config and questions for the command line, its tools for workers. rewards.ts opens its rewards. */
+import { dirname } from "node:path";
 import { MgrpoError } from "../core/errors.ts";
 import type {
   OpenedTools,
@@ -9,7 +10,7 @@ import type {
   ToolsModule,
   ToolsOpening,
 } from "../core/recipe.ts";
-import { fileOfPart, openPart } from "./modules.ts";
+import { fileOfPart, nameOf, openPart } from "./modules.ts";
 
 const RECIPES: Record<string, () => Promise<{ recipe: RecipeDefinition }>> = {
   atlas: () => import("./atlas/recipe.ts"),
@@ -30,6 +31,13 @@ export async function openRecipe(nameOrPath: string): Promise<Recipe> {
   const { recipe } = await openPart(RECIPES, nameOrPath, "recipe");
   const { config } = recipe;
   return typeof config === "function" ? Object.assign(recipe, { config }) : { ...recipe, config: () => config };
+}
+
+/** The folder of a user's recipe; undefined for a recipe of this package. */
+export function recipeFolder(nameOrPath: string): string | undefined {
+  if (Object.hasOwn(RECIPES, nameOf(nameOrPath))) return undefined;
+  const file = fileOfPart(nameOrPath, "recipe");
+  return file && dirname(file);
 }
 
 /** A recipe without tools.ts has no tools: an app brings its own. */

@@ -147,9 +147,8 @@ const foreignBucket = (name: string, cause: unknown) =>
     { cause },
   );
 
-/** Rejects, before anything is deleted, if the table or the bucket holds foreign data. */
-export async function refuseForeign(dynamo: DynamoDBClient, s3: S3Client, table: string, bucket: string) {
-  if (await describeTable(dynamo, table)) await refuseForeignItems(dynamo, table);
+/** Rejects, before anything is deleted, if the bucket holds foreign data. */
+export async function refuseForeignBucket(s3: S3Client, bucket: string): Promise<void> {
   if (!(await bucketExists(s3, bucket))) return;
   for (let ContinuationToken: string | undefined; ; ) {
     const page = await s3.send(new ListObjectsV2Command({ Bucket: bucket, ContinuationToken }));
@@ -164,7 +163,9 @@ export async function refuseForeign(dynamo: DynamoDBClient, s3: S3Client, table:
   }
 }
 
-async function refuseForeignItems(dynamo: DynamoDBClient, table: string): Promise<void> {
+/** Rejects, before anything is deleted, if the table holds foreign data. */
+export async function refuseForeignTable(dynamo: DynamoDBClient, table: string): Promise<void> {
+  if (!(await describeTable(dynamo, table))) return;
   const { pk, sk } = tableKeys.deployment;
   const { Item } = await dynamo.send(
     new GetItemCommand({ TableName: table, Key: { pk: { S: pk }, sk: { S: sk } }, ConsistentRead: true }),

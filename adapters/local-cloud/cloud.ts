@@ -41,7 +41,8 @@ const OWNER_ONLY = 0o700;
 
 export interface LocalCloudOptions {
   readonly directory: string;
-  readonly handlers: CloudHandlers;
+  /** Absent: nothing is called, and events wait for a later start. For a process that only reads. */
+  readonly handlers?: CloudHandlers;
   /** Seconds between scheduled ticks; 0: none. Default 2. */
   readonly tickSeconds?: number;
   /** The address to listen on, which is also the one callers use; default 127.0.0.1. */
@@ -80,8 +81,10 @@ export async function startLocalCloud(options: LocalCloudOptions): Promise<Local
     const servers = await startServers(options, credentials, storage, closers);
     await ensureTable(servers.dynamoEndpoint, credentials);
     closers.add(() => storage.dispatcher.close());
-    for (const event of storage.journal.unhandled) await redeliver(event, storage);
-    closers.add(startTicks(tickSeconds, () => handlers.tick(), report));
+    if (handlers) {
+      for (const event of storage.journal.unhandled) await redeliver(event, storage);
+      closers.add(startTicks(tickSeconds, () => handlers.tick(), report));
+    }
     const { objects, space } = storage;
     return {
       environment: environmentOf(servers, credentials),
@@ -134,11 +137,11 @@ async function openStorage(
   closers: Closers,
 ): Promise<Storage> {
   const space = await openDiskSpace(directory, maxBytes);
-  const journal = await openJournal(join(directory, "events"), (event) => dispatcher.enqueue(event));
+  const journal = await openJournal(join(directory, "events"), (event) => handlers && dispatcher.enqueue(event));
   closers.add(async () => journal.close());
   // The dispatcher must be ready before anyone can put an object.
   const dispatcher = openDispatcher({
-    handle: (event) => handlers.objectCreated(event),
+    handle: async (event) => handlers?.objectCreated(event),
     handled: (id) => journal.handled(id),
     deliveries: events,
     report,

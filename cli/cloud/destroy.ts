@@ -1,5 +1,5 @@
 /** @file `mgrpo cloud destroy`: deletes the table and the bucket that the environment names, including every run in them. */
-import { deleteBucket, deleteTable, refuseForeign } from "../../adapters/aws/setup.ts";
+import { deleteBucket, deleteTable, refuseForeignBucket, refuseForeignTable } from "../../adapters/aws/setup.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { storeNames } from "../store-names.ts";
 import { withEndpoints } from "./clients.ts";
@@ -17,7 +17,8 @@ export async function destroy({ yes }: DestroyOptions): Promise<void> {
       `this deletes table '${table}' and bucket '${bucket}' with every run in them: confirm by repeating the table's name, --yes ${table}`,
     );
   await withEndpoints(async ({ dynamo, s3, callApi }) => {
-    await callApi("s3", "destroy", () => refuseForeign(dynamo, s3, table, bucket));
+    await callApi("dynamo", "destroy", () => refuseForeignTable(dynamo, table));
+    await callApi("s3", "destroy", () => refuseForeignBucket(s3, bucket));
     await callApi("s3", `bucket '${bucket}'`, () => deleteBucket(s3, bucket));
     await callApi("dynamo", `table '${table}'`, () => deleteTable(dynamo, table));
   });

@@ -8,7 +8,9 @@ const OTHERS = 0o077;
 /** Replaces the file with one that only its owner can read. If the file system cannot ensure that, throws before writing any secret. */
 export function writePrivateFile(file: string, content: string): void {
   const temporary = `${file}.${process.pid}.tmp`;
-  const descriptor = openSync(temporary, "wx", 0o600);
+  // A process that was killed may have left it: in a container, its pid is that of the next one.
+  rmSync(temporary, { force: true });
+  const descriptor = openPrivate(temporary, file);
   try {
     if (isOpenToOthers(descriptor)) {
       throw new MgrpoError(
@@ -23,6 +25,14 @@ export function writePrivateFile(file: string, content: string): void {
     throw error;
   } finally {
     closeSync(descriptor);
+  }
+}
+
+function openPrivate(temporary: string, file: string): number {
+  try {
+    return openSync(temporary, "wx", 0o600);
+  } catch (cause) {
+    throw new MgrpoError("config-invalid", `${file} cannot be written: ${(cause as Error).message}`, { cause });
   }
 }
 

@@ -89,8 +89,14 @@ function workerToken({ AWS_SECRET_ACCESS_KEY: secret = "" }: EmbeddedCloud["envi
   return createHmac("sha256", secret).update("calls between workers").digest("base64url");
 }
 
-/** Runs until the signal aborts. Writes to standard error, since standard output may be a file. */
-async function showActivity({ store, writes }: EmbeddedCloud, signal: AbortSignal): Promise<void> {
+/**
+ * Runs until the signal aborts, whether or not the runs can be read: the workers of all runs need the store. Writes to standard error,
+ * since standard output may be a file.
+ */
+export async function showActivity(
+  { store, writes }: Pick<EmbeddedCloud, "store" | "writes">,
+  signal: AbortSignal,
+): Promise<void> {
   if (!process.stderr.isTTY) {
     if (!signal.aborted) await once(signal, "abort");
     return;
@@ -98,17 +104,27 @@ async function showActivity({ store, writes }: EmbeddedCloud, signal: AbortSigna
   const line = openLiveLine(process.stderr);
   let before: StoreSnapshot | undefined;
   let activity: Activity | undefined;
-  while (!signal.aborted) {
-    const now = { seconds: store.clock.monotonic(), writes: writes().requests, runs: await readRuns(store) };
-    const shown = observe(now, before, activity?.lastEvent);
-    line.show(() => activityText(shown, store.clock.monotonic()));
-    [before, activity] = [now, shown];
-    await store.clock.sleep(POLL_SECONDS, signal);
+  try {
+    while (!signal.aborted) {
+      const runs = await readRuns(store).catch(messageOf);
+      if (typeof runs === "string") {
+        line.show(() => runs);
+      } else {
+        const now = { seconds: store.clock.monotonic(), writes: writes().requests, runs };
+        const shown = observe(now, before, activity?.lastEvent);
+        line.show(() => activityText(shown, store.clock.monotonic()));
+        [before, activity] = [now, shown];
+      }
+      await store.clock.sleep(POLL_SECONDS, signal);
+    }
+  } finally {
+    line.close();
   }
-  line.close();
 }
 
-/** Omits damaged records: `mgrpo runs` reports them. */
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** Omits damaged records of runs: `mgrpo runs` reports them. */
 async function readRuns({ table }: Store): Promise<RunRecord[]> {
   const items = await Promise.all((await listedRuns(table)).map(({ run }) => table.get(tableKeys.run(run))));
   return items.flatMap((item) => RunRecord.safeParse(item).data ?? []);

@@ -120,13 +120,19 @@ function refuseDecided(set: readonly string[], varied: string | undefined, { fro
     DECIDED.find((path) => chosen(path) !== undefined) ??
     (varied?.startsWith("steps=") ? "steps" : undefined) ??
     (questions !== undefined && chosen("questions") !== undefined ? "questions" : undefined) ??
-    (from.length > 0 ? set.find((setting) => /^agents\.[^.]+\.model=/.test(setting))?.split("=")[0] : undefined);
+    (from.length > 0 ? chosenModel(chosen("agents")) : undefined);
   if (found === undefined) return;
   const instead = "use --arms, --seeds, --steps, --tokens, --from and --questions";
   throw new MgrpoError(
     "config-invalid",
     `${found} cannot be set or varied, because the comparison decides it: ${instead}`,
   );
+}
+
+/** The path of a model among the settings of agents. */
+function chosenModel(agents: unknown): string | undefined {
+  const named = Object.entries(agents ?? {}).find(([, agent]) => Object(agent).model !== undefined);
+  return named && `agents.${named[0]}.model`;
 }
 
 /** Splits `d=1,2` into `d=1` and `d=2`. Values that contain commas are written as JSON: `{"format":0.1,"correct":0},{…}`. */

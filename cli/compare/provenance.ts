@@ -14,12 +14,15 @@ import { sha256 } from "../../engine/hash.ts";
 import { release } from "../../gpu-workers/release.ts";
 import { type Bases, hashesOf } from "../local/base-models.ts";
 import { type RunFolder, writeAtomically } from "../local/run-folder.ts";
+import { recipeHash } from "./recipe-source.ts";
 
 export const Provenance = z.strictObject({
   commit: z.string(),
   machine: z.string(),
   /** What the run's workers executed (gpu-workers/release.ts). Earlier releases recorded none of the following. */
   release: z.string().exactOptional(),
+  /** What a user's recipe consisted of (recipe-source.ts). Absent for a recipe of this package. */
+  recipe: z.string().exactOptional(),
   /** As resolved, without the names of the agents' models: `bases` identifies those models. */
   config: z.record(z.string(), z.json()).exactOptional(),
   /** Agent -> SHA-256 of the names and hashes of its base model's files. */
@@ -32,7 +35,8 @@ const UNKNOWN: Provenance = { commit: "unknown", machine: "unknown" };
 
 /** Provenance of a run that this process starts. */
 export function provenanceOf(config: RunConfig, bases: Required<Provenance>["bases"]): Provenance {
-  return { ...thisProcess(), config: withoutModels(config), bases };
+  const recipe = recipeHash(config.recipe);
+  return { ...thisProcess(), ...(recipe && { recipe }), config: withoutModels(config), bases };
 }
 
 export async function identify(bases: Bases): Promise<Required<Provenance>["bases"]> {
@@ -48,7 +52,8 @@ export function foreignBy(ours: Provenance, theirs: Provenance): string[] {
   const rest = (["release", "config", "bases"] as const).flatMap((part) =>
     theirs[part] === undefined ? [`${part}: not recorded`] : differences(ours[part], theirs[part], part),
   );
-  return [...commit, ...rest];
+  const [own, other] = [ours.recipe ?? "not recorded", theirs.recipe ?? "not recorded"];
+  return [...commit, ...differences(own, other, "recipe"), ...rest];
 }
 
 /** Undefined: the run has not started. */
@@ -60,11 +65,15 @@ export function readOrigin(folder: RunFolder): Provenance | undefined {
 /** Called before the run starts or is resumed. A run that another version or machine began is recorded as made by both. */
 export function writeOrigin(folder: RunFolder, ours: Provenance): void {
   const before = existsSync(folder.config) ? readOrigin(folder) : undefined;
-  const both = (key: "commit" | "machine" | "release") => {
+  const both = (key: "commit" | "machine" | "release" | "recipe") => {
     const [first, then] = [before ? (before[key] ?? "unknown") : ours[key], ours[key]];
     return first === then || first?.endsWith(`, then ${then}`) ? first : `${first}, then ${then}`;
   };
-  const parts = { commit: both("commit"), machine: both("machine"), release: both("release") };
+  const recipe = ours.recipe === undefined ? undefined : both("recipe");
+  const parts = {
+    ...{ commit: both("commit"), machine: both("machine"), release: both("release") },
+    ...(recipe !== undefined && { recipe }),
+  };
   const origin = { ...(before ?? ours), ...parts };
   mkdirSync(folder.path, { recursive: true });
   writeAtomically(folder.origin, `${JSON.stringify(Provenance.parse(origin), null, 2)}\n`);
@@ -102,11 +111,16 @@ const CODE = [
   "package-lock.json",
 ];
 
-/** The commit, marked if code differs from it. An installed package has no commit. */
-function sourceVersion(): string {
-  const commit = git("rev-parse", "--short=12", "HEAD");
+/**
+ * The commit, marked if code differs from it. An installed package has no commit: the repository around it, if there is one, is the user's.
+ * @param folder in the package; for tests.
+ */
+export function sourceVersion(folder = import.meta.dirname): string {
+  const isCheckout =
+    git(folder, "ls-files", "--error-unmatch", "--", fromTop("cli/compare/provenance.ts")) !== undefined;
+  const commit = isCheckout ? git(folder, "rev-parse", "--short=12", "HEAD") : undefined;
   if (commit === undefined) return "none: an installed package";
-  return git("status", "--porcelain", "--untracked-files=no", "--", ...CODE.map(fromTop)) === ""
+  return git(folder, "status", "--porcelain", "--untracked-files=no", "--", ...CODE.map(fromTop)) === ""
     ? commit
     : `${commit}-dirty`;
 }
@@ -114,16 +128,18 @@ function sourceVersion(): string {
 function isSameSource(ours: string, theirs: string): boolean {
   if (ours === theirs) return true;
   const areCommits = [ours, theirs].every((commit) => /^[0-9a-f]{7,40}$/.test(commit));
-  return areCommits && git("diff", "--quiet", ours, theirs, "--", ...CODE.map(fromTop)) !== undefined;
+  return (
+    areCommits && git(import.meta.dirname, "diff", "--quiet", ours, theirs, "--", ...CODE.map(fromTop)) !== undefined
+  );
 }
 
 const fromTop = (path: string) => `:/${path}`;
 
 /** Undefined if it fails. */
-function git(...command: string[]): string | undefined {
+function git(cwd: string, ...command: string[]): string | undefined {
   try {
     return execFileSync("git", ["--no-optional-locks", ...command], {
-      cwd: import.meta.dirname,
+      cwd,
       encoding: "utf8",
       stdio: ["ignore", "pipe", "ignore"],
     }).trim();

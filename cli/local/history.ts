@@ -4,7 +4,7 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import type { StoreWrites } from "../../core/contracts/store-writes.ts";
 import { StepSummary } from "../../core/monitoring/step-summary.ts";
-import { heldOutScore, sortEvaluations, type TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
+import { heldOutShare, sortEvaluations, type TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
 import type { EmbeddedCloud } from "./embedded-cloud.ts";
 import type { RunEvent } from "./follow.ts";
 import { MetricsFile } from "./metrics-file.ts";
@@ -81,17 +81,14 @@ export class RunHistory {
       scoringSeconds: this.#scoringSeconds,
       writes: sumOf(this.#before.writes, this.#cloud.writes()),
       usd: this.usd,
-      heldOut: { before: this.#share(0), after: isFinished ? this.#share(this.steps.length) : null },
+      heldOut: {
+        before: heldOutShare(this.evaluations, 0),
+        after: isFinished ? heldOutShare(this.evaluations, this.steps.length) : null,
+      },
       evaluations: this.evaluations,
     };
     writeStatus(this.#folder, status);
     return status;
-  }
-
-  /** The share of held-out questions that a team answers correctly; null if it was not evaluated. */
-  #share(team: number): number | null {
-    const score = heldOutScore(this.evaluations, team);
-    return score && score.n > 0 ? score.correct / score.n : null;
   }
 }
 

@@ -39,8 +39,7 @@ async function withIdleStore<T>(directory: string, read: (store: Store) => Promi
 
 async function openIdle(directory: string): ReturnType<typeof startLocalCloud> {
   await closing.get(directory);
-  const idle = async () => {};
-  return startLocalCloud({ directory, handlers: { objectCreated: idle, tick: idle } });
+  return startLocalCloud({ directory });
 }
 
 /** A cloud that did not open has failed its readers, and needs no closing. */

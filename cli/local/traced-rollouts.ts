@@ -26,5 +26,5 @@ export async function readTracedRollouts(store: Store, config: RunConfig, step: 
   return (await Promise.all(found)).flat();
 }
 
-/** Traces leave this machine: of a folder, they carry the name alone. */
-const nameForOthers = (model: string): string => (isAbsolute(model) ? basename(model) : model);
+/** Traces leave this machine: of a folder elsewhere on it, they carry the name alone. */
+const nameForOthers = (model: string): string => (isAbsolute(model) || model.startsWith(".") ? basename(model) : model);

@@ -3,11 +3,11 @@
  * this process does (its standard input closes), is restarted when it crashes, and logs to its own file.
  *
  *     started --exit--> waits 0.2 s .. 1.6 s --> started        a crash, or SIGKILL
- *        |   five exits in a row, each within 10 s of the start, or one on a full disk --> `failed` rejects
+ *        |   five exits in a row, the last four each within 10 s of the start, or one on a full disk --> `failed` rejects
  *        '-- stop(): SIGTERM, drained; SIGKILL after 15 s
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
+import { closeSync, existsSync, fstatSync, mkdirSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { builtModule } from "../../built-module.ts";
@@ -20,6 +20,8 @@ import { RELEASE_VARIABLE, release } from "../../gpu-workers/release.ts";
 const QUICK_EXIT_MILLISECONDS = 10_000;
 const QUICK_EXITS = 5;
 const DRAIN_MILLISECONDS = 15_000;
+/** Longer than a line of a worker's log. A log can be larger than memory. */
+const TAIL_BYTES = 1 << 16;
 /** Not retried: a restart frees no space. */
 const FULL: ErrorCode = "disk-full";
 
@@ -116,6 +118,8 @@ class WorkerProcesses implements Workers {
   /** `quickExits`: consecutive exits right after a start. */
   #start(spec: WorkerSpec, quickExits: number): void {
     const log = join(this.#logs, `${spec.name}.log`);
+    // The user may have deleted it.
+    mkdirSync(this.#logs, { recursive: true });
     const file = openSync(log, "a");
     const { size: logStart } = fstatSync(file);
     const started = performance.now();
@@ -152,11 +156,35 @@ class WorkerProcesses implements Workers {
     const timer = setTimeout(
       () => {
         this.#timers.delete(timer);
-        this.#start(spec, exits);
+        this.#startAgain(spec, exits);
       },
       100 * 2 ** exits,
     );
     this.#timers.add(timer);
+  }
+
+  #startAgain(spec: WorkerSpec, exits: number): void {
+    try {
+      this.#start(spec, exits);
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      this.#fail(new MgrpoError("worker-unavailable", `worker '${spec.name}' cannot be started again: ${reason}`));
+    }
+  }
+}
+
+/** The end of a file, back to `start` at most. Empty if the file is gone. */
+function tailOf(path: string, start: number): string {
+  if (!existsSync(path)) return "";
+  const file = openSync(path, "r");
+  try {
+    const { size } = fstatSync(file);
+    const from = Math.max(start, size - TAIL_BYTES);
+    const end = Buffer.alloc(Math.max(0, size - from));
+    readSync(file, end, 0, end.length, from);
+    return end.toString("utf8");
+  } finally {
+    closeSync(file);
   }
 }
 
@@ -177,7 +205,7 @@ interface WorkerLog {
 
 /** The error in the last line of a log, and its code. Workers log one JSON object per line. */
 function lastError({ path, start }: WorkerLog): { readonly error?: string; readonly code?: unknown } {
-  const line = readFileSync(path).subarray(start).toString("utf8").trimEnd().split("\n").at(-1) ?? "";
+  const line = tailOf(path, start).trimEnd().split("\n").at(-1) ?? "";
   const { error = line, code } = asObject(line);
   const [text = ""] = String(error).split("\n", 1);
   return { ...(text === "" ? {} : { error: text }), code };

@@ -11,11 +11,12 @@ import { secureHeaders } from "hono/secure-headers";
 /** Cookies do not know ports, so each server has its own. */
 const cookieOf = (port: number) => `mgrpo-ui-${port}`;
 
-/** @param hosts names that the server is reached by, without a port. */
+/** @param hosts names that the server is reached by, without a port, as a user writes them. */
 export function requireKey(key: string, hosts: readonly string[]): MiddlewareHandler {
+  const served = hosts.map((host) => new URL(`http://${host.includes(":") ? `[${host}]` : host}`).hostname);
   return async (context, next) => {
     const url = new URL(context.req.url);
-    if (!hosts.includes(url.hostname.replace(/^\[|\]$/g, ""))) return context.text("this host is not served", 421);
+    if (!served.includes(url.hostname)) return context.text("this host is not served", 421);
     const cookie = cookieOf(Number(url.port));
     const given = context.req.query("key");
     if (given !== undefined && isSame(given, key)) {

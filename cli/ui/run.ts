@@ -2,6 +2,7 @@
 import type { WorkerRecord } from "../../core/contracts/records.ts";
 import { sharedPolicies } from "../../core/contracts/shared-policy.ts";
 import { describeStall, type StallDetector } from "../../core/monitoring/stall.ts";
+import { heldOutShare } from "../../core/monitoring/team-evaluation.ts";
 import { waitingFor } from "../../core/monitoring/waiting.ts";
 import type { AgentView, RunPulse, RunsView, RunView, WorkerView } from "../../ui/views.ts";
 import { modelsOf } from "../local/base-models.ts";
@@ -31,6 +32,7 @@ export async function runView(source: Source): Promise<RunView> {
   const perStep = [...(await source.summaries())];
   const folder = findRun(config.run);
   const status = folder && readStatus(folder);
+  const steps = status?.steps ?? (state === "finished" ? step : config.steps);
   const facts = {
     run: config.run,
     recipe: config.recipe,
@@ -39,10 +41,10 @@ export async function runView(source: Source): Promise<RunView> {
     state,
     reason,
     step,
-    steps: config.steps,
+    steps,
     models: modelsOf(config),
     reward: perStep.at(-1)?.reward ?? {},
-    heldOut: status?.heldOut ?? { before: null, after: null },
+    heldOut: status?.heldOut ?? { before: heldOutShare(evaluations, 0), after: heldOutShare(evaluations, steps) },
     seconds: status?.seconds ?? null,
     usd: status ? status.usd : await source.read(async (store) => (await readSpending(store, config)).usd),
   };
@@ -71,13 +73,14 @@ function agentViews({ config }: Source): AgentView[] {
 }
 
 /**
- * A run that is over is not read: its store may be closed.
+ * A local run that is over is not read: its store may be closed. One in a store is finished while its last team is still evaluated.
  * @param stepSeconds of the newest closed step; null: unknown.
  */
 export async function runPulse(source: Source, detector: StallDetector, stepSeconds: number | null): Promise<RunPulse> {
   const { config, state, reason, step: closed, read } = source;
   const over = { step: closed, wait: null, stall: null, usd: null, workers: [] };
-  if (state !== "running") return { state, reason, closed, ...over };
+  const isOver = state === "halted" || (state !== "running" && findRun(config.run) !== undefined);
+  if (isOver) return { state, reason, closed, ...over };
   return read(async (store) => {
     const run = await readRun(store, config.run);
     const now = await store.clock.storeTime();

@@ -1,7 +1,7 @@
 /** @file `mgrpo cloud check` reports what works on a store and what does not, and leaves nothing behind. */
 import { DynamoDBClient, ScanCommand } from "@aws-sdk/client-dynamodb";
 import { ListObjectsV2Command, S3Client } from "@aws-sdk/client-s3";
-import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
+import { afterAll, afterEach, beforeEach, expect, test, vi } from "vitest";
 import { closeFronts, front } from "../fakes/fronts.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
 import { told } from "./printed.ts";
@@ -62,6 +62,23 @@ test("check: a store that overwrites or ignores conditions is reported, with exi
     "the first insert wins and the second changes nothing",
   ]);
   expect(process.exitCode).toBe(1);
+});
+
+test("check: a store that deletes no objects still gets its result, and keeps no items", async () => {
+  process.env["AWS_ENDPOINT_URL_S3"] = await front(String(home["AWS_ENDPOINT_URL_S3"]), {
+    change: ({ method, url, body }) =>
+      method === "POST" && /[?&]delete/.test(url)
+        ? { status: 403, body: "<Error><Code>AccessDenied</Code><Message>no</Message></Error>" }
+        : body,
+  });
+  const warned: string[] = [];
+  const spy = vi.spyOn(console, "error").mockImplementation((line) => void warned.push(String(line)));
+  const lines = await told("cloud", "check").finally(() => spy.mockRestore());
+  expect(lines.at(-1)).toMatchObject({ kind: "check", broken: faults(lines).length });
+  expect(faults(lines).length).toBeGreaterThan(0);
+  expect(warned).toEqual([expect.stringMatching(/^warning: the check's records are left in the store: /)]);
+  const { Items } = await dynamo.send(new ScanCommand({ TableName: "mgrpo" }));
+  expect(Items?.map(({ pk }) => pk?.S)).toEqual(["KEPT"]);
 });
 
 test("check: a missing table is one clear line, with what to do", async () => {

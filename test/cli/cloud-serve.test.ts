@@ -12,9 +12,12 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, expect, test } from "vitest";
+import { afterAll, expect, test, vi } from "vitest";
 import { activityText, observe, type StoreSnapshot } from "../../cli/cloud/activity.ts";
 import { isOpenToOthers, writePrivateFile } from "../../cli/cloud/environment-file.ts";
+import { showActivity } from "../../cli/cloud/serve.ts";
+import { tableKeys } from "../../core/contracts/keys.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-env-file-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -48,7 +51,14 @@ test("only its owner can read the file, even if it replaces one that others coul
   expect(readFileSync(file, "utf8")).toBe("new");
   expect(statSync(file).mode & 0o777).toBe(0o600);
   expect(readdirSync(folder)).toEqual(["cloud.json"]);
-  expect(() => writePrivateFile(join(folder, "nowhere", "cloud.json"), "new")).toThrow(/ENOENT/);
+  // As a killed process of the same pid leaves it.
+  writeFileSync(`${file}.${process.pid}.tmp`, "half");
+  writePrivateFile(file, "newer");
+  expect(readFileSync(file, "utf8")).toBe("newer");
+  expect(readdirSync(folder)).toEqual(["cloud.json"]);
+  expect(() => writePrivateFile(join(folder, "nowhere", "cloud.json"), "new")).toThrow(
+    expect.objectContaining({ code: "config-invalid", message: expect.stringMatching(/cannot be written: ENOENT/) }),
+  );
   expect(existsSync(join(folder, "nowhere"))).toBe(false);
 });
 
@@ -62,4 +72,28 @@ test.each([
   const descriptor = openSync(file, "r");
   expect(isOpenToOthers(descriptor)).toBe(open);
   closeSync(descriptor);
+});
+
+test("a list of runs that cannot be read is said in the status line, and the store is served on", async () => {
+  const store = memoryStore();
+  await store.table.insert(tableKeys.listed("far"), { run: "far", unknown: 1 });
+  const { isTTY, columns } = process.stderr;
+  Object.assign(process.stderr, { isTTY: true, columns: 120 });
+  const written: string[] = [];
+  const spy = vi.spyOn(process.stderr, "write").mockImplementation((text) => written.push(String(text)) > 0);
+  const stop = new AbortController();
+  let hasEnded = false;
+  try {
+    const writes = () => ({ requests: 0, bytes: 0, units: 0 });
+    const shown = showActivity({ store, writes }, stop.signal).finally(() => {
+      hasEnded = true;
+    });
+    await expect.poll(() => written.join("")).toContain("unknown");
+    expect(hasEnded).toBe(false);
+    stop.abort();
+    await shown;
+  } finally {
+    spy.mockRestore();
+    Object.assign(process.stderr, { isTTY, columns });
+  }
 });

@@ -1,10 +1,11 @@
 /** @file `mgrpo cloud serve --ui-port`: the dashboard of the served store, by a link that lasts as long as the store's keys. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { serveUi } from "./served-ui.ts";
 
+const ROOT = resolve(import.meta.dirname, "../..");
 const here = mkdtempSync(join(tmpdir(), "mgrpo-cloud-ui-"));
 afterAll(() => rmSync(here, { recursive: true, force: true }));
 
@@ -20,4 +21,15 @@ test("it shows the store's runs to those who have the link, which a restart keep
   }
   expect(keys[0]?.length).toBeGreaterThan(40);
   expect(keys[1]).toBe(keys[0]);
+});
+
+test("it starts from a folder whose path has spaces and other letters", { timeout: 240_000 }, async () => {
+  const root = join(here, "my project é");
+  mkdirSync(root);
+  for (const part of ["dist", "package.json"]) cpSync(join(ROOT, part), join(root, part), { recursive: true });
+  symlinkSync(join(ROOT, "node_modules"), join(root, "node_modules"), "junction");
+  const args = ["cloud", "serve", "--port", "0", "--ui-port", "0", "--dir", join(here, "other")];
+  const ui = await serveUi(here, args, /^dashboard: (.*)$/, root);
+  expect(await ui.view("/runs")).toEqual({ runs: [], failure: null });
+  await ui.close();
 });

@@ -25,7 +25,11 @@ test("an arm's agents start from a run's checkpoints, on the questions of a file
 
 test("what --from and --questions decide cannot be set or varied", () => {
   const [own = expect.fail()] = entriesOf(options);
-  for (const set of ["agents.main.model=x", "questions.train=x.jsonl"]) {
+  for (const set of [
+    "agents.main.model=x",
+    'agents.main={"model":"x","delegates":["searcher"]}',
+    "questions.train=x.jsonl",
+  ]) {
     const named = { ...source, options: { ...options, ...start, set: [set] } };
     expect(() => planRun(named, own, 1, undefined)).toThrow(/cannot be set or varied.*--from and --questions/);
     expect(() =>

@@ -13,7 +13,9 @@ test("writes the folder, describes the model, and overwrites nothing", async () 
   const printed = vi.spyOn(console, "log").mockReturnValue();
   const to = join(folder, "tiny");
   await importModel(TINY, { to, dtype: "bf16" });
-  expect(printed.mock.calls[0]?.[0]).toMatch(/llama, 0\.0787 M parameters, from Q8_0, F32, Q4_1, Q4_0, F16, BF16, as bf16/);
+  expect(printed.mock.calls[0]?.[0]).toMatch(
+    /llama, 0\.0787 M parameters, from Q8_0, F32, Q4_1, Q4_0, F16, BF16, as bf16/,
+  );
   expect(existsSync(join(to, "model.safetensors"))).toBe(true);
   await expect(importModel(TINY, { to, dtype: "fp32" })).rejects.toThrow(/exists: name a folder that does not/);
   printed.mockRestore();

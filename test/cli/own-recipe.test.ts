@@ -1,9 +1,10 @@
 /** @file A user's TypeScript recipe, loaded by the built commands in dist/ from a folder without a package.json, and from an ES module package. */
-import { mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
 import { mgrpo, projectOfFile } from "./command-line.ts";
 
+const ROOT = resolve(import.meta.dirname, "../..");
 const folder = projectOfFile();
 
 test.each([
@@ -24,4 +25,22 @@ test.each([
   const { code, stderr } = await mgrpo(folder, "train", recipe, "--run", "mine", "--set", "seeed=1");
   expect(stderr).toMatch(/^mgrpo: config of run 'mine': Unrecognized key: "seeed"/);
   expect(code).toBe(1);
+});
+
+test("compare makes the base models that the recipe describes, as train does", async () => {
+  const team = join(folder, "project", "team");
+  cpSync(join(ROOT, "create/template/team"), team, { recursive: true });
+  writeFileSync(join(folder, "project/package.json"), JSON.stringify({ type: "module" }));
+  mkdirSync(join(folder, "project/node_modules"));
+  symlinkSync(ROOT, join(folder, "project/node_modules/mgrpo"), "junction");
+  symlinkSync(join(ROOT, "node_modules/zod"), join(folder, "project/node_modules/zod"), "junction");
+  const recipe = join(team, "recipe.ts");
+  writeFileSync(recipe, readFileSync(recipe, "utf8").replaceAll(/tokens: [\d_]+/g, "tokens: 500"));
+  // A tracker without an address is refused after the models are checked.
+  const { code, stderr } = await mgrpo(folder, "compare", team, "--arms", "mgrpo", "--set", 'track=["mlflow"]');
+  expect(stderr).toMatch(/making \S*models\/main and \S*models\/searcher from the recipe's demonstrations, once\n/);
+  expect(stderr).toMatch(/\nmgrpo: .*MLFLOW_TRACKING_URI.*\n$/);
+  expect(code).toBe(1);
+  for (const agent of ["main", "searcher"])
+    expect(existsSync(join(team, "models", agent, "model.safetensors"))).toBe(true);
 });

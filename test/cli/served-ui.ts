@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 
-const COMMAND = join(resolve(import.meta.dirname, "../.."), "dist/cli/mgrpo.js");
+const ROOT = resolve(import.meta.dirname, "../..");
 
 export interface ServedUi {
   readonly link: string;
@@ -13,9 +13,15 @@ export interface ServedUi {
   close(): Promise<void>;
 }
 
-/** @param pattern finds the link in what the command prints. */
-export async function serveUi(cwd: string, args: readonly string[], pattern: RegExp): Promise<ServedUi> {
-  const child = spawn(process.execPath, [COMMAND, ...args], { cwd, stdio: ["ignore", "pipe", "pipe"] });
+/**
+ * @param pattern finds the link in what the command prints.
+ * @param root where the program is installed.
+ */
+export async function serveUi(cwd: string, args: readonly string[], pattern: RegExp, root = ROOT): Promise<ServedUi> {
+  const child = spawn(process.execPath, [join(root, "dist/cli/mgrpo.js"), ...args], {
+    cwd,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   const ended = once(child, "exit");
   const link = await new Promise<string>((found, failed) => {
     const said: string[] = [];

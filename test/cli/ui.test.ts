@@ -268,6 +268,13 @@ test("only the link's key opens it, which becomes a cookie, and only at its own 
   expect(opened.headers.get("set-cookie")).toMatch(/^mgrpo-ui-4711=.*HttpOnly.*SameSite=Strict/);
 });
 
+test("a host is served however its name is written", async () => {
+  const named = dashboardApp({ key: KEY, hosts: ["MyBox.local", "0:0:0:0:0:0:0:1"], watcher });
+  for (const host of ["mybox.local", "MYBOX.local", "[::1]"])
+    expect((await named.request(`http://${host}:4711/`)).status, host).toBe(401);
+  expect((await named.request("http://otherbox.local:4711/")).status).toBe(421);
+});
+
 test("the page is under 300 KB as sent, and runs no script but its own", async () => {
   const sizes = await Promise.all(
     ["/", "/main.js", "/style.css"].map(async (path) => {

@@ -7,7 +7,7 @@ import { createInterface } from "node:readline";
 import { CreateMultipartUploadCommand, ListPartsCommand, S3Client, UploadPartCommand } from "@aws-sdk/client-s3";
 import { expect, test, vi } from "vitest";
 import { openAwsStore } from "../../../adapters/aws/store.ts";
-import type { LocalCloudOptions } from "../../../adapters/local-cloud/cloud.ts";
+import { type LocalCloudOptions, startLocalCloud } from "../../../adapters/local-cloud/cloud.ts";
 import { freshDirectory, openLocalStore } from "../../fakes/local-store.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
@@ -52,6 +52,19 @@ test("an event whose handler never succeeds is delivered again after a restart, 
   await appendFile(join(store.directory, "events"), '+ 99 {"bucket":"mg- 98\n');
   const after = await listening({ directory: store.directory });
   await vi.waitFor(() => expect(after.keys).toEqual(["again"]));
+  await after.close();
+});
+
+test("a cloud without handlers leaves unhandled events to the next one", async () => {
+  const failing = await listening({ failures: 1000 });
+  await failing.objects.commit("left", bytes("1"));
+  await vi.waitFor(() => expect(failing.keys).toContain("left"));
+  await failing.close();
+  const reading = await startLocalCloud({ directory: failing.directory });
+  expect(await reading.direct.objects.get("left")).toEqual(bytes("1"));
+  await reading.close();
+  const after = await listening({ directory: failing.directory });
+  await vi.waitFor(() => expect(after.keys).toEqual(["left"]));
   await after.close();
 });
 

@@ -138,9 +138,11 @@ test("an outage of the receiver is retryable; its address is checked before the 
 
 test("a model that is a folder of this machine is traced by its name alone", async () => {
   const main = config.agents["main"] ?? expect.fail("no main agent");
-  const at = { ...config, agents: { ...config.agents, main: { ...main, model: "/home/somebody/models/planner" } } };
-  const [traced] = await readTracedRollouts(await storeOfFinishedRun(), at, 0);
-  expect(traced?.models["main"]).toBe("planner");
+  for (const model of ["/home/somebody/models/planner", "../somebody/planner"]) {
+    const at = { ...config, agents: { ...config.agents, main: { ...main, model } } };
+    const [traced] = await readTracedRollouts(await storeOfFinishedRun(), at, 0);
+    expect(traced?.models["main"]).toBe("planner");
+  }
 });
 
 test("a send that is cut off for want of time says so, and what sends the rest", async () => {

@@ -1,0 +1,47 @@
+/** @file What identifies the code of a comparison's run in a user's project: no commit of the user's own, and a hash of the recipe. */
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { foreignBy, provenanceOf, sourceVersion } from "../../cli/compare/provenance.ts";
+import { config } from "./records.ts";
+
+const project = mkdtempSync(join(tmpdir(), "mgrpo-provenance-"));
+afterAll(() => rmSync(project, { recursive: true }));
+
+test("an installed package has no commit, although the project around it has one", () => {
+  const git = (...command: string[]) =>
+    execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@b", ...command], { cwd: project, stdio: "ignore" });
+  const installed = join(project, "node_modules/mgrpo/dist/cli/compare");
+  mkdirSync(installed, { recursive: true });
+  writeFileSync(join(project, ".gitignore"), "node_modules\n");
+  git("init");
+  git("add", "-A");
+  git("commit", "-m", "a project");
+  expect(sourceVersion(installed)).toBe("none: an installed package");
+  expect(sourceVersion()).toMatch(/^[0-9a-f]{12}(-dirty)?$/);
+});
+
+test("runs of a recipe whose code has changed are foreign; what commands write beside it does not count", () => {
+  const recipe = join(project, "team");
+  mkdirSync(recipe);
+  const write = (name: string, text: string) => writeFileSync(join(recipe, name), text);
+  write("recipe.ts", "export const recipe = {};");
+  write("rewards.ts", "export const correct = 1;");
+  const made = () => provenanceOf({ ...config, recipe }, {});
+  const before = made();
+  for (const output of ["models", "runs", ".git"]) {
+    mkdirSync(join(recipe, output));
+    write(`${output}/config.json`, "{}");
+  }
+  write("hard.jsonl", "{}");
+  expect(foreignBy(made(), before)).toEqual([]);
+  write("rewards.ts", "export const correct = 0;");
+  expect(foreignBy(made(), before)).toEqual([
+    expect.stringMatching(/^recipe: "[0-9a-f]{12}" \(stored\), "[0-9a-f]{12}"/),
+  ]);
+  const { recipe: _, ...older } = before;
+  expect(foreignBy(before, older)).toEqual([expect.stringMatching(/^recipe: "not recorded" \(stored\)/)]);
+  expect(provenanceOf(config, {})).not.toHaveProperty("recipe");
+});

@@ -1,0 +1,41 @@
+/** @file The page of a run in a store that no folder here belongs to: it shows what the list of runs shows. */
+import { expect, test } from "vitest";
+import type { Source } from "../../cli/show/source.ts";
+import { runPulse, runView } from "../../cli/ui/run.ts";
+import { RunConfig } from "../../core/contracts/config.ts";
+import { tableKeys } from "../../core/contracts/keys.ts";
+import { StallDetector } from "../../core/monitoring/stall.ts";
+import { evaluationOf } from "../../core/monitoring/team-evaluation.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+import { config, fillFinishedRun, job, RUN } from "./records.ts";
+
+/** Finished after one step of at most four, with its last evaluation still open. */
+async function finishedInStore(): Promise<Source> {
+  const store = memoryStore();
+  const open = { ...job("greedy", 1, 9), state: "queued" };
+  await store.table.insert(tableKeys.job(RUN, open.job), { ...open, interval: { ...open.interval } });
+  await fillFinishedRun(store);
+  const own = RunConfig.parse({ ...config, steps: 4 });
+  const suite = own.evaluation.suites[0] ?? expect.fail();
+  const evaluations = [job("sampled", 0, 3), job("sampled", 1, 8)].map((one) => evaluationOf(suite, one));
+  return {
+    ...{ config: own, state: "finished", reason: "", step: 1, evaluations, folder: "." },
+    summaries: async () => [],
+    read: (read) => read(store),
+  };
+}
+
+test("its held-out scores, and as many steps as it took", async () => {
+  expect(await runView(await finishedInStore())).toMatchObject({
+    ...{ state: "finished", step: 1, steps: 1 },
+    heldOut: { before: 0.3, after: 0.8 },
+  });
+});
+
+test("the evaluation that is left, although the run is finished", async () => {
+  const source = await finishedInStore();
+  const pulse = await runPulse(source, new StallDetector(source.config), null);
+  expect(pulse).toMatchObject({ state: "finished", closed: 1, workers: [] });
+  expect(pulse.wait).toMatch(/^evaluation 4 of 4: greedy after 1 steps/);
+  expect(pulse.usd).toBe(0);
+});

@@ -1,0 +1,29 @@
+/** @file The worker processes of a local run: what is said of one that cannot be kept alive, whatever its log is. */
+import { existsSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { startWorkers } from "../../cli/local/workers.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "mgrpo-workers-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Starts a worker that refuses its arguments. */
+function startBroken(logs: string) {
+  return startWorkers([{ name: "w", agent: "main", roles: ["train"], arguments: ["--nonsense"] }], {}, logs);
+}
+
+const FAULT = /^worker 'w' ended 5 times in a row: .*--nonsense.* \(log: .*w\.log\)$/;
+
+test("a worker that ends is started again even if its log was deleted, or is too large to be read whole", async () => {
+  const [deleted, large] = [join(folder, "deleted"), join(folder, "large")];
+  const first = startBroken(deleted);
+  rmSync(deleted, { recursive: true });
+  mkdirSync(large);
+  writeFileSync(join(large, "w.log"), "");
+  truncateSync(join(large, "w.log"), 2 ** 31 + 1);
+  const second = startBroken(large);
+  await expect(first.failed).rejects.toThrow(FAULT);
+  await expect(second.failed).rejects.toThrow(FAULT);
+  expect(existsSync(join(deleted, "w.log"))).toBe(true);
+});
