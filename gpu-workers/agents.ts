@@ -69,7 +69,7 @@ function policyOf(
   const config = policySettings(agents, name);
   if (isEndpointPolicy(config.policy))
     return endpointPolicy(config, apiOf(config), (usd) => addAgentSpending(run.store.table, run.name, usd));
-  const options = { limits, versions: isTeam ? 1 : staleness + 1 };
+  const options = { limits, versions: isTeam ? 1 : staleness + 1, log: run.log };
   const policy =
     opened.get(owner) ?? openPolicyVersions(owner, config, engineOf(config.policy), checkpoints, meter, options);
   opened.set(owner, policy);

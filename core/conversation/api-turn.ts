@@ -12,7 +12,14 @@ export function turnText(turn: WrittenTurn): string {
 /** The turn as an app's agent samples it: an answer to an app is not tagged. */
 export function sampledText({ thinking, text, calls }: WrittenTurn): string {
   const thought = thinking === "" ? "" : `<think>\n${thinking}\n</think>\n\n`;
-  return thought + (calls.length === 0 ? text : [text, ...calls.map(callText)].filter(Boolean).join("\n"));
+  if (calls.length === 0) return thought + text;
+  const before = thought === "" ? closeThinking(text) : text;
+  return thought + [before, ...calls.map(callText)].filter(Boolean).join("\n");
+}
+
+/** Thinking that the text leaves open would hide the calls that follow it. */
+function closeThinking(text: string): string {
+  return text.includes("<think>") && !text.includes("</think>") ? `${text}\n</think>` : text;
 }
 
 type WrittenTurn = Pick<AssistantTurn, "thinking" | "text" | "calls">;

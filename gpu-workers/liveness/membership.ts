@@ -49,9 +49,8 @@ export async function register(
   stop: AbortSignal,
   isStalled: () => boolean = () => false,
 ): Promise<Membership> {
-  await refuseOtherRelease(run, observer, stop);
   const { table, clock } = run.store;
-  const id = await insertWorker(run, registration);
+  const id = await enter(run, registration, observer, stop);
   let state: "alive" | "draining" = "alive";
   let running = () => 0;
   let recorded = 0;
@@ -89,13 +88,42 @@ export async function register(
       state = "draining";
       await table.update(drainWorker(run.name, id));
     },
-    async leave() {
-      const item = await table.get(tableKeys.worker(run.name, id));
-      if (!item) return;
-      const last = parse(WorkerRecord, item, `WORKER ${id}`);
-      if (last.state !== "dead") await table.update(markDead(last));
-    },
+    leave: () => leave(run, id),
   };
+}
+
+async function leave({ name, store: { table } }: RunContext, id: string): Promise<void> {
+  const item = await table.get(tableKeys.worker(name, id));
+  if (!item) return;
+  const last = parse(WorkerRecord, item, `WORKER ${id}`);
+  if (last.state !== "dead") await table.update(markDead(last));
+}
+
+/**
+ * Inserts the WORKER record once no worker of another release is left, and returns its id. Two that look at the same time see nobody, so
+ * each looks again after its insert: at least one of them sees the other, and leaves.
+ */
+async function enter(
+  run: RunContext,
+  registration: Registration,
+  observer: WorkerObserver,
+  stop: AbortSignal,
+): Promise<string> {
+  const deadline = run.store.clock.monotonic() + 2 * run.config.liveness.leaseSeconds;
+  for (;;) {
+    await refuseOtherRelease(run, observer, deadline, stop);
+    const id = await insertWorker(run, registration);
+    await observer.refresh(true);
+    const other = ofOtherRelease(run, observer);
+    if (!other) return id;
+    await leave(run, id);
+    // If both have left, one comes back first.
+    if (id > other.worker) await run.store.clock.sleep(2 * run.config.liveness.heartbeatSeconds, stop);
+  }
+}
+
+function ofOtherRelease(run: RunContext, observer: WorkerObserver): WorkerRecord | undefined {
+  return observer.workers().find(({ state, release }) => state !== "dead" && release !== run.release);
 }
 
 /** Inserts the WORKER record under a new random id, and returns the id. */
@@ -126,12 +154,16 @@ async function insertWorker({ name, release, store, log }: RunContext, registrat
 }
 
 /** Two releases in one run may train differently: the second waits for the first to leave, and gives up after two lease times. */
-async function refuseOtherRelease(run: RunContext, observer: WorkerObserver, stop: AbortSignal): Promise<void> {
+async function refuseOtherRelease(
+  run: RunContext,
+  observer: WorkerObserver,
+  deadline: number,
+  stop: AbortSignal,
+): Promise<void> {
   const { clock } = run.store;
-  const deadline = clock.monotonic() + 2 * run.config.liveness.leaseSeconds;
   for (let isLogged = false; ; isLogged = true) {
     await observer.refresh(true);
-    const other = observer.workers().find(({ state, release }) => state !== "dead" && release !== run.release);
+    const other = ofOtherRelease(run, observer);
     if (!other) return;
     if (!isLogged)
       run.log.warn("waiting for a worker of another release to leave", {

@@ -8,6 +8,7 @@ import type { CheckpointFiles, EngineLimits, PolicyEngine, Sampler, Tokenizer } 
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import type { BusyMeter } from "../busy.ts";
 import { engineOptions } from "../engine-options.ts";
+import type { Log } from "../log.ts";
 import type { AgentBackend, BackendOptions } from "./backend.ts";
 import { tokenBackend } from "./token-backend.ts";
 
@@ -42,6 +43,7 @@ export interface PolicyOptions {
   readonly limits?: EngineLimits;
   /** How many versions stay open: as many as steps in flight are sampled from. */
   readonly versions?: number;
+  readonly log?: Pick<Log, "warn">;
 }
 
 export function openPolicyVersions(
@@ -50,7 +52,7 @@ export function openPolicyVersions(
   engine: PolicyEngine,
   checkpoints: VersionFiles,
   meter: BusyMeter,
-  { limits, versions = 1 }: PolicyOptions = {},
+  { limits, versions = 1, log }: PolicyOptions = {},
 ): PolicyVersions {
   let tokenizer: { readonly sha256: string | undefined; readonly opened: Tokenizer } | undefined;
   const source: InferenceSource = {
@@ -63,7 +65,9 @@ export function openPolicyVersions(
       return { sampler: meter.sampler(sampler), tokenizer: tokenizer.opened };
     },
   };
-  return new EnginePolicy(source, versions);
+  const onCloseFailed = (error: unknown) =>
+    log?.warn("an unused version could not be closed", { agent, error: String(error) });
+  return new EnginePolicy(source, versions, onCloseFailed);
 }
 
 /** A sampler and the tokenizer of the same checkpoint. */
@@ -80,13 +84,15 @@ interface InferenceSource {
 class EnginePolicy implements PolicyVersions {
   readonly #source: InferenceSource;
   readonly #kept: number;
+  readonly #onCloseFailed: (error: unknown) => void;
   /** The most recently requested last. */
   readonly #versions = new Map<number, OpenVersion>();
   #loading = 0;
 
-  constructor(source: InferenceSource, kept: number) {
+  constructor(source: InferenceSource, kept: number, onCloseFailed: (error: unknown) => void) {
     this.#source = source;
     this.#kept = kept;
+    this.#onCloseFailed = onCloseFailed;
   }
 
   async acquire(version: number): Promise<Lease> {
@@ -129,7 +135,7 @@ class EnginePolicy implements PolicyVersions {
   #request(version: number): OpenVersion {
     const known = this.#versions.get(version);
     this.#versions.delete(version);
-    // Closed before another one opens: both may not fit.
+    // An engine that cannot hold both closes first: it is asked to before it is asked to open another one.
     this.#closeOld(this.#kept - 1);
     const entry = known ?? { ready: this.#load(version), users: 0 };
     this.#versions.set(version, entry);
@@ -152,7 +158,7 @@ class EnginePolicy implements PolicyVersions {
     const old = [...this.#versions].slice(0, Math.max(0, this.#versions.size - kept));
     for (const [version, entry] of old.filter(([, { users }]) => users === 0)) {
       this.#versions.delete(version);
-      void closeSampler(entry);
+      closeSampler(entry).catch(this.#onCloseFailed);
     }
   }
 }

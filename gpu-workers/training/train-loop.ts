@@ -98,7 +98,7 @@ function nextStep({ role: { agent, watch }, signal, lastStep }: TrainLoop): Prom
 }
 
 async function workOnStep(loop: TrainLoop, step: StepRecord): Promise<void> {
-  const { role, claim, trainer, signal } = loop;
+  const { role, claim, signal } = loop;
   const { run, agent, watch, checkpoints, trajectories } = role;
   const { pollSeconds, heartbeatSeconds, leaseSeconds } = run.config.liveness;
   const isReady = step.state === "ready";
@@ -106,7 +106,6 @@ async function workOnStep(loop: TrainLoop, step: StepRecord): Promise<void> {
   const pause = (seconds: number) => watch.pause(seconds, (now) => (isSame(now) ? undefined : now), signal);
   const version = versionAfter(step);
 
-  await trainer.telemetry;
   await role.prepare(version - 1);
   // Nothing is finalized yet: the pause leaves the store to the workers that claim rollouts.
   if (!isReady) await pause(pollSeconds);
@@ -196,7 +195,7 @@ async function trainVersion(
   };
   await discardExpired(role, manifest);
   const won = await checkpoints.publish(manifest);
-  trainer.telemetry = tokens.store(run, step.step, agent);
+  trainer.telemetry = trainer.telemetry.then(() => tokens.store(run, step.step, agent));
   const { trajectories } = stats;
   run.log.info(won ? "published" : "already published by another worker", {
     agent,

@@ -95,6 +95,20 @@ describe("native calls", () => {
       { role: "user", content: "<tool_response>\nfound France\n</tool_response>" },
     ]);
   });
+
+  test("thinking that is left open hides no structured call, and each gets its own response", async () => {
+    const backend = await backendWith(
+      "native",
+      says(`${callText("search", { query: "France" })} <think>`, { calls: [search("Paris"), search("Rome")] }),
+      says("Paris"),
+    );
+    const { conversation } = await playAs(backend);
+    expect(conversation.turns[0]?.responses.map(({ text }) => text)).toEqual(["found Paris", "found Rome"]);
+    expect(messages(1).slice(-2)).toEqual([
+      { role: "tool", tool_call_id: "call_0", content: "found Paris" },
+      { role: "tool", tool_call_id: "call_1", content: "found Rome" },
+    ]);
+  });
 });
 
 test("with text calls, the system message explains them, and the answer is inside its tags", async () => {

@@ -4,6 +4,7 @@ import type { Manifest } from "../../core/contracts/checkpoint.ts";
 import type { PolicyEngine } from "../../core/ports.ts";
 import { createBusyMeter } from "../../gpu-workers/busy.ts";
 import type { Checkpoints } from "../../gpu-workers/checkpoints.ts";
+import { createLog } from "../../gpu-workers/log.ts";
 import { openPolicyVersions } from "../../gpu-workers/rollouts/policy-versions.ts";
 import { baseFiles } from "../fixtures/relay/policy.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
@@ -11,9 +12,9 @@ import { relayConfig } from "../fixtures/relay/start.ts";
 const files = (weights: string): Manifest["files"] => ({ "model.safetensors": { sha256: weights, bytes: 1 } });
 
 /** A policy whose samplers are identified by the weights that they were opened with. */
-function world(versions = 1) {
+function world(versions = 1, closing: Error | undefined = undefined) {
   const manifests = new Map<number, Manifest["files"]>();
-  const [opened, closed]: [string[], string[]] = [[], []];
+  const [opened, closed, lines]: [string[], string[], string[]] = [[], [], []];
   const checkpoints = {
     manifest: async (_agent: string, version: number) => ({ files: manifests.get(version) }),
     files: async (manifest: { files: Manifest["files"] }) =>
@@ -23,7 +24,7 @@ function world(versions = 1) {
     async openSampler(from: Map<string, unknown>) {
       const weights = String(from.get("weights"));
       opened.push(weights);
-      return { release() {}, close: async () => closed.push(weights) };
+      return { release() {}, close: async () => (closing ? Promise.reject(closing) : closed.push(weights)) };
     },
   };
   const config = relayConfig().agents["main"] ?? expect.fail();
@@ -33,9 +34,9 @@ function world(versions = 1) {
     engine as unknown as PolicyEngine,
     checkpoints as unknown as Checkpoints,
     createBusyMeter(),
-    { versions },
+    { versions, log: createLog((line) => lines.push(line)) },
   );
-  return { policy, manifests, opened, closed };
+  return { policy, manifests, opened, closed, lines };
 }
 
 const WEIGHTS = ["a", "b", "c", "d"];
@@ -96,4 +97,13 @@ test("a version that cannot be opened is tried again", async () => {
   (await policy.acquire(0)).release();
   expect(opened).toEqual(["a"]);
   await policy.close();
+});
+
+test("an engine that fails to close an unused version is reported, and the next version opens", async () => {
+  const { policy, manifests, opened, lines } = world(1, new Error("the engine lost it"));
+  for (const [version, weights] of ["a", "b"].entries()) manifests.set(version, files(weights));
+  // Vitest itself fails on an unhandled rejection.
+  for (const version of [0, 1]) await policy.open(version);
+  await vi.waitFor(() => expect(lines.join()).toContain("the engine lost it"));
+  expect(opened).toEqual(["a", "b"]);
 });

@@ -83,6 +83,26 @@ test("a server that does not delete an expired version keeps it, and the run goe
   expect(new Set(kept.map((line) => JSON.parse(line).version))).toEqual(new Set([1, 2]));
 });
 
+test("a step does not wait until the log-probs of the one before are stored", async () => {
+  const log = createLog(() => {});
+  const never = new AbortController().signal;
+  const { config, store } = await openRun(log, { steps: 2 });
+  const slow = objectKeys.trainedTokens(config.run, 0, "main");
+  let hasWritten = false;
+  const commit: typeof store.objects.commit = async (key, ...given) => {
+    if (key === slow) {
+      await expect
+        .poll(() => store.objects.head(objectKeys.manifest(config.run, "main", 2)), { timeout: 5000 })
+        .toBeDefined();
+      hasWritten = true;
+    }
+    return store.objects.commit(key, ...given);
+  };
+  const slowStore = { ...store, objects: { ...store.objects, commit } };
+  await Promise.all(["main", "searcher"].map((agent) => startWorker(slowStore, config.run, { agent }, never, log)));
+  expect(hasWritten).toBe(true);
+});
+
 test("a refreshed reference whose engine loses it is loaded again, and the run ends with the same weights", async () => {
   const log = createLog(() => {});
   const never = new AbortController().signal;

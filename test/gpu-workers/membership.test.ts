@@ -1,0 +1,38 @@
+/** @file Who may join a run. */
+import { expect, test } from "vitest";
+import { register } from "../../gpu-workers/liveness/membership.ts";
+import { openWorkerObserver } from "../../gpu-workers/liveness/observer.ts";
+import { createLog } from "../../gpu-workers/log.ts";
+import { readRunContext } from "../../gpu-workers/run-context.ts";
+import { openRun } from "../fixtures/relay/world.ts";
+
+const log = createLog(() => {});
+
+test("of two releases that register at the same time, one is refused", { timeout: 20_000 }, async () => {
+  const liveness = { heartbeatSeconds: 0.1, leaseSeconds: 0.8, pollSeconds: 0.02 };
+  const { config, store } = await openRun(log, { liveness });
+  let inserts = 0;
+  let bothLooked = () => {};
+  const looked = new Promise<void>((resolve) => {
+    bothLooked = resolve;
+  });
+  // Neither inserts its record before both have looked.
+  const insert: typeof store.table.insert = async (...given) => {
+    inserts += 1;
+    if (inserts === 2) bothLooked();
+    await looked;
+    return store.table.insert(...given);
+  };
+  const stop = new AbortController();
+  const join = async (release: string) => {
+    const read = await readRunContext(config.run, release, store, log);
+    const run = { ...read, store: { ...store, table: { ...store.table, insert } } };
+    const registration = { agent: "main", roles: ["train"], url: "" } as const;
+    const membership = await register(run, registration, openWorkerObserver(run), stop.signal);
+    void membership.beat(stop.signal);
+  };
+  const ends = await Promise.allSettled([join("1.0.0"), join("2.0.0")]);
+  stop.abort();
+  expect(ends.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
+  expect(ends.find(({ status }) => status === "rejected")).toMatchObject({ reason: { code: "config-invalid" } });
+});
