@@ -3,6 +3,7 @@
  * a write.
  */
 import pLimit, { type LimitFunction } from "p-limit";
+import type { RunConfig } from "../core/contracts/config.ts";
 import type { RolloutScore } from "../core/contracts/records.ts";
 import type { RolloutAddress } from "../core/contracts/rollout.ts";
 import type { Table, TableItem } from "../core/ports.ts";
@@ -10,6 +11,12 @@ import { partsOfOneWrite, recordScores } from "../core/training/writes.ts";
 
 /** Limit on one run's outcomes that are scored concurrently at ticks' request. Most of the time they wait for a judge. */
 const PARALLEL_SCORES_PER_RUN = 32;
+
+/** The longest that an outcome may wait for one of its run's slots while a judge hangs: each request before it lasts until its deadline. */
+export function longestQueueSeconds(config: RunConfig): number {
+  const rollouts = config.questionsPerStep * config.rolloutsPerQuestion * (config.staleness + 1);
+  return Math.ceil(rollouts / PARALLEL_SCORES_PER_RUN) * config.limits.verdictSeconds;
+}
 
 export type ScoreOutcome = (key: string) => Promise<void>;
 

@@ -39,6 +39,7 @@ import {
 import { askForVerdict, unclaimedFailure, type VerdictRequest } from "../core/training/verdict.ts";
 import { endRun, finalizeGroupRecord } from "../core/training/writes.ts";
 import type { Context } from "./context.ts";
+import { longestQueueSeconds } from "./pending-scores.ts";
 import { sha256 } from "./run-objects.ts";
 
 /**
@@ -127,10 +128,11 @@ async function openRewards(context: Context, config: RunConfig, subject: string)
 
 type Ask = (subject: string, ask: VerdictRequest["ask"]) => Promise<Verdict | undefined>;
 
-function askerOf(context: Context, { run, limits }: RunConfig, judgeName: string | undefined): Ask {
-  const { verdictSeconds: seconds } = limits;
+function askerOf(context: Context, config: RunConfig, judge: string | undefined): Ask {
+  const { run, limits } = config;
+  const request = { run, judge, seconds: limits.verdictSeconds, queueSeconds: longestQueueSeconds(config) };
   return (subject, ask) =>
-    askForVerdict(context, { run, judge: judgeName, subject, seconds, token: randomUUID(), signal: context.stop, ask });
+    askForVerdict(context, { ...request, subject, token: randomUUID(), signal: context.stop, ask });
 }
 
 /**

@@ -19,7 +19,7 @@ export type VerdictAddress = Pick<VerdictRecord, "run" | "subject" | "judge">;
 
 const MIN_PAUSE_SECONDS = 1;
 const MAX_PAUSE_SECONDS = 60;
-/** A failure this long after the last one starts a new streak: nobody asked in between, as in a halted run. */
+/** A failure this long after the last one, besides its wait in a queue, starts a new streak: nobody asked in between, as in a halted run. */
 const STREAK_SECONDS = 900;
 /** Nobody needs the record after this. */
 const KEPT_SECONDS = 7 * 86_400;
@@ -63,14 +63,21 @@ export async function releaseVerdict({ table }: Pick<ClaimStore, "table">, claim
   await table.update({ key: keyOf(claim), set: [[["heldUntil"], 0]], when: [asksAre(claim)] });
 }
 
+export interface Failure {
+  /** Whether the judge answered, but not with a verdict. */
+  readonly isUnusable: boolean;
+  /** The longest that the request may have waited for others, their time included. */
+  readonly queueSeconds: number;
+}
+
 /** Records a failure and begins the pause. Returns the updated record. */
 export async function recordVerdictFailure(
   { table, clock }: ClaimStore,
   claim: VerdictRecord,
-  isUnusable: boolean,
+  failure: Failure,
 ): Promise<VerdictRecord> {
   const now = await clock.storeTime();
-  const failed = afterFailure(claim, isUnusable, now);
+  const failed = afterFailure(claim, failure, now);
   const { heldUntil, failures, unusable, failingSince, failedAt } = failed;
   await table.update({
     key: keyOf(claim),
@@ -83,8 +90,8 @@ export async function recordVerdictFailure(
   return failed;
 }
 
-function afterFailure(claim: VerdictRecord, isUnusable: boolean, now: number): VerdictRecord {
-  const isSameStreak = claim.failures > 0 && now - claim.failedAt <= STREAK_SECONDS * 1000;
+function afterFailure(claim: VerdictRecord, { isUnusable, queueSeconds }: Failure, now: number): VerdictRecord {
+  const isSameStreak = claim.failures > 0 && now - claim.failedAt <= (STREAK_SECONDS + queueSeconds) * 1000;
   const failures = isSameStreak ? claim.failures + 1 : 1;
   const pauseSeconds = Math.min(MAX_PAUSE_SECONDS, MIN_PAUSE_SECONDS * 2 ** (failures - 1));
   return {

@@ -27,6 +27,8 @@ export interface VerdictRequest {
   readonly subject: string;
   /** `limits.verdictSeconds`. */
   readonly seconds: number;
+  /** The longest that this request may have waited for others, their time included. Absent: it has not waited. */
+  readonly queueSeconds?: number;
   /** Unique to this request: names its claim. */
   readonly token: string;
   /** Cancels the request before its deadline. */
@@ -94,11 +96,11 @@ async function askProgram(store: Store, request: VerdictRequest): Promise<Verdic
 /** The failure of rewards that nobody claims: they cost nothing, or cannot even be opened. It has the evidence that `askForVerdict` promises. */
 export async function unclaimedFailure(
   store: Store,
-  { run, subject }: Pick<VerdictRequest, "run" | "subject">,
+  request: Pick<VerdictRequest, "run" | "subject" | "queueSeconds">,
   error: MgrpoError,
 ): Promise<MgrpoError> {
-  const address: VerdictAddress = { run, subject, judge: PROGRAM };
-  return failureOf(store, await readOrInsertVerdict(store, address), error);
+  const address: VerdictAddress = { run: request.run, subject: request.subject, judge: PROGRAM };
+  return failureOf(store, request, await readOrInsertVerdict(store, address), error);
 }
 
 /** A verdict is committed before its cost is recorded: if that fails, the reservation stays charged, and nobody pays for the verdict again. */
@@ -114,7 +116,7 @@ async function askAndPay(store: Store, request: VerdictRequest, claim: VerdictRe
     verdict = await asking.ask((usd) => charge.reserve(usd));
   } catch (error) {
     await charge.settle(0, asking.isCutOff() ? "unknown" : costWithoutVerdict(error));
-    if (isMgrpoError(error, "judge-failed")) throw await failureOf(store, claim, error);
+    if (isMgrpoError(error, "judge-failed")) throw await failureOf(store, request, claim, error);
     await releaseVerdict(store, claim);
     throw error;
   }
@@ -134,9 +136,14 @@ function costWithoutVerdict(error: unknown): number | "unknown" {
 }
 
 /** Records the failure, and attaches the evidence to the error. */
-async function failureOf(store: Store, claim: VerdictRecord, error: MgrpoError): Promise<MgrpoError> {
+async function failureOf(
+  store: Store,
+  { queueSeconds = 0 }: Pick<VerdictRequest, "queueSeconds">,
+  claim: VerdictRecord,
+  error: MgrpoError,
+): Promise<MgrpoError> {
   const fault = faultOfFailure(error);
-  const failed = await recordVerdictFailure(store, claim, fault === "unusable-answer");
+  const failed = await recordVerdictFailure(store, claim, { isUnusable: fault === "unusable-answer", queueSeconds });
   const failingSeconds = (failed.failedAt - failed.failingSince) / 1000;
   const evidence: VerdictFailure = { fault, unusable: failed.unusable, failingSeconds };
   return new MgrpoError(error.code, error.message, { retryable: true, cause: error.cause, evidence });

@@ -62,6 +62,21 @@ test("a failure hours after the last one, as after a halt, starts a new outage",
   expect(await runRecord()).toMatchObject({ status: "running" });
 });
 
+test("an outage in a large run halts it, although each outcome waits long for its turn to be asked again", async () => {
+  const pass = stopClock(store);
+  const judge: Rewards = { ...rewards, judge: "paid", correct: () => Promise.reject(new Error("503")) };
+  const limits = { verdictSeconds: 180 };
+  const config = teamConfig({ questionsPerStep: 4, rolloutsPerQuestion: 64, limits });
+  const { functions, step } = await started(store, config, judge);
+  await commitOutcome(store, step);
+  await expect(functions.scoreRollout({ key })).rejects.toMatchObject({ code: "judge-failed" });
+  // 256 outcomes, 32 at a time, each for 180 s and one of grace.
+  pass(8 * 181);
+  await functions.scoreRollout({ key });
+  const reason = expect.stringContaining("no verdict for 24 minutes");
+  expect(await runRecord()).toMatchObject({ status: "halted", reason });
+});
+
 test("the pause after a failure doubles: one second, two, four …", async () => {
   const pass = stopClock(store);
   let requests = 0;

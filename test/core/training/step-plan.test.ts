@@ -20,7 +20,8 @@ import { replaceGroups } from "../../../core/training/writes.ts";
 import { questions, runRecord, teamConfig } from "../../fakes/scripted-team.ts";
 
 const stdOf = (std: number) => ({
-  ...{ trajectories: [0], weights: [1], advantages: [0], mean: 0, std, duplicated: 0, dropped: 0 },
+  ...{ trajectories: [0, 1], weights: [0.5], advantages: std > 0 ? [1, -1] : [0, 0] },
+  ...{ mean: 0, std, duplicated: 0, dropped: 0 },
 });
 
 function group(index: number, stds: Readonly<Record<string, number>>, part: Partial<GroupRecord> = {}): GroupRecord {
