@@ -19,7 +19,8 @@ export async function exportRun(run: string, { merged = false, dtype }: Partial<
     const { status, step } = await readRun(store, config.run);
     const { checkpoints } = runFolder(config.run);
     const names = [checkpoints, status !== "finished" && `step${step}`, merged && "merged", dtype];
-    return exportCheckpoints(store, config, names.filter(Boolean).join("-"), { merged, dtype });
+    // The step that names the folder: a running run goes on meanwhile.
+    return exportCheckpoints(store, config, names.filter(Boolean).join("-"), step, { merged, dtype });
   });
   for (const [agent, result] of Object.entries(agents)) {
     if (!process.stdout.isTTY) console.log(JSON.stringify({ kind: "checkpoint", agent, ...result }));

@@ -26,16 +26,16 @@ import { readOptimizers, readRun } from "./read-records.ts";
 import { type RunFolder, type RunStatus, writeAtomically } from "./run-folder.ts";
 
 /**
- * Writes each policy's weights after the last finished step, tokenizer and config into `<folder>/<agent>/`, under the name of the agent that
+ * Writes each policy's weights after the first `step` steps, tokenizer and config into `<folder>/<agent>/`, under the name of the agent that
  * owns it.
  */
 export async function exportCheckpoints(
   store: Store,
   config: RunConfig,
   folder: string,
+  step: number,
   form: ExportForm = { merged: false, dtype: undefined },
 ): Promise<Record<string, AgentResult>> {
-  const { step } = await readRun(store, config.run);
   if (step === 0)
     throw new MgrpoError("not-found", `run '${config.run}' has not finished a step: nothing to export yet`);
   const key = objectKeys.team(config.run, step);

@@ -143,7 +143,8 @@ async function conclude(
     history.save("halted", reason);
     throw new MgrpoError("run-halted", `run '${config.run}' halted: ${reason}; to continue: ${resume}`);
   }
-  const agents = await exportCheckpoints(cloud.store, config, folder.checkpoints);
+  const { step } = await readRun(cloud.store, config.run);
+  const agents = await exportCheckpoints(cloud.store, config, folder.checkpoints, step);
   const studies = await writeHeldOut(cloud.store, config, folder, caseStudies);
   return writeReport(config, folder, history.save("finished"), history.steps, history.evaluations, studies, agents);
 }

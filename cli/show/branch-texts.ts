@@ -11,16 +11,26 @@ import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { openCheckpoints } from "../../gpu-workers/checkpoints.ts";
 import type { TurnTexts } from "./app-tree.ts";
 
+/** The tokenizer that sampled a branch; undefined once its version's manifest is deleted. */
+export type TokenizerOf = (branch: Trajectory) => Promise<Tokenizer | undefined>;
+
+/** Opens the tokenizer of each version once: that of a large model takes hundreds of megabytes. */
+export function openTokenizers(store: Store, config: Pick<RunConfig, "run" | "agents">): TokenizerOf {
+  const opened = new Map<string, Promise<Tokenizer | undefined>>();
+  return (branch) => {
+    const version = `${ownerOf(config.agents, branch.agent)}/${branch.version}`;
+    const tokenizer = opened.get(version) ?? readTokenizer(store, config, branch);
+    opened.set(version, tokenizer);
+    return tokenizer;
+  };
+}
+
 /** By branch; empty unless an app ran the rollout and branched. */
-export async function readBranchTexts(
-  store: Store,
-  { run, agents }: Pick<RunConfig, "run" | "agents">,
-  outcome: Outcome,
-): Promise<Map<number, TurnTexts>> {
+export async function readBranchTexts(tokenizerOf: TokenizerOf, outcome: Outcome): Promise<Map<number, TurnTexts>> {
   if (outcome.status === "failed" || !outcome.app || outcome.app.branches.length === 0) return new Map();
   const { trajectory, app } = outcome;
   const branches = [trajectory, ...app.branches].flatMap((branch) => ("actions" in branch ? [branch] : []));
-  const tokenizer = await readTokenizer(store, { run, agents }, branches[0]);
+  const tokenizer = branches[0] && (await tokenizerOf(branches[0]));
   return new Map(tokenizer && branches.map((branch, i) => [i, turnsOf(branch, tokenizer)]));
 }
 

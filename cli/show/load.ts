@@ -7,7 +7,7 @@ import type { Store } from "../../core/ports.ts";
 import type { Tag, Tree } from "../../ui/views.ts";
 import { readInvocations, readLatencies, readOutcome, readStoredQuestions } from "../conversations.ts";
 import { readGroups, readStep } from "../local/read-records.ts";
-import { readBranchTexts } from "./branch-texts.ts";
+import { openTokenizers, readBranchTexts, type TokenizerOf } from "./branch-texts.ts";
 import { groupTree, type RolloutParts, rolloutTree } from "./tree.ts";
 
 /** A step, one of its groups, or one rollout of a group. */
@@ -45,12 +45,18 @@ export async function loadTrees(
   const questions = new Map(train.map((question) => [question.id, question]));
   const groups = await readWantedGroups(store, config, address);
   const latencies = await readLatencies(store, config.run, address.step);
+  const tokenizerOf = openTokenizers(store, config);
   return Promise.all(
     groups.map(async (group) => {
       const question = questions.get(group.questionId);
       if (!question) throw new MgrpoError("record-damaged", `question '${group.questionId}' is not in questions.json`);
       const note = noteOf(question);
-      const rollouts = await loadRollouts(store, config, { group, question, note, latencies }, address.rollout);
+      const rollouts = await loadRollouts(
+        store,
+        config,
+        { group, question, note, latencies, tokenizerOf },
+        address.rollout,
+      );
       const [only] = rollouts;
       return address.rollout !== undefined && only
         ? only
@@ -86,7 +92,12 @@ function inGroup({ body: _question, note: _note, ...rollout }: Tree): Tree {
 async function loadRollouts(
   store: Store,
   config: RunConfig,
-  asked: Pick<RolloutParts, "group" | "question" | "note" | "latencies">,
+  {
+    tokenizerOf,
+    ...asked
+  }: Pick<RolloutParts, "group" | "question" | "note" | "latencies"> & {
+    readonly tokenizerOf: TokenizerOf;
+  },
   only: number | undefined,
 ): Promise<Tree[]> {
   const { step, group, rolloutsPerQuestion } = asked.group;
@@ -101,7 +112,7 @@ async function loadRollouts(
         return { title, tags: [withoutOutcome(asked.group.rollouts[String(index)])], children: [] };
       }
       const invocations = await readInvocations(store, outcome);
-      const branchTexts = await readBranchTexts(store, config, outcome);
+      const branchTexts = await readBranchTexts(tokenizerOf, outcome);
       return rolloutTree({ index, config, ...asked, outcome, invocations, branchTexts });
     }),
   );

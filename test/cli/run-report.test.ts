@@ -91,6 +91,16 @@ test("the chart is SVG with every agent and both themes, and refers to nothing o
   expect(svg.replace(/xmlns(:\w+)?="[^"]*"/g, "")).not.toMatch(/https?:|<script|@import/);
 });
 
+test("the chart reaches rewards outside of 0 to 1", () => {
+  const report = buildReport(input);
+  const drawn = (main: number) => {
+    const far = report.perStep.map((summary) => ({ ...summary, reward: { ...summary.reward, main } }));
+    return drawCurve({ ...report, perStep: far, agents: ["main", "searcher"] });
+  };
+  expect(drawn(1.4)).toContain(">1.4<");
+  expect(drawn(-0.3)).toContain(">-0.3<");
+});
+
 test("a benchmark's score is not drawn among the held-out scores", () => {
   const report = { ...buildReport(input), agents: ["main", "searcher"] };
   const benchmark: TeamEvaluation = { ...evaluation(1, 9, 1), suite: "research", benchmark: "gaia" };

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { loadTrees } from "../../cli/show/load.ts";
 import { callKey, placeInvocations } from "../../cli/show/placement.ts";
 import { drawText } from "../../cli/show/text.ts";
+import { objectKeys } from "../../core/contracts/keys.ts";
 import type { Tree } from "../../ui/views.ts";
 import { complete, relayApp } from "../fixtures/relay/app.ts";
 import { runWithApp } from "../fixtures/relay/app-run.ts";
@@ -32,6 +33,27 @@ test("sub-agents' conversations are under the calls that led to them, and the co
     const count = children.flatMap((turn) => turn.children.flatMap((call) => call.children)).length;
     expect(tags(children.at(-2))[0]).toBe(count === 1 ? "1 branch" : `${count} branches`);
   }
+}, 60_000);
+
+test("the rollouts of a group open one tokenizer", async () => {
+  const { config, store } = await runWithApp(
+    async ({ agents: { main } }) => {
+      if (!main) throw new Error("no team");
+      for (const content of ["one", "another"]) await complete(main, { messages: [{ role: "user", content }] });
+      return { reward: 0.5 };
+    },
+    { rolloutsPerQuestion: 3 },
+  );
+  const read: string[] = [];
+  const get = (key: string) => {
+    read.push(key);
+    return store.objects.get(key);
+  };
+  const [group] = await loadTrees({ ...store, objects: { ...store.objects, get } }, config, { step: 0, group: 0 });
+  const branched = group?.children.filter(({ children }) => children[0]?.title === "branch 1 of 2");
+  expect(branched).toHaveLength(3);
+  const manifests = read.filter((key) => key === objectKeys.manifest(config.run, "main", 0));
+  expect(manifests).toHaveLength(1);
 }, 60_000);
 
 test("branches, rewritten histories, stray conversations and the app's rewards", async () => {

@@ -6,7 +6,6 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, test } from "vitest";
-import { stopWithin, watchForStop } from "../../cli/local/stop.ts";
 import { watchCheckpoints } from "../../cli/watch.ts";
 import type { CheckpointSource, FileState } from "../../core/checkpoint-source.ts";
 import { WatchedEvaluation } from "../../core/contracts/watched-team.ts";
@@ -101,19 +100,6 @@ test("a checkpoint that loses answers delays no other one, and is retried after 
     "retry: answers",
     expect.stringMatching(/^refused: answers; given up after 10 retries/),
   ]);
-});
-
-test("what stops the evaluation of a checkpoint does not stop the watch, and Ctrl-C stops both", () => {
-  const outer = watchForStop();
-  const [first, second] = [stopWithin(outer), stopWithin(outer)];
-  first.fail(new Error("its worker died"));
-  expect([first, second, outer].map(({ signal }) => signal.aborted)).toEqual([true, false, false]);
-  expect(() => first.rethrow()).toThrow("its worker died");
-  outer.rethrow();
-  outer.fail(new Error("the watch"));
-  expect(second.signal.aborted).toBe(true);
-  expect(() => second.rethrow()).toThrow("the watch");
-  outer.dispose();
 });
 
 test("the command: a line and a file per suite, and nothing twice, also after a restart", {

@@ -1,0 +1,33 @@
+/** @file What stops a session, and what a stop ends. */
+import { expect, test } from "vitest";
+import { stopWithin, unlessStopped, watchForStop } from "../../cli/local/stop.ts";
+import { MgrpoError } from "../../core/errors.ts";
+
+test("what stops the evaluation of a checkpoint does not stop the watch, and Ctrl-C stops both", () => {
+  const outer = watchForStop();
+  const [first, second] = [stopWithin(outer), stopWithin(outer)];
+  first.fail(new Error("its worker died"));
+  expect([first, second, outer].map(({ signal }) => signal.aborted)).toEqual([true, false, false]);
+  expect(() => first.rethrow()).toThrow("its worker died");
+  outer.rethrow();
+  outer.fail(new Error("the watch"));
+  expect(second.signal.aborted).toBe(true);
+  expect(() => second.rethrow()).toThrow("the watch");
+  outer.dispose();
+});
+
+test("work that the user stops ends without an error, with Ctrl-C's exit code; any other failure is thrown", async () => {
+  const stop = watchForStop();
+  const canceled = () => Promise.reject(new MgrpoError("canceled", "the rollout was stopped"));
+  try {
+    expect(await unlessStopped(stop, Promise.resolve(1))).toBe(1);
+    await expect(unlessStopped(stop, canceled())).rejects.toThrow("was stopped");
+    process.emit("SIGINT");
+    await expect(unlessStopped(stop, Promise.reject(new Error("a fault")))).rejects.toThrow("a fault");
+    expect(await unlessStopped(stop, canceled())).toBeUndefined();
+    expect(process.exitCode).toBe(130);
+  } finally {
+    process.exitCode = undefined;
+    stop.dispose();
+  }
+});
