@@ -2,7 +2,9 @@
 import { openAwsStore } from "../adapters/aws/store.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import { type Deployment, parseDeployment } from "../core/contracts/deployment.ts";
+import { JUDGED_BENCHMARKS } from "../core/contracts/evaluation-suite.ts";
 import { tableKeys } from "../core/contracts/keys.ts";
+import { OPENAI_URL } from "../core/contracts/language-model.ts";
 import { ownsPolicy, rolesOf } from "../core/contracts/shared-policy.ts";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import type { Table } from "../core/ports.ts";
@@ -82,6 +84,28 @@ export function refuseUnreachableServers({ agents, evaluation }: RunConfig, { fl
   throw new MgrpoError(
     "config-invalid",
     `evaluation.suites: agent '${served.agent}' is on a server that only the instance of fleet ${served.name} reaches: --set evaluation.suites=[]`,
+  );
+}
+
+/** Where a deployment's functions and evaluation workers have the judge's key (stacks/secrets.ts). */
+const JUDGE_VARIABLE = "MGRPO_JUDGE_KEY";
+
+/**
+ * A judge is asked by functions, or by instances that evaluate. They have neither the keys of this machine nor its AWS credentials.
+ * `isRewarding`: the recipe's rewards ask it.
+ */
+export function refuseKeylessJudge(config: RunConfig, { fleets }: Deployment, isRewarding: boolean): void {
+  const { judge, evaluation } = config;
+  const isEvaluating =
+    fleets.some(({ roles }) => roles.includes("eval")) &&
+    evaluation.suites.some(({ benchmark }) => benchmark && JUDGED_BENCHMARKS.includes(benchmark));
+  if (!judge || !(isRewarding || isEvaluating)) return;
+  const { model } = judge;
+  const needsKey = model.provider === "bedrock" || model.baseUrl === OPENAI_URL || model.keyVariable !== undefined;
+  if (!needsKey || model.keyVariable === JUDGE_VARIABLE) return;
+  throw new MgrpoError(
+    "config-invalid",
+    `judge.model: a deployment has the judge's key in ${JUDGE_VARIABLE} only: write the model as an object with keyVariable ${JUDGE_VARIABLE}, and set the secret JudgeKey (docs/deploy.md)`,
   );
 }
 

@@ -15,10 +15,12 @@ import { resolveConfig } from "../core/training/resolve-config.ts";
 import { type RaisedBudget, raisesBudget } from "../core/training/run-budget.ts";
 import { composeFunctions } from "../functions/compose.ts";
 import { openRecipe } from "../recipes/registry.ts";
+import { openRewards } from "../recipes/rewards.ts";
 import {
   fleetPolicies,
   namesOfStage,
   readDeployment,
+  refuseKeylessJudge,
   refuseOtherRelease,
   refuseUnreachableServers,
   startedByHand,
@@ -59,6 +61,11 @@ export async function launch(recipeName: string, options: LaunchOptions): Promis
       async checkStore(found) {
         if (deployment) await found.attempt(() => refuseOtherRelease(deployment));
         if (deployment) await found.attempt(() => refuseUnreachableServers(config, deployment));
+        if (deployment && config.judge)
+          await found.attempt(async () => {
+            const { judge } = await openRewards(config, process.env);
+            refuseKeylessJudge(config, deployment, judge !== undefined);
+          });
         await refuseOther(store, config, raised);
       },
     });

@@ -117,9 +117,9 @@ export interface Store {
 
 /** The desired capacity of autoscaling groups. All errors of a deployment are MgrpoError `deployment-unreachable`, retryable. */
 export interface Capacities {
-  /** Capacities by group name. A group that does not exist is an error. */
+  /** Capacities by group name. A group that does not exist is left out. */
   read(groups: readonly string[]): Promise<ReadonlyMap<string, number>>;
-  /** Idempotent. */
+  /** Idempotent. A group that does not exist is an error. */
   write(group: string, instances: number): Promise<void>;
 }
 

@@ -12,7 +12,7 @@
  */
 import type { Fleet } from "../core/contracts/deployment.ts";
 import type { RunRecord } from "../core/contracts/records.ts";
-import { isMgrpoError } from "../core/errors.ts";
+import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import { readApiSpendingIfLimited } from "../core/training/api-spending.ts";
 import { capacityOf, countCapacityRequests, haltUnserved, isActive, type RunRecords } from "../core/training/fleets.ts";
 import { shareSpent, spending } from "../core/training/run-budget.ts";
@@ -88,7 +88,11 @@ async function scaleFleets(
   const current = await capacities.read(fleets.map(({ group }) => group));
   let { runs, storeTime } = overview;
   for (const fleet of fleets) {
-    const from = current.get(fleet.group) ?? 0;
+    const from = current.get(fleet.group);
+    if (from === undefined) {
+      failures.push(missingGroup(fleet));
+      continue;
+    }
     if (capacityOf(fleet, runs, from, storeTime) > from) {
       await execute(context, countCapacityRequests(fleet, runs, storeTime));
       // The new count may mean that the run gives up on the fleet.
@@ -100,6 +104,13 @@ async function scaleFleets(
   for (const run of runs) await execute(context, haltUnserved(run, fleets));
   return { changes, failures };
 }
+
+const missingGroup = ({ name, group }: Fleet) =>
+  new MgrpoError(
+    "deployment-unreachable",
+    `fleet ${name}: there is no autoscaling group ${group}: deploy again, which creates it`,
+    { retryable: true },
+  );
 
 /** One log line per fleet whose capacity was changed. */
 export function capacityLine(change: CapacityChange): string {

@@ -47,8 +47,8 @@ export async function startRun(context: Context, request: StartRun): Promise<voi
 async function checkQuestions({ objects, runObjects }: Context, { config, questionsSha256 }: StartRun): Promise<void> {
   const { run } = config;
   const questions = await objects.get(objectKeys.questions(run));
-  if (!questions || sha256(questions) !== questionsSha256)
-    refuse(run, [`questions.json: ${questions ? "another set is" : "none"} there`]);
+  if (!questions) refuse(run, ["questions.json: none there"], UPLOAD);
+  if (sha256(questions) !== questionsSha256) refuse(run, ["questions.json: another set is there"], RENAME);
   const { train } = await runObjects.questions(run);
   for (const stage of config.curriculum.keys()) poolOf(config, train, stage);
 }
@@ -73,11 +73,12 @@ async function version0(
   agent: string,
   files: Manifest["files"] | undefined,
 ): Promise<Manifest> {
-  if (!files || Object.keys(files).length === 0) refuse(run, [`bases.${agent}: there are no base files of this agent`]);
+  if (!files || Object.keys(files).length === 0)
+    refuse(run, [`bases.${agent}: there are no base files of this agent`], UPLOAD);
   for (const [name, part] of Object.entries(files)) {
     if (part.origin !== undefined) continue;
     const size = await objects.head(objectKeys.part(run, part.sha256));
-    if (size === undefined) refuse(run, [`bases.${agent}: ${name} (${part.sha256}) is not in the store`]);
+    if (size === undefined) refuse(run, [`bases.${agent}: ${name} (${part.sha256}) is not in the store`], UPLOAD);
   }
   return { run, agent, version: 0, trained: false, files, stats: null, seconds: null };
 }
@@ -88,13 +89,13 @@ async function commitOnce({ objects }: Context, run: string, key: string, record
   if (await objects.commit(key, new TextEncoder().encode(text))) return sha256(text);
   const stored = new TextDecoder().decode(await objects.get(key));
   if (stored !== text)
-    refuse(run, differences(JSON.parse(text), parseJson(z.unknown(), stored, `${key}, which exists already`)));
+    refuse(run, differences(JSON.parse(text), parseJson(z.unknown(), stored, `${key}, which exists already`)), RENAME);
   return sha256(text);
 }
 
-function refuse(run: string, faults: readonly string[]): never {
-  throw new MgrpoError(
-    "config-invalid",
-    `run '${run}' cannot start: ${faults.join("; ")}. Use another run name, or the stored config`,
-  );
+const RENAME = "Use another run name, or the stored config";
+const UPLOAD = "Commit what is missing, then start again";
+
+function refuse(run: string, faults: readonly string[], remedy: string): never {
+  throw new MgrpoError("config-invalid", `run '${run}' cannot start: ${faults.join("; ")}. ${remedy}`);
 }

@@ -4,12 +4,28 @@
  */
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { S3Client } from "@aws-sdk/client-s3";
+import { loadConfig, NODE_REGION_CONFIG_FILE_OPTIONS, NODE_REGION_CONFIG_OPTIONS } from "@smithy/core/config";
 import { getSchemaSerdePlugin } from "@smithy/core/schema";
+import pLimit from "p-limit";
 
-/** One attempt and three retries, 50 ms to a few hundred ms apart: an outage becomes an error after about a second. */
+/**
+ * One attempt and three retries, 50 ms to a few hundred ms apart. A store that refuses connections becomes an error after about a second,
+ * one that drops packets after 12 seconds, one that accepts requests and does not answer after four times `idleSeconds`.
+ */
 const ATTEMPTS = 4;
+const CONNECT_SECONDS = 3;
 /** Maximum number of connections to each of the two services. Further requests wait for a free one. */
 export const CONNECTIONS = 64;
+
+export interface ConnectionLimits {
+  readonly connections: number;
+  /** Without a byte in either direction for so long, a request has failed. */
+  readonly idleSeconds: number;
+}
+const LIMITS: ConnectionLimits = { connections: CONNECTIONS, idleSeconds: 30 };
+
+/** For custom endpoints: most of them ignore the region, but signatures need one. */
+const CUSTOM_REGION = "us-east-1";
 
 /** Sees every attempt on the wire, failed ones included. */
 export interface WireObserver {
@@ -34,38 +50,44 @@ export function silenceNodeVersionWarning(): void {
 export type StoreAccess = Readonly<Record<string, string | undefined>>;
 
 /**
- * The region is AWS_REGION, or the profile's. Custom endpoints ignore it, but signatures need one: it defaults to us-east-1.
+ * The region is AWS_REGION, or the profile's. A service with a custom endpoint has a default, us-east-1.
  * @param access of a store that is not the one of this process's environment: its endpoints and keys.
  */
-export function openClients(observer: { dynamo: WireObserver; s3: WireObserver }, access?: StoreAccess): AwsClients {
+export function openClients(
+  observer: { dynamo: WireObserver; s3: WireObserver },
+  access?: StoreAccess,
+  { connections, idleSeconds } = LIMITS,
+): AwsClients {
   silenceNodeVersionWarning();
   const { AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL_S3, AWS_REGION } = access ?? process.env;
-  const isCustom = Boolean(AWS_ENDPOINT_URL || AWS_ENDPOINT_URL_DYNAMODB || AWS_ENDPOINT_URL_S3);
+  const agent = { keepAlive: true, maxSockets: connections };
   const options = (endpoint: string | undefined) => ({
-    ...(access ? ownAccess(access, endpoint ?? AWS_ENDPOINT_URL) : environmentKeys(endpoint ?? AWS_ENDPOINT_URL)),
-    ...(!AWS_REGION && isCustom && { region: "us-east-1" }),
+    ...(access ? ownAccess(access, endpoint) : environmentKeys(endpoint)),
+    ...(!AWS_REGION && endpoint && { region: access ? CUSTOM_REGION : regionOfProfile() }),
     maxAttempts: ATTEMPTS,
     // Builds the middleware stack once per kind of command instead of once per call.
     cacheMiddleware: true,
     requestHandler: {
-      connectionTimeout: 3_000,
-      requestTimeout: 60_000,
-      httpAgent: { keepAlive: true, maxSockets: CONNECTIONS },
-      httpsAgent: { keepAlive: true, maxSockets: CONNECTIONS },
+      connectionTimeout: CONNECT_SECONDS * 1000,
+      socketTimeout: idleSeconds * 1000,
+      httpAgent: agent,
+      httpsAgent: agent,
     },
   });
-  const dynamo = new DynamoDBClient(options(AWS_ENDPOINT_URL_DYNAMODB));
+  const dynamo = new DynamoDBClient(options(AWS_ENDPOINT_URL_DYNAMODB || AWS_ENDPOINT_URL));
   // Only AWS's DNS resolves host names that contain the bucket. Other endpoints take it in the path.
   const forcePathStyle = Boolean(AWS_ENDPOINT_URL_S3 || AWS_ENDPOINT_URL);
   // Signatures already cover the SHA-256 of every body: a CRC would only cost time.
   const s3 = new S3Client({
-    ...options(AWS_ENDPOINT_URL_S3),
+    ...options(AWS_ENDPOINT_URL_S3 || AWS_ENDPOINT_URL),
     forcePathStyle,
     requestChecksumCalculation: "WHEN_REQUIRED",
     responseChecksumValidation: "WHEN_REQUIRED",
   });
-  streamline(dynamo);
-  streamline(s3);
+  for (const client of [dynamo, s3]) {
+    streamline(client);
+    awaitConnection(client, connections);
+  }
   observe(dynamo, observer.dynamo);
   observe(s3, observer.s3);
   return {
@@ -77,6 +99,10 @@ export function openClients(observer: { dynamo: WireObserver; s3: WireObserver }
     },
   };
 }
+
+/** Undefined AWS_REGION: the region of AWS_PROFILE, or of the default profile, or `CUSTOM_REGION`. */
+const regionOfProfile = () =>
+  loadConfig({ ...NODE_REGION_CONFIG_OPTIONS, default: CUSTOM_REGION }, NODE_REGION_CONFIG_FILE_OPTIONS);
 
 function ownAccess(access: StoreAccess, endpoint: string | undefined) {
   const {
@@ -128,9 +154,21 @@ interface Request {
   readonly body?: unknown;
 }
 
+type Stack = Pick<DynamoDBClient["middlewareStack"], "add">;
+
+/** The SDK counts the time that a request waits for a free connection as time to connect, so it waits before it is sent. */
+function awaitConnection(client: DynamoDBClient | S3Client, connections: number) {
+  const stack: Stack = client.middlewareStack as DynamoDBClient["middlewareStack"];
+  const turn = pLimit(connections);
+  stack.add((next) => (args) => turn(() => next(args)), {
+    step: "deserialize",
+    priority: "low",
+    name: "awaitConnection",
+  });
+}
+
 function observe(client: DynamoDBClient | S3Client, observer: WireObserver) {
-  const stack: Pick<DynamoDBClient["middlewareStack"], "add"> =
-    client.middlewareStack as DynamoDBClient["middlewareStack"];
+  const stack: Stack = client.middlewareStack as DynamoDBClient["middlewareStack"];
   stack.add(
     (next, context) => async (args) => {
       const request = args.request as Request;

@@ -44,12 +44,7 @@ function openCapacities(client: AutoScalingClient): Capacities {
           MaxRecords: MAX_GROUPS,
         });
         const { AutoScalingGroups: described = [] } = await client.send(command);
-        const capacities = new Map(
-          described.map((group) => [group.AutoScalingGroupName ?? "", group.DesiredCapacity ?? 0]),
-        );
-        const missing = groups.filter((group) => !capacities.has(group));
-        if (missing.length > 0) throw new Error(`there is no autoscaling group ${missing.join(", ")}`);
-        return capacities;
+        return new Map(described.map((group) => [group.AutoScalingGroupName ?? "", group.DesiredCapacity ?? 0]));
       }),
     write: (group, instances) =>
       translated(`set the capacity of ${group} to ${instances}`, async () => {

@@ -10,7 +10,7 @@ interface ForeignError {
 }
 
 const NETWORK =
-  /^(ECONN\w+|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|TimeoutError|NetworkingError|AbortError|RequestTimeout|ERR_STREAM_PREMATURE_CLOSE)$/;
+  /^(ECONN\w+|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|TimeoutError|NetworkingError|AbortError|ERR_STREAM_PREMATURE_CLOSE)$/;
 
 interface Meaning {
   /** Matches `<name>: <message>` of the error. */
@@ -67,6 +67,18 @@ const MEANINGS: readonly Meaning[] = [
     when: /Throttl|ProvisionedThroughputExceeded|RequestLimitExceeded|SlowDown|TooManyRequests/,
     code: "store-unreachable",
     predicate: "is throttling: wait, start fewer workers, or raise its limits",
+    retryable: true,
+  },
+  {
+    when: /^(RequestTimeout\w*|IncompleteBody):/,
+    code: "store-unreachable",
+    predicate: "did not get the whole request: the connection is slow, or was cut off",
+    retryable: true,
+  },
+  {
+    when: /^OperationAborted:/,
+    code: "store-unreachable",
+    predicate: "is at work on a conflicting request: try again",
     retryable: true,
   },
   {

@@ -2,8 +2,11 @@
  * @file A store that refuses requests, in seven commands that use one: the error says, in one line, what is wrong, where and what to do. Only
  * a fault that may pass is retried. (That a failed command prints its line and exits with code 1: machines.test.ts, runs.test.ts.)
  */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { CreateTableCommand, DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { openClients } from "../../adapters/aws/clients.ts";
 import { openAwsStore } from "../../adapters/aws/store.ts";
 import type { ErrorCode } from "../../core/errors.ts";
@@ -84,6 +87,9 @@ const REFUSALS: [api: "S3" | "DYNAMODB", status: number, body: string, line: Reg
   ["S3", 400, xml("ExpiredToken"), EXPIRED, false],
   ["S3", 403, xml("RequestTimeTooSkewed"), /set this machine's clock/, false],
   ["S3", 503, xml("SlowDown"), THROTTLED, true],
+  ["S3", 400, xml("RequestTimeout"), /did not get the whole request: the connection is slow/, true],
+  ["S3", 400, xml("IncompleteBody"), /did not get the whole request/, true],
+  ["S3", 409, xml("OperationAborted"), /at work on a conflicting request/, true],
   ["S3", 400, xml("InvalidObjectName"), /refuses it \(400 InvalidObjectName: no\)/, false],
   ["S3", 502, "<html>\nBad Gateway</html>", /no answer from the store/, true],
   ["DYNAMODB", 400, json("ExpiredTokenException"), EXPIRED, false],
@@ -146,6 +152,22 @@ test("without AWS_REGION, AWS's own endpoint needs a region from a profile, and 
   await expect(open().s3.config.region()).rejects.toThrow("Region is missing");
   process.env["AWS_ENDPOINT_URL_S3"] = "http://127.0.0.1:1";
   expect(await open().s3.config.region()).toBe("us-east-1");
+  // The other service is AWS's.
+  await expect(open().dynamo.config.region()).rejects.toThrow("Region is missing");
   process.env["AWS_REGION"] = "eu-west-1";
   expect(await open().s3.config.region()).toBe("eu-west-1");
+});
+
+test("without AWS_REGION, the profile's region is of both services, also where one has a custom endpoint", async () => {
+  for (const name of Object.keys(home))
+    if (name.startsWith("AWS_ENDPOINT") || name === "AWS_REGION") delete process.env[name];
+  const folder = mkdtempSync(join(tmpdir(), "profile-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  writeFileSync(join(folder, "config"), "[default]\nregion = eu-central-1\n");
+  process.env["AWS_CONFIG_FILE"] = join(folder, "config");
+  process.env["AWS_ENDPOINT_URL_S3"] = "http://127.0.0.1:1";
+  const ignored = { sent() {}, answered() {} };
+  const { s3, dynamo } = openClients({ dynamo: ignored, s3: ignored });
+  expect(await dynamo.config.region()).toBe("eu-central-1");
+  expect(await s3.config.region()).toBe("eu-central-1");
 });

@@ -1,6 +1,6 @@
 /** @file Agents whose fleet has a server: they use it by default, and are not evaluated by workers that cannot reach it. */
 import { expect, test } from "vitest";
-import { fleetPolicies, refuseUnreachableServers } from "../../cli/deployment.ts";
+import { fleetPolicies, refuseKeylessJudge, refuseUnreachableServers } from "../../cli/deployment.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import type { Deployment } from "../../core/contracts/deployment.ts";
 
@@ -31,4 +31,24 @@ test("evaluations of an agent on such a server are refused at launch", () => {
   );
   refuseUnreachableServers(on(POLICY, []), deployment);
   refuseUnreachableServers(on("compiled", [{ name: "held-out" }]), deployment);
+});
+
+test("a judge whose key a deployment does not have is refused at launch, if functions or instances ask it", () => {
+  const judgedBy = (model: unknown, suites: object[] = []) =>
+    RunConfig.parse({ ...config, judge: { model }, evaluation: { suites } });
+  const line = /judge.model: a deployment has the judge's key in MGRPO_JUDGE_KEY only/;
+  const named = (keyVariable: string) => ({ provider: "openai", model: "m", keyVariable });
+  for (const model of ["openai#m", "bedrock:eu-central-1#m", named("OPENROUTER_API_KEY")]) {
+    expect(() => refuseKeylessJudge(judgedBy(model), deployment, true)).toThrow(line);
+    refuseKeylessJudge(judgedBy(model), deployment, false);
+  }
+  for (const model of [named("MGRPO_JUDGE_KEY"), "openai:http://10.0.0.9:8000/v1#m"])
+    refuseKeylessJudge(judgedBy(model), deployment, true);
+  // Evaluations on machines of the user's own use the keys there.
+  const judged = judgedBy("openai#m", [{ name: "web", benchmark: "webwalkerqa", data: "w.json" }]);
+  const evaluators: Deployment["fleets"] = [
+    { name: "eval", agent: "*", roles: ["eval"], group: "g", max: 1, release: "r" },
+  ];
+  refuseKeylessJudge(judged, deployment, false);
+  expect(() => refuseKeylessJudge(judged, { ...deployment, fleets: evaluators }, false)).toThrow(line);
 });

@@ -1,7 +1,8 @@
 /** @file `mgrpo launch --stage`: finds the deployment, starts the run there, turns its clock on, and says which workers the user starts. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { rmSync } from "node:fs";
+import { cpSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeEach, expect, test } from "vitest";
 import { openAwsStore } from "../../adapters/aws/store.ts";
 import { nodeArguments } from "../../cli/local/workers.ts";
@@ -15,7 +16,7 @@ import { composeFunctions } from "../../functions/compose.ts";
 import { release } from "../../gpu-workers/release.ts";
 import { controlPlane, serveControlPlane } from "../fakes/control-plane.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
-import { projectFolder, trainRelay } from "./command-line.ts";
+import { projectFolder, RELAY, relaySettings, trainRelay } from "./command-line.ts";
 import { told } from "./printed.ts";
 import { job } from "./records.ts";
 import { serveUi } from "./served-ui.ts";
@@ -188,6 +189,16 @@ test("settings, stages and releases that cannot work are refused before anything
   );
   delete process.env["MGRPO_TABLE"];
   await expect(launch("nowhere", "far")).rejects.toThrow(/has no deployment of that name.*sst deploy --stage nowhere/);
+  const judged = join(here, "judged");
+  cpSync(RELAY, judged, { recursive: true });
+  writeFileSync(
+    join(judged, "rewards.js"),
+    'export const rewards = { judge: "j", correct: () => 1, expert: () => 1 };',
+  );
+  const settings = [...relaySettings(), "--set", "judge.model=openai#gpt-5-mini"];
+  await expect(told("launch", judged, "--run", "far", ...settings, "--stage", "strict")).rejects.toThrow(
+    /judge.model: a deployment has the judge's key in MGRPO_JUDGE_KEY only/,
+  );
   expect(await table.get(tableKeys.run("far"))).toBeUndefined();
   close();
   const before = await deployed("before", FLEETS, "0.0.9+0123456789ab");

@@ -27,13 +27,7 @@ export function memoryControls(plane: ControlPlane): Controls {
   return {
     capacities: {
       async read(groups) {
-        return new Map(
-          groups.map((group) => {
-            const capacity = plane.capacities.get(group);
-            if (capacity === undefined) throw new Error(`no group ${group}`);
-            return [group, capacity];
-          }),
-        );
+        return new Map([...plane.capacities].filter(([group]) => groups.includes(group)));
       },
       async write(group, instances) {
         if (!plane.capacities.has(group)) throw new Error(`no group ${group}`);

@@ -57,11 +57,21 @@ test("a second start changes nothing; one with another config is refused with th
     ),
   });
   await expect(functions.startRun({ ...request, questionsSha256: "0".repeat(64) })).rejects.toThrow(
-    "questions.json: another set is there",
+    "questions.json: another set is there. Use another run name, or the stored config",
   );
   await expect(functions.startRun({ ...request, bases: {} })).rejects.toThrow(
-    "bases.main: there are no base files of this agent",
+    "bases.main: there are no base files of this agent. Commit what is missing, then start again",
   );
+});
+
+test("a start without questions says what to do: another name would not help", async () => {
+  const store = memoryStore();
+  const functions = openFunctions(openContext(store, { rewardsOf: async () => rewards }));
+  const request = await prepare(memoryStore().objects, teamConfig());
+  await expect(functions.startRun(request)).rejects.toMatchObject({
+    code: "config-invalid",
+    message: "run 'test' cannot start: questions.json: none there. Commit what is missing, then start again",
+  });
 });
 
 test("a start that finds a damaged config names its key", async () => {

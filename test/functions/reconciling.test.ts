@@ -97,6 +97,21 @@ test("capacity over a run's life: workers when it starts, evaluators while there
   });
 });
 
+test("a fleet whose group is gone is reported, and the other fleets are still scaled, down to nothing", async () => {
+  const { store, functions, plane, start, minute } = await deployed();
+  await start();
+  expect(await minute()).toEqual(["g-main 1", "g-searcher 1", "g-eval 1"]);
+  plane.capacities.delete("g-main");
+  await store.table.update(endRun("test", "halted", "by hand"));
+  plane.writes.length = 0;
+  const { failures } = await functions.reconcile();
+  expect(failures).toMatchObject([
+    { code: "deployment-unreachable", message: expect.stringMatching(/^fleet main: .* no autoscaling group g-main/) },
+  ]);
+  // The schedule stays on: the failure must keep being reported.
+  expect(plane.writes).toEqual(["g-searcher 0", "g-eval 0"]);
+});
+
 test("a run that has spent its budget loses its machines in the tick that halts it, and the schedule is turned off", async () => {
   const { store, functions, start, minute, run, plane } = await deployed();
   await start({ budget: { hours: 1 } });

@@ -1,0 +1,62 @@
+/** @file Connections to a store that stalls, and more requests than connections. */
+import { once } from "node:events";
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setTimeout as pause } from "node:timers/promises";
+import { expect, onTestFinished, test } from "vitest";
+import { type ConnectionLimits, openClients } from "../../../adapters/aws/clients.ts";
+import { openMeter } from "../../../adapters/aws/meter.ts";
+import { openObjectStore } from "../../../adapters/aws/object-store.ts";
+import { openTable, sdkApi } from "../../../adapters/aws/table.ts";
+
+/** A store at a server of its own. `sent`: requests on the wire. */
+async function openAt(limits: ConnectionLimits, answer: RequestListener) {
+  const server = createServer(answer).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const AWS_ENDPOINT_URL = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  let sent = 0;
+  const observer = { sent: () => void sent++, answered() {} };
+  const access = { AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID: "k", AWS_SECRET_ACCESS_KEY: "s" };
+  const clients = openClients({ dynamo: observer, s3: observer }, access, limits);
+  onTestFinished(() => {
+    clients.close();
+    server.closeAllConnections();
+    server.close();
+  });
+  const endpoint = () => AWS_ENDPOINT_URL;
+  return {
+    table: openTable({ api: sdkApi(clients.dynamo), name: "t", meter: openMeter(), endpoint }),
+    objects: openObjectStore({ s3: clients.s3, bucket: "b", endpoint }),
+    sent: () => sent,
+  };
+}
+
+test("a store that never answers is unreachable after four attempts", async () => {
+  const { table, objects, sent } = await openAt({ connections: 2, idleSeconds: 0.05 }, () => {});
+  const stalled = { code: "store-unreachable", retryable: true, message: expect.stringContaining("of inactivity") };
+  await expect(table.get({ pk: "p", sk: "s" })).rejects.toMatchObject(stalled);
+  await expect(objects.get("k")).rejects.toMatchObject(stalled);
+  expect(sent()).toBe(8);
+});
+
+test("an object whose download stalls is downloaded again", async () => {
+  let requests = 0;
+  const { objects } = await openAt({ connections: 2, idleSeconds: 0.05 }, (_, response) => {
+    response.writeHead(200, { "content-length": 4 });
+    if (requests++ === 0) response.write("ab");
+    else response.end("abcd");
+  });
+  expect(Buffer.from((await objects.get("k")) ?? []).toString()).toBe("abcd");
+  expect(requests).toBe(2);
+});
+
+test("requests wait as long as it takes for a connection, and each is sent once", { timeout: 60_000 }, async () => {
+  const { table, sent } = await openAt({ connections: 1, idleSeconds: 30 }, async (request, response) => {
+    request.resume();
+    await pause(100);
+    response.writeHead(200, { "content-type": "application/x-amz-json-1.0" }).end("{}");
+  });
+  const keys = Array.from({ length: 40 }, (_, i) => ({ pk: "p", sk: `${i}` }));
+  await Promise.all(keys.map((key) => table.insert(key, {})));
+  expect(sent()).toBe(40);
+});
