@@ -21,6 +21,7 @@ export type ErrorCode =
   | "cannot-listen"
   | "worker-unavailable"
   | "session-lost"
+  | "request-refused"
   | "claim-lost"
   | "replay-failed"
   | "step-closed"

@@ -22,6 +22,7 @@ import { drawName, scopeOf } from "../rollouts/draws.ts";
 import type { Inference, Lease } from "../rollouts/policy-versions.ts";
 import { BranchSequences } from "./branch-sequences.ts";
 import { LimitReached } from "./limit-reached.ts";
+import { refusing } from "./refused-request.ts";
 import { sampleTurn, type TurnPlan } from "./sample-turn.ts";
 
 /** An agent's part of an attempt, at its end. */
@@ -71,7 +72,7 @@ export class AgentSessions {
   }
 
   /**
-   * Opens the session with its first turn. A repeated request gets the same reply. Rejects with `LimitReached`, with
+   * Opens the session with its first turn. A repeated request gets the same reply. Rejects with `LimitReached`, `request-refused`,
    * infrastructure's errors, or with `canceled` when the signal aborts: the turn then continues, for a retry of the request.
    */
   async turn(session: AgentSession, request: TurnRequest, signal: AbortSignal): Promise<TurnReply> {
@@ -137,8 +138,8 @@ export class AgentSessions {
     let sampled: Promise<unknown> | undefined;
     try {
       const inference = inferenceOf(lease, this.#agent.name);
-      const request = this.#asShown(sent, inference.tokenizer);
-      const layout = this.#layoutOf(inference.tokenizer, request.tools);
+      const request = refusing(() => this.#asShown(sent, inference.tokenizer));
+      const layout = refusing(() => this.#layoutOf(inference.tokenizer, request.tools));
       const { id, parent, added } = open.tree.place(request, layout.shownTools);
       const known = open.replies.get(id);
       if (known) return await known;
@@ -187,7 +188,7 @@ export class AgentSessions {
     signal: AbortSignal,
   ): Promise<TurnReply> {
     const { session } = open;
-    const prefix = prefixOf(exchange, layout, inference.tokenizer);
+    const prefix = refusing(() => prefixOf(exchange, layout, inference.tokenizer));
     const scope = scopeOf(this.#purpose, session.address, session.agent);
     const isFirst = exchange.parent !== undefined && open.continuedBy.get(exchange.parent.id) === exchange.id;
     const plan: TurnPlan = {
@@ -257,7 +258,7 @@ function forget(open: OpenSession, id: string, parent: Exchange<SampledTurn> | u
 
 function inferenceOf({ inference }: Lease, agent: string): Inference {
   if (inference) return inference;
-  throw new MgrpoError("config-invalid", `agent '${agent}' runs behind an API: call that API directly`);
+  throw new MgrpoError("request-refused", `agent '${agent}' runs behind an API: call that API directly`);
 }
 
 /** The parent's tokens as they were sampled, then the new messages. */

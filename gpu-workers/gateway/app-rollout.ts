@@ -61,12 +61,14 @@ async function resultOf(
     returned = await cancelable(runner.run(call, signal), signal);
   } catch (error) {
     if (signal.aborted) throw error;
-    const { limit, fault } = attempt.reasons;
-    if (fault) throw fault;
+    if (attempt.outage) throw attempt.outage;
+    const { limit, refusal } = attempt.reasons;
     if (limit) return undefined;
     if (isMgrpoError(error)) throw error;
     const why = error instanceof Error ? error.message : String(error);
-    throw new MgrpoError("app-failed", `the app failed on question '${id}': ${why}`, { retryable: true, cause: error });
+    const also = refusal ? `; a request of it was refused: ${refusal.message}` : "";
+    const message = `the app failed on question '${id}': ${why}${also}`;
+    throw new MgrpoError("app-failed", message, { retryable: true, cause: error });
   }
   if (attempt.outage) throw attempt.outage;
   const result = parse(AppResult, returned, `what the app returned on question '${id}'`, "app-failed");

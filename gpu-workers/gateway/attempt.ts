@@ -17,7 +17,6 @@ import { sha256 } from "../../engine/hash.ts";
 import type { RolloutPlan } from "../rollouts/rollout-plan.ts";
 import { samplingOf } from "../rollouts/sampling.ts";
 import type { Sessions } from "./agent-sessions.ts";
-import { isFaultOfRequest } from "./api/errors.ts";
 import { RewardLedger } from "./given-rewards.ts";
 import { LimitReached, type SessionLimit } from "./limit-reached.ts";
 import type { SubAgent } from "./sub-agents.ts";
@@ -57,15 +56,15 @@ export class Attempt {
     return [this.#team.main.name, ...this.#team.subs.keys()];
   }
 
-  /** What may explain that the app gave up: a limit that an agent reached, or a fault. */
-  get reasons(): { limit: SessionLimit | undefined; fault: MgrpoError | undefined } {
-    const [fault] = this.#faults.values();
-    return { limit: this.#limit, fault };
+  /** What may explain that the app gave up: a limit that an agent reached, or a request that was refused. */
+  get reasons(): { limit: SessionLimit | undefined; refusal: MgrpoError | undefined } {
+    const refusal = [...this.#faults.values()].find((fault) => isMgrpoError(fault, "request-refused"));
+    return { limit: this.#limit, refusal };
   }
 
-  /** A failure of infrastructure that the app went on from: frameworks turn the error of a sub-agent into text for the main agent. */
+  /** A failure of infrastructure that the app may go on from: frameworks turn the error of a sub-agent into text for the main agent. */
   get outage(): MgrpoError | undefined {
-    return [...this.#faults.values()].find((fault) => !isFaultOfRequest(fault));
+    return [...this.#faults.values()].find((fault) => !isMgrpoError(fault, "request-refused"));
   }
 
   /** Rejects with `LimitReached` or a MgrpoError. */

@@ -12,6 +12,7 @@ import { acquireLease, type HostedAgent } from "../rollouts/agent.ts";
 import type { ChatTeam } from "./api/app.ts";
 import type { RequestedSampling } from "./api/dialect.ts";
 import { ApiError } from "./api/errors.ts";
+import { refusing } from "./refused-request.ts";
 import { sampleTurn } from "./sample-turn.ts";
 
 export type ServedAgent = Pick<HostedAgent, "name" | "config" | "policy">;
@@ -42,11 +43,13 @@ async function answer(
   try {
     const { inference } = lease;
     if (!inference)
-      throw new MgrpoError("config-invalid", `agent '${name}' runs behind an API: call that API directly`);
+      throw new MgrpoError("request-refused", `agent '${name}' runs behind an API: call that API directly`);
     const { thinking, toolPrompt, limits } = config;
     const settings = { agent: name, system: "", tools: request.tools, thinking, toolPrompt };
-    const layout = openMessageLayout(inference.tokenizer, settings, { asSampled: true });
-    const prefix = layout.opening(messagesOf(request, config.system));
+    const prefix = refusing(() => {
+      const layout = openMessageLayout(inference.tokenizer, settings, { asSampled: true });
+      return layout.opening(messagesOf(request, config.system));
+    });
     const room = limits.contextTokens - prefix.length;
     if (room < 1) {
       const message = `the messages take ${prefix.length} tokens, and agents.${name}.limits.contextTokens is ${limits.contextTokens}`;

@@ -19,13 +19,14 @@ const CANCEL_TIMEOUT_SECONDS = 1;
 /** Codes of OpenSSL and Node.js. */
 const UNTRUSTED = /CERT|SELF_SIGNED|UNABLE_TO_(VERIFY|GET_ISSUER)|^ERR_(TLS|SSL)|^EPROTO$/;
 
-/** Codes of sub-agent infrastructure failures that the caller rethrows. */
+/** Codes of a sub-agent's failures that the caller rethrows. */
 const FORWARDED_CODES = [
   "deadline",
   "tool-backend",
   "endpoint-unavailable",
   "prefix-drift",
   "session-lost",
+  "request-refused",
   "run-halted",
 ] as const;
 
@@ -176,5 +177,5 @@ function reportedFailure(text: string): MgrpoError | undefined {
   if (!failure.success) return undefined;
   const { code, message } = failure.data;
   const known = FORWARDED_CODES.find((forwarded) => forwarded === code) ?? "worker-unavailable";
-  return new MgrpoError(known, `the sub-agent's worker: ${message}`, { retryable: true });
+  return new MgrpoError(known, `the sub-agent's worker: ${message}`, { retryable: known !== "request-refused" });
 }

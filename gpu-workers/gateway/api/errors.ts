@@ -1,6 +1,6 @@
 /** @file Errors of the gateway, and their format in OpenAI's APIs. `code` is OpenAI's where it has one for the case, else ours. */
 import type { ContentfulStatusCode } from "hono/utils/http-status";
-import { isMgrpoError, type MgrpoError } from "../../../core/errors.ts";
+import { isMgrpoError } from "../../../core/errors.ts";
 import { LimitReached } from "../limit-reached.ts";
 
 export class ApiError extends Error {
@@ -26,10 +26,6 @@ export function openAiError({ status, code, param, message }: ApiError) {
   return { error: { message, type: status < 500 ? "invalid_request_error" : "server_error", param, code } };
 }
 
-/** Whether the request itself cannot be answered. Other failures are the infrastructure's. */
-export const isFaultOfRequest = ({ code }: MgrpoError): boolean =>
-  code === "tokenizer-damaged" || code === "prefix-drift" || code === "config-invalid";
-
 /** The error that the app sees for a failed turn. Undefined: a bug of ours, to be logged and not shown. */
 export function turnError(error: unknown): ApiError | undefined {
   if (error instanceof ApiError) return error;
@@ -38,8 +34,6 @@ export function turnError(error: unknown): ApiError | undefined {
     return new ApiError(400, code, `${error.message}: end this rollout, or raise the limit`, "messages");
   }
   if (!isMgrpoError(error)) return undefined;
-  if (!isFaultOfRequest(error)) return new ApiError(503, error.code, error.message);
-  if (error.code === "config-invalid") return new ApiError(400, error.code, error.message);
-  const message = `the model's chat template refuses this conversation: ${error.message}`;
-  return new ApiError(400, error.code, message, "messages");
+  const isRefused = error.code === "request-refused";
+  return new ApiError(isRefused ? 400 : 503, error.code, error.message, isRefused ? "messages" : null);
 }

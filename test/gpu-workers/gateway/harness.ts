@@ -12,7 +12,7 @@ import {
   mainTrajectories,
   type Trajectory,
 } from "../../../core/contracts/rollout.ts";
-import type { Sample, SampleRequest, Sampler } from "../../../core/ports.ts";
+import type { Sample, SampleRequest, Sampler, Tokenizer } from "../../../core/ports.ts";
 import type { Random } from "../../../core/random.ts";
 import { openTokenizer } from "../../../engine/tokenizer/tokenizer.ts";
 import { AgentSessions } from "../../../gpu-workers/gateway/agent-sessions.ts";
@@ -48,6 +48,10 @@ export interface HarnessOptions {
   readonly staleness?: number;
   /** Awaited before each sample. */
   readonly beforeSample?: (request: SampleRequest) => Promise<void> | void;
+  /** What the engine returns instead of the sample. */
+  readonly damage?: (sample: Sample, agent: string) => Sample;
+  /** The agents' tokenizer. */
+  readonly reads?: Tokenizer;
 }
 
 export const tokenizer = openTokenizer(baseFiles("main"));
@@ -98,7 +102,7 @@ export const noticed = () => new Promise((resolve) => setTimeout(resolve, 100));
 export function scriptedAgent(
   name: string,
   samples: RecordedSample[],
-  { script = obedient, config = {}, beforeSample }: HarnessOptions = {},
+  { script = obedient, config = {}, beforeSample, damage, reads = tokenizer }: HarnessOptions = {},
 ): HostedAgent {
   const engine = scriptedEngine(script);
   const open = async (version: number): Promise<Inference> => {
@@ -116,10 +120,10 @@ export function scriptedAgent(
         await beforeSample?.(request);
         const sample = await sampler.sample(request, signal);
         samples.push({ agent: name, version, request, sample });
-        return sample;
+        return damage ? damage(sample, name) : sample;
       },
     };
-    return { sampler: recorded, tokenizer };
+    return { sampler: recorded, tokenizer: reads };
   };
   const agentConfig = AgentConfig.parse({
     ...{ model: "scripted", policy: "recipe:relay", limits: { turns: 8, turnTokens: 400, contextTokens: 4000 } },

@@ -2,19 +2,22 @@
 import { Hono } from "hono";
 import { expect, test } from "vitest";
 import { type SessionEnd, type SessionTurn, TurnReply } from "../../../core/contracts/app-chat.ts";
+import type { WorkerRecord } from "../../../core/contracts/records.ts";
 import { MgrpoError } from "../../../core/errors.ts";
 import { AgentSessions } from "../../../gpu-workers/gateway/agent-sessions.ts";
 import { addSessionRoutes, type SessionHost } from "../../../gpu-workers/gateway/session-routes.ts";
 import { localSubAgent } from "../../../gpu-workers/gateway/sub-agents.ts";
+import { responseFailure } from "../../../gpu-workers/invocations/worker-client.ts";
 import type { RunContext } from "../../../gpu-workers/run-context.ts";
 import { memoryStore } from "../../fakes/memory-store.ts";
-import { planOf, type RecordedSample, scriptedAgent, VERSIONS } from "./harness.ts";
+import { type HarnessOptions, planOf, type RecordedSample, scriptedAgent, tokenizer, VERSIONS } from "./harness.ts";
 
 const id = "a".repeat(22);
 
 /** Calls need no signature here. */
-function routes(samples: RecordedSample[], run = {} as RunContext) {
-  const sessions = new AgentSessions(scriptedAgent("searcher", samples, { script: () => "read" }), [7], 4, 0);
+function routes(samples: RecordedSample[], run = {} as RunContext, options: HarnessOptions = {}) {
+  const agent = scriptedAgent("searcher", samples, { script: () => "read", ...options });
+  const sessions = new AgentSessions(agent, [7], 4, 0);
   const host: SessionHost = {
     agent: "searcher",
     sub: localSubAgent(run, sessions),
@@ -85,4 +88,20 @@ test("an end whose commit failed is repeated, and commits the same conversations
   const repeated = await end(summary);
   expect(repeated.status).toBe(200);
   expect(await repeated.json()).toMatchObject({ invocations: [{ agent: "searcher" }], counts: { branches: 1 } });
+});
+
+test("a refused request is the app's fault on the caller's side too, not an outage of the worker", async () => {
+  const render = () => {
+    throw new MgrpoError("tokenizer-damaged", "chat_template failed on user, user");
+  };
+  const { post } = routes([], {} as RunContext, { reads: { ...tokenizer, render } });
+  const response = await post(turnOf("one"));
+  const failure = responseFailure({ worker: "w1" } as WorkerRecord, {
+    status: response.status,
+    text: await response.text(),
+  });
+  expect(failure).toMatchObject({
+    ...{ code: "request-refused", retryable: false },
+    message: expect.stringContaining("chat_template failed on user, user"),
+  });
 });

@@ -1,0 +1,74 @@
+/** @file A request that the chat template refuses is the app's fault; what an engine gets wrong is the infrastructure's. */
+import { afterEach, expect, test } from "vitest";
+import type { AppCall } from "../../../core/contracts/app-rollout.ts";
+import { MgrpoError } from "../../../core/errors.ts";
+import type { Tokenizer } from "../../../core/ports.ts";
+import { complete } from "../../fixtures/relay/app.ts";
+import { type HarnessOptions, openHarness, tokenizer } from "./harness.ts";
+
+const open: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of open.splice(0)) await close();
+});
+
+async function start(options: HarnessOptions) {
+  const harness = await openHarness(options);
+  open.push(harness.close);
+  return harness;
+}
+
+/** As Mistral's templates do. */
+const alternating: Tokenizer = {
+  ...tokenizer,
+  render(messages, ...rest) {
+    if (messages.some(({ role }, i) => role === "user" && messages[i + 1]?.role === "user")) {
+      throw new MgrpoError("tokenizer-damaged", "chat_template failed on user, user");
+    }
+    return tokenizer.render(messages, ...rest);
+  },
+};
+const user = (content: string) => ({ role: "user", content });
+const ask = ({ agents }: AppCall, agent: string, ...texts: string[]) =>
+  complete(agents[agent] ?? expect.fail(), { messages: texts.map(user) });
+
+test.each(["main", "searcher"])(
+  "%s: status 400 with the template's reason; an app that goes on finishes",
+  async (name) => {
+    const harness = await start({ reads: alternating });
+    const outcome = await harness.run(async (call) => {
+      await expect(ask(call, name, "one", "two")).rejects.toThrow(
+        "400 request-refused: the model's chat template refuses this conversation: chat_template failed on user, user",
+      );
+      await ask(call, "main", "say done");
+      return { answer: "done" };
+    });
+    expect(outcome).toMatchObject({ status: "finished", conversation: { answer: "done" }, invocations: [] });
+  },
+);
+
+test("an app that throws after a refusal has failed, and may be tried again; the error has both reasons", async () => {
+  const harness = await start({ reads: alternating });
+  const run = harness.run(async (call) => {
+    await ask(call, "main", "one", "two").catch(() => {});
+    throw new Error("the database is down");
+  });
+  await expect(run).rejects.toMatchObject({
+    ...{ code: "app-failed", retryable: true },
+    message: expect.stringMatching(/the database is down; a request of it was refused: .* user, user$/),
+  });
+});
+
+test("a sample that is damaged never becomes text: status 503, and an app that goes on has no outcome", async () => {
+  const harness = await start({
+    damage: (sample, agent) =>
+      agent === "searcher" ? { ...sample, logProbs: sample.logProbs.map(() => Number.NaN) } : sample,
+  });
+  let seen: unknown;
+  const run = harness.run(async (call) => {
+    seen = await ask(call, "searcher", "say found").catch((error: unknown) => error);
+    await ask(call, "main", "say tool failed");
+    return { answer: "tool failed" };
+  });
+  await expect(run).rejects.toMatchObject({ code: "prefix-drift" });
+  expect(String(seen)).toContain("503 prefix-drift");
+});
