@@ -135,7 +135,9 @@ function requireKnownAgent({ name, config }: RunContext, { agent, roles }: Serve
     const known = Object.keys(config.agents).join(", ");
     throw new MgrpoError("config-invalid", `run '${name}' has no agent '${agent}', only ${known}`);
   }
-  if ((agent === "*") !== (hasRole({ roles }, "eval") && roles.length === 1)) {
+  const evaluates = hasRole({ roles }, "eval");
+  // An evaluator closes the policies between two jobs: nothing else in its process may use them.
+  if ((agent === "*") !== evaluates || (evaluates && roles.some((role) => role !== "eval"))) {
     throw new MgrpoError("config-invalid", "use --agent * with --roles eval, and one agent with rollout and train");
   }
 }

@@ -1,6 +1,6 @@
 /**
- * @file Entry of a worker process. `worker --run R --agent NAME|* --roles rollout,train,eval` serves one run; `worker --fleet NAME` serves
- * one run after another, as they need it. SIGTERM and SIGINT drain. With MGRPO_PARENT=1 the process exits within two seconds of losing its
+ * @file Entry of a worker process. `worker --run R --agent NAME --roles rollout,train` serves one run, as does `--agent * --roles eval`, which
+ * evaluates it; `worker --fleet NAME` serves one run after another, as they need it. SIGTERM and SIGINT drain. With MGRPO_PARENT=1 the process exits within two seconds of losing its
  * parent, which it notices when its standard input closes.
  */
 import { setMaxListeners } from "node:events";

@@ -42,7 +42,11 @@ function addWorker(program: Command): void {
     .description("work for one agent of a run in the store that the environment names, until stopped")
     .requiredOption("--run <name>", "name of the run")
     .requiredOption("--agent <name>", "name of the agent, or '*' to evaluate the whole team")
-    .option("--roles <list>", "comma-separated roles: rollout, train, eval", "rollout,train")
+    .option(
+      "--roles <list>",
+      "comma-separated roles: rollout and train, or eval alone with --agent '*'",
+      "rollout,train",
+    )
     .addOption(
       new Option("--port <n>", "port for delegations from other workers; 0, the default, takes a free one").argParser(
         integer("--port"),

@@ -1,0 +1,24 @@
+/** @file Which agent and roles a worker process may have. */
+import { expect, test } from "vitest";
+import type { WorkerRole } from "../../core/contracts/records.ts";
+import { httpNetwork } from "../../gpu-workers/invocations/network.ts";
+import { openWorkerProcess, type ServeWorkerOptions, type WorkerParts } from "../../gpu-workers/worker-process.ts";
+import { relayConfig } from "../fixtures/relay/start.ts";
+
+test.each<[string, WorkerRole[]]>([
+  ["*", ["rollout", "train"]],
+  ["*", ["eval", "rollout"]],
+  ["main", ["eval"]],
+  ["main", ["eval", "train"]],
+  ["main", ["rollout", "train", "eval"]],
+])(
+  "--agent %s with the roles %j is refused: an evaluator hosts the whole team and does nothing else",
+  async (agent, roles) => {
+    const parts = { run: { name: "relay", config: relayConfig({}) } } as unknown as WorkerParts;
+    const opening = openWorkerProcess(parts, { agent, roles } as unknown as ServeWorkerOptions, httpNetwork);
+    await expect(opening).rejects.toMatchObject({
+      code: "config-invalid",
+      message: expect.stringContaining("--roles"),
+    });
+  },
+);
