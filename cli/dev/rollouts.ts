@@ -85,10 +85,10 @@ async function rollOut(
   const versions = Object.fromEntries([...agents.keys()].map((name) => [name, 0]));
   const indices = Array.from({ length: config.rolloutsPerQuestion }, (_, rollout) => rollout);
   let finished = 0;
-  return inParallel(indices, team.main.config.engine.slots, async (rollout) => {
+  return inParallel(indices, team.main.config.engine.slots, async (rollout, _index, failed) => {
     const address = { run: run.name, phase: "train", step: 0, group: 0, rollout };
     const plan = { address, question, versions, ...trainingSampling(config), purpose, closedBook: false };
-    const outcome = await attemptRollout(team, plan, signal, () => false);
+    const outcome = await attemptRollout(team, plan, AbortSignal.any([signal, failed]), () => false);
     const key = objectKeys.outcome(address);
     await store.objects.commit(key, recordBytes(outcome));
     await score({ key });

@@ -12,7 +12,7 @@ import type { EvaluationResult } from "../../core/contracts/messages.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import { type FinishedOutcome, Outcome } from "../../core/contracts/rollout.ts";
-import { isMgrpoError } from "../../core/errors.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { VerdictContext } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
 import type { Scorer } from "../../core/scorer.ts";
@@ -91,16 +91,22 @@ async function scoreAll(
   signal: AbortSignal,
 ): Promise<readonly ScoredSuiteRollout[]> {
   const team = wholeTeam(task.run, task.agents, purposeOf(task), task.app);
-  return inParallel(rollouts, team.main.config.engine.slots, async (rollout) => {
-    const outcome = await commitOutcome(task, team, rollout, signal);
-    return { ...rollout, score: await scoreOf(task, rollout.question, outcome) };
+  return inParallel(rollouts, team.main.config.engine.slots, async (rollout, _index, failed) => {
+    const until = AbortSignal.any([signal, failed]);
+    const outcome = await commitOutcome(task, team, rollout, until);
+    return { ...rollout, score: await scoreOf(task, rollout.question, outcome, until) };
   });
 }
 
-async function scoreOf({ run, scorer }: EvaluationTask, question: Question, outcome: Outcome): Promise<SuiteScore> {
+async function scoreOf(
+  { run, scorer }: EvaluationTask,
+  question: Question,
+  outcome: Outcome,
+  signal: AbortSignal,
+): Promise<SuiteScore> {
   if (outcome.status === "failed") return { lost: outcome.reason };
   if (scorer.isScored?.(question) === false) return "unscored";
-  return judge(run, scorer, question, outcome);
+  return judge(run, scorer, question, outcome, signal);
 }
 
 const purposeOf = ({ run, suite }: EvaluationTask): StreamName => [run.config.seed, "evaluate", suite.name];
@@ -132,7 +138,10 @@ async function commitOutcome(
   const earlier = resumed ? await readOutcome(run, key) : undefined;
   const mine = earlier ?? (await attemptRollout(team, plan, signal, () => true));
   const won = await run.store.objects.commit(key, recordBytes(mine));
-  return won ? mine : ((await readOutcome(run, key)) ?? mine);
+  if (won) return mine;
+  const winner = await readOutcome(run, key);
+  if (winner) return winner;
+  throw new MgrpoError("record-damaged", `${key} is committed, but missing from the store`);
 }
 
 function resultOf(
@@ -182,13 +191,15 @@ async function readOutcome({ store }: RunContext, key: string): Promise<Outcome 
 
 /**
  * The verdict, or `lost` when the judge fails in every attempt or refuses the text: a failure of the judge never counts as a wrong answer.
- * Rejects when the judge's server refuses every request (a wrong key, an empty account), which only the user can fix.
+ * Rejects when the judge's server refuses every request (a wrong key, an empty account), which only the user can fix, and with `canceled`
+ * when the signal aborts.
  */
 async function judge(
   run: RunContext,
   scorer: Scorer,
   question: Question,
   outcome: FinishedOutcome,
+  signal: AbortSignal,
 ): Promise<Verdict | Lost> {
   const { conversation } = outcome;
   if (!isWellFormed(conversation)) return UNJUDGED;
@@ -198,6 +209,7 @@ async function judge(
   const subject = sha256(recordBytes(outcome));
   const ask = (context: VerdictContext) => scorer.correct(question, conversation, context);
   for (let failures = 0; ; ) {
+    if (signal.aborted) throw new MgrpoError("canceled", "the verdict was canceled");
     try {
       const verdict = await askForVerdict(run.store, {
         run: run.name,
@@ -205,6 +217,7 @@ async function judge(
         subject,
         seconds,
         token: randomUUID(),
+        signal,
         ask,
       });
       if (verdict) return verdict;
@@ -216,6 +229,6 @@ async function judge(
       if (failures >= attempts || faultOfFailure(error) === "refused-text") return { lost: error.message };
     }
     // The judge's claim is paused after a failure, or held by another worker, which may have died.
-    await run.store.clock.sleep(PAUSE_SECONDS);
+    await run.store.clock.sleep(PAUSE_SECONDS, signal);
   }
 }

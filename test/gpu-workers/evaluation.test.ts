@@ -8,7 +8,7 @@ import { EvaluationResult } from "../../core/contracts/messages.ts";
 import { JobRecord, RunRecord } from "../../core/contracts/records.ts";
 import { Outcome } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import type { PolicyEngine } from "../../core/ports.ts";
+import type { PolicyEngine, TableKey } from "../../core/ports.ts";
 import type { Scorer } from "../../core/scorer.ts";
 import { accuracyInterval } from "../../core/training/confidence-interval.ts";
 import { endRun } from "../../core/training/writes.ts";
@@ -185,6 +185,42 @@ test("an evaluator keeps no model open between jobs, and opens the next team's",
   stop.abort();
   await evaluating;
 });
+
+test("an evaluator that is stopped while a judge thinks ends at once: the job is queued, and the verdict can be asked for again", async () => {
+  const log = createLog(() => {});
+  const memory = memoryStore();
+  const { functions } = openWorld(memory);
+  const store = withEvents(memory, () => functions, log);
+  const config = relayConfig({ evaluation: { suites: [{ name: "sampled" }] } });
+  await begin(store, functions, config);
+  const claimed: TableKey[] = [];
+  const table = {
+    ...store.table,
+    insert: async (...request: Parameters<typeof store.table.insert>) => {
+      if (request[0].pk.includes("VERDICT")) claimed.push(request[0]);
+      return store.table.insert(...request);
+    },
+  };
+  let asked = 0;
+  const silent: Scorer = {
+    judge: "slow",
+    correct() {
+      asked += 1;
+      return new Promise(() => {});
+    },
+  };
+  const stop = new AbortController();
+  const options = { agent: "*", roles: ["eval"] } as const;
+  const parts = { scorerOf: () => silent };
+  const evaluating = startWorker({ ...store, table }, config.run, options, stop.signal, log, parts);
+  await vi.waitFor(() => expect(asked).toBeGreaterThan(0), { timeout: 30_000 });
+  stop.abort();
+  await evaluating;
+  const [job] = await memory.table.query(tableKeys.run(config.run).pk, tablePrefixes.jobs);
+  expect(job).toMatchObject({ state: "queued", owner: "" });
+  expect(claimed).toHaveLength(asked);
+  for (const key of claimed) expect(await memory.table.get(key)).toMatchObject({ heldUntil: 0 });
+}, 60_000);
 
 /** The relay's engine, which counts the samplers that are opened and closed. */
 function countingEngine() {
