@@ -47,18 +47,25 @@ export async function readFleet({ table }: Store, name: string): Promise<Fleet> 
   );
 }
 
-/** The oldest run that needs a worker of this fleet and is not `refused`; undefined when none has needed one for `patienceSeconds`. */
+/** Called with a run that is passed over, since its records are damaged, and why. */
+export type OnDamaged = (run: string, error: MgrpoError) => void;
+
+/**
+ * The oldest run that needs a worker of this fleet and is not `refused`; undefined when none has needed one for `patienceSeconds`. Rejects
+ * where the store cannot be read: an instance without the permission has to fail, since none like it would find a run either.
+ */
 export async function findRunForFleet(
   store: Store,
   fleet: Fleet,
   refused: ReadonlySet<string>,
   patienceSeconds: number,
   stop: AbortSignal,
+  onDamaged: OnDamaged,
 ): Promise<string | undefined> {
   const { clock } = store;
   const deadline = clock.monotonic() + patienceSeconds;
   while (!stop.aborted) {
-    const [runs, storeTime] = [await readRunViews(store, refused), await clock.storeTime()];
+    const [runs, storeTime] = [await readRunViews(store, refused, onDamaged), await clock.storeTime()];
     const found = oldestFirst(runs).find((run) => freeFleetSlots(run, fleet, storeTime).length > 0);
     if (found) return found.record.run;
     const left = deadline - clock.monotonic();
@@ -89,16 +96,16 @@ export async function recordRefusal({ table }: Store, fleet: Fleet, run: string,
   await table.update(recordFleetRefusal({ run, fleet: fleet.name }, refusal));
 }
 
-async function readRunViews(store: Store, refused: ReadonlySet<string>): Promise<RunRecords[]> {
+async function readRunViews(store: Store, refused: ReadonlySet<string>, onDamaged: OnDamaged): Promise<RunRecords[]> {
   const names = (await listedRuns(store.table)).map(({ run }) => run).filter((name) => !refused.has(name));
   // A run with damaged records must not hide the others; the scheduled tick reports the damage.
-  const unlessDamaged = (error: unknown) => {
-    if (!isMgrpoError(error) || error.retryable) throw error;
-    return undefined;
-  };
-  return (await Promise.all(names.map((name) => readRunView(store, name).catch(unlessDamaged)))).flatMap(
-    (run) => run ?? [],
-  );
+  const readUnlessDamaged = (name: string) =>
+    readRunView(store, name).catch((error: unknown) => {
+      if (!isMgrpoError(error, "record-damaged", "not-found")) throw error;
+      onDamaged(name, error);
+      return undefined;
+    });
+  return (await Promise.all(names.map(readUnlessDamaged))).flatMap((run) => run ?? []);
 }
 
 /** Undefined when the run does not exist yet or needs no more workers. */

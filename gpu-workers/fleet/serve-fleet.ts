@@ -9,7 +9,7 @@
  * instance like this one. A refusal ends the process without a failure, or systemd would start the worker again.
  */
 import type { Fleet } from "../../core/contracts/deployment.ts";
-import { isMgrpoError } from "../../core/errors.ts";
+import { isMgrpoError, type MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import type { Log } from "../log.ts";
 import type { ServiceEnd } from "../serve.ts";
@@ -37,8 +37,13 @@ export interface FleetService<Parts> {
 export async function serveFleet<Parts>(service: FleetService<Parts>, stop: AbortSignal): Promise<void> {
   const { store, fleet, log } = service;
   const refused = new Set<string>();
+  const damaged = new Set<string>();
+  const onDamaged = (run: string, { message }: MgrpoError) => {
+    if (!damaged.has(run)) log.warn("run passed over", { run, error: message });
+    damaged.add(run);
+  };
   for (let patience = PATIENCE_SECONDS; !stop.aborted; ) {
-    const run = await findRunForFleet(store, fleet, refused, patience, stop);
+    const run = await findRunForFleet(store, fleet, refused, patience, stop, onDamaged);
     if (run === undefined) break;
     log.info("run found", { run });
     const end = await serveRun(service, run, stop);

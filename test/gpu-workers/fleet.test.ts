@@ -31,6 +31,7 @@ const [MAIN, SEARCHER, EVAL] = [fleetOf("main"), fleetOf("searcher"), fleetOf("*
 const never = new AbortController().signal;
 setMaxListeners(0, never);
 const silent = createLog(() => {});
+const unexpected = (run: string, error: MgrpoError) => expect.unreachable(`${run}: ${error.message}`);
 
 /** An instance; resolves when it would end itself. */
 function instance(store: Store, fleet: Fleet, release = "0.0.0", log: Log = silent): Promise<void> {
@@ -125,15 +126,15 @@ test("ten workers that start together take exactly the free slots", async () => 
   await Promise.all(workers.map((worker) => insert(worker, "alive")));
   const entered = await Promise.all(workers.map((worker) => enterRun(store, MAIN, "test", worker)));
   expect(entered.filter(Boolean)).toHaveLength(3);
-  expect(await findRunForFleet(store, MAIN, new Set(), 0, never)).toBeUndefined();
-  expect(await findRunForFleet(store, SEARCHER, new Set(), 0, never)).toBe("test");
+  expect(await findRunForFleet(store, MAIN, new Set(), 0, never, unexpected)).toBeUndefined();
+  expect(await findRunForFleet(store, SEARCHER, new Set(), 0, never, unexpected)).toBe("test");
   // One dies: only its slot is free.
   const gone = workers[entered.indexOf(true)] ?? "";
   await store.table.update({ key: tableKeys.worker("test", gone), set: [[["state"], "dead"]], when: [] });
-  expect(await findRunForFleet(store, MAIN, new Set(), 0, never)).toBe("test");
+  expect(await findRunForFleet(store, MAIN, new Set(), 0, never, unexpected)).toBe("test");
   await insert("late", "alive");
   expect(await enterRun(store, MAIN, "test", "late")).toBe(true);
-  expect(await findRunForFleet(store, MAIN, new Set(), 0, never)).toBeUndefined();
+  expect(await findRunForFleet(store, MAIN, new Set(), 0, never, unexpected)).toBeUndefined();
   await store.table.update(endRun("test", "halted", "by hand"));
   expect(await enterRun(store, MAIN, "test", "later")).toBe(false);
 });
@@ -205,4 +206,34 @@ test("an unknown fleet, or a table without a deployment, is refused", async () =
   await store.table.insert(tableKeys.deployment, { deployment: JSON.stringify(deployment) });
   expect(await readFleet(store, "searcher")).toEqual(SEARCHER);
   await expect(readFleet(store, "eval")).rejects.toThrow(/no such fleet, only main, searcher/);
+});
+
+test("a damaged run is passed over with a warning; an instance that may not read the bucket fails, and says so", async () => {
+  const { store } = await world("a");
+  const lines: string[] = [];
+  const log = createLog((line) => lines.push(line));
+  const reading = (objects: Partial<Store["objects"]>, patience: number, passed: string[]) =>
+    findRunForFleet(
+      { ...store, objects: { ...store.objects, ...objects } },
+      ...([MAIN, new Set<string>(), patience, never] as const),
+      (run, { code }) => passed.push(`${run} ${code}`),
+    );
+  const passed: string[] = [];
+  expect(await reading({ get: async () => undefined }, 0, passed)).toBeUndefined();
+  expect(passed).toEqual(["a not-found"]);
+  const denied = new MgrpoError("store-unreachable", "S3: AccessDenied");
+  await expect(reading({ get: () => Promise.reject(denied) }, 0, passed)).rejects.toBe(denied);
+
+  // The instance warns once, however often it looks, and ends.
+  const clock = {
+    ...store.clock,
+    sleep: async () => {},
+    monotonic: (
+      (now) => () =>
+        (now += 100)
+    )(0),
+  };
+  const damaged = { ...store, clock, objects: { ...store.objects, get: async () => undefined } };
+  await instance(damaged, MAIN, "0.0.0", log);
+  expect(lines.filter((line) => line.includes("run passed over"))).toHaveLength(1);
 });
