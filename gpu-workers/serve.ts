@@ -4,7 +4,7 @@
  *     open ──> registered ──> incarnation: loops by role (worker-loops.ts) ──lost──> registered again
  *                                    └──over, stopped or unneeded──> closed
  */
-import { MgrpoError } from "../core/errors.ts";
+import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import { runEvaluations } from "./evaluation/eval-loop.ts";
 import { httpNetwork, type WorkerNetwork } from "./invocations/network.ts";
 import { type IncarnationEnd, runIncarnation } from "./liveness/incarnation.ts";
@@ -47,7 +47,14 @@ async function serveIncarnation(worker: WorkerProcess, stop: AbortSignal): Promi
   const { parts, options, observer, invocations, crashed } = worker;
   const { run } = parts;
   const registration = { agent: options.agent, roles: options.roles, url: invocations?.url ?? "" };
-  const membership = await register(run, registration, observer, stop, () => worker.meter.isStalled);
+  const membership = await register(run, registration, observer, stop, () => worker.meter.isStalled).catch(
+    (error: unknown) => {
+      // It was stopped while it waited for workers of another release to end.
+      if (stop.aborted && isMgrpoError(error, "canceled")) return undefined;
+      throw error;
+    },
+  );
+  if (!membership) return "stopped";
   if (options.enter && !(await options.enter(membership.id))) {
     await membership.leave();
     return "unneeded";

@@ -251,6 +251,11 @@ test("a worker of another release is refused while a worker of the first release
   await expect(startWorker(store, config.run, searcher, never, log, { run })).rejects.toThrow(
     /release 0\.0\.0.*9\.9\.9/s,
   );
+  // Stopped while it waits, it has not failed.
+  const impatient = new AbortController();
+  const waiting = startWorker(store, config.run, searcher, impatient.signal, log, { run });
+  impatient.abort();
+  await waiting;
   stop.abort();
   await main;
 });
