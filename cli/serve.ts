@@ -4,7 +4,6 @@
  */
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
-import { isIPv6 } from "node:net";
 import colors from "picocolors";
 import { MgrpoError } from "../core/errors.ts";
 import { chatApp } from "../gpu-workers/gateway/api/app.ts";
@@ -12,6 +11,7 @@ import { chatCompletions } from "../gpu-workers/gateway/api/chat-reply.ts";
 import { ApiError } from "../gpu-workers/gateway/api/errors.ts";
 import { messages } from "../gpu-workers/gateway/api/messages-reply.ts";
 import { servedTeam } from "../gpu-workers/gateway/served-team.ts";
+import { httpOrigin } from "../gpu-workers/invocations/network.ts";
 import { serveApp } from "../gpu-workers/invocations/server.ts";
 import { createLog } from "../gpu-workers/log.ts";
 import { watchForStop } from "./local/stop.ts";
@@ -55,7 +55,7 @@ export async function serveTeam(target: string, options: TeamServeOptions): Prom
     const log = createLog((line) => process.stderr.write(line));
     const server = await serveApp(chatApp("", { teamOf, ...INTERFACE }, log), host, port);
     try {
-      printAddress(`http://${isIPv6(host) ? `[${host}]` : host}:${server.port}/v1`, team.agents, key);
+      printAddress(`${httpOrigin(host, server.port)}/v1`, team.agents, key);
       if (!stop.signal.aborted) await once(stop.signal, "abort");
     } finally {
       await server.close();

@@ -7,7 +7,7 @@ import { addSessionRoutes, type SessionHost } from "./gateway/session-routes.ts"
 import { localSubAgent } from "./gateway/sub-agents.ts";
 import { haltIfRefused } from "./halt.ts";
 import { admissionRules } from "./invocations/admission.ts";
-import type { WorkerNetwork } from "./invocations/network.ts";
+import { httpOrigin, type WorkerNetwork } from "./invocations/network.ts";
 import { type InvocationRegistry, openInvocationRegistry } from "./invocations/registry.ts";
 import { runInvocation } from "./invocations/run-invocation.ts";
 import { invocationApp } from "./invocations/server.ts";
@@ -56,7 +56,7 @@ export async function openInvocationService(parts: InvocationServiceParts): Prom
   const sessions =
     run.config.runner === "native" ? undefined : addSessionRoutes(app, path, signatures, sessionHost(parts));
   const server = await network.listen(app, options.host, options.port);
-  const base = options.url?.replace(/\/+$/, "") ?? `http://${options.host}:${server.port}`;
+  const base = options.url?.replace(/\/+$/, "") ?? httpOrigin(options.host, server.port);
   return {
     url: `${base}/${path}`,
     drain(seconds) {

@@ -1,7 +1,7 @@
 /** @file The gateway's server in a worker that runs rollouts of an app: the main agent's, and those that evaluate. */
 import { randomBytes } from "node:crypto";
 import type { RunConfig } from "../../core/contracts/config.ts";
-import type { WorkerNetwork } from "../invocations/network.ts";
+import { httpOrigin, type WorkerNetwork } from "../invocations/network.ts";
 import type { Log } from "../log.ts";
 import { gatewayApp } from "./api/app.ts";
 import type { AppHost, AppRunner } from "./app-rollout.ts";
@@ -25,7 +25,7 @@ export async function openGatewayService(
   let base = "";
   const attempts: OpenAttempts = openAttempts(options.token, () => `${base}/${path}/v1`);
   const server = await network.listen(gatewayApp(path, attempts, log), options.host, options.port);
-  base = options.url?.replace(/\/+$/, "") ?? `http://${options.host}:${server.port}`;
+  base = options.url?.replace(/\/+$/, "") ?? httpOrigin(options.host, server.port);
   return { attempts, runner, seconds: config.limits.rolloutSeconds, close: () => server.close() };
 }
 

@@ -1,4 +1,5 @@
 /** @file How a worker serves and calls HTTP apps: over HTTP, or in tests without sockets. */
+import { isIPv6 } from "node:net";
 import type { Hono } from "hono";
 import { type AppServer, serveApp } from "./server.ts";
 
@@ -8,5 +9,8 @@ export interface WorkerNetwork {
   /** Like the global `fetch`. */
   fetch(url: string, init: RequestInit): Promise<Response>;
 }
+
+/** The URL of a server on this host, a name or an address. */
+export const httpOrigin = (host: string, port: number): string => `http://${isIPv6(host) ? `[${host}]` : host}:${port}`;
 
 export const httpNetwork: WorkerNetwork = { listen: serveApp, fetch: (url, init) => fetch(url, init) };
