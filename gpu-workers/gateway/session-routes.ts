@@ -41,6 +41,7 @@ export interface SessionHost {
 
 /** The body of a 422: a limit that the agent's conversation reached. */
 export const LimitReport = z.strictObject({ limit: z.enum(["token-limit", "turn-limit"]), message: z.string() });
+export type LimitReport = z.infer<typeof LimitReport>;
 
 interface State {
   readonly host: SessionHost;
@@ -81,12 +82,14 @@ export function addSessionRoutes(app: Hono, prefix: string, signatures: Signatur
   return { close: () => state.stop.abort() };
 }
 
-type Answer = { readonly report: unknown } | { readonly response: Response };
+/** A report is signed. `limit`: it is one of a limit that was reached. */
+type Answer = { readonly report: unknown } | { readonly limit: LimitReport } | { readonly response: Response };
 
 function signed(answer: Answer, sign: (body: string) => Record<string, string>): Response {
   if ("response" in answer) return answer.response;
-  const body = JSON.stringify(answer.report);
-  return new Response(body, { status: 200, headers: { "content-type": "application/json", ...sign(body) } });
+  const [status, report] = "limit" in answer ? [422, answer.limit] : [200, answer.report];
+  const body = JSON.stringify(report);
+  return new Response(body, { status, headers: { "content-type": "application/json", ...sign(body) } });
 }
 
 async function answerTurn(
@@ -105,7 +108,7 @@ async function answerTurn(
     return { report: await host.sub.turn(session, request, signal) };
   } catch (error) {
     if (waiting.signal.aborted && !stop.signal.aborted) return { response: new Response(null, { status: 202 }) };
-    return { response: failure(host, error) };
+    return failure(host, error);
   } finally {
     clearTimeout(timer);
   }
@@ -126,7 +129,7 @@ async function answerEnd(
     return { report: await result };
   } catch (error) {
     ended.delete(id);
-    return { response: failure(host, error) };
+    return failure(host, error);
   }
 }
 
@@ -144,16 +147,10 @@ async function refusal(
   return new Response("loading another version", { status: 409, headers: { "Retry-After": "1" } });
 }
 
-function failure(host: SessionHost, error: unknown): Response {
-  if (error instanceof LimitReached) {
-    return Response.json({ limit: error.limit, message: error.message }, { status: 422 });
-  }
-  if (!isMgrpoError(error)) {
-    host.onFatal(error);
-    return withoutReport({
-      state: "failed",
-      error: new MgrpoError("worker-unavailable", "the sub-agent's worker failed"),
-    });
-  }
-  return withoutReport({ state: "failed", error });
+function failure(host: SessionHost, error: unknown): Answer {
+  if (error instanceof LimitReached) return { limit: { limit: error.limit, message: error.message } };
+  if (isMgrpoError(error)) return { response: withoutReport({ state: "failed", error }) };
+  host.onFatal(error);
+  const failed = new MgrpoError("worker-unavailable", "the sub-agent's worker failed");
+  return { response: withoutReport({ state: "failed", error: failed }) };
 }

@@ -30,6 +30,9 @@ const FORWARDED_CODES = [
   "run-halted",
 ] as const;
 
+/** Statuses of a result, and of a limit that an agent reached. */
+const REPORTS = [200, 422];
+
 const ReportedFailure = z.object({ code: z.string(), message: z.string() });
 
 /** A failure that a retry may cure. */
@@ -112,7 +115,8 @@ export class WorkerClient {
     const { status, headers } = response;
     const text = await response.text();
     // Only reports are signed (signature.ts).
-    return { status, text, isAuthentic: status !== 200 || signed.isReport(text, (name) => headers.get(name)) };
+    const isAuthentic = !REPORTS.includes(status) || signed.isReport(text, (name) => headers.get(name));
+    return { status, text, isAuthentic };
   }
 
   /** Signs each call separately: a signature is valid for one call only. */

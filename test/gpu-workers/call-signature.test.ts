@@ -1,11 +1,13 @@
 /** @file Signed calls between workers: which are accepted, which are refused, and that a proxy in front of a worker changes nothing. */
 import { expect, test } from "vitest";
+import type { WorkerRecord } from "../../core/contracts/records.ts";
 import {
   openCallSigner,
   openCallVerifier,
   openReportSigner,
   type WorkerCall,
 } from "../../gpu-workers/invocations/signature.ts";
+import { WorkerClient } from "../../gpu-workers/invocations/worker-client.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { closeFronts, type FrontOptions, freePort, front } from "../fakes/fronts.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
@@ -90,6 +92,29 @@ test("a report is authentic only if this team signed it for this call", async ()
   // The call's own signature does not authenticate a report.
   expect(first.isReport("", (name) => first.headers[name] ?? null)).toBe(false);
 });
+
+test.each([200, 422])(
+  "a report with status %i counts only if it is signed: a result is text, and a limit decides a reward",
+  async (status) => {
+    const clock = { storeTime: async () => 0 };
+    const answering = (sign: (body: string, call: Headers) => Record<string, string>) => {
+      const fetch = async (_url: string, init: RequestInit) =>
+        new Response("report", { status, headers: sign("report", new Headers(init.headers)) });
+      return new WorkerClient(
+        openCallSigner("the same secret", clock),
+        { fetch },
+        createLog(() => {}),
+      );
+    };
+    const worker = { worker: "w1", url: "http://w1" } as WorkerRecord;
+    const request = { path: "/sessions/a/turns", method: "POST", signal: new AbortController().signal } as const;
+    const forging = answering(() => ({}));
+    await expect(forging.call(worker, request)).rejects.toThrow("without a valid signature");
+    const signReport = openReportSigner("the same secret");
+    const honest = answering((body, call) => signReport(body, (name) => call.get(name) ?? undefined));
+    expect(await honest.call(worker, request)).toMatchObject({ status, text: "report" });
+  },
+);
 
 /** Trains a run of one step to its end with the searcher behind a proxy. */
 async function trainThrough(options: FrontOptions) {

@@ -27,7 +27,7 @@ function routes(samples: RecordedSample[], run = {} as RunContext, options: Harn
     onFatal: (error) => expect.unreachable(String(error)),
   };
   const app = new Hono();
-  addSessionRoutes(app, "", { verify: async () => undefined, signReport: () => ({}) }, host);
+  addSessionRoutes(app, "", { verify: async () => undefined, signReport: () => ({ "x-signed": "yes" }) }, host);
   const send = (path: string, body: object) =>
     app.request(`/sessions/${id}/${path}`, { method: "POST", body: JSON.stringify(body) });
   return {
@@ -104,4 +104,15 @@ test("a refused request is the app's fault on the caller's side too, not an outa
     ...{ code: "request-refused", retryable: false },
     message: expect.stringContaining("chat_template failed on user, user"),
   });
+});
+
+test("a limit that is reached is signed, as a reply is: it may decide a reward; a failure is not", async () => {
+  const { post } = routes([], {} as RunContext, {
+    config: { limits: { turns: 1, turnTokens: 20, contextTokens: 60 } },
+  });
+  const reply = await post(turnOf("one"));
+  const limit = await post(turnOf("one ".repeat(100)));
+  expect([reply.status, limit.status]).toEqual([200, 422]);
+  expect(await limit.json()).toEqual({ limit: "token-limit", message: expect.stringContaining("contextTokens") });
+  for (const { headers } of [reply, limit]) expect(headers.get("x-signed")).toBe("yes");
 });
