@@ -11,6 +11,8 @@ import { recipeRunner } from "./runners.ts";
 
 const MIN_SECRET = 16;
 const MAX_BODY_BYTES = 1 << 20;
+/** Milliseconds, 25 days: a longer timer fires at once. */
+const LONGEST_TIMER = 2 ** 31 - 1;
 
 export interface RolloutHandlerOptions {
   /** The secret in the workers' environment variable that `runner.secretVariable` names. At least 16 characters. */
@@ -33,14 +35,15 @@ export function rolloutHandler(
   const { run } = recipeRunner(rollout);
   return async (request) => {
     const header = (name: string) => request.headers.get(name) ?? undefined;
-    const body = new Uint8Array(await request.arrayBuffer());
-    if (body.length > MAX_BODY_BYTES) return new Response("the body is too large", { status: 413 });
+    const body = await bodyWithin(request, MAX_BODY_BYTES);
+    if (!body) return new Response("the body is too large", { status: 413 });
     const { pathname, search } = new URL(request.url);
     const refusal = await verify({ method: request.method, path: pathname + search, body }, header);
     if (refusal !== undefined) return new Response(refusal, { status: 401 });
     try {
       const call = parseJson(AppCall, body, "the attempt", "event-malformed");
-      const result = JSON.stringify(await run(call, signalOf(request, call)));
+      // An app that returns nothing is refused by its worker, which knows the question.
+      const result = JSON.stringify((await run(call, signalOf(request, call))) ?? null);
       return new Response(result, { headers: { "content-type": "application/json", ...signReport(result, header) } });
     } catch (error) {
       const status = isMgrpoError(error, "event-malformed") ? 400 : 500;
@@ -49,6 +52,18 @@ export function rolloutHandler(
   };
 }
 
+/** Undefined if it is longer. No more than that is read: the caller is not known yet. */
+async function bodyWithin({ body }: Request, maxBytes: number): Promise<Uint8Array | undefined> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of body ?? []) {
+    length += chunk.length;
+    if (length > maxBytes) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
 /** Aborts when the attempt's time is up, or its worker is gone. */
 const signalOf = (request: Request, { seconds }: AppCall) =>
-  AbortSignal.any([request.signal, AbortSignal.timeout(Math.ceil(seconds * 1000))]);
+  AbortSignal.any([request.signal, AbortSignal.timeout(Math.min(Math.ceil(seconds * 1000), LONGEST_TIMER))]);

@@ -80,6 +80,31 @@ test.each([
   });
 });
 
+test("an app that returns nothing has answered: its worker refuses the result, and repeats nothing", async () => {
+  const url = await serve(rolloutHandler(async () => undefined as never, { secret: SECRET }));
+  expect(await run(url)).toBeNull();
+});
+
+test("an attempt may have more time than a timer", async () => {
+  const url = await serve(rolloutHandler(async ({ signal }) => ({ answer: `${signal.aborted}` }), { secret: SECRET }));
+  expect(await runnerOf(url).run({ ...CALL, seconds: 5e6 }, new AbortController().signal)).toEqual({ answer: "false" });
+});
+
+test("of a body that is too large, no more than the limit is read", async () => {
+  let read = 0;
+  const body = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      read += 1 << 16;
+      controller.enqueue(new Uint8Array(1 << 16));
+      if (read >= 10 << 20) controller.close();
+    },
+  });
+  const handler = rolloutHandler(async () => ({ answer: "x" }), { secret: SECRET });
+  const init = { method: "POST", body, duplex: "half" } as RequestInit;
+  expect((await handler(new Request("http://127.0.0.1/attempts", init))).status).toBe(413);
+  expect(read).toBeLessThan(2 << 20);
+});
+
 test("the attempt's end reaches the app", async () => {
   let ended = false;
   const waiting = rolloutHandler(
