@@ -61,12 +61,14 @@ export async function compose(name: string, store: Store, log: Log): Promise<Com
   const run = { ...read, store: workerStore(store, log) };
   const module = await openToolsModule(run.config.recipe);
   const engines = await findEngines(run.config.agents, module.policies);
+  const runner = await openRunner(run);
+  // Last: what it opens, such as MCP servers, has to be closed.
   const opened = await openTools(module, { config: run.config, environment: process.env, store: run.store });
   return {
     run,
     ...opened,
+    ...runner,
     openExternalPart: openExternalFiles(),
-    ...(await openRunner(run)),
     // Opened on demand: only evaluation needs the rewards, and their judges' keys.
     scorerOf: async (suite) =>
       scorerOf(suite, run.suiteQuestions(suite).criteria, () => openJudge(run.config)) ??
