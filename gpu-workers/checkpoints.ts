@@ -1,8 +1,8 @@
 /**
  * @file Manifests and their parts, verified against their hashes when read. The parts of an agent's newest manifest stay in memory, except
  * Adam's state and the shards that this process has just trained, so a process that has just trained a version, or already samples from
- * it, does not load it again. Large parts are hashed and read one after another: no more than one has two copies. What is read lies in
- * shared memory, so that the engine's threads need no copy.
+ * it, does not load it again. Large parts are hashed and read one after another: no more than one has two copies. They lie in shared
+ * memory, so that the engine's threads need no copy.
  */
 import type { OpenExternalPart } from "../core/checkpoint-source.ts";
 import { Manifest, type Part, type TeamManifest } from "../core/contracts/checkpoint.ts";

@@ -131,7 +131,7 @@ export class Attempt {
       }),
     );
     const { address, question } = this.#plan;
-    const version = this.#plan.versions[main.name] ?? 0;
+    const { version } = this.#session(main.name);
     const [trajectory, ...branches] = trajectoriesOf(main.name, version, own);
     return {
       status: "finished",

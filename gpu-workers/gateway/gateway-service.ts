@@ -1,6 +1,7 @@
 /** @file The gateway's server in a worker that runs rollouts of an app: the main agent's, and those that evaluate. */
 import { randomBytes } from "node:crypto";
 import type { RunConfig } from "../../core/contracts/config.ts";
+import { MgrpoError } from "../../core/errors.ts";
 import { httpOrigin, type WorkerNetwork } from "../invocations/network.ts";
 import type { Log } from "../log.ts";
 import { gatewayApp } from "./api/app.ts";
@@ -31,6 +32,7 @@ export async function openGatewayService(
 
 /** Limit on the conversations that an agent has in one rollout: what the records of a group have room for. */
 export function maxConversations({ agents, main }: Pick<RunConfig, "agents" | "main">): number {
-  const { limits } = agents[main] ?? {};
-  return limits ? limits.turns * limits.calls : 1;
+  const agent = agents[main];
+  if (!agent) throw new MgrpoError("config-invalid", `the main agent '${main}' is not an agent of the team`);
+  return agent.limits.turns * agent.limits.calls;
 }
