@@ -8,7 +8,7 @@ import { EvaluationResult } from "../../core/contracts/messages.ts";
 import { JobRecord, RunRecord } from "../../core/contracts/records.ts";
 import { Outcome } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import type { PolicyEngine } from "../../core/ports.ts";
+import type { ObjectStore, PolicyEngine } from "../../core/ports.ts";
 import type { Scorer } from "../../core/scorer.ts";
 import { accuracyInterval } from "../../core/training/confidence-interval.ts";
 import { endRun } from "../../core/training/writes.ts";
@@ -221,6 +221,22 @@ test("an evaluator that is stopped while a judge thinks ends at once: the job is
   expect(claimed).toHaveLength(asked);
   for (const key of claimed) expect(await memory.table.get(key)).toMatchObject({ heldUntil: 0 });
 }, 60_000);
+
+test("an outcome that another worker committed and the store has lost is damage: no other outcome is scored instead", async () => {
+  const log = createLog(() => {});
+  const memory = memoryStore();
+  const { functions } = openWorld(memory);
+  const store = withEvents(memory, () => functions, log);
+  const config = relayConfig({ evaluation: { suites: [{ name: "sampled" }] } });
+  await begin(store, functions, config);
+  const objects: ObjectStore = {
+    ...store.objects,
+    commit: async (key, ...rest) => (key.includes("/rollouts/") ? false : store.objects.commit(key, ...rest)),
+  };
+  const never = new AbortController().signal;
+  const evaluating = startWorker({ ...store, objects }, config.run, { agent: "*", roles: ["eval"] }, never, log);
+  await expect(evaluating).rejects.toMatchObject({ code: "record-damaged" });
+});
 
 /** The relay's engine, which counts the samplers that are opened and closed. */
 function countingEngine() {
