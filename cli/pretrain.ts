@@ -2,7 +2,7 @@
  * @file `mgrpo pretrain <recipe>`: trains a recipe's base models from random weights, with the loop of `mgrpo sft`, on an endless stream of
  * the recipe's demonstrations.
  */
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, rename, writeFile } from "node:fs/promises";
 import { basename, join, relative } from "node:path";
 import { RunConfig } from "../core/contracts/config.ts";
 import { MgrpoError } from "../core/errors.ts";
@@ -21,7 +21,6 @@ import { batchesOf } from "../sft/batches.ts";
 import { type Example, exampleOf } from "../sft/example.ts";
 import { learn, OPTIMIZER } from "../sft/learn.ts";
 import { NO_PROGRESS, recentLoss, type TrainingProgress } from "../sft/progress.ts";
-import { writeAtomically } from "./local/run-folder.ts";
 import { openLiveLine } from "./terminal/live.ts";
 
 export interface PretrainOptions {
@@ -78,7 +77,9 @@ export async function pretrainBase(base: BaseModel, recipe: Recipe, tools: Tools
   for (const [name, content] of [...others, ["training.json", training] as const])
     await writeFile(join(base.folder, name), content);
   // Last and whole: a folder with weights counts as made (local/missing-models.ts).
-  writeAtomically(join(base.folder, WEIGHTS), weights);
+  const path = join(base.folder, WEIGHTS);
+  await writeFile(`${path}.tmp`, weights);
+  await rename(`${path}.tmp`, path);
 }
 
 /** Trains until the base model's token budget is spent. Returns what the trainer saved then. */
