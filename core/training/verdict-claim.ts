@@ -63,7 +63,7 @@ export async function releaseVerdict({ table }: Pick<ClaimStore, "table">, claim
   await table.update({ key: keyOf(claim), set: [[["heldUntil"], 0]], when: [asksAre(claim)] });
 }
 
-export interface Failure {
+interface AskFailure {
   /** Whether the judge answered, but not with a verdict. */
   readonly isUnusable: boolean;
   /** The longest that the request may have waited for others, their time included. */
@@ -74,7 +74,7 @@ export interface Failure {
 export async function recordVerdictFailure(
   { table, clock }: ClaimStore,
   claim: VerdictRecord,
-  failure: Failure,
+  failure: AskFailure,
 ): Promise<VerdictRecord> {
   const now = await clock.storeTime();
   const failed = afterFailure(claim, failure, now);
@@ -90,7 +90,7 @@ export async function recordVerdictFailure(
   return failed;
 }
 
-function afterFailure(claim: VerdictRecord, { isUnusable, queueSeconds }: Failure, now: number): VerdictRecord {
+function afterFailure(claim: VerdictRecord, { isUnusable, queueSeconds }: AskFailure, now: number): VerdictRecord {
   const isSameStreak = claim.failures > 0 && now - claim.failedAt <= (STREAK_SECONDS + queueSeconds) * 1000;
   const failures = isSameStreak ? claim.failures + 1 : 1;
   const pauseSeconds = Math.min(MAX_PAUSE_SECONDS, MIN_PAUSE_SECONDS * 2 ** (failures - 1));

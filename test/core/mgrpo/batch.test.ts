@@ -1,15 +1,19 @@
 /** @file The weights of a step's loss: each aggregation by its definition, independent of how a batch is split. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { AlgorithmConfig } from "../../../core/contracts/algorithm-config.ts";
+import type { RolloutScore } from "../../../core/contracts/records.ts";
 import { isMgrpoError } from "../../../core/errors.ts";
 import {
   gradientScale,
   hasGradient,
+  hasSignal,
   lossTerms,
   roleScale,
   splitMinibatches,
   tokenWeights,
 } from "../../../core/mgrpo/batch.ts";
+import { finalizeGroup } from "../../../core/mgrpo/finalize.ts";
 import { stream } from "../../../core/random.ts";
 
 const constantTokens = 100;
@@ -175,4 +179,21 @@ test("trajectories without a share have weight 0, never NaN, even if their quest
     expect(tokenWeights([{ group: 0, weight: 0, actionTokens: 4 }], { aggregation, constantTokens })).toEqual([0]);
     expect(tokenWeights([{ group: 0, weight: 1, actionTokens: 0 }], { aggregation, constantTokens })).toEqual([0]);
   }
+});
+
+test("a sub-agent that one rollout called twice has no signal under leave-one-out, whose advantages are 0, and has one under the paper's", () => {
+  const called = (own: number) => ({ id: String(own).padEnd(22, "a"), reward: own, expert: 0 });
+  const rollout = (reward: number, calls: readonly number[]): RolloutScore => ({
+    ...{ reward, correct: reward, wellFormed: true, tokens: 1, invocations: { s: calls.map(called) } },
+  });
+  const group = { 0: rollout(1, [1, 0.2]), 1: rollout(0, []) };
+  const signalOf = (baseline: "group" | "leave-one-out") => {
+    const algorithm = AlgorithmConfig.parse({ baseline, alignment: { mode: "weighted", d: 2 } });
+    const { s, main } = finalizeGroup(group, "main", ["s"], algorithm, [1]);
+    return { std: s?.std, s: hasSignal(s), main: hasSignal(main) };
+  };
+  // Rewards 1 and 0.2 around 0.6.
+  const std = expect.closeTo(0.4);
+  expect(signalOf("leave-one-out")).toEqual({ std, s: false, main: true });
+  expect(signalOf("group")).toEqual({ std, s: true, main: true });
 });

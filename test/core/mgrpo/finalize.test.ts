@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { AlgorithmConfig } from "../../../core/contracts/algorithm-config.ts";
 import { AgentBatch, type RolloutScore } from "../../../core/contracts/records.ts";
 import { align } from "../../../core/mgrpo/alignment.ts";
-import { hasSignal, trajectoryWeights } from "../../../core/mgrpo/batch.ts";
+import { trajectoryWeights } from "../../../core/mgrpo/batch.ts";
 import { finalizeGroup } from "../../../core/mgrpo/finalize.ts";
 import { stream } from "../../../core/random.ts";
 
@@ -288,21 +288,4 @@ test("draws are those of the streams `alignment` and `shuffle`: a run that is re
   const shuffled = order.map((i) => rewards[i] ?? Number.NaN);
   const rankOf = (values: readonly number[]) => values.map((value) => [...values].sort((a, b) => a - b).indexOf(value));
   expect(rankOf(main?.advantages ?? [])).toEqual(rankOf(shuffled));
-});
-
-test("a sub-agent that one rollout called twice has no signal under leave-one-out, whose advantages are 0, and has one under the paper's", () => {
-  const called = (own: number) => ({ id: String(own).padEnd(22, "a"), reward: own, expert: 0 });
-  const rollout = (reward: number, calls: readonly number[]): RolloutScore => ({
-    ...{ reward, correct: reward, wellFormed: true, tokens: 1, invocations: { s: calls.map(called) } },
-  });
-  const group = { 0: rollout(1, [1, 0.2]), 1: rollout(0, []) };
-  const signalOf = (baseline: "group" | "leave-one-out") => {
-    const algorithm = AlgorithmConfig.parse({ baseline, alignment: { mode: "weighted", d: 2 } });
-    const { s, main } = finalizeGroup(group, "main", ["s"], algorithm, [1]);
-    return { std: s?.std, s: hasSignal(s), main: hasSignal(main) };
-  };
-  // Rewards 1 and 0.2 around 0.6.
-  const std = expect.closeTo(0.4);
-  expect(signalOf("leave-one-out")).toEqual({ std, s: false, main: true });
-  expect(signalOf("group")).toEqual({ std, s: true, main: true });
 });

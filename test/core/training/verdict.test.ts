@@ -3,54 +3,9 @@ import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { Judgment } from "../../../core/contracts/judge.ts";
 import { objectKeys, type TableKey, tableKeys } from "../../../core/contracts/keys.ts";
-import { MgrpoError as Failure, type MgrpoError } from "../../../core/errors.ts";
+import { MgrpoError as Failure } from "../../../core/errors.ts";
 import type { VerdictContext } from "../../../core/ports.ts";
-import { askForVerdict, type VerdictRequest } from "../../../core/training/verdict.ts";
-import { memoryStore } from "../../fakes/memory-store.ts";
-import { sha } from "../../fakes/scripted-team.ts";
-
-const SECONDS = 60;
-const subject = sha("what is judged");
-
-/** A store whose clock stands still: sleeps end when the test says so. */
-function world() {
-  const store = memoryStore();
-  const sleeps: { seconds: number; end: () => void }[] = [];
-  let now = 1_000_000;
-  let calls = 0;
-  store.clock.storeTime = async () => now;
-  store.clock.sleep = (seconds, signal) =>
-    new Promise((resolve) => {
-      if (signal?.aborted) return resolve();
-      sleeps.push({ seconds, end: resolve });
-      signal?.addEventListener("abort", () => resolve(), { once: true });
-    });
-  return {
-    store,
-    sleeps,
-    pass(seconds: number) {
-      now += seconds * 1000;
-    },
-    async endSleep() {
-      sleeps.at(-1)?.end();
-      for (let i = 0; i < 5; i++) await turn();
-    },
-    ask: (change: Partial<VerdictRequest> = {}) =>
-      askForVerdict(store, {
-        ...{ run: "test", judge: "paid", subject, seconds: SECONDS, token: String(calls++), ask: () => 1, ...change },
-      }),
-    stored: () => store.objects.get(objectKeys.verdict("test", subject, "paid")),
-    claim: (judge = "paid") => store.table.get(tableKeys.verdict("test", subject, judge)),
-    bill: () => store.table.get(tableKeys.judgeSpending("test")),
-  };
-}
-
-const failed = (asked: Promise<unknown>): Promise<MgrpoError> =>
-  asked.then(
-    () => expect.fail("it did not fail"),
-    (error) => error,
-  );
-const cost = (usd: number) => ({ inputTokens: 1, outputTokens: 1, usd });
+import { cost, failed, SECONDS, subject, world } from "./verdict-world.ts";
 
 test.each(["insert", "update"] as const)(
   "a claim whose %s was answered only the second time is this call's own",
@@ -243,52 +198,6 @@ test("a failure is billed at the cost that its cause reports, and pauses the jud
   expect(await bill()).toMatchObject({ verdicts: 0, microUsd: 250_000 });
   expect(await claim()).toMatchObject({ failures: 1, unusable: 0, heldUntil: 1_000_000 + 1000 });
   expect(await ask({ ask: () => expect.fail("asked") })).toBeUndefined();
-});
-
-test("a verdict whose cost cannot be recorded costs what was reserved, and is not asked for again", async () => {
-  const { store, ask, bill } = world();
-  const asked = () =>
-    ask({
-      async ask(context) {
-        await context.reserve(0.1);
-        failNextUpdate();
-        return { score: 1, cost: cost(0.08) };
-      },
-    });
-  const { update } = store.table;
-  const failNextUpdate = () => {
-    store.table.update = async () => {
-      store.table.update = update;
-      throw new Failure("store-unreachable", "throttled", { retryable: true });
-    };
-  };
-  expect(await failed(asked())).toMatchObject({ code: "store-unreachable" });
-  expect(await bill()).toMatchObject({ microUsd: 100_000 });
-  expect(await ask({ ask: () => expect.fail("asked") })).toEqual({ score: 1, cost: cost(0.08) });
-});
-
-test("a verdict that cannot be committed is paid for", async () => {
-  const { store, ask, bill } = world();
-  store.objects.commit = () => Promise.reject(new Failure("store-unreachable", "down", { retryable: true }));
-  const answer = { score: 1, cost: cost(0.08) };
-  expect(await failed(ask({ ask: () => answer }))).toMatchObject({ code: "store-unreachable" });
-  expect(await bill()).toMatchObject({ verdicts: 1, microUsd: 80_000 });
-});
-
-test.each<[what: string, answer: () => unknown, microUsd: number]>([
-  ["throw an error of their own", () => Promise.reject(new SyntaxError("not JSON")), 100_000],
-  ["answer no verdict", () => null, 100_000],
-  ["report that no request was answered", () => Promise.reject(new Failure("endpoint-unavailable", "HTTP 503")), 0],
-])("rewards that reserved money and %s are billed accordingly", async (_what, answer, microUsd) => {
-  const { ask, bill } = world();
-  const asked = ask({
-    async ask(context) {
-      await context.reserve(0.1);
-      return (await answer()) as Judgment;
-    },
-  });
-  expect(await failed(asked)).toMatchObject({ code: "judge-failed" });
-  expect(await bill()).toMatchObject({ verdicts: 0, microUsd });
 });
 
 test.each<[what: string, judgment: unknown, message: RegExp]>([

@@ -1,0 +1,51 @@
+/** @file A store and a judge for tests of verdicts. The test moves the clock by hand. */
+import { setImmediate as turn } from "node:timers/promises";
+import { expect } from "vitest";
+import { objectKeys, tableKeys } from "../../../core/contracts/keys.ts";
+import type { MgrpoError } from "../../../core/errors.ts";
+import { askForVerdict, type VerdictRequest } from "../../../core/training/verdict.ts";
+import { memoryStore } from "../../fakes/memory-store.ts";
+import { sha } from "../../fakes/scripted-team.ts";
+
+export const SECONDS = 60;
+export const subject = sha("what is judged");
+
+/** A store whose clock stands still: sleeps end when the test says so. */
+export function world() {
+  const store = memoryStore();
+  const sleeps: { seconds: number; end: () => void }[] = [];
+  let now = 1_000_000;
+  let calls = 0;
+  store.clock.storeTime = async () => now;
+  store.clock.sleep = (seconds, signal) =>
+    new Promise((resolve) => {
+      if (signal?.aborted) return resolve();
+      sleeps.push({ seconds, end: resolve });
+      signal?.addEventListener("abort", () => resolve(), { once: true });
+    });
+  return {
+    store,
+    sleeps,
+    pass(seconds: number) {
+      now += seconds * 1000;
+    },
+    async endSleep() {
+      sleeps.at(-1)?.end();
+      for (let i = 0; i < 5; i++) await turn();
+    },
+    ask: (change: Partial<VerdictRequest> = {}) =>
+      askForVerdict(store, {
+        ...{ run: "test", judge: "paid", subject, seconds: SECONDS, token: String(calls++), ask: () => 1, ...change },
+      }),
+    stored: () => store.objects.get(objectKeys.verdict("test", subject, "paid")),
+    claim: (judge = "paid") => store.table.get(tableKeys.verdict("test", subject, judge)),
+    bill: () => store.table.get(tableKeys.judgeSpending("test")),
+  };
+}
+
+export const failed = (asked: Promise<unknown>): Promise<MgrpoError> =>
+  asked.then(
+    () => expect.fail("it did not fail"),
+    (error) => error,
+  );
+export const cost = (usd: number) => ({ inputTokens: 1, outputTokens: 1, usd });
