@@ -13,7 +13,7 @@ import { Worker } from "node:worker_threads";
 import { builtModule } from "../built-module.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import type { Judgment } from "../core/contracts/judge.ts";
-import { isMgrpoError, MgrpoError } from "../core/errors.ts";
+import { MgrpoError } from "../core/errors.ts";
 import { fromPortable, toPortable } from "../core/portable-error.ts";
 import type { Rewards, VerdictContext } from "../core/ports.ts";
 import { isBundled, openRewards } from "./rewards.ts";
@@ -58,7 +58,7 @@ class IsolatedRewards {
     this.#module = module;
   }
 
-  /** Rejects as `openRewards` does, and with a retryable `recipe-invalid` if the thread ends first. */
+  /** Rejects as `openRewards` does, and with a retryable `judge-failed` if the thread ends first. */
   async open(): Promise<Rewards> {
     const judge = await this.#running().opened;
     return {
@@ -119,7 +119,7 @@ class RewardsThread {
         clearTimeout(deadline);
         this.#end();
         for (const call of this.#openCalls.values()) call.reject(this.#failure);
-        reject(ofOpening(this.#failure));
+        reject(this.#failure);
       });
     });
   }
@@ -194,12 +194,6 @@ class RewardsThread {
     this.#worker.postMessage(message);
   }
 }
-
-/** A judge's failure belongs to a call. */
-const ofOpening = (failure: Error): Error =>
-  isMgrpoError(failure, "judge-failed")
-    ? new MgrpoError("recipe-invalid", failure.message, { retryable: true, cause: failure.cause })
-    : failure;
 
 const failed = (message: string, cause?: unknown): MgrpoError =>
   new MgrpoError("judge-failed", message, { retryable: true, cause });

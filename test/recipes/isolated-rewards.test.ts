@@ -133,11 +133,11 @@ test("a call that has settled reserves nothing more", async () => {
   expect(sums).toEqual([]);
 });
 
-test("rewards that block or exit as they open are refused", async () => {
+test("rewards that block or exit as they open fail, and may be opened again", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   const blocking = open("for (;;);");
   const late = {
-    code: "recipe-invalid",
+    code: "judge-failed",
     retryable: true,
     message: expect.stringContaining("did not open within 60 s"),
   };
@@ -145,7 +145,7 @@ test("rewards that block or exit as they open are refused", async () => {
   vi.advanceTimersByTime(60_000);
   await refused;
   await expect(open("process.exit();")).rejects.toMatchObject({
-    code: "recipe-invalid",
+    code: "judge-failed",
     message: expect.stringContaining("remove process.exit"),
   });
 });
