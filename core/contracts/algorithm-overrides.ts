@@ -80,8 +80,8 @@ export function algorithmFaults(team: Team): Fault[] {
 function controlFaults(team: Team): Fault[] {
   if (!team.algorithm.shuffleAdvantages) return [];
   const message = "the control would learn from the rewards of turns, which are not shuffled: set it to 0";
-  const told = Object.keys(team.agents).filter((name) => algorithmOf(team, name).turnWeight > 0);
-  return told.slice(0, 1).map((name) => [pathOf(team, name, "turnWeight"), message]);
+  const withTurns = Object.keys(team.agents).filter((name) => algorithmOf(team, name).turnWeight > 0);
+  return withTurns.slice(0, 1).map((name) => [pathOf(team, name, "turnWeight"), message]);
 }
 
 function rewardKlFaults({ kl: { coefficient, estimator, in: place } }: AlgorithmConfig): Fault[] {

@@ -37,7 +37,7 @@ import {
 /** One distinct trajectory of the batch. */
 export interface TrainingEntry extends LossTerm {
   readonly trajectory: Trajectory;
-  /** What `onTokens` is told about it by. */
+  /** Its name in calls of `onTokens`. */
   readonly name?: string;
   /** Index of its group: the gradient of a step is the mean over its groups. */
   readonly group: number;

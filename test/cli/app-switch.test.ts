@@ -11,7 +11,7 @@ import { openRecipe } from "../../recipes/registry.ts";
 import type { Teachable } from "../../sft/check.ts";
 import { baseFiles } from "../fixtures/relay/policy.ts";
 import { mgrpo, parsedLines, RELAY, readReport, relaySettings, workHere } from "./command-line.ts";
-import { told } from "./printed.ts";
+import { printedJson } from "./printed.ts";
 
 const TIMEOUT = 480_000;
 const folder = workHere();
@@ -36,7 +36,7 @@ test("train, eval and ask: the same team, run by the app or natively, whichever 
   await train("by-program");
   for (const run of ["by-app", "by-program"]) {
     for (const runner of [[], APP, NATIVE]) {
-      expect(await told("eval", run, ...runner)).toMatchObject([{ kind: "evaluation", suite: "sampled", n: 6 }]);
+      expect(await printedJson("eval", run, ...runner)).toMatchObject([{ kind: "evaluation", suite: "sampled", n: 6 }]);
       const { agents } = (await readTeam({ team: run, seed: 1, temperature: 1, set: runner.slice(1) })).config;
       const hasApp = runner === APP || (runner !== NATIVE && run === "by-app");
       expect(agents["searcher"]?.tools).toEqual(hasApp ? [] : ["lookup"]);

@@ -8,7 +8,7 @@ import { parseJson } from "../../core/contracts/parse.ts";
 import { openReportSigner } from "../../gpu-workers/invocations/signature.ts";
 import { relayApp } from "../fixtures/relay/app.ts";
 import { RELAY, relaySettings, workHere } from "./command-line.ts";
-import { told } from "./printed.ts";
+import { printedJson } from "./printed.ts";
 
 const SECRET = "a secret for tests only";
 
@@ -42,7 +42,7 @@ afterEach(() => {
 
 const atUrl = () => ["--set", `runner.url=http://127.0.0.1:${(server.address() as AddressInfo).port}/`];
 const ask = (...more: string[]) =>
-  told("ask", "What follows amber?", "--team", RELAY, ...team, "--temperature", "1", "--seed", "4", ...more);
+  printedJson("ask", "What follows amber?", "--team", RELAY, ...team, "--temperature", "1", "--seed", "4", ...more);
 
 test("ask runs the recipe's app, and shows every agent's turns", async () => {
   const lines = await ask("--set", "runner=recipe");
@@ -67,7 +67,7 @@ test("an app behind a URL gives the same result as the recipe's, and needs the s
 }, 60_000);
 
 test("eval runs the app, the recipe's and the one behind a URL, with the same scores", async () => {
-  const evaluate = (...more: string[]) => told("eval", "models", "--recipe", RELAY, ...team, ...more);
+  const evaluate = (...more: string[]) => printedJson("eval", "models", "--recipe", RELAY, ...team, ...more);
   await expect(evaluate(...atUrl())).rejects.toThrow("set MGRPO_RUNNER_SECRET to a secret");
   process.env["MGRPO_RUNNER_SECRET"] = SECRET;
   const recipes = await evaluate("--set", "runner=recipe");

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { asTree } from "../../cli/ask/narrate.ts";
 import { type ChatRequest, fails, type Reply, says, serveOpenAi } from "../fakes/openai-server.ts";
-import { told } from "./printed.ts";
+import { printedJson } from "./printed.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-ask-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -36,7 +36,7 @@ test("a team behind APIs, from a file: one line per event, and at the end the an
   const server = await serveOpenAi(team);
   const file = join(folder, "team.json");
   writeFileSync(file, JSON.stringify(behind(server.url)));
-  const lines = await told("ask", "What is the capital of Portugal?", "--team", file);
+  const lines = await printedJson("ask", "What is the capital of Portugal?", "--team", file);
   expect(lines.map(({ kind, agent, call }) => [kind, agent, call].join(" ").trim())).toEqual([
     "asked main",
     "said main",
@@ -60,7 +60,7 @@ test("a model behind an API is a team: alone with every tool, or as each agent o
   const server = await serveOpenAi(() => says("Lisbon"));
   const team = `openai:${server.url}#org/planner`;
   const toolsOf = async (...more: string[]) => {
-    const lines = await told("ask", "What is the capital of Portugal?", "--team", team, ...more);
+    const lines = await printedJson("ask", "What is the capital of Portugal?", "--team", team, ...more);
     expect(lines.at(-1)).toMatchObject({ kind: "result", answer: "Lisbon" });
     const { body } = server.requests.at(-1) ?? expect.fail();
     expect(body).toMatchObject({ model: "org/planner", messages: [{ role: "system" }, { role: "user" }] });
@@ -73,7 +73,7 @@ test("a model behind an API is a team: alone with every tool, or as each agent o
 test("a local agent and one behind an API, by settings; a team without an answer ends with an error", async () => {
   const server = await serveOpenAi(() => says(null, { calls: [{ name: "sextant", arguments: "{}" }] }));
   const set = [`agents.main.policy=openai:${server.url}`, "agents.main.model=planner"];
-  const answer = told("ask", "Where?", ...set.flatMap((one) => ["--set", one]));
+  const answer = printedJson("ask", "Where?", ...set.flatMap((one) => ["--set", one]));
   await expect(answer).rejects.toThrow(
     "the team gave no answer: unknown tool 'sextant' (there is delegate, calculate)",
   );
@@ -93,7 +93,7 @@ test.each<[string, Reply, string[], RegExp]>([
   const server = await serveOpenAi(() => reply);
   const file = join(folder, "team.json");
   writeFileSync(file, JSON.stringify(behind(server.url)));
-  await expect(told("ask", "Where?", "--team", file, ...more)).rejects.toThrow(line);
+  await expect(printedJson("ask", "Where?", "--team", file, ...more)).rejects.toThrow(line);
 });
 
 test("on a terminal it is a tree; delegations that run at the same time are numbered", () => {

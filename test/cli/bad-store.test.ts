@@ -17,7 +17,7 @@ import { setEnvironment } from "../fakes/environment.ts";
 import { closeFronts, front } from "../fakes/fronts.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
 import { trainRelay, workHere } from "./command-line.ts";
-import { told } from "./printed.ts";
+import { printedJson } from "./printed.ts";
 
 const TOKEN = { MGRPO_WORKER_TOKEN: "sixteen characters" };
 const silent = createLog(() => {});
@@ -39,13 +39,13 @@ afterAll(() => store.close());
 
 /** Each uses the store that the environment names. */
 const COMMANDS: Record<string, () => Promise<unknown>> = {
-  launch: () => told("launch", ...trainRelay("bad").slice(1)),
+  launch: () => printedJson("launch", ...trainRelay("bad").slice(1)),
   worker: () => compose("bad", openStore(readEnvironment({ ...process.env, ...TOKEN })), silent),
-  dispatch: () => told("dispatch"),
-  show: () => told("show", "bad"),
-  export: () => told("export", "bad"),
-  runs: () => told("runs"),
-  check: () => told("cloud", "check"),
+  dispatch: () => printedJson("dispatch"),
+  show: () => printedJson("show", "bad"),
+  export: () => printedJson("export", "bad"),
+  runs: () => printedJson("runs"),
+  check: () => printedJson("cloud", "check"),
 };
 
 const WRONG: [what: string, environment: Record<string, string>, code: ErrorCode, line: RegExp][] = [

@@ -4,7 +4,7 @@ import { ListObjectsV2Command, S3Client } from "@aws-sdk/client-s3";
 import { afterAll, afterEach, beforeEach, expect, test, vi } from "vitest";
 import { closeFronts, front } from "../fakes/fronts.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
-import { told } from "./printed.ts";
+import { printedJson } from "./printed.ts";
 
 /** Does not verify signatures, so that a proxy of a test can change requests. */
 const store = await openLocalStore({ verifySignatures: false });
@@ -29,7 +29,7 @@ const faults = (lines: Record<string, unknown>[]) =>
 test("check: every behavior of the embedded cloud works, and nothing is left", async () => {
   await store.table.insert({ pk: "KEPT", sk: "KEPT" }, { n: 1 });
   await store.objects.commit("runs/kept", new Uint8Array([1]));
-  const lines = await told("cloud", "check");
+  const lines = await printedJson("cloud", "check");
   expect(faults(lines)).toEqual([]);
   expect(lines.filter(({ kind }) => kind === "behavior").length).toBeGreaterThan(40);
   expect(lines.at(-1)).toMatchObject({ kind: "check", broken: 0 });
@@ -53,7 +53,7 @@ test("check: a store that overwrites or ignores conditions is reported, with exi
       return Buffer.from(JSON.stringify({ ...JSON.parse(body.toString()), ConditionExpression: undefined }));
     },
   });
-  const found = faults(await told("cloud", "check"));
+  const found = faults(await printedJson("cloud", "check"));
   expect(found.sort()).toEqual([
     "one of 20 concurrent commits wins",
     "one of 20 concurrent inserts wins",
@@ -73,7 +73,7 @@ test("check: a store that deletes no objects still gets its result, and keeps no
   });
   const warned: string[] = [];
   const spy = vi.spyOn(console, "error").mockImplementation((line) => void warned.push(String(line)));
-  const lines = await told("cloud", "check").finally(() => spy.mockRestore());
+  const lines = await printedJson("cloud", "check").finally(() => spy.mockRestore());
   expect(lines.at(-1)).toMatchObject({ kind: "check", broken: faults(lines).length });
   expect(faults(lines).length).toBeGreaterThan(0);
   expect(warned).toEqual([expect.stringMatching(/^warning: the check's records are left in the store: /)]);
@@ -83,7 +83,7 @@ test("check: a store that deletes no objects still gets its result, and keeps no
 
 test("check: a missing table is one clear line, with what to do", async () => {
   process.env["MGRPO_TABLE"] = "nowhere";
-  await expect(told("cloud", "check")).rejects.toMatchObject({
+  await expect(printedJson("cloud", "check")).rejects.toMatchObject({
     code: "not-found",
     message: expect.stringContaining("mgrpo cloud setup"),
   });

@@ -17,7 +17,7 @@ import { ListBucketsCommand, ListObjectsV2Command, PutObjectCommand, S3Client } 
 import { afterAll, beforeEach, expect, test } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
-import { told } from "./printed.ts";
+import { printedJson } from "./printed.ts";
 
 const store = await openLocalStore();
 const home = { ...store.cloud.environment };
@@ -32,7 +32,7 @@ beforeEach(() => void Object.assign(process.env, home));
 
 test("setup creates or finds table and bucket; destroy requires the repeated name and deletes both", async () => {
   Object.assign(process.env, { MGRPO_TABLE: "mine", MGRPO_BUCKET: "mine" });
-  const found = async () => (await told("cloud", "setup")).map(({ kind, found: how }) => `${kind} ${how}`);
+  const found = async () => (await printedJson("cloud", "setup")).map(({ kind, found: how }) => `${kind} ${how}`);
   // The embedded cloud has no lifecycle rules: it deletes abandoned multipart uploads itself.
   expect(await found()).toEqual(["table created", "bucket created", "lifecycle none"]);
   expect(await found()).toEqual(["table there", "bucket there", "lifecycle none"]);
@@ -41,8 +41,8 @@ test("setup creates or finds table and bucket; destroy requires the repeated nam
   for (const { pk, sk } of [tableKeys.archived("r"), tableKeys.verdict("r", "hash", "judge")])
     await dynamo.send(new PutItemCommand({ TableName: "mine", Item: { pk: { S: pk }, sk: { S: sk } } }));
   for (const yes of [[], ["--yes", "min"], ["--yes", "mgrpo"]])
-    await expect(told("cloud", "destroy", ...yes)).rejects.toThrow(/table 'mine' and bucket 'mine'.*--yes mine/);
-  expect(await told("cloud", "destroy", "--yes", "mine")).toEqual([
+    await expect(printedJson("cloud", "destroy", ...yes)).rejects.toThrow(/table 'mine' and bucket 'mine'.*--yes mine/);
+  expect(await printedJson("cloud", "destroy", "--yes", "mine")).toEqual([
     { kind: "destroyed", table: "mine", bucket: "mine" },
   ]);
   expect((await dynamo.send(new ListTablesCommand())).TableNames).toEqual(["mgrpo"]);
@@ -63,13 +63,15 @@ test("a table with other keys, a bucket with other objects: refused, nothing los
     code: "config-invalid",
     message: expect.stringMatching(/another program: its key is \(id N HASH\)/),
   };
-  await expect(told("cloud", "setup")).rejects.toMatchObject(foreign);
-  await expect(told("cloud", "destroy", "--yes", "orders")).rejects.toMatchObject(foreign);
+  await expect(printedJson("cloud", "setup")).rejects.toMatchObject(foreign);
+  await expect(printedJson("cloud", "destroy", "--yes", "orders")).rejects.toMatchObject(foreign);
   process.env["MGRPO_TABLE"] = "mgrpo";
-  await told("cloud", "setup");
+  await printedJson("cloud", "setup");
   await s3.send(new PutObjectCommand({ Bucket: "photos", Key: "runs/r/config.json", Body: "x" }));
   await s3.send(new PutObjectCommand({ Bucket: "photos", Key: "tree.jpg", Body: "x" }));
-  await expect(told("cloud", "destroy", "--yes", "mgrpo")).rejects.toThrow(/'photos' holds 'tree.jpg'.*nothing was/);
+  await expect(printedJson("cloud", "destroy", "--yes", "mgrpo")).rejects.toThrow(
+    /'photos' holds 'tree.jpg'.*nothing was/,
+  );
   expect((await s3.send(new ListObjectsV2Command({ Bucket: "photos" }))).KeyCount).toBe(2);
   for (const [pk, why] of [
     ["USER#1", /table 'mgrpo' holds 'USER#1'.*nothing was deleted/],
@@ -77,7 +79,7 @@ test("a table with other keys, a bucket with other objects: refused, nothing los
   ] as const) {
     const key = { pk: { S: pk }, sk: { S: pk } };
     await dynamo.send(new PutItemCommand({ TableName: "mgrpo", Item: key }));
-    await expect(told("cloud", "destroy", "--yes", "mgrpo")).rejects.toThrow(why);
+    await expect(printedJson("cloud", "destroy", "--yes", "mgrpo")).rejects.toThrow(why);
     await dynamo.send(new DeleteItemCommand({ TableName: "mgrpo", Key: key }));
   }
 });
@@ -94,20 +96,20 @@ test("a deployment is found among items that a look at the table would not reach
   // Items come in the order of their hashes, a megabyte at a time.
   for (let group = 0; (await page())?.includes("DEPLOYMENT"); group++)
     await put(`GROUP#r#000000#${group}`, "GROUP", "x".repeat(300_000));
-  await expect(told("cloud", "destroy", "--yes", "mgrpo")).rejects.toThrow(/'mgrpo' belongs to a deployment/);
+  await expect(printedJson("cloud", "destroy", "--yes", "mgrpo")).rejects.toThrow(/'mgrpo' belongs to a deployment/);
   expect((await dynamo.send(new ListTablesCommand())).TableNames).toContain("mgrpo");
 });
 
 test("destroy names the endpoint that does not answer, not the other one", async () => {
   process.env["AWS_ENDPOINT_URL_DYNAMODB"] = "http://127.0.0.1:1";
-  await expect(told("cloud", "destroy", "--yes", "mgrpo")).rejects.toThrow(/http:\/\/127\.0\.0\.1:1\b/);
+  await expect(printedJson("cloud", "destroy", "--yes", "mgrpo")).rejects.toThrow(/http:\/\/127\.0\.0\.1:1\b/);
 });
 
 test("a cloud whose port is in use ends with an error, and leaves no signal handler", async () => {
   const dir = mkdtempSync(join(tmpdir(), "mgrpo-serve-"));
   const port = new URL(home["AWS_ENDPOINT_URL_S3"] ?? "").port;
   const before = process.listenerCount("SIGTERM");
-  await expect(told("cloud", "serve", "--dir", dir, "--port", "0", "--s3-port", port)).rejects.toMatchObject({
+  await expect(printedJson("cloud", "serve", "--dir", dir, "--port", "0", "--s3-port", port)).rejects.toMatchObject({
     code: "cannot-listen",
     message: expect.stringMatching(new RegExp(`port ${port} of 127.0.0.1 is in use: stop what listens there`)),
   });

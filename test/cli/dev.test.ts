@@ -6,13 +6,13 @@ import { groupWarnings } from "../../cli/dev/warnings.ts";
 import { shareText } from "../../cli/dev.ts";
 import type { AgentBatch, GroupRecord } from "../../core/contracts/records.ts";
 import { mgrpo, parsedLines, RELAY, relaySettings, workHere } from "./command-line.ts";
-import { told } from "./printed.ts";
+import { printedJson } from "./printed.ts";
 
 const folder = workHere();
 const models = relaySettings();
 const withApp = [...models, "--set", "runner=recipe", "--set", "agents.searcher.tools=[]"];
 
-const dev = (recipe: string, ...more: string[]) => told("dev", recipe, "--question", "train-amber", ...more);
+const dev = (recipe: string, ...more: string[]) => printedJson("dev", recipe, "--question", "train-amber", ...more);
 const linesOf = (lines: readonly Record<string, unknown>[], kind: string) =>
   lines.filter((line) => line["kind"] === kind);
 const warningsOf = (lines: readonly Record<string, unknown>[]) =>
@@ -52,7 +52,7 @@ test("natively and through the app: every agent's rewards, advantages and traine
 }, 60_000);
 
 test("the group is the one that training's first step has", async () => {
-  const [main = expect.fail()] = linesOf(await told("dev", RELAY, ...withApp), "agent");
+  const [main = expect.fail()] = linesOf(await printedJson("dev", RELAY, ...withApp), "agent");
   const step = ["--steps", "1", "--set", "questionsPerStep=1", "--set", "rolloutsPerQuestion=4"];
   expect(await mgrpo(folder, "train", RELAY, "--run", "same", ...withApp, ...step)).toMatchObject({ code: 0 });
   const [first] = parsedLines(readFileSync(join(folder, "runs/same/steps.jsonl"), "utf8"));
@@ -107,10 +107,10 @@ test("an app that gives up, rewrites history, offers tools in vain and asks only
 }, 60_000);
 
 test("an unknown question, and too few rollouts", async () => {
-  await expect(told("dev", RELAY, ...models, "--question", "train-ambr")).rejects.toThrow(
+  await expect(printedJson("dev", RELAY, ...models, "--question", "train-ambr")).rejects.toThrow(
     "did you mean 'train-amber'?",
   );
-  await expect(told("dev", RELAY, ...models, "--rollouts", "1")).rejects.toThrow("rolloutsPerQuestion");
+  await expect(printedJson("dev", RELAY, ...models, "--rollouts", "1")).rejects.toThrow("rolloutsPerQuestion");
 });
 
 test("an agent in one line", () => {

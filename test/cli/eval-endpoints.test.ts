@@ -11,7 +11,7 @@ import { SEARCH_KEY } from "../world/search-api.ts";
 import { serveWorld } from "../world/server.ts";
 import { worldSettings } from "../world/tools.ts";
 import { projectOfFile, RELAY, startMgrpo } from "./command-line.ts";
-import { told } from "./printed.ts";
+import { printedJson } from "./printed.ts";
 
 const folder = projectOfFile();
 let reply: (question: string, request: ChatRequest) => Reply = answer;
@@ -53,7 +53,7 @@ test("an account without credit ends the command with one line and no score; onc
 }, async () => {
   const errors = vi.spyOn(console, "error").mockImplementation(() => {});
   reply = (question) => (indexOf(question) === 2 ? fails(402, "no credits") : answer(question));
-  const refused = told(...command("paid"));
+  const refused = printedJson(...command("paid"));
   await expect(refused).rejects.toMatchObject({
     code: "run-halted",
     message: `model 'planner' at ${server.url} requires payment: top up the account (HTTP 402: no credits)`,
@@ -62,7 +62,7 @@ test("an account without credit ends the command with one line and no score; onc
   expect(askedSince(0)).toEqual([0, 1, 2]);
 
   reply = answer;
-  const [report] = await told(...command("paid"));
+  const [report] = await printedJson(...command("paid"));
   expect(askedSince(3)).toEqual([2, 3]);
   expect(report).toMatchObject({ suite: "gaia", n: 4, correct: 3, lost: [], team: model, unasked: [] });
   expect(report?.["groups"]).toMatchObject([
@@ -101,7 +101,7 @@ test("after a kill, the same command repeats no answered question, and writes th
   expect(askedSince(before)).toEqual([0, 1, 2]);
 
   reply = answer;
-  await told(...command("killed"));
+  await printedJson(...command("killed"));
   expect(askedSince(before + 3)).toEqual([2, 3]);
   expect(resultFile("killed", "result.json")).toEqual(resultFile("paid", "result.json"));
   expect(resultFile("killed", "submission-run1.jsonl")).toEqual(resultFile("paid", "submission-run1.jsonl"));
@@ -131,12 +131,14 @@ test("a spent tool budget ends the command; raised, the same command resumes", {
   const results = join(folder, "spent");
   const ask = ["eval", searching, "--suite", questions, "--runs", "1", "--results", results];
   try {
-    await expect(told(...ask, "--budget-tool-calls", "3")).rejects.toThrow("no budget to raise: leave out --budget-*");
+    await expect(printedJson(...ask, "--budget-tool-calls", "3")).rejects.toThrow(
+      "no budget to raise: leave out --budget-*",
+    );
     expect(errors.mock.calls.flat().join()).not.toContain("answers so far are kept");
     const spent = /its tools' budget is spent: 1 calls of backends; allow more with --budget-tool-calls <calls in all>/;
-    await expect(told(...ask)).rejects.toThrow(spent);
-    await expect(told(...ask)).rejects.toThrow(spent);
-    const [report] = await told(...ask, "--budget-tool-calls", "3");
+    await expect(printedJson(...ask)).rejects.toThrow(spent);
+    await expect(printedJson(...ask)).rejects.toThrow(spent);
+    const [report] = await printedJson(...ask, "--budget-tool-calls", "3");
     expect(report).toMatchObject({ n: 2, correct: 2, lost: [] });
     expect(world.searches()).toBe(2);
     // Each turn 20 tokens in and 5 out: (20 * 1000 + 5 * 10,000) / 1,000,000 dollars.
@@ -146,7 +148,7 @@ test("a spent tool budget ends the command; raised, the same command resumes", {
       spent: { agentsUsd: expect.closeTo(0.07 * turns, 6), toolsUsd: 0.003, unpriced: [] },
     });
     expect(errors.mock.calls.flat().join()).toContain("run the same command to resume");
-    await expect(told("eval", searching, "--budget-tool-usd", "1")).rejects.toThrow(
+    await expect(printedJson("eval", searching, "--budget-tool-usd", "1")).rejects.toThrow(
       /add --suite <name>, or set a higher/,
     );
   } finally {

@@ -2,7 +2,7 @@
 import { expect, test, vi } from "vitest";
 import { RunReport } from "../../cli/run-report.ts";
 import { mgrpo, readReport, trainRelay, workHere } from "./command-line.ts";
-import { told } from "./printed.ts";
+import { printedJson } from "./printed.ts";
 
 const TIMEOUT = 120_000;
 const folder = workHere();
@@ -23,14 +23,14 @@ test("the run's own suites get the scores of its report; another seed is pointed
   const errors = vi.spyOn(console, "error").mockImplementation(() => {});
 
   const reported = bySuite(scores(evaluations.filter(({ team }) => team === 2)));
-  expect(bySuite(scores(await told("eval", "own")))).toEqual(reported);
-  const [one] = await told("eval", "own", "--suite", "sampled");
+  expect(bySuite(scores(await printedJson("eval", "own")))).toEqual(reported);
+  const [one] = await printedJson("eval", "own", "--suite", "sampled");
   expect(reported).toContainEqual({ suite: one?.["suite"], runs: one?.["runs"] });
   expect(errors).not.toHaveBeenCalled();
-  const otherStreams = await told("eval", "own", "--set", "evaluation.firstTeam=0");
+  const otherStreams = await printedJson("eval", "own", "--set", "evaluation.firstTeam=0");
   expect(bySuite(scores(otherStreams))).not.toEqual(reported);
 
-  await told("eval", "own", "--seed", "9");
+  await printedJson("eval", "own", "--seed", "9");
   expect(errors.mock.calls.flat()).toEqual([
     "sampled scores can differ from the report of run 'own': --seed 9 is not the run's seed 1",
   ]);

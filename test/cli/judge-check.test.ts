@@ -5,7 +5,7 @@ import { afterAll, beforeEach, expect, test } from "vitest";
 import { fails, type Reply, says, startOpenAiServer } from "../fakes/openai-server.ts";
 import { holdsReference } from "../fakes/scripted-judge.ts";
 import { projectOfFile } from "./command-line.ts";
-import { told } from "./printed.ts";
+import { printedJson } from "./printed.ts";
 
 const folder = projectOfFile();
 let reply: (content: string) => Reply;
@@ -26,7 +26,7 @@ function check(text: string, ...set: string[]) {
   const file = join(folder, "labels.jsonl");
   writeFileSync(file, text);
   const settings = set.flatMap((setting) => ["--set", setting]);
-  return told("judge", "check", file, "--judge", `openai:${server.url}#judge`, ...settings);
+  return printedJson("judge", "check", file, "--judge", `openai:${server.url}#judge`, ...settings);
 }
 
 test("agreement, and each disagreement with the judge's reason", async () => {
@@ -97,5 +97,5 @@ test("a server that demands payment: one line, no agreement", async () => {
 test("a recipe without a judge: the message says how to name one", async () => {
   const file = join(folder, "labels.jsonl");
   writeFileSync(file, JSON.stringify(LABELS[0]));
-  await expect(told("judge", "check", file)).rejects.toThrow(/recipe 'atlas' has no judge: name one/);
+  await expect(printedJson("judge", "check", file)).rejects.toThrow(/recipe 'atlas' has no judge: name one/);
 });

@@ -19,7 +19,7 @@ import { parseJson } from "../../core/contracts/parse.ts";
 import { CERTIFICATE, closeFronts, freePort, front } from "../fakes/fronts.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
 import { mgrpo, projectFolder, startMgrpoWith, trainRelay } from "./command-line.ts";
-import { printed, told } from "./printed.ts";
+import { printed, printedJson } from "./printed.ts";
 
 const TIMEOUT = 120_000;
 const folders: string[] = [];
@@ -125,12 +125,12 @@ async function eventKinds(store: AwsStore): Promise<RunEvent["kind"][]> {
 /** `runs`, `show` and `export` in a folder that has no runs of its own. */
 async function inspectFromElsewhere(folder: string) {
   process.chdir(folder);
-  expect(await told("runs")).toMatchObject([{ run: "far", state: "finished", step: 2 }]);
-  const shown = (await told("runs", "show", "far")).map(({ kind }) => kind);
+  expect(await printedJson("runs")).toMatchObject([{ run: "far", state: "finished", step: 2 }]);
+  const shown = (await printedJson("runs", "show", "far")).map(({ kind }) => kind);
   expect(shown.filter((kind) => kind === "step")).toHaveLength(2);
   expect(shown).toContain("evaluation");
   expect(await printed("show", "far", "1/0")).toContain("advantage");
-  const [, searcher] = await told("export", "far");
+  const [, searcher] = await printedJson("export", "far");
   const trained = expected.at(-1);
   expect(searcher).toMatchObject({ agent: "searcher", version: 2, sha256: trained });
   const bytes = readFileSync(join(folder, String(searcher?.["checkpoint"]), "model.safetensors"));
@@ -181,7 +181,7 @@ test("a run trains to its end on cloud serve, launch and workers", { timeout: TI
   const second = await serve(cloudAt);
   for (const name of ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "MGRPO_WORKER_TOKEN"])
     expect(second.printedEnvironment[name]).toBe(first.printedEnvironment[name]);
-  expect(await told("runs")).toMatchObject([{ run: "far", state: "finished", step: 2 }]);
+  expect(await printedJson("runs")).toMatchObject([{ run: "far", state: "finished", step: 2 }]);
   await second.stop("SIGINT");
 });
 
@@ -223,7 +223,7 @@ test("the same weights if mgrpo dispatch runs the functions, a worker is called 
 
   // From a folder without runs: the damaged run is listed with its state.
   process.chdir(here);
-  expect(await told("runs")).toMatchObject([
+  expect(await printedJson("runs")).toMatchObject([
     { run: "damaged", state: "damaged" },
     { run: "far", state: "finished" },
   ]);

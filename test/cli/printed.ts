@@ -17,5 +17,5 @@ export async function printed(...args: string[]): Promise<string> {
 }
 
 /** The printed lines, parsed as JSON. */
-export const told = async (...args: string[]): Promise<Record<string, unknown>[]> =>
+export const printedJson = async (...args: string[]): Promise<Record<string, unknown>[]> =>
   parsedLines(await printed(...args));

@@ -18,7 +18,7 @@ import { pageText, searchTitles } from "../../recipes/atlas/tools.ts";
 import { complete, relayApp } from "../fixtures/relay/app.ts";
 import { question } from "../fixtures/relay/questions.ts";
 import { mgrpo, mgrpoWith, projectOfFile, relaySettings, startMgrpoWith, trainRelay } from "./command-line.ts";
-import { told } from "./printed.ts";
+import { printedJson } from "./printed.ts";
 
 const KEY = "a-key-for-tests-only";
 const folder = projectOfFile();
@@ -106,12 +106,14 @@ test("Ctrl-C while the models load: nothing is served; models that cannot be ope
   };
   process.on("newListener", interrupt);
   try {
-    expect(await told("serve", "recipes/atlas/models", "--port", "0")).toEqual([]);
+    expect(await printedJson("serve", "recipes/atlas/models", "--port", "0")).toEqual([]);
   } finally {
     process.off("newListener", interrupt);
   }
   const tooLong = ["--set", "agents.main.limits.contextTokens=1000000"];
-  await expect(told("serve", "recipes/atlas/models", "--port", "0", ...tooLong)).rejects.toThrow(/contextTokens/);
+  await expect(printedJson("serve", "recipes/atlas/models", "--port", "0", ...tooLong)).rejects.toThrow(
+    /contextTokens/,
+  );
   expect(process.listenerCount("SIGINT")).toBe(before);
 }, 60_000);
 
@@ -136,7 +138,7 @@ test("an app gets the same answer from a folder of models, served greedily, as i
     };
     const team = { planner: model("main"), searcher: model("searcher") };
     const answer = await answerQuestion(asked.prompt, team, sources, new AbortController().signal);
-    const lines = await told("ask", asked.prompt, "--team", "examples/ai-sdk-team");
+    const lines = await printedJson("ask", asked.prompt, "--team", "examples/ai-sdk-team");
     expect(lines.filter(({ kind }) => kind === "said").length).toBeGreaterThan(2);
     expect(lines.at(-1)).toMatchObject({ kind: "result", answer });
   } finally {

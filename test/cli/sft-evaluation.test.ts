@@ -5,7 +5,7 @@ import { afterAll, afterEach, expect, test, vi } from "vitest";
 import { correctConversations } from "../../cli/sft/correct-rollouts.ts";
 import { says, startOpenAiServer } from "../fakes/openai-server.ts";
 import { projectOfFile, RELAY } from "./command-line.ts";
-import { told } from "./printed.ts";
+import { printedJson } from "./printed.ts";
 
 const folder = projectOfFile();
 const server = await startOpenAiServer(({ body }) => {
@@ -19,7 +19,7 @@ async function evaluated(results: string, ...suite: string[]): Promise<string> {
   vi.spyOn(console, "error").mockImplementation(() => {});
   const liveness = 'liveness={"heartbeatSeconds":0.2,"leaseSeconds":1.2,"pollSeconds":0.02}';
   const team = [`openai:${server.url}#planner`, "--recipe", RELAY, "--arm", "mgrpo"];
-  await told("eval", ...team, ...suite, "--results", join(folder, results), "--set", liveness);
+  await printedJson("eval", ...team, ...suite, "--results", join(folder, results), "--set", liveness);
   const [only = expect.fail()] = readdirSync(join(folder, results));
   return join(folder, results, only);
 }

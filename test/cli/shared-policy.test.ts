@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { RunReport } from "../../cli/run-report.ts";
 import { mgrpo, parsedLines, RELAY, readReport, startMgrpo, workHere } from "./command-line.ts";
-import { told } from "./printed.ts";
+import { printedJson } from "./printed.ts";
 
 const TIMEOUT = 240_000;
 const folder = workHere();
@@ -47,10 +47,10 @@ test("the report names one checkpoint for both agents, and each one's share and 
 
 test("a finished run is evaluated, asked, shown and exported", { timeout: TIMEOUT }, async () => {
   const { evaluations } = settled(folder, "one");
-  const [again] = await told("eval", "one");
+  const [again] = await printedJson("eval", "one");
   expect(again?.["runs"]).toEqual(evaluations.find(({ team }) => team === 3)?.runs);
   // A setting of the owner holds for both: the stored config repeats it for the role.
-  expect(await told("eval", "one", "--set", "agents.main.engine.slots=4")).toHaveLength(1);
+  expect(await printedJson("eval", "one", "--set", "agents.main.engine.slots=4")).toHaveLength(1);
   expect((await mgrpo(folder, "ask", "What follows amber?", "--team", "one")).code).toBe(0);
   const shown = await mgrpo(folder, "show", "one", "0/0/0");
   expect(shown).toMatchObject({ code: 0, stdout: expect.stringContaining("searcher") });

@@ -17,7 +17,7 @@ import { release } from "../../gpu-workers/release.ts";
 import { controlPlane, serveControlPlane } from "../fakes/control-plane.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
 import { projectFolder, RELAY, relaySettings, trainRelay } from "./command-line.ts";
-import { told } from "./printed.ts";
+import { printedJson } from "./printed.ts";
 import { job } from "./records.ts";
 import { serveUi } from "./served-ui.ts";
 
@@ -48,7 +48,7 @@ beforeEach(() => {
 async function deployed(stage: string, fleets: Deployment["fleets"], deployed = RELEASE) {
   const names = { table: `mgrpo-${stage}`, bucket: `objects-${stage}` };
   Object.assign(process.env, { MGRPO_TABLE: names.table, MGRPO_BUCKET: names.bucket });
-  await told("cloud", "setup");
+  await printedJson("cloud", "setup");
   for (const name of ["MGRPO_TABLE", "MGRPO_BUCKET"]) delete process.env[name];
   const stageStore = openAwsStore(names);
   const deployment: Deployment = { release: deployed, bucket: names.bucket, clockRule: "clock", fleets };
@@ -56,7 +56,7 @@ async function deployed(stage: string, fleets: Deployment["fleets"], deployed = 
   return stageStore;
 }
 const launch = (stage: string, run: string, ...more: string[]) =>
-  told("launch", ...trainRelay(run, "--steps", "1").slice(1), "--stage", stage, ...more);
+  printedJson("launch", ...trainRelay(run, "--steps", "1").slice(1), "--stage", stage, ...more);
 
 test("a stage with fleets leaves the user nothing to start; a halted run resumes with its clock on", async () => {
   const { table, close } = await deployed("all", FLEETS);
@@ -73,10 +73,10 @@ test("a stage with fleets leaves the user nothing to start; a halted run resumes
   expect([(await run()).status, plane.clock]).toEqual(["running", "on"]);
   const reason = "halted by its user; launch it again to resume";
   for (const _ of [1, 2])
-    expect(await told("halt", "far", "--stage", "all")).toEqual([
+    expect(await printedJson("halt", "far", "--stage", "all")).toEqual([
       { kind: "halted", run: "far", status: "halted", reason },
     ]);
-  await expect(told("halt", "near", "--stage", "all")).rejects.toThrow(/no run 'near' in table 'mgrpo-all'/);
+  await expect(printedJson("halt", "near", "--stage", "all")).rejects.toThrow(/no run 'near' in table 'mgrpo-all'/);
   plane.clock = "off";
   expect(await launch("all", "far")).toEqual([launched]);
   expect([(await run()).status, plane.clock]).toEqual(["running", "on"]);
@@ -85,7 +85,7 @@ test("a stage with fleets leaves the user nothing to start; a halted run resumes
   await table.insert(tableKeys.fleet("far", "main"), emptyFleetRecord("far", "main"));
   await table.update(recordFleetRefusal(fleet, { release: "0.2.0+0", reason: "worker 'w' has another release" }));
   Object.assign(process.env, { MGRPO_TABLE: "mgrpo-all", MGRPO_BUCKET: "objects-all" });
-  expect((await told("show", "far")).filter(({ kind }) => kind !== "spent")).toEqual([
+  expect((await printedJson("show", "far")).filter(({ kind }) => kind !== "spent")).toEqual([
     { kind: "waiting", step: 0, for: "waiting for: main/rollout, searcher/rollout" },
     { kind: "refused", fleet: "main", release: "0.2.0+0", reason: "worker 'w' has another release" },
   ]);
@@ -99,7 +99,7 @@ test("a run that has finished training is halted while it has evaluations left, 
   await launch("ended", "far");
   await table.update(endRun("far", "finished", ""));
   const halted = async () => {
-    const [line] = await told("halt", "far", "--stage", "ended");
+    const [line] = await printedJson("halt", "far", "--stage", "ended");
     return [line?.["kind"], line?.["status"], RunRecord.parse(await table.get(tableKeys.run("far"))).status];
   };
   expect(await halted()).toEqual(["halted", "halted", "halted"]);
@@ -160,7 +160,7 @@ test("the dashboard of a stage shows its runs", { timeout: 120_000 }, async () =
   expect(await ui.view("/runs/far")).toMatchObject({ run: "far", perStep: [] });
   await ui.close();
   close();
-  await expect(told("ui", "far", "--stage", "none")).rejects.toThrow(/--stage none/);
+  await expect(printedJson("ui", "far", "--stage", "none")).rejects.toThrow(/--stage none/);
 });
 
 test("without fleets, or with fleets for some agents: the commands of the remaining workers", async () => {
@@ -196,7 +196,7 @@ test("settings, stages and releases that cannot work are refused before anything
     'export const rewards = { judge: "j", correct: () => 1, expert: () => 1 };',
   );
   const settings = [...relaySettings(), "--set", "judge.model=openai#gpt-5-mini"];
-  await expect(told("launch", judged, "--run", "far", ...settings, "--stage", "strict")).rejects.toThrow(
+  await expect(printedJson("launch", judged, "--run", "far", ...settings, "--stage", "strict")).rejects.toThrow(
     /judge.model: a deployment has the judge's key in MGRPO_JUDGE_KEY only/,
   );
   expect(await table.get(tableKeys.run("far"))).toBeUndefined();

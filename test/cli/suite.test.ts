@@ -17,7 +17,7 @@ import type { Conversation } from "../../core/contracts/conversation.ts";
 import { decrypt, encrypt } from "../../core/contracts/encryption.ts";
 import { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import { projectOfFile, RELAY } from "./command-line.ts";
-import { told } from "./printed.ts";
+import { printedJson } from "./printed.ts";
 
 const folder = projectOfFile();
 const fixture = (name: string) => resolve(import.meta.dirname, "../fixtures/benchmarks", name);
@@ -186,7 +186,7 @@ test("the command: scores by level, result and submissions in a folder; repeated
   const models = join(folder, "models");
   mkdirSync(results);
   const command = ["eval", models, "--recipe", RELAY, "--suite", file, "--runs", "2", "--results", results];
-  const [first] = await told(...command);
+  const [first] = await printedJson(...command);
   const [resultFolder] = readdirSync(results);
   expect(resultFolder).toMatch(/^models-own-[0-9a-f]{12}$/);
   const at = join(results, resultFolder ?? "");
@@ -202,7 +202,7 @@ test("the command: scores by level, result and submissions in a folder; repeated
   expect(submitted.map(({ id }) => id)).toEqual(words.map((word) => `jsonl:${word}`));
 
   const logged = readFileSync(join(at, "eval.log"), "utf8");
-  expect(await told(...command)).toEqual([first]);
+  expect(await printedJson(...command)).toEqual([first]);
   expect(readdirSync(results)).toEqual([resultFolder]);
   expect(readFileSync(join(at, "eval.log"), "utf8")).toBe(logged);
   vi.restoreAllMocks();

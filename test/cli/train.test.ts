@@ -9,7 +9,7 @@ import { HeldOutScores } from "../../cli/held-out-scores.ts";
 import { RunReport } from "../../cli/run-report.ts";
 import { sumTallies, wilson } from "../../core/training/confidence-interval.ts";
 import { mgrpo, mgrpoWith, parsedLines, readReport, startMgrpo, trainRelay, workHere } from "./command-line.ts";
-import { printed, told } from "./printed.ts";
+import { printed, printedJson } from "./printed.ts";
 
 const TIMEOUT = 240_000;
 const STEPS = 6;
@@ -99,7 +99,7 @@ test("stopped with Ctrl-C, resumed, killed, resumed: the same weights", { timeou
   stopped.child.kill("SIGINT");
   expect(await stopped.ended).toEqual([130, null]);
   expect(await printed("runs")).toMatch(/"run":"torn".*"state":"stopped"/);
-  const exported = await told("export", "torn");
+  const exported = await printedJson("export", "torn");
   const { version, checkpoint } = exported.at(-1) as { version: number; checkpoint: string };
   expect(version).toBeGreaterThan(0);
   expect(checkpoint).toMatch(new RegExp(`checkpoints-step${version}/searcher$`));

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type AwsStore, openAwsStore } from "../../adapters/aws/store.ts";
 import { openFreshKeys } from "../../adapters/store-contract/check.ts";
 import { multipartChecks } from "../../adapters/store-contract/objects.ts";
-import { told } from "../cli/printed.ts";
+import { printedJson } from "../cli/printed.ts";
 import { clockContract } from "./clock.ts";
 import { objectStoreContract } from "./object-store.ts";
 import { tableContract } from "./table.ts";
@@ -22,7 +22,7 @@ describe.skipIf(dynamo === "")(`endpoints ${dynamo} ${s3}`, () => {
   beforeAll(async () => {
     Object.assign(process.env, { AWS_ENDPOINT_URL_DYNAMODB: dynamo, AWS_ENDPOINT_URL_S3: s3 });
     Object.assign(process.env, { MGRPO_TABLE: table, MGRPO_BUCKET: table });
-    const lines = await told("cloud", "setup");
+    const lines = await printedJson("cloud", "setup");
     expect(lines.map(({ found }) => found)).toEqual(["created", "created", expect.stringMatching(/^(created|none)$/)]);
     store = openAwsStore({ table, bucket: table });
     inParts = openAwsStore({ table, bucket: table, parts: { fromBytes: 5 * 2 ** 20, bytes: 5 * 2 ** 20 } });
@@ -30,7 +30,7 @@ describe.skipIf(dynamo === "")(`endpoints ${dynamo} ${s3}`, () => {
   afterAll(async () => {
     store.close();
     inParts.close();
-    await told("cloud", "destroy", "--yes", table);
+    await printedJson("cloud", "destroy", "--yes", table);
   });
 
   describe("objects", () => objectStoreContract(() => store.objects));
