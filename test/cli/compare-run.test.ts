@@ -139,7 +139,7 @@ test("a record of another commit, release, config or base model is refused, or a
     const refused = printed(...compareArguments("--steps", "2"));
     await expect(refused).rejects.toThrow(message);
     await expect(refused).rejects.toThrow(
-      /compare-shuffled-advantages-seed1\.json\.gz is from another commit, release, config or base model: .*--mixed/,
+      /compare-shuffled-advantages-seed1\.json\.gz was made with other settings, or from another commit, release, config or base model: .*--mixed/,
     );
   }
   rewriteProvenance({ machine: "another", commit: "another", config: { ...config, temperature: 0.5 } });
