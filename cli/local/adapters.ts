@@ -23,6 +23,7 @@ import { readModelConfig } from "../../engine/checkpoint/config.ts";
 import { wholeFile } from "../../engine/checkpoint/files.ts";
 import { writeModel } from "../../engine/checkpoint/weights.ts";
 import { sha256OfFile } from "../../engine/hash.ts";
+import { TINKER } from "../../engine/tinker/policy.ts";
 
 /** Written beside an exported adapter: a BasePointer. */
 export const BASE_FILE = "base.json";
@@ -91,10 +92,10 @@ async function refuseOtherBase(
   }
 }
 
-/** The files that an agent's training starts from: its model, and with `lora` an adapter. */
+/** The files that an agent's training starts from: its model, and with `lora` an adapter, unless a Tinker server keeps it. */
 export function withAdapter(
   name: string,
-  { model, lora, trained }: AgentConfig,
+  { model, policy, lora, trained }: AgentConfig,
   seed: number,
   files: CheckpointFiles,
 ): CheckpointFiles {
@@ -109,7 +110,7 @@ export function withAdapter(
       refuse(`is an adapter of ${JSON.stringify(own)}: write the same`);
     return files;
   }
-  if (lora === null) return files;
+  if (lora === null || policy.startsWith(TINKER)) return files;
   const { layout, weights } = initializeAdapter(readModelConfig(files), lora, [seed, name]);
   return new Map([
     ...files,

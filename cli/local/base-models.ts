@@ -114,7 +114,13 @@ function checkBase(
   if (policy.startsWith(TINKER)) {
     checkVocabulary(files, readVocabulary(files));
     noteOnTools(name, agent, checkTemplate(name, agent, files), note);
-    return tinkerBase(policy, basename(parseHubModel(model)?.repository ?? model), files, [seed, name]);
+    return tinkerBase(
+      policy,
+      basename(parseHubModel(model)?.repository ?? model),
+      files,
+      [seed, name],
+      agent.lora?.rank,
+    );
   }
   checkContext(files, limits.contextTokens);
   const config = checkCheckpoint(files);

@@ -242,7 +242,12 @@ function agentFaults(name: string, agent: AgentConfig): Fault[] {
 }
 
 function evaluationFaults({ evaluation, questions, judge }: RunConfig): Fault[] {
-  const faults: Fault[] = [];
+  const names = evaluation.suites.map(({ name }) => name);
+  const faults: Fault[] = names.flatMap((name, i): Fault[] =>
+    names.indexOf(name) === i
+      ? []
+      : [[["evaluation", "suites", i, "name"], `two suites are named '${name}': give this one another name`]],
+  );
   const onHeldOut = evaluation.suites.find(({ benchmark }) => benchmark === undefined);
   if (onHeldOut && questions && questions.heldOut === undefined) {
     const message = `suite '${onHeldOut.name}' asks the held-out questions: name a file of them, or leave the suite out`;

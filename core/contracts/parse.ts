@@ -32,7 +32,8 @@ export function parse<S extends z.ZodType>(
 
 /** The text at the issue's path, which is none of the values that are possible there. */
 function unknownValue({ path, values }: z.core.$ZodIssueInvalidValue, whole: unknown): UnknownName[] {
-  const given = path.reduce<unknown>((inner, key) => (inner as Record<PropertyKey, unknown>)[key], whole);
+  // A value that an agent inherits is not in the input at its path.
+  const given = path.reduce<unknown>((inner, key) => (inner as Record<PropertyKey, unknown> | undefined)?.[key], whole);
   return typeof given === "string" ? [{ unknown: given, known: values.map(String) }] : [];
 }
 

@@ -9,6 +9,9 @@ export const wholeFile = (file: CheckpointFile): Uint8Array =>
   file instanceof Uint8Array ? file : readBytes(file, 0, new Uint8Array(file.bytes));
 
 /** Fills `into` with the file's bytes from `begin` on. The caller has checked the range against `sizeOf`. */
+/** Of one read: Node.js takes fewer than 2 GiB. */
+const READ_BYTES = 2 ** 30;
+
 export function readBytes(file: CheckpointFile, begin: number, into: Uint8Array): Uint8Array {
   if (file instanceof Uint8Array) {
     into.set(file.subarray(begin, begin + into.length));
@@ -18,7 +21,7 @@ export function readBytes(file: CheckpointFile, begin: number, into: Uint8Array)
   try {
     descriptor = openSync(file.path, "r");
     for (let at = 0; at < into.length; ) {
-      const count = readSync(descriptor, into, at, into.length - at, begin + at);
+      const count = readSync(descriptor, into, at, Math.min(into.length - at, READ_BYTES), begin + at);
       if (count === 0) throw new Error(`it ends before byte ${begin + into.length}`);
       at += count;
     }

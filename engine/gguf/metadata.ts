@@ -46,6 +46,8 @@ export async function readGguf(path: string, fileBytes: number): Promise<GgufMod
   });
   const metadata: Readonly<Record<string, unknown>> = { ...parsed.metadata };
   const architecture = architectureOf(path, metadata);
+  refuseParts(path, metadata);
+  refuseRopeScaling(path, metadata, architecture);
   const rawTensors = parsed.tensorInfos.map(({ name, shape, dtype, offset }) => ({
     name,
     shape: shape.map(Number).toReversed(),
@@ -79,6 +81,21 @@ function architectureOf(path: string, metadata: Readonly<Record<string, unknown>
     "engine-unsupported",
     `${path}: architecture '${named}' is not computed here: use one of ${known}`,
   );
+}
+
+function refuseParts(path: string, metadata: Readonly<Record<string, unknown>>): void {
+  const parts = Number(metadata["split.count"] ?? 1);
+  if (parts <= 1) return;
+  const message = `${path}: it is one of ${parts} parts of a model: join them with llama-gguf-split --merge, and import the result`;
+  throw new MgrpoError("engine-unsupported", message);
+}
+
+/** Llama 3's scaling is in the tensor `rope_freqs`, and needs no type. */
+function refuseRopeScaling(path: string, metadata: Readonly<Record<string, unknown>>, architecture: string): void {
+  const type = metadata[`${architecture}.rope.scaling.type`] ?? "none";
+  if (type === "none") return;
+  const message = `${path}: rope.scaling.type = ${JSON.stringify(type)} is not computed here: import the file of the model without it`;
+  throw new MgrpoError("engine-unsupported", message);
 }
 
 const Count = z.union([z.number(), z.bigint()]).transform(Number);

@@ -59,6 +59,12 @@ test("bf16 halves the weights' size; the types found in the file are reported", 
 });
 
 test.each([
+  [
+    "scaled positions",
+    renamed("tokenizer.ggml.pre", "llama.rope.scaling.type"),
+    /rope\.scaling\.type = ".*" is not computed here/,
+  ],
+  ["one of several parts", renamed("llama.context_length", "split.count"), /it is one of \d+ parts of a model/],
   ["an unknown architecture", replaced("llama", "lamma"), /architecture 'lamma' is not computed here/],
   ["an unknown pre-tokenizer", replaced("smollm", "smullm"), /splits text as 'smullm'/],
   ["a file that is not GGUF", () => Buffer.from("nothing"), /is no readable GGUF file/],
@@ -72,4 +78,10 @@ test.each([
 
 function replaced(from: string, to: string): (bytes: Buffer) => Buffer {
   return (bytes) => Buffer.from(bytes.toString("latin1").replaceAll(from, to), "latin1");
+}
+
+/** Another key of the metadata. Its length, in 8 bytes, stands before it. */
+function renamed(from: string, to: string): (bytes: Buffer) => Buffer {
+  const withLength = (key: string) => `${String.fromCharCode(key.length)}${"\0".repeat(7)}${key}`;
+  return replaced(withLength(from), withLength(to));
 }

@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { EvaluationSuite, questionsAsked } from "../../../core/contracts/evaluation-suite.ts";
+import { teamConfig } from "../../fakes/scripted-team.ts";
 
 const suite = (settings: object) => EvaluationSuite.parse({ name: "any", ...settings });
 
@@ -19,4 +20,9 @@ test("the first n questions and those after skipping n are the whole set, withou
       expect([...first, ...others]).toEqual(set);
     }),
   );
+});
+
+test("each suite has a name of its own: jobs and questions are found by it", () => {
+  const suites = [{ name: "held-out" }, { name: "greedy" }, { name: "held-out", temperature: 0 }];
+  expect(() => teamConfig({ evaluation: { suites } })).toThrow("two suites are named 'held-out'");
 });

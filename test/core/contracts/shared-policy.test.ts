@@ -1,6 +1,7 @@
 /** @file Agents that share a policy: what they inherit, what is refused, and how the loss is divided. */
 import { describe, expect, test } from "vitest";
 import { RunConfig } from "../../../core/contracts/config.ts";
+import { parse } from "../../../core/contracts/parse.ts";
 import {
   ownerOf,
   ownsPolicy,
@@ -143,4 +144,9 @@ describe("a shared policy is refused", () => {
     const [first] = faults({ main: own, searcher: { policy: "of:main", algorithm: { entropy } } });
     expect(first).toMatch(/^agents.searcher.algorithm.entropy: agent 'searcher' is on a Tinker server/);
   });
+});
+
+test("a value that the owner must not have is refused by name, though its roles have it from the owner", () => {
+  const wrong = given({ main: { ...main, engine: { provider: "gpu" } }, searcher, finder });
+  expect(() => parse(RunConfig, wrong, "run config", "config-invalid")).toThrow(/agents\.main\.engine\.provider: /);
 });

@@ -9,6 +9,7 @@ import { readBases } from "../../../cli/local/base-models.ts";
 import { Arm, type RunConfig } from "../../../core/contracts/config.ts";
 import { openToolBudget } from "../../../core/conversation/tool-budget.ts";
 import { resolveConfig } from "../../../core/training/resolve-config.ts";
+import { readTinkerVersion } from "../../../engine/tinker/version.ts";
 import { recipe as atlas } from "../../../recipes/atlas/recipe.ts";
 import { recipe } from "../../../recipes/deep-research/recipe.ts";
 import { openRecipe, openTools, openToolsModule } from "../../../recipes/registry.ts";
@@ -90,7 +91,7 @@ describe("an agent that is given a model", () => {
     );
   });
 
-  test("a checkpoint folder of a small Qwen3 passes every check that comes before training, thinking on or off", async () => {
+  test("a checkpoint folder of a small Qwen3 passes every check that comes before training, thinking on or off; a Tinker server keeps the adapter", async () => {
     const model = join(folder, "Qwen3-tiny");
     mkdirSync(model);
     for (const [name, bytes] of qwen3Files(1)) writeFileSync(join(model, name), bytes);
@@ -99,6 +100,10 @@ describe("an agent that is given a model", () => {
       const bases = await readBases(resolved([...both, `agents.main.thinking=${thinking}`]), "train");
       expect([...(bases.get("main")?.keys() ?? [])]).toContain("adapter_model.safetensors");
     }
+    const remote = ["agents.main.policy=tinker:http://127.0.0.1:1", "agents.main.lora.rank=8"];
+    const base = (await readBases(resolved([...both, ...remote]), "train")).get("main") ?? expect.fail("no base");
+    expect([...base.keys()].filter((name) => name.startsWith("adapter_"))).toEqual([]);
+    expect(readTinkerVersion(base).rank).toBe(8);
     const shipped = readBases(resolved(["agents.main.thinking=true"]), "train");
     await expect(shipped).rejects.toThrow(/model of agent 'main', .*has no enable_thinking/);
   });
