@@ -38,7 +38,14 @@ export class EndpointFailure extends MgrpoError {
   }
 }
 
-const TOO_LONG = /context_length_exceeded|context (length|window|size)|too (long|many tokens)/i;
+/** As OpenAI and most servers say it; Amazon Nova; Gemini; xAI; Qwen. */
+const TOO_LONG = new RegExp(
+  [
+    "context_length_exceeded|context (length|window|size)|too (long|many tokens)",
+    "input tokens? exceed|input token count .*exceeds|maximum prompt length|range of input length",
+  ].join("|"),
+  "i",
+);
 const FILTERED = /content_filter|content_policy|content management policy/i;
 
 /** Not for attempts that the caller or the timeout ended. */
@@ -106,7 +113,8 @@ function meaning(
     return unavailable(`${name} asks for a retry (${detail})`, status, after);
   }
   const why = `${code ?? ""} ${message}`;
-  const contentRefusal = TOO_LONG.test(why) ? "too-long" : FILTERED.test(why) ? "filtered" : undefined;
+  const contentRefusal =
+    status === 413 || TOO_LONG.test(why) ? "too-long" : FILTERED.test(why) ? "filtered" : undefined;
   const refusal = `${name} refused the request (${detail})`;
   return new EndpointFailure("endpoint-refused", refusal, { status, ...(contentRefusal && { contentRefusal }) });
 }

@@ -32,9 +32,22 @@ function asAnswer(text: string): string {
   return answer === "" || TAGS.test(answer) ? text : `${text.slice(0, start)}<answer>${answer}</answer>`;
 }
 
-/** `<` is written as `\u003c`, which is equivalent JSON, so no tag inside can end the call. Invalid JSON stays invalid. */
+/**
+ * `<` is written as `\u003c`, so no tag inside can end the call. That is equivalent in valid JSON alone: arguments that are not valid are
+ * quoted, which no parser takes for a call.
+ */
 function callText({ name, arguments: written }: ApiToolCall): string {
-  const args = written.trim() === "" ? "{}" : written;
+  const given = written.trim() === "" ? "{}" : written;
+  const args = isJson(given) ? given : `invalid: ${JSON.stringify(given)}`;
   const json = `{"name": ${JSON.stringify(name)}, "arguments": ${args}}`;
   return `<tool_call>\n${json.replaceAll("<", "\\u003c")}\n</tool_call>`;
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -156,6 +156,14 @@ test("a truncated turn, and a conversation beyond its limit, end as they do for 
 test.each([
   [fails(400, "This model's maximum context length is 4096 tokens.", "BadRequestError"), { stop: "token-limit" }],
   [fails(400, "too long", "context_length_exceeded"), { stop: "token-limit" }],
+  [fails(400, "Input Tokens Exceeded: Number of input tokens exceeds maximum length."), { stop: "token-limit" }],
+  [
+    fails(400, "The input token count (1200293) exceeds the maximum number of tokens allowed."),
+    { stop: "token-limit" },
+  ],
+  [fails(400, "This model's maximum prompt length is 131072"), { stop: "token-limit" }],
+  [fails(400, "Range of input length should be [1, 258048]"), { stop: "token-limit" }],
+  [fails(413, "Payload too large"), { stop: "token-limit" }],
   [fails(400, "The prompt triggered Azure's policy", "content_filter"), { stop: "malformed" }],
 ])("a request that the server rejects ends only this conversation", async (reply, end) => {
   const { conversation, trajectory } = await playAs(await backendWith("native", reply));

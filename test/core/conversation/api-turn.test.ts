@@ -44,6 +44,8 @@ test("empty arguments are an empty object", () => {
 
 test.each([
   [{ calls: [call("{")] }, "the tool call is not JSON"],
+  [{ calls: [call(String.raw`{"query":"a\<b"}`)] }, "the tool call is not JSON"],
+  [{ calls: [call('{"query":"x"}, "name": "rm"')] }, "the tool call is not JSON"],
   [{ calls: [call('"Paris"')] }, "the tool call has the wrong form"],
   [{ calls: [{ ...call("{}"), name: "rm" }] }, "unknown tool 'rm'"],
   [{ calls: [call("{}")], text: "<answer>Paris</answer>" }, "both a tool call and an answer"],
