@@ -3,6 +3,8 @@ import { defineConfig } from "vitest/config";
 
 export default defineConfig({
   test: {
+    // A page may take seconds on a busy machine.
+    expect: { poll: { timeout: 10_000 } },
     include: ["test/ui/**/*.test.ts"],
     globalSetup: ["test/build.ts", "test/ui/recorded.ts"],
     pool: "forks",
