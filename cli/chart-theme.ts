@@ -91,6 +91,31 @@ export function openChart(): EChartsType {
   return init(null, null, { renderer: "svg", ssr: true, width: WIDTH, height: HEIGHT });
 }
 
+export interface ChartFrame {
+  readonly title: string;
+  readonly subtitle: string;
+  readonly legend: readonly { readonly name: string; readonly icon?: string }[];
+  /** Pixels for the labels of the y axis; 56 by default. */
+  readonly left?: number;
+}
+
+/** A chart as SVG: the axes and series of `option` in the frame that all charts share. */
+export function renderChart({ title, subtitle, legend, left = 56 }: ChartFrame, option: object): string {
+  const chart = openChart();
+  chart.setOption({
+    animation: false,
+    backgroundColor: COLORS.background[0],
+    textStyle: { fontFamily: FONT },
+    title: titled(title, subtitle),
+    legend: { ...LEGEND, data: [...legend] },
+    grid: { left, right: 28, top: plotTop(legend.map(({ name }) => name)), bottom: 52 },
+    ...option,
+  });
+  const svg = chart.renderToSVGString();
+  chart.dispose();
+  return themed(svg);
+}
+
 /** Adds a dark theme: CSS overrides the colors that echarts writes as attributes. */
 export function themed(svg: string): string {
   const rules = [...Object.values(COLORS), ...SERIES].flatMap(([light, dark]) => [

@@ -7,18 +7,7 @@ import { GridComponent, LegendComponent, TitleComponent } from "echarts/componen
 import { use } from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
 import { COLORS, smooth } from "../ui/palette.ts";
-import {
-  COUNT_AXIS,
-  FONT,
-  LEGEND,
-  LINE_ICON,
-  openChart,
-  plotTop,
-  seriesColor,
-  shareAxis,
-  themed,
-  titled,
-} from "./chart-theme.ts";
+import { COUNT_AXIS, LINE_ICON, renderChart, seriesColor, shareAxis } from "./chart-theme.ts";
 import type { RunReport } from "./run-report.ts";
 
 use([LineChart, ScatterChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer]);
@@ -33,24 +22,15 @@ export function drawCurve(input: CurveInput): string {
   const scores = heldOutPoints(input);
   const plotted = input.perStep.flatMap(({ reward }) => input.agents.flatMap((agent) => reward[agent] ?? []));
   const legend = [...input.agents.map((name) => ({ name, icon: LINE_ICON })), ...scores.map(({ name }) => ({ name }))];
-  const chart = openChart();
-  chart.setOption({
-    animation: false,
-    backgroundColor: COLORS.background[0],
-    textStyle: { fontFamily: FONT },
-    title: titled(
-      "Reward per step, and held-out questions answered correctly",
-      `${run}: ${arm}, seed ${seed}, ${steps} steps`,
-    ),
-    legend: { ...LEGEND, data: legend },
-    grid: { left: 56, right: 28, top: plotTop(legend.map(({ name }) => name)), bottom: 52 },
-    xAxis: { ...COUNT_AXIS, name: "step", min: 0, max: steps },
-    yAxis: shareAxis(plotted),
-    series: [...rewards, ...scores],
-  });
-  const svg = chart.renderToSVGString();
-  chart.dispose();
-  return themed(svg);
+  const title = "Reward per step, and held-out questions answered correctly";
+  return renderChart(
+    { title, subtitle: `${run}: ${arm}, seed ${seed}, ${steps} steps`, legend },
+    {
+      xAxis: { ...COUNT_AXIS, name: "step", min: 0, max: steps },
+      yAxis: shareAxis(plotted),
+      series: [...rewards, ...scores],
+    },
+  );
 }
 
 /** An agent's rewards: a thin raw line, and a thick smoothed one that carries the label. */

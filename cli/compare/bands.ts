@@ -3,19 +3,7 @@ import { CustomChart, LineChart } from "echarts/charts";
 import { GridComponent, LegendComponent, TitleComponent } from "echarts/components";
 import { use } from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
-import { COLORS } from "../../ui/palette.ts";
-import {
-  COUNT_AXIS,
-  FONT,
-  LEGEND,
-  LINE_ICON,
-  openChart,
-  plotTop,
-  seriesColor,
-  shareAxis,
-  themed,
-  titled,
-} from "../chart-theme.ts";
+import { COUNT_AXIS, LINE_ICON, renderChart, seriesColor, shareAxis } from "../chart-theme.ts";
 
 use([LineChart, CustomChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer]);
 
@@ -39,22 +27,15 @@ export interface BandChart {
 
 /** Values are shares in [0, 1], or rewards. */
 export function drawBands({ title, subtitle, xName, xIsCount, bands, marked }: BandChart): string {
-  const names = bands.map(({ name }) => name);
-  const chart = openChart();
-  chart.setOption({
-    animation: false,
-    backgroundColor: COLORS.background[0],
-    textStyle: { fontFamily: FONT },
-    title: titled(title, subtitle),
-    legend: { ...LEGEND, data: names.map((name) => ({ name, icon: LINE_ICON })) },
-    grid: { left: 56, right: 28, top: plotTop(names), bottom: 52 },
-    xAxis: { ...COUNT_AXIS, minInterval: xIsCount ? 1 : 0, name: xName },
-    yAxis: shareAxis(bands.flatMap(({ points }) => points.flatMap(({ low, high }) => [low, high]))),
-    series: bands.flatMap((band, i) => seriesOf(band, seriesColor(i), marked)),
-  });
-  const svg = chart.renderToSVGString();
-  chart.dispose();
-  return themed(svg);
+  const legend = bands.map(({ name }) => ({ name, icon: LINE_ICON }));
+  return renderChart(
+    { title, subtitle, legend },
+    {
+      xAxis: { ...COUNT_AXIS, minInterval: xIsCount ? 1 : 0, name: xName },
+      yAxis: shareAxis(bands.flatMap(({ points }) => points.flatMap(({ low, high }) => [low, high]))),
+      series: bands.flatMap((band, i) => seriesOf(band, seriesColor(i), marked)),
+    },
+  );
 }
 
 /** The band, and the line on top of it. */

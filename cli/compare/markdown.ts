@@ -9,25 +9,13 @@ export function drawMarkdown(
   comparison: Comparison,
   charts: readonly (readonly [title: string, file: string])[],
 ): string {
-  const { name, recipe, command, start, questions, commits, foreign, machines, hours, seeds, arms, missing } =
-    comparison;
+  const { name, foreign, seeds, arms, missing } = comparison;
   const [first] = arms;
   const baseline = first ? `compared with ${first.label}` : "compared with the first arm";
   const suites = first?.heldOut ?? [];
   return [
     `# ${name}: ${counted(arms.length, "arm")}, ${counted(seeds.length, "seed")}`,
-    table(
-      ["", ""],
-      [
-        ["command", `\`${command}\``],
-        ["recipe", recipe],
-        ["starts from", start],
-        ["training questions", questions],
-        ["commit", commits.join(", ")],
-        ["machine", machines.join("; ")],
-        ["time", `${duration(3600 * hours)}, summed over all runs`],
-      ],
-    ),
+    origin(comparison),
     ...(missing.length > 0
       ? [`**Unfinished, and left out: ${missing.join(", ")}.** Run the same command to resume.`]
       : []),
@@ -66,6 +54,22 @@ export function drawMarkdown(
   ]
     .join("\n\n")
     .concat("\n");
+}
+
+/** What the numbers come from. */
+function origin({ recipe, command, start, questions, commits, machines, hours }: Comparison): string {
+  return table(
+    ["", ""],
+    [
+      ["command", `\`${command}\``],
+      ["recipe", recipe],
+      ["starts from", start],
+      ["training questions", questions],
+      ["commit", commits.join(", ")],
+      ["machine", machines.join("; ")],
+      ["time", `${duration(3600 * hours)}, summed over all runs`],
+    ],
+  );
 }
 
 /** The runs of another commit, config or base model, if any. */

@@ -117,7 +117,7 @@ async function readDisk(run: string): Promise<Disk | undefined> {
 }
 
 /**
- * The summary of a closed step; undefined once the store has let a group of it expire: a mean over the rest would be no measurement.
+ * The summary of a closed step; undefined once one of its groups has expired: a mean over the rest would be no measurement.
  * `seconds` is null if it closed while nobody followed the run; what the run had cost by then is unknown too.
  */
 export async function readSummary(

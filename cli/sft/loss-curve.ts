@@ -5,18 +5,7 @@ import { use } from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
 import { heldOutLossAt, type TrainingProgress } from "../../sft/progress.ts";
 import { COLORS, smooth } from "../../ui/palette.ts";
-import {
-  AXIS,
-  COUNT_AXIS,
-  FONT,
-  LEGEND,
-  LINE_ICON,
-  openChart,
-  plotTop,
-  seriesColor,
-  themed,
-  titled,
-} from "../chart-theme.ts";
+import { AXIS, COUNT_AXIS, LINE_ICON, renderChart, seriesColor } from "../chart-theme.ts";
 
 use([LineChart, ScatterChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer]);
 
@@ -28,21 +17,14 @@ export function drawLosses(agent: string, progress: TrainingProgress, learningRa
   const lowest = heldOutLossAt(progress, best);
   const found = lowest === undefined ? "nothing held out" : `lowest held-out loss ${lowest.toFixed(4)} at step ${best}`;
   const legend = [{ name: TRAINING, icon: LINE_ICON }, ...(evaluations.length > 0 ? [{ name: HELD_OUT }] : [])];
-  const chart = openChart();
-  chart.setOption({
-    animation: false,
-    backgroundColor: COLORS.background[0],
-    textStyle: { fontFamily: FONT },
-    title: titled("Loss per assistant token", `${agent}: learning rate ${learningRate}, ${found}`),
-    legend: { ...LEGEND, data: legend },
-    grid: { left: 56, right: 28, top: plotTop(legend.map(({ name }) => name)), bottom: 52 },
-    xAxis: { ...COUNT_AXIS, name: "step", min: 0, max: losses.length },
-    yAxis: { ...AXIS, type: "value", min: 0 },
-    series: [...lossLines(losses), ...heldOutPoints(progress)],
-  });
-  const svg = chart.renderToSVGString();
-  chart.dispose();
-  return themed(svg);
+  return renderChart(
+    { title: "Loss per assistant token", subtitle: `${agent}: learning rate ${learningRate}, ${found}`, legend },
+    {
+      xAxis: { ...COUNT_AXIS, name: "step", min: 0, max: losses.length },
+      yAxis: { ...AXIS, type: "value", min: 0 },
+      series: [...lossLines(losses), ...heldOutPoints(progress)],
+    },
+  );
 }
 
 /** A thin raw line, and a thick smoothed one that carries the label. The loss of a step is measured before its update. */

@@ -29,7 +29,7 @@ export async function withEncryption<T>(
   }
 }
 
-/** Defines the properties anew: those of a DOMException, the reason of an aborted signal, cannot be assigned. */
+/** Redefines the properties: those of a DOMException, the reason of an aborted signal, cannot be assigned. */
 function redactFault(fault: Error, redact: (text: string) => string): void {
   const define = (name: "message" | "stack", text: string) =>
     Object.defineProperty(fault, name, { value: redact(text), writable: true, configurable: true });

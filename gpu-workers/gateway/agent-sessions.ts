@@ -92,7 +92,7 @@ export class AgentSessions {
     const open = this.#open.get(id);
     if (open) close(open);
     if (!delivered.every((exchange) => open?.tree.has(exchange))) {
-      const message = `agent '${this.#agent.name}' has lost session ${id}: a reply of it was delivered and is not here`;
+      const message = `agent '${this.#agent.name}' has lost session ${id}: one of its replies was delivered and is not here`;
       throw new MgrpoError("session-lost", message, { retryable: true });
     }
     const branches = open?.tree.branches(new Set(delivered)) ?? [];

@@ -66,7 +66,7 @@ async function resultOf(
     if (limit) return undefined;
     if (isMgrpoError(error)) throw error;
     const why = error instanceof Error ? error.message : String(error);
-    const also = refusal ? `; a request of it was refused: ${refusal.message}` : "";
+    const also = refusal ? `; one of its requests was refused: ${refusal.message}` : "";
     const message = `the app failed on question '${id}': ${why}${also}`;
     throw new MgrpoError("app-failed", message, { retryable: true, cause: error });
   }

@@ -54,7 +54,7 @@ test("an app that throws after a refusal has failed, and may be tried again; the
   });
   await expect(run).rejects.toMatchObject({
     ...{ code: "app-failed", retryable: true },
-    message: expect.stringMatching(/the database is down; a request of it was refused: .* user, user$/),
+    message: expect.stringMatching(/the database is down; one of its requests was refused: .* user, user$/),
   });
 });
 

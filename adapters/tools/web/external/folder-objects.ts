@@ -29,31 +29,14 @@ export function openFolderObjects(folder: string): ObjectStore {
     }
   }
 
-  const read = (path: string) =>
-    readFile(path).catch((error: NodeJS.ErrnoException) => {
-      if (error.code === "ENOENT") return undefined;
-      throw error;
-    });
-
   return {
     commit: (key, body) =>
       translated(`commit ${key}`, async () => {
         const path = pathOf(key);
-        const temporary = `${path}.${randomBytes(6).toString("hex")}.part`;
         await mkdir(dirname(path), { recursive: true });
         if (!isClean) await dropAbandoned(folder);
         isClean = true;
-        try {
-          await writeFile(temporary, body);
-          await link(temporary, path);
-          return true;
-        } catch (error) {
-          if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-          const stored = await read(path);
-          return stored !== undefined && Buffer.compare(stored, body) === 0;
-        } finally {
-          await rm(temporary, { force: true });
-        }
+        return commitFile(path, body);
       }),
     get: (key) =>
       translated(`read ${key}`, async () => {
@@ -76,6 +59,28 @@ export function openFolderObjects(folder: string): ObjectStore {
       }),
   };
 }
+
+/** True if the file holds these bytes, whoever wrote them. */
+async function commitFile(path: string, body: Uint8Array): Promise<boolean> {
+  const temporary = `${path}.${randomBytes(6).toString("hex")}.part`;
+  try {
+    await writeFile(temporary, body);
+    await link(temporary, path);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    const stored = await read(path);
+    return stored !== undefined && Buffer.compare(stored, body) === 0;
+  } finally {
+    await rm(temporary, { force: true });
+  }
+}
+
+const read = (path: string) =>
+  readFile(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined;
+    throw error;
+  });
 
 /** A segment of a key as a file's name, which is never the folder itself or the one above. */
 function fileNameOf(segment: string): string {
