@@ -4,7 +4,7 @@ import { COLORS, SERIES } from "../ui/palette.ts";
 
 const WIDTH = 960;
 const HEIGHT = 480;
-export const FONT = "ui-sans-serif, system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif";
+const FONT = "ui-sans-serif, system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif";
 
 /** The light color of the n-th line. */
 export const seriesColor = (n: number): string => (SERIES[n % SERIES.length] ?? SERIES[0])[0];
@@ -34,7 +34,7 @@ export function shareAxis(values: readonly number[]) {
   return { ...AXIS, type: "value" as const, min, max };
 }
 
-export function titled(text: string, subtext: string) {
+function titled(text: string, subtext: string) {
   return {
     text,
     subtext,
@@ -49,7 +49,7 @@ export function titled(text: string, subtext: string) {
 export const LINE_ICON = "path://M0,4h18v2h-18z";
 
 /** Pixels. `top` is below the title and its subtitle. */
-export const LEGEND = {
+const LEGEND = {
   left: 20,
   right: 22,
   top: 62,
@@ -84,7 +84,7 @@ function textWidth(text: string, fontSize: number): number {
 }
 
 /** An empty chart. It draws SVG without a browser, so text widths are estimated. */
-export function openChart(): EChartsType {
+function openChart(): EChartsType {
   setPlatformAPI({
     measureText: (text, font) => ({ width: textWidth(text, Number.parseFloat(font ?? "") || 12) }),
   });
@@ -117,7 +117,7 @@ export function renderChart({ title, subtitle, legend, left = 56 }: ChartFrame, 
 }
 
 /** Adds a dark theme: CSS overrides the colors that echarts writes as attributes. */
-export function themed(svg: string): string {
+function themed(svg: string): string {
   const rules = [...Object.values(COLORS), ...SERIES].flatMap(([light, dark]) => [
     `[fill="${light}"]{fill:${dark}}`,
     `[stroke="${light}"]{stroke:${dark}}`,

@@ -1,5 +1,6 @@
 /** @file One look at a run that is soaked: what its processes hold, and what it has left on the disk. */
 import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -67,7 +68,9 @@ const isEvaluator = (use: ProcessUse) => use.arguments.includes("--roles") && ar
 const nameOf = (use: ProcessUse) => (use.arguments.includes("--agent") ? argumentOf(use, "--agent") : "command");
 
 async function stepSeconds(folder: string): Promise<(number | null)[]> {
-  const text = await readFile(join(folder, "steps.jsonl"), "utf8").catch(() => "");
+  const path = join(folder, "steps.jsonl");
+  // The first step writes it.
+  const text = existsSync(path) ? await readFile(path, "utf8") : "";
   const lines = text.split("\n").slice(0, -1);
   return lines.map((line) => parseJson(StepLine, line, "steps.jsonl").seconds);
 }

@@ -84,7 +84,13 @@ test("more than one greedy run is refused, since all would be the same", () => {
 
 test("a benchmark has three runs by default; held-out and greedy questions are asked once", () => {
   const gaia = { name: "gaia", benchmark: "gaia", data: "gaia" } as const;
-  const suites = [gaia, { ...gaia, temperature: 0 }, { ...gaia, runs: 1 }, { name: "mine" }, { name: "more", runs: 4 }];
+  const suites = [
+    gaia,
+    { ...gaia, name: "greedy", temperature: 0 },
+    { ...gaia, name: "once", runs: 1 },
+    { name: "mine" },
+    { name: "more", runs: 4 },
+  ];
   const config = relayConfig({ evaluation: { suites } });
   expect(config.evaluation.suites.map(({ runs }) => runs)).toEqual([3, 1, 1, 1, 4]);
   // A worker reads the parsed config back.
@@ -186,13 +192,19 @@ test("an evaluator keeps no model open between jobs, and opens the next team's",
   await evaluating;
 });
 
-test("an evaluator that is stopped while a judge thinks ends at once: the job is queued, and the verdict can be asked for again", async () => {
+/** A run with one suite, in a world whose functions answer its events. */
+async function begun() {
   const log = createLog(() => {});
   const memory = memoryStore();
   const { functions } = openWorld(memory);
   const store = withEvents(memory, () => functions, log);
   const config = relayConfig({ evaluation: { suites: [{ name: "sampled" }] } });
   await begin(store, functions, config);
+  return { log, memory, store, config };
+}
+
+test("an evaluator that is stopped while a judge thinks ends at once: the job is queued, and the verdict can be asked for again", async () => {
+  const { log, memory, store, config } = await begun();
   const claimed: TableKey[] = [];
   const table = {
     ...store.table,
@@ -223,12 +235,7 @@ test("an evaluator that is stopped while a judge thinks ends at once: the job is
 }, 60_000);
 
 test("an outcome that another worker committed and the store has lost is damage: no other outcome is scored instead", async () => {
-  const log = createLog(() => {});
-  const memory = memoryStore();
-  const { functions } = openWorld(memory);
-  const store = withEvents(memory, () => functions, log);
-  const config = relayConfig({ evaluation: { suites: [{ name: "sampled" }] } });
-  await begin(store, functions, config);
+  const { log, store, config } = await begun();
   const objects: ObjectStore = {
     ...store.objects,
     commit: async (key, ...rest) => (key.includes("/rollouts/") ? false : store.objects.commit(key, ...rest)),
