@@ -1,15 +1,32 @@
 /**
- * @file Opens a local run's store for reading: through the process that trains it, else through an embedded cloud without functions. A
- * run's folder can be opened only once at a time, so concurrent reads share that cloud:
+ * @file Opens a local run's store for reading: through the process that trains it, else through an embedded cloud without functions. While
+ * that process starts or ends, neither way may be open: a read waits for it. A run's folder can be opened only once at a time, so
+ * concurrent reads share the embedded cloud:
  *
  *     first read ──> waits until the previous cloud is closed ──> opened ──> last read ends ──> closed
  */
+import pRetry from "p-retry";
 import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
+import { isMgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import { openCloudStore } from "./embedded-cloud.ts";
 import { type RunFolder, readStatus } from "./run-folder.ts";
 
-export async function withRunStore<T>(folder: RunFolder, read: (store: Store) => Promise<T>): Promise<T> {
+/** How long a read waits for a process that starts or ends. */
+const HANDOVER_SECONDS = 3;
+
+/** @param read is repeated while the store cannot be reached. */
+export function withRunStore<T>(folder: RunFolder, read: (store: Store) => Promise<T>): Promise<T> {
+  return pRetry(() => withOpenStore(folder, read), {
+    retries: Number.POSITIVE_INFINITY,
+    factor: 1,
+    minTimeout: 100,
+    maxRetryTime: HANDOVER_SECONDS * 1000,
+    shouldRetry: ({ error }) => isMgrpoError(error, "store-unreachable"),
+  });
+}
+
+async function withOpenStore<T>(folder: RunFolder, read: (store: Store) => Promise<T>): Promise<T> {
   const { state, environment } = readStatus(folder);
   if (state !== "running") return withIdleStore(folder.cloud, read);
   const store = openCloudStore(environment);

@@ -1,8 +1,10 @@
-/** @file Reading a run whose process is gone changes nothing in its store. */
-import { expect, test } from "vitest";
+/** @file Reading a run whose process is gone changes nothing in its store; while its process ends, a read waits. */
+import { spawn } from "node:child_process";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, expect, test } from "vitest";
 import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
 import { withRunStore } from "../../cli/local/open-store.ts";
-import { runFolder } from "../../cli/local/run-folder.ts";
+import { readStatus, runFolder, writeStatus } from "../../cli/local/run-folder.ts";
 import { workHere } from "./command-line.ts";
 import { recordRun } from "./recorded-run.ts";
 import { RUN } from "./records.ts";
@@ -28,4 +30,35 @@ test("an event that a killed process did not handle is left to the next one that
   const resumed = await start(async (key) => void handled.push(key));
   await expect.poll(() => handled).toContain("left");
   await resumed.close();
+});
+
+/** The process that trains the run, as far as its status says. */
+const training = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { stdio: "ignore" });
+afterAll(() => training.kill());
+
+const NO_CLOUD = {
+  AWS_ENDPOINT_URL: "http://127.0.0.1:9",
+  ...{ AWS_REGION: "us-east-1", AWS_ACCESS_KEY_ID: "any", AWS_SECRET_ACCESS_KEY: "any" },
+  ...{ MGRPO_TABLE: "mgrpo", MGRPO_BUCKET: "mgrpo" },
+};
+
+test("a read that meets the end of the process that trains the run waits for it", async () => {
+  await recordRun(project);
+  const folder = runFolder(RUN);
+  const finished = readStatus(folder);
+  // Its cloud is closed before its status is read again.
+  writeStatus(folder, { ...finished, state: "running", pid: training.pid ?? 0, environment: NO_CLOUD });
+  const reading = withRunStore(folder, (store) => store.objects.get("no such key"));
+  await sleep(500);
+  writeStatus(folder, finished);
+  expect(await reading).toBeUndefined();
+});
+
+test("a read of a folder that another process is about to close waits for it", async () => {
+  await recordRun(project);
+  const closing = await startLocalCloud({ directory: runFolder(RUN).cloud });
+  const reading = withRunStore(runFolder(RUN), (store) => store.objects.get("no such key"));
+  await sleep(500);
+  await closing.close();
+  expect(await reading).toBeUndefined();
 });

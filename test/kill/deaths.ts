@@ -3,8 +3,8 @@
  * ends with the same scores, finalized groups and weights as without deaths. All in one process, so that every commit point can be tried;
  * processes.test.ts does the same with real processes.
  *
- * Two die in each run, which halves the number of runs. Dying before write n is almost dying after write n - 1, but then with another
- * partner, so a restart of the partner cannot hide the same damage twice.
+ * All of them die in each run, which takes a quarter of the runs. Dying before write n is almost dying after write n - 1, but then with
+ * other processes dying at other writes, so a restart of another cannot hide the same damage twice.
  */
 import { beforeAll, describe, expect, test } from "vitest";
 import type { RunConfig } from "../../core/contracts/config.ts";
@@ -38,14 +38,7 @@ interface Deaths {
   readonly at: Partial<Record<Name, number>>;
 }
 
-type Pair = readonly [Deaths["when"], Name, Name];
-
-const PAIRS: readonly Pair[] = [
-  ["before", "main", "eval"],
-  ["before", "searcher", "functions"],
-  ["after", "main", "functions"],
-  ["after", "searcher", "eval"],
-];
+const WHEN = ["before", "after"] as const;
 
 async function runWith(config: RunConfig, parts: Partial<WorkerParts>, { when, at }: Deaths) {
   const log = createLog(() => {});
@@ -94,21 +87,32 @@ async function runWith(config: RunConfig, parts: Partial<WorkerParts>, { when, a
   return { records: await recordsOf(memory, config), writes, died };
 }
 
+/**
+ * At which write each process dies, in one run after the other. Each of its writes has its turn. `after`, the k-th process begins k writes
+ * later than `before`, so it meets other partners.
+ */
+function deathsOf(when: Deaths["when"], writes: Partial<Record<Name, number>>): Deaths["at"][] {
+  const counts = Object.entries(writes).map(([name, count = 0], k) => ({
+    name,
+    count,
+    first: when === "before" ? 0 : k,
+  }));
+  const runs = Math.max(...counts.map(({ count }) => count));
+  return Array.from({ length: runs }, (_, n) =>
+    Object.fromEntries(counts.flatMap(({ name, count, first }) => (n < count ? [[name, (n + first) % count]] : []))),
+  );
+}
+
 /** Defines the tests of a run. */
-export function testDeaths(config: RunConfig, parts: Partial<WorkerParts> = {}, pairs = PAIRS): void {
+export function testDeaths(config: RunConfig, parts: Partial<WorkerParts> = {}): void {
   let expected: Awaited<ReturnType<typeof runWith>>;
   beforeAll(async () => {
     expected = await runWith(config, parts, { when: "before", at: {} });
   }, 60_000);
 
-  describe.concurrent.each(pairs)("%s each of its writes, %s dies, and %s too", (when, one, other) => {
+  describe.concurrent.each(WHEN)("%s each of its writes, each process dies", (when) => {
     test("and the run ends with the same records", { timeout: 480_000 }, async () => {
-      const names: Name[] = [one, other];
-      const writesOf = (name: Name) => expected.writes[name] ?? 0;
-      const last = Math.max(...names.map(writesOf));
-      const queue = Array.from({ length: last }, (_, n): Deaths["at"] =>
-        Object.fromEntries(names.filter((name) => n < writesOf(name)).map((name) => [name, n])),
-      );
+      const queue = deathsOf(when, expected.writes);
       const deaths: Record<string, number> = {};
       const lane = async () => {
         for (let at = queue.shift(); at; at = queue.shift()) {
@@ -117,9 +121,10 @@ export function testDeaths(config: RunConfig, parts: Partial<WorkerParts> = {}, 
           for (const name of died) deaths[name] = (deaths[name] ?? 0) + 1;
         }
       };
-      await Promise.all(Array.from({ length: 2 }, lane));
+      await Promise.all(Array.from({ length: 4 }, lane));
       // Heartbeats are writes too, and a fast run has fewer of them.
-      for (const name of names) expect(deaths[name], name).toBeGreaterThan(writesOf(name) * 0.6);
+      for (const [name, count = 0] of Object.entries(expected.writes))
+        expect(deaths[name], name).toBeGreaterThan(count * 0.6);
     });
   });
 }
