@@ -46,8 +46,9 @@ export function checkTrackers(
 /** The standard variables of OTLP exporters. Headers: `name=value,…`, with values encoded as in URLs. */
 function otlpReceiver(environment: Environment): { readonly url: string; readonly headers: Record<string, string> } {
   const base = environment["OTEL_EXPORTER_OTLP_ENDPOINT"]?.replace(/\/$/, "");
-  const url = environment["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] ?? (base && `${base}/v1/traces`) ?? "";
-  if (!/^https?:\/\//.test(url)) {
+  const address = environment["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] ?? (base && `${base}/v1/traces`) ?? "";
+  const server = serverOf(address);
+  if (server === undefined) {
     throw new MgrpoError(
       "config-invalid",
       "track: otlp needs OTEL_EXPORTER_OTLP_ENDPOINT: set it to the receiver's address, e.g. http://localhost:4318",
@@ -58,13 +59,15 @@ function otlpReceiver(environment: Environment): { readonly url: string; readonl
     const [, name, value] = /^\s*([^=]+?)\s*=(.*)$/.exec(pair) ?? [];
     return name && value !== undefined ? [[name, decodeURIComponent(value.trim())]] : [];
   });
-  return { url, headers: Object.fromEntries(pairs) };
+  const { url, authorization } = server;
+  return { url, headers: { ...(authorization !== "" && { authorization }), ...Object.fromEntries(pairs) } };
 }
 
 function mlflowServer(environment: Environment): { readonly url: string; readonly authorization: string } {
-  const url = environment["MLFLOW_TRACKING_URI"] ?? "";
-  if (!/^https?:\/\//.test(url)) {
-    const given = url === "" ? "is not set" : "is not http or https";
+  const address = environment["MLFLOW_TRACKING_URI"] ?? "";
+  const server = serverOf(address);
+  if (server === undefined) {
+    const given = address === "" ? "is not set" : "is not http or https";
     throw new MgrpoError(
       "config-invalid",
       `track: mlflow needs MLFLOW_TRACKING_URI, which ${given}: set it to the server's address, e.g. http://localhost:5000`,
@@ -75,10 +78,33 @@ function mlflowServer(environment: Environment): { readonly url: string; readonl
     MLFLOW_TRACKING_USERNAME: user,
     MLFLOW_TRACKING_PASSWORD: password,
   } = environment;
-  if (token) return { url, authorization: `Bearer ${token}` };
-  if (!user) return { url, authorization: "" };
-  return { url, authorization: `Basic ${Buffer.from(`${user}:${password ?? ""}`).toString("base64")}` };
+  if (token) return { ...server, authorization: `Bearer ${token}` };
+  return user ? { ...server, authorization: basicAuthorization(user, password) } : server;
 }
+
+interface TrackingServer {
+  /** Without a user and password, so that messages can name it. */
+  readonly url: string;
+  /** Empty: none. */
+  readonly authorization: string;
+}
+
+/** Takes a user and password out of an address. Undefined: it is not an http or https address. */
+function serverOf(address: string): TrackingServer | undefined {
+  if (!/^https?:\/\//.test(address) || !URL.canParse(address)) return undefined;
+  const url = new URL(address);
+  const { username, password } = url;
+  if (username === "") return { url: address, authorization: "" };
+  url.username = "";
+  url.password = "";
+  return {
+    url: url.href,
+    authorization: basicAuthorization(decodeURIComponent(username), decodeURIComponent(password)),
+  };
+}
+
+const basicAuthorization = (user: string, password = "") =>
+  `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`;
 
 /** `agents.main.model` -> its value, for every setting. */
 function settingsOf(value: unknown, path: string): [string, string][] {

@@ -38,7 +38,7 @@ export async function serveCloud(options: CloudServeOptions): Promise<void> {
   const { host, port, s3Port, dir, environmentFile, uiPort } = options;
   requireAddress(host);
   const stop = watchForStop();
-  const ports = { dynamo: port, s3: s3Port ?? (port === 0 ? 0 : port + 1) };
+  const ports = { dynamo: port, s3: s3Port ?? portAfter(port) };
   let dashboard: Dashboard | undefined;
   try {
     const session = await openEmbeddedCloud(dir, join(dir, "functions.log"), { host, ports });
@@ -53,6 +53,14 @@ export async function serveCloud(options: CloudServeOptions): Promise<void> {
   } finally {
     stop.dispose();
   }
+}
+
+const LAST_PORT = 65_535;
+
+function portAfter(port: number): number {
+  if (port === LAST_PORT)
+    throw new MgrpoError("config-invalid", `--port ${port} leaves no port after it for S3: name one with --s3-port`);
+  return port === 0 ? 0 : port + 1;
 }
 
 function reportEnvironment(environment: EmbeddedCloud["environment"], file: string | undefined): void {

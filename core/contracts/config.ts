@@ -231,9 +231,13 @@ function teamFaults(config: RunConfig): Fault[] {
   return [...faults, ...delegationFaults(config)];
 }
 
+/** A run's report has times under these names beside the agents'. */
+const RESERVED_NAMES = ["scoring", "total"];
+
 function agentFaults(name: string, agent: AgentConfig): Fault[] {
   const { policy, lora } = agent;
   const faults: Fault[] = endpointFaults(agent).map(([setting, message]) => [["agents", name, setting], message]);
+  if (RESERVED_NAMES.includes(name)) faults.push([["agents", name], "no agent can have this name: choose another"]);
   if (lora !== null && !policy.startsWith("of:") && !supportsLora(policy)) {
     const message = `policy '${policy}' does not take it: set lora to null, or policy to one of ${LORA_POLICIES.join(", ")}, tinker:<url>`;
     faults.push([["agents", name, "lora"], message]);

@@ -1,6 +1,6 @@
 /**
- * @file What the tools of a run may request from paid backends, across all workers. A request is counted before it is made, so no worker
- * passes the limit. Then the run is halted, and `resume --budget-tool-calls` or `--budget-tool-usd` lets it continue.
+ * @file What the tools of a run may request from paid backends, across all workers. A request is counted before it is made, at the most
+ * that it may cost, so no worker passes the limit. Then the run is halted, and `resume --budget-tool-calls` or `--budget-tool-usd` lets it continue.
  */
 
 import { tableKeys } from "../contracts/keys.ts";

@@ -15,7 +15,7 @@ import { join } from "node:path";
 import { afterAll, expect, test, vi } from "vitest";
 import { activityText, observe, type StoreSnapshot } from "../../cli/cloud/activity.ts";
 import { isOpenToOthers, writePrivateFile } from "../../cli/cloud/environment-file.ts";
-import { showActivity } from "../../cli/cloud/serve.ts";
+import { serveCloud, showActivity } from "../../cli/cloud/serve.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 
@@ -96,4 +96,12 @@ test("a list of runs that cannot be read is said in the status line, and the sto
     spy.mockRestore();
     Object.assign(process.stderr, { isTTY, columns });
   }
+});
+
+test("the last port leaves none for S3, which is refused by name", async () => {
+  const serving = serveCloud({ host: "127.0.0.1", port: 65_535, dir: join(folder, "cloud") });
+  await expect(serving).rejects.toMatchObject({
+    code: "config-invalid",
+    message: expect.stringContaining("--s3-port"),
+  });
 });

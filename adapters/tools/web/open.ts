@@ -188,6 +188,7 @@ const REPLAY_MODEL: LanguageModel = {
 /** Without a store, tools are only listed: the only calls list the tools of MCP servers. */
 const UNMETERED_BUDGET: RunBudget = {
   charge: async () => {},
+  settle: async () => {},
   chargeMore: async () => {},
   countBlocked: async () => {},
 };

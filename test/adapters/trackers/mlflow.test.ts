@@ -4,7 +4,9 @@ import { serve } from "@hono/node-server";
 import { Hono } from "hono";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { openMlflow } from "../../../adapters/trackers/mlflow.ts";
-import { checkTrackers } from "../../../adapters/trackers/open.ts";
+import { checkTrackers, openTrackers } from "../../../adapters/trackers/open.ts";
+import { RunConfig } from "../../../core/contracts/config.ts";
+import { relayConfig } from "../../fixtures/relay/start.ts";
 
 const never = new AbortController().signal;
 
@@ -139,4 +141,16 @@ test("a run that was created without its settings gets those that it lacks, and 
   logged = [{ run_id: "run-0", params: [{ key: "seed", value: "6" }] }];
   for (let session = 0; session < 2; session++) await open().send([line(1)], never);
   expect(logged.flatMap(({ params = [] }) => params.map(({ key }) => key))).toEqual(["seed", "agents.main.system"]);
+});
+
+test("a user and password in an address authorize, and no message has them", async () => {
+  const address = url.replace("//", "//ada:word%40home@");
+  const config = RunConfig.parse({ ...relayConfig(), track: ["mlflow", "otlp"] });
+  const environment = { MLFLOW_TRACKING_URI: address, OTEL_EXPORTER_OTLP_ENDPOINT: address };
+  const trackers = openTrackers(config, "unused", 0, async () => [], environment);
+  await trackers[0]?.send([line(1)], never);
+  expect(new Set(authorizations)).toEqual(new Set([`Basic ${Buffer.from("ada:word@home").toString("base64")}`]));
+  await new Promise((closed) => server.close(closed));
+  const error: unknown = await trackers[0]?.send([line(2)], never).catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ code: "tracker-unavailable", message: expect.not.stringContaining("word") });
 });

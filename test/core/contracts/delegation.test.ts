@@ -33,6 +33,7 @@ const chain = (levels: number): Delegates =>
   );
 
 test.each<[string, Delegates, RegExp]>([
+  ["a name that the report uses", { main: ["total"], total: [] }, /agents\.total: no agent can have this name/],
   ["an unknown agent", { main: ["a"], a: ["x"] }, /agents\.a\.delegates: 'x' is not a sub-agent of this team/],
   ["the main agent", { main: ["a"], a: ["main"] }, /agents\.a\.delegates: 'main' is not a sub-agent of this team/],
   ["nobody", { main: ["a"], a: [], b: [] }, /agents\.b: nobody delegates to 'b': add it to agents\.main\.delegates/],

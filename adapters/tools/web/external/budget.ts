@@ -26,11 +26,13 @@ export function allowanceOf({ calls, usd }: WebSettings["budget"]["rollout"]): A
 
 export interface RunBudget {
   /**
-   * Counts a request before it is sent. Halts the run and rejects with `run-halted` if the budget is exceeded, or has no room for what the
-   * request is expected to cost beyond its price.
+   * Counts a request before it is sent, and reserves what it may cost beyond its price, so that concurrent requests cannot pass the limit
+   * together. Halts the run and rejects with `run-halted`, with nothing reserved, if that exceeds the budget.
    */
-  charge(usd: number, expectedUsd?: number): Promise<void>;
-  /** Counts what a request cost beyond its price, once that is known. */
+  charge(usd: number, reservedUsd?: number): Promise<void>;
+  /** Replaces a reservation by what the request cost beyond its price. That of a process that was killed stays. */
+  settle(reservedUsd: number, usd: number): Promise<void>;
+  /** Counts a cost that nothing was reserved for. */
   chargeMore(usd: number): Promise<void>;
   /** Counts pages or results that the leakage guard withheld. */
   countBlocked(count: number): Promise<void>;
@@ -51,18 +53,28 @@ export async function openRunBudget(
   };
   await table.insert(tableKeys.toolSpending(run), unspent);
 
-  async function spend(part: Partial<ToolSpending>, expectedMicroUsd = 0): Promise<void> {
+  async function add(part: Partial<ToolSpending>): Promise<ToolSpendingRecord> {
     const { item } = await table.update(addToolSpending(run, { calls: 0, microUsd: 0, blocked: 0, ...part }));
-    const spent = parse(ToolSpendingRecord, item, `TOOLS of run '${run}'`);
-    const reason = overToolBudgetReason({ ...spent, microUsd: spent.microUsd + expectedMicroUsd });
+    return parse(ToolSpendingRecord, item, `TOOLS of run '${run}'`);
+  }
+  async function spend(part: Partial<ToolSpending>, reservedMicroUsd = 0): Promise<void> {
+    const reason = overToolBudgetReason(await add(part));
     if (reason === undefined) return;
+    if (reservedMicroUsd > 0) await add({ microUsd: -reservedMicroUsd });
     await haltRun(table, run, reason);
     throw new MgrpoError("run-halted", `run '${run}' is halted: ${reason}`);
   }
 
   const microUsd = (usd: number) => Math.round(usd * MICRO);
   return {
-    charge: (usd, expectedUsd = 0) => spend({ calls: 1, microUsd: microUsd(usd) }, microUsd(expectedUsd)),
+    charge: (usd, reservedUsd = 0) => {
+      const reserved = microUsd(reservedUsd);
+      return spend({ calls: 1, microUsd: microUsd(usd) + reserved }, reserved);
+    },
+    settle: async (reservedUsd, usd) => {
+      const change = microUsd(usd) - microUsd(reservedUsd);
+      if (change !== 0) await spend({ microUsd: change });
+    },
     chargeMore: (usd) => spend({ microUsd: microUsd(usd) }),
     countBlocked: (blocked) => spend({ blocked }),
   };

@@ -26,8 +26,8 @@ export interface ExternalCallsOptions {
 export interface CallOptions<T> {
   /** What the answer cost beyond the price of the call. */
   readonly costOf?: (answer: T) => number;
-  /** What `costOf` may return, in dollars: the run's budget must have room for it. */
-  readonly expectedUsd?: number;
+  /** The most that `costOf` returns, in dollars: reserved in the run's budget during the call. */
+  readonly mostUsd?: number;
   /** The canary of the question that the call serves. */
   readonly canary?: string | undefined;
 }
@@ -64,12 +64,14 @@ export function openExternalCalls({ cache, runBudget, backends, guard, redact }:
     backends,
     guard,
     bucket: openTokenBucket,
-    call(request, schema, usd, ask, { costOf, expectedUsd = 0, canary } = {}) {
+    call(request, schema, usd, ask, { costOf, mostUsd = 0, canary } = {}) {
       const pay = async () => {
-        await runBudget.charge(usd, expectedUsd);
-        const answer = await askRedacted(ask);
-        const more = costOf?.(answer) ?? 0;
-        if (more > 0) await runBudget.chargeMore(more);
+        await runBudget.charge(usd, mostUsd);
+        const answer = await askRedacted(ask).catch(async (error: unknown) => {
+          await runBudget.settle(mostUsd, 0);
+          throw error;
+        });
+        await runBudget.settle(mostUsd, costOf?.(answer) ?? 0);
         return answer;
       };
       return cache.answer(request, schema, pay, canary);

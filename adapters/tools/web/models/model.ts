@@ -64,7 +64,7 @@ export async function callToolModel(
   const costOf = (counts: TokenUsage) => costUsd(usd, counts);
   const answer = await calls.call(request, Answer, 0, completePaid, {
     costOf,
-    expectedUsd,
+    mostUsd: expectedUsd,
     canary: context.question.canary,
   });
   context.budget.addCost(costOf(answer));

@@ -5,6 +5,7 @@
  *     address ──check──> connect ──3xx──> address …          at most `redirects`, none twice
  *                           └──2xx──> body, decompressed     at most `maxBytes`, and `seconds` for all of it
  */
+import { lookup } from "node:dns/promises";
 import { type Dispatcher, fetch, type Response } from "undici";
 import { MgrpoError } from "../../../../core/errors.ts";
 import { reasonOf } from "../external/backend.ts";
@@ -22,6 +23,8 @@ export type FetchOutcome =
 export interface FetchOptions extends Pick<VisitSettings, "maxBytes" | "seconds" | "redirects"> {
   readonly dispatcher: Dispatcher;
   readonly guard: LeakageGuard;
+  /** Whether this machine resolves a name that always exists. */
+  readonly resolvesNames?: () => Promise<boolean>;
 }
 
 /** Names the program, so that sites can distinguish it from a browser. */
@@ -58,7 +61,7 @@ export async function fetchPage(address: URL, options: FetchOptions): Promise<Fe
     }
   } catch (error) {
     if (signal.aborted) return none(`it took more than ${options.seconds} seconds`, true);
-    return failure(error, url);
+    return await failure(error, url, options.resolvesNames ?? resolvesRootServer);
   }
 }
 
@@ -103,10 +106,22 @@ async function read(response: Response, url: URL, maxBytes: number): Promise<Fet
 /** Faults of this machine's network, not of the site. */
 const OUR_NETWORK = ["EAI_AGAIN", "ENETUNREACH", "ENETDOWN", "EMFILE", "ENFILE", "EADDRNOTAVAIL"];
 
-function failure(error: unknown, { hostname }: URL): FetchOutcome {
+const resolvesRootServer = () =>
+  lookup("a.root-servers.net").then(
+    () => true,
+    () => false,
+  );
+
+async function failure(
+  error: unknown,
+  { hostname }: URL,
+  resolvesNames: () => Promise<boolean>,
+): Promise<FetchOutcome> {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (cause instanceof AddressRefused) return none(cause.message);
     const { code } = cause as NodeJS.ErrnoException;
+    // Also what a domain causes whose own name servers fail.
+    if (code === "EAI_AGAIN" && (await resolvesNames())) return none(`the name ${hostname} cannot be resolved`, true);
     if (code !== undefined && OUR_NETWORK.includes(code)) {
       throw new MgrpoError(
         "tool-backend",

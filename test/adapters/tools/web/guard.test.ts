@@ -5,7 +5,9 @@ import type { LookupAddress } from "node:dns";
 import { fetch } from "undici";
 import { expect, test } from "vitest";
 import { addressCheck } from "../../../../adapters/tools/web/visit/addresses.ts";
+import { fetchPage } from "../../../../adapters/tools/web/visit/fetch-page.ts";
 import { guardedAgent, type Resolve } from "../../../../adapters/tools/web/visit/guard.ts";
+import { leakageGuard } from "../../../../adapters/tools/web/visit/leakage.ts";
 import { serveWorld } from "../../../world/server.ts";
 
 const isPublic = addressCheck([]);
@@ -65,4 +67,22 @@ test("the name is resolved once, all its addresses are checked, and the connecti
   expect(await get(rebinding([]), [])).toContain("town.example is not a public address");
   expect(world.asked("/wiki/Alby")).toBe(1);
   await world.close();
+});
+
+test("a name that its own name servers do not resolve is the site's fault; without any name, it is this machine's", async () => {
+  const failing = ((_host: string, _options: object, callback: (error: Error) => void) =>
+    callback(Object.assign(new Error("getaddrinfo EAI_AGAIN"), { code: "EAI_AGAIN" }))) as unknown as Resolve;
+  const dispatcher = guardedAgent(addressCheck([]), failing);
+  const open = (resolvesNames: boolean) =>
+    fetchPage(new URL("http://town.example/"), {
+      ...{ maxBytes: 1000, seconds: 5, redirects: 1, dispatcher, guard: leakageGuard([]) },
+      resolvesNames: async () => resolvesNames,
+    });
+  expect(await open(true)).toMatchObject({
+    kind: "none",
+    isRetryable: true,
+    why: "the name town.example cannot be resolved",
+  });
+  await expect(open(false)).rejects.toMatchObject({ code: "tool-backend", retryable: true });
+  await dispatcher.destroy();
 });

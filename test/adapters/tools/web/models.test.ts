@@ -75,6 +75,18 @@ test("a run whose budget has no room for a text is halted before the model is as
   await close();
 });
 
+test("concurrent calls reserve what they may cost: together they do not pass the run's limit", async () => {
+  const store = memoryStore();
+  await store.table.insert({ pk: "RUN#web", sk: "RUN" }, runRecord({ run: "web" }));
+  // Room for one call at its maximum, 1000 to 1100 micro-dollars, and a bit.
+  const { call, close, requests } = await openTools({ budget: { run: { usd: 0.0015 } } }, store);
+  const both = await Promise.allSettled(["2 + 2", "3 + 3"].map((problem) => call("reason", { problem })));
+  expect(both.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
+  expect(requests.length).toBe(1);
+  expect(await store.table.get({ pk: "RUN#web", sk: "TOOLS" })).toMatchObject({ calls: 2, microUsd: 300 });
+  await close();
+});
+
 test("the run pays for requests that were cut off, at their maximum; the rollout's budget depends on no timing", async () => {
   const store = memoryStore();
   let isDown = true;
