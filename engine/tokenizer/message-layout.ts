@@ -145,20 +145,22 @@ function hasNoControlToken({ encodeText, encodeTemplate }: Tokenizer, text: stri
   return isSame && !/[\uE000\uE001]/.test(text);
 }
 
-/** Describes the tools in the system message, or at the head of the first user message, if the template does not. */
+/**
+ * Describes the tools in the system message, or, with the system text, at the head of the first user message: as in rollouts
+ * (chat-layout.ts).
+ */
 function withToolsShown(
   shape: readonly ChatMessage[],
   display: ToolDisplay,
   describe: (content: string) => string,
 ): ChatMessage[] {
   if (display !== "system" && display !== "user") return [...shape];
-  const [first, ...rest] = shape;
-  if (display === "system") {
-    const own = first?.role === "system" ? first.content : "";
-    return [{ role: "system", content: describe(own) }, ...(first?.role === "system" ? rest : shape)];
-  }
-  const at = shape.findIndex(({ role }) => role === "user");
-  return shape.map((message, i) =>
-    i === at ? { ...message, content: [describe(""), message.content].filter(Boolean).join("\n\n") } : message,
+  const [first] = shape;
+  const own = first?.role === "system" ? first.content : "";
+  const rest = first?.role === "system" ? shape.slice(1) : shape;
+  if (display === "system") return [{ role: "system", content: describe(own) }, ...rest];
+  const at = rest.findIndex(({ role }) => role === "user");
+  return rest.map((message, i) =>
+    i === at ? { ...message, content: [describe(own), message.content].filter(Boolean).join("\n\n") } : message,
   );
 }

@@ -4,6 +4,7 @@ import type { ToolPrompt } from "../../core/contracts/agent-config.ts";
 import { withTools } from "../../core/conversation/tool-prompt.ts";
 import type { ToolSchema } from "../../core/ports.ts";
 import { openChatLayout } from "../../engine/tokenizer/chat-layout.ts";
+import { openMessageLayout } from "../../engine/tokenizer/message-layout.ts";
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { bpeFiles, QWEN_TEMPLATE, TERSE_TEMPLATE } from "../fixtures/tokenizers.ts";
 
@@ -103,3 +104,19 @@ test("a template without a role for tools gets their responses as a user message
   );
   expect(layoutOf(roles).text).toMatch(/<\|im_start\|>user <tool_response>\nhere\n<\/tool_response>\n<tool_response>/);
 });
+
+test.each(["auto", "system", "user", "none"] as const)(
+  "%s: a served conversation opens with a rollout's tokens",
+  (toolPrompt) => {
+    const tokenizer = openTokenizer(bpeFiles(TERSE_TEMPLATE));
+    const settings = { agent: "a", system: "", tools: [search], toolPrompt };
+    for (const system of ["Be brief.", ""]) {
+      const question = { role: "user", text: "Where?" } as const;
+      const messages = system === "" ? [question] : [{ role: "system", text: system } as const, question];
+      const served = openMessageLayout(tokenizer, settings).opening(messages);
+      const trained = openChatLayout(tokenizer, { ...settings, system }).prompt("Where?");
+      expect(tokenizer.decode(served)).toBe(tokenizer.decode(trained));
+      expect(served).toEqual(trained);
+    }
+  },
+);
