@@ -88,7 +88,9 @@ export function openEngine(
 
 const MOST_CONTEXT = 4096;
 
-function engineOptions(files: CheckpointFiles, { policy: _, ...given }: OpenOptions): EngineOptions {
-  const contextTokens = Math.min(MOST_CONTEXT, longestContext(files) ?? MOST_CONTEXT);
+/** A Tinker server has the model, whose config may be of an architecture that only the server supports. */
+function engineOptions(files: CheckpointFiles, { policy = "compiled", ...given }: OpenOptions): EngineOptions {
+  const longest = policy.startsWith(TINKER) ? undefined : longestContext(files);
+  const contextTokens = Math.min(MOST_CONTEXT, longest ?? MOST_CONTEXT);
   return { threads: 1, slots: 32, microBatchTokens: 4096, contextTokens, ...given };
 }

@@ -66,6 +66,9 @@ export async function openTinkerTrainer(
   return new TinkerTrainer({ server, base, version, behavior, journal, limits }, model, optimizerProbe);
 }
 
+/** Log-probs that a trainer keeps. A reference policy never trains, so nothing else would end its growth. */
+const MOST_LOG_PROBS = 2 ** 22;
+
 class TinkerTrainer implements Trainer {
   readonly optimizerProbe?: OptimizerProbe;
   readonly #context: TrainerContext;
@@ -179,7 +182,19 @@ class TinkerTrainer implements Trainer {
     for (const [i, [key, tokens]] of [...missing].entries()) {
       known.set(key, checkLogProbs(withLeadingZero(rows[i] ?? []), tokens));
     }
-    return sequences.map((tokens) => known.get(tokens.join()) ?? new Float32Array(tokens.length));
+    const found = sequences.map((tokens) => known.get(tokens.join()) ?? new Float32Array(tokens.length));
+    this.#forgetOldest();
+    return found;
+  }
+
+  #forgetOldest(): void {
+    let kept = 0;
+    for (const { length } of this.#logProbs.values()) kept += length;
+    for (const [key, { length }] of this.#logProbs) {
+      if (kept <= MOST_LOG_PROBS) return;
+      this.#logProbs.delete(key);
+      kept -= length;
+    }
   }
 }
 
