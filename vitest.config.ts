@@ -1,7 +1,9 @@
 /**
- * @file Test runner: files run in forked processes, three at a time, since many wait for child processes. Tests that change their
- * environment or folder, as the command-line tests do, or replace a module have a process per file. Other files share processes and what is imported there, so
- * they must restore what they change.
+ * @file Test runner: files run in forked processes, three at a time, since many wait for child processes.
+ *
+ *     together   share processes and what is imported there, so they restore what they change      npm test
+ *     alone      a process each: they change their environment, replace a module or need its memory   npm test
+ *     long       *.long.test.ts, a process each: many whole runs, or training of real models       npm run test:long
  */
 import { defineConfig } from "vitest/config";
 
@@ -9,12 +11,13 @@ const ALONE = [
   "test/adapters/tools/documents/pool.test.ts",
   "test/adapters/tools/web/turns.test.ts",
   "test/chaos/chaos.test.ts",
-  "test/cli/**/*.test.ts",
+  "test/cli/{ask-app,bad-store,cloud,cloud-check,cloud-stores,models,named-run,preflight,train}.test.ts",
   "test/engine/*float64.test.ts",
   "test/engine/hung-thread.test.ts",
   "test/gpu-workers/heartbeats.test.ts",
   "test/package.test.ts",
 ];
+const LONG = ["test/**/*.long.test.ts"];
 
 export default defineConfig({
   test: {
@@ -26,12 +29,13 @@ export default defineConfig({
     globalSetup: "test/build.ts",
     projects: [
       { extends: true, test: { name: "alone", include: ALONE } },
+      { extends: true, test: { name: "long", include: LONG } },
       {
         extends: true,
         test: {
           name: "together",
           include: ["test/**/*.test.ts"],
-          exclude: ["test/infra/**", "test/ui/**", ...ALONE],
+          exclude: ["test/infra/**", "test/ui/**", ...ALONE, ...LONG],
           isolate: false,
         },
       },

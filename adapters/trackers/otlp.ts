@@ -3,7 +3,6 @@
  * Trace and span ids are hashes of a rollout's address, so a rollout that is sent twice has the same ids.
  */
 import { createHash } from "node:crypto";
-import protobuf from "protobufjs";
 import { MgrpoError } from "../../core/errors.ts";
 import { type Span, type SpanAttributes, spansOf, type TracedRollout } from "../../core/monitoring/spans.ts";
 import type { Tracker } from "../../core/tracker.ts";
@@ -22,24 +21,6 @@ export interface OtlpOptions {
 /** Rollouts in one request. */
 const BATCH = 32;
 const SECONDS = 20;
-
-const Request = protobuf
-  .parse(`
-  syntax = "proto3";
-  message Request { repeated ResourceSpans resource_spans = 1; }
-  message ResourceSpans { Resource resource = 1; repeated ScopeSpans scope_spans = 2; }
-  message Resource { repeated KeyValue attributes = 1; }
-  message ScopeSpans { Scope scope = 1; repeated Span spans = 2; }
-  message Scope { string name = 1; }
-  message Span {
-    bytes trace_id = 1; bytes span_id = 2; bytes parent_span_id = 4; string name = 5; int32 kind = 6;
-    fixed64 start_time_unix_nano = 7; fixed64 end_time_unix_nano = 8; repeated KeyValue attributes = 9; repeated Event events = 11;
-  }
-  message Event { fixed64 time_unix_nano = 1; string name = 2; repeated KeyValue attributes = 3; }
-  message KeyValue { string key = 1; Value value = 2; }
-  message Value { oneof value { string string_value = 1; bool bool_value = 2; int64 int_value = 3; double double_value = 4; } }
-`)
-  .root.lookupType("Request");
 
 /** SPAN_KIND_INTERNAL. */
 const INTERNAL = 1;
@@ -103,6 +84,8 @@ function anyValue(value: string | number | boolean): object {
 async function post({ url, headers, run }: OtlpOptions, spans: readonly object[], signal: AbortSignal): Promise<void> {
   const resource = { attributes: keyValues({ "service.name": "mgrpo", "mgrpo.run": run }) };
   const scopeSpans = [{ scope: { name: "mgrpo" }, spans }];
+  // A run without this tracker does not load the library.
+  const { Request } = await import("./otlp-request.ts");
   const body = Request.encode(Request.create({ resourceSpans: [{ resource, scopeSpans }] })).finish();
   const timeout = AbortSignal.any([signal, AbortSignal.timeout(SECONDS * 1000)]);
   const response = await fetch(url, {

@@ -1,86 +1,11 @@
-/**
- * @file The compiled engine: the model traced to ONNX and run by onnxruntime, in its own threads. On the CPU, all samplers share one set of
- * threads and all trainers another, so that an evaluation can sample while the trainer is busy. A GPU has one thread for both.
- */
-import type { CheckpointFiles, EngineOptions, PolicyEngine } from "../../core/ports.ts";
-import { readAdapterConfig } from "../checkpoint/adapter.ts";
-import { checkContext, readModelConfig } from "../checkpoint/config.ts";
-import { divideOptions, type LaneOptions } from "./lanes.ts";
-import { openQuantized } from "./open-quantized.ts";
-import { storedWeights } from "./open-weights.ts";
-import type { ProviderDecision } from "./providers.ts";
-import { checkQuantization } from "./quantization/check.ts";
-import { bitsOf } from "./quantization/quantized-base.ts";
-import { laneSampler } from "./sampling/lane-sampler.ts";
-import { openThreadSampler, openThreadTrainer } from "./session.ts";
-import { EngineThread } from "./thread.ts";
-import { assignBatch } from "./training/batch-plan.ts";
-import { dataParallel } from "./training/data-parallel.ts";
-import { resolveCheckpointing, resolveWeightPacking } from "./weight-packing.ts";
+/** @file The compiled engine. What opens policies loads numerical libraries, so it is imported at the first use. */
+import type { PolicyEngine } from "../../core/ports.ts";
+import { decideProvider } from "./device.ts";
 
-const samplingThreads: EngineThread[] = [];
-const trainingThreads: EngineThread[] = [];
-/** The only thread that uses the GPU: onnxruntime's WebGPU device crashes the process when two threads use it. */
-const gpuThread = new EngineThread();
-const decisions = new Map<string, Promise<ProviderDecision>>();
+const opening = () => import("./open.ts");
 
 export const compiledEngine: PolicyEngine = {
-  async openSampler(files, options) {
-    return laneSampler(await openLanes(samplingThreads, openThreadSampler, files, options));
-  },
-  async openTrainer(files, options) {
-    const config = readModelConfig(files);
-    const lanes = await openLanes(trainingThreads, openThreadTrainer, files, options);
-    return dataParallel(lanes, (sequences, count) => assignBatch(sequences, count, config, options));
-  },
+  openSampler: async (files, options) => (await opening()).openSampler(files, options),
+  openTrainer: async (files, options) => (await opening()).openTrainer(files, options),
   computesOn: async (options) => (await decideProvider(options)).reason,
 };
-
-type OpenLane<T> = (thread: EngineThread, files: CheckpointFiles, options: LaneOptions) => Promise<T>;
-
-async function openLanes<T>(
-  threads: EngineThread[],
-  openLane: OpenLane<T>,
-  files: CheckpointFiles,
-  options: EngineOptions,
-) {
-  checkContext(files, options.contextTokens);
-  const { provider } = await decideProvider(options);
-  const { lanes, each } = divideOptions(files, resolveMemory(files, { ...options, provider }));
-  if (provider !== "cpu") return [await openLane(gpuThread, files, each)];
-  while (threads.length < lanes) threads.push(new EngineThread());
-  const [first] = threads as [EngineThread];
-  const bits = bitsOf(options.quantization);
-  const quantized = bits && (await openQuantized(first, files, bits, options.limits?.trainingSeconds));
-  const laneOptions = quantized ? { ...each, quantized } : each;
-  return Promise.all(threads.slice(0, lanes).map((thread) => openLane(thread, files, laneOptions)));
-}
-
-/** Decides what the machine's memory allows. Refuses a base that cannot be packed or quantized as the options ask. */
-function resolveMemory(files: CheckpointFiles, options: EngineOptions & Pick<LaneOptions, "provider">): LaneOptions {
-  const config = readModelConfig(files);
-  const lora = readAdapterConfig(files)?.lora ?? null;
-  const stored = storedWeights(files, config);
-  checkQuantization(config, lora, options, stored);
-  const weightPacking = resolveWeightPacking(config, lora, options, stored);
-  const gradientCheckpointing = resolveCheckpointing(config, lora, { ...options, weightPacking }, stored);
-  return { ...options, gradientCheckpointing, packsWeights: weightPacking === "on" };
-}
-
-async function decideProvider({
-  provider: choice = "cpu",
-  precision = "fp32",
-}: EngineOptions): Promise<ProviderDecision> {
-  if (choice === "cpu") return { provider: "cpu", reason: "cpu" };
-  const key = `${choice} ${precision}`;
-  const known = decisions.get(key);
-  if (known) return known;
-  const deciding = gpuThread.call<ProviderDecision>(gpuThread.newHandle(), {
-    method: "decideProvider",
-    choice,
-    precision,
-  });
-  decisions.set(key, deciding);
-  deciding.catch(() => decisions.delete(key));
-  return deciding;
-}

@@ -1,6 +1,6 @@
 /**
  * @file A store that refuses requests, in seven commands that use one: the error says, in one line, what is wrong, where and what to do. Only
- * a fault that may pass is retried. (That a failed command prints its line and exits with code 1: machines.test.ts, runs.test.ts.)
+ * a fault that may pass is retried. (That a failed command prints its line and exits with code 1: machines.long.test.ts, runs.test.ts.)
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

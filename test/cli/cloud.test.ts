@@ -1,6 +1,6 @@
 /**
  * @file `mgrpo cloud setup` and `destroy`: another program's table or bucket is refused. (What stores refuse: bad-store.test.ts.)
- * `serve` on a port in use: it ends, instead of waiting. (A `serve` that works: machines.test.ts.)
+ * `serve` on a port in use: it ends, instead of waiting. (A `serve` that works: machines.long.test.ts.)
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

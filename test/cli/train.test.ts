@@ -3,12 +3,12 @@ import { once } from "node:events";
 import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { z } from "zod";
 import { HeldOutScores } from "../../cli/held-out-scores.ts";
 import { RunReport } from "../../cli/run-report.ts";
 import { sumTallies, wilson } from "../../core/training/confidence-interval.ts";
-import { mgrpo, mgrpoWith, parsedLines, readReport, startMgrpo, trainRelay, workHere } from "./command-line.ts";
+import { mgrpo, parsedLines, readReport, startMgrpo, trainRelay, workHere } from "./command-line.ts";
 import { printed, printedJson } from "./printed.ts";
 
 const TIMEOUT = 240_000;
@@ -113,22 +113,4 @@ test("stopped with Ctrl-C, resumed, killed, resumed: the same weights", { timeou
   expect(await mgrpo(folder, "resume", "torn")).toMatchObject({ code: 0, stderr: "" });
   expect(checksums("torn")).toEqual(checksums("whole"));
   expect(RunReport.parse(readReport(folder, "torn")).perStep.map(({ step }) => step)).toEqual([0, 1, 2, 3, 4, 5]);
-});
-
-test("on a full disk the run ends with one line, and resumes to the same weights once there is space", {
-  timeout: 2 * TIMEOUT,
-}, async () => {
-  const full = join(folder, "disk-is-full");
-  const env = { NODE_OPTIONS: `--import=${new URL("../fixtures/full-disk.mjs", import.meta.url).href}` };
-  const ended = mgrpoWith({ ...env, MGRPO_TEST_FULL: full }, folder, ...trainRelay("full", ...SIX));
-  await vi.waitUntil(() => existsSync(join(folder, "runs/full/steps.jsonl")), { timeout: TIMEOUT });
-  writeFileSync(full, "");
-  const { code, stderr } = await ended;
-  expect(code).toBe(1);
-  expect(stderr).toMatch(
-    /^mgrpo: [^\n]*the disk of the store at [^\n]* is full [^\n]*free some space and run resume[^\n]*\n$/,
-  );
-  rmSync(full);
-  expect(await mgrpo(folder, "resume", "full")).toMatchObject({ code: 0, stderr: "" });
-  expect(checksums("full")).toEqual(checksums("whole"));
 });

@@ -1,6 +1,6 @@
 /**
  * @file A trainer that resumes the model of a dead one: when the step counts as the same, when it does not, and who may write the journal. Engine
- * and server only; kill.test.ts has whole runs.
+ * and server only; kill.long.test.ts has whole runs.
  */
 import { expect, test } from "vitest";
 import { OptimizerConfig } from "../../../core/contracts/agent-config.ts";

@@ -1,5 +1,5 @@
 /**
- * @file An app and this program's own loop, with draws named by tokens: the same weights. test/examples/ai-sdk-parity.test.ts is the same with
+ * @file An app and this program's own loop, with draws named by tokens: the same weights. test/examples/ai-sdk-parity.long.test.ts is the same with
  * models.
  */
 import { expect, test } from "vitest";
