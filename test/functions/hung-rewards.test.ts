@@ -65,7 +65,7 @@ test("rewards that block end at their deadline, and hold up no other outcome", {
   vi.spyOn(process.stderr, "write").mockReturnValue(true);
   const settings = { run: "hung", recipe: "team", steps: 1, questionsPerStep: 2 };
   const base = teamConfig(settings);
-  const config = { ...base, limits: { ...base.limits, verdictSeconds: 1 } };
+  const config = { ...base, limits: { ...base.limits, verdictSeconds: 3 } };
   await handlers.get("start-run")?.(await prepare(store.objects, config));
   const step = StepRecord.parse(await store.table.get(tableKeys.step("hung", 0)));
   const [blocking, other] = [

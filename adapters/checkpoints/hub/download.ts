@@ -60,7 +60,8 @@ async function fetchInto(incomplete: string, download: Download): Promise<void> 
       await append(download, incomplete);
       break;
     } catch (error) {
-      if (existsSync(blob)) return;
+      // Created again after another process had renamed it.
+      if (existsSync(blob)) return rm(incomplete, { force: true });
       const canRetry = isMgrpoError(error, "hub-unavailable") && attempt < ATTEMPTS;
       if (!canRetry) throw error;
       await sleep(200 * 2 ** attempt);
