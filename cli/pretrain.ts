@@ -56,7 +56,7 @@ export function chosenBases({ name: recipe, baseModels = [] }: Recipe, only?: re
     throw new MgrpoError("recipe-invalid", `recipe '${recipe}' has no baseModels in its recipe.ts`);
   for (const name of only ?? []) {
     if (baseModels.some((base) => isNamed(base, name))) continue;
-    const message = `recipe '${recipe}' has no base model '${name}' (there is ${known.join(", ")})`;
+    const message = `recipe '${recipe}' has no base model '${name}' (available: ${known.join(", ")})`;
     throw new MgrpoError("recipe-invalid", message, { unknownNames: [{ unknown: name, known }] });
   }
   return baseModels.filter((base) => !only || only.some((name) => isNamed(base, name)));

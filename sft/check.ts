@@ -1,7 +1,7 @@
 /** @file Whether an agent could have had a conversation: every turn is well-formed, calls its tools, and has its responses. */
 import type { AgentConfig } from "../core/contracts/agent-config.ts";
 import { ToolCall } from "../core/contracts/conversation.ts";
-import { FORGED_TAGS, parseTurn } from "../core/conversation/parse-turn.ts";
+import { parseTurn, STRAY_TAGS } from "../core/conversation/parse-turn.ts";
 import type { Toolbox } from "../core/conversation/toolbox.ts";
 import { invalidDemonstration, type MessagesLine, type PlacedDemonstration } from "./messages.ts";
 
@@ -24,8 +24,8 @@ export function refuseUnspoken({ turns, tools = [], where }: MessagesLine, { lim
         `turn ${i + 1}: ${calls.length} tool calls, and limits.calls is ${limits.calls}: raise it, or leave the line out`,
       );
     }
-    const forged = FORGED_TAGS.exec(text)?.[0];
-    if (forged !== undefined) throw invalidDemonstration(where, `turn ${i + 1}: ${forged} inside a turn`);
+    const stray = STRAY_TAGS.exec(text)?.[0];
+    if (stray !== undefined) throw invalidDemonstration(where, `turn ${i + 1}: ${stray} inside a turn`);
     const unknown = calls.find(({ name }) => !tools.some((tool) => tool.name === name));
     if (unknown) {
       throw invalidDemonstration(

@@ -1,7 +1,7 @@
 /** @file The order in which the groups of a step are shown, and their pages. Pure. */
 import type { GroupRow } from "./views.ts";
 
-/** `worst`: by the worst rollout, then by the mean. `best`: by the mean. */
+/** `worst`: by the worst rollout, then by the mean. `best`: by the mean, highest first. In both, groups without a reward come last. */
 export const GROUP_ORDERS = ["group", "worst", "best"] as const;
 export type GroupOrder = (typeof GROUP_ORDERS)[number];
 
@@ -14,7 +14,7 @@ export const GROUPS_PER_PAGE = 48;
 const rewardsOf = ({ rollouts }: GroupRow): number[] => rollouts.flatMap(({ reward }) => reward ?? []);
 const meanOf = (row: GroupRow): number => {
   const rewards = rewardsOf(row);
-  return rewards.reduce((sum, one) => sum + one, 0) / Math.max(1, rewards.length);
+  return rewards.length === 0 ? -Number.MAX_VALUE : rewards.reduce((sum, one) => sum + one, 0) / rewards.length;
 };
 const worstOf = (row: GroupRow): number =>
   rewardsOf(row).reduce((least, one) => Math.min(least, one), Number.MAX_VALUE);

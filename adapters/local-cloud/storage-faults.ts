@@ -12,6 +12,8 @@ const FULL = /^(ENOSPC|EDQUOT)$|No space left on device|Disk quota exceeded/;
 const FORBIDDEN = /^(EACCES|EPERM|EROFS)$|Permission denied|Operation not permitted|Read-only file system/;
 const NO_FOLDER = /^(EEXIST|ENOTDIR)$|Not a directory/;
 const LEVELDB_DAMAGE = /^(LEVEL_CORRUPTION|LEVEL_IO_ERROR|LEVEL_DECODE_ERROR)$|^(Corruption|IO error): /;
+/** I/O errors of LevelDB that say nothing about the files: another process has the lock, or this one has too many open files. */
+const NO_DAMAGE = /^LEVEL_LOCKED$|Too many open files/;
 
 /** LevelDB wraps the reason why a database cannot be opened. */
 const isOpenFailure = (error: Error): error is Error & { cause: Error } =>
@@ -39,9 +41,9 @@ export function storageFault(path: string, error: unknown): unknown {
   if (is(NO_FOLDER))
     return new MgrpoError(
       "storage-unwritable",
-      `${at} is not a folder: remove this file, or choose another folder`,
+      `${at}: a file is where a folder should be: remove that file, or choose another folder`,
       options,
     );
-  if (is(LEVELDB_DAMAGE)) return damagedStorage(at, fault.message, RESTORE, error);
+  if (is(LEVELDB_DAMAGE) && !is(NO_DAMAGE)) return damagedStorage(at, fault.message, RESTORE, error);
   return error;
 }

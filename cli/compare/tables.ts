@@ -1,4 +1,4 @@
-/** @file The raw numbers of a comparison as CSV (RFC 4180): steps, evaluations, and held-out questions before and after. Pure. */
+/** @file The raw numbers of a comparison as CSV: steps, evaluations, and held-out questions before and after training. Pure. */
 import { accuracyInterval, sumTallies } from "../../core/training/confidence-interval.ts";
 import { comparedSuites } from "./measure.ts";
 import { type ArmRuns, cumulativeTokens, evaluated } from "./summary.ts";
@@ -68,7 +68,7 @@ export function evaluationsCsv(arms: readonly ArmRuns[]): string {
   );
 }
 
-/** One line per question: rollouts, checks of each case study, and the number of correct ones, before and after training. */
+/** One line per question: how many rollouts and case-study checks it had before and after training, and how many were correct. */
 export function questionsCsv(arms: readonly ArmRuns[]): string {
   return csv(
     arms.flatMap(({ entry, runs }) =>
@@ -107,7 +107,7 @@ export function questionsCsv(arms: readonly ArmRuns[]): string {
   );
 }
 
-/** Columns are in order of first appearance. Missing values are empty cells. */
+/** Columns are in order of first appearance. Missing values are empty cells. Quoted as in RFC 4180; lines end with a line feed alone. */
 function csv(records: readonly CsvRecord[]): string {
   const columns = [...new Set(records.flatMap((record) => Object.keys(record)))];
   const line = (cells: readonly Cell[]) => cells.map(quoted).join(",");
@@ -119,7 +119,7 @@ function csv(records: readonly CsvRecord[]): string {
 function quoted(cell: Cell): string {
   const text =
     typeof cell === "number" ? String(Number.isInteger(cell) ? cell : Number(cell.toPrecision(8))) : (cell ?? "");
-  return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
 function meanCalls(histogram: readonly number[]): number | null {

@@ -6,7 +6,7 @@
  *     next step      RUN.step: all manifests of the step exist                      tick
  *     evaluation     JOB is `done`                                                  record-evaluation
  *     optimizer      AGENT has the probe of its server's optimizer                  the agent's worker
- *     stalled        nothing counts for too long (core/monitoring/stall.ts)         itself
+ *     stalled        no score or version for too long (core/monitoring/stall.ts)   time alone
  *     end            RUN is `halted`, or `finished` and every due evaluation done   tick, record-evaluation
  */
 import type { RunConfig } from "../../core/contracts/config.ts";

@@ -17,10 +17,10 @@ export type ParsedTurn =
   | { readonly kind: "answer"; readonly answer: string }
   | { readonly kind: "malformed"; readonly fault: string };
 
-/** The only text that the parser interprets in a turn; the text in between is free. */
+/** The only text after the thinking that the parser interprets; the text in between is free. */
 export const TAGS = /<(?:\/?(?:tool_call|answer|tool_response)>|\|[^|<>\s]*\|>)/;
-/** The tags that no free text of a turn contains. */
-export const FORGED_TAGS = /<(?:\/?(?:tool_call|tool_response)>|\|[^|<>\s]*\|>)/;
+/** Tags that are stray in the text around a turn's calls. An app's agent may write `<answer>` there. */
+export const STRAY_TAGS = /<(?:\/?(?:tool_call|tool_response)>|\|[^|<>\s]*\|>)/;
 /** Tokens that only a template may write: an agent that writes them forges another's message. */
 const FORGED = /^<(?:\||\/?tool_response>)/;
 
@@ -58,7 +58,7 @@ function afterThinking(text: string): string {
   return start >= 0 ? text.slice(0, start) : text;
 }
 
-/** Bodies of calls and answers. A call's body is opaque: its JSON strings may contain other tags. */
+/** Bodies of calls and answers. A call's body is opaque: its JSON strings may contain any tags but its closing tag and those of thinking. */
 function blocksOf(text: string): { calls: string[]; answers: string[] } | { fault: string } {
   const calls: string[] = [];
   const answers: string[] = [];
@@ -91,7 +91,7 @@ function parseCall(body: string, parameters: ReadonlyMap<string, z.ZodType>): To
   const call = WrittenCall.safeParse(value);
   if (!call.success) return `the tool call has the wrong form: ${issuesOf(call.error)}`;
   const schema = parameters.get(call.data.name);
-  if (!schema) return `unknown tool '${call.data.name}' (there is ${[...parameters.keys()].join(", ") || "none"})`;
+  if (!schema) return `unknown tool '${call.data.name}' (available: ${[...parameters.keys()].join(", ") || "none"})`;
   const args = schema.safeParse(call.data.arguments);
   return args.success ? call.data : `arguments of '${call.data.name}': ${issuesOf(args.error)}`;
 }

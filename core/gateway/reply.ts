@@ -5,7 +5,7 @@
  */
 import type { AppToolCall, TurnRequest } from "../contracts/app-chat.ts";
 import { ToolCall } from "../contracts/conversation.ts";
-import { FORGED_TAGS } from "../conversation/parse-turn.ts";
+import { STRAY_TAGS } from "../conversation/parse-turn.ts";
 
 export interface ReadTurn {
   readonly thinking: string;
@@ -39,7 +39,7 @@ export function readReply(
     return "";
   });
   // Tags that open or close nothing.
-  unparsed += [...text.matchAll(new RegExp(FORGED_TAGS, "g"))].length;
+  unparsed += [...text.matchAll(new RegExp(STRAY_TAGS, "g"))].length;
   if (calls.length > maxCalls) unparsed += calls.length;
   if (unparsed > 0) return { thinking, text: afterThinking, calls: [], unparsed };
   return { thinking, text: calls.length > 0 ? text.trim() : text, calls, unparsed };

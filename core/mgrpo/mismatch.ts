@@ -1,6 +1,6 @@
 /**
- * @file How far the trainer's log-probs are from the sampler's. Before the first optimizer step of a synchronous run both have the same policy
- * version, so any difference is an engine bug. max|ratio - 1| shows bugs that are invisible in the reward curve.
+ * @file How far the trainer's log-probs are from the sampler's. In a synchronous run both have the same policy version until the first
+ * optimizer step on a batch, so any difference beyond rounding is an engine bug. max|ratio - 1| shows bugs that are invisible in the reward curve.
  */
 export interface Mismatch {
   /** Sum over tokens of the k3 estimate of KL(behavior || current): r - 1 - log r, r = current/behavior. */

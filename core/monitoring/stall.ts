@@ -1,4 +1,4 @@
-/** @file Whether a run stands still: no rollout was scored and no version came for much longer than its steps take. */
+/** @file Whether a run has stalled: no rollout was scored and no version published for much longer than its steps take. */
 import type { RunConfig } from "../contracts/config.ts";
 import type { ListedRun } from "../contracts/records.ts";
 import { progressOf } from "../training/run-list.ts";
@@ -8,18 +8,19 @@ import type { Cause, RunState } from "./run-state.ts";
 export interface Stall {
   /** The step that does not advance; undefined before the first is planned. */
   readonly step: number | undefined;
-  /** Store time in ms of its last progress, as far as it was watched, and the seconds since. */
+  /** Store time in ms of the last progress that was seen. */
   readonly since: number;
+  /** Seconds since then. */
   readonly seconds: number;
   readonly causes: readonly Cause[];
 }
 
-/** Without progress for as long, a run stands still; while processes are at work, only after longer. */
+/** A run has stalled after at least so many seconds without progress: more if every cause is a process at work. */
 const LEAST_SECONDS = { idle: 60, atWork: 600 };
-/** A run whose steps take longer is given as many of its own steps. */
+/** It has stalled only after at least the time of this many of its own steps. */
 const STEPS = 3;
 
-/** Looks at a run again and again, and remembers when it last advanced. */
+/** Is shown a run's state repeatedly, and remembers when the run last advanced. */
 export class StallDetector {
   readonly #config: RunConfig;
   #progress = "";
@@ -31,13 +32,13 @@ export class StallDetector {
 
   /**
    * @param stepSeconds of the newest closed step; null: unknown. `storeTime` in ms.
-   * @param noted what the list of runs says of the run: since when it has had its progress, from before the first look.
+   * @param listed the run's entry in the list of runs, which dates its progress from before the first look.
    */
-  look(state: RunState, storeTime: number, stepSeconds: number | null, noted?: ListedRun): Stall | undefined {
+  look(state: RunState, storeTime: number, stepSeconds: number | null, listed?: ListedRun): Stall | undefined {
     const progress = progressOf(state.step, state.groups, state.agents);
     if (progress !== this.#progress) {
       this.#progress = progress;
-      this.#since = noted?.progress === progress ? (noted.progressAt ?? storeTime) : storeTime;
+      this.#since = listed?.progress === progress ? (listed.progressAt ?? storeTime) : storeTime;
     }
     const seconds = (storeTime - this.#since) / 1000;
     const least = STEPS * (stepSeconds ?? 0);

@@ -29,10 +29,16 @@ export interface GgufModel {
   readonly tensors: readonly GgufTensor[];
 }
 
+/** `biased`: the projections that have biases. */
 const ARCHITECTURES = {
-  llama: { className: "LlamaForCausalLM", modelType: "llama", interleaves: true },
-  qwen2: { className: "Qwen2ForCausalLM", modelType: "qwen2", interleaves: false },
-  qwen3: { className: "Qwen3ForCausalLM", modelType: "qwen3", interleaves: false },
+  llama: { className: "LlamaForCausalLM", modelType: "llama", interleaves: true, biased: [] },
+  qwen2: {
+    className: "Qwen2ForCausalLM",
+    modelType: "qwen2",
+    interleaves: false,
+    biased: ["attn_q", "attn_k", "attn_v"],
+  },
+  qwen3: { className: "Qwen3ForCausalLM", modelType: "qwen3", interleaves: false, biased: [] },
 } as const;
 export type Architecture = keyof typeof ARCHITECTURES;
 
@@ -40,7 +46,7 @@ export type Architecture = keyof typeof ARCHITECTURES;
 export async function readGguf(path: string, fileBytes: number): Promise<GgufModel> {
   const parsed = await gguf(path, { allowLocalFile: true }).catch((cause: unknown) => {
     const fault = cause instanceof Error ? cause.message : String(cause);
-    throw new MgrpoError("checkpoint-damaged", `${path} is no readable GGUF file: ${fault}: download it again`, {
+    throw new MgrpoError("checkpoint-damaged", `${path} is not a readable GGUF file: ${fault}: download it again`, {
       cause,
     });
   });
@@ -67,7 +73,7 @@ export async function readGguf(path: string, fileBytes: number): Promise<GgufMod
     .map((tensor): GgufTensor => {
       const projection = /\.attn_([qk])\.weight$/.exec(tensor.name)?.[1] as "q" | "k" | undefined;
       const interleavedHeads = ARCHITECTURES[architecture].interleaves && projection ? heads[projection] : 0;
-      return { ...tensor, name: nameOf(path, tensor.name), interleavedHeads };
+      return { ...tensor, name: nameOf(path, architecture, tensor.name), interleavedHeads };
     });
   const ropeFactors = located.find(({ name }) => name === ROPE_FACTORS);
   return { metadata, architecture, config, tensors, ropeFactors };
@@ -77,10 +83,7 @@ function architectureOf(path: string, metadata: Readonly<Record<string, unknown>
   const named = String(metadata["general.architecture"]);
   if (Object.hasOwn(ARCHITECTURES, named)) return named as Architecture;
   const known = Object.keys(ARCHITECTURES).join(", ");
-  throw new MgrpoError(
-    "engine-unsupported",
-    `${path}: architecture '${named}' is not computed here: use one of ${known}`,
-  );
+  throw new MgrpoError("engine-unsupported", `${path}: architecture '${named}' is not supported: use one of ${known}`);
 }
 
 function refuseParts(path: string, metadata: Readonly<Record<string, unknown>>): void {
@@ -94,7 +97,7 @@ function refuseParts(path: string, metadata: Readonly<Record<string, unknown>>):
 function refuseRopeScaling(path: string, metadata: Readonly<Record<string, unknown>>, architecture: string): void {
   const type = metadata[`${architecture}.rope.scaling.type`] ?? "none";
   if (type === "none") return;
-  const message = `${path}: rope.scaling.type = ${JSON.stringify(type)} is not computed here: import the file of the model without it`;
+  const message = `${path}: rope.scaling.type = ${JSON.stringify(type)} is not supported: import a file of the model without it`;
   throw new MgrpoError("engine-unsupported", message);
 }
 
@@ -181,13 +184,14 @@ const MODEL_TENSORS: Readonly<Record<string, string>> = {
   "output.weight": "lm_head.weight",
 };
 
-function nameOf(path: string, name: string): string {
+function nameOf(path: string, architecture: Architecture, name: string): string {
   const [, layer, part = "", kind] = /^blk\.(\d+)\.(\w+)\.(weight|bias)$/.exec(name) ?? [];
+  const biased: readonly string[] = ARCHITECTURES[architecture].biased;
   const known = layer === undefined ? MODEL_TENSORS[name] : LAYER_TENSORS[part];
-  if (known === undefined)
+  if (known === undefined || (kind === "bias" && !biased.includes(part)))
     throw new MgrpoError(
       "engine-unsupported",
-      `${path}: tensor '${name}' belongs to a model that is not computed here`,
+      `${path}: tensor '${name}' is not part of a supported ${architecture} model`,
     );
   return layer === undefined ? known : `model.layers.${layer}.${known}.${kind}`;
 }

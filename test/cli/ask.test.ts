@@ -75,7 +75,7 @@ test("a local agent and one behind an API, by settings; a team without an answer
   const set = [`agents.main.policy=openai:${server.url}`, "agents.main.model=planner"];
   const answer = printedJson("ask", "Where?", ...set.flatMap((one) => ["--set", one]));
   await expect(answer).rejects.toThrow(
-    "the team gave no answer: unknown tool 'sextant' (there is delegate, calculate)",
+    "the team gave no answer: unknown tool 'sextant' (available: delegate, calculate)",
   );
 });
 

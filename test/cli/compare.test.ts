@@ -196,7 +196,7 @@ test("the page names the command, the commits and machine, unfinished runs, and 
   for (const run of ["a1", "a2", "b2"]) expect(page).toContain(`| ${run} |`);
 });
 
-test("tables: one line per step, evaluation and question, cells with commas quoted", () => {
+test("tables: one line per step, evaluation and question, cells with separators quoted", () => {
   const lines = (csv: string) => csv.trimEnd().split("\n");
   expect(lines(stepsCsv(arms))).toHaveLength(1 + 3);
   expect(lines(stepsCsv(arms))[0]).toMatch(/^arm,seed,step,sampled_tokens,.*reward_main,.*calls_searcher/);
@@ -205,6 +205,9 @@ test("tables: one line per step, evaluation and question, cells with commas quot
   expect(lines(questionsCsv(arms)).at(-QUESTIONS)).toBe(
     '"main-only, x={""a"":1,""b"":2}",2,sampled,q0,even,1,1,1,1,2,0,2,1',
   );
+  // Readers of CSV take a carriage return for the end of a line.
+  const returned = arms.map((one) => ({ ...one, entry: { ...one.entry, label: "a\rb" } }));
+  expect(lines(evaluationsCsv(returned))[1]).toMatch(/^"a\rb",1,/);
 });
 
 test("curves: held-out over sampled tokens, reward per step; both themes, no external resources", () => {

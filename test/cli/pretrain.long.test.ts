@@ -57,7 +57,7 @@ test("--only takes whole names or paths of folders, all of which must exist", ()
   expect(chosenBases(own)).toEqual([main, searcher]);
   expect(chosenBases(own, ["main"])).toEqual([main]);
   expect(chosenBases(own, [searcher.folder])).toEqual([searcher]);
-  expect(() => chosenBases(own, ["main", "seracher"])).toThrow("no base model 'seracher' (there is main, sub-main)");
+  expect(() => chosenBases(own, ["main", "seracher"])).toThrow("no base model 'seracher' (available: main, sub-main)");
 });
 
 test("a model that cannot be written whole has no weights, so that a run does not take it for one", {

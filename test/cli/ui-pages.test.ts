@@ -4,7 +4,7 @@ import type { Source } from "../../cli/show/source.ts";
 import { searchStep } from "../../cli/ui/search.ts";
 import { stepView } from "../../cli/ui/step.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
-import { GROUPS_PER_PAGE, type GroupOrder } from "../../ui/group-order.ts";
+import { GROUPS_PER_PAGE, type GroupOrder, inOrder } from "../../ui/group-order.ts";
 import { SearchView, StepView } from "../../ui/views.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { config, groups, question, RUN, step } from "./records.ts";
@@ -68,4 +68,16 @@ test("a search reads some groups at a time, and its pages hold each hit once", a
   const two = await page(128);
   expect(two.next).toBeNull();
   expect([...one.found, ...two.found]).toEqual(ALL);
+});
+
+test("groups without a reward come last, worst or best first, even after negative rewards", async () => {
+  const { source } = await manyGroups();
+  const { groups: rows } = await stepView(source, 0, { order: "group", page: 0 }, () => undefined);
+  const [row = expect.fail()] = rows;
+  const rewarded = [null, -0.5, 0.5].map((reward, group) => {
+    return { ...row, group, rollouts: row.rollouts.slice(0, 1).map((cell) => ({ ...cell, reward })) };
+  });
+  const order = (by: GroupOrder) => inOrder(rewarded, by).map(({ group }) => group);
+  expect(order("worst")).toEqual([1, 2, 0]);
+  expect(order("best")).toEqual([2, 1, 0]);
 });

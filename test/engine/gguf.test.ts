@@ -62,12 +62,17 @@ test.each([
   [
     "scaled positions",
     renamed("tokenizer.ggml.pre", "llama.rope.scaling.type"),
-    /rope\.scaling\.type = ".*" is not computed here/,
+    /rope\.scaling\.type = ".*" is not supported/,
   ],
   ["one of several parts", renamed("llama.context_length", "split.count"), /it is one of \d+ parts of a model/],
-  ["an unknown architecture", replaced("llama", "lamma"), /architecture 'lamma' is not computed here/],
+  ["an unknown architecture", replaced("llama", "lamma"), /architecture 'lamma' is not supported/],
+  [
+    "a bias that the architecture does not have",
+    replaced("blk.0.attn_q.weight", "blk.000.attn_q.bias"),
+    /tensor 'blk\.000\.attn_q\.bias' is not part of a supported llama model/,
+  ],
   ["an unknown pre-tokenizer", replaced("smollm", "smullm"), /splits text as 'smullm'/],
-  ["a file that is not GGUF", () => Buffer.from("nothing"), /is no readable GGUF file/],
+  ["a file that is not GGUF", () => Buffer.from("nothing"), /is not a readable GGUF file/],
   ["a truncated download", (bytes: Buffer) => bytes.subarray(0, bytes.length - 3000), /ends before the end of/],
 ])("refused before anything is written: %s", async (_, damage, message) => {
   const [path, to] = [join(folder, "damaged.gguf"), join(folder, "refused")];

@@ -1,4 +1,4 @@
-/** @file A judge that obeys only its criteria: it parses the JSON object of each request, and records the requests. */
+/** @file A judge whose verdicts the test decides, from the JSON object in each request. It records the requests. */
 import { JudgeConfig } from "../../core/contracts/judge.ts";
 import type { CompletionRequest, LanguageModel } from "../../core/language-model-ports.ts";
 

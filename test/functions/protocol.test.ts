@@ -32,9 +32,9 @@ async function started(config: RunConfig, options: Partial<FunctionOptions> = {}
       }
     }
   };
-  const train = async (n: number) => {
+  const train = async (n: number, by = functions) => {
     for (const agent of (await step(n)).trained) {
-      await functions.manifestCreated({ key: await publish(store.objects, config, agent, n + 1) });
+      await by.manifestCreated({ key: await publish(store.objects, config, agent, n + 1) });
     }
   };
   const later = (ms: number) => {
@@ -214,9 +214,8 @@ test("curriculum stages given as shares follow the tokens that steps recorded, a
     );
     await play(n);
     sampled += (await step(n)).sampledTokens;
-    // Other processes, which have only the store, plan the next step.
-    await openFunctions(openContext(store, { rewardsOf: async () => rewards })).tickAll();
-    await train(n);
+    // Another process, which has only the store, closes the step and plans the next.
+    await train(n, openFunctions(openContext(store, { rewardsOf: async () => rewards })));
   }
 });
 
@@ -233,6 +232,13 @@ test("a long-lived process looks for missed outcomes only in groups that have st
 
 test("an evaluation is recorded once, by its event or by a scheduled tick", async () => {
   const { functions, store } = await started(teamConfig());
+  const { update } = store.table;
+  let recorded = 0;
+  store.table.update = async (change) => {
+    const result = await update(change);
+    if (change.key.sk.startsWith("JOB#") && result.applied) recorded++;
+    return result;
+  };
   const [job] = await store.table.query(tableKeys.run("test").pk, "JOB#");
   const result = {
     run: "test",
@@ -254,6 +260,7 @@ test("an evaluation is recorded once, by its event or by a scheduled tick", asyn
   expect(await store.table.get(tableKeys.job("test", result.job))).toMatchObject({
     ...{ state: "done", n: 10, correct: 4, runs: result.runs, interval: result.interval },
   });
+  expect(recorded).toBe(1);
 });
 
 test("a judge's outage does not hold up other rollouts: the scheduled tick has the rest scored, and asks again", async () => {

@@ -119,6 +119,9 @@ test("a file where the folder should be is refused", async () => {
   await writeFile(file, "");
   await expect(openLocalStore({ directory: file })).rejects.toMatchObject(unwritable(file));
   await expect(openLocalStore({ directory: join(file, "cloud") })).rejects.toMatchObject(unwritable(file));
+  await expect(openLocalStore({ directory: join(file, "cloud") })).rejects.toThrow(
+    "a file is where a folder should be",
+  );
 });
 
 test.each([
@@ -132,8 +135,12 @@ test.each([
   expect(fault).toMatchObject({ code: expected, message: expect.stringMatching(/^\/cloud[^\n]*$/) });
 });
 
-test("an error that is not about storage is returned unchanged", () => {
-  const error = new Error("not a fault of files");
+test.each([
+  ["that is not about storage", "", "not a fault of files"],
+  ["of a process with too many open files", "LEVEL_IO_ERROR", "IO error: /cloud/table/1.ldb: Too many open files"],
+  ["of a database that another process has locked", "LEVEL_LOCKED", "IO error: lock /cloud/table/LOCK: Resource busy"],
+])("an error %s is returned unchanged", (_, code, message) => {
+  const error = Object.assign(new Error(message), { code });
   expect(storageFault("/cloud", error)).toBe(error);
 });
 

@@ -57,7 +57,7 @@ test.each([
   [call({ name: "search" }), /wrong form: arguments/],
   [call({ ...ask("x"), id: 1 }), /wrong form: .*id/],
   ['<tool_call>{"name":"search","arguments":{"query":1e999}}</tool_call>', /wrong form/],
-  [call({ name: "visit", arguments: {} }), "unknown tool 'visit' (there is delegate, search)"],
+  [call({ name: "visit", arguments: {} }), "unknown tool 'visit' (available: delegate, search)"],
   [call({ name: "search", arguments: { query: 3 } }), /^arguments of 'search': query: /],
   [call({ name: "search", arguments: { query: "x", page: 1 } }), /^arguments of 'search': .*page/],
   [call(ask("a")) + call({ name: "visit", arguments: {} }), /^call 2: unknown tool/],

@@ -1,4 +1,4 @@
-/** @file Each cause of a stall, from records that show it, and when a run counts as standing still. */
+/** @file Each cause of a stall, from records that show it, and when a run counts as stalled. */
 import { expect, test } from "vitest";
 import { RunConfig } from "../../../core/contracts/config.ts";
 import type { AgentRecord, GroupRecord, WorkerRecord } from "../../../core/contracts/records.ts";
@@ -151,7 +151,7 @@ test("a heartbeat that no tick has recorded yet is no silence", () => {
   expect(causes({ workers: [moved, seen(worker("searcher"))] })).toEqual([]);
 });
 
-test("a run stands still a minute after its last progress, or three of its steps after", () => {
+test("a run has stalled a minute after its last progress, or three of its steps after", () => {
   const idle = { ...healthy, groups: unscored({}) };
   const detector = new StallDetector(config);
   const look = (state: RunState, seconds: number, stepSeconds: number | null = null) =>

@@ -69,6 +69,7 @@ const RESULTS: Record<string, z.ZodType> = {
   forward_backward: PassResult,
   optim_step: OptimizerResult,
   save_weights: Saved,
+  save_weights_for_sampler: Saved,
   load_weights: Loaded,
   asample: SampleResult,
 };
@@ -80,16 +81,18 @@ function withSubjects() {
     const submitter =
       exchange.path === "retrieve_future" ? submitted.get(String(exchange.body?.["request_id"])) : undefined;
     const { request_id } = (exchange.response ?? {}) as { request_id?: string };
-    // At the end of the record, a second server starts its request ids again.
+    // At the end of the record, a second server numbers its requests from the start.
     if (request_id !== undefined && exchange.path !== "retrieve_future") submitted.set(request_id, exchange.path);
     return { ...exchange, subject: submitter ?? exchange.path, isResult: submitter !== undefined };
   });
 }
 
-test("the client reads every recorded response", () => {
+test("the client reads every recorded response to a call that it makes", () => {
   let read = 0;
   for (const { path, status, response, subject, isResult } of withSubjects()) {
     if (response === undefined || response === null) continue;
+    // Weights saved for a sampling session, which the client does not use, have no path.
+    if (isResult && subject === "save_weights_for_sampler" && (response as { path?: unknown }).path === null) continue;
     const schema = status >= 400 ? Refusal : (isResult ? RESULTS : RESPONSES)[subject];
     if (!schema) continue;
     expect(schema.safeParse(response).error, `${path} ${JSON.stringify(response).slice(0, 100)}`).toBeUndefined();

@@ -50,7 +50,7 @@ export function QuestionPanel({ row }: { readonly row: GroupView["row"] }) {
         {question.kind}, level {question.level} · reference: {question.answer}
       </p>
       {question.note !== null && <p class="note">Note: {question.note}</p>}
-      {silent.length > 0 && <p class="warning">The group teaches nothing: {silent.join("; ")}</p>}
+      {silent.length > 0 && <p class="warning">No learning signal for {silent.join("; ")}</p>}
     </>
   );
 }

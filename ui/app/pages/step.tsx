@@ -1,4 +1,4 @@
-/** @file A step: its groups, why a group teaches nothing, and a search through its rollouts. */
+/** @file A step: its groups, why a group teaches an agent nothing, and a search through its rollouts. */
 import { useLocation, useRoute } from "preact-iso";
 import type { GroupRow, RolloutCell, SearchView, StepView } from "../../views.ts";
 import { useKeys, useView } from "../load.ts";
@@ -152,7 +152,7 @@ function Group({ row, path }: { readonly row: GroupRow; readonly path: string })
           </li>
         ))}
       </ol>
-      {silent.length > 0 && <p class="faint">teaches nothing: {silent.join("; ")}</p>}
+      {silent.length > 0 && <p class="faint">no learning signal for {silent.join("; ")}</p>}
     </section>
   );
 }
