@@ -65,7 +65,7 @@ export interface ChatRequest {
   readonly tools: readonly ToolSchema[];
   readonly sampling: Sampling;
   readonly maxTokens: number;
-  /** As of a completion. */
+  /** As in `CompletionRequest`. */
   readonly onCutOff?: () => void;
 }
 

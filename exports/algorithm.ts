@@ -11,7 +11,7 @@
 export type { AlgorithmConfig } from "../core/contracts/algorithm-config.ts";
 export { batchStd, type GroupAdvantages, groupAdvantages } from "../core/mgrpo/advantage.ts";
 export { type Alignment, align, shareAboveTarget } from "../core/mgrpo/alignment.ts";
-export { splitMinibatches, tokenWeights, trajectoryWeights, type WeighedTrajectory } from "../core/mgrpo/batch.ts";
+export { splitMinibatches, tokenWeights, trajectoryWeights, type WeightedTrajectory } from "../core/mgrpo/batch.ts";
 export { finalizeGroup } from "../core/mgrpo/finalize.ts";
 export { type KlTerm, klTerm } from "../core/mgrpo/kl.ts";
 export {

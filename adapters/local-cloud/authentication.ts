@@ -41,8 +41,12 @@ export type VerifyRequest = (request: ReceivedRequest) => Promise<void>;
 
 /** Compares the access key id only. A caller on 127.0.0.1 who can read the id can read the secret, so a signature would prove no more. */
 export function openKeyVerifier({ accessKeyId }: Credentials): VerifyRequest {
-  return async ({ headers }) => {
-    const [, given] = /\bCredential=([^/]+)\//.exec(headers.authorization ?? "") ?? [];
+  return async ({ headers: { authorization } }) => {
+    if (authorization === undefined)
+      throw new AuthenticationError("unsigned", "the request has no Authorization header");
+    const [, given] = /\bCredential=([^/]+)\//.exec(authorization) ?? [];
+    if (given === undefined)
+      throw new AuthenticationError("malformed", "the Authorization header names no access key ID");
     if (given !== accessKeyId) throw new AuthenticationError("another-key", "this is another cloud's key");
   };
 }

@@ -1,4 +1,4 @@
-/** @file Trains the tabular searcher of world.ts with the program's own objective, under one way to weigh its trajectories. */
+/** @file Trains the tabular searcher of world.ts with the program's own objective, with one way of weighting its trajectories. */
 import { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
 import type { RolloutScore } from "../../core/contracts/records.ts";
 import { gradientScale, type LossTerm, lossTerms } from "../../core/mgrpo/batch.ts";
@@ -24,7 +24,7 @@ import {
   TOKENS,
 } from "./world.ts";
 
-/** Besides the program's modes: `pooled`, in which all trajectories of the batch weigh the same, so questions with more calls weigh more. */
+/** Besides the program's modes: `pooled`, in which all trajectories of the batch have the same weight, so questions with more calls count more. */
 export const MODES = ["resample", "weighted", "none", "pooled"] as const;
 export type Mode = (typeof MODES)[number];
 
@@ -59,7 +59,7 @@ export function train(world: SyntheticWorld, mode: Mode, seed: number, steps: nu
     const questions = Array.from({ length: QUESTIONS }, (_, q) => {
       const own = stream("alignment", world, seed, step, q);
       const rollouts = callsOf(world, q, K, own).map((calls) => calls.map((kind) => sampleReport(policy, kind, own)));
-      return weighed(rollouts, mode, [seed, step, q]);
+      return weightedQuestion(rollouts, mode, [seed, step, q]);
     }).filter(({ reports }) => reports.length > 0);
     updateLogits(logits, adam, gradientOf(policy, questions, mode), step);
     const after = policyOf(logits);
@@ -69,7 +69,7 @@ export function train(world: SyntheticWorld, mode: Mode, seed: number, steps: nu
   return { scores, kinds: [quality(last, 0), quality(last, 1)] };
 }
 
-interface Weighed {
+interface WeightedQuestion {
   readonly reports: readonly SampledReport[];
   readonly terms: readonly LossTerm[];
   /** Calls of all its rollouts. */
@@ -77,7 +77,11 @@ interface Weighed {
 }
 
 /** The group of one question, scored, aligned and normalized as any other. */
-function weighed(rollouts: readonly (readonly SampledReport[])[], mode: Mode, name: readonly number[]): Weighed {
+function weightedQuestion(
+  rollouts: readonly (readonly SampledReport[])[],
+  mode: Mode,
+  name: readonly number[],
+): WeightedQuestion {
   const algorithm = ALGORITHMS[mode];
   const scored = rollouts.map((reports, k): RolloutScore => {
     const correct = isCorrect(reports) ? 1 : 0;
@@ -105,7 +109,7 @@ function weighed(rollouts: readonly (readonly SampledReport[])[], mode: Mode, na
   };
 }
 
-function gradientOf(policy: TabularPolicy, questions: readonly Weighed[], mode: Mode): Float64Array {
+function gradientOf(policy: TabularPolicy, questions: readonly WeightedQuestion[], mode: Mode): Float64Array {
   const gradient = new Float64Array(PARAMETERS);
   const meanCalls = questions.reduce((sum, { calls }) => sum + calls, 0) / questions.length;
   for (const { reports, terms, calls } of questions) {
@@ -128,7 +132,7 @@ function gradientOf(policy: TabularPolicy, questions: readonly Weighed[], mode: 
   return gradient;
 }
 
-/** Adam, as the engines' (Kingma and Ba 2015, arXiv 1412.6980). */
+/** Adam, as in the engines (Kingma and Ba 2015, arXiv 1412.6980). */
 function updateLogits(
   logits: Logits,
   { first, second }: { first: Float64Array; second: Float64Array },

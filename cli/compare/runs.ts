@@ -120,6 +120,7 @@ async function trainOne(
   await once(child, "spawn");
   const stop = () => child.kill("SIGINT");
   signal.addEventListener("abort", stop);
+  if (signal.aborted) stop();
   let lastErrors = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     lastErrors = (lastErrors + text).slice(-4000);

@@ -2,9 +2,9 @@
  * @file Places the conversations of sub-agents under the main agent's turns. A delegation names its invocation. An app's record does not say
  * which turn led to a conversation, so each is placed by its task.
  *
- *     a call whose argument is the task · then one whose argument is part of the task, or contains it · then a turn that says the task
+ *     a call whose argument is the task · then one whose argument is part of the task, or contains it · then a turn whose text contains the task
  *
- * A conversation that no turn explains is left over.
+ * Of several such calls, the first without a conversation. A conversation that no turn explains has no place.
  */
 import type { Turn } from "../../core/contracts/conversation.ts";
 import type { Invocation } from "../../core/contracts/rollout.ts";
@@ -58,7 +58,7 @@ function placeOf(task: string, turns: readonly Turn[], isTaken: (key: string) =>
   const same = calls.filter(({ texts }) => texts.includes(task));
   const similar = calls.filter(({ texts }) => texts.some((text) => isPart(text, task) || isPart(task, text)));
   const free = (one: (typeof calls)[number]) => !isTaken(callKey(one.turn, one.call));
-  const found = same.find(free) ?? similar.find(free) ?? same[0] ?? similar[0];
+  const found = same.find(free) ?? same[0] ?? similar.find(free) ?? similar[0];
   if (found) return found;
   const turn = turns.findIndex(({ text }) => text.includes(task));
   return turn < 0 ? undefined : { turn, call: undefined };

@@ -121,7 +121,7 @@ function agentFaults(team: Team, name: string): Fault[] {
   } = algorithmOf(team, name);
   const faults: Fault[] = [];
   if (form.kind === "cispo" && level !== "token") {
-    const message = `cispo weighs each token of '${name}' by its own ratio, not by '${level}': set ratio to token`;
+    const message = `cispo weights each token of '${name}' by its own ratio, not by '${level}': set ratio to token`;
     faults.push([pathOf(team, name, "policyLoss"), message]);
   }
   if (mask !== null && (mask.low > 1 || mask.high < 1)) {

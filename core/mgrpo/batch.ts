@@ -79,7 +79,7 @@ export function trajectoryWeights({ trajectories, weights }: Pick<AgentBatch, "t
 }
 
 /** What the weight of a trajectory's tokens depends on. */
-export interface WeighedTrajectory {
+export interface WeightedTrajectory {
   /** Index of its group in the step. */
   readonly group: number;
   /** Its share of its group's loss. */
@@ -97,7 +97,7 @@ export interface WeighedTrajectory {
  * Tokens that a ratio mask removes from the loss still count in T: masking a token never gives its neighbors more weight.
  */
 export function tokenWeights(
-  trajectories: readonly WeighedTrajectory[],
+  trajectories: readonly WeightedTrajectory[],
   { aggregation, constantTokens }: Aggregation,
 ): number[] {
   const [shares, tokens] = [new Map<number, number>(), new Map<number, number>()];
@@ -118,7 +118,7 @@ export function tokenWeights(
  * minibatch has trajectories of every question; within a question in random order, since their own order means something: without it, the
  * first calls of all rollouts could be in one minibatch and the second calls in another.
  */
-export function splitMinibatches<T extends Pick<WeighedTrajectory, "group">>(
+export function splitMinibatches<T extends Pick<WeightedTrajectory, "group">>(
   entries: readonly T[],
   count: number,
   random: Random,

@@ -41,7 +41,7 @@ export interface VersionFiles {
 
 export interface PolicyOptions {
   readonly limits?: EngineLimits;
-  /** How many versions stay open: as many as steps in flight are sampled from. */
+  /** How many versions stay open: one per step in flight. */
   readonly versions?: number;
   readonly log?: Pick<Log, "warn">;
 }

@@ -22,17 +22,18 @@ const planned = [1, 2].map((seed) => {
   return { ...run, by: provenanceOf(run.config, {}) };
 });
 
-/** Trains both runs at the same time, with another program in place of Node.js. */
-async function trainWith(program: string) {
+/** Trains both runs at the same time, with another program in place of Node.js. `stop`: aborts while their processes start. */
+async function trainWith(program: string, { stop }: { readonly stop: boolean } = { stop: false }) {
   process.execPath = program;
   const ended: string[] = [];
   const display: ComparisonDisplay = {
     ...{ kept() {}, started() {}, line() {}, close() {}, print() {} },
     ended: (run, fault) => ended.push(`${run}: ${fault}`),
   };
-  const { signal } = new AbortController();
-  const failures = await trainRuns(planned, join(folder, "results/c"), "relay", options, display, signal);
-  return { ended, failures: [...failures] };
+  const controller = new AbortController();
+  const trained = trainRuns(planned, join(folder, "results/c"), "relay", options, display, controller.signal);
+  if (stop) controller.abort();
+  return { ended, failures: [...(await trained)] };
 }
 
 test("a run whose process cannot be started is a failure of that run", async () => {
@@ -53,4 +54,17 @@ test("a run that cannot be recorded does not hide another that still trains", as
   const { ended, failures } = await trainWith(slow);
   expect(ended).toEqual([expect.stringMatching(/seed1: Error: E/), "c-mgrpo-seed2: it is late"]);
   expect(failures.map(([run]) => run)).toEqual(["c-mgrpo-seed1", "c-mgrpo-seed2"]);
+});
+
+test("Ctrl-C reaches a run whose process is still starting", async () => {
+  const endless = join(folder, "endless");
+  writeFileSync(endless, "#!/bin/sh\nexec sleep 20\n");
+  chmodSync(endless, 0o755);
+  rmSync(join(folder, "runs"), { recursive: true, force: true });
+  const { ended, failures } = await trainWith(endless, { stop: true });
+  expect(ended).toEqual([
+    expect.stringMatching(/seed1: killed by SIGINT/),
+    expect.stringMatching(/seed2: killed by SIGINT/),
+  ]);
+  expect(failures).toEqual([]);
 });

@@ -101,3 +101,15 @@ test("a conversation is placed by its task: the same text, then a part of it, th
   expect(Object.fromEntries(ofTurn)).toEqual({ 1: ["3"] });
   expect(left).toEqual(["4"]);
 });
+
+test("a task that is asked twice stays with the call that names it, not with one that merely contains it", () => {
+  const calls = ["find the river", "find the river and the mountain"].map((task) => ({
+    name: "ask",
+    arguments: { task },
+  }));
+  const prompts = ["find the river", "find the river", "find the river and the mountain"];
+  const conversation = (prompt: string) => ({ prompt, turns: [], stop: "answered" as const, answer: "", fault: null });
+  const invocations = new Map(prompts.map((prompt, i) => [`${i}`, { conversation: conversation(prompt) }]));
+  const { ofCall } = placeInvocations([{ text: "", calls, responses: [] }], invocations);
+  expect(Object.fromEntries(ofCall)).toEqual({ [callKey(0, 0)]: ["0", "1"], [callKey(0, 1)]: ["2"] });
+});

@@ -70,12 +70,24 @@ export class MultipartUploads {
   /** Replaces an earlier part with the same number. */
   async putPart(id: string, number: number, received: ReceivedFile): Promise<void> {
     closeSync(received.file);
-    if (!(number >= 1 && number <= MAX_PART_NUMBER)) throw new S3Error("InvalidArgument", `part ${number}`);
+    try {
+      await this.#place(id, number, received);
+    } catch (error) {
+      this.#space.release(received.size);
+      throw error;
+    }
+  }
+
+  async #place(id: string, number: number, { path, etag }: ReceivedFile): Promise<void> {
+    if (!(Number.isInteger(number) && number >= 1 && number <= MAX_PART_NUMBER))
+      throw new S3Error("InvalidArgument", `partNumber must be an integer from 1 to ${MAX_PART_NUMBER}`);
     const folder = await this.#folder(id);
-    const parts = await this.parts(id);
-    const replaced = parts.filter((part) => part.number === number && part.etag !== received.etag);
-    await rename(received.path, partPath(folder, { number, etag: received.etag }));
-    for (const part of replaced) await rm(partPath(folder, part), { force: true });
+    const replaced = (await this.parts(id)).filter((part) => part.number === number);
+    await rename(path, partPath(folder, { number, etag }));
+    for (const part of replaced) {
+      if (part.etag !== etag) await rm(partPath(folder, part), { force: true });
+      this.#space.release(part.size);
+    }
   }
 
   /** Ordered by number. */
@@ -126,6 +138,7 @@ export class MultipartUploads {
       }
     } catch (error) {
       discard({ path, file });
+      this.#space.release(size);
       throw error;
     }
     return { path, file, size, etag: joinedEtag(parts), checksums: {} };

@@ -168,6 +168,25 @@ test("a full disk refuses writes as disk-full, and existing data can still be re
   await store.close();
 });
 
+test("a part that is replaced, and one that is refused, do not count toward the quota", async () => {
+  const store = await openLocalStore({ maxBytes: 300_000 });
+  const s3 = new S3Client({ maxAttempts: 1 });
+  const address = { Bucket: "mgrpo", Key: "parts" };
+  const { UploadId } = await s3.send(new CreateMultipartUploadCommand(address));
+  const put = (PartNumber: number, byte: number, upload = UploadId) =>
+    s3.send(new UploadPartCommand({ ...address, UploadId: upload, PartNumber, Body: Buffer.alloc(100_000, byte) }));
+  const first = await put(1, 1);
+  for (let retry = 0; retry < 4; retry++) expect((await put(1, 1)).ETag).toBe(first.ETag);
+  for (let byte = 2; byte < 6; byte++) expect((await put(1, byte)).ETag).not.toBe(first.ETag);
+  for (let refused = 0; refused < 4; refused++) {
+    await expect(put(1, 1, "none")).rejects.toMatchObject({ name: "NoSuchUpload" });
+    await expect(put(1.5, 1)).rejects.toMatchObject({ name: "InvalidArgument" });
+  }
+  expect(await store.objects.commit("fits", new Uint8Array(150_000))).toBe(true);
+  s3.destroy();
+  await store.close();
+});
+
 test("an unknown access key is refused; a missing server is an outage that names the endpoint", async () => {
   const store = await openLocalStore();
   process.env["AWS_ACCESS_KEY_ID"] = "SOMEBODYELSE";

@@ -213,3 +213,11 @@ test("unimplemented operations are reported as such", async () => {
   const put = new PutObjectCommand({ Bucket, Key: "range", Body: "x", IfMatch: '"etag"' });
   await expect(s3.send(put)).rejects.toMatchObject({ $metadata: { httpStatusCode: 501 } });
 });
+
+test("a request without a usable Authorization header is refused for what it lacks, not as another cloud's", async () => {
+  const url = `${process.env["AWS_ENDPOINT_URL_S3"]}/mgrpo`;
+  const refusal = async (headers: Record<string, string>) => (await fetch(url, { headers })).text();
+  expect(await refusal({})).toMatch(/AccessDenied.*the request has no Authorization header/s);
+  expect(await refusal({ authorization: "Bearer x" })).toMatch(/AuthorizationHeaderMalformed.*names no access key ID/s);
+  expect(await refusal({ authorization: "AWS4-HMAC-SHA256 Credential=OTHER/x" })).toMatch(/InvalidAccessKeyId/);
+});

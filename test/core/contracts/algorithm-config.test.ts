@@ -12,7 +12,7 @@ const faultsOf = (algorithm: object, rest: object = {}): string[] => {
 test.each<[object, RegExp]>([
   [
     { policyLoss: { kind: "cispo" }, ratio: "sequence" },
-    /^algorithm\.policyLoss: cispo weighs each token of 'main' by its own ratio, not by 'sequence': set ratio to token$/,
+    /^algorithm\.policyLoss: cispo weights each token of 'main' by its own ratio, not by 'sequence': set ratio to token$/,
   ],
   [
     { overlongPenalty: { bufferTokens: 512 } },
@@ -98,7 +98,7 @@ test.each<[object, object, string]>([
   [
     { policyLoss: { kind: "cispo" }, ratio: "sequence" },
     {},
-    "agents.main.algorithm.policyLoss: cispo weighs each token",
+    "agents.main.algorithm.policyLoss: cispo weights each token",
   ],
   [
     { overlongPenalty: { bufferTokens: 600 } },

@@ -122,7 +122,7 @@ test("leave-one-out of equal weights is K/(K-1) times the deviation from the mea
   );
 });
 
-test("leave-one-out leaves out a rollout's trajectories together, and weighs the others as alignment does", () => {
+test("leave-one-out leaves out a rollout's trajectories together, and weights the others as alignment does", () => {
   // Rollout 0 has rewards 1 and 0.5, rollout 1 has 0.2, rollout 2 has 0.8 with weight 2. Without rollout 0: (0.2 + 2*0.8)/3 = 0.6.
   const [rewards, weights, rollouts] = [
     [1, 0.5, 0.2, 0.8],

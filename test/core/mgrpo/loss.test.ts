@@ -1,4 +1,4 @@
-/** @file The objective: the gradient of every combination of options against central differences, and what each option means. */
+/** @file The clipped objective: its gradient against central differences for every combination of ratio, KL, TIS and mask, and what each means. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { isClippedToken, type LossOptions, type LossTrajectory, trajectoryLoss } from "../../../core/mgrpo/loss.ts";
@@ -62,7 +62,7 @@ test.each(OPTIONS.map((options) => [JSON.stringify(options), options] as const))
             trajectoryLoss(nudge(given, a, h), options),
             trajectoryLoss(nudge(given, a, -h), options),
           ];
-          // At a kink or a mask's edge there is no derivative: compare with the gradient of one side.
+          // At a kink or a mask's edge, where the gradients of the two sides differ, there is no derivative: such a case is discarded.
           fc.pre(smooth(up.gradient_A, gradient_A) && smooth(down.gradient_A, gradient_A));
           expect(gradient).toBeCloseTo((up.loss - down.loss) / (2 * h), 6);
         });
@@ -101,8 +101,8 @@ describe("the clip is pessimistic: it only limits changes that the advantage fav
   });
 });
 
-test("on policy all ratio levels have the same gradient up to a factor: token and sequence-mean A*w, sequence A*w*A_tokens", () => {
-  // four equal tokens, weight 1/4 each (trajectory-mean): token d = -A/4 each; sequence: the term -r*A moves with every token: -A each
+test("on policy all ratio levels have the same gradient up to a factor: -A*w per token; sequence: -A*w*n for n tokens", () => {
+  // A = 2, n = 4 equal tokens, w = 1/4 each (trajectory-mean): -2/4 = -0.5; sequence: all n terms -w*r*A depend on each token: -2/4 * 4 = -2
   const gradient = (ratio: LossOptions["ratio"]) =>
     trajectoryLoss(token({ advantage: 2, ratios: [1, 1, 1, 1], tokenWeight: 0.25 }), { ...plain, ratio }).gradient_A;
   expect(gradient("token")).toEqual([-0.5, -0.5, -0.5, -0.5]);
@@ -171,7 +171,13 @@ test("KL has value and gradient zero at the reference (k2, k3), is never negativ
     expect([there.loss, ...there.gradient_A].map(Math.abs)).toEqual([0, 0, 0]);
     fc.assert(
       fc.property(trajectory, (given) => {
-        expect(trajectoryLoss({ ...given, advantage: 0 }, options).loss).toBeGreaterThanOrEqual(0);
+        const kl = trajectoryLoss({ ...given, advantage: 0 }, options);
+        expect(kl.loss).toBeGreaterThanOrEqual(0);
+        const [withKl, without] = [trajectoryLoss(given, options), trajectoryLoss(given, plain)];
+        expect(withKl.loss - without.loss).toBeCloseTo(kl.loss, 12);
+        withKl.gradient_A.forEach((gradient, a) => {
+          expect(gradient - (without.gradient_A[a] ?? Number.NaN)).toBeCloseTo(kl.gradient_A[a] ?? Number.NaN, 12);
+        });
       }),
     );
   }
