@@ -17,7 +17,8 @@ export async function openPart<M extends object>(
   nameOrPath: string,
   part: string & keyof M,
 ): Promise<M> {
-  const ours = known[nameOf(nameOrPath)];
+  const name = nameOf(nameOrPath);
+  const ours = Object.hasOwn(known, name) ? known[name] : undefined;
   const module = ours ? await ours() : await importPart(nameOrPath, part, Object.keys(known));
   if ((module as Partial<M>)[part] !== undefined) return module as M;
   throw new MgrpoError("recipe-invalid", `${nameOrPath}/${part}.ts exports no '${part}': see docs/recipes.md`);

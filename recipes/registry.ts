@@ -56,9 +56,10 @@ export async function openRollout(nameOrPath: string): Promise<Rollout> {
 export async function openTools({ tools }: ToolsModule, opening: ToolsOpening): Promise<OpenedTools> {
   if (typeof tools === "function") return tools(opening);
   const { recipe, tools: settings } = opening.config;
-  if (Object.keys(settings).length === 0) return { tools, close: async () => {} };
+  const names = Object.keys(settings);
+  if (names.length === 0) return { tools, close: async () => {} };
   throw new MgrpoError(
     "config-invalid",
-    `tools.${Object.keys(settings).join(", tools.")}: the tools of recipe '${recipe}' take no settings: remove it`,
+    `tools.${names.join(", tools.")}: the tools of recipe '${recipe}' take no settings: remove ${names.length === 1 ? "it" : "them"}`,
   );
 }

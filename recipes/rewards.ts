@@ -15,7 +15,7 @@ const KNOWN: Record<string, () => Promise<RewardsModule>> = {
 };
 
 /** Whether the recipe is one of this repository, by name or path. */
-export const isBundled = (recipe: string): boolean => nameOf(recipe) in KNOWN;
+export const isBundled = (recipe: string): boolean => Object.hasOwn(KNOWN, nameOf(recipe));
 
 /** The rewards of a run's recipe. `environment` holds the keys of judges. */
 export async function openRewards(

@@ -3,7 +3,8 @@
  * refused, so a worker of another cloud never writes here by mistake. Only the file's owner can read it.
  */
 import { randomBytes } from "node:crypto";
-import { chmod, readFile, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { chmod, link, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as z from "zod";
 import { parseJson } from "../../core/contracts/parse.ts";
@@ -17,13 +18,24 @@ const OWNER_ONLY = 0o600;
 
 export async function openCredentials(directory: string): Promise<Credentials> {
   const path = join(directory, "credentials.json");
-  await writeFile(path, JSON.stringify(createCredentials()), { flag: "wx", mode: OWNER_ONLY }).catch(ignoreExisting);
+  if (!existsSync(path)) await createOnce(path, JSON.stringify(createCredentials()));
   await chmod(path, OWNER_ONLY);
   try {
     return parseJson(Credentials, await readFile(path), path);
   } catch (cause) {
     if (!isMgrpoError(cause)) throw cause;
     throw damagedStorage(path, "it does not hold keys", "delete it, and the cloud makes new ones", cause);
+  }
+}
+
+/** Creates the file whole, or leaves an existing one: a process killed here leaves no empty file. */
+async function createOnce(path: string, content: string): Promise<void> {
+  const temporary = `${path}.${randomBytes(6).toString("hex")}.tmp`;
+  try {
+    await writeFile(temporary, content, { flag: "wx", mode: OWNER_ONLY });
+    await link(temporary, path).catch(ignoreExisting);
+  } finally {
+    await rm(temporary, { force: true });
   }
 }
 

@@ -16,7 +16,8 @@ export function showProgress(
   samples: number,
 ): OnPoll {
   const total = questions * samples;
-  const clock = { answered: 0, first: undefined as number | undefined, since: performance.now() };
+  let answered = 0;
+  let start: { readonly answered: number; readonly milliseconds: number } | undefined;
   return async ({ objects }, jobs) => {
     const [job] = jobs;
     if (!job || job.state === "done") return;
@@ -25,11 +26,11 @@ export function showProgress(
       const address = { group: answer % questions, rollout: Math.floor(answer / questions) };
       return objectKeys.outcome({ run: config.run, phase: `eval:${job.job}`, step, ...address });
     };
-    clock.answered = await countAnswers(objects, keyOf, clock.answered, total);
-    clock.first ??= clock.answered;
-    const speed = (clock.answered - clock.first) / (performance.now() - clock.since);
-    const left = speed > 0 ? ` · ${duration((total - clock.answered) / speed / 1000)} left` : "";
-    live.show(() => `${what}: ${clock.answered} of ${total} answers${left}`);
+    answered = await countAnswers(objects, keyOf, answered, total);
+    start ??= { answered, milliseconds: performance.now() };
+    const speed = (answered - start.answered) / (performance.now() - start.milliseconds);
+    const left = speed > 0 ? ` · ${duration((total - answered) / speed / 1000)} left` : "";
+    live.show(() => `${what}: ${answered} of ${total} answers${left}`);
   };
 }
 

@@ -1,11 +1,12 @@
 /**
  * @file Reports supervised training: in a terminal, a live line; a printed line per held-out loss after the first, one for the result, and
- * one if that did not improve on the start; and a chart of the losses next to the result's folder.
+ * a warning if that did not improve on the start; and a chart of the losses next to the result's folder.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { heldOutLossAt, recentLoss, type TrainingProgress, warningOf } from "../../sft/progress.ts";
 import type { AgentTraining, AgentTrainingResult } from "../../sft/train-agent.ts";
+import { percent } from "../terminal/columns.ts";
 import { openLiveLine } from "../terminal/live.ts";
 import { drawLosses } from "./loss-curve.ts";
 
@@ -57,7 +58,7 @@ function writeCurve({ agent, plan, folder }: AgentTraining, progress: TrainingPr
   writeFileSync(`${folder}-loss.svg`, drawLosses(agent, progress, plan.learningRate));
 }
 
-/** With few demonstrations, it can be that none is held out. */
+/** With few demonstrations, none may be held out. */
 function openingLine({ agent, plan, examples: { training, heldOut } }: AgentTraining): string {
   const counts = `${agent}: ${training.length} demonstrations to train on, ${plan.tokens} tokens`;
   if (heldOut.length > 0) return `${counts}; ${heldOut.length} held out`;
@@ -76,7 +77,7 @@ function progressLine(agent: string, progress: TrainingProgress, plannedTokens: 
   const heldOut = progress.evaluations.at(-1)?.loss;
   const parts = [
     `${agent}: step ${progress.losses.length}`,
-    `${Math.round((100 * progress.tokens) / plannedTokens)} % of ${plannedTokens} tokens`,
+    `${percent(progress.tokens / plannedTokens)} of ${plannedTokens} tokens`,
     `loss ${recentLoss(progress, RECENT_STEPS).toFixed(4)}`,
     ...(heldOut === undefined ? [] : [`held-out ${heldOut.toFixed(4)}`]),
     `${speed} tokens/s`,

@@ -1,4 +1,4 @@
-/** @file A command whose output nobody reads any more (`mgrpo show run | head -1`) ends without a word. */
+/** @file A command whose output nobody reads any more (`mgrpo show run | head -1`) exits with code 0 and no error message. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { resolve } from "node:path";

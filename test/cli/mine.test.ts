@@ -2,12 +2,14 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
-import { expect, test, vi } from "vitest";
-import { countAnswers } from "../../cli/mine/progress.ts";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { countAnswers, showProgress } from "../../cli/mine/progress.ts";
 import { hardest, writeHardest } from "../../cli/mine.ts";
+import { duration } from "../../cli/terminal/columns.ts";
 import type { EvaluationResult } from "../../core/contracts/messages.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import { wilson } from "../../core/training/confidence-interval.ts";
+import { teamConfig } from "../fakes/scripted-team.ts";
 import { mgrpo, projectOfFile, RELAY, relaySettings } from "./command-line.ts";
 
 const folder = projectOfFile();
@@ -79,6 +81,33 @@ test("the count of answers is off by at most those in flight, and takes few requ
       expect(requests).toBeLessThan(250);
     }),
   );
+});
+
+test("the time left is estimated from the answers since the first poll; the time before it does not count", async () => {
+  const now = vi.spyOn(performance, "now").mockReturnValue(0);
+  onTestFinished(() => now.mockRestore());
+  let line = "";
+  const live = {
+    show(text: () => string) {
+      line = text();
+    },
+    print() {},
+    close() {},
+  };
+  const poll = showProgress(live, "hard", teamConfig(), 100, 1);
+  let stored = 0;
+  const objects = { head: async (key: string) => (Number(/(\d+)\D+\d+\D*$/.exec(key)?.[1]) < stored ? 1 : undefined) };
+  const job = { job: "j", state: "running", team: {} };
+  const pollAt = (seconds: number) => {
+    now.mockReturnValue(1000 * seconds);
+    return poll({ objects } as never, [job] as never);
+  };
+  await pollAt(100);
+  expect(line).toBe("hard: 0 of 100 answers");
+  stored = 20;
+  await pollAt(120);
+  // 20 answers in 20 s: 80 more take 80 s.
+  expect(line).toBe(`hard: 20 of 100 answers · ${duration(80)} left`);
 });
 
 const relay = ["models", "--recipe", RELAY];

@@ -2,14 +2,14 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, expect, test } from "vitest";
+import { afterAll, expect, onTestFinished, test, vi } from "vitest";
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import type { ToolsOpening } from "../../core/recipe.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { recipe as atlas } from "../../recipes/atlas/recipe.ts";
 import { openRecipe, openTools, openToolsModule } from "../../recipes/registry.ts";
-import { openRewards } from "../../recipes/rewards.ts";
+import { isBundled, openRewards } from "../../recipes/rewards.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "recipe-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -30,6 +30,16 @@ test("your own folder is imported; a missing recipe or a broken part is named, a
   expect((await openToolsModule(folder)).tools).toEqual(new Map());
   writeFileSync(join(folder, "tools.mjs"), "throw new Error('no key');");
   await expect(openToolsModule(folder)).rejects.toThrow(/tools\.mjs cannot be loaded: no key/);
+});
+
+test("a folder named like a member of Object.prototype is a recipe like any other", async () => {
+  const own = join(folder, "constructor");
+  mkdirSync(own);
+  writeFileSync(join(own, "rewards.mjs"), "export const rewards = { correct: () => 1, expert: () => 1 };");
+  vi.stubEnv("MGRPO_PROJECT", folder);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  expect(isBundled("constructor")).toBe(false);
+  expect(typeof (await openRewards(configOf("constructor"), {})).correct).toBe("function");
 });
 
 test("rewards that ask a judge are opened with the run's config and the variables that hold keys", async () => {
@@ -96,6 +106,9 @@ test("tools that take settings are opened with them; settings that no tool reads
     code: "config-invalid",
     message: "tools.place: the tools of recipe 'atlas' take no settings: remove it",
   });
+  await expect(openTools(ofAtlas, opening({ place: "here", time: "now" }))).rejects.toThrow(
+    "tools.place, tools.time: the tools of recipe 'atlas' take no settings: remove them",
+  );
   const opened = { tools: new Map(), close: async () => {} };
   const module = {
     tools: async ({ config }: ToolsOpening) => (config.tools["place"] === "here" ? opened : expect.fail()),

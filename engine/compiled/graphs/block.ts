@@ -40,7 +40,7 @@ const nextStepName = (name: string): string => (name === "tokens" ? "fed" : `nex
 
 /**
  * Inputs: those of extend.ts with T = 1, where first:tokens, first:keys and first:values are loop-carried, and block:cos, block:sin and
- * block:mask have a leading axis of N steps; steps, the number N; block:uniform [N, B, 1], draws in [0, 1], or below 0 for the argmax;
+ * block:mask have a leading axis of N steps; steps, the number N; block:uniform [N, B, 1], draws in (0, 1], or below 0 for the argmax;
  * block:written [N, B, 1, 1, C], 1 at the position that the step writes.
  * Outputs, with a leading axis N: block:drawn and block:probability [N, B, 1]; block:newKeys and block:newValues per layer, as in extend.ts.
  */
@@ -98,7 +98,7 @@ export function traceBlock(shape: PolicyShape): TracedGraph {
   };
 }
 
-/** Inverse CDF: the first token whose cumulative probability reaches u times the total, which has a positive probability despite rounding. */
+/** Inverse CDF: the first token whose cumulative probability reaches u times the total. Since u > 0, its probability is positive. */
 const DRAW: readonly GraphNode[] = [
   node("CumSum", ["probabilities", AXIS.name], ["cumulative"]),
   node("ReduceMax", ["cumulative", LAST.name], ["total"]),

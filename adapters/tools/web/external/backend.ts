@@ -89,7 +89,8 @@ async function send(request: BackendRequest<unknown>, dispatcher: Agent, redact:
     const response = await fetch(url, {
       method,
       dispatcher,
-      redirect: "error",
+      // A redirect is not followed: it would send the query, and perhaps the key, to another address.
+      redirect: "manual",
       signal: AbortSignal.timeout(REQUEST_SECONDS * 1000),
       headers: {
         accept: "application/json",
@@ -146,6 +147,7 @@ function failure(
 const ADVICE: readonly (readonly [readonly number[], (key: string | undefined) => string])[] = [
   [[401, 403], (key) => (key ? `it refuses the key: check ${key}` : "it forbids this: check its own settings")],
   [[402, 432, 433], (key = "its key") => `its plan or credits are used up: top them up, or give ${key} another value`],
+  [[301, 302, 303, 307, 308], () => "it redirects elsewhere: check the backend's url in the settings"],
   [[400, 404, 405, 422], () => "it does not accept such requests: check the backend's url in the settings"],
 ];
 
@@ -165,8 +167,9 @@ function secondsOf(retryAfter: string | null): number {
 export function reasonOf(error: unknown): string {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (cause.cause instanceof Error) continue;
-    const { code } = cause as NodeJS.ErrnoException;
-    return [code, cause.message].filter(Boolean).join(": ");
+    // The numeric code of a DOMException or of an MCP error says no more than its message.
+    const { code } = cause as { code?: unknown };
+    return [...(typeof code === "string" ? [code] : []), cause.message].filter(Boolean).join(": ");
   }
   return String(error);
 }

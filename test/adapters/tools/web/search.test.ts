@@ -1,6 +1,6 @@
 /** @file The search tool over four backends on a fake search engine: outages, mistakes, and empty results. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openBackends, openTokenBucket } from "../../../../adapters/tools/web/external/backend.ts";
+import { openBackends, openTokenBucket, reasonOf } from "../../../../adapters/tools/web/external/backend.ts";
 import { openWebTools } from "../../../../adapters/tools/web/open.ts";
 import { serper } from "../../../../adapters/tools/web/search/serper.ts";
 import { openToolBudget } from "../../../../core/conversation/tool-budget.ts";
@@ -45,6 +45,7 @@ describe.each(["serper", "tavily", "brave", "searxng"])("%s", (backend) => {
     ["HTTP 402", /plan or credits are used up/, false],
     ["HTTP 403", /refuses the key|forbids this/, false],
     ["long refusal", /refuses the key|forbids this/, false],
+    ["HTTP 301", /HTTP 301 .*: it redirects elsewhere: check the backend's url/, false],
     ["HTML", /answered a page \(text\/html\) where JSON was expected: check/, false],
     ["odd", /answer of \w+ at http:\/\/127\.0\.0\.1:\d+: /, true],
   ])("%s is an outage with one clear line, without the key", async (query, line, retryable) => {
@@ -80,6 +81,14 @@ test("a lasting outage is reported after some retries, each after Retry-After, o
   await backends.close();
   world = await serveWorld();
 });
+
+test.each([
+  [new DOMException("it took too long", "TimeoutError"), "it took too long"],
+  [
+    new TypeError("fetch failed", { cause: Object.assign(new Error("refused"), { code: "ECONNREFUSED" }) }),
+    "ECONNREFUSED: refused",
+  ],
+])("the reason of a failure names a code that is text: %s", (error, reason) => expect(reasonOf(error)).toBe(reason));
 
 test("a wrong key names its variable", async () => {
   const config = worldConfig(worldSettings(world));
