@@ -49,7 +49,7 @@ test("a folder of objects: keys stay inside it, temporary files of killed proces
   writeFileSync(join(folder, "file"), "");
   await expect(openFolderObjects(join(folder, "file")).commit("a", Buffer.from("x"))).rejects.toMatchObject({
     code: "storage-unwritable",
-    message: expect.stringContaining("is not a folder: remove this file, or choose another folder"),
+    message: expect.stringContaining("a file is where a folder should be: remove that file, or choose another folder"),
   });
 });
 
