@@ -16,7 +16,6 @@ const ALONE = [
   "test/engine/*float64.test.ts",
   "test/engine/hung-thread.test.ts",
   "test/gpu-workers/heartbeats.test.ts",
-  "test/package.test.ts",
 ];
 const LONG = ["test/**/*.long.test.ts"];
 

@@ -5,7 +5,7 @@
  *
  * So a wrong report scores at most 0.5, and that only after the correct search (0.2) and the correct page (0.3); with a page that shows half
  * of the task's conditions, 0.35. A report without a page scores at most 0.2, and less if the search has more words than the task.
- * test/recipes/gazetteer/adversary.test.ts attacks these bounds.
+ * test/recipes/gazetteer/adversary.long.test.ts attacks these bounds.
  */
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import type { Rewards } from "../../core/ports.ts";

@@ -1,4 +1,5 @@
 /** @file Servers between the program and what it calls: proxies, also with TLS, and faulty endpoints. */
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, request, type Server } from "node:http";
@@ -22,12 +23,20 @@ export function closeFronts(): void {
   for (const server of servers.splice(0)) server.close();
 }
 
+/** Below the ports that systems assign, so that nothing takes it before it is listened on. */
 export async function freePort(): Promise<number> {
-  const server = createServer();
-  const port = await listening(server);
-  server.close();
-  await once(server, "close");
-  return port;
+  for (;;) {
+    const port = randomInt(20_000, 32_000);
+    const server = createServer().listen(port, "127.0.0.1");
+    const isFree = await once(server, "listening").then(
+      () => true,
+      () => false,
+    );
+    if (!isFree) continue;
+    server.close();
+    await once(server, "close");
+    return port;
+  }
 }
 
 export interface Heard {

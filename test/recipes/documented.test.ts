@@ -1,5 +1,5 @@
 /**
- * @file docs/recipes.md prints the recipe of `create/template`, every file as it is: what is documented is what test/package.test.ts compiles
+ * @file docs/recipes.md prints the recipe of `create/template`, every file as it is: what is documented is what test/package.long.test.ts compiles
  * and tests. After a change of the template, print its files there again.
  */
 import { readdirSync, readFileSync } from "node:fs";
