@@ -15,7 +15,7 @@ export interface Stall {
   readonly causes: readonly Cause[];
 }
 
-/** A run has stalled after at least so many seconds without progress: more if every cause is a process at work. */
+/** Least number of seconds without progress after which a run has stalled. It is larger if every cause is a process at work. */
 const LEAST_SECONDS = { idle: 60, atWork: 600 };
 /** It has stalled only after at least the time of this many of its own steps. */
 const STEPS = 3;
