@@ -217,6 +217,8 @@ export const WorkerRecord = z.strictObject({
   /** The counter that tick last recorded, and the store time in ms at which it did. */
   seenCounter: z.int(),
   seenAt: z.number(),
+  /** Store time in ms at which tick first found the lease expired. A doubt of this counter only if it is later than `seenAt`. */
+  suspectedAt: z.number().exactOptional(),
   /** `<version>+<hash of its files>/<config sha>/<base sha>`. A worker that differs from the run's others is refused. */
   release: RecordedText,
   /** Rollouts in flight, as `<step>/<group>/<rollout>`. For a dead worker: those in flight when it crashed, none if it drained. */

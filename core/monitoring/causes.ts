@@ -96,7 +96,7 @@ function silentWorkers({ liveness }: RunConfig, { workers }: RunState, storeTime
     if (state !== "alive" || counter !== seenCounter || silent <= lease / 2) return [];
     const ends =
       silent > lease
-        ? "the next scheduled tick marks it dead and its work is leased again"
+        ? `tick marks it dead ${lease / 2} s after it notices, and its work is leased again`
         : `its lease ends after ${lease} s`;
     const what = `${worker} has sent no heartbeat for ${Math.round(silent)} s`;
     return [{ what, ends, likelihood: silent > lease ? "certain" : "likely" }];

@@ -2,7 +2,10 @@
  * @file Which workers are alive, as tick sees it, and what a death means for the rollouts that were in flight.
  *
  *     alive ──drain──> draining             A heartbeat increments the counter. Dead: the counter did not move for one lease, in the
- *       └──── lease ────┴──> dead (final)   store's own time. Marking is conditional on the counter, so a late heartbeat wins.
+ *       └──── lease ────┴──> dead (final)   store's own time, nor for half a lease after tick noticed that. Marking is conditional on
+ *                                           the counter, so a late heartbeat wins.
+ *
+ * After an outage of the store, every lease has expired, since nobody could write: the half lease is time for the next heartbeats.
  *
  * A crash makes every rollout in flight a suspect. Workers run suspects alone, and only a crash while alone counts against a rollout. A dead
  * worker's record names that rollout, so a crash that its observer failed to count is counted later, by another observer or by tick.
@@ -10,7 +13,7 @@
 import type { RunConfig } from "../contracts/config.ts";
 import type { AgentRecord, GroupRecord, WorkerRecord } from "../contracts/records.ts";
 import { type StoreCommand, update } from "./store-commands.ts";
-import { countCrash, endRun, markDead, recordSeenCounter, resetTakeovers } from "./writes.ts";
+import { countCrash, endRun, markDead, recordSeenCounter, resetTakeovers, suspectDeath } from "./writes.ts";
 
 /** Number of trainer takeovers without a new version that halts the run. */
 const MAX_TAKEOVERS = 3;
@@ -30,7 +33,10 @@ export function observeWorkers(
       // Recording is a write, so a moving counter is recorded at most twice per lease.
       return unchangedFor < lease / 2 ? [] : [update(recordSeenCounter(worker, storeTime))];
     }
-    return unchangedFor > lease ? [update(markDead(worker), countCrashes(worker, groups))] : [];
+    if (unchangedFor <= lease) return [];
+    const { seenAt, suspectedAt = seenAt } = worker;
+    if (suspectedAt <= seenAt) return [update(suspectDeath(worker, storeTime))];
+    return storeTime - suspectedAt > lease / 2 ? [update(markDead(worker), countCrashes(worker, groups))] : [];
   });
 }
 

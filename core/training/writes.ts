@@ -265,3 +265,12 @@ export function recordSeenCounter(worker: WorkerRecord, storeTime: number): Tabl
     when: [is("seenCounter", worker.seenCounter)],
   };
 }
+
+/** Records that tick found the lease of this counter expired. */
+export function suspectDeath(worker: WorkerRecord, storeTime: number): TableChange {
+  return {
+    key: tableKeys.worker(worker.run, worker.worker),
+    set: [[["suspectedAt"], storeTime]],
+    when: [is("counter", worker.counter), is("seenAt", worker.seenAt)],
+  };
+}

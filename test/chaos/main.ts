@@ -1,6 +1,7 @@
 /**
  * @file `npm run chaos -- --minutes 10 --seed 1`: trials until the time is up, each with the next seed, and a report. A trial that breaks a
- * law is replayed with ever shorter schedules; the shortest one that fails is written to a file. Exit code 1 if any failed.
+ * law is replayed with ever shorter schedules; the shortest one that fails is written to a file. Exit code 1 if any failed. Every trial is
+ * added to the report when it ends, and a seed that the report has is not tried again: a report is continued until its file is removed.
  *
  *     --minutes n      starts no trial after this time (default 5)
  *     --trials n       runs at most this many (default: no limit)
@@ -8,7 +9,7 @@
  *     --replay file    one schedule, instead of drawn ones
  *     --to folder      where reports go (default results/chaos)
  */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import * as z from "zod";
@@ -60,28 +61,37 @@ async function main(): Promise<void> {
       throw new Error(`the undisturbed trial breaks a law: ${violations[0]}\n${reference.log.join("\n")}`);
     process.stdout.write(`undisturbed: ${reference.seconds.toFixed(1)} s, ${reference.history.length} requests\n`);
     const attempt = (schedule: Schedule) => runAndCheck(built, schedule, reference);
-    const lines: Line[] = [];
+    const lines = chosen.replay === undefined ? recordedTrials(chosen.to) : [];
     const until = performance.now() + chosen.minutes * 60_000;
-    for (const schedule of schedulesOf(chosen)) {
+    for (const schedule of schedulesOf(chosen, new Set(lines.map(({ seed }) => seed)))) {
       if (performance.now() > until) break;
       const { line, trial } = await attempt(schedule);
       lines.push(line);
       process.stdout.write(`${textOf(line)}\n`);
+      if (chosen.replay === undefined) recordTrial(chosen.to, line);
       if (line.violations.length > 0) await explain(chosen.to, schedule, trial, line, attempt);
     }
-    writeReport(chosen.to, lines);
-    if (lines.some(({ violations }) => violations.length > 0)) process.exitCode = 1;
+    const broken = lines.filter(({ violations }) => violations.length > 0).length;
+    process.stdout.write(`${lines.length} trials, ${broken} broken\n`);
+    if (broken > 0) process.exitCode = 1;
   } finally {
     built.remove();
   }
 }
 
-function* schedulesOf({ seed, trials, replay }: z.infer<typeof Arguments>): Generator<Schedule> {
+function* schedulesOf(
+  { seed, trials, replay }: z.infer<typeof Arguments>,
+  recorded: ReadonlySet<number>,
+): Generator<Schedule> {
   if (replay !== undefined) {
     yield Schedule.parse(JSON.parse(readFileSync(replay, "utf8")));
     return;
   }
-  for (let i = 0; i < trials; i++) yield drawSchedule(seed + i);
+  for (let next = seed, left = trials; left > 0; next++) {
+    if (recorded.has(next)) continue;
+    yield drawSchedule(next);
+    left--;
+  }
 }
 
 type Attempt = (schedule: Schedule) => Promise<{ readonly line: Line; readonly trial: Trial }>;
@@ -126,11 +136,19 @@ async function explain(to: string, schedule: Schedule, trial: Trial, line: Line,
   );
 }
 
-function writeReport(to: string, lines: readonly Line[]): void {
-  mkdirSync(to, { recursive: true });
-  writeFileSync(join(to, "trials.jsonl"), lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
-  const broken = lines.filter(({ violations }) => violations.length > 0).length;
-  process.stdout.write(`${lines.length} trials, ${broken} broken\n`);
+const reportIn = (folder: string) => join(folder, "trials.jsonl");
+
+function recordedTrials(folder: string): Line[] {
+  if (!existsSync(reportIn(folder))) return [];
+  return readFileSync(reportIn(folder), "utf8")
+    .split("\n")
+    .filter(Boolean)
+    .map((line) => JSON.parse(line));
+}
+
+function recordTrial(folder: string, line: Line): void {
+  mkdirSync(folder, { recursive: true });
+  appendFileSync(reportIn(folder), `${JSON.stringify(line)}\n`);
 }
 
 await main();

@@ -120,7 +120,7 @@ test("a rollout that crashes its worker three times while it runs alone is lost;
       ...{ counter: 1, seenCounter: -1, seenAt: 0, inFlight: ["0/0/1"] },
     };
     await store.table.insert(tableKeys.worker("test", `w${life}`), record);
-    for (let look = 0; look < 3; look++) {
+    for (let look = 0; look < 4; look++) {
       later(10_001);
       await functions.tickAll();
     }

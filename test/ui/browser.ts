@@ -42,9 +42,10 @@ export function openDashboard(folder: () => string = () => inject("project")): O
     async open(path, options = {}) {
       if (!browser || !dashboard) return expect.fail("no browser");
       const context = await browser.newContext({ viewport: WIDE, ...options });
+      // The link sets the session's cookie.
+      await context.request.get(dashboard.link);
       const page = await context.newPage();
       note(page, dashboard.origin, (fault) => faults.push(fault));
-      await page.goto(dashboard.link);
       await page.goto(dashboard.origin + path);
       await drawn(page);
       return page;

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { GroupRecord, WorkerRecord } from "../../../core/contracts/records.ts";
 import { giveUp } from "../../../core/training/give-up.ts";
 import { haltLostTrainers, observeWorkers } from "../../../core/training/liveness.ts";
-import { countCrash, markDead, recordSeenCounter } from "../../../core/training/writes.ts";
+import { countCrash, markDead, recordSeenCounter, suspectDeath } from "../../../core/training/writes.ts";
 import { teamConfig } from "../../fakes/scripted-team.ts";
 
 const config = teamConfig();
@@ -28,10 +28,15 @@ test("a moving counter is recorded at most twice per lease", () => {
   ]);
 });
 
-test("a worker is dead if its counter did not move for more than the lease; one millisecond less is alive", () => {
+test("a worker is dead if its counter did not move for the lease, nor for half a lease after tick noticed", () => {
   const still = workerOf({ seenAt: 1000 });
   expect(observeWorkers(config, [still], [], 11_000)).toEqual([]);
-  expect(observeWorkers(config, [still], [], 11_001)).toEqual([{ kind: "update", change: markDead(still) }]);
+  expect(observeWorkers(config, [still], [], 11_001)).toEqual([
+    { kind: "update", change: suspectDeath(still, 11_001) },
+  ]);
+  const suspected = workerOf({ seenAt: 1000, suspectedAt: 11_001 });
+  expect(observeWorkers(config, [suspected], [], 16_001)).toEqual([]);
+  expect(observeWorkers(config, [suspected], [], 16_002)).toEqual([{ kind: "update", change: markDead(suspected) }]);
   expect(observeWorkers(config, [workerOf({ state: "dead" })], [], 99_999)).toEqual([]);
   const draining = workerOf({ state: "draining", inFlight: ["4/1/2"] });
   expect(markDead(draining).set).toEqual([
@@ -40,9 +45,24 @@ test("a worker is dead if its counter did not move for more than the lease; one 
   ]);
 });
 
+test("an outage of the store longer than a lease kills nobody who heartbeats after it", () => {
+  const before = workerOf({ seenAt: 1000 });
+  expect(observeWorkers(config, [before], [], 60_000)).toEqual([
+    { kind: "update", change: suspectDeath(before, 60_000) },
+  ]);
+  const after = workerOf({ seenAt: 1000, suspectedAt: 60_000, counter: 6 });
+  expect(observeWorkers(config, [after], [], 66_000)).toEqual([
+    { kind: "update", change: recordSeenCounter(after, 66_000) },
+  ]);
+  const silentLater = workerOf({ seenAt: 66_000, suspectedAt: 60_000, counter: 6, seenCounter: 6 });
+  expect(observeWorkers(config, [silentLater], [], 76_001)).toEqual([
+    { kind: "update", change: suspectDeath(silentLater, 76_001) },
+  ]);
+});
+
 test("a crash counts only against an undecided rollout that ran alone on a worker that was not draining", () => {
   const then = (worker: Partial<WorkerRecord>, group = groupOf()) => {
-    const [command] = observeWorkers(config, [workerOf(worker)], [group], 20_000);
+    const [command] = observeWorkers(config, [workerOf({ suspectedAt: 14_000, ...worker })], [group], 20_000);
     return command?.kind === "update" ? command.then : "no change";
   };
   const group = groupOf({ crashes: { w0: 2 } });

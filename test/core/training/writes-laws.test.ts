@@ -222,6 +222,11 @@ const WORKERS: Record<string, Law> = {
     ...{ key: workerKey, before: item(worker), after: { seenCounter: 8, seenAt: 50 }, repeat: "is refused" },
     refusedWith: [{ seenCounter: 6 }],
   },
+  suspectDeath: {
+    change: writes.suspectDeath(worker, 50),
+    ...{ key: workerKey, before: item(worker), after: { suspectedAt: 50 }, repeat: "changes nothing" },
+    refusedWith: [{ counter: 9 }, { seenAt: 6 }],
+  },
 };
 
 async function tableWith(key: TableKey, record: TableItem) {
