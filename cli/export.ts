@@ -1,7 +1,8 @@
 /**
  * @file `mgrpo export`: writes a run's weights after its last finished step as Hugging Face folders, runs/<run>/checkpoints/<agent>/. `mgrpo
  * train` has already written them for its own finished runs. This command is for runs in the store that the environment names, for halted
- * and running ones, and for merged or converted weights. The last three go into folders next to that one.
+ * and running ones, and for merged or converted weights. Weights of an unfinished run, merged weights and converted weights each go into a
+ * folder of their own next to that one.
  */
 import { MgrpoError } from "../core/errors.ts";
 import type { ExportForm } from "./local/export-form.ts";
@@ -19,7 +20,7 @@ export async function exportRun(run: string, { merged = false, dtype }: Partial<
     const { status, step } = await readRun(store, config.run);
     const { checkpoints } = runFolder(config.run);
     const names = [checkpoints, status !== "finished" && `step${step}`, merged && "merged", dtype];
-    // The step that names the folder: a running run goes on meanwhile.
+    // The step that names the folder, not the newest one: a running run advances meanwhile.
     return exportCheckpoints(store, config, names.filter(Boolean).join("-"), step, { merged, dtype });
   });
   for (const [agent, result] of Object.entries(agents)) {

@@ -34,7 +34,7 @@ const progress = (run: RunsTableRow) => [
   run.usd ? `$${run.usd.toFixed(2)}` : "-",
 ];
 
-/** Why it ended, or what it waits for: a stall is worth more than the phrase for what it does. */
+/** Why it ended; otherwise its stall; otherwise what it waits for. */
 const about = (row: RunsTableRow | Damaged): string =>
   clean(row.state === "damaged" ? row.reason : row.reason || (row.stall ?? row.wait ?? ""));
 

@@ -39,9 +39,9 @@ export async function track(run: string, { to }: TrackOptions): Promise<void> {
     process.env,
   );
   const failures: string[] = [];
-  const warn = (line: string) => failures.push(line);
+  const warn = (reason: string) => failures.push(reason);
   const tracking = new Tracking({ trackers, lines: metrics.lines, positions: folder.trackers, warn });
-  // It takes as long as it takes: the user waits for it. Each request has a limit of its own.
+  // No limit on the whole: the user waits for it, and each request has a limit of its own.
   const incomplete = await tracking.finish(endOf(source.state), new AbortController().signal);
   if (incomplete.length > 0) throw new MgrpoError("tracker-unavailable", failures.join("; "), { retryable: true });
   console.log(`${metrics.lines.length} lines of metrics are in ${config.track.join(" and ")}`);

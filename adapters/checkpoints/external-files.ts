@@ -1,7 +1,7 @@
 /** @file Large base-model files that a manifest refers to: on this machine, or in S3 or on the hub and fetched once. All are verified. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { stat } from "node:fs/promises";
+import { realpath, stat } from "node:fs/promises";
 import type { ExternalPart, OpenExternalPart } from "../../core/checkpoint-source.ts";
 import { type HubModelFile, parseHubFile } from "../../core/contracts/hub-model.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -29,7 +29,7 @@ async function open(part: ExternalPart, cache: FileCache, hub: () => HubSettings
   const { origin } = part;
   const hubFile = parseHubFile(origin);
   if (hubFile) return fromHub(part, hubFile, hub());
-  return origin.startsWith("s3://") ? fromS3(part, cache) : verified(origin, part);
+  return origin.startsWith("s3://") ? fromS3(part, cache) : fromDisk(part);
 }
 
 async function fromS3(part: ExternalPart, cache: FileCache): Promise<LocalFile> {
@@ -41,24 +41,37 @@ async function fromS3(part: ExternalPart, cache: FileCache): Promise<LocalFile> 
 }
 
 async function fromHub(part: ExternalPart, file: HubModelFile, settings: HubSettings): Promise<LocalFile> {
-  return { ...(await verified(await fetchHubFile(file, part, settings), part)), origin: part.origin };
+  const { origin, bytes } = part;
+  const path = await fetchHubFile(file, part, settings);
+  if (await isPart(path, part)) return { path, bytes, origin };
+  throw new MgrpoError(
+    "checkpoint-damaged",
+    `${await realpath(path)} differs from ${origin} (${hashOf(part)}): delete it, and it is downloaded again`,
+  );
 }
 
-async function verified(path: string, part: ExternalPart): Promise<LocalFile> {
+async function fromDisk(part: ExternalPart): Promise<LocalFile> {
+  if (await isPart(part.origin, part)) return { path: part.origin, bytes: part.bytes };
+  throw changed(part);
+}
+
+/** Whether the file has the part's size and hash. */
+async function isPart(path: string, { sha256, bytes }: ExternalPart): Promise<boolean> {
   const found = await stat(path).catch((cause: unknown) => {
     const advice =
       "run workers on the machine with the base model, or start the run with a model from the hub or under s3://";
     throw new MgrpoError("not-found", `${path}: no such file on this machine: ${advice}`, { cause });
   });
-  if (found.size !== part.bytes) throw changed(part);
+  if (found.size !== bytes) return false;
   const hash = createHash("sha256");
   for await (const chunk of createReadStream(path)) hash.update(chunk as Uint8Array);
-  if (hash.digest("hex") !== part.sha256) throw changed(part);
-  return { path, bytes: part.bytes };
+  return hash.digest("hex") === sha256;
 }
 
-const changed = ({ origin, sha256 }: ExternalPart) =>
+const hashOf = ({ sha256 }: ExternalPart) => `SHA-256 ${sha256.slice(0, 12)}…`;
+
+const changed = (part: ExternalPart) =>
   new MgrpoError(
     "checkpoint-damaged",
-    `${origin} is not the file that the run was started with (SHA-256 ${sha256.slice(0, 12)}…): restore it`,
+    `${part.origin} is not the file that the run was started with (${hashOf(part)}): restore it`,
   );

@@ -8,7 +8,7 @@ const OTHERS = 0o077;
 /** Replaces the file with one that only its owner can read. If the file system cannot ensure that, throws before writing any secret. */
 export function writePrivateFile(file: string, content: string): void {
   const temporary = `${file}.${process.pid}.tmp`;
-  // A process that was killed may have left it: in a container, its pid is that of the next one.
+  // A killed process may have left it: in a container, the next process often has the same pid.
   rmSync(temporary, { force: true });
   const descriptor = openPrivate(temporary, file);
   try {

@@ -31,8 +31,11 @@ export interface TrackingOptions {
   readonly lines: readonly MetricLine[];
   /** Where the positions are kept. */
   readonly positions: string;
-  readonly warn: (line: string) => void;
+  /** Called at a tracker's first failure. `isRetried`: while the run trains; `finish` tries only once. */
+  readonly warn: Warn;
 }
+
+type Warn = (reason: string, isRetried: boolean) => void;
 
 export class Tracking {
   readonly #feeds: readonly Feed[];
@@ -68,18 +71,12 @@ class Feed {
   readonly #lines: readonly MetricLine[];
   readonly #positions: Positions;
   readonly #save: () => void;
-  readonly #warn: (line: string) => void;
+  readonly #warn: Warn;
   readonly #stop = new AbortController();
   #sending: Promise<void> | undefined;
   #hasFailed = false;
 
-  constructor(
-    tracker: Tracker,
-    lines: readonly MetricLine[],
-    positions: Positions,
-    save: () => void,
-    warn: (line: string) => void,
-  ) {
+  constructor(tracker: Tracker, lines: readonly MetricLine[], positions: Positions, save: () => void, warn: Warn) {
     this.name = tracker.name;
     this.#tracker = tracker;
     this.#lines = lines;
@@ -107,7 +104,7 @@ class Feed {
         pause = FIRST_PAUSE_SECONDS;
       } catch (error) {
         if (this.#stop.signal.aborted) return;
-        this.#report(error);
+        this.#report(error, true);
         await sleep(pause * 1000, undefined, { signal: this.#stop.signal, ref: false }).catch(() => {});
         if (this.#stop.signal.aborted) return;
         pause = Math.min(2 * pause, LONGEST_PAUSE_SECONDS);
@@ -122,11 +119,10 @@ class Feed {
     this.#save();
   }
 
-  #report(error: unknown): void {
+  #report(error: unknown, isRetried: boolean): void {
     if (this.#hasFailed) return;
     this.#hasFailed = true;
-    const reason = clean(isMgrpoError(error) ? error.message : String(error));
-    this.#warn(`warning: ${reason}; sending is retried until it succeeds, and training continues`);
+    this.#warn(clean(isMgrpoError(error) ? error.message : String(error)), isRetried);
   }
 
   /** Whether the tracker has all lines, and knows how the run ended. */
@@ -138,7 +134,7 @@ class Feed {
       if (status !== undefined) await this.#tracker.finish(status, limit);
       return true;
     } catch (error) {
-      this.#report(error);
+      this.#report(error, false);
       return false;
     }
   }

@@ -111,7 +111,10 @@ async function openTracking(
     (step) => readTracedRollouts(store, config, step),
     process.env,
   );
-  const warn = (line: string) => display.print(line);
+  const warn = (reason: string, isRetried: boolean) => {
+    const what = isRetried ? "; training continues, and sending is retried until the run ends" : "";
+    display.print(`warning: ${reason}${what}`);
+  };
   return new Tracking({ trackers, lines: metrics.lines, positions: folder.trackers, warn });
 }
 

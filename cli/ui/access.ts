@@ -1,14 +1,14 @@
 /**
- * @file Who may read the dashboard. The link that `mgrpo ui` prints carries a random key; the first page turns it into a cookie, so that
- * other addresses of the dashboard need no key. Requests for another host are refused, so that a page of the web cannot read it by a name
- * that it points at this machine (DNS rebinding).
+ * @file Who may read the dashboard. The link that `mgrpo ui` prints contains a key; the first page stores it in a cookie, so that the
+ * dashboard's other URLs need no key. Requests for another host are refused, so that a web page cannot read the dashboard through a domain
+ * name that it points at this machine (DNS rebinding).
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { MiddlewareHandler } from "hono";
 import { getCookie, setCookie } from "hono/cookie";
 import { secureHeaders } from "hono/secure-headers";
 
-/** Cookies do not know ports, so each server has its own. */
+/** Cookies are shared by all ports of a host, so each server has a cookie of its own. */
 const cookieOf = (port: number) => `mgrpo-ui-${port}`;
 
 /** @param hosts names that the server is reached by, without a port, as a user writes them. */
@@ -25,7 +25,7 @@ export function requireKey(key: string, hosts: readonly string[]): MiddlewareHan
       return context.redirect(`${url.pathname}${url.search}`);
     }
     if (!isSame(getCookie(context, cookie) ?? "", key)) {
-      return context.text("open the dashboard by the link that the command printed: it carries a key", 401);
+      return context.text("open the dashboard with the link that the command printed: it contains the key", 401);
     }
     return next();
   };

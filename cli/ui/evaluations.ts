@@ -62,7 +62,8 @@ export async function answersView(
     const group = asked.findIndex(({ id }) => id === question);
     const found = asked[group];
     if (!found) {
-      const why = suite.benchmark ? "those of an encrypted benchmark are not shown" : "see its questions";
+      const isHidden = suite.benchmark !== undefined && asked.length === 0;
+      const why = isHidden ? "those of an encrypted benchmark are not shown" : "choose one from its list";
       throw new MgrpoError("not-found", `suite '${suite.name}' has no question '${question}' to show: ${why}`);
     }
     const trees = await Promise.all(

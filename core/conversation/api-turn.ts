@@ -33,8 +33,8 @@ function asAnswer(text: string): string {
 }
 
 /**
- * `<` is written as `\u003c`, so no tag inside can end the call. That is equivalent in valid JSON alone: arguments that are not valid are
- * quoted, which no parser takes for a call.
+ * `<` is written as `\u003c`, so no tag inside can end the call. The two are equivalent only within valid JSON. Arguments that are not valid
+ * JSON are marked as such and quoted, so that the call does not parse.
  */
 function callText({ name, arguments: written }: ApiToolCall): string {
   const given = written.trim() === "" ? "{}" : written;

@@ -1,7 +1,7 @@
 /**
  * @file Schulman's estimators of KL(current || reference) per token, on tokens that the current policy emitted, with their derivative with
- * respect to current; and the penalty as a part of the reward. As a loss term, only k2 has, in expectation, the gradient of the KL itself; k3's is close to it near the reference.
- * The expected gradient of k1 is zero: it is offered because it is common, but it constrains nothing.
+ * respect to current; and the penalty as a part of the reward. As a loss term, only k2 has, in expectation, the gradient of the KL itself;
+ * k3's is close to it near the reference. The expected gradient of k1 is zero: it is offered because it is common, but it constrains nothing.
  */
 import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 

@@ -10,7 +10,7 @@
  *
  * Without `tisCap` the anchor is the behavior policy and v = 1. With it, the two roles of the ratio are separated: the anchor is the
  * trainer's policy before the step (`proximal`), and the constant v = min(exp(proximal - behavior), cap) corrects for the sampler. In
- * the first minibatch r = 1, so the derivative is the truncated importance weight times A.
+ * the first minibatch r = 1, so with token ratios the derivative of the policy term is - weight * v * A.
  */
 import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 import { klTerm } from "./kl.ts";
@@ -46,8 +46,8 @@ export interface TrajectoryLoss {
   /** dLoss/dcurrent_a. */
   readonly gradient_A: number[];
   /**
-   * Number of tokens whose term is clipped: the ratio has left the range in the direction that the advantage favors. Of `cispo`: whose
-   * weight is.
+   * Number of tokens whose term is clipped: the ratio has left the range in the direction that the advantage favors. With `cispo`: tokens
+   * whose weight is clipped, in either direction.
    */
   readonly clipped: number;
   /** Their indices, ascending. */

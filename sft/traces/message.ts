@@ -118,7 +118,7 @@ const PartSchema = z.union([...Texts, ...Calls, ...Responses, Other]);
 /** A string that is a JSON list of content blocks is read as those blocks: span events cannot hold a list. */
 const Blocks = z.array(z.union([...Texts.slice(1), ...Calls, ...Responses])).min(1);
 const ResponseBlocks = z.array(z.union(Responses)).min(1);
-/** Its blocks have these keys and no others: an answer that is itself a JSON list may have a `text` too. */
+/** What a string must hold to be read as blocks. Text blocks have no other keys: an answer that is a JSON list may have a `text` too. */
 const WrittenBlocks = z.array(
   z.union([
     z.strictObject({ text: z.string() }),
@@ -240,7 +240,16 @@ function outputOf(output: JsonValue | undefined): JsonValue | undefined {
   return typed.success ? typed.data.value : output;
 }
 
-const TextBlocks = z.array(z.union([z.object({ text: z.string() }), z.object({ json: z.json() })])).min(1);
+/** A list with other keys is the tool's own JSON, such as search results with a `title` and a `text`. */
+const TextBlocks = z
+  .array(
+    z.union([
+      z.strictObject({ text: z.string() }),
+      z.looseObject({ type: TEXT, text: z.string() }),
+      z.strictObject({ json: z.json() }),
+    ]),
+  )
+  .min(1);
 
 /** A response as its tool returned it: a string, the text of its blocks, or JSON. */
 function textOf(value: JsonValue): string {

@@ -55,7 +55,12 @@ function fakeTracker(failures = 0) {
 
 const positions = () => join(folder, "trackers.json");
 const tracking = (tracker: Tracker, lines: readonly MetricLine[], messages: string[] = []) =>
-  new Tracking({ trackers: [tracker], lines, positions: positions(), warn: (line) => messages.push(line) });
+  new Tracking({
+    trackers: [tracker],
+    lines,
+    positions: positions(),
+    warn: (reason, isRetried) => messages.push(isRetried ? `${reason}, retried` : reason),
+  });
 
 test("a line is written once, over all sessions, and one that a kill truncated is written again", () => {
   const path = join(folder, "metrics.jsonl");
@@ -103,16 +108,18 @@ test("an unreachable tracker delays nothing, is reported once, and gets everythi
     feed.wake();
   }
   await expect.poll(() => messages).toHaveLength(1);
-  expect(messages[0]).toMatch(/the tracker is +away +;/);
+  expect(messages[0]).toMatch(/^the tracker is +away +, retried$/);
   await expect.poll(() => got, { timeout: 8000 }).toEqual([1, 2, 3]);
   expect(messages).toHaveLength(1);
   await feed.finish(undefined);
 });
 
-test("at the end of a run, trackers that lack lines are named, and the lines are kept", async () => {
+test("at the end of a run, trackers that lack lines are named, no retry is promised, and the lines are kept", async () => {
   const file = new MetricsFile(join(folder, "metrics.jsonl"));
   file.addStep(summary(0));
-  expect(await tracking(fakeTracker(9).tracker, file.lines).finish("finished")).toEqual(["fake"]);
+  const messages: string[] = [];
+  expect(await tracking(fakeTracker(9).tracker, file.lines, messages).finish("finished")).toEqual(["fake"]);
+  expect(messages).toEqual([expect.stringMatching(/^the tracker is +away +$/)]);
   const later = fakeTracker();
   expect(await tracking(later.tracker, file.lines).finish("finished")).toEqual([]);
   expect(later.got).toEqual([1]);

@@ -231,6 +231,7 @@ test("the answers to a question of a benchmark whose first questions are skipped
   expect(JSON.stringify(trees)).toContain("outcome 0");
   const skipped = await get(`/api/runs/${RUN}/evaluations/skipping-1?question=q3`);
   expect(skipped.status).toBe(404);
+  expect(views.Failure.parse(await skipped.json()).message).toContain("choose one from its list");
 });
 
 test("questions of an encrypted benchmark are never sent, nor their answers", async () => {

@@ -12,7 +12,7 @@ import { begin, openWorld } from "../fixtures/relay/world.ts";
 const recipe = mkdtempSync(join(tmpdir(), "compose-"));
 afterAll(() => rmSync(recipe, { recursive: true, force: true }));
 
-test("a worker whose app has no secret is refused before its tools are opened", async () => {
+test("a worker whose app has no secret is refused, and no tool of its recipe stays open", async () => {
   writeFileSync(
     join(recipe, "tools.ts"),
     `export const policies = new Map([["relay", {}]]);

@@ -1,6 +1,6 @@
 /**
- * @file One process that reads documents, seen from its parent. A document can crash it or keep it busy forever, so it has no way to harm
- * the parent: an empty environment, a limited heap, limited memory (memory-watch.ts), and a deadline per document.
+ * @file One process that reads documents, seen from its parent. A document can crash it or keep it busy forever. To protect itself, the
+ * parent gives it an empty environment, a limited heap, limited memory (memory-watch.ts), and a deadline per document.
  *
  *     starting ──ready──> idle ──document──> reading ──reply──> idle
  *         └── cannot start: tool-backend        └── crashed or timed out: ended

@@ -56,7 +56,7 @@ interface Shared {
 /** The gateway of a worker. @param prefix the first part of its path. */
 export function gatewayApp(prefix: string, attempts: OpenAttempts, log: Log): Hono {
   const dialects = [chatCompletions, responses, messages];
-  const why = "the trainer sets the sampling parameters";
+  const why = "the run's config sets the sampling parameters";
   return chatApp(`/${prefix}`, { teamOf: (keys) => attemptOf(keys, attempts), dialects, honored: [], why }, log);
 }
 

@@ -31,7 +31,7 @@ const OfferedFunction = z.looseObject({
   }),
 });
 
-/** Sampling settings: in training, the trainer's apply instead. */
+/** Sampling settings: in training, those of the run's config apply instead. */
 export const OVERRIDDEN = ["temperature", "top_p", "frequency_penalty", "presence_penalty", "reasoning_effort"];
 
 export const ChatCompletionRequest = z.strictObject({

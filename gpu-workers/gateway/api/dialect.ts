@@ -30,7 +30,7 @@ export interface RequestedTurn {
 
 export interface Dialect<R extends ApiRequest = ApiRequest> {
   readonly path: string;
-  /** Sampling settings: in training, the trainer's apply instead. */
+  /** Sampling settings: in training, those of the run's config apply instead. */
   readonly overridden: readonly string[];
   /** Throws ApiError with the parameter at fault, as `turn` does. */
   read(body: string): R;

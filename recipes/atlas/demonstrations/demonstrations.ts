@@ -7,7 +7,7 @@ import type { LookUp } from "../questions/look-up.ts";
 import { anyKind, DEMONSTRATION_WORLDS, drawQuestion } from "../questions/questions.ts";
 import { isOn } from "../questions/split.ts";
 import { type World, worldOf } from "../world/world.ts";
-import { delegatedNames, NAMES, searchedNames } from "./names.ts";
+import { delegatedNames, NAMES_SHARE, searchedNames } from "./names.ts";
 import { mainDemonstration, planned } from "./planner.ts";
 import { lookUpOnce, searcherDemonstration } from "./searcher.ts";
 
@@ -50,7 +50,7 @@ export function* demonstrationsOf(agent: string, seed: number): Generator<Demons
   const random = stream(seed, "atlas-demonstrations", agent);
   for (;;) {
     const number = DEMONSTRATION_WORLDS.first + random.integer(DEMONSTRATION_WORLDS.count);
-    if (random.uniform() < NAMES) {
+    if (random.uniform() < NAMES_SHARE) {
       yield demonstrator.names(worldOf(number), random);
       continue;
     }

@@ -10,8 +10,8 @@ import { isHeldOut } from "../questions/split.ts";
 import { searchTitles } from "../tools.ts";
 import type { World } from "../world/world.ts";
 
-/** The share of demonstrations that practise names. */
-export const NAMES = 0.1;
+/** The share of demonstrations that practice names. */
+export const NAMES_SHARE = 0.1;
 
 /** The planner passes the names on to a sub-agent, which repeats them. */
 export function delegatedNames(subAgent: string, world: World, random: Random): Demonstration {

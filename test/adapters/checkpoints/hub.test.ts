@@ -1,5 +1,5 @@
 /** @file Models from the hub: the cache's layout, what is requested again, and each failure as one line. */
-import { existsSync, mkdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { openFileCache } from "../../../adapters/checkpoints/cache.ts";
@@ -144,7 +144,12 @@ describe("a file that a run names by commit and hash", () => {
     await expect(open({ sha256: "0".repeat(64) })).rejects.toMatchObject({ code: "checkpoint-damaged" });
     await open();
     writeFileSync(blobOfWeights(), weights.slice().reverse());
-    await expect(open()).rejects.toThrow(/model\.safetensors is not the file that the run was started with/);
+    await expect(open()).rejects.toThrow(
+      /blobs\/[0-9a-f]{64} differs from hf:owner\/tiny@\w+\/model\.safetensors \(SHA-256 .*\): delete it/,
+    );
+    rmSync(blobOfWeights());
+    const { path } = await open();
+    expect(Uint8Array.from(readFileSync(path))).toEqual(weights);
   });
 
   test("without the hub: one line", async () => {

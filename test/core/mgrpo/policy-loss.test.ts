@@ -103,7 +103,7 @@ const nudge = (given: LossTrajectory, a: number, by: number): LossTrajectory => 
   current_A: Array.from(given.current_A, (value, i) => (i === a ? value + by : value)),
 });
 
-/** cispo's weight is a constant: a nudged log-prob meets a weight that was nudged with it, unless the anchor follows. */
+/** cispo's weight is a constant for the derivative: the anchor is nudged with the log-prob, so that the ratio keeps its value. */
 function held(given: LossTrajectory, a: number, by: number, { policyLoss, tisCap }: LossOptions): LossTrajectory {
   const moved = nudge(given, a, by);
   if (policyLoss.kind !== "cispo") return moved;

@@ -231,7 +231,9 @@ test("version 0 is the folder without its weights, plus a tinker.json", () => {
   expect(readTinkerVersion(tinkerBase("tinker:http://gpu1:8000", "Qwen3-0.6B", folder, [7])).rank).toBe(32);
   // An exported version continues with its own model and rank.
   expect(tinkerBase("tinker:http://gpu2:8000", "main", base, [8, "main"])).toEqual(base);
-  expect(() => tinkerBase("tinker:http://gpu2:8000", "main", base, [8, "main"], 8)).toThrow(/rank 16 on 'Qwen3-0.6B'/);
+  expect(() => tinkerBase("tinker:http://gpu2:8000", "main", base, [8, "main"], 8)).toThrow(
+    /rank 16 on 'Qwen3-0.6B', .*: set lora\.rank to 16 and the model of policy .* to 'Qwen3-0.6B', or leave out both/,
+  );
 });
 
 test.each([

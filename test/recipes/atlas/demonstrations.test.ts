@@ -7,7 +7,7 @@ import { stream } from "../../../core/random.ts";
 import type { Demonstration } from "../../../core/recipe.ts";
 import { demonstrationsOf } from "../../../recipes/atlas/demonstrations/demonstrations.ts";
 import { PLANNER_ERROR_RATES, SEARCHER_ERROR_RATES } from "../../../recipes/atlas/demonstrations/error-rates.ts";
-import { delegatedNames, NAMES } from "../../../recipes/atlas/demonstrations/names.ts";
+import { delegatedNames, NAMES_SHARE } from "../../../recipes/atlas/demonstrations/names.ts";
 import { factsOf } from "../../../recipes/atlas/questions/facts.ts";
 import { parseTask, termsOf } from "../../../recipes/atlas/questions/look-up.ts";
 import { questionSet } from "../../../recipes/atlas/questions/questions.ts";
@@ -64,7 +64,7 @@ test("demonstrations are a function of the seed", () => {
 });
 
 test("practice with names asks for nothing: the names go into the call, and into the answer", () => {
-  expectRate(mixed.main, isPractice, NAMES);
+  expectRate(mixed.main, isPractice, NAMES_SHARE);
   for (const { prompt, turns } of Object.values(mixed).flat().filter(isPractice)) {
     const names = prompt.slice("Names: ".length);
     expect(parseTask(names)).toBeUndefined();
@@ -84,10 +84,10 @@ const heldOutLookUps = questionSet(1).heldOut.flatMap(({ facts }) =>
 );
 
 test("practice covers all names of held-out look-ups", () => {
-  const practised = new Set(practices(6000).flatMap((names) => names.split(", ")));
+  const practiced = new Set(practices(6000).flatMap((names) => names.split(", ")));
   const names = heldOutLookUps.flatMap(termsOf);
   expect(names.length).toBeGreaterThan(400);
-  expect(names.filter((name) => !practised.has(name))).toEqual([]);
+  expect(names.filter((name) => !practiced.has(name))).toEqual([]);
 });
 
 test("no practice holds the terms of a held-out look-up, in whatever order", () => {

@@ -201,6 +201,15 @@ test("a response that Bedrock records twice is one response", () => {
   expect(lines[0]?.messages[2]).toEqual({ role: "tool", tool_call_id: "a", content: "found x" });
 });
 
+test.each<[string, JsonValue, string]>([
+  ["text blocks", [{ type: "text", text: "a", annotations: [] }, { text: "b" }], "ab"],
+  ["Bedrock's blocks", [{ text: "a" }, { json: { n: 1 } }], 'a{"n":1}'],
+  ["a list of the tool's own", [{ title: "A", text: "a" }], '[{"title":"A","text":"a"}]'],
+])("a response that is a list: %s", (_what, response, content) => {
+  const { lines } = imported(of([Q, calls("a", "x"), responds("a", response)], [A]));
+  expect(lines[0]?.messages[2]).toMatchObject({ role: "tool", content });
+});
+
 test("keys of a line of messages are attributes", () => {
   const line = {
     messages: [
