@@ -3,6 +3,7 @@ import { mkdirSync } from "node:fs";
 import { dirname, relative } from "node:path";
 import colors from "picocolors";
 import { describeOptimizer } from "../core/contracts/server-optimizer.ts";
+import { MgrpoError } from "../core/errors.ts";
 import { describeSpending } from "../core/training/run-budget.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import type { Tree } from "../ui/views.ts";
@@ -37,9 +38,19 @@ export async function show(run: string, address: string | undefined, { html }: S
   }
   const name = wanted === CASES ? CASES : Object.values(wanted).join("-");
   const file = html === true ? `${source.folder}/show-${name}.html` : html;
-  mkdirSync(dirname(file), { recursive: true });
-  writeAtomically(file, await exportPage(source, wanted));
+  writePage(file, await exportPage(source, wanted));
   console.log(relative(process.cwd(), file));
+}
+
+function writePage(file: string, page: string): void {
+  try {
+    mkdirSync(dirname(file), { recursive: true });
+    writeAtomically(file, page);
+  } catch (cause) {
+    throw new MgrpoError("config-invalid", `--html: ${file} cannot be written: name a file that you can write to`, {
+      cause,
+    });
+  }
 }
 
 /** Without an address: the newest closed step. */

@@ -86,6 +86,8 @@ class DeliveryQueue {
     const { signal } = this.#closing;
     if (delaySeconds > 0) await pause(delaySeconds * 1000, undefined, { signal });
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+      // An event may still arrive after `close`: the servers stop later.
+      signal.throwIfAborted();
       if (await this.#inLane(event.key, () => this.#call(event, attempt))) return true;
       const backoff = Math.min(MAX_PAUSE_MS, MIN_PAUSE_MS * 2 ** (attempt - 1));
       await pause(backoff * (0.5 + Math.random() / 2), undefined, { signal });

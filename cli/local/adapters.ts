@@ -64,7 +64,7 @@ export async function withBaseModel(
 }
 
 /**
- * Where an adapter's base is: an s3:// prefix, a path (relative to the adapter's folder, or to this one), or a name on the hub. Undefined
+ * Where an adapter's base is: an s3:// prefix, a path (relative to the adapter's or the current folder), or a name on the hub. Undefined
  * if the adapter does not say.
  */
 export function baseLocation(folder: string, { base, revision }: AdapterConfig): string | undefined {
@@ -107,7 +107,7 @@ export function withAdapter(
     if (lora === null && trained)
       refuse(`is an adapter: write ${JSON.stringify(own)}, or merge it into its base first`);
     if (lora !== null && textOf(lora) !== textOf(own))
-      refuse(`is an adapter of ${JSON.stringify(own)}: write the same`);
+      refuse(`is an adapter with ${JSON.stringify(own)}: write the same`);
     return files;
   }
   if (lora === null || policy.startsWith(TINKER)) return files;

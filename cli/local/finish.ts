@@ -2,7 +2,7 @@
  * @file Writes the results of a run: checkpoints as Hugging Face folders, even of an unfinished run, and `held-out.json`, `report.json` and
  * `curve.svg` of a finished one. Safe to repeat.
  */
-import { constants, copyFileSync, mkdirSync } from "node:fs";
+import { constants, copyFileSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join, relative } from "node:path";
 import { openExternalFiles } from "../../adapters/checkpoints/external-files.ts";
 import { type Part, TeamManifest } from "../../core/contracts/checkpoint.ts";
@@ -64,16 +64,26 @@ export async function exportCheckpoints(
   return results;
 }
 
-/** Large files are cloned where the file system supports it. */
 async function writeFiles(path: string, files: CheckpointFiles): Promise<Record<string, Part>> {
   mkdirSync(path, { recursive: true });
   const written: Record<string, Part> = {};
   for (const [name, content] of files) {
     if (content instanceof Uint8Array) writeAtomically(join(path, name), content);
-    else copyFileSync(content.path, join(path, name), constants.COPYFILE_FICLONE);
+    else copyAtomically(content.path, join(path, name));
     written[name] = { sha256: await sha256OfFile(content), bytes: sizeOf(content) };
   }
   return written;
+}
+
+/**
+ * Clones the file where the file system supports it. An earlier copy is replaced, never written into: it is read-only if its source is, and
+ * a process may have mapped it.
+ */
+function copyAtomically(from: string, to: string): void {
+  const temporary = `${to}.${process.pid}.tmp`;
+  rmSync(temporary, { force: true });
+  copyFileSync(from, temporary, constants.COPYFILE_FICLONE);
+  renameSync(temporary, to);
 }
 
 /** Writes the scores of each held-out question; returns the results of the recipe's case studies. */

@@ -64,7 +64,7 @@ export const RunStatus = z.strictObject({
   seconds: z.number(),
   scoringSeconds: z.number(),
   writes: StoreWrites,
-  /** What it has cost; null: unknown, as of runs of earlier releases. */
+  /** What it has cost; null: unknown, since earlier releases did not record it. */
   usd: z.number().nullable().default(null),
   /** Share of held-out questions answered correctly above temperature 0, before and after training. */
   heldOut: z.strictObject({ before: z.number().nullable(), after: z.number().nullable() }),
@@ -145,7 +145,7 @@ export function createRunFolder(config: RunConfig): RunFolder {
   return folder;
 }
 
-/** Rejects with `not-found`: another user's run may be unreadable, and any run may be removed at any time. */
+/** Throws `not-found`: another user's run may be unreadable, and any run may be removed at any time. */
 export function readText(path: string): string {
   try {
     return readFileSync(path, "utf8");
@@ -179,9 +179,13 @@ export function freeRunName(recipe: string, arm: string, seed: number): string {
   }
 }
 
-/** The n-th run of that recipe, arm and seed. */
+/** Maximum length of a run's name without its number. */
+const MAX_BASE_NAME = 56;
+
+/** The n-th run of that recipe, arm and seed. A name that is too long is shortened in the recipe's part. */
 export function runNameOf(recipe: string, arm: string, seed: number, n: number): string {
-  const base = `${recipe}-${arm}-seed${seed}`.slice(0, 56);
+  const end = `-${arm}-seed${seed}`;
+  const base = recipe.slice(0, MAX_BASE_NAME - end.length) + end;
   return n === 1 ? base : `${base}-${n}`;
 }
 

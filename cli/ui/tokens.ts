@@ -30,7 +30,7 @@ export async function tokenView(source: Source, { trajectory, ...address }: Traj
     const tokenizer = await readTokenizer(store, source.config, found);
     if (!tokenizer) {
       const version = `${found.agent} version ${found.version}`;
-      throw new MgrpoError("not-found", `the tokenizer of ${version} is deleted with its checkpoint (retention)`);
+      throw new MgrpoError("not-found", `the tokenizer of ${version} was deleted with its checkpoint (retention)`);
     }
     const { agent, version, actions, logProbs } = found;
     const trained = await readTrained(store, source.config, found, { ...address, trajectory });

@@ -3,8 +3,8 @@
  * optimizer, one version per step. Each agent with the policy is one of its roles, the owner included: it keeps its own prompts, tools,
  * limits, groups and settings of the algorithm.
  *
- *     owner   its model, lora, optimizer and engine are the policy's; its manifests are the policy's versions; its worker trains it
- *     role    its worker only samples, from its owner's versions
+ *     owner        its model, lora, optimizer and engine are the policy's; its manifests are the policy's versions; its worker trains it
+ *     other role   its worker only samples, from the owner's versions
  */
 import * as z from "zod";
 import { MgrpoError } from "../errors.ts";

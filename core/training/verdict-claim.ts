@@ -66,7 +66,7 @@ export async function releaseVerdict({ table }: Pick<ClaimStore, "table">, claim
 interface AskFailure {
   /** Whether the judge answered, but not with a verdict. */
   readonly isUnusable: boolean;
-  /** The longest that the request may have waited for others, their time included. */
+  /** The longest that the request may have been queued behind others. */
   readonly queueSeconds: number;
 }
 

@@ -27,7 +27,7 @@ export interface VerdictRequest {
   readonly subject: string;
   /** `limits.verdictSeconds`. */
   readonly seconds: number;
-  /** The longest that this request may have waited for others, their time included. Absent: it has not waited. */
+  /** The longest that this request may have been queued behind others. Absent: it was not queued. */
   readonly queueSeconds?: number;
   /** Unique to this request: names its claim. */
   readonly token: string;

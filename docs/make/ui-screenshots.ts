@@ -1,4 +1,4 @@
-/** @file Pictures of the dashboard, from a run: its list, its curves, a step, a rollout, its evaluations, and an exported page. */
+/** @file Screenshots of the dashboard: the list of runs; a run's curves, a step, a rollout, its evaluations; and an exported page. */
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { chromium, type Page } from "playwright-core";

@@ -50,7 +50,7 @@ test("training continues a folder's own adapter if the config has the same LoRA 
     /agents.main.lora: models\/tiny is an adapter: write {"rank":3/,
   );
   expect(() => withAdapter("main", agent({ lora: { ...LORA, rank: 4 } }), 1, own)).toThrow(
-    /adapter of {"rank":3,.*write the same/,
+    /adapter with {"rank":3,.*write the same/,
   );
 });
 

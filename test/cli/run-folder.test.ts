@@ -1,9 +1,12 @@
-/** @file The status of a running run holds the keys of its cloud: only its owner can read it, at any time, whatever the umask. */
+/**
+ * @file The status of a running run holds the keys of its cloud: only its owner can read it, at any time, whatever the umask. The name of a run
+ * says its arm and seed.
+ */
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createRunFolder, readStatus, runFolder, writeStatus } from "../../cli/local/run-folder.ts";
+import { createRunFolder, readStatus, runFolder, runNameOf, writeStatus } from "../../cli/local/run-folder.ts";
 import { config } from "./records.ts";
 
 const home = process.cwd();
@@ -50,4 +53,12 @@ test("a run whose status others can read is closed to them by the next write", (
   writeFileSync(run.status, "{}", { mode: 0o644 });
   writeStatus(run, status);
   expect(modeOf(run.status)).toBe(0o600);
+});
+
+test("a name that is too long is shortened in the recipe's part: it still says the arm and the seed", () => {
+  expect(runNameOf("atlas", "mgrpo", 1, 1)).toBe("atlas-mgrpo-seed1");
+  // 56 characters: 30 of the recipe and 26 of the arm and the seed.
+  const name = `${"r".repeat(30)}-weighted-alignment-seed12`;
+  expect(runNameOf("r".repeat(60), "weighted-alignment", 12, 1)).toBe(name);
+  expect(runNameOf("r".repeat(60), "weighted-alignment", 12, 2)).toBe(`${name}-2`);
 });

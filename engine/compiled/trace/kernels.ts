@@ -91,7 +91,7 @@ function reduce(op: string): TracedKernel {
   };
 }
 
-/** FusedMatMul transposes while it multiplies. A product with one row or column is a sum: it stays in fp32, as bf16 would save nothing. */
+/** FusedMatMul transposes while it multiplies. Matrix-vector products stay in fp32: bf16 would save nothing. */
 const matMul: TracedKernel = (recorder, inputs, { transposeA, transposeB, exact }) => {
   const [a, b] = [requireInput(inputs, "a"), requireInput(inputs, "b")];
   const rows = a.shape.at(transposeA ? -1 : -2) ?? 0;

@@ -1,4 +1,8 @@
-/** @file Events of one kind of one run share a lane: handlers that hang there delay no other run, and no other kind. */
+/**
+ * @file Events of one kind of one run share a lane: handlers that hang there delay no other run, and no other kind. After `close`, no event is
+ * delivered.
+ */
+import { setTimeout as pause } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { openDispatcher } from "../../../adapters/local-cloud/dispatcher.ts";
 
@@ -25,4 +29,18 @@ test("outcomes that hang delay neither the run's manifests nor other runs", asyn
   release();
   await expect.poll(() => handled.length).toBe(22);
   await dispatcher.close();
+});
+
+test("an event that arrives after `close` calls no handler, and is left to the next start", async () => {
+  const calls: string[] = [];
+  const dispatcher = openDispatcher({
+    handle: async () => void calls.push("handle"),
+    handled: () => void calls.push("handled"),
+    deliveries: () => [0],
+    report: (line) => void calls.push(line),
+  });
+  await dispatcher.close();
+  dispatcher.enqueue({ id: 1, bucket: "b", key: "runs/r/outcomes/000000/0/0.json" });
+  await pause(20);
+  expect(calls).toEqual([]);
 });

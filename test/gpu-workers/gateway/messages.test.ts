@@ -91,7 +91,7 @@ test("a stream has the named events of each block", async () => {
   expect(read.at(-2)?.[1].delta).toEqual({ stop_reason: "tool_use", stop_sequence: null });
 });
 
-test.each([true, false])("the AI SDK's tools go on in one branch (stream: %s)", async (isStream) => {
+test.each([true, false])("the AI SDK's tool loop is one branch (stream: %s)", async (isStream) => {
   const { model, harness, outcome } = await start();
   const lookup = tool({ inputSchema: z.object({ word: z.string() }), execute: async ({ word }) => `after ${word}` });
   const options = {
@@ -141,7 +141,7 @@ test.each([
     { messages: [user([result])] },
     "messages.0.content.0.tool_use_id: the preceding assistant message has no call 'toolu_1'",
   ],
-  ["a reply that is begun", { messages: [user("a"), { role: "assistant", content: "b" }] }, "messages: the last one"],
+  ["a prefilled reply", { messages: [user("a"), { role: "assistant", content: "b" }] }, "messages: the last one"],
   ["a system message among the others", { messages: [{ role: "system", content: "a" }] }, "messages.0.role"],
   ["a forced call", { messages: [user("a")], tools, tool_choice: { type: "any" } }, "tool_choice"],
   ["a tool of the server", { messages: [user("a")], tools: [{ type: "bash_20250124", name: "bash" }] }, "tools.0"],
