@@ -17,7 +17,7 @@ import { print } from "./measurement.ts";
 
 const RUN = "bench";
 const STEPS = 16;
-/** The first steps trace graphs and warm caches, so they do not count. */
+/** The first steps trace graphs and warm caches, so `step.overhead` leaves them out. */
 const WARM_UP_STEPS = 4;
 
 const Report = z.object({ store: z.object({ bytesPerRollout: z.number() }) });

@@ -47,8 +47,8 @@ export async function startRun(context: Context, request: StartRun): Promise<voi
 async function checkQuestions({ objects, runObjects }: Context, { config, questionsSha256 }: StartRun): Promise<void> {
   const { run } = config;
   const questions = await objects.get(objectKeys.questions(run));
-  if (!questions) refuse(run, ["questions.json: none there"], UPLOAD);
-  if (sha256(questions) !== questionsSha256) refuse(run, ["questions.json: another set is there"], RENAME);
+  if (!questions) refuse(run, ["questions.json is not in the store"], UPLOAD);
+  if (sha256(questions) !== questionsSha256) refuse(run, ["questions.json: the store has a different one"], RENAME);
   const { train } = await runObjects.questions(run);
   for (const stage of config.curriculum.keys()) poolOf(config, train, stage);
 }
@@ -94,7 +94,7 @@ async function commitOnce({ objects }: Context, run: string, key: string, record
 }
 
 const RENAME = "Use another run name, or the stored config";
-const UPLOAD = "Commit what is missing, then start again";
+const UPLOAD = "Upload what is missing, then start again";
 
 function refuse(run: string, faults: readonly string[], remedy: string): never {
   throw new MgrpoError("config-invalid", `run '${run}' cannot start: ${faults.join("; ")}. ${remedy}`);

@@ -1,7 +1,7 @@
 /**
  * @file Entry of a worker process. `worker --run R --agent NAME --roles rollout,train` serves one run, as does `--agent * --roles eval`, which
- * evaluates it; `worker --fleet NAME` serves one run after another, as they need it. SIGTERM and SIGINT drain. With MGRPO_PARENT=1 the process exits within two seconds of losing its
- * parent, which it notices when its standard input closes.
+ * evaluates it; `worker --fleet NAME` serves one run after another, as they need it. SIGTERM and SIGINT drain. With MGRPO_PARENT=1 the
+ * process exits within two seconds of losing its parent, which it notices when its standard input closes.
  */
 import { setMaxListeners } from "node:events";
 import { getPriority, setPriority } from "node:os";
@@ -35,6 +35,8 @@ const EVALUATION_NICENESS = 5;
 /** Addresses that a server can listen on, but a client cannot call. */
 const ANY_ADDRESS = ["0.0.0.0", "::"];
 
+const DEFAULT_ROLES: WorkerRole[] = ["rollout", "train"];
+
 const Arguments = z
   .strictObject({
     run: RunName.optional(),
@@ -49,11 +51,12 @@ const Arguments = z
     path: ["host"],
     message: "listens on every address of this machine: pass --url with the one that other workers can reach",
   })
-  .transform(({ run, agent, roles = ["rollout", "train"], fleet, ...address }, context) => {
-    if (run !== undefined && agent !== undefined && fleet === undefined) return { run, agent, roles, address };
-    if (fleet !== undefined && run === undefined && agent === undefined) return { fleet, address };
+  .transform(({ run, agent, roles, fleet, ...address }, context) => {
+    if (run !== undefined && agent !== undefined && fleet === undefined)
+      return { run, agent, roles: roles ?? DEFAULT_ROLES, address };
+    if (fleet !== undefined && [run, agent, roles].every((one) => one === undefined)) return { fleet, address };
     context.addIssue(
-      "name a run and one of its agents, with --run and --agent, or a fleet of the deployment, with --fleet",
+      "name a run and one of its agents, with --run and --agent, or a fleet of the deployment, with --fleet and no --roles",
     );
     return z.NEVER;
   });

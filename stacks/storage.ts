@@ -7,7 +7,10 @@ export interface Storage {
   readonly bucket: sst.aws.Bucket;
 }
 
-/** Of conversations, and of their groups' records (core/training/retention.ts). Weights, manifests, reports and scores do not expire. */
+/**
+ * Of conversations, and of their groups' records (core/training/retention.ts). Weights, manifests and the results of evaluations do not
+ * expire.
+ */
 const CONVERSATION_DAYS = 90;
 const LOG_DAYS = 30;
 /** Days until the parts of an abandoned upload expire. */

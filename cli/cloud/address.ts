@@ -1,4 +1,4 @@
-/** @file The address that a server of this program listens on: one, which its callers use. */
+/** @file A server of this program listens on one address: the one that its callers use. */
 import { MgrpoError } from "../../core/errors.ts";
 
 const EVERY_ADDRESS = ["0.0.0.0", "::"];

@@ -72,7 +72,7 @@ function origin({ recipe, command, start, questions, commits, machines, hours }:
   );
 }
 
-/** The runs of another commit, config or base model, if any. */
+/** The runs of another commit, release, config or base model, if any. */
 function foreignRuns(foreign: Comparison["foreign"]): string[] {
   if (foreign.length === 0) return [];
   return [

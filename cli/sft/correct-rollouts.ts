@@ -17,6 +17,7 @@ import { ownerOf } from "../../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import type { Demonstration } from "../../core/recipe.ts";
+import type { Tally } from "../../core/training/confidence-interval.ts";
 import { addressStep } from "../../core/training/evaluation.ts";
 import type { Example } from "../../sft/example.ts";
 import type { PlacedDemonstration } from "../../sft/messages.ts";
@@ -106,9 +107,8 @@ async function ofJob(store: Store, config: RunConfig, job: JobRecord, folder: st
   }
   const { questions } = await resultOf({ job, store });
   const found: AgentDemonstration[] = [];
-  for (const [group, { n, correct }] of questions.entries()) {
-    // The store has only each question's sum. If the sum of n scores in [0, 1] is within 1 - minReward of n, each is at least minReward.
-    if (n === 0 || n - correct > 1 - minReward) continue;
+  for (const [group, tally] of questions.entries()) {
+    if (!isEveryAnswerCorrect(tally, job.runs.length, minReward)) continue;
     for (const rollout of job.runs.keys()) {
       const step = addressStep(config, job.team);
       found.push(
@@ -117,6 +117,14 @@ async function ofJob(store: Store, config: RunConfig, job: JobRecord, folder: st
     }
   }
   return found;
+}
+
+/**
+ * The store has only the sum of a question's n scores, each in [0, 1]. If it is within 1 - x of n, each is at least x. An answer without a
+ * score, because the judge failed, may be wrong.
+ */
+function isEveryAnswerCorrect({ n, correct }: Tally, runs: number, minReward: number): boolean {
+  return n === runs && n - correct <= 1 - minReward && n - correct < 1;
 }
 
 async function ofRollout(store: Store, config: RunConfig, address: RolloutAddress): Promise<AgentDemonstration[]> {

@@ -32,17 +32,20 @@ export interface SourceOptions {
   readonly demonstrations?: string;
   /** A run, or the folder of an evaluation, whose correct rollouts are the demonstrations. */
   readonly fromRun?: string;
-  /** The least reward of such a rollout. */
+  /** The minimum reward of such a rollout. */
   readonly minReward?: number;
 }
 
-const LEAST_REWARD = 0.9;
+const DEFAULT_MIN_REWARD = 0.9;
+
+/** What helps where a run has no tokens of an app's agent. */
+const USE_TRACES = "take demonstrations from the app's traces (--demonstrations, `import-traces`)";
 
 /** @param only the agent that is trained alone, whose lines need not name it. */
 export async function openDemonstrations(
   recipe: Recipe,
   config: RunConfig,
-  { demonstrations, fromRun, minReward = LEAST_REWARD }: SourceOptions,
+  { demonstrations, fromRun, minReward = DEFAULT_MIN_REWARD }: SourceOptions,
   only?: string,
 ): Promise<ExampleSource> {
   const isApp = config.runner !== "native";
@@ -56,22 +59,38 @@ export async function openDemonstrations(
         `'${fromRun}' has no answered conversation of agent '${teachable.agent}' in a rollout of reward ${minReward} or more: lower --min-reward`,
       );
     }
-    if (isApp) return own.flatMap((one) => asSampled(one, fromRun, tokenizer));
+    if (isApp) return asSampled(own, teachable.agent, fromRun, tokenizer);
     for (const one of own) refuseMalformed(one, teachable);
     return own;
   };
 }
 
-function asSampled({ agent, where, sampled }: AgentDemonstration, run: string, tokenizer: string): PlacedExample[] {
-  const elsewhere = "or take demonstrations from the app's traces (--demonstrations, `import-traces`)";
-  if (!sampled) {
-    throw none(
-      `'${run}' did not run the app, so its conversations lack the app's messages and tools: add --set runner=native, ${elsewhere}`,
-    );
-  }
-  if (sampled.tokenizer === tokenizer) return sampled.examples.map((example) => ({ example, where }));
+/** What an app's agent sampled; at least one branch. */
+export function asSampled(
+  own: readonly AgentDemonstration[],
+  agent: string,
+  run: string,
+  tokenizer: string,
+): readonly PlacedExample[] {
+  const examples = own.flatMap(({ where, sampled }) => {
+    if (!sampled) {
+      throw none(
+        `'${run}' did not run the app, so its conversations lack the app's messages and tools: add --set runner=native, or ${USE_TRACES}`,
+      );
+    }
+    if (sampled.tokenizer === "") {
+      throw none(`agent '${agent}' was behind an API in '${run}', so its tokens are unknown: ${USE_TRACES}`);
+    }
+    if (sampled.tokenizer !== tokenizer) {
+      throw none(
+        `'${run}' has the app's messages and tools as tokens, and the model of agent '${agent}' has another tokenizer: start from a model with the same one, or ${USE_TRACES}`,
+      );
+    }
+    return sampled.examples.map((example) => ({ example, where }));
+  });
+  if (examples.length > 0) return examples;
   throw none(
-    `'${run}' has the app's messages and tools as tokens, and the model of agent '${agent}' has another tokenizer: start from a model with the same one, ${elsewhere}`,
+    `in the correct rollouts of '${run}', the app did not call agent '${agent}': train another with --agent, or ${USE_TRACES}`,
   );
 }
 

@@ -137,11 +137,12 @@ const unusable = ({ worker }: WorkerRecord, why: string, workerDied = false) =>
 
 function connectionFailure(worker: WorkerRecord, signal: AbortSignal, cause: unknown): unknown {
   if (signal.aborted || isMgrpoError(cause)) return cause;
-  // Node's fetch rejects with an error whose cause has the code.
-  const code = (cause as { cause?: { code?: unknown } }).cause?.code;
-  if (UNTRUSTED.test(String(code))) return untrusted(worker, String(code));
+  // Node's fetch rejects with an error whose cause has the code, or, at the time limit, with a TimeoutError without a cause.
+  const { name, cause: reason } = cause as { name?: unknown; cause?: { code?: unknown } };
+  const code = String(reason?.code ?? name);
+  if (UNTRUSTED.test(code)) return untrusted(worker, code);
   // A refused connection never reached the worker, so this invocation cannot have killed it. Any other failure may be a crash midway.
-  return unusable(worker, `does not answer (${String(code)})`, code !== "ECONNREFUSED");
+  return unusable(worker, `does not answer (${code})`, code !== "ECONNREFUSED");
 }
 
 /** What a response other than the wanted one means. */
@@ -154,10 +155,8 @@ export function responseFailure(worker: WorkerRecord, { status, text }: WorkerRe
   const reported = status === 502 ? reportedFailure(text) : undefined;
   if (reported) return reported;
   if (status === 401 || status === 400 || status === 413) {
-    return new MgrpoError(
-      "config-invalid",
-      `${name} refused (${status}): ${text}; do all workers have the same MGRPO_WORKER_TOKEN and release?`,
-    );
+    const advice = status === 413 ? "" : "; do all workers have the same MGRPO_WORKER_TOKEN and release?";
+    return new MgrpoError("config-invalid", `${name} refused (${status}): ${text}${advice}`);
   }
   return unusable(worker, `answered ${status}`);
 }

@@ -29,9 +29,8 @@ export interface ProxyOptions {
   /** Milliseconds since the trial began. */
   readonly now: () => number;
   readonly record: (entry: Entry) => void;
-  /** Called around each request, so that a process can die there. */
-  readonly before: () => void;
-  readonly after: () => void;
+  /** Called before each request. What it returns is called after the answer. A process can die at both points. */
+  readonly onRequest: () => () => void;
 }
 
 export interface FaultProxy {
@@ -64,7 +63,7 @@ async function handle(
   fault: Fault | undefined,
 ): Promise<void> {
   const body = await bodyOf(incoming);
-  options.before();
+  const onAnswer = options.onRequest();
   if (fault?.kind === "delay") await pause(fault.seconds * 1000);
   if (fault?.kind === "hang") return;
   if (fault?.kind === "drop") {
@@ -82,7 +81,7 @@ async function handle(
   if (fault?.kind === "duplicate") answers.push(forward(options, incoming, body, fault));
   const [answer] = await Promise.all(answers);
   if (answer) deliver(answer, outgoing, fault);
-  options.after();
+  onAnswer();
 }
 
 function deliver({ status, headers, body }: Answer, outgoing: ServerResponse, fault: Fault | undefined): void {

@@ -29,7 +29,7 @@ export class Supervisor {
   readonly #deaths: readonly Death[];
   readonly #log: (line: string) => void;
   readonly #timers = new Set<NodeJS.Timeout>();
-  /** Names of killed and stopped processes, in order. */
+  /** The deaths that happened, in order. */
   readonly died: Death[] = [];
   #isOver = false;
 
@@ -55,15 +55,13 @@ export class Supervisor {
     return Object.fromEntries([...this.#processes].map(([name, { starts }]) => [name, starts]));
   }
 
-  /** Called before each request that a process sends: it may die here. */
-  beforeRequest(name: string): void {
+  /** Called before each request of a process: it may die here. Returns what to call after the answer: it may die there. */
+  onRequest(name: string): () => void {
     const found = this.#processes.get(name);
-    if (found) this.#strike(found, found.requests++, "before");
-  }
-
-  afterRequest(name: string): void {
-    const found = this.#processes.get(name);
-    if (found) this.#strike(found, found.requests - 1, "after");
+    if (!found) return () => {};
+    const request = found.requests++;
+    this.#strike(found, request, "before");
+    return () => this.#strike(found, request, "after");
   }
 
   async stopAll(): Promise<void> {

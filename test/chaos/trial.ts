@@ -188,13 +188,12 @@ async function proxyFor(stage: Stage, process: string, channel: Channel, target:
     faults: new Map(faults.map((fault) => [fault.request, fault])),
     now: () => performance.now() - startedAt,
     record: (entry) => history.push(entry),
-    before() {
-      if (sends) supervisor.beforeRequest(process);
-      if (channel === "dynamo" || channel === "s3") supervisor.beforeRequest("cloud");
-    },
-    after() {
-      if (sends) supervisor.afterRequest(process);
-      if (channel === "dynamo" || channel === "s3") supervisor.afterRequest("cloud");
+    onRequest() {
+      const mortal = [...(sends ? [process] : []), ...(channel === "dynamo" || channel === "s3" ? ["cloud"] : [])];
+      const afterwards = mortal.map((name) => supervisor.onRequest(name));
+      return () => {
+        for (const after of afterwards) after();
+      };
     },
   });
   proxies.add(proxy);

@@ -2,7 +2,12 @@
 import { readdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { afterAll, afterEach, expect, test, vi } from "vitest";
+import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
+import { readJobs } from "../../cli/local/read-records.ts";
 import { correctConversations } from "../../cli/sft/correct-rollouts.ts";
+import { objectKeys } from "../../core/contracts/keys.ts";
+import { EvaluationResult } from "../../core/contracts/messages.ts";
+import { parseJson } from "../../core/contracts/parse.ts";
 import { says, startOpenAiServer } from "../fakes/openai-server.ts";
 import { projectOfFile, RELAY } from "./command-line.ts";
 import { printedJson } from "./printed.ts";
@@ -15,6 +20,10 @@ const server = await startOpenAiServer(({ body }) => {
 afterEach(() => vi.restoreAllMocks());
 afterAll(() => server.close());
 
+const questions = join(folder, "towns.jsonl");
+const towns = ["Alby", "Corby"].map((id) => JSON.stringify({ id, prompt: `Where is ${id}?`, answer: "here" }));
+writeFileSync(questions, towns.join("\n"));
+
 async function evaluated(results: string, ...suite: string[]): Promise<string> {
   vi.spyOn(console, "error").mockImplementation(() => {});
   const liveness = 'liveness={"heartbeatSeconds":0.2,"leaseSeconds":1.2,"pollSeconds":0.02}';
@@ -25,9 +34,6 @@ async function evaluated(results: string, ...suite: string[]): Promise<string> {
 }
 
 test("only correct answers become demonstrations", { timeout: 60_000 }, async () => {
-  const questions = join(folder, "towns.jsonl");
-  const towns = ["Alby", "Corby"].map((id) => JSON.stringify({ id, prompt: `Where is ${id}?`, answer: "here" }));
-  writeFileSync(questions, towns.join("\n"));
   const from = await evaluated("towns", "--suite", questions, "--runs", "2");
   expect(await correctConversations(from, 0.9)).toMatchObject([
     {
@@ -36,6 +42,35 @@ test("only correct answers become demonstrations", { timeout: 60_000 }, async ()
     },
   ]);
 });
+
+test("a wrong answer is no demonstration, however low --min-reward is", { timeout: 60_000 }, async () => {
+  const from = await evaluated("once", "--suite", questions, "--runs", "1");
+  expect(await correctConversations(from, 0)).toMatchObject([{ demonstration: { prompt: "Where is Alby?" } }]);
+});
+
+test("an answer that has no score is no demonstration", { timeout: 60_000 }, async () => {
+  const from = await evaluated("unscored", "--suite", questions, "--runs", "2");
+  await removeScores(from);
+  expect(await correctConversations(from, 0.9)).toEqual([]);
+});
+
+/** Leaves one score of each question, as if the judge had failed on the other answer. */
+async function removeScores(evaluation: string): Promise<void> {
+  const idle = async () => {};
+  const handlers = { objectCreated: idle, tick: idle };
+  const cloud = await startLocalCloud({ directory: join(evaluation, "cloud"), handlers });
+  try {
+    const { objects } = cloud.direct;
+    const [job = expect.fail()] = await readJobs(cloud.direct, "eval");
+    const key = objectKeys.evaluation("eval", job.job);
+    const result = parseJson(EvaluationResult, (await objects.get(key)) ?? expect.fail(), key);
+    const scores = result.questions.map((one) => ({ ...one, n: 1, correct: Math.min(one.correct, 1) }));
+    await objects.delete([key]);
+    await objects.commit(key, new TextEncoder().encode(JSON.stringify({ ...result, questions: scores })));
+  } finally {
+    await cloud.close();
+  }
+}
 
 test("a published benchmark is not trained on", { timeout: 60_000 }, async () => {
   const data = resolve(import.meta.dirname, "../fixtures/benchmarks/gaia");

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import * as z from "zod";
-import { ofSteps } from "../../cli/sft/correct-rollouts.ts";
-import { openDemonstrations } from "../../cli/sft/sources.ts";
+import { ofSteps, type SampledBranches } from "../../cli/sft/correct-rollouts.ts";
+import { asSampled, openDemonstrations } from "../../cli/sft/sources.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { Outcome } from "../../core/contracts/rollout.ts";
 import { openRecipe } from "../../recipes/registry.ts";
@@ -58,6 +58,19 @@ test("an app's agents with one policy have one tokenizer", async () => {
   const [main, sub] = await ofSteps(store, shared, 1, 0.9);
   expect(main?.sampled).toEqual({ examples: [{ tokens: [1, 2], turns: [[1, 2]] }], tokenizer: "7".repeat(64) });
   expect(sub).toMatchObject({ agent: "searcher", sampled: { tokenizer: "7".repeat(64) } });
+});
+
+test("an app's agent without tokens: why there are none", () => {
+  const tokenizer = "7".repeat(64);
+  const read = (sampled: SampledBranches) => () => {
+    const one = { agent: "main", where: "rollout 0/0/0", demonstration: { prompt: "q", turns: [] }, sampled };
+    return asSampled([one], "main", "by-app", tokenizer);
+  };
+  const example = { tokens: [1, 2], turns: [[1, 2] as const] };
+  expect(read({ examples: [example], tokenizer })()).toEqual([{ example, where: "rollout 0/0/0" }]);
+  expect(read({ examples: [example], tokenizer: "8".repeat(64) })).toThrow(/has another tokenizer/);
+  expect(read({ examples: [], tokenizer: "" })).toThrow(/agent 'main' was behind an API in 'by-app'/);
+  expect(read({ examples: [], tokenizer })).toThrow(/the app did not call agent 'main': train another with --agent/);
 });
 
 const line = (agent: string | undefined, answer: string) =>

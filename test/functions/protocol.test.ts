@@ -57,10 +57,10 @@ test("a second start changes nothing; one with another config is refused with th
     ),
   });
   await expect(functions.startRun({ ...request, questionsSha256: "0".repeat(64) })).rejects.toThrow(
-    "questions.json: another set is there. Use another run name, or the stored config",
+    "questions.json: the store has a different one. Use another run name, or the stored config",
   );
   await expect(functions.startRun({ ...request, bases: {} })).rejects.toThrow(
-    "bases.main: there are no base files of this agent. Commit what is missing, then start again",
+    "bases.main: there are no base files of this agent. Upload what is missing, then start again",
   );
 });
 
@@ -70,7 +70,7 @@ test("a start without questions says what to do: another name would not help", a
   const request = await prepare(memoryStore().objects, teamConfig());
   await expect(functions.startRun(request)).rejects.toMatchObject({
     code: "config-invalid",
-    message: "run 'test' cannot start: questions.json: none there. Commit what is missing, then start again",
+    message: "run 'test' cannot start: questions.json is not in the store. Upload what is missing, then start again",
   });
 });
 

@@ -59,7 +59,7 @@ export function receiveBytes(bytes: Uint8Array, temporary: string, space: DiskSp
   });
 }
 
-/** Opens a file, lets `write` fill it, and removes it if that fails. */
+/** Reserves space, opens a file and lets `write` fill it. If any of this fails, no file and no reserved space remain. */
 async function toTemporaryFile(
   temporary: string,
   space: DiskSpace,
@@ -68,11 +68,15 @@ async function toTemporaryFile(
 ): Promise<ReceivedFile> {
   await space.reserve(bytes);
   const path = join(temporary, randomUUID());
-  const file = openSync(path, "wx");
   try {
-    return { path, file, ...(await write(file)) };
+    const file = openSync(path, "wx");
+    try {
+      return { path, file, ...(await write(file)) };
+    } catch (error) {
+      discard({ path, file });
+      throw error;
+    }
   } catch (error) {
-    discard({ path, file });
     space.release(bytes);
     throw error;
   }

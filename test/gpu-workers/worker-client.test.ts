@@ -1,0 +1,29 @@
+/** @file What the silence of a worker, and its refusals, mean to the caller. */
+import { expect, test } from "vitest";
+import type { WorkerRecord } from "../../core/contracts/records.ts";
+import { openCallSigner } from "../../gpu-workers/invocations/signature.ts";
+import { responseFailure, WorkerClient } from "../../gpu-workers/invocations/worker-client.ts";
+import { createLog } from "../../gpu-workers/log.ts";
+
+const worker = { worker: "w1", url: "http://w1" } as WorkerRecord;
+
+test("a worker that is silent until the time limit: the error says that it was the time limit", async () => {
+  const timeout = Object.assign(new Error("The operation was aborted due to timeout"), { name: "TimeoutError" });
+  const client = new WorkerClient(
+    openCallSigner("the same secret", { storeTime: async () => 0 }),
+    { fetch: () => Promise.reject(timeout) },
+    createLog(() => {}),
+  );
+  const request = { path: "/invocations/a", method: "GET", signal: new AbortController().signal } as const;
+  await expect(client.call(worker, request)).rejects.toMatchObject({
+    ...{ isWorkerAtFault: true, workerDied: true },
+    message: "worker 'w1' does not answer (TimeoutError)",
+  });
+});
+
+test("the token and the release are asked about only where they can be the cause", () => {
+  const messageOf = (status: number) => responseFailure(worker, { status, text: "why" }).message;
+  for (const status of [400, 401])
+    expect(messageOf(status)).toMatch(/why; do all workers have the same MGRPO_WORKER_TOKEN/);
+  expect(messageOf(413)).toBe("worker 'w1' refused (413): why");
+});
