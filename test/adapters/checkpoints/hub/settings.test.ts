@@ -31,13 +31,13 @@ test("paths are expanded as Python expands them; an empty variable is unset", ()
   expect(cacheFolder({ MGRPO_CACHE: "", XDG_CACHE_HOME: "" })).toBe(join(homedir(), ".cache", "mgrpo"));
 });
 
-test("a value that is no token is refused with its place", () => {
+test("a value that is not a token is refused with the name of its variable or file", () => {
   const remedy = "create one at https://huggingface.co/settings/tokens, or remove";
   const saved = join(home, "token");
   writeFileSync(saved, "secret");
   const refused = (environment: Record<string, string>, place: string) =>
     expect(() => hubSettings({ HF_HOME: home, ...environment })).toThrow(
-      `${place} is no token of the Hugging Face Hub, which starts with hf_: ${remedy} ${place}`,
+      `${place} does not hold a Hugging Face token, which would start with hf_: ${remedy} ${place}`,
     );
   refused({}, saved);
   refused({ HF_TOKEN: "secret" }, "HF_TOKEN");
