@@ -31,7 +31,7 @@ test("paths are expanded as Python expands them; an empty variable is unset", ()
   expect(cacheFolder({ MGRPO_CACHE: "", XDG_CACHE_HOME: "" })).toBe(join(homedir(), ".cache", "mgrpo"));
 });
 
-test("a value that is not a token is refused with the name of its variable or file", () => {
+test("a value that is not a token is refused, and the message names its file or variable", () => {
   const remedy = "create one at https://huggingface.co/settings/tokens, or remove";
   const saved = join(home, "token");
   writeFileSync(saved, "secret");
