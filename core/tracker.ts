@@ -5,7 +5,7 @@ export interface Tracker {
   readonly name: string;
   /** Set if the tracker is empty whenever it is opened, so that every line must be sent again. */
   readonly startsOver?: true;
-  /** Sends lines in order. Idempotent: lines that are sent again change nothing. Every rejection is retried. */
+  /** Sends lines in order. Idempotent: lines that are sent again change nothing. While the run trains, every rejection is retried. */
   send(lines: readonly MetricLine[], signal: AbortSignal): Promise<void>;
   /** Marks the run as over. */
   finish(status: "finished" | "failed", signal: AbortSignal): Promise<void>;
