@@ -12,10 +12,10 @@ import { print } from "./measurement.ts";
 import { QWEN3_06B, writeRandomModel } from "./qwen3/model.ts";
 import {
   OPTIONS,
-  PROMPT,
-  SAMPLED,
+  PROMPT_TOKENS,
+  SAMPLED_SEQUENCES,
   sample,
-  TRAINED,
+  TRAINED_SEQUENCES,
   timeTrainStep,
   watchMemory,
   withFreshAdapter,
@@ -38,8 +38,13 @@ try {
   const training = await timeTrainStep(trainer, QWEN3_06B, OPTIONS.contextTokens);
   const peak = memory.stop();
   const model = { model: "Qwen3-0.6B's shape", rank: LORA.rank, threads: OPTIONS.threads, dtype: "fp32" };
-  print("engine.lora.sample", sampling, "s", { ...model, sequences: SAMPLED, prompt: PROMPT, newTokens: NEW_TOKENS });
-  print("engine.lora.train", training, "s", { ...model, sequences: TRAINED, tokens: OPTIONS.contextTokens });
+  print("engine.lora.sample", sampling, "s", {
+    ...model,
+    sequences: SAMPLED_SEQUENCES,
+    prompt: PROMPT_TOKENS,
+    newTokens: NEW_TOKENS,
+  });
+  print("engine.lora.train", training, "s", { ...model, sequences: TRAINED_SEQUENCES, tokens: OPTIONS.contextTokens });
   const timesWeights = Number((peak / (4 * parameterLayout(QWEN3_06B).length)).toFixed(2));
   print("engine.lora.memory", Math.round(peak / MEGABYTE), "MB", { ...model, kind: "peak PSS", timesWeights });
 } finally {

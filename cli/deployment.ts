@@ -71,19 +71,20 @@ export function fleetPolicies({ agents }: RunConfig, { fleets }: Deployment, set
 
 /** Evaluations, and agents with the policy of another, run on instances of their own, which cannot reach the server of an agent's instance. */
 export function refuseUnreachableServers({ agents, evaluation }: RunConfig, { fleets }: Deployment): void {
-  const served = fleets.find(({ agent, policy }) => policy !== undefined && agents[agent]?.policy === policy);
-  if (!served) return;
-  const [role] = rolesOf(agents, served.agent).filter((name) => name !== served.agent);
-  if (role !== undefined) {
+  const served = fleets.filter(({ agent, policy }) => policy !== undefined && agents[agent]?.policy === policy);
+  for (const { name, agent } of served) {
+    const role = rolesOf(agents, agent).find((other) => other !== agent);
+    if (role === undefined) continue;
     throw new MgrpoError(
       "config-invalid",
-      `agents.${role}.policy: '${served.agent}' is on a server that only the instance of fleet ${served.name} reaches: give '${role}' a policy of its own`,
+      `agents.${role}.policy: '${agent}' is on a server that only the instance of fleet ${name} reaches: give '${role}' a policy of its own`,
     );
   }
-  if (evaluation.suites.length === 0) return;
+  const [first] = served;
+  if (!first || evaluation.suites.length === 0) return;
   throw new MgrpoError(
     "config-invalid",
-    `evaluation.suites: agent '${served.agent}' is on a server that only the instance of fleet ${served.name} reaches: --set evaluation.suites=[]`,
+    `evaluation.suites: agent '${first.agent}' is on a server that only the instance of fleet ${first.name} reaches: --set evaluation.suites=[]`,
   );
 }
 

@@ -3,9 +3,9 @@ import type { MetricLine } from "./monitoring/metrics.ts";
 
 export interface Tracker {
   readonly name: string;
-  /** Set if it is empty whenever it is opened, so that every line must be sent again. */
+  /** Set if the tracker is empty whenever it is opened, so that every line must be sent again. */
   readonly startsOver?: true;
-  /** Sends lines in order. Idempotent: lines that are sent again change nothing. Rejects with `tracker-unavailable` if a retry may help. */
+  /** Sends lines in order. Idempotent: lines that are sent again change nothing. While the run trains, every rejection is retried. */
   send(lines: readonly MetricLine[], signal: AbortSignal): Promise<void>;
   /** Marks the run as over. */
   finish(status: "finished" | "failed", signal: AbortSignal): Promise<void>;

@@ -12,7 +12,7 @@ export interface ListenAddress {
 
 const CLOSE_MILLISECONDS = 1_000;
 
-/** Returns the endpoint's URL. `what` names the server in errors. */
+/** Returns the endpoint's URL. `what` names the server in errors. Rejects with `config-invalid` or `cannot-listen`. */
 export async function listen(server: Server, address: ListenAddress, what: string): Promise<string> {
   const { host, port } = address;
   server.listen(port, host);
@@ -25,18 +25,17 @@ export async function listen(server: Server, address: ListenAddress, what: strin
   return `http://${name}:${(server.address() as AddressInfo).port}`;
 }
 
-function listenFault({ host, port }: ListenAddress, what: string, cause: unknown): unknown {
-  const { code } = cause as NodeJS.ErrnoException;
+function listenFault({ host, port }: ListenAddress, what: string, cause: unknown): MgrpoError {
+  const { code, message } = cause as NodeJS.ErrnoException;
   if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND")
     return new MgrpoError("config-invalid", `${what}: ${host} is not an address of this machine: name one that is`, {
       cause,
     });
-  if (code !== "EADDRINUSE") return cause;
-  return new MgrpoError(
-    "cannot-listen",
-    `${what}: port ${port} of ${host} is in use: stop what listens there, or choose another port (0: any free one)`,
-    { cause },
-  );
+  const fault =
+    code === "EADDRINUSE"
+      ? `port ${port} of ${host} is in use: stop what listens there, or`
+      : `cannot listen on port ${port} of ${host} (${message}):`;
+  return new MgrpoError("cannot-listen", `${what}: ${fault} choose another port (0: any free one)`, { cause });
 }
 
 /** Stops the server once its responses are sent, or after a second. */

@@ -3,6 +3,7 @@
  * after it had created the run finds it again. MLflow keeps one row per metric, time, step and value, so a repeated batch changes nothing.
  */
 import * as z from "zod";
+import { parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { MetricLine } from "../../core/monitoring/metrics.ts";
 import type { Tracker } from "../../core/tracker.ts";
@@ -33,6 +34,7 @@ const Run = z.object({
 });
 const Found = z.object({ runs: z.array(Run).default([]) });
 const CreatedRun = z.object({ run: Run });
+const Done = z.object({});
 
 export function openMlflow(options: MlflowOptions): Tracker {
   let runId: Promise<string> | undefined;
@@ -49,37 +51,40 @@ export function openMlflow(options: MlflowOptions): Tracker {
       const run_id = await id(signal);
       const metrics = lines.flatMap(metricsOf);
       for (let i = 0; i < metrics.length; i += BATCH.metrics) {
-        await call(options, "runs/log-batch", { run_id, metrics: metrics.slice(i, i + BATCH.metrics) }, signal);
+        await call(options, Done, "runs/log-batch", { run_id, metrics: metrics.slice(i, i + BATCH.metrics) }, signal);
       }
     },
     async finish(status, signal) {
       const body = { run_id: await id(signal), status: status === "finished" ? "FINISHED" : "FAILED" };
-      await call(options, "runs/update", { ...body, end_time: Date.now() }, signal);
+      await call(options, Done, "runs/update", { ...body, end_time: Date.now() }, signal);
     },
   };
 }
 
 const metricsOf = ({ step, time, metrics }: MetricLine) =>
   Object.entries(metrics).map(([key, value]) => ({
-    key: key.replaceAll(/[^\w./ -]/g, "_"),
+    key: nameOf(key),
     value,
     timestamp: time,
     step,
   }));
 
+/** MLflow refuses other characters in the names of metrics and parameters, such as the `*` of `budget.usdPerWorkerHour.*`. */
+const nameOf = (key: string): string => key.replaceAll(/[^\w./ -]/g, "_");
+
 async function openRun(options: MlflowOptions, signal: AbortSignal): Promise<string> {
   const experiment_id = await openExperiment(options, signal);
   const filter = `tags.\`mgrpo.identity\` = '${options.identity}'`;
   const search = { experiment_ids: [experiment_id], filter, max_results: 1 };
-  const [known] = Found.parse(await call(options, "runs/search", search, signal)).runs;
+  const [known] = (await call(options, Found, "runs/search", search, signal)).runs;
   const run_id = known?.info.run_id ?? (await createRun(options, experiment_id, signal));
   // The process that created a known run may have been killed before it sent them all. MLflow refuses another value of one that it has.
   const has = new Set(known?.data?.params.map(({ key }) => key));
   const params = Object.entries(options.parameters)
-    .filter(([key]) => !has.has(key))
-    .map(([key, value]) => ({ key, value: value.slice(0, BATCH.parameterCharacters) }));
+    .map(([key, value]) => ({ key: nameOf(key), value: value.slice(0, BATCH.parameterCharacters) }))
+    .filter(({ key }) => !has.has(key));
   for (let i = 0; i < params.length; i += BATCH.parameters) {
-    await call(options, "runs/log-batch", { run_id, params: params.slice(i, i + BATCH.parameters) }, signal);
+    await call(options, Done, "runs/log-batch", { run_id, params: params.slice(i, i + BATCH.parameters) }, signal);
   }
   return run_id;
 }
@@ -90,37 +95,59 @@ async function createRun(options: MlflowOptions, experiment_id: string, signal: 
     { key: "mgrpo.identity", value: options.identity },
   ];
   const body = { experiment_id, run_name: options.run, start_time: Date.now(), tags };
-  return CreatedRun.parse(await call(options, "runs/create", body, signal)).run.info.run_id;
+  return (await call(options, CreatedRun, "runs/create", body, signal)).run.info.run_id;
 }
 
 async function openExperiment(options: MlflowOptions, signal: AbortSignal): Promise<string> {
-  const name = encodeURIComponent(options.experiment);
-  const found = await call(options, `experiments/get-by-name?experiment_name=${name}`, undefined, signal, [404]);
-  if (found !== undefined) return Experiment.parse(found).experiment.experiment_id;
-  const made = await call(options, "experiments/create", { name: options.experiment }, signal);
-  return Created.parse(made).experiment_id;
+  const path = `experiments/get-by-name?experiment_name=${encodeURIComponent(options.experiment)}`;
+  const found = await request(options, path, undefined, signal);
+  if (found.status !== 404) return accepted(options, Experiment, path, found).experiment.experiment_id;
+  return (await call(options, Created, "experiments/create", { name: options.experiment }, signal)).experiment_id;
 }
 
-/** `absent`: statuses that mean that there is no such thing. */
-async function call(
+async function call<S extends z.ZodType>(
+  options: MlflowOptions,
+  schema: S,
+  path: string,
+  body: object,
+  signal: AbortSignal,
+): Promise<z.infer<S>> {
+  return accepted(options, schema, path, await request(options, path, body, signal));
+}
+
+interface MlflowResponse {
+  readonly status: number;
+  readonly text: string;
+}
+
+async function request(
   { url, authorization }: MlflowOptions,
   path: string,
   body: object | undefined,
   signal: AbortSignal,
-  absent: readonly number[] = [],
-): Promise<unknown> {
+): Promise<MlflowResponse> {
   const timeout = AbortSignal.any([signal, AbortSignal.timeout(SECONDS * 1000)]);
   const headers = { "content-type": "application/json", ...(authorization !== "" && { authorization }) };
-  const request = body ? { method: "POST", body: JSON.stringify(body) } : { method: "GET" };
+  const init = body ? { method: "POST", body: JSON.stringify(body) } : { method: "GET" };
   const where = `${url.replace(/\/$/, "")}/api/2.0/mlflow/${path}`;
-  const response = await fetch(where, { ...request, headers, signal: timeout }).catch((cause: unknown) => {
+  try {
+    const response = await fetch(where, { ...init, headers, signal: timeout });
+    return { status: response.status, text: await response.text() };
+  } catch (cause) {
     throw new MgrpoError("tracker-unavailable", `MLflow at ${url} does not answer`, { retryable: true, cause });
-  });
-  if (absent.includes(response.status)) return undefined;
-  if (response.ok) return response.json();
-  const retryable = response.status >= 500 || response.status === 429;
-  const said = (await response.text()).slice(0, 300);
-  throw new MgrpoError("tracker-unavailable", `MLflow at ${url}: ${path} got ${response.status}: ${said}`, {
-    retryable,
-  });
+  }
+}
+
+function accepted<S extends z.ZodType>(
+  { url }: MlflowOptions,
+  schema: S,
+  path: string,
+  { status, text }: MlflowResponse,
+): z.infer<S> {
+  if (status >= 200 && status < 300) {
+    return parseJson(schema, text, `MLflow at ${url}: response to ${path}`, "tracker-unavailable");
+  }
+  const retryable = status >= 500 || status === 429;
+  const message = `MLflow at ${url} answered ${path} with ${status}: ${text.slice(0, 300)}`;
+  throw new MgrpoError("tracker-unavailable", message, { retryable });
 }

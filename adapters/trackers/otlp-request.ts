@@ -1,4 +1,4 @@
-/** @file The part of OTLP's request of traces (opentelemetry-proto 1.x) that a run has values for. */
+/** @file The fields of OTLP's ExportTraceServiceRequest (opentelemetry-proto 1.x) that a run has values for. */
 import protobuf from "protobufjs";
 
 export const Request = protobuf

@@ -2,8 +2,8 @@
  * @file A searcher small enough to be trained thousands of times: tables of logits instead of a language model. Everything else is the
  * program's own: scores, alignment, advantages, weights and loss are those of core/mgrpo. See docs/findings.md.
  *
- * A report has `TOKENS` tokens. A token's logits are those of its place, shared by both kinds of tasks, plus those of its place and kind. The
- * correct token of a kind is another for the other kind, so what one learns must be unlearned by the other, as in one model.
+ * A report has `TOKENS` tokens. A token's logits are those of its position, shared by both kinds of tasks, plus those of its position and
+ * kind. The correct token differs between the kinds, so what is learned from one must be unlearned for the other, as in one language model.
  *
  *   alike        every task is of one kind; questions need 0 to 20 calls
  *   by-question  questions of up to three calls ask tasks of kind 1, those of more calls tasks of kind 0
@@ -16,7 +16,7 @@ export type SyntheticWorld = (typeof WORLDS)[number];
 
 /** Calls that questions need. */
 const COUNTS = [0, 1, 2, 3, 5, 8, 13, 20];
-/** How often a rollout stops before each further call. */
+/** Probability that a rollout stops before each further call. */
 const STOPS = 0.03;
 
 export const TOKENS = 8;
@@ -38,7 +38,7 @@ export function callsOf(world: SyntheticWorld, question: number, rollouts: numbe
   });
 }
 
-/** What an equal mean over rollouts asks of each kind. */
+/** The weight of each kind in a mean over the rollouts that call. */
 export function kindShares(world: SyntheticWorld): readonly [number, number] {
   if (world === "alike") return [1, 0];
   if (world === "by-rollout") return [0.5, 0.5];
@@ -47,7 +47,7 @@ export function kindShares(world: SyntheticWorld): readonly [number, number] {
   return [1 - few, few];
 }
 
-/** What an equal mean over calls asks of each kind. */
+/** The weight of each kind in a mean over calls, if no rollout stops early. */
 export function callShares(world: SyntheticWorld): readonly [number, number] {
   if (world === "alike") return [1, 0];
   const [few, all] = world === "by-rollout" ? [1, 21] : [6, 52];
@@ -59,19 +59,19 @@ export type Logits = Float64Array;
 export const newLogits = (random: Random): Logits =>
   Float64Array.from({ length: PARAMETERS }, () => random.uniform() - 0.5);
 
-const at = (kind: Kind | undefined, place: number): number =>
-  ((kind === undefined ? 0 : 1 + kind) * TOKENS + place) * SYMBOLS;
+const at = (kind: Kind | undefined, position: number): number =>
+  ((kind === undefined ? 0 : 1 + kind) * TOKENS + position) * SYMBOLS;
 
-/** [kind][place][symbol]: the policy's probabilities. */
+/** [kind][position][symbol]: the policy's probabilities. */
 export type TabularPolicy = readonly (readonly (readonly number[])[])[];
 
 export function policyOf(logits: Logits): TabularPolicy {
-  const places = [...Array(TOKENS).keys()];
-  return [...Array(KINDS).keys()].map((kind) => places.map((place) => probabilities(logits, kind, place)));
+  const positions = [...Array(TOKENS).keys()];
+  return [...Array(KINDS).keys()].map((kind) => positions.map((position) => probabilities(logits, kind, position)));
 }
 
-function probabilities(logits: Logits, kind: Kind, place: number): number[] {
-  const [shared, own] = [at(undefined, place), at(kind, place)];
+function probabilities(logits: Logits, kind: Kind, position: number): number[] {
+  const [shared, own] = [at(undefined, position), at(kind, position)];
   const exponentials = Array.from({ length: SYMBOLS }, (_, v) =>
     Math.exp((logits[shared + v] ?? 0) + (logits[own + v] ?? 0)),
   );
@@ -87,7 +87,11 @@ export interface SampledReport {
 
 export function sampleReport(policy: TabularPolicy, kind: Kind, random: Random): SampledReport {
   const symbols = (policy[kind] ?? []).map((p) => drawn(p, random.uniform()));
-  return { kind, symbols, logProbs: symbols.map((symbol, place) => Math.log(policy[kind]?.[place]?.[symbol] ?? 0)) };
+  return {
+    kind,
+    symbols,
+    logProbs: symbols.map((symbol, position) => Math.log(policy[kind]?.[position]?.[symbol] ?? 0)),
+  };
 }
 
 /** The symbol at which the probabilities, summed up, pass `uniform`. */
@@ -119,10 +123,10 @@ export function addGradient(
   { kind, symbols }: SampledReport,
   byLogProb: readonly number[],
 ): void {
-  for (const [place, symbol] of symbols.entries()) {
-    const [shared, own] = [at(undefined, place), at(kind, place)];
-    for (const [v, p] of (policy[kind]?.[place] ?? []).entries()) {
-      const change = (byLogProb[place] ?? 0) * ((v === symbol ? 1 : 0) - p);
+  for (const [position, symbol] of symbols.entries()) {
+    const [shared, own] = [at(undefined, position), at(kind, position)];
+    for (const [v, p] of (policy[kind]?.[position] ?? []).entries()) {
+      const change = (byLogProb[position] ?? 0) * ((v === symbol ? 1 : 0) - p);
       gradient[shared + v] = (gradient[shared + v] ?? 0) + change;
       gradient[own + v] = (gradient[own + v] ?? 0) + change;
     }

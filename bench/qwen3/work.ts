@@ -16,9 +16,9 @@ import type { ModelConfig } from "../../engine/checkpoint/config.ts";
 import { writeModel } from "../../engine/checkpoint/weights.ts";
 
 export const OPTIONS: EngineOptions = { threads: 2, slots: 4, contextTokens: 512, microBatchTokens: 1024 };
-export const PROMPT = 64;
-export const SAMPLED = 4;
-export const TRAINED = 2;
+export const PROMPT_TOKENS = 64;
+export const SAMPLED_SEQUENCES = 4;
+export const TRAINED_SEQUENCES = 2;
 const ADAM = { learningRate: 1e-4, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0, maxGradientNorm: 1 };
 const LOOK_MILLISECONDS = 100;
 
@@ -26,10 +26,10 @@ const LOOK_MILLISECONDS = 100;
 export async function sample(sampler: Sampler, { vocabulary }: ModelConfig, newTokens: number): Promise<number> {
   const start = performance.now();
   await Promise.all(
-    Array.from({ length: SAMPLED }, (_, i) =>
+    Array.from({ length: SAMPLED_SEQUENCES }, (_, i) =>
       sampler.sample({
         sequence: String(i),
-        tokens: randomTokens(i, PROMPT, vocabulary),
+        tokens: randomTokens(i, PROMPT_TOKENS, vocabulary),
         maxTokens: newTokens,
         stop: [],
         sampling: { temperature: 1, topP: 1, topK: 0 },
@@ -42,9 +42,9 @@ export async function sample(sampler: Sampler, { vocabulary }: ModelConfig, newT
 
 /** Seconds of forward, backward and update on sequences of `tokens`. */
 export async function timeTrainStep(trainer: Trainer, { vocabulary }: ModelConfig, tokens: number): Promise<number> {
-  const batch = Array.from({ length: TRAINED }, (_, i) => ({
+  const batch = Array.from({ length: TRAINED_SEQUENCES }, (_, i) => ({
     tokens: randomTokens(i, tokens, vocabulary),
-    weights_T: new Float32Array(tokens).fill(1 / (TRAINED * tokens)),
+    weights_T: new Float32Array(tokens).fill(1 / (TRAINED_SEQUENCES * tokens)),
     advantages_T: Float32Array.from({ length: tokens }, (_x, t) => (t % 2 ? 1 : -1)),
     behaviorLogProbs_T: new Float32Array(tokens).fill(-Math.log(vocabulary)),
   }));

@@ -1,5 +1,5 @@
 /**
- * @file The results of a comparison: every arm before and after training, and against the first arm, with 95 % intervals over seeds
+ * @file The results of a comparison: every arm before and after training, and compared with the first, with 95 % intervals over seeds
  * and questions (core/training/bootstrap.ts); every run with Wilson intervals. Pure. The schema is that of results/<name>/summary.json.
  */
 import * as z from "zod";
@@ -62,7 +62,7 @@ export const Comparison = z.strictObject({
   questions: z.string(),
   /** All distinct source versions of the runs. */
   commits: z.array(z.string()),
-  /** Accepted runs that another commit, release, config or base model made, and how they differ from this comparison. */
+  /** Accepted runs of another commit, release, config or base model, and how they differ from this comparison. */
   foreign: z.array(z.strictObject({ run: RunName, commit: z.string(), differences: z.array(z.string()) })),
   /** All distinct machines of the runs. */
   machines: z.array(z.string()),

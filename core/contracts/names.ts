@@ -2,13 +2,17 @@
 import * as z from "zod";
 
 /** A run's name, used in paths and keys. */
-export const RunName = z.string().regex(/^[a-z0-9][a-z0-9._-]{0,62}$/i, "1 to 63 letters, digits, '.', '_' or '-'");
+export const RunName = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9._-]{0,62}$/i, "1 to 63 letters, digits, '.', '_' or '-', the first a letter or digit");
 
 /** An agent's name within its team. */
-export const AgentName = z.string().regex(/^[a-z][a-z0-9-]{0,30}$/, "lower-case letters, digits, '-'");
+export const AgentName = z
+  .string()
+  .regex(/^[a-z][a-z0-9-]{0,30}$/, "1 to 31 lower-case letters, digits or '-', the first a letter");
 
 /** SHA-256 in lower-case hex. */
-export const Sha256 = z.string().regex(/^[0-9a-f]{64}$/, "64 hex digits");
+export const Sha256 = z.string().regex(/^[0-9a-f]{64}$/, "64 lower-case hex digits");
 
 /** The first 128 bits of a SHA-256 in base64url: identifies an object in a small record. */
 export const Digest = z.string().regex(/^[\w-]{22}$/, "22 characters of base64url");

@@ -22,13 +22,18 @@ export function parse<S extends z.ZodType>(
     const known = issue.code === "unrecognized_keys" && code === "config-invalid" ? keysAt(schema, issue.path) : [];
     if (issue.code === "unrecognized_keys") unknownNames.push(...issue.keys.map((unknown) => ({ unknown, known })));
     if (issue.code === "invalid_value") unknownNames.push(...unknownValue(issue, value));
-    const message = known.length > 0 ? `${issue.message}: there are ${known.join(", ")}` : issue.message;
+    const fault = faultOf(issue);
+    const message = known.length > 0 ? `${fault}: there are ${known.join(", ")}` : fault;
     return path ? `${path}: ${message}` : message;
   });
   const remedy = REMEDY[code] ?? "";
   const message = `${what}: ${issues.slice(0, 5).join("; ")}${remedy}`;
   throw new MgrpoError(code, message, { evidence: issues, unknownNames });
 }
+
+/** Zod's message for an invalid key of a record does not say what is wrong with the key; the issues below it do. */
+const faultOf = (issue: z.core.$ZodIssue): string =>
+  issue.code === "invalid_key" ? issue.issues.map(({ message }) => message).join("; ") : issue.message;
 
 /** The text at the issue's path, which is none of the values that are possible there. */
 function unknownValue({ path, values }: z.core.$ZodIssueInvalidValue, whole: unknown): UnknownName[] {

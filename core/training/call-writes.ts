@@ -7,7 +7,7 @@ import type { OptimizerProbe } from "../contracts/server-optimizer.ts";
 import type { TinkerCalls } from "../contracts/tinker-calls.ts";
 import type { TableChange } from "../ports.ts";
 
-/** Makes a worker the only writer. From then on no other worker's write succeeds, so the item that this returns is final. */
+/** Makes a worker the only writer. From then on no other worker's write succeeds, so the item that the update returns is final. */
 export function claimCalls(run: string, agent: string, worker: string): TableChange {
   return { key: tableKeys.calls(run, agent), set: [[["writer"], worker]], when: [{ exists: ["writer"] }] };
 }

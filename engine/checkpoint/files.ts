@@ -8,10 +8,10 @@ export const sizeOf = (file: CheckpointFile): number => (file instanceof Uint8Ar
 export const wholeFile = (file: CheckpointFile): Uint8Array =>
   file instanceof Uint8Array ? file : readBytes(file, 0, new Uint8Array(file.bytes));
 
-/** Fills `into` with the file's bytes from `begin` on. The caller has checked the range against `sizeOf`. */
-/** Of one read: Node.js takes fewer than 2 GiB. */
+/** The most bytes of one read: Node.js takes fewer than 2 GiB. */
 const READ_BYTES = 2 ** 30;
 
+/** Fills `into` with the file's bytes from `begin` on. The caller has checked the range against `sizeOf`. */
 export function readBytes(file: CheckpointFile, begin: number, into: Uint8Array): Uint8Array {
   if (file instanceof Uint8Array) {
     into.set(file.subarray(begin, begin + into.length));

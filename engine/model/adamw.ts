@@ -14,7 +14,7 @@ export interface Range {
   readonly length: number;
 }
 
-/** Updates weights and state in place; returns the norm of the scaled gradient before clipping. `undecayed`: ascending, without weight decay. */
+/** Updates weights and state in place; returns the norm of the scaled gradient before clipping. `undecayed`: the ranges without weight decay, in ascending order. */
 export function adamStep(
   weights: Float32Array,
   gradient: Float32Array,
@@ -33,25 +33,25 @@ export function adamStep(
   }
   const norm = scale * Math.sqrt(squares);
   const factor = maxGradientNorm !== null && norm > maxGradientNorm ? (maxGradientNorm / norm) * scale : scale;
-  const rate = learningRate / (1 - beta1 ** state.step);
+  const stepSize = learningRate / (1 - beta1 ** state.step);
   const correction = 1 / Math.sqrt(1 - beta2 ** state.step);
-  const update = (begin: number, end: number, decay: number) => {
+  const update = (begin: number, end: number, shrinkage: number) => {
     for (let i = begin; i < end; i++) {
       const g = (gradient[i] as number) * factor;
       const first = beta1 * (m[i] as number) + (1 - beta1) * g;
       const second = beta2 * (v[i] as number) + (1 - beta2) * g * g;
       m[i] = first;
       v[i] = second;
-      weights[i] = (weights[i] as number) * decay - (rate * first) / (Math.sqrt(second) * correction + epsilon);
+      weights[i] = (weights[i] as number) * shrinkage - (stepSize * first) / (Math.sqrt(second) * correction + epsilon);
     }
   };
-  const decay = 1 - learningRate * weightDecay;
+  const shrinkage = 1 - learningRate * weightDecay;
   let begin = 0;
   for (const { offset, length } of undecayed) {
-    update(begin, offset, decay);
+    update(begin, offset, shrinkage);
     update(offset, offset + length, 1);
     begin = offset + length;
   }
-  update(begin, gradient.length, decay);
+  update(begin, gradient.length, shrinkage);
   return norm;
 }

@@ -10,7 +10,7 @@ export interface WorkerNetwork {
   fetch(url: string, init: RequestInit): Promise<Response>;
 }
 
-/** The URL of a server on this host, a name or an address. */
+/** The origin of a server. `host`: a name or an IP address. */
 export const httpOrigin = (host: string, port: number): string => `http://${isIPv6(host) ? `[${host}]` : host}:${port}`;
 
 export const httpNetwork: WorkerNetwork = { listen: serveApp, fetch: (url, init) => fetch(url, init) };

@@ -74,7 +74,7 @@ export async function answerCalls(
     failed.abort(error);
     throw error;
   } finally {
-    // A signal that combines others stays in memory, with all that its listeners hold, until they are gone.
+    // A composite signal, and all that its listeners hold, stays in memory until they are removed.
     canceled.removeEventListener("abort", stop);
   }
 }
@@ -116,7 +116,7 @@ async function answerByTool(call: PlannedTool, context: CallContext, signal: Abo
   return { response, invocations: [], seconds: secondsSince(since) };
 }
 
-/** In whole milliseconds. */
+/** Seconds since a time of `performance.now()`, rounded to milliseconds. */
 export const secondsSince = (since: number): number => Math.round(performance.now() - since) / 1000;
 
 /** An error other than a MgrpoError is a fault of the tool's backend: it must not become text or reward. */

@@ -18,13 +18,13 @@ import { stream } from "../../core/random.ts";
 test("the gradient equals central differences of the log-probs of a report", () => {
   const logits = newLogits(stream(1));
   const report = sampleReport(policyOf(logits), 1, stream(2));
-  const byLogProb = report.symbols.map((_, place) => place - 3);
+  const byLogProb = report.symbols.map((_, position) => position - 3);
   const gradient = new Float64Array(PARAMETERS);
   addGradient(gradient, policyOf(logits), report, byLogProb);
   const objective = (i: number, by: number) => {
     const policy = policyOf(logits.with(i, (logits[i] ?? 0) + by));
-    const terms = report.symbols.map((symbol, place) => Math.log(policy[1]?.[place]?.[symbol] ?? 0));
-    return terms.reduce((sum, term, place) => sum + (byLogProb[place] ?? 0) * term, 0);
+    const terms = report.symbols.map((symbol, position) => Math.log(policy[1]?.[position]?.[symbol] ?? 0));
+    return terms.reduce((sum, term, position) => sum + (byLogProb[position] ?? 0) * term, 0);
   };
   gradient.forEach((found, i) => {
     expect(found).toBeCloseTo((objective(i, 1e-6) - objective(i, -1e-6)) / 2e-6, 6);
@@ -45,8 +45,8 @@ test("questions need 0 to 20 calls; in by-rollout, half of the rollouts make one
 
 test("a report is scored by its share of correct tokens: a policy that is certain of them has quality 1", () => {
   const certain = new Float64Array(PARAMETERS);
-  const places = PARAMETERS / 3 / 6;
-  for (let place = 0; place < places; place++) certain[(places + place) * 6] = 50;
+  const positions = PARAMETERS / 3 / 6;
+  for (let position = 0; position < positions; position++) certain[(positions + position) * 6] = 50;
   expect(quality(policyOf(certain), 0)).toBeCloseTo(1, 12);
   expect(quality(policyOf(certain), 1)).toBeCloseTo(1 / 6, 12);
 });

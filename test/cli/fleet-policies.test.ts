@@ -33,6 +33,19 @@ test("evaluations of an agent on such a server are refused at launch", () => {
   refuseUnreachableServers(on("compiled", [{ name: "held-out" }]), deployment);
 });
 
+test("an agent that shares the policy of any agent on such a server is refused at launch", () => {
+  const fleets = deployment.fleets.map((fleet) => ({ ...fleet, policy: POLICY }));
+  const team = {
+    main: { ...agents.main, policy: POLICY, delegates: ["searcher", "reader"] },
+    searcher: { ...agents.searcher, policy: POLICY },
+    reader: { policy: "of:searcher" },
+  };
+  const shared = RunConfig.parse({ ...config, agents: team, evaluation: { suites: [] } });
+  expect(() => refuseUnreachableServers(shared, { ...deployment, fleets })).toThrow(
+    /^agents\.reader\.policy: 'searcher' is on a server that only the instance of fleet searcher reaches/,
+  );
+});
+
 test("a judge whose key a deployment does not have is refused at launch, if functions or instances ask it", () => {
   const judgedBy = (model: unknown, suites: object[] = []) =>
     RunConfig.parse({ ...config, judge: { model }, evaluation: { suites } });

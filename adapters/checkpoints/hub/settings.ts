@@ -49,7 +49,7 @@ function checkedToken(token: string, place: string): string {
   if (token.startsWith("hf_")) return token;
   throw new MgrpoError(
     "config-invalid",
-    `${place} is no token of the Hugging Face Hub, which starts with hf_: create one at ${OFFICIAL}/settings/tokens, or remove ${place}`,
+    `${place} does not hold a Hugging Face token, which would start with hf_: create one at ${OFFICIAL}/settings/tokens, or remove ${place}`,
   );
 }
 

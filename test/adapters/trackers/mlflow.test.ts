@@ -21,6 +21,7 @@ let logged: Logged[] = [];
 let experiments: string[] = [];
 let authorizations: (string | undefined)[] = [];
 let isDown = false;
+let isBehindLogin = false;
 let server: ReturnType<typeof serve>;
 let url = "";
 
@@ -34,6 +35,7 @@ function mlflow(): Hono {
   app.use(async (context, next) => {
     authorizations.push(context.req.header("authorization"));
     if (isDown) return context.text("down", 503);
+    if (isBehindLogin) return context.html("<html>Sign in</html>");
     return next();
   });
   app.get("/experiments/get-by-name", (context) => {
@@ -74,6 +76,7 @@ function mlflow(): Hono {
 
 beforeEach(async () => {
   [runs, logged, experiments, authorizations, isDown] = [[], [], [], [], false];
+  isBehindLogin = false;
   url = await new Promise((resolve) => {
     server = serve({ fetch: mlflow().fetch, hostname: "127.0.0.1", port: 0 }, ({ port }: AddressInfo) =>
       resolve(`http://127.0.0.1:${port}`),
@@ -82,14 +85,14 @@ beforeEach(async () => {
 });
 afterEach(() => server.close());
 
-const open = () =>
+const open = (parameters: Record<string, string> = { seed: "7", "agents.main.system": "x".repeat(2000) }) =>
   openMlflow({
     url,
     authorization: "Bearer secret",
     experiment: "mgrpo",
     run: "look",
     identity: "look@1",
-    parameters: { seed: "7", "agents.main.system": "x".repeat(2000) },
+    parameters,
   });
 const line = (step: number) => ({
   step,
@@ -124,6 +127,19 @@ test("another process finds the run again, and a server that was down gets its l
   await open().send([line(2)], never);
   expect(runs).toHaveLength(1);
   expect(experiments).toEqual(["mgrpo"]);
+});
+
+test("names of settings have only characters that MLflow takes, and are known again under these names", async () => {
+  for (let session = 0; session < 2; session++) await open({ "budget.usdPerWorkerHour.*": "2" }).send([line(1)], never);
+  expect(logged.flatMap(({ params = [] }) => params)).toEqual([{ key: "budget.usdPerWorkerHour._", value: "2" }]);
+});
+
+test("a page in place of MLflow is reported with the address", async () => {
+  isBehindLogin = true;
+  await expect(open().send([line(1)], never)).rejects.toMatchObject({
+    code: "tracker-unavailable",
+    message: `MLflow at ${url}: response to experiments/get-by-name?experiment_name=mgrpo: not JSON`,
+  });
 });
 
 test("a missing address is one clear line before the run", () => {

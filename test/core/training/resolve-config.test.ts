@@ -41,6 +41,17 @@ test("defaults are filled in; settings reach any depth; the last one wins; text 
   expect(config.curriculum).toEqual([{ fromStep: 0, levels: [2] }]);
 });
 
+test("a name that a run or an agent cannot have is refused with what it may be", () => {
+  expect(() => resolveConfig(recipe, { ...choice, run: ".r" })).toThrow(
+    "run: 1 to 63 letters, digits, '.', '_' or '-', the first a letter or digit",
+  );
+  const agents = { main: { model: "m" }, webSearcher: { model: "s" } };
+  const named: Recipe = { ...recipe, config: () => ({ steps: 4, agents }) };
+  expect(() => resolveConfig(named, choice)).toThrow(
+    "agents.webSearcher: 1 to 31 lower-case letters, digits or '-', the first a letter",
+  );
+});
+
 test("main-only freezes the sub-agents and nothing else; a setting may unfreeze one", () => {
   const frozen = resolveConfig(recipe, { ...choice, arm: "main-only" });
   expect(Object.entries(frozen.agents).map(([name, { trained }]) => [name, trained])).toEqual([

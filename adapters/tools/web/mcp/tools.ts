@@ -61,13 +61,13 @@ export async function mcpTools(
   }));
 }
 
-/** The chat template inserts descriptions verbatim, so a role marker in one would take effect. */
+/** The chat template inserts descriptions verbatim: a role marker would take effect, and only the model would see invisible text. */
 function refuseMarkers(server: string, tool: McpTool): void {
   const text = JSON.stringify(tool);
   if (escapeSpecialTokens(text) === text) return;
   throw new MgrpoError(
     "config-invalid",
-    `tools.mcp.${server}: the description of its tool '${escapeSpecialTokens(tool.name)}' contains role markers or protocol tags, which would take effect: exclude the tool with tools.mcp.${server}.without`,
+    `tools.mcp.${server}: the description of its tool '${escapeSpecialTokens(tool.name)}' contains role markers or protocol tags, which would take effect, or invisible characters: exclude the tool with tools.mcp.${server}.without`,
   );
 }
 

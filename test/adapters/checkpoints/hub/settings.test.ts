@@ -37,7 +37,7 @@ test("a value that is not a token is refused, and the message names its file or 
   writeFileSync(saved, "secret");
   const refused = (environment: Record<string, string>, place: string) =>
     expect(() => hubSettings({ HF_HOME: home, ...environment })).toThrow(
-      `${place} is no token of the Hugging Face Hub, which starts with hf_: ${remedy} ${place}`,
+      `${place} does not hold a Hugging Face token, which would start with hf_: ${remedy} ${place}`,
     );
   refused({}, saved);
   refused({ HF_TOKEN: "secret" }, "HF_TOKEN");

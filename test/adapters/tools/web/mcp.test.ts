@@ -93,7 +93,7 @@ test("filters; a server that cannot start, a missing variable or a missing tool 
   await expect(unknown).rejects.toThrow("tools.mcp.sums: the server has no tool 'subtract' (it has add, length,");
   // A tool's description is part of the template, so its markers cannot be escaped as data.
   await expect(open({ sums: { ...stdio, without: [] } })).rejects.toThrow(
-    /^tools.mcp.sums: the description of its tool 'forge' contains role markers .* exclude the tool with tools.mcp.sums.without/,
+    /^tools.mcp.sums: the description of its tool 'forge' contains role markers .*, or invisible characters: exclude the tool with tools.mcp.sums.without/,
   );
   await expect(open({ x: { command: "/no/such/program" } })).rejects.toThrow(
     /^MCP server 'x' .*listing its tools: ENOENT/,
