@@ -1,6 +1,7 @@
 /**
  * @file ui.*: a run of 100,000 rollouts in the dashboard, as a reader's browser asks for it: how long a view takes, the first time and again,
- * and which share of a core the dashboard and the store take to follow the run while it trains. The run is made of records.
+ * and which share of a core the dashboard and the store take to follow the run while it trains. The run's records are made up: nothing is
+ * sampled or trained.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -184,15 +185,19 @@ try {
   await fill(cloud.direct);
   writeFolder(folder, { ...cloud.environment, MGRPO_TABLE: "mgrpo", MGRPO_BUCKET: "mgrpo" });
   const { child, get } = await startDashboard(cwd);
-  const views = { list: "/api/runs", run: `/api/runs/${RUN}`, step: `/api/runs/${RUN}/steps/${STEPS - 1}` };
-  for (const [name, path] of Object.entries(views)) {
-    print(`ui.${name}.first`, await timed(get, path), "s", size);
-    print(`ui.${name}`, await timed(get, path), "s", size);
+  const exited = once(child, "exit");
+  try {
+    const views = { list: "/api/runs", run: `/api/runs/${RUN}`, step: `/api/runs/${RUN}/steps/${STEPS - 1}` };
+    for (const [name, path] of Object.entries(views)) {
+      print(`ui.${name}.first`, await timed(get, path), "s", size);
+      print(`ui.${name}`, await timed(get, path), "s", size);
+    }
+    if (process.platform === "linux" && child.pid !== undefined)
+      print("ui.follow", await followShare(get, child.pid), "cores", size);
+  } finally {
+    child.kill();
+    await exited;
   }
-  if (process.platform === "linux" && child.pid !== undefined)
-    print("ui.follow", await followShare(get, child.pid), "cores", size);
-  child.kill();
-  await once(child, "exit");
 } finally {
   await cloud.close();
   rmSync(cwd, { recursive: true });

@@ -65,7 +65,7 @@ async function evaluate(target: string, options: AllOptions): Promise<void> {
   const stop = watchForStop();
   await evaluateLocally(config, bases, questions, stop, report).finally(() => stop.dispose());
   if (!stop.signal.aborted) return;
-  console.error("stopped before every suite was answered");
+  console.error("stopped before every suite was evaluated");
   process.exitCode = 130;
 }
 

@@ -19,8 +19,8 @@ export interface Recipe {
   readonly name: string;
   /**
    * The recommended config of an arm. Only `single-agent` has a different team: what the other arms freeze or change is applied
-   * afterward (core/training/resolve-config.ts), and so is what the user chose. The config may depend on it: another model needs other
-   * limits.
+   * afterward (core/training/resolve-config.ts), and so are the user's settings. The config may depend on those settings (`chosen`):
+   * another model needs other limits.
    */
   config(arm: Arm, chosen: Chosen): RecipeConfig;
   /** The questions: a pure function of the seed. */

@@ -14,6 +14,7 @@ import {
   DeleteBucketCommand,
   DeleteObjectsCommand,
   GetBucketLifecycleConfigurationCommand,
+  type LifecycleRule,
   ListObjectsV2Command,
   PutBucketLifecycleConfigurationCommand,
   type S3Client,
@@ -23,10 +24,10 @@ import pRetry from "p-retry";
 import { isRunPartition, type TableKey, tableKeys } from "../../core/contracts/keys.ts";
 import { MgrpoError } from "../../core/errors.ts";
 
-export type SetupOutcome = "created" | "there";
+export type SetupOutcome = "created" | "exists";
 
 /** The lifecycle rule of a bucket, or why it has none. */
-export type LifecycleOutcome = { readonly found: SetupOutcome } | { readonly found: "none"; readonly why: string };
+export type LifecycleOutcome = { readonly outcome: SetupOutcome } | { readonly outcome: "none"; readonly why: string };
 
 /** Runs, and the test objects and items of `cloud check`. */
 const OUR_OBJECTS = /^(runs|check)\//;
@@ -63,7 +64,7 @@ export async function createTable(dynamo: DynamoDBClient, name: string): Promise
     const table = await describeTable(dynamo, name);
     if (table?.TableStatus !== "ACTIVE") throw new Error(`table ${name} is ${table?.TableStatus}`);
   }, WAIT);
-  return existing ? "there" : "created";
+  return existing ? "exists" : "created";
 }
 
 /** Undefined if there is none. Rejects if it belongs to another program. */
@@ -87,11 +88,11 @@ async function describeTable(dynamo: DynamoDBClient, name: string): Promise<Tabl
 
 /** Rejects with `config-invalid` if another account has a bucket with this name. */
 export async function createBucket(s3: S3Client, name: string): Promise<SetupOutcome> {
-  if (await bucketExists(s3, name)) return "there";
+  if (await bucketExists(s3, name)) return "exists";
   try {
     await s3.send(new CreateBucketCommand({ Bucket: name }));
   } catch (error) {
-    if (nameOf(error) === "BucketAlreadyOwnedByYou") return "there";
+    if (nameOf(error) === "BucketAlreadyOwnedByYou") return "exists";
     if (nameOf(error) === "BucketAlreadyExists") throw foreignBucket(name, error);
     throw error;
   }
@@ -105,18 +106,25 @@ export async function createBucket(s3: S3Client, name: string): Promise<SetupOut
 export async function expireUploads(s3: S3Client, name: string): Promise<LifecycleOutcome> {
   try {
     const rules = await lifecycleOf(s3, name);
-    if (rules.some(({ AbortIncompleteMultipartUpload: abort }) => abort)) return { found: "there" };
-    if (rules.length > 0) return { found: "none", why: "the bucket has other lifecycle rules, which are not touched" };
+    if (rules.some(expiresOurUploads)) return { outcome: "exists" };
+    if (rules.length > 0)
+      return { outcome: "none", why: "the bucket has other lifecycle rules, which are not touched" };
     const DaysAfterInitiation = UPLOAD_DAYS;
     const rule = { ID: "unfinished-uploads", Status: "Enabled", Filter: { Prefix: "" } } as const;
     const Rules = [{ ...rule, AbortIncompleteMultipartUpload: { DaysAfterInitiation } }];
     await s3.send(new PutBucketLifecycleConfigurationCommand({ Bucket: name, LifecycleConfiguration: { Rules } }));
-    return { found: "created" };
+    return { outcome: "created" };
   } catch (error) {
     const { httpStatusCode = 500 } = (error as Partial<S3ServiceException>).$metadata ?? {};
     if (httpStatusCode >= 500 && httpStatusCode !== 501) throw error;
-    return { found: "none", why: `the store refuses such rules (${nameOf(error)}: ${(error as Error).message})` };
+    return { outcome: "none", why: `the store refuses such rules (${nameOf(error)}: ${(error as Error).message})` };
   }
+}
+
+/** A disabled rule does nothing, and one with a prefix can be about other objects. */
+function expiresOurUploads({ Status, Filter, Prefix, AbortIncompleteMultipartUpload }: LifecycleRule): boolean {
+  const prefix = Filter?.Prefix ?? Prefix ?? "";
+  return Status === "Enabled" && AbortIncompleteMultipartUpload !== undefined && "runs/".startsWith(prefix);
 }
 
 async function lifecycleOf(s3: S3Client, name: string) {

@@ -1,8 +1,8 @@
 /**
  * @file Shows a team's turns as they happen: as a tree on a terminal, as one JSON object per line anywhere else.
  *
- *     main  <question>
- *     ├─ delegate → searcher  <subtask>
+ *     main
+ *     ├─ delegate 1 → searcher  <subtask>
  *     │  ├─ search  {"query":"…"}
  *     │  │    <response>
  *     │  └─ answer  <report>

@@ -2,7 +2,13 @@
  * @file `mgrpo cloud setup`: creates the table and the bucket that the environment names, unless they exist, and a rule that deletes the
  * parts of abandoned uploads, where the store supports one.
  */
-import { createBucket, createTable, expireUploads, type LifecycleOutcome } from "../../adapters/aws/setup.ts";
+import {
+  createBucket,
+  createTable,
+  expireUploads,
+  type LifecycleOutcome,
+  type SetupOutcome,
+} from "../../adapters/aws/setup.ts";
 import { storeNames } from "../store-names.ts";
 import { clean } from "../terminal/clean.ts";
 import { withEndpoints } from "./clients.ts";
@@ -11,22 +17,23 @@ export async function setup(): Promise<void> {
   const { table, bucket } = storeNames("cloud setup");
   await withEndpoints(async (endpoints) => {
     const { dynamo, s3, callApi } = endpoints;
-    const tableFound = await callApi("dynamo", `table '${table}'`, () => createTable(dynamo, table));
+    const tableOutcome = await callApi("dynamo", `table '${table}'`, () => createTable(dynamo, table));
     const region = await dynamo.config.region();
-    report("table", table, tableFound, endpoints.dynamoUrl, region);
-    const bucketFound = await callApi("s3", `bucket '${bucket}'`, () => createBucket(s3, bucket));
-    report("bucket", bucket, bucketFound, endpoints.s3Url, region);
+    report("table", table, tableOutcome, endpoints.dynamoUrl, region);
+    const bucketOutcome = await callApi("s3", `bucket '${bucket}'`, () => createBucket(s3, bucket));
+    report("bucket", bucket, bucketOutcome, endpoints.s3Url, region);
     reportRule(await callApi("s3", `lifecycle of bucket '${bucket}'`, () => expireUploads(s3, bucket)));
   });
 }
 
-function report(kind: string, name: string, found: "created" | "there", endpoint: string, region: string): void {
-  if (!process.stdout.isTTY) console.log(JSON.stringify({ kind, name, found, endpoint, region }));
-  else console.log(`  ${kind} '${name}' ${found === "created" ? "created" : "exists"} (${endpoint}, ${region})`);
+function report(kind: string, name: string, outcome: SetupOutcome, endpoint: string, region: string): void {
+  if (!process.stdout.isTTY) console.log(JSON.stringify({ kind, name, outcome, endpoint, region }));
+  else console.log(`  ${kind} '${name}' ${outcome} (${endpoint}, ${region})`);
 }
 
 function reportRule(rule: LifecycleOutcome): void {
   if (!process.stdout.isTTY) console.log(JSON.stringify({ kind: "lifecycle", ...rule }));
-  else if (rule.found !== "none") console.log("  parts of abandoned uploads are deleted after two days");
+  else if (rule.outcome === "created") console.log("  parts of abandoned uploads are deleted after two days");
+  else if (rule.outcome === "exists") console.log("  a rule of the bucket deletes the parts of abandoned uploads");
   else console.log(`  no rule deletes the parts of abandoned uploads: ${clean(rule.why)}`);
 }

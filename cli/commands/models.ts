@@ -37,7 +37,7 @@ function addBench(program: Command): void {
     .description("measure the speed and memory of this machine; prints one JSON object per line")
     .argument(
       "[name...]",
-      "engine, rollouts, gateway, gateway-load, store, ui, bundles, run, lora, sampling, trees, memory, run-memory (all by default), or gpu, pipeline or alignment",
+      "names of benchmarks: engine, rollouts, gateway, gateway-load, store, ui, bundles, run, lora, sampling, trees, memory, run-memory (these by default), gpu, pipeline, alignment",
     )
     .action(async (names) => (await import("../bench.ts")).bench(names));
 }

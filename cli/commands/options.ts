@@ -19,7 +19,7 @@ export const steps = () =>
 export const seed = () => new Option("--seed <n>", "seed of all random draws").argParser(integer("--seed"));
 export const arm = () => {
   const arms: readonly string[] = Arm.options;
-  return new Option("--arm <name>", "what to train: the method (mgrpo), a baseline, an ablation or the control")
+  return new Option("--arm <name>", "arm of the recipe: the method (mgrpo), a baseline, an ablation or the control")
     .choices(arms)
     .argParser((value: string) => {
       if (arms.includes(value)) return value;

@@ -24,7 +24,11 @@ function addUi(program: Command): void {
     )
     .argument("[run]", "the run that the printed link shows")
     .addOption(new Option("--port <n>", "port to listen on; 0 takes a free one").argParser(port("--port")).default(0))
-    .option("--host <address>", "address to listen on; who has the link and reaches it reads every run", "127.0.0.1")
+    .option(
+      "--host <address>",
+      "address to listen on; anyone who has the link and can reach it can read every run",
+      "127.0.0.1",
+    )
     .option("--stage <name>", "stage of `sst deploy` whose runs it shows, besides those here")
     .option("--open", "open the link in the browser")
     .action(async (run, options) => (await import("../ui.ts")).ui(run, options));

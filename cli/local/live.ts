@@ -12,7 +12,7 @@ import { readRun, readSpending, readState } from "./read-records.ts";
 export interface LiveRun {
   /** What it has cost so far. */
   readonly usd: number;
-  /** Since the newest heartbeat that a scheduled tick has seen of any living worker; null: of none. */
+  /** Seconds since a scheduled tick last saw a heartbeat of a living worker; null: it has seen none. */
   readonly heartbeatSeconds: number | null;
   /** What it does or waits for; null once it is over. */
   readonly wait: string | null;

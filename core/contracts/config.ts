@@ -51,7 +51,10 @@ const DynamicSampling = z.strictObject({
 
 const EvaluationConfig = z.strictObject({
   every: z.int().nonnegative().default(0).describe("Steps between evaluated teams. 0: only before and after training."),
-  suites: z.array(EvaluationSuite).default([]).describe("Question sets that each evaluated team answers."),
+  suites: z
+    .array(EvaluationSuite)
+    .default([])
+    .describe("Question sets that each evaluated team answers. Default: none."),
   workers: z.int().positive().default(1).describe("Worker processes that evaluate, each one job at a time."),
   firstTeam: Step.exactOptional().describe(
     "Number of the first team in the names of random streams. `mgrpo eval <run>` sets it, to repeat the draws of the run's own evaluation.",
@@ -79,7 +82,7 @@ const LimitsConfig = z.strictObject({
     .positive()
     .default(3600)
     .describe(
-      "Wall-clock seconds in which an engine samples one turn. Then its thread is terminated and reopened, as it is when it has not stopped 60 seconds after a request to stop.",
+      "Wall-clock seconds in which an engine samples one turn. Then the turn is stopped. A thread that has not stopped it within another 60 seconds, or within turnSeconds if that is less, is terminated and reopened.",
     ),
   toolSeconds: z.number().positive().default(300).describe("Wall-clock seconds of one tool call."),
   // score-rollout may run for 540 seconds.

@@ -58,7 +58,9 @@ export const EvaluationSuite = z
       .positive()
       .max(1000)
       .exactOptional()
-      .describe("How often each question is asked. Default: 3 for a benchmark at a temperature above 0, otherwise 1."),
+      .describe(
+        "Number of times each question is asked. Default: 3 for a benchmark at a temperature above 0, otherwise 1.",
+      ),
     when: z
       .enum(["every", "ends"])
       .default("every")

@@ -66,21 +66,18 @@ const ModelSettings = EndpointSettings.extend({
 });
 
 const OpenAiModel = ModelSettings.extend({
-  provider: z.literal("openai").describe("An OpenAI-compatible server."),
+  provider: z.literal("openai").describe("openai: an OpenAI-compatible server."),
   baseUrl: BaseUrl.default(OPENAI_URL).describe("The server's base URL."),
 });
 
 const BedrockModel = ModelSettings.extend({
-  provider: z.literal("bedrock").describe("Amazon Bedrock."),
+  provider: z.literal("bedrock").describe("bedrock: Amazon Bedrock."),
   region: z
     .string()
     .regex(/^[a-z]{2}(-[a-z]+)+-\d$/, "an AWS region, such as eu-central-1")
     .optional()
     .describe("The AWS region. Default: AWS_REGION."),
-  json: z
-    .enum(["schema", "text"])
-    .default("schema")
-    .describe("How JSON is requested: by its schema, or by the prompt alone (text). It is checked in any case."),
+  json: z.enum(["schema", "text"]).default("schema").describe("Bedrock takes only schema and text."),
 });
 
 const ModelObject = z.discriminatedUnion("provider", [OpenAiModel, BedrockModel]);

@@ -15,7 +15,9 @@ export const RunnerConfig = z.union([
       .string()
       .regex(/^[A-Z][A-Z0-9_]*$/, "the name of an environment variable")
       .default("MGRPO_RUNNER_SECRET")
-      .describe("The environment variable of workers with the secret that signs calls, which the app shares."),
+      .describe(
+        "The workers' environment variable that holds the secret with which calls are signed. The app has the same secret.",
+      ),
   }),
 ]);
 export type RunnerConfig = z.infer<typeof RunnerConfig>;
@@ -42,7 +44,7 @@ interface Rollouts {
 
 export const runnerFaults = (config: Rollouts): Fault[] => [...appFaults(config), ...drawFaults(config)];
 
-/** Settings that an app makes meaningless: it has its own tools and prompts, and calls what is behind an API there. */
+/** Settings that an app makes meaningless: it has its own tools and prompts, and calls models behind APIs itself. */
 function appFaults({ runner, main, agents, algorithm, evaluation }: Rollouts): Fault[] {
   if (runner === "native") return [];
   const faults: Fault[] = [];

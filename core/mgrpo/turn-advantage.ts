@@ -12,7 +12,7 @@ import { groupAdvantages } from "./advantage.ts";
 /** The rewards of a trajectory's turns; null: the turn has none. */
 export type TurnRewards = readonly (number | null)[];
 
-/** What is added to the advantage of each turn; empty for a trajectory without turn rewards. `weights_N`: of the trajectories. */
+/** What is added to the advantage of each turn: one number per entry of its trajectory's rewards. `weights_N`: of the trajectories. */
 export function turnOffsets(
   rewards_N: readonly TurnRewards[],
   weights_N: readonly number[],

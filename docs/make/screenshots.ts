@@ -35,7 +35,8 @@ async function terminal(name: string, command: string): Promise<void> {
   const serializer = new serialize.SerializeAddon();
   screen.loadAddon(serializer);
   const sized = `stty cols ${COLUMNS} rows ${MOST_ROWS}; ${command}`;
-  const { stdout } = spawnSync("script", ["-qec", sized, "/dev/null"], { maxBuffer: 1e8 });
+  const { stdout, status, error } = spawnSync("script", ["-qec", sized, "/dev/null"], { maxBuffer: 1e8 });
+  if (error || status !== 0) throw new Error(`${name}: '${command}' failed: ${stdout ?? ""}`, { cause: error });
   await new Promise<void>((written) => screen.write(stdout, written));
   const { active } = screen.buffer;
   const texts = Array.from({ length: active.length }, (_, row) => active.getLine(row)?.translateToString(true) ?? "");

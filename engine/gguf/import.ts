@@ -12,6 +12,8 @@ import { type GgufModel, type GgufTensor, readGguf } from "./metadata.ts";
 import { tokenizerFiles } from "./tokenizer.ts";
 
 const WIDTH: Readonly<Record<WrittenType, number>> = { F32: 4, BF16: 2 };
+/** Their names in config.json. */
+const TORCH_DTYPE: Readonly<Record<WrittenType, string>> = { F32: "float32", BF16: "bfloat16" };
 
 export interface ImportedModel {
   readonly architecture: string;
@@ -30,7 +32,7 @@ export async function importGguf(path: string, folder: string, dtype: WrittenTyp
     throw new MgrpoError("not-found", `${path}: no such file`, { cause });
   });
   const model = await readGguf(path, size);
-  const texts = ggufTexts(path, size, model);
+  const texts = ggufTexts(path, size, model, dtype);
   const temporary = join(dirname(folder), `.${basename(folder)}.${process.pid}`);
   try {
     await mkdir(temporary, { recursive: true });
@@ -48,11 +50,17 @@ export async function importGguf(path: string, folder: string, dtype: WrittenTyp
   };
 }
 
-/** The folder's files other than weights. `size`: of the GGUF file, in bytes. */
-export function ggufTexts(path: string, size: number, model: GgufModel): ReadonlyMap<string, string> {
+/** The folder's files other than weights. `size`: of the GGUF file, in bytes. `dtype`: of the weights written. */
+export function ggufTexts(
+  path: string,
+  size: number,
+  model: GgufModel,
+  dtype: WrittenType = "F32",
+): ReadonlyMap<string, string> {
+  const config = { ...model.config, torch_dtype: TORCH_DTYPE[dtype], ...ropeScalingOf(path, size, model) };
   return new Map([
     ...tokenizerFiles(path, model.metadata),
-    ["config.json", jsonOf({ ...model.config, ...ropeScalingOf(path, size, model) })],
+    ["config.json", jsonOf(config)],
     ["generation_config.json", jsonOf(generationOf(model))],
   ]);
 }

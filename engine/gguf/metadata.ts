@@ -148,7 +148,6 @@ function configOf(
     hidden_act: "silu",
     attention_bias: false,
     tie_word_embeddings: !tensors.some(({ name }) => name === "output.weight"),
-    torch_dtype: "float32",
     bos_token_id: idOf(metadata, "bos"),
     eos_token_id: idOf(metadata, "eos"),
     pad_token_id: idOf(metadata, "padding"),

@@ -42,14 +42,15 @@ export function openChatLayout(tokenizer: Tokenizer, settings: ChatSettings): Ch
   const responseMessages = describes || !hasToolRole(tokenizer, settings) ? asUserMessage : asToolMessages;
   const render = (shape: readonly number[]) =>
     tokenizer.render(messagesOf(opening, shape, responseMessages), shown, true, thinking);
-  const head = piecesOf(tokenizer, agent, render([]), 1);
+  const head = piecesOf(tokenizer, agent, render([]), ["user"]);
   const tails = new Map<string, Pieces>();
   const tailOf = (shape: readonly number[]): Pieces => {
     const key = shape.join();
     const known = tails.get(key);
     if (known) return known;
-    const text = tailText(tokenizer, agent, render(shape.slice(0, -1)), render(shape), `turn-${shape.length - 1}`);
-    const tail = piecesOf(tokenizer, agent, text, shape.at(-1) ?? 0);
+    const turn = shape.length - 1;
+    const text = tailText(tokenizer, agent, render(shape.slice(0, -1)), render(shape), `turn-${turn}`);
+    const tail = piecesOf(tokenizer, agent, text, responseNames(turn, shape.at(-1) ?? 0));
     tails.set(key, tail);
     return tail;
   };
@@ -84,10 +85,14 @@ function messagesOf(
   if (system !== "") opening.unshift({ role: "system", content: system });
   const turns = shape.flatMap((responses, turn): ChatMessage[] => [
     { role: "assistant", content: placeholder(`turn-${turn}`) },
-    ...responseMessages(Array.from({ length: responses }, (_, i) => placeholder(`turn-${turn}-${i}`))),
+    ...responseMessages(responseNames(turn, responses).map(placeholder)),
   ]);
   return [...opening, ...turns];
 }
+
+/** The placeholders of the responses to a turn. */
+const responseNames = (turn: number, responses: number): string[] =>
+  Array.from({ length: responses }, (_, i) => `turn-${turn}-${i}`);
 
 const asToolMessages = (contents: readonly string[]): ChatMessage[] =>
   contents.map((content) => ({ role: "tool", content }));

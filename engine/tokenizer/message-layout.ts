@@ -60,8 +60,8 @@ export function openMessageLayout(
     shownTools: display === "none" ? [] : tools,
     opening(messages) {
       const { shape, contents } = write(messages);
-      const pieces = () => piecesOf(tokenizer, agent, render(shape), contents.length);
-      return fill(tokenizer, cached(keyOf(shape), pieces), contents);
+      const pieces = () => piecesOf(tokenizer, agent, render(shape), [...contents.keys()]);
+      return fill(tokenizer, cached(keyOf(shape), pieces), [...contents.values()]);
     },
     continuation(before, added) {
       const opened = write(before);
@@ -69,14 +69,11 @@ export function openMessageLayout(
       const rest = writtenMessages(added, asToolRole, "n", isInline);
       const pieces = () => {
         const after = render([...opened.shape, turn, ...rest.shape]);
-        return piecesOf(
-          tokenizer,
-          agent,
-          tailText(tokenizer, agent, render(opened.shape), after, "turn"),
-          rest.contents.length,
-        );
+        const tail = tailText(tokenizer, agent, render(opened.shape), after, "turn");
+        return piecesOf(tokenizer, agent, tail, [...rest.contents.keys()]);
       };
-      return fill(tokenizer, cached(keyOf([...opened.shape, turn, ...rest.shape]), pieces), rest.contents);
+      const key = keyOf([...opened.shape, turn, ...rest.shape]);
+      return fill(tokenizer, cached(key, pieces), [...rest.contents.values()]);
     },
   };
 }
@@ -86,8 +83,8 @@ const keyOf = (shape: readonly ChatMessage[]) => JSON.stringify(shape);
 interface WrittenMessages {
   /** Messages whose content is a placeholder, or template text around placeholders. */
   readonly shape: ChatMessage[];
-  /** What the placeholders stand for, in order. */
-  readonly contents: string[];
+  /** What each placeholder stands for, in order. */
+  readonly contents: Map<string, string>;
 }
 
 /**
@@ -100,8 +97,12 @@ function writtenMessages(
   name: string,
   isInline: (json: string) => boolean,
 ): WrittenMessages {
-  const written: WrittenMessages = { shape: [], contents: [] };
-  const stand = (content: string) => placeholder(`${name}-${written.contents.push(content) - 1}`);
+  const written: WrittenMessages = { shape: [], contents: new Map() };
+  const stand = (content: string) => {
+    const id = `${name}-${written.contents.size}`;
+    written.contents.set(id, content);
+    return placeholder(id);
+  };
   /** Consecutive tool responses become one user message where the template has no role for them. */
   let responses: string[] = [];
   const flush = () => {

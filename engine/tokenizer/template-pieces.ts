@@ -5,31 +5,37 @@
 import { MgrpoError } from "../../core/errors.ts";
 import type { Tokenizer } from "../../core/ports.ts";
 
-/** Text pieces of the template between contents, as tokens. */
-export type Pieces = readonly (readonly number[])[];
+/** In the order in which the template writes them: its own text, as tokens, and contents, by index. */
+export type Pieces = readonly (readonly number[] | number)[];
 
 /** Private-use characters: no template looks for them, and no rendered text contains them. */
 export const placeholder = (name: string) => `\uE000${name}\uE001`;
-const PLACEHOLDER = /\uE000[a-z0-9-]+\uE001/;
+const PLACEHOLDER = /\uE000([a-z0-9-]+)\uE001/;
 /** What a template writes at the start of a turn to turn thinking on or off, and omits from earlier turns. The token stream keeps it. */
 const OPENED_THOUGHT = /<think>\s*(?:<\/think>\s*)?$/;
 
 export function fill(tokenizer: Tokenizer, pieces: Pieces, contents: readonly string[]): number[] {
   const tokens: number[] = [];
-  for (const [i, piece] of pieces.entries()) {
-    for (const token of piece) tokens.push(token);
-    for (const token of tokenizer.encodeText(contents[i] ?? "")) tokens.push(token);
+  for (const piece of pieces) {
+    const part = typeof piece === "number" ? tokenizer.encodeText(contents[piece] ?? "") : piece;
+    for (const token of part) tokens.push(token);
   }
   return tokens;
 }
 
-/** A template must write each content once, in order. */
-export function piecesOf(tokenizer: Tokenizer, agent: string, text: string, contents: number): Pieces {
-  const pieces = text.split(PLACEHOLDER);
-  if (pieces.length - 1 === contents) return pieces.map((piece) => tokenizer.encodeTemplate(piece));
+/**
+ * A template must write each content once. It may move one: Mistral's writes the system message into the last user message.
+ * @param names the contents' placeholders, in the order of the messages.
+ */
+export function piecesOf(tokenizer: Tokenizer, agent: string, text: string, names: readonly string[]): Pieces {
+  // Text of the template and names of placeholders alternate.
+  const parts = text.split(PLACEHOLDER);
+  const written = parts.filter((_, i) => i % 2 === 1);
+  if (written.length === names.length && names.every((name) => written.includes(name)))
+    return parts.map((part, i) => (i % 2 === 1 ? names.indexOf(part) : tokenizer.encodeTemplate(part)));
   throw new MgrpoError(
     "prefix-drift",
-    `agent '${agent}': its chat_template writes ${contents} messages' content ${pieces.length - 1} times: use a template that writes each once`,
+    `agent '${agent}': its chat_template leaves out or repeats the content of a message: use a template that writes each once`,
     { evidence: text },
   );
 }

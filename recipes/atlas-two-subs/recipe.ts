@@ -2,9 +2,17 @@
 import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import { plannerOfTwo } from "../atlas/bases.ts";
+import { firstDemonstrations } from "../atlas/demonstrations/demonstrations.ts";
 import { recipe as atlas } from "../atlas/recipe.ts";
 
-export const recipe: Recipe = { ...atlas, name: "atlas-two-subs", config, baseModels: [plannerOfTwo] };
+export const recipe: Recipe = {
+  ...atlas,
+  name: "atlas-two-subs",
+  config,
+  baseModels: [plannerOfTwo],
+  // Both sub-agents learn from the same demonstrations, as both start from the same base model.
+  demonstrations: (agent, _arm, seed) => firstDemonstrations(agent === "main" ? "main-of-two" : "searcher", seed),
+};
 
 function config(...[arm, chosen]: Parameters<Recipe["config"]>): ReturnType<Recipe["config"]> {
   const common = atlas.config(arm, chosen);

@@ -32,10 +32,10 @@ beforeEach(() => void Object.assign(process.env, home));
 
 test("setup creates or finds table and bucket; destroy requires the repeated name and deletes both", async () => {
   Object.assign(process.env, { MGRPO_TABLE: "mine", MGRPO_BUCKET: "mine" });
-  const found = async () => (await printedJson("cloud", "setup")).map(({ kind, found: how }) => `${kind} ${how}`);
+  const outcomes = async () => (await printedJson("cloud", "setup")).map(({ kind, outcome }) => `${kind} ${outcome}`);
   // The embedded cloud has no lifecycle rules: it deletes abandoned multipart uploads itself.
-  expect(await found()).toEqual(["table created", "bucket created", "lifecycle none"]);
-  expect(await found()).toEqual(["table there", "bucket there", "lifecycle none"]);
+  expect(await outcomes()).toEqual(["table created", "bucket created", "lifecycle none"]);
+  expect(await outcomes()).toEqual(["table exists", "bucket exists", "lifecycle none"]);
   const put = (Key: string) => s3.send(new PutObjectCommand({ Bucket: "mine", Key, Body: "x" }));
   await put("runs/r/config.json");
   for (const { pk, sk } of [tableKeys.archived("r"), tableKeys.verdict("r", "hash", "judge")])

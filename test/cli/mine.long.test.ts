@@ -46,6 +46,7 @@ test("the same team, questions and seed give the same file, killed in between or
   await expect.poll(stored, { timeout: 60_000, interval: 10 }).toBeGreaterThan(STORED_BEFORE_KILL);
   killed.kill("SIGKILL");
   expect(existsSync(join(folder, "b.jsonl"))).toBe(false);
+  // Its workers end once they notice that their parent is gone.
   await new Promise((done) => setTimeout(done, 2500));
   expect(await mineTo("b.jsonl", "second", "--train")).toMatchObject({ code: 0 });
   expect(readFileSync(join(folder, "b.jsonl"), "utf8")).toBe(readFileSync(join(folder, "a.jsonl"), "utf8"));

@@ -23,7 +23,11 @@ describe.skipIf(dynamo === "")(`endpoints ${dynamo} ${s3}`, () => {
     Object.assign(process.env, { AWS_ENDPOINT_URL_DYNAMODB: dynamo, AWS_ENDPOINT_URL_S3: s3 });
     Object.assign(process.env, { MGRPO_TABLE: table, MGRPO_BUCKET: table });
     const lines = await printedJson("cloud", "setup");
-    expect(lines.map(({ found }) => found)).toEqual(["created", "created", expect.stringMatching(/^(created|none)$/)]);
+    expect(lines.map(({ outcome }) => outcome)).toEqual([
+      "created",
+      "created",
+      expect.stringMatching(/^(created|none)$/),
+    ]);
     store = openAwsStore({ table, bucket: table });
     inParts = openAwsStore({ table, bucket: table, parts: { fromBytes: 5 * 2 ** 20, bytes: 5 * 2 ** 20 } });
   });

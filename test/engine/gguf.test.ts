@@ -50,11 +50,13 @@ test("token ids of 1,000 texts match transformers on the same file", async () =>
   expect(different).toEqual([]);
 });
 
-test("bf16 halves the weights' size; the types found in the file are reported", async () => {
+test("bf16 halves the weights' size, and config.json names it; the types found in the file are reported", async () => {
   const to = join(folder, "half");
   const { parameters, types } = await importGguf(join(FIXTURES, "tiny.gguf"), to, "BF16");
   const size = (name: string) => readFileSync(join(folder, name, "model.safetensors")).length;
   expect(size("tiny") - size("half")).toBeGreaterThan(2 * parameters - 4096);
+  const dtypeOf = (name: string) => JSON.parse(readFileSync(join(folder, name, "config.json"), "utf8")).torch_dtype;
+  expect([dtypeOf("tiny"), dtypeOf("half")]).toEqual(["float32", "bfloat16"]);
   expect(types.toSorted()).toEqual(["BF16", "F16", "F32", "Q4_0", "Q4_1", "Q8_0"]);
 });
 

@@ -43,7 +43,7 @@ function logProbsOf(parameters: Record<string, tf.Tensor>): tf.Tensor1D {
 const currentOf = (weights: Float32Array): number[] =>
   tf.tidy(() => gather([0, ...logProbsOf(weightTensors(LAYOUT, weights)).dataSync()], POSITIONS_A));
 
-/** The gradient of sum weights_T * logProb by each parameter. */
+/** The gradient of sum weights_T * logProb with respect to each parameter. */
 function linearGradient(weights: Float32Array, weights_T: Float32Array): Map<string, ArrayLike<number>> {
   const rows = lossRows(lossVectors(WANTED, [{ tokens: TOKENS, weights_T }], { kind: "linear" }), { kind: "linear" });
   const { grads } = tf.valueAndGrads((...values) => {

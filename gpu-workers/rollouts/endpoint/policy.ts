@@ -7,17 +7,17 @@ import { costUsd, mostUsd, payAfter } from "../../../core/model-cost.ts";
 import type { PolicyVersions } from "../policy-versions.ts";
 import { endpointBackend } from "./backend.ts";
 
-/** @param pay records the price of each turn in dollars, if the config sets prices: also of a turn that was cut off. */
+/** @param pay records the cost of each turn in dollars, if the config sets prices: also of a turn that was cut off. */
 export function endpointPolicy(
   { engine, endpoint }: AgentConfig,
   model: ChatModel,
   pay: (usd: number) => Promise<void>,
 ): PolicyVersions {
   const queue = pLimit(engine.slots);
-  const price = endpoint?.usdPerMillionTokens;
+  const prices = endpoint?.usdPerMillionTokens;
   const queued: ChatModel = {
     generate: (request, signal) =>
-      queue(() => (price ? payFor(model, request, signal, price, pay) : model.generate(request, signal))),
+      queue(() => (prices ? payFor(model, request, signal, prices, pay) : model.generate(request, signal))),
   };
   const calls = endpoint?.calls ?? "native";
   return {

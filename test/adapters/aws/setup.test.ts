@@ -30,8 +30,8 @@ function bucket(rules: LifecycleRule[] = [], refusal?: Error) {
 
 test("the rule is created once, found again, and expires no objects", async () => {
   const { s3, kept } = bucket();
-  expect(await expireUploads(s3, "b")).toEqual({ found: "created" });
-  expect(await expireUploads(s3, "b")).toEqual({ found: "there" });
+  expect(await expireUploads(s3, "b")).toEqual({ outcome: "created" });
+  expect(await expireUploads(s3, "b")).toEqual({ outcome: "exists" });
   expect(kept()).toEqual([
     {
       ...{ ID: "unfinished-uploads", Status: "Enabled", Filter: { Prefix: "" } },
@@ -40,10 +40,14 @@ test("the rule is created once, found again, and expires no objects", async () =
   ]);
 });
 
-test("other rules are unchanged", async () => {
-  const rules: LifecycleRule[] = [{ ID: "theirs", Status: "Enabled", Expiration: { Days: 1 } }];
+test.each<[string, Partial<LifecycleRule>]>([
+  ["that expires objects", { Expiration: { Days: 1 } }],
+  ["that is disabled", { Status: "Disabled", AbortIncompleteMultipartUpload: { DaysAfterInitiation: 7 } }],
+  ["for other objects", { Filter: { Prefix: "photos/" }, AbortIncompleteMultipartUpload: { DaysAfterInitiation: 7 } }],
+])("a rule %s is unchanged, and is not the one that runs need", async (_, rule) => {
+  const rules: LifecycleRule[] = [{ ID: "theirs", Status: "Enabled", ...rule }];
   const { s3, kept } = bucket(rules);
-  expect(await expireUploads(s3, "b")).toMatchObject({ found: "none", why: expect.stringContaining("not touched") });
+  expect(await expireUploads(s3, "b")).toMatchObject({ outcome: "none", why: expect.stringContaining("not touched") });
   expect(kept()).toBe(rules);
 });
 
@@ -53,7 +57,7 @@ test.each([
   ["MalformedXML", 400],
 ])("a store that responds with %s has no lifecycle rules; an outage is an error", async (name, status) => {
   const why = `the store refuses such rules (${name}: in its own words)`;
-  expect(await expireUploads(bucket([], serviceError(name, status)).s3, "b")).toEqual({ found: "none", why });
+  expect(await expireUploads(bucket([], serviceError(name, status)).s3, "b")).toEqual({ outcome: "none", why });
   const outage = serviceError("InternalError", 500);
   await expect(expireUploads(bucket([], outage).s3, "b")).rejects.toBe(outage);
 });

@@ -134,7 +134,7 @@ test("single-agent needs a recipe with one agent", () => {
   );
 });
 
-test("shared-policy gives every sub-agent the main agent's policy; settings of that hold for all", () => {
+test("shared-policy gives every sub-agent the main agent's policy, whose settings apply to all of them", () => {
   const one = resolveConfig(gazetteer, { ...choice, arm: "shared-policy", set: ["agents.main.model=warm/main"] });
   expect(one.agents["searcher"]).toMatchObject({ policy: "of:main", model: "warm/main", tools: ["search", "visit"] });
   expect(policiesOf(gazetteer, "shared-policy")).toEqual(["main"]);

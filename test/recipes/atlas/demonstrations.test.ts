@@ -53,6 +53,15 @@ test.each([
   }
 });
 
+test("in atlas-two-subs, the planner's demonstrations delegate to both sub-agents, which have the same ones", () => {
+  const of = (agent: string) => [...(twoSubs.demonstrations?.(agent, "mgrpo", 5) ?? [])];
+  const texts = of("main").flatMap(({ turns }) => turns.map(({ text }) => text));
+  const called = new Set(texts.flatMap((text) => /"agent":\s*"(\w+)"/.exec(text)?.[1] ?? []));
+  expect([...called].sort()).toEqual(["finder", "searcher"]);
+  expect(of("finder").length).toBeGreaterThan(0);
+  expect(of("finder")).toEqual(of("searcher"));
+});
+
 test("no demonstration asks a held-out question", () => {
   const heldOut = new Set(questionSet(1).heldOut.map(({ prompt }) => prompt));
   for (const { prompt } of mixed.main) expect(heldOut.has(prompt)).toBe(false);

@@ -6,6 +6,7 @@
  *                           └──2xx──> body, decompressed     at most `maxBytes`, and `seconds` for all of it
  */
 import { lookup } from "node:dns/promises";
+import { isIPv6 } from "node:net";
 import { type Dispatcher, fetch, type Response } from "undici";
 import { MgrpoError } from "../../../../core/errors.ts";
 import { reasonOf } from "../external/backend.ts";
@@ -105,6 +106,16 @@ async function read(response: Response, url: URL, maxBytes: number): Promise<Fet
 
 /** Faults of this machine's network, not of the site. */
 const OUR_NETWORK = ["EAI_AGAIN", "ENETUNREACH", "ENETDOWN", "EMFILE", "ENFILE", "EADDRNOTAVAIL"];
+/** Of an IPv6 address, these say nothing about the rest of the internet: this machine may have IPv4 alone. */
+const NO_ROUTE = ["ENETUNREACH", "EADDRNOTAVAIL"];
+
+/** A host with several addresses fails with an error for each, in an `AggregateError`. */
+function isOurNetwork(error: Error): boolean {
+  if (error instanceof AggregateError)
+    return error.errors.some((one: unknown) => one instanceof Error && isOurNetwork(one));
+  const { code = "", address = "" } = error as NodeJS.ErrnoException & { readonly address?: string };
+  return OUR_NETWORK.includes(code) && !(NO_ROUTE.includes(code) && isIPv6(address));
+}
 
 const resolvesRootServer = () =>
   lookup("a.root-servers.net").then(
@@ -122,7 +133,7 @@ async function failure(
     const { code } = cause as NodeJS.ErrnoException;
     // Also what a domain causes whose own name servers fail.
     if (code === "EAI_AGAIN" && (await resolvesNames())) return none(`the name ${hostname} cannot be resolved`, true);
-    if (code !== undefined && OUR_NETWORK.includes(code)) {
+    if (isOurNetwork(cause)) {
       throw new MgrpoError(
         "tool-backend",
         `visit ${hostname}: this machine cannot reach the internet (${reasonOf(error)})`,

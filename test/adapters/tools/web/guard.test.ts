@@ -86,3 +86,23 @@ test("a name that its own name servers do not resolve is the site's fault; witho
   await expect(open(false)).rejects.toMatchObject({ code: "tool-backend", retryable: true });
   await dispatcher.destroy();
 });
+
+test("no route to an IPv6 address is the site's fault, on a machine with IPv4 alone; no route to an IPv4 address is this machine's", async () => {
+  const failed = (code: string, address: string) => Object.assign(new Error(`connect ${code}`), { code, address });
+  /** As Node.js reports a host with several addresses: with the code of the first. */
+  const all = (...errors: NodeJS.ErrnoException[]) =>
+    Object.assign(new AggregateError(errors), { code: errors[0]?.code });
+  const open = async (error: Error) => {
+    const failing = ((_host: string, _options: object, callback: (error: Error) => void) =>
+      callback(error)) as unknown as Resolve;
+    const dispatcher = guardedAgent(addressCheck([]), failing);
+    const options = { maxBytes: 1000, seconds: 5, redirects: 1, dispatcher, guard: leakageGuard([]) };
+    return fetchPage(new URL("http://town.example/"), options).finally(() => dispatcher.destroy());
+  };
+  const [ipv6, ipv4] = [failed("ENETUNREACH", "2606:4700::1111"), failed("ENETUNREACH", "93.184.215.14")];
+  const site = { kind: "none", isRetryable: true, why: "the site cannot be reached (ENETUNREACH)" };
+  expect(await open(ipv6)).toEqual(site);
+  expect(await open(all(ipv6, failed("ECONNREFUSED", "93.184.215.14")))).toEqual(site);
+  for (const error of [ipv4, all(ipv6, ipv4)])
+    await expect(open(error)).rejects.toMatchObject({ code: "tool-backend", retryable: true });
+});
