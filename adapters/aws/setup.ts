@@ -27,7 +27,10 @@ import { MgrpoError } from "../../core/errors.ts";
 export type SetupOutcome = "created" | "exists";
 
 /** The lifecycle rule of a bucket, or why it has none. */
-export type LifecycleOutcome = { readonly outcome: SetupOutcome } | { readonly outcome: "none"; readonly why: string };
+export type LifecycleOutcome =
+  | { readonly outcome: "created" }
+  | { readonly outcome: "exists" }
+  | { readonly outcome: "none"; readonly why: string };
 
 /** Runs, and the test objects and items of `cloud check`. */
 const OUR_OBJECTS = /^(runs|check)\//;
