@@ -27,7 +27,7 @@ inBrowser("every address shows the same view in a new page as after a way throug
     expect(path(again)).toBe(address);
     expect(await again.title()).toBe(await page.title());
     await expect.poll(() => textOf(page), { message: address }).toBe(await textOf(again));
-    await again.context().close();
+    await again.close();
   }
 });
 

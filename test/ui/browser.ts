@@ -1,5 +1,5 @@
 /** @file A browser and a dashboard for a file of tests, and pages that note every fault: errors, violations of the policy, requests elsewhere. */
-import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, inject, test } from "vitest";
 import { type DashboardProcess, spawnDashboard } from "../../docs/make/dashboard.ts";
 
@@ -12,7 +12,7 @@ export const inBrowser = test.skipIf(executablePath === "");
 
 export interface Opened {
   readonly dashboard: () => DashboardProcess;
-  /** A page in a session of its own, at a path of the dashboard. */
+  /** A page at a path of the dashboard. The pages of a test share a session; one with options has its own. */
   open(path: string, options?: BrowserContextOptions): Promise<Page>;
 }
 
@@ -23,6 +23,7 @@ export interface Opened {
 export function openDashboard(folder: () => string = () => inject("project")): Opened {
   let browser: Browser | undefined;
   let dashboard: DashboardProcess | undefined;
+  let shared: BrowserContext | undefined;
   const faults: string[] = [];
   beforeAll(async () => {
     if (executablePath === "") return;
@@ -31,20 +32,27 @@ export function openDashboard(folder: () => string = () => inject("project")): O
   });
   afterEach(async () => {
     for (const context of browser?.contexts() ?? []) await context.close();
+    shared = undefined;
     expect(faults.splice(0)).toEqual([]);
   });
   afterAll(async () => {
     await browser?.close();
     await dashboard?.close();
   });
+  async function newSession(options: BrowserContextOptions): Promise<BrowserContext> {
+    if (!browser || !dashboard) return expect.fail("no browser");
+    const context = await browser.newContext({ viewport: WIDE, ...options });
+    // The link sets the session's cookie.
+    await context.request.get(dashboard.link);
+    return context;
+  }
   return {
     dashboard: () => dashboard ?? expect.fail("no dashboard"),
-    async open(path, options = {}) {
-      if (!browser || !dashboard) return expect.fail("no browser");
-      const context = await browser.newContext({ viewport: WIDE, ...options });
-      // The link sets the session's cookie.
-      await context.request.get(dashboard.link);
-      const page = await context.newPage();
+    async open(path, options) {
+      if (!dashboard) return expect.fail("no dashboard");
+      const session = options ? await newSession(options) : (shared ?? (await newSession({})));
+      if (!options) shared = session;
+      const page = await session.newPage();
       note(page, dashboard.origin, (fault) => faults.push(fault));
       await page.goto(dashboard.origin + path);
       await drawn(page);
