@@ -1,4 +1,7 @@
-/** @file `mgrpo worker`: serves one agent of a run, on the store that the environment names, until the run ends or it is stopped. */
+/**
+ * @file `mgrpo worker`: serves one agent of a run, or evaluates its team, on the store that the environment names, until the run ends or it
+ * is stopped.
+ */
 
 export interface WorkerOptions {
   readonly run: string;
@@ -9,7 +12,7 @@ export interface WorkerOptions {
   readonly url?: string;
 }
 
-/** This process becomes the worker: a child would outlive its SIGKILL. */
+/** Runs the worker in this process: a child process would survive this one's SIGKILL. */
 export async function worker({ run, agent, roles, host, port = 0, url }: WorkerOptions): Promise<void> {
   const flags = ["--run", run, "--agent", agent, "--roles", roles, "--host", host, "--port", String(port)];
   if (url !== undefined) flags.push("--url", url);

@@ -92,10 +92,11 @@ class MeteredTable {
     const bytes = Buffer.byteLength(json);
     await this.#space.reserve(bytes);
     try {
-      const counted = { ...input, ReturnConsumedCapacity: "TOTAL" };
+      const { ReturnConsumedCapacity: asked = "NONE" } = input;
+      const counted = asked === "NONE" ? { ...input, ReturnConsumedCapacity: "TOTAL" } : input;
       const { ConsumedCapacity: capacity, ...output } = await this.#database.call(operation, counted);
       this.#count(bytes, unitsOf(capacity));
-      return "ReturnConsumedCapacity" in input ? { ...output, ConsumedCapacity: capacity } : output;
+      return asked === "NONE" ? output : { ...output, ConsumedCapacity: capacity };
     } catch (error) {
       this.#count(bytes, 1);
       throw error;

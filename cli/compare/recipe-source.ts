@@ -1,4 +1,4 @@
-/** @file Identifies the code of a user's recipe. Recipes of this package need none: its commit and release cover them. */
+/** @file Identifies the code of a user's recipe. A recipe of this package is identified by the package's commit and release. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { sha256 } from "../../engine/hash.ts";
@@ -6,8 +6,8 @@ import { recipeFolder } from "../../recipes/registry.ts";
 
 /** Code, settings and prompts. */
 const SOURCE = /\.([cm]?[jt]sx?|json|md|txt|py)$/;
-/** What commands write, should the recipe be the project's own folder. */
-const OUTPUTS = ["node_modules", "models", "runs", "results", "evaluations", "mgrpo-cloud"];
+/** What commands write into the recipe's folder. Deeper folders with these names are the recipe's own. */
+const OUTPUTS = ["models", "runs", "results", "evaluations", "mgrpo-cloud"];
 
 /** The first 12 hex digits of a SHA-256 over the names and contents of the recipe's files. Undefined for a recipe of this package. */
 export function recipeHash(nameOrPath: string): string | undefined {
@@ -21,9 +21,10 @@ function filesUnder(folder: string, path: string): string[] {
   const entries = readdirSync(join(folder, path), { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1));
   return entries.flatMap((entry) => {
     const name = path === "" ? entry.name : `${path}/${entry.name}`;
-    if (entry.isDirectory()) return isOutput(entry.name) ? [] : filesUnder(folder, name);
+    if (entry.isDirectory()) return isExcluded(entry.name, path === "") ? [] : filesUnder(folder, name);
     return entry.isFile() && SOURCE.test(entry.name) ? [name] : [];
   });
 }
 
-const isOutput = (name: string): boolean => name.startsWith(".") || OUTPUTS.includes(name);
+const isExcluded = (name: string, isTop: boolean): boolean =>
+  name.startsWith(".") || name === "node_modules" || (isTop && OUTPUTS.includes(name));

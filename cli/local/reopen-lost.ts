@@ -1,6 +1,6 @@
 /**
- * @file Reopens evaluations that lost answers to infrastructure. The order makes it safe to interrupt: the next call reopens a job that has
- * no result.
+ * @file Reopens evaluations that lost answers to a failure of the infrastructure or of the judge. The order makes it safe to interrupt: the
+ * next call reopens a job that has no result.
  *
  *     done, with losses -> failed outcomes deleted -> result deleted -> job queued        its next worker reuses the other answers
  */
@@ -22,7 +22,7 @@ export async function reopenLost(store: Store, config: RunConfig): Promise<void>
   }
 }
 
-/** Deletes the failed outcomes and the result of a job. False if it lost nothing. */
+/** Deletes the failed outcomes and the result of a job. False if no answer was lost. */
 async function deleteLosses(
   { objects }: Store,
   config: RunConfig,

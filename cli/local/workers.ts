@@ -3,7 +3,7 @@
  * this process does (its standard input closes), is restarted when it crashes, and logs to its own file.
  *
  *     started --exit--> waits 0.2 s .. 1.6 s --> started        a crash, or SIGKILL
- *        |   five exits in a row, the last four each within 10 s of the start, or one on a full disk --> `failed` rejects
+ *        |   five exits in a row, the last four each within 10 s of its start, or one on a full disk --> `failed` rejects
  *        '-- stop(): SIGTERM, drained; SIGKILL after 15 s
  */
 import { type ChildProcess, spawn } from "node:child_process";
@@ -18,7 +18,7 @@ import { trainedAgents } from "../../core/training/step-plan.ts";
 import { RELEASE_VARIABLE, release } from "../../gpu-workers/release.ts";
 
 const QUICK_EXIT_MILLISECONDS = 10_000;
-const QUICK_EXITS = 5;
+const MAX_EXITS = 5;
 const DRAIN_MILLISECONDS = 15_000;
 /** Longer than a line of a worker's log. A log can be larger than memory. */
 const TAIL_BYTES = 1 << 16;
@@ -115,8 +115,8 @@ class WorkerProcesses implements Workers {
     await Promise.all([...this.#children.values()].map(stopChild));
   }
 
-  /** `quickExits`: consecutive exits right after a start. */
-  #start(spec: WorkerSpec, quickExits: number): void {
+  /** `exits`: in a row so far, all but the first of them quick. */
+  #start(spec: WorkerSpec, exits: number): void {
     const log = join(this.#logs, `${spec.name}.log`);
     // The user may have deleted it.
     mkdirSync(this.#logs, { recursive: true });
@@ -135,7 +135,7 @@ class WorkerProcesses implements Workers {
       this.#children.delete(spec.name);
       if (this.#isStopping) return;
       const isQuick = performance.now() - started < QUICK_EXIT_MILLISECONDS;
-      this.#restart(spec, isQuick ? quickExits + 1 : 1, how, { path: log, start: logStart });
+      this.#restart(spec, isQuick ? exits + 1 : 1, how, { path: log, start: logStart });
     };
     // A child can exit while this process writes to it.
     child.stdin?.on("error", () => {});
@@ -147,7 +147,7 @@ class WorkerProcesses implements Workers {
   /** Restarts a worker after a delay, or gives up on it. */
   #restart(spec: WorkerSpec, exits: number, how: string, log: WorkerLog): void {
     const { error: reason = how, code } = lastError(log);
-    if (exits >= QUICK_EXITS || code === FULL) {
+    if (exits >= MAX_EXITS || code === FULL) {
       const times = exits === 1 ? "" : ` ${exits} times in a row`;
       const message = `worker '${spec.name}' ended${times}: ${reason} (log: ${log.path})`;
       this.#fail(new MgrpoError("worker-unavailable", message));

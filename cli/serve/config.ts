@@ -19,12 +19,12 @@ export interface PlannedServing {
   readonly notes: readonly string[];
 }
 
-/** Nothing is trained, evaluated or run: only the models and how they are computed matter. */
+/** Nothing is trained or evaluated and no rollout runs: only the models and their engine settings matter. */
 const SERVING = ["steps=1", "runner=native", "evaluation={}", "budget={}", "limits.turnSeconds=86400"];
 
-/** Of a model that no run describes: the context that its config gives, up to this, since the KV cache is allocated for it. */
+/** Caps the context of a model that belongs to no run, because the KV cache is allocated for the whole context. */
 const MAX_CONTEXT_TOKENS = 4096;
-/** The context of such a model divided by this is the limit of a turn, unless a request sets max_tokens. */
+/** `turnTokens` of such a model is its context divided by this. */
 const TURN_SHARE = 4;
 
 export async function planServing(target: string, set: readonly string[]): Promise<PlannedServing> {
@@ -53,7 +53,10 @@ export async function planServing(target: string, set: readonly string[]): Promi
   const settings = [...untrained(team), ...models, ...SERVING, ...set];
   const config = resolveConfig(advice, { run: "serve", recipe, arm, seed, set: settings });
   const elsewhere = names.filter((name) => !local.includes(name));
-  return { config, notes: elsewhere.map((name) => `agent '${name}' is behind an API: the app calls it there`) };
+  return {
+    config,
+    notes: elsewhere.map((name) => `agent '${name}' is behind an API: the app calls that API directly`),
+  };
 }
 
 /** A folder's models with the default settings. Undefined if it has no model. */

@@ -1,4 +1,4 @@
-/** @file Which evaluations are the same: their folder is named by this. */
+/** @file The id of an evaluation, which ends its folder's name: evaluations with the same id are the same evaluation. */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { canonicalJson } from "../../core/contracts/parse.ts";
 import type { QuestionSet } from "../../core/contracts/question.ts";

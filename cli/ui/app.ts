@@ -38,7 +38,7 @@ import { searchStep } from "./search.ts";
 import { groupView, rolloutView, stepView } from "./step.ts";
 import { timelineView } from "./timeline.ts";
 import { tokenView } from "./tokens.ts";
-import { type Listener, mayPass } from "./watch.ts";
+import { isTransient, type Listener } from "./watch.ts";
 import type { RunWatcher } from "./watch-runs.ts";
 
 export interface DashboardOptions {
@@ -84,7 +84,7 @@ export function dashboardApp({ key, hosts, watcher }: DashboardOptions): Hono {
 
 function statusOf(error: MgrpoError): 404 | 422 | 503 {
   if (error.code === "not-found") return 404;
-  return mayPass(error) ? 503 : 422;
+  return isTransient(error) ? 503 : 422;
 }
 
 function addSteps(app: Hono): void {

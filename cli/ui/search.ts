@@ -19,7 +19,7 @@ export interface Search {
 
 type Hit = SearchView["hits"][number];
 
-/** Most rollouts that one request reads, rounded down to whole groups; always at least one group. */
+/** Maximum number of rollouts that a request reads, rounded down to whole groups, but at least one group. */
 const PAGE = 256;
 /** On each side of a match. */
 const CONTEXT_CHARACTERS = 80;
@@ -107,10 +107,13 @@ function excerptOf(conversation: Conversation, text: string): string | undefined
     const shown = failedResponse(conversation) ?? conversation.answer ?? conversation.prompt;
     return shown.slice(0, 2 * CONTEXT_CHARACTERS);
   }
-  const wanted = text.toLowerCase();
+  // `toLowerCase` can lengthen a text, so its indices would not be those of the original.
+  const wanted = new RegExp(text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"), "iu");
   for (const one of all) {
-    const at = one.toLowerCase().indexOf(wanted);
-    if (at >= 0) return one.slice(Math.max(0, at - CONTEXT_CHARACTERS), at + text.length + CONTEXT_CHARACTERS);
+    const found = wanted.exec(one);
+    if (!found) continue;
+    const end = found.index + found[0].length;
+    return one.slice(Math.max(0, found.index - CONTEXT_CHARACTERS), end + CONTEXT_CHARACTERS);
   }
   return undefined;
 }

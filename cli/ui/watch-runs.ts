@@ -14,13 +14,13 @@ export interface RunWatcher {
   close(): void;
 }
 
-/** Between two looks: at whether a step was closed, at the records of the step that is open, and at the list of runs. */
+/** Between two polls: of whether a step was closed, of the records of the open step, and of the list of runs. */
 const SECONDS = { step: 0.5, records: 4, list: 4 };
 
 export function openRunWatcher(report: (line: string) => void): RunWatcher {
   const runs = new Map<string, Watch<RunPulse>>();
-  const look = async (tell: (view: RunsView) => void) => tell(await runsView());
-  const list = new Watch<RunsView>({ look, seconds: SECONDS.list, report });
+  const poll = async (emit: (view: RunsView) => void) => emit(await runsView());
+  const list = new Watch<RunsView>({ poll, seconds: SECONDS.list, report });
   return {
     subscribe(run, listener) {
       const watch = runs.get(run) ?? watchRun(run, (line) => report(`${run}: ${line}`));
@@ -50,7 +50,7 @@ function watchRun(run: string, report: (line: string) => void): Watch<RunPulse> 
   return new Watch<RunPulse>({
     seconds: SECONDS.step,
     report,
-    async look(tell, known) {
+    async poll(emit, known) {
       const isDue = performance.now() - recordsAt >= SECONDS.records * 1000;
       const written = findRun(run) && statusVersion(runFolder(run));
       if (!isDue && written !== undefined && written === status) return;
@@ -59,11 +59,11 @@ function watchRun(run: string, report: (line: string) => void): Watch<RunPulse> 
       const { state, reason, step: closed } = source;
       const hasNews = known?.closed !== closed || known.state !== state;
       // A page loads the closed step now: it does not wait for the other records.
-      if (known && hasNews) tell({ ...known, state, reason, closed });
+      if (known && hasNews) emit({ ...known, state, reason, closed });
       if (hasNews) stepSeconds = (await source.summaries()).at(-1)?.seconds ?? null;
       if (!hasNews && !isDue) return;
       detector ??= new StallDetector(source.config);
-      tell(await runPulse(source, detector, stepSeconds));
+      emit(await runPulse(source, detector, stepSeconds));
       recordsAt = performance.now();
     },
   });

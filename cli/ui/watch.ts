@@ -1,8 +1,8 @@
 /**
- * @file Looks at something again and again for the pages that show it: one loop, while a page listens, however many do.
+ * @file Polls a source for the pages that show it. One loop serves all listeners and runs while there is at least one.
  *
- *     add ──> loop: look ──changed──> every listener      ends with the last listener
- *                     └──failed──> every listener, once per failure; one that may pass only if the next look fails too
+ *     add ──> loop: poll ──changed──> every listener      ends with the last listener
+ *                     └──failed──> every listener, once per failure; a transient one only if the next poll fails too
  */
 import { isMgrpoError, type MgrpoError } from "../../core/errors.ts";
 import type { Failure } from "../../ui/views.ts";
@@ -13,35 +13,35 @@ export interface Listener<View> {
 }
 
 export interface PollOptions<View> {
-  /** Calls `tell` with what it has found, also in parts: the newest view counts. */
-  look(tell: (view: View) => void, known: View | undefined): Promise<void>;
+  /** Calls `emit` with each view that it finds: never, once or several times. The newest counts. */
+  poll(emit: (view: View) => void, known: View | undefined): Promise<void>;
   readonly seconds: number;
   report(line: string): void;
 }
 
-/** An error that may be gone at the next look: the process that trains a run may end between two reads. */
-export const mayPass = ({ code, retryable }: MgrpoError): boolean => retryable || code === "store-unreachable";
+/** Whether the next poll may succeed: the process that trains a run may end between two reads. */
+export const isTransient = ({ code, retryable }: MgrpoError): boolean => retryable || code === "store-unreachable";
 
 export class Watch<View> {
   readonly #options: PollOptions<View>;
   readonly #listeners = new Set<Listener<View>>();
   #newest: View | undefined;
-  /** What listeners were told last, unless it was a view. */
+  /** The failure that listeners were sent last, unless a view followed it. */
   #failure: Failure | undefined;
   #failures = 0;
   #timer: NodeJS.Timeout | undefined;
-  #isLooking = false;
+  #isPolling = false;
 
   constructor(options: PollOptions<View>) {
     this.#options = options;
   }
 
-  /** Shows the listener the newest view now, and every change. */
+  /** Shows the listener the newest view now, then every change. */
   add(listener: Listener<View>): void {
     this.#listeners.add(listener);
     if (this.#newest !== undefined) listener.show(this.#newest);
     if (this.#failure) listener.fail(this.#failure);
-    if (this.#timer === undefined && !this.#isLooking) void this.#loop();
+    if (this.#timer === undefined && !this.#isPolling) void this.#loop();
   }
 
   /** Returns the number of listeners that are left. */
@@ -58,15 +58,15 @@ export class Watch<View> {
   }
 
   async #loop(): Promise<void> {
-    this.#isLooking = true;
+    this.#isPolling = true;
     try {
-      await this.#options.look((view) => this.#show(view), this.#newest);
+      await this.#options.poll((view) => this.#show(view), this.#newest);
       this.#failures = 0;
     } catch (error) {
       this.#failures += 1;
       this.#fail(error);
     }
-    this.#isLooking = false;
+    this.#isPolling = false;
     if (this.#listeners.size > 0) this.#timer = setTimeout(() => void this.#loop(), this.#options.seconds * 1000);
   }
 
@@ -78,7 +78,7 @@ export class Watch<View> {
   }
 
   #fail(error: unknown): void {
-    if (isMgrpoError(error) && mayPass(error) && this.#failures < 2) return;
+    if (isMgrpoError(error) && isTransient(error) && this.#failures < 2) return;
     if (!isMgrpoError(error) && this.#failures === 1) this.#options.report(String(error));
     const failure: Failure = isMgrpoError(error)
       ? { code: error.code, message: error.message }

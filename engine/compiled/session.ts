@@ -1,7 +1,7 @@
 /**
- * @file Handles to samplers and trainers in engine threads. When a thread ends, they are lost. A sampler reopens on its next sample,
- * and so does a trainer whose state still matches its files. A trainer whose state has changed rejects with
- * `replay-failed` until `load` is called: its gradient and weights are gone.
+ * @file Handles to samplers and trainers in engine threads. When a thread ends, its samplers and trainers are lost. The next call reopens a
+ * sampler, and a trainer whose state still matches its files. Calls to a trainer whose state has changed reject with `replay-failed` until
+ * `load` is called: its gradient and weights are gone.
  */
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, Sampler } from "../../core/ports.ts";

@@ -29,6 +29,8 @@ test("runs of a recipe whose code has changed are foreign; what commands write b
   const write = (name: string, text: string) => writeFileSync(join(recipe, name), text);
   write("recipe.ts", "export const recipe = {};");
   write("rewards.ts", "export const correct = 1;");
+  mkdirSync(join(recipe, "tools/models"), { recursive: true });
+  write("tools/models/page.ts", "export const lines = 1;");
   const made = () => provenanceOf({ ...config, recipe }, {});
   const before = made();
   for (const output of ["models", "runs", ".git"]) {
@@ -41,6 +43,9 @@ test("runs of a recipe whose code has changed are foreign; what commands write b
   expect(foreignBy(made(), before)).toEqual([
     expect.stringMatching(/^recipe: "[0-9a-f]{12}" \(stored\), "[0-9a-f]{12}"/),
   ]);
+  const after = made();
+  write("tools/models/page.ts", "export const lines = 2;");
+  expect(foreignBy(made(), after)).toHaveLength(1);
   const { recipe: _, ...older } = before;
   expect(foreignBy(before, older)).toEqual([expect.stringMatching(/^recipe: "not recorded" \(stored\)/)]);
   expect(provenanceOf(config, {})).not.toHaveProperty("recipe");

@@ -7,7 +7,7 @@ import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { GROUPS_PER_PAGE, type GroupOrder, inOrder } from "../../ui/group-order.ts";
 import { SearchView, StepView } from "../../ui/views.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
-import { config, groups, question, RUN, step } from "./records.ts";
+import { config, finishedRun, groups, question, RUN, step } from "./records.ts";
 
 const MANY = 3 * GROUPS_PER_PAGE + 1;
 const ALL = Array.from({ length: MANY }, (_, group) => group);
@@ -68,6 +68,24 @@ test("a search reads some groups at a time, and its pages hold each hit once", a
   const two = await page(128);
   expect(two.next).toBeNull();
   expect([...one.found, ...two.found]).toEqual(ALL);
+});
+
+test("a hit shows the match, even after letters that lower case makes longer", async () => {
+  const { source } = await manyGroups();
+  const conversation = {
+    prompt: `${"İ".repeat(200)} Is (1+1) two?`,
+    turns: [],
+    stop: "malformed",
+    answer: null,
+    fault: "empty",
+  };
+  const outcome = { ...finishedRun.outcome, conversation, invocations: [] };
+  const address = { run: RUN, phase: "train", step: 0, group: 3, rollout: 0 };
+  const found = await source.read(async (store) => {
+    await store.objects.commit(objectKeys.outcome(address), new TextEncoder().encode(JSON.stringify(outcome)));
+    return searchStep(store, config, 0, { text: "IS (1+1)", filter: "any", from: 0 });
+  });
+  expect(found.hits).toMatchObject([{ group: 3, excerpt: expect.stringMatching(/^İ{79} Is \(1\+1\) two\?$/) }]);
 });
 
 test("groups without a reward come last, worst or best first, even after negative rewards", async () => {

@@ -25,13 +25,13 @@ const unreachable = new MgrpoError("store-unreachable", "the store does not answ
 /** A watch that finds these one after the other, and the last again and again. */
 function watchOf(found: (number | Error)[]) {
   const lines: string[] = [];
-  let looks = 0;
-  const look = async (tell: (view: number) => void) => {
-    const next = found[Math.min(looks++, found.length - 1)];
+  let polls = 0;
+  const poll = async (emit: (view: number) => void) => {
+    const next = found[Math.min(polls++, found.length - 1)];
     if (typeof next !== "number") throw next;
-    tell(next);
+    emit(next);
   };
-  return { watch: new Watch<number>({ look, seconds: 0.005, report: (line) => lines.push(line) }), lines };
+  return { watch: new Watch<number>({ poll, seconds: 0.005, report: (line) => lines.push(line) }), lines };
 }
 
 test("a change is told once, and who comes later is told the newest", async () => {

@@ -1,4 +1,7 @@
-/** @file A browser and a dashboard for a file of tests, and pages that note every fault: errors, violations of the policy, requests elsewhere. */
+/**
+ * @file A browser and a dashboard for a file of tests, and pages that record every fault: errors, violations of the Content-Security-Policy,
+ * requests to other origins.
+ */
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, inject, test } from "vitest";
 import { type DashboardProcess, spawnDashboard } from "../../docs/make/dashboard.ts";

@@ -2,11 +2,12 @@
  * @file Block-wise symmetric quantization: 32 weights along the input dimension share a float32 scale, and a weight is scale * (code - zero).
  *
  *     bits   zero   scale
- *     4      8      m / -8, m the weight of the largest magnitude with its sign: all of [-8, 7] is used, as in GGUF's Q4_0
+ *     4      8      m / -8, m the weight of largest magnitude, with its sign: m itself becomes -8, as in GGUF's Q4_0
  *     8      128    |m| / 127, as in GGUF's Q8_0
  *
- * So a float32 base that was imported from one of these formats keeps its weights exactly. 4-bit codes are packed in pairs, the first in the
- * low half of the byte. The layout is that of onnxruntime's MatMulNBits, and of DequantizeLinear on uint4 and uint8.
+ * So a float32 base that was imported from one of these formats keeps its weights exactly, except Q4_0 made with an importance matrix: its
+ * blocks need not use -8. 4-bit codes are packed in pairs, the first in the low half of the byte. The layout is that of onnxruntime's
+ * MatMulNBits, and of DequantizeLinear on uint4 and uint8.
  */
 
 /** Weights per scale. */
@@ -42,7 +43,7 @@ export function quantizeBlocks(weights: Float32Array, bits: Bits): QuantizedBloc
   return { codes, scales };
 }
 
-/** The weight of the largest magnitude in a block, the first of several. */
+/** The weight of largest magnitude in a block; of several, the first. */
 function largest(weights: Float32Array, begin: number): number {
   let found = 0;
   for (let i = begin; i < begin + BLOCK; i++) {
@@ -52,12 +53,12 @@ function largest(weights: Float32Array, begin: number): number {
   return found;
 }
 
-/** The smallest normal float32: the runtime computes with smaller numbers as zero. */
-const SMALLEST = 2 ** -126;
+/** The smallest normal float32: the runtime flushes smaller numbers to zero. */
+const SMALLEST_NORMAL = 2 ** -126;
 
 function scaleOf(peak: number, bits: Bits): number {
   const scale = Math.fround(bits === 4 ? peak / -8 : Math.abs(peak) / 127);
-  return Math.abs(scale) < SMALLEST ? 0 : scale;
+  return Math.abs(scale) < SMALLEST_NORMAL ? 0 : scale;
 }
 
 function codeOf(weight: number, scale: number, bits: Bits): number {

@@ -27,7 +27,7 @@ export interface TransportOptions {
   readonly baseUrl: string;
   readonly apiKey?: string | undefined;
   readonly fetch?: Fetch;
-  /** How long to keep retrying during an outage; 0: a single attempt. */
+  /** How long to keep retrying during an outage, pauses that the server asks for included; 0: a single attempt. */
   readonly retrySeconds?: number;
   /** Pause before the second attempt; doubles, up to 10 s. */
   readonly pauseSeconds?: number;
@@ -88,7 +88,7 @@ export class Transport {
   ): Promise<z.infer<S>> {
     const method = body === undefined ? "GET" : "POST";
     const answer = await this.#request(method, path, body, signal);
-    return parse(schema, jsonOf(answer), `answer of ${method} ${this.#urlOf(path)}`, "endpoint-refused");
+    return parse(schema, jsonOf(answer), `response to ${method} ${this.#urlOf(path)}`, "endpoint-refused");
   }
 
   async delete(path: string): Promise<void> {
@@ -138,6 +138,7 @@ export class Transport {
   }
 
   async #withRetries<T>(attempt: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+    const deadline = performance.now() + this.#retrySeconds * 1000;
     try {
       return await pRetry(attempt, {
         retries: Number.POSITIVE_INFINITY,
@@ -147,13 +148,14 @@ export class Transport {
         ...(signal && { signal }),
         shouldRetry: ({ error }) => error instanceof RetryableFailure,
         onFailedAttempt: async ({ error }) => {
-          if (error instanceof RetryableFailure) await pause(error.afterSeconds, signal);
+          const secondsLeft = Math.max(0, deadline - performance.now()) / 1000;
+          if (error instanceof RetryableFailure) await pause(Math.min(error.afterSeconds, secondsLeft), signal);
         },
       });
     } catch (error) {
       if (!(error instanceof RetryableFailure)) throw error;
-      const waited = this.#retrySeconds > 0 ? `, also after ${this.#retrySeconds} s of trying` : "";
-      const message = `${error.message}${waited}: look at the Tinker server, then start or resume the run`;
+      const waited = this.#retrySeconds > 0 ? `, even after ${this.#retrySeconds} s of retries` : "";
+      const message = `${error.message}${waited}: check the Tinker server, then start or resume the run`;
       throw new MgrpoError("endpoint-unavailable", message, { retryable: true, cause: error.cause });
     }
   }
@@ -179,7 +181,7 @@ export class Transport {
     }
     throw new MgrpoError(
       "endpoint-unavailable",
-      `${what}: request ${requestId} is still pending after ${this.#futureSeconds} s: look at the Tinker server, then resume the run`,
+      `${what}: request ${requestId} is still pending after ${this.#futureSeconds} s: check the Tinker server, then resume the run`,
       { retryable: true },
     );
   }

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { appendFile, readdir, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { DynamoDBClient, PutItemCommand, type ReturnConsumedCapacity } from "@aws-sdk/client-dynamodb";
 import { CreateMultipartUploadCommand, ListPartsCommand, S3Client, UploadPartCommand } from "@aws-sdk/client-s3";
 import { expect, test, vi } from "vitest";
 import { openAwsStore } from "../../../adapters/aws/store.ts";
@@ -219,5 +220,20 @@ test("a client that dies in the middle of a DynamoDB request does not harm the c
   await store.table.get({ pk: "a", sk: "b" });
   expect(store.meter.read()).toMatchObject({ requests: 2, units: 4 });
   expect(store.cloud.writes()).toEqual(store.meter.read());
+  await store.close();
+});
+
+test("a write returns the consumed capacity in the detail that its client asks for", async () => {
+  const store = await openLocalStore();
+  const dynamo = new DynamoDBClient();
+  const Item = { pk: { S: "a" }, sk: { S: "b" } };
+  const capacity = async (detail: ReturnConsumedCapacity) =>
+    (await dynamo.send(new PutItemCommand({ TableName: "mgrpo", Item, ReturnConsumedCapacity: detail })))
+      .ConsumedCapacity;
+  expect(await capacity("NONE")).toBeUndefined();
+  expect(await capacity("TOTAL")).toEqual({ TableName: "mgrpo", CapacityUnits: 1 });
+  expect(await capacity("INDEXES")).toMatchObject({ CapacityUnits: 1, Table: { CapacityUnits: 1 } });
+  expect(store.cloud.writes()).toMatchObject({ requests: 3, units: 3 });
+  dynamo.destroy();
   await store.close();
 });

@@ -93,7 +93,7 @@ test.each<[string, () => Response, RegExp]>([
     /answered 422: body.lora_config: Field required/,
   ],
   ["another site's page", () => new Response("<html>"), /is not JSON: is this a Tinker server\?/],
-  ["another API's response", () => json({ ok: true }), /answer of POST .*optim_step: request_id/],
+  ["another API's response", () => json({ ok: true }), /response to POST .*optim_step: request_id/],
 ])("%s is reported without a retry", async (_, respond, message) => {
   const { server, model } = await openModel({ retrySeconds: 60 });
   server.injectFaults(failFirst("optim_step", [respond]));
@@ -107,10 +107,10 @@ test.each<[string, () => Fault, RegExp]>([
   [
     "endless 503 responses",
     () => json({ detail: "overloaded" }, 503),
-    /optim_step answered 503: overloaded, also after 0.2 s of trying: look at the Tinker server/,
+    /optim_step answered 503: overloaded, even after 0.2 s of retries: check the Tinker server/,
   ],
-  ["a server that is gone", () => "refused", /optim_step: ECONNREFUSED, also after/],
-  ["one that never responds", () => "hang", /optim_step: no answer within 0.2 s, also after/],
+  ["a server that is gone", () => "refused", /optim_step: ECONNREFUSED, even after/],
+  ["one that never responds", () => "hang", /optim_step: no answer within 0.2 s, even after/],
 ])("%s: retries are exhausted", async (_, fault, message) => {
   const { server, model } = await openModel();
   server.injectFaults(({ path }) => (path === "optim_step" ? fault() : undefined));
@@ -119,6 +119,17 @@ test.each<[string, () => Fault, RegExp]>([
     message: expect.stringMatching(message),
   });
 });
+
+test("without retries, no pause follows the only attempt, whatever the server asks for", async () => {
+  const { server, client } = open({ retrySeconds: 0 });
+  server.injectFaults(
+    failFirst("get_server_capabilities", [() => json({ detail: "busy" }, 503, { "retry-after": "60" })]),
+  );
+  await expect(client.capabilities()).rejects.toMatchObject({
+    ...{ code: "endpoint-unavailable", retryable: true },
+    message: expect.stringMatching(/answered 503: busy: check the Tinker server/),
+  });
+}, 10_000);
 
 test("a future that stays pending fails with its request id", async () => {
   const { server, model } = await openModel({ futureSeconds: 0.05 });
