@@ -1,9 +1,9 @@
 /**
  * @file What the tests of the dashboard look at, made once: `demo`, three steps of the default recipe, and `tiny`, whose records try to be
- * markup. Without a browser it makes nothing, and every test is skipped.
+ * markup. Without a browser it makes nothing, and every test is skipped. MGRPO_DEMO is the folder of such a run, used instead of another.
  */
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { TestProject } from "vitest/node";
@@ -30,8 +30,10 @@ export async function setup({ provide }: TestProject) {
   provide("project", project);
   if (chromium === "") console.log(`The dashboard is not tested, for want of a browser: ${HOW_TO_GET_CHROMIUM}`);
   else {
+    const { MGRPO_DEMO: trained } = process.env;
     const args = ["train", "recipes/atlas", "--steps", "3", "--seed", "7", "--run", "demo", "--set", SUITES];
-    execFileSync(process.execPath, [COMMAND, ...args], { cwd: project, stdio: ["ignore", "ignore", "inherit"] });
+    if (trained) cpSync(trained, join(project, "runs/demo"), { recursive: true });
+    else execFileSync(process.execPath, [COMMAND, ...args], { cwd: project, stdio: ["ignore", "ignore", "inherit"] });
     await recordRun(project, hostileRun);
   }
   return () => rmSync(project, { recursive: true, force: true });
