@@ -78,7 +78,7 @@ async function localLive(
     return await withRunStore(folder, (store) => readLive(store, config, stepSeconds));
   } catch (error) {
     if (!isMgrpoError(error, "store-unreachable", "not-found")) throw error;
-    // Its process starts or ends just now.
+    // The process is starting or ending.
     return { ...unknown, wait: "its process does not answer" };
   }
 }

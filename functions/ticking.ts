@@ -57,8 +57,8 @@ export class Ticker {
 
   /**
    * The scheduled tick: a thorough tick of every run, several at once. A failing or slow run does not keep the others waiting. `onFailure`
-   * receives its error; without it, this rejects with the first error after every run has had its turn. The errors include those of scores
-   * that earlier ticks requested, even a judge's.
+   * receives each run's error; without it, this rejects with the first error after every run has had its turn. The errors include those of
+   * scores that earlier ticks requested, a judge's failures among them.
    */
   async tickAll(onFailure?: (error: unknown) => void): Promise<void> {
     const { records, rescoring } = this.#context;

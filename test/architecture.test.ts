@@ -1,4 +1,4 @@
-/** @file The architecture: which folder may import which, that no files import each other, that core is pure, that files are short, and that a type's name means one thing. Biome limits the length of functions. */
+/** @file The architecture: which folder may import which, that imports form no cycle, that core is pure, that files are short, and that a type's name means one thing. Biome limits the length of functions. */
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { expect, test } from "vitest";
@@ -78,7 +78,7 @@ const INSIDE_CORE: Record<string, readonly string[]> = {
 const AMBIENT =
   /Math\.random|Date\.now|new Date\(|performance\.|set(Timeout|Interval|Immediate)|crypto\.|process\.\w|console\.|fetch\(|import\.meta/;
 const MAX_LINES = 300;
-/** Layers whose parts (a folder, or a file beside the folders) never import each other in a circle. */
+/** Layers whose parts (a folder, or a file beside the folders) form no import cycle. */
 const ONE_WAY = [
   "core",
   "engine/compiled",
@@ -142,9 +142,9 @@ test.each(Object.entries({ ...ALLOWED, ...INSIDE_CORE }))("%s uses all that its 
   expect(allowed.filter((place) => !targets.some((target) => isWithin(target, place)))).toEqual([]);
 });
 
-test("no files import each other in a circle, types included", () => {
+test("files form no import cycle, type imports included", () => {
   const files = [...LAYERS, "test"].flatMap(sourcesOf).map((file) => relative(ROOT, file));
-  expect(circlesIn(new Map(files.map((file) => [file, targetsOf(join(ROOT, file))])))).toEqual([]);
+  expect(cyclesIn(new Map(files.map((file) => [file, targetsOf(join(ROOT, file))])))).toEqual([]);
 });
 
 test.each(ONE_WAY)("the folders of %s import each other in one direction", (layer) => {
@@ -156,12 +156,12 @@ test.each(ONE_WAY)("the folders of %s import each other in one direction", (laye
     const others = targets.map(partOf).filter((target) => target !== part);
     imports.set(part, new Set([...(imports.get(part) ?? []), ...others]));
   }
-  expect(circlesIn(new Map([...imports].map(([part, targets]) => [part, [...targets]])))).toEqual([]);
+  expect(cyclesIn(new Map([...imports].map(([part, targets]) => [part, [...targets]])))).toEqual([]);
 });
 
-test("a circle is found, through however many files", () => {
+test("an import cycle of any length is found", () => {
   const imports = { a: ["b", "d"], b: ["c"], c: ["b"], d: ["e"], e: ["f"], f: ["d", "c"] };
-  expect(circlesIn(new Map(Object.entries(imports)))).toEqual(["b -> c -> b", "d -> e -> f -> d"]);
+  expect(cyclesIn(new Map(Object.entries(imports)))).toEqual(["b -> c -> b", "d -> e -> f -> d"]);
 });
 
 test("no two files export a type of the same name", () => {
@@ -214,18 +214,18 @@ function importsOf(file: string): string[] {
   return [...source.matchAll(/(?:from|import)\s*\(?\s*"([^"]+)"/g)].flatMap(([, name]) => name ?? []);
 }
 
-/** The circles that a depth-first search of the imports closes, each as its path. */
-function circlesIn(imports: ReadonlyMap<string, readonly string[]>): string[] {
-  const circles: string[] = [];
+/** The cycles that a depth-first search of the imports closes, each as its path. */
+function cyclesIn(imports: ReadonlyMap<string, readonly string[]>): string[] {
+  const cycles: string[] = [];
   const done = new Set<string>();
   const visit = (file: string, path: readonly string[]) => {
-    if (path.includes(file)) circles.push([...path.slice(path.indexOf(file)), file].join(" -> "));
+    if (path.includes(file)) cycles.push([...path.slice(path.indexOf(file)), file].join(" -> "));
     if (done.has(file) || path.includes(file)) return;
     for (const target of imports.get(file) ?? []) visit(target, [...path, file]);
     done.add(file);
   };
   for (const file of imports.keys()) visit(file, []);
-  return circles;
+  return cycles;
 }
 
 function sourcesOf(layer: string): string[] {

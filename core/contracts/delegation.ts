@@ -31,10 +31,10 @@ export function maxInvocations(agents: Team<Limited>, agent: string): number {
 
 type Fault = readonly [path: readonly (string | number)[], message: string];
 
-/** Delegates that are no sub-agents, agents without or with several callers, circles, and too many levels: path and message. */
+/** Delegates that are not sub-agents, agents with no caller or several, cycles, and too many levels: path and message. */
 export function delegationFaults({ main, agents }: { readonly main: string; readonly agents: Team }): Fault[] {
   const names = Object.keys(agents);
-  const strangers = names.flatMap((name): Fault[] =>
+  const unknown = names.flatMap((name): Fault[] =>
     (agents[name]?.delegates ?? [])
       .filter((delegate) => !names.includes(delegate) || delegate === main)
       .map((delegate) => [["agents", name, "delegates"], `'${delegate}' is not a sub-agent of this team`]),
@@ -42,7 +42,7 @@ export function delegationFaults({ main, agents }: { readonly main: string; read
   const subs = names.filter((name) => name !== main);
   const callers = subs.flatMap((name) => callerFaults(main, agents, name));
   // Only in a tree does walking up from an agent end.
-  return strangers.length + callers.length > 0 ? [...strangers, ...callers] : subs.flatMap(placeFaults(main, agents));
+  return unknown.length + callers.length > 0 ? [...unknown, ...callers] : subs.flatMap(pathFaults(main, agents));
 }
 
 const callersOf = (agents: Team, name: string): string[] =>
@@ -58,15 +58,15 @@ function callerFaults(main: string, agents: Team, name: string): Fault[] {
   return [[["agents", second, "delegates"], message]];
 }
 
-function placeFaults(main: string, agents: Team): (name: string) => Fault[] {
+function pathFaults(main: string, agents: Team): (name: string) => Fault[] {
   return (name) => {
     const above = [name];
     for (;;) {
       const [caller] = callersOf(agents, above[0] ?? "");
       if (caller === undefined || caller === main) break;
       if (above.includes(caller)) {
-        const circle = [caller, ...above.slice(0, above.indexOf(caller) + 1)].join(" → ");
-        return [[["agents", name], `the main agent never reaches '${name}': its callers form a circle, ${circle}`]];
+        const cycle = [caller, ...above.slice(0, above.indexOf(caller) + 1)].join(" → ");
+        return [[["agents", name], `the main agent never reaches '${name}': its callers form a cycle, ${cycle}`]];
       }
       above.unshift(caller);
     }

@@ -1,6 +1,6 @@
 /**
- * @file A model by its name on the Hugging Face Hub: `hf:<owner>/<name>[@<revision>]`. A revision is a branch, a tag or a commit. One of its
- * files, as a run records it: `hf:<owner>/<name>@<commit>/<file>`.
+ * @file A model by its name on the Hugging Face Hub: `hf:<owner>/<name>[@<revision>]`. A revision is a branch, a tag or a commit. A
+ * run records a file of such a model as `hf:<owner>/<name>@<commit>/<file>`.
  */
 
 export interface HubModel {

@@ -24,8 +24,9 @@ const BaseUrl = z.string().refine(isBaseUrl, {
 
 function isBaseUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;
-  const { protocol, username, password, search, hash } = new URL(text);
-  return /^https?:$/.test(protocol) && `${username}${password}${search}${hash}` === "";
+  const { protocol, username, password } = new URL(text);
+  // An empty query or fragment is in the text alone.
+  return /^https?:$/.test(protocol) && `${username}${password}` === "" && !/[?#]/.test(text);
 }
 
 /** Dollars per million tokens. */
@@ -82,7 +83,7 @@ const BedrockModel = ModelSettings.extend({
 
 const ModelObject = z.discriminatedUnion("provider", [OpenAiModel, BedrockModel]);
 
-const SHORT = /^(openai|bedrock)(?::([^#]*))?#(.+)$/s;
+const SHORT = /^(openai|bedrock)(?::([^#]+))?#(.+)$/s;
 
 /** A model behind an API. Both forms parse to an object. */
 export const LanguageModelSpec: z.ZodType<
@@ -160,7 +161,10 @@ export function endpointFaults(agent: PolicyOfAgent): (readonly [path: string, m
     return [["limits", "responseTokens: its server alone counts its tokens: set responseCharacters instead"]];
   }
   // A worker's AWS_REGION is the region of the run's store, not the model's.
-  if (policy === "bedrock") return [["policy", "no region is given: write bedrock:<region>"]];
+  if (/^bedrock:?$/.test(policy)) return [["policy", "no region is given: write bedrock:<region>"]];
+  if (policy === "openai:") {
+    return [["policy", "no base URL is given: write openai:<base url>, or openai for OpenAI's own server"]];
+  }
   const { error } = LanguageModelSpec.safeParse(endpointOf(agent));
   return (error?.issues ?? []).map(({ path, message }) => [path[0] === "model" ? "model" : "policy", message] as const);
 }

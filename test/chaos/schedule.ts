@@ -10,7 +10,7 @@ import { type Random, stream } from "../../core/random.ts";
 export const RUNS = ["a", "b"] as const;
 
 const WORKERS = RUNS.flatMap((run) => [`main-${run}`, `searcher-${run}`, `eval-${run}`]);
-const PROCESSES = ["cloud", "functions", ...WORKERS] as const;
+export const PROCESSES = ["cloud", "functions", ...WORKERS] as const;
 
 /**
  * What a request travels through: the store's two APIs; `world`, which has the judge, the tool and the model's delay; `events`, from the
@@ -61,7 +61,7 @@ export type Schedule = z.infer<typeof Schedule>;
 export const undisturbed: Schedule = { seed: 0, clocks: {}, faults: [], deaths: [] };
 
 /** How often each fault is drawn, by channel. */
-const KINDS: Record<Channel, readonly FaultKind[]> = {
+export const KINDS: Record<Channel, readonly FaultKind[]> = {
   dynamo: ["delay", "drop", "lose", "lose", "duplicate", "throttle", "error", "cut"],
   s3: ["delay", "drop", "lose", "lose", "duplicate", "throttle", "error", "cut", "full"],
   world: ["delay", "drop", "lose", "error", "throttle", "cut", "hang"],

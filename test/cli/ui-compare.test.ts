@@ -106,12 +106,21 @@ test("the seeds of an arm: their mean, in a band from the lowest to the highest"
   ]);
 });
 
-test("over tokens, seconds and dollars; a run is left out where no one followed it", () => {
+test("seeds that do not overlap on the axis are averaged at one point, where the later one begins", () => {
+  const runs = [curve("a1", [0.2, 0.2], 1), curve("a2", [0.6, 0.6], 5)];
+  const arms = [{ label: "arm", runs: ["a1", "a2"], measured: [] }];
+  const [line = expect.fail()] = compared(runs, arms, "seconds", true).charts[0]?.lines ?? [];
+  // a1 ends after 2 seconds; a2 begins after 5.
+  expect(line.points).toEqual([[5, expect.closeTo(0.4, 12)]]);
+  expect(line.band).toEqual([[5, 0.2, 0.6]]);
+});
+
+test("over tokens, seconds and dollars; a run is left out where nothing followed it", () => {
   const runs = [curve("a1", [0, 1], 10, 0.25), curve("a2", [0, 1], null)];
   const arms = [{ label: "arm", runs: ["a1", "a2"], measured: [] }];
   const xs = (axis: "tokens" | "seconds" | "usd") => {
-    const { charts, unplaced } = compared(runs, arms, axis, false);
-    return [charts[0]?.lines.map(({ points }) => points.map(([x]) => x)), unplaced];
+    const { charts, omitted } = compared(runs, arms, axis, false);
+    return [charts[0]?.lines.map(({ points }) => points.map(([x]) => x)), omitted];
   };
   expect(xs("tokens")).toEqual([
     [

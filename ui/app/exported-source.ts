@@ -1,4 +1,4 @@
-/** @file The views of an exported page. What it holds less than the server, it derives: pages of a step, and rollouts of a group. */
+/** @file The views of an exported page. Those that it does not hold are derived: the pages of a step, and the rollouts of a group. */
 import type { Export } from "../export-view.ts";
 import { groupOrder, inOrder, pageCount, rowsOfPage } from "../group-order.ts";
 import type { GroupView, RolloutView, StepView } from "../views.ts";

@@ -39,7 +39,7 @@ function sniffType(bytes: Uint8Array): string {
   return /^<(!doctype html|html|head|body)/i.test(start) ? "text/html" : "text/plain";
 }
 
-/** Undefined for encodings that browsers refuse too, such as ISO-2022-KR. */
+/** Undefined for encodings that browsers refuse too, such as ISO-2022-KR, and for those that Node.js lacks: ISO-8859-16. */
 function decode(bytes: Uint8Array, charset: string | undefined, type: string): string | undefined {
   const label = sniff(bytes, {
     xml: type.endsWith("xml"),
@@ -47,5 +47,13 @@ function decode(bytes: Uint8Array, charset: string | undefined, type: string): s
     ...(charset !== undefined && { transportLayerEncodingLabel: charset }),
   });
   if (label === "replacement") return undefined;
-  return new TextDecoder(label === "x-user-defined" ? "windows-1252" : label).decode(bytes);
+  return decoderFor(label === "x-user-defined" ? "windows-1252" : label)?.decode(bytes);
+}
+
+function decoderFor(label: string) {
+  try {
+    return new TextDecoder(label);
+  } catch {
+    return undefined;
+  }
 }

@@ -4,20 +4,26 @@
  */
 import { evaluate } from "mathjs/number";
 
-/** Property -> value, in lower case; the last declaration of each name wins. */
+/** Property -> value, in lower case, in the order of the winning declarations: an important one wins, then the last one. */
 export type InlineStyle = ReadonlyMap<string, string>;
 
 const COMMENT = /\/\*.*?(?:\*\/|$)/gs;
+const IMPORTANT = /!\s*important\s*$/;
 const ESCAPE = /\\(?:([0-9a-f]{1,6})\s?|([^\n]))/gi;
 
 export function parseInlineStyle(style: string): InlineStyle {
-  const declarations = style.replace(COMMENT, "").replace(ESCAPE, unescaped).toLowerCase().split(";");
-  return new Map(
-    declarations.map((declaration) => {
-      const [name = "", value = ""] = declaration.split(":", 2);
-      return [name.trim(), value.replace(/!\s*important\s*$/, "").trim()];
-    }),
-  );
+  const texts = style.replace(COMMENT, "").replace(ESCAPE, unescaped).toLowerCase().split(";");
+  const declarations = texts.map((text) => {
+    const [name = "", value = ""] = text.split(":", 2);
+    return { name: name.trim(), value: value.replace(IMPORTANT, "").trim(), isImportant: IMPORTANT.test(value) };
+  });
+  const result = new Map<string, string>();
+  for (const { name, value } of declarations.toSorted((a, b) => Number(a.isImportant) - Number(b.isImportant))) {
+    // A key that is set again would keep its first position.
+    result.delete(name);
+    result.set(name, value);
+  }
+  return result;
 }
 
 function unescaped(_escape: string, hex: string | undefined, character: string | undefined): string {
@@ -34,7 +40,7 @@ export function hidesAll(style: InlineStyle): boolean {
     /^(hidden|collapse)$/.test(value("visibility")) ||
     value("content-visibility") === "hidden" ||
     (opacity !== undefined && opacity < MIN_OPACITY) ||
-    /opacity\(\s*0*\.?0*%?\s*\)/.test(value("filter")) ||
+    /opacity\(\s*0*\.?0+%?\s*\)/.test(value("filter")) ||
     isClipped(style) ||
     isOffScreen(style) ||
     /scale(?:3d|x|y)?\(\s*0*\.?0*\s*[,)]/.test(value("transform"))
@@ -49,10 +55,15 @@ export function restoresText(style: InlineStyle, above: InlineStyle): boolean {
   if (hasTinyFont(above)) {
     const size = fontSize(style);
     // Relative to 0, any size is 0. Another tiny one is handled separately, so no text is visited twice.
-    if (size === undefined || (/^[\d.]+(em|ex|ch|%)$/.test(size) && !hasTinyFont(style))) return false;
+    if (size === undefined || (RELATIVE_SIZE.test(size) && !hasTinyFont(style))) return false;
   }
-  return !hasClearColor(above) || textColor(style) !== undefined;
+  const color = textColor(style);
+  return !hasClearColor(above) || (color !== undefined && !INHERITED.test(color));
 }
+
+/** Values that leave a text's size or color as its parent has it. */
+const INHERITED = /^(?:inherit|unset|revert(?:-layer)?|currentcolor)$/;
+const RELATIVE_SIZE = /^(?:[\d.]+(?:em|ex|ch|%)|smaller|larger|inherit|unset|revert(?:-layer)?)$/;
 
 const MIN_OPACITY = 0.05;
 /** Pixels. */
@@ -76,7 +87,7 @@ const UNITS: Readonly<Record<string, number>> = {
   vmin: 10,
   vmax: 10,
 };
-const LENGTH = /((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+(?![a-z]))?)(px|pt|pc|in|cm|mm|q|rem|em|ex|ch|lh|%|vw|vh|vmin|vmax)/g;
+const LENGTH = /((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)(px|pt|pc|in|cm|mm|q|rem|em|ex|ch|lh|%|vw|vh|vmin|vmax)/g;
 const MAX_LENGTH = 200;
 
 /** A length or number, `calc()` included. Undefined: the value is none, or depends on the page (`auto`, `var()`). */
@@ -114,11 +125,11 @@ function hasTinyFont(style: InlineStyle): boolean {
 
 const textColor = (style: InlineStyle) => style.get("-webkit-text-fill-color") ?? style.get("color");
 
-function hasClearColor(style: InlineStyle): boolean {
-  return /^(transparent|#[\da-f]{3}0|#[\da-f]{6}0[\da-f]|(?:rgb|hsl)a?\(.*[,/]\s*0*\.?0*%?\s*\))$/.test(
-    textColor(style) ?? "",
-  );
-}
+/** By its alpha: the fourth value, or the one after a slash. */
+const CLEAR_COLOR =
+  /^(?:transparent|#[\da-f]{3}0|#[\da-f]{6}0[\da-f]|(?:rgb|hsl)a?\((?:(?:[^,]+,){3}|[^,/]+\/)\s*0*\.?0+%?\s*\))$/;
+
+const hasClearColor = (style: InlineStyle): boolean => CLEAR_COLOR.test(textColor(style) ?? "");
 
 /** Clipped to nothing, or to a point. */
 function isClipped(style: InlineStyle): boolean {
@@ -140,15 +151,21 @@ function isClipped(style: InlineStyle): boolean {
 const isNarrow = (from: number | undefined, to: number | undefined): boolean =>
   from !== undefined && to !== undefined && to - from < TINY;
 
-const OFFSETS = ["left", "top", "right", "bottom", "text-indent", "margin", "margin-left", "margin-top"] as const;
+const OFFSETS = ["left", "top", "right", "bottom", "text-indent", "margin-left", "margin-top"] as const;
+
+/** The values of a shorthand; one in parentheses may contain spaces. */
+const valuesOf = (shorthand: string | undefined): string[] => (shorthand ?? "").split(/\s+(?![^(]*\))/);
 
 function isOffScreen(style: InlineStyle): boolean {
   const moves = [...(style.get("transform") ?? "").matchAll(/translate\w*\(([^)]*)\)/g)].flatMap(([, by = ""]) =>
     by.split(","),
   );
+  // A negative margin on the right or at the bottom moves what follows instead.
+  const [marginTop = "", marginRight = marginTop, , marginLeft = marginRight] = valuesOf(style.get("margin"));
   const offsets = [
     ...OFFSETS.map((name) => style.get(name) ?? ""),
-    ...(style.get("inset") ?? "").split(/\s+/),
+    ...valuesOf(style.get("inset")),
+    ...[marginTop, marginLeft],
     ...moves,
   ];
   return offsets.some((offset) => (pixels(offset.trim()) ?? 0) <= -FAR_AWAY);

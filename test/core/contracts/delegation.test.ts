@@ -43,11 +43,11 @@ test.each<[string, Delegates, RegExp]>([
     /agents\.a\.delegates: 'main' delegates to 'b' too: an agent has one caller; give 'a' an agent of its own, with policy of:b/,
   ],
   [
-    "a circle",
+    "a cycle",
     { main: ["a"], a: [], b: ["c"], c: ["b"] },
-    /agents\.b: the main agent never reaches 'b': its callers form a circle, b → c → b/,
+    /agents\.b: the main agent never reaches 'b': its callers form a cycle, b → c → b/,
   ],
-  ["itself", { main: ["a"], a: [], b: ["b"] }, /its callers form a circle, b → b/],
+  ["itself", { main: ["a"], a: [], b: ["b"] }, /its callers form a cycle, b → b/],
 ])("a team that delegates to %s is refused", (_what, delegates, message) => {
   expect(faultOf(() => parse(delegates))).toMatch(message);
 });

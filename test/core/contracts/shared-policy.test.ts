@@ -100,17 +100,17 @@ describe("a shared policy is refused", () => {
     expect(first).toMatch(message);
   });
 
-  test("of an agent that shares one itself, in a chain or in a circle", () => {
+  test("of an agent that shares one itself, in a chain or in a cycle", () => {
     const chain = faults({ main, searcher, finder: { policy: "of:searcher", model: "m" } });
     expect(chain).toEqual([
       "agents.finder.policy: 'searcher' has no policy of its own, but that of 'main': write of:main",
     ]);
-    const circle = faults({
+    const cycle = faults({
       main: { ...main, policy: "of:searcher", delegates: ["searcher"] },
       searcher: { policy: "of:main", model: "m" },
     });
-    expect(circle).toHaveLength(2);
-    expect(circle[0]).toMatch(/^agents.main.policy: 'searcher' has no policy of its own, but that of 'main'/);
+    expect(cycle).toHaveLength(2);
+    expect(cycle[0]).toMatch(/^agents.main.policy: 'searcher' has no policy of its own, but that of 'main'/);
   });
 
   test("of an agent behind an API", () => {

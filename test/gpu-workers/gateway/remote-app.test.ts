@@ -42,7 +42,7 @@ test("the app gets the question and its agents, and its result comes back", asyn
   expect(await run(url)).toEqual({ answer: "What follows? main" });
 });
 
-test("another secret is refused on both sides, and no retry is tried", async () => {
+test("another secret is refused on both sides, and not retried", async () => {
   const url = await serve(rolloutHandler(async () => ({ answer: "x" }), { secret: SECRET }));
   await expect(run(url, "another secret, of another team")).rejects.toMatchObject({
     ...{ code: "app-failed", retryable: false },
@@ -70,7 +70,7 @@ test("a call that is replayed is refused", async () => {
 
 test.each([
   ["an app that throws", () => Promise.reject(new Error("no luck")), /answered 500: no luck/],
-  ["an app that is away", undefined, /does not answer/],
+  ["an app that does not run", undefined, /does not answer/],
 ])("%s is a failure that another attempt may avoid", async (_what, app, message) => {
   const url = app ? await serve(rolloutHandler(app, { secret: SECRET })) : "http://127.0.0.1:9/";
   await expect(run(url)).rejects.toMatchObject({
@@ -85,7 +85,7 @@ test("an app that returns nothing has answered: its worker refuses the result, a
   expect(await run(url)).toBeNull();
 });
 
-test("an attempt may have more time than a timer", async () => {
+test("an attempt may have more time than a timer can wait", async () => {
   const url = await serve(rolloutHandler(async ({ signal }) => ({ answer: `${signal.aborted}` }), { secret: SECRET }));
   expect(await runnerOf(url).run({ ...CALL, seconds: 5e6 }, new AbortController().signal)).toEqual({ answer: "false" });
 });
@@ -105,7 +105,7 @@ test("of a body that is too large, no more than the limit is read", async () => 
   expect(read).toBeLessThan(2 << 20);
 });
 
-test("the attempt's end reaches the app", async () => {
+test("when the attempt is aborted, so is the app's call", async () => {
   let ended = false;
   const waiting = rolloutHandler(
     ({ signal }) =>
@@ -125,7 +125,7 @@ test("the attempt's end reaches the app", async () => {
   await expect.poll(() => ended).toBe(true);
 });
 
-test("a missing secret is named before anything is asked", () => {
+test("a missing secret is reported before any request", () => {
   expect(() => httpRunner({ url: "http://127.0.0.1:9/", secretVariable: "APP_SECRET" }, {}, CLOCK)).toThrow(
     /set APP_SECRET to a secret of at least 16 characters/,
   );

@@ -25,7 +25,7 @@ export function ComparePage() {
   const arms = comparison.view?.arms ?? NO_ARMS;
   const turn = (change: Record<string, string>) =>
     route(`/compare?${new URLSearchParams({ ...query, ...change })}`, true);
-  const { charts, unplaced } = useMemo(() => compared(runs, arms, axis, merged), [runs, arms, axis, merged]);
+  const { charts, omitted } = useMemo(() => compared(runs, arms, axis, merged), [runs, arms, axis, merged]);
   const problem = failure ?? comparison.failure?.message;
   if (problem !== undefined) return <Notice text={problem} />;
   if (runs.length < names.length || !comparison.view) return <Notice text="Loading …" />;
@@ -55,9 +55,9 @@ export function ComparePage() {
             <option value="apart">seeds apart</option>
           </select>
         </div>
-        {unplaced.length > 0 && (
+        {omitted.length > 0 && (
           <p class="faint">
-            Not drawn over {AXES[axis]}: {unplaced.join(", ")}, since no one followed all of their steps.
+            Not drawn: {omitted.join(", ")}, since {AXES[axis]} were not recorded for all of their steps.
           </p>
         )}
         <div class="charts">

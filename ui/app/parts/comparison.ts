@@ -4,20 +4,20 @@ import { smooth } from "../../palette.ts";
 import type { RunView } from "../../views.ts";
 import type { ChartProps, Line } from "./curve.ts";
 
-/** What the curves are drawn over, and its name. */
+/** What the x axis shows, and its title. */
 export const AXES = { step: "steps", tokens: "sampled tokens", seconds: "seconds", usd: "dollars" } as const;
 export type Axis = keyof typeof AXES;
 
 type Points = readonly (readonly [x: number, y: number | null])[];
 type Step = RunView["perStep"][number];
 
-/** Most places at which the seeds of an arm are averaged. */
-const PLACES = 100;
+/** Maximum number of points at which the seeds of an arm are averaged. */
+const MAX_POINTS = 100;
 
 export interface ComparedCharts {
   readonly charts: readonly Omit<ChartProps, "onPick">[];
-  /** Runs that have no place on the axis: no one followed all of their steps. */
-  readonly unplaced: readonly string[];
+  /** Runs that are not drawn: the x of some step was not recorded. */
+  readonly omitted: readonly string[];
 }
 
 /** @param merged whether the seeds of an arm become one mean between its lowest and highest seed. */
@@ -27,19 +27,19 @@ export function compared(
   axis: Axis,
   merged: boolean,
 ): ComparedCharts {
-  const places = new Map(runs.map((run) => [run.run, placesOf(run, axis)]));
-  const placed = runs.filter(({ run }) => places.get(run));
-  const agents = [...new Set(placed.flatMap((run) => run.agents.map(({ name }) => name)))];
+  const xsOfRuns = new Map(runs.map((run) => [run.run, xsOf(run, axis)]));
+  const shown = runs.filter(({ run }) => xsOfRuns.get(run));
+  const agents = [...new Set(shown.flatMap((run) => run.agents.map(({ name }) => name)))];
   const lines = merged ? arms : arms.flatMap(({ runs }) => runs.map((run) => ({ label: run, runs: [run] })));
   const curveOf = (run: RunView, agent: string): Points => {
     const smoothed = smooth(run.perStep.map(({ reward }) => reward[agent] ?? null));
-    return (places.get(run.run) ?? []).map((x, i) => [x, smoothed[i] ?? null]);
+    return (xsOfRuns.get(run.run) ?? []).map((x, i) => [x, smoothed[i] ?? null]);
   };
   const charts = agents.map((agent) => ({
     title: `reward of ${agent}`,
     xName: AXES[axis],
     lines: lines.flatMap(({ label, runs: own }, color) => {
-      const curves = placed.filter(({ run }) => own.includes(run)).map((run) => curveOf(run, agent));
+      const curves = shown.filter(({ run }) => own.includes(run)).map((run) => curveOf(run, agent));
       return lineOf(
         label,
         color,
@@ -47,27 +47,27 @@ export function compared(
       );
     }),
   }));
-  return { charts, unplaced: runs.flatMap(({ run }) => (places.get(run) ? [] : [run])) };
+  return { charts, omitted: runs.flatMap(({ run }) => (xsOfRuns.get(run) ? [] : [run])) };
 }
 
 /** The x of each step; undefined if that of some step is unknown. */
-function placesOf({ perStep }: RunView, axis: Axis): readonly number[] | undefined {
-  const places: number[] = [];
+function xsOf({ perStep }: RunView, axis: Axis): readonly number[] | undefined {
+  const xs: number[] = [];
   for (const step of perStep) {
-    const x = placeOf(step, places.at(-1) ?? 0, axis);
+    const x = xOf(step, xs.at(-1) ?? 0, axis);
     if (x === undefined) return undefined;
-    places.push(x);
+    xs.push(x);
   }
-  return places;
+  return xs;
 }
 
-function placeOf({ sampledTokens, seconds, usd }: Step, before: number, axis: Axis): number | undefined {
+function xOf({ sampledTokens, seconds, usd }: Step, before: number, axis: Axis): number | undefined {
   if (axis === "usd") return usd;
   if (axis === "seconds") return seconds === null ? undefined : before + seconds;
   return before + (axis === "step" ? 1 : sampledTokens);
 }
 
-/** The mean of the curves, between the lowest and the highest. */
+/** The mean of the curves, in a band from the lowest to the highest, where they overlap; at one point if they do not. */
 function lineOf(name: string, color: number, curves: readonly Points[]): Line[] {
   const [only] = curves;
   if (!only) return [];
@@ -75,9 +75,9 @@ function lineOf(name: string, color: number, curves: readonly Points[]): Line[] 
   const end = Math.min(...curves.map((points) => points.at(-1)?.[0] ?? 0));
   const first = Math.max(...curves.map((points) => points[0]?.[0] ?? 0));
   const [shortest] = curves.toSorted((a, b) => a.length - b.length);
-  const many = Math.min(PLACES, shortest?.length ?? 0);
-  const places = Array.from({ length: many }, (_, i) => first + (i * (end - first)) / Math.max(1, many - 1));
-  const at = places.map((x) => ({ x, values: curves.flatMap((points) => valueAt(points, x) ?? []) }));
+  const n = end > first ? Math.min(MAX_POINTS, shortest?.length ?? 0) : 1;
+  const xs = Array.from({ length: n }, (_, i) => first + (i * (end - first)) / Math.max(1, n - 1));
+  const at = xs.map((x) => ({ x, values: curves.flatMap((points) => valueAt(points, x) ?? []) }));
   const known = at.filter(({ values }) => values.length > 0);
   const mean = (values: readonly number[]) => values.reduce((sum, one) => sum + one, 0) / values.length;
   const band = known.map(({ x, values }) => [x, Math.min(...values), Math.max(...values)] as const);

@@ -1,0 +1,28 @@
+/** @file Which addresses of models are refused. */
+import { expect, test } from "vitest";
+import { endpointFaults, LanguageModelSpec } from "../../../core/contracts/language-model.ts";
+
+test.each([
+  ["openai:http://host/v1?#m", /without user, query or fragment/],
+  [{ provider: "openai", model: "m", baseUrl: "http://host/v1#" }, /without user, query or fragment/],
+  // The variable that should have held the address is empty: the request must not go elsewhere.
+  ["openai:#m", /write openai:<base url>#<model>, openai#<model>/],
+  ["bedrock:#m", /or bedrock\[:<region>\]#<model>/],
+] as const)("as a spec: %j", (spec, message) => {
+  expect(LanguageModelSpec.safeParse(spec).error?.issues[0]?.message).toMatch(message);
+});
+
+test.each([
+  ["openai:", /no base URL is given: write openai:<base url>, or openai for OpenAI's own server/],
+  ["openai:http://host/v1?", /without user, query or fragment/],
+  ["bedrock:", /no region is given: write bedrock:<region>/],
+  ["bedrock", /no region is given: write bedrock:<region>/],
+])("as an agent's policy: %s", (policy, message) => {
+  expect(endpointFaults({ policy, model: "m", trained: false, limits: {} })).toEqual([
+    ["policy", expect.stringMatching(message)],
+  ]);
+});
+
+test.each(["openai", "openai:http://host/v1", "bedrock:eu-central-1"])("%s is a policy", (policy) => {
+  expect(endpointFaults({ policy, model: "m", trained: false, limits: {} })).toEqual([]);
+});
