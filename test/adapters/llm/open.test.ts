@@ -224,6 +224,29 @@ test.each([
 });
 
 test.each([
+  '{"reason": "it writes </think>", "correct": true}',
+  '```json\n{"reason": "it writes </think>", "correct": true}\n```',
+  '<think>is </think> in it?</think>{"reason": "it writes </think>", "correct": true}',
+])("structured output may quote the end of thinking: %s", async (answer) => {
+  const model = await openModel([says(answer)]);
+  const schema = Verdict.extend({ reason: z.string() });
+  const { text } = await model.complete({ ...QUESTION, schema });
+  expect(JSON.parse(text)).toEqual({ reason: "it writes </think>", correct: true });
+});
+
+test.each([
+  ["schema", /: if the server does not support schemas, set json to "object" or "text"$/],
+  ["object", /: if the server does not support JSON output, set json to "text"$/],
+  ["text", /\(not JSON\)$/],
+] as const)(
+  "output by %s that is not JSON: the message suggests the weaker ways to request it",
+  async (mode, message) => {
+    const model = await openModel([says("I think so.")], { json: mode });
+    expect((await failure(model.complete({ ...QUESTION, schema: Verdict }))).message).toMatch(message);
+  },
+);
+
+test.each([
   [says("I think so."), /not match the schema \(not JSON\)/],
   [says('{"correct": "yes"}'), /not match the schema \(correct: .*boolean/],
   [says('{"corr', { finish: "length" }), /cut after 5 tokens: raise maxTokens/],
