@@ -58,14 +58,14 @@ export function openContext(
   };
 }
 
-/** A group has stalled when it has no more scores than at the last check. */
+/** A group has stalled when it has no more scores than at the last check. Several steps may be open at once (`staleness`). */
 function openStallDetector(): Context["hasStalled"] {
-  const lastSeen = new Map<string, string>();
+  const lastScores = new Map<string, number>();
   return ({ run, step, group, rollouts }) => {
-    const name = `${run}/${group}`;
-    const before = lastSeen.get(name);
-    const now = `${step}/${Object.keys(rollouts).length}`;
-    lastSeen.set(name, now);
+    const name = `${run}/${step}/${group}`;
+    const before = lastScores.get(name);
+    const now = Object.keys(rollouts).length;
+    lastScores.set(name, now);
     return before === now;
   };
 }
@@ -73,7 +73,7 @@ function openStallDetector(): Context["hasStalled"] {
 /** The deployment that the table belongs to, and what the functions may change in it. */
 export interface ControlledDeployment extends Deployment, Controls {}
 
-/** Reads the deployment on every call, since it may have changed. Undefined if the table belongs to none, as on a laptop. */
+/** Reads the deployment on every call, since it may have changed. Undefined without `controlsOf`, or if the table belongs to none, as on a laptop. */
 export async function readControlledDeployment({
   table,
   controlsOf,

@@ -2,8 +2,8 @@
 import * as z from "zod";
 
 const Evaluation = z.strictObject({
-  step: z.int().nonnegative().describe("Steps before it."),
-  tokens: z.int().nonnegative().describe("Tokens seen before it."),
+  step: z.int().nonnegative().describe("Steps before the evaluation."),
+  tokens: z.int().nonnegative().describe("Tokens seen before the evaluation."),
   loss: z.number().describe("Held-out loss: mean -log p of the assistant's tokens."),
 });
 
@@ -11,7 +11,7 @@ export const TrainingProgress = z.strictObject({
   tokens: z.int().nonnegative().describe("Tokens of demonstrations seen, context included."),
   losses: z.array(z.number()).describe("Each step's loss on its batch, before its update."),
   evaluations: z.array(Evaluation).describe("Held-out losses, the first before training. Empty: nothing is held out."),
-  best: z.int().nonnegative().describe("Steps of the best checkpoint; 0: there is none yet."),
+  best: z.int().nonnegative().describe("Step of the best checkpoint; 0: there is none yet."),
   ended: z
     .enum(["tokens", "patience"])
     .nullable()

@@ -101,7 +101,7 @@ function refuseHeldOutQuestions(
 ): void {
   const contentOf = ({ prompt, facts }: Pick<Question, "prompt" | "facts">) => canonicalJson({ prompt, facts });
   const held = new Set(
-    heldOut.flatMap(({ prompt, facts }) => [contentOf({ prompt, facts }), contentOf({ prompt, facts: {} })]),
+    heldOut.flatMap(({ prompt, facts: own }) => [own, {}, null].map((facts) => contentOf({ prompt, facts }))),
   );
   const both = train.find((question) => held.has(contentOf(question)));
   if (both === undefined) return;
@@ -175,7 +175,7 @@ function requireUniqueIds(sources: readonly Source[]): void {
   if (!clash) return;
   throw new MgrpoError(
     "benchmark-damaged",
-    `${clash.names.join(" and ")} have different questions with the id '${idInFile(clash.id)}': rename one, or use one file per run`,
+    `${clash.names.join(" and ")} have different questions with the id '${idInFile(clash.id)}': rename one, or use them in separate runs`,
   );
 }
 

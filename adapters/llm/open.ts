@@ -46,7 +46,7 @@ export function openLanguageModel(spec: LanguageModelSpecInput, options: OpenMod
       const fault = faultOf(schema, jsonIn(text));
       if (fault === undefined) return { text: jsonIn(text), usage };
       const cut = finishReason.unified === "length" ? `, cut after ${usage.outputTokens} tokens: raise maxTokens` : "";
-      const hint = cut || `: if the server does not support schemas, set json to "object" or "text"`;
+      const hint = cut || formatHint(settings);
       const refusal = `${endpoint.name} gave an answer that does not match the schema (${fault})${hint}`;
       throw new EndpointFailure("endpoint-refused", refusal, { usage });
     },
@@ -65,19 +65,40 @@ function promptOf({ role, content }: ChatMessage): LanguageModelV3Prompt[number]
   return { role: "user", content: [{ type: "text", text }] };
 }
 
-/** Strips the thinking before the JSON and the fence around it, which many models write. */
+/** The weaker ways to request JSON that the settings leave, for a server that ignores the current one. */
+function formatHint({ provider, json }: LanguageModelSpec): string {
+  if (json === "text") return "";
+  if (json === "object") return `: if the server does not support JSON output, set json to "text"`;
+  const others = provider === "openai" ? `"object" or "text"` : `"text"`;
+  return `: if the server does not support schemas, set json to ${others}`;
+}
+
+/**
+ * The JSON without the thinking before it and the fence around it, which many models write. Thinking and JSON may both quote `</think>`: the
+ * longest end of the text that parses is the answer.
+ */
 function jsonIn(text: string): string {
-  const answer = text.replace(/^.*<\/think>/s, "").trim();
+  const answers = text.split("</think>").map((_, i, parts) => unfenced(parts.slice(i).join("</think>")));
+  return answers.find((answer) => parsed(answer) !== undefined) ?? answers.at(-1) ?? "";
+}
+
+function unfenced(text: string): string {
+  const answer = text.trim();
   return /^```(?:json)?\s*\n(.*)\n```$/s.exec(answer)?.[1]?.trim() ?? answer;
 }
 
-function faultOf(schema: z.ZodType, text: string): string | undefined {
-  let value: unknown;
+/** Undefined: it is not JSON. */
+function parsed(text: string): unknown {
   try {
-    value = JSON.parse(text);
+    return JSON.parse(text);
   } catch {
-    return "not JSON";
+    return undefined;
   }
+}
+
+function faultOf(schema: z.ZodType, text: string): string | undefined {
+  const value = parsed(text);
+  if (value === undefined) return "not JSON";
   const issue = schema.safeParse(value).error?.issues[0];
   return issue && [issue.path.join("."), issue.message].filter(Boolean).join(": ");
 }

@@ -10,9 +10,9 @@ import { openTensorBoard } from "./tensorboard.ts";
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * @param folder the run's own.
+ * @param folder the run's folder.
  * @param startedAt tells runs of one name apart.
- * @param rollouts of a closed step, for trackers of traces.
+ * @param rollouts reads those of a closed step, for trackers that take traces.
  */
 export function openTrackers(
   config: RunConfig,
@@ -25,7 +25,7 @@ export function openTrackers(
   return config.track.map((name) => {
     if (name === "tensorboard") return openTensorBoard(join(folder, "tensorboard"));
     if (name === "otlp") return openOtlp({ ...otlpReceiver(environment), ...named, rollouts });
-    const experiment = environment["MLFLOW_EXPERIMENT_NAME"] ?? "mgrpo";
+    const experiment = environment["MLFLOW_EXPERIMENT_NAME"] || "mgrpo";
     const parameters = Object.fromEntries(settingsOf(config, ""));
     return openMlflow({ ...mlflowServer(environment), ...named, experiment, parameters });
   });
@@ -43,35 +43,41 @@ export function checkTrackers(
   }
 }
 
-/** The standard variables of OTLP exporters. Headers: `name=value,…`, with values encoded as in URLs. */
+/** The standard variables of OTLP exporters: those for traces come first, and an empty one counts as unset. */
 function otlpReceiver(environment: Environment): { readonly url: string; readonly headers: Record<string, string> } {
+  const traces = environment["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
   const base = environment["OTEL_EXPORTER_OTLP_ENDPOINT"]?.replace(/\/$/, "");
-  const address = environment["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] ?? (base && `${base}/v1/traces`) ?? "";
+  const address = traces || (base && `${base}/v1/traces`) || "";
   const server = serverOf(address);
   if (server === undefined) {
-    throw new MgrpoError(
-      "config-invalid",
-      "track: otlp needs OTEL_EXPORTER_OTLP_ENDPOINT: set it to the receiver's address, e.g. http://localhost:4318",
-    );
+    const variable = traces ? "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" : "OTEL_EXPORTER_OTLP_ENDPOINT";
+    throw unusable("otlp", variable, address, "the receiver's address, e.g. http://localhost:4318");
   }
-  const given = environment["OTEL_EXPORTER_OTLP_TRACES_HEADERS"] ?? environment["OTEL_EXPORTER_OTLP_HEADERS"] ?? "";
-  const pairs = given.split(",").flatMap((pair) => {
-    const [, name, value] = /^\s*([^=]+?)\s*=(.*)$/.exec(pair) ?? [];
-    return name && value !== undefined ? [[name, decodeURIComponent(value.trim())]] : [];
-  });
   const { url, authorization } = server;
-  return { url, headers: { ...(authorization !== "" && { authorization }), ...Object.fromEntries(pairs) } };
+  return { url, headers: { ...(authorization !== "" && { authorization }), ...otlpHeaders(environment) } };
+}
+
+/** `name=value,…`, with values encoded as in URLs. */
+function otlpHeaders(environment: Environment): Record<string, string> {
+  const variables = ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"];
+  const variable = variables.find((name) => environment[name]) ?? "";
+  const pairs = (environment[variable] ?? "").split(",").map((pair) => pair.trim());
+  const headers = pairs.filter(Boolean).map((pair, i) => {
+    const [, name, encoded] = /^([^=]+?)\s*=\s*(.*)$/.exec(pair) ?? [];
+    const value = encoded === undefined ? undefined : decoded(encoded);
+    if (name !== undefined && value !== undefined) return [name, value];
+    // Not quoted: headers hold keys.
+    const fault = `header ${i + 1} of ${variable} is not name=value, with the value encoded as in URLs`;
+    throw new MgrpoError("config-invalid", `track: otlp: ${fault}: correct it, and write % as %25`);
+  });
+  return Object.fromEntries(headers);
 }
 
 function mlflowServer(environment: Environment): { readonly url: string; readonly authorization: string } {
   const address = environment["MLFLOW_TRACKING_URI"] ?? "";
   const server = serverOf(address);
   if (server === undefined) {
-    const given = address === "" ? "is not set" : "is not http or https";
-    throw new MgrpoError(
-      "config-invalid",
-      `track: mlflow needs MLFLOW_TRACKING_URI, which ${given}: set it to the server's address, e.g. http://localhost:5000`,
-    );
+    throw unusable("mlflow", "MLFLOW_TRACKING_URI", address, "the server's address, e.g. http://localhost:5000");
   }
   const {
     MLFLOW_TRACKING_TOKEN: token,
@@ -80,6 +86,11 @@ function mlflowServer(environment: Environment): { readonly url: string; readonl
   } = environment;
   if (token) return { ...server, authorization: `Bearer ${token}` };
   return user ? { ...server, authorization: basicAuthorization(user, password) } : server;
+}
+
+function unusable(tracker: string, variable: string, address: string, remedy: string): MgrpoError {
+  const given = address === "" ? "is not set" : "is not an http or https address";
+  return new MgrpoError("config-invalid", `track: ${tracker} needs ${variable}, which ${given}: set it to ${remedy}`);
 }
 
 interface TrackingServer {
@@ -93,14 +104,21 @@ interface TrackingServer {
 function serverOf(address: string): TrackingServer | undefined {
   if (!/^https?:\/\//.test(address) || !URL.canParse(address)) return undefined;
   const url = new URL(address);
-  const { username, password } = url;
-  if (username === "") return { url: address, authorization: "" };
+  if (url.username === "" && url.password === "") return { url: address, authorization: "" };
+  const [user, password] = [decoded(url.username), decoded(url.password)];
+  if (user === undefined || password === undefined) return undefined;
   url.username = "";
   url.password = "";
-  return {
-    url: url.href,
-    authorization: basicAuthorization(decodeURIComponent(username), decodeURIComponent(password)),
-  };
+  return { url: url.href, authorization: basicAuthorization(user, password) };
+}
+
+/** Undefined: a `%` is not part of an encoded character. */
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
 }
 
 const basicAuthorization = (user: string, password = "") =>

@@ -102,7 +102,7 @@ async function post({ url, headers, run }: OtlpOptions, spans: readonly object[]
   if (response.ok) return;
   const said = (await response.text()).slice(0, 300);
   const retryable = [429, 502, 503, 504].includes(response.status);
-  throw new MgrpoError("tracker-unavailable", `the OTLP receiver at ${url} got ${response.status}: ${said}`, {
+  throw new MgrpoError("tracker-unavailable", `the OTLP receiver at ${url} answered ${response.status}: ${said}`, {
     retryable,
   });
 }

@@ -47,7 +47,7 @@ export const SuiteReport = EvaluationScore.extend({
     toolsUsd: z.number(),
     /** Requests that reached the tools' backends. */
     toolCalls: z.int(),
-    /** Missing price settings of models that were called: their cost is in no sum. */
+    /** Missing price settings of models that the evaluation could call: their cost is in no sum. */
     unpriced: z.array(z.string()),
   }),
   /** Pages and search results withheld from the agents because they would leak the benchmark. */

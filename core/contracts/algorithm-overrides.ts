@@ -1,4 +1,4 @@
-/** @file Settings of the algorithm that an agent can have of its own, and those that contradict others or would be ignored. */
+/** @file Settings of the algorithm that an agent can override, and checks for settings that contradict others or would be ignored. */
 import * as z from "zod";
 import { type AlgorithmConfig, AlgorithmSettings, CLIP_RANGES } from "./algorithm-config.ts";
 
@@ -11,10 +11,10 @@ function own<S extends z.ZodType>(setting: { unwrap(): S }, what: string) {
   return setting.unwrap().exactOptional().describe(`${what} of this agent. Absent: as in algorithm.`);
 }
 
-/** In place of `algorithm`'s, for one agent. */
+/** Overrides of `algorithm` for one agent. */
 export const AlgorithmOverrides = z.strictObject({
-  mainReward: own(mainReward, "Reward, if it is the main agent"),
-  subReward: own(subReward, "Reward, if it is a sub-agent"),
+  mainReward: own(mainReward, "Main-agent reward"),
+  subReward: own(subReward, "Sub-agent reward"),
   alignment: z
     .strictObject({ d: z.int().positive().describe("Target number of this sub-agent's trajectories per rollout.") })
     .exactOptional()
@@ -48,7 +48,7 @@ interface Team {
   readonly agents: Readonly<Record<string, TeamMember>>;
 }
 
-/** The settings of the algorithm for one agent: the run's, and its own in their place. A ratio of its own comes with that ratio's clip range. */
+/** The settings of the algorithm for one agent: the run's, overridden by its own. Overriding `ratio` brings that ratio's default clip range. */
 export function algorithmOf(
   {
     algorithm,
@@ -79,7 +79,7 @@ export function algorithmFaults(team: Team): Fault[] {
 
 function controlFaults(team: Team): Fault[] {
   if (!team.algorithm.shuffleAdvantages) return [];
-  const message = "the control would learn from the rewards of turns, which are not shuffled: set it to 0";
+  const message = "the control would learn from turn rewards, which are not shuffled: set it to 0";
   const withTurns = Object.keys(team.agents).filter((name) => algorithmOf(team, name).turnWeight > 0);
   return withTurns.slice(0, 1).map((name) => [pathOf(team, name, "turnWeight"), message]);
 }
@@ -89,7 +89,7 @@ function rewardKlFaults({ kl: { coefficient, estimator, in: place } }: Algorithm
   const path = (setting: string) => ["algorithm", "kl", setting];
   if (coefficient === 0) return [[path("in"), "does nothing at kl.coefficient 0: remove it, or set that"]];
   if (estimator === "k1") return [];
-  const message = `as a reward, ${estimator} has another gradient than the KL divergence, whose unbiased estimate k1 is: set it to k1`;
+  const message = `as a reward, ${estimator} gives a biased gradient of the KL divergence; that of k1 is unbiased: set it to k1`;
   return [[path("estimator"), message]];
 }
 
@@ -125,7 +125,7 @@ function agentFaults(team: Team, name: string): Fault[] {
     faults.push([pathOf(team, name, "policyLoss"), message]);
   }
   if (mask !== null && (mask.low > 1 || mask.high < 1)) {
-    const message = `a ratio of 1, which a token on policy has, is not from ${mask.low} to ${mask.high}: set low to 1 at most, and high to 1 at least`;
+    const message = `it masks a ratio of 1, that of an on-policy token: set low (${mask.low}) to at most 1, and high (${mask.high}) to at least 1`;
     faults.push([pathOf(team, name, "ratioMask"), message]);
   }
   if (bonus !== null && policy.startsWith("tinker:")) {
@@ -139,7 +139,7 @@ function agentFaults(team: Team, name: string): Fault[] {
   return faults;
 }
 
-/** Stale rollouts without a correction are another objective: its bias grows with the learning rate and the age (arXiv 2607.01083). */
+/** Without a correction, stale rollouts bias the gradient: the bias grows with the learning rate and their age (arXiv 2607.01083). */
 function stalenessFaults(team: Team): Fault[] {
   if (team.staleness === 0) return [];
   const uncorrected = Object.keys(team.agents).filter((name) => {
@@ -148,6 +148,6 @@ function stalenessFaults(team: Team): Fault[] {
   });
   if (uncorrected.length === 0) return [];
   const names = uncorrected.map((name) => `'${name}'`).join(" and ");
-  const message = `at ${team.staleness}, ${names} would train on rollouts of older versions without a correction: set algorithm.tisCap=2, or algorithm.ratioMask, for the team or by agents.<name>.algorithm`;
+  const message = `at ${team.staleness}, ${names} would train on rollouts of older versions without a correction: set algorithm.tisCap=2, or algorithm.ratioMask, for the team or in agents.<name>.algorithm`;
   return [[["staleness"], message]];
 }

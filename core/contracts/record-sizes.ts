@@ -31,9 +31,12 @@ export function sizeFaults(config: Sized): Fault[] {
     const message = `a group of ${rolloutsPerQuestion} rollouts${calls} does not fit in its record of 400 KB: set at most ${largest}${remedy}`;
     faults.push([["rolloutsPerQuestion"], message]);
   }
-  const groups = questionsPerStep * (1 + dynamicSampling.rounds);
+  const rounds = 1 + dynamicSampling.rounds;
+  const groups = questionsPerStep * rounds;
   if (groups > MAX_QUESTIONS_PER_STEP) {
-    const message = `a step of up to ${groups} questions, replacements counted, does not fit in its record of 400 KB: set at most ${MAX_QUESTIONS_PER_STEP} in all`;
+    const what = rounds > 1 ? `${groups} questions, including replacements,` : `${groups} questions`;
+    const remedy = rounds > 1 ? ", or lower dynamicSampling.rounds" : "";
+    const message = `a step of up to ${what} does not fit in its record of 400 KB: set at most ${Math.floor(MAX_QUESTIONS_PER_STEP / rounds)}${remedy}`;
     faults.push([["questionsPerStep"], message]);
   }
   return faults;
@@ -50,7 +53,7 @@ function rewardedTurns({ main, agents, algorithm }: Sized): RewardedTurns {
 function mostInvocations({ main, agents, runner }: Sized): number {
   if (delegationFaults({ main, agents }).length > 0) return 0;
   if (runner === "native") return maxInvocations(agents, main);
-  // An app may ask each sub-agent as often.
+  // The gateway limits the conversations of each sub-agent, not their sum.
   const { limits, delegates = [] } = agents[main] ?? {};
   return limits ? limits.turns * limits.calls * delegates.length : 0;
 }

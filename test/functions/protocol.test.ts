@@ -230,6 +230,15 @@ test("a long-lived process looks for missed outcomes only in groups that have st
   expect(Object.keys((await group(0, 0)).rollouts)).toEqual(["0"]);
 });
 
+test("a long-lived process finds missed outcomes in every open step, although their groups have the same indices", async () => {
+  const config = teamConfig({ staleness: 1, algorithm: { tisCap: 2 } });
+  const { functions, store, step, group } = await started(config, { isLongLived: true });
+  for (const n of [0, 1]) await playRollout(store.objects, config, await step(n), 0, 0);
+  for (const _ of [1, 2]) await functions.tickAll();
+  await functions.idle();
+  for (const n of [0, 1]) expect(Object.keys((await group(n, 0)).rollouts)).toEqual(["0"]);
+});
+
 test("an evaluation is recorded once, by its event or by a scheduled tick", async () => {
   const { functions, store } = await started(teamConfig());
   const { update } = store.table;

@@ -40,6 +40,7 @@ test("own files: a held-out question is not trained on under another id, and an 
     await expect(ask(row, { ...other, ...facts })).rejects.toThrow(
       /t\.jsonl: its question 'a' is a held-out question in .*h\.jsonl: held-out questions must not be trained on$/,
     );
+  await expect(ask({ ...row, facts: null }, other)).rejects.toThrow(/its question 'a' is a held-out question in/);
   expect((await ask({ ...row, facts: { place: 2 } }, { ...other, facts: { place: 1 } })).heldOut).toHaveLength(1);
   await expect(ask(row, { ...row, answer: "There" })).rejects.toThrow(
     /t\.jsonl and .*h\.jsonl have different questions with the id 'a': rename one/,

@@ -1,7 +1,6 @@
 /** @file A model behind an API: what is sent, what is retried, what each error says, and that no error contains the key. */
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
-import * as z from "zod";
 import { openLanguageModel } from "../../../adapters/llm/open.ts";
 import { LanguageModelSpec } from "../../../core/contracts/language-model.ts";
 import { isMgrpoError, type MgrpoError } from "../../../core/errors.ts";
@@ -18,7 +17,6 @@ async function openModel(
   settings: {
     attempts?: number;
     timeoutSeconds?: number;
-    json?: "schema" | "object" | "text";
     keyVariable?: string;
   } = {},
 ) {
@@ -203,35 +201,6 @@ test("the caller's signal aborts a request, and the pause before a retry", async
   const pause = failure(limited.complete(QUESTION, impatient.signal));
   setTimeout(() => impatient.abort(), 30);
   expect((await pause).code).toBe("canceled");
-});
-
-const Verdict = z.strictObject({ correct: z.boolean() });
-
-test.each([
-  ["schema", { type: "json_schema" }, 0],
-  ["object", { type: "json_object" }, 1],
-  ["text", undefined, 1],
-] as const)("structured output is requested by %s", async (mode, format, instructions) => {
-  const model = await openModel([says('<think>hm, {"correct": 1}?</think>\n```json\n{"correct": true}\n```')], {
-    json: mode,
-  });
-  const { text } = await model.complete({ ...QUESTION, schema: Verdict });
-  expect(Verdict.parse(JSON.parse(text))).toEqual({ correct: true });
-  const { response_format, messages } = server.requests[0]?.body ?? expect.unreachable();
-  if (format) expect(response_format).toMatchObject(format);
-  else expect(response_format).toBeUndefined();
-  expect(messages.filter(({ content }) => content?.includes('"correct"'))).toHaveLength(instructions);
-});
-
-test.each([
-  [says("I think so."), /not match the schema \(not JSON\)/],
-  [says('{"correct": "yes"}'), /not match the schema \(correct: .*boolean/],
-  [says('{"corr', { finish: "length" }), /cut after 5 tokens: raise maxTokens/],
-])("an answer that does not match the schema is refused", async (reply, message) => {
-  const model = await openModel([reply]);
-  const error = await failure(model.complete({ ...QUESTION, schema: Verdict }));
-  expect(error.code).toBe("endpoint-refused");
-  expect(error.message).toMatch(message);
 });
 
 test("a short spec is parsed to the full one, and parsing is idempotent", () => {

@@ -147,7 +147,7 @@ test("a missing address is one clear line before the run", () => {
     /MLFLOW_TRACKING_URI, which is not set/,
   );
   expect(() => checkTrackers({ track: ["mlflow"], trackContent: false }, { MLFLOW_TRACKING_URI: "file:///x" })).toThrow(
-    /not http or https/,
+    /not an http or https address/,
   );
   expect(() => checkTrackers({ track: ["tensorboard"], trackContent: false }, {})).not.toThrow();
 });
@@ -157,6 +157,15 @@ test("a run that was created without its settings gets those that it lacks, and 
   logged = [{ run_id: "run-0", params: [{ key: "seed", value: "6" }] }];
   for (let session = 0; session < 2; session++) await open().send([line(1)], never);
   expect(logged.flatMap(({ params = [] }) => params.map(({ key }) => key))).toEqual(["seed", "agents.main.system"]);
+});
+
+test("a password without a user is taken out of an address too", async () => {
+  const config = RunConfig.parse({ ...relayConfig(), track: ["mlflow"] });
+  const environment = { MLFLOW_TRACKING_URI: url.replace("//", "//:word@"), MLFLOW_EXPERIMENT_NAME: "" };
+  const [tracker] = openTrackers(config, "unused", 0, async () => [], environment);
+  await tracker?.send([line(1)], never);
+  expect(new Set(authorizations)).toEqual(new Set([`Basic ${Buffer.from(":word").toString("base64")}`]));
+  expect(experiments).toEqual(["mgrpo"]);
 });
 
 test("a user and password in an address authorize, and no message has them", async () => {

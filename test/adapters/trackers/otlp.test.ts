@@ -131,9 +131,48 @@ test("an outage of the receiver is retryable; its address is checked before the 
   await expect(send(false)).rejects.toMatchObject({ code: "tracker-unavailable", retryable: true });
   const check = (environment: Record<string, string>, trackContent = false) =>
     checkTrackers({ track: ["otlp"], trackContent }, environment);
-  expect(() => check({})).toThrow(/OTEL_EXPORTER_OTLP_ENDPOINT/);
+  expect(() => check({})).toThrow(/OTEL_EXPORTER_OTLP_ENDPOINT, which is not set/);
   expect(() => check({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://localhost:4318" }, true)).not.toThrow();
   expect(() => checkTrackers({ track: [], trackContent: true }, {})).toThrow(/trackContent: only otlp/);
+});
+
+test.each<[Record<string, string>, RegExp]>([
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: "localhost:4318" }, /OTEL_EXPORTER_OTLP_ENDPOINT, which is not an http or https/],
+  [
+    { OTEL_EXPORTER_OTLP_ENDPOINT: "http://localhost:4318", OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "localhost" },
+    /OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, which is not an http or https address/,
+  ],
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: "http://ada:100%@localhost" }, /OTEL_EXPORTER_OTLP_ENDPOINT, which is not an http/],
+  [
+    {
+      OTEL_EXPORTER_OTLP_ENDPOINT: "http://localhost:4318",
+      OTEL_EXPORTER_OTLP_HEADERS: "a=1,authorization=Basic 100%",
+    },
+    /header 2 of OTEL_EXPORTER_OTLP_HEADERS is not name=value, with the value encoded as in URLs: .* write % as %25$/,
+  ],
+  [
+    { OTEL_EXPORTER_OTLP_ENDPOINT: "http://localhost:4318", OTEL_EXPORTER_OTLP_TRACES_HEADERS: "authorization Basic" },
+    /header 1 of OTEL_EXPORTER_OTLP_TRACES_HEADERS/,
+  ],
+])("%j is refused before the run, and the message names the variable", (environment, message) => {
+  let error: unknown;
+  try {
+    checkTrackers({ track: ["otlp"], trackContent: false }, environment);
+  } catch (thrown) {
+    error = thrown;
+  }
+  expect(error).toMatchObject({ code: "config-invalid", message: expect.stringMatching(message) });
+  expect(error).toMatchObject({ message: expect.not.stringContaining("Basic") });
+});
+
+test("an empty variable counts as unset", () => {
+  const environment = {
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "",
+    OTEL_EXPORTER_OTLP_ENDPOINT: "http://localhost:4318/",
+    OTEL_EXPORTER_OTLP_TRACES_HEADERS: "",
+    OTEL_EXPORTER_OTLP_HEADERS: "x-team=a%20b, x-key = c=d ,",
+  };
+  expect(() => checkTrackers({ track: ["otlp"], trackContent: false }, environment)).not.toThrow();
 });
 
 test("a model that is a folder of this machine is traced by its name alone", async () => {

@@ -22,17 +22,17 @@ test.each<[object, RegExp]>([
   [{ kl: { in: "reward" } }, /^algorithm\.kl\.in: does nothing at kl\.coefficient 0/],
   [
     { kl: { in: "reward", coefficient: 0.1 } },
-    /^algorithm\.kl\.estimator: as a reward, k3 has another gradient .* set it to k1$/,
+    /^algorithm\.kl\.estimator: as a reward, k3 gives a biased gradient .* set it to k1$/,
   ],
   [
     { turnWeight: 1, shuffleAdvantages: true },
-    /^algorithm\.turnWeight: the control would learn from the rewards of turns, which are not shuffled: set it to 0$/,
+    /^algorithm\.turnWeight: the control would learn from turn rewards, which are not shuffled: set it to 0$/,
   ],
   [
     { ratioMask: { low: 2, high: 0.5 } },
-    /^algorithm\.ratioMask: a ratio of 1, .*, is not from 2 to 0\.5: set low to 1/,
+    /^algorithm\.ratioMask: it masks a ratio of 1, .*: set low \(2\) to at most 1, and high \(0\.5\) to at least 1$/,
   ],
-  [{ ratioMask: { low: 1.1, high: 2 } }, /^algorithm\.ratioMask: a ratio of 1/],
+  [{ ratioMask: { low: 1.1, high: 2 } }, /^algorithm\.ratioMask: it masks a ratio of 1/],
   [{ policyLoss: { kind: "dual-clip", c: 1 } }, /^algorithm\.policyLoss\.c: Too small/],
   [{ policyLoss: { kind: "clip", c: 3 } }, /^algorithm\.policyLoss: Unrecognized key: "c"/],
 ])("%o is refused", (algorithm, message) => {

@@ -87,7 +87,13 @@ test("a config whose groups or steps would not fit is refused, and the message s
   expect(() => teamConfig({ rolloutsPerQuestion: 65 })).toThrow(
     /a group of 65 rollouts, each with up to 32 invocations, does not fit in its record of 400 KB: set at most 64/,
   );
-  expect(() => teamConfig({ questionsPerStep: 2001, dynamicSampling: { rounds: 1 } })).toThrow(/set at most 4000/);
+  expect(() => teamConfig({ questionsPerStep: 4001 })).toThrow(
+    /a step of up to 4001 questions does .* set at most 4000"/,
+  );
+  // 4,000 with one round of replacements: 2,000 of either.
+  expect(() => teamConfig({ questionsPerStep: 2001, dynamicSampling: { rounds: 1 } })).toThrow(
+    /4002 questions, including replacements, .* set at most 2000, or lower dynamicSampling\.rounds/,
+  );
 });
 
 test("a reason is cut to at most 1,000 bytes and keeps its start and end, whatever its characters", () => {

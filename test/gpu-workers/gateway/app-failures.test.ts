@@ -68,9 +68,9 @@ test("`failed` and an empty answer are the team's own failures: the reward is 0"
   for (const outcome of outcomes) {
     expect(outcome).toMatchObject({ status: "finished", conversation: { stop: "malformed", answer: null } });
   }
-  for (const { rollouts } of records.steps[0]?.groups ?? []) {
-    for (const score of Object.values(rollouts)) expect(score).toMatchObject({ reward: 0, wellFormed: false });
-  }
+  const scores = (records.steps[0]?.groups ?? []).flatMap(({ rollouts }) => Object.values(rollouts));
+  expect(scores).toHaveLength(4);
+  for (const score of scores) expect(score).toMatchObject({ reward: 0, wellFormed: false });
 });
 
 test("an app that throws because an agent reached a limit: the rollout finishes at that limit, without an answer", async () => {
@@ -105,6 +105,12 @@ test.each([
   ["an undefined result", undefined],
   ["a reward for an unknown agent", { answer: "x", reward: 1, rewards: { unknown: 1 } }],
 ])("%s halts the run: another attempt would return the same", async (_what, result) => {
-  const { records } = await runOnce(async () => result as never);
+  let calls = 0;
+  const { records } = await runOnce(async () => {
+    calls += 1;
+    return result as never;
+  });
   expect(records).toMatchObject({ status: "halted", reason: expect.stringMatching(/app/) });
+  // At most one attempt at each of the four rollouts.
+  expect(calls).toBeLessThanOrEqual(4);
 });

@@ -1,4 +1,4 @@
-/** @file The habits of the `openai` package against the gateway: streams, tools, aborts, and retries over dropped connections. */
+/** @file The gateway as the `openai` package uses it: streams, tools, aborts, and retries after dropped connections. */
 import { type AddressInfo, connect, createServer } from "node:net";
 import OpenAI from "openai";
 import { afterEach, expect, test, vi } from "vitest";
@@ -74,7 +74,7 @@ test("the limits on calls and on tool responses hold in an app's conversation to
   });
 });
 
-test("a stream says what the completion says, and its usage if it was asked for", async () => {
+test("a stream adds up to the completion, and has its usage only if that was asked for", async () => {
   const { main } = await start();
   const client = clientOf(main);
   const request = { model: "main", messages: [user(`call ${called("amber")}\n${called("birch")}`)], tools: [lookup] };
@@ -90,7 +90,7 @@ test("a stream says what the completion says, and its usage if it was asked for"
   expect(chunks.every(({ usage }) => usage == null)).toBe(true);
 });
 
-test("runTools goes on in one branch whose turns are all trained", async () => {
+test("the turns of runTools form one branch, and all of them are trained", async () => {
   const { main, harness, outcome } = await start();
   const runner = clientOf(main).chat.completions.runTools({
     model: "main",
@@ -120,7 +120,7 @@ test("runTools goes on in one branch whose turns are all trained", async () => {
   ]);
 });
 
-test("aborted while it samples: nothing is recorded, and the same request gets the sample that went on", async () => {
+test("a request aborted during sampling is not recorded, and a repeat of it gets the sample that continued", async () => {
   const { resume, beforeSample, begun } = pausedSampling();
   const { main, harness, outcome } = await start({ beforeSample });
   const { completions } = clientOf(main).chat;
@@ -145,7 +145,7 @@ test("aborted while it samples: nothing is recorded, and the same request gets t
   expect(finished.conversation.turns.map(({ text }) => text)).toEqual(["hello"]);
 });
 
-test("aborted in the middle of a stream: the app goes on where it wants to", async () => {
+test("a repeat of a request whose stream was aborted gets the same sample, in one branch", async () => {
   const { main, harness, outcome } = await start();
   const { completions } = clientOf(main).chat;
   const stream = await completions.create({ model: "main", messages: [user("say long things")], stream: true });

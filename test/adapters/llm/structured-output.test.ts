@@ -1,0 +1,63 @@
+/** @file Structured output of a model behind an API: how it is requested, where the JSON is in an answer, and what a refusal suggests. */
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { openLanguageModel } from "../../../adapters/llm/open.ts";
+import { type OpenAiServer, type Reply, says, serveOpenAi } from "../../fakes/openai-server.ts";
+
+const QUESTION = { messages: [{ role: "user", content: "?" }] } as const;
+
+let server: OpenAiServer;
+
+async function openModel(reply: Reply, json: "schema" | "object" | "text" = "schema") {
+  server = await serveOpenAi(() => reply);
+  return openLanguageModel({ provider: "openai", baseUrl: server.url, model: "served", json }, { environment: {} });
+}
+
+const Verdict = z.strictObject({ correct: z.boolean() });
+
+test.each([
+  ["schema", { type: "json_schema" }, 0],
+  ["object", { type: "json_object" }, 1],
+  ["text", undefined, 1],
+] as const)("structured output is requested by %s", async (mode, format, instructions) => {
+  const model = await openModel(says('<think>hm, {"correct": 1}?</think>\n```json\n{"correct": true}\n```'), mode);
+  const { text } = await model.complete({ ...QUESTION, schema: Verdict });
+  expect(Verdict.parse(JSON.parse(text))).toEqual({ correct: true });
+  const { response_format, messages } = server.requests[0]?.body ?? expect.unreachable();
+  if (format) expect(response_format).toMatchObject(format);
+  else expect(response_format).toBeUndefined();
+  expect(messages.filter(({ content }) => content?.includes('"correct"'))).toHaveLength(instructions);
+});
+
+test.each([
+  '{"reason": "it writes </think>", "correct": true}',
+  '```json\n{"reason": "it writes </think>", "correct": true}\n```',
+  '<think>is </think> in it?</think>{"reason": "it writes </think>", "correct": true}',
+])("structured output may quote the end of thinking: %s", async (answer) => {
+  const model = await openModel(says(answer));
+  const schema = Verdict.extend({ reason: z.string() });
+  const { text } = await model.complete({ ...QUESTION, schema });
+  expect(JSON.parse(text)).toEqual({ reason: "it writes </think>", correct: true });
+});
+
+test.each([
+  ["schema", /: if the server does not support schemas, set json to "object" or "text"$/],
+  ["object", /: if the server does not support JSON output, set json to "text"$/],
+  ["text", /\(not JSON\)$/],
+] as const)(
+  "output by %s that is not JSON: the message suggests the weaker ways to request it",
+  async (mode, message) => {
+    const model = await openModel(says("I think so."), mode);
+    await expect(model.complete({ ...QUESTION, schema: Verdict })).rejects.toThrow(message);
+  },
+);
+
+test.each([
+  [says("I think so."), /not match the schema \(not JSON\)/],
+  [says('{"correct": "yes"}'), /not match the schema \(correct: .*boolean/],
+  [says('{"corr', { finish: "length" }), /cut after 5 tokens: raise maxTokens/],
+])("an answer that does not match the schema is refused", async (reply, message) => {
+  const model = await openModel(reply);
+  const error: unknown = await model.complete({ ...QUESTION, schema: Verdict }).catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ code: "endpoint-refused", message: expect.stringMatching(message) });
+});
