@@ -24,8 +24,7 @@ export async function importTracesTo(files: readonly string[], options: ImportTr
   if (existsSync(to)) throw new MgrpoError("config-invalid", `--to ${to} exists: name a file that does not`);
   const { lines, report } = importTraces(read(files), parsed(options));
   if (lines.length === 0) throw nothing(report);
-  mkdirSync(dirname(to), { recursive: true });
-  writeFileSync(to, lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+  write(to, lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
   for (const line of summary(report, to, lines.length, files.length)) console.log(line);
 }
 
@@ -54,10 +53,19 @@ function* read(files: readonly string[]): Generator<TraceFile> {
     try {
       yield { file, bytes: readFileSync(file) };
     } catch (error) {
-      const fault = FAULTS[(error as NodeJS.ErrnoException).code ?? ""];
-      if (fault === undefined) throw error;
-      throw new MgrpoError("demonstrations-invalid", `${file}: ${fault}`);
+      const { code = "", message } = error as NodeJS.ErrnoException;
+      throw new MgrpoError("demonstrations-invalid", `${file}: ${FAULTS[code] ?? `cannot be read (${message})`}`);
     }
+  }
+}
+
+function write(to: string, text: string): void {
+  try {
+    mkdirSync(dirname(to), { recursive: true });
+    writeFileSync(to, text);
+  } catch (cause) {
+    const message = `--to ${to} cannot be written: name a file that you can write to`;
+    throw new MgrpoError("config-invalid", message, { cause });
   }
 }
 
@@ -77,7 +85,7 @@ function* summary(report: ImportReport, to: string, conversations: number, files
   const { found, contained, cut, otherSpans, providerTools, taken } = report;
   const agents = taken.map(({ agent, count }) => `${clean(agent ?? "no agent named")} ${count}`);
   yield `${to}  ${count(conversations, "conversation")}: ${agents.join(", ")}`;
-  yield `  from ${count(found, "model call")} in ${count(files, "file")}, of which ${contained} contained in another`;
+  yield `  from ${count(found, "model call")} (${contained} contained in another) in ${count(files, "file")}`;
   if (otherSpans > 0) yield `  ${count(otherSpans, "other span")}`;
   if (cut > 0) yield `  ${cut} taken up to their second prompt: a demonstration has one`;
   if (providerTools > 0) yield `  ${count(providerTools, "definition")} left out, of tools that the provider runs`;

@@ -18,8 +18,10 @@ export const calculate: Tool<{ expression: string }> = {
 export function calculateText(expression: string): string {
   if (expression.length > MAX_LENGTH || !ARITHMETIC.test(expression)) return "not an arithmetic expression";
   try {
-    const value: unknown = evaluate(expression);
-    return typeof value === "number" && Number.isFinite(value)
+    // To mathjs, a line break ends an expression.
+    const value: unknown = evaluate(expression.replaceAll(/\s+/g, " "));
+    if (typeof value !== "number") return "not an arithmetic expression";
+    return Number.isFinite(value)
       ? format(value, { precision: SIGNIFICANT_DIGITS, upperExp: SIGNIFICANT_DIGITS })
       : "no finite value";
   } catch {

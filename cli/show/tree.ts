@@ -135,7 +135,7 @@ function invocationTree(parts: RolloutParts, scored: Scored | undefined, id: str
   return delegationTree(found, tags, draw, parts.latencies?.get(latencyName(address, callPathOf(found.request))));
 }
 
-/** What the agent trains on of its call, or why it does not. Alignment drops only calls whose reward counts. */
+/** The advantage and weight of an invocation, or why it is not trained on. Alignment drops only those whose reward counts. */
 function trainedTags(
   { group, index: rollout }: RolloutParts,
   scored: Scored,
@@ -163,7 +163,7 @@ function invocationTag(
   const experts = new Map(Object.values(scored.invocations).flatMap((own) => own.map((one) => [one.id, one.expert])));
   const judged = [...invocations.values()].map((one) => ({ invocation: one, expert: experts.get(one.id) ?? 0 }));
   const { correct } = callerCredits(config, judged, scored.correct)(request);
-  const sum = `${b.format}·format + ${b.correct}·${Number(correct.toFixed(3))} correct + ${b.expert}·${expert} expert`;
+  const sum = `${b.format}·format + ${b.correct}·${rounded(correct)} correct + ${b.expert}·${rounded(expert)} expert`;
   return rewardTag(reward, subReward(wellFormed, correct, expert, b), wellFormed ? sum : "malformed");
 }
 
@@ -189,11 +189,11 @@ function mainTags({ config }: RolloutParts, scored: Scored): Tag[] {
   return [
     scored.correct === 1
       ? { text: "correct", tone: "good" }
-      : { text: scored.correct > 0 ? `${scored.correct} correct` : "wrong", tone: "bad" },
+      : { text: scored.correct > 0 ? `${rounded(scored.correct)} correct` : "wrong", tone: "bad" },
     rewardTag(
       scored.reward,
       mainReward(scored.wellFormed, scored.correct, a),
-      scored.wellFormed ? `${a.format}·format + ${a.correct}·${scored.correct} correct` : "malformed",
+      scored.wellFormed ? `${a.format}·format + ${a.correct}·${rounded(scored.correct)} correct` : "malformed",
     ),
     ...(scored.masked ? [{ text: "masked", tone: "faint" as const }] : []),
   ];
@@ -220,5 +220,7 @@ function advantageTags(finalized: AgentBatch | undefined, trajectory: string | n
     { text: `weight ${weight.toFixed(3)}`, tone: "faint" },
   ];
 }
+
+const rounded = (value: number): number => Number(value.toFixed(3));
 
 const signed = (value: number): string => `${value > 0 ? "+" : ""}${value.toFixed(3)}`;

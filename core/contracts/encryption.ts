@@ -37,8 +37,8 @@ export function decryptQuestions(set: SuiteQuestions): SuiteQuestions {
   return { ...set, questions };
 }
 
-/** Bytes that a message and a question may share by chance: three words of English, six characters of Chinese. */
-const COMMON = 18;
+/** The shortest quotation in bytes: three words of English, six characters of Chinese. Shorter matches may be chance. */
+const QUOTE_BYTES = 18;
 
 /** Removes quotations of a decrypted set's prompts or answers from messages: servers repeat their input in error messages. */
 export function withoutQuotes({ questions }: SuiteQuestions): (message: string) => string {
@@ -50,10 +50,11 @@ export function withoutQuotes({ questions }: SuiteQuestions): (message: string) 
   };
 }
 
-/** The piece of `COMMON` bytes that starts at each byte. */
+/** The piece of `QUOTE_BYTES` bytes that starts at each byte. */
 function piecesOf(text: string): string[] {
   const bytes = Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join("");
-  return Array.from({ length: Math.max(0, bytes.length - COMMON + 1) }, (_, from) => bytes.slice(from, from + COMMON));
+  const count = Math.max(0, bytes.length - QUOTE_BYTES + 1);
+  return Array.from({ length: count }, (_, from) => bytes.slice(from, from + QUOTE_BYTES));
 }
 
 /** Replaces quoted text by `…`. `quoted`: the bytes at which quoted pieces start. */
@@ -63,14 +64,14 @@ function cut(text: string, quoted: ReadonlySet<number>): string {
   let covered = 0;
   for (const character of text) {
     const next = byte + new TextEncoder().encode(character).length;
-    for (; byte < next; byte++) if (quoted.has(byte)) covered = byte + COMMON;
+    for (; byte < next; byte++) if (quoted.has(byte)) covered = byte + QUOTE_BYTES;
     if (next > covered) kept += character;
     else if (!kept.endsWith("…")) kept += "…";
   }
   return kept;
 }
 
-/** Decodes JSON and URL escapes of non-ASCII characters. */
+/** Decodes JSON's `\uXXXX` and URLs' `%XX`. */
 function unescaped(text: string): string {
   return text
     .replace(/\\u([0-9a-f]{4})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))

@@ -12,7 +12,8 @@ export function actionPositions_A({ agent, tokens, actions, logProbs }: Trajecto
   for (const [start, end] of actions) {
     // Token 0 has no prefix, so no policy can have emitted it.
     if (start < last || end <= start || end > tokens.length) {
-      throw damaged(agent, `action span [${start}, ${end}) in ${tokens.length} tokens overlaps or lies outside`);
+      const span = `action span [${start}, ${end}) of ${tokens.length} tokens`;
+      throw damaged(agent, `${span} is empty, overlaps the one before or lies outside [1, ${tokens.length})`);
     }
     for (let t = start; t < end; t++) positions_A.push(t);
     last = end;
@@ -37,7 +38,7 @@ export function scatter(values_A: ArrayLike<number>, positions_A: readonly numbe
   return values_T;
 }
 
-/** Every action token's value of its turn. A turn is one action span. */
+/** For each action token, the value of its turn. A turn is one action span. */
 export function spreadTurns({ agent, actions }: Trajectory, turns: readonly number[]): number[] {
   if (turns.length !== actions.length)
     throw damaged(agent, `${turns.length} turns were rewarded, not ${actions.length}`);

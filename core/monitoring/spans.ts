@@ -6,8 +6,8 @@
  *     ├─ execute_tool <tool>
  *     └─ invoke_agent searcher                a delegation, with its own turns
  *
- * Pure. Turns and calls take the seconds that were measured; a rollout without them divides the step's time equally, in the order in which
- * they happened.
+ * Pure. Turns and calls take as long as was measured. Those of a rollout that was not measured get equal shares of the step's time, in the
+ * order in which they happened.
  */
 import type { Conversation, Turn } from "../contracts/conversation.ts";
 import type { AgentBatch, GroupRecord, ScoredRollout } from "../contracts/records.ts";
@@ -128,9 +128,9 @@ function draftsOfAgent(traced: TracedRollout, part: AgentPart): Draft[] {
     "mgrpo.policy.version": trajectory.version,
     "mgrpo.stop": conversation.stop,
     ...extra,
-    ...(traced.content && { "gen_ai.input.messages": message("user", conversation.prompt) }),
+    ...(traced.content && { "gen_ai.input.messages": JSON.stringify([message("user", conversation.prompt)]) }),
     ...(traced.content &&
-      conversation.answer !== null && { "gen_ai.output.messages": message("assistant", conversation.answer) }),
+      conversation.answer !== null && { "gen_ai.output.messages": outputMessages(conversation.answer, "stop") }),
   };
   const span = { id, parent, name: `invoke_agent ${agent}`, attributes, events };
   const turns = conversation.turns.flatMap((turn, i) => draftsOfTurn(traced, part, turn, `${id}/${i}`, model));
@@ -146,7 +146,9 @@ function draftsOfTurn(traced: TracedRollout, part: AgentPart, turn: Turn, id: st
       attributes: {
         "gen_ai.operation.name": "chat",
         "gen_ai.request.model": model,
-        ...(traced.content && { "gen_ai.output.messages": message("assistant", turn.text) }),
+        ...(traced.content && {
+          "gen_ai.output.messages": outputMessages(turn.text, finishReason(part.conversation, turn)),
+        }),
       },
       events: [],
     },
@@ -201,5 +203,15 @@ const evaluation = (name: string, value: number): SpanEvent => ({
   attributes: { "gen_ai.evaluation.name": name, "gen_ai.evaluation.score.value": value },
 });
 
-const message = (role: string, content: string): string =>
-  JSON.stringify([{ role, parts: [{ type: "text", content }] }]);
+type FinishReason = "stop" | "tool_call" | "length";
+
+/** A turn that was cut off has no calls. One that left no room for its responses has. */
+function finishReason({ turns, stop }: Conversation, turn: Turn): FinishReason {
+  if (turn.calls.length > 0) return "tool_call";
+  return stop === "token-limit" && turn === turns.at(-1) ? "length" : "stop";
+}
+
+const outputMessages = (content: string, finish_reason: FinishReason): string =>
+  JSON.stringify([{ ...message("assistant", content), finish_reason }]);
+
+const message = (role: string, content: string) => ({ role, parts: [{ type: "text", content }] });

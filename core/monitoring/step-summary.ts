@@ -21,7 +21,7 @@ export const StepSummary = z.strictObject({
   usd: z.number().exactOptional(),
   /** Agent -> mean reward (eq 4, eq 5) of its rollouts or invocations; null if it was never called. */
   reward: z.record(AgentName, z.number().nullable()),
-  /** Shares of the counted rollouts that answered correctly, and that were well formed. */
+  /** Mean correctness of the counted rollouts, and the share that was well formed. */
   correct: z.number(),
   wellFormed: z.number(),
   rollouts: z.int(),
@@ -39,7 +39,7 @@ export const StepSummary = z.strictObject({
   /** Per sub-agent, invocations that alignment duplicated, and dropped. */
   duplicated: z.record(AgentName, z.int()),
   dropped: z.record(AgentName, z.int()),
-  /** Per trained agent, versions that the sampler of its rollouts was behind its trainer. Absent: none was. */
+  /** Per trained agent, by how many versions its sampler was behind its trainer. Absent: none was behind. */
   age: z.record(AgentName, z.int()).exactOptional(),
   /** Per trained agent; null if it had nothing to learn from. Of agents that share a policy, each agent's part. */
   training: z.record(AgentName, z.union([RoleStats, TrainingStats]).nullable()),

@@ -141,4 +141,5 @@ export function raisedLimit(
   return raised;
 }
 
-const formatLimit = (limit: number) => String(Number(limit.toPrecision(4)));
+/** To two decimals, or to four digits where that is finer. */
+const formatLimit = (limit: number) => String(Number(limit < 100 ? limit.toPrecision(4) : limit.toFixed(2)));

@@ -1,7 +1,7 @@
 /**
- * @file Trained weights and Adam's moments as files of at most 1 GiB, in the Hugging Face layout: `<stem>.safetensors`, or shards
- * `<stem>-0000i-of-0000n.safetensors` and `<stem>.safetensors.index.json`. A tensor is never split, except Adam's flat moments. Equal state
- * gives equal bytes. A file's bytes are written when they are asked for, so that the caller holds one file at a time.
+ * @file Trained weights and Adam's moments in the Hugging Face layout: `<stem>.safetensors`, or shards `<stem>-0000i-of-0000n.safetensors` and
+ * `<stem>.safetensors.index.json`. A file holds tensors of at most 1 GiB together, or a single larger one: only Adam's flat moments are split.
+ * Equal state gives equal bytes. A file's bytes are written when they are asked for, so that the caller holds one file at a time.
  */
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
@@ -89,7 +89,7 @@ export function readOptimizer(files: CheckpointFiles, length: number): AdamState
   const filled = { m: 0, v: 0 };
   for (const name of ["m", "v"] as const) {
     for (let i = 0; filled[name] < length; i++) {
-      const location = locations.get(name) ?? locations.get(`${name}.${i}`);
+      const location = locations.get(i === 0 && locations.has(name) ? name : `${name}.${i}`);
       const end = filled[name] + (location?.entry.length ?? 0);
       if (!location || end > length) break;
       readTensor(location.file, location.entry, state[name].subarray(filled[name], end));

@@ -88,7 +88,7 @@ export class JournaledModel {
       if ((this.#made?.last ?? 0) < last) throw differs(`the journal has calls up to ${last}`);
       return path;
     });
-    // The journal is not written before the next call: until its manifest is published, no version is final and the step may be resumed.
+    // The journal stays as it is until the next call: the step may be resumed until the manifest of the new version is published.
     this.#version = { ...this.#version, weights };
     this.#made = undefined;
     this.#replayed = undefined;

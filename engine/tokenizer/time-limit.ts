@@ -24,7 +24,7 @@ export function withinMilliseconds<T>(milliseconds: number, work: () => T): T {
     } catch (cause) {
       if ((cause as { code?: string } | undefined)?.code !== "ERR_SCRIPT_EXECUTION_TIMEOUT") throw cause;
       if (left > 1) continue;
-      const why = `it took more than ${milliseconds / 1000} seconds: it has an infinite loop or does too much work`;
+      const why = `it took more than ${milliseconds / 1000} s: it has an infinite loop or does too much work`;
       throw new TimeLimitExceeded(why, { cause });
     }
   }

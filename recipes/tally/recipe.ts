@@ -41,7 +41,7 @@ export const recipe: Recipe = {
         engine,
       },
     },
-    // The paper's d. Rollouts of one question have between 0 and 20 trajectories: some are filled up, others cut.
+    // The paper's d. Rollouts have between 0 and 20 searcher trajectories, so alignment duplicates some and drops others.
     algorithm: { alignment: { d: 8 } },
     evaluation: {
       every: 15,

@@ -7,7 +7,7 @@ export interface FunctionTool {
   readonly function: { readonly name: string; readonly description?: string; readonly parameters?: unknown };
 }
 
-/** Undefined: a tool that the provider runs, which no recipe has. */
+/** Undefined: a tool that no recipe can have, such as one that the provider runs. */
 export type ToolDefinition = z.output<typeof ToolDefinition>;
 
 const text = z
@@ -42,6 +42,12 @@ export const ToolDefinition = z.union([
     .transform((tool): FunctionTool | undefined => {
       const parameters = parametersOf(tool.parameters ?? tool.inputSchema ?? tool.input_schema);
       return functionTool(tool.name, tool.description, parameters);
+    }),
+  // Anthropic's type of a tool that the app runs. OpenAI's has no schema: its input is text.
+  z
+    .object({ type: z.literal("custom"), name: z.string(), description: text, input_schema: z.json() })
+    .transform(({ name, description, input_schema }): FunctionTool | undefined => {
+      return functionTool(name, description, parametersOf(input_schema));
     }),
   z.looseObject({ type: z.string() }).transform((): FunctionTool | undefined => undefined),
 ]);

@@ -29,7 +29,7 @@ test("the file teaches an agent, and the summary has no content", async () => {
   const lines = text.replaceAll(`${TRACES}/`, "").replaceAll(to, "demos.jsonl").trimEnd().split("\n");
   expect(lines).toEqual([
     "demos.jsonl  1 conversation: searcher 1",
-    "  from 5 model calls in 3 files, of which 2 contained in another",
+    "  from 5 model calls (2 contained in another) in 3 files",
     "  2 other spans",
     "  skipped: 2",
     "    1  it encloses other model calls, which count instead (current.jsonl:3)",
@@ -107,6 +107,17 @@ test("filters come from options; several system messages are pointed out", async
 test.each([
   ["nowhere.jsonl", /^nowhere.jsonl: no such file$/],
   [TRACES, /: a folder: name its files$/],
+  [join(TRACES, "openai.jsonl", "x"), /x: cannot be read \(ENOTDIR: .*\)$/],
 ])("%s cannot be read", async (name, message) => {
   await expect(printed("import-traces", name, "--to", join(folder, "x.jsonl"))).rejects.toThrow(message);
+});
+
+test("a file that cannot be written is named, and what to do", async () => {
+  // A file where a folder has to be is refused to root as well.
+  writeFileSync(join(folder, "file"), "");
+  const to = join(folder, "file", "x.jsonl");
+  await expect(printed("import-traces", trace("openai.jsonl"), "--to", to)).rejects.toMatchObject({
+    code: "config-invalid",
+    message: `--to ${to} cannot be written: name a file that you can write to`,
+  });
 });

@@ -69,6 +69,17 @@ test("a tag says why a rollout or a call is not trained on; alignment drops only
   expect(called(excluded)).toEqual([]);
 });
 
+test("scores that are no short decimals are drawn with three", async () => {
+  // 0.1 + 0.9 / 3 = 0.4, and 0.1 + 0.4 / 3 + 0.5 * 2 / 3 = 0.567.
+  const invocation = { id: finishedRun.invocation.id, reward: 0.1 + 0.4 / 3 + 1 / 3, expert: 2 / 3 };
+  const score = { reward: 0.4, correct: 1 / 3, wellFormed: true, tokens: 10, invocations: { searcher: [invocation] } };
+  const tree = await treeWith(score);
+  expect(tags(tree).slice(0, 2)).toEqual(["0.333 correct", "reward 0.400 = 0.1·format + 0.9·0.333 correct"]);
+  expect(tags(tree.children[0]?.children[0])[0]).toBe(
+    "reward 0.567 = 0.1·format + 0.4·0.333 correct + 0.5·0.667 expert",
+  );
+});
+
 test("a step shows its groups, and a rollout without an outcome says why", async () => {
   const store = memoryStore();
   const [first = expect.fail(), second = expect.fail()] = finishedRun.groups;

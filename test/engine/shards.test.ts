@@ -94,6 +94,11 @@ test("Adam's moments, cut to the shard size, read back bit for bit", () => {
   expect(() => readOptimizer(saved, layout.length + 1)).toThrow(/not the state of this model/);
 });
 
+test("moments of a model with half as many parameters are not read twice, but refused", () => {
+  const half = { m: Float32Array.of(1, 2), v: Float32Array.of(3, 4), step: 7 };
+  expect(() => readOptimizer(writeFiles(planOptimizerFiles(half)), 4)).toThrow(/not the state of this model/);
+});
+
 test.each(["compiled", "eager"])("%s: training resumes from shards as from single files", async (policy) => {
   const batch = [{ tokens: [1, 2, 3, 4], weights_T: Float32Array.of(0, 1, 1, 1) }];
   const adam = { learningRate: 1e-2, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0, maxGradientNorm: 1 };

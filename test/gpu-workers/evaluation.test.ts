@@ -173,7 +173,7 @@ test("a suite that is due only at the ends of a run waits until the run has fini
   await evaluating;
 });
 
-test("an evaluator keeps no model open between jobs, and opens the next team's", async () => {
+test("an evaluator keeps no model open between jobs: each job opens its team's", async () => {
   const log = createLog(() => {});
   const memory = memoryStore();
   const { functions } = openWorld(memory);

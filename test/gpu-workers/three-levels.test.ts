@@ -6,6 +6,7 @@ import { parseJson } from "../../core/contracts/parse.ts";
 import { callPathOf, Invocation, Outcome } from "../../core/contracts/rollout.ts";
 import { subReward } from "../../core/mgrpo/reward.ts";
 import { createLog } from "../../gpu-workers/log.ts";
+import type { Tree } from "../../ui/views.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { levelsConfig, levelsEngine } from "../fixtures/relay/levels.ts";
 import { begin, openWorld, recordsOf, startWorker, withEvents } from "../fixtures/relay/world.ts";
@@ -119,9 +120,14 @@ test("scores: eq 5 with the caller's correctness, level by level; the reader's g
   expect(compared).toBeGreaterThan(5);
 });
 
+const below = (tree: Tree): Tree[] => tree.children.flatMap((child) => [child, ...below(child)]);
+
 test("show draws the reader's conversations inside the searcher's", async () => {
   const trees = await loadTrees(ended.memory, config, { step: 0 });
-  const text = trees.map(drawText).join("\n");
-  expect(text).toMatch(/│ +.*│? +.*delegate → reader/);
-  expect(text).not.toContain("no turn names their tasks");
+  const drawn = trees.flatMap(below);
+  const readers = (among: readonly Tree[]) => among.filter(({ title }) => title === "delegate → reader").length;
+  const searchers = drawn.filter(({ title }) => title === "delegate → searcher");
+  expect(readers(drawn)).toBeGreaterThan(0);
+  expect(readers(searchers.flatMap(below))).toBe(readers(drawn));
+  expect(trees.map(drawText).join("\n")).not.toContain("no turn names their tasks");
 });

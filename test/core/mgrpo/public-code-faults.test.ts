@@ -63,7 +63,9 @@ test("theirs: sub text is re-tokenized with the main agent's tokenizer. Ours: id
   };
   expect(actionPositions_A(sampled)).toEqual([1, 2, 4]);
   // Another tokenizer gives another number of tokens, so spans and log-probs do not fit.
-  expect(() => actionPositions_A({ ...sampled, tokens: [5, 67, 89] })).toThrow(/overlaps or lies outside/);
+  expect(() => actionPositions_A({ ...sampled, tokens: [5, 67, 89] })).toThrow(
+    /action span \[4, 5\) of 3 tokens .* lies outside \[1, 3\)/,
+  );
   expect(() => actionPositions_A({ ...sampled, actions: [[1, 3]] })).toThrow(
     /2 action tokens but 3 behavior log-probs/,
   );

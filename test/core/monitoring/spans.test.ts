@@ -1,4 +1,4 @@
-/** @file Times of spans: measured ones follow each other as the rollout did; without them the spans share the time. */
+/** @file Spans: measured times follow each other as the rollout did, without them the spans share the time; and why messages ended. */
 import { expect, test } from "vitest";
 import type { Conversation } from "../../../core/contracts/conversation.ts";
 import type { TurnLatency } from "../../../core/contracts/telemetry.ts";
@@ -63,4 +63,18 @@ test("unless every conversation was measured, the spans share the time", () => {
   expect(seconds).toBeUndefined();
   expect(times["main"]).toEqual([0, 1]);
   expect(times["main/1"]).toEqual([0.75, 1]);
+});
+
+test("every output message says why its generation ended", () => {
+  const reasonsOf = (part: Partial<Conversation>) => {
+    const ended = { ...traced.outcome, conversation: { ...conversation, ...part } };
+    const { spans } = spansOf({ ...traced, outcome: ended, content: true });
+    return spans.flatMap(({ id, attributes }) => {
+      const [message] = JSON.parse(String(attributes["gen_ai.output.messages"] ?? "[]"));
+      return message ? [`${id} ${message.finish_reason}`] : [];
+    });
+  };
+  const turns = ["main/0 tool_call", "main/0/0 stop", "main/0/0/0 stop"];
+  expect(reasonsOf({})).toEqual(["main stop", ...turns, "main/1 stop"]);
+  expect(reasonsOf({ stop: "token-limit", answer: null })).toEqual([...turns, "main/1 length"]);
 });

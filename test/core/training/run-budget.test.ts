@@ -86,6 +86,11 @@ test("a run halts at the limit and not before; the reason says what was spent an
   ).toEqual([]);
 });
 
+test("a large limit is named in full", () => {
+  const spent = { hours: 1, workerHours: 9, usd: 12_345.6, ...NO_API_SPENDING };
+  expect(overBudgetReason(runOf({ maxUsd: 12_345 }), spent)).toMatch(/: \$12345\.60 of \$12345 for 9\.00 worker hours/);
+});
+
 test("a raised limit is the new one in all: a repeat changes nothing, a lower or spent one is refused", () => {
   const spent = (hours: number, usd: number) => ({ hours, usd, workerHours: 1, ...NO_API_SPENDING });
   expect(raisedLimits(runOf(), spent(1, 3), { hours: 2.5 })).toEqual({ maxHours: 2.5, maxUsd: 10 });

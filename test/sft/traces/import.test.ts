@@ -182,6 +182,16 @@ test("content in an event of its own, without the span", () => {
   expect(report.contained).toBe(1);
 });
 
+test("Anthropic's custom tools are the app's own; tools that the provider runs are counted", () => {
+  const input_schema = { type: "object", properties: { query: { type: "string" } } };
+  const custom = { type: "custom", name: "search", description: "Finds pages.", input_schema };
+  const definitions = JSON.stringify([custom, { type: "web_search_20250305", name: "web_search" }]);
+  const { lines, report } = imported(of([Q], [A], { "gen_ai.tool.definitions": definitions }));
+  const search = { name: "search", description: "Finds pages.", parameters: input_schema };
+  expect(lines).toEqual([expect.objectContaining({ tools: [{ type: "function", function: search }] })]);
+  expect(report.providerTools).toBe(1);
+});
+
 test("a response that Bedrock records twice is one response", () => {
   const toolUse = { toolUse: { toolUseId: "a", name: "search", input: { query: "x" } } };
   const call = { id: "a", type: "function", function: { name: "search", arguments: { query: "x" } } };
