@@ -84,8 +84,9 @@ export function isMgrpoError(error: unknown, ...codes: ErrorCode[]): error is Mg
 }
 
 /**
- * An error that only the user can fix: a service that refuses every request (a wrong key, an empty account, a wrong address) or an error
- * in the recipe's rewards. It is the error itself, or the cause of a judge's failure. Undefined for any other, even a judge's bad answer.
+ * An error that only the user can fix: a service that refuses every request (a wrong key, an empty account, a wrong address), an app that
+ * refuses the call or returns something invalid, or an error in the recipe's rewards. It is the error itself, or the cause of a judge's
+ * failure. Undefined for any other, even a judge's bad answer.
  */
 export function refusalOf(error: unknown): MgrpoError | undefined {
   const fault = isMgrpoError(error, "judge-failed") ? error.cause : error;

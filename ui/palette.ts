@@ -1,6 +1,6 @@
 /** @file The colors of charts, each with its dark counterpart, and how a noisy curve is smoothed. */
 
-/** Light color -> its dark counterpart: every color of a chart is here or in SERIES. */
+/** [light, dark]: every color of a chart is here or in SERIES. */
 export const COLORS = {
   background: ["#ffffff", "#0d1117"],
   text: ["#1f2328", "#e6edf3"],
@@ -8,7 +8,7 @@ export const COLORS = {
   grid: ["#e8ebef", "#21262d"],
   heldOut: ["#1a7f37", "#3fb950"],
 } as const;
-/** Of lines, in order. */
+/** The colors of lines, in order; [light, dark]. */
 export const SERIES = [
   ["#0969da", "#58a6ff"],
   ["#bc4c00", "#f0883e"],

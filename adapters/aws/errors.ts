@@ -45,7 +45,7 @@ const MEANINGS: readonly Meaning[] = [
   {
     when: /: Region is missing/,
     code: "config-invalid",
-    predicate: "has a region, and none is set: set AWS_REGION to the region of the table and the bucket",
+    predicate: "requires a region, and none is set: set AWS_REGION to the region of the table and the bucket",
   },
   {
     when: /ExpiredToken|TokenRefreshRequired/,
@@ -84,8 +84,7 @@ const MEANINGS: readonly Meaning[] = [
   {
     when: /^(AccessDenied\w*|AllAccessDisabled|AccountProblem):/,
     code: "store-unreachable",
-    predicate:
-      "forbids it: the table or bucket belongs to another account, or its policy does not allow this to these credentials",
+    predicate: "forbids it: these credentials lack the permission, or the table or bucket belongs to another account",
   },
   {
     when: /Credential|UnrecognizedClient|InvalidAccessKeyId|Signature|MissingAuthenticationToken|InvalidToken/,

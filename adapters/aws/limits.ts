@@ -1,7 +1,7 @@
 /**
  * @file DynamoDB's limits on requests, and EventBridge's on events, enforced by the services that stand in for AWS: AWS refuses what exceeds
- * them, so no other service may accept it (docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html). The item limit is in
- * core/contracts/bounds.ts.
+ * them, so no other service may accept it (docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html). Only a query that
+ * exceeds its page is not refused: it continues on the next page. The item limit is in core/contracts/bounds.ts.
  */
 import type { UpdateItemCommandInput } from "@aws-sdk/client-dynamodb";
 

@@ -22,8 +22,8 @@ export interface DirectStoreOptions {
   readonly names: { readonly table: string; readonly bucket: string };
 }
 
-/** A plan inserts dozens of items together. Run all at once, the inserts would delay HTTP callers by tens of milliseconds. */
-const CONCURRENT_INSERTS = 2;
+/** A plan inserts dozens of items together. Written all at once, they would delay HTTP callers by tens of milliseconds. */
+const CONCURRENT_WRITES = 2;
 
 const endpoint = () => "this process";
 
@@ -38,7 +38,7 @@ export function openDirectStore(options: DirectStoreOptions): Store {
 }
 
 function directApi(server: Pick<TableServer, "call">): DynamoApi {
-  const limit = pLimit(CONCURRENT_INSERTS);
+  const limit = pLimit(CONCURRENT_WRITES);
   // The server returns the API's shapes, whose types only the SDK declares.
   const call = <Output>(operation: string, input: object) => server.call(operation, input) as Promise<Output>;
   return {

@@ -53,7 +53,7 @@ export function figuresOf(load: Load, hours: number, plan: SimulationPlan, windo
 /** A limit and its use at the busiest moment. */
 export interface LimitUse {
   readonly what: string;
-  /** The partition, the kind of item, or the function. */
+  /** The partition, kind of item, prefix or function; empty for a limit of the whole table or account. */
   readonly where: string;
   readonly used: number;
   readonly limit: number;

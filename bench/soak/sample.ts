@@ -1,4 +1,4 @@
-/** @file One look at a run that is soaked: what its processes hold, and what it has left on the disk. */
+/** @file One sample of a soak test: what the run's processes hold, and what the run has left on the disk. */
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
@@ -15,7 +15,7 @@ export interface SoakSample {
   readonly steps: number;
   /** Median of the steps since the last sample; undefined if there was none. */
   readonly stepSeconds: number | undefined;
-  /** Time that a reader waits for `mgrpo show`. */
+  /** How long `mgrpo show` takes. */
   readonly showSeconds: number;
   /** Files in the run's folder. */
   readonly files: number;

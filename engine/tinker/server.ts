@@ -65,14 +65,14 @@ export class TinkerServer {
   /** Like `open`, in a separate session. */
   async openAlone(base: string, version: TinkerVersion, before: BeforeCall): Promise<OwnModel> {
     const session = await this.client.openSession();
-    return { session, model: await createModel(session, base, version, before) };
+    return { session, model: await closedOnFailure(session, createModel(session, base, version, before)) };
   }
 
   /** Another process's model, to repeat its calls starting at `from`. Undefined if the server no longer has it. */
   async resume({ session: id, model: modelId, from }: TinkerCalls, before: BeforeCall): Promise<OwnModel | undefined> {
     try {
       const session = await this.client.resumeSession(id);
-      const model = await session.resumeModel(modelId, from, before);
+      const model = await closedOnFailure(session, session.resumeModel(modelId, from, before));
       if (model) return { session, model };
       session.close();
     } catch (error) {
@@ -92,8 +92,10 @@ export class TinkerServer {
 
   async #resolveWith(client: TinkerClient, { baseModel }: TinkerVersion, contextTokens: number): Promise<string> {
     const { supported_models: models } = await client.capabilities();
-    const matches = (name: string) => name === baseModel || name.endsWith(`/${baseModel}`);
-    const found = models.find(({ model_name: name }) => matches(name ?? ""));
+    // A full name wins: it may also be the last path segment of another model's name.
+    const found =
+      models.find(({ model_name: name }) => name === baseModel) ??
+      models.find(({ model_name: name }) => name?.endsWith(`/${baseModel}`));
     if (!found?.model_name) {
       const names = models.map(({ model_name: name }) => name).join(", ");
       throw new MgrpoError(
@@ -105,7 +107,7 @@ export class TinkerServer {
     if (maximum < contextTokens) {
       throw new MgrpoError(
         "config-invalid",
-        `limits.contextTokens is ${contextTokens}, but ${this.baseUrl} takes ${maximum} of '${found.model_name}': lower it`,
+        `limits.contextTokens is ${contextTokens}, but ${this.baseUrl} supports at most ${maximum} for '${found.model_name}': lower it`,
       );
     }
     return found.model_name;
@@ -119,8 +121,22 @@ async function createModel(
   before?: BeforeCall,
 ): Promise<TinkerModel> {
   const model = await session.createModel(base, { rank, seed }, before);
-  if (weights !== null) await model.loadWeights(weights);
+  if (weights === null) return model;
+  try {
+    await model.loadWeights(weights);
+  } catch (error) {
+    await model.unload().catch(() => {});
+    throw error;
+  }
   return model;
+}
+
+/** Closes the session if its model cannot be opened: the heartbeat would keep the session's models loaded. */
+function closedOnFailure<T>(session: TinkerSession, opening: Promise<T>): Promise<T> {
+  return opening.catch((error: unknown) => {
+    session.close();
+    throw error;
+  });
 }
 
 /** A value that is created once; a failure is not kept. */

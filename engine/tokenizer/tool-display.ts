@@ -41,7 +41,11 @@ export function toolDisplayOf(tokenizer: Tokenizer, settings: ChatSettings): Too
   if (toolPrompt === "system") return "system";
   if (toolPrompt === "auto" && tokenizer.knowsTools) return "none";
   const shown = renderedSentinel(tokenizer, settings);
-  if (toolPrompt === "auto") return shown !== undefined && CALL_FORMAT.test(shown) ? "template" : "system";
+  if (toolPrompt === "auto") {
+    // The agent's own system message may contain an example of a call.
+    const templateText = shown?.replaceAll(settings.system.trim(), "") ?? "";
+    return CALL_FORMAT.test(templateText) ? "template" : "system";
+  }
   if (shown !== undefined) return "template";
   throw new MgrpoError(
     "config-invalid",

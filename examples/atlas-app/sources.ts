@@ -26,9 +26,9 @@ export function teamOf(agents: RolloutContext["agents"]): { planner: AgentEndpoi
   return { planner, searcher };
 }
 
-/** These models write their answers in tags. Undefined unless there is one, in whole. */
+/** The answer that a model of this team writes, in tags. Undefined unless the text has exactly one, opened and closed. */
 export function taggedAnswer(text: string): string | undefined {
-  const [before = "", answer, after, ...more] = text.split(/<\/?answer>/);
-  const isWhole = after !== undefined && more.length === 0 && text.startsWith("<answer>", before.length);
+  const isWhole = (text.match(/<\/?answer>/g) ?? []).join("") === "<answer></answer>";
+  const [, answer] = text.split(/<\/?answer>/);
   return isWhole && !/<\/?tool_|<\|/.test(text) ? answer?.trim() || undefined : undefined;
 }

@@ -18,16 +18,19 @@ export function observedSessions(
   const observed = new Map<string, ObservedSession>();
   return {
     async turn(session, request, signal) {
-      const open = observed.get(session.id) ?? { conversations: new Map(), requests: new Set(), count: 0 };
+      const open = observed.get(session.id) ?? newSession();
       observed.set(session.id, open);
       const key = canonicalJson(request);
-      const isRetry = open.requests.has(key);
-      open.requests.add(key);
-      const { call, isNew } = conversationOf(open, request.messages);
+      const known = open.requests.get(key);
+      const { call, isNew } =
+        known === undefined ? conversationOf(open, request.messages) : { call: known, isNew: false };
       const report: Report = (progress) => onProgress(progress, isMain ? [] : [call]);
-      if (!isRetry) reportRequest(request, isNew, report);
+      open.requests.set(key, call);
+      if (known === undefined) reportRequest(request, isNew, report);
       const reply = await sessions.turn(session, request, signal);
-      if (isRetry) return reply;
+      // A retry reports the reply only if no earlier attempt got one.
+      if (open.replied.has(key)) return reply;
+      open.replied.add(key);
       open.conversations.set(identityOf([...request.messages, assistant(reply)]), call);
       report({ kind: "said", turn: turnOf(reply) });
       if (!isMain && reply.calls.length === 0) report({ kind: "ended", conversation: endOf(request, reply) });
@@ -47,9 +50,19 @@ export function observedSessions(
 interface ObservedSession {
   /** The history up to a reply -> the index of its conversation. */
   readonly conversations: Map<string, number>;
-  readonly requests: Set<string>;
+  /** Each request, by content -> the index of its conversation. */
+  readonly requests: Map<string, number>;
+  /** The requests whose reply was reported. */
+  readonly replied: Set<string>;
   count: number;
 }
+
+const newSession = (): ObservedSession => ({
+  conversations: new Map(),
+  requests: new Map(),
+  replied: new Set(),
+  count: 0,
+});
 
 /** A conversation continues the one whose reply its history ends with. */
 function conversationOf(open: ObservedSession, messages: readonly AppMessage[]): { call: number; isNew: boolean } {

@@ -1,7 +1,7 @@
 /**
- * @file When the conversations of a step may begin: once every version that its record names is published. A worker that has its own agent's
- * version already begins the step's conversations while others still train theirs; a sub-agent's wait for its own version, not for the whole
- * team's. With `staleness` n, the versions of steps RUN.step to RUN.step + n are published, and step RUN.step + n + 1 may begin like that.
+ * @file When the conversations of a step begin, and when its time limits start. A conversation may begin once its own agent's version is
+ * at hand, even while other workers still train theirs. The time limits start once every version that the step's record names is published.
+ * With `staleness` n, the versions of steps RUN.step to RUN.step + n are published; conversations of step RUN.step + n + 1 may begin early.
  *
  *     step s ready, s+n+1 planned ──own version at hand──> conversations ──RUN at s + 1──> their time limits start
  *

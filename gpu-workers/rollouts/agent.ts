@@ -38,7 +38,7 @@ export function toolsOf(
     config.tools.map((tool) => {
       const found = recipe.get(tool);
       if (found) return [tool, found];
-      const known = [...recipe.keys()].join(", ");
+      const known = [...recipe.keys()].join(", ") || "none";
       throw new MgrpoError(
         "recipe-invalid",
         `agents.${name}.tools: the recipe has no tool '${tool}' (it has ${known})`,

@@ -46,6 +46,12 @@ describe("auto", () => {
     );
   });
 
+  test("a call in the agent's own system message is not the template's format", () => {
+    const system = 'An example: <tool_call>{"name": "search", "arguments": {}}</tool_call>';
+    expect(layoutOf(OTHER_FORMAT, { system }).toolDisplay).toBe("system");
+    expect(layoutOf(QWEN_TEMPLATE, { system }).toolDisplay).toBe("template");
+  });
+
   test("without a system message of its own, the description is one", () => {
     const { text } = layoutOf(TERSE_TEMPLATE, { system: "" });
     expect(text).toContain(`<|im_start|>system ${withTools("", [search])}<|im_end|>`);

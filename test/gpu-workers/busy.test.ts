@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import type { Sampler, Trainer } from "../../core/ports.ts";
 import { createBusyMeter, createBusyTimer } from "../../gpu-workers/busy.ts";
-import { Intervals, MOST } from "../../gpu-workers/intervals.ts";
+import { Intervals, MAX_INTERVALS } from "../../gpu-workers/intervals.ts";
 
 /** Engine calls that end when the test says so. */
 function pendingCalls() {
@@ -40,16 +40,16 @@ test("of too many intervals, those with the shortest gaps become one: none is lo
   const intervals = new Intervals();
   // Busy for 5 ms, then idle for 1 ms; after every tenth, for 100 ms.
   let [now, busy] = [0, 0];
-  for (let i = 0; i < 3 * MOST; i++) {
+  for (let i = 0; i < 3 * MAX_INTERVALS; i++) {
     intervals.add([now, now + 5]);
     busy += 5;
     now += 5 + (i % 10 === 9 ? 100 : 1);
   }
   const kept = intervals.take();
-  expect(kept.length).toBeLessThanOrEqual(MOST);
+  expect(kept.length).toBeLessThanOrEqual(MAX_INTERVALS);
   const covered = kept.reduce((sum, [start, end]) => sum + end - start, 0);
   expect(covered).toBeGreaterThanOrEqual(busy);
-  expect(covered).toBeLessThanOrEqual(busy + 3 * MOST);
+  expect(covered).toBeLessThanOrEqual(busy + 3 * MAX_INTERVALS);
   expect(kept[0]?.[0]).toBe(0);
   for (const [i, [start]] of kept.slice(1).entries()) expect(start).toBeGreaterThan(kept[i]?.[1] ?? 0);
 });

@@ -26,6 +26,6 @@ export async function extractPdf({ bytes, maxCharacters }: Document): Promise<Ex
     return { title: typeof info["Title"] === "string" ? info["Title"] : "", text: pages.join("\n\n") };
   } catch (error) {
     const isLocked = error instanceof Error && error.name === "PasswordException";
-    return { unreadable: isLocked ? "it is a PDF with a password" : "it is a damaged PDF" };
+    return { unreadable: isLocked ? "it is a password-protected PDF" : "it is a damaged PDF" };
   }
 }

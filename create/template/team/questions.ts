@@ -31,7 +31,8 @@ export function draftOf(village: number, seed: number): Draft {
   return {
     village,
     name: NAMES[random.integer(NAMES.length)] ?? "",
-    field: FIELDS[random.integer(3)] ?? "pet",
+    // Any field but the last one, `friend`.
+    field: FIELDS[random.integer(FIELDS.length - 1)] ?? "pet",
     level: random.uniform() < 0.5 ? 1 : 2,
   };
 }

@@ -201,6 +201,28 @@ test("a temperature other than 1 is refused, since servers have log-probs at 1 o
   expect(await refusal(sampler.sample(request))).toMatch(/temperature is 0.7, .*or to 0 for greedy/);
 });
 
+test("a model whose weights cannot be loaded is unloaded", async () => {
+  const { engine, files: base, server } = tiny();
+  const trainer = await engine.openTrainer(base, OPTIONS);
+  const saved = new Map([...base, ...(await trainer.save())]);
+  await trainer.close();
+  server.injectFaults(({ path }) =>
+    path === "load_weights" ? new Response(JSON.stringify({ detail: "no such weights" }), { status: 400 }) : undefined,
+  );
+  await expect(engine.openSampler(saved, OPTIONS)).rejects.toMatchObject({ code: "endpoint-refused" });
+  expect(server.models.loaded).toEqual([]);
+});
+
+test("a base model's full name is preferred to another model's name that ends with it", async () => {
+  const supported_models = [
+    { model_name: "small/Qwen3-4B", max_context_length: 10 },
+    { model_name: "Qwen3-4B", max_context_length: 1000 },
+  ];
+  const engine = tiny().connect({ fetch: async () => Response.json({ supported_models }) });
+  const version = tinkerBase("tinker:http://127.0.0.1:9", "Qwen3-4B", files, [1]);
+  await expect(engine.check?.(version, OPTIONS)).resolves.toBeUndefined();
+});
+
 test("the base model is resolved by name on the server", async () => {
   const server = { engine: bigramEngine, files, options: OPTIONS };
   const { engine, connect } = tinyTinker({ ...server, baseModel: "Qwen/Qwen3-4B", maxContextLength: 100 }, QUICK);
@@ -210,7 +232,7 @@ test("the base model is resolved by name on the server", async () => {
     /config-invalid: .* serves Qwen\/Qwen3-4B, not 'Qwen3-8B': write policy tinker:http.*#<its name>/,
   );
   expect(await refusal(engine.openTrainer(named("Qwen3-4B"), OPTIONS))).toMatch(
-    /contextTokens is 200, but .* takes 100/,
+    /contextTokens is 200, but .* supports at most 100/,
   );
   const unreachable = connect({ fetch: () => Promise.reject(new TypeError("fetch failed")) });
   expect(await refusal(unreachable.check?.(named("Qwen3-4B"), OPTIONS) ?? Promise.resolve())).toMatch(

@@ -2,7 +2,7 @@
  * @file A trainer that resumes the model of a dead one: when the step counts as the same, when it does not, and who may write the journal. Engine
  * and server only; kill.long.test.ts has whole runs.
  */
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { OptimizerConfig } from "../../../core/contracts/agent-config.ts";
 import { tableKeys } from "../../../core/contracts/keys.ts";
 import { TinkerCallsRecord } from "../../../core/contracts/tinker-calls.ts";
@@ -242,6 +242,33 @@ test.each<[string, (world: World, dead: Trainer) => Promise<CheckpointFiles | un
   await step(trainer);
   await trainer.save();
   expect(world.counts()).toEqual(before.map((n, i) => n + ([2, 2, 1][i] ?? 0)));
+});
+
+test("a session in which no model can be opened gets no heartbeat", async () => {
+  const { server, start } = open();
+  await step(await start("dead"));
+  let created = 0;
+  server.injectFaults(({ path }) => {
+    if (path === "get_info") return errorResponse(404, "Model not found");
+    return path === "create_model" && ++created === 2 ? errorResponse(400, "no memory left") : undefined;
+  });
+  const sessionsOf = (wanted: string, since: number) =>
+    server.calls.slice(since).flatMap(({ path, body }) => (path === wanted ? [body["session_id"]] : []));
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  try {
+    const started = server.calls.length;
+    await expect(start("heir")).rejects.toMatchObject({ code: "endpoint-refused" });
+    // The heir resumed the session of the dead trainer, probed the server in its shared session, and opened one for its own model.
+    const [shared, own] = sessionsOf("create_model", started);
+    expect(own).toBeDefined();
+    expect(own).not.toBe(shared);
+    const ended = server.calls.length;
+    vi.advanceTimersByTime(10_000);
+    await vi.waitFor(() => expect(sessionsOf("session_heartbeat", ended)).not.toEqual([]));
+    expect(sessionsOf("session_heartbeat", ended)).toEqual([shared]);
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 test("two trainers at once: the replaced one makes no further call and leaves the model alone", async () => {
