@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import type { Conversation } from "../core/contracts/conversation.ts";
 import type { Question } from "../core/contracts/question.ts";
 import { advanceConversation, openConversation, type PlannedCall } from "../core/conversation/reducer.ts";
+import { presentResponse } from "../core/conversation/special-tokens.ts";
 import { openToolBudget } from "../core/conversation/tool-budget.ts";
 import { openToolbox, type Toolbox } from "../core/conversation/toolbox.ts";
 import { groupAdvantages } from "../core/mgrpo/advantage.ts";
@@ -57,7 +58,7 @@ interface Agent {
   checkpoint: CheckpointFiles;
 }
 
-/** One conversation of one agent: what was said, and the tokens that its policy sampled. */
+/** One conversation of one agent, and the tokens that its policy sampled. */
 interface Trajectory {
   readonly conversation: Conversation;
   readonly tokens: readonly number[];
@@ -66,7 +67,7 @@ interface Trajectory {
   readonly logProbs_A: readonly number[];
 }
 
-/** One attempt of the whole team: the planner's trajectory, and the searcher's, one per delegation. */
+/** One rollout of the whole team: the planner's trajectory, and the searcher's, one per delegation. */
 interface Rollout {
   readonly main: Trajectory;
   readonly subs: readonly Trajectory[];
@@ -153,17 +154,19 @@ async function sampleTeam(main: Agent, searcher: Agent, questions: readonly Ques
 
 type Delegation = Extract<PlannedCall, { kind: "delegate" }>;
 type Delegate = (delegation: Delegation) => Promise<string>;
+type Responder = Pick<Agent, "name" | "toolbox">;
 const refuse: Delegate = async () => "this agent has no sub-agents";
 
 /** One agent's conversation. The reducer decides what comes next; this runs it. */
 async function converse(
-  { name, toolbox, tokenizer, layout }: Agent,
+  agent: Agent,
   sampler: Sampler,
   question: Question,
   prompt: string,
   sequence: string,
   delegate: Delegate,
 ): Promise<Trajectory> {
+  const { name, toolbox, tokenizer, layout } = agent;
   const rules = { limits: LIMITS[name], toolbox };
   const tokens = layout.prompt(prompt);
   const [positions_A, logProbs_A, earlier]: [number[], number[], number[]] = [[], [], []];
@@ -193,7 +196,7 @@ async function converse(
       ));
       continue;
     }
-    const responses = await Promise.all(command.calls.map((call) => respond(call, toolbox, question, delegate)));
+    const responses = await Promise.all(command.calls.map((call) => respond(call, agent, question, delegate)));
     const shown = layout.responses(
       responses.map(({ text }) => text),
       earlier,
@@ -207,16 +210,14 @@ async function converse(
   return { conversation: command.conversation, tokens, positions_A, logProbs_A };
 }
 
-async function respond(call: PlannedCall, toolbox: Toolbox, question: Question, delegate: Delegate) {
-  if (call.kind === "delegate") return { name: "delegate", text: await delegate(call) };
-  const context = {
-    question,
-    budget: openToolBudget(undefined),
-    responseCharacters: 800,
-    signal: AbortSignal.timeout(10_000),
-  };
+export async function respond(call: PlannedCall, { name, toolbox }: Responder, question: Question, delegate: Delegate) {
+  const { responseCharacters } = LIMITS[name];
+  const present = (text: string) => presentResponse(text, responseCharacters);
+  if (call.kind === "delegate") return { name: "delegate", text: present(await delegate(call)) };
+  const signal = AbortSignal.timeout(10_000);
+  const context = { question, budget: openToolBudget(undefined), responseCharacters, signal };
   const text = (await toolbox.tools.get(call.name)?.run(call.arguments as never, context)) ?? "";
-  return { name: call.name, text };
+  return { name: call.name, text: present(text) };
 }
 
 /** Rewards (eq 4 and 5), alignment of the searcher's trajectories, advantages per agent (eq 9-10 and 12-13). */
@@ -234,7 +235,7 @@ function scoreGroup(question: Question, rollouts: readonly Rollout[], step: numb
     ({ main }, k): Entry => ({ group, trajectory: main, advantage: advantages_K[k] ?? 0, weight: 1 / K }),
   );
 
-  // Rollouts call the searcher d_k times; alignment gives each rollout the weight of d trajectories.
+  // Rollouts call the searcher d_k times; alignment gives each rollout that calls it the weight of d trajectories.
   const alignment = align(
     rollouts.map(({ subs }) => subs.length),
     { mode: "resample", d: D },
@@ -270,8 +271,9 @@ function scoreGroup(question: Question, rollouts: readonly Rollout[], step: numb
 
 const isWellFormed = ({ conversation }: Trajectory) => conversation.stop === "answered";
 
-/** One optimizer step of one agent on the clipped objective (eq 14-19): every question has the same weight. */
-async function learn(agent: Agent, entries: readonly Entry[]): Promise<void> {
+/** One optimizer step of one agent on the clipped objective (eq 14-19): every question has the same weight. None without trajectories. */
+export async function learn(agent: Agent, entries: readonly Entry[]): Promise<void> {
+  if (entries.length === 0) return;
   const shares = entries.map(({ group, weight, trajectory }) => ({
     group,
     weight,

@@ -12,8 +12,11 @@ export interface Teachable {
   readonly toolbox: Pick<Toolbox, "parameters">;
 }
 
-/** Refuses what an app's agent could not have said: the gateway reads only calls of tools that the app offers. */
-export function refuseUnspoken({ turns, tools = [], where }: MessagesLine, { limits }: Teachable["config"]): void {
+/** Refuses a line that an app's agent could not have generated: the gateway reads only calls of tools that the app offers. */
+export function refuseMalformedAppLine(
+  { turns, tools = [], where }: MessagesLine,
+  { limits }: Teachable["config"],
+): void {
   refuseLength(turns, limits, where);
   for (const [i, { reply, responses }] of turns.entries()) {
     const { text, calls } = reply;

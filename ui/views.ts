@@ -93,6 +93,8 @@ export const WorkerView = z.strictObject({
   state: z.enum(["alive", "draining", "dead"]),
   /** Seconds since its last heartbeat was seen; null: none was seen yet, or it is dead. */
   silentSeconds: z.number().nullable(),
+  /** Whether it counts as alive, yet has sent no heartbeat for longer than its lease. */
+  isSilent: z.boolean(),
 });
 export type WorkerView = z.infer<typeof WorkerView>;
 

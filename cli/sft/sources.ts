@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
-import { refuseMalformed, refuseOtherAgent, refuseUnspoken, type Teachable } from "../../sft/check.ts";
+import { refuseMalformed, refuseMalformedAppLine, refuseOtherAgent, type Teachable } from "../../sft/check.ts";
 import type { Example } from "../../sft/example.ts";
 import { type MessagesLine, type PlacedDemonstration, readMessages } from "../../sft/messages.ts";
 import { type AgentDemonstration, correctConversations } from "./correct-rollouts.ts";
@@ -134,7 +134,7 @@ function fromLines(
         `${file} has no demonstrations of agent '${teachable.agent}': add some, or train another with --agent`,
       );
     if (isApp) {
-      for (const line of own) refuseUnspoken(line, teachable.config);
+      for (const line of own) refuseMalformedAppLine(line, teachable.config);
       return own.map((line) => ({ line, where: line.where }));
     }
     for (const line of own) {

@@ -94,12 +94,15 @@ export async function runPulse(source: Source, detector: StallDetector, stepSeco
       wait: (records ? waitingFor(config, records) : await readWait(store, config)) ?? null,
       stall: stall ? describeStall(stall) : null,
       usd: (await readSpending(store, config)).usd,
-      workers: (records?.workers ?? []).map((worker) => workerView(worker, now)),
+      workers: (records?.workers ?? []).map((worker) => workerView(worker, config.liveness.leaseSeconds, now)),
     };
   });
 }
 
-function workerView(record: WorkerRecord, now: number): WorkerView {
-  const { worker, agent, roles, state } = record;
-  return { worker, agent, roles, state, silentSeconds: heartbeatAge(record, now) };
+/** A counter beyond the one that tick saw is a heartbeat since then: tick may look only once a minute. */
+export function workerView(record: WorkerRecord, leaseSeconds: number, now: number): WorkerView {
+  const { worker, agent, roles, state, counter, seenCounter } = record;
+  const silentSeconds = heartbeatAge(record, now);
+  const isSilent = state === "alive" && counter === seenCounter && (silentSeconds ?? 0) > leaseSeconds;
+  return { worker, agent, roles, state, silentSeconds, isSilent };
 }

@@ -27,5 +27,7 @@ export function sharedSession(
   const onDevice = traced.graph.outputs.map(({ name }) => name).filter(staysOnDevice);
   const session = openGraphSession(traced, options, external, onDevice);
   sessions.set(key, session);
+  // A failure is not kept: the device's memory may be full only for now.
+  session.catch(() => sessions.delete(key));
   return session;
 }

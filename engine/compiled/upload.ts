@@ -24,6 +24,8 @@ export async function uploadToDevice(feeds: Feeds, { threads, provider }: LaneOp
   const names = graph.outputs.map(({ name }) => name);
   const opening = known ?? openGraphSession({ graph, shapeInputs: [] }, { threads, provider }, new Map(), names);
   sessions.set(key, opening);
+  // A failure is not kept: the device's memory may be full only for now.
+  opening.catch(() => sessions.delete(key));
   const outputs = await (await opening).tensors({}, feeds);
   return Object.fromEntries(ports.map(({ name }) => [name, outputs[uploaded(name)] as Feeds[string]]));
 }

@@ -54,7 +54,7 @@ function q8_0(block: DataView, at: number, into: Float32Array, to: number): void
   for (let i = 0; i < 32; i++) into[to + i] = d * block.getInt8(at + 2 + i);
 }
 
-/** d, then 16 bytes: low halves are elements 0 to 15, high halves 16 to 31. */
+/** d, then 16 bytes: low nibbles are elements 0 to 15, high nibbles 16 to 31. */
 function q4_0(block: DataView, at: number, into: Float32Array, to: number): void {
   const d = half(block, at);
   for (let i = 0; i < 16; i++) {
@@ -74,7 +74,7 @@ function q4_1(block: DataView, at: number, into: Float32Array, to: number): void
   }
 }
 
-/** d and dmin, 12 bytes with eight scales and eight minima of 6 bits, then 128 bytes of halves. */
+/** d and dmin, 12 bytes with eight scales and eight minima of 6 bits, then 128 bytes of nibbles. */
 function q4K(block: DataView, at: number, into: Float32Array, to: number): void {
   const [d, dmin] = [half(block, at), half(block, at + 2)];
   const packed = (i: number) => block.getUint8(at + 4 + i);
@@ -83,10 +83,10 @@ function q4K(block: DataView, at: number, into: Float32Array, to: number): void 
     const scale = isLow ? packed(group) & 63 : (packed(group + 4) & 15) | ((packed(group - 4) >> 6) << 4);
     const minimum = isLow ? packed(group + 4) & 63 : (packed(group + 4) >> 4) | ((packed(group) >> 6) << 4);
     const [factor, offset] = [Math.fround(d * scale), Math.fround(dmin * minimum)];
-    // Two groups share 32 bytes: the even one has the low halves.
-    const halves = at + 16 + 32 * (group >> 1);
+    // Two groups share 32 bytes: the even one has the low nibbles.
+    const nibbles = at + 16 + 32 * (group >> 1);
     for (let i = 0; i < 32; i++) {
-      const byte = block.getUint8(halves + i);
+      const byte = block.getUint8(nibbles + i);
       const value = group % 2 === 0 ? byte & 15 : byte >> 4;
       into[to + 32 * group + i] = Math.fround(factor * value) - offset;
     }

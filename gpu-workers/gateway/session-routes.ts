@@ -4,6 +4,7 @@
  *
  *     POST   /sessions/<id>/turns   200 the reply · 202 still sampling after 25 s: post the same again · 409 loading another version
  *                                   · 410 the step is not open · 422 a limit of the agent is reached · 502 infrastructure failed
+ *                                   · 503 draining · 400 malformed, or of another session or agent · 413 too large
  *     POST   /sessions/<id>/end     200 the committed conversations, the same if repeated
  *     DELETE /sessions/<id>         204 forgotten
  */
@@ -46,7 +47,7 @@ export type LimitReport = z.infer<typeof LimitReport>;
 interface State {
   readonly host: SessionHost;
   readonly stop: AbortController;
-  /** Session -> what its end committed, until a session ends whose step is not sampled beside its own. */
+  /** By session id: what its end committed. Kept until a session of a step ends that is never sampled at the same time as its own. */
   readonly ended: Map<string, { readonly step: number; readonly result: Promise<EndedSession> }>;
 }
 

@@ -1,13 +1,13 @@
 /** @file The page of a run in a store that no folder here belongs to: it shows what the list of runs shows. */
 import { expect, test } from "vitest";
 import type { Source } from "../../cli/show/source.ts";
-import { runPulse, runView } from "../../cli/ui/run.ts";
+import { runPulse, runView, workerView } from "../../cli/ui/run.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { StallDetector } from "../../core/monitoring/stall.ts";
 import { evaluationOf } from "../../core/monitoring/team-evaluation.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
-import { config, fillFinishedRun, job, RUN } from "./records.ts";
+import { config, fillFinishedRun, job, RUN, worker } from "./records.ts";
 
 /** Finished after one step of at most four, with its last evaluation still open. */
 async function finishedInStore(): Promise<Source> {
@@ -38,4 +38,14 @@ test("the evaluation that is left, although the run is finished", async () => {
   expect(pulse).toMatchObject({ state: "finished", closed: 1, workers: [] });
   expect(pulse.wait).toMatch(/^evaluation 4 of 4: greedy after 1 steps/);
   expect(pulse.usd).toBe(0);
+});
+
+test("a living worker is silent once its counter has stood still for a lease, however seldom tick looks", () => {
+  const seen = { ...worker("searcher"), seenAt: 1000 };
+  const isSilentAt = (seconds: number, changes: Partial<typeof seen> = {}) =>
+    workerView({ ...seen, ...changes }, 60, 1000 + 1000 * seconds).isSilent;
+  expect([isSilentAt(59), isSilentAt(61)]).toEqual([false, true]);
+  expect(isSilentAt(61, { counter: 2 })).toBe(false);
+  expect(isSilentAt(61, { state: "draining" })).toBe(false);
+  expect(isSilentAt(61, { seenAt: 0 })).toBe(false);
 });

@@ -1,8 +1,8 @@
 /**
  * @file `npm run check:python-team`: the app of examples/python-team, with the `openai` package from PyPI, trains two steps of the default
- * recipe. Not part of CI: it needs Python. Exit code 1 if a rollout fails, 2 if the check cannot run here.
+ * recipe. Not part of CI: it needs Python. Exit code 1 if a rollout or the training fails, 2 if the check cannot run here.
  */
-import { type ChildProcessByStdio, execFileSync, spawn } from "node:child_process";
+import { type ChildProcessByStdio, execFileSync, spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -30,11 +30,12 @@ async function main(folder: string): Promise<string> {
     await listening(app);
     const settings = SETTINGS.flatMap((setting) => ["--set", setting]);
     const command = [join(ROOT, "dist/cli/mgrpo.js"), "train", APP, "--run", RUN, "--steps", "2", ...settings];
-    execFileSync(process.execPath, command, {
+    const { status } = spawnSync(process.execPath, command, {
       cwd: folder,
       env: environment,
       stdio: ["ignore", "ignore", "inherit"],
     });
+    if (status !== 0) return `training ended with exit code ${status}`;
   } finally {
     app.kill();
   }

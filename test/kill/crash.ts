@@ -1,7 +1,7 @@
 /**
  * @file Preloaded (`--import`) into a process under test: kills it with SIGKILL before or after its n-th write to the store, counted
  * from 0, as MGRPO_TEST_CRASH sets it (`12:before`). It counts writes where they leave the process: PUTs to S3, and puts, updates and
- * deletes of DynamoDB items.
+ * deletes of DynamoDB items. With MGRPO_TEST_COUNT, a process that exits prints how many it made.
  */
 import http from "node:http";
 import { syncBuiltinESMExports } from "node:module";

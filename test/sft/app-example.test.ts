@@ -5,7 +5,7 @@ import { offeredTool } from "../../core/conversation/offered-tool.ts";
 import { trajectoryOf } from "../../core/gateway/branch.ts";
 import { AgentSessions } from "../../gpu-workers/gateway/agent-sessions.ts";
 import { openAppLayout } from "../../sft/app-example.ts";
-import { refuseUnspoken } from "../../sft/check.ts";
+import { refuseMalformedAppLine } from "../../sft/check.ts";
 import { readMessages } from "../../sft/messages.ts";
 import { responsesWithin } from "../../sft/shown-response.ts";
 import { planOf, scriptedAgent, tokenizer, VERSIONS } from "../gpu-workers/gateway/harness.ts";
@@ -84,7 +84,7 @@ const lineOf = (messages: readonly object[], tools: readonly object[] = [{ type:
 
 test("the app's system message and tools, calls, responses, thinking and the untagged answer", async () => {
   const line = lineOf(MESSAGES);
-  refuseUnspoken(line, { system: "", limits: LIMITS });
+  refuseMalformedAppLine(line, { system: "", limits: LIMITS });
   const layOut = openAppLayout(tokenizer, { agent: "searcher", toolPrompt: "system" }, whole);
   expect(layOut(line)).toEqual(await recorded());
 });
@@ -135,7 +135,7 @@ test.each<[string, object[], object[] | undefined, RegExp]>([
   ],
   ["too many turns", [user, first, ...rest.slice(0, 2), first, ...rest], undefined, /4 turns, and limits\.turns is 3/],
 ])("%s is refused", (_what, messages, tools, fault) => {
-  expect(() => refuseUnspoken(lineOf(messages, tools), { system: "", limits: LIMITS })).toThrow(fault);
+  expect(() => refuseMalformedAppLine(lineOf(messages, tools), { system: "", limits: LIMITS })).toThrow(fault);
 });
 
 test("a tool whose name could forge a message is refused", () => {

@@ -101,8 +101,9 @@ class CappedText {
   }
 }
 
-/** Cut before its white space is collapsed. */
+/** Cut before its white space is collapsed. A number beyond the last date, in a cell that is formatted as one, is an invalid date. */
 function textOf(value: unknown, maxCharacters: number): string {
-  if (value instanceof Date) return value.toISOString().replace(/T00:00:00\.000Z$/, "");
+  if (value instanceof Date && !Number.isNaN(value.getTime()))
+    return value.toISOString().replace(/T00:00:00\.000Z$/, "");
   return clip(String(value ?? ""), maxCharacters).replace(/\s+/g, " ");
 }

@@ -5,7 +5,7 @@
 
 /** Memory limit for all distributions. */
 const CAPACITY_BYTES = 2 ** 24;
-/** Below this many entries (a very large vocabulary) the cache is off: copying costs more than the few hits save. */
+/** With room for fewer entries (a vocabulary above 8,192) the cache is off: copying costs more than the few hits save. */
 const MINIMUM_ENTRIES = 512;
 /** Rows per allocation: few large arrays are cheaper for the garbage collector. */
 const BLOCK_ROWS = 64;

@@ -1,7 +1,7 @@
 /**
  * @file A trainer on several lanes, each with a copy of the weights. Every lane computes the gradient of its part of a batch. At an optimizer
  * step the first lane sums the gradients, always in the same order, and updates; the others copy its weights. Only the first lane
- * has optimizer state.
+ * uses its optimizer state.
  */
 import type { OptimizerConfig } from "../../../core/contracts/agent-config.ts";
 import type { ForwardBackward, Trainer } from "../../../core/ports.ts";

@@ -47,7 +47,7 @@ export async function attemptRequest(fetch: Fetch, attempt: RequestAttempt): Pro
   const timeout = AbortSignal.timeout(timeoutSeconds * 1000);
   try {
     const either = signal ? AbortSignal.any([signal, timeout]) : timeout;
-    const response = await fetch(url, { ...init, method, redirect: "error", signal: either });
+    const response = await fetch(url, { ...init, method, redirect: "manual", signal: either });
     return await readAnswer(response, method, url);
   } catch (cause) {
     if (signal?.aborted || cause instanceof MgrpoError || cause instanceof RetryableFailure) throw cause;
@@ -82,7 +82,8 @@ async function readAnswer(response: Response, method: string, url: string): Prom
   const text = await response.text();
   if (response.ok) return { kind: "json", value: text === "" ? null : readJson(text, method, url) };
   const detail = detailOf(text);
-  const line = `${method} ${url} answered ${status}: ${detail ?? (text.slice(0, 200) || "nothing")}`;
+  const reason = detail ?? redirectOf(headers) ?? (text.slice(0, 200) || "nothing");
+  const line = `${method} ${url} answered ${status}: ${reason}`;
   const advice = headers.get("x-should-retry");
   // A poll gets status 408 while its future is pending.
   const isPoll = url.endsWith("/retrieve_future");
@@ -113,6 +114,11 @@ function detailOf(text: string): string | undefined {
   if (!refusal.success) return undefined;
   const { detail } = refusal.data;
   return typeof detail === "string" ? detail : detail.map(({ loc, msg }) => `${loc.join(".")}: ${msg}`).join("; ");
+}
+
+function redirectOf(headers: Headers): string | undefined {
+  const location = headers.get("location");
+  return location === null ? undefined : `it redirects to ${location}, which is not followed: correct the server's URL`;
 }
 
 /** Capped, whatever delay the server requests. */

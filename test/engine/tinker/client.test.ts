@@ -2,7 +2,10 @@
  * @file The client under failures of a server or proxy: it retries where that helps, does nothing twice, and reports what a retry cannot fix in
  * one line that names the endpoint.
  */
-import { expect, test } from "vitest";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, onTestFinished, test } from "vitest";
 import { openTinkerClient, type TinkerModel } from "../../../engine/tinker/client/client.ts";
 import type { Datum } from "../../../engine/tinker/client/messages.ts";
 import type { TransportOptions } from "../../../engine/tinker/client/transport.ts";
@@ -101,6 +104,23 @@ test.each<[string, () => Response, RegExp]>([
     ...{ code: "endpoint-refused", retryable: false },
     message: expect.stringMatching(message),
   });
+});
+
+test("a redirect is neither followed nor retried: the URL is wrong", async () => {
+  const paths: (string | undefined)[] = [];
+  const server = createServer(({ url }, response) => {
+    paths.push(url);
+    response.writeHead(308, { location: "/elsewhere", connection: "close" }).end();
+  }).listen(0, "127.0.0.1");
+  onTestFinished(() => void server.close());
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const client = openTinkerClient({ ...QUICK, baseUrl: `http://127.0.0.1:${port}`, requestSeconds: 10 });
+  await expect(client.capabilities()).rejects.toMatchObject({
+    ...{ code: "endpoint-refused", retryable: false },
+    message: expect.stringMatching(/answered 308: it redirects to \/elsewhere, which is not followed/),
+  });
+  expect(paths).toHaveLength(1);
 });
 
 test.each<[string, () => Fault, RegExp]>([

@@ -1,6 +1,6 @@
 /**
- * @file One rollout: the whole team's tree, with tokens, and the way to the next attempt. `?beside=<step>/<group>/<rollout>` shows an
- * attempt at the same question in another step next to it.
+ * @file One rollout: the whole team's tree, with tokens, and links to its group's other rollouts. `?beside=<step>/<group>/<rollout>` shows
+ * a rollout of the same question in another step next to it.
  */
 import { useLocation, useRoute } from "preact-iso";
 import type { RolloutView } from "../../views.ts";
@@ -53,7 +53,7 @@ export function RolloutPage() {
           {view && <QuestionPanel row={view.row} />}
           {view && <OtherSteps view={view} beside={beside} address={(next) => address(place, next)} />}
           <div class={beside ? "beside" : ""}>
-            {view && <Attempt run={run} view={view} address={(to) => address({ ...place, rollout: to }, beside)} />}
+            {view && <RolloutTree run={run} view={view} address={(to) => address({ ...place, rollout: to }, beside)} />}
             {beside && <Beside run={run} place={beside} address={(to) => address(place, { ...beside, rollout: to })} />}
           </div>
         </main>
@@ -68,22 +68,22 @@ interface BesideProps {
   readonly address: (rollout: number) => string;
 }
 
-/** The attempt in another step. */
+/** The rollout in another step. */
 function Beside({ run, place, address }: BesideProps) {
   const loaded = useView<RolloutView>(`/api/runs/${run}/steps/${pathOf(place)}`, true);
   if (loaded.failure) return <p class="bad">{loaded.failure.message}</p>;
   if (!loaded.view) return <p class="faint">Loading …</p>;
-  return <Attempt run={run} view={loaded.view} address={address} />;
+  return <RolloutTree run={run} view={loaded.view} address={address} />;
 }
 
-interface AttemptProps {
+interface RolloutTreeProps {
   readonly run: string;
   readonly view: RolloutView;
-  /** The address with another attempt of the group in its place. */
+  /** The address with another rollout of the group in its place. */
   readonly address: (rollout: number) => string;
 }
 
-function Attempt({ run, view: { step, row, rollout, tree }, address }: AttemptProps) {
+function RolloutTree({ run, view: { step, row, rollout, tree }, address }: RolloutTreeProps) {
   const path = `/runs/${run}/steps/${step}/${row.group}/${rollout}`;
   return (
     <section aria-label={`step ${step}, rollout ${rollout}`}>
@@ -114,11 +114,11 @@ function Attempt({ run, view: { step, row, rollout, tree }, address }: AttemptPr
 interface OtherStepsProps {
   readonly view: RolloutView;
   readonly beside: Place | undefined;
-  /** The address with another attempt beside this one, or none. */
+  /** The address with another rollout beside this one, or none. */
   readonly address: (beside: Place | undefined) => string;
 }
 
-/** The same question, and the attempt with the same number, in other steps. */
+/** The same question, and the rollout with the same number, in other steps. */
 function OtherSteps({ view, beside, address }: OtherStepsProps) {
   const { route } = useLocation();
   if (view.sameQuestion.length === 0) return null;

@@ -1,4 +1,4 @@
-/** @file The head of every page: where the reader is, and what the run does now. */
+/** @file The header of every page: breadcrumbs, and what the run does now. */
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import type { RunPulse } from "../../views.ts";
@@ -24,7 +24,7 @@ export function Header({ crumbs, children }: HeaderProps) {
   }, [title]);
   return (
     <header>
-      <nav aria-label="where you are">
+      <nav aria-label="breadcrumbs">
         <Link to="/" class="home">
           mgrpo
         </Link>
@@ -79,14 +79,9 @@ export function RunHeader({ run, crumbs = [], tab }: RunHeaderProps) {
   );
 }
 
-/** After this, a worker that heartbeats every second is missed. */
-const SILENT_SECONDS = 20;
-
 function Pulse({ pulse }: { readonly pulse: RunPulse }) {
   const { state, reason, step, wait, stall, usd, workers } = pulse;
-  const silent = workers.filter(
-    ({ state, silentSeconds }) => state === "alive" && (silentSeconds ?? 0) > SILENT_SECONDS,
-  );
+  const silent = workers.filter(({ isSilent }) => isSilent);
   return (
     <p class="pulse" role="status">
       <span class={`state ${state}`}>{state}</span> at step {step}

@@ -1,9 +1,12 @@
-/** @file Workbooks whose archive is refused: for its declared size before anything is inflated, or where a part exceeds it. */
+/**
+ * @file Workbooks whose archive is refused: for its declared size before anything is inflated, or where a part exceeds it. One cell without a
+ * valid value is no reason to refuse a workbook.
+ */
 import { zipSync } from "fflate";
 import { expect, test } from "vitest";
 import { TOO_COMPLEX } from "../../../../adapters/tools/documents/document.ts";
 import { extractSpreadsheet } from "../../../../adapters/tools/documents/spreadsheet.ts";
-import { declareSize, manyParts, repeatedString } from "../../../fixtures/hostile-documents.ts";
+import { declareSize, manyParts, repeatedString, workbook } from "../../../fixtures/hostile-documents.ts";
 
 const DAMAGED = { unreadable: "it is a damaged spreadsheet" };
 
@@ -29,4 +32,9 @@ test("large parts are inflated without threads, whose memory nothing would limit
   expect(await extracted(repeatedString(1, 1_000_000))).toMatchObject(text);
   process.off("worker", count);
   expect(threads).toEqual([]);
+});
+
+test("a number that is too large for a date, in a cell that is formatted as one, leaves the other cells readable", async () => {
+  const row = '<row r="1"><c r="A1" s="1"><v>36526</v></c><c r="B1" s="1"><v>1234567890</v></c></row>';
+  expect(await extracted(workbook(row))).toMatchObject({ text: "[sheet 1 of 1: Sheet]\n2000-01-01\tInvalid Date" });
 });
