@@ -20,7 +20,7 @@ import {
   utimesSync,
   writeFileSync,
 } from "node:fs";
-import { dirname, join, relative, resolve } from "node:path";
+import { dirname, join, relative, resolve, sep } from "node:path";
 
 const ROOT = import.meta.dirname;
 const DIST = join(ROOT, "dist");
@@ -48,7 +48,7 @@ const RELEASE = join(DIST, "release");
 const PROJECT = join(DIST, "project");
 /** The dashboard's page, and the page of an export: a bundle each for browsers. */
 const PAGE = { folder: join(ROOT, "ui"), entries: ["main", "export"].map((name) => join(ROOT, `ui/app/${name}.tsx`)) };
-const NO_SOURCES = /(^|\/)(pytorch|\..*)$|README\.md$|tsconfig\.json$/;
+const NO_SOURCES = /(^|[/\\])(pytorch|\..*)$|README\.md$|tsconfig\.json$/;
 
 async function build(folders) {
   const sources = folders.flatMap((folder) => filesUnder(join(ROOT, folder)));
@@ -70,10 +70,10 @@ async function build(folders) {
 /** First 12 hex digits of the SHA-256 of names and contents. Lists the sources: dist/ may lack a file that another build is replacing. */
 function hashOfWorkers(sources, project) {
   const hash = createHash("sha256");
-  const files = sources.map(target).filter((path) => WORKER_FILES.test(relative(DIST, path)));
-  for (const path of files.sort()) {
-    const content = readFileSync(path);
-    hash.update(`${relative(DIST, path)} ${content.length}\n`).update(content);
+  const names = sources.map((source) => relative(DIST, target(source)).replaceAll(sep, "/"));
+  for (const name of names.filter((name) => WORKER_FILES.test(name)).sort()) {
+    const content = readFileSync(join(DIST, name));
+    hash.update(`${name} ${content.length}\n`).update(content);
   }
   for (const [path, content] of project) hash.update(`project/${path} ${content.length}\n`).update(content);
   return hash.digest("hex").slice(0, 12);

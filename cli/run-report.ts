@@ -18,7 +18,7 @@ export const AgentResult = z.strictObject({
   version: Version,
   /** Folder in the Hugging Face layout. */
   checkpoint: z.string(),
-  /** Of model.safetensors, or of tinker.json if the weights are on a server. */
+  /** Identifies the exported weights (`weightsSha256` in gpu-workers/checkpoints.ts). */
   sha256: Sha256,
   /** What was measured of the server's own optimizer, if that trained it. Absent: AdamW with the config's settings. */
   optimizer: OptimizerProbe.exactOptional(),
@@ -53,7 +53,7 @@ export const RunReport = z.strictObject({
   agents: z.record(AgentName, AgentResult),
   /** The objective: ratio, clipping, alignment and so on. */
   algorithm: AlgorithmConfig,
-  /** Agent -> the agent whose policy it has, its own where it shares that, and its share of that policy's loss. */
+  /** Agent that shares a policy -> the policy's owner, which may be this agent, and this agent's share of the policy's loss. */
   sharedPolicies: z.record(AgentName, SharedPolicy).default({}),
   /** What differs for an agent. */
   algorithmOverrides: z.record(AgentName, AlgorithmOverrides).default({}),

@@ -17,7 +17,7 @@ export type GradientTrainer = Pick<Trainer, "logProbs" | "forwardBackward" | "op
 export interface BusyMeter {
   /** Whether an engine call hangs and cannot be ended. */
   readonly isStalled: boolean;
-  /** Opens, loads or saves: it can hang as a training call can, but its time counts as neither training nor sampling. */
+  /** For a call that opens, loads or saves: it counts as stalled when a training call would, but as neither training nor sampling time. */
   watch<T>(call: () => Promise<T>): Promise<T>;
   /** The same trainer, metered. */
   trainer(trainer: GradientTrainer): GradientTrainer;

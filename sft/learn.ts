@@ -15,7 +15,7 @@ export const OPTIMIZER: Optimizer = { beta1: 0.9, beta2: 0.95, epsilon: 1e-8, we
 export interface TrainingPlan {
   /** Tokens to train on, context included. */
   readonly tokens: number;
-  /** AdamW's peak, after a linear warm-up over the first `warmUp` share of the tokens; then falls to a tenth along a cosine. */
+  /** AdamW's peak rate: reached by a linear warm-up over the first `warmUp` share of the tokens, then decayed to a tenth along a cosine. */
   readonly learningRate: number;
   readonly warmUp: number;
   /** Whether the first step has rate 0, as the base models of the recipes were trained. By default its rate is above 0: no step is wasted. */

@@ -9,8 +9,10 @@ import type { CheckpointFile } from "../../core/ports.ts";
 export function openFolderSource(folder: string, largeBytes = LARGE_FILE_BYTES): CheckpointSource {
   return {
     async list(only) {
-      const entries = await readdir(folder, { withFileTypes: true }).catch((cause: unknown) => {
-        throw new MgrpoError("not-found", `${folder}: no such folder to watch: create it, or name another`, { cause });
+      const entries = await readdir(folder, { withFileTypes: true }).catch((cause: NodeJS.ErrnoException) => {
+        const fault = cause.code === "ENOENT" ? "no such folder to watch" : `cannot be read (${cause.message})`;
+        const remedy = cause.code === "ENOENT" ? "create it, or name another" : "name a folder that can be read";
+        throw new MgrpoError("not-found", `${folder}: ${fault}: ${remedy}`, { cause });
       });
       const isWanted = (entry: Dirent) =>
         only === undefined

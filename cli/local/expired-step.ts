@@ -44,8 +44,8 @@ async function isExpired(
   if (!item) return true;
   const { rollouts, expiresAt } = parse(GroupRecord, item, `GROUP ${step}/${group} of run '${run}'`);
   if (expiresAt !== undefined && expiresAt <= now) return true;
-  const [counted] = Object.entries(rollouts).flatMap(([k, score]) => ("reward" in score ? [Number(k)] : []));
-  if (counted === undefined) return false;
-  const key = objectKeys.outcome({ run, phase: "train", step, group, rollout: counted });
-  return (await objects.head(key)) === undefined;
+  // All of them: in a run that was resumed before, a group has conversations of different ages.
+  const counted = Object.entries(rollouts).flatMap(([k, score]) => ("reward" in score ? [Number(k)] : []));
+  const keys = counted.map((rollout) => objectKeys.outcome({ run, phase: "train", step, group, rollout }));
+  return (await Promise.all(keys.map((key) => objects.head(key)))).includes(undefined);
 }

@@ -43,8 +43,8 @@ export async function readApiSpendingIfLimited(
 type Payments = Pick<Table, "insert" | "update">;
 
 /**
- * What one request to a judge is charged. Its expected cost is booked before the request, and the actual cost replaces it afterward. A caller
- * that dies leaves the expected cost charged. Each reservation has a name in the record while it is open, so that a write that is
+ * What one request to a judge is charged. Its maximum cost is booked before the request, and the actual cost replaces it afterward. A caller
+ * that dies leaves the maximum cost charged. Each reservation has a name in the record while it is open, so that a write that is
  * repeated because its answer was lost changes nothing: a settlement may lower the charge, and twice would be too low. A settlement without
  * a reservation only raises it, and a repeat counts twice: too high, never too low.
  */

@@ -22,7 +22,7 @@ export function decideAfterFailure({ limits }: Pick<RunConfig, "limits">, error:
   const { fault, unusable, failingSeconds } = error.evidence as VerdictFailure;
   if (fault === "refused-text") return { kind: "exclude", reason: `judge: ${error.message}` };
   if (fault === "unusable-answer" && unusable >= limits.attempts)
-    return { kind: "exclude", reason: `judge: ${error.message} (${unusable} answers)` };
+    return { kind: "exclude", reason: `judge: ${error.message} (unusable answers: ${unusable})` };
   if (failingSeconds < OUTAGE_SECONDS) return { kind: "ask-again" };
   const minutes = Math.floor(failingSeconds / 60);
   const reason = `no verdict for ${minutes} minutes: ${error.message}. Fix the judge, then resume: no rollout is lost`;

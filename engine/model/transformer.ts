@@ -30,7 +30,7 @@ export interface Heads {
 /** Returns each query head's output: [B * T, H * hd]. */
 export type Attend = (heads: Heads) => tf.Tensor2D;
 
-/** Sees the output [B * T, out] of each linear layer, by the name of its weight, and returns what is computed with. */
+/** Called with the output [B * T, out] of each linear layer and the name of its weight. Returns the tensor to use in place of the output. */
 export type OnProduct = (name: string, product: tf.Tensor2D) => tf.Tensor2D;
 
 /** x [B, T, D] embedded tokens -> hidden states [B * T, D] after the final norm. */

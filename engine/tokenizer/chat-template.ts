@@ -1,7 +1,8 @@
 /**
  * @file A checkpoint's Jinja chat template, from chat_template.jinja or tokenizer_config.json, rendered by Hugging Face's library.
  *
- * Invariant: a template that loops blocks its thread once, for one time limit, however many conversations render it: it is not run again.
+ * Invariant: a template that loops blocks its thread once, for the tries that time-limit.ts allows, however many conversations render it: it
+ * is not run again.
  */
 import { Template } from "@huggingface/jinja";
 import * as z from "zod";
@@ -67,7 +68,7 @@ export function openTemplate(
   let refusal: MgrpoError | undefined;
   const render: Tokenizer["render"] = (messages, tools, addGenerationPrompt, thinking) => {
     if (thinking !== undefined && !takesThinking) {
-      const fault = `its chat_template (${file}) has no enable_thinking to set: remove the setting 'thinking'`;
+      const fault = `the model's chat_template (${file}) has no enable_thinking to set: remove the setting 'thinking'`;
       throw new MgrpoError("config-invalid", fault);
     }
     if (refusal) throw refusal;

@@ -51,14 +51,16 @@ test("resume refuses a run whose finalized group has expired", async () => {
   expect(await run()).toMatchObject({ status: "halted", reason: "no money" });
 });
 
-test("resume refuses a run whose scored conversation was deleted", async () => {
+test.each([0, 1])("resume refuses a run whose scored conversation %d was deleted", async (deleted) => {
   const { store, address, wait, resume } = await halted();
-  await store.table.update(recordScores(address, new Map([[1, score]])));
-  const key = objectKeys.outcome({ ...address, phase: "train", rollout: 1 });
-  await store.objects.commit(key, new Uint8Array(1));
+  const keyOf = (rollout: number) => objectKeys.outcome({ ...address, phase: "train", rollout });
+  for (const rollout of [0, 1]) {
+    await store.table.update(recordScores(address, new Map([[rollout, score]])));
+    await store.objects.commit(keyOf(rollout), new Uint8Array(1));
+  }
   wait(CONVERSATION_DAYS);
   await resume();
   await store.table.update(endRun(address.run, "halted", "no money"));
-  await store.objects.delete([key]);
+  await store.objects.delete([keyOf(deleted)]);
   await expect(resume()).rejects.toMatchObject(refusal);
 });

@@ -122,8 +122,11 @@ describe.each<[string, (cache: FileCache) => CheckpointSource]>([
   });
 });
 
-test("a missing location is named", async () => {
+test("a location that is missing, or is not a folder, is named", async () => {
   await expect(openFolderSource(join(directory, "nowhere")).list()).rejects.toThrow(/nowhere: no such folder to watch/);
+  await expect(openFolderSource(join(directory, "ours/loose.txt")).list()).rejects.toThrow(
+    /loose\.txt: cannot be read \(ENOTDIR/,
+  );
   await expect(openS3Source("s3://nobody/here").list()).rejects.toMatchObject({
     code: "not-found",
     message: expect.stringMatching(

@@ -8,7 +8,7 @@ const LOOP =
 const configOf = (chat_template: string) => TokenizerConfig.parse({ chat_template });
 const MESSAGES = [{ role: "user", content: "hello" }] as const;
 
-test("a template that loops is damaged: its worker is blocked no longer than the limit", () => {
+test("a template that loops is damaged: its worker is blocked for a limited time", () => {
   const { render } = openTemplate(new Map(), configOf(LOOP), 200);
   const since = performance.now();
   expect(() => render(MESSAGES, [], true)).toThrow(

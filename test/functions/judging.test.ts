@@ -105,7 +105,9 @@ test("an answer that is not a verdict is retried, up to limits.attempts; then th
     pass(60);
   }
   await functions.scoreRollout({ key });
-  expect((await group()).rollouts["0"]).toEqual({ excluded: "judge: the judge failed: not JSON (3 answers)" });
+  expect((await group()).rollouts["0"]).toEqual({
+    excluded: "judge: the judge failed: not JSON (unusable answers: 3)",
+  });
 });
 
 test("a rollout whose text the judge's server refuses is lost at once", async () => {

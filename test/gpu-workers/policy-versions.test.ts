@@ -60,6 +60,8 @@ test("a version with leases stays open until the last is released; then it close
   await policy.open(1);
   first.release();
   first.release();
+  // Closing is asynchronous.
+  await new Promise((resolve) => setImmediate(resolve));
   expect(closed).toEqual([]);
   second.release();
   await vi.waitFor(() => expect(closed).toEqual(["a"]));

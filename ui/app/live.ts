@@ -38,7 +38,7 @@ class Stream {
     return this.#listeners.size;
   }
 
-  /** Opens or closes the stream, as its listeners and the page's visibility want it. */
+  /** Opens or closes the stream, as its listeners and the page's visibility require. */
   sync(): void {
     const isWanted = this.#listeners.size > 0 && document.visibilityState === "visible";
     if (isWanted && !this.#events) this.#events = this.#open();

@@ -4,11 +4,11 @@ import type { Estimate } from "../../../core/training/bootstrap.ts";
 export const percent = (share: number | null | undefined): string =>
   share === null || share === undefined ? "–" : `${(100 * share).toFixed(1)} %`;
 
-/** Three significant digits. */
+/** Three significant digits; from 1,000 on, all digits of the nearest whole number. */
 export function amount(value: number | null | undefined): string {
   if (value === null || value === undefined) return "–";
-  if (Number.isInteger(value)) return value.toLocaleString("en");
-  return Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(3)));
+  const rounded = Math.abs(value) >= 1000 ? Math.round(value) : Number(value.toPrecision(3));
+  return Number.isInteger(rounded) ? rounded.toLocaleString("en") : String(rounded);
 }
 
 export const signed = (value: number): string => `${value > 0 ? "+" : ""}${value.toFixed(3)}`;
@@ -32,17 +32,22 @@ export function interval({ value, low, high }: Estimate, isDifference = false): 
   return `${sign}${points(value)} [${points(low)}, ${points(high)}]`;
 }
 
-/** Bytes, by powers of 1000. */
+const SIZE_UNITS = ["bytes", "KB", "MB", "GB"] as const;
+
+/** Bytes, by powers of 1000, in three significant digits. */
 export function size(bytes: number): string {
-  const power = bytes < 1000 ? 0 : Math.min(3, Math.floor(Math.log10(bytes) / 3));
-  return `${Number((bytes / 1000 ** power).toPrecision(3))} ${["bytes", "KB", "MB", "GB"][power]}`;
+  let [value, unit] = [bytes, 0];
+  for (; unit < SIZE_UNITS.length - 1 && Number(value.toPrecision(3)) >= 1000; unit++) value /= 1000;
+  return `${Number(value.toPrecision(3))} ${SIZE_UNITS[unit]}`;
 }
 
 export const dollars = (usd: number | null): string => (usd === null ? "–" : `$${usd.toFixed(2)}`);
 
 export function duration(seconds: number | null): string {
   if (seconds === null) return "–";
-  if (seconds < 60) return `${Math.round(seconds)} s`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
-  return `${Math.floor(seconds / 3600)} h ${Math.round((seconds % 3600) / 60)} min`;
+  const whole = Math.round(seconds);
+  if (whole < 60) return `${whole} s`;
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+  const minutes = Math.round(whole / 60);
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }

@@ -57,7 +57,7 @@ export function openAnswerCache({ mode, objects: plain, keyOf }: CacheOptions): 
     if (mode === "replay") {
       throw new MgrpoError(
         "not-found",
-        `replay: ${key} is missing: '${request.tool}' was never asked ${canary === undefined ? shown(request.arguments) : "this"} of ${request.backend}; record it with tools.cache.mode=cached`,
+        `replay: ${key} is missing: no answer of '${request.tool}' (${request.backend}) to ${canary === undefined ? shown(request.arguments) : "this request"} was recorded: record it with tools.cache.mode=cached`,
         { evidence: canary === undefined ? request : undefined },
       );
     }

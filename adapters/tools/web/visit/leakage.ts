@@ -84,12 +84,16 @@ const LINK_TARGET = /\]\([^()\s]{1,2000}(?:\s+"[^"\n]{0,500}")?\)/g;
 /** Zero-width characters and soft hyphens. */
 const INVISIBLE = /\p{Default_Ignorable_Code_Point}/gu;
 const ENTITY = /&#(?:x([0-9a-f]{1,6})|(\d{1,7}));/gi;
+/** The predefined entities of XML except `&amp;`, which is replaced first, as it can begin any other one. */
+const NAMED_ENTITY = /&(?:quot|apos|lt|gt);/gi;
 
 /** Words and characters, without case, markup or punctuation. JSON and XML dumps escape some characters. */
 function tokensOf(text: string): readonly string[] {
   const plain = text
     .replace(LINK_TARGET, "]")
     .replace(/\\u([0-9a-f]{4})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+    .replace(/&(?:amp;)+/gi, "&")
+    .replace(NAMED_ENTITY, " ")
     .replace(ENTITY, (entity, hex?: string, decimal?: string) => {
       const code = hex === undefined ? Number(decimal) : Number.parseInt(hex, 16);
       return code <= 0x10ffff ? String.fromCodePoint(code) : entity;

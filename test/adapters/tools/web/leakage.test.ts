@@ -100,6 +100,13 @@ const ORDINARY = [
   "第十九届运动会在阿兰迪亚举行。".repeat(200),
 ];
 
+test.each(["&", "&amp;"])("a question in XML is found, whose punctuation is escaped with %s", (ampersand) => {
+  const question = 'In which year did the "Salt & Iron" museum of Alby open its founder\'s third hall?';
+  const names: Record<string, string> = { '"': "quot;", "'": "apos;", "&": "amp;" };
+  const escaped = question.replace(/["'&]/g, (character) => `${ampersand}${names[character]}`);
+  expect(guard.leaksQuestion(`<row><question>${escaped}</question></row>`, question)).toBe(true);
+});
+
 test("a long question is found despite a typo; a short one is too common to be looked for", () => {
   // 93 n-grams: one changed word is in 8 of them, so 85 are left, of which 84 suffice.
   const long = Array.from({ length: 100 }, (_, i) => `word${i}`).join(" ");

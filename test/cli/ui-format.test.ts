@@ -1,0 +1,34 @@
+/** @file Numbers of the dashboard as text: what is rounded up carries into the next unit. */
+import { expect, test } from "vitest";
+import { amount, duration, size } from "../../ui/app/parts/format.ts";
+
+test.each([
+  [null, "–"],
+  [0, "0 s"],
+  [59.4, "59 s"],
+  [59.6, "1 min 0 s"],
+  [119.6, "2 min 0 s"],
+  [3599.7, "1 h 0 min"],
+  [7190, "2 h 0 min"],
+  [7260, "2 h 1 min"],
+] as const)("%s seconds are %s", (seconds, text) => expect(duration(seconds)).toBe(text));
+
+test.each([
+  [0, "0 bytes"],
+  [999, "999 bytes"],
+  [1000, "1 KB"],
+  [1234, "1.23 KB"],
+  [999_999, "1 MB"],
+  [12_345_678, "12.3 MB"],
+  [999_999_999, "1 GB"],
+  [5e12, "5000 GB"],
+] as const)("%d bytes are %s", (bytes, text) => expect(size(bytes)).toBe(text));
+
+test.each([
+  [undefined, "–"],
+  [0.00012345, "0.000123"],
+  [3, "3"],
+  [999.7, "1,000"],
+  [1234.5, "1,235"],
+  [1_234_567, "1,234,567"],
+] as const)("the amount %s is %s", (value, text) => expect(amount(value)).toBe(text));
