@@ -7,7 +7,7 @@ import { runPulse, runsView } from "./run.ts";
 import { type Listener, Watch } from "./watch.ts";
 
 export interface RunWatcher {
-  /** Shows the listener the run now and after every change. Returns how to end that. */
+  /** Shows the listener the run now and after every change. Returns a function that unsubscribes it. */
   subscribe(run: string, listener: Listener<RunPulse>): () => void;
   /** The same for the list of runs. */
   subscribeList(listener: Listener<RunsView>): () => void;
