@@ -111,7 +111,7 @@ function alignmentWarnings(config: RunConfig, steps: readonly StepSummary[]): st
     const share = shareAboveTarget(totals(recent.map(({ calls }) => calls[sub] ?? [])), d);
     if (share <= ABOVE_TARGET) return [];
     const percent = (100 * share).toFixed(1);
-    return `${percent} % of the rollouts of the last ${recent.length} steps called '${sub}' more than d = ${d} times (eq 11 allows 1 %); the calls after the first d are not trained on: raise ${setting}`;
+    return `${percent} % of the rollouts of the last ${recent.length} steps called '${sub}' more than d = ${d} times (eq 11 allows 1 %); alignment randomly drops all but d calls of each: raise ${setting}`;
   });
 }
 
@@ -125,7 +125,7 @@ function quantizationWarnings(config: RunConfig, steps: readonly StepSummary[]):
       return [];
     if (steps.slice(0, -1).some((step) => isFar(step, agent))) return [];
     const kl = newest.training[agent]?.kl.toPrecision(2);
-    return `the sampler of '${agent}', whose base is ${engine.quantization}, is ${kl} nats per token from its trainer: set algorithm.tisCap, to 2 for example, or engine.quantization to none`;
+    return `the sampler of '${agent}', whose base is ${engine.quantization}, is ${kl} nats per token from its trainer: set algorithm.tisCap, to 2 for example, or agents.${ownerOf(config.agents, agent)}.engine.quantization to none`;
   });
 }
 
@@ -181,7 +181,7 @@ function entropyWarnings({ agents }: RunConfig, steps: readonly StepSummary[]): 
   });
 }
 
-/** One line for each agent that loses by a shared policy what another learns. */
+/** One line for each agent whose reward falls while another agent dominates the policy that they share. */
 function captureWarnings(config: RunConfig, steps: readonly StepSummary[]): string[] {
   return captures(config, steps).map(({ owner, by, part, loser, from, to }) => {
     const share = Math.round(100 * part);

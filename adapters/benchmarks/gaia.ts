@@ -24,7 +24,7 @@ const Task = z.object({
 
 /** The format that the leaderboard's system prompt demands: answers are compared character by character. */
 const FORMAT = [
-  "Answer with a number, with as few words as possible, or with a list of such, separated by commas.",
+  "Answer with a number, with as few words as possible, or with a comma-separated list of these.",
   "Numbers: digits, without thousands separators, and without a unit such as $ or % unless the question asks for it.",
   "Words: no articles and no abbreviations.",
 ].join(" ");

@@ -1,12 +1,12 @@
 /**
- * @file How reasoning-gym scores an answer (version 0.1.25, `score_answer` of each task), in [0, 1]. Parts of a point are as there, so that scores compare
- * with published ones.
+ * @file How reasoning-gym scores an answer (version 0.1.25, `score_answer` of each task), in [0, 1]. Partial credit is the same as there, so
+ * scores are comparable with published ones.
  *
- *     contained       1 if it is the reference; if it contains it, the reference's share of its characters
- *     decimal         1 if it is the same number, commas aside; otherwise as `contained`, without its commas
- *     exact-decimal   1 if it is the same number, otherwise 0
- *     first-number    1 if the first number in it is the reference, 0.01 if it is another
- *     word            1 if it is the reference, case and surrounding space aside
+ *     contained       1 if the answer is the reference; if it contains the reference, the reference's share of its characters
+ *     decimal         1 if both are the same number, ignoring commas; otherwise as `contained`, without commas
+ *     exact-decimal   1 if both are the same number, otherwise 0
+ *     first-number    1 if the first number in the answer is the reference, 0.01 if it is another number
+ *     word            1 if the answer is the reference, ignoring case and surrounding space
  *
  * Numbers are read as Python's `Decimal` and `float` read them.
  */

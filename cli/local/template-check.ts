@@ -62,7 +62,10 @@ function renderTurns(agent: string, settings: TemplateSettings, tokenizer: Token
   return layout.toolDisplay;
 }
 
-/** Notes that the system message describes the tools, if that is decided for the user: the config says `auto`, and the template does not. */
+/**
+ * Notes that the system message describes the tools, if the user did not choose that: the config says `auto`, and the template does not show
+ * them.
+ */
 export function noteOnTools(
   agent: string,
   { toolPrompt }: Pick<TemplateSettings, "toolPrompt">,

@@ -2,20 +2,20 @@
  * @file The dashboard's HTTP interface. It only reads. Every address that is not an API or a file is the page, which draws the view that
  * its path names.
  *
- *     GET /api/runs                                           RunsView
- *     GET /api/events                                         server-sent events `runs`: a RunsView whenever it changes
- *     GET /api/compare?runs=<run>,<run>                       CompareView
- *     GET /api/runs/<run>?from=<step>                         RunView, with the summaries of the steps from there on
- *     GET /api/runs/<run>/events                              server-sent events `pulse`: a RunPulse whenever it changes
- *     GET /api/runs/<run>/steps/<step>?sort&page              StepView
- *     GET /api/runs/<run>/steps/<step>/timeline               TimelineView
- *     GET /api/runs/<run>/steps/<step>/search?text&filter     SearchView
- *     GET /api/runs/<run>/steps/<step>/<group>                GroupView
- *     GET /api/runs/<run>/steps/<step>/<group>/<rollout>      RolloutView
- *     GET …/<rollout>/tokens?trajectory=<id>                  TokenView
- *     GET /api/runs/<run>/evaluations                         EvaluationsView
- *     GET /api/runs/<run>/cases                               CasesView
- *     GET /api/runs/<run>/evaluations/<job>?question=<id>     AnswersView
+ *     GET /api/runs                                             RunsView
+ *     GET /api/events                                           server-sent events `runs`: a RunsView whenever it changes
+ *     GET /api/compare?runs=<run>,<run>                         CompareView
+ *     GET /api/runs/<run>?from=<step>                           RunView, with the summaries of the steps from there on
+ *     GET /api/runs/<run>/events                                server-sent events `pulse`: a RunPulse whenever it changes
+ *     GET /api/runs/<run>/steps/<step>?sort&page                StepView
+ *     GET /api/runs/<run>/steps/<step>/timeline                 TimelineView
+ *     GET /api/runs/<run>/steps/<step>/search?text&filter&from  SearchView
+ *     GET /api/runs/<run>/steps/<step>/<group>                  GroupView
+ *     GET /api/runs/<run>/steps/<step>/<group>/<rollout>        RolloutView
+ *     GET …/<rollout>/tokens?trajectory=<id>                    TokenView
+ *     GET /api/runs/<run>/evaluations                           EvaluationsView
+ *     GET /api/runs/<run>/cases                                 CasesView
+ *     GET /api/runs/<run>/evaluations/<job>?question=<id>       AnswersView
  *     Both streams send a Failure as `failure`.
  *     404 no such thing · 422 a damaged record · 503 the store does not answer: a Failure
  */
@@ -58,16 +58,17 @@ export function dashboardApp({ key, hosts, watcher }: DashboardOptions): Hono {
   });
   app.get("/api/runs/:run", async (context) => {
     const source = await sourceOf(context);
-    // Its steps come next, and the first needs the recipe, whose import takes longer than any view. A fault of it is theirs to report.
+    // The page asks for steps next. They need the recipe, whose import takes longer than any view. If it fails, their requests report it.
     notesOf(source.config.recipe).catch(() => undefined);
     const view = await runView(source);
     const from = Number(context.req.query("from") ?? 0) || 0;
     return context.json({ ...view, perStep: view.perStep.filter(({ step }) => step >= from) });
   });
   app.get("/api/events", (context) => events(context, "runs", (listener) => watcher.subscribeList(listener)));
-  app.get("/api/runs/:run/events", (context) =>
-    events(context, "pulse", (listener) => watcher.subscribe(nameOf(context), listener)),
-  );
+  app.get("/api/runs/:run/events", (context) => {
+    const run = nameOf(context);
+    return events(context, "pulse", (listener) => watcher.subscribe(run, listener));
+  });
   addSteps(app);
   addEvaluations(app);
   app.get("/api/*", () => {

@@ -7,7 +7,7 @@ import { runPulse, runsView } from "./run.ts";
 import { type Listener, Watch } from "./watch.ts";
 
 export interface RunWatcher {
-  /** Shows the listener the run now and after every change. Returns how to end that. */
+  /** Shows the listener the run now and after every change. Returns a function that unsubscribes it. */
   subscribe(run: string, listener: Listener<RunPulse>): () => void;
   /** The same for the list of runs. */
   subscribeList(listener: Listener<RunsView>): () => void;
@@ -45,7 +45,7 @@ function watchRun(run: string, report: (line: string) => void): Watch<RunPulse> 
   let detector: StallDetector | undefined;
   let stepSeconds: number | null = null;
   let recordsAt = Number.NEGATIVE_INFINITY;
-  /** Of the local run's status that was read last: one that has not been written again has no news. */
+  /** The version of the local run's status at the last poll: while it is the same, nothing is new. */
   let status: string | undefined;
   return new Watch<RunPulse>({
     seconds: SECONDS.step,

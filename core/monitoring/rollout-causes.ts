@@ -1,14 +1,15 @@
 /**
  * @file What the missing rollouts of an open step wait for, from its groups and workers. Pure.
  *
- *     claimed      running, as its worker's heartbeats count · its worker is dead, so it may only run alone · neither running nor scored:
- *                  a judge or the rewards have it
- *     unclaimed    run by nobody
+ *     running      claimed by a live worker, whose heartbeats count it as running
+ *     unscored     claimed by a live worker, no longer running: a judge or the recipe's rewards are scoring it
+ *     orphaned     claimed by a dead worker, so it may only run alone
+ *     unclaimed    no worker has claimed it
  */
 import type { RunConfig } from "../contracts/config.ts";
 import type { Cause, RunState } from "./run-state.ts";
 
-/** Rollouts without a score: by the live worker that has claimed them, by the dead one that had, and those of nobody. */
+/** Rollouts without a score: by the live worker that has claimed them, by the dead worker that had, and the number without a claim. */
 interface Missing {
   readonly claimed: ReadonlyMap<string, number>;
   readonly orphaned: ReadonlyMap<string, number>;
@@ -32,18 +33,18 @@ export function rolloutCauses(config: RunConfig, state: RunState): Cause[] {
     ),
     ...[...orphaned].map(
       ([worker, n]): Cause => ({
-        what: `${count(n)} ${are(n)} claimed by ${worker}, which is dead: nobody may run ${n === 1 ? "it" : "them"} beside others`,
+        what: `${count(n)} ${are(n)} claimed by ${worker}, which is dead: ${n === 1 ? "it" : "they"} may only run alone`,
         ends: "a worker without other rollouts takes them over, one at a time",
         likelihood: "certain",
       }),
     ),
     ...counted(unscored, (n) => ({
       what: `${count(n)} ${are(n)} claimed, not running and not scored: ${judge} has not answered`,
-      ends: `${judge} scores ${n === 1 ? "it" : "them"}, within limits.verdictSeconds (${verdictSeconds} s) a try`,
+      ends: `${judge} scores ${n === 1 ? "it" : "them"}, within limits.verdictSeconds (${verdictSeconds} s) per attempt`,
       likelihood: "likely",
     })),
     ...counted(unclaimed, (n) => ({
-      what: `${count(n)} ${are(n)} run by nobody`,
+      what: `${count(n)} ${are(n)} not claimed by any worker`,
       ends: "a worker claims them once it has room",
       likelihood: "possible",
     })),

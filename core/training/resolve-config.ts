@@ -116,8 +116,8 @@ function settingsOf(arm: Arm, { main = "main", agents }: AdvisedConfig): string[
 }
 
 /**
- * What a recipe recommends for this program's own loop only: an app has its own tools and prompts. So `runner` alone switches a team between
- * the two; tools and prompts that the user sets are refused with an app (contracts/runner.ts).
+ * Settings that remove what a recipe recommends for this program's own loop only: an app has its own tools and prompts. So `runner` alone
+ * switches a team between the two; tools and prompts that the user sets are refused with an app (contracts/runner.ts).
  */
 function appSettings({ agents, evaluation }: RunConfigInput): string[] {
   const { suites = [] } = evaluation ?? {};
@@ -156,7 +156,8 @@ function assign(config: JsonObject, setting: string): void {
     parent[key] ??= {};
     const child = parent[key];
     if (!isJsonObject(child)) {
-      throw new MgrpoError("config-invalid", `--set ${setting}: '${key}' is a value, it has no '${last}'`);
+      const next = keys[depth + 1] ?? last;
+      throw new MgrpoError("config-invalid", `--set ${setting}: '${key}' is a value and has no '${next}'`);
     }
     parent = child;
   }

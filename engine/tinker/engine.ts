@@ -7,7 +7,10 @@ import { TinkerServer } from "./server.ts";
 import { openTinkerTrainer } from "./trainer.ts";
 import { readTinkerVersion } from "./version.ts";
 
-/** `apiKey` is the value of TINKER_API_KEY. Sessions and models that an engine opens belong to this process alone. */
+/**
+ * `apiKey` is the value of TINKER_API_KEY. Sessions and models belong to the process that opens them; only a trainer's model can be resumed,
+ * by its successor (journal.ts).
+ */
 export function tinkerEngine(policy: string, options: Omit<TransportOptions, "baseUrl"> = {}): PolicyEngine {
   const server = new TinkerServer({ ...options, baseUrl: parseTinkerPolicy(policy).baseUrl });
   return {

@@ -75,7 +75,7 @@ class TinkerTrainer implements Trainer {
   #model: JournaledModel;
   /** By tokens. */
   readonly #gradient = new Map<string, GradientTerm>();
-  /** Log-probs under the current weights, by tokens: the linear loss needs them a second time. */
+  /** Log-probs under the current weights, by tokens: the server computes them once per sequence and step. */
   readonly #logProbs = new Map<string, Float32Array>();
 
   constructor(context: TrainerContext, model: JournaledModel, optimizerProbe?: OptimizerProbe) {

@@ -62,7 +62,7 @@ export class Attempt {
     return { limit: this.#limit, refusal };
   }
 
-  /** A failure of infrastructure that the app may go on from: frameworks turn the error of a sub-agent into text for the main agent. */
+  /** A failure of infrastructure that the app may carry on after: frameworks turn the error of a sub-agent into text for the main agent. */
   get outage(): MgrpoError | undefined {
     return [...this.#faults.values()].find((fault) => !isMgrpoError(fault, "request-refused"));
   }
@@ -121,8 +121,8 @@ export class Attempt {
   /** Commits the sub-agents' conversations. `result` undefined: the app gave up because of a limit that was reported to it. */
   async outcome(result: AppResult | undefined, signal: AbortSignal): Promise<FinishedOutcome> {
     const { main, subs } = this.#team;
-    const { branches: said, counts } = main.sessions.end(this.id, this.#deliveredBy(main.name));
-    const own = answeringLast(said, result);
+    const { branches: mainBranches, counts } = main.sessions.end(this.id, this.#deliveredBy(main.name));
+    const own = answeringLast(mainBranches, result);
     const callTexts = callTextsIn(own);
     const ended = await Promise.all(
       [...subs].map(async ([name, sub]) => {

@@ -70,8 +70,8 @@ export class Attempts {
     this.#launch(view, k, async (signal) => {
       await membership.setInFlight([`${this.#work.step}/${view.index}/${k}`]);
       await this.#run(view, k, signal, true);
-      this.#slots.isAlone = false;
       await membership.setInFlight([]);
+      this.#slots.isAlone = false;
     });
   }
 

@@ -164,6 +164,7 @@ test("the timeline of a step: when each worker sampled and trained, and nothing 
 test.each([
   ["/runs/nothing", "no run 'nothing'"],
   ["/runs/..%2f..", "not the name of a run"],
+  ["/runs/..%2f../events", "not the name of a run"],
   ["/runs/relay/steps/2", "has not begun step 2"],
   ["/runs/relay/steps/1/99", "no group 99"],
   ["/runs/relay/steps/1/0/99", "has rollouts 0 to 1"],

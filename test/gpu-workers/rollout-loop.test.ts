@@ -5,15 +5,18 @@ import { MgrpoError } from "../../core/errors.ts";
 import { type RunSnapshot, type StepWatch, watchSteps } from "../../gpu-workers/liveness/watch.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { attemptRollout, type RolloutHost } from "../../gpu-workers/rollouts/attempt-rollout.ts";
+import { Attempts } from "../../gpu-workers/rollouts/attempts.ts";
+import { newLocalGroupView } from "../../gpu-workers/rollouts/local-group-view.ts";
 import { runRollouts } from "../../gpu-workers/rollouts/rollout-loop.ts";
 import type { RolloutPlan } from "../../gpu-workers/rollouts/rollout-plan.ts";
-import type { RolloutRole } from "../../gpu-workers/rollouts/step-work.ts";
+import type { RolloutRole, StepWork } from "../../gpu-workers/rollouts/step-work.ts";
 import { readRunContext } from "../../gpu-workers/run-context.ts";
 import { noTrajectoryCache } from "../../gpu-workers/training/trajectories.ts";
 import { openRun } from "../fixtures/relay/world.ts";
 
 const log = createLog(() => {});
 const never = new AbortController().signal;
+const question = { id: "q", kind: "k", level: 1, prompt: "p", answer: "a", facts: {} };
 
 /** Attempts one rollout of a team whose sub-agent has no live worker; returns its outcome, and the pauses after failures. */
 async function attemptAlone(failures: readonly MgrpoError[]) {
@@ -26,7 +29,6 @@ async function attemptAlone(failures: readonly MgrpoError[]) {
   const runAttempt: RolloutHost["runAttempt"] = async () => {
     throw pending.shift() ?? expect.fail("one attempt too many");
   };
-  const question = { id: "q", kind: "k", level: 1, prompt: "p", answer: "a", facts: {} };
   const address = { run: config.run, phase: "train", step: 0, group: 0, rollout: 0 } as const;
   const host = { run, runAttempt, hasLiveSubAgents: () => false };
   const outcome = await attemptRollout(host, { address, question } as unknown as RolloutPlan, never, () => true);
@@ -80,4 +82,29 @@ test("a fault of an attempt ends the worker, even if its step leaves before the 
     observer: { refresh: async () => {}, workers: () => [searcher], isDead: () => false },
   } as unknown as RolloutRole;
   await expect(runRollouts(role, AbortSignal.timeout(2000))).rejects.toThrow("a bug");
+});
+
+test("after a rollout that ran alone, nothing starts until WORKER.inFlight no longer names it", async () => {
+  const { config, store } = await openRun(log, { limits: { attempts: 1 } });
+  const run = { ...(await readRunContext(config.run, "0.0.0", store, log)), question: () => question };
+  const writes: [named: number, room: number][] = [];
+  const role = {
+    ...{ run, agent: "main", trajectories: noTrajectoryCache, watch: { expectChange() {} } },
+    membership: {
+      id: "m",
+      setInFlight: async (rollouts: readonly string[]) => void writes.push([rollouts.length, attempts.room]),
+    },
+  } as unknown as RolloutRole;
+  const host: RolloutHost = { run, runAttempt: () => Promise.reject(broken), hasLiveSubAgents: () => true };
+  const view = newLocalGroupView(0);
+  const work: StepWork = { role, host, step: 0, versions: {}, views: [view], opened: Promise.resolve(), signal: never };
+  const attempts = new Attempts(work, { capacity: 4, inFlight: 0, isAlone: false }, () => {});
+  attempts.startAlone(view, 0);
+  await attempts.close();
+  attempts.throwFault();
+  expect(writes).toEqual([
+    [1, 0],
+    [0, 0],
+  ]);
+  expect(attempts.room).toBe(4);
 });

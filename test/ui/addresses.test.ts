@@ -13,7 +13,7 @@ const arrive = async (page: Page, wanted: string | RegExp) => {
   await drawn(page);
 };
 
-inBrowser("every address shows the same view in a new page as after a way through others", async () => {
+inBrowser("every address shows the same view in a new page as after navigation from another view", async () => {
   const page = await open("/");
   for (const address of await everyView(page)) {
     await page.evaluate((to) => {

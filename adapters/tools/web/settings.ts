@@ -65,6 +65,17 @@ const Visit = z.strictObject({
 });
 export type VisitSettings = z.infer<typeof Visit>;
 
+/** What is wrong with the settings of a server, as settings of the kind that they name; if they name none or both, that. */
+function mcpFault(input: unknown, [ofCommand = [], ofUrl = []]: readonly (readonly z.core.$ZodIssue[])[]): string {
+  const names = input !== null && typeof input === "object" ? Object.keys(input) : [];
+  const isCommand = names.includes("command");
+  if (isCommand === names.includes("url")) {
+    return "give either a command (a server on this machine) or a url (streamable HTTP)";
+  }
+  const issues = isCommand ? ofCommand : ofUrl;
+  return issues.map(({ path, message }) => (path.length > 0 ? `${path.join(".")}: ${message}` : message)).join("; ");
+}
+
 const McpCommon = {
   /** Which of the server's tools to offer; null: all. */
   only: z.array(z.string()).min(1).nullable().default(null),
@@ -93,7 +104,7 @@ const Mcp = z.union(
       ...McpCommon,
     }),
   ],
-  "give either a command (a server on this machine) or a url (streamable HTTP), and nothing that belongs to the other",
+  { error: ({ input, errors }) => mcpFault(input, errors) },
 );
 export type McpSettings = z.infer<typeof Mcp>;
 

@@ -1,6 +1,7 @@
 /**
  * @file The kinds of questions: how each is drawn from a world, and worded. Every draw returns the chain of look-ups that
- * answers it, or undefined if the draft is unusable: a trivial question, no unique answer, or one that is easy to guess.
+ * answers it, or undefined if the draft is unusable: a trivial question (but see hopOverConstraints), no unique answer, or one that is
+ * easy to guess.
  */
 import type { Random } from "../../../core/random.ts";
 import type { Country } from "../world/countries.ts";
@@ -65,7 +66,10 @@ function constraints(world: World, random: Random): Draft | undefined {
   );
 }
 
-/** The chain is the constraints alone: a model that saw them in training knows the country, whatever the question asks about it. */
+/**
+ * The chain is the constraints alone: a model that saw them in training knows the country, whatever the question asks about it. A question may
+ * ask for the currency that a constraint names.
+ */
 function hopOverConstraints(world: World, random: Random): Draft | undefined {
   const pair = twoConstraints(world, random);
   const [country] = pair ? answersTo(find(...pair), world) : [];

@@ -60,9 +60,9 @@ test.each<[string, Partial<RunState>, string[]]>([
       "1 rollout is claimed, not running and not scored: the recipe's reward function has not answered",
     ],
   ],
-  ["rollouts that nobody runs", { groups: unscored({}) }, ["2 rollouts are run by nobody"]],
+  ["unclaimed rollouts", { groups: unscored({}) }, ["2 rollouts are not claimed by any worker"]],
   [
-    "rollouts that nobody may run beside others",
+    "rollouts of a dead worker",
     {
       groups: unscored({ claims: { "0": "searcher-2", "1": "searcher-2" } }),
       workers: [
@@ -71,7 +71,7 @@ test.each<[string, Partial<RunState>, string[]]>([
         { ...worker("searcher", "dead"), worker: "searcher-2", inFlight: ["0/0/0", "0/0/1"] },
       ],
     },
-    ["2 rollouts are claimed by searcher-2, which is dead: nobody may run them beside others"],
+    ["2 rollouts are claimed by searcher-2, which is dead: they may only run alone"],
   ],
   [
     "a tool's budget that is spent",
@@ -113,7 +113,7 @@ test("a judge that is slow is named, with the deadline of its verdicts", () => {
   expect(causesOf(judged, { ...healthy, groups }, NOW)).toEqual([
     {
       what: "2 rollouts are claimed, not running and not scored: the judge has not answered",
-      ends: "the judge scores them, within limits.verdictSeconds (180 s) a try",
+      ends: "the judge scores them, within limits.verdictSeconds (180 s) per attempt",
       likelihood: "likely",
     },
   ]);

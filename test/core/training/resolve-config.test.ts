@@ -79,7 +79,8 @@ test.each([
   ],
   [["stepz=3"], /config of run 'r': Unrecognized key: "stepz": there are run, recipe, seed, arm, steps, /],
   [["steps"], /--set steps: write path=value/],
-  [["steps.count=3"], /--set steps.count=3: 'steps' is a value, it has no 'count'/],
+  [["steps.count=3"], /--set steps.count=3: 'steps' is a value and has no 'count'/],
+  [["steps.count.first=3"], /--set steps.count.first=3: 'steps' is a value and has no 'count'/],
   [
     ["staleness=1"],
     /staleness: at 1, 'main' and 'searcher' would train on rollouts of older versions without a correction: set algorithm\.tisCap=2, or/,
