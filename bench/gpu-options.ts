@@ -4,7 +4,7 @@ import { MgrpoError } from "../core/errors.ts";
 import { DEVICES, type Device } from "./gpu-figures.ts";
 
 const PARTS = ["doctor", "tests", "bench", "step"] as const;
-export type GpuPart = (typeof PARTS)[number];
+type GpuPart = (typeof PARTS)[number];
 
 export interface GpuOptions {
   readonly parts: ReadonlySet<GpuPart>;
