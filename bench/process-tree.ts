@@ -16,7 +16,7 @@ export function requireProc(command: string): void {
   throw new MgrpoError("config-invalid", message);
 }
 
-/** The live processes of the tree, the root first. */
+/** The live processes of the tree, the root first: one that has exited but is not reaped yet (a zombie) holds nothing. */
 export function processTree(root: number): ProcessUse[] {
   const children = new Map<number, number[]>();
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
@@ -31,7 +31,8 @@ export function processTree(root: number): ProcessUse[] {
 
 function useOf(pid: number): ProcessUse {
   const kilobytes = Number(/^Pss:\s+(\d+) kB/m.exec(read(`/proc/${pid}/smaps_rollup`))?.[1] ?? 0);
-  const openFiles = unlessGone(() => readdirSync(`/proc/${pid}/fd`).length) ?? 0;
+  // Only root may list the files of a zombie, which has no memory either.
+  const openFiles = kilobytes > 0 ? (unlessGone(() => readdirSync(`/proc/${pid}/fd`).length) ?? 0) : 0;
   return { arguments: read(`/proc/${pid}/cmdline`).split("\0"), bytes: kilobytes * 1024, openFiles };
 }
 

@@ -65,11 +65,11 @@ export async function compare(recipeName: string, options: CompareOptions): Prom
   throw unfinished(missing, failures);
 }
 
-/** `failures`: by run. */
+/** The error of an unfinished comparison. `failures`: run -> why it failed. */
 export function unfinished(missing: readonly string[], failures: ReadonlyMap<string, string>): MgrpoError {
   const [failure] = failures;
   const [run, fault] = failure ?? [missing[0], "its process exited without finishing it"];
-  const others = missing.length > 1 ? `; unfinished besides it: ${counted(missing.length - 1, "run")}` : "";
+  const others = missing.length > 1 ? `; ${counted(missing.length - 1, "other run")} unfinished` : "";
   return new MgrpoError("run-halted", `run '${run}' failed: ${fault}${others}; run the same command to resume`);
 }
 
@@ -92,7 +92,7 @@ async function planComparison(recipeName: string, options: CompareOptions): Prom
   const runOf: Plan["runOf"] = (entry, seed, budget) => {
     const planned = planOf(entry, seed, budget);
     const team = teams.get(entry);
-    if (!team) throw new RangeError(`'${entry.label}' is no entry of this comparison`);
+    if (!team) throw new RangeError(`'${entry.label}' is not an entry of this comparison`);
     const config = withModels(planned.config, team.models);
     return { ...planned, config, by: provenanceOf(config, team.bases) };
   };

@@ -149,7 +149,7 @@ export interface WatchProblem {
 /** A checkpoint that was evaluated, refused, or failed and is retried, as long as its files stay the same. */
 interface Attempt {
   readonly fingerprint: string;
-  /** The number of the poll that tries again; none if it was evaluated or refused. */
+  /** The number of the poll that tries again; NEVER if it was evaluated or refused. */
   readonly retryAt: number;
   readonly failures: number;
   /** The last problem that was reported. */

@@ -6,7 +6,7 @@
  *     StuckStep               a run is under way, without a new outcome or version for half an hour; notifies per run
  *     StaleHeartbeat          an agent of a run has had no live worker for ten minutes
  *     RunSpend                a run has spent 80 % of its budget, and is halted when all of it is spent
- *     budget                  the account costs more in a month than planned
+ *     budget                  the account has spent 50, 80 or 100 % of its monthly budget, or is forecast to exceed it
  */
 /// <reference path="../.sst/platform/config.d.ts" />
 import type { DeployedFunctions, EventFunction } from "./functions.ts";

@@ -23,7 +23,7 @@ const Event = protobuf.Root.fromJSON({
       },
     },
     Summary: { fields: { value: { rule: "repeated", type: "Value", id: 1 } } },
-    // A choice, as in summary.proto: a value of 0 would otherwise be left out.
+    // A oneof, as in summary.proto: a value of 0 would otherwise be left out.
     Value: {
       fields: { tag: field("string", 1), simpleValue: field("float", 2) },
       oneofs: { value: { oneof: ["simpleValue"] } },
@@ -68,7 +68,7 @@ function record(event: object): Buffer {
   return Buffer.concat([length, checksum(length), data, checksum(data)]);
 }
 
-/** Masked, since the data of a record may hold records. */
+/** Masked, as the format requires: a CRC over data that contains CRCs would be weak. */
 function checksum(bytes: Buffer): Buffer {
   const crc = crc32c.buf(bytes) >>> 0;
   const rotated = ((crc >>> 15) | (crc << 17)) >>> 0;

@@ -16,7 +16,7 @@ export type ProviderChoice = z.infer<typeof ProviderChoice>;
 export const Precision = z.enum(["fp32", "bf16"]);
 export type Precision = z.infer<typeof Precision>;
 
-/** `auto`: if the machine has the memory. */
+/** `auto`: on if the machine has the memory. */
 export const WeightPacking = z.enum(["auto", "on", "off"]);
 export type WeightPacking = z.infer<typeof WeightPacking>;
 

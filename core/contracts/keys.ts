@@ -22,7 +22,7 @@ export const objectKeys = {
   /** The cached answer of a tool's backend, by the request's hash. */
   toolAnswer: (run: string, sha256: string) => `runs/${run}/tools/${sha256}.json`,
   evaluation: (run: string, job: string) => `runs/${run}/evaluations/${job}/result.json`,
-  /** What readers alone look at (telemetry.ts). */
+  /** For display only: nothing that is trained, scored or hashed depends on it (telemetry.ts). */
   stepTelemetry: (run: string, step: number, worker: string) =>
     `runs/${run}/telemetry/${padded(step)}/workers/${worker}.json`,
   trainedTokens: (run: string, step: number, agent: string) =>

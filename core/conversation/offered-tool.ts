@@ -23,7 +23,7 @@ export function offeredTool({ name, description, parameters }: ToolOffer): Offer
 
 /** @param name the invalid one. */
 export const nameFault = (name: string) =>
-  `a tool's name has at most 128 letters, digits, '_', '-' and '.'; not '${name.slice(0, 80)}'`;
+  `a tool's name has 1 to 128 characters, each a letter, a digit, '_', '-' or '.': not '${name.slice(0, 80)}'`;
 
 /** Escapes special tokens in keys and in values. */
 function escaped(value: Parameters): Parameters {

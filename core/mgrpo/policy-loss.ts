@@ -1,5 +1,5 @@
 /**
- * @file The policy term of one action token, in the forms of `policyLoss`. r: its ratio, A: its advantage, sg: a constant for the derivative.
+ * @file The policy term of one action token, in the forms of `policyLoss`. r: its ratio, A: its advantage, sg: stop-gradient.
  *
  *   clip       - min(r A, clip(r) A), clip(r) = min(max(r, 1 - clipLow), 1 + clipHigh): PPO's, as in eq 14-19
  *   dual-clip  the same, but at most - c A for A < 0, c > 1 (Ye et al. 2020, arXiv 1912.09729, eq 5): a bad token whose ratio is huge
@@ -13,11 +13,11 @@ import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 
 export interface PolicyTerm {
   readonly loss: number;
-  /** dLoss/dr. Of `cispo`: 0. */
+  /** dLoss/dr; 0 for `cispo`. */
   readonly byRatio: number;
-  /** dLoss/dlogProb at a constant r. Of the others: 0. */
+  /** dLoss/dlogProb at a constant r; 0 for the other kinds. */
   readonly byLogProb: number;
-  /** Whether a limit replaces the ratio. Of `cispo`: whether it limits the weight. */
+  /** Whether the ratio is clipped; for `cispo`, whether the weight is. */
   readonly clipped: boolean;
 }
 

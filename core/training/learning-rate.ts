@@ -10,8 +10,8 @@ export function optimizerAt(optimizer: AgentOptimizer, progress: number, steps: 
 }
 
 /**
- * In [0, 1]. `step`: the share of the run of one of its `steps`, also where progress goes by sampled tokens. With n equal warm-up steps,
- * step i of them has factor (i + 1) / (n + 1), so that no step is wasted at rate 0; the decay begins after them.
+ * In [0, 1]. `step`: one step as a share of the run, 1 / steps, even if progress is measured in sampled tokens. With n equal warm-up
+ * steps, step i (from 0) has factor (i + 1) / (n + 1), so that no step is wasted at rate 0; the decay begins after them.
  */
 function learningRateFactor(
   { schedule, warmupRatio }: Pick<AgentOptimizer, "schedule" | "warmupRatio">,

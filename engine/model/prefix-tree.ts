@@ -1,7 +1,7 @@
 /**
  * @file Sequences as one row of tokens in which each shared prefix occurs once. Nodes are in depth-first order, so a node's descendants follow
- * it without a gap: token q sees token k exactly if k <= q < ends[k]. A token's position is its depth, as in its own sequence. The last
- * token of a sequence predicts nothing, so it gets no node of its own, except in a sequence of one token.
+ * it without a gap: token q sees token k if and only if k <= q < ends[k]. A token's position is its depth, as in its own sequence. The
+ * last token of a sequence predicts nothing, so it gets no node of its own, except in a sequence of one token.
  *
  *     1 2 3 4          node      0 1 2 3 4
  *     1 2 3 5 6   ->   token     1 2 3 5 7        nodes  0 1 2 | 0 1 2 3 | 0 1 4

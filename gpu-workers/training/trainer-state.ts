@@ -31,7 +31,7 @@ export interface TrainerParts {
 export class TrainerState {
   readonly #parts: TrainerParts;
   readonly config: AgentConfig;
-  /** The writes of what the steps measured, one after another: they hold up nothing but the end, and never reject. */
+  /** The telemetry writes of the steps, one after another. Only the end waits for them, and they never reject. */
   telemetry: Promise<void> = Promise.resolve();
   #trainer: Trainer | undefined;
   #reference: { readonly version: number; readonly trainer: Trainer } | undefined;

@@ -1,6 +1,10 @@
-/** @file The step that `npm run gpu` runs on each device is a valid config of the gazetteer recipe, and its figures are shown as measured. */
+/**
+ * @file The step that `npm run gpu` runs on each device is a valid config of the gazetteer recipe, and its figures are shown as measured. Options
+ * are refused before anything runs.
+ */
 import { expect, test } from "vitest";
-import { DEVICES, type DeviceOutcome, figuresTable, stepArguments } from "../../bench/gpu-figures.ts";
+import { DEVICES, type DeviceOutcome, failureOf, figuresTable, stepArguments } from "../../bench/gpu-figures.ts";
+import { readGpuOptions } from "../../bench/gpu-options.ts";
 import type { TrainingStats } from "../../core/contracts/checkpoint.ts";
 import { summarizeStep } from "../../core/monitoring/step-summary.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
@@ -37,4 +41,18 @@ test("a table has a row per device, with the reason of one that failed", () => {
   expect(webgpu?.slice(6, 8)).toEqual(["nothing to learn", "nothing to learn"]);
   expect(cuda?.slice(1, 3)).toEqual(["cuda", "failed: no libcudart / here"]);
   expect(new Set([cpu, webgpu, cuda].map((row) => row?.length))).toEqual(new Set([9]));
+});
+
+test("a command that was killed is not reported by the last line that it wrote", () => {
+  expect(failureOf(null, "step 0: sampling\n")).toBe("killed after 5 minutes");
+  expect(failureOf(1, "a warning\nmgrpo: no such model\n")).toBe("mgrpo: no such model");
+  expect(failureOf(2, "")).toBe("exit code 2");
+});
+
+test("an unknown part or device is refused, and so is a step without models", () => {
+  expect(() => readGpuOptions(["--only", "doctor,stpe"])).toThrow(/^--only stpe: there are doctor, tests, bench, step/);
+  expect(() => readGpuOptions(["--only", "bench", "--devices", "gpu"])).toThrow(/^--devices gpu: there are cpu, /);
+  expect(() => readGpuOptions([])).toThrow(/^--models <folder>/);
+  expect(readGpuOptions(["--only", "bench,tests"])).toMatchObject({ parts: new Set(["bench", "tests"]), set: [] });
+  expect(readGpuOptions(["--models", "models/gazetteer"])).toMatchObject({ devices: DEVICES });
 });

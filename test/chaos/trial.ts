@@ -16,7 +16,7 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { RunRecord } from "../../core/contracts/records.ts";
 import { readApiSpending } from "../../core/training/api-spending.ts";
-import { closeFronts, freePort } from "../fakes/fronts.ts";
+import { closeProxies, freePort } from "../fakes/proxies.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
 import { recordsOf, TOKEN } from "../fixtures/relay/world.ts";
 import { type Built, buildProcesses } from "../kill/build.ts";
@@ -52,7 +52,7 @@ export async function runTrial(built: Built, schedule: Schedule, deadlineSeconds
   } finally {
     await stage.supervisor.stopAll();
     stage.world.close();
-    closeFronts();
+    closeProxies();
     rmSync(stage.directory, { recursive: true, force: true });
   }
 }

@@ -14,8 +14,8 @@ import { compose, openStore, readEnvironment } from "../../gpu-workers/compose.t
 import { createLog } from "../../gpu-workers/log.ts";
 import { retryingStore } from "../../gpu-workers/retrying-store.ts";
 import { setEnvironment } from "../fakes/environment.ts";
-import { closeFronts, front } from "../fakes/fronts.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
+import { closeProxies, startProxy } from "../fakes/proxies.ts";
 import { trainRelay, workHere } from "./command-line.ts";
 import { printedJson } from "./printed.ts";
 
@@ -34,7 +34,7 @@ beforeAll(async () => {
   dynamo.destroy();
 });
 beforeEach(() => void Object.assign(process.env, home));
-afterEach(closeFronts);
+afterEach(closeProxies);
 afterAll(() => store.close());
 
 /** Each uses the store that the environment names. */
@@ -103,7 +103,7 @@ const REFUSALS: [api: "S3" | "DYNAMODB", status: number, body: string, line: Reg
 
 test.each(REFUSALS)("%s responds with %i %s", async (api, status, body, line, retryable) => {
   const variable = `AWS_ENDPOINT_URL_${api}`;
-  process.env[variable] = await front(home[variable] ?? "", { change: () => ({ status, body }) });
+  process.env[variable] = await startProxy(home[variable] ?? "", { change: () => ({ status, body }) });
   const { objects, table, close } = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
   const requests = { S3: () => objects.get("k"), DYNAMODB: () => table.get({ pk: "p", sk: "s" }) };
   const calls = [requests[api](), ...(api === "S3" && !retryable ? [objects.head("k")] : [])];
@@ -118,7 +118,7 @@ test("workers wait out temporary faults, and no others", async () => {
   let [code, status, attempts] = ["SlowDown", 503, 0];
   /** One more than the SDK itself makes. */
   const passingAttempt = 5;
-  process.env["AWS_ENDPOINT_URL_S3"] = await front(home["AWS_ENDPOINT_URL_S3"] ?? "", {
+  process.env["AWS_ENDPOINT_URL_S3"] = await startProxy(home["AWS_ENDPOINT_URL_S3"] ?? "", {
     change: ({ body }) => (++attempts === passingAttempt ? body : { status, body: xml(code) }),
   });
   const { close, ...opened } = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });

@@ -2,8 +2,8 @@
 import { DynamoDBClient, ScanCommand } from "@aws-sdk/client-dynamodb";
 import { ListObjectsV2Command, S3Client } from "@aws-sdk/client-s3";
 import { afterAll, afterEach, beforeEach, expect, test, vi } from "vitest";
-import { closeFronts, front } from "../fakes/fronts.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
+import { closeProxies, startProxy } from "../fakes/proxies.ts";
 import { printedJson } from "./printed.ts";
 
 /** Does not verify signatures, so that a proxy of a test can change requests. */
@@ -20,7 +20,7 @@ beforeEach(() => void Object.assign(process.env, home));
 afterEach(() => {
   // A check that finds something broken sets it.
   process.exitCode = undefined;
-  closeFronts();
+  closeProxies();
 });
 
 const faults = (lines: Record<string, unknown>[]) =>
@@ -41,13 +41,13 @@ test("check: every behavior of the embedded cloud works, and nothing is left", a
 });
 
 test("check: a store that overwrites or ignores conditions is reported, with exit code 1", async () => {
-  process.env["AWS_ENDPOINT_URL_S3"] = await front(String(home["AWS_ENDPOINT_URL_S3"]), {
+  process.env["AWS_ENDPOINT_URL_S3"] = await startProxy(String(home["AWS_ENDPOINT_URL_S3"]), {
     change({ headers, body }) {
       delete headers["if-none-match"];
       return body;
     },
   });
-  process.env["AWS_ENDPOINT_URL_DYNAMODB"] = await front(String(home["AWS_ENDPOINT_URL_DYNAMODB"]), {
+  process.env["AWS_ENDPOINT_URL_DYNAMODB"] = await startProxy(String(home["AWS_ENDPOINT_URL_DYNAMODB"]), {
     change({ headers, body }) {
       if (!String(headers["x-amz-target"]).endsWith("PutItem")) return body;
       return Buffer.from(JSON.stringify({ ...JSON.parse(body.toString()), ConditionExpression: undefined }));
@@ -65,7 +65,7 @@ test("check: a store that overwrites or ignores conditions is reported, with exi
 });
 
 test("check: a store that deletes no objects still gets its result, and keeps no items", async () => {
-  process.env["AWS_ENDPOINT_URL_S3"] = await front(String(home["AWS_ENDPOINT_URL_S3"]), {
+  process.env["AWS_ENDPOINT_URL_S3"] = await startProxy(String(home["AWS_ENDPOINT_URL_S3"]), {
     change: ({ method, url, body }) =>
       method === "POST" && /[?&]delete/.test(url)
         ? { status: 403, body: "<Error><Code>AccessDenied</Code><Message>no</Message></Error>" }

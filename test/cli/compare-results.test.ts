@@ -21,7 +21,7 @@ test("a comparison without held-out evaluations has no chart of them", () => {
 
 test("the error of an unfinished comparison names the run that failed and why, or that its process exited", () => {
   expect(unfinished(["a", "b", "c"], new Map([["b", "disk full"]])).message).toBe(
-    "run 'b' failed: disk full; unfinished besides it: 2 runs; run the same command to resume",
+    "run 'b' failed: disk full; 2 other runs unfinished; run the same command to resume",
   );
   expect(unfinished(["a"], new Map()).message).toBe(
     "run 'a' failed: its process exited without finishing it; run the same command to resume",

@@ -16,8 +16,8 @@ import { readManifest, readRun } from "../../cli/local/read-records.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
-import { CERTIFICATE, closeFronts, freePort, front } from "../fakes/fronts.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
+import { CERTIFICATE, closeProxies, freePort, startProxy } from "../fakes/proxies.ts";
 import { mgrpo, projectFolder, startMgrpoWith, trainRelay } from "./command-line.ts";
 import { printed, printedJson } from "./printed.ts";
 
@@ -29,7 +29,7 @@ const home = process.cwd();
 afterEach(() => {
   process.chdir(home);
   for (const child of children.splice(0)) child.kill("SIGKILL");
-  closeFronts();
+  closeProxies();
   for (const name of Object.keys(process.env)) if (!(name in environment)) delete process.env[name];
 });
 afterAll(() => {
@@ -200,7 +200,7 @@ test("the same weights if mgrpo dispatch runs the functions, a worker is called 
 
   const port = await freePort();
   const methods: string[] = [];
-  const proxy = await front(`http://127.0.0.1:${port}`, {
+  const proxy = await startProxy(`http://127.0.0.1:${port}`, {
     tls: true,
     path: "/searcher",
     change({ method, body }) {
@@ -243,7 +243,7 @@ test("a worker whose certificate is not trusted: one line reports it, and no rol
   const { store, here } = await storeAndProject();
   expect((await mgrpo(here, ...launchRelay("far"))).code).toBe(0);
   const port = await freePort();
-  const proxy = await front(`http://127.0.0.1:${port}`, { tls: true });
+  const proxy = await startProxy(`http://127.0.0.1:${port}`, { tls: true });
   const worker = ["worker", "--run", "far", "--roles", "rollout", "--agent"];
   start(emptyFolder(), ...worker, "searcher", "--port", String(port), "--url", proxy);
   const { code, stderr } = await mgrpo(emptyFolder(), ...worker, "main");

@@ -2,7 +2,7 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { freePort } from "../fakes/fronts.ts";
+import { freePort } from "../fakes/proxies.ts";
 import { mgrpo, mgrpoWith, parsedLines, projectFolder, projectOfFile } from "./command-line.ts";
 import { config } from "./records.ts";
 

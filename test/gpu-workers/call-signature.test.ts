@@ -9,8 +9,8 @@ import {
 } from "../../gpu-workers/invocations/signature.ts";
 import { WorkerClient } from "../../gpu-workers/invocations/worker-client.ts";
 import { createLog } from "../../gpu-workers/log.ts";
-import { closeFronts, type FrontOptions, freePort, front } from "../fakes/fronts.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
+import { closeProxies, freePort, type ProxySettings, startProxy } from "../fakes/proxies.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
 import { begin, openWorld, startWorker, TOKEN, withEvents } from "../fixtures/relay/world.ts";
 
@@ -117,7 +117,7 @@ test.each([200, 422])(
 );
 
 /** Trains a run of one step to its end with the searcher behind a proxy. */
-async function trainThrough(options: FrontOptions) {
+async function trainThrough(options: ProxySettings) {
   const log = createLog(() => {});
   const memory = memoryStore();
   const { functions } = openWorld(memory);
@@ -125,20 +125,20 @@ async function trainThrough(options: FrontOptions) {
   const config = relayConfig({ steps: 1 });
   await begin(store, functions, config);
   const behind = await freePort();
-  const url = `${await front(`http://127.0.0.1:${behind}`, options)}/`;
+  const url = `${await startProxy(`http://127.0.0.1:${behind}`, options)}/`;
   const never = new AbortController().signal;
   await Promise.all([
     startWorker(store, config.run, {}, never, log),
     startWorker(store, config.run, { agent: "searcher", port: behind, url }, never, log),
   ]);
-  closeFronts();
+  closeProxies();
   return memory.objects;
 }
 
 test("a report that was changed in transit is requested again and never used", async () => {
   let forged = 0;
   const objects = await trainThrough({
-    answer(body) {
+    changeResponse(body) {
       if (forged >= 3 || !body.includes('"answer"')) return body;
       forged++;
       return Buffer.from(body.toString().replace(/"answer":"[^"]*"/, '"answer":"FORGED"'));

@@ -24,7 +24,7 @@ export interface S3Request {
   readonly query: URLSearchParams;
 }
 
-/** Headers that change the meaning of a write and are not supported. */
+/** Headers that change the meaning of a write or a deletion and are not supported. */
 const UNSUPPORTED_HEADERS = [
   "x-amz-copy-source",
   "if-match",
@@ -89,12 +89,17 @@ const LIST_PARAMETERS = new Set([
   "fetch-owner",
 ]);
 
+/** The name of the operation, which the SDK adds. Any other parameter names a subresource, such as `tagging`, or changes the response. */
+const OBJECT_PARAMETERS = new Set(["x-id"]);
+
 async function objectRoute(
   { objects, space }: S3Services,
-  { request, response, bucket, key }: S3Request,
+  { request, response, bucket, key, query }: S3Request,
 ): Promise<void> {
+  if ([...query.keys()].some((name) => !OBJECT_PARAMETERS.has(name))) throw unsupported(request);
   if (request.method === "GET" || request.method === "HEAD") return sendObject(objects, bucket, key, request, response);
   if (request.method === "DELETE") {
+    refuseUnsupportedHeaders(request);
     await objects.delete(bucket, key);
     return send(response, 204);
   }
@@ -144,13 +149,17 @@ async function uploadRoute({ objects, uploads, space }: S3Services, call: S3Requ
 }
 
 /** True for `If-None-Match: *`. Throws for any other condition and for unsupported headers. */
-function writeCondition({ headers }: IncomingMessage): boolean {
-  const name = UNSUPPORTED_HEADERS.find((one) => headers[one] !== undefined);
-  if (name !== undefined) throw new S3Error("NotImplemented", `header ${name} is not supported on a write`);
-  const condition = headers["if-none-match"];
+function writeCondition(request: IncomingMessage): boolean {
+  refuseUnsupportedHeaders(request);
+  const condition = request.headers["if-none-match"];
   if (condition !== undefined && condition !== "*")
     throw new S3Error("NotImplemented", `if-none-match: ${condition} is not supported; use *`);
   return condition === "*";
+}
+
+function refuseUnsupportedHeaders({ method, headers }: IncomingMessage): void {
+  const name = UNSUPPORTED_HEADERS.find((one) => headers[one] !== undefined);
+  if (name !== undefined) throw new S3Error("NotImplemented", `header ${name} is not supported on a ${method}`);
 }
 
 function keptHeaders(headers: IncomingHttpHeaders): Record<string, string> {

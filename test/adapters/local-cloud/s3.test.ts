@@ -5,10 +5,13 @@ import {
   CompleteMultipartUploadCommand,
   CreateMultipartUploadCommand,
   DeleteObjectCommand,
+  DeleteObjectTaggingCommand,
+  GetObjectAclCommand,
   GetObjectCommand,
   HeadObjectCommand,
   ListObjectsV2Command,
   PutObjectCommand,
+  PutObjectTaggingCommand,
   S3Client,
   UploadPartCommand,
 } from "@aws-sdk/client-s3";
@@ -212,6 +215,21 @@ test("overwriting without a condition replaces; deleting twice is fine; metadata
 test("unimplemented operations are reported as such", async () => {
   const put = new PutObjectCommand({ Bucket, Key: "range", Body: "x", IfMatch: '"etag"' });
   await expect(s3.send(put)).rejects.toMatchObject({ $metadata: { httpStatusCode: 501 } });
+});
+
+test("a subresource of an object and a conditional deletion are refused, and the object stays as it is", async () => {
+  const Key = "tagged";
+  await s3.send(new PutObjectCommand({ Bucket, Key, Body: "body" }));
+  const Tagging = { TagSet: [{ Key: "a", Value: "b" }] };
+  for (const attempt of [
+    () => s3.send(new GetObjectAclCommand({ Bucket, Key })),
+    () => s3.send(new PutObjectTaggingCommand({ Bucket, Key, Tagging })),
+    () => s3.send(new DeleteObjectTaggingCommand({ Bucket, Key })),
+    () => s3.send(new DeleteObjectCommand({ Bucket, Key, IfMatch: '"another etag"' })),
+  ]) {
+    await expect(attempt()).rejects.toMatchObject({ $metadata: { httpStatusCode: 501 } });
+  }
+  expect(await text(Key)).toBe("body");
 });
 
 test("a request without a usable Authorization header is refused for what it lacks, not as another cloud's", async () => {

@@ -8,6 +8,7 @@ import { Link } from "../parts/link.tsx";
 import { noticeOf } from "../parts/notice.tsx";
 import { Pages } from "../parts/pages.tsx";
 import { SearchBox } from "../parts/search-box.tsx";
+import { pageAt, searchedGroups } from "../parts/search-pages.ts";
 import { Timeline } from "../parts/timeline.tsx";
 import { useSource } from "../source.ts";
 
@@ -169,6 +170,7 @@ function describe({ rollout, outcome, advantage, tokens, calls, masked, reason }
   ].join(", ");
 }
 
+/** One page of hits, and the pages after it. */
 function Hits({ path, query }: { readonly path: string; readonly query: URLSearchParams }) {
   const loaded = useView<SearchView>(`/api${path}/search?${query}`);
   if (loaded.failure) return <p class="bad">{loaded.failure.message}</p>;
@@ -177,8 +179,8 @@ function Hits({ path, query }: { readonly path: string; readonly query: URLSearc
   return (
     <>
       <p class="faint">
+        {searchedGroups(query, next)}
         {hits.length} {hits.length === 1 ? "rollout" : "rollouts"}
-        {next !== null && ", and further ones are not searched yet"}
       </p>
       <ul class="hits">
         {hits.map(({ group, rollout, outcome, reward, agent, excerpt }) => (
@@ -191,7 +193,7 @@ function Hits({ path, query }: { readonly path: string; readonly query: URLSearc
           </li>
         ))}
       </ul>
-      {next !== null && <Hits path={path} query={new URLSearchParams([...query.entries(), ["from", String(next)]])} />}
+      {next !== null && <Hits path={path} query={pageAt(query, next)} />}
     </>
   );
 }

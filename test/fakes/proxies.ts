@@ -1,14 +1,15 @@
-/** @file Servers between the program and what it calls: proxies, also with TLS, and faulty endpoints. */
+/** @file Proxies between the program and what it calls, also with TLS: they can change, or answer, a request. And a free port. */
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, request, type Server } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
+import { fileURLToPath } from "node:url";
 
 /** Self-signed, for 127.0.0.1. */
-export const CERTIFICATE = new URL("../fixtures/tls/certificate.pem", import.meta.url).pathname;
-const KEY = new URL("../fixtures/tls/key.pem", import.meta.url).pathname;
+export const CERTIFICATE = fileURLToPath(new URL("../fixtures/tls/certificate.pem", import.meta.url));
+const KEY = new URL("../fixtures/tls/key.pem", import.meta.url);
 
 const servers: Server[] = [];
 
@@ -19,7 +20,7 @@ async function listening(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-export function closeFronts(): void {
+export function closeProxies(): void {
   for (const server of servers.splice(0)) server.close();
 }
 
@@ -39,27 +40,27 @@ export async function freePort(): Promise<number> {
   }
 }
 
-export interface Heard {
+export interface ProxiedRequest {
   readonly method: string;
   readonly url: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
 }
 
-export interface FrontOptions {
+export interface ProxySettings {
   readonly tls?: boolean;
   /** Path prefix of the proxy, before the endpoint's path. */
   readonly path?: string;
   /** May change the headers in place; returns the body to pass on, or the response in place of the endpoint's. */
-  readonly change?: (heard: Heard) => Buffer | { readonly status: number; readonly body: string };
+  readonly change?: (request: ProxiedRequest) => Buffer | { readonly status: number; readonly body: string };
   /** May change the endpoint's response. */
-  readonly answer?: (body: Buffer) => Buffer;
+  readonly changeResponse?: (body: Buffer) => Buffer;
 }
 
 /** Starts a proxy in front of an endpoint. Returns the proxy's address. */
-export async function front(
+export async function startProxy(
   endpoint: string,
-  { tls = false, path = "", change, answer: changeResponse }: FrontOptions = {},
+  { tls = false, path = "", change, changeResponse }: ProxySettings = {},
 ): Promise<string> {
   const { hostname, port } = new URL(endpoint);
   const handle: Parameters<typeof createServer>[1] = async (incoming, outgoing) => {

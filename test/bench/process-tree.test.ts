@@ -1,0 +1,20 @@
+/** @file Which processes of a tree are measured. Only root can list the files of a zombie, so run this as another user too. */
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { processTree } from "../../bench/process-tree.ts";
+
+test.skipIf(process.platform !== "linux")("a child that has exited and is not reaped yet is left out", async () => {
+  // `exec` replaces the shell by a process that does not wait for the shell's child.
+  const parent = spawn("sh", ["-c", "sleep 0.2 & exec sleep 60"], { stdio: "ignore" });
+  const { pid = 0 } = parent;
+  const children = () => readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim();
+  try {
+    await expect.poll(children).toMatch(/^\d+$/);
+    const child = children();
+    await expect.poll(() => readFileSync(`/proc/${child}/stat`, "utf8"), { timeout: 5000 }).toMatch(/\) Z /);
+    expect(processTree(pid).map((use) => use.arguments[0])).toEqual(["sleep"]);
+  } finally {
+    parent.kill();
+  }
+});
