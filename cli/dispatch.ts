@@ -34,7 +34,7 @@ export async function dispatch({ every }: DispatchOptions): Promise<void> {
   }
 }
 
-/** However it ends, what the functions have asked a judge is canceled: it would keep the process alive, and cost. */
+/** However it ends, pending judge requests are canceled: they would keep the process alive, and cost money. */
 export async function pollUntil(
   signal: AbortSignal,
   clock: Pick<Clock, "sleep">,

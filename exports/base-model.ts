@@ -1,6 +1,6 @@
 /**
  * @file `mgrpo/base-model`: your own base models, made by `mgrpo pretrain` from a recipe's demonstrations. `smallModel` describes one
- * for `Recipe.baseModels`; sizes are in tokens. `callTurn` and `answerTurn` write what an assistant says in a demonstration: tool calls
+ * for `Recipe.baseModels`. `callTurn` and `answerTurn` write what an assistant says in a demonstration: tool calls
  * as Qwen's JSON between `<tool_call>` tags, an answer between `<answer>` tags. `callOpening` is the constant start of a call, one
  * token of the model's vocabulary.
  */

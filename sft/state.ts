@@ -80,11 +80,16 @@ export async function openTrainingState(
 
 async function readState(folder: string): Promise<State | undefined> {
   const path = join(folder, PROGRESS_FILE);
+  const bytes = await readIfExists(path);
+  return bytes && parseJson(State, bytes, path);
+}
+
+async function readIfExists(path: string): Promise<Uint8Array | undefined> {
   const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return undefined;
     throw error;
   });
-  return bytes && parseJson(State, bytes, path);
+  return bytes && new Uint8Array(bytes);
 }
 
 const folderOf = (folder: string, step: number) => join(folder, `step-${step}`);
@@ -100,12 +105,10 @@ async function writeFiles(folder: string, step: number, files: Saved): Promise<S
 async function readFiles(folder: string, { step, files }: StoredCheckpoint): Promise<Saved> {
   const read = Object.entries(files).map(async ([name, expected]) => {
     const path = join(folderOf(folder, step), name);
-    const bytes = new Uint8Array(await readFile(path));
-    if (sha256(bytes) === expected) return [name, bytes] as const;
-    throw new MgrpoError(
-      "checkpoint-damaged",
-      `${path} is not the file that was saved: restore it, or delete ${folder}`,
-    );
+    const bytes = await readIfExists(path);
+    if (bytes && sha256(bytes) === expected) return [name, bytes] as const;
+    const fault = bytes ? "not the file that was saved" : "missing";
+    throw new MgrpoError("checkpoint-damaged", `${path} is ${fault}: restore it, or delete ${folder}`);
   });
   return new Map(await Promise.all(read));
 }

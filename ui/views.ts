@@ -55,7 +55,7 @@ export const RunRow = z.strictObject({
   seconds: z.number().nullable(),
   /** What it has cost; null: unknown. */
   usd: z.number().nullable(),
-  /** Seconds since a scheduled tick saw the newest heartbeat of a living worker; null: of none. */
+  /** Seconds since a scheduled tick last saw a heartbeat of a living worker; null: it has seen none. */
   heartbeatSeconds: z.number().nullable(),
   /** What it does or waits for; null once it is over. */
   wait: z.string().nullable(),
@@ -98,7 +98,7 @@ export const WorkerView = z.strictObject({
 });
 export type WorkerView = z.infer<typeof WorkerView>;
 
-/** A run's row without what only a look at its workers tells: that is in its pulse. */
+/** A run's row without its live state, which is in its pulse. */
 const RunFacts = RunRow.omit({ heartbeatSeconds: true, wait: true, stall: true });
 
 export const RunView = RunFacts.extend({
@@ -126,7 +126,7 @@ export const RunPulse = z.strictObject({
   wait: z.string().nullable(),
   /** Why nothing has changed for a while, and what would unblock the run; null if it advances. */
   stall: z.string().nullable(),
-  /** What it has cost so far; null unless it is running. */
+  /** What it has cost so far; null once it is over. */
   usd: z.number().nullable(),
   workers: z.array(WorkerView),
 });

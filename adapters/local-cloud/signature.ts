@@ -126,7 +126,7 @@ function requireCovered(headers: IncomingHttpHeaders, covered: ReadonlySet<strin
   const required = ["host", "x-amz-date", ...Object.keys(headers).filter((name) => name.startsWith("x-amz-"))];
   const missing = required.find((name) => !covered.has(name));
   if (missing !== undefined) throw new AuthenticationError("malformed", `the header ${missing} is not signed`);
-  const absent = [...covered].find((name) => headers[name] === undefined);
+  const absent = [...covered].find((name) => !Object.hasOwn(headers, name));
   if (absent !== undefined) throw new AuthenticationError("mismatch", `the signed header ${absent} is missing`);
 }
 

@@ -48,14 +48,15 @@ export function planOf({ rolloutsPerMinute, runs, agents, set }: Load): Simulati
   const choice = { run: "simulated", seed: 1, arm: "mgrpo", set } as const;
   const { rolloutsPerQuestion } = resolveConfig(recipe(1, 1), choice);
   const questions = Math.max(MIN_QUESTIONS, Math.round((perSecond * MIN_SECONDS) / rolloutsPerQuestion));
-  const rolloutsInStep = questions * rolloutsPerQuestion;
-  const measured = Math.min(MAX_STEPS, Math.ceil(WINDOW_ROLLOUTS / rolloutsInStep));
-  const warmUp = rolloutsInStep < NO_WARM_UP ? 1 : 0;
+  // A setting may give the step another size.
+  const { questionsPerStep } = resolveConfig(recipe(questions, 1), choice);
+  const rolloutsPerStep = questionsPerStep * rolloutsPerQuestion;
+  const measured = Math.min(MAX_STEPS, Math.ceil(WINDOW_ROLLOUTS / rolloutsPerStep));
+  const warmUp = rolloutsPerStep < NO_WARM_UP ? 1 : 0;
   const steps = warmUp + measured + 1;
   const config = resolveConfig(recipe(questions, steps), choice);
   if (config.steps !== steps)
     throw new MgrpoError("config-invalid", "--set steps: a simulation ends with its window: leave this setting out");
-  const rolloutsPerStep = config.questionsPerStep * config.rolloutsPerQuestion;
   const stepSeconds = rolloutsPerStep / perSecond;
   const others = Array.from({ length: runs - 1 }, (_, i) => ({ ...config, run: `${config.run}-${i + 2}` }));
   return {

@@ -22,12 +22,12 @@ import { seriesOf, summaryOf, toCsv } from "./series.ts";
 
 const RUN = "soak";
 const EVERY_SECONDS = 60;
-/** More than an hour trains. */
+/** More steps than any soak trains. */
 const STEPS = 1_000_000;
 const SETTINGS = [
   'evaluation.suites=[{"name":"held-out","questions":32}]',
   "evaluation.every=50",
-  // One level throughout: a harder one would take longer.
+  // The same levels throughout: harder ones would take longer.
   'curriculum=[{"from":0,"levels":[1,2]}]',
 ].flatMap((setting) => ["--set", setting]);
 

@@ -54,11 +54,13 @@ function unknownSuite(name: string, recipe: string, declared: readonly Evaluatio
   );
 }
 
-/** Turns a file name into a suite name, which is part of job ids. */
+/** Turns a file name into a suite name, which is part of job ids and has at most 63 characters. */
 function slug(file: string): string {
   const name = basename(file, ".jsonl")
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, "-")
-    .replace(/^[^a-z]+|-+$/g, "");
+    .replace(/^[^a-z]+/, "")
+    .slice(0, 63)
+    .replace(/-+$/, "");
   return name === "" ? "questions" : name;
 }

@@ -1,19 +1,19 @@
-/** @file Whether one of several agents that share a policy captures it: it makes nearly all of the gradient, and another gets worse. */
+/** @file Whether one of several agents that share a policy captures it: nearly all of the gradient is its own, and another gets worse. */
 import type { RunConfig } from "../contracts/config.ts";
 import { ownsPolicy, rolesOf } from "../contracts/shared-policy.ts";
 import { mean, sum } from "../statistics.ts";
 import type { StepSummary } from "./step-summary.ts";
 
-/** Steps that are compared with as many before them. */
+/** Steps in each of the two windows that are compared: the latest, and the one before it. */
 const WINDOW = 10;
-/** One agent's part of the sum of all agents' gradient norms. */
+/** An agent captures the policy if its part of the sum of all agents' gradient norms is larger than this. */
 const CAPTURED = 0.9;
-/** By this much the mean reward of another falls meanwhile. */
+/** Another agent gets worse if its mean reward falls by more than this. */
 const FALL = 0.05;
 
 export interface Capture {
   readonly owner: string;
-  /** The agent that makes the gradient, and its part of it. */
+  /** The agent that captures the policy, and its part of the sum of gradient norms. */
   readonly by: string;
   readonly part: number;
   /** An agent whose reward fell. */
@@ -22,7 +22,7 @@ export interface Capture {
   readonly to: number;
 }
 
-/** Looked for every WINDOW steps, once there are twice as many. Where the engine sees no gradients, none is found. */
+/** Looks at the end of every window, from the second on. Finds none if the engine reports no gradient norms. */
 export function captures({ agents }: RunConfig, steps: readonly StepSummary[]): Capture[] {
   if (steps.length < 2 * WINDOW || steps.length % WINDOW > 0) return [];
   const [before, recent] = [steps.slice(-2 * WINDOW, -WINDOW), steps.slice(-WINDOW)];

@@ -27,7 +27,7 @@ export function sharedSession(
   const onDevice = traced.graph.outputs.map(({ name }) => name).filter(staysOnDevice);
   const session = openGraphSession(traced, options, external, onDevice);
   sessions.set(key, session);
-  // A failure is not kept: the device's memory may be full only for now.
+  // A later attempt may succeed, for instance once another process has freed its memory.
   session.catch(() => sessions.delete(key));
   return session;
 }

@@ -80,6 +80,14 @@ test.each(["steps=99", "nothing=7"])("--set %s is refused", (setting) => {
   expect(() => planOf({ rolloutsPerMinute: 60, runs: 1, agents: 2, set: [setting] })).toThrow(setting.split("=")[0]);
 });
 
+test("the window and its warm-up follow from the size of the step, also if a setting gives it", () => {
+  const planWith = (rolloutsPerMinute: number, questions: number) =>
+    planOf({ rolloutsPerMinute, runs: 1, agents: 3, set: [`questionsPerStep=${questions}`] });
+  // Without the setting, steps of 6,000 rollouts, and of 64.
+  expect(planWith(6000, 1)).toMatchObject({ rolloutsPerStep: 8, warmUp: 1, measured: 3 });
+  expect(planWith(60, 500)).toMatchObject({ rolloutsPerStep: 4000, warmUp: 0, measured: 1 });
+});
+
 test("several runs share the rate, and are alike but for their names", () => {
   const [one, four] = [1, 4].map((runs) => planOf({ rolloutsPerMinute: 600 * runs, runs, agents: 2, set: [] }));
   expect(four).toMatchObject({ stepSeconds: one?.stepSeconds, workers: one?.workers });

@@ -1,6 +1,6 @@
 /**
  * @file The history of a trial: every request that reached the store, the world or a worker, with the answer that it got there, whether or
- * not the caller saw that answer. The checker reads nothing else but this and the final records.
+ * not the caller saw that answer. The checker reads nothing but this and the final records.
  */
 import type { Channel, Death, FaultKind } from "./schedule.ts";
 

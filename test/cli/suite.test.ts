@@ -169,6 +169,12 @@ test("the recipe's name means its held-out questions, a file its own; three runs
   });
 });
 
+test("a file's suite has a valid name, however long the file's is", () => {
+  const suite = chooseSuite(`${"long-".repeat(20)}name.jsonl`, "relay", DECLARED, {});
+  // 12 * 5 + 3 = 63 characters.
+  expect(EvaluationSuite.parse(suite).name).toBe(`${"long-".repeat(12)}lon`);
+});
+
 test("the command: scores by level, result and submissions in a folder; repeated, it only reports", {
   timeout: 60_000,
 }, async () => {

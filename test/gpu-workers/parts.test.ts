@@ -34,11 +34,20 @@ class ManualWatch {
       signal.addEventListener("abort", () => resolve(), { once: true });
     }).finally(() => this.#waiting.clear());
 
+  /** Pauses that have not ended. */
+  get waiting() {
+    return this.#waiting.size;
+  }
+
   /** Ends all pauses, and gives the code under test time to react. */
   async wake() {
     for (const resolve of [...this.#waiting]) resolve();
-    for (let i = 0; i < 20; i++) await turn();
+    await settle();
   }
+}
+
+async function settle() {
+  for (let i = 0; i < 20; i++) await turn();
 }
 
 /** Trajectories are served from the cache. */
@@ -87,6 +96,7 @@ function world(count: number, changes: Parameters<typeof teamConfig>[0] = {}) {
   const insert = (group: number) => table.insert(tableKeys.group("test", 3, group), groupRecord(group, "open", 1));
   return {
     stop,
+    watch,
     parts: (agent = "main") => batchParts(source(agent), step, stop.signal),
     insert: (...groups: number[]) => Promise.all(groups.map(insert)),
     async finalize(group: number, std = 1, searcherStd = 0) {
@@ -236,10 +246,17 @@ test("a halted run is not trained; once resumed, it is", async () => {
 });
 
 test("a reader that stops early leaves nothing waiting", async () => {
-  const { finalize, parts } = world(8);
+  const { finalize, parts, watch } = world(8);
   for (const group of [0, 1, 2, 3]) await finalize(group);
   const failed = (async () => {
-    for await (const _part of parts()) throw new Error("the engine failed");
+    for await (const _part of parts()) {
+      await settle();
+      // The second part is read ahead.
+      expect(watch.waiting).toBe(1);
+      throw new Error("the engine failed");
+    }
   })();
   await expect(failed).rejects.toThrow("the engine failed");
+  await settle();
+  expect(watch.waiting).toBe(0);
 });

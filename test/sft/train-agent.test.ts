@@ -102,6 +102,21 @@ test("what a kill left half-written is replaced, and a finished training is not 
   expect(existsSync(join(again.folder, "adapter_model.safetensors"))).toBe(true);
 }, 60_000);
 
+test("a saved file that was changed or removed is named, with what to do", async () => {
+  const damaged = training("damaged", ADAPTER);
+  await expect(trainAgent({ ...damaged, engine: killedAt("forwardBackward", 3) })).rejects.toThrow("killed");
+  const step = join(damaged.stateFolder, "step-2");
+  const [name = ""] = readdirSync(step);
+  const refused = (fault: string) => ({
+    code: "checkpoint-damaged",
+    message: `${join(step, name)} is ${fault}: restore it, or delete ${damaged.stateFolder}`,
+  });
+  writeFileSync(join(step, name), "changed");
+  await expect(trainAgent(damaged)).rejects.toMatchObject(refused("not the file that was saved"));
+  rmSync(join(step, name));
+  await expect(trainAgent(damaged)).rejects.toMatchObject(refused("missing"));
+}, 60_000);
+
 test("other settings, and a folder that already exists, are refused", async () => {
   const first = training("refused", ADAPTER);
   await trainAgent(first);
