@@ -30,7 +30,7 @@ export async function readInvocations({ objects }: Objects, outcome: Outcome): P
   return new Map(await Promise.all(found));
 }
 
-/** How long the turns of a step's conversations took, by `latencyName`; without those of workers that were killed, or that still sample it. */
+/** How long the turns of a step's conversations took, by `latencyName`. Workers that were killed or still sample the step are missing. */
 export async function readLatencies(store: Store, run: string, step: number): Promise<Latencies> {
   const found = await readTelemetry(store, run, step);
   return new Map(found.flatMap(({ conversations }) => Object.entries(conversations)));

@@ -31,8 +31,8 @@ export interface SampleRequest {
    */
   readonly sequence: string;
   /**
-   * A sequence that is not released, whose turns this one shares up to its first `tokens` tokens. If this is its first request, an engine with
-   * a KV cache begins with a copy: its bits are those that a further turn of the other sequence would have. Absent: none.
+   * A sequence that is not released, whose turns this one shares up to its first `sharedTokens` tokens. If this is its first request, an engine
+   * with a KV cache begins with a copy: its bits are those that a further turn of the other sequence would have. Absent: none.
    */
   readonly branchOf?: { readonly sequence: string; readonly sharedTokens: number };
   /** The whole prefix, in the policy's tokens. */

@@ -49,7 +49,7 @@ export function refuseTooLong(
   { contextTokens, turnTokens = contextTokens }: ExampleLimits,
   where: string,
 ): void {
-  const raise = (limit: string) => `raise agents.${agent}.limits.${limit}, or leave it out`;
+  const raise = (limit: string) => `raise agents.${agent}.limits.${limit}, or remove the demonstration`;
   if (tokens.length > contextTokens) {
     const message = `${where} takes ${tokens.length} tokens, and a conversation has at most ${contextTokens}: ${raise("contextTokens")}`;
     throw new MgrpoError("demonstrations-invalid", message);

@@ -269,6 +269,7 @@ function evaluationFaults({ evaluation, questions, judge }: RunConfig): Fault[] 
 }
 
 function timingFaults({ liveness }: RunConfig): Fault[] {
-  if (liveness.leaseSeconds >= 3 * liveness.heartbeatSeconds) return [];
+  // Rounded, since 3 * 0.1 is more than 0.3 in floating point.
+  if (Math.fround(liveness.leaseSeconds) >= Math.fround(3 * liveness.heartbeatSeconds)) return [];
   return [[["liveness", "leaseSeconds"], "must be at least three heartbeats"]];
 }

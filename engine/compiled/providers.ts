@@ -29,7 +29,10 @@ export async function decideProvider(
     try {
       return await tryGpu(choice, precision);
     } catch (error) {
-      const alternative = precision === "fp32" ? "engine.provider to cpu" : "engine.precision to fp32";
+      const alternative =
+        precision === "fp32"
+          ? "engine.provider to cpu"
+          : "engine.precision to fp32, and engine.provider to cpu if that fails too";
       throw new MgrpoError("engine-unsupported", `${messageOf(error)}, or set ${alternative}`, { cause: error });
     }
   }

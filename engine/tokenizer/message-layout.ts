@@ -98,7 +98,7 @@ function writtenMessages(
   isInline: (json: string) => boolean,
 ): WrittenMessages {
   const written: WrittenMessages = { shape: [], contents: new Map() };
-  const stand = (content: string) => {
+  const placeholderFor = (content: string) => {
     const id = `${name}-${written.contents.size}`;
     written.contents.set(id, content);
     return placeholder(id);
@@ -111,7 +111,9 @@ function writtenMessages(
   };
   for (const message of messages) {
     const content =
-      message.role === "tool" ? stand(escapeSpecialTokens(message.text)) : contentOf(message, stand, isInline);
+      message.role === "tool"
+        ? placeholderFor(escapeSpecialTokens(message.text))
+        : contentOf(message, placeholderFor, isInline);
     if (message.role === "tool" && !asToolRole) {
       responses.push(content);
     } else {
@@ -126,14 +128,14 @@ function writtenMessages(
 /** Calls in an assistant's message that this model did not sample are written as it writes its own. */
 function contentOf(
   message: Exclude<AppMessage, { role: "tool" }>,
-  stand: (content: string) => string,
+  placeholderFor: (content: string) => string,
   isInline: (json: string) => boolean,
 ): string {
   const calls = message.role === "assistant" ? message.calls : [];
-  const text = message.text === "" && calls.length > 0 ? [] : [stand(message.text)];
+  const text = message.text === "" && calls.length > 0 ? [] : [placeholderFor(message.text)];
   const written = calls.map((call) => {
     const json = `{"name": ${JSON.stringify(call.name)}, "arguments": ${call.arguments}}`.replaceAll("<", "\\u003c");
-    return `<tool_call>\n${isInline(json) ? json : stand(json)}\n</tool_call>`;
+    return `<tool_call>\n${isInline(json) ? json : placeholderFor(json)}\n</tool_call>`;
   });
   return [...text, ...written].join("\n");
 }
@@ -148,7 +150,7 @@ function hasNoControlToken({ encodeText, encodeTemplate }: Tokenizer, text: stri
 
 /**
  * Describes the tools in the system message, or, with the system text, at the head of the first user message: as in rollouts
- * (chat-layout.ts).
+ * (chat-layout.ts). Without a user message, they are one.
  */
 function withToolsShown(
   shape: readonly ChatMessage[],
@@ -160,8 +162,9 @@ function withToolsShown(
   const own = first?.role === "system" ? first.content : "";
   const rest = first?.role === "system" ? shape.slice(1) : shape;
   if (display === "system") return [{ role: "system", content: describe(own) }, ...rest];
+  const lead = describe(own);
+  if (lead === "") return [...rest];
   const at = rest.findIndex(({ role }) => role === "user");
-  return rest.map((message, i) =>
-    i === at ? { ...message, content: [describe(own), message.content].filter(Boolean).join("\n\n") } : message,
-  );
+  if (at === -1) return [{ role: "user", content: lead }, ...rest];
+  return rest.map((message, i) => (i === at ? { ...message, content: `${lead}\n\n${message.content}` } : message));
 }

@@ -4,7 +4,7 @@
  *     unread group  ──claimUnclaimedGroup───────────> start        without a read: most likely no other worker has begun it
  *     free          ──claimUnclaimedGroup, claimRollouts──> start        unless its outcome exists
  *     owned         ────────────────────────────────> start        claimed by a write whose response was lost
- *     suspect       ──claimRollouts, instead of the dead worker──> start alone, or given up after POISON_CRASHES crashes alone
+ *     suspect       ──claimRollouts, instead of the dead worker──> start alone, or given up after POISON_CRASHES or limits.attempts crashes alone
  *     quarantined   ────────────────────────────────> start alone
  *
  *     a claim   waits for: free capacity, and a live worker of each sub-agent

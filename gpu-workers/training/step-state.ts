@@ -1,4 +1,4 @@
-/** @file What a training step keeps of each agent that trains its policy, and the statistics that come of it. */
+/** @file What a training step keeps of each agent that trains its policy, and the statistics computed from it. */
 import type { RoleStats, TrainingStats } from "../../core/contracts/checkpoint.ts";
 import { trajectoryLoss } from "../../core/mgrpo/loss.ts";
 import { mismatch } from "../../core/mgrpo/mismatch.ts";
@@ -110,7 +110,7 @@ export function roleStats(step: StepState, role: RoleState): RoleStats {
   return { ...statsOf(step, [role]), gradientNorm: norm, share };
 }
 
-/** Measures a pass, and tells `onTokens` of its trajectories. */
+/** Measures a pass, and reports its trajectories to `onTokens`. */
 export function measurePass(entries: readonly PreparedEntry[], current: readonly number[][], config: TrainStepConfig) {
   const counts = { clipped: 0, masked: 0, truncated: 0, tokens: 0 };
   let [klSum, maxRatioDeviation] = [0, 0];

@@ -16,7 +16,7 @@ const TRAIN = { first: 1, count: 2400 };
 const DEVELOPMENT = { first: 100_001, count: 96 };
 const TEST = { first: 200_001, count: 240 };
 export const DEVELOPMENT_QUESTIONS = DEVELOPMENT.count;
-export const DEMONSTRATION_VILLAGES = 1_000_001;
+export const FIRST_DEMONSTRATION_VILLAGE = 1_000_001;
 
 /** Maximum number of numbers in a question without people. */
 const MAX_NUMBERS = 6;
@@ -36,7 +36,7 @@ export function questionSet(seed: number): QuestionSet {
   return { train: questionsOf("train", TRAIN, seed), heldOut: held };
 }
 
-/** The counts alternate, so any prefix is a fair sample. */
+/** The counts cycle, so any prefix is a fair sample. */
 function questionsOf(split: string, { first, count }: typeof TRAIN, seed: number): Question[] {
   return Array.from({ length: count }, (_, i) => {
     const people = COUNTS[i % COUNTS.length] as number;

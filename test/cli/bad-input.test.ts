@@ -74,7 +74,7 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   [
     "a quantized base where none is frozen",
     ["train", "atlas", "--set", "agents.main.engine.quantization=int8"],
-    /agents\.main\.model: engine\.quantization int8: only a frozen base is quantized.*set lora, or remove it/,
+    /agents\.main\.model: engine\.quantization int8: only a frozen base is quantized.*set lora, or remove engine\.quantization/,
   ],
   [
     "an unknown provider",

@@ -12,7 +12,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-test("each score names its suite, so that a study of two suites is not two equal labels", () => {
+test("each score names its suite, so that the two suites of a study can be told apart", () => {
   const lines: string[] = [];
   vi.spyOn(console, "log").mockImplementation((text = "") => void lines.push(stripVTControlCharacters(text)));
   process.stdout.isTTY = true;

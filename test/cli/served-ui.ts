@@ -24,14 +24,14 @@ export async function serveUi(cwd: string, args: readonly string[], pattern: Reg
   });
   const ended = once(child, "exit");
   const link = await new Promise<string>((found, failed) => {
-    const said: string[] = [];
+    const printed: string[] = [];
     for (const stream of [child.stdout, child.stderr])
       createInterface(stream).on("line", (line) => {
-        said.push(line);
+        printed.push(line);
         const [, link] = pattern.exec(line) ?? [];
         if (link !== undefined) found(link);
       });
-    void ended.then(() => failed(new Error(`it ended: ${said.join("\n")}`)));
+    void ended.then(() => failed(new Error(`it ended: ${printed.join("\n")}`)));
   });
   const { headers } = await fetch(link, { redirect: "manual" });
   const [cookie = ""] = (headers.get("set-cookie") ?? "").split(";");

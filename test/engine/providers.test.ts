@@ -49,6 +49,12 @@ describe("without a GPU", () => {
     await expect(compiledEngine.openSampler(tinyCheckpoint(), WEBGPU)).rejects.toThrow(webgpu);
   });
 
+  test("bf16 on an unusable provider is refused with settings that any machine has", async () => {
+    const cuda = await providerOf({ ...OPTIONS, provider: "cuda", precision: "bf16" });
+    if (cuda.startsWith("cuda, products in bf16: ")) return;
+    expect(cuda).toMatch(/^engine\.provider cuda: .*, or set engine\.precision to fp32, and engine\.provider to cpu/);
+  });
+
   test("WebGPU computes what the CPU computes, or has no adapter", () => {
     expect(webgpu).toMatch(ON_WEBGPU.test(webgpu) ? ON_WEBGPU : NO_ADAPTER);
   });

@@ -253,7 +253,7 @@ describe("refused", () => {
   test("a width that is not a multiple of the block, with the tensor's name", async () => {
     const odd = mkdtempSync(join(folder, "odd-"));
     const message =
-      "engine.quantization int4: 'model.layers.0.mlp.down_proj.weight' has 80 inputs, which is no multiple of the block of 32: remove it";
+      "engine.quantization int4: 'model.layers.0.mlp.down_proj.weight' has 80 inputs, which is not a multiple of the block of 32: remove it";
     await expect(open(mappedAdapter({ ...WIDE, ffnWidth: 80 }, odd))).rejects.toThrow(message);
   });
 

@@ -111,6 +111,14 @@ test("a template without a role for tools gets their responses as a user message
   expect(layoutOf(roles).text).toMatch(/<\|im_start\|>user <tool_response>\nhere\n<\/tool_response>\n<tool_response>/);
 });
 
+test("a served conversation without a user message opens with what would be at the head of it", () => {
+  const tokenizer = openTokenizer(bpeFiles(TERSE_TEMPLATE));
+  const layout = openMessageLayout(tokenizer, { agent: "a", system: "", tools: [search], toolPrompt: "user" });
+  expect(tokenizer.decode(layout.opening([{ role: "system", text: "Be brief." }]))).toBe(
+    `<|im_start|>user ${withTools("Be brief.", [search])}<|im_end|><|im_start|>assistant `,
+  );
+});
+
 test.each(["auto", "system", "user", "none"] as const)(
   "%s: a served conversation opens with a rollout's tokens",
   (toolPrompt) => {

@@ -33,23 +33,23 @@ const END =
   "aws autoscaling terminate-instance-in-auto-scaling-group --should-decrement-desired-capacity --instance-id i-0abc";
 
 /** Fakes every command in FAKED and records its calls. FAULT names the failure. */
-const PLAYER = `#!/bin/bash
+const FAKE_COMMAND = `#!/bin/bash
 name=$(basename "$0")
-echo "$name $*" >> "$STAGE/calls"
+echo "$name $*" >> "$ROOT/calls"
 case "$name $*" in
   *api/token) echo token ;;
   *local-ipv4) echo 10.0.0.5 ;;
   *instance-id) echo i-0abc ;;
-  *spot/instance-action) [ -e "$STAGE/asked" ] || { touch "$STAGE/asked"; exit 22; } ;;
+  *spot/instance-action) [ -e "$ROOT/asked" ] || { touch "$ROOT/asked"; exit 22; } ;;
   *SHASUMS256.txt) printf '%s  %s\\n' "$NODE_SHA256" "$NODE_FILE" > SHASUMS256.txt ;;
   *linux-x64.tar.xz) printf ${NODE_ARCHIVE} > "$NODE_FILE" ;;
   "curl "*.whl) printf ${UV} > "$(basename "\${@: -1}")" ;;
   "python3 "*" wheel") mkdir -p wheel/uv-0.data/scripts && touch wheel/uv-0.data/scripts/uv ;;
-  *healthz) [ "$FAULT" != silent ] && [ -e "$STAGE/asked-server" ] || { touch "$STAGE/asked-server"; exit 7; } ;;
+  *healthz) [ "$FAULT" != silent ] && [ -e "$ROOT/asked-server" ] || { touch "$ROOT/asked-server"; exit 7; } ;;
   "systemctl start mgrpo-server") [ "$FAULT" != install ] ;;
   nvidia-smi*) [ "$FAULT" != driver ] ;;
   "node "*doctor) [ "$FAULT" != doctor ] || { echo '{"state":"broken","name":"engine compiled"}'; exit 1; } ;;
-  *"--quiet - "*) cat > "$STAGE/shipped" ;;
+  *"--quiet - "*) cat > "$ROOT/shipped" ;;
   *.tgz*mgrpo.tgz) if [ "$FAULT" = archive ]; then echo other; else printf ${ARCHIVE}; fi > mgrpo.tgz ;;
   *package-lock.json*) cp "$LOCK_FILE" package-lock.json ;;
   *WorkerToken*) echo token-of-all-workers ;;
@@ -62,14 +62,14 @@ esac
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
 
 function boot(fault = "", fleet = "FleetMain", deployment: "prod" | "served" = "prod") {
-  const stage = mkdtempSync(join(tmpdir(), "boot-"));
-  onTestFinished(() => rmSync(stage, { recursive: true }));
+  const root = mkdtempSync(join(tmpdir(), "boot-"));
+  onTestFinished(() => rmSync(root, { recursive: true }));
   for (const folder of ["bin", "etc/systemd/system", "opt", "run", "tmp", "var/log"])
-    mkdirSync(join(stage, folder), { recursive: true });
-  writeFileSync(join(stage, "var/log/cloud-init-output.log"), "booting\n");
-  writeFileSync(join(stage, "player"), PLAYER);
-  chmodSync(join(stage, "player"), 0o755);
-  for (const name of FAKED) symlinkSync(join(stage, "player"), join(stage, "bin", name));
+    mkdirSync(join(root, folder), { recursive: true });
+  writeFileSync(join(root, "var/log/cloud-init-output.log"), "booting\n");
+  writeFileSync(join(root, "fake"), FAKE_COMMAND);
+  chmodSync(join(root, "fake"), 0o755);
+  for (const name of FAKED) symlinkSync(join(root, "fake"), join(root, "bin", name));
 
   const template = theOne(ofKind(inject(deployment), "LaunchTemplate"), `${fleet}Template`).inputs;
   const script = Buffer.from(template.userData, "base64")
@@ -77,20 +77,20 @@ function boot(fault = "", fleet = "FleetMain", deployment: "prod" | "served" = "
     .replace(/^ARCHIVE_SHA256=.*$/m, `ARCHIVE_SHA256=${sha256(ARCHIVE)}`)
     .replace(/^SERVER_WAITS=.*$/m, "SERVER_WAITS=2")
     .replace(/^UV_SHA256=.*$/m, `UV_SHA256=${sha256(UV)}`)
-    .replace(/(?<![\w.$}/])\/(?=(etc|opt|run|tmp|var)\b)/g, `${stage}/`);
+    .replace(/(?<![\w.$}/])\/(?=(etc|opt|run|tmp|var)\b)/g, `${root}/`);
   const version = /^NODE_VERSION='(.*)'$/m.exec(script)?.[1];
   const bash = (input: string) =>
     execFileSync("bash", ["-s"], {
       input,
       stdio: ["pipe", "pipe", "pipe"],
       env: {
-        ...{ PATH: `${join(stage, "bin")}:/usr/bin:/bin`, STAGE: stage, FAULT: fault, LOCK_FILE: LOCK },
+        ...{ PATH: `${join(root, "bin")}:/usr/bin:/bin`, ROOT: root, FAULT: fault, LOCK_FILE: LOCK },
         NODE_FILE: `node-v${version}-linux-x64.tar.xz`,
         NODE_SHA256: sha256(NODE_ARCHIVE),
       },
     });
-  const read = (name: string) => (existsSync(join(stage, name)) ? readFileSync(join(stage, name), "utf8") : undefined);
-  const mode = (name: string) => statSync(join(stage, name)).mode & 0o777;
+  const read = (name: string) => (existsSync(join(root, name)) ? readFileSync(join(root, name), "utf8") : undefined);
+  const mode = (name: string) => statSync(join(root, name)).mode & 0o777;
   const calls = () => read("calls")?.trimEnd().split("\n") ?? [];
   const last = () => read("shipped")?.trimEnd().split("\n").at(-1);
   const unit = (name: string) => read(`etc/systemd/system/${name}.service`) ?? "";

@@ -35,7 +35,7 @@ test("turns and their end are the assistant's; the prompt and the responses are 
 test("what a rollout could not hold or sample is refused, with its location", () => {
   refuseTooLong(EXAMPLE, "main", { contextTokens: 14, turnTokens: 3 }, "demos.jsonl:7");
   expect(() => refuseTooLong(EXAMPLE, "main", { contextTokens: 13 }, "demos.jsonl:7")).toThrow(
-    "demos.jsonl:7 takes 14 tokens, and a conversation has at most 13: raise agents.main.limits.contextTokens",
+    "demos.jsonl:7 takes 14 tokens, and a conversation has at most 13: raise agents.main.limits.contextTokens, or remove the demonstration",
   );
   expect(() => refuseTooLong(EXAMPLE, "main", { contextTokens: 14, turnTokens: 2 }, "demos.jsonl:7")).toThrow(
     "demos.jsonl:7: turn 1 takes 3 tokens, and a turn has at most 2",

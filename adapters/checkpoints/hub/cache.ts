@@ -1,14 +1,16 @@
 /**
- * @file The hub's cache on this machine, laid out as Hugging Face's Python library does, so that both share it:
+ * @file The hub's cache on this machine, in the layout of Hugging Face's Python library, so that both share it:
  *
  *     models--<owner>--<name>/refs/<revision>              the commit of a branch or tag
  *                             blobs/<hash>                 a file's bytes; SHA-256 for large files, the git hash for others
  *                             snapshots/<commit>/<file>    a link to its blob
  *
- * Invariant: a blob has its name only when it is complete and its hash is right.
+ * Where links are not allowed, a snapshot has copies instead. Invariants: a blob has its name only when it is complete and its hash is right,
+ * and a copy only when it is complete.
  */
+import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
-import { copyFile, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, readdir, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import * as z from "zod";
 import { parseJson } from "../../../core/contracts/parse.ts";
@@ -49,10 +51,21 @@ export function openRepositoryCache(cache: string, repository: string): Reposito
         await symlink(relative(dirname(path), blob(hash)), path).catch((error: NodeJS.ErrnoException) => {
           if (error.code === "EEXIST") return undefined;
           // Windows, where this user may not create symbolic links.
-          return copyFile(blob(hash), path);
+          return copyWhole(blob(hash), path);
         });
       }),
   };
+}
+
+/** A process that is killed meanwhile leaves an unused file beside the blob, not a part of it in the snapshot. */
+async function copyWhole(blob: string, path: string): Promise<void> {
+  const partial = `${blob}.${randomUUID()}.incomplete`;
+  try {
+    await copyFile(blob, partial);
+    await rename(partial, path);
+  } finally {
+    await rm(partial, { force: true });
+  }
 }
 
 const translated = (path: string, write: (path: string) => Promise<void>): Promise<void> =>

@@ -14,7 +14,7 @@ import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isMgrpoError, MgrpoError } from "../../../core/errors.ts";
 import { diskFault } from "./disk-fault.ts";
-import { hubAway } from "./fetch.ts";
+import { hubUnavailable } from "./fetch.ts";
 import type { HubSettings } from "./settings.ts";
 
 export interface HubFile {
@@ -160,7 +160,10 @@ async function* bytesFrom(start: number, { repository, commit, file, settings, f
   }
   let size = start;
   const brokeOff = (cause?: unknown) =>
-    hubAway(`the download of ${file.path} from ${settings.url} broke off after ${size} of ${file.bytes} bytes`, cause);
+    hubUnavailable(
+      `the download of ${file.path} from ${settings.url} broke off after ${size} of ${file.bytes} bytes`,
+      cause,
+    );
   try {
     for await (const chunk of remote.slice(start).stream() as unknown as AsyncIterable<Uint8Array>) {
       size += chunk.length;

@@ -6,7 +6,7 @@ import type { HubSettings } from "./settings.ts";
 export function hubFetch({ url }: HubSettings, repository: string): typeof fetch {
   return async (input, init) => {
     const response = await fetch(input, init).catch((cause: unknown) => {
-      throw hubAway(`${url} does not answer (${reasonOf(cause)})`, cause);
+      throw hubUnavailable(`${url} does not answer (${reasonOf(cause)})`, cause);
     });
     const { status, headers } = response;
     const fault = headers.get("X-Error-Code") ?? "";
@@ -17,7 +17,7 @@ export function hubFetch({ url }: HubSettings, repository: string): typeof fetch
 }
 
 /** `what` happened, as a clause that names the hub. */
-export const hubAway = (what: string, cause?: unknown): MgrpoError =>
+export const hubUnavailable = (what: string, cause?: unknown): MgrpoError =>
   new MgrpoError("hub-unavailable", `${what}: check the network or HF_ENDPOINT, or name a folder that has the model`, {
     retryable: true,
     cause,
@@ -40,7 +40,7 @@ function refusal(url: string, repository: string, status: number, fault: string)
       "hub-refused",
       `${name}: ${url} refuses access (${status}): it is gated or private: ${token}`,
     );
-  if (status === 429 || status >= 500) return hubAway(`${url} responded with ${status}`);
+  if (status === 429 || status >= 500) return hubUnavailable(`${url} responded with ${status}`);
   return new MgrpoError("hub-refused", `${name}: ${url} responded with ${status}: check the name and HF_ENDPOINT`);
 }
 

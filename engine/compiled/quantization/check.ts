@@ -18,9 +18,12 @@ export function checkQuantization(
     throw new MgrpoError("config-invalid", `engine.quantization ${quantization}: ${fault}`);
   };
   if (!lora)
-    refuse("only a frozen base is quantized, and without lora all weights are trained: set lora, or remove it");
+    refuse(
+      "only a frozen base is quantized, and without lora all weights are trained: set lora, or remove engine.quantization",
+    );
   if (provider === "webgpu" || provider === "cuda") refuse(`it runs on the CPU only, not on ${provider}: remove it`);
   if (!mapped) refuse("the base is not mapped from aligned files on disk: remove it");
   const odd = linearParameters(config).find(({ shape }) => (shape[1] ?? 0) % BLOCK !== 0);
-  if (odd) refuse(`'${odd.name}' has ${odd.shape[1]} inputs, which is no multiple of the block of ${BLOCK}: remove it`);
+  if (odd)
+    refuse(`'${odd.name}' has ${odd.shape[1]} inputs, which is not a multiple of the block of ${BLOCK}: remove it`);
 }

@@ -65,6 +65,16 @@ test("each ratio has its own default clip range: the mean over tokens has GSPO's
   expect(AlgorithmConfig.parse(parsed)).toEqual(parsed);
 });
 
+test.each([
+  [0.1, 0.3, true],
+  [0.2, 0.6, true],
+  [1, 2.9, false],
+])("heartbeats every %f s and a lease of %f s are accepted: %s", (heartbeatSeconds, leaseSeconds, accepted) => {
+  const liveness = { heartbeatSeconds, leaseSeconds };
+  const config = { run: "r", recipe: "atlas", steps: 1, agents: { main: { model: "m" } }, liveness };
+  expect(RunConfig.safeParse(config).success).toBe(accepted);
+});
+
 test("wandb is refused with what to track instead", () => {
   const { error } = RunConfig.shape.track.safeParse(["wandb"]);
   expect(error?.message).toContain("track tensorboard, and W&B imports its files with `wandb sync");

@@ -1,4 +1,4 @@
-/** @file The way to the page before and after, of a list that has several. */
+/** @file The buttons that lead to the previous and the next page of a list. */
 
 interface PagesProps {
   readonly page: number;
@@ -11,13 +11,13 @@ export function Pages({ page, pages, turn }: PagesProps) {
   return (
     <nav class="bar" aria-label="pages">
       <button type="button" disabled={page === 0} onClick={() => turn(page - 1)}>
-        ← before
+        ← previous
       </button>
       <span>
         page {page + 1} of {pages}
       </span>
       <button type="button" disabled={page + 1 >= pages} onClick={() => turn(page + 1)}>
-        more →
+        next →
       </button>
     </nav>
   );

@@ -1,0 +1,33 @@
+/** @file The hub's cache where symbolic links are not allowed: a snapshot has whole copies of its blobs, or nothing. */
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFile, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { openRepositoryCache } from "../../../../adapters/checkpoints/hub/cache.ts";
+
+vi.mock("node:fs/promises", async (original) => {
+  const actual = await original<typeof import("node:fs/promises")>();
+  const symlink = () => Promise.reject(Object.assign(new Error("not permitted"), { code: "EPERM" }));
+  return { ...actual, symlink, copyFile: vi.fn(actual.copyFile) };
+});
+
+test("a copy that breaks off is not in the snapshot: the next one is made from the start", async () => {
+  const home = mkdtempSync(join(tmpdir(), "mgrpo-hub-"));
+  onTestFinished(() => rmSync(home, { recursive: true, force: true }));
+  const cache = openRepositoryCache(home, "owner/tiny");
+  const blobs = dirname(cache.blob("hash"));
+  mkdirSync(blobs, { recursive: true });
+  writeFileSync(cache.blob("hash"), "all of the weights");
+  vi.mocked(copyFile).mockImplementationOnce(async (_blob, path) => {
+    await writeFile(path, "all of");
+    throw new Error("killed");
+  });
+  const link = () => cache.link("commit", "model.safetensors", "hash");
+  const copy = join(cache.snapshot("commit"), "model.safetensors");
+  await expect(link()).rejects.toThrow("killed");
+  expect(existsSync(copy)).toBe(false);
+  await link();
+  expect(readFileSync(copy, "utf8")).toBe("all of the weights");
+  expect(readdirSync(blobs)).toEqual(["hash"]);
+});
