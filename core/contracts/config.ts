@@ -82,7 +82,7 @@ const LimitsConfig = z.strictObject({
     .positive()
     .default(3600)
     .describe(
-      "Wall-clock seconds in which an engine samples one turn. Then the turn is stopped. A thread that has not stopped it within another 60 seconds, or within turnSeconds if that is less, is terminated and reopened.",
+      "Wall-clock seconds in which an engine samples one turn. Then the turn is stopped. A thread that goes on for as long again, at most 60 s, is terminated and reopened.",
     ),
   toolSeconds: z.number().positive().default(300).describe("Wall-clock seconds of one tool call."),
   // score-rollout may run for 540 seconds.

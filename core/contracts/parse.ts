@@ -19,7 +19,7 @@ export function parse<S extends z.ZodType>(
   const unknownNames: UnknownName[] = [];
   const issues = result.error.issues.map((issue) => {
     const path = issue.path.join(".");
-    const known = issue.code === "unrecognized_keys" && code === "config-invalid" ? keysAt(schema, issue.path) : [];
+    const known = issue.code === "unrecognized_keys" && code === "config-invalid" ? knownKeys(schema, issue) : [];
     if (issue.code === "unrecognized_keys") unknownNames.push(...issue.keys.map((unknown) => ({ unknown, known })));
     if (issue.code === "invalid_value") unknownNames.push(...unknownValue(issue, value));
     const fault = faultOf(issue);
@@ -34,6 +34,10 @@ export function parse<S extends z.ZodType>(
 /** Zod's message for an invalid key of a record does not say what is wrong with the key; the issues below it do. */
 const faultOf = (issue: z.core.$ZodIssue): string =>
   issue.code === "invalid_key" ? issue.issues.map(({ message }) => message).join("; ") : issue.message;
+
+/** The keys that are possible at the path. A union may know the unrecognized one, of another of its members. */
+const knownKeys = (schema: z.core.$ZodType, { path, keys }: z.core.$ZodIssueUnrecognizedKeys): string[] =>
+  keysAt(schema, path).filter((key) => !keys.includes(key));
 
 /** The text at the issue's path, which is none of the values that are possible there. */
 function unknownValue({ path, values }: z.core.$ZodIssueInvalidValue, whole: unknown): UnknownName[] {

@@ -76,9 +76,9 @@ test("it answers; the agent reads the errors of its calls; the server gets only 
 test("a fault in a server's settings is named, once they say what kind of server it is", async () => {
   const url = "http://127.0.0.1:1/mcp";
   const refused = (server: object, message: RegExp) => expect(open({ sums: server })).rejects.toThrow(message);
-  await refused({ ...stdio, argument: [] }, /mcp\.sums: Unrecognized key: "argument"$/);
+  await refused({ ...stdio, argument: [] }, /mcp\.sums: Unrecognized key: "argument"/);
   await refused({ url, seconds: "60" }, /mcp\.sums: seconds: Invalid input: expected number, received string$/);
-  await refused({ ...stdio, headers: {} }, /mcp\.sums: Unrecognized key: "headers"$/);
+  await refused({ ...stdio, headers: {} }, /mcp\.sums: Unrecognized key: "headers": there are (?!.*headers)/);
   await refused({ ...stdio, url }, /mcp\.sums: give either a command .* or a url/);
   await refused({}, /mcp\.sums: give either a command .* or a url/);
 });
