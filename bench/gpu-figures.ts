@@ -40,15 +40,6 @@ export interface StepFigures {
 /** A step on a device: its measurements, or why there are none. */
 export type DeviceOutcome = StepFigures | { readonly failed: string };
 
-/** Time limit of each command of `npm run gpu`, after which it is killed. */
-export const COMMAND_MINUTES = 5;
-
-/** Why a command failed: its last line, if it wrote one. `status`: null if it was killed. */
-export function failureOf(status: number | null, stderr: string): string {
-  if (status === null) return `killed after ${COMMAND_MINUTES} minutes`;
-  return stderr.trim().split("\n").at(-1) || `exit code ${status}`;
-}
-
 const HEADER = [
   "device",
   "step (s)",

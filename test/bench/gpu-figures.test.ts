@@ -3,7 +3,8 @@
  * are refused before anything runs.
  */
 import { expect, test } from "vitest";
-import { DEVICES, type DeviceOutcome, failureOf, figuresTable, stepArguments } from "../../bench/gpu-figures.ts";
+import { failureOf, runCommand } from "../../bench/gpu-command.ts";
+import { DEVICES, type DeviceOutcome, figuresTable, stepArguments } from "../../bench/gpu-figures.ts";
 import { readGpuOptions } from "../../bench/gpu-options.ts";
 import type { TrainingStats } from "../../core/contracts/checkpoint.ts";
 import { summarizeStep } from "../../core/monitoring/step-summary.ts";
@@ -44,9 +45,15 @@ test("a table has a row per device, with the reason of one that failed", () => {
 });
 
 test("a command that was killed is not reported by the last line that it wrote", () => {
-  expect(failureOf(null, "step 0: sampling\n")).toBe("killed after 5 minutes");
-  expect(failureOf(1, "a warning\nmgrpo: no such model\n")).toBe("mgrpo: no such model");
-  expect(failureOf(2, "")).toBe("exit code 2");
+  const failure = (script: string, minutes?: number) =>
+    failureOf(runCommand(process.execPath, ["--eval", script], minutes));
+  // On SIGTERM it ends with an exit code, as a run does that has drained its workers.
+  const slow = "process.on('SIGTERM', () => process.exit(130)); console.error('sampling'); setInterval(() => {}, 1000)";
+  expect(failure(slow, 0.02)).toBe("killed after 0.02 minutes");
+  expect(failure("console.error('sampling'); process.kill(process.pid, 'SIGKILL')")).toBe("killed by SIGKILL");
+  expect(failure("console.error('a warning\\nmgrpo: no model'); process.exitCode = 1")).toBe("mgrpo: no model");
+  expect(failure("process.exit(2)")).toBe("exit code 2");
+  expect(failureOf(runCommand("no-such-program", []))).toMatch(/no-such-program ENOENT/);
 });
 
 test("an unknown part or device is refused, and so is a step without models", () => {
