@@ -26,7 +26,7 @@ import { checkTemplate } from "./template-check.ts";
 
 const TOOL_DISPLAY: Readonly<Record<ToolDisplay, string>> = {
   template: "it shows the tools itself",
-  system: "it does not show tools with calls as <tool_call> and JSON, so the system message describes them",
+  system: "the system message describes the tools",
   user: "the first user message describes the tools",
   none: "nothing describes the tools: the model must know them from demonstrations",
 };
@@ -87,12 +87,19 @@ function templateChecks(agent: AgentConfig, files: CheckpointFiles): Check[] {
     ];
   try {
     const display = checkTemplate("<name>", settings, files);
-    const found = `supported: each turn only appends to the conversation's tokens; ${TOOL_DISPLAY[display]}; ${thinkingOf(files)}`;
+    const tools = TOOL_DISPLAY[display] + reasonOf(agent, display);
+    const found = `supported: each turn only appends to the conversation's tokens; ${tools}; ${thinkingOf(files)}`;
     return [{ name: "template", state: "ok", found }];
   } catch (error) {
     if (!isMgrpoError(error)) throw error;
     return [{ name: "template", state: "broken", found: error.message }];
   }
+}
+
+/** Why the system message describes the tools, unless the settings say so. */
+function reasonOf({ toolPrompt }: AgentConfig, display: ToolDisplay): string {
+  if (toolPrompt !== "auto" || display !== "system") return "";
+  return ", since the template does not show tools with calls as <tool_call> and JSON";
 }
 
 function thinkingOf(files: CheckpointFiles): string {

@@ -17,7 +17,7 @@ import { wholeFile } from "../../engine/checkpoint/files.ts";
 import { importGguf } from "../../engine/gguf/import.ts";
 import { LORA, TINY, tinyAdapter, tinyCheckpoint } from "../engine/tiny.ts";
 import { COMMIT, startHub, TOKEN } from "../fakes/hub-server.ts";
-import { bpeFiles } from "../fixtures/tokenizers.ts";
+import { bpeFiles, QWEN_TEMPLATE, TERSE_TEMPLATE } from "../fixtures/tokenizers.ts";
 
 const root = mkdtempSync(join(tmpdir(), "mgrpo-models-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -125,6 +125,18 @@ test("a large file of the hub has an origin that remote workers can open, one of
   expect(() => refuseLocalFiles("main", files)).not.toThrow();
   const local = await readModel(write("large", large), "--model");
   expect(() => refuseLocalFiles("main", local)).toThrow(/67 MB\) is too large .* or name a model of the hub$/);
+});
+
+test("doctor says why the system message describes the tools, unless the settings say so", async () => {
+  const found = async (template: string, settings: readonly string[] = []) => {
+    const model = write(`described-${template.length}`, new Map([...tinyCheckpoint(ROOMY), ...bpeFiles(template)]));
+    const checks = await checkModel(model, ["limits.contextTokens=16", ...settings]);
+    return checks.find(({ name }) => name === "template")?.found;
+  };
+  expect(await found(QWEN_TEMPLATE)).toContain("; it shows the tools itself; ");
+  expect(await found(TERSE_TEMPLATE)).toContain("the system message describes the tools, since the template does ");
+  const chosen = await found(QWEN_TEMPLATE, ["toolPrompt=system"]);
+  expect(chosen).toContain("; the system message describes the tools; ");
 });
 
 describe("a GGUF file", () => {
