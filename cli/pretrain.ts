@@ -121,7 +121,9 @@ async function learnAll(trainer: Trainer, { folder, training }: BaseModel, examp
     },
   });
   const progress = await learning.finally(() => display.close());
-  return { progress, saved };
+  if (progress.ended) return { progress, saved };
+  const message = `the demonstrations of base model '${basename(folder)}' end after ${progress.tokens} of ${tokens} tokens: make demonstrations() endless`;
+  throw new MgrpoError("recipe-invalid", message);
 }
 
 function* examplesOf(base: BaseModel, encode: (demonstration: Demonstration) => Example): Generator<Example> {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { Terminal } from "@xterm/headless";
 import { afterAll, expect, test, vi } from "vitest";
 import { chosenBases, pretrainBase } from "../../cli/pretrain.ts";
-import type { BaseModel } from "../../core/recipe.ts";
+import type { BaseModel, Demonstration } from "../../core/recipe.ts";
 import { readCheckpoint } from "../../engine/checkpoint/weights.ts";
 import { baseModels } from "../../recipes/atlas/bases.ts";
 import { recipe } from "../../recipes/atlas/recipe.ts";
@@ -14,18 +14,31 @@ import * as toolsModule from "../../recipes/atlas/tools.ts";
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-pretrain-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-async function pretrained(name: string, tokens: number): Promise<Map<string, Uint8Array>> {
+async function pretrained(
+  name: string,
+  tokens: number,
+  demonstrations = Number.POSITIVE_INFINITY,
+): Promise<Map<string, Uint8Array>> {
   const searcher = baseModels.find(({ agent }) => agent === "searcher");
   if (!searcher) throw new Error("atlas has no searcher");
   const files = searcher.files();
   const base: BaseModel = {
     ...searcher,
     files: () => files,
+    demonstrations: () => take(searcher.demonstrations(), demonstrations),
     folder: join(folder, name),
     training: { ...searcher.training, tokens, batchTokens: 512 },
   };
   await pretrainBase(base, recipe, toolsModule);
   return new Map(readdirSync(base.folder).map((file) => [file, new Uint8Array(readFileSync(join(base.folder, file)))]));
+}
+
+function* take(all: Iterable<Demonstration>, count: number): Generator<Demonstration> {
+  let left = count;
+  for (const one of all) {
+    if (left-- <= 0) return;
+    yield one;
+  }
 }
 
 const lossOf = (files: ReadonlyMap<string, Uint8Array>): number =>
@@ -47,6 +60,14 @@ test("a base model learns, is complete, and has the same bytes every time", asyn
   for (const [name, bytes] of once)
     expect(Buffer.from(again.get(name) ?? []).equals(Buffer.from(bytes)), name).toBe(true);
 }, 120_000);
+
+test("demonstrations that end before the tokens are spent are refused by name", { timeout: 120_000 }, async () => {
+  await expect(pretrained("f", 40_000, 2)).rejects.toMatchObject({
+    code: "recipe-invalid",
+    message: expect.stringMatching(/^the demonstrations of base model 'f' end after \d+ of 40000 tokens: /),
+  });
+  expect(existsSync(join(folder, "f"))).toBe(false);
+});
 
 test("--only takes whole names or paths of folders, all of which must exist", () => {
   const [main = expect.fail(), searcher = expect.fail()] = ["models/main", "models/sub-main"].map((path) => ({
