@@ -46,9 +46,10 @@ async function peakOf(cwd: string): Promise<MemoryUse> {
     const now = child.pid === undefined ? peak : heldBy(child.pid);
     if (now.bytes > peak.bytes) peak = now;
   }, EVERY_MILLISECONDS);
-  const [code] = await once(child, "exit");
+  const [code, signal] = await once(child, "exit");
   clearInterval(timer);
-  if (code !== 0) throw new MgrpoError("canceled", `the run that was measured ended with exit code ${code}`);
+  const end = signal ?? `exit code ${code}`;
+  if (code !== 0) throw new MgrpoError("canceled", `the run that was measured ended with ${end}`);
   return peak;
 }
 
