@@ -1,7 +1,7 @@
 /**
- * @file The user's project in a release (`MGRPO_PROJECT`): of each of its recipes the tools and rewards, each one module beside nothing, at
+ * @file The user's project in a release (`MGRPO_PROJECT`): the tools and the rewards of each of its recipes, bundled into one module each, in
  * `dist/project/<path of the recipe>`. Workers and functions elsewhere find a recipe there by the path that a run was started with.
- * Beside them lies the thread in which functions run the rewards.
+ * `dist/project` also has the thread in which functions run the rewards.
  */
 import { existsSync, readdirSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -55,7 +55,7 @@ async function bundle(entry, external) {
   return outputFiles;
 }
 
-/** What a project imports of mgrpo is of this release, whichever the project has installed. */
+/** A project's imports of mgrpo resolve to this release, whichever version the project has installed. */
 function useThisPackage({ onResolve }) {
   onResolve({ filter: /^mgrpo\// }, ({ path }) => ({
     path: join(import.meta.dirname, "exports", `${path.slice("mgrpo/".length)}.ts`),

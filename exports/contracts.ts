@@ -2,7 +2,7 @@
  * @file `mgrpo/contracts`: the data that crosses process boundaries, each a Zod schema and its type under one name. `RunConfig` is the one
  * config: strict, with all defaults (`RunConfigInput`: as written, without them). The others are the records and objects that a run leaves
  * in its store. Times are in seconds, lengths in tokens unless a name says otherwise; hashes are SHA-256 in lower-case hex.
- * A schema's `parse` throws a `ZodError`.
+ * A schema's `parse` throws a `ZodError`. `algorithmOf` is a function: the algorithm's settings for one agent, its overrides included.
  */
 
 export { AgentConfig, OptimizerConfig, ScheduledOptimizer } from "../core/contracts/agent-config.ts";

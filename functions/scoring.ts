@@ -84,7 +84,10 @@ export async function finalizeIfComplete(context: Context, group: GroupRecord): 
   return item !== undefined && context.records.parseGroup(item).state === "finalized";
 }
 
-/** The score of a committed outcome; undefined if there is no verdict now. Throws `judge-failed`, `not-found` and the store's errors. */
+/**
+ * The score of a committed outcome; undefined if there is no verdict now. Throws `judge-failed`, `rewards-invalid`, `not-found` and the
+ * store's errors.
+ */
 async function scoreOutcome(context: Context, address: RolloutAddress): Promise<RolloutScore | undefined> {
   const { runObjects, records, objects } = context;
   const key = objectKeys.outcome(address);

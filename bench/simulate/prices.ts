@@ -49,17 +49,17 @@ export const PRICES = {
     page: "aws.amazon.com/cloudwatch/pricing",
     seen: "hykell.com/kb/platform-specific-guides/aws-cloudwatch-logs-pricing",
   },
-  s3Month: { usd: 0.023 / GIB, unit: "byte kept a month", page: s3Page, seen: "deepeshsoni.com/archives/256" },
+  s3Month: { usd: 0.023 / GIB, unit: "byte-month", page: s3Page, seen: "deepeshsoni.com/archives/256" },
   tagMonth: {
     usd: 0.01 / 10_000,
-    unit: "tag kept a month",
+    unit: "tag-month",
     page: s3Page,
     seen: "cloudmaterials.com/en/blog-entry/s3-object-tagging-overview",
   },
   /** 0.25 for the table (its page, undated) and 0.20 for point-in-time recovery (from memory). */
   dynamoMonth: {
     usd: 0.45 / GIB,
-    unit: "byte kept a month",
+    unit: "byte-month",
     page: dynamoPage,
     seen: "aws.amazon.com/dynamodb/pricing",
   },

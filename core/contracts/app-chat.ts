@@ -37,9 +37,9 @@ export const TurnRequest = z.strictObject({
   tools: z.array(OfferedTool),
   /** Whether the reply may call tools. */
   mayCall: z.boolean(),
-  /** Limit on its new tokens; absent: the agent's own. */
+  /** Limit on the new tokens of the reply; absent: the agent's own. */
   maxTokens: z.int().positive().exactOptional(),
-  /** Texts at which it ends. They are left out of the reply. */
+  /** Texts at which the reply ends. They are left out of it. */
   stopTexts: z.array(z.string().min(1)).max(16),
   /** Distinguishes requests that are otherwise equal and meant to differ: the request's `seed` and `user`. Empty: neither is set. */
   variant: z.string().max(5000),

@@ -1,6 +1,6 @@
 /**
- * @file What workers measure beside their records, for readers alone: nothing that is trained, scored or hashed depends on it, and a run
- * without it is complete. Each is one object per step and writer, lost if its writer is killed, and it expires with the conversations.
+ * @file What workers measure in addition to their records, for display only: nothing that is trained, scored or hashed depends on it, and a
+ * run without it is complete. Each is one object per step and writer, lost if its writer is killed, and expires with the conversations.
  */
 import * as z from "zod";
 import { RunName, Step } from "./names.ts";

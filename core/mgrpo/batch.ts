@@ -66,8 +66,8 @@ export function gradientScale(questions: number, minibatches: number): number {
 }
 
 /**
- * By which the token weights of one of several agents are multiplied that train one policy. After `gradientScale` over all questions, the
- * policy's loss is the sum over its agents of share * (mean over the agent's own questions). Exactly 1 for an agent that trains it alone.
+ * The factor on the token weights of one of the agents that train the same policy. After `gradientScale` over all questions, the policy's
+ * loss is the sum over its agents of share * (mean over the agent's own questions). Exactly 1 for an agent that trains it alone.
  */
 export function roleScale(share: number, questions: { readonly own: number; readonly all: number }): number {
   return share * (questions.all / questions.own);

@@ -26,7 +26,7 @@ interface Member {
 
 /**
  * Advantages and shares per agent, with the settings of the algorithm that hold for each. A rollout lost to infrastructure is left out for every agent (K' = the remaining rollouts). With fewer
- * than two remaining, no agent learns from the group. `name`: the group's stream (seed, step, question, …).
+ * than two remaining, no agent learns from the group. `name`: identifies the group's random stream (seed, step, group, …).
  */
 export function finalizeGroup(
   rollouts: GroupRecord["rollouts"],

@@ -1,4 +1,4 @@
-/** @file The compiled engine. What opens policies loads numerical libraries, so it is imported at the first use. */
+/** @file The compiled engine. Opening a policy loads numerical libraries, so the module that does it is imported on first use. */
 import type { PolicyEngine } from "../../core/ports.ts";
 import { decideProvider } from "./device.ts";
 

@@ -13,8 +13,8 @@ export interface TreeLimits {
 }
 
 /**
- * Trees as indices of their sequences, in lexicographic order; many have a single one. In that order, each adjacent pair shares the longest
- * prefix that either shares with any other, so trees are cut from it, by dynamic programming.
+ * Trees as indices of their sequences, in lexicographic order; many have a single sequence. In that order, a sequence shares its longest
+ * prefix with one of its two neighbors, so each tree is a run of neighbors. Dynamic programming decides where one ends.
  *
  * @param costOf estimated cost of a row of some tokens
  */

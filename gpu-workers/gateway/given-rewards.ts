@@ -13,7 +13,7 @@ export class RewardLedger {
     this.#subs = [...subs];
   }
 
-  /** Undefined, or why nothing of it was taken. */
+  /** Undefined if all were accepted; otherwise why none was. */
   give({ reward, rewards = {} }: GivenRewards): string | undefined {
     const fault = this.#faultOf(reward, rewards);
     if (fault !== undefined) return fault;

@@ -61,8 +61,8 @@ export function traceGraph(name: string, build: (scope: TraceScope) => void): Tr
 }
 
 /**
- * Renames each output's source value to the output's name. Only a value that is an input, or already another output, gets an Identity node,
- * which copies it.
+ * Renames each output's source value to the output's name. Only a value that no node produces (an input or a constant), or that is already
+ * another output, gets an Identity node, which copies it.
  */
 function nameOutputs(nodes: readonly GraphNode[], sources: ReadonlyMap<string, string>): GraphNode[] {
   const produced = new Set(nodes.flatMap((node) => node.outputs));

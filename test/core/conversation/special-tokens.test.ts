@@ -142,7 +142,7 @@ test("a response is cut with a mark, never inside a character, and stays escaped
   expect(presentResponse("abcdef", 5)).toBe(`abcde${CUT_MARK}`);
   expect(presentResponse("ab😀", 3)).toBe(`ab${CUT_MARK}`);
   expect(presentResponse("", 3)).toBe("");
-  // U+FDFA is one character that its compatibility form writes with 18.
+  // U+FDFA is one character whose compatibility form has 18.
   expect(presentResponse("\uFDFA＜answer＞", 10)).toHaveLength(10 + CUT_MARK.length);
   fc.assert(
     fc.property(hostile, fc.integer({ min: 1, max: 20 }), (text, characters) => {

@@ -27,7 +27,7 @@ test("what was not measured is absent", () => {
   expect(absent.filter((name) => name in metrics)).toEqual([]);
 });
 
-test("an evaluation's metrics stand at its team's step", () => {
+test("an evaluation's metrics are logged at its team's step", () => {
   const interval = { low: 0.4, high: 0.6 };
   const evaluation = {
     team: 15,
