@@ -31,7 +31,7 @@ export interface DevOptions {
   readonly set: readonly string[];
 }
 
-/** Rejects if the rewards fail, after what there is of the rollouts is shown. */
+/** If the rewards fail, shows the rollouts so far, then rejects. */
 export async function dev(recipeName: string, options: DevOptions): Promise<void> {
   const recipe = await openRecipe(recipeName);
   const { arm = "mgrpo", seed, rollouts } = options;
@@ -88,10 +88,14 @@ function print(config: RunConfig, tried: TriedGroup, shares: readonly AgentShare
   }
   if (warnings.length > 0) console.log("");
   for (const warning of warnings) {
-    const [first = "", ...frames] = clean(warning).split("\n");
-    for (const line of hanging(colors.yellow("  warning: "), first)) console.log(line);
-    for (const frame of frames) console.log(colors.dim(`    ${frame}`));
+    for (const line of warningLines(warning)) console.log(line);
   }
+}
+
+/** A warning for the terminal; the frames of a stack keep lines of their own. */
+export function warningLines(warning: string): string[] {
+  const [first = "", ...frames] = warning.split("\n").map(clean);
+  return [...hanging(colors.yellow("  warning: "), first), ...frames.map((frame) => colors.dim(`    ${frame}`))];
 }
 
 const widest = (shares: readonly AgentShare[]) => Math.max(...shares.map(({ agent }) => agent.length));

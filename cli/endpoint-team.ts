@@ -1,6 +1,6 @@
 /**
- * @file A model behind an API, used as a team: `<policy>#<model>`, such as `openai:<base url>#<model>` or `bedrock:<region>#<model>`. By default it is the recipe's single agent, with all tools.
- * With another arm, such as `mgrpo`, every agent of the recipe's team uses that model.
+ * @file A model behind an API, used as a team: `<policy>#<model>`, such as `openai:<base url>#<model>` or `bedrock:<region>#<model>`. By default
+ * it is the recipe's single agent, with all tools. With another arm, such as `mgrpo`, every agent of the recipe's team uses that model.
  */
 import type { Arm } from "../core/contracts/config.ts";
 import { isEndpointPolicy } from "../core/contracts/language-model.ts";

@@ -19,7 +19,7 @@ export const CONNECTIONS = 64;
 
 export interface ConnectionLimits {
   readonly connections: number;
-  /** Without a byte in either direction for so long, a request has failed. */
+  /** A request without a byte in either direction for this long has failed. */
   readonly idleSeconds: number;
 }
 const LIMITS: ConnectionLimits = { connections: CONNECTIONS, idleSeconds: 30 };
@@ -156,7 +156,7 @@ interface Request {
 
 type Stack = Pick<DynamoDBClient["middlewareStack"], "add">;
 
-/** The SDK counts the time that a request waits for a free connection as time to connect, so it waits before it is sent. */
+/** The SDK would count the wait for a free connection as time to connect, so requests wait here, before they are sent. */
 function awaitConnection(client: DynamoDBClient | S3Client, connections: number) {
   const stack: Stack = client.middlewareStack as DynamoDBClient["middlewareStack"];
   const turn = pLimit(connections);

@@ -47,11 +47,11 @@ export function openOtlp(options: OtlpOptions): Tracker {
 function encodedSpans(identity: string, traced: TracedRollout, start: number, end: number): object[] {
   const { step, group, rollout } = traced.outcome.address;
   const address = `${identity}/${step}/${group}/${rollout}`;
-  // Exact to a microsecond: a double holds no more of the nanoseconds since 1970.
   const { spans, seconds } = spansOf(traced);
   const milliseconds = (at: number) =>
     seconds === undefined ? start + at * (end - start) : end + 1000 * (at - seconds);
-  const nanoseconds = (at: number) => Math.round(milliseconds(at)) * 1_000_000;
+  // To the microsecond: a double cannot hold the time since 1970 to the nanosecond.
+  const nanoseconds = (at: number) => Math.round(1000 * milliseconds(at)) * 1000;
   return spans.map(({ id, parent, name, attributes, events, ...span }: Span) => ({
     traceId: hash(address, 16),
     spanId: hash(`${address}#${id}`, 8),

@@ -113,7 +113,7 @@ export function byTask(branches: readonly Branch[], tasks: readonly string[]): B
   return branches.toSorted((a, b) => (positions.get(a) ?? 0) - (positions.get(b) ?? 0));
 }
 
-/** The place of the longest text that the task has in it: apps may add words of their own. */
+/** The position of the longest text that the task contains: apps may add words of their own. */
 function positionIn(tasks: readonly string[], task: string): number {
   let found = tasks.length;
   for (const [i, text] of tasks.entries()) {

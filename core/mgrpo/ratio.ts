@@ -24,7 +24,7 @@ export function ratios_A(
   return differences_A.map(() => ratio);
 }
 
-/** From dLoss/dr_a to dLoss/dcurrent_a. With a sequence ratio, the kept tokens share the sum of the derivatives. */
+/** From dLoss/dr_a to dLoss/dcurrent_a. With a sequence ratio, every kept token gets the same derivative: the sum over tokens, or their mean. */
 export function throughRatio_A(
   gradient_A: readonly number[],
   ratio_A: readonly number[],

@@ -1,10 +1,10 @@
-/** @file What the records say of a run now, and what it may be waiting for. */
+/** @file What the records say about a run now, and what it may be waiting for. */
 import type { AgentRecord, GroupRecord, StepRecord, WorkerRecord } from "../contracts/records.ts";
 import type { ToolSpendingRecord } from "../contracts/spending.ts";
 
 /**
- * `certain`: the records prove it, and the run waits for it. `likely`: they show that it holds the run up, or soon does. `possible`: it
- * takes its time, which may be what it needs.
+ * `certain`: the records prove that the run waits for it. `likely`: they show that it holds the run up, or soon will. `possible`: it has not
+ * ended yet, which may be normal.
  */
 export type Likelihood = "certain" | "likely" | "possible";
 
@@ -14,7 +14,7 @@ export interface Cause {
   /** What ends the wait. */
   readonly ends: string;
   readonly likelihood: Likelihood;
-  /** A process is at work, so only the time that it takes may be wrong. */
+  /** A process is at work: it is at fault only if it takes too long. */
   readonly isWork?: true;
 }
 

@@ -34,7 +34,7 @@ export interface SessionResult {
 /** The sessions of one agent, as an attempt uses them. */
 export type Sessions = Pick<AgentSessions, "turn" | "end" | "discard">;
 
-/** How many lists of tools have their layouts kept: an app may describe its tools differently in each rollout. */
+/** Limit on the lists of tools whose layouts are kept: an app may describe its tools differently in each rollout. */
 const MAX_LAYOUTS = 64;
 
 interface OpenSession {
@@ -209,7 +209,7 @@ export class AgentSessions {
     return reply;
   }
 
-  /** Limit on the new tokens of a turn. Throws `LimitReached` if the conversation may have no further one. */
+  /** Limit on the new tokens of a turn. Throws `LimitReached` if the conversation may have no further turn. */
   #room({ depth }: { depth: number }, tokens: number, { maxTokens }: TurnRequest): number {
     const { turns, turnTokens, contextTokens } = this.#agent.config.limits;
     const setting = `agents.${this.#agent.name}.limits`;
@@ -228,12 +228,13 @@ export class AgentSessions {
   #layoutOf(tokenizer: Tokenizer, tools: TurnRequest["tools"]): MessageLayout {
     const known = this.#layouts.get(tokenizer) ?? new Map<string, MessageLayout>();
     this.#layouts.set(tokenizer, known);
-    if (known.size >= MAX_LAYOUTS) known.clear();
     const key = JSON.stringify(tools);
+    const found = known.get(key);
+    if (found) return found;
+    if (known.size >= MAX_LAYOUTS) known.clear();
     const { thinking, toolPrompt } = this.#agent.config;
-    const layout =
-      known.get(key) ??
-      openMessageLayout(tokenizer, { agent: this.#agent.name, system: "", tools, thinking, toolPrompt });
+    const settings = { agent: this.#agent.name, system: "", tools, thinking, toolPrompt };
+    const layout = openMessageLayout(tokenizer, settings);
     known.set(key, layout);
     return layout;
   }

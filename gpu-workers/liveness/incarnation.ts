@@ -5,9 +5,9 @@
  *        stop signal      drains: takes no new work, finishes or returns the rest     `stopped`
  *        nothing to do    the same                                                   `over`
  *        declared dead    drops everything; the process registers a new incarnation  `lost`
- *        a loop rejects   rethrows, and this loop keeps its claims: a crash; others see its heartbeat expire
+ *        a loop rejects   rethrows and keeps the worker's claims: a crash, which others notice when its lease expires
  *
- * What rejects during a drain, or an engine call that then hangs, ends it likewise.
+ * A loop that rejects while the others end, or an engine call that hangs then, is a crash too.
  */
 import { isMgrpoError } from "../../core/errors.ts";
 import type { Log } from "../log.ts";

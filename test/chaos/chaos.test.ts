@@ -1,4 +1,4 @@
-/** @file One trial of every kind of fault, beside the undisturbed one. `npm run chaos` runs as many as there is time for. */
+/** @file One trial with every kind of fault, compared with an undisturbed one. `npm run chaos` runs as many as there is time for. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Built } from "../kill/build.ts";
 import { check } from "./checker.ts";
@@ -13,7 +13,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => built.remove());
 
-test("lost answers, deaths, throttling and wrong clocks leave the run as it is", { timeout: 600_000 }, async () => {
+test("lost responses, deaths, throttling and wrong clocks do not change a run", { timeout: 600_000 }, async () => {
   const reference = await runTrial(built, undisturbed, DEADLINE_SECONDS);
   expect(check({ trial: reference, reference }), reference.log.join("\n")).toEqual([]);
   const trial = await runTrial(built, drawSchedule(1), DEADLINE_SECONDS);

@@ -1,9 +1,10 @@
 /** @file `mgrpo dev`: what a step would train on from one question, and what is wrong with an app. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
 import { groupWarnings } from "../../cli/dev/warnings.ts";
-import { shareText } from "../../cli/dev.ts";
+import { shareText, warningLines } from "../../cli/dev.ts";
 import type { AgentBatch, GroupRecord } from "../../core/contracts/records.ts";
 import { mgrpo, parsedLines, RELAY, relaySettings, workHere } from "./command-line.ts";
 import { printedJson } from "./printed.ts";
@@ -121,6 +122,14 @@ test("an agent in one line", () => {
   expect(shareText({ ...share, trained: false, rewards: [], advantages: [] })).toBe(
     "1 branch, 9 sampled tokens; frozen",
   );
+});
+
+test("the frames of a stack keep lines of their own in the terminal, without control characters", () => {
+  const lines = warningLines("the app threw: TypeError: a bug\u001b[2J\n    at rollout (rollout.mjs:2:7)");
+  expect(lines.map((line) => stripVTControlCharacters(line))).toEqual([
+    "  warning: the app threw: TypeError: a bug [2J",
+    "        at rollout (rollout.mjs:2:7)",
+  ]);
 });
 
 test("rewards of turns are a signal although the rewards of rollouts are equal; without a batch, every rollout is masked", () => {

@@ -15,7 +15,7 @@ import type { DiskSpace } from "../disk-space.ts";
 import type { Journal } from "../journal.ts";
 import { S3Error } from "./errors.ts";
 import { byteOrder } from "./list.ts";
-import { bytesOf, metadataTrailer, type ObjectMetadata, readMetadata } from "./object-metadata.ts";
+import { bytesOf, metadataTrailer, type ObjectMetadata, objectSize, readMetadata } from "./object-metadata.ts";
 import { discard, type ReceivedFile, writeAll } from "./receive.ts";
 
 export interface ObjectFilesOptions {
@@ -147,8 +147,13 @@ export class ObjectFiles {
     const shard = dirname(to);
     if (!this.#shards.has(shard)) mkdirSync(shard, { recursive: true });
     this.#shards.add(shard);
-    if (onlyIfAbsent) linkSync(from, to);
-    else renameSync(from, to);
+    if (onlyIfAbsent) {
+      linkSync(from, to);
+      return;
+    }
+    const replacedBytes = objectSize(to);
+    renameSync(from, to);
+    this.#space.release(replacedBytes);
   }
 
   #folder(bucket: string): string {

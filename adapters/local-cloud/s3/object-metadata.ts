@@ -2,6 +2,7 @@
  * @file How an object and its metadata share one file: the bytes, then the metadata as JSON, then the length of the JSON in 4 bytes. A file
  * whose parts are inconsistent is `record-damaged`, with its path.
  */
+import { closeSync, openSync, readSync, statSync } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
 import * as z from "zod";
 import { parseJson } from "../../../core/contracts/parse.ts";
@@ -45,6 +46,21 @@ export async function readMetadata(file: FileHandle, path: string): Promise<Obje
 export function bytesOf(whole: Buffer, path: string): Uint8Array {
   const { size } = parseMetadata(whole, jsonLength(whole, whole.length, path), whole.length, path);
   return new Uint8Array(whole.buffer, whole.byteOffset, size);
+}
+
+/** The size of the object in a file; 0 if there is no such file. */
+export function objectSize(path: string): number {
+  const fileBytes = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  if (fileBytes < LENGTH_BYTES) return 0;
+  const tail = Buffer.alloc(LENGTH_BYTES);
+  const file = openSync(path, "r");
+  try {
+    readSync(file, tail, 0, LENGTH_BYTES, fileBytes - LENGTH_BYTES);
+  } finally {
+    closeSync(file);
+  }
+  // Damaged metadata may give any length.
+  return Math.max(0, fileBytes - LENGTH_BYTES - tail.readUInt32BE());
 }
 
 async function readAt(file: FileHandle, from: number, to: number): Promise<Buffer> {

@@ -74,7 +74,10 @@ export function turnRequestOf(request: MessagesRequest): TurnRequest {
 
 function refuseForced(choice: MessagesRequest["tool_choice"]): void {
   if (choice && choice.type !== "auto" && choice.type !== "none") {
-    throw unsupported("tool_choice", 'tool_choice is "auto" or "none": a forced call is not sampled from the policy');
+    throw unsupported(
+      "tool_choice",
+      'tool_choice must be "auto" or "none": a forced call is not sampled from the policy',
+    );
   }
   if (choice?.disable_parallel_tool_use) {
     const message =

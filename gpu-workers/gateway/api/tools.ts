@@ -13,7 +13,10 @@ export function requireOfferedTool(offer: ToolOffer, where: string): OfferedTool
 /** Refuses OpenAI's settings that force or limit calls. */
 export function refuseForcedCalls(choice: unknown, parallel: boolean | null | undefined): void {
   if (choice != null && choice !== "auto" && choice !== "none") {
-    throw unsupported("tool_choice", 'tool_choice is "auto" or "none": a forced call is not sampled from the policy');
+    throw unsupported(
+      "tool_choice",
+      'tool_choice must be "auto" or "none": a forced call is not sampled from the policy',
+    );
   }
   if (parallel === false) {
     throw unsupported("parallel_tool_calls", "the policy decides how many calls a turn makes: leave it out");

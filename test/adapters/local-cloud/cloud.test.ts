@@ -5,7 +5,13 @@ import { appendFile, readdir, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { DynamoDBClient, PutItemCommand, type ReturnConsumedCapacity } from "@aws-sdk/client-dynamodb";
-import { CreateMultipartUploadCommand, ListPartsCommand, S3Client, UploadPartCommand } from "@aws-sdk/client-s3";
+import {
+  CreateMultipartUploadCommand,
+  ListPartsCommand,
+  PutObjectCommand,
+  S3Client,
+  UploadPartCommand,
+} from "@aws-sdk/client-s3";
 import { expect, test, vi } from "vitest";
 import { openAwsStore } from "../../../adapters/aws/store.ts";
 import { type LocalCloudOptions, startLocalCloud } from "../../../adapters/local-cloud/cloud.ts";
@@ -168,6 +174,16 @@ test("a full disk refuses writes as disk-full, and existing data can still be re
   expect(await store.objects.head("fits")).toBe(200_000);
   await store.objects.delete(["fits"]);
   expect(await store.objects.commit("too much", new Uint8Array(200_000))).toBe(true);
+  await store.close();
+});
+
+test("an object that is replaced does not count toward the quota", async () => {
+  const store = await openLocalStore({ maxBytes: 300_000 });
+  const s3 = new S3Client({ maxAttempts: 1 });
+  for (let byte = 0; byte < 6; byte++)
+    await s3.send(new PutObjectCommand({ Bucket: "mgrpo", Key: "replaced", Body: Buffer.alloc(100_000, byte) }));
+  expect(await store.objects.head("replaced")).toBe(100_000);
+  s3.destroy();
   await store.close();
 });
 

@@ -112,6 +112,16 @@ test("spans lie within the step's time, each inside its parent", async () => {
   }
 });
 
+test("spans shorter than a millisecond keep their duration", async () => {
+  const rollouts = await readTracedRollouts(await storeOfFinishedRun(), config, 0);
+  const brief = { ...line, metrics: { "time/step": 0.0005 } };
+  const tracker = openOtlp({ url, headers: {}, run: "tiny", identity: "tiny", rollouts: async () => rollouts });
+  await tracker.send([brief], never);
+  const spans = requests.at(-1) ?? [];
+  expect(spans.length).toBeGreaterThan(0);
+  for (const span of spans) expect(span.endTimeUnixNano).toBeGreaterThan(span.startTimeUnixNano);
+});
+
 test("a rollout sent twice has the same ids", async () => {
   const ids = (spans: readonly Decoded[]) => spans.map(({ traceId, spanId }) => `${traceId}/${spanId}`).sort();
   expect(ids(await send(false))).toEqual(ids(await send(false)));

@@ -33,22 +33,38 @@ const chain = (levels: number): Delegates =>
   );
 
 test.each<[string, Delegates, RegExp]>([
-  ["a name that the report uses", { main: ["total"], total: [] }, /agents\.total: no agent can have this name/],
-  ["an unknown agent", { main: ["a"], a: ["x"] }, /agents\.a\.delegates: 'x' is not a sub-agent of this team/],
-  ["the main agent", { main: ["a"], a: ["main"] }, /agents\.a\.delegates: 'main' is not a sub-agent of this team/],
-  ["nobody", { main: ["a"], a: [], b: [] }, /agents\.b: nobody delegates to 'b': add it to agents\.main\.delegates/],
+  [
+    "an agent with a name that the report uses",
+    { main: ["total"], total: [] },
+    /agents\.total: no agent can have this name/,
+  ],
+  [
+    "a delegate that is not in the team",
+    { main: ["a"], a: ["x"] },
+    /agents\.a\.delegates: 'x' is not a sub-agent of this team/,
+  ],
+  [
+    "the main agent as a delegate",
+    { main: ["a"], a: ["main"] },
+    /agents\.a\.delegates: 'main' is not a sub-agent of this team/,
+  ],
+  [
+    "an agent that nobody delegates to",
+    { main: ["a"], a: [], b: [] },
+    /agents\.b: nobody delegates to 'b': add it to agents\.main\.delegates/,
+  ],
   [
     "an agent with two callers",
     { main: ["a", "b"], a: ["b"], b: [] },
     /agents\.a\.delegates: 'main' delegates to 'b' too: an agent has one caller; give 'a' an agent of its own, with policy of:b/,
   ],
   [
-    "a cycle",
+    "a cycle of delegates",
     { main: ["a"], a: [], b: ["c"], c: ["b"] },
     /agents\.b: the main agent never reaches 'b': its callers form a cycle, b → c → b/,
   ],
-  ["itself", { main: ["a"], a: [], b: ["b"] }, /its callers form a cycle, b → b/],
-])("a team that delegates to %s is refused", (_what, delegates, message) => {
+  ["an agent that delegates to itself", { main: ["a"], a: [], b: ["b"] }, /its callers form a cycle, b → b/],
+])("%s is refused", (_what, delegates, message) => {
   expect(faultOf(() => parse(delegates))).toMatch(message);
 });
 

@@ -68,11 +68,11 @@ function rewardLines({ perStep, evaluations }: RunView, names: readonly string[]
 }
 
 function shareLines(perStep: readonly Step[]): Line[] {
-  const flat = ({ zeroVariance, groups }: Step) => (groups === 0 ? null : zeroVariance / groups);
+  const zeroVarianceShare = ({ zeroVariance, groups }: Step) => (groups === 0 ? null : zeroVariance / groups);
   return [
     { name: "correct", color: 0, points: points(perStep, ({ correct }) => correct) },
     { name: "well-formed", color: 4, points: points(perStep, ({ wellFormed }) => wellFormed) },
-    { name: "groups without variance", color: 1, points: points(perStep, flat) },
+    { name: "groups without variance", color: 1, points: points(perStep, zeroVarianceShare) },
   ];
 }
 

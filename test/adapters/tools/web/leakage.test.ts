@@ -43,7 +43,7 @@ describe("addresses", () => {
     "https://github.com/someone/web-walker",
     "https://partly.test/ab",
     "https://example.com/%E4%B8%8A%FF?x=%zz",
-  ])("%s is not", (url) => expect(guard.isBlocked(new URL(url))).toBe(false));
+  ])("%s is not withheld", (url) => expect(guard.isBlocked(new URL(url))).toBe(false));
 });
 
 /** Made-up questions of the benchmarks' kind: several conditions, few characters. */
@@ -67,10 +67,10 @@ describe.each(QUESTIONS)("%s", (question) => {
   test.each([
     ["as it is", (text: string) => text],
     ["in a table", (text: string) => `| id | ${text.toUpperCase().replaceAll(" ", "  ")} | 7 |`],
-    ["in bold, without punctuation", (text: string) => `**${text.replace(/[,、。??]/g, "")}** 7`],
+    ["in bold, without punctuation", (text: string) => `**${text.replace(/[,、。?]/g, "")}** 7`],
     ["in JSON", (text: string) => `{"question": ${asJson(`${text}\n`)}, "answer": "7"}`],
     ["as numeric entities", (text: string) => text.replace(/[^ ]/g, entityOf)],
-    ["with characters that are not seen", (text: string) => [...text].join("\u200b\u00ad")],
+    ["with invisible characters", (text: string) => [...text].join("\u200b\u00ad")],
     [
       "with links",
       (text: string) =>
@@ -81,7 +81,7 @@ describe.each(QUESTIONS)("%s", (question) => {
     expect(guard.leaksQuestion(pageOf(question), question)).toBe(true);
   });
 
-  test("other questions and ordinary pages are not", () => {
+  test("other questions and ordinary pages are not withheld", () => {
     for (const page of [...QUESTIONS.filter((other) => other !== question), ...ORDINARY])
       expect(guard.leaksQuestion(page, question)).toBe(false);
   });
