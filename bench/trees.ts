@@ -1,6 +1,6 @@
 /**
  * @file engine.train.trees: how many times faster the gradient of one step is in prefix trees than with a row per sequence. engine.train.kept:
- * how many times faster it is in trees with activations kept than with each layer recomputed. The three alternate.
+ * how many times faster it is in trees with activations kept than with each layer recomputed. Each round times all three.
  * The model has SmolLM2-135M's shape and an adapter of rank 16. The 8 rollouts of a question share a prompt of 300 tokens, of which all
  * questions share 150; each has two turns of 24 tokens with its own tool response between them.
  */

@@ -6,7 +6,8 @@
  * creates its own randomness: functions that sample take a `Random` (`mgrpo/random`). core/mgrpo/README.md maps equations to functions.
  *
  * `finalizeGroup`, `align` and `groupAdvantages` take a whole group, `tokenWeights` all trajectories of a batch, `trajectoryLoss` one
- * trajectory. Inconsistent lengths throw `MgrpoError` with code `record-damaged`.
+ * trajectory. `actionPositions_A` throws `MgrpoError` with code `record-damaged` if a trajectory's spans or log-probs do not fit its tokens.
+ * The others do not check that the arrays they are given belong together.
  */
 export type { AlgorithmConfig } from "../core/contracts/algorithm-config.ts";
 export { batchStd, type GroupAdvantages, groupAdvantages } from "../core/mgrpo/advantage.ts";

@@ -127,7 +127,7 @@ function conversationOf(
     if (turn?.role !== "assistant") {
       throw invalidDemonstration(
         where,
-        `message ${at + 2} after the system message is a second prompt or a response without a call (${turn?.role}): a conversation has one prompt`,
+        `message ${at + 2}, not counting a system message, is a second prompt or a response without a call (${turn?.role}): a conversation has one prompt`,
       );
     }
     const responses: ToolMessage[] = [];
@@ -155,21 +155,25 @@ function appTurnOf({ turn, responses }: WrittenTurn): AppTurn {
 
 /**
  * The responses in the order of the calls: by id, or by position where the calls have none. Some servers give equal or empty ids to the calls
- * of a turn: then the first response with an id answers the first call with it.
+ * of a turn: then the first response with an id answers the first call with it. A response that names another tool than its call is refused.
  */
-function inOrder({ tool_calls: calls }: Assistant, responses: readonly ToolMessage[], where: string): string[] {
-  const ids = (calls ?? []).map(({ id }) => id || undefined);
-  if (responses.length !== ids.length && responses.length > 0) {
-    throw invalidDemonstration(where, `a turn has ${ids.length} tool calls and ${responses.length} responses`);
-  }
-  if (ids.every((id) => id === undefined)) return responses.map(({ content }) => content);
+function inOrder({ tool_calls }: Assistant, responses: readonly ToolMessage[], where: string): string[] {
+  const calls = (tool_calls ?? []).map(({ id, function: { name } }) => ({ id: id || undefined, name }));
   if (responses.length === 0) return [];
+  if (responses.length !== calls.length)
+    throw invalidDemonstration(where, `a turn has ${calls.length} tool calls and ${responses.length} responses`);
+  const hasIds = calls.some(({ id }) => id !== undefined);
   const left = [...responses];
-  return ids.map((id) => {
-    const at = left.findIndex(({ tool_call_id: of }) => (of || undefined) === id);
+  return calls.map(({ id, name }) => {
+    const at = hasIds ? left.findIndex(({ tool_call_id: of }) => (of || undefined) === id) : 0;
     const [response] = at < 0 ? [] : left.splice(at, 1);
-    if (response) return response.content;
-    throw invalidDemonstration(where, `no tool message answers the call '${id ?? ""}': check tool_call_id`);
+    if (!response)
+      throw invalidDemonstration(where, `no tool message answers the call '${id ?? ""}': check tool_call_id`);
+    if ((response.name || name) === name) return response.content;
+    throw invalidDemonstration(
+      where,
+      `a tool message of '${response.name}' answers a call of '${name}': check tool_call_id, or the order if there are no ids`,
+    );
   });
 }
 

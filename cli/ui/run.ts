@@ -1,4 +1,4 @@
-/** @file The views of a run as a whole: its list, its curves, and what it does now. */
+/** @file The list of runs, and the views of one run as a whole: its curves, and what it is doing now. */
 import type { WorkerRecord } from "../../core/contracts/records.ts";
 import { sharedPolicies } from "../../core/contracts/shared-policy.ts";
 import { describeStall, type StallDetector } from "../../core/monitoring/stall.ts";
@@ -73,7 +73,8 @@ function agentViews({ config }: Source): AgentView[] {
 }
 
 /**
- * A local run that is over is not read: its store may be closed. One in a store is finished while its last team is still evaluated.
+ * A local run that is over is not read: its store may be closed. A run in a shared store may be finished while its last team is still being
+ * evaluated, so it is read.
  * @param stepSeconds of the newest closed step; null: unknown.
  */
 export async function runPulse(source: Source, detector: StallDetector, stepSeconds: number | null): Promise<RunPulse> {

@@ -56,6 +56,12 @@ export function openToolbox(
 function toolNamed(name: string, agent: string, tools: ReadonlyMap<string, Tool>): Tool {
   const tool = tools.get(name);
   if (tool?.name === name) return tool;
+  if (tool) {
+    throw new MgrpoError(
+      "recipe-invalid",
+      `agents.${agent}.tools: the recipe's tools.ts has tool '${tool.name}' under the key '${name}': use its name as the key`,
+    );
+  }
   const known = [...tools.keys()].join(", ") || "none";
   throw new MgrpoError(
     "recipe-invalid",

@@ -2,12 +2,13 @@
  * @file Why a run does not advance, from its records alone: which process it waits for, what ends the wait, and how likely it is the cause.
  * Pure. A run at work has no cause; stall.ts judges whether nothing has changed for too long.
  *
- *     any step      no worker · a silent worker · a spent tool budget · a disk that is nearly full
+ *     any step      a spent tool budget · a disk that is nearly full · no worker · a silent worker
  *     open step     rollouts (rollout-causes.ts)
  *     ready step    no trainer · a lost trainer · a trainer lost repeatedly · a trainer at work
  */
 import type { RunConfig } from "../contracts/config.ts";
 import type { AgentRecord, StepRecord, WorkerRecord, WorkerRole } from "../contracts/records.ts";
+import { MAX_TAKEOVERS } from "../training/liveness.ts";
 import { versionAfter } from "../training/step-plan.ts";
 import { overToolBudgetReason } from "../training/tool-spending.ts";
 import { rolloutCauses } from "./rollout-causes.ts";
@@ -18,10 +19,7 @@ const NEARLY_FULL = { share: 0.05, bytes: 2 ** 31 };
 /** From this many takeovers of one agent's training, its workers are assumed to fail at it. */
 const THRASHING = 2;
 
-/** Takeovers of a trainer without a new version that halt a run (core/training/liveness.ts). */
-const MAX_TAKEOVERS = 3;
-
-/** The causes, the most certain first. `storeTime` in ms. */
+/** The causes that hold, those of any step first. `storeTime` in ms. */
 export function causesOf(config: RunConfig, state: RunState, storeTime: number): Cause[] {
   const { step } = state;
   if (!step) {

@@ -16,7 +16,7 @@ import { type StoreCommand, update } from "./store-commands.ts";
 import { countCrash, endRun, markDead, recordSeenCounter, resetTakeovers, suspectDeath } from "./writes.ts";
 
 /** Number of trainer takeovers without a new version that halts the run. */
-const MAX_TAKEOVERS = 3;
+export const MAX_TAKEOVERS = 3;
 
 /** Records heartbeats and marks dead workers. `storeTime` in ms. `groups`: those of RUN's step while it is open. */
 export function observeWorkers(

@@ -1,7 +1,7 @@
 /**
  * @file The plan of a step: its questions, the one version of each agent that its rollouts are sampled from, and the agents that publish a
- * new version at its end. A trained agent's version is the number of closed steps; step s is sampled from version s - `staleness`, or 0, also
- * if a newer one is there by then.
+ * new version at its end. A trained agent's version is the number of closed steps; step s is sampled from version s - `staleness`, or version
+ * 0 if that is negative, even if a newer one exists by then.
  *
  * Step s is planned once step s - `staleness` - 1 is ready, when later ones may still be open. So a plan is a function of the config, of what
  * never changes in the plan before it, and of that ready step: never of timing.

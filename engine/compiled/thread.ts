@@ -25,6 +25,8 @@ interface OpenCall {
   readonly reject: (error: Error) => void;
   timer: NodeJS.Timeout | undefined;
   isCanceled: boolean;
+  /** Canceled by its caller, not by its time limit. */
+  isAborted: boolean;
   isOverdue: boolean;
 }
 
@@ -64,6 +66,7 @@ export class EngineThread {
         reject,
         timer: undefined,
         isCanceled: false,
+        isAborted: false,
         isOverdue: false,
       };
       this.#openCalls.set(id, call);
@@ -107,8 +110,9 @@ export class EngineThread {
     const call = this.#openCalls.get(id);
     if (!call || call.isCanceled) return;
     call.isCanceled = true;
+    call.isAborted = !call.isOverdue;
     this.#post({ kind: "cancel", call: id });
-    if (call.seconds !== undefined) this.#armTimer(id, call, Math.min(call.seconds, CANCEL_SECONDS));
+    if (call.seconds !== undefined) this.#armTimer(id, call, cancelSeconds(call.seconds));
   }
 
   /** Removes a call from the open calls. */
@@ -139,7 +143,7 @@ export class EngineThread {
     if (!call) return;
     if (message.kind === "result") call.resolve(message.value);
     // The timeout canceled it, not its caller.
-    else if (call.isOverdue && message.error.code === "canceled") call.reject(deadlineError(call));
+    else if (call.isOverdue && !call.isAborted && message.error.code === "canceled") call.reject(deadlineError(call));
     else call.reject(fromPortable(message.error));
   }
 
@@ -159,9 +163,13 @@ export class EngineThread {
 /** Training, and opening a sampler or trainer: the thread is busy for long. */
 const isLongCall = ({ method }: OpenCall): boolean => method !== "sample" && method !== "close";
 
-function deadlineError({ method, seconds }: OpenCall): MgrpoError {
+/** Seconds that a canceled sample has to close. */
+const cancelSeconds = (seconds: number): number => Math.min(seconds, CANCEL_SECONDS);
+
+function deadlineError({ method, seconds = 0, isAborted }: OpenCall): MgrpoError {
   const setting = method === "sample" ? "limits.turnSeconds" : "limits.trainingSeconds";
-  return new MgrpoError("deadline", `the engine did not answer '${method}' within ${setting} ${seconds}`, {
-    retryable: true,
-  });
+  const fault = isAborted
+    ? `stop a canceled '${method}' within ${cancelSeconds(seconds)} s`
+    : `answer '${method}' within ${setting} ${seconds}`;
+  return new MgrpoError("deadline", `the engine did not ${fault}`, { retryable: true });
 }

@@ -1,6 +1,6 @@
 /**
  * @file How workers authenticate calls and reports: by a signature with the secret that all workers of a team share. The secret itself
- * never travels, and an intercepted call can be neither changed nor replayed.
+ * never travels. An intercepted call cannot be changed, and a replay of it is refused or does no lasting harm.
  *
  *     x-mgrpo-time        store time in milliseconds; refused when more than five minutes from the server's
  *     x-mgrpo-nonce       128 random bits; refused when seen before within that time
@@ -9,7 +9,7 @@
  *
  * The path is the one below the worker's URL, so a proxy in front (for TLS) may have its own host and folder. A restarted server has
  * forgotten the nonces that it saw, and another worker of the team never saw them. A replay there can only request an invocation again, or
- * cancel it, and then its caller puts it again. Of the responses, only reports are signed, of a result (200) or of a limit that an agent
+ * cancel it, and then its caller requests it again. Of the responses, only reports are signed, of a result (200) or of a limit that an agent
  * reached (422): their text reaches the conversation, and a limit may decide a reward. Forging any other does no more harm than losing it.
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
@@ -88,10 +88,10 @@ export function openCallVerifier(secret: string, clock: StoreTime): VerifyCall {
     const expected = signatureOf(secret, call, nonce, time);
     if (!timingSafeEqual(expected, Buffer.from(signature, "hex"))) return "the signature is not this team's";
     const now = await clock.storeTime();
-    if (Math.abs(now - Number(time)) > WINDOW_MILLISECONDS)
-      return `signed ${Math.round(Math.abs(now - Number(time)) / 1000)} s from now, by the store's clock`;
+    const off = Math.abs(now - Number(time));
+    if (off > WINDOW_MILLISECONDS) return `its time is ${Math.round(off / 1000)} s off the store's clock`;
     for (const [old, until] of seen) {
-      if (until > now) break;
+      if (until >= now) break;
       seen.delete(old);
     }
     if (seen.has(nonce)) return "this call was already received";

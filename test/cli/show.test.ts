@@ -69,7 +69,7 @@ test("a tag says why a rollout or a call is not trained on; alignment drops only
   expect(called(excluded)).toEqual([]);
 });
 
-test("scores that are no short decimals are drawn with three", async () => {
+test("scores with more than three decimals are shown with three", async () => {
   // 0.1 + 0.9 / 3 = 0.4, and 0.1 + 0.4 / 3 + 0.5 * 2 / 3 = 0.567.
   const invocation = { id: finishedRun.invocation.id, reward: 0.1 + 0.4 / 3 + 1 / 3, expert: 2 / 3 };
   const score = { reward: 0.4, correct: 1 / 3, wellFormed: true, tokens: 10, invocations: { searcher: [invocation] } };
@@ -91,7 +91,7 @@ test("a step shows its groups, and a rollout without an outcome says why", async
   expect(trees[1]?.children.map(tags)).toEqual([["no outcome yet"], ["excluded: infrastructure: gone"]]);
 });
 
-test("a step of which a group has expired has no summary, and the group is no unknown one", async () => {
+test("a step with an expired group has no summary, and the group is reported as expired, not as unknown", async () => {
   const store = memoryStore();
   await fillFinishedRun(store, { ...finishedRun, groups: finishedRun.groups.slice(1) });
   expect(await readSummary(await storeOfFinishedRun(), config, 0, null)).toMatchObject({ rollouts: 3, correct: 2 / 3 });
@@ -148,7 +148,7 @@ test("an exported page runs its own script alone and loads nothing, and no text 
   expect(plain).toContain(createHash("sha256").update(script).digest("base64"));
 });
 
-test("a text is no escape sequence on the terminal", async () => {
+test("text from a conversation cannot send escape sequences to the terminal", async () => {
   const trees = await loadTrees(await storeOfFinishedRun(), config, { step: 0 });
   const text = trees.map(drawText).join("\n");
   expect(text).toContain("<script>");

@@ -61,7 +61,10 @@ test("a canceled sample in a hung thread is rejected once the thread is ended", 
   const cancel = new AbortController();
   const sampling = sampler.sample(request, cancel.signal);
   cancel.abort();
-  await expect(sampling).rejects.toMatchObject({ code: "deadline" });
+  await expect(sampling).rejects.toMatchObject({
+    code: "deadline",
+    message: "the engine did not stop a canceled 'sample' within 1 s",
+  });
   await sampler.close();
 });
 

@@ -63,6 +63,8 @@ const unknownTool = { role: "assistant", tool_calls: [{ function: { name: "serch
 const wrongArguments = { role: "assistant", tool_calls: [{ function: { name: "search", arguments: '{"q":"x"}' } }] };
 const notJson = { role: "assistant", tool_calls: [{ function: { name: "search", arguments: "{query" } }] };
 const response = { role: "tool", content: "found" };
+const otherTool = { ...response, name: "visit" };
+const oneCall = { role: "assistant", tool_calls: [{ function: { name: "search", arguments: '{"query":"x"}' } }] };
 
 test.each<[string, readonly unknown[], object, string]>([
   ["a call of an unknown tool", [USER, unknownTool, response, ANSWER], {}, "turn 1: unknown tool 'serch'"],
@@ -70,6 +72,7 @@ test.each<[string, readonly unknown[], object, string]>([
   ["arguments that are not JSON", [USER, notJson, response, ANSWER], {}, "turn 1: the tool call is not JSON"],
   ["a call without its response", [USER, CALLS, ...responses("a"), ANSWER], {}, "2 tool calls and 1 responses"],
   ["a response to another call", [USER, CALLS, ...responses("a", "c"), ANSWER], {}, "answers the call 'b'"],
+  ["a response of another tool", [USER, oneCall, otherTool, ANSWER], {}, "of 'visit' answers a call of 'search'"],
   ["no answer at the end", [USER, CALLS], {}, "it ends with tool calls"],
   ["a second prompt", [USER, ANSWER, USER, ANSWER], {}, "a conversation has one prompt"],
   ["two answers", [USER, ANSWER, ANSWER], {}, "turn 1 is an answer"],

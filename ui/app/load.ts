@@ -1,4 +1,4 @@
-/** @file How a page gets its view from the server, and hears what happens. */
+/** @file How a page loads its view from the server and follows its changes. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { RunPulse, RunsView, RunView } from "../views.ts";
 import { type News, useNews } from "./live.ts";
@@ -39,7 +39,7 @@ export function useLiveRun(run: string): Loaded<RunView> & { readonly pulse: Run
   return { ...(loaded.view && loaded.view.run !== run ? {} : loaded), pulse };
 }
 
-/** Loads only new steps, one load at a time: news that comes meanwhile is loaded after it, not instead of it. */
+/** Loads only new steps, one load at a time: news that arrives during a load is loaded after it. */
 class RunLoader {
   readonly run: string;
   #wanted: string | undefined;

@@ -50,12 +50,14 @@ function chunksOf(reply: TurnReply, request: ChatCompletionRequest): object[] {
     choices: [{ index: 0, delta, finish_reason: finish, ...more }],
   });
   const content = contentOf(reply);
+  // In one chunk: that of the text, or the last if the turn has no text.
+  const sampled = logprobs ? { logprobs: logProbsOf(reply) } : {};
   return [
     chunk({ role: "assistant", content: content === null ? null : "" }),
     ...(reply.thinking === "" ? [] : [chunk({ reasoning_content: reply.thinking })]),
-    ...(content ? [chunk({ content }, null, logprobs ? { logprobs: logProbsOf(reply) } : {})] : []),
+    ...(content ? [chunk({ content }, null, sampled)] : []),
     ...reply.calls.map((call, index) => chunk({ tool_calls: [{ index, ...callOf(call) }] })),
-    chunk({}, FINISH[reply.stopReason]),
+    chunk({}, FINISH[reply.stopReason], content ? {} : sampled),
     ...(options?.include_usage ? [{ ...head, choices: [], usage: usageOf(reply) }] : []),
   ];
 }

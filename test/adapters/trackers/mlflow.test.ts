@@ -129,7 +129,7 @@ test("another process finds the run again, and a server that was down gets its l
   expect(experiments).toEqual(["mgrpo"]);
 });
 
-test("names of settings have only characters that MLflow takes, and are known again under these names", async () => {
+test("names of settings have only characters that MLflow accepts, and are recognized by these names later", async () => {
   for (let session = 0; session < 2; session++) await open({ "budget.usdPerWorkerHour.*": "2" }).send([line(1)], never);
   expect(logged.flatMap(({ params = [] }) => params)).toEqual([{ key: "budget.usdPerWorkerHour._", value: "2" }]);
 });
@@ -142,7 +142,7 @@ test("a page in place of MLflow is reported with the address", async () => {
   });
 });
 
-test("a missing address is one clear line before the run", () => {
+test("a missing or unusable address is refused before the run", () => {
   expect(() => checkTrackers({ track: ["mlflow"], trackContent: false }, {})).toThrow(
     /MLFLOW_TRACKING_URI, which is not set/,
   );

@@ -127,6 +127,7 @@ test("a toolbox describes its calls as JSON Schema, and refuses tools that the r
   expect(open(["visit"], new Map([["search", search]]))).toThrow(
     /agents.main.tools.*no tool 'visit' \(it has search\)/,
   );
+  expect(open(["find"], new Map([["find", search]]))).toThrow(/has tool 'search' under the key 'find'/);
   expect(open(["delegate"], new Map([["delegate", { ...search, name: "delegate" }]]))).toThrow(MgrpoError);
   expect(open(["date"], new Map([["date", { ...search, name: "date", parameters: z.date() }]]))).toThrow(/JSON Schema/);
 });

@@ -77,12 +77,15 @@ test("the limits on calls and on tool responses hold in an app's conversation to
 test("a stream adds up to the completion, and has its usage only if that was asked for", async () => {
   const { main } = await start();
   const client = clientOf(main);
-  const request = { model: "main", messages: [user(`call ${called("amber")}\n${called("birch")}`)], tools: [lookup] };
+  const messages = [user(`call ${called("amber")}\n${called("birch")}`)];
+  const request = { model: "main", messages, tools: [lookup], logprobs: true };
   const whole = await client.chat.completions.create(request);
   const stream = client.chat.completions.stream({ ...request, stream_options: { include_usage: true } });
   const final = await stream.finalChatCompletion();
   expect(final.choices[0]?.message.tool_calls).toMatchObject(whole.choices[0]?.message.tool_calls ?? []);
   expect(final.choices[0]?.finish_reason).toBe("tool_calls");
+  expect(whole.choices[0]?.logprobs?.content?.length).toBeGreaterThan(0);
+  expect(final.choices[0]?.logprobs).toEqual(whole.choices[0]?.logprobs);
   expect(final.usage).toEqual(whole.usage);
   expect(final.id).toBe(whole.id);
   const chunks = [];

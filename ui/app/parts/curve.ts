@@ -17,6 +17,6 @@ export interface ChartProps {
   readonly xName?: string;
   /** Fixed bounds of the y axis. */
   readonly bounds?: readonly [number, number];
-  /** Called with the x of a clicked place. */
+  /** Called with the x value of a click. */
   readonly onPick?: (x: number) => void;
 }
