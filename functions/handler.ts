@@ -3,7 +3,7 @@
  *
  *     SQS batch              after a retryable failure, the message is delivered again; after any other, it is dropped
  *     local cloud            the same for its events and its scheduled ticks
- *     AWS schedule, direct     every failure is rethrown: an alarm counts the failed calls
+ *     AWS schedule, direct   every failure is rethrown: an alarm counts the failed calls
  */
 import type { SQSBatchItemFailure, SQSBatchResponse } from "aws-lambda";
 import * as z from "zod";
@@ -75,17 +75,22 @@ export function cloudHandlers(functions: Functions, log: LogWriter): CloudHandle
       const found = parseObjectKey(key);
       if (found) await settle(found.kind, log, () => route[found.kind]({ key }));
     },
-    tick: () => settle("tick", log, () => tickAll(functions, log)),
+    tick: () => tickAll(functions, log),
   };
 }
 
-/** Ticks every run, then rejects with the first failure. A judge's failure is only logged: a later tick asks again, or the run has halted. */
+/**
+ * Ticks every run and logs each run's failure, then rejects with the first retryable one. A judge's failure is only logged: a later tick asks
+ * again, or the run has halted.
+ */
 async function tickAll(functions: Functions, log: LogWriter): Promise<void> {
   const failures: unknown[] = [];
-  await functions.tickAll((error) => {
-    if (isMgrpoError(error, "judge-failed")) log(failureLine("score-rollout", error));
-    else failures.push(error);
-  });
+  const onFailure = (error: unknown) => {
+    const isOfJudge = isMgrpoError(error, "judge-failed");
+    log(failureLine(isOfJudge ? "score-rollout" : "tick", error));
+    if (!isOfJudge && isRetryable(error)) failures.push(error);
+  };
+  await settle("tick", log, () => functions.tickAll(onFailure));
   if (failures.length > 0) throw failures[0];
 }
 

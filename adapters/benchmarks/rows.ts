@@ -65,7 +65,7 @@ export function parseRows<S extends z.ZodObject>(rows: readonly BenchmarkRow[], 
     const columns = at.value !== null && typeof at.value === "object" ? Object.keys(at.value) : [];
     const missing = required.filter((name) => !columns.includes(name));
     if (missing.length > 0) {
-      rejectRow(at, `it has no ${missing.join(", ")}: this is not ${what}, or another version of it`);
+      rejectRow(at, `it has no ${missing.join(", ")}: this is not ${what}, or it is another version`);
     }
     const result = schema.safeParse(at.value);
     if (result.success) return result.data;

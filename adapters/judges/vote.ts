@@ -96,17 +96,20 @@ async function vote<S extends z.ZodType>(ballot: Ballot<S>, input: JudgeInput, s
     maxTokens,
     ...(temperature !== null && { temperature }),
   };
-  const casts = await castAll(ballot, request, votes);
+  const casts = await castAll(ballot, request, votes, spent);
   let verdict = decided(ballot, casts);
   if (verdict === "tie") {
-    casts.push(...(await castAll(ballot, request, 1)));
+    casts.push(...(await castAll(ballot, request, 1, costSoFar(casts, spent))));
     verdict = decided(ballot, casts);
   }
-  const cost = totalCost([...(spent ? [spent] : []), ...casts.flatMap((one) => one.cost ?? [])]);
+  const cost = costSoFar(casts, spent);
   if (typeof verdict === "object") return { ...verdict, ...(cost && { cost }) };
   const error = decisiveError(casts.flatMap((one) => ("error" in one ? [one.error] : [])));
   throw cost ? withCost(error, cost) : error;
 }
+
+const costSoFar = (casts: readonly Cast[], spent: JudgeCost | undefined): JudgeCost | undefined =>
+  totalCost([...(spent ? [spent] : []), ...casts.flatMap((one) => one.cost ?? [])]);
 
 /** A refusal that only the user can fix comes first, then an outage: neither says anything about what is judged. */
 function decisiveError(errors: readonly unknown[]): unknown {
@@ -126,13 +129,17 @@ function decided<S extends z.ZodType>(
   return score === undefined ? "tie" : { score, votes };
 }
 
+/** `spent`: what the verdict has cost so far. A reservation that fails makes no request, but rejects with that cost. */
 async function castAll<S extends z.ZodType>(
   ballot: Ballot<S>,
   request: CompletionRequest,
   votes: number,
+  spent: JudgeCost | undefined,
 ): Promise<Cast[]> {
   const { judge, context } = ballot;
-  await context.reserve(votes * expectedUsd(judge.config, request));
+  await context.reserve(votes * expectedUsd(judge.config, request)).catch((error: unknown) => {
+    throw spent ? withCost(error, spent) : error;
+  });
   return Promise.all(Array.from({ length: votes }, () => cast(ballot, request)));
 }
 

@@ -18,7 +18,7 @@ export interface TableError extends Error {
 }
 
 export interface TableDatabase {
-  /** Rejects with an ApiError, or with a storage fault. */
+  /** Rejects with a TableError, or with a storage fault. */
   call(operation: string, input: JsonBody): Promise<JsonBody>;
   close(): Promise<void>;
 }

@@ -114,7 +114,11 @@ function checkNodeGpu(): Check {
 }
 
 export async function checkEndpoints(): Promise<Check[]> {
-  const set = ENDPOINTS.flatMap((name) => (process.env[name] === undefined ? [] : [{ name, url: process.env[name] }]));
+  // As in the clients, an empty variable is not set.
+  const set = ENDPOINTS.flatMap((name) => {
+    const url = process.env[name];
+    return url ? [{ name, url }] : [];
+  });
   if (set.length === 0) {
     return [{ name: "endpoints", state: "ok", found: "none in the environment: runs use the embedded cloud" }];
   }

@@ -18,7 +18,7 @@ export function claimFleetSlot(known: FleetRecord, slot: string, worker: string)
   return { key: fleetKey(known), set: [[path, worker]], when: [when] };
 }
 
-/** Counts a request for instances made while the run is at `progress`. A repeat fails its condition: the count has changed. */
+/** Counts a request for instances made while the run is at `progress`. A repeat fails its condition: `progress` or the count has changed. */
 export function countCapacityRequest(known: FleetRecord, progress: number): TableChange {
   return {
     key: fleetKey(known),

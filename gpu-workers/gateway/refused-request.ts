@@ -1,10 +1,10 @@
-/** @file A request that its agent cannot be shown. That is the app's fault: everything else that fails is the infrastructure's. */
+/** @file A request that the agent's chat template or tokenizer cannot render: the app's fault. Any other failure is the infrastructure's. */
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 
-/** Calls `show`, which lays a request's messages out. Throws `request-refused` where the chat template or the tokenizer refuses them. */
-export function refusing<T>(show: () => T): T {
+/** Calls `render`, which renders a request's messages. Throws `request-refused` if the chat template or the tokenizer refuses them. */
+export function refusing<T>(render: () => T): T {
   try {
-    return show();
+    return render();
   } catch (cause) {
     if (!isMgrpoError(cause, "tokenizer-damaged", "prefix-drift")) throw cause;
     const message = `the model's chat template refuses this conversation: ${cause.message}`;

@@ -43,7 +43,7 @@ export function openRemote(
 
 export function remoteSubAgent({ pool, client }: Remote, agent: string): SubAgent {
   /** By session. */
-  const places = new Map<string, Place>();
+  const assignments = new Map<string, SessionAssignment>();
 
   /** Posts until the session's worker reports. */
   const post = async <S extends z.ZodType>(
@@ -54,22 +54,22 @@ export function remoteSubAgent({ pool, client }: Remote, agent: string): SubAgen
     signal: AbortSignal,
   ): Promise<z.infer<S>> => {
     if (signal.aborted) throw canceled(id);
-    const place = places.get(id) ?? { worker: undefined, inFlight: 0, isHeld: false, asked: new Map() };
-    places.set(id, place);
+    const assignment = assignments.get(id) ?? { worker: undefined, inFlight: 0, isHeld: false, asked: new Map() };
+    assignments.set(id, assignment);
     const ask = async () => {
-      const worker = await workerOf(place, () => pool.pick(id, agent));
+      const worker = await workerOf(assignment, () => pool.pick(id, agent));
       if (!worker) throw new TransientFailure(`no live worker serves '${agent}'`);
       try {
         const report = await postTo(client, worker, `/sessions/${id}/${path}`, canonicalJson(body), schema, signal);
-        place.isHeld = true;
+        assignment.isHeld = true;
         return report;
       } catch (error) {
         if (!(error instanceof TransientFailure) || signal.aborted) throw error;
         if (error.isWorkerAtFault) pool.passOver(worker);
-        if (place.isHeld && (error.isWorkerAtFault || error.wasRestarted)) throw lost(agent, error);
+        if (assignment.isHeld && (error.isWorkerAtFault || error.wasRestarted)) throw lost(agent, error);
         throw error;
       } finally {
-        place.inFlight -= 1;
+        assignment.inFlight -= 1;
       }
     };
     return pRetry(ask, {
@@ -86,24 +86,24 @@ export function remoteSubAgent({ pool, client }: Remote, agent: string): SubAgen
   return {
     turn: (session, request, signal) => post(session, "turns", { session, request }, TurnReply, signal),
     async end(session, summary, signal) {
-      const place = places.get(session.id);
+      const assignment = assignments.get(session.id);
       // This agent never replied to the app.
-      if (!place?.isHeld) return NEVER_CALLED;
+      if (!assignment?.isHeld) return NEVER_CALLED;
       const ended = await post(session, "end", { session, ...summary }, EndedSession, signal);
-      if (place.worker) place.asked.delete(place.worker.url);
+      if (assignment.worker) assignment.asked.delete(assignment.worker.url);
       return ended;
     },
     discard({ id }) {
-      const { asked } = places.get(id) ?? {};
-      places.delete(id);
+      const { asked } = assignments.get(id) ?? {};
+      assignments.delete(id);
       // A worker whose caller is gone lets its turn go on, for a retry.
       for (const worker of asked?.values() ?? []) client.delete(worker, `/sessions/${id}`);
     },
   };
 }
 
-/** Where a session is. */
-interface Place {
+/** Which worker a session is assigned to. */
+interface SessionAssignment {
   worker: WorkerRecord | undefined;
   /** Requests at the worker. */
   inFlight: number;
@@ -115,17 +115,17 @@ interface Place {
 
 /** The session's worker, for one more request: another one only if none has replied and none is asked now. */
 async function workerOf(
-  place: Place,
+  assignment: SessionAssignment,
   pick: () => Promise<WorkerRecord | undefined>,
 ): Promise<WorkerRecord | undefined> {
-  const isSettled = () => place.isHeld || place.inFlight > 0;
-  const picked = isSettled() ? place.worker : await pick();
+  const isSettled = () => assignment.isHeld || assignment.inFlight > 0;
+  const picked = isSettled() ? assignment.worker : await pick();
   // Another request may have been sent meanwhile.
-  if (!isSettled()) place.worker = picked;
-  const { worker } = place;
+  if (!isSettled()) assignment.worker = picked;
+  const { worker } = assignment;
   if (!worker) return undefined;
-  place.inFlight += 1;
-  place.asked.set(worker.url, worker);
+  assignment.inFlight += 1;
+  assignment.asked.set(worker.url, worker);
   return worker;
 }
 

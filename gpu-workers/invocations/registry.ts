@@ -1,7 +1,7 @@
 /**
  * @file The invocations of one sub-agent in one process. An id that is put again does not run again, unless it failed or was canceled.
  *
- *     (unknown) --put--> held --> running --> done      the result is kept until an invocation is put of a step that is not sampled beside its own
+ *     (unknown) --put--> held --> running --> done      kept until an invocation is put whose step is more than `staleness` later
  *                          |         |  '----> failed    reported once; the next put runs it again
  *                          '---------'-cancel-> (unknown)
  *

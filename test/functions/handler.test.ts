@@ -102,6 +102,26 @@ test("the local cloud routes by key, ignores other keys, and logs failures that 
   await expect(cloud.tick()).rejects.toBe(outage);
 });
 
+test("the local cloud's tick logs every run's failure, and rejects with the first retryable one", async () => {
+  const { lines, log } = recorder();
+  const failures = [
+    new MgrpoError("judge-failed", "503", { retryable: true }),
+    new MgrpoError("record-damaged", "RUN 'a': step: expected number"),
+    outage,
+  ];
+  const functions: Partial<Functions> = {
+    async tickAll(onFailure) {
+      for (const failure of failures) onFailure?.(failure);
+    },
+  };
+  await expect(cloudHandlers(functions as Functions, log).tick()).rejects.toBe(outage);
+  expect(lines.map((line) => JSON.parse(line)).map((entry) => `${entry.function} ${entry.code}`)).toEqual([
+    "score-rollout judge-failed",
+    "tick record-damaged",
+    "tick store-unreachable",
+  ]);
+});
+
 test("a missing setting is named", () => {
   expect(() => composeFromEnvironment({ MGRPO_TABLE: "t" })).toThrow(/^environment: MGRPO_BUCKET/);
 });

@@ -90,7 +90,7 @@ test("an exception names the file, a refused reservation and an abort arrive, a 
   });
 });
 
-test("rewards that call process.exit are told so, not that they were late; the next call starts a new thread", async () => {
+test("rewards that call process.exit fail with that reason, not with a missed deadline; the next call starts a new thread", async () => {
   const rewards = await open(`
     export const rewards = {
       correct: ({ id }) => (id === "exits" ? process.exit() : 1),

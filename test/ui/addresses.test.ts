@@ -83,6 +83,14 @@ inBrowser("a step's search, filter and order are in its address", async () => {
   for (const hit of hits) expect(hit).toMatch(/capital/i);
 });
 
+inBrowser("another suite begins at its first page", async () => {
+  const page = await open("/runs/demo/evaluations?page=1");
+  expect(await page.locator("tbody tr").count()).toBe(0);
+  await page.getByLabel("suite", { exact: true }).selectOption("held-out");
+  await arrive(page, "/runs/demo/evaluations?page=0&suite=held-out");
+  expect(await page.locator("tbody tr").count()).toBeGreaterThan(0);
+});
+
 inBrowser("an address without a view says so, and leads back", async () => {
   for (const address of ["/nowhere", "/runs/demo/steps/2/0/0/0"]) {
     const page = await open(address);

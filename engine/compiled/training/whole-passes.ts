@@ -74,7 +74,7 @@ export class WholePasses implements Passes {
       const outputs = await session.run(lengths, { ...feeds, ...sums, ...lossFeeds(weighted, batch, loss) }, into);
       this.#addRowGradients(outputs, weighted.targets, tokens);
       scatterLogProbs(logProbs, weighted, requireOutput(outputs, "logProbs"));
-      total += outputs["loss"]?.[0] ?? 0;
+      total += requireOutput(outputs, "loss")[0] ?? Number.NaN;
     }
     return { loss: total, logProbs };
   }

@@ -1,6 +1,6 @@
 /**
- * @file How things are asked in English. Every phrasing is on one side of the split: a training question or a demonstration has only
- * training phrasings, a held-out question only held-out ones. read-task.ts reads both sides.
+ * @file How things are asked in English. Every phrasing of a question is on one side of the split: a training question or a demonstration
+ * has only training phrasings, a held-out question only held-out ones. read-task.ts reads both sides.
  */
 import type { Random } from "../../../core/random.ts";
 import type { Asked, Condition, LookUp } from "../../atlas/questions/look-up.ts";
@@ -133,7 +133,7 @@ export const COMPARISONS: Readonly<Record<Operator, Phrasings>> = {
   },
 };
 
-/** Tasks for a searcher, which are shorter than questions. Both sides of the split have the same ones. */
+/** Tasks for a searcher, which are shorter than questions. Only demonstrations have them, so they are not split. */
 const TASKS = {
   country: ["Which country {does}?", "Find the country that {does}."],
   fact: ["What is the {asked} of {of}?", "Find the {asked} of {of}."],

@@ -97,7 +97,7 @@ const RULES: Record<string, readonly Case[]> = {
     ["decimal_chain_sum", "-67.6877 m", "-67.6877", 0],
     ["decimal_chain_sum", "1,000.5", "1000.5", 0],
   ],
-  "first-number: another number still scores 0.01, as there; a minus sign counts only after a letter or digit": [
+  "first-number: another number still scores 0.01, as in the reference implementation; a minus sign counts only after a letter or digit": [
     ["gsm_symbolic", "about 342 in total", "342", 1],
     ["gsm_symbolic", "342.0", "342", 1],
     ["gsm_symbolic", "12 and 342", "342", 0.01],

@@ -111,6 +111,21 @@ test("a tie whose deciding vote fails too gives no verdict", async () => {
   await expect(tied).rejects.toMatchObject({ code: "judge-failed", evidence: { cost: { inputTokens: 400 } } });
 });
 
+test("a failed reservation for the deciding vote rejects with the cost of the votes before it", async () => {
+  const unreachable = new MgrpoError("store-unreachable", "no answer", { retryable: true });
+  let reservations = 0;
+  const reserve = async () => {
+    if (++reservations === 2) throw unreachable;
+  };
+  const judge = { model: ballots(true, malformed, false), config: judgeConfig({ votes: 3 }) };
+  const { signal } = new AbortController();
+  await expect(judgeCorrectness(judge, "Compare.", material, { signal, reserve })).rejects.toMatchObject({
+    code: "store-unreachable",
+    retryable: true,
+    evidence: { cost: { inputTokens: 300 } },
+  });
+});
+
 test("what a verdict may cost is reserved before the first request, and the abort signal reaches the model", async () => {
   const reserved: number[] = [];
   const { signal } = new AbortController();

@@ -10,6 +10,7 @@ import { percent } from "../parts/format.ts";
 import { RunHeader } from "../parts/header.tsx";
 import { noticeOf } from "../parts/notice.tsx";
 import { Pages } from "../parts/pages.tsx";
+import { questionScores } from "../parts/question-scores.ts";
 import { Scroll } from "../parts/scroll.tsx";
 
 const SHARE: readonly [number, number] = [0, 1];
@@ -42,7 +43,7 @@ export function EvaluationsPage() {
               <select
                 aria-label="suite"
                 value={suite}
-                onChange={({ currentTarget }) => turn({ suite: currentTarget.value })}
+                onChange={({ currentTarget }) => turn({ suite: currentTarget.value, page: "0" })}
               >
                 {suites.map((name) => (
                   <option key={name}>{name}</option>
@@ -90,16 +91,8 @@ interface QuestionsProps {
   readonly turn: (change: Record<string, string>) => void;
 }
 
-interface QuestionScores {
-  readonly id: string;
-  readonly kind: string;
-  /** One share per team; null: not counted. */
-  readonly shares: readonly (number | null)[];
-  readonly gain: number;
-}
-
 function Questions({ run, teams, prompts, page, turn }: QuestionsProps) {
-  const rows = scoresOf(teams).sort((a, b) => a.gain - b.gain);
+  const rows = questionScores(teams).sort((a, b) => a.gain - b.gain);
   const worse = rows.filter(({ gain }) => gain < 0).length;
   const better = rows.filter(({ gain }) => gain > 0).length;
   return (
@@ -140,15 +133,4 @@ function Questions({ run, teams, prompts, page, turn }: QuestionsProps) {
       <Pages page={page} pages={Math.ceil(rows.length / PAGE)} turn={(to) => turn({ page: String(to) })} />
     </>
   );
-}
-
-function scoresOf(teams: readonly EvaluationView[]): QuestionScores[] {
-  const byTeam = teams.map(({ questions }) => new Map(questions.map((one) => [one.question, one])));
-  return (teams[0]?.questions ?? []).map(({ question: id, kind }) => {
-    const shares = byTeam.map((scores) => {
-      const one = scores.get(id);
-      return one && one.n > 0 ? one.correct / one.n : null;
-    });
-    return { id, kind, shares, gain: (shares.at(-1) ?? 0) - (shares[0] ?? 0) };
-  });
 }

@@ -75,7 +75,7 @@ function writesOf({ perStep }: RunView, { requests, bytes }: NonNullable<RunView
   return `${amount(requests)} requests, ${size(bytes)}${each}`;
 }
 
-/** Its model, or whose it has, and its share of the loss of a policy that agents share. */
+/** The agent's model, or the owner of the policy that it uses; and its share of the loss of a policy that agents share. */
 function modelOf({ name, model, shared }: AgentView): string {
   if (!shared) return shortModel(model);
   const whose = shared.owner === name ? shortModel(model) : `policy of ${shared.owner}`;
