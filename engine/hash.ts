@@ -1,4 +1,4 @@
-/** @file SHA-256 in hex, which identifies checkpoint files and all records in the store. */
+/** @file SHA-256 in hex, by which records refer to checkpoint files and to each other. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { setImmediate as nextTurn } from "node:timers/promises";

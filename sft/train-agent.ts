@@ -33,7 +33,7 @@ export interface AgentTraining {
 
 export interface AgentTrainingResult {
   readonly progress: TrainingProgress;
-  /** Whether this call trained, or found the training finished. */
+  /** True: this call trained. False: the training was already finished. */
   readonly isNew: boolean;
 }
 

@@ -62,7 +62,7 @@ function createFleet(fleet: FleetSettings, common: Common): aws.autoscaling.Grou
   const template = new aws.ec2.LaunchTemplate(`${title}Template`, {
     imageId: image,
     iamInstanceProfile: { arn: profile.arn },
-    // A public address is needed to reach npm; the security group blocks ingress.
+    // A public address is needed to reach npm; the security group admits only other workers.
     vpcSecurityGroupIds: [network.securityGroup.id],
     // IMDSv2 only, and only from the instance itself.
     metadataOptions: { httpEndpoint: "enabled", httpTokens: "required", httpPutResponseHopLimit: 1 },

@@ -187,7 +187,7 @@ test.each([...LAYERS, "test"])("every file in %s has a header and at most 300 li
   }
 });
 
-test("half of the files have less than 100 lines", () => {
+test("half of the files have fewer than 100 lines", () => {
   const lengths = LAYERS.flatMap(sourcesOf).map((file) => readFileSync(file, "utf8").split("\n").length - 1);
   const median = lengths.sort((a, b) => a - b)[Math.floor(lengths.length / 2)];
   expect(median).toBeLessThan(100);

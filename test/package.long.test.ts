@@ -212,7 +212,7 @@ test("the package has the compiled command line, the docs and the recipes' sourc
   }
   const outside = names.filter((name) => /^package\/(test|runs|node_modules)\//.test(name));
   const sources = names.filter(
-    (name) => /[^d]\.ts$/.test(name) && !/^package\/(recipes|create\/template)\//.test(name),
+    (name) => /(?<!\.d)\.tsx?$/.test(name) && !/^package\/(recipes|create\/template)\//.test(name),
   );
   expect([...outside, ...sources]).toEqual([]);
 });

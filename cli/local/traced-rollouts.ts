@@ -26,5 +26,5 @@ export async function readTracedRollouts(store: Store, config: RunConfig, step: 
   return (await Promise.all(found)).flat();
 }
 
-/** Traces leave this machine: of a folder elsewhere on it, they carry the name alone. */
+/** Traces leave this machine: a path that is absolute or starts with a dot is cut to the name of its folder. */
 const nameForOthers = (model: string): string => (isAbsolute(model) || model.startsWith(".") ? basename(model) : model);

@@ -116,7 +116,7 @@ export const BranchCounts = z.strictObject({
   rewritten: z.int().nonnegative(),
   /** Replies with a tool call that could not be read. */
   unparsed: z.int().nonnegative(),
-  /** Replies cut at the limit on tokens. */
+  /** Replies cut off at the token limit. */
   cut: z.int().nonnegative(),
 });
 export type BranchCounts = z.infer<typeof BranchCounts>;
@@ -156,11 +156,11 @@ export const InvocationReport = z.strictObject({
 });
 export type InvocationReport = z.infer<typeof InvocationReport>;
 
-/** What only a rollout that an app ran has. */
+/** The part of an outcome that exists only if an app ran the rollout. */
 export const AppRecord = z.strictObject({
-  /** Further branches of the main agent's conversation. They weigh together with the outcome's `trajectory` as one. */
+  /** Further branches of the main agent's conversation. Together with the outcome's `trajectory` they have the weight of one. */
   branches: z.array(Trajectory),
-  /** Rewards that the app gave: of the rollout, and by sub-agent. They take the place of the recipe's verdicts. */
+  /** Rewards that the app gave: of the rollout, and by sub-agent. They replace the recipe's verdicts. */
   reward: z.number().min(0).max(1).exactOptional(),
   rewards: z.record(AgentName, z.number().min(0).max(1)).exactOptional(),
   /** By agent. */

@@ -61,7 +61,8 @@ type Vocabulary = z.infer<typeof Vocabulary>;
 export function tokenizerFiles(path: string, metadata: Metadata): ReadonlyMap<string, string> {
   const vocabulary = vocabularyOf(path, metadata);
   const kind = metadata["tokenizer.ggml.model"];
-  const json = kind === "gpt2" ? byteLevelJson(path, metadata, vocabulary) : sentencePieceJson(path, kind, vocabulary);
+  const json =
+    kind === "gpt2" ? byteLevelJson(path, metadata, vocabulary) : sentencePieceJson(path, metadata, vocabulary);
   const nameOf = (name: string) => vocabulary.tokens[idOf(metadata, name) ?? -1] ?? null;
   const config = {
     tokenizer_class: "PreTrainedTokenizerFast",
@@ -85,8 +86,11 @@ function vocabularyOf(path: string, metadata: Metadata): Vocabulary {
   const raw = { tokens: at("tokens"), types: at("token_type"), merges: at("merges"), scores: at("scores") };
   const parsed = Vocabulary.safeParse(raw);
   if (parsed.success && parsed.data.types.length === parsed.data.tokens.length) return parsed.data;
-  throw new MgrpoError("tokenizer-damaged", `${path}: its metadata has no complete vocabulary: download it again`);
+  throw incomplete(path, "no complete vocabulary");
 }
+
+const incomplete = (path: string, fault: string) =>
+  new MgrpoError("tokenizer-damaged", `${path}: its metadata has ${fault}: download it again`);
 
 function templateOf(path: string, metadata: Metadata): string {
   const template = metadata["tokenizer.chat_template"];
@@ -101,13 +105,14 @@ function templateOf(path: string, metadata: Metadata): string {
 function byteLevelJson(path: string, metadata: Metadata, vocabulary: Vocabulary): object {
   const name = String(metadata["tokenizer.ggml.pre"]);
   const splitting = SPLITTINGS[name];
-  if (!splitting || !vocabulary.merges) {
+  if (!splitting) {
     const known = Object.keys(SPLITTINGS).join(", ");
     throw new MgrpoError(
       "engine-unsupported",
       `${path}: its tokenizer splits text as '${name}', which is not supported (${known}): use the model's Hugging Face folder`,
     );
   }
+  if (!vocabulary.merges) throw incomplete(path, "no merges");
   return {
     version: "1.0",
     truncation: null,
@@ -138,13 +143,19 @@ function splitMerge(merge: string): [string, string] {
   return [merge.slice(0, at), merge.slice(at + 1)];
 }
 
-/** SentencePiece's BPE, as in Llama 2 and Mistral: the file has scores, from which the merges are derived. */
-function sentencePieceJson(path: string, kind: unknown, vocabulary: Vocabulary): object {
-  if (kind !== "llama" || !vocabulary.scores)
+/**
+ * SentencePiece's BPE, as in Llama 2 and Mistral: the file has scores, from which the merges are derived. A text starts with a space unless
+ * the metadata says otherwise.
+ */
+function sentencePieceJson(path: string, metadata: Metadata, vocabulary: Vocabulary): object {
+  const kind = metadata["tokenizer.ggml.model"];
+  if (kind !== "llama")
     throw new MgrpoError(
       "engine-unsupported",
       `${path}: its tokenizer is of kind '${kind}': use the model's Hugging Face folder`,
     );
+  if (!vocabulary.scores) throw incomplete(path, "no scores");
+  const addsSpace = metadata["tokenizer.ggml.add_space_prefix"] !== false;
   const unknown = vocabulary.tokens[vocabulary.types.indexOf(UNKNOWN)] ?? null;
   return {
     version: "1.0",
@@ -154,7 +165,7 @@ function sentencePieceJson(path: string, kind: unknown, vocabulary: Vocabulary):
     normalizer: {
       type: "Sequence",
       normalizers: [
-        { type: "Prepend", prepend: "▁" },
+        ...(addsSpace ? [{ type: "Prepend", prepend: "▁" }] : []),
         { type: "Replace", pattern: { String: " " }, content: "▁" },
       ],
     },
@@ -166,7 +177,7 @@ function sentencePieceJson(path: string, kind: unknown, vocabulary: Vocabulary):
         { type: "Replace", pattern: { String: "▁" }, content: " " },
         { type: "ByteFallback" },
         { type: "Fuse" },
-        { type: "Strip", content: " ", start: 1, stop: 0 },
+        ...(addsSpace ? [{ type: "Strip", content: " ", start: 1, stop: 0 }] : []),
       ],
     },
     model: {

@@ -63,7 +63,7 @@ export async function runEvaluations(role: EvalRole, signal: AbortSignal): Promi
     } else if (status === "finished" && isOver(run, step, jobs)) {
       return;
     } else {
-      // The next job is of another team: until then, the memory is the trainers'.
+      // No job can be leased now: until one can, the memory is the trainers'.
       await Promise.all([...agents.values()].map(({ policy }) => policy.close()));
       await run.store.clock.sleep(10 * run.config.liveness.pollSeconds, signal);
     }

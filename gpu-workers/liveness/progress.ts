@@ -1,6 +1,6 @@
 /**
- * @file Whether this process's engine makes progress. Every call that samples, trains, opens, loads or saves has a time limit, from its
- * start, at which an engine in threads of its own ends it; policy `eager` and Tinker servers do not. A call that is open long after its
+ * @file Whether this process's engine makes progress. Every call that samples, trains, opens, loads or saves has a time limit. An engine
+ * that runs in its own threads ends a call at the limit; policy `eager` and Tinker servers do not. A call that is open long after its
  * limit cannot be ended: then the worker sends no more heartbeats and its process ends, so that other workers take over its work.
  * Heartbeats show that the process is alive; this shows that its engine is.
  */
@@ -50,12 +50,12 @@ export class EngineProgress {
     } finally {
       signal?.removeEventListener("abort", cancel);
       this.#calls.delete(entry);
-      if (work === "training") this.#graceOpenCalls();
+      if (work === "training") this.#extendOpenCalls();
     }
   }
 
   /** Extends the deadline of every open call, each of which may have waited for the training call that just ended: a sample begins only now. */
-  #graceOpenCalls(): void {
+  #extendOpenCalls(): void {
     const grace = this.#now() + GRACE_SECONDS;
     for (const call of this.#calls) {
       const due = call.work === "sampling" && !call.isCanceled ? this.#dueAt("sampling") : grace;

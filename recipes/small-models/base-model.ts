@@ -6,7 +6,7 @@ import type { Arm } from "../../core/contracts/config.ts";
 import type { BaseModel, Demonstration } from "../../core/recipe.ts";
 import { buildTokenizer, type TokenizerDesign } from "./tokenizer.ts";
 
-/** Sizes of a decoder, in the words of its config.json. */
+/** The sizes of a decoder. */
 export interface ModelShape {
   readonly layers: number;
   /** Of the residual stream; divisible by `heads`. */

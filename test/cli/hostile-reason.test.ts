@@ -1,4 +1,4 @@
-/** @file The reason of a halted run may quote a model or a web page: its control characters and overrides of direction do not reach the terminal. */
+/** @file The reason of a halted run may quote a model or a web page: its control characters and bidirectional overrides do not reach the terminal. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -38,6 +38,6 @@ test.each([
   ["show", ["show", config.run]],
 ])("`mgrpo %s` prints a hostile reason as plain text", async (_, args) => expectPlain(await printed(...args)));
 
-test("so does a command that the halted run makes fail", () => {
+test("a command that fails because the run is halted prints a hostile reason as plain text", () => {
   expectPlain(described(new MgrpoError("run-halted", `run 'tiny' halted: ${HOSTILE}`)));
 });

@@ -1,6 +1,6 @@
-/** @file Numbers of the dashboard as text: what is rounded up carries into the next unit. */
+/** @file Numbers of the dashboard as text: what is rounded up carries into the next unit, and small axis numbers stay distinct. */
 import { expect, test } from "vitest";
-import { amount, duration, size } from "../../ui/app/parts/format.ts";
+import { amount, axisNumber, duration, size } from "../../ui/app/parts/format.ts";
 
 test.each([
   [null, "–"],
@@ -32,3 +32,12 @@ test.each([
   [1234.5, "1,235"],
   [1_234_567, "1,234,567"],
 ] as const)("the amount %s is %s", (value, text) => expect(amount(value)).toBe(text));
+
+test.each([
+  [0, "0"],
+  [0.0025, "0.0025"],
+  [0.1 + 0.2, "0.3"],
+  [1_250_000, "1,250,000"],
+  [0.00015, "1.5e-4"],
+  [-2e-7, "-2e-7"],
+] as const)("%s at an axis is %s", (value, text) => expect(axisNumber(value)).toBe(text));

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { dequantize, GGML_TYPES } from "../../engine/gguf/dequantize.ts";
 import { importGguf } from "../../engine/gguf/import.ts";
+import { tokenizerFiles } from "../../engine/gguf/tokenizer.ts";
 import { openTokenizer, openTrainer, readCheckpoint } from "../../engine/index.ts";
 
 const FIXTURES = join(import.meta.dirname, "../fixtures/gguf");
@@ -74,6 +75,7 @@ test.each([
     /tensor 'blk\.000\.attn_q\.bias' is not part of a supported llama model/,
   ],
   ["an unknown pre-tokenizer", replaced("smollm", "smullm"), /splits text as 'smullm'/],
+  ["no merges", renamed("tokenizer.ggml.merges", "tokenizer.ggml.mergez"), /its metadata has no merges/],
   ["a file that is not GGUF", () => Buffer.from("nothing"), /is not a readable GGUF file/],
   ["a truncated download", (bytes: Buffer) => bytes.subarray(0, bytes.length - 3000), /ends before the end of/],
 ])("refused before anything is written: %s", async (_, damage, message) => {
@@ -81,6 +83,31 @@ test.each([
   writeFileSync(path, damage(readFileSync(join(FIXTURES, "tiny.gguf"))));
   await expect(importGguf(path, to)).rejects.toThrow(message);
   expect(existsSync(to)).toBe(false);
+});
+
+/** The metadata of a SentencePiece tokenizer. */
+const SENTENCE_PIECE = {
+  "tokenizer.ggml.model": "llama",
+  "tokenizer.ggml.tokens": ["<unk>", "▁", "a", "▁a"],
+  "tokenizer.ggml.token_type": [2, 1, 1, 1],
+  "tokenizer.ggml.scores": [0, -1, -2, -3],
+  "tokenizer.chat_template": "{{ messages[0].content }}",
+};
+
+test("SentencePiece puts a space before a text, unless add_space_prefix is false", () => {
+  const stepsOf = (metadata: object): string[] => {
+    const text = tokenizerFiles("a.gguf", { ...SENTENCE_PIECE, ...metadata }).get("tokenizer.json") ?? "";
+    const { normalizer, decoder } = JSON.parse(text);
+    return [...normalizer.normalizers, ...decoder.decoders].map(({ type }: { type: string }) => type);
+  };
+  const plain = ["Replace", "Replace", "ByteFallback", "Fuse"];
+  expect(stepsOf({})).toEqual(["Prepend", ...plain, "Strip"]);
+  expect(stepsOf({ "tokenizer.ggml.add_space_prefix": false })).toEqual(plain);
+});
+
+test("a SentencePiece tokenizer without scores is damaged, not of an unsupported kind", () => {
+  const { "tokenizer.ggml.scores": _, ...metadata } = SENTENCE_PIECE;
+  expect(() => tokenizerFiles("a.gguf", metadata)).toThrow("a.gguf: its metadata has no scores");
 });
 
 function replaced(from: string, to: string): (bytes: Buffer) => Buffer {

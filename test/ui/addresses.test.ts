@@ -13,15 +13,19 @@ const arrive = async (page: Page, wanted: string | RegExp) => {
   await drawn(page);
 };
 
+/** Navigates as a link of the page does. */
+const follow = (page: Page, address: string) =>
+  page.evaluate((to) => {
+    const link = document.body.appendChild(document.createElement("a"));
+    link.href = to;
+    link.click();
+    link.remove();
+  }, address);
+
 inBrowser("every address shows the same view in a new page as after navigation from another view", async () => {
   const page = await open("/");
   for (const address of await everyView(page)) {
-    await page.evaluate((to) => {
-      const link = document.body.appendChild(document.createElement("a"));
-      link.href = to;
-      link.click();
-      link.remove();
-    }, address);
+    await follow(page, address);
     await arrive(page, address);
     const again = await open(address);
     expect(path(again)).toBe(address);
@@ -53,6 +57,17 @@ inBrowser("back and forward", async () => {
     await arrive(page, after);
   }
   expect(await textOf(page)).toContain("turn 1");
+});
+
+inBrowser("a click on a chart leaves one entry in the history, at a second address of its page too", async () => {
+  const page = await open("/runs/demo");
+  const address = "/runs/demo?again=1";
+  await follow(page, address);
+  await arrive(page, address);
+  await page.locator(".chart").first().click();
+  await arrive(page, /^\/runs\/demo\/steps\/\d$/);
+  await page.goBack();
+  await arrive(page, address);
 });
 
 inBrowser("the list's search and order are in its address, and leave one entry in the history", async () => {

@@ -42,6 +42,10 @@ inBrowser("the run: closed steps, held-out accuracy, and each curve's newest val
   const after = report().heldOut.after ?? expect.fail();
   const words = `held-out ${Number((after.correct / after.n).toPrecision(3))} at 3`;
   await page.getByRole("img", { name: words }).waitFor();
+  for (const [agent, reward] of Object.entries(newest().reward)) {
+    const raw = `${agent}, raw ${Number((reward ?? expect.fail()).toPrecision(3))} at 3`;
+    await page.getByRole("img", { name: raw }).waitFor();
+  }
 });
 
 inBrowser("the run: bytes through the store as in report.json, and a timeline of the newest step", async () => {

@@ -15,7 +15,7 @@ test("7 calls, 1 taken: 6 left for 4 delegations, as 2 + 2 + 1 + 1; they spend 4
   expect(budget.split(1)).toEqual([{ calls: 2, microUsd: null }]);
 });
 
-test("only a price above the rest is refused; a cost known afterward may overdraw the budget", () => {
+test("only a price above the remaining budget is refused; a cost known afterward may overdraw it", () => {
   const budget = openToolBudget({ calls: null, microUsd: 3000 });
   expect(budget.leftUsd()).toBe(0.003);
   expect([budget.take(0.002), budget.take(0.002), budget.take(0.001)]).toEqual([

@@ -6,6 +6,7 @@ import { SVGRenderer } from "echarts/renderers";
 import { useEffect, useRef } from "preact/hooks";
 import { COLORS, SERIES } from "../../palette.ts";
 import type { ChartProps, Line } from "./curve.ts";
+import { axisNumber } from "./format.ts";
 
 use([BarChart, LineChart, ScatterChart, GridComponent, LegendComponent, TooltipComponent, SVGRenderer]);
 
@@ -37,11 +38,14 @@ export function Chart({ title, lines, xName = "step", bounds, onPick }: ChartPro
   useEffect(() => {
     const drawn = chart.current;
     if (!onPick || !drawn) return;
-    drawn.getZr().on("click", ({ offsetX, offsetY }) => {
+    const pick = ({ offsetX, offsetY }: { readonly offsetX: number; readonly offsetY: number }) => {
       if (!drawn.containPixel("grid", [offsetX, offsetY])) return;
       const [x] = drawn.convertFromPixel("grid", [offsetX, offsetY]) as number[];
       if (x !== undefined) onPick(Math.round(x));
-    });
+    };
+    const renderer = drawn.getZr();
+    renderer.on("click", pick);
+    return () => renderer.off("click", pick);
   }, [onPick]);
   return (
     <figure>
@@ -52,8 +56,9 @@ export function Chart({ title, lines, xName = "step", bounds, onPick }: ChartPro
 }
 
 /** What a reader who does not see the chart is told. */
-function newestOf({ name, points }: Line): string {
-  const [x, y] = points.findLast(([, value]) => value !== null) ?? [];
+function newestOf(line: Line): string {
+  const name = nameOf(line);
+  const [x, y] = line.points.findLast(([, value]) => value !== null) ?? [];
   return y === undefined || y === null ? `${name} has no value` : `${name} ${Number(y.toPrecision(3))} at ${x}`;
 }
 
@@ -69,7 +74,7 @@ function optionOf({ lines, xName, bounds }: Drawing): EChartsCoreOption {
     type: "value",
     axisLine: { show: false },
     axisTick: { show: false },
-    axisLabel: { color: shade(COLORS.faint), fontSize: 11, formatter: tick },
+    axisLabel: { color: shade(COLORS.faint), fontSize: 11, formatter: axisNumber },
     splitLine: { lineStyle: { color: shade(COLORS.grid) } },
     nameTextStyle: { color: shade(COLORS.faint), fontSize: 11 },
   };
@@ -92,12 +97,6 @@ function optionOf({ lines, xName, bounds }: Drawing): EChartsCoreOption {
 
 const FONT = "ui-sans-serif, system-ui, sans-serif";
 const textStyle = () => ({ color: shade(COLORS.text), fontSize: 11 });
-
-/** A number at an axis: four significant digits, and powers of ten below a thousandth. */
-function tick(value: number): string {
-  if (value === 0 || Math.abs(value) >= 1e-3) return Number(value.toPrecision(4)).toLocaleString("en");
-  return String(Number(value.toPrecision(2)).toExponential());
-}
 
 const LEGEND = { type: "scroll", left: 0, top: 0, itemWidth: 14, itemHeight: 7 };
 
@@ -133,13 +132,18 @@ function bandOf({ band, color: position }: Line, i: number) {
   ];
 }
 
-function seriesOf({ name, points, color: position, kind }: Line) {
+/** A raw line has the name of its smoothed one. */
+const nameOf = ({ name, kind }: Line): string => (kind === "raw" ? `${name}, raw` : name);
+
+function seriesOf(one: Line) {
+  const { points, color: position, kind } = one;
+  const name = nameOf(one);
   const color = shadeOf(position);
   const data = points.map(([x, y]) => [x, y]);
   if (kind === "points") return { type: "scatter", name, data, symbolSize: 8, itemStyle: { color }, z: 3 };
   if (kind === "bar") return { type: "bar", name, data, stack: "all", itemStyle: { color } };
-  const line = { type: "line", data, color };
-  if (kind !== "raw") return { ...line, name, showSymbol: points.length === 1, lineStyle: { color, width: 2 }, z: 2 };
+  const line = { type: "line", name, data, color };
+  if (kind !== "raw") return { ...line, showSymbol: points.length === 1, lineStyle: { color, width: 2 }, z: 2 };
   const style = { lineStyle: { color, width: 1, opacity: 0.28 }, showSymbol: false };
-  return { ...line, ...style, name: `${name}, raw`, silent: true, z: 1 };
+  return { ...line, ...style, silent: true, z: 1 };
 }

@@ -11,6 +11,12 @@ export function amount(value: number | null | undefined): string {
   return Number.isInteger(rounded) ? rounded.toLocaleString("en") : String(rounded);
 }
 
+/** A number at an axis: four significant digits; below a thousandth, as a power of ten with two. */
+export function axisNumber(value: number): string {
+  if (value === 0 || Math.abs(value) >= 1e-3) return value.toLocaleString("en", { maximumSignificantDigits: 4 });
+  return Number(value.toPrecision(2)).toExponential();
+}
+
 export const signed = (value: number): string => `${value > 0 ? "+" : ""}${value.toFixed(3)}`;
 
 /** A path's last folders; other names of models as they are. */
