@@ -9,7 +9,7 @@ import { defineConfig } from "vitest/config";
 
 const ALONE = [
   "test/adapters/checkpoints/hub/copies.test.ts",
-  "test/adapters/local-cloud/credentials.test.ts",
+  "test/adapters/local-cloud/{credentials,journal}.test.ts",
   "test/adapters/tools/documents/pool.test.ts",
   "test/adapters/tools/web/turns.test.ts",
   "test/chaos/chaos.test.ts",

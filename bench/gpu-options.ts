@@ -1,4 +1,4 @@
-/** @file The options of `npm run gpu`, all checked before the first part runs. */
+/** @file The options of `npm run gpu`, checked before the first part runs. The values of `--set` are checked by the step. */
 import { parseArgs } from "node:util";
 import { MgrpoError } from "../core/errors.ts";
 import { DEVICES, type Device } from "./gpu-figures.ts";
@@ -16,21 +16,28 @@ export interface GpuOptions {
 
 /** Throws `config-invalid`. */
 export function readGpuOptions(args: readonly string[]): GpuOptions {
-  const { values } = parseArgs({
-    args: [...args],
-    options: {
-      models: { type: "string" },
-      devices: { type: "string", default: DEVICES.map(({ name }) => name).join(",") },
-      set: { type: "string", multiple: true, default: [] },
-      only: { type: "string", default: PARTS.join(",") },
-    },
-  });
-  const { models = "", devices, set, only } = values;
+  const { models = "", devices, set, only } = valuesOf(args);
   const parts = new Set(only.split(",").map(partOf));
   if (models === "" && parts.has("step")) {
     throw refused("--models <folder>: name the folder that `mgrpo sft recipes/gazetteer --to` wrote");
   }
   return { parts, devices: devices.split(",").map(deviceOf), models, set };
+}
+
+function valuesOf(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      options: {
+        models: { type: "string" },
+        devices: { type: "string", default: DEVICES.map(({ name }) => name).join(",") },
+        set: { type: "string", multiple: true, default: [] },
+        only: { type: "string", default: PARTS.join(",") },
+      },
+    }).values;
+  } catch (error) {
+    throw refused(`${(error as Error).message} (there are --models, --devices, --set, --only)`);
+  }
 }
 
 function partOf(wanted: string): GpuPart {

@@ -5,7 +5,7 @@ import { allTokens, type Example } from "./example.ts";
 
 export interface Split {
   readonly training: readonly Example[];
-  /** The first `most` of the held-out examples in order of their hashes, without duplicates. */
+  /** The first `limit` held-out examples in order of their hashes, without duplicates. */
   readonly heldOut: readonly Example[];
 }
 
@@ -13,12 +13,12 @@ export interface Split {
  * Holds out an example if the hash of its tokens, as a number in [0, 1), is below the share. So it depends on no other example, and equal
  * examples are on the same side.
  */
-export function split(examples: readonly Example[], share: number, most: number): Split {
+export function split(examples: readonly Example[], share: number, limit: number): Split {
   const hashed = examples.map((example) => ({ example, at: positionOf(example) }));
   const heldOut = hashed.filter(({ at }) => at < share).sort((a, b) => a.at - b.at);
   return {
     training: hashed.filter(({ at }) => at >= share).map(({ example }) => example),
-    heldOut: distinct(heldOut.map(({ example, at }) => [at, example])).slice(0, most),
+    heldOut: distinct(heldOut.map(({ example, at }) => [at, example])).slice(0, limit),
   };
 }
 
@@ -26,7 +26,7 @@ const positionOf = ({ tokens }: Example): number => Number.parseInt(sha256(token
 
 const distinct = (examples: readonly (readonly [number, Example])[]): Example[] => [...new Map(examples).values()];
 
-/** Passes over the examples, each in its own random order, until their tokens are spent: the last pass may be cut. */
+/** Passes over the examples, each in its own random order, until `tokens` tokens are used up: the last pass may be cut short. */
 export function* passes(
   examples: readonly Example[],
   tokens: number,

@@ -65,12 +65,14 @@ export function refuseUnusable(fleets: readonly FleetSettings[]): void {
 }
 
 function faultOf({ name, agent, roles, max, onDemand }: FleetSettings): string | undefined {
-  if (!NAME.test(name)) return "write lower-case letters, digits and '-'";
+  if (!NAME.test(name)) return "name: write 1 to 31 lower-case letters, digits or '-', the first a letter";
   if (agent !== "*" && !NAME.test(agent)) return `agent: '${agent}': write an agent's name, or * for the whole team`;
   const unknown = roles.split(",").find((role) => !ROLES.includes(role));
   if (unknown !== undefined)
     return `roles: '${unknown}': write ${ROLES.join(", ")}, separated by commas without spaces`;
-  if ((agent === "*") !== (roles === "eval")) return "write agent * with roles eval, and an agent's name with others";
+  const evaluates = roles.split(",").includes("eval");
+  if ((agent === "*") !== evaluates || (evaluates && roles !== "eval"))
+    return "write agent * with roles eval alone, and an agent's name with the other roles";
   if (!Number.isInteger(max) || max < 1) return `max: ${max}: write the largest number of instances, 1 or more`;
   if (!Number.isInteger(onDemand) || onDemand < 0 || onDemand > max)
     return `onDemand: ${onDemand}: write how many of its ${max} instances are on demand`;

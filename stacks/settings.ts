@@ -56,7 +56,7 @@ export function readSettings(
 /** `main=Qwen/Qwen3-4B,searcher=Qwen/Qwen3-1.7B`. A model's name goes into the boot script, so no other characters are allowed. */
 function readServers(text: string): ReadonlyMap<string, string> {
   const entries = text.split(",").filter((entry) => entry !== "");
-  return new Map(
+  const servers = new Map(
     entries.map((entry): [string, string] => {
       const [, fleet, model] = /^([a-z][a-z0-9-]*)=([\w.-]+\/[\w.-]+)$/.exec(entry) ?? [];
       if (fleet !== undefined && model !== undefined) return [fleet, model];
@@ -65,4 +65,7 @@ function readServers(text: string): ReadonlyMap<string, string> {
       );
     }),
   );
+  if (servers.size < entries.length)
+    throw new Error(`MGRPO_SERVERS=${text}: a fleet is named twice: give each fleet one model`);
+  return servers;
 }

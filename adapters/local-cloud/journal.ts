@@ -70,8 +70,8 @@ class JournalFile {
 
   announce(object: ObjectAddress): PendingEvent {
     const event = { ...object, id: this.#nextId++ };
-    this.#pending.add(event.id);
     this.#append(announcement(event));
+    this.#pending.add(event.id);
     return event;
   }
 

@@ -66,7 +66,7 @@ export async function check(): Promise<void> {
   }
 }
 
-/** What cannot be deleted is named, and hides no result. */
+/** A deletion that fails is only a warning, so it hides no result. */
 async function cleanUp(...deletions: Promise<unknown>[]): Promise<void> {
   for (const settled of await Promise.allSettled(deletions)) {
     if (settled.status === "fulfilled") continue;

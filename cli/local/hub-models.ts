@@ -35,8 +35,9 @@ export async function fetchHubModel(name: string, setting: string): Promise<Fetc
 export async function pinModels(config: RunConfig): Promise<RunConfig> {
   const agents: RunConfig["agents"] = {};
   for (const [name, agent] of Object.entries(config.agents)) {
-    const isOurs = !isEndpointPolicy(agent.policy);
-    agents[name] = isOurs ? { ...agent, model: await pinModel(agent.model, `agents.${name}.model`) } : agent;
+    agents[name] = isEndpointPolicy(agent.policy)
+      ? agent
+      : { ...agent, model: await pinModel(agent.model, `agents.${name}.model`) };
   }
   return { ...config, agents };
 }

@@ -33,12 +33,12 @@ function printLink(link: string | undefined): void {
   if (link !== undefined) console.log(`  ${colors.dim("dashboard:")} ${link}\n`);
 }
 
-/** `step`: the step at which a resumed run continues. */
+/** `step`: how many steps a resumed run has closed. */
 export function opening(config: RunConfig, folder: RunFolder, bases: Bases, width: number, step?: number): string {
   const { run, recipe, arm, seed, steps } = config;
   const names = Object.keys(config.agents);
   const labelWidth = Math.max(...names.map((name) => name.length)) + 4;
-  const progress = step === undefined ? `${steps} steps` : `resumed at step ${step} of ${steps}`;
+  const progress = step === undefined ? `${steps} steps` : `resumed after step ${step} of ${steps}`;
   const about = [
     { text: run, tone: colors.bold },
     ...[recipe, arm, `seed ${seed}`, progress].map((text) => ({ text })),

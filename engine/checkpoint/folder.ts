@@ -11,7 +11,8 @@ import { wholeFile } from "./files.ts";
  * @throws MgrpoError `not-found` when there is no such folder.
  */
 export async function readCheckpoint(folder: string): Promise<CheckpointFiles> {
-  const entries = await readdir(folder, { withFileTypes: true }).catch((cause: unknown) => {
+  const entries = await readdir(folder, { withFileTypes: true }).catch((cause: NodeJS.ErrnoException) => {
+    if (cause.code !== "ENOENT" && cause.code !== "ENOTDIR") throw cause;
     throw new MgrpoError("not-found", `${folder}: no such folder: give the folder of a model`, { cause });
   });
   const names = entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name);

@@ -21,15 +21,17 @@ export function checkTokens(tokens: readonly number[], vocabulary: number, conte
 
 export function checkTrainingSequence(sequence: TrainingSequence, loss: Loss): void {
   const { tokens, weights_T, advantages_T, behaviorLogProbs_T, entropyWeights_T } = sequence;
-  const vectors = {
-    linear: [weights_T],
-    "linear-entropy": [weights_T, entropyWeights_T],
-    "clipped-token": [weights_T, advantages_T, behaviorLogProbs_T],
+  const needed: Readonly<Record<string, Float32Array | undefined>> = {
+    linear: { weights_T },
+    "linear-entropy": { weights_T, entropyWeights_T },
+    "clipped-token": { weights_T, advantages_T, behaviorLogProbs_T },
   }[loss.kind];
-  if (vectors.some((vector) => vector?.length !== tokens.length)) {
+  for (const [name, vector] of Object.entries(needed)) {
+    if (vector?.length === tokens.length) continue;
+    const found = vector ? `it has ${vector.length} values` : "it is missing";
     throw new MgrpoError(
       "config-invalid",
-      `a '${loss.kind}' training sequence of ${tokens.length} tokens needs ${vectors.length} vectors of that length`,
+      `a '${loss.kind}' training sequence of ${tokens.length} tokens needs ${name} of that length: ${found}`,
     );
   }
 }

@@ -89,20 +89,23 @@ function messagesOf({ messages }: TurnRequest, system: string): AppMessage[] {
   return hasSystem ? written : [{ role: "system", text: system }, ...written];
 }
 
-/** JSON with a space after each comma and colon. Clients leave them out; chat templates and models do not. */
+/** A string, whitespace, or a comma or colon. */
+const JSON_PIECE = /("(?:[^"\\]|\\.)*")|\s+|([,:])/g;
+
+/**
+ * JSON with a space after each comma and colon and only the escapes that JSON requires, as chat templates and models write it. Clients leave
+ * the spaces out and may escape more. Numbers keep their digits, and keys their order. Text that is not JSON is unchanged.
+ */
 function spaced(text: string): string {
   try {
-    return written(JSON.parse(text));
+    JSON.parse(text);
   } catch {
     return text;
   }
-}
-
-function written(value: unknown): string {
-  if (value === null || typeof value !== "object") return JSON.stringify(value);
-  if (Array.isArray(value)) return `[${value.map(written).join(", ")}]`;
-  const entries = Object.entries(value).map(([key, inner]) => `${JSON.stringify(key)}: ${written(inner)}`);
-  return `{${entries.join(", ")}}`;
+  return text.replace(JSON_PIECE, (_piece, string: string | undefined, mark: string | undefined) => {
+    if (string !== undefined) return JSON.stringify(JSON.parse(string));
+    return mark === undefined ? "" : `${mark} `;
+  });
 }
 
 function samplingOf({ temperature, topP }: RequestedSampling, defaultTemperature: number): Sampling {

@@ -10,13 +10,14 @@ export const FIELDS = ["hens", "boats", "coins", "goats", "bees", "nets"] as con
 export type LedgerField = (typeof FIELDS)[number];
 export type LedgerEntry = Readonly<Record<LedgerField, number>>;
 
-const MOST = 40;
+/** Every quantity is below this. */
+const QUANTITIES = 40;
 
 /** What a person of the village owns; undefined for an unknown name. */
 export function entryOf(village: number, name: string): LedgerEntry | undefined {
   if (!NAMES.includes(name)) return undefined;
   const random = stream("tally-village", village, name);
-  return Object.fromEntries(FIELDS.map((field) => [field, random.integer(MOST)])) as LedgerEntry;
+  return Object.fromEntries(FIELDS.map((field) => [field, random.integer(QUANTITIES)])) as LedgerEntry;
 }
 
 /** `hens 4, boats 12, …`: a ledger's page. */

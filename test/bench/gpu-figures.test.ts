@@ -56,7 +56,8 @@ test("a command that was killed is not reported by the last line that it wrote",
   expect(failureOf(runCommand("no-such-program", []))).toMatch(/no-such-program ENOENT/);
 });
 
-test("an unknown part or device is refused, and so is a step without models", () => {
+test("an unknown option, part or device is refused, and so is a step without models", () => {
+  expect(() => readGpuOptions(["--model", "models/gazetteer"])).toThrow(/'--model'.*\(there are --models, --devices/);
   expect(() => readGpuOptions(["--only", "doctor,stpe"])).toThrow(/^--only stpe: there are doctor, tests, bench, step/);
   expect(() => readGpuOptions(["--only", "bench", "--devices", "gpu"])).toThrow(/^--devices gpu: there are cpu, /);
   expect(() => readGpuOptions([])).toThrow(/^--models <folder>/);

@@ -154,7 +154,7 @@ test("the opening is a few lines: the run, each agent's model with its size, and
     expect.stringMatching(/^main {2}models\/tiny {2}[\d.]+K? parameters$/),
     "all settings: runs/first/config.json",
   ]);
-  expect(opening(one, runFolder("first"), new Map(), 80, 4)).toContain("resumed at step 4 of 6");
+  expect(opening(one, runFolder("first"), new Map(), 80, 4)).toContain("resumed after step 4 of 6");
 });
 
 test("durations have at most two units", () => {

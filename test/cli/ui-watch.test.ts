@@ -1,4 +1,4 @@
-/** @file What pages are told while they watch: every change, once; a failure that does not pass; and a run that is damaged. */
+/** @file What pages receive while they watch: every change, once; a failure that lasts; and a run that is damaged. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -12,17 +12,20 @@ import { RUN } from "./records.ts";
 
 const folder = workHere();
 
-/** What a listener is told, in order; `at` waits for the n-th. */
+/** What a listener receives, in order. `at(n)` waits until it has more than n. */
 function listening<View>() {
-  const told: unknown[] = [];
-  const listener: Listener<View> = { show: (view) => told.push(view), fail: ({ message }) => told.push(message) };
-  const at = (n: number) => expect.poll(() => told.length, { timeout: 8000 }).toBeGreaterThan(n);
-  return { told, listener, at };
+  const received: unknown[] = [];
+  const listener: Listener<View> = {
+    show: (view) => received.push(view),
+    fail: ({ message }) => received.push(message),
+  };
+  const at = (n: number) => expect.poll(() => received.length, { timeout: 8000 }).toBeGreaterThan(n);
+  return { received, listener, at };
 }
 
 const unreachable = new MgrpoError("store-unreachable", "the store does not answer", { retryable: true });
 
-/** A watch that finds these one after the other, and the last again and again. */
+/** A watch that finds these one after the other, then the last one over and over. */
 function watchOf(found: (number | Error)[]) {
   const lines: string[] = [];
   let polls = 0;
@@ -34,35 +37,35 @@ function watchOf(found: (number | Error)[]) {
   return { watch: new Watch<number>({ poll, seconds: 0.005, report: (line) => lines.push(line) }), lines };
 }
 
-test("a change is told once, and who comes later is told the newest", async () => {
+test("a change is sent once, and a listener that comes later receives the newest view", async () => {
   const { watch } = watchOf([1, 1, 2, 2]);
   const [first, late] = [listening<number>(), listening<number>()];
   watch.add(first.listener);
   await first.at(1);
   await sleep(50);
   watch.add(late.listener);
-  expect([first.told, late.told]).toEqual([[1, 2], [2]]);
+  expect([first.received, late.received]).toEqual([[1, 2], [2]]);
   expect([watch.remove(first.listener), watch.remove(late.listener)]).toEqual([1, 0]);
 });
 
-test("a failure that passes is not told; one that lasts is told once, and so is the view after it", async () => {
+test("a failure that passes is not sent; one that lasts is sent once, and so is the view after it", async () => {
   const { watch, lines } = watchOf([1, unreachable, 1, unreachable, unreachable, unreachable, 1, 2]);
-  const { told, listener, at } = listening<number>();
+  const { received, listener, at } = listening<number>();
   watch.add(listener);
   await at(3);
   watch.stop();
-  expect(told).toEqual([1, unreachable.message, 1, 2]);
+  expect(received).toEqual([1, unreachable.message, 1, 2]);
   expect(lines).toEqual([]);
 });
 
-test("a fault of the dashboard itself is told to the page and reported once", async () => {
+test("a fault of the dashboard itself is sent to the page and reported once", async () => {
   const { watch, lines } = watchOf([new TypeError("no such field")]);
-  const { told, listener, at } = listening<number>();
+  const { received, listener, at } = listening<number>();
   watch.add(listener);
   await at(0);
   await sleep(50);
   watch.stop();
-  expect(told).toEqual(["the dashboard failed: TypeError: no such field"]);
+  expect(received).toEqual(["the dashboard failed: TypeError: no such field"]);
   expect(lines).toEqual(["TypeError: no such field"]);
 });
 
@@ -74,12 +77,12 @@ test("a run that becomes unreadable says so on its page and in the list", async 
   watcher.subscribeList(list.listener);
   await run.at(0);
   await list.at(0);
-  expect(run.told[0]).toMatchObject({ closed: 1 });
-  expect(list.told[0]).toMatchObject({ runs: [{ run: RUN, step: 1 }] });
+  expect(run.received[0]).toMatchObject({ closed: 1 });
+  expect(list.received[0]).toMatchObject({ runs: [{ run: RUN, step: 1 }] });
   writeFileSync(join(folder, "runs", RUN, "status.json"), "{}");
   await run.at(1);
   await list.at(1);
   watcher.close();
-  expect(run.told[1]).toContain("status.json");
-  expect(list.told[1]).toMatchObject({ runs: [{ run: RUN, state: "damaged" }] });
+  expect(run.received[1]).toContain("status.json");
+  expect(list.received[1]).toMatchObject({ runs: [{ run: RUN, state: "damaged" }] });
 });

@@ -50,7 +50,7 @@ function expectClose(found: readonly number[], expected: readonly number[]): voi
 describe("the gradient of a shared policy", () => {
   test.each([
     ["halves", [0.5, 0.5]],
-    ["three quarters and one", [0.75, 0.25]],
+    ["three quarters and one quarter", [0.75, 0.25]],
   ] as const)("is the sum of each role's own, by its share: %s", async (_, shares) => {
     const alone = [
       await movedBy((trainer) => trainAlone(trainer, [MAIN], configOf("main"))),

@@ -13,7 +13,8 @@ const isParsed = ({ name, agent, roles, max }: FleetSettings) =>
   Fleet.safeParse({ name, agent, roles: roles.split(","), max, group: "g", release: "1" }).success;
 
 test.each<[Partial<FleetSettings>, RegExp]>([
-  [{ name: "Critic" }, /fleet Critic: write lower-case letters/],
+  [{ name: "Critic" }, /fleet Critic: name: write 1 to 31 lower-case letters/],
+  [{ name: "4090" }, /fleet 4090: name: write .* the first a letter/],
   [{ agent: "Critic" }, /fleet critic: agent: 'Critic': write an agent's name/],
   [{ agent: "" }, /agent: '': write/],
   [{ roles: "rollout, train" }, /roles: ' train': write rollout, train, eval, separated by commas without spaces/],
@@ -29,6 +30,8 @@ test.each<[Partial<FleetSettings>, RegExp]>([
 test.each<[Partial<FleetSettings>, RegExp]>([
   [{ agent: "*" }, /write agent \* with roles eval/],
   [{ roles: "eval" }, /write agent \* with roles eval/],
+  [{ roles: "rollout,eval" }, /write agent \* with roles eval alone/],
+  [{ agent: "*", roles: "eval,train" }, /write agent \* with roles eval alone/],
   [{ onDemand: 5 }, /onDemand: 5: write how many of its 4 instances/],
   [{ onDemand: -1 }, /onDemand: -1: write/],
 ])("%o is refused: its instances would end at once, or not start", (change, message) => {

@@ -25,6 +25,7 @@ test.each([
   ["main", /MGRPO_SERVERS: 'main': write <fleet>=<owner>\/<model>/],
   ["main=Qwen/Qwen3 --host 0.0.0.0", /write <fleet>=<owner>\/<model>/],
   ["main=Qwen/$(id)", /write <fleet>=<owner>\/<model>/],
+  ["main=Qwen/Qwen3-4B,main=Qwen/Qwen3-8B", /a fleet is named twice/],
 ])("MGRPO_SERVERS=%s is refused", (text, message) => {
   expect(() => withServers(MORE, servers(text))).toThrow(message);
 });

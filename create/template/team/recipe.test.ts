@@ -43,7 +43,7 @@ test("no held-out question is trained on", () => {
   );
 });
 
-test("the answer of a level 2 question is its friend's", () => {
+test("the answer to a level 2 question is about the friend", () => {
   const friend = villageOf(7).get("Ada")?.friend ?? "";
   assert.equal(question.answer, villageOf(7).get(friend)?.pet);
 });

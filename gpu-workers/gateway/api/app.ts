@@ -38,7 +38,7 @@ export interface ChatTeam {
 
 /** What is behind the APIs. */
 export interface ChatHost {
-  /** The team of the first of a request's keys that is valid. Throws ApiError. */
+  /** The team of the first key of a request that it knows. Throws ApiError if it knows none, or if that key's attempt has ended. */
   teamOf(keys: readonly string[]): ChatTeam;
   readonly dialects: readonly Dialect[];
   /** Sampling settings of requests that its teams honor. */

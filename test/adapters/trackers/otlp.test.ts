@@ -194,7 +194,7 @@ test("a model that is a folder of this machine is traced by its name alone", asy
   }
 });
 
-test("a send that is cut off for want of time says so, and what sends the rest", async () => {
+test("a send that runs out of time says so, and names the command that sends the rest", async () => {
   const rollouts = await readTracedRollouts(await storeOfFinishedRun(), config, 0);
   const tracker = openOtlp({ url, headers: {}, run: "tiny", identity: "tiny", rollouts: async () => rollouts });
   await expect(tracker.send([line], AbortSignal.abort())).rejects.toThrow(/no time to send all .*`mgrpo track tiny`/);

@@ -59,17 +59,21 @@ test("trajectory-mean: a trajectory's tokens sum to its weight. token-mean: a qu
   );
 });
 
-test("a trajectory without action tokens has weight 0 and does not affect the others", () => {
-  for (const aggregation of ["trajectory-mean", "token-mean", "constant"] as const) {
-    const silent = { group: 0, weight: 0.5, actionTokens: 0 };
-    const weights = tokenWeights([silent, { group: 0, weight: 0.5, actionTokens: 4 }], { aggregation, constantTokens });
-    expect(weights[0]).toBe(0);
-    expect(Number.isFinite(weights[1])).toBe(true);
+test("a trajectory without action tokens has weight 0; under token-mean, its question's other tokens get its share", () => {
+  const silent = { group: 0, weight: 0.5, actionTokens: 0 };
+  const other = { group: 0, weight: 0.5, actionTokens: 4 };
+  // trajectory-mean: 1/2/4. token-mean: 4 tokens, 1/4 each. constant: 1/2/100.
+  for (const [aggregation, weight] of [
+    ["trajectory-mean", 0.125],
+    ["token-mean", 0.25],
+    ["constant", 0.005],
+  ] as const) {
+    expect(tokenWeights([silent, other], { aggregation, constantTokens })).toEqual([0, weight]);
     expect(tokenWeights([silent], { aggregation, constantTokens })).toEqual([0]);
   }
 });
 
-test("a step is the mean over its questions, of which a minibatch stands for all", () => {
+test("a step is the mean over its questions, and each minibatch stands for the whole batch", () => {
   // Five questions: 1/5. Two minibatches have half of the trajectories each: 2/5.
   expect(gradientScale(5, 1)).toBeCloseTo(0.2, 12);
   expect(gradientScale(5, 2)).toBeCloseTo(0.4, 12);
@@ -119,7 +123,7 @@ test("one minibatch is the batch as it is", () => {
   expect(split(questions(3, 4), 1, 5)).toEqual([questions(3, 4)]);
 });
 
-test("first and second calls are mixed: over many steps, every trajectory is as often in each minibatch", () => {
+test("first and second calls are mixed: over many steps, every trajectory is in each minibatch equally often", () => {
   // Two questions, four rollouts of two calls each: even entries are first calls.
   const given = questions(8, 8);
   const steps = 2000;

@@ -11,7 +11,7 @@ const Answer = z
     unresponsive_engines: z.array(z.array(z.string())).default([]),
   })
   .refine(({ results, unresponsive_engines }) => results.length > 0 || unresponsive_engines.length === 0, {
-    error: ({ input }) => `no engine responds: ${unresponsive(input)}`,
+    error: ({ input }) => `no results, and these engines do not respond: ${unresponsive(input)}`,
   })
   .transform(({ results }) =>
     results.map(({ title, url, content }) => ({ title: title ?? "", url, snippet: content ?? "" })),

@@ -107,7 +107,9 @@ test("a wrong key names its variable", async () => {
 
 test("engines of SearXNG that do not respond are an outage, not an empty result", async () => {
   const { call } = await over("searxng");
-  await expect(call("search", { query: "dead engines" })).rejects.toThrow(/no engine responds: google \(timeout\)/);
+  await expect(call("search", { query: "dead engines" })).rejects.toThrow(
+    /no results, and these engines do not respond: google \(timeout\)/,
+  );
 });
 
 test("a missing key and an unknown setting are reported when the tools are opened", async () => {
