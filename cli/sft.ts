@@ -59,7 +59,7 @@ const LEARNING_RATE = { adapter: 1e-3, allWeights: 1e-4 };
 export async function sft(recipeName: string, options: SftOptions): Promise<void> {
   const recipe = await openRecipe(recipeName);
   const { arm, seed, set } = options;
-  refuseIgnored(options);
+  checkOptions(options);
   const config = await pinModels(resolveConfig(recipe, { run: "sft", seed, arm, set, recipe: recipeName }));
   const agents = agentsOf(config, options.agent);
   const source = await openDemonstrations(recipe, config, options, options.agent);
@@ -86,7 +86,7 @@ async function trainAll(trainings: readonly AgentTraining[]): Promise<void> {
   }
 }
 
-function refuseIgnored({ fromRun, minReward, heldOut }: SftOptions): void {
+function checkOptions({ fromRun, minReward, heldOut }: SftOptions): void {
   if (minReward !== undefined && fromRun === undefined) {
     throw new MgrpoError("config-invalid", "--min-reward goes with --from-run <run>: add it");
   }

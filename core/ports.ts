@@ -1,6 +1,6 @@
 /**
- * @file The ports: everything that the pure core needs from outside. Each is small. Its contract is its comments here, and one suite
- * in test/contracts that every adapter passes.
+ * @file The ports: everything that the pure core needs from outside. Each is small. The contract of each is its comments here, and one
+ * suite in test/contracts that every adapter passes.
  */
 import type { z } from "zod";
 import type { Conversation } from "./contracts/conversation.ts";
@@ -150,8 +150,8 @@ export type Hash = (bytes: Uint8Array | string) => string;
 /** What a tool may spend of its rollout's budget. */
 export interface CallBudget {
   /**
-   * Charges a call's price in dollars; if too little is left, returns the text for the agent instead. To charge in text order, call it before
-   * any `await`.
+   * Charges a call's price in dollars; if too little is left, returns the text for the agent instead. Call it before any `await`: then
+   * concurrent calls of a turn are charged in the order in which the agent wrote them.
    */
   take(usd: number): string | undefined;
   /** Charges the additional cost of a call, in dollars, once it is known. */

@@ -216,7 +216,7 @@ export const RolloutView = z.strictObject({
   row: GroupRow,
   rollout: RolloutIndex,
   tree: Tree,
-  /** The groups of other steps that asked the same question. */
+  /** The other steps that asked the same question, each with its first group of it. */
   sameQuestion: z.array(z.strictObject({ step: Step, group: GroupIndex })),
 });
 export type RolloutView = z.infer<typeof RolloutView>;

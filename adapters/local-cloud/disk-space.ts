@@ -23,9 +23,11 @@ export async function openDiskSpace(directory: string, maxBytes = Number.POSITIV
   let free = { bytes: 0, at: Number.NEGATIVE_INFINITY };
   return {
     async reserve(bytes) {
-      if (performance.now() - free.at > FRESH_MS) {
+      const known = free;
+      if (performance.now() - known.at > FRESH_MS) {
         const { bavail, bsize } = await statfs(directory);
-        free = { bytes: bavail * bsize - RESERVE_BYTES, at: performance.now() };
+        // A concurrent call may have measured, and reserved, meanwhile.
+        if (free.at === known.at) free = { bytes: bavail * bsize - RESERVE_BYTES, at: performance.now() };
       }
       if (bytes > free.bytes) throw insufficient(`${directory}: ${bytes} bytes do not fit on the disk`);
       if (used + bytes > maxBytes)

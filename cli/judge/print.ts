@@ -51,7 +51,7 @@ function answerLines({ agreement, disagreements }: Extract<Checked, { kind: "ans
     "                     judged correct   judged wrong",
     ...Object.entries(confusion).map(
       ([label, counts]) =>
-        `  labeled ${label.padEnd(7)}  ${String(counts.correct).padStart(14)}${String(counts.wrong).padStart(15)}`,
+        `  labeled ${label.padEnd(7)}  ${String(counts.correct).padStart(16)}${String(counts.wrong).padStart(15)}`,
     ),
   ];
 }

@@ -2,9 +2,10 @@
  * @file Reads base models from folders, `s3://` prefixes or the hub and checks them before anything starts, so that a damaged one never reaches
  * a worker.
  */
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, dirname, resolve } from "node:path";
 import { openFolderSource } from "../../adapters/checkpoints/folder.ts";
 import { openS3Source } from "../../adapters/checkpoints/s3.ts";
+import type { CheckpointSource } from "../../core/checkpoint-source.ts";
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { parseHubModel } from "../../core/contracts/hub-model.ts";
@@ -92,7 +93,7 @@ async function readBase(
   const files = given ? await withBase(given, model, setting) : await readModel(model, setting);
   for (const file of REQUIRED_FILES) {
     if (files.has(file)) continue;
-    throw new MgrpoError("checkpoint-damaged", `${join(model, file)} is missing: agent '${name}' needs it`);
+    throw new MgrpoError("checkpoint-damaged", `${fileIn(model, file)} is missing: agent '${name}' needs it`);
   }
   try {
     return checkBase(name, agent, seed, files, note);
@@ -133,8 +134,11 @@ function checkBase(
 /** The files of a folder, or of an `s3://` prefix or hub model through this machine's cache; for an adapter, also those of its base. */
 export async function readModel(model: string, setting: string): Promise<CheckpointFiles> {
   const files = await readFolder(model, setting);
-  return withBase(files, model, join(model, ADAPTER_CONFIG_FILE));
+  return withBase(files, model, fileIn(model, ADAPTER_CONFIG_FILE));
 }
+
+/** Not `join`, which makes `s3:/` of `s3://`. */
+const fileIn = (model: string, file: string): string => `${model.replace(/\/+$/, "")}/${file}`;
 
 /** `setting`: what names the base model. */
 function withBase(files: CheckpointFiles, model: string, setting: string): Promise<CheckpointFiles> {
@@ -156,11 +160,15 @@ async function readFolder(given: string, setting: string): Promise<CheckpointFil
   return new Map([...files].map(([name, file]) => [name, withOrigin(name, file)]));
 }
 
+function sourceOf(model: string, setting: string): readonly [source: CheckpointSource, folder: string] {
+  if (!model.startsWith("s3://")) return [openFolderSource(dirname(resolve(model))), basename(resolve(model))];
+  const [, parent, folder] = /^(s3:\/\/[^/]+.*)\/([^/]+)\/*$/.exec(model) ?? [];
+  if (parent !== undefined && folder !== undefined) return [openS3Source(parent), folder];
+  throw new MgrpoError("config-invalid", `${setting}: '${model}' names no folder: write s3://<bucket>/<folder>`);
+}
+
 async function readFiles(model: string, setting: string): Promise<CheckpointFiles> {
-  const [, parent = "", name = ""] = /^(s3:\/\/.*)\/([^/]+)\/*$/.exec(model) ?? [];
-  const [source, folder] = model.startsWith("s3://")
-    ? [openS3Source(parent), name]
-    : [openFolderSource(dirname(resolve(model))), basename(resolve(model))];
+  const [source, folder] = sourceOf(model, setting);
   const there = await source.list(folder).catch((error: unknown) => {
     if (isMgrpoError(error, "not-found")) return undefined;
     throw error;

@@ -37,7 +37,8 @@ export function openDisplay(
 
 class JsonLines implements Display {
   readonly #output: NodeJS.WritableStream;
-  #waiting = "";
+  /** What the run did or waited for at the last event that said so. */
+  #activity = "";
 
   constructor(output: NodeJS.WritableStream) {
     this.#output = output;
@@ -45,9 +46,10 @@ class JsonLines implements Display {
 
   event(event: RunEvent): void {
     if (event.kind === "waiting") {
-      // Rollout progress would print a line every two seconds, so only what blocks the run is printed.
-      if (!event.for.startsWith("waiting") || event.for === this.#waiting) return;
-      this.#waiting = event.for;
+      const isRepeated = event.for === this.#activity;
+      this.#activity = event.for;
+      // Rollout progress would print a line every two seconds, so only what blocks the run is printed, when it begins to.
+      if (isRepeated || !event.for.startsWith("waiting")) return;
     }
     this.#print(event.kind === "step" ? { kind: "step", ...event.summary } : event);
   }
@@ -69,6 +71,7 @@ class LiveTable implements Display {
   readonly #live: ReturnType<typeof createLogUpdate>;
   readonly #columns: readonly Column[];
   #progress: RunProgress;
+  /** The latest score of the tracked suite. */
   #heldOut: number | undefined;
   #rows = 0;
   /** What the run does or waits for; empty before it is known. */
@@ -113,7 +116,8 @@ class LiveTable implements Display {
 
   #evaluation(evaluation: TeamEvaluation): void {
     const { suite, n, correct } = evaluation;
-    if (suite === trackedSuite(this.#config)) this.#heldOut = n === 0 ? 0 : correct / n;
+    // An evaluation that lost every rollout to infrastructure has no score.
+    if (suite === trackedSuite(this.#config) && n > 0) this.#heldOut = correct / n;
     this.print(evaluationLine(evaluation, this.#output.columns));
   }
 

@@ -37,7 +37,9 @@ function heading({ title, tags }: Tree): string {
 }
 
 function bodyLines({ note, body = "" }: Tree, indent: string): string[] {
-  const cut = body.length > BODY_CHARACTERS ? `${body.slice(0, BODY_CHARACTERS)} … (${body.length} characters)` : body;
+  // Never half of a surrogate pair.
+  const start = body.slice(0, BODY_CHARACTERS).replace(/[\uD800-\uDBFF]$/, "");
+  const cut = body.length > BODY_CHARACTERS ? `${start} … (${body.length} characters)` : body;
   const lines = [...(note === undefined ? [] : [`note: ${note}`]), ...(body === "" ? [] : cut.trim().split("\n"))];
   return lines.flatMap((line) => hanging(indent, clean(line))).map((line) => colors.dim(line));
 }

@@ -15,8 +15,15 @@ export const MGRPO = commandName(process.env, process.cwd());
  */
 export function commandName(environment: NodeJS.ProcessEnv, cwd: string, entry = ENTRY): string {
   const root = resolve(entry, "../../..");
-  if (existsSync(join(root, "build.mjs"))) return cwd === root ? "npm run mgrpo --" : `node ${relative(cwd, entry)}`;
+  if (existsSync(join(root, "build.mjs"))) {
+    return cwd === root ? "npm run mgrpo --" : `node ${quotedPath(relative(cwd, entry))}`;
+  }
   const { PATH = "", npm_command } = environment;
   const isOnPath = PATH.split(delimiter).some((folder) => existsSync(join(folder, "mgrpo")));
   return isOnPath && npm_command === undefined ? "mgrpo" : "npx mgrpo";
+}
+
+/** In double quotes if it contains spaces: POSIX shells, cmd and PowerShell all read those. */
+function quotedPath(path: string): string {
+  return /\s/.test(path) ? `"${path}"` : path;
 }

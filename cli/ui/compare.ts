@@ -9,7 +9,7 @@ import type { Source } from "../show/source.ts";
 /** Differing settings that a label names. */
 const NAMED = 2;
 
-interface Arm {
+interface LabeledArm {
   readonly label: string;
   readonly sources: readonly Source[];
 }
@@ -52,7 +52,7 @@ function refusalOf(runs: readonly EvaluatedRun[]): string | undefined {
 const perSeed = ({ config }: Source) => ({ ...config, seed: 0, steps: 0, sampledTokens: null });
 
 /** Runs of one config and different seeds are one arm. */
-function armsOf(sources: readonly Source[]): Arm[] {
+function armsOf(sources: readonly Source[]): LabeledArm[] {
   const groups: Source[][] = [];
   for (const source of sources) {
     const { config } = source;

@@ -69,7 +69,7 @@ export async function rolloutView(
   });
 }
 
-/** The groups of other steps with the same question. */
+/** Each other step with the same question, and its first group of it. */
 async function readSameQuestion(store: Store, run: string, except: number, question: string) {
   const items = await store.table.query(tableKeys.run(run).pk, tablePrefixes.steps);
   return items.flatMap((item) => {

@@ -42,6 +42,7 @@ export type TrainingStats = z.infer<typeof TrainingStats>;
 /** Sums over the turns of a worker's training conversations. Calls of one turn run at the same time: the longest counts. */
 export const TurnTotals = z.strictObject({
   turns: z.int(),
+  /** Seconds in which they were sampled. */
   sampling: z.number(),
   /** Turns that called tools, and the seconds in which they waited for them; the same for delegations. */
   tools: z.strictObject({ turns: z.int(), seconds: z.number() }),

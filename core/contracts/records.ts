@@ -39,7 +39,10 @@ export const RunRecord = z.strictObject({
   /** Limits: the config's budget, raised by `resume --budget-hours` and `--budget-usd`. Null: no limit. */
   maxHours: z.number().nullable(),
   maxUsd: z.number().nullable(),
-  /** Rollouts that earlier steps lost have halted the run, and no longer count (core/training/lost-rollouts.ts). Absent: all count. */
+  /**
+   * Lost rollouts of steps before this one have halted the run once, and no longer count (core/training/lost-rollouts.ts). Absent: all
+   * count.
+   */
   lossesFrom: Step.exactOptional(),
 });
 export type RunRecord = z.infer<typeof RunRecord>;
@@ -152,7 +155,7 @@ export const AgentBatch = z.strictObject({
   turns: z.array(z.array(z.number())).exactOptional(),
   mean: z.number(),
   std: z.number(),
-  /** Copies appended and dropped by alignment. */
+  /** Copies that alignment appended, and trajectories that it dropped. */
   duplicated: z.int(),
   dropped: z.int(),
 });
@@ -217,13 +220,13 @@ export const WorkerRecord = z.strictObject({
   /** The counter that tick last recorded, and the store time in ms at which it did. */
   seenCounter: z.int(),
   seenAt: z.number(),
-  /** Store time in ms at which tick first found the lease expired. A doubt of this counter only if it is later than `seenAt`. */
+  /** Store time in ms at which tick first found the lease expired. It applies to the current counter only if later than `seenAt`. */
   suspectedAt: z.number().exactOptional(),
   /** `<version>+<hash of its files>/<config sha>/<base sha>`. A worker that differs from the run's others is refused. */
   release: RecordedText,
   /** Rollouts in flight, as `<step>/<group>/<rollout>`. For a dead worker: those in flight when it crashed, none if it drained. */
   inFlight: z.array(z.string()),
-  /** Rollouts that it was running when it last said so, for readers only. Absent: none yet. */
+  /** Number of rollouts that it runs, as last reported: for monitoring only. Absent: not reported yet. */
   running: z.int().nonnegative().exactOptional(),
   /** Set when the finished run is archived, in seconds since 1970: the table may delete it from then on. */
   expiresAt: z.int().exactOptional(),

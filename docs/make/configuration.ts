@@ -52,7 +52,7 @@ function settingsOf(prefix: string, schema: Schema): Setting[] {
   return Object.entries(schema.properties ?? {}).flatMap(([key, value]) => {
     const path = prefix === "" ? key : `${prefix}.${key}`;
     const nested = nestedOf(path, value);
-    // An object is listed as its settings, with a line of its own only if it is optional or in a list.
+    // An object is listed as its settings, with a line of its own only if it may be null, or is in a list, map or union.
     const isPlainObject = nested.length > 0 && value.properties !== undefined;
     return [...(isPlainObject ? [] : [settingOf(path, value, key, schema)]), ...nested];
   });
@@ -92,14 +92,16 @@ function settingOf(path: string, schema: Schema, key: string, parent: Schema): S
         ? isRequired
           ? "required"
           : ""
-        : shown(schema.default === undefined ? fallback : schema.default),
+        : shown(schema.default === undefined ? fallback : schema.default, schema),
     description: schema.description ?? "",
   };
 }
 
-function shown(value: unknown): string {
+/** A default as JSON; `all` for a long list of every value that its items may have. */
+function shown(value: unknown, { items }: Schema): string {
   const text = JSON.stringify(value);
-  return code(text.length > 60 ? "all" : text);
+  const isAll = Array.isArray(value) && value.length === items?.enum?.length;
+  return code(isAll && text.length > 60 ? "all" : text);
 }
 
 function withoutNull(schema: Schema): Schema {

@@ -35,10 +35,10 @@ function part(x: tf.Tensor4D, index: number, count: number): tf.Tensor4D {
   return count === 1 ? x : tf.slice4d(x, [0, 0, index * length, 0], [batch, heads, length, width]);
 }
 
-/** The first `ends` of `count` parts. */
-function head(x: tf.Tensor4D, ends: number, count: number): tf.Tensor4D {
+/** The first `parts` of `count` parts along the token axis. */
+function firstParts(x: tf.Tensor4D, parts: number, count: number): tf.Tensor4D {
   const [batch, heads, tokens, width] = x.shape;
-  return ends === count ? x : tf.slice4d(x, [0, 0, 0, 0], [batch, heads, (tokens / count) * ends, width]);
+  return parts === count ? x : tf.slice4d(x, [0, 0, 0, 0], [batch, heads, (tokens / count) * parts, width]);
 }
 
 /**
@@ -89,11 +89,11 @@ function forward(q: tf.Tensor4D, k: tf.Tensor4D, v: tf.Tensor4D, mask: Mask, i: 
   const block = part(q, i, blocks);
   const [batch, heads, rows] = block.shape;
   const kvHeads = k.shape[1];
-  const [keys, values] = [head(k, i + 1, blocks), head(v, i + 1, blocks)];
+  const [keys, values] = [firstParts(k, i + 1, blocks), firstParts(v, i + 1, blocks)];
   const seen = keys.shape[2];
-  const hidden = blocks === 1 ? mask : maskPart(mask, i * rows, rows, seen);
+  const blockMask = blocks === 1 ? mask : maskPart(mask, i * rows, rows, seen);
   const scores = tf.reshape(tf.matMul(grouped(block, kvHeads), keys, false, true), [batch, heads, rows, seen]);
-  const weights = tf.reshape(tf.softmax(tf.add(scores, hidden)), [batch, kvHeads, -1, seen]) as tf.Tensor4D;
+  const weights = tf.reshape(tf.softmax(tf.add(scores, blockMask)), [batch, kvHeads, -1, seen]) as tf.Tensor4D;
   return { weights, read: tf.reshape(tf.matMul(weights, values), block.shape) };
 }
 
@@ -109,7 +109,7 @@ function backward(
 ) {
   const kvHeads = k.shape[1];
   const upstream = grouped(dy, kvHeads);
-  const [block, keys, values] = [part(q, i, blocks), head(k, i + 1, blocks), head(v, i + 1, blocks)];
+  const [block, keys, values] = [part(q, i, blocks), firstParts(k, i + 1, blocks), firstParts(v, i + 1, blocks)];
   const overlap = tf.sum(tf.mul(upstream, grouped(read, kvHeads)), -1, true);
   const dScores = tf.mul(weights, tf.sub(tf.matMul(upstream, values, false, true), overlap));
   return {

@@ -2,7 +2,9 @@
  * @file Runs an app: in this process (a recipe's rollout.ts), or elsewhere, by one signed POST per attempt.
  *
  *     POST <runner.url>   body: AppCall, signed as calls between workers are (invocations/signature.ts), the path being the URL's
- *                         200 AppResult as JSON, signed with the call's nonce · anything else: the attempt failed, and is tried again
+ *                         200 AppResult as JSON, signed with the call's nonce
+ *                         401, or 200 without a valid signature: an error that no retry fixes
+ *                         anything else: the attempt failed, and is tried again
  */
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
@@ -51,7 +53,9 @@ export function httpRunner(
       if (response.statusCode !== 200) {
         throw refused(url, response.statusCode ?? 0, answer.slice(0, 300), secretVariable);
       }
-      if (answer.length > MAX_RESPONSE_CHARACTERS) throw failed(url, `answered with ${answer.length} characters`);
+      if (answer.length > MAX_RESPONSE_CHARACTERS) {
+        throw failed(url, `answered with ${answer.length} characters: the limit is ${MAX_RESPONSE_CHARACTERS}`);
+      }
       const header = (name: string) => [response.headers[name] ?? []].flat()[0] ?? null;
       if (!signed.isReport(answer, header)) {
         const why = `its answer is not signed with the secret in ${secretVariable}`;

@@ -5,7 +5,8 @@
  *     PUT ──202──> GET ──200──> report      no worker, 503, unreachable     retry with backoff, elsewhere if possible
  *      ^            │ '──404: restarted──┐  409                             retry
  *      '────────────┴────────────────────┘  410                             `step-closed`: abandon
- *                                           401, untrusted certificate      `config-invalid`: no retry can help
+ *                                           400, 401, 413, bad certificate  `config-invalid`: no retry can help
+ *                                           502 with a code                 the failure that the worker reports: rethrown
  *                                           200 without a valid signature   as 503: a forged report never becomes text
  *
  * Only time with a live worker and in an open step counts against `limits.invocationSeconds`; then `deadline`. The second worker that dies
@@ -14,6 +15,7 @@
 import pRetry from "p-retry";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { canonicalJson } from "../../core/contracts/parse.ts";
+import type { WorkerRecord } from "../../core/contracts/records.ts";
 import type { InvocationReport, InvocationRequest } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Delegation } from "../../core/ports.ts";
@@ -98,9 +100,11 @@ async function attempt(caller: Caller, invocation: PendingInvocation): Promise<I
   const stored = invocation.attempts++ > 0 ? await findInvocation(caller.run, id, request) : undefined;
   if (stored) return stored;
   const deadline = timeLimitAfter(invocation.opened, invocation.secondsLeft);
-  const isServed = caller.pool.isServed(request.agent);
+  let worker: WorkerRecord | undefined;
   try {
-    return await askWorker(caller, invocation, AbortSignal.any([signal, deadline.signal]));
+    worker = await caller.pool.pick(id, request.agent);
+    if (!worker) throw new TransientFailure(`no live worker serves '${request.agent}'`);
+    return await askWorker(caller, invocation, worker, AbortSignal.any([signal, deadline.signal]));
   } catch (error) {
     if (signal.aborted) throw canceled(id);
     if (deadline.signal.aborted) throw deadlinePassed(caller.run, invocation);
@@ -111,18 +115,17 @@ async function attempt(caller: Caller, invocation: PendingInvocation): Promise<I
     throw error;
   } finally {
     const waited = deadline.end();
-    if (isServed) invocation.secondsLeft -= waited;
+    if (worker) invocation.secondsLeft -= waited;
   }
 }
 
 /** One attempt at one worker. */
 async function askWorker(
   { pool, client }: Caller,
-  { id, request: { agent }, body }: PendingInvocation,
+  { id, body }: PendingInvocation,
+  worker: WorkerRecord,
   signal: AbortSignal,
 ): Promise<InvocationReport> {
-  const worker = await pool.pick(id, agent);
-  if (!worker) throw new TransientFailure(`no live worker serves '${agent}'`);
   try {
     return await client.invoke(worker, id, body, signal);
   } catch (error) {

@@ -21,14 +21,10 @@ export class WorkerPool {
     this.#clock = clock;
   }
 
-  /** As of the observer's last read. */
-  isServed(agent: string): boolean {
-    return workersServing(this.#observer, agent).length > 0;
-  }
-
   /** The first worker by rank for this invocation; undefined when there is none now. */
   async pick(id: string, agent: string): Promise<WorkerRecord | undefined> {
-    await this.#observer.refresh(!this.isServed(agent));
+    const isServed = workersServing(this.#observer, agent).length > 0;
+    await this.#observer.refresh(!isServed);
     const now = this.#clock.monotonic();
     const [first] = workersServing(this.#observer, agent)
       .filter(({ worker }) => (this.#passedOverUntil.get(worker) ?? Number.NEGATIVE_INFINITY) < now)

@@ -75,7 +75,7 @@ async function refresh(run: RunContext, observation: Observation, force: boolean
   if (read < observation.readsEnded) return;
   excuseGap(run, observation);
   const records = await Promise.all(
-    items.map((item) => judge(run, observation, parse(WorkerRecord, item, `WORKER of ${name}`))),
+    items.map((item) => markIfExpired(run, observation, parse(WorkerRecord, item, `WORKER of ${name}`))),
   );
   await Promise.all(records.map((worker) => settleCrash(run, observation, worker)));
   // A late answer must not replace a newer one.
@@ -84,7 +84,7 @@ async function refresh(run: RunContext, observation: Observation, force: boolean
   observation.readsEnded = read;
 }
 
-/** Takes what exceeds half a lease, since the answer before this one, from the silence of every worker. */
+/** Of the time since the answer before this one, what exceeds half a lease does not count as a worker's silence. */
 function excuseGap({ store, config }: RunContext, observation: Observation): void {
   const { counters, lastAnswer } = observation;
   const now = store.clock.monotonic();
@@ -106,7 +106,7 @@ function isDead(observation: Observation, id: string): boolean {
 }
 
 /** The record, marked dead if its lease has expired. */
-async function judge(run: RunContext, observation: Observation, worker: WorkerRecord): Promise<WorkerRecord> {
+async function markIfExpired(run: RunContext, observation: Observation, worker: WorkerRecord): Promise<WorkerRecord> {
   if (worker.state === "dead" || !isExpired(run, observation, worker)) return worker;
   const { applied, item } = await run.store.table.update(markDead(worker));
   const { leaseSeconds } = run.config.liveness;

@@ -68,6 +68,18 @@ test("an adapter of a base of another shape is refused in one line that names it
   );
 });
 
+test("a missing file of a model under s3:// is named by its URL", async () => {
+  const files = new Map([...tinyCheckpoint()].filter(([name]) => name !== "config.json"));
+  const reading = readBases(configOf("s3://bucket/models/tiny/"), "train", new Map([["main", files]]));
+  await expect(reading).rejects.toThrow("s3://bucket/models/tiny/config.json is missing: agent 'main' needs it");
+});
+
+test("a bucket without a folder is refused by the setting that names it", async () => {
+  await expect(readModel("s3://bucket/", "agents.main.model")).rejects.toThrow(
+    "agents.main.model: 's3://bucket/' names no folder: write s3://<bucket>/<folder>",
+  );
+});
+
 describe("a model of the hub", () => {
   beforeAll(async () => {
     const whole = new Map([...tinyCheckpoint(ROOMY), ...bpeFiles()]);

@@ -15,6 +15,13 @@ test("in a checkout: by npm in its root, by the path of the entry point elsewher
   expect(commandName({}, join(folder, "work"), entry)).toBe("node ../dist/cli/mgrpo.js");
 });
 
+test("a path with spaces is quoted", () => {
+  const checkout = join(folder, "my checkout");
+  mkdirSync(checkout);
+  writeFileSync(join(checkout, "build.mjs"), "");
+  expect(commandName({}, folder, join(checkout, "dist/cli/mgrpo.js"))).toBe('node "my checkout/dist/cli/mgrpo.js"');
+});
+
 test("installed: by name where the shell finds it, otherwise by npx", () => {
   const entry = join(folder, "node_modules/mgrpo/dist/cli/mgrpo.js");
   const bin = join(folder, "bin");

@@ -47,3 +47,9 @@ test("a tree keeps its branches at every width", () => {
     expect(lines.find((_, i) => lines[i - 1]?.startsWith("├─"))).toMatch(/^│ +word/);
   }
 });
+
+test("a long text is cut before a character that takes two code units, not in the middle of it", () => {
+  process.stdout.columns = 0;
+  const text = drawText({ title: "answer", tags: [], body: `${"x".repeat(399)}\u{1F600} and more`, children: [] });
+  expect(stripVTControlCharacters(text)).toContain("x … (410 characters)");
+});

@@ -99,6 +99,8 @@ test("the held-out column shows one suite, the one that runs during training", (
   const settings = { team: 0, temperature: 1, closedBook: false };
   display.event({ kind: "evaluation", evaluation: { ...settings, suite: "development", ...scoreOf(100, 16) } });
   display.event({ kind: "evaluation", evaluation: { ...settings, suite: "test", ...scoreOf(100, 99) } });
+  // Without a single scored rollout: the score before it stays.
+  display.event({ kind: "evaluation", evaluation: { ...settings, suite: "development", ...scoreOf(0, 0) } });
   display.event({ kind: "step", summary: { ...summary, step: 0 } });
   const row = lines().findLast((line) => line.includes("1/6") && line.includes("0.700"));
   expect(row).toContain("16%");
@@ -169,7 +171,7 @@ test("an accuracy with its interval, and its runs if there are several", () => {
   expect(accuracy(scoreOf(0, 0))).toBe("-");
 });
 
-test("without a terminal each event is one line of JSON, without rollout progress or repeated waits", () => {
+test("without a terminal each event is one line of JSON, without rollout progress; a wait is printed each time it begins", () => {
   const lines: string[] = [];
   const output = { isTTY: false, write: (line: string) => lines.push(line) > 0 } as unknown as NodeJS.WriteStream;
   const display = openDisplay(config, [], output);
@@ -178,5 +180,8 @@ test("without a terminal each event is one line of JSON, without rollout progres
   display.event({ kind: "waiting", step: 0, for: "waiting for: searcher/rollout" });
   display.event({ kind: "step", summary });
   expect(lines.map((line) => JSON.parse(line).kind)).toEqual(["waiting", "step"]);
+  display.event({ kind: "waiting", step: 1, for: "rollouts 1/4" });
+  display.event({ kind: "waiting", step: 1, for: "waiting for: searcher/rollout" });
+  expect(lines.map((line) => JSON.parse(line).kind)).toEqual(["waiting", "step", "waiting"]);
   expect(lines.every((line) => line.endsWith("\n"))).toBe(true);
 });

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { mgrpoWith, projectOfFile, startMgrpoWith } from "./command-line.ts";
 
 const folder = projectOfFile();
-/** A command that wrongly goes on ends with this process. */
+/** A command that fails to end is stopped when this process ends. */
 const DEPENDENT = { MGRPO_PARENT: "1" };
 
 test("a port that is taken", { timeout: 30_000 }, async () => {

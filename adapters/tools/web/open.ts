@@ -1,7 +1,6 @@
 /**
  * @file Opens the web tools of a run from its settings: `visit`; `search` if it has a backend, `reason` if it has a model, `calculate` if an
- * agent uses it; and MCP tools.
- * Missing keys are reported before anything runs.
+ * agent uses it; and MCP tools. Missing keys are reported before anything runs.
  */
 import type { Dispatcher } from "undici";
 import { PRICE_ADVICE } from "../../../core/contracts/budget.ts";
@@ -185,7 +184,7 @@ const REPLAY_MODEL: LanguageModel = {
   complete: () => Promise.reject(new MgrpoError("not-found", "a replay calls no model")),
 };
 
-/** Without a store, tools are only listed: the only calls list the tools of MCP servers. */
+/** Without a store, no tool is called: only the tools of MCP servers are listed. */
 const UNMETERED_BUDGET: RunBudget = {
   charge: async () => {},
   settle: async () => {},

@@ -99,8 +99,8 @@ export class KvCacheSlots {
   }
 
   /**
-   * Copies at most `sharedTokens` tokens of another sequence, up to a chunk boundary, into an empty entry. Does nothing if that sequence is
-   * no longer cached.
+   * Copies at most `sharedTokens` tokens of another sequence, up to a chunk boundary, into an empty entry. Does nothing if that sequence has
+   * been released or is no longer cached.
    */
   branch(entry: SlotEntry, { sequence, sharedTokens: length }: { sequence: string; sharedTokens: number }): void {
     const source = this.#inSlot.get(sequence);

@@ -8,10 +8,10 @@ import { questions, runRecord, teamConfig } from "../../fakes/scripted-team.ts";
 export const config = teamConfig({ questionsPerStep: 2 });
 export const run = runRecord();
 
-/** What the plan after this step follows from, in a synchronous run. */
+/** What the plan of the step after this one depends on, in a synchronous run. */
 export const after = (sampled: StepRecord | undefined): PlanBasis => ({ previous: sampled, sampled });
 
-/** A step that the run does not end before. */
+/** The plan of a step; throws if the run ends before it. */
 export function planned(of: RunConfig, number: number, basis: PlanBasis): StepRecord {
   const record = planStep(of, questions, number, basis);
   if (!record) throw new Error(`the run ends before step ${number}`);

@@ -85,6 +85,11 @@ test("an app that returns nothing has answered: its worker refuses the result, a
   expect(await run(url)).toBeNull();
 });
 
+test("an answer that is too long is refused with the limit", async () => {
+  const url = await serve(() => new Response("x".repeat((1 << 20) + 1)));
+  await expect(run(url)).rejects.toThrow("answered with 1048577 characters: the limit is 1048576");
+});
+
 test("an attempt may have more time than a timer can wait", async () => {
   const url = await serve(rolloutHandler(async ({ signal }) => ({ answer: `${signal.aborted}` }), { secret: SECRET }));
   expect(await runnerOf(url).run({ ...CALL, seconds: 5e6 }, new AbortController().signal)).toEqual({ answer: "false" });
