@@ -97,16 +97,17 @@ const RULES: Record<string, readonly Case[]> = {
     ["decimal_chain_sum", "-67.6877 m", "-67.6877", 0],
     ["decimal_chain_sum", "1,000.5", "1000.5", 0],
   ],
-  "first-number: another number still scores 0.01, as in the reference implementation; a minus sign counts only after a letter or digit": [
-    ["gsm_symbolic", "about 342 in total", "342", 1],
-    ["gsm_symbolic", "342.0", "342", 1],
-    ["gsm_symbolic", "12 and 342", "342", 0.01],
-    ["gsm_symbolic", "-342", "342", 1],
-    ["gsm_symbolic", "x-342", "342", 0.01],
-    ["gsm_symbolic", "342km", "342", 0],
-    ["gsm_symbolic", "1.5x", "1", 1],
-    ["gsm_symbolic", "none", "342", 0],
-  ],
+  "first-number: another number still scores 0.01, as in the reference implementation; a minus sign counts only after a letter or digit":
+    [
+      ["gsm_symbolic", "about 342 in total", "342", 1],
+      ["gsm_symbolic", "342.0", "342", 1],
+      ["gsm_symbolic", "12 and 342", "342", 0.01],
+      ["gsm_symbolic", "-342", "342", 1],
+      ["gsm_symbolic", "x-342", "342", 0.01],
+      ["gsm_symbolic", "342km", "342", 0],
+      ["gsm_symbolic", "1.5x", "1", 1],
+      ["gsm_symbolic", "none", "342", 0],
+    ],
   "word: case and surrounding space aside": [
     ["family_relationships", " Mother\n", "mother", 1],
     ["family_relationships", "mother.", "mother", 0],
