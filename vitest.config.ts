@@ -13,7 +13,7 @@ const ALONE = [
   "test/adapters/tools/documents/pool.test.ts",
   "test/adapters/tools/web/turns.test.ts",
   "test/chaos/chaos.test.ts",
-  "test/cli/{ask-app,bad-store,cloud,cloud-check,cloud-stores,models,named-run,preflight,train}.test.ts",
+  "test/cli/{ask-app,bad-store,bench,cloud,cloud-check,cloud-stores,doctor,models,named-run,preflight,train}.test.ts",
   "test/engine/*float64.test.ts",
   "test/engine/hung-thread.test.ts",
   "test/gpu-workers/heartbeats.test.ts",

@@ -31,7 +31,9 @@ export async function bench(names: readonly string[]): Promise<void> {
   }
   for (const name of names.length > 0 ? names : DEFAULT) {
     const child = spawn(process.execPath, nodeArguments(`bench/${name}`), { stdio: "inherit" });
-    const [code] = await once(child, "exit");
-    if (code !== 0) throw new MgrpoError("canceled", `bench '${name}' ended with exit code ${code}`);
+    const [code, killed] = await once(child, "exit");
+    if (code === 0) continue;
+    const how = killed ? `was killed by ${killed}` : `ended with exit code ${code}`;
+    throw new MgrpoError("canceled", `bench '${name}' ${how}`);
   }
 }

@@ -1,7 +1,7 @@
 /**
  * @file `mgrpo mine <team>`: asks a team every question of a file or of the training set several times, and writes those that it answers
- * correctly less often than `--below` as a file of questions. It is an evaluation in a folder that is kept: the same command resumes it, and
- * the same team, questions and seed give the same file.
+ * correctly less often than `--below` as a file of questions. It is an evaluation whose folder is kept: the same command resumes it, and the
+ * same team, questions and seed give the same file.
  */
 import { existsSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";

@@ -11,7 +11,10 @@ export function costUsd({ input, output }: TokenPrices, { inputTokens, outputTok
   return (inputTokens * input + outputTokens * output) / 1e6;
 }
 
-/** UTF-8 bytes per token: about 4 in English and 3 in Chinese, fewer in numbers and rare scripts. Low, so that an estimate is seldom low. */
+/**
+ * UTF-8 bytes per token: about 4 in English and 3 in Chinese, fewer in numbers and rare scripts. A small value, so that estimates are seldom
+ * too low.
+ */
 const BYTES_PER_TOKEN = 3;
 
 /** The cost of a request that uses all its tokens, in dollars. @param texts of its prompt. */
@@ -20,7 +23,7 @@ export function mostUsd(prices: TokenPrices, texts: readonly string[], maxTokens
   return costUsd(prices, { inputTokens: Math.ceil(bytes / BYTES_PER_TOKEN), outputTokens: maxTokens });
 }
 
-/** Pays for a request when it has ended, also if it failed. If the payment fails too, its error has the request's error as its cause. */
+/** Pays for a request when it has ended, even if it failed. If the payment fails too, its error has the request's error as its cause. */
 export async function payAfter<T>(request: () => Promise<T>, pay: () => Promise<void>): Promise<T> {
   let result: T;
   try {

@@ -68,7 +68,7 @@ function fault({ file, method, question }: Call, what: string, cause?: unknown):
 function frameIn(file: string, error: unknown): string {
   const lines = error instanceof Error ? (error.stack ?? "").split("\n") : [];
   const frames = lines.flatMap((line) => {
-    const [, location, position] = /^\s+at (?:.*\()?((?!data:)[^()]+)(:\d+:\d+)\)?$/.exec(line) ?? [];
+    const [, location, position] = /^\s+at (?:async )?(?:.*\()?((?!data:)[^()]+)(:\d+:\d+)\)?$/.exec(line) ?? [];
     if (location === undefined) return [];
     return `${location.startsWith("file:") ? fileURLToPath(location) : location.replace(/\?.*/, "")}${position}`;
   });

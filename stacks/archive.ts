@@ -25,7 +25,7 @@ function packed(archive: string, file: string): string {
   try {
     return execFileSync("tar", ["-xzOf", archive, `package/${file}`], { encoding: "utf8", stdio: "pipe" });
   } catch (cause) {
-    throw new Error(`${archive} is not an archive of this package, it has no ${file}: run npm run pack again`, {
+    throw new Error(`${archive} is not an archive of this package: it has no ${file}; run npm run pack again`, {
       cause,
     });
   }

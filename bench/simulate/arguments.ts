@@ -13,7 +13,8 @@ const OPTIONS = {
   /** Runs that share the rate; 1 by default. */
   runs: { type: "string" },
   agents: { type: "string", default: "5" },
-  hours: { type: "string", default: "1" },
+  /** Hours that the totals cover; 1 by default. */
+  hours: { type: "string" },
   /** A setting of the run, as in `mgrpo train --set`. */
   set: { type: "string", multiple: true, default: [] as string[] },
   /** One JSON object instead of text. */
@@ -27,7 +28,7 @@ const Arguments = z.strictObject({
   "rollouts-per-hour": z.coerce.number().positive().optional(),
   runs: z.coerce.number().int().min(1).max(100).optional(),
   agents: z.coerce.number().int().min(2, "a team has a main agent and at least one sub-agent").max(100),
-  hours: z.coerce.number().positive(),
+  hours: z.coerce.number().positive().optional(),
   set: z.array(z.string()),
   json: z.boolean(),
   table: z.boolean(),
@@ -53,13 +54,15 @@ export function readArguments(args: readonly string[]): SimulationRequest {
     table,
   } = given;
   const rates = [perMinute, perHour].filter((rate) => rate !== undefined);
-  if (table && (rates.length > 0 || runs !== undefined))
-    throw refused("--table uses fixed loads: leave out --rollouts-per-minute, --rollouts-per-hour and --runs");
+  if (table && (rates.length > 0 || runs !== undefined || hours !== undefined))
+    throw refused(
+      "--table uses fixed loads, each for an hour: leave out --rollouts-per-minute, --rollouts-per-hour, --runs and --hours",
+    );
   if (table && json) throw refused("--table prints rows of text: leave out --json");
   if (!table && rates.length !== 1)
     throw refused("give one of --rollouts-per-minute and --rollouts-per-hour, for instance --rollouts-per-minute 100");
   const load = { rolloutsPerMinute: perMinute ?? (perHour ?? 0) / 60, runs: runs ?? 1, agents, set };
-  return { load, hours, as: table ? "table" : json ? "json" : "text" };
+  return { load, hours: hours ?? 1, as: table ? "table" : json ? "json" : "text" };
 }
 
 function valuesOf(args: readonly string[]): unknown {

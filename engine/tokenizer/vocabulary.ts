@@ -1,6 +1,6 @@
 /**
- * @file A checkpoint's tokenizer.json as data, and the variants the library gets: without control tokens, for text that must not contain
- * any; without the space that SentencePiece models put before a text's first word, for text that follows other text.
+ * @file A checkpoint's tokenizer.json as data, and the variants that @huggingface/tokenizers gets: without control tokens, for text that must
+ * not contain any; without the space that SentencePiece models put before a text's first word, for text that follows other text.
  */
 import * as z from "zod";
 import { parseJson } from "../../core/contracts/parse.ts";
@@ -70,7 +70,7 @@ export function generationEnds(files: CheckpointFiles, { added_tokens }: Tokeniz
   if (unknown === undefined) return ends;
   throw damaged(
     TOKENIZER,
-    `no added token has the id ${unknown}, with which generation ends by ${name} (eos_token_id): it belongs to another model`,
+    `${name} ends generation with token ${unknown} (eos_token_id), which is not an added token: one of the two files belongs to another model`,
   );
 }
 
@@ -111,7 +111,7 @@ export function withoutControlTokens(json: TokenizerJson, unknown: string | unde
 
 type Part = z.infer<typeof Part>;
 
-/** `Digits` splits at every numeral in Hugging Face's tokenizers (½, ٣), but only at 0 to 9 in the library (0.2.0). */
+/** `Digits` splits at every numeral in Hugging Face's tokenizers (½, ٣), but only at 0 to 9 in @huggingface/tokenizers (0.2.0). */
 function withNumerals(part: Part): Part {
   if (part?.["type"] === "Digits") {
     const Regex = part["individual_digits"] === true ? "\\p{N}" : "\\p{N}+";

@@ -1,6 +1,6 @@
 /**
  * @file The main agent's rollouts: as many conversations in flight as there is room for, each ending in one committed outcome. A worker
- * samples all steps that it may sample side by side; an earlier step claims first.
+ * samples several open steps at once; an earlier step claims first.
  *
  *     steps to sample ──> a round of claiming for each ──> attempts start ──> pause ──> next round … until a step is sampled and leaves
  *                           claiming.ts                     attempts.ts       pacing.ts

@@ -74,6 +74,8 @@ test("exactly one rate is required; anything else is refused with the usage", ()
   for (const wrong of ["", "--rollouts 7", "--rollouts-per-minute 1 --rollouts-per-hour 60", "--table --json"])
     expect(() => readArguments(wrong.split(" ").filter(Boolean)), wrong).toThrow(/--(rollouts-per-minute|json)/);
   expect(() => readArguments(["--rollouts-per-minute", "many"])).toThrow("rollouts-per-minute");
+  for (const fixed of ["--rollouts-per-hour", "--runs", "--hours"])
+    expect(() => readArguments(["--table", fixed, "2"]), fixed).toThrow("--table uses fixed loads");
 });
 
 test.each(["steps=99", "nothing=7"])("--set %s is refused", (setting) => {

@@ -24,6 +24,6 @@ test("a worker that is silent until the time limit: the error says that it was t
 test("the token and the release are asked about only where they can be the cause", () => {
   const messageOf = (status: number) => responseFailure(worker, { status, text: "why" }).message;
   for (const status of [400, 401])
-    expect(messageOf(status)).toMatch(/why; do all workers have the same MGRPO_WORKER_TOKEN/);
+    expect(messageOf(status)).toMatch(/: why; do all workers have the same MGRPO_WORKER_TOKEN and release\?$/);
   expect(messageOf(413)).toBe("worker 'w1' refused (413): why");
 });

@@ -68,6 +68,11 @@ test.each([
   ["Array(99).fill('a\\n')", /returned \[ 'a\\n', .* 89 more items \] \(.*\): return/],
   ["({ score: 1, reason: 'x' })", /returned \{ score: 1, reason: 'x' \} \(Unrecognized key: "reason"\): return/],
   ["Promise.reject(new Error('no such fact'))", /threw Error: no such fact \(at .*rewards\.mjs:3:\d+\)$/],
+  // As Node.js writes the frame of an anonymous async function that awaits; the test runner leaves out the word.
+  [
+    "Promise.reject(Object.assign(new Error('late'), { stack: 'Error\\n    at async ' + import.meta.url + ':3:7' }))",
+    /threw Error: late \(at (?!async )\S*rewards\.mjs:3:7\)$/,
+  ],
 ])("rewards that return %s are the user's error, reported with file, function and question", async (returned, line) => {
   const own = mkdtempSync(join(folder, "faulty-"));
   const body = `export const rewards = {\n correct: () =>\n  ${returned},\n expert: () => 1 };`;

@@ -3,7 +3,7 @@ import * as z from "zod";
 import type { AppMessage, TurnRequest } from "../../../core/contracts/app-chat.ts";
 import { FORMAT_REFUSED, TOP_REFUSED, variantOf } from "./chat-request.ts";
 import { Content, textOf } from "./content.ts";
-import { ApiError, unsupported } from "./errors.ts";
+import { ApiError, invalid, unsupported } from "./errors.ts";
 import { callOf, History } from "./history.ts";
 import { ignored, OPENAI_SERVICE, readPart } from "./read-request.ts";
 import { refuseForcedCalls, requireOfferedTool } from "./tools.ts";
@@ -16,6 +16,7 @@ const Item = z.looseObject({ type: z.string().nullish(), role: z.string().option
 const Message = z.looseObject({ role: z.enum(["system", "developer", "user", "assistant"]), content: Content });
 const Call = z.looseObject({ call_id: z.string().min(1), name: z.string().min(1), arguments: z.string() });
 const CallOutput = z.looseObject({ call_id: z.string(), output: Content });
+const Reference = z.looseObject({ id: z.string() });
 
 const OfferedFunction = z.looseObject({
   type: z.string(),
@@ -103,9 +104,16 @@ function conversationOf({ input, previous_response_id: previous }: ResponsesRequ
   return history.messages();
 }
 
+function typeOf({ type, role, id }: z.infer<typeof Item>, where: string): string {
+  if (type != null) return type;
+  if (role !== undefined) return "message";
+  if (id != null) return "item_reference";
+  throw invalid(where, "it has no type, and neither the role of a message nor the id of a reference");
+}
+
 function addItem(history: History, item: z.infer<typeof Item>, i: number, earlier: EarlierResponses): void {
   const where = `input.${i}`;
-  const type = item.type ?? (item.role === undefined ? "item_reference" : "message");
+  const type = typeOf(item, where);
   if (type === "message") {
     const { role, content } = readPart(Message, item, "input", i);
     const text = textOf(content, `${where}.content`);
@@ -117,10 +125,9 @@ function addItem(history: History, item: z.infer<typeof Item>, i: number, earlie
     const { call_id: id, output } = readPart(CallOutput, item, "input", i);
     history.respond(id, textOf(output, `${where}.output`), `${where}.call_id`);
   } else if (type === "item_reference") {
-    const found = earlier.item(item.id ?? "");
-    if (found === undefined) {
-      throw new ApiError(400, "invalid_value", `${where}.id: this attempt has no item '${item.id}'`, `${where}.id`);
-    }
+    const { id } = readPart(Reference, item, "input", i);
+    const found = earlier.item(id);
+    if (found === undefined) throw invalid(`${where}.id`, `this attempt has no item '${id}'`);
     if (found !== "thinking" && "call" in found) addCall(history, found.call);
     else if (found !== "thinking") history.assistant(found.text, []);
   } else if (type !== "reasoning") {

@@ -180,6 +180,8 @@ test.each([
   [{ input: "x", previous_response_id: "resp_main_1" }, "previous_response_not_found", "previous_response_id"],
   [{ input: [] }, "invalid_value", "input"],
   [{ input: [{ type: "item_reference", id: "msg_1" }] }, "invalid_value", "input.0.id"],
+  [{ input: [{ type: "item_reference" }] }, "invalid_value", "input.0.id"],
+  [{ input: [{ content: "x" }] }, "invalid_value", "input.0"],
   [{ input: [{ type: "function_call_output", call_id: "c", output: "" }] }, "invalid_value", "input.0.call_id"],
   [{ input: [{ type: "function_call", name: "a", arguments: "{}" }] }, "invalid_value", "input.0.call_id"],
   [{ input: [{ type: "web_search_call", id: "w" }] }, "unsupported_value", "input.0.type"],
@@ -201,6 +203,7 @@ test.each([
     );
     expect(error).toBeInstanceOf(APIError);
     expect(error).toMatchObject({ status: 400, code, param, type: "invalid_request_error" });
+    expect(String(error)).not.toContain("'undefined'");
   }
   expect(harness.samples).toEqual([]);
 });

@@ -80,7 +80,7 @@ const COLUMNS = [
   ["againstFirst", "after, minus the first arm", true],
 ] as const;
 
-/** Each arm on each suite, and against the first. */
+/** Each arm on each suite, and its difference from the first arm. */
 function Differences({ view: { arms, refusal } }: { readonly view: CompareView }) {
   const rows = arms.flatMap(({ label, runs, measured }) => measured.map((one) => ({ label, runs, ...one })));
   return (

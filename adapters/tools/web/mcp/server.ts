@@ -108,10 +108,12 @@ class McpConnection implements McpServer {
   }
 
   async #request<T>(operation: string, work: (client: Client) => Promise<T>): Promise<T> {
+    let connection: Promise<Client> | undefined;
     try {
-      return await work(await this.#connect());
+      connection = this.#connect();
+      return await work(await connection);
     } catch (cause) {
-      if (isSessionLost(cause)) this.#disconnect();
+      if (connection && isSessionLost(cause)) this.#disconnect(connection);
       throw this.#outage(operation, cause);
     }
   }
@@ -130,10 +132,10 @@ class McpConnection implements McpServer {
     return connecting;
   }
 
-  #disconnect(): void {
-    const lost = this.#client;
-    this.#client = undefined;
-    lost?.then((client) => client.close()).catch(() => {});
+  /** A newer connection stays open: a call may time out on the one that it was made on after another call has reconnected. */
+  #disconnect(lost: Promise<Client>): void {
+    if (this.#client === lost) this.#client = undefined;
+    lost.then((client) => client.close()).catch(() => {});
   }
 
   #outage(operation: string, cause: unknown): MgrpoError {

@@ -8,6 +8,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { setTimeout as pause } from "node:timers/promises";
 import { inspect } from "node:util";
 import { createGzip } from "node:zlib";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
@@ -88,6 +89,21 @@ test("a crash is an outage, and the next call starts a new server", async () => 
   await expect(dying).rejects.toMatchObject({ code: "tool-backend", retryable: true });
   await expect(dying).rejects.toThrow(/^MCP server 'sums' \(.*\), calling 'die': .*[Cc]losed/);
   expect(await call("sums_add", { a: 2, b: 3 })).toBe("5");
+});
+
+test("a call that times out on a connection that was replaced leaves the new one open", async () => {
+  const own = await open({ sums: { ...stdio, cached: false, seconds: 5 } });
+  const ask = (name: string) => Promise.resolve(own.tools.get(`sums_${name}`)?.run({} as never, context));
+  const [old, first] = [await ask("process"), ask("hang")];
+  await pause(500);
+  const second = ask("hang");
+  second.catch(() => {});
+  await expect(first).rejects.toMatchObject({ code: "tool-backend", retryable: true });
+  const replaced = await ask("process");
+  expect(replaced).not.toBe(old);
+  await expect(second).rejects.toThrow(/timed out/i);
+  expect(await ask("process")).toBe(replaced);
+  await own.close();
 });
 
 test("filters; a server that cannot start, a missing variable or a missing tool is reported when it is opened", async () => {
