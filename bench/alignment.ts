@@ -2,7 +2,7 @@
  * @file alignment.*: when does it matter how a sub-agent's trajectories are weighted? Worlds in which d_k is 0 to 20 (alignment/world.ts), each
  * way of weighting them, many seeds. One line per world and way: the score over the whole training (`during`) and at its end, both as the mean over
  * rollouts, and at the end as the mean over calls (`perCall`); the score of each kind of task; the standard deviation between seeds of
- * `during`, and its difference from the paper's `resample` on the same seed with its 95 % interval.
+ * `during`, and its difference from the paper's `resample` on the same seed with its 95% interval.
  */
 import { mean } from "../core/statistics.ts";
 import { MODES, type Mode, type Trained, train } from "./alignment/train.ts";

@@ -79,7 +79,7 @@ function streakWarnings({ run, recipe, main }: RunConfig, steps: readonly StepSu
   const look = `look at the rollouts: ${MGRPO} show ${run} ${steps.length - 1}`;
   if (streak(steps, isWrong) === STREAK) {
     return [
-      `since step ${since} (counted from 0), every rollout is wrong, though ${share} % are well-formed: no group has variance, so '${main}' learns nothing and does not recover by itself; ${look}; then start again with a lower agents.${main}.optimizer.learningRate, a longer warm start (${MGRPO} sft ${recipe} --to <folder>, docs/sft.md), or easier levels first (curriculum)`,
+      `since step ${since} (counted from 0), every rollout is wrong, though ${share}% are well-formed: no group has variance, so '${main}' learns nothing and does not recover by itself; ${look}; then start again with a lower agents.${main}.optimizer.learningRate, a longer warm start (${MGRPO} sft ${recipe} --to <folder>, docs/sft.md), or easier levels first (curriculum)`,
     ];
   }
   if (streak(steps, isCorrect) === STREAK) {
@@ -90,7 +90,7 @@ function streakWarnings({ run, recipe, main }: RunConfig, steps: readonly StepSu
   if (streak(steps, isConstant) === STREAK) {
     const reward = steps.at(-1)?.reward[main]?.toFixed(3);
     return [
-      `since step ${since} (counted from 0), the rewards of a question's rollouts are all equal, ${reward} on average, and ${share} % of the rollouts are well-formed: '${main}' learns nothing; ${look}; a reward that pays parts of an answer, or a longer warm start, makes them differ`,
+      `since step ${since} (counted from 0), the rewards of a question's rollouts are all equal, ${reward} on average, and ${share}% of the rollouts are well-formed: '${main}' learns nothing; ${look}; a reward that pays parts of an answer, or a longer warm start, makes them differ`,
     ];
   }
   return [];
@@ -111,7 +111,7 @@ function alignmentWarnings(config: RunConfig, steps: readonly StepSummary[]): st
     const share = shareAboveTarget(totals(recent.map(({ calls }) => calls[sub] ?? [])), d);
     if (share <= ABOVE_TARGET) return [];
     const percent = (100 * share).toFixed(1);
-    return `${percent} % of the rollouts of the last ${recent.length} steps called '${sub}' more than d = ${d} times (eq 11 allows 1 %); alignment randomly drops all but d calls of each: raise ${setting}`;
+    return `${percent}% of the rollouts of the last ${recent.length} steps called '${sub}' more than d = ${d} times (eq 11 allows 1%); alignment randomly drops all but d calls of each: raise ${setting}`;
   });
 }
 
@@ -185,7 +185,7 @@ function entropyWarnings({ agents }: RunConfig, steps: readonly StepSummary[]): 
 function captureWarnings(config: RunConfig, steps: readonly StepSummary[]): string[] {
   return captures(config, steps).map(({ owner, by, part, loser, from, to }) => {
     const share = Math.round(100 * part);
-    return `'${by}' contributes ${share} % of the gradient norm of the policy of '${owner}', and the reward of '${loser}', which shares it, fell from ${from.toFixed(3)} to ${to.toFixed(3)}: raise agents.${loser}.share, or give '${loser}' a policy of its own`;
+    return `'${by}' contributes ${share}% of the gradient norm of the policy of '${owner}', and the reward of '${loser}', which shares it, fell from ${from.toFixed(3)} to ${to.toFixed(3)}: raise agents.${loser}.share, or give '${loser}' a policy of its own`;
   });
 }
 

@@ -5,7 +5,7 @@ import type { Estimate } from "../core/training/bootstrap.ts";
 
 const estimate: z.ZodType<Estimate> = z.strictObject({ value: z.number(), low: z.number(), high: z.number() });
 
-/** What was measured of an arm on one suite, with 95 % intervals. An estimate is null if nothing was counted. */
+/** What was measured of an arm on one suite, with 95% intervals. An estimate is null if nothing was counted. */
 export const Measured = z.strictObject({
   suite: z.string(),
   temperature: z.number(),

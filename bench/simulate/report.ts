@@ -136,7 +136,7 @@ function verdict(figures: Figures): string {
 
 export const count = (n: number) =>
   n.toLocaleString("en-US", { maximumFractionDigits: n > 0 && n < 10 && !Number.isInteger(n) ? 1 : 0 });
-const percent = (share: number) => `${(share * 100).toFixed(share < 0.1 ? 1 : 0)} %`;
+const percent = (share: number) => `${(share * 100).toFixed(share < 0.1 ? 1 : 0)}%`;
 
 /** Left-aligns the first column and text columns, right-aligns numbers. */
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {

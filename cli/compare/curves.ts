@@ -9,7 +9,7 @@ import { type ArmRuns, cumulativeTokens, evaluated } from "./summary.ts";
 
 /**
  * The share of held-out questions answered correctly, over thousands of tokens sampled so far (mean of the seeds). One point per evaluation
- * that all seeds have, the final one from each seed's last; with 95 % intervals over seeds and questions.
+ * that all seeds have, the final one from each seed's last; with 95% intervals over seeds and questions.
  */
 export function heldOutBands(arms: readonly ArmRuns[]): Band[] {
   const nameOf = namer(arms);

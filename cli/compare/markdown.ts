@@ -88,7 +88,7 @@ const EXPLANATION = `- With the same seed, every arm samples as many tokens in t
   reaches that number. "short": it reached its maximum number of steps first.
 - The learning rate and the stages of the curriculum follow each run's share of those tokens (of its steps, if it has no number of
   tokens to reach). So no arm asks harder questions earlier because it takes more steps.
-- Brackets are 95 % intervals. For arms they come from a bootstrap over seeds and questions, paired by question where two things are
+- Brackets are 95% intervals. For arms they come from a bootstrap over seeds and questions, paired by question where two things are
   compared (\`core/training/bootstrap.ts\`); from one seed they say nothing about other seeds. For a run they are Wilson intervals over its
   questions.
 - A difference is significant if its interval does not contain 0. Of many differences that are really 0, about one in

@@ -1,4 +1,4 @@
-/** @file The held-out scores of an arm: before and after training, the gain, and the difference from the first arm, with 95 % intervals. Pure. */
+/** @file The held-out scores of an arm: before and after training, the gain, and the difference from the first arm, with 95% intervals. Pure. */
 import { MgrpoError } from "../../core/errors.ts";
 import { differenceEstimate, shareEstimate, type Tallies_SQ } from "../../core/training/bootstrap.ts";
 import type { Tally } from "../../core/training/confidence-interval.ts";

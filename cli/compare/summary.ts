@@ -1,5 +1,5 @@
 /**
- * @file The results of a comparison: every arm before and after training, and compared with the first, with 95 % intervals over seeds
+ * @file The results of a comparison: every arm before and after training, and compared with the first, with 95% intervals over seeds
  * and questions (core/training/bootstrap.ts); every run with Wilson intervals. Pure. The schema is that of results/<name>/summary.json.
  */
 import * as z from "zod";

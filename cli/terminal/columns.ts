@@ -113,7 +113,7 @@ export function percent(share: number): string {
 /** A score with its interval, and its number of runs if known. */
 export type DisplayedScore = Omit<EvaluationScore, "runs"> & { readonly runs?: EvaluationScore["runs"] };
 
-/** An evaluation's accuracy with its 95 % interval, and the number of runs if above 1: `78.0% [75.1, 80.6] over 3 runs`. `-` if no answer was scored. */
+/** An evaluation's accuracy with its 95% interval, and the number of runs if above 1: `78.0% [75.1, 80.6] over 3 runs`. `-` if no answer was scored. */
 export function accuracy({ n, correct, runs, interval }: DisplayedScore): string {
   const points = (share: number) => (100 * share).toFixed(1);
   const over = runs && runs.length > 1 ? ` over ${runs.length} runs` : "";

@@ -233,7 +233,7 @@ export const WorkerRecord = z.strictObject({
 });
 export type WorkerRecord = z.infer<typeof WorkerRecord>;
 
-/** An evaluation's score: totals, per-run scores, and the 95 % interval of the mean accuracy (core/training/confidence-interval.ts). */
+/** An evaluation's score: totals, per-run scores, and the 95% interval of the mean accuracy (core/training/confidence-interval.ts). */
 export const EvaluationScore = z.strictObject({
   /** Rollouts counted: every question once per run, except those lost to infrastructure. */
   n: z.int().nonnegative(),

@@ -13,7 +13,7 @@ export interface LabeledAnswer {
 
 export interface Agreement {
   readonly n: number;
-  /** Share of answers with the same label and verdict, with its 95 % interval. */
+  /** Share of answers with the same label and verdict, with its 95% interval. */
   readonly accuracy: number;
   readonly interval: ConfidenceInterval;
   /**
@@ -66,7 +66,7 @@ export interface ScoreAgreement {
   readonly meanAbsoluteError: number;
   /** Judge minus label: above 0 the judge is too lenient. */
   readonly meanError: number;
-  /** Share of scores within `CLOSE`, with its 95 % interval. */
+  /** Share of scores within `CLOSE`, with its 95% interval. */
   readonly close: number;
   readonly closeInterval: ConfidenceInterval;
   /**
@@ -74,7 +74,7 @@ export interface ScoreAgreement {
    * Null if all labels, or all verdicts, are the same.
    */
   readonly correlation: number | null;
-  /** 95 %, by Fisher's transformation (1921). Null for fewer than four scores, and if r is null, 1 or -1. */
+  /** 95%, by Fisher's transformation (1921). Null for fewer than four scores, and if r is null, 1 or -1. */
   readonly correlationInterval: ConfidenceInterval | null;
 }
 

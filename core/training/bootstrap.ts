@@ -1,5 +1,5 @@
 /**
- * @file 95 % confidence intervals for comparisons of training arms: for a share, and for the difference of two shares, by a bootstrap over
+ * @file 95% confidence intervals for comparisons of training arms: for a share, and for the difference of two shares, by a bootstrap over
  * questions and training seeds.
  *
  * Seeds and questions are crossed, not nested: every seed's team answers the same questions, and a hard question is hard for all of them.
@@ -23,13 +23,13 @@ import { type ConfidenceInterval, NORMAL_975, sumTallies, type Tally } from "./c
 /** [seed][question]: the tally of that seed's team on that question. Every row has the same questions, in the same order. */
 export type Tallies_SQ = readonly (readonly Tally[])[];
 
-/** A share, or a difference of shares, with its 95 % interval. */
+/** A share, or a difference of shares, with its 95% interval. */
 export interface Estimate extends ConfidenceInterval {
   readonly value: number;
 }
 
 const RESAMPLES = 2000;
-/** Student's 97.5 % quantiles at 1, 2, 3 … degrees of freedom. */
+/** Student's 97.5% quantiles at 1, 2, 3 … degrees of freedom. */
 const STUDENT = [
   12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131,
 ];

@@ -1,5 +1,5 @@
 /**
- * @file The 95 % confidence interval of an evaluation's mean accuracy, treating its questions as a sample.
+ * @file The 95% confidence interval of an evaluation's mean accuracy, treating its questions as a sample.
  *
  * The sampling unit is the question, not the rollout: runs of one question agree more than runs of different questions, so an interval over
  * independent rollouts would be too narrow (Miller 2024, "Adding Error Bars to Evals", arXiv 2411.00640). The variance v of the mean is the
@@ -23,10 +23,10 @@ export interface Tally {
   readonly correct: number;
 }
 
-/** The 97.5 % quantile of the normal distribution. */
+/** The 97.5% quantile of the normal distribution. */
 export const NORMAL_975 = 1.96;
 
-/** Wilson's 95 % interval of a share. Without trials it is [0, 1]. */
+/** Wilson's 95% interval of a share. Without trials it is [0, 1]. */
 export function wilson({ n, correct }: Tally): ConfidenceInterval {
   if (n === 0) return { low: 0, high: 1 };
   const share = correct / n;

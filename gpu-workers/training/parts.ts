@@ -19,7 +19,7 @@ import { loadEntries } from "./load-entries.ts";
 import type { TrainingEntry } from "./train-step.ts";
 import type { TrajectoryCache } from "./trajectories.ts";
 
-/** Large enough to fill micro-batches (a part of four groups costs 3 to 8 % more padding than a step of sixteen), small enough to start early. */
+/** Large enough to fill micro-batches (a part of four groups costs 3 to 8% more padding than a step of sixteen), small enough to start early. */
 const GROUPS_PER_PART = 4;
 
 export interface PartsSource {

@@ -12,11 +12,11 @@ const firstStep = (zeroVariance: number, wellFormed: number) => [
 ];
 const under = (alignment: object) => RunConfig.parse({ ...config, algorithm: { alignment } });
 
-test("more than 1 % of the rollouts above d: one line after every tenth step", () => {
+test("more than 1% of the rollouts above d: one line after every tenth step", () => {
   const often = stepsOf(...Array<number[]>(9).fill([0, 64]), [0, 50, 0, 14]);
   const [line, ...others] = stepWarnings(under({ d: 2 }), often);
   expect(line).toMatch(
-    /2\.2 % .* 'searcher' more than d = 2 .* randomly drops all but d .* raise algorithm\.alignment\.d/,
+    /2\.2% .* 'searcher' more than d = 2 .* randomly drops all but d .* raise algorithm\.alignment\.d/,
   );
   expect(others).toEqual([]);
   expect(stepWarnings(under({ d: 2 }), often.slice(1))).toEqual([]);
@@ -62,7 +62,7 @@ test("an agent that captures a shared policy: every ten steps, while another get
   const falling = [...Array<number>(10).fill(0.8), ...Array<number>(10).fill(0.6)];
   const [line, ...others] = stepWarnings(shared, stepsWith(0.05, ...falling));
   expect(line).toMatch(
-    /^'main' contributes 95 % of the gradient norm of the policy of 'main', and the reward of 'searcher', .* fell from 0\.800 to 0\.600: raise agents\.searcher\.share/,
+    /^'main' contributes 95% of the gradient norm of the policy of 'main', and the reward of 'searcher', .* fell from 0\.800 to 0\.600: raise agents\.searcher\.share/,
   );
   expect(others).toEqual([]);
   expect(stepWarnings(shared, stepsWith(0.05, ...falling, 0.6))).toEqual([]);
@@ -96,7 +96,7 @@ test("three steps in a row without variance and always wrong: one line per strea
   const collapse = [learning, wrong, wrong, wrong];
   const [line, ...others] = stepWarnings(under({}), collapse);
   expect(line).toMatch(
-    /^since step 1 \(counted from 0\), every rollout is wrong, though 100 % are well-formed.*show \S+ 3.*learningRate.*sft \S+ --to.*easier levels first \(curriculum\)/,
+    /^since step 1 \(counted from 0\), every rollout is wrong, though 100% are well-formed.*show \S+ 3.*learningRate.*sft \S+ --to.*easier levels first \(curriculum\)/,
   );
   expect(others).toEqual([]);
   // Not before the third step, and not again.
@@ -131,7 +131,7 @@ test("three steps in a row with constant rewards, neither all wrong nor all corr
   const constant = summary({ groups: 4, zeroVariance: 4, correct: 0.5, wellFormed: 1, reward: { main: 0.4 } });
   const [line, ...others] = stepWarnings(under({}), [learning, constant, constant, constant]);
   expect(line).toMatch(
-    /^since step 1 \(counted from 0\), the rewards of a question's rollouts are all equal, 0\.400 on average, and 100 %/,
+    /^since step 1 \(counted from 0\), the rewards of a question's rollouts are all equal, 0\.400 on average, and 100%/,
   );
   expect(others).toEqual([]);
   expect(stepWarnings(under({}), [learning, constant, constant])).toEqual([]);

@@ -86,7 +86,7 @@ inBrowser("a step: its summary, and one cell per rollout with the outcome of the
 inBrowser("evaluations: the questions add up to the score", async () => {
   const page = await open("/runs/demo/evaluations");
   const { before, after } = report().heldOut;
-  const right = (column: number) => page.locator(`tbody td:nth-child(${column})`).getByText("100.0 %").count();
+  const right = (column: number) => page.locator(`tbody td:nth-child(${column})`).getByText("100.0%").count();
   expect([await right(3), await right(4)]).toEqual([before?.correct, after?.correct]);
   expect(await page.locator("tbody tr").count()).toBe(before?.n);
 });

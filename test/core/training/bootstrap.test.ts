@@ -16,7 +16,7 @@ const width = ({ low, high }: { low: number; high: number }) => high - low;
 
 test("by hand: one seed, four questions, three correct", () => {
   // Three questions are drawn from four, with replacement. With probability (3/4)^3 = 0.42 no draw is the wrong one: share 1. With probability
-  // (1/4)^3 = 0.016, less than 0.025, all three are: share 0. So the 97.5 % quantile is 1, and the 2.5 % quantile is not 0 but the next share, 1/3.
+  // (1/4)^3 = 0.016, less than 0.025, all three are: share 0. So the 97.5% quantile is 1, and the 2.5% quantile is not 0 but the next share, 1/3.
   const estimate = shareEstimate(rows([[1, 1, 1, 0]]), ["by hand"]);
   expect(estimate?.value).toBe(0.75);
   expect(estimate?.low).toBeCloseTo(1 / 3, 9);
@@ -36,7 +36,7 @@ test("by hand: two seeds that differ, questions that do not: only the seeds add 
 test("by hand: seeds and questions that differ: their variances add", () => {
   // Seeds with shares 0.4, 0.5, 0.6, and questions that are 0.2 easier or harder for every seed: MS_noise = 0. The variance of the mean is
   // 0.04 / (Q - 1) from questions and 0.01 / 3 from seeds, so with t = 4.303 a normal approximation has the half-width
-  // 1.96 * sqrt(0.0004 + (4.303 / 1.96)^2 * 0.01 / 3) = 0.2515. The mean of two draws from three seeds takes only 5 values and is not normal: within 10 %.
+  // 1.96 * sqrt(0.0004 + (4.303 / 1.96)^2 * 0.01 / 3) = 0.2515. The mean of two draws from three seeds takes only 5 values and is not normal: within 10%.
   const effects_Q = Array.from({ length: 101 }, (_, q) => (q % 2 === 0 ? 0.2 : -0.2));
   const { low, high } =
     shareEstimate(rows([0.4, 0.5, 0.6].map((share) => effects_Q.map((effect) => share + effect))), [1]) ??
@@ -121,7 +121,7 @@ test.each<
   ["five seeds that do not", 5, 80, { seed: 0, question: 0.25, interaction: 0 }],
   ["three seeds", 3, 80, { seed: 0.04, question: 0.25, interaction: 0.1 }],
   ["one seed, and no claim about others", 1, 80, { seed: 0, question: 0.25, interaction: 0 }],
-])("covers the true difference in about 95 % of simulations: %s", (what, seeds, questions, sd) => {
+])("covers the true difference in about 95% of simulations: %s", (what, seeds, questions, sd) => {
   const random = stream("coverage", what);
   const clip = (p: number) => Math.min(1, Math.max(0, p));
   const totalSd = Math.hypot(sd.seed, sd.question, sd.interaction);
@@ -147,6 +147,6 @@ test.each<
     const difference = (truth[0] ?? 0) - (truth[1] ?? 0);
     if (low <= difference && difference <= high) covered++;
   }
-  // The simulation's standard error is 2.2 %.
+  // The simulation's standard error is 2.2%.
   expect(covered / repetitions).toBeGreaterThan(0.88);
 });

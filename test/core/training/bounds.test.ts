@@ -24,7 +24,7 @@ const groupWith = (step: number, lost: number): GroupRecord => ({
   finalized: {},
 });
 
-test("1 % of ten steps of 8 x 8 rollouts is 6.4: six lost rollouts are tolerated, the seventh halts the run", () => {
+test("1% of ten steps of 8 x 8 rollouts is 6.4: six lost rollouts are tolerated, the seventh halts the run", () => {
   const config = teamConfig({ questionsPerStep: 8, rolloutsPerQuestion: 8 });
   expect(tooManyLost(config, [groupWith(3, 6)])).toBeUndefined();
   expect(tooManyLost(config, [groupWith(2, 6), groupWith(3, 1)])).toMatch(

@@ -118,7 +118,7 @@ test.each<[what: string, questions: number, runs: number, chanceOfCorrect: (u: n
     const { low, high } = accuracyInterval(scores(outcomes));
     if (low <= truth && truth <= high) covered++;
   }
-  // One standard error of the simulation is 0.35 %.
+  // One standard error of the simulation is 0.35%.
   expect(covered / repetitions).toBeGreaterThan(0.935);
   expect(covered / repetitions).toBeLessThan(0.97);
 });

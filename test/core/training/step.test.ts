@@ -145,7 +145,7 @@ test("too many lost rollouts: halted before the step becomes ready, so that a cr
 });
 
 test("lost rollouts that have halted the run do not halt the resumed run again; those of later steps do", () => {
-  // 1 % of 10 steps of 2 x 35 rollouts is 7.
+  // 1% of 10 steps of 2 x 35 rollouts is 7.
   const config = teamConfig({ questionsPerStep: 2, rolloutsPerQuestion: 35 });
   const losing = (count: number, of: number) => {
     const lost = Array.from({ length: count }, (_, k) => [String(k), { excluded: "disk" }] as const);

@@ -117,7 +117,7 @@ function Differences({ view: { arms, refusal } }: { readonly view: CompareView }
         </table>
       </Scroll>
       <p class={rows.length === 0 ? "none" : "faint"}>
-        With 95 % intervals over questions and seeds; of one seed, over questions alone. Differences are paired by
+        With 95% intervals over questions and seeds; of one seed, over questions alone. Differences are paired by
         question.
       </p>
     </section>
@@ -183,7 +183,7 @@ function HeldOut({ runs }: { readonly runs: readonly RunView[] }) {
           </tbody>
         </table>
       </Scroll>
-      <p class="faint">First and newest evaluation, the latter with its 95 % interval over questions.</p>
+      <p class="faint">First and newest evaluation, the latter with its 95% interval over questions.</p>
     </section>
   );
 }

@@ -2,7 +2,7 @@
 import type { Estimate } from "../../../core/training/bootstrap.ts";
 
 export const percent = (share: number | null | undefined): string =>
-  share === null || share === undefined ? "–" : `${(100 * share).toFixed(1)} %`;
+  share === null || share === undefined ? "–" : `${(100 * share).toFixed(1)}%`;
 
 /** Three significant digits; from 1,000 on, all digits of the nearest whole number. */
 export function amount(value: number | null | undefined): string {
@@ -31,7 +31,7 @@ const MODEL_PARTS = 3;
 export const byReward = (a: { readonly reward: number | null }, b: { readonly reward: number | null }): number =>
   (a.reward ?? Number.MAX_VALUE) - (b.reward ?? Number.MAX_VALUE);
 
-/** A share, or a difference of shares, with its 95 % interval, in percent. */
+/** A share, or a difference of shares, with its 95% interval, in percent. */
 export function interval({ value, low, high }: Estimate, isDifference = false): string {
   const points = (share: number) => (100 * share).toFixed(1);
   const sign = isDifference && value > 0 ? "+" : "";
