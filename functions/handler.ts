@@ -122,8 +122,8 @@ async function settle(name: string, log: LogWriter, run: () => Promise<unknown>)
 /** Errors other than MgrpoError are bugs: they are retried up to the queue's limit. */
 const isRetryable = (error: unknown) => !isMgrpoError(error) || error.retryable;
 
-/** What failed, where, and whether it will be retried. */
-function failureLine(name: string, error: unknown): string {
+/** What failed, where, and whether it will be retried: a line of JSON. */
+export function failureLine(name: string, error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   const known = isMgrpoError(error) ? { code: error.code, evidence: error.evidence } : { code: "fault" };
   return JSON.stringify({ level: "error", function: name, ...known, retryable: isRetryable(error), message });

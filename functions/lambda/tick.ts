@@ -6,7 +6,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import * as z from "zod";
 import { TickRequest } from "../../core/contracts/messages.ts";
 import type { Functions } from "../functions.ts";
-import { type EventHandler, lambda, objectKeyOf } from "../handler.ts";
+import { type EventHandler, failureLine, lambda, objectKeyOf } from "../handler.ts";
 import { capacityLine, metricsLines } from "../reconciling.ts";
 
 const ClockEvent = z.object({ "detail-type": z.literal("Scheduled Event") });
@@ -22,15 +22,22 @@ export const handler = lambda("tick", handleEvent);
 /** Seconds that reconciling waits for the ticks, out of the function's limit of 60. */
 const TICK_SECONDS = 40;
 
-/** A run that fails, or takes long, must not silence the alarms of the others, nor keep machines running. */
+/**
+ * A run that fails, or takes long, must not silence the alarms of the others, nor keep machines running. Rejects with the first failure and
+ * logs the further ones.
+ */
 async function tickAndReconcile(functions: Functions): Promise<void> {
-  const ticked = functions.tickAll();
+  const failures: unknown[] = [];
+  const ticked = functions.tickAll((error) => {
+    if (failures.push(error) > 1) process.stderr.write(`${failureLine("tick", error)}\n`);
+  });
   const timeout = new AbortController();
   const { signal } = timeout;
   await Promise.race([ticked.catch(() => {}), pause(TICK_SECONDS * 1000, undefined, { signal }).catch(() => {})]);
   timeout.abort();
-  const { metrics, changes, failures } = await functions.reconcile();
+  const { metrics, changes, failures: ofFleets } = await functions.reconcile();
   for (const line of [...metricsLines(metrics), ...changes.map(capacityLine)]) process.stdout.write(`${line}\n`);
   await ticked;
-  if (failures.length > 0) throw failures[0];
+  const [first] = [...failures, ...ofFleets];
+  if (first !== undefined) throw first;
 }
