@@ -80,7 +80,7 @@ test("no look-up of a held-out question is in a training question, whatever the 
     fc.property(fc.nat(), (seed) => {
       expect(questionSet(seed).train.flatMap(lookUpsOf).filter(isOfHeldOut)).toEqual([]);
     }),
-    { numRuns: 8 },
+    { numRuns: 3 },
   );
   for (const lookUp of set.heldOut.flatMap(lookUpsOf)) expect(isHeldOut(lookUp)).toBe(true);
 });
@@ -93,7 +93,7 @@ test("no look-up of a held-out question is in a demonstration, whatever the agen
       expect(tasks.length).toBeGreaterThan(100);
       expect(tasks.filter(isOfHeldOut).map(taskOf)).toEqual([]);
     }),
-    { numRuns: 12 },
+    { numRuns: 6 },
   );
   // The single agent, which has all tools, writes no tasks. Its search for several names is a look-up for their country.
   const queries = new Set(heldOutLookUps.map(termsOf).flatMap((terms) => (terms.length > 1 ? terms.join(", ") : [])));
