@@ -154,7 +154,9 @@ test("two fleets for the same work are refused before anything is created", () =
     { ...fleet, name: "spare", roles: "rollout" },
   ];
   expect(() => refuseUnusable(fleets)).toThrow("fleets main and spare both serve main as rollout: keep one of them");
-  expect(() => refuseUnusable([{ ...fleet, name: "Main", roles: "rollout" }])).toThrow("fleet Main: name: write 1 to 31 lower-case letters");
+  expect(() => refuseUnusable([{ ...fleet, name: "Main", roles: "rollout" }])).toThrow(
+    "fleet Main: name: write 1 to 31 lower-case letters",
+  );
   expect(() => refuseUnusable(fleets.map((one) => ({ ...one, agent: one.name })))).not.toThrow();
 });
 
