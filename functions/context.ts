@@ -58,14 +58,17 @@ export function openContext(
   };
 }
 
-/** A group has stalled when it has no more scores than at the last check. Several steps may be open at once (`staleness`). */
+/** At least the steps of a run that may be open at once: `staleness` is at most 16. */
+const OPEN_STEPS = 32;
+
+/** A group has stalled when it has no more scores than at the last check. A step takes the place of an older one, so memory stays bounded. */
 function openStallDetector(): Context["hasStalled"] {
-  const lastScores = new Map<string, number>();
+  const lastSeen = new Map<string, string>();
   return ({ run, step, group, rollouts }) => {
-    const name = `${run}/${step}/${group}`;
-    const before = lastScores.get(name);
-    const now = Object.keys(rollouts).length;
-    lastScores.set(name, now);
+    const name = `${run}/${step % OPEN_STEPS}/${group}`;
+    const before = lastSeen.get(name);
+    const now = `${step}/${Object.keys(rollouts).length}`;
+    lastSeen.set(name, now);
     return before === now;
   };
 }

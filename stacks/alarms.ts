@@ -5,7 +5,7 @@
  *     TickFails               the scheduled tick fails: nothing is repaired
  *     StuckStep               a run is under way, without a new outcome or version for half an hour; notifies per run
  *     StaleHeartbeat          an agent of a run has had no live worker for ten minutes
- *     RunSpend                a run has spent 80% of its budget, and is halted when all of it is spent
+ *     RunSpend                a run has spent 80% of its budget; it is halted when everything is spent
  *     budget                  the account has spent 50, 80 or 100% of its monthly budget, or is forecast to exceed it
  */
 /// <reference path="../.sst/platform/config.d.ts" />
@@ -79,7 +79,7 @@ function createRunAlarms(tick: EventFunction, stage: string, notify: Notify): vo
   });
   new aws.cloudwatch.MetricAlarm("RunSpend", {
     ...notify,
-    alarmDescription: `A run has spent ${100 * RUN_SPENT}% of its budget; when all of it is spent, the run is halted`,
+    alarmDescription: `A run has spent ${100 * RUN_SPENT}% of its budget; at 100%, it is halted`,
     namespace: NAMESPACE,
     metricName: spent,
     statistic: "Maximum",

@@ -216,7 +216,7 @@ export const RolloutView = z.strictObject({
   row: GroupRow,
   rollout: RolloutIndex,
   tree: Tree,
-  /** The other steps that asked the same question, each with its first group of it. */
+  /** The other steps that asked the same question, each with the first group that did. */
   sameQuestion: z.array(z.strictObject({ step: Step, group: GroupIndex })),
 });
 export type RolloutView = z.infer<typeof RolloutView>;

@@ -69,7 +69,7 @@ export async function rolloutView(
   });
 }
 
-/** Each other step with the same question, and its first group of it. */
+/** Every other step that asked the question, with the first group that did. */
 async function readSameQuestion(store: Store, run: string, except: number, question: string) {
   const items = await store.table.query(tableKeys.run(run).pk, tablePrefixes.steps);
   return items.flatMap((item) => {

@@ -39,7 +39,7 @@ export const TurnRequest = z.strictObject({
   mayCall: z.boolean(),
   /** Limit on the new tokens of the reply; absent: the agent's own. */
   maxTokens: z.int().positive().exactOptional(),
-  /** Texts at which the reply ends. They are left out of it. */
+  /** Texts at which the reply ends, without containing them. */
   stopTexts: z.array(z.string().min(1)).max(16),
   /** Distinguishes requests that are otherwise equal and meant to differ: the request's `seed` and `user`. Empty: neither is set. */
   variant: z.string().max(5000),

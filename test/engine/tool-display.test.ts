@@ -111,7 +111,7 @@ test("a template without a role for tools gets their responses as a user message
   expect(layoutOf(roles).text).toMatch(/<\|im_start\|>user <tool_response>\nhere\n<\/tool_response>\n<tool_response>/);
 });
 
-test("a served conversation without a user message opens with what would be at the head of it", () => {
+test("a served conversation without a user message opens with the system text and the tools", () => {
   const tokenizer = openTokenizer(bpeFiles(TERSE_TEMPLATE));
   const layout = openMessageLayout(tokenizer, { agent: "a", system: "", tools: [search], toolPrompt: "user" });
   expect(tokenizer.decode(layout.opening([{ role: "system", text: "Be brief." }]))).toBe(

@@ -1,4 +1,4 @@
-/** @file The arguments of a worker process: a run and an agent of it, or a fleet. */
+/** @file The arguments of a worker process: a run and one of its agents, or a fleet. */
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** @file An MCP server over stdio: it adds, repeats its token everywhere, refuses, fails, hangs, and dies when it is told to. */
+/** @file An MCP server over stdio: it adds, repeats its token everywhere, refuses, fails, hangs, and dies on request. */
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
 import { CallToolRequestSchema, ErrorCode, ListToolsRequestSchema, McpError } from "@modelcontextprotocol/sdk/types.js";

@@ -57,7 +57,7 @@ export function openRepositoryCache(cache: string, repository: string): Reposito
   };
 }
 
-/** A process that is killed meanwhile leaves an unused file beside the blob, not a part of it in the snapshot. */
+/** A process that is killed meanwhile leaves an unused file beside the blob, never a partial blob in the snapshot. */
 async function copyWhole(blob: string, path: string): Promise<void> {
   const partial = `${blob}.${randomUUID()}.incomplete`;
   try {

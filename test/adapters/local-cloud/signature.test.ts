@@ -38,7 +38,7 @@ describe("AWS's examples of signed requests (S3 API reference, May 2013)", () =>
   const list = "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7";
 
   const sent = example("/?lifecycle", lifecycle);
-  // No header has this name, but every object has a property of it.
+  // No header has this name, but every object has a property with it.
   const authorization = sent.headers.authorization?.replace("=host;", "=constructor;host;");
 
   test("are accepted", async () => {

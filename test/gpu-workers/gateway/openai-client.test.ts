@@ -123,7 +123,7 @@ test("the turns of runTools form one branch, and all of them are trained", async
   ]);
 });
 
-test("a request aborted during sampling is not recorded, and a repeat of it gets the sample that continued", async () => {
+test("a request aborted during sampling is not recorded, and its repeat gets the sample that continued", async () => {
   const { resume, beforeSample, begun } = pausedSampling();
   const { main, harness, outcome } = await start({ beforeSample });
   const { completions } = clientOf(main).chat;
