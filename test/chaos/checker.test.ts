@@ -25,6 +25,9 @@ function wrote(fact: string, more: Partial<Entry> = {}): Entry {
 const asked = (more: Partial<Entry> = {}): Entry =>
   wrote("", { channel: "world", facts: [], verdictMicroUsd: 2000, ...more });
 
+/** A request to the judge that never ends. */
+const hung = (): Entry => wrote("", { channel: "world", facts: [], fault: "hang" });
+
 const OUTCOME = "commit runs/a/outcomes/000000/0/0.json";
 const SCORE = "score GROUP#a#000000#0 GROUP rollouts.0";
 const READY = "step RUN#a STEP#000000 ready";
@@ -32,10 +35,19 @@ const [FIRST, SECOND] = ["commit runs/a/manifests/main/000001.json", "commit run
 const [ADVANCE, AGAIN] = ["advance RUN#a RUN 1", "advance RUN#a RUN 2"];
 const VERDICT = "commit runs/a/verdicts/subject-judge.json";
 
+function rollout(usd: number) {
+  return { reward: 1, judged: { inputTokens: 100, outputTokens: 10, usd } };
+}
+
+const judgedFor = (usd: number) => ({
+  ...(run.records as object),
+  steps: [{ groups: [{ rollouts: { 0: rollout(usd) } }] }],
+});
+
 const run: RunResult = {
   run: "a",
   status: "finished",
-  records: { steps: [{ groups: [{ rollouts: { 0: { reward: 1 } } }] }], weights: { main: ["one", "two"] } },
+  records: { steps: [{ groups: [{ rollouts: { 0: rollout(0.002) } }] }], weights: { main: ["one", "two"] } },
   judgesMicroUsd: 2000,
   foreignTokens: [],
 };
@@ -105,7 +117,21 @@ const broken: [string, keyof typeof laws, Trial][] = [
   ],
   ["a judge paid twice", "the judge is asked again only after a disturbance", trialOf([...story(), asked()])],
   ["an answer that is not billed", "every answer of the judge is billed", withRun({ judgesMicroUsd: 1000 })],
-  ["an answer billed twice", "every answer of the judge is billed", withRun({ judgesMicroUsd: 4000 })],
+  [
+    "a verdict recorded as cheaper than it was",
+    "scores, groups, weights and evaluations are those of the undisturbed run",
+    withRun({ records: judgedFor(0.001) }),
+  ],
+  [
+    "an answer billed twice",
+    "the judge's bill exceeds its answers only by what disturbances explain",
+    withRun({ judgesMicroUsd: 4000 }),
+  ],
+  [
+    "a hung request billed beyond its maximum",
+    "the judge's bill exceeds its answers only by what disturbances explain",
+    trialOf([...story(), hung()], { runs: [{ ...run, judgesMicroUsd: 14_001 }] }),
+  ],
 ];
 
 test.each(broken)("%s", (_what, law, trial) => {
@@ -125,4 +151,11 @@ test("a second answer is excused by a fault, by a death and by a verdict's deadl
     const trial = trialOf([...story(), asked()], { runs: [{ ...run, judgesMicroUsd: 4000 }], ...more });
     expect(check({ trial, reference })).toEqual([]);
   }
+});
+
+test("a hung request to the judge may be billed and recorded at its maximum", () => {
+  const trial = trialOf([...story(), hung()], {
+    runs: [{ ...run, records: judgedFor(0.014), judgesMicroUsd: 14_000 }],
+  });
+  expect(check({ trial, reference })).toEqual([]);
 });
