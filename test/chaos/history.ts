@@ -1,11 +1,11 @@
 /**
- * @file The history of a trial: every request that reached the store, the world or a worker, with the answer that it got there, whether or
- * not the caller saw that answer. The checker reads nothing but this and the final records.
+ * @file The history of a trial: every request to the store, the world or a worker, with the answer that it got there, whether or not the
+ * caller saw that answer. The checker reads nothing but this and the final records.
  */
 import type { Channel, Death, FaultKind } from "./schedule.ts";
 
 export interface Entry {
-  /** Milliseconds since the trial began, when the request was passed on and when its answer came back. */
+  /** Milliseconds since the trial began, when the request was passed on and when its answer came back; equal if it was not passed on. */
   readonly sentAt: number;
   readonly answeredAt: number;
   readonly process: string;
@@ -14,6 +14,7 @@ export interface Entry {
   readonly path: string;
   /** What happened to it on the way. */
   readonly fault: FaultKind | undefined;
+  /** 0: it has no answer. */
   readonly status: number;
   /** What a write that took effect made true, each at most once in a run: see `factsOf`. */
   readonly facts: readonly string[];

@@ -1,6 +1,6 @@
 /**
- * @file A proxy in front of one channel of one process. It does to the n-th request what the schedule says, and records every request that
- * it passes on. A request that is passed on runs to its end, whatever becomes of its caller, as on a real network.
+ * @file A proxy in front of one channel of one process. It does to the n-th request what the schedule says, and records every request,
+ * also one that it keeps from its target. A request that is passed on runs to its end, whatever becomes of its caller, as on a real network.
  *
  *     caller ──> fault before ──> target ──> history ──> fault after ──> caller
  */
@@ -65,23 +65,45 @@ async function handle(
   const body = await bodyOf(incoming);
   const onAnswer = options.onRequest();
   if (fault?.kind === "delay") await pause(fault.seconds * 1000);
-  if (fault?.kind === "hang") return;
-  if (fault?.kind === "drop") {
-    // A lost event is gone; any other lost request is a connection that breaks.
-    if (options.channel === "events") outgoing.writeHead(200).end();
-    else outgoing.destroy();
-    return;
-  }
-  const refused = fault && refusal(options.channel, fault.kind);
-  if (refused) {
-    outgoing.writeHead(refused.status, refused.headers).end(incoming.method === "HEAD" ? undefined : refused.body);
-    return;
-  }
+  if (fault && withhold(options, incoming, outgoing, fault)) return;
   const answers = [forward(options, incoming, body, fault)];
   if (fault?.kind === "duplicate") answers.push(forward(options, incoming, body, fault));
   const [answer] = await Promise.all(answers);
   if (answer) deliver(answer, outgoing, fault);
   onAnswer();
+}
+
+/** False: the request is to be passed on. */
+function withhold(
+  options: ProxyOptions,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  { kind }: Fault,
+): boolean {
+  const refused = refusal(options.channel, kind);
+  if (!refused && kind !== "hang" && kind !== "drop") return false;
+  const { method = "GET", url: path = "/" } = incoming;
+  const at = options.now();
+  options.record({
+    sentAt: at,
+    answeredAt: at,
+    process: options.process,
+    channel: options.channel,
+    method,
+    path,
+    fault: kind,
+    status: refused?.status ?? 0,
+    facts: [],
+  });
+  if (refused) outgoing.writeHead(refused.status, refused.headers).end(method === "HEAD" ? undefined : refused.body);
+  else if (kind === "drop") drop(options.channel, outgoing);
+  return true;
+}
+
+/** A lost event is gone; any other lost request is a connection that breaks. */
+function drop(channel: Channel, outgoing: ServerResponse): void {
+  if (channel === "events") outgoing.writeHead(200).end();
+  else outgoing.destroy();
 }
 
 function deliver({ status, headers, body }: Answer, outgoing: ServerResponse, fault: Fault | undefined): void {
