@@ -4,6 +4,7 @@ import type { Built } from "../kill/build.ts";
 import { check } from "./checker.ts";
 import { drawSchedule, undisturbed } from "./schedule.ts";
 import { buildTrials, runTrial } from "./trial.ts";
+import { HOSTILE_WORD } from "./world.ts";
 
 const DEADLINE_SECONDS = 240;
 
@@ -16,6 +17,7 @@ afterAll(() => built.remove());
 test("lost responses, deaths, throttling and wrong clocks do not change a run", { timeout: 600_000 }, async () => {
   const reference = await runTrial(built, undisturbed, DEADLINE_SECONDS);
   expect(check({ trial: reference, reference }), reference.log.join("\n")).toEqual([]);
+  expect(reference.history.map(({ path }) => path)).toContain(`/page?word=${HOSTILE_WORD}`);
   const trial = await runTrial(built, drawSchedule(1), DEADLINE_SECONDS);
   expect(check({ trial, reference }), trial.log.join("\n")).toEqual([]);
   expect(trial.history.filter(({ fault }) => fault !== undefined).length).toBeGreaterThan(50);

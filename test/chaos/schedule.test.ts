@@ -15,6 +15,7 @@ test("schedules disturb every channel in every way, and kill and stop every proc
   const all = Object.entries(KINDS).flatMap(([channel, own]) => own.map((kind) => `${channel} ${kind}`));
   expect(kinds).toEqual(new Set(all));
   const deaths = new Set(drawn.flatMap((one) => one.deaths.map(({ process, signal }) => `${process} ${signal}`)));
+  expect(new Set(drawn.map(({ page }) => page))).toEqual(new Set(["refused", "fatal"]));
   expect(deaths).toEqual(new Set(PROCESSES.flatMap((process) => [`${process} kill`, `${process} stop`])));
 });
 
@@ -23,6 +24,7 @@ const fault = (request: number): Fault => ({ process: "main-a", channel: "s3", r
 test("a schedule shrinks to the two faults that fail together", async () => {
   const schedule: Schedule = {
     ...undisturbed,
+    page: "fatal",
     faults: Array.from({ length: 40 }, (_, i) => fault(i)),
     deaths: [{ process: "cloud", request: 1, when: "after", signal: "kill", seconds: 0 }],
     clocks: { "main-a": 3 },

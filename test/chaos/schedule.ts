@@ -48,8 +48,13 @@ const Death = z.strictObject({
 });
 export type Death = z.infer<typeof Death>;
 
+/** What a page that is made to break its reader does: the reader refuses it, or its process dies. The agent is told the same. */
+const HostilePage = z.enum(["refused", "fatal"]);
+export type HostilePage = z.infer<typeof HostilePage>;
+
 export const Schedule = z.strictObject({
   seed: z.int().nonnegative(),
+  page: HostilePage,
   /** Minutes by which a process's wall clock is off. */
   clocks: z.record(z.string(), z.number()),
   faults: z.array(Fault),
@@ -58,7 +63,7 @@ export const Schedule = z.strictObject({
 export type Schedule = z.infer<typeof Schedule>;
 
 /** Nothing goes wrong: the reference that every trial must equal. */
-export const undisturbed: Schedule = { seed: 0, clocks: {}, faults: [], deaths: [] };
+export const undisturbed: Schedule = { seed: 0, page: "refused", clocks: {}, faults: [], deaths: [] };
 
 /** How often each fault is drawn, by channel. */
 export const KINDS: Record<Channel, readonly FaultKind[]> = {
@@ -84,6 +89,11 @@ function channelsOf(process: string): readonly Channel[] {
 /** A cloud refuses clocks that are off by more than 15 minutes. */
 const CLOCK_MINUTES = 14;
 const MAX_DEATHS = 2;
+/** Share of the trials with a fatal page. */
+const FATAL_PAGES = 0.3;
+/** Share of the events that are late which arrive long after the step that they are about. */
+const VERY_LATE = 0.2;
+const VERY_LATE_SECONDS = 20;
 
 export function drawSchedule(seed: number): Schedule {
   const random = stream(seed, "chaos");
@@ -91,6 +101,7 @@ export function drawSchedule(seed: number): Schedule {
   const rate = 0.08 * random.uniform() ** 2;
   return {
     seed,
+    page: random.uniform() < FATAL_PAGES ? "fatal" : "refused",
     clocks: Object.fromEntries(
       [...WORKERS, "functions"].map((name) => [name, Math.round((2 * random.uniform() - 1) * CLOCK_MINUTES)]),
     ),
@@ -106,14 +117,16 @@ function drawFaults(random: Random, process: string, channel: Channel, rate: num
   for (let request = 0; request < REQUESTS[channel]; request++) {
     if (random.uniform() >= rate) continue;
     const kind = KINDS[channel][random.integer(KINDS[channel].length)] ?? "delay";
-    faults.push({ process, channel, request, kind, seconds: secondsOf(kind, random) });
+    faults.push({ process, channel, request, kind, seconds: secondsOf(channel, kind, random) });
   }
   return faults;
 }
 
 /** Mostly short, sometimes longer than a lease. */
-function secondsOf(kind: FaultKind, random: Random): number {
-  return kind === "delay" ? Math.round(3000 * random.uniform() ** 4) / 1000 : 0;
+function secondsOf(channel: Channel, kind: FaultKind, random: Random): number {
+  if (kind !== "delay") return 0;
+  if (channel === "events" && random.uniform() < VERY_LATE) return VERY_LATE_SECONDS;
+  return Math.round(3000 * random.uniform() ** 4) / 1000;
 }
 
 function drawDeaths(random: Random, process: string): Death[] {
@@ -131,5 +144,8 @@ function drawDeaths(random: Random, process: string): Death[] {
 }
 
 /** How many things go wrong. */
-export const sizeOf = ({ faults, deaths, clocks }: Schedule): number =>
-  faults.length + deaths.length + Object.values(clocks).filter((minutes) => minutes !== 0).length;
+export const sizeOf = ({ page, faults, deaths, clocks }: Schedule): number =>
+  Number(page === "fatal") +
+  faults.length +
+  deaths.length +
+  Object.values(clocks).filter((minutes) => minutes !== 0).length;

@@ -2,14 +2,16 @@
  * @file Shrinks a failing schedule (delta debugging, Zeller and Hildebrandt 2002): leaves out ever smaller parts as long as what is left
  * still fails. Trials are real processes, so a schedule is tried several times before it counts as passing.
  */
-import { type Schedule, sizeOf } from "./schedule.ts";
+import { type Schedule, sizeOf, undisturbed } from "./schedule.ts";
 
 type Part =
   | { readonly fault: Schedule["faults"][number] }
   | { readonly death: Schedule["deaths"][number] }
-  | { readonly clock: readonly [string, number] };
+  | { readonly clock: readonly [string, number] }
+  | { readonly page: Schedule["page"] };
 
-const partsOf = ({ faults, deaths, clocks }: Schedule): Part[] => [
+const partsOf = ({ page, faults, deaths, clocks }: Schedule): Part[] => [
+  ...(page === undisturbed.page ? [] : [{ page }]),
   ...faults.map((fault) => ({ fault })),
   ...deaths.map((death) => ({ death })),
   ...Object.entries(clocks)
@@ -19,6 +21,7 @@ const partsOf = ({ faults, deaths, clocks }: Schedule): Part[] => [
 
 const scheduleOf = (seed: number, parts: readonly Part[]): Schedule => ({
   seed,
+  page: parts.flatMap((part) => ("page" in part ? [part.page] : []))[0] ?? undisturbed.page,
   faults: parts.flatMap((part) => ("fault" in part ? [part.fault] : [])),
   deaths: parts.flatMap((part) => ("death" in part ? [part.death] : [])),
   clocks: Object.fromEntries(parts.flatMap((part) => ("clock" in part ? [part.clock] : []))),

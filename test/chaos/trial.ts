@@ -6,12 +6,14 @@
  *
  * It ends when every worker has left its finished run, when a run halts, or at its deadline.
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { openAwsStore } from "../../adapters/aws/store.ts";
 import { openCredentials } from "../../adapters/local-cloud/credentials.ts";
+import { builtModule } from "../../built-module.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { RunRecord } from "../../core/contracts/records.ts";
@@ -34,13 +36,17 @@ const POLL_MS = 100;
 const TICK_SECONDS = 0.5;
 
 /** The modules of a trial's processes, bundled once for all trials. */
-export const buildTrials = (): Promise<Built> =>
-  buildProcesses({
+export async function buildTrials(): Promise<Built> {
+  const built = await buildProcesses({
     "chaos/cloud": "test/chaos/processes/cloud.ts",
     "chaos/functions": "test/chaos/processes/functions.ts",
     "chaos/recipe/tools": "test/chaos/recipe/tools.ts",
     "chaos/recipe/rewards": "test/chaos/recipe/rewards.ts",
   });
+  // The processes that read documents start from here: see built-module.ts.
+  symlinkSync(fileURLToPath(builtModule("adapters")).replace(/\.js$/, ""), join(dirname(built.worker), "adapters"));
+  return built;
+}
 
 export async function runTrial(built: Built, schedule: Schedule, deadlineSeconds: number): Promise<Trial> {
   const stage = await openStage(built, schedule);
@@ -73,7 +79,7 @@ interface Stage {
 
 async function openStage(built: Built, schedule: Schedule): Promise<Stage> {
   const log: string[] = [];
-  const world = await openWorld();
+  const world = await openWorld(schedule.page);
   return {
     built,
     schedule,
@@ -107,7 +113,7 @@ function configOf(run: string, recipe: string, judge: number): RunConfig {
     evaluation: { every: 2, suites: [{ name: "all", questions: 4 }] },
     liveness: { heartbeatSeconds: 0.2, leaseSeconds: 1.5, pollSeconds: 0.05 },
     // Enough attempts that no rollout is lost.
-    limits: { invocationSeconds: 10, rolloutSeconds: 20, verdictSeconds: 20, toolSeconds: 5, attempts: 50 },
+    limits: { invocationSeconds: 20, rolloutSeconds: 30, verdictSeconds: 20, toolSeconds: 15, attempts: 50 },
     budget: { usd: 1000, usdPerWorkerHour: { "*": 0 } },
   });
 }

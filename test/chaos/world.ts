@@ -1,24 +1,30 @@
 /**
- * @file What the agents and the functions of a trial call outside the store: an OpenAI-compatible judge, the relay's look-up, and
+ * @file What the agents and the functions of a trial call outside the store: an OpenAI-compatible judge, a page for every word, and
  * `/think`, an empty response that the sampler waits for, so that the fault proxy can delay it. All answers are functions of the request.
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import * as hostile from "../fixtures/hostile-documents.ts";
 import { follows } from "../fixtures/relay/questions.ts";
+import type { HostilePage } from "./schedule.ts";
 
 /** Tokens of every verdict, and the prices that the config states. */
 const USAGE = { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 };
 export const PRICES = { input: 10, output: 100 };
 const MICRO_USD = USAGE.prompt_tokens * PRICES.input + USAGE.completion_tokens * PRICES.output;
 
+/** The word whose page is hostile: a training question and a held-out one. */
+export const HOSTILE_WORD = "cedar";
+
 export interface World {
   readonly port: number;
   close(): void;
 }
 
-export async function openWorld(): Promise<World> {
-  const server = createServer((request, response) => void answer(request, response));
+export async function openWorld(hostilePage: HostilePage): Promise<World> {
+  const served = hostilePages[hostilePage]();
+  const server = createServer((request, response) => void answer(served, request, response));
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   return {
@@ -30,14 +36,32 @@ export async function openWorld(): Promise<World> {
   };
 }
 
-async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+export const PLAIN = "text/plain";
+
+interface Page {
+  readonly type: string;
+  readonly bytes: Uint8Array;
+}
+
+const hostilePages: Readonly<Record<HostilePage, () => Page>> = {
+  refused: () => ({ type: hostile.XLSX, bytes: hostile.farCell("ZZZZZZ4294967295") }),
+  fatal: () => ({ type: hostile.PDF, bytes: hostile.longTitle(100_000_000) }),
+};
+
+async function answer(hostilePage: Page, request: IncomingMessage, response: ServerResponse): Promise<void> {
   let text = "";
   for await (const piece of request.setEncoding("utf8")) text += piece;
   const { pathname, searchParams } = new URL(request.url ?? "/", "http://world");
-  if (pathname === "/look-up") response.end(follows(searchParams.get("word") ?? ""));
+  if (pathname === "/page") sendPage(response, pageOf(searchParams.get("word") ?? "", hostilePage));
   else if (pathname === "/think") response.end();
   else judge(JSON.parse(text), response);
 }
+
+const pageOf = (word: string, hostilePage: Page): Page =>
+  word === HOSTILE_WORD ? hostilePage : { type: PLAIN, bytes: Buffer.from(follows(word)) };
+
+const sendPage = (response: ServerResponse, { type, bytes }: Page): unknown =>
+  response.writeHead(200, { "content-type": type }).end(bytes);
 
 interface ChatRequest {
   readonly messages: readonly { readonly content: string }[];

@@ -1,12 +1,19 @@
-/** @file The relay's tool and policy, whose answers come from the world of the trial, so that they can be slow, fail or hang. */
+/**
+ * @file The relay's tool and policy, whose answers come from the world of the trial, so that they can be slow, fail or hang. The tool reads
+ * documents in a process of their own, which they can break.
+ */
 import { z } from "zod";
+import { openReader } from "../../../adapters/tools/documents/reader.ts";
 import { MgrpoError } from "../../../core/errors.ts";
 import type { PolicyEngine, Tool } from "../../../core/ports.ts";
 import { relayEngine } from "../../fixtures/relay/policy.ts";
+import { PLAIN } from "../world.ts";
 
 const TIMEOUT_MS = 2000;
+const MAX_CHARACTERS = 1000;
 
 const world = (path: string) => `${process.env["MGRPO_CHAOS_WORLD"]}${path}`;
+const reader = openReader();
 
 const lookup: Tool<{ word: string }> = {
   name: "lookup",
@@ -15,9 +22,14 @@ const lookup: Tool<{ word: string }> = {
   async run({ word }, { signal }) {
     try {
       const limit = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
-      const response = await fetch(world(`/look-up?word=${encodeURIComponent(word)}`), { signal: limit });
+      const url = world(`/page?word=${encodeURIComponent(word)}`);
+      const response = await fetch(url, { signal: limit });
       if (!response.ok) throw new Error(`status ${response.status}`);
-      return await response.text();
+      const type = response.headers.get("content-type") ?? "";
+      if (type === PLAIN) return await response.text();
+      const bytes = new Uint8Array(await response.arrayBuffer());
+      const page = await reader.read({ url, type, bytes, maxCharacters: MAX_CHARACTERS });
+      return "text" in page ? page.text : page.unreadable;
     } catch (cause) {
       throw new MgrpoError("tool-backend", `the look-up failed: ${(cause as Error).message}`, {
         retryable: true,
@@ -27,7 +39,7 @@ const lookup: Tool<{ word: string }> = {
   },
 };
 
-/** The relay's engine, which waits for the world before it samples. */
+/** The relay's engine, which waits for the world before it samples. If the world hangs, so does the engine, until its caller gives up. */
 const slowEngine: PolicyEngine = {
   ...relayEngine,
   async openSampler(...options) {
@@ -35,7 +47,7 @@ const slowEngine: PolicyEngine = {
     return {
       ...sampler,
       async sample(request, signal) {
-        await fetch(world("/think"), { signal: AbortSignal.timeout(TIMEOUT_MS) }).catch(() => {});
+        await fetch(world("/think"), signal ? { signal } : {}).catch(() => {});
         return sampler.sample(request, signal);
       },
     };
