@@ -1,5 +1,5 @@
 /** @file Why an agent learns nothing from a group, from the group's record alone. */
-import type { AgentBatch, GroupRecord, ScoredRollout } from "../contracts/records.ts";
+import type { AgentBatch, GroupRecord, ScoredInvocation, ScoredRollout } from "../contracts/records.ts";
 import { hasSignal } from "../mgrpo/batch.ts";
 
 /** One phrase; undefined if the agent learns from the group. */
@@ -22,13 +22,22 @@ function sameMainReward(counted: readonly ScoredRollout[]): string {
   return `every rollout has reward ${counted[0]?.reward.toFixed(3)}`;
 }
 
-/** Invocations that led to a masked one, or that alignment dropped, do not count: their rewards may differ. */
+/** Invocations below a masked conversation, or that alignment dropped, do not count: their rewards may differ. */
 function sameSubReward(counted: readonly ScoredRollout[], agent: string, batch: AgentBatch | undefined): string {
-  const callers = counted.filter((score) => (score.invocations[agent] ?? []).length > 0);
-  const invocations = callers.flatMap((score) => score.invocations[agent] ?? []);
+  const callers = counted.filter((score) => callsOf(score, agent).length > 0);
+  const invocations = callers.flatMap((score) => callsOf(score, agent));
   if (invocations.length === 0) return "no rollout called it";
   if (!batch) return "every invocation is masked or was dropped by alignment";
+  const countedCallers = callers.filter(
+    (score) => !score.masked && callsOf(score, agent).some(({ masked }) => masked !== "caller"),
+  );
+  // Rewards that differ, but have no others to be compared with: `baseline: leave-one-out`.
+  if (batch.std > 0 && countedCallers.length === 1)
+    return callers.length === 1 ? "only one rollout called it" : "the invocations of only one rollout count";
   const differs = invocations.some(({ reward }) => reward !== invocations[0]?.reward);
-  if (callers.length === 1 && differs) return "only one rollout called it";
   return `every invocation${differs ? " that counts" : ""} has reward ${batch.mean.toFixed(3)}`;
+}
+
+function callsOf({ invocations }: ScoredRollout, agent: string): readonly ScoredInvocation[] {
+  return invocations[agent] ?? [];
 }

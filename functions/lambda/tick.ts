@@ -28,16 +28,23 @@ const TICK_SECONDS = 40;
  */
 async function tickAndReconcile(functions: Functions): Promise<void> {
   const failures: unknown[] = [];
-  const ticked = functions.tickAll((error) => {
+  const onFailure = (error: unknown) => {
     if (failures.push(error) > 1) process.stderr.write(`${failureLine("tick", error)}\n`);
-  });
+  };
+  const ticked = functions.tickAll(onFailure).catch(onFailure);
   const timeout = new AbortController();
   const { signal } = timeout;
-  await Promise.race([ticked.catch(() => {}), pause(TICK_SECONDS * 1000, undefined, { signal }).catch(() => {})]);
+  await Promise.race([ticked, pause(TICK_SECONDS * 1000, undefined, { signal }).catch(() => {})]);
   timeout.abort();
-  const { metrics, changes, failures: ofFleets } = await functions.reconcile();
-  for (const line of [...metricsLines(metrics), ...changes.map(capacityLine)]) process.stdout.write(`${line}\n`);
+  const ofReconciling = await reconcile(functions).catch((error: unknown) => [error]);
+  for (const failure of ofReconciling) onFailure(failure);
   await ticked;
-  const [first] = [...failures, ...ofFleets];
-  if (first !== undefined) throw first;
+  if (failures.length > 0) throw failures[0];
+}
+
+/** Reconciles, and writes the lines of metrics and of changed capacities. Returns the failures. */
+async function reconcile(functions: Functions): Promise<readonly unknown[]> {
+  const { metrics, changes, failures } = await functions.reconcile();
+  for (const line of [...metricsLines(metrics), ...changes.map(capacityLine)]) process.stdout.write(`${line}\n`);
+  return failures;
 }

@@ -5,7 +5,7 @@
  *        stop signal      drains: takes no new work, finishes or returns the rest     `stopped`
  *        nothing to do    the same                                                   `over`
  *        declared dead    drops everything; the process registers a new incarnation  `lost`
- *        a loop rejects   rethrows and keeps the worker's claims: a crash, which others notice when its lease expires
+ *        a loop rejects   rethrows and does not leave: a crash, which others notice when its lease expires
  *
  * A loop that rejects while the others end, or an engine call that hangs then, is a crash too.
  */

@@ -39,7 +39,7 @@ test("a slow judge is asked once, however many processes and ticks want its verd
     await Promise.all([functions.tickAll(), ...others.map((other) => other.tickAll())]);
   }
   await Promise.all(others.map((other) => other.scoreRollout({ key })));
-  // The expected cost is charged before the judge answers.
+  // The maximum cost is charged before the judge answers.
   expect(await store.table.get(tableKeys.judgeSpending("test"))).toMatchObject({ verdicts: 0, microUsd: 1_000_000 });
   answer({ score: 1, cost });
   await scored;

@@ -69,4 +69,15 @@ test("calls that alignment drops do not count", () => {
 test("under leave-one-out, the calls of one rollout are compared with nothing", () => {
   const algorithm = AlgorithmConfig.parse({ baseline: "leave-one-out", alignment: { mode: "none" } });
   expect(reasons([scored(1, [0.2, 0.9]), scored(0, [])], algorithm).searcher).toBe("only one rollout called it");
+  expect(reasons([scored(1, [0.2, 0.9]), scored(0, [0.5], true)], algorithm).searcher).toBe(
+    "the invocations of only one rollout count",
+  );
+});
+
+test("of the calls of a single rollout, too, only those that alignment keeps count", () => {
+  const group = [scored(1, [0.5, 0.9]), scored(0, [])];
+  const found = Array.from({ length: 40 }, (_, seed) => reasons(group, ALGORITHM, seed).searcher);
+  expect(new Set(found)).toEqual(
+    new Set(["every invocation that counts has reward 0.500", "every invocation that counts has reward 0.900"]),
+  );
 });

@@ -21,7 +21,7 @@ const judges = (verdicts: number, microUsd: number, reserved: object = {}) => ({
 });
 
 describe("the charge of a judge's request", () => {
-  test("the expected cost is booked first, rounded up; the actual cost replaces it and counts the verdict", async () => {
+  test("the maximum cost is booked first, rounded up; the actual cost replaces it and counts the verdict", async () => {
     const table = memoryTable();
     const charge = new JudgeCharge(table, "r", "ask");
     await charge.reserve(0.0100001);
