@@ -126,7 +126,7 @@ export const RunPulse = z.strictObject({
   wait: z.string().nullable(),
   /** Why nothing has changed for a while, and what would unblock the run; null if it advances. */
   stall: z.string().nullable(),
-  /** What it has cost so far; null once it is over. */
+  /** What it has cost so far; null if it is halted, or is a local run that is over: its store is not read. */
   usd: z.number().nullable(),
   workers: z.array(WorkerView),
 });

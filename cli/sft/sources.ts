@@ -55,8 +55,10 @@ export async function openDemonstrations(
   return (teachable, tokenizer) => {
     const own = found.filter(({ agent }) => agent === teachable.agent);
     if (own.length === 0) {
+      // A wrong answer is no demonstration at any reward.
+      const advice = minReward > 0 ? "lower --min-reward" : "name another run";
       throw none(
-        `'${fromRun}' has no answered conversation of agent '${teachable.agent}' in a rollout of reward ${minReward} or more: lower --min-reward`,
+        `'${fromRun}' has no answered conversation of agent '${teachable.agent}' in a correct rollout of reward ${minReward} or more: ${advice}`,
       );
     }
     if (isApp) return asSampled(own, teachable.agent, fromRun, tokenizer);

@@ -5,12 +5,15 @@ import { afterAll, afterEach, expect, test, vi } from "vitest";
 import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
 import { readJobs } from "../../cli/local/read-records.ts";
 import { correctConversations } from "../../cli/sft/correct-rollouts.ts";
+import { openDemonstrations } from "../../cli/sft/sources.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { EvaluationResult } from "../../core/contracts/messages.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
+import { openRecipe } from "../../recipes/registry.ts";
 import { says, startOpenAiServer } from "../fakes/openai-server.ts";
 import { projectOfFile, RELAY } from "./command-line.ts";
 import { printedJson } from "./printed.ts";
+import { config } from "./records.ts";
 
 const folder = projectOfFile();
 const server = await startOpenAiServer(({ body }) => {
@@ -52,6 +55,9 @@ test("an answer that has no score is no demonstration", { timeout: 60_000 }, asy
   const from = await evaluated("unscored", "--suite", questions, "--runs", "2");
   await removeScores(from);
   expect(await correctConversations(from, 0.9)).toEqual([]);
+  const source = await openDemonstrations(await openRecipe("atlas"), config, { fromRun: from, minReward: 0 });
+  const main = { agent: "main", config: config.agents["main"] ?? expect.fail(), toolbox: { parameters: new Map() } };
+  expect(() => source(main, "")).toThrow(/in a correct rollout of reward 0 or more: name another run$/);
 });
 
 /** Leaves one score of each question, as if the judge had failed on the other answer. */
