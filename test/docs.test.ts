@@ -1,4 +1,7 @@
-/** @file The documentation is consistent: generated pages are up to date, links lead somewhere, error codes are explained, named files and scripts exist. */
+/**
+ * @file The documentation is consistent: generated pages are up to date, links and their anchors lead somewhere, error codes are explained,
+ * named files and scripts exist.
+ */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { expect, test } from "vitest";
@@ -9,8 +12,11 @@ const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
 const DOCUMENTS = [
   "README.md",
   "CONTRIBUTING.md",
+  "bench/pytorch/README.md",
   "core/mgrpo/README.md",
+  "create/README.md",
   "engine/README.md",
+  "engine/tinker/README.md",
   ...readdirSync(join(ROOT, "docs")).flatMap((name) => (name.endsWith(".md") ? [`docs/${name}`] : [])),
   ...readdirSync(join(ROOT, "recipes"), { recursive: true, encoding: "utf8" }).flatMap((name) =>
     name.endsWith("README.md") ? [`recipes/${name}`] : [],
@@ -28,8 +34,26 @@ test.each(DOCUMENTS)("%s: links and pictures lead to files of this repository", 
   expect(missing.map((target) => relative(ROOT, join(ROOT, dirname(document), target)))).toEqual([]);
 });
 
-test.each(DOCUMENTS)("%s: named source files and folders exist", (document) => {
-  const folders = "core|engine|adapters|functions|gpu-workers|recipes|cli|bench|stacks|examples|test|create";
+/** GitHub's ids of a document's headings. */
+function anchorsOf(document: string): Set<string> {
+  const headings = [...read(document).matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) => heading);
+  const textOf = (heading: string) => heading.replace(/\[([^\]]*)\]\([^)]*\)/g, "$1").trim();
+  const idOf = (text: string) => text.toLowerCase().replace(/[^\p{L}\p{N}_ -]/gu, "");
+  return new Set(headings.map((heading) => idOf(textOf(heading)).replaceAll(" ", "-")));
+}
+
+test.each(DOCUMENTS)("%s: anchors of links are headings", (document) => {
+  const links = [...read(document).matchAll(/\]\(([^)#\s:]*)#([^)\s]+)\)/g)];
+  const missing = links.flatMap(([link, target = "", anchor = ""]) => {
+    const page = target === "" ? document : join(dirname(document), target);
+    return page.endsWith(".md") && !anchorsOf(page).has(anchor) ? [link] : [];
+  });
+  expect(missing).toEqual([]);
+});
+
+test.each(DOCUMENTS)("%s: named files and folders of the repository exist", (document) => {
+  const folders =
+    "core|engine|sft|ui|adapters|functions|gpu-workers|recipes|cli|bench|stacks|examples|exports|test|create|results|docs";
   const named = [...read(document).matchAll(new RegExp(`\\x60((?:${folders})/[\\w./-]*)\\x60`, "g"))];
   expect(named.flatMap(([, path = ""]) => (existsSync(join(ROOT, path)) ? [] : [path]))).toEqual([]);
 });

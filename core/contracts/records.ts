@@ -107,7 +107,7 @@ export const ScoredInvocation = z.strictObject({
   digest: Digest.optional(),
   /**
    * true: truncated under `overlong: mask`, counts in mean and std, has no weight in the batch. caller: a conversation that led to it was, so
-   * its reward is unknown and it counts in nothing.
+   * its reward is unknown and it counts in no mean, std or batch.
    */
   masked: z.literal([true, "caller"]).optional(),
   /** Rewards of its turns, under a `turnWeight` above 0. */

@@ -32,7 +32,7 @@ test.each([
   ["a byte-level BPE", bpeFiles(), "<|im_end|>"],
   ["atlas's, whose tokens span tags and JSON", filesOf("recipes/atlas/models/main"), "<|im_end|>"],
   ["Mistral's, whose control tokens have no <", filesOf("test/fixtures/tokenizers/mistral"), "[INST]"],
-])("%s", (_, files, control) => {
+])("calls have the tokens that the model samples, their arguments no control token: %s", (_, files, control) => {
   const tokenizer = openTokenizer(files);
   const settings = { agent: "main", system: "", tools: [] };
   const opening = (query: string) =>
@@ -42,7 +42,9 @@ test.each([
   );
   expect(occurrences(opening("Lisbon"), sampled)).toBe(1);
   const [id = expect.fail()] = tokenizer.encodeTemplate(control);
+  const endOfCall = tokenizer.encodeTemplate("</tool_call>");
   for (const query of [control, `"}}\n${control}`, "\uE000m-0\uE001", "</tool_call>"]) {
     expect(occurrences(opening(query), [id]), query).toBe(occurrences(opening("Lisbon"), [id]));
+    expect(occurrences(opening(query), endOfCall), query).toBeLessThanOrEqual(1);
   }
 });

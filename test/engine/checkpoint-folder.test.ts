@@ -1,4 +1,4 @@
-/** @file A checkpoint's folder that cannot be read. */
+/** @file A checkpoint folder that cannot be read. */
 import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

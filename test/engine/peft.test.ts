@@ -221,7 +221,7 @@ describe("an unsupported adapter", () => {
       () => withConfig({ init_lora_weights: "pissa" }),
       /init_lora_weights = "pissa"/,
     ],
-  ])("is refused in one line: %s", (_name, files, message) => {
+  ])("is refused, and the message names the cause: %s", (_name, files, message) => {
     expect(() => readAdapter(files(), TINY)).toThrow(message);
   });
 });

@@ -5,7 +5,7 @@ import { HostDecoder } from "../../engine/compiled/sampling/host-decoder.ts";
 import type { DecodeMode } from "../../engine/compiled/sampling/open-decoder.ts";
 import { PrefixCache } from "../../engine/compiled/sampling/prefix-cache.ts";
 import { openCompiledSampler } from "../../engine/compiled/sampling/sampler.ts";
-import { OPTIONS, TINY, tinyCheckpoint } from "./tiny.ts";
+import { OPTIONS, tinyCheckpoint } from "./tiny.ts";
 
 const PROMPT = [5, 6, 7];
 const TOKENS = 8;
@@ -104,5 +104,4 @@ test("the prefix cache evicts the oldest distribution, and stores none of a larg
   const long = new PrefixCache(151_936);
   long.set("a", new Float32Array(151_936));
   expect(long.get("a")).toBeUndefined();
-  expect(new PrefixCache(TINY.vocabulary).get("b")).toBeUndefined();
 });

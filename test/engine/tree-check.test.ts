@@ -1,4 +1,4 @@
-/** @file Prefix trees are checked on first use: passes that compute a tree wrongly are refused, before a second batch. */
+/** @file Prefix trees are checked on first use: passes that compute a tree wrongly are refused at the first tree that can be compared. */
 import { expect, test } from "vitest";
 import { checkedPasses } from "../../engine/compiled/training/tree-check.ts";
 import { OPTIONS, TINY } from "./tiny.ts";
@@ -51,4 +51,11 @@ test("a log-prob that differs is refused with the setting that helps; without tr
       message: expect.stringMatching(/log-prob of token 60 is -2 .* set engine.prefixTrees to false/),
     });
   }
+});
+
+test("a tree whose last sequence has weight 0 has nothing to compare: the next batch is checked", async () => {
+  const wrong = checkedPasses(passesWith(-2) as never, () => passesWith(-2.5) as never, TINY, options);
+  const unweighted = batch.map(({ tokens }) => ({ tokens, weights_T: new Float32Array(tokens.length) }));
+  await wrong.forwardBackward(unweighted, { kind: "linear" }, 1);
+  await expect(wrong.forwardBackward(batch, { kind: "linear" }, 1)).rejects.toThrow(/log-prob of token 60 is -2/);
 });

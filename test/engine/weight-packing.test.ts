@@ -76,6 +76,7 @@ test.each([
       return y?.slice((i + 1) * columns);
     }),
   );
+  expect(products[0]).toHaveLength(columns);
   for (const product of products) expect(product).toEqual(products[0]);
 });
 

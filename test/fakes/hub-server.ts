@@ -12,7 +12,7 @@ export interface FakeHub {
   readonly faults: {
     /** Answers every request with this status and code. */
     status?: readonly [status: 401 | 403 | 404 | 503, code: string];
-    /** Breaks the connection after this many bytes of a large file; once for each entry. */
+    /** One entry per request for a file, probes aside: the connection breaks after this many bytes, at Infinity never. */
     breakAfter?: number[];
     /** Serves other bytes than it lists. */
     corrupts?: boolean;

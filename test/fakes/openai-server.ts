@@ -38,7 +38,7 @@ export interface OpenAiServer {
   close(): Promise<void>;
 }
 
-/** @param reply to the request, the n-th from 0. */
+/** @param reply answers the n-th request, counted from 0. */
 export async function startOpenAiServer(reply: (request: ChatRequest, n: number) => Reply): Promise<OpenAiServer> {
   const requests: ChatRequest[] = [];
   const server = createServer(async (incoming, response) => {

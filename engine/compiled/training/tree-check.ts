@@ -1,6 +1,6 @@
 /**
- * @file Checks prefix trees on first use: the log-probs of one sequence of the first tree are compared with those computed for
- * it alone. Later batches differ in tokens only. The check does not change the gradient.
+ * @file Checks prefix trees on first use: the log-probs of one sequence of a tree are compared with those computed for it alone. Later
+ * batches differ in tokens only. The check does not change the gradient.
  */
 import { MgrpoError } from "../../../core/errors.ts";
 import type { EngineOptions, TrainingSequence } from "../../../core/ports.ts";
@@ -28,9 +28,11 @@ export function checkedPasses(
     isComputed: (member: number, t: number) => boolean,
   ) => {
     if (isChecked) return;
-    // The last sequence of a tree: its branch follows every other in the row.
     const { rows } = planBatch(sequences, () => 0, config, options);
-    const member = rows.find((members) => members.length > 1)?.at(-1);
+    // The last sequence of a tree: its branch follows every other in the row.
+    const candidates = rows.flatMap((members) => (members.length > 1 ? members.slice(-1) : []));
+    // Only a comparison is a check: a sequence of weight 0 has no log-probs.
+    const member = candidates.find((one) => sequences[one]?.some((_, t) => t > 0 && isComputed(one, t)));
     if (member === undefined) return;
     const [alone] = await openApart().logProbs([sequences[member] ?? []], temperature);
     compare(found[member] ?? new Float32Array(), alone ?? new Float32Array(), (t) => isComputed(member, t), options);

@@ -73,8 +73,12 @@ test("a running run needs the configured workers of each agent, and evaluators o
   expect(needs(viewOf({ jobs: [jobOf("ends", "queued")] }))).toEqual([1, 1, 0]);
   const jobs = [jobOf("all", "leased"), jobOf("all", "queued", 2), jobOf("all", "done", 4), jobOf("ends", "queued")];
   expect(needs(viewOf({ jobs }))).toEqual([1, 1, 1]);
-  const evaluation = { every: 2, suites: [{ name: "all" }], workers: 5 };
-  expect(needs(viewOf({ jobs, config: { evaluation } }))).toEqual([1, 1, 3]);
+  const suites = [
+    { name: "all", when: "every" as const },
+    { name: "ends", when: "ends" as const },
+  ];
+  const evaluation = { every: 2, suites, workers: 5 };
+  expect(needs(viewOf({ jobs, config: { evaluation } }))).toEqual([1, 1, 2]);
 });
 
 test("an agent outside the team needs no workers, and a frozen agent no trainer", () => {

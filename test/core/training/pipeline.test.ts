@@ -49,23 +49,27 @@ test("staleness 1: the later step may be sampled first, but the earlier one is t
   const groups = [groupOf(0, { step: 1 }), groupOf(1, { step: 1 })];
   expect(advance({ ...both, ...complete(groups) })).toEqual([{ kind: "update", change: moveStep(second, "ready") }]);
   const sampled: StepRecord = { ...second, state: "ready" };
-  expect(advance({ ...both, steps: [first, sampled] })).toEqual([]);
+  const manifests = new Map(["main", "searcher"].map((agent) => [agent, manifestOf(agent, 1)]));
+  expect(advance({ ...both, steps: [first, sampled], manifests })).toEqual([]);
   // Only the first step's versions close anything.
   const ready: StepRecord = { ...first, state: "ready" };
-  const manifests = new Map(["main", "searcher"].map((agent) => [agent, manifestOf(agent, 1)]));
   const closing = advance({ ...both, steps: [ready, sampled], planned: true, manifests });
   expect(closing).toMatchObject([
     { change: moveStep(ready, "closed") },
     { kind: "commit", key: "runs/test/teams/000001.json" },
     { change: advanceRun(both.run) },
   ]);
-  // The last step: nothing is planned after it, so its team's evaluations are queued when it closes.
+  // Nothing is planned after the last step, so the evaluations of the team that it started from are queued when it closes.
   const last: StepRecord = { ...sampled, step: 2 };
   const atEnd = { ...both, run: { ...run, step: 2 }, basis: { previous: last, sampled } };
   expect(advance({ ...atEnd, steps: [last] })).toEqual([]);
   const lastTeam = new Map(["main", "searcher"].map((agent) => [agent, manifestOf(agent, 3)]));
   const closed = advance({ ...atEnd, steps: [{ ...last, state: "closed" }], manifests: lastTeam });
-  expect(closed.map(({ kind }) => kind)).toEqual(["enqueue", "commit", "update"]);
+  expect(closed).toMatchObject([
+    { kind: "enqueue", key: "runs/test/teams/000002.json", isLast: false },
+    { kind: "commit", key: "runs/test/teams/000003.json" },
+    { change: advanceRun(atEnd.run) },
+  ]);
 });
 
 test("the age of rollouts: up to `staleness` for a trained agent, 0 for a frozen one", () => {

@@ -59,7 +59,7 @@ const rewardsOf = (
   return { searcher: of("searcher"), reader: of("reader") };
 };
 
-test("eq 5 with the caller's correctness: a reader gets its searcher's share of the main agent's, not the main agent's", () => {
+test("eq 5, level by level: a reader's correctness is what its searcher passes on, not the main agent's own", () => {
   // searcher: 0.1 + 0.4*1 + 0.5*0.2 = 0.6, and 0.1 + 0.4 + 0.5*1 = 1
   // It passes on (0.4*1 + 0.5*0.2) / 0.9 = 0.555556. readers: 0.1 + 0.4*0.555556 + 0.5*1 = 0.822222, and 0.1 + 0.222222 + 0 = 0.322222
   expect(rewardsOf(tree(), 1, [0.2, 1, 0, 1])).toEqual({
@@ -76,7 +76,7 @@ test("a malformed caller passes on nothing: nobody read its report", () => {
   });
 });
 
-test("what a truncated caller would have been worth is unknown under overlong mask: its readers count in nothing", () => {
+test("under overlong: mask, the worth of a truncated caller is unknown, so the reader calls that it made are masked too", () => {
   const mask = teamConfig({ agents, algorithm: { overlong: "mask" } });
   expect(rewardsOf(tree("token-limit"), 1, [0, 1, 1, 1], mask)).toEqual({
     searcher: [
@@ -96,7 +96,7 @@ test("invocations are in text order, whatever the order of the outcome", () => {
   expect(rewardsOf(shuffled, 1, [0, 1, 1, 0.2])).toEqual(rewardsOf(tree(), 1, [0.2, 1, 0, 1]));
 });
 
-test("an outcome that leaves out an invocation of its invocations, or has one that no caller names, is damaged", () => {
+test("an outcome without an invocation that another one names, or with one that no caller names, is damaged", () => {
   const step = { groups: ["q0"], policy: { main: 0, searcher: 0, reader: 0 } };
   const faultOf = (invocations: readonly Invocation[]) =>
     validateOutcome(address, step, "main", outcomeOf(invocations), invocations);

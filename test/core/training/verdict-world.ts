@@ -7,6 +7,7 @@ import { askForVerdict, type VerdictRequest } from "../../../core/training/verdi
 import { memoryStore } from "../../fakes/memory-store.ts";
 import { sha } from "../../fakes/scripted-team.ts";
 
+/** Seconds until a verdict's deadline. */
 export const SECONDS = 60;
 export const subject = sha("what is judged");
 

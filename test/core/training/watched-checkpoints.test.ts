@@ -12,29 +12,29 @@ import { sha, teamConfig } from "../../fakes/scripted-team.ts";
 const files = (sizes: Record<string, number>, stamp = "") =>
   new Map(Object.entries(sizes).map(([name, bytes]) => [name, { bytes, stamp }]));
 const whole = { "config.json": 10, "model.safetensors": 1000, "tokenizer.json": 20 };
-const look = (checkpoints: Record<string, Record<string, number>>) =>
+const listing = (checkpoints: Record<string, Record<string, number>>) =>
   new Map(Object.entries(checkpoints).map(([name, sizes]) => [name, files(sizes)]));
-const nothing = look({});
+const nothing = listing({});
 
-test("complete: all required files, and the marker or no change since the last look", () => {
-  const now = look({ a: whole });
+test("complete: all required files, and the marker or no change since the last poll", () => {
+  const now = listing({ a: whole });
   expect(completeCheckpoints(nothing, now)).toEqual([]);
   expect(completeCheckpoints(now, now)).toEqual(["a"]);
-  expect(completeCheckpoints(look({ a: { ...whole, "model.safetensors": 999 } }), now)).toEqual([]);
+  expect(completeCheckpoints(listing({ a: { ...whole, "model.safetensors": 999 } }), now)).toEqual([]);
   expect(completeCheckpoints(new Map([["a", files(whole, "earlier")]]), now)).toEqual([]);
-  expect(completeCheckpoints(look({ b: whole }), now)).toEqual([]);
-  expect(completeCheckpoints(nothing, look({ a: { ...whole, [MARKER]: 0 } }))).toEqual(["a"]);
+  expect(completeCheckpoints(listing({ b: whole }), now)).toEqual([]);
+  expect(completeCheckpoints(nothing, listing({ a: { ...whole, [MARKER]: 0 } }))).toEqual(["a"]);
 });
 
 test("a sharded model is complete with its index and as many shards as their names state", () => {
   const shard = (i: number) => ({ [`model-0000${i}-of-00003.safetensors`]: 500 });
   const { "model.safetensors": _one, ...rest } = whole;
   const all = { ...rest, "model.safetensors.index.json": 30, ...shard(1), ...shard(2), ...shard(3), [MARKER]: 0 };
-  expect(completeCheckpoints(nothing, look({ a: all }))).toEqual(["a"]);
+  expect(completeCheckpoints(nothing, listing({ a: all }))).toEqual(["a"]);
   for (const file of Object.keys(all).filter((name) => name !== MARKER)) {
     const { [file]: _left, ...part } = all as Record<string, number>;
     for (const checkpoint of [part, { ...part, [file]: 0 }]) {
-      expect(completeCheckpoints(nothing, look({ a: checkpoint }))).toEqual([]);
+      expect(completeCheckpoints(nothing, listing({ a: checkpoint }))).toEqual([]);
     }
   }
 });
@@ -43,7 +43,7 @@ test("a missing or empty required file makes it incomplete, even with the marker
   for (const file of Object.keys(whole)) {
     const { [file as keyof typeof whole]: _left, ...rest } = whole;
     for (const checkpoint of [rest, { ...rest, [file]: 0 }]) {
-      const now = look({ a: { ...checkpoint, [MARKER]: 0 } });
+      const now = listing({ a: { ...checkpoint, [MARKER]: 0 } });
       expect(completeCheckpoints(now, now)).toEqual([]);
     }
   }
@@ -66,8 +66,10 @@ test("a job depends only on the team's files, the suite and the settings of the 
   const others = [
     watchedJobId(team, { ...hashes, searcher: { "model.safetensors": "c" } }, suite, sha),
     watchedJobId(team, hashes, { ...suite, runs: 3 }, sha),
+    watchedJobId({ ...team, recipe: "tally" }, hashes, suite, sha),
+    watchedJobId({ ...team, arm: "single-agent" }, hashes, suite, sha),
     watchedJobId({ ...team, seed: 2 }, hashes, suite, sha),
     watchedJobId({ ...team, set: ["agents.main.limits.turns=3"] }, hashes, suite, sha),
   ];
-  expect(new Set([job, ...others]).size).toBe(5);
+  expect(new Set([job, ...others]).size).toBe(7);
 });

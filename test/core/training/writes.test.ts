@@ -1,4 +1,4 @@
-/** @file The conditional writes: a long reason is shortened, not dropped. */
+/** @file The conditional writes: a long reason is shortened, not dropped, and first claims name their worker. */
 import { expect, test } from "vitest";
 import { REASON_BYTES } from "../../../core/contracts/bounds.ts";
 import type { TableChange } from "../../../core/ports.ts";

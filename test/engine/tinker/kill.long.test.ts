@@ -87,7 +87,7 @@ function inStep(wanted: string): Death["isFatal"] {
     return sessions >= 2 && path === wanted;
   });
 }
-/** The n-th call after the first of that path. */
+/** The n-th call after the first of that path, counted from 0. */
 function past(wanted: string, n: number): Death["isFatal"] {
   let seen = false;
   return nth(n + 1, (path) => {

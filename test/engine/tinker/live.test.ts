@@ -1,6 +1,6 @@
 /**
- * @file The client and the engine against a real server: with MGRPO_TINKER_URL (and MGRPO_TINKER_MODEL, where it has more
- * than one; TINKER_API_KEY, where it wants one). Only tokens below 30 are used, so any vocabulary will do.
+ * @file The client and the engine against the real server at MGRPO_TINKER_URL. If it has several models, MGRPO_TINKER_MODEL names one; if it
+ * needs a key, TINKER_API_KEY is sent. Only tokens below 30 are used, so any vocabulary will do.
  */
 import { describe, expect, test } from "vitest";
 import { describeOptimizer } from "../../../core/contracts/server-optimizer.ts";
