@@ -11,7 +11,7 @@ const PARTS = ["rewards", "tools"];
 const DEPTH = 2;
 /** Functions start it (functions/compose.ts). */
 const THREAD = "rewards-thread";
-/** CommonJS packages that a recipe imports call `require` for Node.js's own modules. SST gives functions the same line. */
+/** CommonJS packages that a recipe imports call `require` for Node.js's built-in modules. SST gives functions the same line. */
 const REQUIRE =
   "import { createRequire as topLevelCreateRequire } from 'node:module';const require = topLevelCreateRequire(import.meta.url);";
 const SKIPPED = /^(\..*|node_modules|runs|dist)$/;

@@ -21,7 +21,8 @@ export async function openPart<M extends object>(
   const ours = Object.hasOwn(known, name) ? known[name] : undefined;
   const module = ours ? await ours() : await importPart(nameOrPath, part, Object.keys(known));
   if ((module as Partial<M>)[part] !== undefined) return module as M;
-  throw new MgrpoError("recipe-invalid", `${nameOrPath}/${part}.ts exports no '${part}': see docs/recipes.md`);
+  const file = fileOfPart(nameOrPath, part) ?? `${nameOrPath}/${part}.ts`;
+  throw new MgrpoError("recipe-invalid", `${file} exports no '${part}': see docs/recipes.md`);
 }
 
 async function importPart(folder: string, part: string, known: readonly string[]): Promise<object> {

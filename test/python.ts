@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 
-/** Returns the environment's `bin` folder, under `folder`. Throws what the check needs, in words, if it cannot be made. */
+/** Returns the environment's `bin` folder, under `folder`. If it cannot be made, throws an error that says what the check needs. */
 export function makePython(folder: string, packages: readonly string[], size: string): string {
   const bin = join(folder, "python", "bin");
   try {

@@ -201,7 +201,7 @@ function candidateOf(
 
 function numberIn(value: JsonValue | undefined): number | undefined {
   if (typeof value !== "number" && typeof value !== "boolean" && typeof value !== "string") return;
-  const number = value === "" ? Number.NaN : Number(value);
+  const number = typeof value === "string" && value.trim() === "" ? Number.NaN : Number(value);
   return Number.isNaN(number) ? undefined : number;
 }
 

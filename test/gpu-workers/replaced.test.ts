@@ -4,7 +4,7 @@
  */
 import { beforeEach, expect, test, vi } from "vitest";
 import type { RunConfig } from "../../core/contracts/config.ts";
-import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
+import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { JobRecord, StepRecord } from "../../core/contracts/records.ts";
 import type { Store } from "../../core/ports.ts";
 import type { Functions } from "../../functions/functions.ts";
@@ -27,7 +27,7 @@ beforeEach(() => {
   store = withEvents(memory, () => functions, log);
 });
 
-/** As anyone with the bucket's keys can: no condition, no event. */
+/** Replaces an object as anyone who may write to the bucket can: without a condition, and without an event. */
 async function replace(key: string, change: (text: string) => string) {
   const before = new TextDecoder().decode(await memory.objects.get(key));
   const after = change(before);
@@ -115,7 +115,7 @@ test("a worker does not train on the trajectory in its memory if another was sco
 test.each([
   [objectKeys.questions(run), (text: string) => text.replace('"answer":"', '"answer":"not ')],
   [objectKeys.config(run), (text: string) => text.replace('"seed":7', '"seed":8')],
-])("%s was replaced: no worker starts, no function scores", async (key, change) => {
+])("%s was replaced: no worker starts, and the functions refuse the run", async (key, change) => {
   await begin(store, functions, relayConfig());
   await replace(key, change);
   const refused = {
@@ -123,7 +123,7 @@ test.each([
     message: expect.stringMatching(`^${key} is not the one that .* started with: restore it`),
   };
   await expect(startWorker(store, run, {}, never, log)).rejects.toMatchObject(refused);
-  // Functions that have not read them before.
+  // In a new process of the functions, which has cached neither object.
   await expect(openWorld(memory).functions.tick({ run })).rejects.toMatchObject(refused);
 });
 
@@ -155,8 +155,9 @@ test("a manifest of another version is refused; one that its team does not name 
     code: "checkpoint-damaged",
     message: `${key} is not the one that its team names; it was replaced: restore it`,
   });
-  const jobs = (await memory.table.query(tableKeys.run(run).pk, "JOB#")).map((item) => JobRecord.parse(item));
-  expect(jobs.map(({ state }) => state)).not.toContain("done");
+  const jobs = await memory.table.query(tableKeys.run(run).pk, tablePrefixes.jobs);
+  expect(jobs).not.toEqual([]);
+  expect(jobs.map((item) => JobRecord.parse(item).state)).not.toContain("done");
   await replace(key, (text) => text.replace('"version":0', '"version":3'));
   await expect(openCheckpoints(run, memory).find("main", 0)).rejects.toThrow(/is the manifest of version 3 of agent/);
 });

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { GroupRecord, WorkerRecord } from "../../core/contracts/records.ts";
+import { Outcome } from "../../core/contracts/rollout.ts";
 import { StepTelemetry, trajectoryName } from "../../core/contracts/telemetry.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
@@ -43,6 +44,14 @@ test("every conversation of a step has the seconds of its turns, and every deleg
   const { main = {}, searcher = {} } = await latenciesOf(store, config.run);
   const rollouts = groups.flatMap(({ group, rollouts }) => Object.keys(rollouts).map((k) => `${group}/${k}`));
   expect(Object.keys(main).sort()).toEqual(rollouts);
+  for (const name of rollouts) {
+    const [group = 0, rollout = 0] = name.split("/").map(Number);
+    const key = objectKeys.outcome({ run: config.run, phase: "train", step: 0, group, rollout });
+    const outcome = parseJson(Outcome, (await store.objects.get(key)) ?? "", key);
+    if (outcome.status !== "finished") throw new Error(key);
+    const measured = main[name]?.map(({ calls }) => calls.length);
+    expect(measured, name).toEqual(outcome.conversation.turns.map(({ responses }) => responses.length));
+  }
   const turns = Object.values(main).flat();
   const calls = turns.flatMap((turn) => turn.calls);
   expect(turns.every(({ sampling }) => sampling >= 0 && sampling < 60)).toBe(true);
@@ -59,7 +68,7 @@ test("conversations of a step that the watch missed are taken with the next one,
   expect([...latencies.takeBefore(Number.POSITIVE_INFINITY).keys()]).toEqual([2]);
 });
 
-test("the trainer's log-probs of the trajectories that it learned from, and of no others", async () => {
+test("the trainer's log-probs are stored for the trajectories that it learned from, and for no others", async () => {
   const { config, store, groups } = await trainOneStep();
   const key = objectKeys.trainedTokens(config.run, 0, "main");
   const file = (await store.objects.get(key)) ?? expect.fail(key);

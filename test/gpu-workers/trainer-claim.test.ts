@@ -1,4 +1,4 @@
-/** @file The claim on being an agent's trainer: who gets it, and which death counts as a takeover. */
+/** @file The claim to be an agent's trainer: who gets it, and which death counts as a takeover. */
 import { beforeEach, expect, test } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { AgentRecord } from "../../core/contracts/records.ts";

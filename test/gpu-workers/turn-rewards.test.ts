@@ -57,16 +57,16 @@ test("turns are scored and recorded, their advantages reach the weights, and the
 
 test.each<[string, Rewards, RegExp]>([
   [
-    "gives none",
+    "rewards no turns",
     rewards,
     /the verdict on '(main|searcher)' rewards no turns, and turnWeight is 0\.5: return \{ score, turns \}/,
   ],
   [
-    "gives too few",
+    "rewards too few turns",
     { ...byTurn, correct: async () => ({ score: 1, turns: [] }) },
     /the verdict on 'main' rewards 0 turns of \d, .* from correct\(\) of the recipe's rewards/,
   ],
-])("a run whose recipe %s is halted with one line: the setting would be ignored", async (_what, judge, reason) => {
+])("a verdict that %s halts the run: turnWeight would have no effect", async (_what, judge, reason) => {
   const { status, reason: found } = await run({ algorithm: { turnWeight: 0.5 } }, judge);
   expect(status).toBe("halted");
   expect(found).toMatch(reason);

@@ -25,12 +25,14 @@ test("the table has the program's keys, billing per request, recovery and expiry
 });
 
 test("encrypted at rest and in transit", () => {
-  // AWS's own key: a table without this block is encrypted with it.
+  // Without this block, DynamoDB encrypts a table with a key that AWS owns.
   expect(only("Table").serverSideEncryption).toBeUndefined();
   const [rule] = only("BucketServerSideEncryptionConfiguration").rules;
   expect(rule?.applyServerSideEncryptionByDefault.sseAlgorithm).toBe("AES256");
-  for (const { name, inputs } of ofKind(prod, "Queue")) expect(inputs.sqsManagedSseEnabled, name).toBe(true);
-  for (const { inputs } of ofKind(prod, "Parameter")) expect(inputs.type).toBe("SecureString");
+  const [queues, parameters] = [ofKind(prod, "Queue"), ofKind(prod, "Parameter")];
+  expect([queues, parameters]).not.toContainEqual([]);
+  for (const { name, inputs } of queues) expect(inputs.sqsManagedSseEnabled, name).toBe(true);
+  for (const { name, inputs } of parameters) expect(inputs.type, name).toBe("SecureString");
   const [https] = statementsOf(prod).filter(({ of }) => of === "ObjectsPolicy");
   expect(https?.statement).toMatchObject({
     ...{ effect: "Deny", actions: ["s3:*"] },
@@ -46,7 +48,7 @@ test("nothing is public", () => {
     expect(ofKind(prod, kind), kind).toEqual([]);
 });
 
-test("conversations expire after 90 days, unfinished uploads after two, and nothing else of a run", () => {
+test("of a run, only conversations expire, after 90 days; unfinished uploads expire after two", () => {
   const { rules } = only("BucketLifecycleConfiguration");
   const expiring = rules.filter(({ expiration }) => expiration);
   expect(expiring.map(({ filter }) => filter)).toEqual([
@@ -60,7 +62,17 @@ test("conversations expire after 90 days, unfinished uploads after two, and noth
   });
   const address = { run: "r", phase: "train", step: 0, group: 0, rollout: 0 };
   expect(isConversationKey(objectKeys.outcome(address))).toBe(true);
-  expect(isConversationKey(objectKeys.manifest("r", "main", 0))).toBe(false);
+  const kept = [
+    objectKeys.config("r"),
+    objectKeys.questions("r"),
+    objectKeys.part("r", "0"),
+    objectKeys.manifest("r", "main", 0),
+    objectKeys.team("r", 0),
+    objectKeys.verdict("r", "0", "judge"),
+    objectKeys.toolAnswer("r", "0"),
+    objectKeys.evaluation("r", "job"),
+  ];
+  expect(kept.filter(isConversationKey)).toEqual([]);
 });
 
 test("the bucket notifies EventBridge of new objects", () => {

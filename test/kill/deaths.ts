@@ -3,8 +3,9 @@
  * ends with the same scores, finalized groups and weights as without deaths. All in one process, so that every commit point can be tried;
  * processes.test.ts does the same with real processes.
  *
- * All of them die in each run, which takes a quarter of the runs. Dying before write n is almost dying after write n - 1, but then with
- * other processes dying at other writes, so a restart of another cannot hide the same damage twice.
+ * All of them die in each run: with four processes, that takes about a quarter as many runs as one death per run. A death before write n
+ * is almost a death after write n - 1. The two are paired with different deaths of the other processes, so that no other restart hides the
+ * same damage twice.
  */
 import { beforeAll, describe, expect, test } from "vitest";
 import type { RunConfig } from "../../core/contracts/config.ts";
@@ -60,7 +61,7 @@ async function runWith(config: RunConfig, parts: Partial<WorkerParts>, { when, a
     died.push("functions");
     ({ functions } = openWorld(store));
   };
-  // Events of a dead process are lost: a scheduled tick of the next process finds what they were about.
+  // Events of a dead process are lost: a scheduled tick of the next process finds the objects that they announced.
   const clock = setInterval(() => {
     revive();
     if (mortal.isDead()) functions.tickAll().catch((error: unknown) => log.error("clock", { error: String(error) }));
@@ -88,8 +89,8 @@ async function runWith(config: RunConfig, parts: Partial<WorkerParts>, { when, a
 }
 
 /**
- * At which write each process dies, in one run after the other. Each of its writes has its turn. `after`, the k-th process begins k writes
- * later than `before`, so it meets other partners.
+ * For each run, the write at which each process dies. Over all runs, each process dies at each of its writes. Under `after`, the k-th process
+ * is k writes ahead, so the deaths of different processes coincide differently than under `before`.
  */
 function deathsOf(when: Deaths["when"], writes: Partial<Record<Name, number>>): Deaths["at"][] {
   const counts = Object.entries(writes).map(([name, count = 0], k) => ({

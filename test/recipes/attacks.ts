@@ -1,6 +1,6 @@
 /**
- * @file Attacks on the rewards of a recipe: reward hacking: a searcher does its work wrong and still tries to earn a reward. Each attack states the
- * maximum reward that it may earn.
+ * @file Attacks on the rewards of a recipe (reward hacking): a searcher that does its work wrong still tries to earn a reward. Each attack
+ * states the maximum reward that it may earn.
  */
 import { expect } from "vitest";
 import { ASKED, type Condition, factOf, type LookUp } from "../../recipes/atlas/questions/look-up.ts";

@@ -26,7 +26,7 @@ export interface Target {
   taskFor(lookUp: LookUp, described: readonly Condition[] | undefined, random: Random): string;
   /** Whether a task can ask for a fact about a country that it describes. */
   readonly describes: boolean;
-  /** The most that a query of `terms` is worth, in [0, 1]. All that the task names are among them. */
+  /** The most that a query of `terms` is worth, in [0, 1]. `terms` include every name in the task. */
   queryWorth(given: Case, terms: readonly string[]): number;
   /** Texts that all mean the same report. */
   spellings(report: string): readonly string[];

@@ -18,7 +18,7 @@ import { openRewards } from "../../recipes/rewards.ts";
 const ROOT = resolve(import.meta.dirname, "../..");
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-project-"));
 const project = join(folder, "my-project");
-/** As /var/task of a function, and dist/ of a release. */
+/** As the folder of a function (/var/task), and that of an unpacked release. */
 const task = join(folder, "task");
 const release = join(folder, "release");
 
@@ -86,7 +86,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test("tools and rewards are bundled, two levels deep", () => {
+test("the tools and rewards of recipes two levels deep are bundled", () => {
   expect(readdirSync(join(task, "project")).sort()).toEqual(["recipes", "rewards-thread.mjs"]);
   expect(readdirSync(join(task, "project/recipes")).sort()).toEqual(["digested", "judged", "team"]);
   expect(readdirSync(join(task, "project/recipes/team")).sort()).toEqual(["rewards.mjs", "tools.mjs"]);
@@ -108,7 +108,7 @@ test("a function finds rewards that ask a model", async () => {
   expect(await rewards.correct(question, { ...conversation, turns: [] })).toBe(1);
 });
 
-test("a package in CommonJS may use Node.js's own modules", async () => {
+test("a CommonJS package may use Node.js's built-in modules", async () => {
   // In a thread, as in a function: vitest gives the modules that it imports a `require`.
   process.env["MGRPO_PROJECT"] = join(task, "project");
   const openInThread = isolatedRewards({}, pathToFileURL(join(task, "project/rewards-thread.mjs")));

@@ -26,7 +26,7 @@ test("your own folder is imported; a missing recipe or a broken part is named, a
   writeFileSync(join(folder, "rewards.mjs"), "export const rewards = { correct: () => 1, expert: () => 0.5 };");
   writeFileSync(join(folder, "recipe.mjs"), "export const other = 1;");
   expect((await openRewards(configOf(folder), {})).judge).toBeUndefined();
-  await expect(openRecipe(folder)).rejects.toThrow(`${folder}/recipe.ts exports no 'recipe'`);
+  await expect(openRecipe(folder)).rejects.toThrow(`${join(folder, "recipe.mjs")} exports no 'recipe'`);
   expect((await openToolsModule(folder)).tools).toEqual(new Map());
   writeFileSync(join(folder, "tools.mjs"), "throw new Error('no key');");
   await expect(openToolsModule(folder)).rejects.toThrow(/tools\.mjs cannot be loaded: no key/);

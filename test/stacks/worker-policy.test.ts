@@ -26,10 +26,13 @@ const matches = (pattern: string, text: string) =>
       .join(".*")}$`,
   ).test(text);
 
-const mayPut = (statements: typeof main, key: string) =>
-  statements
-    .filter(({ effect, actions }) => effect !== "Deny" && actions.includes("s3:PutObject"))
+function isAllowed(action: string, statements: typeof main, key: string): boolean {
+  return statements
+    .filter(({ effect, actions }) => effect !== "Deny" && actions.includes(action))
     .some(({ resources }) => resources.some((resource) => matches(resource, `bucket/${key}`)));
+}
+const mayPut = (statements: typeof main, key: string) => isAllowed("s3:PutObject", statements, key);
+const mayTag = (statements: typeof main, key: string) => isAllowed("s3:PutObjectTagging", statements, key);
 
 const mayWrite = (statements: typeof main, { pk }: { pk: string }) =>
   statements
@@ -97,14 +100,13 @@ test("a worker may write what its roles produce, and versions of its own agent o
 });
 
 test("a worker may tag the expiring objects that it writes", () => {
-  const mayTag = main.filter(({ actions }) => actions.includes("s3:PutObjectTagging")).flatMap((one) => one.resources);
-  for (const key of [objectKeys.stepTelemetry("r", 1, "worker"), objectKeys.trainedTokens("r", 1, "main")]) {
-    expect(isConversationKey(key)).toBe(true);
-    expect(
-      mayTag.some((pattern) => matches(pattern, `bucket/${key}`)),
-      key,
-    ).toBe(true);
-  }
+  const address = { run: "r", step: 1, group: 2, rollout: 3 };
+  const byBoth = [objectKeys.invocation("r", 1, "id"), objectKeys.stepTelemetry("r", 1, "worker")];
+  const byMain = [objectKeys.outcome({ ...address, phase: "train" }), objectKeys.trainedTokens("r", 1, "main")];
+  const byEvaluators = [objectKeys.outcome({ ...address, phase: "eval:job" })];
+  for (const key of [...byBoth, ...byMain, ...byEvaluators]) expect(isConversationKey(key), key).toBe(true);
+  for (const key of [...byBoth, ...byMain]) expect(mayTag(main, key), key).toBe(true);
+  for (const key of [...byBoth, ...byEvaluators]) expect(mayTag(evaluators, key), key).toBe(true);
 });
 
 test.each([

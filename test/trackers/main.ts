@@ -1,8 +1,8 @@
 /**
  * @file `npm run check:trackers`: trains two steps of the default recipe with trackers on, then reads the event files with TensorBoard, and
- * the metrics, settings and traces from MLflow's server, both from PyPI, and compares them with the run's own files. Sent again, nothing is
- * there twice.
- * Not part of CI: it installs a gigabyte. Exit code 1 if something differs, 2 if the check cannot run here.
+ * the metrics, settings and traces from MLflow's server, both from PyPI, and compares them with the run's own files. Then everything is sent
+ * again, and nothing may be recorded twice. Not part of CI: it installs a gigabyte. Exit code 1 if something differs, 2 if the check cannot
+ * run here.
  */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -21,6 +21,9 @@ const SETTINGS = [
   'evaluation.suites=[{"name":"held-out","questions":16}]',
   "questionsPerStep=4",
 ];
+
+/** MLflow does not have exactly one finished run with settings, so there is nothing to compare. */
+class Mismatch extends Error {}
 
 /** By metric: step and value of each of its points. */
 type Points = ReadonlyMap<string, readonly (readonly [step: number, value: number])[]>;
@@ -127,7 +130,9 @@ async function readMlflow(url: string, names: readonly string[]): Promise<Points
   const { runs } = Found.parse(await api("runs/search", { experiment_ids: ids }));
   const [run, ...others] = runs;
   if (!run || others.length > 0 || run.info.status !== "FINISHED" || run.data.params.length === 0)
-    throw new Error(`MLflow should have one finished run with settings, and has ${JSON.stringify(runs).slice(0, 300)}`);
+    throw new Mismatch(
+      `MLflow should have one finished run with settings, and has ${JSON.stringify(runs).slice(0, 300)}`,
+    );
   const points = new Map<string, [number, number][]>();
   for (const name of names) {
     const query = new URLSearchParams({ run_id: run.info.run_id, metric_key: name, max_results: "1000" });
@@ -146,7 +151,7 @@ function differences(where: string, wanted: Points, found: Points): string[] {
     JSON.stringify((points.get(name) ?? []).map(([step, value]) => [step, Math.fround(value)]).sort());
   const names = [...new Set([...wanted.keys(), ...found.keys()])];
   const other = names.filter((name) => text(wanted, name) !== text(found, name));
-  console.log(`${where}: ${names.length - other.length} of ${names.length} values are as in the run's files`);
+  console.log(`${where}: ${names.length - other.length} of ${names.length} match the run's files`);
   return other.map((name) => `${where}, ${name}: ${text(found, name)} instead of ${text(wanted, name)}`);
 }
 
@@ -157,7 +162,7 @@ try {
   if (found.length > 0) process.exitCode = 1;
 } catch (error) {
   console.error(`check:trackers: ${(error as Error).message}`);
-  process.exitCode = 2;
+  process.exitCode = error instanceof Mismatch ? 1 : 2;
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }

@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => browser?.close());
 
-/** Exports a view, and opens the file. Every request but that for it, and every error, is a fault. */
+/** Exports a view, and opens the file. A request for anything other than the file is a fault, and so is an error. */
 async function openExport(run: string, address: string, width = 1280): Promise<Page> {
   const file = join(inject("project"), `${run}-${address.replaceAll("/", "-")}.html`);
   const command = [COMMAND, "show", run, address, "--html", file];

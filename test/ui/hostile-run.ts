@@ -12,7 +12,7 @@ export const MARKUP = [
   '<link rel="stylesheet" href="https://evil.example/x.css"><style>* { display: none }</style>',
   "javascript:window.owned = 6",
 ].join(" ");
-/** A right-to-left override, an unclosed isolate, an escape sequence, a zero and a newline. */
+/** A right-to-left override, an unclosed isolate, an escape sequence, a bell, a NUL and a line separator. */
 export const CONTROLS = "\u202egnp.exe\u2067 \u001b[2J \u0007 \u0000 \u2028 end";
 const HOSTILE = `${MARKUP} ${CONTROLS}`;
 

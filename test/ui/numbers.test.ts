@@ -59,7 +59,7 @@ inBrowser("the run: bytes through the store as in report.json, and a timeline of
   expect(await row.locator("rect.training").count()).toBeGreaterThan(0);
 });
 
-inBrowser("a rollout beside another step's: the address holds both, and each has its own way on", async () => {
+inBrowser("a rollout beside another step's: the address holds both, and each has its own links", async () => {
   const page = await open("/runs/demo/steps/2/3/4?beside=1/2/0");
   const titles = () => page.getByRole("heading", { level: 2 }).allInnerTexts();
   expect(await titles()).toEqual(["Step 2, rollout 4", "Step 1, rollout 0"]);

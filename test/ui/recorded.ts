@@ -1,6 +1,7 @@
 /**
  * @file What the tests of the dashboard look at, made once: `demo`, three steps of the default recipe, and `tiny`, whose records try to be
- * markup. Without a browser it makes nothing, and every test is skipped. MGRPO_DEMO is the folder of such a run, used instead of another.
+ * markup. Without a browser it makes nothing, and every test is skipped. If MGRPO_DEMO names the folder of such a run, that is copied, and
+ * `demo` is not trained.
  */
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
@@ -15,7 +16,7 @@ declare module "vitest" {
   interface ProvidedContext {
     /** The browser's path; empty: there is none. */
     readonly chromium: string;
-    /** The folder whose `runs` hold them. */
+    /** The folder whose `runs` holds `demo` and `tiny`. */
     readonly project: string;
   }
 }

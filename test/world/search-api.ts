@@ -1,7 +1,8 @@
 /**
  * @file The search engine of the recorded world, in the formats of the four backends, each under a path of its own. The query
- * `HTTP <status>` returns that status, `long refusal` one that repeats the key where errors are cut, `HTML` a login page, `again <n>` a 429 the first n times, `later` a 429 with a long retry-after,
- * `dead engines` no results and an unresponsive engine, and `odd` JSON of the wrong shape.
+ * `HTTP <status>` returns that status, `long refusal` a 403 whose message has the key where errors are cut off, `HTML` a login page,
+ * `again <n>` a 429 the first n times, `later` a 429 with a long retry-after, `dead engines` no results and an unresponsive engine, and `odd`
+ * JSON of the wrong shape.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { openSearchIndex } from "../../adapters/tools/search.ts";

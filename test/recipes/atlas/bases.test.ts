@@ -1,11 +1,11 @@
-/** @file The base models in the repository: complete, small, of two sizes, and made from the sources here. */
+/** @file The base models of atlas in the repository: complete, small, of two sizes, and made from the sources here. */
 import { readdirSync, readFileSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { expect, test } from "vitest";
 import { parseModelConfig } from "../../../engine/checkpoint/config.ts";
 import { parameterLayout } from "../../../engine/checkpoint/parameters.ts";
 import { readCheckpoint } from "../../../engine/checkpoint/weights.ts";
-import { baseModels, MODELS } from "../../../recipes/atlas/bases.ts";
+import { baseModels, MODELS, plannerOfTwo } from "../../../recipes/atlas/bases.ts";
 
 const HUGGING_FACE = [
   "config.json",
@@ -14,12 +14,13 @@ const HUGGING_FACE = [
   "tokenizer.json",
   "tokenizer_config.json",
 ];
-/** The files that each is made from, built once: building a tokenizer takes seconds. */
-const built = new Map(baseModels.map((base) => [base, base.files()]));
+const all = [...baseModels, plannerOfTwo];
+/** The files of each as its settings and demonstrations make them, built once: building a tokenizer takes seconds. */
+const built = new Map(all.map((base) => [base, base.files()]));
 const filesIn = (folder: string) =>
   new Map(readdirSync(folder).map((file) => [file, new Uint8Array(readFileSync(join(folder, file)))]));
 
-test.each(baseModels)("$folder opens, with finite weights", (base) => {
+test.each(all)("$folder opens, with finite weights", (base) => {
   const files = filesIn(base.folder);
   expect([...files.keys()].sort()).toEqual([...HUGGING_FACE, "training.json"].sort());
   const { weights, config, layout } = readCheckpoint(files);
@@ -28,7 +29,7 @@ test.each(baseModels)("$folder opens, with finite weights", (base) => {
   expect(weights.every(Number.isFinite)).toBe(true);
 });
 
-test.each(baseModels)("$folder was made with these settings and these demonstrations", (base) => {
+test.each(all)("$folder was made with these settings and these demonstrations", (base) => {
   const stored = filesIn(base.folder);
   for (const [name, bytes] of built.get(base) ?? []) {
     expect(Buffer.from(stored.get(name) ?? []).equals(Buffer.from(bytes)), `${name}: run npm run atlas:pretrain`).toBe(
@@ -39,7 +40,8 @@ test.each(baseModels)("$folder was made with these settings and these demonstrat
   expect(record).toMatchObject({ ...base.training, seed: base.seed });
 });
 
-test("two sizes, two vocabularies, at most 15 MB together", () => {
+test("no other model is there; two sizes, two vocabularies, at most 15 MB together", () => {
+  expect(readdirSync(MODELS).sort()).toEqual(all.map(({ folder }) => basename(folder)).sort());
   const shapes = [...built.values()].map((files) => parseModelConfig(files.get("config.json") ?? ""));
   expect(new Set(shapes.slice(0, 2).map(({ width }) => width)).size).toBe(2);
   expect(new Set(shapes.slice(0, 2).map(({ vocabulary }) => vocabulary)).size).toBe(2);

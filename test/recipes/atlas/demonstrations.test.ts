@@ -64,7 +64,7 @@ test("in atlas-two-subs, the planner's demonstrations delegate to both sub-agent
 
 test("no demonstration asks a held-out question", () => {
   const heldOut = new Set(questionSet(1).heldOut.map(({ prompt }) => prompt));
-  for (const { prompt } of mixed.main) expect(heldOut.has(prompt)).toBe(false);
+  for (const { prompt } of [...mixed.main, ...mixed.single]) expect(heldOut.has(prompt), prompt).toBe(false);
 });
 
 test("demonstrations are a function of the seed", () => {

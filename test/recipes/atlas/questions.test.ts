@@ -57,7 +57,7 @@ test("questions are valid records, small, with distinct ids", () => {
   for (const question of all) expect(JSON.stringify(question).length).toBeLessThan(1000);
 });
 
-test("the suites ask two splits of the held-out questions, at least 336 in the one that is reported, all kinds alike", () => {
+test("the suites ask two splits of the held-out questions, at least 336 in the one that is reported, all kinds equally often", () => {
   expect(testSplit.length).toBeGreaterThanOrEqual(336);
   expect([...development, ...testSplit]).toEqual(set.heldOut);
   for (const split of [development, testSplit]) {

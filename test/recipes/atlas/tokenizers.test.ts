@@ -1,4 +1,4 @@
-/** @file The base models' tokenizers: text survives a round trip, a name is the same tokens everywhere, calls are cheap, and the searcher's differs. */
+/** @file The base models' tokenizers: text survives a round trip, a name is the same tokens in every place, calls are cheap, and the searcher's differs. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -33,7 +33,7 @@ describe.each(tokenizers)("%s", (_name, tokenizer) => {
       }),
     );
   });
-  test("a name is the same tokens everywhere", () => {
+  test("a name is the same tokens at the start of a line as after words and punctuation", () => {
     for (const name of names) {
       const alone = tokenizer.encodeText(name).join();
       for (const [before, after] of [
@@ -87,7 +87,7 @@ test("two kinds, two vocabularies: the searcher's tokenizer splits more names", 
 });
 
 test("byte pairs, by hand", () => {
-  // "abab" x2, "abc" x1: a-b stands 5 times, then ab-ab 2 times, then ab-c once.
+  // "abab" x2, "abc" x1: a-b occurs 5 times, then ab-ab twice, then ab-c once, which is not merged.
   const words = new Map([
     ["abab", 2],
     ["abc", 1],

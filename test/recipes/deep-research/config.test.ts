@@ -73,7 +73,7 @@ describe("an agent that is given a model", () => {
     expect(resolved(["agents.main.model=m", "agents.main.lora=null"]).agents["main"]?.lora).toBeNull();
   });
 
-  test("on a Tinker server has no local adapter, no clipping, and a long context", () => {
+  test("on a Tinker server has no local adapter, no gradient clipping, and a long context", () => {
     const { agents } = resolved(["main", "searcher"].map((name) => `agents.${name}.policy=tinker:http://gpu1:8000`));
     for (const agent of Object.values(agents)) {
       expect(agent).toMatchObject({ lora: null, optimizer: { maxGradientNorm: null } });

@@ -1,6 +1,6 @@
 /**
  * @file The whole recipe against the recorded world: a small model that plans and a scripted searcher on the web's tools, hostile pages
- * among them; trained, published, evaluated by the events of their checkpoints on the three benchmarks, judged by a local server.
+ * among them; trained, published, evaluated on the three benchmarks when events announce their checkpoints, judged by a local server.
  * Then a team of two random Qwen3 folders with adapters, as `--set agents.*.model` gives them. No network but this machine's.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -174,7 +174,7 @@ test("a small model and a scripted one research in the recorded world", { timeou
   expect(keys.some((key) => key.includes("/verdicts/"))).toBe(true);
 });
 
-test("two folders of random Qwen3 models train adapters, one thinking and one not", { timeout: 60_000 }, async () => {
+test("a run on two random Qwen3 folders, one thinking, one not, publishes adapters", { timeout: 60_000 }, async () => {
   const limits = 'limits={"turns":2,"turnTokens":8,"contextTokens":2000}';
   const { records, manifest } = await train("recipes/deep-research", [
     ...["main", "searcher"].flatMap((name, i) => [
@@ -192,7 +192,8 @@ test("two folders of random Qwen3 models train adapters, one thinking and one no
   const scores = records.steps.flatMap(({ groups }) => groups.flatMap(({ rollouts }) => Object.values(rollouts)));
   expect(scores).toHaveLength(4);
   expect(scores.filter((score) => "excluded" in score)).toEqual([]);
-  expect(Object.keys((await manifest("main", 1)).files)).toContain("adapter_model.safetensors");
+  for (const agent of ["main", "searcher"])
+    expect(Object.keys((await manifest(agent, 1)).files), agent).toContain("adapter_model.safetensors");
 });
 
 /** What tools answered, of all conversations in lines of JSON; what a model itself wrote is not in it. */

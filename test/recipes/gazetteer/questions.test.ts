@@ -48,7 +48,7 @@ test("questions are valid records with distinct ids, a function of the seed; the
   expect(questionSet(2).train).not.toEqual(set.train);
 });
 
-test("the suites ask two splits of the held-out questions, at least 300 in the one that is reported, all kinds alike", () => {
+test("the suites ask two splits of the held-out questions, at least 300 in the one that is reported, all kinds equally often", () => {
   expect(development.length).toBeLessThanOrEqual(64);
   expect(testSplit.length).toBeGreaterThanOrEqual(300);
   expect([...development, ...testSplit]).toEqual(set.heldOut);
@@ -99,7 +99,7 @@ test("no answer can be guessed: none is correct for more than a tenth of a kind'
   }
 });
 
-test("pages are read back as they were written, and no text around them", () => {
+test("pages are read back as they were written; a page that is cut off, or another text, is none", () => {
   for (const world of [0, 1]) {
     const pages = pagesOf(worldOf(world));
     for (const country of worldOf(world).countries.values()) {

@@ -66,7 +66,7 @@ test("tools are written as OpenAI's, with their descriptions and parameters", ()
   }
 });
 
-test("all of them together are one conversation, once per agent that they name", () => {
+test("files of several conventions together are one conversation, once per agent that they name", () => {
   const files = ["current.jsonl", "span-events.jsonl", "openinference.jsonl", "ai-sdk.jsonl", "openai.jsonl"].map(
     traceFile,
   );

@@ -144,15 +144,21 @@ test("the score comes from the last call that has one, on its own span or an enc
     span({ trace: "1", id: "2", attributes: chat(history, [A]) }),
     span({ trace: "2", id: "3", attributes: { feedback: "-1" }, events: [evaluation] }),
     span({ trace: "2", id: "4", parent: "3", attributes: chat([Q], [says("assistant", "No.")]) }),
-    span({ trace: "3", id: "5", attributes: chat([Q], [says("assistant", "Who knows.")]) }),
+    // Number(" ") is 0, but a blank is no score.
+    span({ trace: "3", id: "5", attributes: chat([Q], [says("assistant", "Who knows.")], { feedback: " " }) }),
+    span({ trace: "4", id: "6", attributes: chat([Q], [calls("b", "z")], { feedback: -1 }) }),
+    span({
+      ...{ trace: "4", id: "7" },
+      attributes: chat([Q, calls("b", "z"), responds("b", "y")], [says("assistant", "Found.")], { feedback: 1 }),
+    }),
   );
   const taken = (name: string, least: number) => {
     const { lines, skipped } = imported(document, { score: { name, least } });
     return [lines.map(({ messages }) => messages.at(-1)?.content), skipped];
   };
-  expect(taken("feedback", 0)).toEqual([["Here."], { "feedback is below 0": 1, "no feedback": 1 }]);
-  expect(taken("feedback", -1)).toEqual([["Here.", "No."], { "no feedback": 1 }]);
-  expect(taken("Relevance", 4)).toEqual([["No."], { "no Relevance": 2 }]);
+  expect(taken("feedback", 0)).toEqual([["Here.", "Found."], { "feedback is below 0": 1, "no feedback": 1 }]);
+  expect(taken("feedback", -1)).toEqual([["Here.", "No.", "Found."], { "no feedback": 1 }]);
+  expect(taken("Relevance", 4)).toEqual([["No."], { "no Relevance": 3 }]);
 });
 
 test("the score of a later answer says nothing about the first", () => {
