@@ -23,7 +23,7 @@ export interface DirectStoreOptions {
 }
 
 /** A plan inserts dozens of items together. Written all at once, they would delay HTTP callers by tens of milliseconds. */
-const CONCURRENT_WRITES = 2;
+const CONCURRENT_INSERTS = 2;
 
 const endpoint = () => "this process";
 
@@ -38,7 +38,7 @@ export function openDirectStore(options: DirectStoreOptions): Store {
 }
 
 function directApi(server: Pick<TableServer, "call">): DynamoApi {
-  const limit = pLimit(CONCURRENT_WRITES);
+  const limit = pLimit(CONCURRENT_INSERTS);
   // The server returns the API's shapes, whose types only the SDK declares.
   const call = <Output>(operation: string, input: object) => server.call(operation, input) as Promise<Output>;
   return {

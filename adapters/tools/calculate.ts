@@ -5,6 +5,8 @@ import type { Tool } from "../../core/ports.ts";
 
 const MAX_LENGTH = 100;
 const ARITHMETIC = /^[\d\s.()+*/-]+$/;
+/** Without an operator at the line break, mathjs would multiply the lines. */
+const TWO_EXPRESSIONS = /[\d.)]\s*\n\s*[\d.(]/;
 const SIGNIFICANT_DIGITS = 12;
 
 export const calculate: Tool<{ expression: string }> = {
@@ -16,7 +18,8 @@ export const calculate: Tool<{ expression: string }> = {
 
 /** The value as text, or a message for the agent that rejects the expression: its mistake is not a failure of the tool. */
 export function calculateText(expression: string): string {
-  if (expression.length > MAX_LENGTH || !ARITHMETIC.test(expression)) return "not an arithmetic expression";
+  if (expression.length > MAX_LENGTH || !ARITHMETIC.test(expression) || TWO_EXPRESSIONS.test(expression))
+    return "not an arithmetic expression";
   try {
     // To mathjs, a line break ends an expression.
     const value: unknown = evaluate(expression.replaceAll(/\s+/g, " "));

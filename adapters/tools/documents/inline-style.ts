@@ -57,8 +57,11 @@ export function restoresText(style: InlineStyle, above: InlineStyle): boolean {
     // Relative to 0, any size is 0. Another tiny one is handled separately, so no text is visited twice.
     if (size === undefined || (RELATIVE_SIZE.test(size) && !hasTinyFont(style))) return false;
   }
+  if (!hasClearColor(above)) return true;
   const color = textColor(style);
-  return !hasClearColor(above) || (color !== undefined && !INHERITED.test(color));
+  if (color !== undefined && !INHERITED.test(color)) return true;
+  // The text then has its inherited `color`, whatever the fill above.
+  return style.get(FILL) === "currentcolor" && !CLEAR_COLOR.test(above.get("color") ?? "");
 }
 
 /** Values that leave a text's size or color as its parent has it. */
@@ -123,11 +126,17 @@ function hasTinyFont(style: InlineStyle): boolean {
   return size !== undefined && size < TINY;
 }
 
-const textColor = (style: InlineStyle) => style.get("-webkit-text-fill-color") ?? style.get("color");
+const FILL = "-webkit-text-fill-color";
 
-/** By its alpha: the fourth value, or the one after a slash. */
+/** A fill comes before `color`, unless it is `currentcolor`: the element's own `color`. */
+function textColor(style: InlineStyle): string | undefined {
+  const fill = style.get(FILL);
+  return fill === undefined || fill === "currentcolor" ? style.get("color") : fill;
+}
+
+/** By its alpha: the fourth value, the one after a slash, or in `rgba(var(…), 0)` the one after a variable with three values. */
 const CLEAR_COLOR =
-  /^(?:transparent|#[\da-f]{3}0|#[\da-f]{6}0[\da-f]|(?:rgb|hsl)a?\((?:(?:[^,]+,){3}|[^,/]+\/)\s*0*\.?0+%?\s*\))$/;
+  /^(?:transparent|#[\da-f]{3}0|#[\da-f]{6}0[\da-f]|(?:rgb|hsl)(?:a?\((?:(?:[^,]+,){3}|[^,/]+\/)|a\(\s*var\([^()]*\)\s*,)\s*0*\.?0+%?\s*\))$/;
 
 const hasClearColor = (style: InlineStyle): boolean => CLEAR_COLOR.test(textColor(style) ?? "");
 

@@ -40,6 +40,8 @@ describe("calculate", () => {
     ["438 - 185\n", "253"],
     ["\n2\n+ 3", "5"],
     ["2\n3", "not an arithmetic expression"],
+    ["2\n(3)", "not an arithmetic expression"],
+    ["(2 + 3)\n4", "not an arithmetic expression"],
     [" ", "not an arithmetic expression"],
     ["1 / 0", "no finite value"],
     ["2 +", "not an arithmetic expression"],

@@ -58,6 +58,9 @@ test.each([
   '<p style="color: rgb(0 0 0 / 0%)">OBEY</p>',
   '<p style="color: #ffffff00">OBEY</p>',
   '<p style="color: transparent"><b style="color: inherit">OBEY</b> <b style="color: currentColor">OBEY</b></p>',
+  '<p style="color: rgba(var(--text), 0)">OBEY</p>',
+  '<p style="color: transparent; -webkit-text-fill-color: currentcolor">OBEY</p>',
+  '<p style="color: transparent"><b style="-webkit-text-fill-color: currentcolor">OBEY</b></p>',
   '<p style="d\\69splay: non\\65">OBEY</p>',
 ])("text that a page hides is not shown: %s", (body) => expect(textOf(body)).toBe("before\n\nafter"));
 
@@ -73,6 +76,7 @@ test.each([
   '<p style="color: rgb(0, 0, 0)">seen</p>',
   '<p style="color: hsl(120, 100%, 0%)">seen</p>',
   '<p style="color: rgb(255 0 0 / 100%)">seen</p>',
+  '<p style="color: hsl(var(--tint), 0%)">seen</p>',
   '<p style="display: block !important; display: none">seen</p>',
   '<p style="margin: 0 0 -9999px; padding-bottom: 9999px">seen</p>',
   '<p style="font: italic 12px/1.5 serif; width: 1px; margin-left: -20px; text-indent: -3em">seen</p>',
@@ -81,6 +85,7 @@ test.each([
   '<p style="font-size: calc(1rem + 0px)">seen</p>',
   '<div style="overflow: hidden; height: 0.5em; transform: translateX(-100%) scale(1)">seen</div>',
   '<div style="color: transparent"><p style="color: #fff">seen</p></div>',
+  '<div style="-webkit-text-fill-color: transparent"><p style="-webkit-text-fill-color: currentcolor">seen</p></div>',
   '<p style="color: #100; clip: rect(0, 100px, 20px, 0); clip-path: inset(5%)">seen</p>',
   '<p style="position: absolute; top: 9000px">seen</p>',
 ])("text that a page shows, or may reveal, is kept: %s", (body) =>
