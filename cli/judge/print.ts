@@ -47,7 +47,7 @@ function answerLines({ agreement, disagreements }: Extract<Checked, { kind: "ans
       ...hanging("    ", colors.dim(clean(reason))),
     ]),
     `\n  agreement  ${colors.green(`${points(accuracy)}%`)} [${points(interval.low)}, ${points(interval.high)}] of ${n}`,
-    `  kappa      ${kappa === null ? "- (all labels or all verdicts are the same)" : kappa.toFixed(2)}`,
+    `  kappa      ${kappa === null ? "- (all labels and verdicts are the same)" : kappa.toFixed(2)}`,
     "                     judged correct   judged wrong",
     ...Object.entries(confusion).map(
       ([label, counts]) =>

@@ -19,18 +19,23 @@ export async function refuseExpired(store: Records, { run, step, startedAt }: Ru
   for (let planned = step; ; planned++) {
     const item = await store.table.get(tableKeys.step(run, planned));
     if (!item) return;
-    await refuseExpiredStep(store, parse(StepRecord, item, `STEP ${planned} of run '${run}'`), now / 1000);
+    const record = parse(StepRecord, item, `STEP ${planned} of run '${run}'`);
+    if (!(await hasExpired(store, record, now / 1000))) continue;
+    const advice =
+      step === 0
+        ? "no step has finished, so there is nothing to keep: start another run"
+        : "export its last version with `mgrpo export` and train from that";
+    throw new MgrpoError(
+      "run-halted",
+      `run '${run}' cannot resume: conversations of step ${planned} have expired after ${CONVERSATION_DAYS} days: ${advice}`,
+    );
   }
 }
 
-async function refuseExpiredStep(store: Records, { run, step, state, groups }: StepRecord, now: number): Promise<void> {
-  if (state === "closed") return;
+async function hasExpired(store: Records, { run, step, state, groups }: StepRecord, now: number): Promise<boolean> {
+  if (state === "closed") return false;
   const expired = await Promise.all(groups.map((_, group) => isExpired(store, run, step, group, now)));
-  if (!expired.includes(true)) return;
-  throw new MgrpoError(
-    "run-halted",
-    `run '${run}' cannot resume: conversations of step ${step} have expired after ${CONVERSATION_DAYS} days: export its last version with \`mgrpo export\` and train from that`,
-  );
+  return expired.includes(true);
 }
 
 async function isExpired(

@@ -30,7 +30,8 @@ export function addToolSpending(run: string, { calls, microUsd, blocked }: ToolS
 /** Which limit is exceeded, and how to continue. Undefined while there is budget left. */
 export function overToolBudgetReason({ calls, microUsd, maxCalls, maxUsd }: ToolSpendingRecord): string | undefined {
   if (maxCalls !== null && calls > maxCalls) {
-    return `its tools' budget is spent: ${maxCalls} calls of backends; allow more with --budget-tool-calls <calls in all>`;
+    const counted = `${maxCalls} ${maxCalls === 1 ? "call" : "calls"} to backends`;
+    return `its tools' budget is spent: ${counted}; allow more with --budget-tool-calls <calls in all>`;
   }
   if (maxUsd !== null && microUsd > maxUsd * MICRO) {
     return `its tools' budget is spent: $${maxUsd} for backends (${calls} calls); allow more with --budget-tool-usd <dollars in all>`;

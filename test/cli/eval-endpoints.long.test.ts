@@ -60,6 +60,7 @@ test("an account without credit ends the command with one line and no score; onc
   });
   expect(errors.mock.calls.flat().join()).toMatch(/answers so far are kept in .*; run the same command to resume/);
   expect(askedSince(0)).toEqual([0, 1, 2]);
+  expect(() => resultFile("paid", "result.json")).toThrow(/ENOENT/);
 
   reply = answer;
   const [report] = await printedJson(...command("paid"));
@@ -135,7 +136,7 @@ test("a spent tool budget ends the command; raised, the same command resumes", {
       "no budget to raise: leave out --budget-*",
     );
     expect(errors.mock.calls.flat().join()).not.toContain("answers so far are kept");
-    const spent = /its tools' budget is spent: 1 calls of backends; allow more with --budget-tool-calls <calls in all>/;
+    const spent = /its tools' budget is spent: 1 call to backends; allow more with --budget-tool-calls <calls in all>/;
     await expect(printedJson(...ask)).rejects.toThrow(spent);
     await expect(printedJson(...ask)).rejects.toThrow(spent);
     const [report] = await printedJson(...ask, "--budget-tool-calls", "3");

@@ -35,7 +35,7 @@ async function halted() {
 
 const refusal = {
   code: "run-halted",
-  message: expect.stringMatching(/cannot resume: conversations of step 0 have expired after 90 days: .*`mgrpo export`/),
+  message: expect.stringMatching(/cannot resume: conversations of step 0 have expired after 90 days: .*another run$/),
 };
 const score = { reward: 1, correct: 1, wellFormed: true, tokens: 1, invocations: {} };
 
@@ -63,4 +63,16 @@ test.each([0, 1])("resume refuses a run whose scored conversation %d was deleted
   await store.table.update(endRun(address.run, "halted", "no money"));
   await store.objects.delete([keyOf(deleted)]);
   await expect(resume()).rejects.toMatchObject(refusal);
+});
+
+test("once a step has finished, the refusal says how to keep the last version", async () => {
+  const { store, run, address, wait } = await halted();
+  const first = await store.table.get(tableKeys.step(address.run, 0));
+  await store.table.insert(tableKeys.step(address.run, 1), { ...first, step: 1 });
+  wait(CONVERSATION_DAYS);
+  const resumed = resumeInStore(store, teamConfig(), { ...(await run()), step: 1 }, {});
+  await expect(resumed).rejects.toMatchObject({
+    code: "run-halted",
+    message: expect.stringMatching(/conversations of step 1 have expired after 90 days: export .* with `mgrpo export`/),
+  });
 });

@@ -1,10 +1,13 @@
 /** @file Following a run: every step once, every evaluation once, then its end, and what it waits for. */
 import { expect, test } from "vitest";
 import { followRun, type RunEvent } from "../../cli/local/follow.ts";
+import type { RunConfig } from "../../core/contracts/config.ts";
+import { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import type { AgentRecord } from "../../core/contracts/records.ts";
 import { ServerOptimizer } from "../../core/contracts/server-optimizer.ts";
 import { waitingFor } from "../../core/monitoring/waiting.ts";
+import type { Store } from "../../core/ports.ts";
 import { recordOptimizer } from "../../core/training/call-writes.ts";
 import { config, groups, job, RUN, step, storeOfFinishedRun, worker } from "./records.ts";
 
@@ -16,6 +19,24 @@ async function events(from: number): Promise<RunEvent[]> {
   return seen;
 }
 
+const suites = [...config.evaluation.suites, EvaluationSuite.parse({ name: "late", when: "ends" })];
+/** With a suite that the finished run still has to be evaluated on. */
+const unfinished: RunConfig = { ...config, evaluation: { ...config.evaluation, suites } };
+
+/** The events of a run that is evaluated on `late` as soon as it waits for that, so that its records are read twice. */
+async function eventsWhileEvaluated(store: Store, followed: RunConfig): Promise<RunEvent[]> {
+  const seen: RunEvent[] = [];
+  for await (const event of followRun(store, followed, options(1))) {
+    seen.push(event);
+    if (event.kind !== "waiting") continue;
+    for (const one of [job("late", 0, 1), job("late", 1, 1)])
+      await store.table.insert(tableKeys.job(RUN, one.job), { ...one });
+  }
+  return seen;
+}
+
+const ofKind = (seen: readonly RunEvent[], kind: RunEvent["kind"]) => seen.filter((event) => event.kind === kind);
+
 test("a finished run: its steps, its evaluations, its end", async () => {
   expect((await events(0)).map(({ kind }) => kind)).toEqual([
     "step",
@@ -25,28 +46,13 @@ test("a finished run: its steps, its evaluations, its end", async () => {
 });
 
 test("steps that were reported before are not reported again", async () => {
-  expect((await events(1)).filter(({ kind }) => kind === "step")).toEqual([]);
+  expect(ofKind(await events(1), "step")).toEqual([]);
 });
 
-test("after training, the run reports which suite is evaluated, until all are done", async () => {
-  const store = await storeOfFinishedRun();
-  const unfinished = { ...config, evaluation: { ...config.evaluation, suites: [...config.evaluation.suites] } };
-  unfinished.evaluation.suites.push({
-    name: "late",
-    temperature: 1,
-    closedBook: false,
-    questions: 0,
-    runs: 1,
-    when: "ends",
-  });
-  const seen: RunEvent[] = [];
-  for await (const event of followRun(store, unfinished, options(1))) {
-    seen.push(event);
-    if (event.kind !== "waiting") continue;
-    expect(event.for).toBe("evaluation 5 of 6: late after 0 steps");
-    for (const one of [job("late", 0, 1), job("late", 1, 1)])
-      await store.table.insert(tableKeys.job(RUN, one.job), { ...one });
-  }
+test("after training, the run reports which suite is evaluated, until all are done, and each evaluation once", async () => {
+  const seen = await eventsWhileEvaluated(await storeOfFinishedRun(), unfinished);
+  expect(ofKind(seen, "waiting")).toEqual([{ kind: "waiting", step: 1, for: "evaluation 5 of 6: late after 0 steps" }]);
+  expect(ofKind(seen, "evaluation")).toHaveLength(6);
   expect(seen.at(-1)).toEqual({ kind: "ended", status: "finished", reason: "" });
 });
 
@@ -65,12 +71,11 @@ test("what was measured about a server's own optimizer is reported once", async 
   const record: AgentRecord = { run: RUN, agent: "main", version: 1, trainer: "", fence: 1, takeovers: 0 };
   await store.table.insert(tableKeys.agent(RUN, "main"), { ...record });
   await store.table.update(recordOptimizer(RUN, "main", optimizer));
-  const seen: RunEvent[] = [];
-  const changed = { ...config, agents: { ...others, main: declared } };
-  for await (const event of followRun(store, changed, options(1))) seen.push(event);
-  expect(seen.filter(({ kind }) => kind === "optimizer")).toEqual([{ kind: "optimizer", agent: "main", optimizer }]);
+  const seen = await eventsWhileEvaluated(store, { ...unfinished, agents: { ...others, main: declared } });
+  expect(ofKind(seen, "waiting")).toHaveLength(1);
+  expect(ofKind(seen, "optimizer")).toEqual([{ kind: "optimizer", agent: "main", optimizer }]);
   // Without a declaration, no server has an optimizer of its own.
-  expect((await events(1)).filter(({ kind }) => kind === "optimizer")).toEqual([]);
+  expect(ofKind(await eventsWhileEvaluated(store, unfinished), "optimizer")).toEqual([]);
 });
 
 test("waiting for: the missing workers, the rollouts, the trainers", () => {

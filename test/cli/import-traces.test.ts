@@ -52,7 +52,7 @@ test("the file teaches an agent, and the summary has no content", async () => {
   expect(line && "line" in line && line.line).toMatchObject({ system: SYSTEM, tools: [{ name: "search" }] });
 });
 
-test("nothing is overwritten, and nothing is written where nothing can be taken", async () => {
+test("nothing is overwritten, and nothing is written if no conversation can be taken", async () => {
   const to = join(folder, "none.jsonl");
   await expect(printed("import-traces", trace("no-content.jsonl"), "--to", to)).rejects.toThrow(
     /^none of 1 model calls can be taken; 1: no content: set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT.*no-content.jsonl:1\)$/,
@@ -112,7 +112,7 @@ test.each([
   await expect(printed("import-traces", name, "--to", join(folder, "x.jsonl"))).rejects.toThrow(message);
 });
 
-test("a file that cannot be written is named, and what to do", async () => {
+test("the error names a file that cannot be written, and says what to do", async () => {
   // A file where a folder has to be is refused to root as well.
   writeFileSync(join(folder, "file"), "");
   const to = join(folder, "file", "x.jsonl");

@@ -19,7 +19,7 @@ test("it writes the template's recipe, and overwrites nothing", async () => {
   expect(again.stderr).toMatch(/^mgrpo: team exists: name a folder that does not/);
 });
 
-test("a folder that cannot be written is named, and what to do", async () => {
+test("the error names a folder that cannot be written, and says what to do", async () => {
   // A file where a folder has to be is refused to root as well.
   writeFileSync(join(folder, "file"), "");
   const { code, stderr } = await mgrpo(folder, "init", "file/team");

@@ -2,7 +2,7 @@
 import { stripVTControlCharacters } from "node:util";
 import { afterEach, expect, test, vi } from "vitest";
 import { print } from "../../cli/judge/print.ts";
-import { agreementOf } from "../../core/training/agreement.ts";
+import { agreementOf, type LabeledAnswer } from "../../core/training/agreement.ts";
 
 const wasTerminal = process.stdout.isTTY;
 afterEach(() => {
@@ -10,17 +10,26 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-test("each count of the confusion matrix is right-aligned with its heading", () => {
+/** The lines that a terminal shows. */
+function printedLines(...answers: readonly LabeledAnswer[]): string[] {
   const lines: string[] = [];
   vi.spyOn(console, "log").mockImplementation((text = "") => void lines.push(stripVTControlCharacters(text)));
   process.stdout.isTTY = true;
-  const agreement = agreementOf([
-    { label: true, judged: true },
-    { label: false, judged: true },
-  ]);
-  print({ kind: "answers", agreement, disagreements: [], cost: undefined });
+  print({ kind: "answers", agreement: agreementOf(answers), disagreements: [], cost: undefined });
+  return lines;
+}
+
+test("each count of the confusion matrix is right-aligned with its heading", () => {
+  const lines = printedLines({ label: true, judged: true }, { label: false, judged: true });
   const heading = lines.find((line) => line.includes("judged correct")) ?? expect.fail();
   const counts = lines.find((line) => line.startsWith("  labeled correct")) ?? expect.fail();
   const columnEnds = ["judged correct", "judged wrong"].map((title) => heading.indexOf(title) + title.length);
   expect([counts.indexOf("1") + 1, counts.length]).toEqual(columnEnds);
+});
+
+test("kappa is undefined only if all labels and verdicts are the same: the same verdicts on different labels have kappa 0", () => {
+  const same = printedLines({ label: true, judged: true });
+  expect(same).toContain("  kappa      - (all labels and verdicts are the same)");
+  const lenient = printedLines({ label: true, judged: true }, { label: false, judged: true });
+  expect(lenient).toContain("  kappa      0.00");
 });

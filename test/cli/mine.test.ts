@@ -47,15 +47,17 @@ test("answers that are lost for good do not keep the file from being written", (
     ...{ interval: wilson({ n: 2, correct: 0 }), lost: ["b"], reasons: ["judge: refused"] },
   };
   const to = join(folder, "lossy.jsonl");
-  const told = vi.spyOn(console, "error").mockImplementation(() => {});
+  const errors = vi.spyOn(console, "error").mockImplementation(() => {});
   const printed = vi.spyOn(console, "log").mockImplementation(() => {});
   try {
     writeHardest(asked, result, { to, below: 0.3, samples: 2 });
-    expect(told.mock.calls).toEqual([[expect.stringMatching(/^1 answer lost.*judge: refused.*remove .*lossy\.jsonl/)]]);
+    expect(errors.mock.calls).toEqual([
+      [expect.stringMatching(/^1 answer lost.*judge: refused.*remove .*lossy\.jsonl/)],
+    ]);
     expect(process.exitCode).toBe(1);
   } finally {
     process.exitCode = undefined;
-    told.mockRestore();
+    errors.mockRestore();
     printed.mockRestore();
   }
   expect(JSON.parse(readFileSync(to, "utf8"))).toEqual(question("a"));

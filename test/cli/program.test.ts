@@ -23,5 +23,5 @@ test.each(COMMANDS)("%s and its arguments and options have one-line descriptions
     ...command.registeredArguments.map(({ description }) => description),
     ...command.options.map(({ description }) => description),
   ];
-  for (const text of texts) expect(text).toMatch(/^\S[^\n]{9,}[^\s.]$|\.$/);
+  for (const text of texts) expect(text).toMatch(/^\S[^\n]{9,}\S$/);
 });

@@ -128,7 +128,7 @@ test("while another limit is spent, a raise of one changes nothing and is refuse
   };
   await refused({ hours: 20 }, /\$6\.00 of \$5 .*--budget-usd/);
   await refused({ usd: 20 }, /3\.00 of 2 hours .*--budget-hours/);
-  await refused({ hours: 20, usd: 20 }, /3 calls of backends.*--budget-tool-calls/);
+  await refused({ hours: 20, usd: 20 }, /3 calls to backends.*--budget-tool-calls/);
   await refused({ hours: 20, usd: 20, toolCalls: 14 }, /\$0\.0005 for backends.*--budget-tool-usd/);
   await resume({ hours: 20, usd: 20, toolCalls: 14, toolUsd: 1 });
   expect(await run()).toMatchObject({ status: "running", maxHours: 20, maxUsd: 20 });

@@ -25,8 +25,18 @@ const teachable = (agent: string): Teachable => ({
   toolbox: { parameters: new Map([["search", z.strictObject({ query: z.string() })]]) },
 });
 
-test("a correct rollout is a demonstration for its main agent and its answered sub-agents; a wrong one for none", async () => {
+/** A store whose wrong rollout, 0/0/1, has a conversation too. */
+async function storeWithWrongRollout() {
   const store = await storeOfFinishedRun();
+  const { outcome } = finishedRun;
+  if (outcome.status !== "finished") throw new Error("the rollout failed");
+  const wrong: Outcome = { ...outcome, address: { ...outcome.address, rollout: 1 }, invocations: [] };
+  await store.objects.commit(objectKeys.outcome(wrong.address), new TextEncoder().encode(JSON.stringify(wrong)));
+  return store;
+}
+
+test("a correct rollout is a demonstration for its main agent and its answered sub-agents; a wrong one for none", async () => {
+  const store = await storeWithWrongRollout();
   const found = await ofSteps(store, config, 1, 0.9);
   expect(found.map(({ agent, where }) => [agent, where])).toEqual([
     ["main", `rollout 0/0/0 of '${config.run}'`],
@@ -38,8 +48,16 @@ test("a correct rollout is a demonstration for its main agent and its answered s
 });
 
 test("a wrong answer is no demonstration, whatever reward its format earns", async () => {
-  const found = await ofSteps(await storeOfFinishedRun(), config, 1, 0);
+  const found = await ofSteps(await storeWithWrongRollout(), config, 1, 0);
   expect(found.map(({ where }) => where)).toEqual(Array(2).fill(`rollout 0/0/0 of '${config.run}'`));
+});
+
+test("a sub-agent's conversation that ended without an answer is no demonstration", async () => {
+  const store = memoryStore();
+  const { invocation } = finishedRun;
+  const conversation = { ...invocation.conversation, stop: "turn-limit" as const, answer: null };
+  await fillFinishedRun(store, { ...finishedRun, invocation: { ...invocation, conversation } });
+  expect((await ofSteps(store, config, 1, 0.9)).map(({ agent }) => agent)).toEqual(["main"]);
 });
 
 test("an app's agents with one policy have one tokenizer", async () => {

@@ -1,6 +1,6 @@
 /** @file A team that shares a policy, from the command line: trained, interrupted, evaluated, asked, shown and compared. */
+import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import { expect, test } from "vitest";
 import { RunReport } from "../../cli/run-report.ts";
 import { mgrpo, parsedLines, RELAY, readReport, startMgrpo, workHere } from "./command-line.ts";
@@ -45,7 +45,7 @@ test("the report names one checkpoint for both agents, and each one's share and 
   });
 });
 
-test("a finished run is evaluated, asked, shown and exported", { timeout: TIMEOUT }, async () => {
+test("a finished run is evaluated, asked and shown", { timeout: TIMEOUT }, async () => {
   const { evaluations } = settled(folder, "one");
   const [again] = await printedJson("eval", "one");
   expect(again?.["runs"]).toEqual(evaluations.find(({ team }) => team === 3)?.runs);
@@ -57,12 +57,12 @@ test("a finished run is evaluated, asked, shown and exported", { timeout: TIMEOU
 });
 
 test("a run that is killed and resumed ends with the same weights", { timeout: TIMEOUT }, async () => {
-  const process = startMgrpo(folder, ...train("killed", ...set("agents.main.share=3")));
-  const ended = new Promise((done) => process.once("exit", done));
-  for (let i = 0; i < 2000 && !existsSync(join("runs/killed/steps.jsonl")); i++)
+  const child = startMgrpo(folder, ...train("killed", ...set("agents.main.share=3")));
+  const ended = once(child, "exit");
+  for (let i = 0; i < 2000 && !existsSync("runs/killed/steps.jsonl"); i++)
     await new Promise((done) => setTimeout(done, 20));
-  process.kill("SIGKILL");
-  await ended;
+  child.kill("SIGKILL");
+  expect(await ended).toEqual([null, "SIGKILL"]);
   expect(await mgrpo(folder, "resume", "killed")).toMatchObject({ code: 0 });
   expect(settled(folder, "killed").agents["main"]?.sha256).toBe(settled(folder, "one").agents["main"]?.sha256);
 });

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { stopWithin, unlessStopped, watchForStop } from "../../cli/local/stop.ts";
 import { MgrpoError } from "../../core/errors.ts";
 
-test("what stops the evaluation of a checkpoint does not stop the watch, and Ctrl-C stops both", () => {
+test("what stops the evaluation of a checkpoint does not stop the watch; a failure of the watch, or Ctrl-C, stops both", () => {
   const outer = watchForStop();
   const [first, second] = [stopWithin(outer), stopWithin(outer)];
   first.fail(new Error("its worker died"));
@@ -14,6 +14,13 @@ test("what stops the evaluation of a checkpoint does not stop the watch, and Ctr
   expect(second.signal.aborted).toBe(true);
   expect(() => second.rethrow()).toThrow("the watch");
   outer.dispose();
+
+  const interrupted = watchForStop();
+  const third = stopWithin(interrupted);
+  process.emit("SIGINT");
+  expect([third, interrupted].map(({ signal }) => signal.aborted)).toEqual([true, true]);
+  third.rethrow();
+  interrupted.dispose();
 });
 
 test("work that the user stops ends without an error, with Ctrl-C's exit code; any other failure is thrown", async () => {

@@ -27,9 +27,9 @@ test("notes that the system message describes the tools, if the config leaves th
   expect(notes).toHaveLength(1);
 });
 
-test("finds a template that rewrites an earlier turn only from the third message on", () => {
+test("finds a template that rewrites a message only once three others follow it", () => {
   const settings = { ...searcher, tools: ["search"] };
-  // Tool responses other than the last are dropped from the third message on.
+  // Drops a tool response that three messages follow.
   const forgetful = QWEN_TEMPLATE.replace(
     "{{- message.content }}",
     "{{- message.content if loop.index0 > messages|length - 4 else '' }}",
@@ -69,10 +69,10 @@ test("Mistral's template moves the system message to the last question: refused 
   expect(checkTemplate("a", { ...searcher, toolPrompt: "none" }, files)).toBe("none");
 });
 
-test("a template that strips thoughts only while thinking is on is refused, with the advice to set thinking to false", () => {
-  const strips = TERSE_TEMPLATE.replace(
+test("a template that rewrites earlier messages only while thinking is on is refused, with the advice to set thinking to false", () => {
+  const rewriting = TERSE_TEMPLATE.replace(
     "{{- '<|im_start|>' + message.role",
     "{{- ('' if loop.last or enable_thinking is defined and not enable_thinking else 'past ') + '<|im_start|>' + message.role",
   );
-  expect(() => checkTemplate("a", searcher, bpeFiles(strips))).toThrow(/; or set agents\.a\.thinking to false$/);
+  expect(() => checkTemplate("a", searcher, bpeFiles(rewriting))).toThrow(/; or set agents\.a\.thinking to false$/);
 });

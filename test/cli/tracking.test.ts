@@ -1,4 +1,4 @@
-/** @file metrics.jsonl and what trackers get of it: no line twice, none lost, whatever fails or is killed. */
+/** @file metrics.jsonl and what trackers get from it: no line twice, none lost, whatever fails or is killed. */
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -25,10 +25,10 @@ test("the link is in the first line", async () => {
 });
 
 test.each([
-  ["text", `console.log("listening"); ${serving}`],
-  ["JSON of another kind", `console.log(JSON.stringify({ kind: "note" })); ${serving}`],
-  ["nothing, and it ends", "process.exit(0)"],
-])("a child whose first line is %s has no link", async (_what, script) => {
+  ["prints text first", `console.log("listening"); ${serving}`],
+  ["prints JSON of another kind first", `console.log(JSON.stringify({ kind: "note" })); ${serving}`],
+  ["ends without printing", "process.exit(0)"],
+])("a child that %s has no link", async (_what, script) => {
   expect(await linkFrom(script)).toBeUndefined();
 });
 

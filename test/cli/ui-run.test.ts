@@ -1,4 +1,4 @@
-/** @file The page of a run in a store that no folder here belongs to: it shows what the list of runs shows. */
+/** @file The page of a run that is in a store and has no folder here: it shows what the list of runs shows. */
 import { expect, test } from "vitest";
 import type { Source } from "../../cli/show/source.ts";
 import { runPulse, runView, workerView } from "../../cli/ui/run.ts";

@@ -1,4 +1,4 @@
-/** @file Warnings of a run, not repeated at every step: no variance, eq 11, quantization, gradient norms, and an agent that does not learn. */
+/** @file Warnings of a run, not repeated at every step: no variance, eq 11, quantization, gradient norms, KL, entropy, and agents that do not learn. */
 import { expect, test } from "vitest";
 import { runWarnings, stepWarnings } from "../../cli/warnings.ts";
 import { RunConfig } from "../../core/contracts/config.ts";

@@ -1,4 +1,4 @@
-/** @file The worker processes of a local run: what is said of one that cannot be kept alive, whatever its log is. */
+/** @file The worker processes of a local run: the error of one that cannot be kept alive, whatever became of its log. */
 import { existsSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

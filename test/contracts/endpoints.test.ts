@@ -8,6 +8,7 @@ import { type AwsStore, openAwsStore } from "../../adapters/aws/store.ts";
 import { openFreshKeys } from "../../adapters/store-contract/check.ts";
 import { multipartChecks } from "../../adapters/store-contract/objects.ts";
 import { printedJson } from "../cli/printed.ts";
+import { setEnvironment } from "../fakes/environment.ts";
 import { clockContract } from "./clock.ts";
 import { objectStoreContract } from "./object-store.ts";
 import { tableContract } from "./table.ts";
@@ -19,9 +20,12 @@ describe.skipIf(dynamo === "")(`endpoints ${dynamo} ${s3}`, () => {
   // Opened in beforeAll: the contract suites read these variables only when their tests run.
   let store: AwsStore;
   let inParts: AwsStore;
+  let restoreEnvironment = () => {};
   beforeAll(async () => {
-    Object.assign(process.env, { AWS_ENDPOINT_URL_DYNAMODB: dynamo, AWS_ENDPOINT_URL_S3: s3 });
-    Object.assign(process.env, { MGRPO_TABLE: table, MGRPO_BUCKET: table });
+    restoreEnvironment = setEnvironment({
+      ...{ AWS_ENDPOINT_URL_DYNAMODB: dynamo, AWS_ENDPOINT_URL_S3: s3 },
+      ...{ MGRPO_TABLE: table, MGRPO_BUCKET: table },
+    });
     const lines = await printedJson("cloud", "setup");
     expect(lines.map(({ outcome }) => outcome)).toEqual([
       "created",
@@ -35,6 +39,7 @@ describe.skipIf(dynamo === "")(`endpoints ${dynamo} ${s3}`, () => {
     store.close();
     inParts.close();
     await printedJson("cloud", "destroy", "--yes", table);
+    restoreEnvironment();
   });
 
   describe("objects", () => objectStoreContract(() => store.objects));

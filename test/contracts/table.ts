@@ -32,7 +32,7 @@ export function tableContract(open: () => Table) {
   });
 }
 
-/** DynamoDB's limits, which every store that replaces it must enforce. */
+/** DynamoDB's limits. This repository's own stores enforce them, so that tests find a write that DynamoDB would refuse. */
 export function tableLimitsContract(open: () => Table) {
   test("a condition of more than 4,096 bytes is refused, such as the claim of 62 rollouts in one write", async () => {
     const key = await insertNew(open(), { state: "open", claims: {}, rollouts: {} });

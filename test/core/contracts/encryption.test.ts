@@ -1,4 +1,4 @@
-/** @file Encrypted texts of any length are read again, and what is not base64 is refused. */
+/** @file A text of any length survives encryption and decryption, and what is not base64 is refused. */
 import { expect, test } from "vitest";
 import { decrypt, encrypt } from "../../../core/contracts/encryption.ts";
 

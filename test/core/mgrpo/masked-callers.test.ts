@@ -1,4 +1,4 @@
-/** @file What invocations teach whose caller was truncated, at any level. */
+/** @file Invocations whose caller was truncated: their rewards are unknown, so nothing is learned from them. */
 import { expect, test } from "vitest";
 import { AlgorithmConfig } from "../../../core/contracts/algorithm-config.ts";
 import type { RolloutScore } from "../../../core/contracts/records.ts";

@@ -71,7 +71,7 @@ test("theirs: sub text is re-tokenized with the main agent's tokenizer. Ours: id
   );
 });
 
-test("theirs: every long sub trajectory scores 0. Ours: rewards do not depend on length", () => {
+test("theirs: every long sub trajectory scores 0. Ours: eq 5 does not depend on length", () => {
   expect(subReward(true, 0, 1, algorithm.subReward)).toBeCloseTo(0.6);
   expect(subReward(true, 1, 1, algorithm.subReward)).toBeCloseTo(1);
 });

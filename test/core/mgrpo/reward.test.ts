@@ -46,14 +46,17 @@ test("what a caller passes on is eq 5 without its format, as a mean: in [0, 1], 
   );
 });
 
-test("rewards are in [0, 1] and increase with every score", () => {
+test("rewards are in [0, 1], and never fall when a score rises", () => {
   fc.assert(
     fc.property(score, score, score, (x, y, expert) => {
       const [low, high] = x < y ? [x, y] : [y, x];
       expect(mainReward(true, low, a)).toBeLessThanOrEqual(mainReward(true, high, a));
       expect(subReward(true, low, expert, b)).toBeLessThanOrEqual(subReward(true, high, expert, b));
       expect(subReward(true, expert, low, b)).toBeLessThanOrEqual(subReward(true, expert, high, b));
-      expect(subReward(true, high, expert, b)).toBeLessThanOrEqual(1 + 1e-12);
+      for (const reward of [mainReward(true, high, a), subReward(true, high, expert, b)]) {
+        expect(reward).toBeGreaterThanOrEqual(0);
+        expect(reward).toBeLessThanOrEqual(1 + 1e-12);
+      }
     }),
   );
 });

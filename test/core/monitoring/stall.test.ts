@@ -76,7 +76,7 @@ test.each<[string, Partial<RunState>, string[]]>([
   [
     "a tool's budget that is spent",
     { tools: { run: RUN, calls: 11, microUsd: 0, blocked: 0, maxCalls: 10, maxUsd: null } },
-    ["its tools' budget is spent: 10 calls of backends; allow more with --budget-tool-calls <calls in all>"],
+    ["its tools' budget is spent: 10 calls to backends; allow more with --budget-tool-calls <calls in all>"],
   ],
   [
     "a tool's budget that is left",
