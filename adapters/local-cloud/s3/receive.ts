@@ -151,7 +151,10 @@ const isChunked = (headers: IncomingHttpHeaders) =>
 
 function expectedLength(headers: IncomingHttpHeaders): number | undefined {
   const length = isChunked(headers) ? headers["x-amz-decoded-content-length"] : headers["content-length"];
-  return length === undefined ? undefined : Number(length);
+  if (length === undefined) return undefined;
+  if (!/^\d+$/.test(String(length)))
+    throw new S3Error("InvalidArgument", `the body's length is '${length}': use digits`);
+  return Number(length);
 }
 
 function requireComplete(expected: number | undefined, size: number): void {

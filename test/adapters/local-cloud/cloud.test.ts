@@ -207,6 +207,21 @@ test("a part that is replaced, and one that is refused, do not count toward the 
   await store.close();
 });
 
+test("a body whose declared length is not a number is refused, and the quota still holds", async () => {
+  const store = await openLocalStore({ maxBytes: 300_000, verifySignatures: false });
+  const { AWS_ENDPOINT_URL_S3: endpoint, AWS_ACCESS_KEY_ID: id } = process.env;
+  const headers = {
+    authorization: `AWS4-HMAC-SHA256 Credential=${id}/x, SignedHeaders=, Signature=`,
+    "content-encoding": "aws-chunked",
+    "x-amz-decoded-content-length": "many",
+  };
+  const response = await fetch(`${endpoint}/mgrpo/key`, { method: "PUT", headers, body: "0\r\n\r\n" });
+  expect([response.status, await response.text()]).toEqual([400, expect.stringContaining("InvalidArgument")]);
+  const tooMuch = store.objects.commit("too much", new Uint8Array(400_000));
+  await expect(tooMuch).rejects.toMatchObject({ code: "disk-full" });
+  await store.close();
+});
+
 test("parts that cannot be joined do not count toward the quota a second time", async () => {
   const store = await openLocalStore({ maxBytes: 300_000 });
   const s3 = new S3Client({ maxAttempts: 1 });
