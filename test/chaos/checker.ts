@@ -18,9 +18,6 @@ type Law = (evidence: Evidence) => string[];
 const effects = ({ history }: Trial): Entry[] =>
   history.filter(({ facts }) => facts.length > 0).toSorted((a, b) => a.answeredAt - b.answeredAt);
 
-/** What readers alone look at may be written again. */
-const IS_TELEMETRY = /^overwrite runs\/[^/]+\/telemetry\//;
-
 export const laws: Readonly<Record<string, Law>> = {
   "the trial ends, every run is finished": ({ trial }) => [
     ...(trial.isTimely
@@ -45,7 +42,7 @@ export const laws: Readonly<Record<string, Law>> = {
   "no object is overwritten": ({ trial }) =>
     effects(trial)
       .flatMap(({ facts }) => facts)
-      .filter((fact) => fact.startsWith("overwrite ") && !IS_TELEMETRY.test(fact)),
+      .filter((fact) => fact.startsWith("overwrite ")),
 
   "versions are linear": ({ trial }) =>
     inOrder(trial, /^commit (runs\/[^/]+\/manifests\/[^/]+)\/(\d+)\.json$/, "manifest"),
