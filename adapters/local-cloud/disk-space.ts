@@ -10,10 +10,18 @@ const RESERVE_BYTES = 64 * 2 ** 20;
 /** How long the measured free space is trusted. */
 const FRESH_MS = 250;
 
+/** Space for a write in progress: it stays free until the bytes are on the disk. */
+export interface Reservation {
+  /** Counts bytes that are on the disk now. */
+  wrote(bytes: number): void;
+  /** Nothing more will be written. */
+  end(): void;
+}
+
 export interface DiskSpace {
   /** Throws InsufficientStorage unless this many bytes fit. */
-  reserve(bytes: number): Promise<void>;
-  /** Gives back reserved bytes that were not written or have been deleted. */
+  reserve(bytes: number): Promise<Reservation>;
+  /** Gives reserved bytes that were not written, or have been deleted, back to the quota. */
   release(bytes: number): void;
 }
 
@@ -21,19 +29,33 @@ export interface DiskSpace {
 export async function openDiskSpace(directory: string, maxBytes = Number.POSITIVE_INFINITY): Promise<DiskSpace> {
   let used = maxBytes === Number.POSITIVE_INFINITY ? 0 : await bytesUnder(directory);
   let free = { bytes: 0, at: Number.NEGATIVE_INFINITY };
+  /** Bytes of all reservations that are not on the disk yet. */
+  let unwritten = 0;
+  const openReservation = (bytes: number): Reservation => {
+    let rest = bytes;
+    const settle = (count: number) => {
+      rest -= count;
+      unwritten -= count;
+    };
+    unwritten += bytes;
+    return { wrote: (count) => settle(Math.min(count, rest)), end: () => settle(rest) };
+  };
   return {
     async reserve(bytes) {
       const known = free;
       if (performance.now() - known.at > FRESH_MS) {
+        // What is written during the measurement may not be part of it.
+        const reserved = unwritten;
         const { bavail, bsize } = await statfs(directory);
         // A concurrent call may have measured, and reserved, meanwhile.
-        if (free.at === known.at) free = { bytes: bavail * bsize - RESERVE_BYTES, at: performance.now() };
+        if (free.at === known.at) free = { bytes: bavail * bsize - RESERVE_BYTES - reserved, at: performance.now() };
       }
       if (bytes > free.bytes) throw insufficient(`${directory}: ${bytes} bytes do not fit on the disk`);
       if (used + bytes > maxBytes)
         throw insufficient(`${directory}: ${bytes} more bytes would exceed its quota of ${maxBytes}`);
       free = { ...free, bytes: free.bytes - bytes };
       used += bytes;
+      return openReservation(bytes);
     },
     release(bytes) {
       used -= bytes;

@@ -90,7 +90,7 @@ class MeteredTable {
     if (fault !== undefined) throw apiError(400, "com.amazon.coral.validate#ValidationException", fault);
     if (!WRITES.has(operation)) return this.#database.call(operation, input);
     const bytes = Buffer.byteLength(json);
-    await this.#space.reserve(bytes);
+    const reservation = await this.#space.reserve(bytes);
     try {
       const { ReturnConsumedCapacity: asked = "NONE" } = input;
       const counted = asked === "NONE" ? { ...input, ReturnConsumedCapacity: "TOTAL" } : input;
@@ -100,6 +100,8 @@ class MeteredTable {
     } catch (error) {
       this.#count(bytes, 1);
       throw error;
+    } finally {
+      reservation.end();
     }
   }
 

@@ -37,8 +37,8 @@ const STDOUT = 1;
 export async function serveCloud(options: CloudServeOptions): Promise<void> {
   const { host, port, s3Port, dir, environmentFile, uiPort } = options;
   requireAddress(host);
-  const stop = watchForStop();
   const ports = { dynamo: port, s3: s3Port ?? portAfter(port) };
+  const stop = watchForStop();
   let dashboard: Dashboard | undefined;
   try {
     const session = await openEmbeddedCloud(dir, join(dir, "functions.log"), { host, ports });

@@ -1,4 +1,4 @@
-/** @file The tabular searcher: its gradient is that of its log-probs, its worlds are what they say, and training is a function of the seed. */
+/** @file The tabular searcher: its gradient is that of its log-probs, its worlds match their descriptions, and training is a function of the seed. */
 import { expect, test } from "vitest";
 import { train } from "../../bench/alignment/train.ts";
 import {

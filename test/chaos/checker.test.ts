@@ -118,6 +118,11 @@ const broken: [string, keyof typeof laws, Trial][] = [
   ["a judge paid twice", "the judge is asked again only after a disturbance", trialOf([...story(), asked()])],
   ["an answer that is not billed", "every answer of the judge is billed", withRun({ judgesMicroUsd: 1000 })],
   [
+    "a late answer that is not billed",
+    "every answer of the judge is billed",
+    trialOf([...story(), asked({ fault: "delay" })]),
+  ],
+  [
     "a verdict recorded as cheaper than it was",
     "scores, groups, weights and evaluations are those of the undisturbed run",
     withRun({ records: judgedFor(0.001) }),

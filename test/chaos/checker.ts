@@ -18,9 +18,6 @@ type Law = (evidence: Evidence) => string[];
 const effects = ({ history }: Trial): Entry[] =>
   history.filter(({ facts }) => facts.length > 0).toSorted((a, b) => a.answeredAt - b.answeredAt);
 
-/** What readers alone look at may be written again. */
-const IS_TELEMETRY = /^overwrite runs\/[^/]+\/(telemetry)\//;
-
 export const laws: Readonly<Record<string, Law>> = {
   "the trial ends, every run is finished": ({ trial }) => [
     ...(trial.isTimely
@@ -45,7 +42,7 @@ export const laws: Readonly<Record<string, Law>> = {
   "no object is overwritten": ({ trial }) =>
     effects(trial)
       .flatMap(({ facts }) => facts)
-      .filter((fact) => fact.startsWith("overwrite ") && !IS_TELEMETRY.test(fact)),
+      .filter((fact) => fact.startsWith("overwrite ")),
 
   "versions are linear": ({ trial }) =>
     inOrder(trial, /^commit (runs\/[^/]+\/manifests\/[^/]+)\/(\d+)\.json$/, "manifest"),
@@ -110,7 +107,7 @@ function inOrder(trial: Trial, kind: RegExp, name: string): string[] {
   );
 }
 
-/** The cause of every such fact was recorded before the fact was. */
+/** Every such fact has a cause that was sent before the fact was answered: when each took effect in between is unknown. */
 function follows(trial: Trial, kind: RegExp, causeOf: (match: readonly string[]) => string | undefined): string[] {
   const recorded = new Map<string, number>();
   for (const { facts, sentAt } of effects(trial)) {
@@ -126,9 +123,9 @@ function follows(trial: Trial, kind: RegExp, causeOf: (match: readonly string[])
   );
 }
 
-/** In micro-dollars: what the judge's answers that arrived cost, and what the runs were charged. */
+/** In micro-dollars: what the judge's answers that arrived, late or not, cost, and what the runs were charged. */
 function judgesBill({ history, runs }: Trial): { readonly paid: number; readonly billed: number } {
-  const delivered = history.filter(({ fault }) => fault === undefined);
+  const delivered = history.filter(({ fault }) => fault === undefined || fault === "delay");
   return {
     paid: delivered.reduce((sum, { verdictMicroUsd = 0 }) => sum + verdictMicroUsd, 0),
     billed: runs.reduce((sum, { judgesMicroUsd }) => sum + judgesMicroUsd, 0),

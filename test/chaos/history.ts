@@ -1,6 +1,6 @@
 /**
  * @file The history of a trial: every request to the store, the world or a worker, with the answer that it got there, whether or not the
- * caller saw that answer. The checker reads nothing but this and the final records.
+ * caller saw that answer. The checker reads nothing but this, the deaths, the log and the final records.
  */
 import type { Channel, Death, FaultKind } from "./schedule.ts";
 

@@ -4,7 +4,7 @@
  *     cloud <── proxies <── functions, workers ──> proxies ──> world, and each other
  *       └── events ──> proxy ──> functions
  *
- * It ends when every worker has left its finished run, when a run halts, or at its deadline.
+ * It ends when every worker has left its finished run, when a process cannot stay alive (no worker of a halted run can), or at its deadline.
  */
 import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -131,7 +131,7 @@ async function startProcesses(stage: Stage): Promise<void> {
     tickSeconds: TICK_SECONDS,
   };
   supervisor.start({ name: "cloud", command: [built.path("chaos/cloud"), JSON.stringify(cloud)], environment: {} });
-  await untilReachable(ports.dynamo);
+  await untilReachable(stage, ports.dynamo);
   const functions: FunctionsArguments = { port: ports.functions, configs };
   const environment = await environmentOf(stage, "functions");
   supervisor.start({
@@ -139,7 +139,7 @@ async function startProcesses(stage: Stage): Promise<void> {
     command: [built.path("chaos/functions"), JSON.stringify(functions)],
     environment,
   });
-  await untilReachable(ports.functions);
+  await untilReachable(stage, ports.functions);
   for (const run of RUNS) {
     for (const agent of ["main", "searcher"]) await startWorker(stage, run, agent);
     const name = `eval-${run}`;
@@ -206,18 +206,21 @@ async function proxyFor(stage: Stage, process: string, channel: Channel, target:
   return proxy.port;
 }
 
-async function untilReachable(port: number): Promise<void> {
+/** Throws if a process cannot stay alive: it would never be reachable. */
+async function untilReachable({ supervisor, log }: Stage, port: number): Promise<void> {
   for (;;) {
     const isThere = await fetch(`http://127.0.0.1:${port}/`).then(
       () => true,
       () => false,
     );
     if (isThere) return;
+    if (supervisor.unstable !== undefined)
+      throw new Error(`${supervisor.unstable} cannot stay alive:\n${log.join("\n")}`);
     await pause(POLL_MS);
   }
 }
 
-/** False at the deadline. */
+/** False at the deadline, or if a process cannot stay alive. */
 async function untilOver({ supervisor }: Stage, deadlineSeconds: number): Promise<boolean> {
   const workers = RUNS.flatMap((run) => [`main-${run}`, `searcher-${run}`, `eval-${run}`]);
   for (const since = performance.now(); performance.now() - since < deadlineSeconds * 1000; ) {

@@ -139,6 +139,7 @@ test("a merged model is base plus adapter, as float32 or rounded to bfloat16", (
       const exact = whole.weights[i] ?? 0;
       expect(Math.abs(weight - exact)).toBeLessThanOrEqual(dtype === "fp32" ? 0 : Math.abs(exact) * 2 ** -8);
     });
+    expect(weights.some((weight, i) => weight !== whole.weights[i])).toBe(dtype === "bf16");
     const { torch_dtype } = JSON.parse(
       new TextDecoder().decode(wholeFile(merged.get("config.json") ?? new Uint8Array())),
     ) as { torch_dtype: string };

@@ -158,7 +158,7 @@ test("without AWS_REGION, AWS's own endpoint needs a region from a profile, and 
   expect(await open().s3.config.region()).toBe("eu-west-1");
 });
 
-test("without AWS_REGION, the profile's region is of both services, also where one has a custom endpoint", async () => {
+test("without AWS_REGION, the profile's region is used for both services, also if one has a custom endpoint", async () => {
   for (const name of Object.keys(home))
     if (name.startsWith("AWS_ENDPOINT") || name === "AWS_REGION") delete process.env[name];
   const folder = mkdtempSync(join(tmpdir(), "profile-"));

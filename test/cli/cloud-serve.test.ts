@@ -63,18 +63,18 @@ test("only its owner can read the file, even if it replaces one that others coul
 });
 
 test.each([
-  [0o644, true],
-  [0o640, true],
-  [0o600, false],
-])("a file of mode %o: open to others %s", (mode, open) => {
+  ["644", true],
+  ["640", true],
+  ["600", false],
+])("a file of mode %s: open to others %s", (mode, open) => {
   const file = join(folder, `out-${mode}`);
-  writeFileSync(file, "", { mode });
+  writeFileSync(file, "", { mode: Number.parseInt(mode, 8) });
   const descriptor = openSync(file, "r");
   expect(isOpenToOthers(descriptor)).toBe(open);
   closeSync(descriptor);
 });
 
-test("a list of runs that cannot be read is said in the status line, and the store is served on", async () => {
+test("the status line reports that the list of runs cannot be read, and the store is still served", async () => {
   const store = memoryStore();
   await store.table.insert(tableKeys.listed("far"), { run: "far", unknown: 1 });
   const { isTTY, columns } = process.stderr;
@@ -98,10 +98,12 @@ test("a list of runs that cannot be read is said in the status line, and the sto
   }
 });
 
-test("the last port leaves none for S3, which is refused by name", async () => {
+test("the last port leaves none for S3: the error names --s3-port, and no signal handler is left", async () => {
+  const listeners = process.listenerCount("SIGINT");
   const serving = serveCloud({ host: "127.0.0.1", port: 65_535, dir: join(folder, "cloud") });
   await expect(serving).rejects.toMatchObject({
     code: "config-invalid",
     message: expect.stringContaining("--s3-port"),
   });
+  expect(process.listenerCount("SIGINT")).toBe(listeners);
 });

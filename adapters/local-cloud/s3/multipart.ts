@@ -3,7 +3,7 @@
  * that receives no part for two days is removed at the next start.
  */
 import { createHash, randomUUID } from "node:crypto";
-import { closeSync, createReadStream, openSync } from "node:fs";
+import { closeSync, createReadStream } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as z from "zod";
@@ -14,7 +14,7 @@ import { damagedStorage } from "../storage-faults.ts";
 import { S3Error } from "./errors.ts";
 import type { ObjectFiles } from "./object-files.ts";
 import type { ObjectMetadata } from "./object-metadata.ts";
-import { discard, type ReceivedFile, writeAll } from "./receive.ts";
+import { type ReceivedFile, toTemporaryFile, writeAll } from "./receive.ts";
 import type { PartReference } from "./xml.ts";
 
 /** A deployed bucket keeps incomplete uploads for the same time (stacks/storage.ts). */
@@ -126,22 +126,18 @@ export class MultipartUploads {
     return path;
   }
 
-  async #join(folder: string, parts: readonly PartMetadata[]): Promise<ReceivedFile> {
+  #join(folder: string, parts: readonly PartMetadata[]): Promise<ReceivedFile> {
     const size = parts.reduce((total, part) => total + part.size, 0);
-    await this.#space.reserve(size);
-    const path = join(this.#objects.temporary, randomUUID());
-    const file = openSync(path, "wx");
-    try {
+    return toTemporaryFile(this.#objects.temporary, this.#space, size, async (file, reservation) => {
       for (const part of parts) {
         const bytes = createReadStream(partPath(folder, part), { highWaterMark: READ_BYTES });
-        for await (const piece of bytes) writeAll(file, piece as Buffer);
+        for await (const piece of bytes as AsyncIterable<Buffer>) {
+          writeAll(file, piece);
+          reservation.wrote(piece.length);
+        }
       }
-    } catch (error) {
-      discard({ path, file });
-      this.#space.release(size);
-      throw error;
-    }
-    return { path, file, size, etag: joinedEtag(parts), checksums: {} };
+      return { size, etag: joinedEtag(parts), checksums: {} };
+    });
   }
 }
 

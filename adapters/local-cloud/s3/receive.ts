@@ -6,7 +6,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { closeSync, openSync, rmSync, writeSync, writevSync } from "node:fs";
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { join } from "node:path";
-import type { DiskSpace } from "../disk-space.ts";
+import type { DiskSpace, Reservation } from "../disk-space.ts";
 import { decodeAwsChunked } from "./aws-chunked.ts";
 import { openBodyVerifier } from "./checksums.ts";
 import { S3Error } from "./errors.ts";
@@ -37,10 +37,10 @@ export async function receiveFile(
   kind: "object" | "part",
 ): Promise<ReceivedFile> {
   const expected = expectedLength(request.headers);
-  return toTemporaryFile(temporary, space, expected ?? 0, async (file) => {
+  return toTemporaryFile(temporary, space, expected ?? 0, async (file, reservation) => {
     const verifier = openBodyVerifier(request.headers, kind === "object" && (expected ?? 0) >= LARGE_BYTES);
     const trailers = new Map<string, string>();
-    const writer = new PieceWriter(file);
+    const writer = new PieceWriter(file, reservation);
     for await (const bytes of payload(request, trailers)) {
       verifier.update(bytes);
       writer.add(bytes);
@@ -60,18 +60,18 @@ export function receiveBytes(bytes: Uint8Array, temporary: string, space: DiskSp
 }
 
 /** Reserves space, opens a file and lets `write` fill it. If any of this fails, no file and no reserved space remain. */
-async function toTemporaryFile(
+export async function toTemporaryFile(
   temporary: string,
   space: DiskSpace,
   bytes: number,
-  write: (file: number) => Promise<Omit<ReceivedFile, "path" | "file">>,
+  write: (file: number, reservation: Reservation) => Promise<Omit<ReceivedFile, "path" | "file">>,
 ): Promise<ReceivedFile> {
-  await space.reserve(bytes);
+  const reservation = await space.reserve(bytes);
   const path = join(temporary, randomUUID());
   try {
     const file = openSync(path, "wx");
     try {
-      return { path, file, ...(await write(file)) };
+      return { path, file, ...(await write(file, reservation)) };
     } catch (error) {
       discard({ path, file });
       throw error;
@@ -79,18 +79,22 @@ async function toTemporaryFile(
   } catch (error) {
     space.release(bytes);
     throw error;
+  } finally {
+    reservation.end();
   }
 }
 
 /** Collects pieces and writes them together. */
 class PieceWriter {
   readonly #file: number;
+  readonly #reservation: Reservation;
   readonly #pieces: Uint8Array[] = [];
   #written = 0;
   size = 0;
 
-  constructor(file: number) {
+  constructor(file: number, reservation: Reservation) {
     this.#file = file;
+    this.#reservation = reservation;
   }
 
   add(piece: Uint8Array): void {
@@ -106,6 +110,7 @@ class PieceWriter {
     // One call for all of them, without a copy; it may write only some of the bytes.
     const written = pieces.length > 0 ? writevSync(this.#file, pieces) : 0;
     if (written < bytes) writeAll(this.#file, Buffer.concat(pieces).subarray(written));
+    this.#reservation.wrote(bytes);
   }
 }
 
@@ -146,7 +151,10 @@ const isChunked = (headers: IncomingHttpHeaders) =>
 
 function expectedLength(headers: IncomingHttpHeaders): number | undefined {
   const length = isChunked(headers) ? headers["x-amz-decoded-content-length"] : headers["content-length"];
-  return length === undefined ? undefined : Number(length);
+  if (length === undefined) return undefined;
+  if (!/^\d+$/.test(String(length)))
+    throw new S3Error("InvalidArgument", `the body's length is '${length}': use digits`);
+  return Number(length);
 }
 
 function requireComplete(expected: number | undefined, size: number): void {

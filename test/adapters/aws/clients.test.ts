@@ -9,7 +9,7 @@ import { openMeter } from "../../../adapters/aws/meter.ts";
 import { openObjectStore } from "../../../adapters/aws/object-store.ts";
 import { openTable, sdkApi } from "../../../adapters/aws/table.ts";
 
-/** A store at a server of its own. `sent`: requests on the wire. */
+/** A store on a server of its own. `sent`: the number of requests on the wire. */
 async function openAt(limits: ConnectionLimits, answer: RequestListener) {
   const server = createServer(answer).listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -29,7 +29,7 @@ const RULES: Record<string, readonly Case[]> = {
     ["€34", "34", false],
     ["34 USD", "34", false],
   ],
-  "normalize_number_str: what is not a number is read as infinity, never the reference": [
+  "normalize_number_str: what is not a number is read as infinity, which equals no finite reference": [
     ["seventeen", "17", false],
     ["about 17", "17", false],
     ["17 km", "17", false],

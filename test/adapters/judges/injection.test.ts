@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 import { judgedRewards } from "../../../adapters/judges/judged-rewards.ts";
 import { judgePrompt } from "../../../adapters/judges/prompt.ts";
 import type { Conversation } from "../../../core/contracts/conversation.ts";
+import { escapeSpecialTokens } from "../../../core/conversation/special-tokens.ts";
 import { holdsReference, judgeConfig, type Sent, scriptedJudge } from "../../fakes/scripted-judge.ts";
 
 const ATTACKS = [
@@ -42,7 +43,7 @@ test.each(ATTACKS)("an answer cannot persuade a judge: %j", async (attack) => {
   expect(first?.[1]?.content).not.toMatch(/<|\[\/?INST/);
 });
 
-test.each(ATTACKS)("nor can a report, a task or a page: %j", async (attack) => {
+test.each(ATTACKS)("a report, a task or a page cannot persuade a judge: %j", async (attack) => {
   const model = scriptedJudge(({ report = "" }) => ({ reason: "measured", score: report.length > 0 ? 0.5 : 0 }));
   const { expert } = judgedRewards({ model, config: judgeConfig() });
   const conversation: Conversation = {
@@ -56,16 +57,18 @@ test.each(ATTACKS)("nor can a report, a task or a page: %j", async (attack) => {
   expect(request?.messages[1]?.content).not.toMatch(/<|\[\/?INST/);
 });
 
-test("any text: the fields survive unchanged, with no other message or marker", () => {
+test("any text stays one field of one message: its markers are escaped, and nothing else of it changes", () => {
   const pieces = fc.array(fc.oneof(fc.string({ unit: "binary" }), fc.constantFrom(...ATTACKS)), { maxLength: 4 });
   fc.assert(
     fc.property(pieces, (parts) => {
-      const messages = judgePrompt("Compare.", { question: "q", reference: "r", answer: parts.join("") });
+      const text = parts.join("");
+      const messages = judgePrompt("Compare.", { question: "q", reference: "r", answer: text });
       const [system, user] = messages;
       expect(messages).toHaveLength(2);
       expect(system).toEqual(judgePrompt("Compare.", { question: "q", reference: "r", answer: "" })[0]);
-      expect(JSON.parse(user?.content ?? "")).toEqual({ question: "q", reference: "r", answer: expect.any(String) });
-      expect(user?.content).not.toContain("<");
+      const escaped = escapeSpecialTokens(text);
+      expect(JSON.parse(user?.content ?? "")).toEqual({ question: "q", reference: "r", answer: escaped });
+      expect(user?.content).not.toMatch(/<|\[\/?[A-Z_]+\]/);
     }),
     { numRuns: 200 },
   );

@@ -192,6 +192,7 @@ test("the caller's signal aborts a request, and the pause before a retry", async
   const hanging = await openModel(["hang"]);
   const stop = new AbortController();
   const request = failure(hanging.complete(QUESTION, stop.signal));
+  await expect.poll(() => server.requests, { timeout: 10_000 }).toHaveLength(1);
   stop.abort();
   expect((await request).code).toBe("canceled");
   await server.close();
@@ -199,7 +200,9 @@ test("the caller's signal aborts a request, and the pause before a retry", async
   const limited = await openModel([fails(429, "later", "rate", { "retry-after": "50" })]);
   const impatient = new AbortController();
   const pause = failure(limited.complete(QUESTION, impatient.signal));
-  setTimeout(() => impatient.abort(), 30);
+  await expect.poll(() => server.requests, { timeout: 10_000 }).toHaveLength(1);
+  // By then the response has arrived.
+  setTimeout(() => impatient.abort(), 100);
   expect((await pause).code).toBe("canceled");
 });
 

@@ -1,11 +1,12 @@
 /** @file The cloud as a whole: events, faults, crashes, full disks, unknown access keys. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { appendFile, readdir, utimes } from "node:fs/promises";
+import { appendFile, mkdir, readdir, rmdir, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { DynamoDBClient, PutItemCommand, type ReturnConsumedCapacity } from "@aws-sdk/client-dynamodb";
 import {
+  CompleteMultipartUploadCommand,
   CreateMultipartUploadCommand,
   ListPartsCommand,
   PutObjectCommand,
@@ -202,6 +203,41 @@ test("a part that is replaced, and one that is refused, do not count toward the 
     await expect(put(1.5, 1)).rejects.toMatchObject({ name: "InvalidArgument" });
   }
   expect(await store.objects.commit("fits", new Uint8Array(150_000))).toBe(true);
+  s3.destroy();
+  await store.close();
+});
+
+test("a body whose declared length is not a number is refused, and the quota still holds", async () => {
+  const store = await openLocalStore({ maxBytes: 300_000, verifySignatures: false });
+  const { AWS_ENDPOINT_URL_S3: endpoint, AWS_ACCESS_KEY_ID: id } = process.env;
+  const headers = {
+    authorization: `AWS4-HMAC-SHA256 Credential=${id}/x, SignedHeaders=, Signature=`,
+    "content-encoding": "aws-chunked",
+    "x-amz-decoded-content-length": "many",
+  };
+  const response = await fetch(`${endpoint}/mgrpo/key`, { method: "PUT", headers, body: "0\r\n\r\n" });
+  expect([response.status, await response.text()]).toEqual([400, expect.stringContaining("InvalidArgument")]);
+  const tooMuch = store.objects.commit("too much", new Uint8Array(400_000));
+  await expect(tooMuch).rejects.toMatchObject({ code: "disk-full" });
+  await store.close();
+});
+
+test("parts that cannot be joined do not count toward the quota a second time", async () => {
+  const store = await openLocalStore({ maxBytes: 300_000 });
+  const s3 = new S3Client({ maxAttempts: 1 });
+  const address = { Bucket: "mgrpo", Key: "joined" };
+  const { UploadId } = await s3.send(new CreateMultipartUploadCommand(address));
+  const part = { ...address, UploadId, PartNumber: 1 };
+  const { ETag } = await s3.send(new UploadPartCommand({ ...part, Body: Buffer.alloc(100_000) }));
+  const MultipartUpload = { Parts: [{ PartNumber: 1, ETag }] };
+  const complete = () => s3.send(new CompleteMultipartUploadCommand({ ...address, UploadId, MultipartUpload }));
+  const temporary = join(store.directory, "temporary");
+  await rmdir(temporary);
+  for (let attempt = 0; attempt < 3; attempt++)
+    await expect(complete()).rejects.toMatchObject({ name: "InternalError" });
+  await mkdir(temporary);
+  await complete();
+  expect(await store.objects.head("joined")).toBe(100_000);
   s3.destroy();
   await store.close();
 });

@@ -73,7 +73,7 @@ test.each([
   ["empty", 0],
   ["cut off in its bytes", 1000],
   ["cut off in its metadata", 2050],
-])("an object's file that is %s", async (_what, length) => {
+])("an object's file that is %s is reported as damaged", async (_what, length) => {
   const directory = await copyOf(healthy);
   const store = await openLocalStore({ directory });
   onTestFinished(() => store.close());

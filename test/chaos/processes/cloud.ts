@@ -1,6 +1,6 @@
 /**
  * @file The cloud of a trial, in a process of its own: it sends its events and its scheduled ticks to the functions' process. Argument:
- * `CloudArguments` as JSON. Prints the environment that callers need once it is ready.
+ * `CloudArguments` as JSON.
  */
 import { startLocalCloud } from "../../../adapters/local-cloud/cloud.ts";
 
@@ -19,7 +19,7 @@ async function send(path: string, body: unknown): Promise<void> {
   if (!response.ok) throw new Error(`the functions answered ${response.status}`);
 }
 
-const { environment } = await startLocalCloud({
+await startLocalCloud({
   directory,
   ports,
   tickSeconds,
@@ -28,4 +28,3 @@ const { environment } = await startLocalCloud({
   // A failure to deliver is expected here.
   report: () => {},
 });
-process.stdout.write(`${JSON.stringify(environment)}\n`);

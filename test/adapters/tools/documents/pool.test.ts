@@ -1,4 +1,4 @@
-/** @file Which process of the pool reads a document: as many as the pool has read at once, and only fit ones are used again. */
+/** @file Which process of the pool reads a document: all of them read at once, and only those that are fit are used again. */
 import { beforeEach, expect, test, vi } from "vitest";
 import { type Document, TOO_COMPLEX } from "../../../../adapters/tools/documents/document.ts";
 import { openReader } from "../../../../adapters/tools/documents/reader.ts";

@@ -101,9 +101,11 @@ test("an answer for an encrypted question is stored encrypted, found without the
 test("identical concurrent calls are one request; live sends each; a folder is shared", async () => {
   const shared = join(folder, "shared");
   const first = await openWorldTools(world, { cache: { folder: shared } });
+  const start = world.searches();
   const answers = await Promise.all(Array.from({ length: 8 }, () => first.call("search", { query: "Corby" })));
   expect(new Set(answers).size).toBe(1);
   const before = world.searches();
+  expect(before).toBe(start + 1);
   const second = await openWorldTools(world, { cache: { folder: shared } });
   await second.call("search", { query: "Corby" });
   expect(world.searches()).toBe(before);

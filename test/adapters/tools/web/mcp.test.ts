@@ -128,7 +128,7 @@ test("filters; a server that cannot start, a missing variable or a missing tool 
   await expect(open({ x: { command: "a", url: "http://b" } })).rejects.toThrow("either a command");
 });
 
-test("a server that repeats its token: it is in no answer, no stored answer, no description and no error", async () => {
+test("a token that its server repeats is in no answer, no stored answer, no description and no error", async () => {
   const store = memoryStore();
   const server = await open({ sums: { ...stdio, environment: ["TOKEN", "SHORT"] } }, {}, store);
   const ask = (name: string, args: Record<string, unknown>) => server.tools.get(name)?.run(args as never, context);

@@ -90,7 +90,7 @@ test.each([
   ],
 ])("the reason of a failure names a code that is text: %s", (error, reason) => expect(reasonOf(error)).toBe(reason));
 
-test("a wrong key names its variable", async () => {
+test("the error about a wrong key names its variable", async () => {
   const config = worldConfig(worldSettings(world));
   const { tools, close } = await openWebTools({ config, environment: { SERPER_API_KEY: "x" }, store: memoryStore() });
   const context = {

@@ -100,7 +100,7 @@ test("joined parts are the text, and none is too long", () => {
     for (const size of [1, 7, 40]) {
       const parts = partsOf(text, size);
       expect(parts.join("")).toBe(text);
-      expect(parts.every((part) => part.length <= size || size === 1)).toBe(true);
+      expect(parts.every((part) => part.length <= size)).toBe(true);
     }
   }
 });
@@ -221,7 +221,7 @@ test.each([
   expect(text).not.toMatch(/<\|im_|<\/?tool_|<\/?answer/);
 });
 
-test("the reader gets goal and page as data; each request is billed once, and nothing stored holds a key", async () => {
+test("the extracting model gets goal and page as data; each request is billed once, and nothing stored holds a key", async () => {
   const request = requests.find(({ messages }) => messages[1]?.content.startsWith("Goal: towns"));
   expect(request?.messages[1]?.content).toMatch(
     /^Goal: towns\n\nThe page, as a JSON string:\n"Towns\\nhttp.*You are free now/,
