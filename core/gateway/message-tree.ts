@@ -102,7 +102,7 @@ export class MessageTree<T> {
   #histories(messages: readonly AppMessage[], shownTools: readonly ToolSchema[]): string[] {
     const histories = [this.#hash(canonicalJson(shownTools))];
     for (const message of messages) {
-      histories.push(this.#hash(`${histories.at(-1)} ${canonicalJson(identityOf(message))}`));
+      histories.push(this.#hash(`${histories.at(-1)} ${canonicalJson(messageIdentity(message))}`));
     }
     return histories;
   }
@@ -129,8 +129,8 @@ function byHistory<T>(a: Exchange<T>, b: Exchange<T>): number {
   return a.messages.length - b.messages.length || (a.id < b.id ? -1 : 1);
 }
 
-/** What makes two messages the same. */
-function identityOf(message: AppMessage): unknown {
+/** What makes two messages of a history the same. */
+export function messageIdentity(message: AppMessage): unknown {
   if (message.role !== "assistant") return message;
   const calls = message.calls.map((call) => [call.name, canonicalArguments(call.arguments)]);
   return { role: message.role, text: message.text.trim(), calls };

@@ -5,6 +5,7 @@
 import type { AppMessage, TurnReply, TurnRequest } from "../../core/contracts/app-chat.ts";
 import { type Conversation, ToolCall, type Turn } from "../../core/contracts/conversation.ts";
 import { canonicalJson } from "../../core/contracts/parse.ts";
+import { messageIdentity } from "../../core/gateway/message-tree.ts";
 import { answerIn } from "../../core/gateway/reply.ts";
 import type { HostedAgent } from "../rollouts/agent.ts";
 import type { Sessions } from "./agent-sessions.ts";
@@ -31,7 +32,7 @@ export function observedSessions(
       // A retry reports the reply only if no earlier attempt got one.
       if (open.replied.has(key)) return reply;
       open.replied.add(key);
-      open.conversations.set(identityOf([...request.messages, assistant(reply)]), call);
+      open.conversations.set(historyOf([...request.messages, assistant(reply)]), call);
       report({ kind: "said", turn: turnOf(reply) });
       if (!isMain && reply.calls.length === 0) report({ kind: "ended", conversation: endOf(request, reply) });
       return reply;
@@ -67,7 +68,7 @@ const newSession = (): ObservedSession => ({
 /** A conversation continues the one whose reply its history ends with. */
 function conversationOf(open: ObservedSession, messages: readonly AppMessage[]): { call: number; isNew: boolean } {
   const last = lastReply(messages);
-  const known = last < 0 ? undefined : open.conversations.get(identityOf(messages.slice(0, last + 1)));
+  const known = last < 0 ? undefined : open.conversations.get(historyOf(messages.slice(0, last + 1)));
   if (known !== undefined) return { call: known, isNew: false };
   open.count += 1;
   return { call: open.count - 1, isNew: true };
@@ -75,8 +76,8 @@ function conversationOf(open: ObservedSession, messages: readonly AppMessage[]):
 
 const lastReply = (messages: readonly AppMessage[]) => messages.findLastIndex(({ role }) => role === "assistant");
 
-const identityOf = (messages: readonly AppMessage[]) =>
-  canonicalJson(messages.map((message) => ({ ...message, text: message.text.trim() })));
+/** Equal for histories that a session takes for the same (message-tree.ts). */
+const historyOf = (messages: readonly AppMessage[]) => canonicalJson(messages.map(messageIdentity));
 
 const assistant = ({ text, calls }: TurnReply): AppMessage => ({ role: "assistant", text, calls });
 

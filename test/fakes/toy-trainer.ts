@@ -79,6 +79,7 @@ export class ToyTrainer implements Trainer {
     const bytes = wholeFile(files.get("model.safetensors") ?? new Uint8Array());
     this.logits = new Float64Array(bytes.slice().buffer);
     this.gradient = new Float64Array(this.logits.length);
+    this.measured = new Float64Array();
   }
 
   async close(): Promise<void> {}

@@ -56,6 +56,7 @@ beforeAll(async () => {
 }, 60_000);
 
 afterAll(async () => {
+  vi.restoreAllMocks();
   delete process.env["MGRPO_PROJECT"];
   await store.close();
   for (const left of [folder, store.directory]) rmSync(left, { recursive: true, force: true });

@@ -1,4 +1,4 @@
-/** @file A paid judge: asked once per trajectory, by one process at a time, its cost charged in advance before it answers. */
+/** @file A paid judge is asked once per trajectory, by one process at a time; its maximum cost is charged before it answers. */
 import { beforeEach, expect, test } from "vitest";
 import type { Judgment } from "../../core/contracts/judge.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
@@ -48,7 +48,7 @@ test("a slow judge is asked once, however many processes and ticks want its verd
   expect(await store.table.get(tableKeys.judgeSpending("test"))).toMatchObject({ verdicts: 1, microUsd: 250_000 });
 });
 
-test("what a killed process reserved stays charged, and the next process asks once the claim expires", async () => {
+test("what a killed process reserved stays charged, and the next process asks when the claim has expired", async () => {
   const pass = stopClock(store);
   const cost = { inputTokens: 100, outputTokens: 10, usd: 0.25 };
   let requests = 0;
@@ -82,9 +82,8 @@ test("a paid judge is asked once per trajectory; its first verdict counts", asyn
   const { functions, step, group } = await started(store, teamConfig(), judge);
   await commitOutcome(store, step);
   await Promise.all([functions.scoreRollout({ key }), functions.scoreRollout({ key })]);
-  const before = requests;
   await functions.scoreRollout({ key });
-  expect(requests).toBe(before);
+  expect(requests).toBe(1);
   expect((await group()).rollouts["0"]).toMatchObject({ correct: 0.25 });
 });
 

@@ -60,16 +60,29 @@ test("each agent's reward has its own weights and its own penalty", async () => 
   const [main, searcher] = [config.agents["main"], config.agents["searcher"]];
   if (!main || !searcher) return expect.fail("no such agent");
   const agents = {
-    main: { ...main, algorithm: { mainReward: { format: 0.25, correct: 0.5 } } },
-    searcher: { ...searcher, algorithm: { subReward: { format: 0, correct: 0.25, expert: 2 } } },
+    main: {
+      ...main,
+      limits: { ...main.limits, contextTokens: 4 },
+      algorithm: { mainReward: { format: 0.25, correct: 0.5 }, overlongPenalty: { bufferTokens: 2, factor: 1 } },
+    },
+    searcher: {
+      ...searcher,
+      limits: { ...searcher.limits, contextTokens: 4 },
+      algorithm: {
+        subReward: { format: 0, correct: 0.25, expert: 2 },
+        overlongPenalty: { bufferTokens: 2, factor: 0.25 },
+      },
+    },
   };
   const { functions, step, group } = await started(store, { ...config, agents });
-  await commitOutcome(store, step);
+  const trajectory = { agent: "searcher", version: 0, tokens: [1, 2, 3], actions: [], logProbs: [] };
+  await commitOutcome(store, step, { sub: { trajectory } });
   await functions.scoreRollout({ key });
   const score = (await group()).rollouts["0"];
   if (!score || "excluded" in score) return expect.fail("not scored");
-  expect(score.reward).toBe(0.75);
-  expect(score.invocations["searcher"]?.[0]?.reward).toBe(2.25);
+  // Both: 3 tokens of 4, 1 of the 2 buffer tokens. main: 0.25 + 0.5 - 1 * 0.5. searcher: 0.25 + 2 - 0.25 * 0.5.
+  expect(score.reward).toBe(0.25);
+  expect(score.invocations["searcher"]?.[0]?.reward).toBe(2.125);
 });
 
 test("the overlong penalty is part of the reward: each agent's own context limit, its longest branch", async () => {
@@ -162,19 +175,21 @@ test("a healthy rollout costs one read per object and one write", async () => {
   const { functions, step } = await started(store, teamConfig());
   await commitOutcome(store, step);
   await functions.scoreRollout({ key });
-  const calls: string[] = [];
-  const counted =
-    <A, R>(name: string, call: (argument: A) => R) =>
-    (argument: A): R => {
-      calls.push(name);
-      return call(argument);
-    };
-  const { get } = store.objects;
-  store.objects.get = counted("get", get);
-  store.table.get = counted("read", store.table.get);
-  store.table.update = counted("update", store.table.update);
   const other = await playRollout(store.objects, teamConfig(), step, 1, 0);
-  const outcome = JSON.parse(new TextDecoder().decode(await get(other))) as { invocations: unknown[] };
+  const bytes = await store.objects.get(other);
+  const { invocations } = JSON.parse(new TextDecoder().decode(bytes)) as { invocations: unknown[] };
+  const calls: string[] = [];
+  const count = (part: object, prefix: string) => {
+    for (const [name, call] of Object.entries(part)) {
+      const counted = (...args: unknown[]) => {
+        calls.push(`${prefix}.${name}`);
+        return call(...args);
+      };
+      Object.assign(part, { [name]: counted });
+    }
+  };
+  count(store.objects, "objects");
+  count(store.table, "table");
   await functions.scoreRollout({ key: other });
-  expect(calls).toEqual([...["get"], ...outcome.invocations.map(() => "get"), "update"]);
+  expect(calls).toEqual(["objects.get", ...invocations.map(() => "objects.get"), "table.update"]);
 });

@@ -14,9 +14,10 @@ import { type Functions, openFunctions } from "../../functions/functions.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { playRollout, prepare, publish, rewards } from "../fakes/scripted-team.ts";
 
-export interface Post {
+/** What goes wrong in a simulation. */
+export interface Faults {
   readonly seed: number;
-  /** Probabilities per event. */
+  /** Probabilities per event: that it is lost, and that it comes twice. */
   readonly drop: number;
   readonly double: number;
   /** Probability that the functions crash at a write, before or after it. */
@@ -25,23 +26,23 @@ export interface Post {
   readonly isLongLived?: boolean;
 }
 
-export const reliable: Post = { seed: 0, drop: 0, double: 0, die: 0 };
+export const reliable: Faults = { seed: 0, drop: 0, double: 0, die: 0 };
 
-export async function simulate(config: RunConfig, post: Post) {
-  const random = stream("post", post.seed);
+export async function simulate(config: RunConfig, faults: Faults) {
+  const random = stream("post", faults.seed);
   const store = memoryStore();
   const pending: string[] = [];
   const objects = notifying(store.objects, (key) => {
-    if (random.uniform() < post.drop) return;
-    pending.push(key, ...(random.uniform() < post.double ? [key] : []));
+    if (random.uniform() < faults.drop) return;
+    pending.push(key, ...(random.uniform() < faults.double ? [key] : []));
   });
   const crashing = {
     ...store,
-    objects: crashingObjects(objects, random.uniform, post.die),
-    table: crashingTable(store.table, random.uniform, post.die),
+    objects: crashingObjects(objects, random.uniform, faults.die),
+    table: crashingTable(store.table, random.uniform, faults.die),
   };
   const open = () =>
-    openFunctions(openContext(crashing, { rewardsOf: async () => rewards, isLongLived: post.isLongLived ?? false }));
+    openFunctions(openContext(crashing, { rewardsOf: async () => rewards, isLongLived: faults.isLongLived ?? false }));
   let functions = open();
   const attempt = async (act: (f: Functions) => Promise<unknown>) => {
     await act(functions).catch((error: unknown) => {
@@ -62,7 +63,7 @@ export async function simulate(config: RunConfig, post: Post) {
     const [index = 0] = random.choose(pending.length, 1);
     const [key] = pending.splice(index, 1);
     if (key !== undefined) await attempt((f) => deliver(f, key));
-    if ((post.drop > 0 || post.die > 0) && random.uniform() < (pending.length > 0 ? 0.05 : 0.3))
+    if ((faults.drop > 0 || faults.die > 0) && random.uniform() < (pending.length > 0 ? 0.05 : 0.3))
       await attempt((f) => f.tickAll());
   }
   throw new Error("the run did not end");

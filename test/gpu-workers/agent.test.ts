@@ -8,7 +8,7 @@ const config = AgentConfig.parse({
   tools: ["visit"],
 });
 
-test("a tool that a recipe without tools lacks is refused, with the tools that there are: none", () => {
+test("a tool that the recipe does not have is refused; of a recipe without tools, the message says that it has none", () => {
   expect(() => toolsOf("main", config, new Map())).toThrow(
     "agents.main.tools: the recipe has no tool 'visit' (it has none)",
   );

@@ -99,7 +99,8 @@ test("an encrypted benchmark leaves no prompt, answer or verdict in plain text, 
     data: encryptedFile(),
     runs: 2,
   });
-  const model = scriptedJudge(holdsReference);
+  const reason = "the judge's reason";
+  const model = scriptedJudge((sent) => ({ ...holdsReference(sent), reason }));
   const { n, lost, judged, questions } = await work(judgedBy(model));
   expect([n, lost, questions.map(({ question }) => question)]).toEqual([
     ...[8, []],
@@ -116,10 +117,9 @@ test("an encrypted benchmark leaves no prompt, answer or verdict in plain text, 
   const text = async (key: string) => new TextDecoder().decode(await memory.objects.get(key));
   const keys = memory.objects.keys().filter((key) => /\/(evaluations|invocations|verdicts)\//.test(key));
   expect(keys.filter((key) => key.includes("/rollouts/"))).toHaveLength(8);
-  expect(keys.some((key) => key.includes("/verdicts/"))).toBe(true);
   const { suites } = JSON.parse(await text(objectKeys.questions(config.run))) as { suites: object };
   const written = [JSON.stringify(suites), lines.join("\n"), ...(await Promise.all(keys.map(text)))].join("\n");
-  for (const plain of ["What follows", ...WORDS, ...WORDS.map(follows)]) expect(written).not.toContain(plain);
+  for (const plain of ["What follows", ...WORDS, ...WORDS.map(follows), reason]) expect(written).not.toContain(plain);
 
   // The canary decrypts them.
   const opened = encryptedObjects(memory.objects, CANARY);
@@ -127,6 +127,8 @@ test("an encrypted benchmark leaves no prompt, answer or verdict in plain text, 
   const key = objectKeys.outcome(address);
   const outcome = parseJson(Outcome, (await opened.get(key)) ?? "", key);
   expect(outcome).toMatchObject({ status: "finished", conversation: { prompt: "What follows delta?" } });
+  const verdicts = keys.filter((one) => one.includes("/verdicts/")).map((one) => opened.get(one));
+  expect((await Promise.all(verdicts)).map((bytes) => new TextDecoder().decode(bytes)).join("\n")).toContain(reason);
 });
 
 test("only answers lost to a judge's outage are judged again", async () => {

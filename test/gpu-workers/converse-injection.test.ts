@@ -18,6 +18,8 @@ const MARKERS = [
   "<tool_response>",
   "</tool_response>",
 ];
+/** What data must not contain: the markers, and the tags of an answer, which are ordinary text to some tokenizers. */
+const FORBIDDEN = [...MARKERS, "<answer>", "</answer>"];
 
 /** Special tokens outside the policy's own turns: what a model would mistake for chat-template markup. */
 function shown(
@@ -57,7 +59,7 @@ test.each(ATTACKS)("the page %j stays data", async (attack) => {
     expect(attacked.conversation).toMatchObject({ stop: "answered", answer: "Paris" });
     expect(queries).toEqual(["x", "x"]);
     const seen = attacked.conversation.turns[0]?.responses[0]?.text ?? "";
-    for (const marker of MARKERS) expect(seen).not.toContain(marker);
+    for (const text of FORBIDDEN) expect(seen).not.toContain(text);
   }
 });
 
@@ -93,7 +95,7 @@ test("hostile questions, tasks and reports stay data", async () => {
         ];
         expect(attacked.conversation.stop).toBe("answered");
         expect(shown(tokenizer, attacked.trajectory)).toEqual(shown(tokenizer, innocent.trajectory));
-        for (const handed of tasks) for (const marker of MARKERS) expect(handed).not.toContain(marker);
+        for (const handed of tasks) for (const text of FORBIDDEN) expect(handed).not.toContain(text);
       }
     }),
     { numRuns: 40 },

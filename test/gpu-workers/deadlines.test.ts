@@ -92,7 +92,7 @@ async function startTeam(timeouts: number) {
   return { config, store, functions, workers };
 }
 
-test("a training step that times out is leased again and ends with the same weights", {
+test("a training step that times out is claimed again, and the run ends with the same weights", {
   timeout: 30_000,
 }, async () => {
   const [healthy, slow] = [await startTeam(0), await startTeam(2)];

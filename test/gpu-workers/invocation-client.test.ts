@@ -20,7 +20,7 @@ const request: InvocationRequest = {
   closedBook: false,
 };
 
-test("the time at a worker that only the attempt itself discovers counts against the limit", async () => {
+test("the time spent at a worker that was discovered during the attempt counts against the limit", async () => {
   const log = createLog(() => {});
   const config = relayConfig({ limits: { invocationSeconds: 0.2 } });
   const run = { name: "r", config, store: memoryStore(), log } as unknown as RunContext;

@@ -41,7 +41,7 @@ test("a stale group with rollouts running here is read again, in a survey or not
   expect(due(views, true)).toEqual([0]);
 });
 
-test("surveys of a large step rotate: 16 groups each, the longest unread first", () => {
+test("surveys of a large step rotate: 16 groups each, the least recently read first", () => {
   const views = Array.from({ length: 40 }, () => viewOf(60, { 0: "other" }));
   const read = [1, 2, 3].map((survey) => {
     const groups = due(views, true);

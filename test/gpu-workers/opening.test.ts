@@ -128,7 +128,7 @@ describe("with a staleness of 1", () => {
     expect(await sampled(watch)).toEqual([1, 2]);
   });
 
-  test("a step's time limits start once its versions are published, and its invocations are accepted from then on", async () => {
+  test("a step's time limits start once its versions are published; its invocations are accepted one step earlier, until it is sampled", async () => {
     await plan(1, 0);
     const watch = watchSteps(pipelined(), "main");
     await watch.refresh();
@@ -204,7 +204,7 @@ describe("an invocation", () => {
     await ready;
   });
 
-  test("for a past step, or another version, run or phase, is refused", async () => {
+  test("for a step that is past or too far ahead, or for another version, run or phase, is refused", async () => {
     await setState(0, "closed");
     await plan(1);
     await moveRun(1);

@@ -36,7 +36,7 @@ test("sessions of steps that are over are forgotten", async () => {
   expect(() => sessions.end(sessionOf(0).id, [exchange])).toThrow(/lost session/);
 });
 
-test("an end without a session that replies were delivered of is an outage, not an empty result", async () => {
+test("the end of a session whose delivered replies are not here is an outage, not an empty result", async () => {
   const sessions = openSessions(0);
   expect(() => sessions.end("unknown", ["an exchange"])).toThrow(
     expect.objectContaining({ code: "session-lost", retryable: true }),
@@ -54,7 +54,7 @@ test("the end is the same if repeated, and no turn follows it", async () => {
   await expect(sessions.turn(session, asking("say two"), never)).rejects.toMatchObject({ code: "canceled" });
 });
 
-test("templates are filled once for a list of tools, and not kept for every list there ever was", async () => {
+test("the chat template is rendered once per list of tools, and the layouts of only so many lists are kept", async () => {
   let rendered = 0;
   const counting: Tokenizer = {
     ...tokenizer,

@@ -51,7 +51,7 @@ export interface HarnessOptions {
   /** What the engine returns instead of the sample. */
   readonly damage?: (sample: Sample, agent: string) => Sample;
   /** The agents' tokenizer. */
-  readonly reads?: Tokenizer;
+  readonly tokenizer?: Tokenizer;
 }
 
 export const tokenizer = openTokenizer(baseFiles("main"));
@@ -102,7 +102,7 @@ export const noticed = () => new Promise((resolve) => setTimeout(resolve, 100));
 export function scriptedAgent(
   name: string,
   samples: RecordedSample[],
-  { script = obedient, config = {}, beforeSample, damage, reads = tokenizer }: HarnessOptions = {},
+  { script = obedient, config = {}, beforeSample, damage, tokenizer: ownTokenizer = tokenizer }: HarnessOptions = {},
 ): HostedAgent {
   const engine = scriptedEngine(script);
   const open = async (version: number): Promise<Inference> => {
@@ -123,7 +123,7 @@ export function scriptedAgent(
         return damage ? damage(sample, name) : sample;
       },
     };
-    return { sampler: recorded, tokenizer: reads };
+    return { sampler: recorded, tokenizer: ownTokenizer };
   };
   const agentConfig = AgentConfig.parse({
     ...{ model: "scripted", policy: "recipe:relay", limits: { turns: 8, turnTokens: 400, contextTokens: 4000 } },

@@ -1,4 +1,4 @@
-/** @file What an observer of an app's agent sees when requests are retried. */
+/** @file What an observer of an app's agent sees when requests are retried, and when a client rewrites a call's arguments. */
 import { expect, test } from "vitest";
 import type { AgentSession, AppMessage, TurnReply, TurnRequest } from "../../../core/contracts/app-chat.ts";
 import type { Sessions } from "../../../gpu-workers/gateway/agent-sessions.ts";
@@ -15,27 +15,34 @@ const asking = (...messages: AppMessage[]): TurnRequest => ({
   ...{ messages, tools: [], mayCall: true, stopTexts: [], variant: "" },
 });
 
-/** Sessions whose first turn fails. */
-function failingOnce(): Sessions {
-  let turns = 0;
-  return {
-    async turn(): Promise<TurnReply> {
-      turns += 1;
-      if (turns === 1) throw new Error("the connection broke");
-      const usage = { inputTokens: 1, outputTokens: 1 };
-      return { exchange: "1", text: "here", thinking: "", calls: [], stopReason: "stop", usage, tokens: [] };
-    },
-    end: () => ({ branches: [], counts: { branches: 0, rewritten: 0, unparsed: 0, cut: 0 } }),
-    discard: () => {},
-  };
-}
+const replyOf = (text: string, calls: TurnReply["calls"] = []): TurnReply => ({
+  ...{ exchange: "1", text, thinking: "", calls, tokens: [], usage: { inputTokens: 1, outputTokens: 1 } },
+  stopReason: calls.length > 0 ? "calls" : "stop",
+});
 
-test("a retried request is one request of one conversation, and its reply is reported once", async () => {
+/** Sessions that reply as the function says. */
+const replying = (reply: () => TurnReply): Sessions => ({
+  turn: async () => reply(),
+  end: () => ({ branches: [], counts: { branches: 0, rewritten: 0, unparsed: 0, cut: 0 } }),
+  discard: () => {},
+});
+
+/** Sessions of a sub-agent, and what their observer sees: the conversation's index and what happened in it. */
+function observed(reply: () => TurnReply) {
   const seen: string[] = [];
   const onProgress = ({ kind }: { readonly kind: string }, path: readonly number[]) => {
     seen.push(`${path.join()} ${kind}`);
   };
-  const sessions = observedSessions(failingOnce(), { onProgress }, false);
+  return { seen, sessions: observedSessions(replying(reply), { onProgress }, false) };
+}
+
+test("a retried request is one request of one conversation, and its reply is reported once", async () => {
+  let turns = 0;
+  const { seen, sessions } = observed(() => {
+    turns += 1;
+    if (turns === 1) throw new Error("the connection broke");
+    return replyOf("here");
+  });
   const question: AppMessage = { role: "user", text: "Where?" };
   await expect(sessions.turn(session, asking(question), never)).rejects.toThrow("the connection broke");
   const { text } = await sessions.turn(session, asking(question), never);
@@ -47,4 +54,14 @@ test("a retried request is one request of one conversation, and its reply is rep
   expect(seen.slice(3)).toEqual(["0 answered", "0 said", "0 ended"]);
   await sessions.turn(session, asking({ role: "user", text: "Who?" }), never);
   expect(seen.slice(6)).toEqual(["1 asked", "1 said", "1 ended"]);
+});
+
+test("a client that writes a call's arguments in its own way continues the conversation", async () => {
+  const call = { id: "call_1", name: "look", arguments: '{"word":"amber"}' };
+  const { seen, sessions } = observed(() => replyOf("", [call]));
+  const question: AppMessage = { role: "user", text: "Where?" };
+  await sessions.turn(session, asking(question), never);
+  const rewritten: AppMessage = { role: "assistant", text: "", calls: [{ ...call, arguments: '{"word": "amber"}' }] };
+  await sessions.turn(session, asking(question, rewritten, { role: "tool", call: 0, text: "here" }), never);
+  expect(seen).toEqual(["0 asked", "0 said", "0 answered", "0 said"]);
 });

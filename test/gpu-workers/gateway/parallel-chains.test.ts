@@ -65,11 +65,11 @@ test("a sub-agent's conversations are in the order of the calls that led to them
   }
 }, 60_000);
 
-test("the conversation that the answer comes from is the main one", async () => {
-  const other = (given: AppCall) => chain(given, ["say other"]);
+test.each([0, 1])("the conversation that the answer comes from is the main one: %i of two", async (chosen) => {
+  const words = ["left", "right"];
   const { outcome } = await recordedWith(1, async (given) => {
-    const [answer] = await Promise.all([chain(given, ["say right"]), other(given)]);
-    return answer;
+    const answers = await Promise.all(words.map((word) => chain(given, [`say ${word}`])));
+    return answers[chosen] ?? expect.fail();
   });
-  expect(outcome.conversation.turns.at(-1)?.text).toBe("<answer>right</answer>");
+  expect(outcome.conversation.turns.at(-1)?.text).toBe(`<answer>${words[chosen]}</answer>`);
 });

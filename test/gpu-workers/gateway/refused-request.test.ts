@@ -34,7 +34,7 @@ const ask = ({ agents }: AppCall, agent: string, ...texts: string[]) =>
 test.each(["main", "searcher"])(
   "%s: status 400 with the template's reason; an app that goes on finishes",
   async (name) => {
-    const harness = await start({ reads: alternating });
+    const harness = await start({ tokenizer: alternating });
     const outcome = await harness.run(async (call) => {
       await expect(ask(call, name, "one", "two")).rejects.toThrow(
         "400 request-refused: the model's chat template refuses this conversation: chat_template failed on user, user",
@@ -47,7 +47,7 @@ test.each(["main", "searcher"])(
 );
 
 test("an app that throws after a refusal has failed, and may be tried again; the error has both reasons", async () => {
-  const harness = await start({ reads: alternating });
+  const harness = await start({ tokenizer: alternating });
   const run = harness.run(async (call) => {
     await ask(call, "main", "one", "two").catch(() => {});
     throw new Error("the database is down");

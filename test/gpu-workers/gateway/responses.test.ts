@@ -5,7 +5,7 @@ import OpenAI, { APIError } from "openai";
 import type { ResponseInputItem, ResponseOutputItem } from "openai/resources/responses/responses";
 import { afterEach, expect, test } from "vitest";
 import * as z from "zod";
-import { type HarnessOptions, openHarness, trainedOn } from "./harness.ts";
+import { type HarnessOptions, openHarness, tokenizer, trainedOn } from "./harness.ts";
 
 const open: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -55,6 +55,9 @@ test("a response to a string, with usage and log-probs, and its instructions bef
   });
   expect(response).toMatchObject({ status: "completed", output_text: "hello", error: null });
   const [sampled] = harness.samples;
+  expect(tokenizer.decode(sampled?.request.tokens ?? [])).toContain(
+    "<|im_start|>system\nBe short.<|im_end|>\n<|im_start|>user\nsay hello<|im_end|>",
+  );
   const [message] = response.output;
   const [part] = message?.type === "message" ? message.content : [];
   expect(part?.type === "output_text" ? part.logprobs?.map(({ logprob }) => logprob) : []).toEqual(
@@ -107,9 +110,8 @@ test("thinking passed back continues the tokens that were sampled, and so do ref
   expect((await client.responses.create({ model: "main", input: [count, ...references, on] })).id).toBe(second.id);
   expect(harness.samples).toHaveLength(2);
   const [thought] = harness.samples;
-  expect(harness.samples[1]?.request.tokens).toEqual(
-    expect.arrayContaining([...(thought?.request.tokens ?? []), ...(thought?.sample.tokens ?? [])]),
-  );
+  const continued = [...(thought?.request.tokens ?? []), ...(thought?.sample.tokens ?? [])];
+  expect(harness.samples[1]?.request.tokens.slice(0, continued.length)).toEqual(continued);
   expect((await outcome({ answer: "two" })).app?.counts["main"]).toMatchObject({ branches: 1, rewritten: 0 });
 });
 
@@ -146,7 +148,7 @@ test("a stream has the events of each item, and ends with the response", async (
 
 const callsOf = () => ["amber", "birch"].map((word) => `<tool_call>${called(word)}</tool_call>`).join("");
 
-test.each([true, false])("the AI SDK's tools go on in one branch (stored items: %s)", async (store) => {
+test.each([true, false])("a tool loop of the AI SDK stays in one branch (stored items: %s)", async (store) => {
   const { model, harness, outcome } = await start();
   const tools = {
     lookup: tool({ inputSchema: z.object({ word: z.string() }), execute: async ({ word }) => `after ${word}` }),

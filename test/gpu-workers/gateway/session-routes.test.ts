@@ -94,7 +94,7 @@ test("a refused request is the app's fault on the caller's side too, not an outa
   const render = () => {
     throw new MgrpoError("tokenizer-damaged", "chat_template failed on user, user");
   };
-  const { post } = routes([], {} as RunContext, { reads: { ...tokenizer, render } });
+  const { post } = routes([], {} as RunContext, { tokenizer: { ...tokenizer, render } });
   const response = await post(turnOf("one"));
   const failure = responseFailure({ worker: "w1" } as WorkerRecord, {
     status: response.status,
