@@ -55,11 +55,16 @@ async function bundle(entry, external) {
   return outputFiles;
 }
 
-/** A project's imports of mgrpo resolve to this release, whichever version the project has installed. */
+/**
+ * A project's imports of mgrpo resolve to this release, whichever version the project has installed. Rewards run in functions, which have
+ * no engine.
+ */
 function useThisPackage({ onResolve }) {
-  onResolve({ filter: /^mgrpo\// }, ({ path }) => ({
-    path: join(import.meta.dirname, "exports", `${path.slice("mgrpo/".length)}.ts`),
-  }));
+  onResolve({ filter: /^mgrpo\// }, ({ path }) => {
+    const file = join(import.meta.dirname, "exports", `${path.slice("mgrpo/".length)}.ts`);
+    if (existsSync(file)) return { path: file };
+    return { errors: [{ text: `rewards run in functions, which do not have ${path}: import it in tools.ts` }] };
+  });
 }
 
 function recipesIn(folder, depth) {

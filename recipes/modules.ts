@@ -4,12 +4,28 @@
  * them; any other folder is imported at run time.
  */
 import { existsSync } from "node:fs";
-import { basename, isAbsolute, join, resolve } from "node:path";
-import { pathToFileURL } from "node:url";
+import { basename, dirname, isAbsolute, join, resolve } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { MgrpoError } from "../core/errors.ts";
 
-/** The name of a recipe of this repository, given as its name or its path: `atlas`, `recipes/atlas`, `./recipes/atlas/`. */
-export const nameOf = (nameOrPath: string): string => nameOrPath.replace(/^(\.\/)?recipes\//, "").replace(/\/$/, "");
+/** Where this package has its recipes: as TypeScript, and as they are built. */
+const OWN_FOLDERS = [".", "../../recipes", "../dist/recipes"].map((path) =>
+  fileURLToPath(new URL(path, import.meta.url)),
+);
+
+/**
+ * The name of a recipe of this repository, given as its name or its path: `atlas`, `recipes/atlas`, `./recipes/atlas/`. Undefined: it is
+ * none of `known`, or the path is a recipe of the user's own with such a name.
+ */
+export function bundledName(known: Readonly<Record<string, unknown>>, nameOrPath: string): string | undefined {
+  const name = nameOrPath.replace(/^(\.\/)?recipes\//, "").replace(/\/$/, "");
+  if (!Object.hasOwn(known, name)) return undefined;
+  // A release has the rewards and tools of a user's recipe, not its recipe.ts.
+  const files = name === nameOrPath ? [] : ["recipe", "rewards"].map((part) => fileOfPart(nameOrPath, part));
+  const file = files.find((found) => found !== undefined);
+  const isOwn = file === undefined || OWN_FOLDERS.some((own) => dirname(file) === join(own, name));
+  return isOwn ? name : undefined;
+}
 
 /** `known`: this part of the recipes of this repository, by name. Rejects with `recipe-invalid`. */
 export async function openPart<M extends object>(
@@ -17,8 +33,8 @@ export async function openPart<M extends object>(
   nameOrPath: string,
   part: string & keyof M,
 ): Promise<M> {
-  const name = nameOf(nameOrPath);
-  const ours = Object.hasOwn(known, name) ? known[name] : undefined;
+  const name = bundledName(known, nameOrPath);
+  const ours = name === undefined ? undefined : known[name];
   const module = ours ? await ours() : await importPart(nameOrPath, part, Object.keys(known));
   if ((module as Partial<M>)[part] !== undefined) return module as M;
   const file = fileOfPart(nameOrPath, part) ?? `${nameOrPath}/${part}.ts`;

@@ -10,7 +10,7 @@ import type {
   ToolsModule,
   ToolsOpening,
 } from "../core/recipe.ts";
-import { fileOfPart, nameOf, openPart } from "./modules.ts";
+import { bundledName, fileOfPart, openPart } from "./modules.ts";
 
 const RECIPES: Record<string, () => Promise<{ recipe: RecipeDefinition }>> = {
   atlas: () => import("./atlas/recipe.ts"),
@@ -35,7 +35,7 @@ export async function openRecipe(nameOrPath: string): Promise<Recipe> {
 
 /** The folder of a user's recipe; undefined for a recipe of this package. */
 export function recipeFolder(nameOrPath: string): string | undefined {
-  if (Object.hasOwn(RECIPES, nameOf(nameOrPath))) return undefined;
+  if (bundledName(RECIPES, nameOrPath) !== undefined) return undefined;
   const file = fileOfPart(nameOrPath, "recipe");
   return file && dirname(file);
 }

@@ -4,7 +4,7 @@ import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import type { Rewards } from "../core/ports.ts";
 import type { RewardsModule } from "../core/recipe.ts";
 import { checkedRewards } from "./checked-rewards.ts";
-import { fileOfPart, nameOf, openPart } from "./modules.ts";
+import { bundledName, fileOfPart, openPart } from "./modules.ts";
 
 const KNOWN: Record<string, () => Promise<RewardsModule>> = {
   atlas: () => import("./atlas/rewards.ts"),
@@ -15,7 +15,7 @@ const KNOWN: Record<string, () => Promise<RewardsModule>> = {
 };
 
 /** Whether the recipe is one of this repository, by name or path. */
-export const isBundled = (recipe: string): boolean => Object.hasOwn(KNOWN, nameOf(recipe));
+export const isBundled = (recipe: string): boolean => bundledName(KNOWN, recipe) !== undefined;
 
 /** The rewards of a run's recipe. `environment` holds the keys of judges. */
 export async function openRewards(

@@ -125,6 +125,17 @@ test("a worker finds the tools in the release", async () => {
   expect([...(tools as ReadonlyMap<string, Tool>).keys()]).toEqual(["lookup"]);
 });
 
+test("rewards that import the engine are refused, with the file and what to do", () => {
+  const other = join(folder, "with-engine");
+  cpSync(join(project, "recipes/team"), join(other, "team"), { recursive: true });
+  const source =
+    'import { openSampler } from "mgrpo/engine";\nexport const rewards = { correct: openSampler, expert: () => 0 };';
+  writeFileSync(join(other, "team/rewards.ts"), source);
+  expect(() => compile(other, join(folder, "none"))).toThrow(
+    /team\/rewards\.ts:1:.*rewards run in functions, which do not have mgrpo\/engine: import it in tools\.ts/,
+  );
+});
+
 test("a project without a recipe is refused, and so is a missing recipe", async () => {
   expect(() => compile(task, join(folder, "none"))).toThrow(/no folder in it has recipe.ts, rewards.ts and tools.ts/);
   await expect(openToolsModule("nowhere")).rejects.toThrow(/recipe 'nowhere' does not exist/);

@@ -32,6 +32,23 @@ test("your own folder is imported; a missing recipe or a broken part is named, a
   await expect(openToolsModule(folder)).rejects.toThrow(/tools\.mjs cannot be loaded: no key/);
 });
 
+test("your own recipe may have the name of one of this repository's", async () => {
+  const project = join(folder, "project");
+  const own = join(project, "recipes/atlas");
+  mkdirSync(own, { recursive: true });
+  writeFileSync(join(own, "rewards.mjs"), "export const rewards = { correct: () => 0.25, expert: () => 1 };");
+  vi.stubEnv("MGRPO_PROJECT", project);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  // From here, the path is this repository's recipe.
+  expect(isBundled("recipes/atlas")).toBe(true);
+  vi.spyOn(process, "cwd").mockReturnValue(folder);
+  onTestFinished(() => void vi.restoreAllMocks());
+  expect(isBundled("recipes/atlas")).toBe(false);
+  expect(isBundled("atlas")).toBe(true);
+  const rewards = await openRewards(configOf("recipes/atlas"), {});
+  expect(await rewards.correct(question, conversation)).toBe(0.25);
+});
+
 test("a folder named like a member of Object.prototype is a recipe like any other", async () => {
   const own = join(folder, "constructor");
   mkdirSync(own);
