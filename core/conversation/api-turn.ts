@@ -3,6 +3,7 @@
  * and one kind of record shows it. Only tags are added: each call becomes a `<tool_call>`, and a message without calls is the answer.
  */
 import type { ApiToolCall, AssistantTurn } from "../language-model-ports.ts";
+import { isJson } from "./json-text.ts";
 import { TAGS } from "./parse-turn.ts";
 
 export function turnText(turn: WrittenTurn): string {
@@ -41,13 +42,4 @@ function callText({ name, arguments: written }: ApiToolCall): string {
   const args = isJson(given) ? given : `invalid: ${JSON.stringify(given)}`;
   const json = `{"name": ${JSON.stringify(name)}, "arguments": ${args}}`;
   return `<tool_call>\n${json.replaceAll("<", "\\u003c")}\n</tool_call>`;
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -5,6 +5,7 @@
  */
 import type { AppToolCall, TurnRequest } from "../contracts/app-chat.ts";
 import { ToolCall } from "../contracts/conversation.ts";
+import { memberText, reformat } from "../conversation/json-text.ts";
 import { STRAY_TAGS } from "../conversation/parse-turn.ts";
 
 export interface ReadTurn {
@@ -32,7 +33,8 @@ export function readReply(
   const text = afterThinking.replace(CALL, (_block: string, body: string) => {
     const call = callIn(body);
     if (call && offered.has(call.name)) {
-      calls.push({ name: call.name, arguments: JSON.stringify(call.arguments) });
+      // As sampled: parsing would round a large integer.
+      calls.push({ name: call.name, arguments: reformat(memberText(body, "arguments") ?? "{}", "") });
       return "";
     }
     unparsed += 1;

@@ -5,6 +5,7 @@
 import { randomBytes } from "node:crypto";
 import type { AppMessage, TurnReply, TurnRequest } from "../../core/contracts/app-chat.ts";
 import { Sampling } from "../../core/contracts/rollout.ts";
+import { reformat } from "../../core/conversation/json-text.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { openMessageLayout } from "../../engine/tokenizer/message-layout.ts";
@@ -78,34 +79,15 @@ async function answer(
   }
 }
 
-/** Adds the system message that the agent was trained with, unless the request has one, and writes calls as the models do. */
+/** Adds the system message that the agent was trained with, unless the request has one, and writes calls as chat templates and models do. */
 function messagesOf({ messages }: TurnRequest, system: string): AppMessage[] {
   const hasSystem = system === "" || messages.some(({ role }) => role === "system");
   const written = messages.map((message) =>
     message.role === "assistant"
-      ? { ...message, calls: message.calls.map((call) => ({ ...call, arguments: spaced(call.arguments) })) }
+      ? { ...message, calls: message.calls.map((call) => ({ ...call, arguments: reformat(call.arguments, " ") })) }
       : message,
   );
   return hasSystem ? written : [{ role: "system", text: system }, ...written];
-}
-
-/** A string, whitespace, or a comma or colon. */
-const JSON_PIECE = /("(?:[^"\\]|\\.)*")|\s+|([,:])/g;
-
-/**
- * JSON with a space after each comma and colon and only the escapes that JSON requires, as chat templates and models write it. Clients leave
- * the spaces out and may escape more. Numbers keep their digits, and keys their order. Text that is not JSON is unchanged.
- */
-function spaced(text: string): string {
-  try {
-    JSON.parse(text);
-  } catch {
-    return text;
-  }
-  return text.replace(JSON_PIECE, (_piece, string: string | undefined, mark: string | undefined) => {
-    if (string !== undefined) return JSON.stringify(JSON.parse(string));
-    return mark === undefined ? "" : `${mark} `;
-  });
 }
 
 function samplingOf({ temperature, topP }: RequestedSampling, defaultTemperature: number): Sampling {

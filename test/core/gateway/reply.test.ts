@@ -12,6 +12,13 @@ test("a turn with calls", () => {
   expect(readReply(`so ${call}${call}`, request, 2)).toMatchObject({ text: "so", unparsed: 0, calls: [{}, {}] });
 });
 
+test("a number that JavaScript would round reaches the app as sampled", () => {
+  const turn = '<tool_call>{"name": "look", "arguments": {"user": 9007199254740993, "half": 0.50}}</tool_call>';
+  expect(readReply(turn, request, 2).calls).toEqual([
+    { name: "look", arguments: '{"user":9007199254740993,"half":0.50}' },
+  ]);
+});
+
 test.each([
   ["a call that is not JSON", `${call}<tool_call>{</tool_call>`],
   ["a call without its end", `${call}<tool_call>{`],

@@ -1,0 +1,26 @@
+/** @file JSON rewritten as text: what is parsed stays the same, and numbers keep their digits. */
+import { expect, test } from "vitest";
+import { memberText, reformat } from "../../../core/conversation/json-text.ts";
+
+test("only the gaps and the escapes change", () => {
+  const text = '{ "a\\u003c" :[1.0,  12345678901234567890, "x, \\"y\\": {"],"b":null }';
+  expect(reformat(text, "")).toBe('{"a<":[1.0,12345678901234567890,"x, \\"y\\": {"],"b":null}');
+  expect(reformat(text, " ")).toBe('{"a<": [1.0, 12345678901234567890, "x, \\"y\\": {"], "b": null}');
+  expect(reformat("{not JSON, }", " ")).toBe("{not JSON, }");
+});
+
+test.each([
+  [
+    '{"name": "f", "arguments": {"id": 9007199254740993, "tags": ["a", {"arguments": 1}]}}',
+    '{"id": 9007199254740993, "tags": ["a", {"arguments": 1}]}',
+  ],
+  ['{"x": {"arguments": 1}, "arguments" : {} , "name": "arguments"}', "{}"],
+  ['{"arguments": 1, "arguments": [2, "}"]}', '[2, "}"]'],
+  ['{"\\u0061rguments": "a \\" b"}', '"a \\" b"'],
+  ['{"name": "arguments"}', undefined],
+  ["{}", undefined],
+])("the member of %s", (object, expected) => {
+  expect(memberText(object, "arguments")).toBe(expected);
+  const parsed: unknown = JSON.parse(object).arguments;
+  expect(expected && JSON.parse(expected)).toEqual(parsed);
+});
