@@ -8,6 +8,7 @@
  *     --seed s         the first seed (default 1)
  *     --replay file    one schedule, instead of drawn ones
  *     --to folder      where reports go (default results/chaos)
+ *     --store d,s      ports of a store that runs already, DynamoDB's and S3's API, instead of the embedded cloud
  */
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -30,6 +31,12 @@ const Arguments = z.strictObject({
   trials: z.coerce.number().int().positive().default(Number.MAX_SAFE_INTEGER),
   replay: z.string().optional(),
   to: z.string().default("results/chaos"),
+  store: z
+    .string()
+    .regex(/^\d+,\d+$/)
+    .transform((ports) => ports.split(",").map(Number))
+    .transform(([dynamo = 0, s3 = 0]) => ({ dynamo, s3 }))
+    .optional(),
 });
 
 interface Line {
@@ -50,17 +57,19 @@ async function main(): Promise<void> {
       trials: { type: "string" },
       replay: { type: "string" },
       to: { type: "string" },
+      store: { type: "string" },
     },
   });
   const chosen = Arguments.parse(values);
   const built = await buildTrials();
   try {
-    const reference = await runTrial(built, undisturbed, DEADLINE_SECONDS);
+    const run: Run = (schedule) => runTrial(built, schedule, DEADLINE_SECONDS, chosen.store);
+    const reference = await run(undisturbed);
     const violations = check({ trial: reference, reference });
     if (violations.length > 0)
       throw new Error(`the undisturbed trial breaks a law: ${violations[0]}\n${reference.log.join("\n")}`);
     process.stdout.write(`undisturbed: ${reference.seconds.toFixed(1)} s, ${reference.history.length} requests\n`);
-    const attempt = (schedule: Schedule) => runAndCheck(built, schedule, reference);
+    const attempt = (schedule: Schedule) => runAndCheck(run, schedule, reference);
     const lines = chosen.replay === undefined ? recordedTrials(chosen.to) : [];
     const until = performance.now() + chosen.minutes * 60_000;
     for (const schedule of schedulesOf(chosen, new Set(lines.map(({ seed }) => seed)))) {
@@ -94,14 +103,11 @@ function* schedulesOf(
   }
 }
 
+type Run = (schedule: Schedule) => Promise<Trial>;
 type Attempt = (schedule: Schedule) => Promise<{ readonly line: Line; readonly trial: Trial }>;
 
-async function runAndCheck(
-  built: Awaited<ReturnType<typeof buildTrials>>,
-  schedule: Schedule,
-  reference: Trial,
-): ReturnType<Attempt> {
-  const trial = await runTrial(built, schedule, DEADLINE_SECONDS);
+async function runAndCheck(run: Run, schedule: Schedule, reference: Trial): ReturnType<Attempt> {
+  const trial = await run(schedule);
   const line: Line = {
     seed: schedule.seed,
     size: sizeOf(schedule),

@@ -1,8 +1,8 @@
 /**
  * @file One trial: two runs on one cloud, each process of its own, a proxy on every channel, and a schedule of what goes wrong.
  *
- *     cloud <── proxies <── functions, workers ──> proxies ──> world, and each other
- *       └── events ──> proxy ──> functions
+ *     store <── proxies <── functions, workers ──> proxies ──> world, and each other
+ *       └── events, ticks ──> proxy ──> functions
  *
  * It ends when every worker has left its finished run, when a process cannot stay alive (no worker of a halted run can), or at its deadline.
  */
@@ -12,7 +12,6 @@ import { dirname, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { openAwsStore } from "../../adapters/aws/store.ts";
-import { openCredentials } from "../../adapters/local-cloud/credentials.ts";
 import { builtModule } from "../../built-module.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
@@ -23,17 +22,15 @@ import { relayConfig } from "../fixtures/relay/start.ts";
 import { recordsOf, TOKEN } from "../fixtures/relay/world.ts";
 import { type Built, buildProcesses } from "../kill/build.ts";
 import type { Entry, Trial } from "./history.ts";
-import type { CloudArguments } from "./processes/cloud.ts";
 import type { FunctionsArguments } from "./processes/functions.ts";
 import { foreignTokens } from "./provenance.ts";
 import { type FaultProxy, openProxy } from "./proxy.ts";
 import { type Channel, RUNS, type Schedule } from "./schedule.ts";
+import { endpointsOf, openEmbeddedCloud, openOtherStore, type StorePorts, type TrialStore } from "./stores.ts";
 import { Supervisor } from "./supervisor.ts";
 import { openWorld, PRICES, type World } from "./world.ts";
 
 const POLL_MS = 100;
-/** Seconds between scheduled ticks. */
-const TICK_SECONDS = 0.5;
 
 /** The modules of a trial's processes, bundled once for all trials. */
 export async function buildTrials(): Promise<Built> {
@@ -48,8 +45,14 @@ export async function buildTrials(): Promise<Built> {
   return built;
 }
 
-export async function runTrial(built: Built, schedule: Schedule, deadlineSeconds: number): Promise<Trial> {
-  const stage = await openStage(built, schedule);
+/** @param otherStore a store that runs already, instead of the embedded cloud. */
+export async function runTrial(
+  built: Built,
+  schedule: Schedule,
+  deadlineSeconds: number,
+  otherStore?: StorePorts,
+): Promise<Trial> {
+  const stage = await openStage(built, schedule, otherStore);
   try {
     await startProcesses(stage);
     const isTimely = await untilOver(stage, deadlineSeconds);
@@ -58,6 +61,7 @@ export async function runTrial(built: Built, schedule: Schedule, deadlineSeconds
   } finally {
     await stage.supervisor.stopAll();
     stage.world.close();
+    await stage.store.close();
     closeProxies();
     rmSync(stage.directory, { recursive: true, force: true });
   }
@@ -68,7 +72,8 @@ interface Stage {
   readonly schedule: Schedule;
   readonly directory: string;
   readonly world: World;
-  readonly ports: { readonly dynamo: number; readonly s3: number; readonly functions: number };
+  readonly store: TrialStore;
+  readonly functionsPort: number;
   readonly configs: readonly RunConfig[];
   readonly supervisor: Supervisor;
   readonly proxies: Set<FaultProxy>;
@@ -77,17 +82,20 @@ interface Stage {
   readonly startedAt: number;
 }
 
-async function openStage(built: Built, schedule: Schedule): Promise<Stage> {
+async function openStage(built: Built, schedule: Schedule, otherStore: StorePorts | undefined): Promise<Stage> {
   const log: string[] = [];
   const world = await openWorld(schedule.page);
+  const directory = mkdtempSync(join(tmpdir(), "mgrpo-chaos-"));
+  const supervisor = new Supervisor(schedule.deaths, (line) => log.push(line));
   return {
     built,
     schedule,
-    directory: mkdtempSync(join(tmpdir(), "mgrpo-chaos-")),
+    directory,
     world,
-    ports: { dynamo: await freePort(), s3: await freePort(), functions: await freePort() },
+    store: await (otherStore ? openOtherStore(otherStore) : openEmbeddedCloud(built, supervisor, directory)),
+    functionsPort: await freePort(),
     configs: [],
-    supervisor: new Supervisor(schedule.deaths, (line) => log.push(line)),
+    supervisor,
     proxies: new Set(),
     history: [],
     log,
@@ -119,27 +127,20 @@ function configOf(run: string, recipe: string, judge: number): RunConfig {
 }
 
 async function startProcesses(stage: Stage): Promise<void> {
-  const { built, ports, supervisor, directory, world, schedule } = stage;
+  const { built, store, functionsPort, supervisor, world, schedule } = stage;
   const judge = await proxyFor(stage, "functions", "world", () => world.port);
   const configs = RUNS.map((run) => configOf(run, dirname(built.path("chaos/recipe/tools")), judge));
   (stage.configs as RunConfig[]).push(...configs);
-  const events = await proxyFor(stage, "functions", "events", () => ports.functions);
-  const cloud: CloudArguments = {
-    directory,
-    ports: { dynamo: ports.dynamo, s3: ports.s3 },
-    functions: events,
-    tickSeconds: TICK_SECONDS,
-  };
-  supervisor.start({ name: "cloud", command: [built.path("chaos/cloud"), JSON.stringify(cloud)], environment: {} });
-  await untilReachable(stage, ports.dynamo);
-  const functions: FunctionsArguments = { port: ports.functions, configs };
+  await store.start(await proxyFor(stage, "functions", "events", () => functionsPort));
+  await untilReachable(stage, store.ports.dynamo);
+  const functions: FunctionsArguments = { port: functionsPort, configs };
   const environment = await environmentOf(stage, "functions");
   supervisor.start({
     name: "functions",
     command: [built.path("chaos/functions"), JSON.stringify(functions)],
     environment,
   });
-  await untilReachable(stage, ports.functions);
+  await untilReachable(stage, functionsPort);
   for (const run of RUNS) {
     for (const agent of ["main", "searcher"]) await startWorker(stage, run, agent);
     const name = `eval-${run}`;
@@ -162,25 +163,20 @@ async function startWorker(stage: Stage, run: string, agent: string): Promise<vo
 }
 
 async function environmentOf(stage: Stage, name: string): Promise<Record<string, string>> {
-  const { ports, world, schedule } = stage;
+  const { store, world, schedule } = stage;
   const minutes = schedule.clocks[name] ?? 0;
   const clock = new URL("../fixtures/clock-off.mjs", import.meta.url).href;
   return {
-    AWS_ENDPOINT_URL_DYNAMODB: `http://127.0.0.1:${await proxyFor(stage, name, "dynamo", () => ports.dynamo)}`,
-    AWS_ENDPOINT_URL_S3: `http://127.0.0.1:${await proxyFor(stage, name, "s3", () => ports.s3)}`,
-    ...(await keysOf(stage)),
-    MGRPO_TABLE: "mgrpo",
-    MGRPO_BUCKET: "mgrpo",
+    ...endpointsOf({
+      dynamo: await proxyFor(stage, name, "dynamo", () => store.ports.dynamo),
+      s3: await proxyFor(stage, name, "s3", () => store.ports.s3),
+    }),
+    ...store.environment,
     MGRPO_WORKER_TOKEN: TOKEN,
     MGRPO_RELEASE: "bundled",
     MGRPO_CHAOS_WORLD: `http://127.0.0.1:${await proxyFor(stage, name, "world", () => world.port)}`,
     ...(minutes !== 0 && { NODE_OPTIONS: `--import=${clock}`, CLOCK_OFF_MINUTES: String(minutes) }),
   };
-}
-
-async function keysOf({ directory }: Stage): Promise<Record<string, string>> {
-  const { accessKeyId, secretAccessKey } = await openCredentials(directory);
-  return { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey, AWS_REGION: "us-east-1" };
 }
 
 async function proxyFor(stage: Stage, process: string, channel: Channel, target: () => number): Promise<number> {
@@ -232,12 +228,10 @@ async function untilOver({ supervisor }: Stage, deadlineSeconds: number): Promis
 }
 
 async function resultOf(stage: Stage, isTimely: boolean): Promise<Trial> {
-  const { ports, configs, history, log, supervisor, startedAt } = stage;
-  Object.assign(process.env, await keysOf(stage), {
-    AWS_ENDPOINT_URL_DYNAMODB: `http://127.0.0.1:${ports.dynamo}`,
-    AWS_ENDPOINT_URL_S3: `http://127.0.0.1:${ports.s3}`,
-  });
-  const store = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
+  const { configs, history, log, supervisor, startedAt } = stage;
+  const { ports, environment } = stage.store;
+  const { MGRPO_TABLE: table = "", MGRPO_BUCKET: bucket = "" } = environment;
+  const store = openAwsStore({ table, bucket }, { ...environment, ...endpointsOf(ports) });
   try {
     const runs: Trial["runs"] = await Promise.all(
       configs.map(async (config) => ({

@@ -15,7 +15,8 @@ export interface FunctionsArguments {
 }
 
 const { port, configs }: FunctionsArguments = JSON.parse(process.argv[2] ?? "");
-const store = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
+const { MGRPO_TABLE: table = "", MGRPO_BUCKET: bucket = "" } = process.env;
+const store = openAwsStore({ table, bucket });
 const functions = composeFunctions(store);
 const handlers = cloudHandlers(functions, (line) => process.stderr.write(`${line}\n`));
 
