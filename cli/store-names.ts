@@ -2,10 +2,12 @@
 import * as z from "zod";
 import { parse } from "../core/contracts/parse.ts";
 
-const Environment = z.object({
-  MGRPO_TABLE: z.string("set it to the name of the table").min(1),
-  MGRPO_BUCKET: z.string("set it to the name of the bucket").min(1),
-});
+const nameOf = (what: string) => {
+  const remedy = `set it to the name of the ${what}`;
+  return z.string(remedy).min(1, remedy);
+};
+
+const Environment = z.object({ MGRPO_TABLE: nameOf("table"), MGRPO_BUCKET: nameOf("bucket") });
 
 /** Throws if a name is missing; the message names `command`. */
 export function storeNames(command: string): { readonly table: string; readonly bucket: string } {

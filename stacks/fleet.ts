@@ -65,12 +65,15 @@ export function refuseUnusable(fleets: readonly FleetSettings[]): void {
 }
 
 function faultOf({ name, agent, roles, max, onDemand }: FleetSettings): string | undefined {
+  const listed = roles.split(",");
   if (!NAME.test(name)) return "name: write 1 to 31 lower-case letters, digits or '-', the first a letter";
   if (agent !== "*" && !NAME.test(agent)) return `agent: '${agent}': write an agent's name, or * for the whole team`;
-  const unknown = roles.split(",").find((role) => !ROLES.includes(role));
+  const unknown = listed.find((role) => !ROLES.includes(role));
   if (unknown !== undefined)
     return `roles: '${unknown}': write ${ROLES.join(", ")}, separated by commas without spaces`;
-  const evaluates = roles.split(",").includes("eval");
+  const repeated = listed.find((role, i) => listed.indexOf(role) < i);
+  if (repeated !== undefined) return `roles: '${repeated}' is listed twice: write it once`;
+  const evaluates = listed.includes("eval");
   if ((agent === "*") !== evaluates || (evaluates && roles !== "eval"))
     return "write agent * with roles eval alone, and an agent's name with the other roles";
   if (!Number.isInteger(max) || max < 1) return `max: ${max}: write the largest number of instances, 1 or more`;

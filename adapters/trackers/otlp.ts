@@ -81,28 +81,42 @@ function anyValue(value: string | number | boolean): object {
   return Number.isInteger(value) ? { intValue: value } : { doubleValue: value };
 }
 
-async function post({ url, headers, run }: OtlpOptions, spans: readonly object[], signal: AbortSignal): Promise<void> {
+async function post(options: OtlpOptions, spans: readonly object[], signal: AbortSignal): Promise<void> {
+  const { url, run } = options;
   const resource = { attributes: keyValues({ "service.name": "mgrpo", "mgrpo.run": run }) };
   const scopeSpans = [{ scope: { name: "mgrpo" }, spans }];
   // A run without this tracker does not load the library.
   const { Request } = await import("./otlp-request.ts");
   const body = Request.encode(Request.create({ resourceSpans: [{ resource, scopeSpans }] })).finish();
-  const timeout = AbortSignal.any([signal, AbortSignal.timeout(SECONDS * 1000)]);
-  const response = await fetch(url, {
-    method: "POST",
-    headers: { ...headers, "content-type": "application/x-protobuf" },
-    body: Buffer.from(body),
-    signal: timeout,
-  }).catch((cause: unknown) => {
+  const { status, text } = await request(options, body, signal);
+  if (status >= 200 && status < 300) return;
+  const retryable = [429, 502, 503, 504].includes(status);
+  const message = `the OTLP receiver at ${url} answered ${status}: ${text.slice(0, 300)}`;
+  throw new MgrpoError("tracker-unavailable", message, { retryable });
+}
+
+interface OtlpResponse {
+  readonly status: number;
+  readonly text: string;
+}
+
+async function request(
+  { url, headers, run }: OtlpOptions,
+  body: Uint8Array,
+  signal: AbortSignal,
+): Promise<OtlpResponse> {
+  try {
+    const response = await fetch(url, {
+      method: "POST",
+      headers: { ...headers, "content-type": "application/x-protobuf" },
+      body: Buffer.from(body),
+      signal: AbortSignal.any([signal, AbortSignal.timeout(SECONDS * 1000)]),
+    });
+    return { status: response.status, text: await response.text() };
+  } catch (cause) {
     const why = signal.aborted
       ? `there was no time to send all to the OTLP receiver at ${url}: \`mgrpo track ${run}\` sends the rest`
       : `the OTLP receiver at ${url} does not answer`;
     throw new MgrpoError("tracker-unavailable", why, { retryable: true, cause });
-  });
-  if (response.ok) return;
-  const said = (await response.text()).slice(0, 300);
-  const retryable = [429, 502, 503, 504].includes(response.status);
-  throw new MgrpoError("tracker-unavailable", `the OTLP receiver at ${url} answered ${response.status}: ${said}`, {
-    retryable,
-  });
+  }
 }

@@ -146,7 +146,7 @@ class WorkerProcesses implements Workers {
 
   /** Restarts a worker after a delay, or gives up on it. */
   #restart(spec: WorkerSpec, exits: number, how: string, log: WorkerLog): void {
-    const { error: reason = how, code } = lastError(log);
+    const { reason, code } = endOf(log, how);
     if (exits >= MAX_EXITS || code === FULL) {
       const times = exits === 1 ? "" : ` ${exits} times in a row`;
       const message = `worker '${spec.name}' ended${times}: ${reason} (log: ${log.path})`;
@@ -203,12 +203,16 @@ interface WorkerLog {
   readonly start: number;
 }
 
-/** The error in the last line of a log, and its code. Workers log one JSON object per line. */
-function lastError({ path, start }: WorkerLog): { readonly error?: string; readonly code?: unknown } {
+/**
+ * Why a worker ended, and the code of its error. Workers log one JSON object per line; an error that ends one is its last. Any other last
+ * line of a worker does not say why: it was killed. Text that no worker logged may, such as Node's own.
+ */
+function endOf({ path, start }: WorkerLog, how: string): { readonly reason: string; readonly code?: unknown } {
   const line = tailOf(path, start).trimEnd().split("\n").at(-1) ?? "";
-  const { error = line, code } = asObject(line);
-  const [text = ""] = String(error).split("\n", 1);
-  return { ...(text === "" ? {} : { error: text }), code };
+  const { level, error, code } = asObject(line);
+  const [text = ""] = String(error ?? "").split("\n", 1);
+  if (level === "error" && text !== "") return { reason: text, code };
+  return { reason: level !== undefined || line === "" ? how : `${how}: ${line}` };
 }
 
 /** Empty for a line that no worker logged, such as the output of a recipe's tool. */

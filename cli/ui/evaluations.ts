@@ -66,11 +66,12 @@ export async function answersView(
       const why = isHidden ? "those of an encrypted benchmark are not shown" : "choose one from its list";
       throw new MgrpoError("not-found", `suite '${suite.name}' has no question '${question}' to show: ${why}`);
     }
+    const missing = record.state === "done" ? EXPIRED : PENDING;
     const trees = await Promise.all(
       Array.from({ length: suite.runs }, async (_, rollout) => {
         const address = { run: config.run, phase: `eval:${job}`, step: record.team, group, rollout };
         const outcome = await readOutcome(store, address);
-        if (!outcome) return { title: `attempt ${rollout + 1}`, tags: [EXPIRED], children: [] };
+        if (!outcome) return { title: `attempt ${rollout + 1}`, tags: [missing], children: [] };
         if (outcome.status === "failed") {
           return {
             title: `attempt ${rollout + 1}`,
@@ -91,3 +92,4 @@ const EXPIRED = {
   text: "the store keeps conversations only for some time, and this one is gone",
   tone: "faint" as const,
 };
+const PENDING = { text: "not answered yet", tone: "faint" as const };

@@ -39,7 +39,7 @@ export function sampledTokens(trajectory: AnyTrajectory): number {
   return "usage" in trajectory ? trajectory.usage.outputTokens : trajectory.logProbs.length;
 }
 
-/** Identifies a rollout. For evaluation rollouts, `step` is the team and `group` the question. */
+/** Identifies a rollout. For evaluation rollouts, `step` is the team's number (`addressStep`) and `group` the question. */
 export const RolloutAddress = z.strictObject({
   run: RunName,
   /** `train`, or `eval:<job id>`. Part of the names of random streams and of object keys. */

@@ -31,7 +31,8 @@ export function openToolBudget(allowance: Allowance | undefined): ToolBudget {
     take(usd) {
       const price = micro(usd);
       if (maxCalls !== null && calls >= maxCalls) return `no calls are left: the limit is ${maxCalls}`;
-      if (maxMicroUsd !== null && microUsd + price > maxMicroUsd) {
+      // A free call is allowed even after a model's cost has overdrawn the budget.
+      if (maxMicroUsd !== null && price > Math.max(0, maxMicroUsd - microUsd)) {
         return `no budget is left for this call: the limit is $${maxMicroUsd / MICRO_USD}`;
       }
       calls += 1;

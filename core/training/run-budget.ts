@@ -29,7 +29,7 @@ export interface Spending extends ApiSpending {
 /** What a run may spend. Null: no limit. */
 export type RunLimits = Pick<RunRecord, "maxHours" | "maxUsd">;
 
-/** The limits that `resume --budget-…` sets, each in all and higher than before. Absent: unchanged. */
+/** The limits that `resume --budget-…` sets: totals, none below the present limit. Absent: unchanged. */
 export interface RaisedBudget {
   readonly hours?: number | undefined;
   readonly usd?: number | undefined;

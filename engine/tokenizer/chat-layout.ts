@@ -1,6 +1,6 @@
 /**
- * @file The tokens of a conversation that the policy does not sample: the prompt, and what the chat template adds between turns. The chat template is rendered once per conversation
- * shape, with placeholders for all content (template-pieces.ts).
+ * @file The tokens of a conversation that the policy does not sample: the prompt, and what the chat template adds between turns. The
+ * template is rendered once per conversation shape, with placeholders for all content (template-pieces.ts).
  *
  *     [ system, tools, user header ] question [ assistant header ] SAMPLED [ tool header ] response [ … ] response [ assistant header ] SAMPLED
  *

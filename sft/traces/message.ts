@@ -103,7 +103,9 @@ const Responses = [
       output: z.json().optional(),
       result: z.json().optional(),
     })
-    .transform((part) => response(part.toolCallId, outputOf(part.output) ?? part.result)),
+    .transform(({ toolCallId, output, result }) => {
+      return response(toolCallId, output === undefined ? result : outputOf(output));
+    }),
   z
     .object({ type: z.literal("tool_result"), tool_use_id: id, content: z.json().optional() })
     .transform((part) => response(part.tool_use_id, part.content)),
@@ -165,10 +167,10 @@ const ROLES = new Map<string, Message["role"]>([
 /** What OpenInference writes in place of hidden content. */
 const REDACTED = "__REDACTED__";
 
-/** Whether nothing of the message was captured: neither text nor calls. */
+/** Whether nothing of the message was captured: no text, thinking or calls. */
 export function isEmpty(raw: RawMessage): boolean {
-  const { parts, content, tool_calls: calls } = raw;
-  return [parts, content, calls].every((field) => field === undefined || field === null || field.length === 0);
+  const { parts, content, reasoning_content: thought, tool_calls: calls } = raw;
+  return [parts, content, thought, calls].every((field) => field === undefined || field === null || field.length === 0);
 }
 
 /** Whether any of its text was hidden. */
@@ -234,8 +236,8 @@ function unsupported(type: string): string {
 
 const Typed = z.object({ type: z.string(), value: z.json() });
 
-/** The AI SDK wraps a tool's output: `{"type": "json", "value": …}`. */
-function outputOf(output: JsonValue | undefined): JsonValue | undefined {
+/** The AI SDK wraps a tool's output: `{"type": "json", "value": …}`. The value of a tool that returns nothing is null. */
+function outputOf(output: JsonValue): JsonValue {
   const typed = Typed.safeParse(output);
   return typed.success ? typed.data.value : output;
 }

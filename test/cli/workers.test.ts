@@ -1,4 +1,4 @@
-/** @file The worker processes of a local run: the error of one that cannot be kept alive, whatever became of its log. */
+/** @file The worker processes of a local run: the error of one that cannot be kept alive, whatever ended it and became of its log. */
 import { existsSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,8 +9,8 @@ const folder = mkdtempSync(join(tmpdir(), "mgrpo-workers-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Starts a worker that refuses its arguments. */
-function startBroken(logs: string) {
-  return startWorkers([{ name: "w", agent: "main", roles: ["train"], arguments: ["--nonsense"] }], {}, logs);
+function startBroken(logs: string, environment: Readonly<Record<string, string>> = {}) {
+  return startWorkers([{ name: "w", agent: "main", roles: ["train"], arguments: ["--nonsense"] }], environment, logs);
 }
 
 const FAULT = /^worker 'w' ended 5 times in a row: .*--nonsense.* \(log: .*w\.log\)$/;
@@ -26,4 +26,14 @@ test("a worker that ends is started again even if its log was deleted, or is too
   await expect(first.failed).rejects.toThrow(FAULT);
   await expect(second.failed).rejects.toThrow(FAULT);
   expect(existsSync(join(deleted, "w.log"))).toBe(true);
+});
+
+test.each([
+  ["killed", '{"level":"info","what":"registered"}', 'process.kill(process.pid, "SIGKILL")', "exit SIGKILL"],
+  ["crashed", "out of memory", "process.exit(3)", "exit 3: out of memory"],
+])("a worker that is %s has no error of its own: the reason is how it ended", async (name, line, end, reason) => {
+  const preload = join(folder, `${name}.cjs`);
+  writeFileSync(preload, `require("node:fs").writeSync(2, ${JSON.stringify(`${line}\n`)});\n${end};\n`);
+  const { failed } = startBroken(join(folder, name), { NODE_OPTIONS: `--require=${preload}` });
+  await expect(failed).rejects.toThrow(`worker 'w' ended 5 times in a row: ${reason} (log: `);
 });

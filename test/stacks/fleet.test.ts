@@ -38,6 +38,13 @@ test.each<[Partial<FleetSettings>, RegExp]>([
   expect(() => refuseUnusable([{ ...FLEET, ...change }])).toThrow(message);
 });
 
+test.each(["train,train", "rollout,train,rollout"])(
+  "roles %s are refused as a repetition, not as two fleets for the same work",
+  (roles) => {
+    expect(() => refuseUnusable([{ ...FLEET, roles }])).toThrow(/fleet critic: roles: '\w+' is listed twice/);
+  },
+);
+
 test.each<Partial<FleetSettings>>([{}, { agent: "*", roles: "eval", onDemand: 0 }, { roles: "train", max: 1 }])(
   "%o is deployed",
   (change) => {

@@ -1,4 +1,4 @@
-/** @file S3's errors, by their own codes, and two of our own for faults of the underlying files. */
+/** @file S3's errors, by their own codes, and three of our own for faults of the disk and of the files on it. */
 import { isMgrpoError } from "../../../core/errors.ts";
 import { AuthenticationError, type AuthenticationFault } from "../authentication.ts";
 import { storageFault } from "../storage-faults.ts";
@@ -13,6 +13,7 @@ const STATUS = {
   // Our own: files that exist but cannot be read. Not 5xx, which clients retry.
   DamagedStorage: 422,
   IncompleteBody: 400,
+  // Our own: the disk or the quota is full.
   InsufficientStorage: 507,
   InternalError: 500,
   InvalidArgument: 400,

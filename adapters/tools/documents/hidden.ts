@@ -1,8 +1,8 @@
 /**
  * @file Removes from an HTML page what people do not see but a model would read: `hidden`, and what inline styles hide when the page opens
  * (inline-style.ts). Also removes `aria-hidden="true"`: visible, but decoration, or a repetition of the neighboring text. Style sheets are
- * not evaluated. Text that a script or a click reveals is lost if an inline style hides it; `hidden="until-found"`, which a browser's search
- * reveals, is kept.
+ * not evaluated. Text that a script or a click reveals is lost if `hidden` or an inline style hides it; `hidden="until-found"`, which a
+ * browser's search reveals, is kept.
  */
 import { hidesAll, hidesText, type InlineStyle, parseInlineStyle, restoresText } from "./inline-style.ts";
 

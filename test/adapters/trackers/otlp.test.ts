@@ -2,11 +2,13 @@
  * @file Rollouts as OTLP traces: the tree, the scores, ids that stay the same when a rollout is sent again, content only
  * if set; decoded with OTLP's own schema.
  */
+import { once } from "node:events";
+import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { serve } from "@hono/node-server";
 import { Hono } from "hono";
 import protobuf from "protobufjs";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { checkTrackers } from "../../../adapters/trackers/open.ts";
 import { openOtlp } from "../../../adapters/trackers/otlp.ts";
 import { readTracedRollouts } from "../../../cli/local/traced-rollouts.ts";
@@ -198,4 +200,24 @@ test("a send that runs out of time says so, and names the command that sends the
   const rollouts = await readTracedRollouts(await storeOfFinishedRun(), config, 0);
   const tracker = openOtlp({ url, headers: {}, run: "tiny", identity: "tiny", rollouts: async () => rollouts });
   await expect(tracker.send([line], AbortSignal.abort())).rejects.toThrow(/no time to send all .*`mgrpo track tiny`/);
+});
+
+test("a receiver that breaks off its response is named, and is tried again", async () => {
+  const broken = createServer((request, response) => {
+    request.resume().once("end", () => {
+      response.writeHead(503, { "content-length": 100 });
+      response.write("busy", () => response.destroy());
+    });
+  });
+  onTestFinished(() => void broken.close());
+  broken.listen(0, "127.0.0.1");
+  await once(broken, "listening");
+  const address = `http://127.0.0.1:${(broken.address() as AddressInfo).port}`;
+  const rollouts = await readTracedRollouts(await storeOfFinishedRun(), config, 0);
+  const options = { url: address, headers: {}, run: "tiny", identity: "tiny", rollouts: async () => rollouts };
+  await expect(openOtlp(options).send([line], never)).rejects.toMatchObject({
+    code: "tracker-unavailable",
+    retryable: true,
+    message: `the OTLP receiver at ${address} does not answer`,
+  });
 });

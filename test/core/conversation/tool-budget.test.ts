@@ -26,6 +26,10 @@ test("only a price above the remaining budget is refused; a cost known afterward
   expect(budget.leftUsd()).toBe(0);
   budget.addCost(0.004);
   expect(budget.leftUsd()).toBe(0);
+  expect([budget.take(0), budget.take(0.001)]).toEqual([
+    undefined,
+    "no budget is left for this call: the limit is $0.003",
+  ]);
   expect(budget.split(2)).toEqual([
     { calls: null, microUsd: 0 },
     { calls: null, microUsd: 0 },

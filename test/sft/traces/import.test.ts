@@ -72,6 +72,12 @@ test("calls in messages of their own are one turn, and a call without an id has 
   ]);
 });
 
+test("the response of a tool that returns nothing is what the AI SDK sends to the model: null", () => {
+  const returned = { type: "tool-result", toolCallId: "a", toolName: "search", output: { type: "json", value: null } };
+  const { lines } = imported(of([Q, calls("a", "x"), { role: "tool", content: [returned] }], [A]));
+  expect(lines[0]?.messages[2]).toMatchObject({ role: "tool", content: "null" });
+});
+
 test("a span around other calls is not a call", () => {
   const { lines, skipped } = imported(
     spans(

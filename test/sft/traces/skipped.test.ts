@@ -15,7 +15,23 @@ test.each<[string, JsonValue]>([
   ["it has two user messages in a row", of([Q, Q], [A])],
   ["it has a system message after the prompt", of([Q, says("system", "Be brief.")], [A])],
   ["its answer is empty", of([Q], [{ role: "assistant", parts: [{ type: "reasoning", content: "Hm." }] }])],
+  ["its answer is empty", of([Q], [{ role: "assistant", content: "", reasoning_content: "Hm." }])],
   ["the model did not finish its message", of([Q], [A], { "gen_ai.response.finish_reasons": ["length"] })],
+  [
+    "the model did not finish its message",
+    spans(
+      span({
+        attributes: {
+          "ai.operationId": "ai.streamText.doStream",
+          "gen_ai.request.model": "m",
+          "ai.prompt.messages": '[{"role":"user","content":"Where?"}]',
+          "ai.response.text": "",
+          "ai.response.reasoning": "Hm.",
+          "ai.response.finishReason": "length",
+        },
+      }),
+    ),
+  ],
   ["the call failed", spans(span({ attributes: chat([Q], [A]), status: { code: 2 } }))],
   [
     "it has images, audio or files",

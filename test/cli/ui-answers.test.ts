@@ -1,0 +1,33 @@
+/** @file The answers to one question of an evaluation: shown, or a reason why there is none. */
+import { expect, test } from "vitest";
+import type { Source } from "../../cli/show/source.ts";
+import { answersView } from "../../cli/ui/evaluations.ts";
+import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+import { config, fillFinishedRun, finishedRun, job, question, RUN } from "./records.ts";
+
+const ANSWERED = job("sampled", 1, 8);
+const OPEN = { ...job("sampled", 2, 0), state: "queued" as const };
+
+/** The source of a run with one held-out question, which only its last team has answered. */
+async function sourceOfAnswers(): Promise<Source> {
+  const store = memoryStore();
+  await fillFinishedRun(store, { ...finishedRun, questions: { train: [], heldOut: [question("q1")] } });
+  await store.table.insert(tableKeys.job(RUN, OPEN.job), { ...OPEN, interval: { ...OPEN.interval } });
+  const address = { run: RUN, phase: `eval:${ANSWERED.job}`, step: 1, group: 0, rollout: 0 };
+  const outcome = { ...finishedRun.outcome, address };
+  await store.objects.commit(objectKeys.outcome(address), new TextEncoder().encode(JSON.stringify(outcome)));
+  const ended = { state: "finished" as const, reason: "", step: 1, evaluations: [], folder: "." };
+  return { ...ended, config, summaries: async () => [], read: (read) => read(store) };
+}
+
+test("an answer that is missing is not there yet if the evaluation is open, and has expired if it is done", async () => {
+  const source = await sourceOfAnswers();
+  const tagsOf = async (id: string) => {
+    const { trees } = await answersView(source, id, "q1", () => undefined);
+    return trees.flatMap(({ tags }) => tags.map(({ text }) => text));
+  };
+  expect(await tagsOf(ANSWERED.job)).toEqual([]);
+  expect(await tagsOf(OPEN.job)).toEqual(["not answered yet"]);
+  expect(await tagsOf("sampled-0")).toEqual([expect.stringContaining("this one is gone")]);
+});
