@@ -80,9 +80,10 @@ async function appConversation(key: string, base: string, rollout: number): Prom
       headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
       body: JSON.stringify({ model: "main", messages }),
     });
+    if (!response.ok) throw new Error(`the gateway responded with ${response.status}: ${await response.text()}`);
     const { choices } = (await response.json()) as { choices: { message: { role: string; content: string } }[] };
     const message = choices[0]?.message;
-    if (!message) throw new Error(`the gateway responded with ${response.status}`);
+    if (!message) throw new Error("the gateway's response has no message");
     messages.push(message, { role: "user", content: RESPONSE });
   }
 }

@@ -21,9 +21,8 @@ export function readEndpoint(target: string): EndpointTeam | undefined {
   return { policy: target.slice(0, hash), model: target.slice(hash + 1) };
 }
 
-/** Settings that make each of these agents use that model. */
+/** Settings that make each of these agents use that model, whose name stays text even if it is a number. */
 export function asAgents({ policy, model }: EndpointTeam, agents: readonly string[]): string[] {
-  return agents.flatMap((agent) =>
-    [`policy=${policy}`, `model=${model}`, "trained=false"].map((setting) => `agents.${agent}.${setting}`),
-  );
+  const settings = [`policy=${policy}`, `model=${JSON.stringify(model)}`, "trained=false"];
+  return agents.flatMap((agent) => settings.map((setting) => `agents.${agent}.${setting}`));
 }

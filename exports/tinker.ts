@@ -1,7 +1,7 @@
 /**
  * @file `mgrpo/tinker`: a typed client of the Tinker training API, without the rest of this package (docs/tinker.md). Log-probs are
  * natural logarithms, one per token. Calls reject with `MgrpoError`: `endpoint-unavailable` when a retry may help,
- * `endpoint-refused` when it cannot.
+ * `endpoint-refused` when it cannot. A sample whose signal aborts rejects with the signal's reason or an AbortError.
  */
 export {
   type BeforeCall,

@@ -73,7 +73,7 @@ export interface Checkpoints {
   verifyTeam(team: TeamManifest): Promise<void>;
   /** The files of a manifest, each verified against its hash. */
   files(manifest: Pick<Manifest, "agent" | "files">, which: "all" | "inference"): Promise<CheckpointFiles>;
-  /** Hashes bytes that this process produced, and caches a whole model for `files`. */
+  /** Hashes bytes that this process produced, and caches them for `files` unless they are Adam's state or a shard. */
   register(agent: string, name: string, bytes: Uint8Array): Promise<Part>;
   /** Commits a part's bytes at their content hash. */
   store(part: Part, bytes: Uint8Array): Promise<void>;

@@ -102,7 +102,7 @@ async function translated<T>(operation: string, call: () => Promise<T>): Promise
     const { name, message } = cause as Error;
     throw new MgrpoError(
       "deployment-unreachable",
-      `${operation}: AWS refused (${name}: ${message}); check the credentials' permissions and AWS_REGION, or deploy again`,
+      `${operation}: the call to AWS failed (${name}: ${message}); check the credentials' permissions and AWS_REGION, or deploy again`,
       { cause, retryable: true },
     );
   }

@@ -13,6 +13,7 @@ import { tableChecks } from "../../adapters/store-contract/table.ts";
 import type { TableKey } from "../../core/contracts/keys.ts";
 import type { ObjectStore, Table } from "../../core/ports.ts";
 import { storeNames } from "../store-names.ts";
+import { clean } from "../terminal/clean.ts";
 import { hanging } from "../terminal/rows.ts";
 import { withEndpoints } from "./clients.ts";
 
@@ -33,7 +34,7 @@ export async function check(): Promise<void> {
   const inParts = openAwsStore({ ...names, parts: SMALL_PARTS });
   const objects = recordingCommits(store.objects);
   const parts = recordingCommits(inParts.objects);
-  const table = recordingInserts(store.table);
+  const table = recordingWrites(store.table);
   let [working, broken] = [0, 0];
   try {
     // Reports an unreachable store in one clear line, not one per behavior.
@@ -71,9 +72,8 @@ async function cleanUp(...deletions: Promise<unknown>[]): Promise<void> {
   for (const settled of await Promise.allSettled(deletions)) {
     if (settled.status === "fulfilled") continue;
     const { reason } = settled;
-    console.error(
-      `warning: the check's records are left in the store: ${reason instanceof Error ? reason.message : reason}`,
-    );
+    const why = clean(reason instanceof Error ? reason.message : String(reason));
+    console.error(`warning: the check's records are left in the store: ${why}`);
   }
 }
 
@@ -102,14 +102,18 @@ function recordingCommits(store: ObjectStore): { store: ObjectStore; keys: strin
   return { store: { ...store, commit }, keys };
 }
 
-/** The same table; records the keys of inserted items. */
-function recordingInserts(store: Table): { store: Table; keys: TableKey[] } {
+/** The same table; records the keys of inserted and updated items: a faulty store creates an item that is updated. */
+function recordingWrites(store: Table): { store: Table; keys: TableKey[] } {
   const keys: TableKey[] = [];
   const insert: Table["insert"] = (key, item) => {
     keys.push(key);
     return store.insert(key, item);
   };
-  return { store: { ...store, insert }, keys };
+  const update: Table["update"] = (change) => {
+    keys.push(change.key);
+    return store.update(change);
+  };
+  return { store: { ...store, insert, update }, keys };
 }
 
 function print({ about, name, fault }: Behavior): void {
@@ -120,7 +124,7 @@ function print({ about, name, fault }: Behavior): void {
   }
   const mark = works ? colors.green("✔") : colors.red("✘");
   for (const line of hanging(`  ${mark} ${about.padEnd(9)}`, name)) console.log(line);
-  if (!works) for (const line of hanging(" ".repeat(13), colors.red(fault))) console.log(line);
+  if (!works) for (const line of hanging(" ".repeat(13), colors.red(clean(fault)))) console.log(line);
 }
 
 function summarize(working: number, broken: number): void {

@@ -133,7 +133,9 @@ function kinds(arms: readonly ArmResult[], first: ArmResult): string {
 }
 
 function table(titles: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
+  // A varied setting may have several lines.
+  const inCell = (text: string) => text.replaceAll("|", "\\|").replace(/\s*[\r\n]\s*/g, " ");
+  const line = (cells: readonly string[]) => `| ${cells.map(inCell).join(" | ")} |`;
   return [line(titles), line(titles.map(() => "---")), ...rows.map(line)].join("\n");
 }
 

@@ -68,9 +68,11 @@ export async function tryQuestion(
     const { store } = team.run;
     const [group] = await readGroups(store, await readStep(store, config.run, 0));
     if (!group) throw new MgrpoError("record-damaged", "the step has no group");
-    const rollouts = outcomes.map(async (outcome) => ({ outcome, invocations: await readInvocations(store, outcome) }));
+    const rollouts = await Promise.all(
+      outcomes.map(async (outcome) => ({ outcome, invocations: await readInvocations(store, outcome) })),
+    );
     const trees = await loadTrees(store, config, { step: 0, group: 0 }, () => note);
-    return { group, rollouts: await Promise.all(rollouts), trees, offered, thrown, halted };
+    return { group, rollouts, trees, offered, thrown, halted };
   });
 }
 

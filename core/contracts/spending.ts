@@ -5,7 +5,7 @@
 import * as z from "zod";
 import { RunName } from "./names.ts";
 
-/** The requests of a run's tools to their backends, and the limits (core/training/tool-spending.ts). Only runs with paid tools have one. */
+/** The requests of a run's tools to their backends, and the limits (core/training/tool-spending.ts). Only runs with metered tools have one. */
 export const ToolSpendingRecord = z.strictObject({
   run: RunName,
   /** Requests made. Answers from a cache do not count. */

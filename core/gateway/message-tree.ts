@@ -5,7 +5,8 @@
  *                             └─ other ──── reply          a second request after the same reply: another branch
  *
  * A request continues the deepest reply that its history contains, one to a request of its own variant if there is any. Histories are
- * equal when their messages are: ids of calls, and spaces around an assistant's text, which clients drop, do not count.
+ * equal when their messages are. What clients change does not count: ids of calls, how the JSON of a call's arguments is written, spaces
+ * around an assistant's text.
  */
 import type { AppMessage, TurnReply, TurnRequest } from "../contracts/app-chat.ts";
 import { canonicalJson } from "../contracts/parse.ts";

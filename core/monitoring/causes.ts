@@ -1,6 +1,6 @@
 /**
  * @file Why a run does not advance, from its records alone: which process it waits for, what ends the wait, and how likely it is the cause.
- * Pure. A run at work has no cause; stall.ts judges whether nothing has changed for too long.
+ * Pure. A process at work is a cause too, marked `isWork`; stall.ts judges whether nothing has changed for too long.
  *
  *     any step      a spent tool budget · a disk that is nearly full · no worker · a silent worker
  *     open step     rollouts (rollout-causes.ts)

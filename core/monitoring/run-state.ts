@@ -23,7 +23,7 @@ export interface RunState {
   readonly groups: readonly GroupRecord[];
   readonly agents: readonly AgentRecord[];
   readonly workers: readonly WorkerRecord[];
-  /** Only runs with paid tools have one. */
+  /** Only runs with metered tools have one. */
   readonly tools?: ToolSpendingRecord | undefined;
   /** Of the file system that holds a run of this machine. */
   readonly disk?: Disk | undefined;

@@ -50,7 +50,7 @@ export function heldOutScore(evaluations: readonly TeamEvaluation[], team: numbe
   return sampled ? { ...score(sampled), greedy: greedy ? score(greedy) : null } : null;
 }
 
-/** The share of held-out questions that a team answers correctly; null if it was not evaluated. */
+/** The share of held-out questions that a team answers correctly; null if it was not evaluated above temperature 0. */
 export function heldOutShare(evaluations: readonly TeamEvaluation[], team: number): number | null {
   const found = heldOutScore(evaluations, team);
   return found && found.n > 0 ? found.correct / found.n : null;

@@ -1,4 +1,4 @@
-/** @file What a run is doing or waiting for, in one phrase: the missing workers, or the progress of the open step. Pure. */
+/** @file What a run is doing or waiting for, in one phrase: the missing workers, or the progress of the step. Pure. */
 import type { RunConfig } from "../contracts/config.ts";
 import { behind, neededRoles, serves } from "./causes.ts";
 import type { RunState } from "./run-state.ts";

@@ -4,7 +4,7 @@ import { ListObjectsV2Command, S3Client } from "@aws-sdk/client-s3";
 import { afterAll, afterEach, beforeEach, expect, test, vi } from "vitest";
 import { openLocalStore } from "../fakes/local-store.ts";
 import { closeProxies, startProxy } from "../fakes/proxies.ts";
-import { printedJson } from "./printed.ts";
+import { printed, printedJson } from "./printed.ts";
 
 /** Does not verify signatures, so that a proxy of a test can change requests. */
 const store = await openLocalStore({ verifySignatures: false });
@@ -81,10 +81,45 @@ test("check: a store that deletes no objects still gets its result, and keeps no
   expect(Items?.map(({ pk }) => pk?.S)).toEqual(["KEPT"]);
 });
 
+test("check: a store whose updates create items is reported, and keeps none of them", async () => {
+  process.env["AWS_ENDPOINT_URL_DYNAMODB"] = await startProxy(String(home["AWS_ENDPOINT_URL_DYNAMODB"]), {
+    change({ headers, body }) {
+      if (!String(headers["x-amz-target"]).endsWith("UpdateItem")) return body;
+      const { ConditionExpression: all, ...input } = JSON.parse(body.toString());
+      const others = String(all).replace(/^attribute_exists\(pk\)( AND )?/, "");
+      return Buffer.from(JSON.stringify({ ...input, ...(others !== "" && { ConditionExpression: others }) }));
+    },
+  });
+  expect(faults(await printedJson("cloud", "check"))).toEqual(["an update never creates an item"]);
+  const { Items } = await dynamo.send(new ScanCommand({ TableName: "mgrpo" }));
+  expect(Items?.map(({ pk }) => pk?.S)).toEqual(["KEPT"]);
+});
+
 test("check: a missing table is one clear line, with what to do", async () => {
   process.env["MGRPO_TABLE"] = "nowhere";
   await expect(printedJson("cloud", "check")).rejects.toMatchObject({
     code: "not-found",
     message: expect.stringContaining("mgrpo cloud setup"),
   });
+});
+
+// The last one: it leaves items in the table.
+test("check: a store's message reaches a terminal without control characters", async () => {
+  const body = JSON.stringify({ __type: "x#AccessDeniedException", message: "no\u001b[2J" });
+  process.env["AWS_ENDPOINT_URL_DYNAMODB"] = await startProxy(String(home["AWS_ENDPOINT_URL_DYNAMODB"]), {
+    change: (request) =>
+      /\.(Update|Delete)Item$/.test(String(request.headers["x-amz-target"])) ? { status: 400, body } : request.body,
+  });
+  const warned: string[] = [];
+  const spy = vi.spyOn(console, "error").mockImplementation((line) => void warned.push(String(line)));
+  const { isTTY } = process.stdout;
+  process.stdout.isTTY = true;
+  const lines = await printed("cloud", "check").finally(() => {
+    process.stdout.isTTY = isTTY;
+    spy.mockRestore();
+  });
+  for (const text of [lines, warned.join()]) {
+    expect(text).toContain("no [2J");
+    expect(text).not.toContain("\u001b[2J");
+  }
 });

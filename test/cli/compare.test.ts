@@ -196,6 +196,11 @@ test("the page names the command, the commits and machine, unfinished runs, and 
   for (const run of ["a1", "a2", "b2"]) expect(page).toContain(`| ${run} |`);
 });
 
+test("a label with a bar and several lines stays in its cell of the page", () => {
+  const named = arms.map((one) => ({ ...one, entry: { ...one.entry, label: "mgrpo, agents.main.system=a\n b|c" } }));
+  expect(drawMarkdown(summarize(about, named), [])).toContain("| mgrpo, agents.main.system=a b\\|c |");
+});
+
 test("tables: one line per step, evaluation and question, cells with separators quoted", () => {
   const lines = (csv: string) => csv.trimEnd().split("\n");
   expect(lines(stepsCsv(arms))).toHaveLength(1 + 3);

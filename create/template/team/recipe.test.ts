@@ -52,6 +52,7 @@ test("the expert's score needs the correct person looked up and the correct fiel
   const pet = villageOf(7).get("Ada")?.pet ?? "";
   assert.equal(await rewards.expert(question, "searcher", searched("pet of Ada", "Ada", pet)), 1);
   assert.equal(await rewards.expert(question, "searcher", searched("pet of Ada", "Ada", "nothing")), 0.4);
+  assert.equal(await rewards.expert(question, "searcher", searched("pet of Ada", "Ben", pet)), 0.6);
   assert.equal(await rewards.expert(question, "searcher", searched("no task", "Ada", pet)), 0);
 });
 

@@ -1,10 +1,12 @@
 /**
  * @file fetch for MCP over HTTP, with a limit on every response. Bytes are counted after decompression, as they arrive. A response that is too
- * large is cut off, and a JSON-RPC response that says so takes its place, so that only this request is affected and nothing is retried.
+ * large is cut off, and a JSON-RPC response that says so takes its place, so that only this request is affected and no call is retried.
  *
  *     POST                       one response: JSON, or a stream of events   at most `maxBytes`
  *     GET with last-event-id     the rest of an interrupted stream           at most `maxBytes`
  *     GET                        an endless stream of notifications          not opened: nobody reads them
+ *
+ * The GET does not name the request whose stream it resumes, so a response cannot be addressed to it: that request times out.
  */
 import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
 import * as z from "zod";
@@ -19,7 +21,7 @@ export function boundedFetch(maxBytes: number): FetchLike {
     const response = await fetch(url, init);
     const { body, status, statusText, headers } = response;
     if (!body) return response;
-    const isStream = headers.get("content-type")?.startsWith("text/event-stream") ?? false;
+    const isStream = /^text\/event-stream\b/i.test(headers.get("content-type") ?? "");
     const limit = (isStream ? limitEvents : limitWhole)(maxBytes, tooLargeResponse(init?.body, maxBytes));
     return new Response(body.pipeThrough(limit), { status, statusText, headers });
   };

@@ -226,6 +226,7 @@ const ENDLESS_RESPONSES: [string, Record<string, string>, string][] = [
   ["compressed JSON", { "content-type": "application/json", "content-encoding": "gzip" }, '{"result": "'],
   ["an endless line", { "content-type": "text/event-stream" }, "id: 1\ndata: {"],
   ["endless events", { "content-type": "text/event-stream" }, "id: 1\n\n: \n"],
+  ["events, whatever the case of their type", { "content-type": "Text/Event-Stream" }, "id: 1\n\n: \n"],
 ];
 
 test.each(ENDLESS_RESPONSES)(
