@@ -2,7 +2,7 @@
  * @file `mgrpo compare`: trains several arms with several seeds on the same number of sampled tokens, and writes their differences, with
  * confidence intervals, to results/<name>/. When rerun, it keeps finished runs and resumes the others.
  *
- *     each seed: first arm ──its sampled tokens──> all other arms, and the first arm of the next seed      then tables, summary, charts
+ *     each seed: first arm ──its sampled tokens──> all other arms, beside the first arm of the next seed      then tables, summary, charts
  */
 import { mkdirSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
@@ -56,12 +56,12 @@ export async function compare(recipeName: string, options: CompareOptions): Prom
     progress.close();
   });
   const missing = writeResults(plan, planned);
+  if (missing.length === 0) return progress.print(`${relative(process.cwd(), plan.folder)}/summary.md`);
   if (stop.signal.aborted) {
     progress.print(`stopped with ${missing.length} of ${plan.names.length} runs left; run the same command to resume`);
     process.exitCode = 130;
     return;
   }
-  if (missing.length === 0) return progress.print(`${relative(process.cwd(), plan.folder)}/summary.md`);
   throw unfinished(missing, failures);
 }
 
@@ -120,7 +120,7 @@ function withModels(config: RunConfig, models: ReadonlyMap<string, string>): Run
   return { ...config, agents: Object.fromEntries(agents) };
 }
 
-/** The run of the first arm, which decides the token budget of its seed. */
+/** The run of the first arm. The tokens that it samples are the budget of its seed's other runs, unless `--tokens` gives one for all. */
 const leadRun = ({ runOf, first, options }: Plan, seed: number): TraceableRun => runOf(first, seed, options.tokens);
 
 /** Trains until all runs are finished, failed or stopped. Resolves with the runs that could be planned, and the failures by run. */

@@ -42,18 +42,18 @@ export interface OpenOptions extends Partial<EngineOptions> {
 /**
  * Opens a sampler on a checkpoint. Defaults: one thread, 32 KV-cache slots, the model's own context (at most 4096 tokens).
  * Close it when done. It keeps the weights of `files`, so after a training step open another on `updated(files, await trainer.save())`.
- * @throws MgrpoError `checkpoint-damaged` or `engine-unsupported`, with the file and the reason.
+ * Rejects with MgrpoError `checkpoint-damaged` or `engine-unsupported`, with the file and the reason, or `config-invalid` for an unknown
+ * policy or a context that is too long for the model.
  */
-export function openSampler(files: CheckpointFiles, options: OpenOptions = {}): Promise<Sampler> {
+export async function openSampler(files: CheckpointFiles, options: OpenOptions = {}): Promise<Sampler> {
   return openEngine(options.policy ?? "compiled").openSampler(files, engineOptions(files, options));
 }
 
 /**
  * Opens a trainer on a checkpoint: all weights, or the adapter alone where the checkpoint has one (`withLora`). Defaults as for
- * `openSampler`, and micro-batches of 4096 tokens.
- * @throws MgrpoError `checkpoint-damaged` or `engine-unsupported`, with the file and the reason.
+ * `openSampler`, and micro-batches of 4096 tokens. Rejects as `openSampler` does.
  */
-export function openTrainer(files: CheckpointFiles, options: OpenOptions = {}): Promise<Trainer> {
+export async function openTrainer(files: CheckpointFiles, options: OpenOptions = {}): Promise<Trainer> {
   return openEngine(options.policy ?? "compiled").openTrainer(files, engineOptions(files, options));
 }
 
@@ -83,7 +83,7 @@ export function openEngine(
   if (own) return own;
   const recipeNames = [...recipePolicies.keys()].map((name) => RECIPE + name);
   const names = ["compiled", "eager", "eager-gpu", "tinker:<url>", ...recipeNames].join(", ");
-  throw new MgrpoError("config-invalid", `agents: no policy is called '${policy}': write one of ${names}`);
+  throw new MgrpoError("config-invalid", `no policy is called '${policy}': write one of ${names}`);
 }
 
 const MOST_CONTEXT = 4096;

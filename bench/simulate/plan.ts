@@ -57,6 +57,12 @@ export function planOf({ rolloutsPerMinute, runs, agents, set }: Load): Simulati
   const config = resolveConfig(recipe(questions, steps), choice);
   if (config.steps !== steps)
     throw new MgrpoError("config-invalid", "--set steps: a simulation ends with its window: leave this setting out");
+  // Otherwise no turn would be the first one, and no agent would call anything.
+  if (config.draws !== "place")
+    throw new MgrpoError(
+      "config-invalid",
+      "--set draws: a simulated turn is scripted by its place in the rollout: leave this setting out",
+    );
   const stepSeconds = rolloutsPerStep / perSecond;
   const others = Array.from({ length: runs - 1 }, (_, i) => ({ ...config, run: `${config.run}-${i + 2}` }));
   return {

@@ -116,7 +116,11 @@ function addCompare(program: Command): void {
     )
     .option("--questions <file.jsonl>", "train on these questions; the held-out ones stay those of the recipe")
     .addOption(setting())
-    .option("--mixed", "accept runs of another commit, release, config or base model; the results name them", false)
+    .option(
+      "--mixed",
+      "accept runs of another commit, release, recipe, config or base model; the results name them",
+      false,
+    )
     .option("--name <name>", "prefix of the runs' names, and folder under results/", "compare")
     .action(async (recipe, options) => (await import("../compare.ts")).compare(recipe, options));
 }

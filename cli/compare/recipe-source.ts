@@ -1,5 +1,5 @@
 /** @file Identifies the code of a user's recipe. A recipe of this package is identified by the package's commit and release. */
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { sha256 } from "../../engine/hash.ts";
 import { recipeFolder } from "../../recipes/registry.ts";
@@ -22,9 +22,12 @@ function filesUnder(folder: string, path: string): string[] {
   return entries.flatMap((entry) => {
     const name = path === "" ? entry.name : `${path}/${entry.name}`;
     if (entry.isDirectory()) return isExcluded(entry.name, path === "") ? [] : filesUnder(folder, name);
-    return entry.isFile() && SOURCE.test(entry.name) ? [name] : [];
+    return SOURCE.test(entry.name) && isFile(join(folder, name)) ? [name] : [];
   });
 }
+
+/** A link to a file counts as that file; one that leads nowhere, or to a folder, is left out. */
+const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() === true;
 
 const isExcluded = (name: string, isTop: boolean): boolean =>
   name.startsWith(".") || name === "node_modules" || (isTop && OUTPUTS.includes(name));

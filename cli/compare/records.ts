@@ -51,7 +51,8 @@ export function keepRecord(results: string, planned: TraceableRun, { report, hel
 }
 
 /**
- * Undefined if there is none. Throws if it is the record of another run. Unless `mixed`, also if the settings, source or base models differ.
+ * Undefined if there is none. Throws if it is the record of another run. Unless `mixed`, also if the settings, source, config or base models
+ * differ.
  */
 export function readRecord(results: string, planned: TraceableRun, mixed: boolean): FinishedRun | undefined {
   const path = recordPath(results, planned.config.run);
@@ -63,7 +64,7 @@ export function readRecord(results: string, planned: TraceableRun, mixed: boolea
   const foreign = [...differences(set, made.set, "set"), ...foreignBy(planned.by, finished.by)];
   if (foreign.length === 0 || mixed) return { ...finished, foreign };
   throw refusal(
-    `${path} was made with other settings, or from another commit, release, config or base model`,
+    `${path} was made with other settings, or from another commit, release, recipe, config or base model`,
     foreign,
     "remove that file, or keep it with --mixed",
   );

@@ -36,7 +36,7 @@ export function refuseOther({ config, by }: TraceableRun, mixed: boolean): void 
   const foreign = mixed ? [] : foreignBy(by, origin);
   if (foreign.length === 0) return;
   throw refusal(
-    `${what}, but is from another commit, release, config or base model`,
+    `${what}, but is from another commit, release, recipe, config or base model`,
     foreign,
     `remove ${folder.path}, or keep it with --mixed`,
   );

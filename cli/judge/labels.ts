@@ -63,7 +63,8 @@ export function readLabels(file: string): Labels {
 
 export function readLabelFile(file: string): string {
   try {
-    return readFileSync(file, "utf8");
+    // Drops a byte order mark.
+    return new TextDecoder().decode(readFileSync(file));
   } catch (cause) {
     throw new MgrpoError("not-found", `${file} cannot be read`, { cause });
   }

@@ -6,9 +6,11 @@ const { mainReward, subReward, turnWeight, ratio, policyLoss, clipLow, clipHigh,
   AlgorithmSettings.shape;
 const { overlongPenalty } = AlgorithmSettings.shape;
 
-/** The schema under a default: absent means the run's value. */
-function own<S extends z.ZodType>(setting: { unwrap(): S }, what: string) {
-  return setting.unwrap().exactOptional().describe(`${what} of this agent. Absent: as in algorithm.`);
+const CLIP_RANGE_IF_ABSENT = "the default of its own ratio if that is set, otherwise as in algorithm";
+
+/** The schema under a default. `absent`: the value that holds without an override. */
+function own<S extends z.ZodType>(setting: { unwrap(): S }, what: string, absent = "as in algorithm") {
+  return setting.unwrap().exactOptional().describe(`${what} of this agent. Absent: ${absent}.`);
 }
 
 /** Overrides of `algorithm` for one agent. */
@@ -22,8 +24,8 @@ export const AlgorithmOverrides = z.strictObject({
   turnWeight: own(turnWeight, "Weight of turn-level advantages"),
   ratio: own(ratio, "Granularity of the importance ratio"),
   policyLoss: own(policyLoss, "Form of the policy term"),
-  clipLow: own(clipLow, "Lower clip range"),
-  clipHigh: own(clipHigh, "Upper clip range"),
+  clipLow: own(clipLow, "Lower clip range", CLIP_RANGE_IF_ABSENT),
+  clipHigh: own(clipHigh, "Upper clip range", CLIP_RANGE_IF_ABSENT),
   entropy: own(entropy, "Entropy bonus"),
   tisCap: own(tisCap, "Cap of truncated importance sampling"),
   ratioMask: own(ratioMask, "Mask of extreme ratios"),

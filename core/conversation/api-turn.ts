@@ -7,7 +7,8 @@ import { isJson } from "./json-text.ts";
 import { TAGS } from "./parse-turn.ts";
 
 export function turnText(turn: WrittenTurn): string {
-  return sampledText(turn.calls.length === 0 ? { ...turn, text: asAnswer(turn.text) } : turn);
+  const isAnswer = turn.calls.length === 0 && !(turn.thinking === "" && leavesThinkingOpen(turn.text));
+  return sampledText(isAnswer ? { ...turn, text: asAnswer(turn.text) } : turn);
 }
 
 /** The turn as an app's agent samples it: an answer to an app is not tagged. */
@@ -18,10 +19,11 @@ export function sampledText({ thinking, text, calls }: WrittenTurn): string {
   return thought + [before, ...calls.map(callText)].filter(Boolean).join("\n");
 }
 
-/** Thinking that the text leaves open would hide the calls that follow it. */
-function closeThinking(text: string): string {
-  return text.includes("<think>") && !text.includes("</think>") ? `${text}\n</think>` : text;
-}
+/** The parser skips thinking to its end, and open thinking with all that follows it. */
+const leavesThinkingOpen = (text: string): boolean => text.includes("<think>") && !text.includes("</think>");
+
+/** Open thinking would hide the calls that follow it. */
+const closeThinking = (text: string): string => (leavesThinkingOpen(text) ? `${text}\n</think>` : text);
 
 type WrittenTurn = Pick<AssistantTurn, "thinking" | "text" | "calls">;
 

@@ -49,5 +49,5 @@ export const FAMILIES: readonly Family[] = [
   },
 ];
 
-/** Mistral's, when config.json has none. */
+/** Default of `sliding_window`, in each family that applies it. */
 export const DEFAULT_SLIDING_WINDOW = 4096;

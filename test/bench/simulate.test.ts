@@ -78,7 +78,7 @@ test("exactly one rate is required; anything else is refused, and the message na
     expect(() => readArguments(["--table", fixed, "2"]), fixed).toThrow("--table uses fixed loads");
 });
 
-test.each(["steps=99", "nothing=7"])("--set %s is refused", (setting) => {
+test.each(["steps=99", "draws=tokens", "nothing=7"])("--set %s is refused", (setting) => {
   expect(() => planOf({ rolloutsPerMinute: 60, runs: 1, agents: 2, set: [setting] })).toThrow(setting.split("=")[0]);
 });
 

@@ -1,6 +1,6 @@
 /** @file What identifies the code of a comparison's run in a user's project: no commit of the user's own, and a hash of the recipe. */
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
@@ -49,4 +49,20 @@ test("runs of a recipe whose code has changed are foreign; what commands write b
   const { recipe: _, ...older } = before;
   expect(foreignBy(before, older)).toEqual([expect.stringMatching(/^recipe: "not recorded" \(stored\)/)]);
   expect(provenanceOf(config, {})).not.toHaveProperty("recipe");
+});
+
+// Windows lets only privileged users make links to files.
+test.skipIf(process.platform === "win32")("a recipe's file that is a link counts as the file that it leads to", () => {
+  const recipe = join(project, "linked");
+  const shared = join(project, "shared.ts");
+  mkdirSync(recipe);
+  writeFileSync(join(recipe, "recipe.ts"), "export const recipe = {};");
+  writeFileSync(shared, "export const correct = 1;");
+  symlinkSync(shared, join(recipe, "rewards.ts"));
+  symlinkSync(join(project, "nowhere.ts"), join(recipe, "tools.ts"));
+  const made = () => provenanceOf({ ...config, recipe }, {});
+  const before = made();
+  expect(foreignBy(made(), before)).toEqual([]);
+  writeFileSync(shared, "export const correct = 0;");
+  expect(foreignBy(made(), before)).toEqual([expect.stringMatching(/^recipe: /)]);
 });

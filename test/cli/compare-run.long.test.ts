@@ -49,7 +49,7 @@ test("each arm and seed is one run; the repeated command keeps finished runs and
   const begun = Provenance.parse(JSON.parse(readFileSync(origin, "utf8")));
   writeFileSync(origin, JSON.stringify({ ...begun, commit: "another" }));
   await expect(printed(...compareArguments("--steps", "2"))).rejects.toThrow(
-    /run 'compare-mgrpo-seed1' exists, but is from another commit, release, config or base model: commit: "another" \(stored\), .*keep it with --mixed/,
+    /run 'compare-mgrpo-seed1' exists, but is from another commit, release, recipe, config or base model: commit: "another" \(stored\), .*keep it with --mixed/,
   );
   writeFileSync(origin, JSON.stringify(begun));
 
@@ -78,8 +78,24 @@ test("each arm and seed is one run; the repeated command keeps finished runs and
   ]);
   expect(readFileSync(join(folder, "results/compare/questions.csv"), "utf8")).toBe(before);
   await expect(printed(...compareArguments("--steps", "4"))).rejects.toThrow(
-    /compare-mgrpo-seed1\.json\.gz was made with other settings, or from another commit, release, config or base model: set\.?.*steps=2.* \(stored\)/,
+    /compare-mgrpo-seed1\.json\.gz was made with other settings, or from another commit, release, recipe, config or base model: set\.?.*steps=2.* \(stored\)/,
   );
+});
+
+test("Ctrl-C after the last run has finished leaves nothing to resume", { timeout: TIMEOUT }, async () => {
+  // Uses the records that the first test wrote.
+  const interrupt = (event: string | symbol) => {
+    if (event === "SIGINT") queueMicrotask(() => process.emit("SIGINT"));
+  };
+  process.on("newListener", interrupt);
+  try {
+    const stdout = await printed(...compareArguments("--steps", "2"));
+    expect(eventsOf(stdout)).toEqual([...RUNS.map((run) => `kept ${run}`), "note results/compare/summary.md"]);
+    expect(process.exitCode).not.toBe(130);
+  } finally {
+    process.off("newListener", interrupt);
+    process.exitCode = undefined;
+  }
 });
 
 test("second stages start from the checkpoints of a run that finished, on the questions of a file", {
@@ -120,7 +136,7 @@ test("second stages start from the checkpoints of a run that finished, on the qu
   rmSync(join(folder, "runs"), { recursive: true });
 });
 
-test("a record of another commit, release, config or base model is refused, or accepted and named", {
+test("a record of another commit, release, recipe, config or base model is refused, or accepted and named", {
   timeout: TIMEOUT,
 }, async () => {
   // Uses the records that the first test wrote.
@@ -139,7 +155,7 @@ test("a record of another commit, release, config or base model is refused, or a
     const refused = printed(...compareArguments("--steps", "2"));
     await expect(refused).rejects.toThrow(message);
     await expect(refused).rejects.toThrow(
-      /compare-shuffled-advantages-seed1\.json\.gz was made with other settings, or from another commit, release, config or base model: .*--mixed/,
+      /compare-shuffled-advantages-seed1\.json\.gz was made with other settings, or from another commit, release, recipe, config or base model: .*--mixed/,
     );
   }
   rewriteProvenance({ machine: "another", commit: "another", config: { ...config, temperature: 0.5 } });
@@ -155,7 +171,7 @@ test("a record of another commit, release, config or base model is refused, or a
     },
   ]);
   const page = readFileSync(join(folder, "results/compare/summary.md"), "utf8");
-  expect(page).toContain("**1 run of another commit, release, config or base model**");
+  expect(page).toContain("**1 run of another commit, release, recipe, config or base model**");
   expect(page).toContain(`| ${RUNS[1]} | another | commit:`);
 
   // A record may lack the release, the config and the base models.

@@ -76,6 +76,10 @@ test("expert labels: the judge's error against human scores, and each disagreeme
   ]);
 });
 
+test("a byte order mark, as editors on Windows write it, is no part of the first label", async () => {
+  expect(await check(`\ufeff${JSON.stringify(LABELS[0])}`)).toMatchObject([{ kind: "agreement", n: 1, accuracy: 1 }]);
+});
+
 test.each([
   ["", /labels\.jsonl: there are no labels; write one object per line/],
   ["\n{", /labels\.jsonl, line 2: not JSON/],

@@ -4,7 +4,7 @@ import type { SampleRequest } from "../../core/ports.ts";
 import { writeModelConfig } from "../../engine/checkpoint/config.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { assignToLanes, divideOptions } from "../../engine/compiled/lanes.ts";
-import { openEngine } from "../../engine/index.ts";
+import { openEngine, openSampler, openTrainer } from "../../engine/index.ts";
 import { OPTIONS, TINY, tinyCheckpoint } from "./tiny.ts";
 
 const AT_1 = { temperature: 1, topP: 1, topK: 0 };
@@ -83,6 +83,13 @@ test("policies are found by name, and an unknown name lists the known ones", () 
   expect(openEngine("compiled")).toBe(compiledEngine);
   expect(openEngine("recipe:mine", new Map([["mine", compiledEngine]]))).toBe(compiledEngine);
   expect(() => openEngine("compild")).toThrow(/no policy is called 'compild': write one of compiled, eager/);
+});
+
+test("a policy or checkpoint that cannot be opened rejects: the caller's `catch` sees it", async () => {
+  for (const open of [openSampler, openTrainer]) {
+    await expect(open(tinyCheckpoint(), { policy: "compild" })).rejects.toThrow(/^no policy is called 'compild'/);
+    await expect(open(new Map())).rejects.toMatchObject({ code: "checkpoint-damaged" });
+  }
 });
 
 test("a missing GPU backend names the package to install", async () => {

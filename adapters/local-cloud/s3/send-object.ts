@@ -16,7 +16,8 @@ export async function sendObject(
   if (!object) throw new S3Error("NoSuchKey", `there is no object ${key}`);
   const { metadata, file } = object;
   try {
-    if (headers["if-match"] && !matches(headers["if-match"], metadata)) throw new S3Error("PreconditionFailed", key);
+    if (headers["if-match"] && !matches(headers["if-match"], metadata))
+      throw new S3Error("PreconditionFailed", `the ETag of ${key} is "${metadata.etag}", not ${headers["if-match"]}`);
     if (headers["if-none-match"] && matches(headers["if-none-match"], metadata)) {
       response.writeHead(304, { etag: `"${metadata.etag}"` }).end();
       return;

@@ -40,7 +40,7 @@ class ReaderPool implements Reader {
   readonly #queue = new FairQueue<Task>();
   readonly #processes = new Set<ReaderProcess>();
   readonly #idle: ReaderProcess[] = [];
-  /** SHA-256 of documents that ended their process. They are not read again. */
+  /** SHA-256 of documents that ended their process or timed out. They are not read again. */
   readonly #fatal = new Set<string>();
   #busy = 0;
   #isClosed = false;

@@ -16,7 +16,7 @@ export interface HalfPrecisionOptions {
   /** False: whole weights are cast, which the runtime folds while it opens the session. */
   readonly gathersBeforeCast: boolean;
   readonly precision: Precision;
-  /** Whether the provider multiplies bfloat16. If not, inputs and results of products are rounded to it: the same numbers. */
+  /** Whether the provider multiplies bfloat16. If not, inputs and results of products are rounded to it: equal up to the order of sums. */
   readonly multipliesBfloat16: boolean;
 }
 

@@ -46,6 +46,18 @@ test("ranges: first, middle, open end, suffix, past the end", async () => {
   await expect(text("range", "bytes=10-12")).rejects.toMatchObject({ name: "InvalidRange" });
 });
 
+test("a read on the condition of another ETag is refused, and the message has both", async () => {
+  const { ETag = expect.fail("it has no ETag") } = await s3.send(
+    new PutObjectCommand({ Bucket, Key: "tagged", Body: "1" }),
+  );
+  const read = (IfMatch: string) => s3.send(new GetObjectCommand({ Bucket, Key: "tagged", IfMatch }));
+  expect(await (await read(ETag)).Body?.transformToString()).toBe("1");
+  await expect(read('"other"')).rejects.toMatchObject({
+    name: "PreconditionFailed",
+    message: `the ETag of tagged is ${ETag}, not "other"`,
+  });
+});
+
 test("multipart: parts are joined in order, committed once, and readable across their boundaries", async () => {
   const Key = "multi";
   const part = (byte: number, length: number) => Buffer.alloc(length, byte);

@@ -51,6 +51,7 @@ test.each([
   [{ calls: [call("{}")], text: "<answer>Paris</answer>" }, "both a tool call and an answer"],
   [{ text: "<tool_response>Paris</tool_response>" }, "<tool_response> inside a turn"],
   [{ text: "" }, "neither a tool call nor an answer"],
+  [{ text: "<think>\nIs it Lyon?" }, "neither a tool call nor an answer"],
 ])("a malformed turn stays malformed: %j", (turn, fault) => {
   expect(read(turn)).toEqual({ kind: "malformed", fault: expect.stringContaining(fault) });
 });
