@@ -84,17 +84,14 @@ export async function evaluateAndKeep(
   const name = `${folderName(target)}-${suite.name}-${await evaluationId(config, bases, questions)}`;
   const folder = join(results, name);
   const stop = watchForStop();
-  let [hasStarted, isDone] = [false, false];
+  let [hasStarted, isComplete] = [false, false];
   const onStart = () => {
     hasStarted = true;
   };
   try {
     const all = { ...options, onStart };
-    const finish = async (done: FinishedJob) => {
-      await onDone(done, folder);
-      isDone = true;
-    };
-    await evaluateInFolder(folder, config, bases, questions, stop, finish, all);
+    const finish = (done: FinishedJob) => onDone(done, folder);
+    isComplete = await evaluateInFolder(folder, config, bases, questions, stop, finish, all);
   } catch (error) {
     if (hasStarted) console.error(`answers so far are kept in ${folder}; run the same command to resume`);
     throw error;
@@ -102,7 +99,7 @@ export async function evaluateAndKeep(
     stop.dispose();
   }
   // A stop that comes while the workers end interrupts nothing.
-  if (stop.signal.aborted && !isDone) {
+  if (!isComplete) {
     console.error(`stopped; answers so far are kept in ${folder}; run the same command to resume`);
     process.exitCode = 130;
   }

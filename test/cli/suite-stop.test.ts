@@ -14,6 +14,7 @@ vi.mock("../../cli/local/evaluate-team.ts", async (original) => ({
     const onDone = given[5] as () => Promise<void>;
     if (isDone) await onDone();
     process.emit("SIGINT");
+    return isDone;
   },
 }));
 
