@@ -9,6 +9,7 @@ import { MgrpoError } from "../core/errors.ts";
 import type { Table } from "../core/ports.ts";
 import { recordScores } from "../core/training/writes.ts";
 
+const RUN = "bench";
 const CONCURRENCY = 16;
 const K = 8;
 const [WARM_UP_GROUPS, MEASURED_GROUPS] = [64, 512];
@@ -27,7 +28,9 @@ async function* benchStore(): AsyncGenerator<StoreFigure> {
   Object.assign(process.env, cloud.environment);
   const store = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
   try {
+    await createGroups(store.table, 0, WARM_UP_GROUPS);
     await recordGroups(store.table, 0, WARM_UP_GROUPS);
+    await createGroups(store.table, 1, MEASURED_GROUPS);
     const before = store.meter.read();
     const perSecond = await recordGroups(store.table, 1, MEASURED_GROUPS);
     const after = store.meter.read();
@@ -50,13 +53,16 @@ async function* benchStore(): AsyncGenerator<StoreFigure> {
   }
 }
 
-/** Records K scores in each group of a step. Returns records per second, excluding the creation of the groups. */
-async function recordGroups(table: Table, step: number, groups: number): Promise<number> {
-  const run = "bench";
+async function createGroups(table: Table, step: number, groups: number): Promise<void> {
+  const claims = Object.fromEntries(Array.from({ length: K }, (_, k) => [String(k), "main-1"]));
   for (let group = 0; group < groups; group++) {
-    const claims = Object.fromEntries(Array.from({ length: K }, (_, k) => [String(k), "main-1"]));
-    await table.insert(tableKeys.group(run, step, group), { run, step, group, state: "open", claims, rollouts: {} });
+    const record = { run: RUN, step, group, state: "open", claims, rollouts: {} };
+    await table.insert(tableKeys.group(RUN, step, group), record);
   }
+}
+
+/** Records K scores in each group of a step. Returns records per second. */
+async function recordGroups(table: Table, step: number, groups: number): Promise<number> {
   const score = (k: number) => ({
     reward: 1,
     correct: 1,
@@ -69,7 +75,7 @@ async function recordGroups(table: Table, step: number, groups: number): Promise
   const worker = async () => {
     for (let i = next++; i < groups * K; i = next++) {
       const [group, k] = [Math.floor(i / K), i % K];
-      const { applied } = await table.update(recordScores({ run, step, group }, new Map([[k, score(k)]])));
+      const { applied } = await table.update(recordScores({ run: RUN, step, group }, new Map([[k, score(k)]])));
       if (!applied) throw new MgrpoError("store-unreachable", `bench: score ${k} of group ${group} was refused`);
     }
   };

@@ -63,8 +63,8 @@ async function evaluate(target: string, options: AllOptions): Promise<void> {
   const questions = await readQuestions(recipe, config);
   for (const note of notes) console.error(note);
   const stop = watchForStop();
-  await evaluateLocally(config, bases, questions, stop, report).finally(() => stop.dispose());
-  if (!stop.signal.aborted) return;
+  const isComplete = await evaluateLocally(config, bases, questions, stop, report).finally(() => stop.dispose());
+  if (isComplete) return;
   console.error("stopped before every suite was evaluated");
   process.exitCode = 130;
 }

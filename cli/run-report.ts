@@ -77,7 +77,7 @@ export function buildReport(input: ReportInput): RunReport {
   const rollouts = perStep.reduce((total, step) => total + step.rollouts + step.excluded, 0);
   const perRollout = (amount: number) => (rollouts === 0 ? 0 : amount / rollouts);
   const steps = perStep.length;
-  const closed = evaluations.find((one) => one.team === steps && one.closedBook);
+  const closed = evaluations.find((one) => one.team === steps && one.closedBook && one.benchmark === undefined);
   const report = {
     run: config.run,
     recipe: config.recipe,

@@ -40,15 +40,18 @@ async function check(call: Call, score: () => Judgment | Promise<Judgment>): Pro
   throw fault(call, `returned ${textOf(judgment)}${why}: return a number from 0 to 1, or { score, turns }`);
 }
 
-/** On one line. */
-const textOf = (value: unknown): string =>
-  inspect(value, {
+/** On one line: the stack of an Error is left out. */
+function textOf(value: unknown): string {
+  const text = inspect(value, {
     compact: true,
     breakLength: Number.POSITIVE_INFINITY,
     depth: 1,
     maxArrayLength: 10,
     maxStringLength: 40,
   });
+  const [line = ""] = text.split("\n", 1);
+  return line;
+}
 
 async function run(call: Call, score: () => Judgment | Promise<Judgment>): Promise<Judgment> {
   try {

@@ -41,7 +41,7 @@ export function isolatedRewards(
     if (isBundled(config.recipe)) return openRewards(config, environment);
     const rewards = opened.get(config.run) ?? new IsolatedRewards({ config, environment }, thread).open();
     opened.set(config.run, rewards);
-    rewards.catch(() => opened.delete(config.run));
+    rewards.catch(() => opened.get(config.run) === rewards && opened.delete(config.run));
     return rewards;
   };
 }

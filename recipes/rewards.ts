@@ -25,11 +25,17 @@ export async function openRewards(
   const { rewards } = await openPart(KNOWN, config.recipe, "rewards");
   // In a bundle there is no such file.
   const file = fileOfPart(config.recipe, "rewards") ?? `${config.recipe}/rewards.ts`;
-  return checkedRewards(
-    typeof rewards === "function" ? call(file, () => rewards({ config, environment })) : rewards,
-    file,
+  const opened = typeof rewards === "function" ? call(file, () => rewards({ config, environment })) : rewards;
+  if (isRewards(opened)) return checkedRewards(opened, file);
+  throw new MgrpoError(
+    "recipe-invalid",
+    `${file}: 'rewards' has no correct(): export an object with correct() and expert(), or a function that returns one, not a promise of one`,
   );
 }
+
+/** False for what a recipe without type checks may export: a promise, null, a function that returns nothing. */
+const isRewards = (opened: Partial<Rewards> | null | undefined): opened is Rewards =>
+  typeof opened?.correct === "function";
 
 /** An exception in the user's function is an error in the recipe. */
 function call(file: string, open: () => Rewards): Rewards {

@@ -8,7 +8,7 @@ export interface WriteMeter {
 
 export interface CountingMeter extends WriteMeter {
   request(command: string, bytes: number): void;
-  /** The item as an insert writes it, as an update leaves it, or as a write whose condition fails finds it. */
+  /** The item as an insert would write it, as an update leaves it, or as an update whose condition fails finds it. */
   item(item: Record<string, NativeAttributeValue> | undefined): void;
 }
 

@@ -53,17 +53,17 @@ export function describeLosses({ lost, reasons = [] }: Pick<EvaluationResult, "l
   return `${counted(lost.length, "answer")} lost, not counted (${clean(reasons[0] ?? "infrastructure")})`;
 }
 
-/** Ends early when `stop` aborts; rejects if the evaluation halts. */
+/** Ends early when `stop` aborts; rejects if the evaluation halts. Resolves with whether every suite is done. */
 export async function evaluateLocally(
   config: RunConfig,
   bases: Bases,
   questions: QuestionSet,
   stop: Stop,
   onDone: OnDone,
-): Promise<void> {
+): Promise<boolean> {
   const directory = mkdtempSync(join(tmpdir(), "mgrpo-eval-"));
   try {
-    await evaluateInFolder(directory, config, bases, questions, stop, onDone);
+    return await evaluateInFolder(directory, config, bases, questions, stop, onDone);
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
@@ -85,7 +85,7 @@ export async function evaluateInFolder(
   stop: Stop,
   onDone: OnDone,
   { raised = {}, onStart, onPoll }: KeptOptions = {},
-): Promise<void> {
+): Promise<boolean> {
   const config = withoutWaiting(wanted);
   mkdirSync(directory, { recursive: true });
   const cloud = await openEmbeddedCloud(join(directory, "cloud"), join(directory, "functions.log"));
@@ -102,12 +102,10 @@ export async function evaluateInFolder(
     const isOpen = (await readJobs(cloud.store, config.run)).some(({ state }) => state !== "done");
     const workers = isOpen ? startEvaluators(config, cloud, directory) : undefined;
     workers?.failed.catch(stop.fail);
-    try {
-      await followJobs(cloud.store, config, stop.signal, onDone, onPoll);
-    } finally {
-      await workers?.stop();
-    }
+    const following = followJobs(cloud.store, config, stop.signal, onDone, onPoll);
+    const isComplete = await following.finally(() => workers?.stop());
     stop.rethrow();
+    return isComplete;
   } finally {
     await cloud.close();
   }
@@ -124,14 +122,14 @@ function startEvaluators(config: RunConfig, { environment }: EmbeddedCloud, logs
   return startWorkers(evaluatorsOf(config), { ...environment, MGRPO_WORKER_TOKEN: token }, logs);
 }
 
-/** Ends when every suite is done, or the signal aborts. */
+/** Ends when every suite is done, or the signal aborts. Resolves with whether every suite is done. */
 async function followJobs(
   store: Store,
   config: RunConfig,
   signal: AbortSignal,
   onDone: OnDone,
   onPoll?: OnPoll,
-): Promise<void> {
+): Promise<boolean> {
   const { run, evaluation } = config;
   const reported = new Set<string>();
   while (!signal.aborted && reported.size < evaluation.suites.length) {
@@ -146,4 +144,5 @@ async function followJobs(
     }
     if (reported.size < evaluation.suites.length) await store.clock.sleep(POLL_SECONDS, signal);
   }
+  return reported.size === evaluation.suites.length;
 }

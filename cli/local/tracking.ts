@@ -1,6 +1,6 @@
 /**
- * @file Sends a run's metrics to its trackers while it trains. An unreachable tracker delays nothing, misses no metrics, and is reported
- * once.
+ * @file Sends a run's metrics to its trackers while it trains. An unreachable tracker does not delay training, misses no metrics, and is
+ * reported once.
  *
  *     metrics.jsonl ──lines after the position──> tracker ──done──> position, in trackers.json
  *                            └──failed──> waits for: a pause that doubles up to a minute     unblocked by: time, the run's end

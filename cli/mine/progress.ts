@@ -34,6 +34,9 @@ export function showProgress(
   };
 }
 
+/** Long enough to step over answers that take long, or that are asked again. */
+const FIRST_STRIDE = 64;
+
 /**
  * About how many answers are in the store, at least `known`. Except for those in flight, answers arrive in order, so if one is in the store,
  * nearly all before it are. The search therefore doubles its stride instead of requesting every answer.
@@ -46,7 +49,7 @@ export async function countAnswers(
 ): Promise<number> {
   let count = known;
   const isThere = async (answer: number) => answer < total && (await objects.head(keyOf(answer))) !== undefined;
-  for (let stride = 1; stride >= 1; ) {
+  for (let stride = FIRST_STRIDE; stride >= 1; ) {
     if (await isThere(count + stride - 1)) {
       count += stride;
       stride *= 2;

@@ -7,6 +7,7 @@ import colors from "picocolors";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import type { QuestionSet } from "../../core/contracts/question.ts";
+import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import type { RaisedBudget } from "../../core/training/run-budget.ts";
 import { readEndpoint } from "../endpoint-team.ts";
@@ -14,7 +15,7 @@ import { describeLosses, evaluateInFolder, type FinishedJob, type OnPoll } from 
 import { preflightEvaluation } from "../local/preflight.ts";
 import { watchForStop } from "../local/stop.ts";
 import { readQuestions } from "../questions.ts";
-import { accuracy, costText } from "../terminal/columns.ts";
+import { accuracy, costText, counted } from "../terminal/columns.ts";
 import { hanging, row } from "../terminal/rows.ts";
 import { evaluationId } from "./identity.ts";
 import { reportSuite, type SuiteReport } from "./report.ts";
@@ -44,15 +45,25 @@ export async function evaluateSuite(
   raised: RaisedBudget,
 ): Promise<void> {
   const questions = await readQuestions(recipe, config);
+  const set = questions.suites?.[suite.name] ?? { questions: questions.heldOut };
+  refuseEmpty(suite, set.questions.length);
   let report: SuiteReport | undefined;
   const folder = await evaluateAndKeep(target, { config, suite }, questions, results, {
     raised,
     async onDone({ job, store }, folder) {
-      const set = questions.suites?.[suite.name] ?? { questions: questions.heldOut };
       report = await reportSuite(store, folder, target, suite, set, job);
     },
   });
   if (report) print(report, folder);
+}
+
+function refuseEmpty({ name, skip = 0 }: EvaluationSuite, available: number): void {
+  if (skip < available) return;
+  const why =
+    skip > 0
+      ? `it skips ${skip}, and its set has ${counted(available, "question")}: lower skip`
+      : "its set has no question that can be asked";
+  throw new MgrpoError("config-invalid", `suite '${name}' asks nothing: ${why}`);
 }
 
 export interface KeptEvaluation {
@@ -73,20 +84,22 @@ export async function evaluateAndKeep(
   const name = `${folderName(target)}-${suite.name}-${await evaluationId(config, bases, questions)}`;
   const folder = join(results, name);
   const stop = watchForStop();
-  let hasStarted = false;
+  let [hasStarted, isComplete] = [false, false];
   const onStart = () => {
     hasStarted = true;
   };
   try {
     const all = { ...options, onStart };
-    await evaluateInFolder(folder, config, bases, questions, stop, (done) => onDone(done, folder), all);
+    const finish = (done: FinishedJob) => onDone(done, folder);
+    isComplete = await evaluateInFolder(folder, config, bases, questions, stop, finish, all);
   } catch (error) {
     if (hasStarted) console.error(`answers so far are kept in ${folder}; run the same command to resume`);
     throw error;
   } finally {
     stop.dispose();
   }
-  if (stop.signal.aborted) {
+  // A stop that comes while the workers end interrupts nothing.
+  if (!isComplete) {
     console.error(`stopped; answers so far are kept in ${folder}; run the same command to resume`);
     process.exitCode = 130;
   }

@@ -35,7 +35,7 @@ export async function photographDashboard(folder: string, run: string, to: strin
   }
 }
 
-/** Waits until nothing of the page loads, and every chart is drawn. */
+/** Waits until nothing on the page is loading and every chart is drawn. */
 async function settled(page: Page): Promise<void> {
   while (/^Loading …/m.test(await page.locator("body").innerText())) await page.waitForTimeout(50);
   for (const chart of await page.locator(".chart").all())

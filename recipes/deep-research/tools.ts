@@ -21,7 +21,7 @@ export const tools: OpenTools = async (opening) => {
   if (unused) {
     throw new MgrpoError(
       "config-invalid",
-      `tools.${unused} does nothing in the atlas: name a search engine too, such as --set tools.search.backend=serper`,
+      `tools.${unused} does nothing without a search engine, since no web page is read: name one, such as --set tools.search.backend=serper`,
     );
   }
   const web = await openWebTools(opening);

@@ -85,6 +85,11 @@ test("the count of answers is off by at most those in flight, and takes few requ
   );
 });
 
+test("an answer that is still missing does not hold up the count of those after it", async () => {
+  const head = async (key: string) => (key !== "0" && Number(key) < 1000 ? 1 : undefined);
+  expect(await countAnswers({ head }, String, 0, 20_000)).toBe(1000);
+});
+
 test("the time left is estimated from the answers since the first poll; the time before it does not count", async () => {
   const now = vi.spyOn(performance, "now").mockReturnValue(0);
   onTestFinished(() => now.mockRestore());

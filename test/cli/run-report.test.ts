@@ -65,6 +65,12 @@ test("a run without evaluations reports null, not a score of 0", () => {
   expect(report).toMatchObject({ heldOut: { before: null, after: null }, closedBook: null });
 });
 
+test("a closed-book benchmark is not the closed-book score of the held-out questions", () => {
+  const benchmark: TeamEvaluation = { ...evaluation(1, 9, 1, true), suite: "research", benchmark: "gaia" };
+  expect(buildReport({ ...input, evaluations: [benchmark, ...evaluations] }).closedBook).toBeCloseTo(0.1, 12);
+  expect(buildReport({ ...input, evaluations: [benchmark] }).closedBook).toBeNull();
+});
+
 test("of several sampled suites, the first in the config is reported, whichever was done first", () => {
   const suites = [{ name: "test" }, { name: "development" }].map((suite) => ({
     ...config.evaluation.suites[0],

@@ -10,12 +10,15 @@ import { loadWebWalkerQa } from "../../adapters/benchmarks/webwalkerqa.ts";
 import { loadXbench } from "../../adapters/benchmarks/xbench.ts";
 import { planEvaluation } from "../../cli/evaluation-config.ts";
 import { chooseSuite } from "../../cli/suite/choose.ts";
+import { evaluateSuite } from "../../cli/suite/evaluate.ts";
 import { evaluationId } from "../../cli/suite/identity.ts";
 import { SuiteReport } from "../../cli/suite/report.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import { decrypt, encrypt } from "../../core/contracts/encryption.ts";
 import { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
+import type { Recipe } from "../../core/recipe.ts";
+import { teamConfig } from "../fakes/scripted-team.ts";
 import { projectOfFile, RELAY } from "./command-line.ts";
 import { printedJson } from "./printed.ts";
 
@@ -234,4 +237,18 @@ test("an evaluation keeps its folder when its files move or prices of its agents
   expect(await idOf({}, "2")).not.toBe(first);
   expect(await idOf({ seed: 2 })).not.toBe(first);
   expect(await idOf({ tools: { search: { backend: "serper", usdPerCall: 2 } } })).not.toBe(first);
+});
+
+test.each([
+  [1, 1, "suite 'all' asks nothing: it skips 1, and its set has 1 question: lower skip"],
+  [0, 0, "suite 'all' asks nothing: its set has no question that can be asked"],
+])("a suite that skips %d of %d questions is refused, not said to lack reference answers", async (skip, n, message) => {
+  const question = (id: string) => ({ id, kind: "any", level: 1, prompt: "?", answer: "!", facts: {} });
+  const heldOut = Array.from({ length: n }, (_, i) => question(`held-out-${i}`));
+  const questions = () => ({ train: [question("trained")], heldOut });
+  const recipe: Recipe = { name: "small", config: () => expect.fail(), questions };
+  const config = teamConfig({ evaluation: { suites: [{ name: "all", skip }] } });
+  const [suite] = config.evaluation.suites;
+  const asked = evaluateSuite("any", { config, suite: suite as EvaluationSuite, recipe }, join(folder, "empty"), {});
+  await expect(asked).rejects.toMatchObject({ code: "config-invalid", message });
 });

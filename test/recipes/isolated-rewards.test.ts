@@ -90,6 +90,18 @@ test("an exception names the file, a refused reservation and an abort arrive, a 
   });
 });
 
+test("a caller that tries again at once gets the opening that later callers share", async () => {
+  const openIn = isolatedRewards({});
+  const config = { recipe: "/nowhere", run: "any" } as RunConfig;
+  const again = openIn(config).catch(() => ({ opening: openIn(config) }));
+  // A second caller of the first opening learns of its failure after the first caller does.
+  await expect(openIn(config)).rejects.toMatchObject({ code: "recipe-invalid" });
+  const { opening } = (await again) as { readonly opening: Promise<Rewards> };
+  const later = openIn(config);
+  expect(later).toBe(opening);
+  await expect(later).rejects.toMatchObject({ code: "recipe-invalid" });
+});
+
 test("rewards that call process.exit fail with that reason, not with a missed deadline; the next call starts a new thread", async () => {
   const rewards = await open(`
     export const rewards = {

@@ -84,6 +84,7 @@ test.each([
   ["({ score: 1, turns: [1, 2] })", /returned \{ score: 1, turns: \[ 1, 2 \] \} \(turns\.1: .*\): return/],
   ["Array(99).fill('a\\n')", /returned \[ 'a\\n', .* 89 more items \] \(.*\): return/],
   ["({ score: 1, reason: 'x' })", /returned \{ score: 1, reason: 'x' \} \(Unrecognized key: "reason"\): return/],
+  ["new Error('no such fact')", /returned Error: no such fact \(score: .*\): return a number/],
   ["Promise.reject(new Error('no such fact'))", /threw Error: no such fact \(at .*rewards\.mjs:3:\d+\)$/],
   // As Node.js writes the frame of an anonymous async function that awaits; the test runner leaves out the word.
   [
@@ -111,6 +112,18 @@ test("an exception in the function that opens rewards is the recipe's error", as
     message: expect.stringMatching(/rewards\.mjs: rewards\(\) threw TypeError: .*undefined/),
   });
 });
+
+test.each(["null", "{}", "() => {}", "async () => ({ correct: () => 1, expert: () => 1 })"])(
+  "rewards that are %s are refused when they are opened",
+  async (exported) => {
+    const own = mkdtempSync(join(folder, "faulty-"));
+    writeFileSync(join(own, "rewards.mjs"), `export const rewards = ${exported};`);
+    await expect(openRewards(configOf(own), {})).rejects.toMatchObject({
+      code: "recipe-invalid",
+      message: expect.stringMatching(/rewards\.mjs: 'rewards' has no correct\(\): export an object/),
+    });
+  },
+);
 
 test("an unknown recipe: the message lists the known ones", async () => {
   await expect(openRecipe("atlass")).rejects.toMatchObject({

@@ -8,7 +8,7 @@
  * a power failure.
  */
 import { createHash } from "node:crypto";
-import { linkSync, mkdirSync, readFileSync, renameSync } from "node:fs";
+import { linkSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { type FileHandle, mkdir, open, readdir, rm, rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { DiskSpace } from "../disk-space.ts";
@@ -128,8 +128,11 @@ export class ObjectFiles {
     const object = await this.open(bucket, key);
     if (!object) return;
     await object.file.close();
-    await rm(this.#path(bucket, key), { force: true });
-    this.#space.release(object.metadata.size);
+    // Synchronous: another call may have deleted or replaced the object by now, and bytes are released once.
+    const path = this.#path(bucket, key);
+    const bytes = objectSize(path);
+    rmSync(path, { force: true });
+    this.#space.release(bytes);
   }
 
   /** The metadata of all objects in a bucket, in the byte order of their keys. */

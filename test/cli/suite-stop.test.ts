@@ -1,0 +1,41 @@
+/** @file Ctrl-C while the workers of a complete evaluation end. */
+import { expect, test, vi } from "vitest";
+import { evaluateAndKeep } from "../../cli/suite/evaluate.ts";
+import type { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
+import { teamConfig } from "../fakes/scripted-team.ts";
+
+vi.mock("../../cli/local/preflight.ts", () => ({ preflightEvaluation: async () => new Map() }));
+
+/** Whether the suite is done when Ctrl-C comes. */
+let isDone = true;
+vi.mock("../../cli/local/evaluate-team.ts", async (original) => ({
+  ...(await original<typeof import("../../cli/local/evaluate-team.ts")>()),
+  async evaluateInFolder(...given: readonly unknown[]) {
+    const onDone = given[5] as () => Promise<void>;
+    if (isDone) await onDone();
+    process.emit("SIGINT");
+    return isDone;
+  },
+}));
+
+async function evaluated() {
+  const config = teamConfig({ evaluation: { suites: [{ name: "all" }] } });
+  const [suite] = config.evaluation.suites;
+  const errors = vi.spyOn(console, "error").mockImplementation(() => {});
+  const onDone = vi.fn();
+  try {
+    const questions = { train: [], heldOut: [] };
+    await evaluateAndKeep("any", { config, suite: suite as EvaluationSuite }, questions, "results", { onDone });
+    return { done: onDone.mock.calls.length, errors: errors.mock.calls.flat(), exitCode: process.exitCode };
+  } finally {
+    process.exitCode = undefined;
+    errors.mockRestore();
+  }
+}
+
+test("an evaluation that is complete is not said to have stopped; one that is not is kept, to be resumed", async () => {
+  expect(await evaluated()).toEqual({ done: 1, errors: [], exitCode: undefined });
+  isDone = false;
+  const stopped = [expect.stringMatching(/^stopped; answers so far are kept in .*; run the same command to resume$/)];
+  expect(await evaluated()).toEqual({ done: 0, errors: stopped, exitCode: 130 });
+});
