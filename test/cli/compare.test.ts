@@ -137,6 +137,15 @@ describe("what made a run", () => {
     expect(foreignBy(ours, { ...ours, machine: "another" })).toEqual([]);
   });
 
+  test("a run that was resumed at a commit with the same code is not foreign; one version with other code is enough to be", () => {
+    const commit = execFileSync("git", ["rev-parse", "HEAD"], { encoding: "utf8" }).trim();
+    const after = (...versions: string[]) =>
+      foreignBy({ ...ours, commit: commit.slice(0, 12) }, { ...ours, commit: versions.join(", then ") });
+    expect(after(commit, commit.slice(0, 12))).toEqual([]);
+    for (const other of ["0".repeat(12), `${commit.slice(0, 12)}-dirty`, "unknown"])
+      expect([after(other, commit), after(commit, other)].map(({ length }) => length)).toEqual([1, 1]);
+  });
+
   test("a run that one commit began and others continued names every commit once", () => {
     const path = mkdtempSync(join(tmpdir(), "mgrpo-origin-"));
     const folder = { ...runFolder("x"), path, origin: join(path, "origin.json"), config: join(path, "config.json") };
