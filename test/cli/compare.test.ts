@@ -224,6 +224,15 @@ test("tables: one line per step, evaluation and question, cells with separators 
   expect(lines(evaluationsCsv(returned))[1]).toMatch(/^"a\rb",1,/);
 });
 
+test("settings whose paths end alike have different names in the legend", () => {
+  const [one = expect.fail()] = arms;
+  const vary = ["algorithm.mainReward.format=0.2", "algorithm.subReward.format=0.2"];
+  const varied = entriesOf({ arms: ["mgrpo"], vary }).map((entry) => ({ ...one, entry }));
+  const names = ["mgrpo", "mainReward.format=0.2", "subReward.format=0.2"];
+  expect(heldOutBands(varied).map(({ name }) => name)).toEqual(names);
+  expect(heldOutBands(varied.slice(0, 2)).map(({ name }) => name)).toEqual(["mgrpo", "format=0.2"]);
+});
+
 test("curves: held-out over sampled tokens, reward per step; both themes, no external resources", () => {
   const [band] = heldOutBands(arms);
   expect(band?.points).toMatchObject([
