@@ -31,7 +31,8 @@ function giveUpRollout(
 ): StoreCommand[] {
   const address = { run, phase: "train", step, group, rollout };
   const key = objectKeys.outcome(address);
-  const reason = `infrastructure: its worker crashed ${crashes} times while it ran alone`;
+  const times = crashes === 1 ? "once" : `${crashes} times`;
+  const reason = `infrastructure: its worker crashed ${times} while it ran alone`;
   const record: Outcome = { status: "failed", address, questionId, reason };
   return [
     { kind: "commit", key, record },
