@@ -160,6 +160,7 @@ function cpuSeconds(pid: number): number {
 async function followShare(get: Get, pid: number): Promise<number> {
   const stop = new AbortController();
   const stream = await get(`/api/runs/${RUN}/events`, stop.signal);
+  if (!stream.ok) throw new Error(`the run's events: ${stream.status} ${await stream.text()}`);
   const reader = stream.body?.getReader();
   await reader?.read();
   const before = cpuSeconds(pid) + cpuSeconds(process.pid);

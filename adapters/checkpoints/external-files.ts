@@ -57,15 +57,23 @@ async function fromDisk(part: ExternalPart): Promise<LocalFile> {
 
 /** Whether the file has the part's size and hash. */
 async function isPart(path: string, { sha256, bytes }: ExternalPart): Promise<boolean> {
-  const found = await stat(path).catch((cause: unknown) => {
-    const advice =
-      "run workers on the machine with the base model, or start the run with a model from the hub or under s3://";
-    throw new MgrpoError("not-found", `${path}: no such file on this machine: ${advice}`, { cause });
-  });
-  if (found.size !== bytes) return false;
-  const hash = createHash("sha256");
-  for await (const chunk of createReadStream(path)) hash.update(chunk as Uint8Array);
-  return hash.digest("hex") === sha256;
+  try {
+    if ((await stat(path)).size !== bytes) return false;
+    const hash = createHash("sha256");
+    for await (const chunk of createReadStream(path)) hash.update(chunk as Uint8Array);
+    return hash.digest("hex") === sha256;
+  } catch (cause) {
+    throw unreadable(path, cause as NodeJS.ErrnoException);
+  }
+}
+
+function unreadable(path: string, cause: NodeJS.ErrnoException): MgrpoError {
+  const { code = "", message } = cause;
+  if (code !== "ENOENT" && code !== "ENOTDIR")
+    return new MgrpoError("not-found", `${path} cannot be read (${message}): make it readable`, { cause });
+  const advice =
+    "run workers on the machine with the base model, or start the run with a model from the hub or under s3://";
+  return new MgrpoError("not-found", `${path}: no such file on this machine: ${advice}`, { cause });
 }
 
 const hashOf = ({ sha256 }: ExternalPart) => `SHA-256 ${sha256.slice(0, 12)}…`;

@@ -63,14 +63,29 @@ function otlpHeaders(environment: Environment): Record<string, string> {
   const variable = variables.find((name) => environment[name]) ?? "";
   const pairs = (environment[variable] ?? "").split(",").map((pair) => pair.trim());
   const headers = pairs.filter(Boolean).map((pair, i) => {
-    const [, name, encoded] = /^([^=]+?)\s*=\s*(.*)$/.exec(pair) ?? [];
+    const [, name = "", encoded] = /^([^=]+?)\s*=\s*(.*)$/.exec(pair) ?? [];
     const value = encoded === undefined ? undefined : decoded(encoded);
-    if (name !== undefined && value !== undefined) return [name, value];
+    // Lower case: names that differ in case are the same header.
+    if (value !== undefined && isHeader(name, value)) return [name.toLowerCase(), value];
     // Not quoted: headers hold keys.
-    const fault = `header ${i + 1} of ${variable} is not name=value, with the value encoded as in URLs`;
-    throw new MgrpoError("config-invalid", `track: otlp: ${fault}: correct it, and write % as %25`);
+    const header = `track: otlp: header ${i + 1} of ${variable}`;
+    const fault =
+      value === undefined
+        ? "is not name=value, with the value encoded as in URLs: correct it, and write % as %25"
+        : "has a character that HTTP does not allow in its name or its value: correct it";
+    throw new MgrpoError("config-invalid", `${header} ${fault}`);
   });
   return Object.fromEntries(headers);
+}
+
+/** Whether HTTP can carry it. */
+function isHeader(name: string, value: string): boolean {
+  try {
+    new Headers().append(name, value);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function mlflowServer(environment: Environment): { readonly url: string; readonly authorization: string } {
@@ -100,7 +115,7 @@ interface TrackingServer {
   readonly authorization: string;
 }
 
-/** Takes a user and password out of an address. Undefined: it is not an http or https address. */
+/** Takes a user and password out of an address. Undefined: it is not an http or https address, or they are not encoded as in URLs. */
 function serverOf(address: string): TrackingServer | undefined {
   if (!/^https?:\/\//.test(address) || !URL.canParse(address)) return undefined;
   const url = new URL(address);

@@ -61,15 +61,23 @@ export function rewardBands(arms: readonly ArmRuns[], main: string): Band[] {
   });
 }
 
-/** Short legend names: a setting's last path segment and bare values, and the arm only if there are several. */
+/** Short legend names: as much of a setting's path as tells the lines apart, bare values, and the arm only if there are several. */
 function namer(arms: readonly ArmRuns[]): (entry: Entry) => string {
-  const isOne = new Set(arms.map(({ entry }) => entry.arm)).size === 1;
-  return ({ arm, varied }) => {
-    if (varied === undefined) return arm;
-    const [path = "", value = ""] = varied.split(/=(.*)/s);
-    const short = `${path.split(".").at(-1)}=${value.replace(/"[^"]*":/g, "").replace(/["{}]/g, "")}`;
-    return isOne ? short : `${arm}, ${short}`;
-  };
+  const entries = arms.map(({ entry }) => entry);
+  const isOne = new Set(entries.map(({ arm }) => arm)).size === 1;
+  const nameWith =
+    (words: number) =>
+    ({ arm, varied }: Entry): string => {
+      if (varied === undefined) return arm;
+      const [path = "", value = ""] = varied.split(/=(.*)/s);
+      const end = path.split(".").slice(-words).join(".");
+      const short = `${end}=${value.replace(/"[^"]*":/g, "").replace(/["{}]/g, "")}`;
+      return isOne ? short : `${arm}, ${short}`;
+    };
+  const depth = Math.max(1, ...entries.map(({ varied = "" }) => varied.split(".").length));
+  let words = 1;
+  while (words < depth && new Set(entries.map(nameWith(words))).size < entries.length) words++;
+  return nameWith(words);
 }
 
 /** In the order of training. */

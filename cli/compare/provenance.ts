@@ -1,6 +1,7 @@
 /**
- * @file What made a comparison's run: the source version, the config, the base models and the machine. Runs that differ in anything but the
- * machine do not belong to one comparison. It is written to the run's folder when the run starts (origin.json), and copied to its record.
+ * @file What made a comparison's run: the source version, the release, a user's recipe, the config, the base models and the machine. Runs that
+ * differ in anything but the machine do not belong to one comparison. It is written to the run's folder when the run starts (origin.json), and
+ * copied to its record.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
@@ -62,12 +63,15 @@ export function readOrigin(folder: RunFolder): Provenance | undefined {
   return existsSync(folder.config) ? UNKNOWN : undefined;
 }
 
+/** Between the versions that made one run, one after another. */
+const THEN = ", then ";
+
 /** Called before the run starts or is resumed. A run that another version or machine began is recorded as made by both. */
 export function writeOrigin(folder: RunFolder, ours: Provenance): void {
   const before = existsSync(folder.config) ? readOrigin(folder) : undefined;
   const both = (key: "commit" | "machine" | "release" | "recipe") => {
     const [first, then] = [before ? (before[key] ?? "unknown") : ours[key], ours[key]];
-    return first === then || first?.endsWith(`, then ${then}`) ? first : `${first}, then ${then}`;
+    return first === then || first?.endsWith(`${THEN}${then}`) ? first : `${first}${THEN}${then}`;
   };
   const recipe = ours.recipe === undefined ? undefined : both("recipe");
   const parts = {
@@ -107,6 +111,7 @@ const CODE = [
   "gpu-workers",
   "recipes",
   "cli",
+  "built-module.ts",
   "build.mjs",
   "package-lock.json",
 ];
@@ -125,7 +130,11 @@ export function sourceVersion(folder = import.meta.dirname): string {
     : `${commit}-dirty`;
 }
 
-function isSameSource(ours: string, theirs: string): boolean {
+/** `theirs`: of a run that was resumed, every version that made it. */
+const isSameSource = (ours: string, theirs: string): boolean =>
+  theirs.split(THEN).every((version) => isSameVersion(ours, version));
+
+function isSameVersion(ours: string, theirs: string): boolean {
   if (ours === theirs) return true;
   const areCommits = [ours, theirs].every((commit) => /^[0-9a-f]{7,40}$/.test(commit));
   return (

@@ -21,9 +21,10 @@ export async function installCuda(): Promise<void> {
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     errors += text;
   });
-  const [code] = (await once(child, "close")) as [number | null];
+  const [code, signal] = (await once(child, "close")) as [number | null, NodeJS.Signals | null];
   if (code === 0) return;
-  const reason = /Error: (.*)/.exec(errors)?.[1] ?? `its script exited with ${code}`;
+  const end = signal ? `was killed by ${signal}` : `ended with exit code ${code}`;
+  const reason = /Error: (.*)/.exec(errors)?.[1] ?? `its script ${end}`;
   throw new MgrpoError(
     "engine-unsupported",
     `the CUDA provider was not installed (${reason}): it comes from api.nuget.org; let this machine reach it and run this again`,

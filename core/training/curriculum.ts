@@ -4,8 +4,8 @@
  * exactly once; each epoch has its own order. A stage begins at a fixed step or at a share of the run's progress. With a share, runs with
  * the same token budget reach the same difficulty after the same number of tokens, however many steps they take.
  *
- * Under dynamic sampling a step also reserves positions for its replacement rounds, since the next steps may be planned before these begin. What
- * it has not used is asked by the first step that is planned after it.
+ * Under dynamic sampling a step also reserves positions for its replacement rounds, since the next steps may be planned before these begin. The
+ * positions that it leaves come first in the first step that is planned once it is sampled, if that step is in the same stage.
  */
 import type { RunConfig } from "../contracts/config.ts";
 import type { Question } from "../contracts/question.ts";

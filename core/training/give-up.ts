@@ -31,12 +31,17 @@ function giveUpRollout(
 ): StoreCommand[] {
   const address = { run, phase: "train", step, group, rollout };
   const key = objectKeys.outcome(address);
-  const reason = `infrastructure: its worker crashed ${crashes} times while it ran alone`;
-  const record: Outcome = { status: "failed", address, questionId, reason };
+  const record: Outcome = { status: "failed", address, questionId, reason: crashReason(crashes) };
   return [
     { kind: "commit", key, record },
     { kind: "score", key },
   ];
+}
+
+/** Why a rollout that crashed its workers is given up. */
+export function crashReason(crashes: number): string {
+  const times = crashes === 1 ? "once" : `${crashes} times`;
+  return `infrastructure: its worker crashed ${times} while it ran alone`;
 }
 
 /** Crashes of workers that ran only this rollout. */

@@ -12,8 +12,8 @@ import { type RaisedBudget, raisedLimit } from "./run-budget.ts";
 export type ToolSpending = Pick<ToolSpendingRecord, "calls" | "microUsd" | "blocked">;
 
 /**
- * Adds to what was spent. Such sums (here, and of turns in api-spending.ts) are the only writes that count twice when they are repeated. If the
- * store's response is lost, the total is too high, never too low.
+ * Adds to what was spent. Such sums (here, and in api-spending.ts of turns and of verdicts without a reservation) are the only writes that
+ * count twice when they are repeated. If the store's response is lost, the total is too high, never too low.
  */
 export function addToolSpending(run: string, { calls, microUsd, blocked }: ToolSpending): TableChange {
   return {
@@ -30,14 +30,16 @@ export function addToolSpending(run: string, { calls, microUsd, blocked }: ToolS
 /** Which limit is exceeded, and how to continue. Undefined while there is budget left. */
 export function overToolBudgetReason({ calls, microUsd, maxCalls, maxUsd }: ToolSpendingRecord): string | undefined {
   if (maxCalls !== null && calls > maxCalls) {
-    const counted = `${maxCalls} ${maxCalls === 1 ? "call" : "calls"} to backends`;
-    return `its tools' budget is spent: ${counted}; allow more with --budget-tool-calls <calls in all>`;
+    return `its tools' budget is spent: ${countOfCalls(maxCalls)} to backends; allow more with --budget-tool-calls <calls in all>`;
   }
-  if (maxUsd !== null && microUsd > maxUsd * MICRO) {
-    return `its tools' budget is spent: $${maxUsd} for backends (${calls} calls); allow more with --budget-tool-usd <dollars in all>`;
+  // Rounded, since 2.01 * 1,000,000 is below 2,010,000.
+  if (maxUsd !== null && microUsd > Math.round(maxUsd * MICRO)) {
+    return `its tools' budget is spent: $${maxUsd} for backends (${countOfCalls(calls)}); allow more with --budget-tool-usd <dollars in all>`;
   }
   return undefined;
 }
+
+const countOfCalls = (n: number) => `${n} ${n === 1 ? "call" : "calls"}`;
 
 /** Raises limits, as `resume --budget-tool-…` names them. Refused: see `raisedLimit`. */
 export function raiseToolBudget(spent: ToolSpendingRecord, { toolCalls, toolUsd }: RaisedBudget): TableChange {

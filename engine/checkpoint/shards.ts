@@ -21,7 +21,7 @@ import { namedTensors } from "./weights.ts";
 export const OPTIMIZER_FILE = "optimizer.safetensors";
 /** Well below 2 GiB, the most that one call of a hash or of a socket takes. */
 export const SHARD_BYTES = 2 ** 30;
-/** The longest typed array of Node.js, in elements. */
+/** The longest typed array of Node.js 20, in elements; newer versions have longer ones. */
 const MAXIMUM_LENGTH = 2 ** 32;
 /** For a file's header. */
 const HEADER_ROOM = 2 ** 20;

@@ -44,6 +44,7 @@ export class EngineProgress {
       entry.dueAt = Math.min(entry.dueAt, this.#now() + GRACE_SECONDS);
     };
     this.#calls.add(entry);
+    if (signal?.aborted) cancel();
     signal?.addEventListener("abort", cancel, { once: true });
     try {
       return await call();

@@ -15,7 +15,7 @@
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import type { StepRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import type { TableChange } from "../../core/ports.ts";
-import { crashesOf, POISON_CRASHES } from "../../core/training/give-up.ts";
+import { crashesOf, crashReason, POISON_CRASHES } from "../../core/training/give-up.ts";
 import { claimRollouts, claimUnclaimedGroup, partsOfOneWrite } from "../../core/training/writes.ts";
 import { inParallel } from "../parallel.ts";
 import type { Attempts } from "./attempts.ts";
@@ -179,7 +179,7 @@ export class Claiming {
       status: "failed",
       address: rolloutAddress(this.#work, view, k),
       questionId: view.record?.questionId ?? "",
-      reason: `infrastructure: its worker crashed ${crashes} times while it ran alone`,
+      reason: crashReason(crashes),
     });
   }
 

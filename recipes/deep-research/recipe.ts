@@ -56,7 +56,13 @@ function config(arm: Arm, chosen: Chosen): ReturnType<Recipe["config"]> {
   };
 }
 
-const policyOf = (name: string, chosen: Chosen): string => String(chosen(`agents.${name}.policy`) ?? "compiled");
+/** The policy of an agent; where it shares another's, that of the other. */
+function policyOf(name: string, chosen: Chosen): string {
+  const policyAt = (agent: string) => String(chosen(`agents.${agent}.policy`) ?? "compiled");
+  const [, owner] = /^of:(.+)$/.exec(policyAt(name)) ?? [];
+  return policyAt(owner ?? name);
+}
+
 const isServer = (policy: string): boolean => /^(tinker|openai|bedrock)(:|$)/.test(policy);
 
 function isLlm(name: string, chosen: Chosen): boolean {

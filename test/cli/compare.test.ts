@@ -137,6 +137,15 @@ describe("what made a run", () => {
     expect(foreignBy(ours, { ...ours, machine: "another" })).toEqual([]);
   });
 
+  test("a run that was resumed at a commit with the same code is not foreign; one version with other code is enough to be", () => {
+    const commit = execFileSync("git", ["rev-parse", "HEAD"], { encoding: "utf8" }).trim();
+    const after = (...versions: string[]) =>
+      foreignBy({ ...ours, commit: commit.slice(0, 12) }, { ...ours, commit: versions.join(", then ") });
+    expect(after(commit, commit.slice(0, 12))).toEqual([]);
+    for (const other of ["0".repeat(12), `${commit.slice(0, 12)}-dirty`, "unknown"])
+      expect([after(other, commit), after(commit, other)].map(({ length }) => length)).toEqual([1, 1]);
+  });
+
   test("a run that one commit began and others continued names every commit once", () => {
     const path = mkdtempSync(join(tmpdir(), "mgrpo-origin-"));
     const folder = { ...runFolder("x"), path, origin: join(path, "origin.json"), config: join(path, "config.json") };
@@ -213,6 +222,15 @@ test("tables: one line per step, evaluation and question, cells with separators 
   // Readers of CSV take a carriage return for the end of a line.
   const returned = arms.map((one) => ({ ...one, entry: { ...one.entry, label: "a\rb" } }));
   expect(lines(evaluationsCsv(returned))[1]).toMatch(/^"a\rb",1,/);
+});
+
+test("settings whose paths end alike have different names in the legend", () => {
+  const [one = expect.fail()] = arms;
+  const vary = ["algorithm.mainReward.format=0.2", "algorithm.subReward.format=0.2"];
+  const varied = entriesOf({ arms: ["mgrpo"], vary }).map((entry) => ({ ...one, entry }));
+  const names = ["mgrpo", "mainReward.format=0.2", "subReward.format=0.2"];
+  expect(heldOutBands(varied).map(({ name }) => name)).toEqual(names);
+  expect(heldOutBands(varied.slice(0, 2)).map(({ name }) => name)).toEqual(["mgrpo", "format=0.2"]);
 });
 
 test("curves: held-out over sampled tokens, reward per step; both themes, no external resources", () => {

@@ -1,5 +1,5 @@
 /** @file The contract of CheckpointSource, on a folder and on an S3 prefix of the embedded cloud. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
@@ -119,6 +119,16 @@ describe.each<[string, (cache: FileCache) => CheckpointSource]>([
     await expect(openExternalFiles(cache)(another)).rejects.toThrow(/is not the file that the run was started with/);
     const gone = { ...another, origin: `${part.origin}-gone` };
     await expect(openExternalFiles(cache)(gone)).rejects.toMatchObject({ code: "not-found" });
+  });
+});
+
+test("a large file that is there and cannot be read is not called missing", async () => {
+  const origin = join(directory, "loop.safetensors");
+  symlinkSync(origin, origin);
+  const part = { sha256: "0".repeat(64), bytes: 1, origin };
+  await expect(openExternalFiles(openFileCache(join(directory, "cache", "loop")))(part)).rejects.toMatchObject({
+    ...{ code: "not-found" },
+    message: expect.stringMatching(/loop\.safetensors cannot be read \(ELOOP: .*\): make it readable$/),
   });
 });
 

@@ -171,6 +171,16 @@ test("a canceled call that keeps running is stalled after the grace period, long
   expect(progress.isStalled).toBe(true);
 });
 
+test("a call that was canceled before it began has the grace period alone", () => {
+  let now = 0;
+  const progress = new EngineProgress({ turnSeconds: 10_000, trainingSeconds: 1000 }, () => now);
+  void progress.during("sampling", forever, AbortSignal.abort());
+  now = 120;
+  expect(progress.isStalled).toBe(false);
+  now = 121;
+  expect(progress.isStalled).toBe(true);
+});
+
 test("a stalled worker sends no more heartbeats: its process exits", async () => {
   const { config, store } = await openRun(log, { liveness: { heartbeatSeconds: 0.02, leaseSeconds: 1 } });
   const run = await readRunContext(config.run, "0.0.0", store, log);

@@ -9,7 +9,7 @@ import { serve } from "@hono/node-server";
 import { Hono } from "hono";
 import protobuf from "protobufjs";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
-import { checkTrackers } from "../../../adapters/trackers/open.ts";
+import { checkTrackers, openTrackers } from "../../../adapters/trackers/open.ts";
 import { openOtlp } from "../../../adapters/trackers/otlp.ts";
 import { readTracedRollouts } from "../../../cli/local/traced-rollouts.ts";
 import { config, storeOfFinishedRun } from "../../cli/records.ts";
@@ -49,14 +49,16 @@ interface Decoded {
 }
 
 let requests: Decoded[][] = [];
+let authorizations: (string | undefined)[] = [];
 let status = 200;
 let server: ReturnType<typeof serve>;
 let url = "";
 beforeEach(async () => {
-  [requests, status] = [[], 200];
+  [requests, authorizations, status] = [[], [], 200];
   const app = new Hono();
   app.post("/v1/traces", async (context) => {
     if (status !== 200) return context.text("busy", 503);
+    authorizations.push(context.req.header("authorization"));
     expect(context.req.header("content-type")).toBe("application/x-protobuf");
     const body = Request.decode(new Uint8Array(await context.req.arrayBuffer()));
     const { resourceSpans } = Request.toObject(body, { longs: Number, bytes: String });
@@ -166,6 +168,14 @@ test.each<[Record<string, string>, RegExp]>([
     { OTEL_EXPORTER_OTLP_ENDPOINT: "http://localhost:4318", OTEL_EXPORTER_OTLP_TRACES_HEADERS: "authorization Basic" },
     /header 1 of OTEL_EXPORTER_OTLP_TRACES_HEADERS/,
   ],
+  [
+    { OTEL_EXPORTER_OTLP_ENDPOINT: "http://localhost:4318", OTEL_EXPORTER_OTLP_HEADERS: "a=1,my key=Basic" },
+    /header 2 of OTEL_EXPORTER_OTLP_HEADERS has a character that HTTP does not allow in its name or its value/,
+  ],
+  [
+    { OTEL_EXPORTER_OTLP_ENDPOINT: "http://localhost:4318", OTEL_EXPORTER_OTLP_HEADERS: "x-key=Basic%20a%0Ab" },
+    /header 1 of OTEL_EXPORTER_OTLP_HEADERS has a character that HTTP does not allow in its name or its value/,
+  ],
 ])("%j is refused before the run, and the message names the variable", (environment, message) => {
   let error: unknown;
   try {
@@ -175,6 +185,17 @@ test.each<[Record<string, string>, RegExp]>([
   }
   expect(error).toMatchObject({ code: "config-invalid", message: expect.stringMatching(message) });
   expect(error).toMatchObject({ message: expect.not.stringContaining("Basic") });
+});
+
+test("a header from a variable replaces that of the address, whatever the case of its name", async () => {
+  const store = await storeOfFinishedRun();
+  const rollouts = (step: number) => readTracedRollouts(store, config, step);
+  const [tracker] = openTrackers({ ...config, track: ["otlp"] }, "unused", 0, rollouts, {
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: url.replace("//", "//ada:word@"),
+    OTEL_EXPORTER_OTLP_HEADERS: "Authorization=Bearer%20key",
+  });
+  await tracker?.send([line], never);
+  expect(new Set(authorizations)).toEqual(new Set(["Bearer key"]));
 });
 
 test("an empty variable counts as unset", () => {

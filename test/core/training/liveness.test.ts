@@ -88,6 +88,8 @@ test("a rollout is given up after its third crash: `failed` at the outcome's own
     { kind: "score", key },
   ]);
   expect(giveUp(teamConfig({ limits: { attempts: 2 } }), [crashed])).toHaveLength(4);
+  const [once] = giveUp(teamConfig({ limits: { attempts: 1 } }), [groupOf({ crashes: { a: 0 } })]);
+  expect(once).toMatchObject({ record: { reason: "infrastructure: its worker crashed once while it ran alone" } });
   expect(giveUp(config, [{ ...crashed, state: "finalized" }])).toEqual([]);
 });
 

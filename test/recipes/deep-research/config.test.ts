@@ -58,6 +58,14 @@ test("arm shared-policy resolves with one LLM for both agents; the shipped model
   expect(() => resolved([], "shared-policy")).toThrow(/agents\.searcher\.model: differs from that of 'main'/);
 });
 
+test("an LLM that shares the policy of another gets the same adapter and optimizer, locally and on a Tinker server", () => {
+  const shared = ["agents.main.model=m", "agents.searcher.model=m", "agents.searcher.policy=of:main"];
+  const local = resolved(shared).agents;
+  expect(local["searcher"]).toMatchObject({ policy: "of:main", lora: { rank: 16 }, optimizer: { maxGradientNorm: 1 } });
+  const remote = resolved([...shared, "agents.main.policy=tinker:http://gpu1:8000"]).agents;
+  expect(remote["searcher"]).toMatchObject({ policy: "of:main", lora: null, optimizer: { maxGradientNorm: null } });
+});
+
 describe("an agent that is given a model", () => {
   test("gets a system message and trains an adapter; the other agent is unchanged; explicit settings win", () => {
     const { agents, limits } = resolved(["agents.main.model=/models/q", "agents.main.limits.turns=3"]);

@@ -84,9 +84,11 @@ class McpConnection implements McpServer {
 
   call(tool: string, args: Readonly<Record<string, unknown>>): Promise<string> {
     return this.#request(`calling '${tool}'`, async (client) => {
-      const call = { name: tool, arguments: { ...args } };
+      const params = { name: tool, arguments: { ...args } };
+      const timeout = this.#timeoutMilliseconds;
       try {
-        const result = await client.callTool(call, CallToolResultSchema, { timeout: this.#timeoutMilliseconds });
+        // `client.callTool` also checks structured content by the tool's output schema, and blames the arguments for a mismatch.
+        const result = await client.request({ method: "tools/call", params }, CallToolResultSchema, { timeout });
         return this.#shown(textOf(CallToolResultSchema.parse(result)));
       } catch (error) {
         // The server rejects the arguments: the agent's mistake, and text for the agent.

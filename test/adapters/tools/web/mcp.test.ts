@@ -74,6 +74,11 @@ test("it answers; the agent reads the errors of its calls; the server gets only 
   expect(await call("sums_variable", { name: "OTHER" })).toBe("(not set)");
 });
 
+test("a response that breaks the server's own output schema is text like any other, not a mistake of the agent", async () => {
+  expect(await call("sums_count")).toBe("three");
+  expect(await call("sums_count", { plain: true })).toBe("two");
+});
+
 test("a fault in a server's settings is named, once they say what kind of server it is", async () => {
   const url = "http://127.0.0.1:1/mcp";
   const refused = (server: object, message: RegExp) => expect(open({ sums: server })).rejects.toThrow(message);
