@@ -10,7 +10,7 @@ import type { Clock } from "../../core/ports.ts";
 const FRESH_SECONDS = 30;
 /**
  * Date headers are truncated to the second, so the largest offset seen is the most accurate. One that is smaller by more than this means
- * that the store's clock was set back.
+ * that the store's clock was set back, or that this process read the response late: then the next one corrects it.
  */
 const STEP_BACK_MS = 2000;
 

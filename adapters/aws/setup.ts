@@ -47,8 +47,12 @@ const nameOf = (error: unknown) => (error as Error).name;
 
 /** Keys `pk` and `sk`, billed per request. Rejects with `config-invalid` if the table exists with other keys. */
 export async function createTable(dynamo: DynamoDBClient, name: string): Promise<SetupOutcome> {
-  const existing = await describeTable(dynamo, name);
-  if (!existing) {
+  const found = await describeTable(dynamo, name);
+  const isBeingDeleted = found?.TableStatus === "DELETING";
+  // An interrupted `cloud destroy` leaves it so.
+  if (isBeingDeleted) await untilDeleted(dynamo, name);
+  const exists = found !== undefined && !isBeingDeleted;
+  if (!exists) {
     const command = new CreateTableCommand({
       TableName: name,
       BillingMode: "PAY_PER_REQUEST",
@@ -65,9 +69,9 @@ export async function createTable(dynamo: DynamoDBClient, name: string): Promise
   }
   await pRetry(async () => {
     const table = await describeTable(dynamo, name);
-    if (table?.TableStatus !== "ACTIVE") throw new Error(`table ${name} is ${table?.TableStatus}`);
+    if (table?.TableStatus !== "ACTIVE") throw new Error(`table ${name} is ${table?.TableStatus ?? "not visible yet"}`);
   }, WAIT);
-  return existing ? "exists" : "created";
+  return exists ? "exists" : "created";
 }
 
 /** Undefined if there is none. Rejects if it belongs to another program. */
@@ -214,6 +218,10 @@ export async function deleteBucket(s3: S3Client, name: string): Promise<void> {
 /** Resolves once the name is free again. */
 export async function deleteTable(dynamo: DynamoDBClient, name: string): Promise<void> {
   await unless(/^ResourceNotFoundException$/, () => dynamo.send(new DeleteTableCommand({ TableName: name })));
+  await untilDeleted(dynamo, name);
+}
+
+async function untilDeleted(dynamo: DynamoDBClient, name: string): Promise<void> {
   await pRetry(async () => {
     const table = await describeTable(dynamo, name);
     if (table) throw new Error(`table ${name} is ${table.TableStatus}`);

@@ -138,16 +138,19 @@ export async function withBenchmarks(
 
 function criteriaOf({ name, criteria }: EvaluationSuite, benchmark: Benchmark): string {
   const path = criteria ?? fileURLToPath(new URL(`criteria/${benchmark}.md`, import.meta.url));
+  const refused = (fault: string, cause?: unknown) =>
+    new MgrpoError(
+      "benchmark-damaged",
+      `evaluation.suites.${name}.criteria: ${path} ${fault}: name a text file, or remove the setting to judge by the criteria that come with ${benchmark}`,
+      { cause },
+    );
   let text: string;
   try {
     text = readFileSync(path, "utf8");
   } catch (cause) {
-    throw new MgrpoError(
-      "benchmark-damaged",
-      `evaluation.suites.${name}.criteria: ${path} cannot be read: name a text file, or remove the setting to judge by the criteria that come with ${benchmark}`,
-      { cause },
-    );
+    throw refused("cannot be read", cause);
   }
+  if (text.trim() === "") throw refused("is empty");
   // Placeholders of an official prompt: their values are sent separately.
   return text
     .replaceAll("{question}", "(the field `question`)")

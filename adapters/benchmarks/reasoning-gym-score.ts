@@ -54,7 +54,7 @@ function decimal(answer: string, reference: string): number {
 
 /** What Python's `\w` matches. */
 const WORD = "[\\p{L}\\p{N}_]";
-/** Python's `\b-?\d+(?:\.\d+)?\b`: a minus sign counts only after a letter or digit. */
+/** Python's `\b-?\d+(?:\.\d+)?\b`: a minus sign counts only after a letter, digit or underscore. */
 const NUMBER = new RegExp(`(?:(?<=${WORD})-|(?<!${WORD}))\\p{Nd}+(?:\\.\\p{Nd}+)?(?!${WORD})`, "u");
 
 function firstNumber(answer: string, reference: string): number {

@@ -78,13 +78,12 @@ export async function startLocalCloud(options: LocalCloudOptions): Promise<Local
     closers.add(await lockDirectory(directory));
     const credentials = await openCredentials(directory);
     const storage = await openStorage(options, report, closers);
+    const left = handlers ? await undelivered(storage) : [];
     const servers = await startServers(options, credentials, storage, closers);
     await ensureTable(servers.dynamoEndpoint, credentials);
     closers.add(() => storage.dispatcher.close());
-    if (handlers) {
-      for (const event of storage.journal.unhandled) await redeliver(event, storage);
-      closers.add(startTicks(tickSeconds, () => handlers.tick(), report));
-    }
+    for (const event of left) storage.dispatcher.enqueue(event);
+    if (handlers) closers.add(startTicks(tickSeconds, () => handlers.tick(), report));
     const { objects, space } = storage;
     return {
       environment: environmentOf(servers, credentials),
@@ -178,11 +177,19 @@ async function startServers(
   return { table, dynamoEndpoint, s3Endpoint };
 }
 
-async function redeliver(event: PendingEvent, { objects, dispatcher, journal }: Storage): Promise<void> {
-  const object = await objects.open(event.bucket, event.key);
-  await object?.file.close();
-  if (object) dispatcher.enqueue(event);
-  else journal.handled(event.id);
+/**
+ * The events of an earlier process whose objects exist. All are looked up before the first is delivered: a start that fails must not wait for
+ * a handler, which may itself wait for the start.
+ */
+async function undelivered({ objects, journal }: Storage): Promise<PendingEvent[]> {
+  const events: PendingEvent[] = [];
+  for (const event of journal.unhandled) {
+    const object = await objects.open(event.bucket, event.key);
+    await object?.file.close();
+    if (object) events.push(event);
+    else journal.handled(event.id);
+  }
+  return events;
 }
 
 function environmentOf({ dynamoEndpoint, s3Endpoint }: Servers, credentials: Credentials): Record<string, string> {

@@ -14,7 +14,7 @@ export function dueSuites(config: RunConfig, team: number, isLast = team === con
 }
 
 /**
- * The open jobs that a worker may take now. Suites that run only before and after training wait until training ends, so that they take no
+ * The open jobs that workers may do now, leased ones included. Suites that run only before and after training wait until training ends, so that they take no
  * machine time from it.
  */
 export function dueJobs(config: RunConfig, status: RunRecord["status"], jobs: readonly JobRecord[]): JobRecord[] {

@@ -36,12 +36,12 @@ export interface EvalRole {
   /** The app that runs the rollouts. Absent: this program does. */
   readonly app?: AppParts;
   readonly observer: WorkerObserver;
-  /** Whether to return as soon as no job can be leased now: another run may need this worker. */
+  /** Whether to return as soon as no job is due, a leased one included: another run may need this worker. */
   readonly untilIdle: boolean;
 }
 
 /**
- * Evaluates until the run is over and all its jobs are done, or, with `untilIdle`, until no job can be leased. Returns when the run is
+ * Evaluates until the run is over and all its jobs are done, or, with `untilIdle`, until no job is due. Returns when the run is
  * halted: its budget is spent, or a service refuses. Rejects with `canceled` when the signal aborts.
  */
 export async function runEvaluations(role: EvalRole, signal: AbortSignal): Promise<void> {

@@ -113,6 +113,11 @@ test("an official prompt is the judge's criteria; its placeholders become field 
   await expect(criteriaOf({ criteria: join(folder, "gone") })).rejects.toThrow(
     /^evaluation\.suites\.w\.criteria: .*gone cannot be read: name a text file, or remove the setting/,
   );
+  const empty = join(folder, "empty.txt");
+  writeFileSync(empty, " \n");
+  await expect(criteriaOf({ criteria: empty })).rejects.toThrow(
+    /^evaluation\.suites\.w\.criteria: .*empty\.txt is empty: name a text file, or remove the setting/,
+  );
 });
 
 test("two files with different questions of one id are refused", async () => {

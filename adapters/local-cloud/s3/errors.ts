@@ -24,6 +24,7 @@ const STATUS = {
   KeyTooLongError: 400,
   MalformedXML: 400,
   MethodNotAllowed: 405,
+  MissingContentLength: 411,
   NoSuchBucket: 404,
   NoSuchKey: 404,
   NoSuchUpload: 404,

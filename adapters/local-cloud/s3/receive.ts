@@ -37,8 +37,11 @@ export async function receiveFile(
   kind: "object" | "part",
 ): Promise<ReceivedFile> {
   const expected = expectedLength(request.headers);
-  return toTemporaryFile(temporary, space, expected ?? 0, async (file, reservation) => {
-    const verifier = openBodyVerifier(request.headers, kind === "object" && (expected ?? 0) >= LARGE_BYTES);
+  // Without a length, no space could be reserved. S3 refuses such a request too.
+  if (expected === undefined)
+    throw new S3Error("MissingContentLength", `the request has no ${lengthHeader(request.headers)}: send it`);
+  return toTemporaryFile(temporary, space, expected, async (file, reservation) => {
+    const verifier = openBodyVerifier(request.headers, kind === "object" && expected >= LARGE_BYTES);
     const trailers = new Map<string, string>();
     const writer = new PieceWriter(file, reservation);
     for await (const bytes of payload(request, trailers)) {
@@ -149,8 +152,12 @@ function payload(request: IncomingMessage, trailers: Map<string, string>): Async
 const isChunked = (headers: IncomingHttpHeaders) =>
   /aws-chunked/.test(headers["content-encoding"] ?? "") || /^STREAMING-/.test(String(headers["x-amz-content-sha256"]));
 
+/** The header that declares the length of the payload. */
+const lengthHeader = (headers: IncomingHttpHeaders) =>
+  isChunked(headers) ? "x-amz-decoded-content-length" : "content-length";
+
 function expectedLength(headers: IncomingHttpHeaders): number | undefined {
-  const length = isChunked(headers) ? headers["x-amz-decoded-content-length"] : headers["content-length"];
+  const length = headers[lengthHeader(headers)];
   if (length === undefined) return undefined;
   if (!/^\d+$/.test(String(length)))
     throw new S3Error("InvalidArgument", `the body's length is '${length}': use digits`);

@@ -72,7 +72,10 @@ export function* firstDemonstrations(agent: string, seed: number): Generator<Dem
   }
 }
 
-/** The share of vague tasks: the searcher also has to handle a vague planner. */
+/**
+ * The share of vague tasks: the searcher also has to handle a vague planner. A vague task names one neighbor, which no question's look-up does
+ * alone, so the split does not cover it.
+ */
 const VAGUE = 0.3;
 
 function anyTask(draft: Draft, random: Random): LookUp {

@@ -26,6 +26,7 @@ export function questionSet(seed: number): QuestionSet {
   const random = stream(seed, "gazetteer-training-questions");
   const train = Array.from({ length: TRAINING_QUESTIONS }, (_, i) => {
     const world = TRAINING_WORLDS.first + (i % TRAINING_WORLDS.count);
+    // Twelve worlds, four kinds: all questions about one world are of one kind.
     const kind = KINDS[i % KINDS.length] as string;
     return record(`train-${i}`, kind, world, drawQuestion(kind, world, random, isOn("training")), "training", random);
   });

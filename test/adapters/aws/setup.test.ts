@@ -1,7 +1,8 @@
 /**
  * @file A bucket's lifecycle rules: ours is added if there is none, other rules stay, and a store without
- * lifecycle rules is not an error.
+ * lifecycle rules is not an error. A table that is being deleted is created once it is gone.
  */
+import { CreateTableCommand, type DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import {
   GetBucketLifecycleConfigurationCommand,
   type LifecycleRule,
@@ -9,7 +10,7 @@ import {
   type S3Client,
 } from "@aws-sdk/client-s3";
 import { expect, test } from "vitest";
-import { expireUploads } from "../../../adapters/aws/setup.ts";
+import { createTable, expireUploads } from "../../../adapters/aws/setup.ts";
 
 const serviceError = (name: string, httpStatusCode: number) =>
   Object.assign(new Error("in its own words"), { name, $metadata: { httpStatusCode } });
@@ -60,4 +61,27 @@ test.each([
   expect(await expireUploads(bucket([], serviceError(name, status)).s3, "b")).toEqual({ outcome: "none", why });
   const outage = serviceError("InternalError", 500);
   await expect(expireUploads(bucket([], outage).s3, "b")).rejects.toBe(outage);
+});
+
+test("a table that is still being deleted is created once it is gone", async () => {
+  let looks = 0;
+  let isCreated = false;
+  const send = async (command: object) => {
+    if (command instanceof CreateTableCommand) {
+      isCreated = true;
+      return {};
+    }
+    looks += 1;
+    if (!isCreated && looks > 3) throw serviceError("ResourceNotFoundException", 400);
+    const AttributeDefinitions = ["pk", "sk"].map((AttributeName) => ({ AttributeName, AttributeType: "S" }));
+    const KeySchema = [
+      { AttributeName: "pk", KeyType: "HASH" },
+      { AttributeName: "sk", KeyType: "RANGE" },
+    ];
+    return { Table: { TableStatus: isCreated ? "ACTIVE" : "DELETING", AttributeDefinitions, KeySchema } };
+  };
+  const dynamo = { send } as unknown as DynamoDBClient;
+  expect(await createTable(dynamo, "t")).toBe("created");
+  expect(isCreated).toBe(true);
+  expect(await createTable(dynamo, "t")).toBe("exists");
 });

@@ -193,6 +193,19 @@ test("a body that breaks off is refused and leaves nothing", async () => {
   await expect.poll(temporaryFiles).toEqual([]);
 });
 
+test.each<[string, Record<string, string>]>([
+  ["content-length", {}],
+  ["x-amz-decoded-content-length", { "content-encoding": "aws-chunked" }],
+])("a body without %s is refused, since no space could be reserved for it", async (name, encoding) => {
+  const authorization = `AWS4-HMAC-SHA256 Credential=${process.env["AWS_ACCESS_KEY_ID"]}/x, SignedHeaders=, Signature=`;
+  // A stream is sent without a length.
+  const body = new Blob(["3\r\nabc\r\n0\r\n\r\n"]).stream();
+  const init = { method: "PUT", headers: { authorization, ...encoding }, body, duplex: "half" } as RequestInit;
+  const response = await fetch(`${process.env["AWS_ENDPOINT_URL_S3"]}/mgrpo/unknown-length`, init);
+  expect([response.status, await response.text()]).toEqual([411, expect.stringContaining(`has no ${name}`)]);
+  expect(await store.objects.head("unknown-length")).toBeUndefined();
+});
+
 test("listing goes page by page through keys and folders, each once, in order", async () => {
   const keys = ["l/a", "l/b/1", "l/b/2", "l/c", "l/d/1", "l/é", "l/<&>", "l/line\nbreak"];
   for (const Key of keys) await s3.send(new PutObjectCommand({ Bucket, Key, Body: "x" }));

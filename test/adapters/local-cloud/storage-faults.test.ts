@@ -1,7 +1,9 @@
 /** @file Faults of the cloud's own files: each is reported in one line that names the path and the remedy. Only the owner can read the keys. */
+import { createHash } from "node:crypto";
 import { cp, mkdir, readdir, readFile, stat, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { startLocalCloud } from "../../../adapters/local-cloud/cloud.ts";
 import { storageFault } from "../../../adapters/local-cloud/storage-faults.ts";
 import { freshDirectory, openLocalStore } from "../../fakes/local-store.ts";
 
@@ -84,6 +86,20 @@ test.each([
     await expect(objects.head("object")).rejects.toMatchObject(damaged(file));
   }
 });
+
+test("a damaged object of an event fails the start, which waits for no handler", async () => {
+  const directory = await freshDirectory();
+  const reading = await startLocalCloud({ directory });
+  for (const key of ["whole", "damaged"]) await reading.direct.objects.commit(key, BODY);
+  await reading.close();
+  const sha256 = createHash("sha256").update("damaged").digest("hex");
+  const [file = ""] = await filesIn(join(directory, "buckets"), new RegExp(`${sha256}$`));
+  await truncate(file, 1000);
+  // As the embedded cloud's, which wait until the cloud has started.
+  const forever = () => new Promise<never>(() => {});
+  const starting = startLocalCloud({ directory, handlers: { objectCreated: forever, tick: forever } });
+  await expect(starting).rejects.toMatchObject(damaged(file));
+}, 20_000);
 
 test("an object whose bytes and metadata disagree is reported as damaged", async () => {
   const directory = await copyOf(healthy);

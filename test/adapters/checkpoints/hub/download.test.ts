@@ -26,6 +26,15 @@ test("a download of a killed process continues too", async () => {
   expect(existsSync(`${blobOfWeights()}.incomplete`)).toBe(false);
 });
 
+test("an interrupted download whose time is in the future, by another clock, continues at once", async () => {
+  mkdirSync(join(root(), "blobs"), { recursive: true });
+  writeFileSync(`${blobOfWeights()}.incomplete`, weights.slice(0, 70_000));
+  const inAnHour = Date.now() / 1000 + 3600;
+  utimesSync(`${blobOfWeights()}.incomplete`, inAnHour, inAnHour);
+  await fetchModel(MODEL, settings(), report);
+  expect(sha256(readFileSync(blobOfWeights()))).toBe(sha256(weights));
+}, 20_000);
+
 test.each([
   ["no byte", 0],
   ["a part", 70_000],
