@@ -33,7 +33,7 @@ const MODEL_FIGURES = { layers: 4, width: 192, heads: 6, kvHeads: 2, ffn: 512, v
 const OPTIONS: EngineOptions = { threads: 2, slots: 64, contextTokens: 257, microBatchTokens: 1024 };
 const REPEATS = 5;
 
-/** Tokens/s through forward, clipped loss and backward on 16 x 256 tokens: the median of several batches. */
+/** Tokens/s through forward, clipped loss and backward on 16 x 256 tokens: the median of several passes. */
 export async function engineTrain(repeats = REPEATS, provider: ExecutionProvider = "cpu"): Promise<Measurement> {
   const [sequences, tokens] = [16, 256];
   const trainer = await compiledEngine.openTrainer(checkpoint(), { ...OPTIONS, provider });

@@ -21,7 +21,7 @@ export function readGpuOptions(args: readonly string[]): GpuOptions {
   if (models === "" && parts.has("step")) {
     throw refused("--models <folder>: name the folder that `mgrpo sft recipes/gazetteer --to` wrote");
   }
-  return { parts, devices: devices.split(",").map(deviceOf), models, set };
+  return { parts, devices: [...new Set(devices.split(","))].map(deviceOf), models, set };
 }
 
 function valuesOf(args: readonly string[]) {

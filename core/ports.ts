@@ -34,7 +34,10 @@ export type {
 
 // ---------------------------------------------------------------- store
 
-/** Objects (S3). Reads are strongly consistent. All errors are MgrpoError: `store-unreachable` (retryable), `disk-full`. */
+/**
+ * Objects (S3). Reads are strongly consistent. All errors are MgrpoError. An outage is `store-unreachable` and retryable; a fault that a person
+ * must fix, such as `disk-full` or wrong credentials, is not retryable.
+ */
 export interface ObjectStore {
   /**
    * Writes unless the key exists. True: these bytes are stored, even if an earlier attempt whose response was lost wrote them. False: another
@@ -192,7 +195,10 @@ interface ToolOf<A, Parsed> {
   run(args: A, context: ToolContext): Promise<string>;
 }
 
-/** Runs a sub-agent on a subtask and waits for its committed result. Rejects with `worker-unavailable`, `step-closed`, `deadline`, `canceled`. */
+/**
+ * Runs a sub-agent on a subtask and waits for its committed result. Rejects with `worker-unavailable`, `step-closed`, `deadline`, `canceled`,
+ * `config-invalid` if no retry can make the worker accept the call, or with the failure that the worker reports.
+ */
 export interface Delegation {
   /** `opened`: time limits start when it resolves. Absent: they start immediately. */
   invoke(

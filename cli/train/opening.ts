@@ -7,7 +7,7 @@ import { ownerOf, sharesOf } from "../../core/contracts/shared-policy.ts";
 import type { Bases } from "../local/base-models.ts";
 import { parametersOf } from "../local/model-needs.ts";
 import type { RunFolder } from "../local/run-folder.ts";
-import { percent } from "../terminal/columns.ts";
+import { counted, percent } from "../terminal/columns.ts";
 import { flow, terminalWidth } from "../terminal/flow.ts";
 
 const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
@@ -38,7 +38,7 @@ export function opening(config: RunConfig, folder: RunFolder, bases: Bases, widt
   const { run, recipe, arm, seed, steps } = config;
   const names = Object.keys(config.agents);
   const labelWidth = Math.max(...names.map((name) => name.length)) + 4;
-  const progress = step === undefined ? `${steps} steps` : `resumed after step ${step} of ${steps}`;
+  const progress = step === undefined ? counted(steps, "step") : `resumed after step ${step} of ${steps}`;
   const about = [
     { text: run, tone: colors.bold },
     ...[recipe, arm, `seed ${seed}`, progress].map((text) => ({ text })),

@@ -33,9 +33,12 @@ export const Conversation = z.strictObject({
   prompt: z.string(),
   turns: z.array(Turn),
   stop: StopReason,
-  /** The text inside the final `<answer>`. Null unless `stop` is `answered`. */
+  /**
+   * The text inside the final `<answer>`; of an app, what it returned; of an app's sub-agent, its last reply. Null unless `stop` is
+   * `answered`.
+   */
   answer: z.string().nullable(),
-  /** What is wrong with a malformed turn. Null otherwise. */
+  /** Why it is `malformed`, if that is known. Null otherwise. */
   fault: z.string().nullable(),
 });
 export type Conversation = z.infer<typeof Conversation>;

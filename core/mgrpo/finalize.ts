@@ -25,8 +25,9 @@ interface Member {
 }
 
 /**
- * Advantages and shares per agent, with the settings of the algorithm that hold for each. A rollout lost to infrastructure is left out for every agent (K' = the remaining rollouts). With fewer
- * than two remaining, no agent learns from the group. `name`: identifies the group's random stream (seed, step, group, …).
+ * Advantages and shares per agent, with the settings of the algorithm that hold for each. A rollout lost to infrastructure is left out for
+ * every agent (K' = the remaining rollouts). With fewer than two remaining, no agent learns from the group. `name`: identifies the group's
+ * random stream (seed, step, group, …).
  */
 export function finalizeGroup(
   rollouts: GroupRecord["rollouts"],
@@ -136,7 +137,7 @@ function toFloat32(advantage: number): number {
   return lengths.find((short) => Math.fround(short) === float) ?? float;
 }
 
-/** Shuffled before mean and std are computed, so that the same advantages go to other trajectories. */
+/** Shuffled before mean and std are computed. So, under equal weights, the same advantages go to other trajectories. */
 function shuffled(rewards_N: readonly number[], random: Random): number[] {
   return random.choose(rewards_N.length, rewards_N.length).map((i) => rewards_N[i] ?? 0);
 }

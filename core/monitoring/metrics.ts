@@ -22,11 +22,12 @@ type Measured = Pick<MetricLine, "step" | "source" | "metrics">;
 
 export function stepMetrics(summary: StepSummary): Measured {
   const { rollouts, excluded, groups } = summary;
+  const hasRollouts = rollouts > 0;
   const metrics = defined({
-    "rollout/correct": summary.correct,
-    "rollout/well_formed": summary.wellFormed,
+    "rollout/correct": hasRollouts ? summary.correct : null,
+    "rollout/well_formed": hasRollouts ? summary.wellFormed : null,
     "rollout/lost": excluded,
-    "rollout/tokens": rollouts > 0 ? summary.sampledTokens / rollouts : null,
+    "rollout/tokens": hasRollouts ? summary.sampledTokens / rollouts : null,
     "group/zero_std_frac": groups > 0 ? summary.zeroVariance / groups : null,
     "time/step": summary.seconds,
     "perf/tokens_per_s": summary.tokensPerSecond,

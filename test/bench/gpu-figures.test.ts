@@ -64,3 +64,8 @@ test("an unknown option, part or device is refused, and so is a step without mod
   expect(readGpuOptions(["--only", "bench,tests"])).toMatchObject({ parts: new Set(["bench", "tests"]), set: [] });
   expect(readGpuOptions(["--models", "models/gazetteer"])).toMatchObject({ devices: DEVICES });
 });
+
+test("a device that is named twice is measured once", () => {
+  const { devices } = readGpuOptions(["--only", "bench", "--devices", "cuda,cpu,cuda"]);
+  expect(devices.map(({ name }) => name)).toEqual(["cuda", "cpu"]);
+});

@@ -157,6 +157,7 @@ test("the opening is a few lines: the run, each agent's model with its size, and
     "all settings: runs/first/config.json",
   ]);
   expect(opening(one, runFolder("first"), new Map(), 80, 4)).toContain("resumed after step 4 of 6");
+  expect(opening({ ...one, steps: 1 }, runFolder("first"), new Map(), 80)).toMatch(/seed 7 {2}1 step$/m);
 });
 
 test("durations have at most two units", () => {

@@ -59,3 +59,26 @@ test("a tree whose last sequence has weight 0 has nothing to compare: the next b
   await wrong.forwardBackward(unweighted, { kind: "linear" }, 1);
   await expect(wrong.forwardBackward(batch, { kind: "linear" }, 1)).rejects.toThrow(/log-prob of token 60 is -2/);
 });
+
+test("equal sequences are a tree without branches, which checks nothing: the next batch is checked", async () => {
+  const apart = passesWith(-2.5);
+  const wrong = checkedPasses(passesWith(-2) as never, () => apart as never, TINY, options);
+  const equal = batch.map(() => batch[0] ?? expect.fail("no sequence"));
+  await wrong.forwardBackward(equal, { kind: "linear" }, 1);
+  expect(apart.calls).toEqual([]);
+  await expect(wrong.forwardBackward(batch, { kind: "linear" }, 1)).rejects.toThrow(/log-prob of token 60 is -2/);
+});
+
+test("a batch with too many predictions for a tree checks nothing, where they limit trees: the next batch is checked", async () => {
+  // A tree may have 200 predictions, as many as the largest micro-batch has tokens. Two of these sequences have 240.
+  const small = { ...OPTIONS, microBatchTokens: 64 };
+  const long = Array.from({ length: 8 }, (_, k) => {
+    const tokens = [...prompt, ...prompt.slice(0, 57), k, k, k];
+    return { tokens, weights_T: new Float32Array(tokens.length).fill(1) };
+  });
+  const [trees, apart] = [{ ...passesWith(-2), limitsPredictions: true }, passesWith(-2.5)];
+  const wrong = checkedPasses(trees as never, () => apart as never, TINY, small);
+  await wrong.forwardBackward(long, { kind: "linear" }, 1);
+  expect(apart.calls).toEqual([]);
+  await expect(wrong.forwardBackward(batch, { kind: "linear" }, 1)).rejects.toThrow(/log-prob of token 60 is -2/);
+});

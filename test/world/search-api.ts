@@ -1,8 +1,8 @@
 /**
  * @file The search engine of the recorded world, in the formats of the four backends, each under a path of its own. The query
  * `HTTP <status>` returns that status, `long refusal` a 403 whose message has the key where errors are cut off, `HTML` a login page,
- * `again <n>` a 429 the first n times, `later` a 429 with a long retry-after, `dead engines` no results and an unresponsive engine, and `odd`
- * JSON of the wrong shape.
+ * `again <n>` a 429 the first n times, `later` a 429 with a long retry-after, `never` a 413 with a short one and two lines of text,
+ * `dead engines` no results and an unresponsive engine, and `odd` JSON of the wrong shape.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { openSearchIndex } from "../../adapters/tools/search.ts";
@@ -81,6 +81,8 @@ export function openSearchApi() {
     if (query === "HTML")
       return void response.writeHead(200, { "content-type": "text/html" }).end("<html>Log in</html>");
     if (query === "later") return void json(429, { message: "slow down" }, { "retry-after": "3600" });
+    if (query === "never")
+      return void response.writeHead(413, { "retry-after": "7" }).end("too large\r\nask for less\r\n");
     if (query === "dead engines") return void json(200, { results: [], unresponsive_engines: [["google", "timeout"]] });
     if (query === "odd") return void json(200, { organic: "none", results: 3, web: 4 });
     const times = Number(/^again (\d+)$/.exec(query)?.[1] ?? 0);

@@ -52,6 +52,7 @@ interface ForwardState {
 }
 
 export class LayeredPasses implements Passes {
+  readonly limitsPredictions = false;
   readonly #state: TrainedState;
   readonly #options: LaneOptions;
   readonly #frozen: Pick<OpenWeights, "external" | "feeds">;

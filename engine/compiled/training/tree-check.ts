@@ -1,12 +1,12 @@
 /**
- * @file Checks prefix trees on first use: the log-probs of one sequence of a tree are compared with those computed for it alone. Later
- * batches differ in tokens only. The check does not change the gradient.
+ * @file Checks prefix trees on first use: the log-probs of one sequence of a tree with branches are compared with those computed for it alone.
+ * Later batches differ in tokens only. The check does not change the gradient.
  */
 import { MgrpoError } from "../../../core/errors.ts";
 import type { EngineOptions, TrainingSequence } from "../../../core/ports.ts";
 import type { ModelConfig } from "../../checkpoint/config.ts";
 import { isWeighted } from "../../model/predictions.ts";
-import type { Sequences } from "../../model/prefix-tree.ts";
+import { computedLength, type Sequences, treeLength } from "../../model/prefix-tree.ts";
 import { planBatch } from "./batch-plan.ts";
 import type { Passes } from "./passes.ts";
 
@@ -19,18 +19,20 @@ export function checkedPasses(
   openApart: () => Passes,
   config: ModelConfig,
   options: EngineOptions,
-): Passes {
+): Omit<Passes, "limitsPredictions"> {
   let isChecked = options.prefixTrees === false;
   const check = async (
     sequences: Sequences,
     temperature: number,
     found: readonly Float32Array[],
     isComputed: (member: number, t: number) => boolean,
+    predictionsOf: (member: number) => number,
   ) => {
     if (isChecked) return;
-    const { rows } = planBatch(sequences, () => 0, config, options);
+    const { rows } = planBatch(sequences, predictionsOf, config, options);
+    const trees = rows.filter((members) => hasBranches(members.map((member) => sequences[member] ?? [])));
     // The last sequence of a tree: its branch follows every other in the row.
-    const candidates = rows.flatMap((members) => (members.length > 1 ? members.slice(-1) : []));
+    const candidates = trees.flatMap((members) => members.slice(-1));
     // Only a comparison is a check: a sequence of weight 0 has no log-probs.
     const member = candidates.find((one) => sequences[one]?.some((_, t) => t > 0 && isComputed(one, t)));
     if (member === undefined) return;
@@ -41,17 +43,26 @@ export function checkedPasses(
   return {
     async logProbs(sequences, temperature) {
       const logProbs = await passes.logProbs(sequences, temperature);
-      await check(sequences, temperature, logProbs, () => true);
+      await check(sequences, temperature, logProbs, () => true, noPredictions);
       return logProbs;
     },
     async forwardBackward(batch, loss, temperature) {
       const pass = await passes.forwardBackward(batch, loss, temperature);
       const sequences = batch.map(({ tokens }) => tokens);
-      await check(sequences, temperature, pass.logProbs, isWeightedIn(batch));
+      const isComputed = isWeightedIn(batch);
+      const weightedCount = (member: number) =>
+        sequences[member]?.reduce((n, _, t) => n + (isComputed(member, t) ? 1 : 0), 0) ?? 0;
+      const predictionsOf = passes.limitsPredictions ? weightedCount : noPredictions;
+      await check(sequences, temperature, pass.logProbs, isComputed, predictionsOf);
       return pass;
     },
   };
 }
+
+const noPredictions = () => 0;
+
+/** Equal sequences, and one that begins another, are a single path, which proves nothing about masks and positions. */
+const hasBranches = (row: Sequences): boolean => treeLength(row) > computedLength(row.at(-1) ?? []);
 
 const isWeightedIn =
   (batch: readonly TrainingSequence[]) =>

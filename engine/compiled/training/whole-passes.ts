@@ -26,6 +26,7 @@ import type { Passes } from "./passes.ts";
 import { forwardFeeds, lossFeeds, pickFeeds, wantedPredictions } from "./train-inputs.ts";
 
 export class WholePasses implements Passes {
+  readonly limitsPredictions = true;
   readonly #state: TrainedState;
   readonly #options: LaneOptions;
   readonly #rotary: RotaryTable;

@@ -27,6 +27,17 @@ test("what was not measured is absent", () => {
   expect(absent.filter((name) => name in metrics)).toEqual([]);
 });
 
+test("a step whose rollouts were all lost has no share of correct or well-formed ones", () => {
+  const lost = groups.map((group) => ({
+    ...group,
+    rollouts: Object.fromEntries(Object.keys(group.rollouts).map((k) => [k, { excluded: "lost" }])),
+  }));
+  const { metrics } = stepMetrics(summarizeStep(config, step, lost, byAgent, 8));
+  expect(metrics["rollout/lost"]).toBeGreaterThan(0);
+  const absent = ["rollout/correct", "rollout/well_formed", "rollout/tokens", "reward/main/mean"];
+  expect(absent.filter((name) => name in metrics)).toEqual([]);
+});
+
 test("an evaluation's metrics are logged at its team's step", () => {
   const interval = { low: 0.4, high: 0.6 };
   const evaluation = {

@@ -1,6 +1,6 @@
 /** @file The recipe's defaults: the paper's settings, what an LLM gets, what the user's own questions and judges change, and what is refused. */
 
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
@@ -220,6 +220,16 @@ describe("tools", () => {
     expect(web.tools.get("visit")?.description).toContain("web page");
     await web.close();
     await expect(openWith(["tools.visit.seconds=3"])).rejects.toThrow(/tools\.visit does nothing without a search/);
+  });
+
+  test("the settings for the web in README.md are accepted", async () => {
+    const page = readFileSync(join(import.meta.dirname, "../../../recipes/deep-research/README.md"), "utf8");
+    const section = page.slice(page.indexOf("## The web"), page.indexOf("## Models"));
+    const set = [...section.matchAll(/--set (?:'(.+)'|(\S+))/g)].map(([, quoted, plain]) => quoted ?? plain ?? "");
+    expect(set).toHaveLength(3);
+    const { tools, close } = await openWith(set, { SERPER_API_KEY: "k", OPENAI_API_KEY: "k" });
+    expect([...tools.keys()].sort()).toEqual(["calculate", "read_attachment", "reason", "search", "visit"]);
+    await close();
   });
 
   test("an LLM that is asked GAIA reads its files", () => {

@@ -26,6 +26,7 @@ export interface BackendRequest<T> {
 
 export interface Backends {
   request<T>(request: BackendRequest<T>, bucket: TokenBucket): Promise<T>;
+  /** Requests that are waiting for a retry, and later ones, reject with `canceled`. */
   close(): Promise<void>;
 }
 
@@ -54,6 +55,8 @@ export function openBackends(
   retries: typeof RETRIES = RETRIES,
 ): Backends {
   const dispatcher = new Agent({ maxResponseSize: MAX_RESPONSE_BYTES });
+  const closing = new AbortController();
+  const { signal } = closing;
   return {
     request: (request, bucket) =>
       pRetry(
@@ -63,15 +66,19 @@ export function openBackends(
         },
         {
           ...retries,
+          signal,
           shouldRetry: ({ error }) =>
             isMgrpoError(error) && error.retryable && pauseSecondsOf(error) <= MAX_PAUSE_SECONDS,
           onFailedAttempt: async ({ error, retriesLeft }) => {
-            const seconds = isMgrpoError(error) ? pauseSecondsOf(error) : 0;
-            if (retriesLeft > 0 && seconds > 0 && seconds <= MAX_PAUSE_SECONDS) await sleep(seconds);
+            const seconds = isMgrpoError(error) && error.retryable ? pauseSecondsOf(error) : 0;
+            if (retriesLeft > 0 && seconds > 0 && seconds <= MAX_PAUSE_SECONDS) await sleep(seconds, signal);
           },
         },
       ),
-    close: () => dispatcher.destroy(),
+    close() {
+      closing.abort(new MgrpoError("canceled", "the backends of the tools were closed"));
+      return dispatcher.destroy();
+    },
   };
 }
 
@@ -176,6 +183,6 @@ export function reasonOf(error: unknown): string {
 
 /** The first line of an error's body, unless it is a page. */
 function firstLine(text: string): string {
-  const [line = ""] = text.trim().split("\n", 1);
+  const [line = ""] = text.trim().split(/[\r\n]/, 1);
   return line === "" || line.startsWith("<") ? "" : ` (${line.slice(0, 200)})`;
 }

@@ -38,7 +38,7 @@ export interface LeakageGuard {
 export function leakageGuard(blocked: readonly string[]): LeakageGuard {
   const entries = [...BENCHMARK_PAGES, ...blocked].map((entry) => {
     const slash = `${entry}/`.indexOf("/");
-    return { host: entry.slice(0, slash).toLowerCase(), path: pathOf(entry.slice(slash)) };
+    return { host: hostOf(entry.slice(0, slash)), path: pathOf(entry.slice(slash)) };
   });
   return {
     isBlocked(url) {
@@ -101,6 +101,12 @@ function tokensOf(text: string): readonly string[] {
     .replace(INVISIBLE, "")
     .replace(/\\[nrt]/g, " ");
   return plain.normalize("NFKC").toLowerCase().match(TOKEN) ?? [];
+}
+
+/** As the addresses of pages have it: in lower case, and in Punycode if it is not ASCII. */
+function hostOf(host: string): string {
+  const address = `http://${host}`;
+  return URL.canParse(address) ? new URL(address).hostname : host.toLowerCase();
 }
 
 /** Ignores case, escapes, and doubled or trailing slashes. */

@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { leakageGuard } from "../../../../adapters/tools/web/visit/leakage.ts";
 import { worldPages } from "../../../world/pages.ts";
 
-const guard = leakageGuard(["blocked.test", "partly.test/a"]);
+const guard = leakageGuard(["blocked.test", "partly.test/a", "Bücher.test/ä"]);
 
 describe("addresses", () => {
   test.each([
@@ -28,6 +28,7 @@ describe("addresses", () => {
     "https://xbench.org/agi/aisearch",
     "https://deep.blocked.test/x",
     "https://partly.test/A%2Fb/",
+    "https://www.bücher.test/ä/1",
   ])("%s is withheld", (url) => expect(guard.isBlocked(new URL(url))).toBe(true));
 
   test.each([
@@ -42,6 +43,7 @@ describe("addresses", () => {
     "https://github.com/Alibaba-NLP/ACE",
     "https://github.com/someone/web-walker",
     "https://partly.test/ab",
+    "https://bücher.test/a",
     "https://example.com/%E4%B8%8A%FF?x=%zz",
   ])("%s is not withheld", (url) => expect(guard.isBlocked(new URL(url))).toBe(false));
 });

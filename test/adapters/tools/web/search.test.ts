@@ -82,6 +82,34 @@ test("a lasting outage is reported after some retries, each after Retry-After, o
   world = await serveWorld();
 });
 
+test("a refusal that no retry can fix is reported at once, whatever its Retry-After, in one line", async () => {
+  const slept: number[] = [];
+  const backends = openBackends({ sleep: async (seconds) => void slept.push(seconds) }, (text) => text);
+  const request = serper(`${world.origin}/serper`, "KEY", SEARCH_KEY).request("never", 3);
+  await expect(backends.request(request, openTokenBucket(1000))).rejects.toMatchObject({
+    code: "tool-backend",
+    retryable: false,
+    message: expect.stringMatching(/: HTTP 413 \(too large\)$/),
+  });
+  expect(slept).toEqual([]);
+  await backends.close();
+});
+
+test("closing the backends ends the wait for a retry, and refuses later requests", async () => {
+  const sleep = async () => {};
+  const retries = { retries: 2, minTimeout: 60_000, factor: 1, randomize: false };
+  const backends = openBackends({ sleep }, (text) => text, retries);
+  const request = serper(`${world.origin}/serper`, "KEY", SEARCH_KEY).request("HTTP 503", 3);
+  const ask = () => backends.request(request, openTokenBucket(1000));
+  const before = world.searches();
+  const canceled = expect(ask()).rejects.toMatchObject({ code: "canceled" });
+  await expect.poll(() => world.searches()).toBe(before + 1);
+  await backends.close();
+  await canceled;
+  await expect(ask()).rejects.toMatchObject({ code: "canceled" });
+  expect(world.searches()).toBe(before + 1);
+});
+
 test.each([
   [new DOMException("it took too long", "TimeoutError"), "it took too long"],
   [
