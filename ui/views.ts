@@ -120,8 +120,10 @@ export const RunPulse = z.strictObject({
   reason: z.string(),
   /** Closed steps whose summaries can be read. A step closes in the store a moment before. */
   closed: z.int(),
-  /** The open step. */
+  /** The step that the run is at; after the last one, the number of its steps. */
   step: z.int(),
+  /** The open step; null while the next one is being planned, and once all are closed. */
+  openStep: z.int().nullable(),
   /** What the run does or waits for; null once it is over. */
   wait: z.string().nullable(),
   /** Why nothing has changed for a while, and what would unblock the run; null if it advances. */

@@ -2,6 +2,8 @@
  * @file The SDK clients: keep-alive connections, bounded retries, endpoints and credentials from the standard AWS variables, and an observer
  * that sees every attempt on the wire.
  */
+import { Readable } from "node:stream";
+import { finished } from "node:stream/promises";
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { S3Client } from "@aws-sdk/client-s3";
 import { loadConfig, NODE_REGION_CONFIG_FILE_OPTIONS, NODE_REGION_CONFIG_OPTIONS } from "@smithy/core/config";
@@ -9,8 +11,9 @@ import { getSchemaSerdePlugin } from "@smithy/core/schema";
 import pLimit from "p-limit";
 
 /**
- * One attempt and three retries, 50 ms to a few hundred ms apart. A store that refuses connections becomes an error after about a second,
- * one that drops packets after 12 seconds, one that accepts requests and does not answer after four times `idleSeconds`.
+ * One attempt and three retries, after random pauses of at most 200 ms, or of seconds if the store throttles. A store that refuses
+ * connections becomes an error within a second, one that drops packets after 12 seconds, one that accepts requests and does not answer
+ * after four times `idleSeconds`.
  */
 const ATTEMPTS = 4;
 const CONNECT_SECONDS = 3;
@@ -156,15 +159,36 @@ interface Request {
 
 type Stack = Pick<DynamoDBClient["middlewareStack"], "add">;
 
-/** The SDK would count the wait for a free connection as time to connect, so requests wait here, before they are sent. */
+/**
+ * The SDK would count the wait for a free connection as time to connect, so requests wait here, before they are sent. A request occupies its
+ * connection until the body of its response has been read.
+ */
 function awaitConnection(client: DynamoDBClient | S3Client, connections: number) {
   const stack: Stack = client.middlewareStack as DynamoDBClient["middlewareStack"];
-  const turn = pLimit(connections);
-  stack.add((next) => (args) => turn(() => next(args)), {
-    step: "deserialize",
-    priority: "low",
-    name: "awaitConnection",
-  });
+  const limit = pLimit(connections);
+  /** Waits for a free connection. Resolves to a function that frees it. */
+  const occupy = () =>
+    new Promise<() => void>((occupied) => void limit(() => new Promise<void>((free) => occupied(free))));
+  stack.add(
+    (next) => async (args) => {
+      const free = await occupy();
+      try {
+        const result = await next(args);
+        void bodyRead(result.response).then(free);
+        return result;
+      } catch (error) {
+        free();
+        throw error;
+      }
+    },
+    { step: "deserialize", priority: "low", name: "awaitConnection" },
+  );
+}
+
+/** Resolves once the body of a response has been read, or its connection is lost. */
+async function bodyRead(response: unknown): Promise<void> {
+  const { body } = response as { readonly body?: unknown };
+  if (body instanceof Readable) await finished(body).catch(() => {});
 }
 
 function observe(client: DynamoDBClient | S3Client, observer: WireObserver) {

@@ -6,7 +6,8 @@ import { readdir, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { S3Error } from "./s3/errors.ts";
 
-const RESERVE_BYTES = 64 * 2 ** 20;
+const RESERVE_MIB = 64;
+const RESERVE_BYTES = RESERVE_MIB * 2 ** 20;
 /** How long the measured free space is trusted. */
 const FRESH_MS = 250;
 
@@ -50,7 +51,8 @@ export async function openDiskSpace(directory: string, maxBytes = Number.POSITIV
         // A concurrent call may have measured, and reserved, meanwhile.
         if (free.at === known.at) free = { bytes: bavail * bsize - RESERVE_BYTES - reserved, at: performance.now() };
       }
-      if (bytes > free.bytes) throw insufficient(`${directory}: ${bytes} bytes do not fit on the disk`);
+      if (bytes > free.bytes)
+        throw insufficient(`${directory}: ${bytes} bytes do not fit on the disk, where ${RESERVE_MIB} MiB stay free`);
       if (used + bytes > maxBytes)
         throw insufficient(`${directory}: ${bytes} more bytes would exceed its quota of ${maxBytes}`);
       free = { ...free, bytes: free.bytes - bytes };

@@ -97,6 +97,8 @@ class DeliveryQueue {
 
   /** True when the handler succeeded. */
   async #call(event: PendingEvent, attempt: number): Promise<boolean> {
+    // A lane takes a call before it starts it: `close` may come in between.
+    this.#closing.signal.throwIfAborted();
     const call = this.#options.handle(objectCreated(event)).then(
       () => undefined,
       (error: unknown) => error ?? new Error("failed"),

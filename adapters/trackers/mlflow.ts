@@ -99,10 +99,21 @@ async function createRun(options: MlflowOptions, experiment_id: string, signal: 
 }
 
 async function openExperiment(options: MlflowOptions, signal: AbortSignal): Promise<string> {
+  const found = await findExperiment(options, signal);
+  if (found !== undefined) return found;
+  const path = "experiments/create";
+  const created = await request(options, path, { name: options.experiment }, signal);
+  // MLflow refuses a name that it has: another run may have created the experiment meanwhile.
+  const other = created.status === 400 ? await findExperiment(options, signal) : undefined;
+  return other ?? accepted(options, Created, path, created).experiment_id;
+}
+
+/** The id of the experiment; undefined if there is none. */
+async function findExperiment(options: MlflowOptions, signal: AbortSignal): Promise<string | undefined> {
   const path = `experiments/get-by-name?experiment_name=${encodeURIComponent(options.experiment)}`;
   const found = await request(options, path, undefined, signal);
-  if (found.status !== 404) return accepted(options, Experiment, path, found).experiment.experiment_id;
-  return (await call(options, Created, "experiments/create", { name: options.experiment }, signal)).experiment_id;
+  if (found.status === 404) return undefined;
+  return accepted(options, Experiment, path, found).experiment.experiment_id;
 }
 
 async function call<S extends z.ZodType>(

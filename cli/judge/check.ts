@@ -68,8 +68,11 @@ async function checkWork(judge: Judge, criteria: string, labels: readonly WorkLa
   };
 }
 
-/** The reason of a vote that agrees with the verdict. */
-const reasonOf = ({ score, votes = [] }: Verdict): string => votes.find((vote) => vote.score === score)?.reason ?? "";
+/** The reason of the vote nearest to the verdict: the median of an even number of valid votes may be the score of none. */
+function reasonOf({ score, votes = [] }: Verdict): string {
+  const distance = (vote: { readonly score: number }) => Math.abs(vote.score - score);
+  return votes.toSorted((a, b) => distance(a) - distance(b))[0]?.reason ?? "";
+}
 
 /** The judge of the recipe's config, changed by `--judge` and `--set judge.…`. */
 async function judgeOf({ recipe: name, judge, set }: JudgeOptions): Promise<JudgeConfig> {

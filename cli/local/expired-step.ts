@@ -49,8 +49,12 @@ async function isExpired(
   if (!item) return true;
   const { rollouts, expiresAt } = parse(GroupRecord, item, `GROUP ${step}/${group} of run '${run}'`);
   if (expiresAt !== undefined && expiresAt <= now) return true;
-  // All of them: in a run that was resumed before, a group has conversations of different ages.
-  const counted = Object.entries(rollouts).flatMap(([k, score]) => ("reward" in score ? [Number(k)] : []));
-  const keys = counted.map((rollout) => objectKeys.outcome({ run, phase: "train", step, group, rollout }));
+  // All of them: in a run that was resumed before, a group has conversations of different ages, and so may a rollout.
+  const keys = Object.entries(rollouts).flatMap(([k, score]) => {
+    if ("excluded" in score) return [];
+    const calls = Object.values(score.invocations).flat();
+    const outcome = objectKeys.outcome({ run, phase: "train", step, group, rollout: Number(k) });
+    return [outcome, ...calls.map(({ id }) => objectKeys.invocation(run, step, id))];
+  });
   return (await Promise.all(keys.map((key) => objects.head(key)))).includes(undefined);
 }

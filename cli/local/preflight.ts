@@ -68,6 +68,7 @@ export async function preflight(config: RunConfig, site: Site): Promise<Prefligh
 export async function preflightEvaluation(config: RunConfig): Promise<Bases> {
   const findings = new Findings();
   const { recipe, agents, judge } = config;
+  await findings.attempt(() => openRewards(config, process.env));
   if (judge) await findings.attempt(() => openLanguageModel(judge.model));
   for (const agent of Object.values(agents).filter(({ policy }) => isEndpointPolicy(policy)))
     await findings.attempt(() => openConversationModel(endpointOf(agent)));
@@ -85,7 +86,7 @@ async function refuseMissingApp({ runner, recipe }: RunConfig, workers: Site["wo
   else if (runner !== "native" && workers === "here") httpRunner(runner, process.env, { storeTime: async () => 0 });
 }
 
-/** Refuses trackers that cannot be reached, and those of a run elsewhere, which would get nothing. */
+/** Refuses trackers without their settings, and those of a run elsewhere, which would get nothing. */
 function refuseMissingTracker({ run, track, trackContent }: RunConfig, workers: Site["workers"]): void {
   if (workers === "here") checkTrackers({ track, trackContent }, process.env);
   else if (track.length > 0)

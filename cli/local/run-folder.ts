@@ -64,7 +64,7 @@ export const RunStatus = z.strictObject({
   seconds: z.number(),
   scoringSeconds: z.number(),
   writes: StoreWrites,
-  /** What it has cost; null: unknown, since earlier releases did not record it. */
+  /** What it has cost; null: not known yet, or never, since earlier releases did not record it. */
   usd: z.number().nullable().default(null),
   /** Share of held-out questions answered correctly above temperature 0, before and after training. */
   heldOut: z.strictObject({ before: z.number().nullable(), after: z.number().nullable() }),

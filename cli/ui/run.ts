@@ -79,7 +79,7 @@ function agentViews({ config }: Source): AgentView[] {
  */
 export async function runPulse(source: Source, detector: StallDetector, stepSeconds: number | null): Promise<RunPulse> {
   const { config, state, reason, step: closed, read } = source;
-  const over = { step: closed, wait: null, stall: null, usd: null, workers: [] };
+  const over = { step: closed, openStep: null, wait: null, stall: null, usd: null, workers: [] };
   const isOver = state === "halted" || (state !== "running" && findRun(config.run) !== undefined);
   if (isOver) return { state, reason, closed, ...over };
   return read(async (store) => {
@@ -92,6 +92,7 @@ export async function runPulse(source: Source, detector: StallDetector, stepSeco
       reason,
       closed,
       step: run.step,
+      openStep: records?.step?.step ?? null,
       wait: (records ? waitingFor(config, records) : await readWait(store, config)) ?? null,
       stall: stall ? describeStall(stall) : null,
       usd: (await readSpending(store, config)).usd,

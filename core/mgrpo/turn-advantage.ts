@@ -4,7 +4,7 @@
  *   A[i,turn] = A[i] + turnWeight * (r[i,turn] - mean) / (std + epsilon)
  *
  * with mean and std over all rewarded turns of the group, in which each trajectory has its aligned weight, divided equally among its rewarded
- * turns. A turn without a reward of its own has A[i] alone.
+ * turns. Under `advantageScale: none` nothing is divided by std + epsilon. A turn without a reward of its own has A[i] alone.
  */
 import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 import { groupAdvantages } from "./advantage.ts";

@@ -51,17 +51,19 @@ test("resume refuses a run whose finalized group has expired", async () => {
   expect(await run()).toMatchObject({ status: "halted", reason: "no money" });
 });
 
-test.each([0, 1])("resume refuses a run whose scored conversation %d was deleted", async (deleted) => {
+test.each([0, 1, 2])("resume refuses a run whose scored conversation %d was deleted", async (deleted) => {
   const { store, address, wait, resume } = await halted();
+  const id = "i".repeat(22);
+  const called = { ...score, invocations: { searcher: [{ id, reward: 1, expert: 1 }] } };
   const keyOf = (rollout: number) => objectKeys.outcome({ ...address, phase: "train", rollout });
-  for (const rollout of [0, 1]) {
-    await store.table.update(recordScores(address, new Map([[rollout, score]])));
-    await store.objects.commit(keyOf(rollout), new Uint8Array(1));
-  }
+  const keys = [keyOf(0), keyOf(1), objectKeys.invocation(address.run, address.step, id)];
+  for (const [rollout, one] of [score, called].entries())
+    await store.table.update(recordScores(address, new Map([[rollout, one]])));
+  for (const key of keys) await store.objects.commit(key, new Uint8Array(1));
   wait(CONVERSATION_DAYS);
   await resume();
   await store.table.update(endRun(address.run, "halted", "no money"));
-  await store.objects.delete([keyOf(deleted)]);
+  await store.objects.delete(keys.slice(deleted, deleted + 1));
   await expect(resume()).rejects.toMatchObject(refusal);
 });
 

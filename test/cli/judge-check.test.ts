@@ -80,6 +80,20 @@ test("a byte order mark, as editors on Windows write it, is no part of the first
   expect(await check(`\ufeff${JSON.stringify(LABELS[0])}`)).toMatchObject([{ kind: "agreement", n: 1, accuracy: 1 }]);
 });
 
+test("a disagreement has a vote's reason, also if the median lies between two votes, since one failed", async () => {
+  const votes = [
+    says("I cannot say"),
+    ...[0.2, 0.4].map((score) => says(JSON.stringify({ reason: `worth ${score}`, score }))),
+  ];
+  reply = () => votes.shift() ?? fails(500, "a vote too many");
+  const label = { id: "a", task: "Find it", report: "found", score: 1 };
+  const [disagreement] = await check(JSON.stringify(label), "judge.votes=3", "judge.temperature=1");
+  expect(disagreement).toMatchObject({
+    ...{ kind: "disagreement", id: "a", judged: expect.closeTo(0.3, 12) },
+    reason: expect.stringMatching(/^worth 0\.[24]$/),
+  });
+});
+
 test.each([
   ["", /labels\.jsonl: there are no labels; write one object per line/],
   ["\n{", /labels\.jsonl, line 2: not JSON/],

@@ -47,6 +47,16 @@ test("before an evaluation, too, one pass finds a missing model and an unknown t
   await expect(preflightEvaluation(config)).rejects.toThrow(/no tool 'sextant'.*\n.*no checkpoint folder 'nowhere'/);
 });
 
+test("before an evaluation, one pass finds rewards that do not open and a missing model", async () => {
+  const own = join(folder, "unrewarded");
+  mkdirSync(own, { recursive: true });
+  writeFileSync(join(own, "rewards.mjs"), "export const rewards = () => { throw new Error('no rubric'); };");
+  writeFileSync(join(own, "tools.mjs"), "export const tools = new Map();");
+  const config = await relay("agents.main.model=nowhere");
+  const evaluation = preflightEvaluation({ ...config, recipe: own });
+  await expect(evaluation).rejects.toThrow(/rewards\(\) threw Error: no rubric.*no checkpoint folder 'nowhere'/s);
+});
+
 test("tools that are opened with settings are opened and closed once, and not opened for workers elsewhere", async () => {
   const own = join(folder, "counting");
   mkdirSync(own, { recursive: true });

@@ -40,6 +40,12 @@ test("the evaluation that is left, although the run is finished", async () => {
   expect(pulse.usd).toBe(0);
 });
 
+test("a local run that has closed all its steps is running until it is evaluated, without an open step", async () => {
+  const source = await finishedInStore();
+  const pulse = await runPulse({ ...source, state: "running" }, new StallDetector(source.config), null);
+  expect(pulse).toMatchObject({ state: "running", step: 1, openStep: null });
+});
+
 test("a living worker is silent once its counter has stood still for a lease, however seldom tick looks", () => {
   const seen = { ...worker("searcher"), seenAt: 1000 };
   const isSilentAt = (seconds: number, changes: Partial<typeof seen> = {}) =>

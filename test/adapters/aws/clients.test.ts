@@ -1,6 +1,6 @@
 /** @file Connections to a store that stalls, and more requests than connections. */
 import { once } from "node:events";
-import { createServer, type RequestListener } from "node:http";
+import { createServer, type RequestListener, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
@@ -59,4 +59,22 @@ test("requests wait as long as it takes for a connection, and each is sent once"
   const keys = Array.from({ length: 40 }, (_, i) => ({ pk: "p", sk: `${i}` }));
   await Promise.all(keys.map((key) => table.insert(key, {})));
   expect(sent()).toBe(40);
+});
+
+test("a download occupies its connection until its last byte: the next request is not sent before", async () => {
+  const downloads: ServerResponse[] = [];
+  const { objects, sent } = await openAt({ connections: 1, idleSeconds: 30 }, (_, response) => {
+    response.writeHead(200, { "content-length": 4 });
+    response.write("ab");
+    downloads.push(response);
+  });
+  const both = Promise.all([objects.get("k"), objects.get("l")]);
+  for (const [i, started] of [1, 2].entries()) {
+    await expect.poll(() => downloads.length).toBe(started);
+    await pause(100);
+    expect(sent()).toBe(started);
+    downloads[i]?.end("cd");
+  }
+  expect((await both).map((bytes) => Buffer.from(bytes ?? []).toString())).toEqual(["abcd", "abcd"]);
+  expect(sent()).toBe(2);
 });

@@ -22,6 +22,11 @@ test("of two concurrent reservations that fit only separately, one is refused", 
   expect(ends.map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
 });
 
+test("the refusal says how much of the disk stays free", async () => {
+  const { space, bytes } = await openSpace();
+  await expect(space.reserve(2 * bytes)).rejects.toThrow(/bytes do not fit on the disk, where 64 MiB stay free$/);
+});
+
 test("what is reserved and not yet written stays free for as long as the write takes", async () => {
   const { space, bytes } = await openSpace();
   const first = await space.reserve(bytes);

@@ -31,7 +31,7 @@ test("outcomes that hang delay neither the run's manifests nor other runs", asyn
   await dispatcher.close();
 });
 
-test("an event that arrives after `close` calls no handler, and is left to the next start", async () => {
+test.each(["after", "just before"])("an event that arrives %s `close` calls no handler, and stays", async (when) => {
   const calls: string[] = [];
   const dispatcher = openDispatcher({
     handle: async () => void calls.push("handle"),
@@ -39,8 +39,10 @@ test("an event that arrives after `close` calls no handler, and is left to the n
     deliveries: () => [0],
     report: (line) => void calls.push(line),
   });
+  const arrive = () => dispatcher.enqueue({ id: 1, bucket: "b", key: "runs/r/outcomes/000000/0/0.json" });
+  if (when === "just before") arrive();
   await dispatcher.close();
-  dispatcher.enqueue({ id: 1, bucket: "b", key: "runs/r/outcomes/000000/0/0.json" });
+  if (when === "after") arrive();
   await pause(20);
   expect(calls).toEqual([]);
 });

@@ -22,6 +22,8 @@ let experiments: string[] = [];
 let authorizations: (string | undefined)[] = [];
 let isDown = false;
 let isBehindLogin = false;
+/** Whether another run creates the experiment right after a look-up that did not find it. */
+let isRaced = false;
 let server: ReturnType<typeof serve>;
 let url = "";
 
@@ -39,12 +41,16 @@ function mlflow(): Hono {
     return next();
   });
   app.get("/experiments/get-by-name", (context) => {
-    const id = experiments.indexOf(context.req.query("experiment_name") ?? "");
+    const name = context.req.query("experiment_name") ?? "";
+    const id = experiments.indexOf(name);
+    if (id < 0 && isRaced) experiments.push(name);
     if (id < 0) return context.json({ error_code: "RESOURCE_DOES_NOT_EXIST" }, 404);
     return context.json({ experiment: { experiment_id: String(id) } });
   });
   app.post("/experiments/create", async (context) => {
-    experiments.push((await context.req.json()).name);
+    const { name } = await context.req.json();
+    if (experiments.includes(name)) return context.json({ error_code: "RESOURCE_ALREADY_EXISTS" }, 400);
+    experiments.push(name);
     return context.json({ experiment_id: String(experiments.length - 1) });
   });
   app.post("/runs/search", async (context) => {
@@ -76,7 +82,7 @@ function mlflow(): Hono {
 
 beforeEach(async () => {
   [runs, logged, experiments, authorizations, isDown] = [[], [], [], [], false];
-  isBehindLogin = false;
+  [isBehindLogin, isRaced] = [false, false];
   url = await new Promise((resolve) => {
     server = serve({ fetch: mlflow().fetch, hostname: "127.0.0.1", port: 0 }, ({ port }: AddressInfo) =>
       resolve(`http://127.0.0.1:${port}`),
@@ -127,6 +133,13 @@ test("another process finds the run again, and a server that was down gets its l
   await open().send([line(2)], never);
   expect(runs).toHaveLength(1);
   expect(experiments).toEqual(["mgrpo"]);
+});
+
+test("an experiment that another run creates at the same moment is used", async () => {
+  isRaced = true;
+  await open().send([line(1)], never);
+  expect(experiments).toEqual(["mgrpo"]);
+  expect(runs).toHaveLength(1);
 });
 
 test("names of settings have only characters that MLflow accepts, and are recognized by these names later", async () => {

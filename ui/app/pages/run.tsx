@@ -22,6 +22,7 @@ export function RunPage() {
   const notice = noticeOf(loaded);
   if (notice || !view) return notice ?? null;
   const last = view.perStep.at(-1)?.step;
+  const openStep = pulse?.state === "running" ? pulse.openStep : null;
   return (
     <>
       <RunHeader run={run} tab="" />
@@ -31,7 +32,7 @@ export function RunPage() {
         <p class="bar">
           {last !== undefined && <a href={`/runs/${run}/steps/${last}`}>newest step</a>}
           {last !== undefined && <a href={`/runs/${run}/steps/${last}?sort=worst`}>its worst rollouts</a>}
-          {pulse?.state === "running" && <a href={`/runs/${run}/steps/${pulse.step}`}>open step</a>}
+          {openStep !== null && <a href={`/runs/${run}/steps/${openStep}`}>open step</a>}
         </p>
         {view.warnings.map((warning) => (
           <p key={warning} class="warning">
