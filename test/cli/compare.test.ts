@@ -139,11 +139,11 @@ describe("what made a run", () => {
 
   test("a run that was resumed at a commit with the same code is not foreign; one version with other code is enough to be", () => {
     const commit = execFileSync("git", ["rev-parse", "HEAD"], { encoding: "utf8" }).trim();
-    const after = (...versions: string[]) =>
+    const refusals = (...versions: string[]) =>
       foreignBy({ ...ours, commit: commit.slice(0, 12) }, { ...ours, commit: versions.join(", then ") });
-    expect(after(commit, commit.slice(0, 12))).toEqual([]);
+    expect(refusals(commit, commit.slice(0, 12))).toEqual([]);
     for (const other of ["0".repeat(12), `${commit.slice(0, 12)}-dirty`, "unknown"])
-      expect([after(other, commit), after(commit, other)].map(({ length }) => length)).toEqual([1, 1]);
+      expect([refusals(other, commit), refusals(commit, other)].map(({ length }) => length)).toEqual([1, 1]);
   });
 
   test("a run that one commit began and others continued names every commit once", () => {
