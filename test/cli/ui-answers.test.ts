@@ -12,7 +12,7 @@ const OPEN = { ...job("sampled", 2, 0), state: "queued" as const };
 /** The source of a run with one held-out question, which only its last team has answered. */
 async function sourceOfAnswers(): Promise<Source> {
   const store = memoryStore();
-  await fillFinishedRun(store, { ...finishedRun, questions: { train: [], heldOut: [question("q1")] } });
+  await fillFinishedRun(store, { ...finishedRun, questions: { train: [question("q0")], heldOut: [question("q1")] } });
   await store.table.insert(tableKeys.job(RUN, OPEN.job), { ...OPEN, interval: { ...OPEN.interval } });
   const address = { run: RUN, phase: `eval:${ANSWERED.job}`, step: 1, group: 0, rollout: 0 };
   const outcome = { ...finishedRun.outcome, address };

@@ -41,7 +41,7 @@ test("a store that never answers is unreachable after four attempts", async () =
 
 test("an object whose download stalls is downloaded again", async () => {
   let requests = 0;
-  const { objects } = await openAt({ connections: 2, idleSeconds: 0.05 }, (_, response) => {
+  const { objects } = await openAt({ connections: 2, idleSeconds: 0.5 }, (_, response) => {
     response.writeHead(200, { "content-length": 4 });
     if (requests++ === 0) response.write("ab");
     else response.end("abcd");
