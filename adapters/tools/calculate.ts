@@ -18,8 +18,9 @@ export const calculate: Tool<{ expression: string }> = {
 
 /** The value as text, or a message for the agent that rejects the expression: its mistake is not a failure of the tool. */
 export function calculateText(expression: string): string {
-  if (expression.length > MAX_LENGTH || !ARITHMETIC.test(expression) || TWO_EXPRESSIONS.test(expression))
-    return "not an arithmetic expression";
+  if (!ARITHMETIC.test(expression)) return "not an arithmetic expression";
+  if (expression.length > MAX_LENGTH) return `the expression is longer than ${MAX_LENGTH} characters`;
+  if (TWO_EXPRESSIONS.test(expression)) return "not an arithmetic expression";
   try {
     // To mathjs, a line break ends an expression.
     const value: unknown = evaluate(expression.replaceAll(/\s+/g, " "));

@@ -25,10 +25,15 @@ export interface FetchedModel {
 
 /** Its files, downloaded if they are not in the cache. */
 export async function fetchHubModel(name: string, setting: string): Promise<FetchedModel> {
-  const model = await resolveCommit(parsed(name, setting), hubSettings(), terminalReporter());
-  const { repository, revision: commit } = model;
-  const folder = await fetchModel(model, hubSettings(), terminalReporter());
-  return { folder, originOf: (path) => hubFileName({ repository, commit, path }) };
+  const reporter = terminalReporter();
+  try {
+    const model = await resolveCommit(parsed(name, setting), hubSettings(), reporter);
+    const { repository, revision: commit } = model;
+    const folder = await fetchModel(model, hubSettings(), reporter);
+    return { folder, originOf: (path) => hubFileName({ repository, commit, path }) };
+  } finally {
+    reporter.close();
+  }
 }
 
 /** The config with every hub model at the commit that it has now, so that the run's record names the same files forever. */
@@ -57,10 +62,16 @@ function parsed(model: string, setting: string): HubModel {
   );
 }
 
+interface TerminalReporter extends HubReporter {
+  /** Ends the live line: what is printed next, such as why a download failed, is on a line of its own. */
+  close(): void;
+}
+
 /** On a terminal one live line; elsewhere a line when a file starts. */
-function terminalReporter(stream: NodeJS.WriteStream = process.stderr): HubReporter {
+export function terminalReporter(stream: NodeJS.WriteStream = process.stderr): TerminalReporter {
   let shownAt = Number.NEGATIVE_INFINITY;
   let file = "";
+  let isLive = false;
   return {
     note: (message) => stream.write(`${message}\n`),
     progress(progress) {
@@ -74,7 +85,12 @@ function terminalReporter(stream: NodeJS.WriteStream = process.stderr): HubRepor
       const now = performance.now();
       if (!isLast && now - shownAt < 1000 / LINES_PER_SECOND) return;
       shownAt = now;
-      stream.write(`\r\u001B[K${progressLine(progress)}${isLast ? "\n" : ""}`);
+      stream.write(`\r\u001B[K${progressLine(progress)}`);
+      isLive = true;
+    },
+    close() {
+      if (isLive) stream.write("\n");
+      isLive = false;
     },
   };
 }

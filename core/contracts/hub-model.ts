@@ -38,5 +38,5 @@ export const hubFileName = ({ repository, commit, path }: HubModelFile): string 
 /** Undefined if the text is not such a name. */
 export function parseHubFile(text: string): HubModelFile | undefined {
   const [, repository, commit, path] = HUB_FILE.exec(text) ?? [];
-  return repository && commit && path && path !== ".." ? { repository, commit, path } : undefined;
+  return repository && commit && path && path !== "." && path !== ".." ? { repository, commit, path } : undefined;
 }

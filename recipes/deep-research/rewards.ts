@@ -12,13 +12,12 @@ import { rewards as atlas } from "../atlas/rewards.ts";
 export const rewards: OpenRewards = ({ config, environment }) => {
   const { judge, questions, agents, main } = config;
   if (judge) return judgedRewards({ model: openLanguageModel(judge.model, { environment }), config: judge });
-  const usesExpert = Object.keys(agents).some(
-    (name) => name !== main && algorithmOf(config, name).subReward.expert !== 0,
-  );
-  if (questions && usesExpert) {
+  const scored = Object.keys(agents).find((name) => name !== main && algorithmOf(config, name).subReward.expert !== 0);
+  if (questions && scored !== undefined) {
+    const place = agents[scored]?.algorithm?.subReward ? `agents.${scored}.algorithm` : "algorithm";
     throw new MgrpoError(
       "config-invalid",
-      "the work of sub-agents on questions of your own needs a judge: set judge.model, for instance to openai#gpt-5-mini, or algorithm.subReward.expert to 0",
+      `the work of sub-agents on questions of your own needs a judge: set judge.model, for instance to openai#gpt-5-mini, or ${place}.subReward.expert to 0`,
     );
   }
   return atlas;

@@ -60,6 +60,12 @@ test("a sub-agent's conversation that ended without an answer is no demonstratio
   expect((await ofSteps(store, config, 1, 0.9)).map(({ agent }) => agent)).toEqual(["main"]);
 });
 
+test("a rollout of which the store has let an invocation expire is left out", async () => {
+  const store = await storeOfFinishedRun();
+  await store.objects.delete([objectKeys.invocation(config.run, 0, finishedRun.invocation.id)]);
+  expect(await ofSteps(store, config, 1, 0.9)).toEqual([]);
+});
+
 test("an app's agents with one policy have one tokenizer", async () => {
   const store = memoryStore();
   const { outcome, ...run } = finishedRun;

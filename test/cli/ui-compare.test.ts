@@ -115,6 +115,21 @@ test("seeds that do not overlap on the axis are averaged at one point, where the
   expect(line.band).toEqual([[5, 0.2, 0.6]]);
 });
 
+test("the mean of the seeds ends with their last values, even if the steps between its points are rounded", () => {
+  // In floating point, 3 * end / 3 is less than this end: 3 * end is rounded down.
+  const end = 1 - Number.EPSILON;
+  const dollars = [0, 0.25, 0.5, end];
+  const priced = (run: string): RunView => {
+    const { perStep, ...rest } = curve(run, [0, 0, 0, 1], 1);
+    return { ...rest, perStep: perStep.map((step, i) => ({ ...step, usd: dollars[i] ?? 0 })) };
+  };
+  const runs = [priced("a1"), priced("a2")];
+  const arms = [{ label: "arm", runs: ["a1", "a2"], measured: [] }];
+  const last = (merged: boolean) => compared(runs, arms, "usd", merged).charts[0]?.lines[0]?.points.at(-1);
+  expect(last(false)?.[0]).toBe(end);
+  expect(last(true)).toEqual(last(false));
+});
+
 test("over tokens, seconds and dollars; a run is left out where nothing followed it", () => {
   const runs = [curve("a1", [0, 1], 10, 0.25), curve("a2", [0, 1], null)];
   const arms = [{ label: "arm", runs: ["a1", "a2"], measured: [] }];

@@ -24,7 +24,11 @@ export function toXml(root: string, tree: XmlTree): string {
 export function parseDelete(text: string): { keys: string[]; quiet: boolean } {
   const { Delete } = parser.parse(text) as { Delete?: { Object?: { Key?: unknown }[]; Quiet?: unknown } };
   if (!Delete?.Object) throw new S3Error("MalformedXML", "no objects to delete");
-  return { keys: Delete.Object.map(({ Key }) => String(Key)), quiet: Delete.Quiet === "true" };
+  const keys = Delete.Object.map(({ Key }) => {
+    if (typeof Key === "string" && Key !== "") return Key;
+    throw new S3Error("MalformedXML", "each object to delete needs one key");
+  });
+  return { keys, quiet: Delete.Quiet === "true" };
 }
 
 /** A part as CompleteMultipartUpload names it. */

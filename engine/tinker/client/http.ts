@@ -58,12 +58,24 @@ export async function attemptRequest(fetch: Fetch, attempt: RequestAttempt): Pro
   }
 }
 
+/** Printable ASCII. `fetch` rejects a line break in a header with an error that repeats the whole value. */
+const HEADER_VALUE = /^[ -~]*$/;
+
 /** Body and headers of one logical call; all its attempts share the idempotency key. */
 export function requestInit(body: object | undefined, apiKey: string | undefined): RequestInit {
   const headers: Record<string, string> = { "x-idempotency-key": crypto.randomUUID() };
-  if (apiKey !== undefined) headers["x-api-key"] = apiKey;
+  if (apiKey !== undefined) headers["x-api-key"] = headerValue(apiKey);
   if (body === undefined) return { headers };
   return { headers: { ...headers, "content-type": "application/json" }, body: JSON.stringify(body) };
+}
+
+function headerValue(apiKey: string): string {
+  const value = apiKey.trim();
+  if (HEADER_VALUE.test(value)) return value;
+  throw new MgrpoError(
+    "config-invalid",
+    "TINKER_API_KEY has a character that a header cannot carry, such as a line break: set it to the key alone",
+  );
 }
 
 /** Plain HTTP would expose the key to the network. */

@@ -163,7 +163,7 @@ describe("a file that a run names by commit and hash", () => {
     const file = { repository: "owner/tiny", commit: COMMIT, path: "model.safetensors" };
     expect(hubFileName(file)).toBe(part.origin);
     expect(parseHubFile(part.origin)).toEqual(file);
-    for (const path of ["", "..", "a/b", "../blobs/x"])
+    for (const path of ["", ".", "..", "a/b", "../blobs/x"])
       expect(parseHubFile(hubFileName({ ...file, path })), path).toBe(undefined);
     expect(parseHubFile("hf:owner/tiny@main/model.safetensors")).toBe(undefined);
   });

@@ -234,3 +234,11 @@ test.each([
   expect(message).toContain("answered 403: who are you");
   expect(message).not.toContain("secret");
 });
+
+test("a key that a header cannot carry is refused before a request, and is not repeated", async () => {
+  const { server, client } = open({ apiKey: "tml-first\ntml-secret" });
+  const error = await client.capabilities().catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ code: "config-invalid", message: expect.stringContaining("TINKER_API_KEY") });
+  expect(String(error)).not.toContain("secret");
+  expect(server.calls).toEqual([]);
+});

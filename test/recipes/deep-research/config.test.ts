@@ -179,7 +179,11 @@ describe("your own questions", () => {
 
 test("the work of sub-agents needs a judge", async () => {
   const open = (...more: string[]) => openRewards(resolved([`questions.train=${FIXTURE}`, ...more]), {});
-  await expect(open()).rejects.toThrow(/needs a judge: set judge.model/);
+  await expect(open()).rejects.toThrow(/needs a judge: set judge.model.*, or algorithm.subReward.expert to 0/);
+  const own = 'agents.searcher.algorithm.subReward={"format":0.1,"correct":0.4,"expert":0.5}';
+  await expect(open("algorithm.subReward.expert=0", own)).rejects.toThrow(
+    /or agents.searcher.algorithm.subReward.expert to 0/,
+  );
   const rewards = await open("algorithm.subReward.expert=0");
   const [question] = (await questionsOf(recipe, resolved([`questions.train=${FIXTURE}`]))).train;
   if (!question) throw new Error("no question");

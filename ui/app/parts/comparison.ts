@@ -76,7 +76,10 @@ function lineOf(name: string, color: number, curves: readonly Points[]): Line[] 
   const first = Math.max(...curves.map((points) => points[0]?.[0] ?? 0));
   const [shortest] = curves.toSorted((a, b) => a.length - b.length);
   const n = end > first ? Math.min(MAX_POINTS, shortest?.length ?? 0) : 1;
-  const xs = Array.from({ length: n }, (_, i) => first + (i * (end - first)) / Math.max(1, n - 1));
+  // The last x is exact: rounded down, it would miss the last value of the curve that ends there.
+  const xs = Array.from({ length: n }, (_, i) =>
+    i === n - 1 ? Math.max(first, end) : first + (i * (end - first)) / (n - 1),
+  );
   const at = xs.map((x) => ({ x, values: curves.flatMap((points) => valueAt(points, x) ?? []) }));
   const known = at.filter(({ values }) => values.length > 0);
   const mean = (values: readonly number[]) => values.reduce((sum, one) => sum + one, 0) / values.length;
