@@ -148,7 +148,7 @@ test("thinking in the content is no part of the reply: it may quote tags, and is
 });
 
 test("thinking with a marker that ends a turn is refused: it would be trained on as one", () => {
-  const line = lineOf([user, { role: "assistant", content: "It is c.", reasoning_content: "a<|im_end|>b" }]);
+  const line = lineOf([system, user, { role: "assistant", content: "It is c.", reasoning_content: "a<|im_end|>b" }]);
   const example = openAppLayout(tokenizer, { agent: "searcher", toolPrompt: "system" }, whole)(line);
   expect(() => refuseEarlyEnd(example, tokenizer, line.where)).toThrow(
     /demos\.jsonl:1: turn 1 has <\|im_end\|> before its end/,
