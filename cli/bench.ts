@@ -20,7 +20,7 @@ const DEFAULT = [
   "memory",
   "run-memory",
 ];
-/** They run only when named: `gpu` needs a GPU, `pipeline` takes ten minutes, `alignment` measures an algorithm, not this machine. */
+/** They run only when named: `gpu` needs a GPU, `pipeline` takes about 16 minutes, `alignment` measures an algorithm, not this machine. */
 const ALL = [...DEFAULT, "gpu", "pipeline", "alignment"];
 
 export async function bench(names: readonly string[]): Promise<void> {

@@ -22,7 +22,7 @@ import { openAgentLayout } from "../gpu-workers/rollouts/agent-layout.ts";
 import { openRecipe, openTools, openToolsModule } from "../recipes/registry.ts";
 import { openAppLayout } from "../sft/app-example.ts";
 import { type Split, split } from "../sft/batches.ts";
-import { allTokens, type Example, exampleOf, refuseTooLong } from "../sft/example.ts";
+import { allTokens, type Example, exampleOf, refuseEarlyEnd, refuseTooLong } from "../sft/example.ts";
 import type { TrainingPlan } from "../sft/learn.ts";
 import { responsesWithin } from "../sft/shown-response.ts";
 import { type AgentTraining, trainAgent } from "../sft/train-agent.ts";
@@ -176,6 +176,7 @@ function examplesOf({ config, source, tools }: Team, agent: string, base: Checkp
   const ofApp = openAppLayout(tokenizer, { agent, thinking, toolPrompt }, show);
   return source({ agent, config: settings, toolbox: layout.toolbox }, tokenizerOf(base)).map((taught) => {
     const example = layOut(taught, (demonstration) => exampleOf(demonstration, layout, tokenizer, show), ofApp);
+    refuseEarlyEnd(example, tokenizer, taught.where);
     refuseTooLong(example, agent, limits, taught.where);
     return example;
   });

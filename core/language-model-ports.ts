@@ -69,7 +69,10 @@ export interface ChatRequest {
   readonly onCutOff?: () => void;
 }
 
-/** A model that holds conversations and calls tools: an agent behind an API, without token ids. */
+/**
+ * A model that holds conversations and calls tools: an agent behind an API, without token ids. A conversation that the server refuses as too
+ * long, or by its content filter, gets an empty turn: only that conversation fails.
+ */
 export interface ChatModel {
   generate(request: ChatRequest, signal: AbortSignal): Promise<AssistantTurn>;
 }

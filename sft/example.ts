@@ -42,7 +42,24 @@ export function exampleOf(
   return { tokens, turns: spans };
 }
 
-/** @param where the demonstration's location, for the message, such as `demos.jsonl:12`. */
+/**
+ * Refuses a turn that has a token which ends turns before its own end: no rollout samples one there. In thinking, the parser does not see it.
+ * @param where the demonstration's location, for the message, such as `demos.jsonl:12`.
+ */
+export function refuseEarlyEnd(
+  { tokens, turns }: Example,
+  { ends, decode }: Pick<Tokenizer, "ends" | "decode">,
+  where: string,
+): void {
+  for (const [i, [start, end]] of turns.entries()) {
+    const early = tokens.slice(start, end - 1).find((token) => ends.includes(token));
+    if (early === undefined) continue;
+    const message = `${where}: turn ${i + 1} has ${decode([early])} before its end, where a rollout would stop: remove it, or the demonstration`;
+    throw new MgrpoError("demonstrations-invalid", message);
+  }
+}
+
+/** @param where as in `refuseEarlyEnd`. */
 export function refuseTooLong(
   { tokens, turns }: Example,
   agent: string,

@@ -14,6 +14,7 @@ import { parseJson } from "../core/contracts/parse.ts";
 import { sampledText, turnText } from "../core/conversation/api-turn.ts";
 import type { ToolOffer } from "../core/conversation/offered-tool.ts";
 import { MgrpoError } from "../core/errors.ts";
+import { splitThinking } from "../core/gateway/reply.ts";
 import type { ApiToolCall, AssistantTurn } from "../core/language-model-ports.ts";
 import type { Demonstration } from "../core/recipe.ts";
 
@@ -145,7 +146,9 @@ function turnOf({ content, reasoning_content: thinking, tool_calls: calls }: Ass
 }
 
 function appTurnOf({ turn, responses }: WrittenTurn): AppTurn {
-  const { text, calls } = turn;
+  const { calls } = turn;
+  // Some servers leave the thinking in the content. The gateway separates it.
+  const { text } = splitThinking(sampledText({ ...turn, calls: [] }));
   return {
     text: sampledText(turn),
     reply: { role: "assistant", text, calls: calls.map((call, i) => ({ ...call, id: `call_${i}` })) },

@@ -27,9 +27,9 @@ export interface SimulationPlan {
   readonly workers: Readonly<Record<string, number>>;
 }
 
-/** Minimum questions and duration of a step. */
+/** A step has at least MIN_QUESTIONS, and lasts about STEP_SECONDS if it has more. */
 const MIN_QUESTIONS = 8;
-const MIN_SECONDS = 60;
+const STEP_SECONDS = 60;
 /** Target rollouts of a window, and its maximum steps. */
 const WINDOW_ROLLOUTS = 200;
 const MAX_STEPS = 3;
@@ -47,7 +47,7 @@ export function planOf({ rolloutsPerMinute, runs, agents, set }: Load): Simulati
   });
   const choice = { run: "simulated", seed: 1, arm: "mgrpo", set } as const;
   const { rolloutsPerQuestion } = resolveConfig(recipe(1, 1), choice);
-  const questions = Math.max(MIN_QUESTIONS, Math.round((perSecond * MIN_SECONDS) / rolloutsPerQuestion));
+  const questions = Math.max(MIN_QUESTIONS, Math.round((perSecond * STEP_SECONDS) / rolloutsPerQuestion));
   // A setting may give the step another size.
   const { questionsPerStep } = resolveConfig(recipe(questions, 1), choice);
   const rolloutsPerStep = questionsPerStep * rolloutsPerQuestion;

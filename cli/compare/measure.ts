@@ -38,17 +38,21 @@ export function measureArm(
   const table = (of: readonly EvaluatedRun[], end: End): Tallies_SQ =>
     of.map((one) => scoresOf(one, suite, end).map((question) => pick(question)));
   const name = ["compare", label, suite, what];
-  const pairs = runs.flatMap((run) => {
-    const baseline = first?.find(({ seed }) => seed === run.seed);
+  // A run that still trains may lack scores: each estimate is over the runs that have all that it needs.
+  const isScored = (run: EvaluatedRun, end: End) => scoresOf(run, suite, end).length > 0;
+  const [before, after] = [runs.filter((run) => isScored(run, "before")), runs.filter((run) => isScored(run, "after"))];
+  const both = before.filter((run) => isScored(run, "after"));
+  const pairs = after.flatMap((run) => {
+    const baseline = first?.find((one) => one.seed === run.seed && isScored(one, "after"));
     return baseline ? [{ run, baseline }] : [];
   });
   const [paired, baselines] = [pairs.map(({ run }) => run), pairs.map(({ baseline }) => baseline)];
   return {
     suite,
     temperature,
-    before: shareEstimate(table(runs, "before"), [...name, "before"]) ?? null,
-    after: shareEstimate(table(runs, "after"), [...name, "after"]) ?? null,
-    gain: differenceEstimate(table(runs, "after"), table(runs, "before"), [...name, "gain"]) ?? null,
+    before: shareEstimate(table(before, "before"), [...name, "before"]) ?? null,
+    after: shareEstimate(table(after, "after"), [...name, "after"]) ?? null,
+    gain: differenceEstimate(table(both, "after"), table(both, "before"), [...name, "gain"]) ?? null,
     againstFirst: differenceEstimate(table(paired, "after"), table(baselines, "after"), [...name, "first"]) ?? null,
   };
 }
@@ -83,7 +87,7 @@ export function refuseOtherQuestions(runs: readonly EvaluatedRun[]): void {
     if (known.ids === ids) continue;
     throw new MgrpoError(
       "config-invalid",
-      `suite ${suite}: runs '${known.run}' and '${run}' were asked different questions, and cannot be compared: held-out questions must not depend on the seed`,
+      `suite ${suite}: runs '${known.run}' and '${run}' were asked different questions, and cannot be compared: give both the same held-out questions, which must not depend on the seed`,
     );
   }
 }

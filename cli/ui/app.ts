@@ -17,7 +17,7 @@
  *     GET /api/runs/<run>/cases                                 CasesView
  *     GET /api/runs/<run>/evaluations/<job>?question=<id>       AnswersView
  *     Both streams send a Failure as `failure`.
- *     404 no such thing · 422 a damaged record · 503 the store does not answer: a Failure
+ *     404 no such thing · 503 the store does not answer · 422 anything else, such as a damaged record: a Failure
  */
 import { readFile } from "node:fs/promises";
 import { type Context, Hono } from "hono";

@@ -47,17 +47,12 @@ export const runnerFaults = (config: Rollouts): Fault[] => [...appFaults(config)
 /** Settings that an app makes meaningless: it has its own tools and prompts, and calls models behind APIs itself. */
 function appFaults({ runner, main, agents, algorithm, evaluation }: Rollouts): Fault[] {
   if (runner === "native") return [];
-  const faults: Fault[] = [];
+  const faults = turnWeightFaults({ algorithm, agents });
   const refuse = (name: string, setting: string, remedy: string) =>
     faults.push([["agents", name, setting], `an app runs the rollouts (runner), and would ignore it: ${remedy}`]);
   for (const [name, { policy, tools, system, delegates }] of Object.entries(agents)) {
     if (isEndpointPolicy(policy)) refuse(name, "policy", "let the app call that model itself, and remove the agent");
     if (tools.length > 0) refuse(name, "tools", "set it to [], and give the app the tools");
-    if (algorithmOf({ algorithm, agents }, name).turnWeight > 0) {
-      const own = agents[name]?.algorithm?.turnWeight !== undefined;
-      const message = "an app runs the rollouts (runner), and its branches have no turns to reward: set it to 0";
-      faults.push([own ? ["agents", name, "algorithm", "turnWeight"] : ["algorithm", "turnWeight"], message]);
-    }
     if (name !== main && delegates.length > 0) {
       refuse(
         name,
@@ -73,6 +68,15 @@ function appFaults({ runner, main, agents, algorithm, evaluation }: Rollouts): F
     faults.push([["evaluation", "suites", i, "closedBook"], message]);
   }
   return faults;
+}
+
+/** One for each place that sets it: agents without a value of their own share that of the run. */
+function turnWeightFaults({ algorithm, agents }: Pick<Rollouts, "algorithm" | "agents">): Fault[] {
+  const message = "an app runs the rollouts (runner), and its branches have no turns to reward: set it to 0";
+  const withTurns = Object.keys(agents).filter((name) => algorithmOf({ algorithm, agents }, name).turnWeight > 0);
+  const own = withTurns.filter((name) => agents[name]?.algorithm?.turnWeight !== undefined);
+  const faults = own.map((name): Fault => [["agents", name, "algorithm", "turnWeight"], message]);
+  return own.length < withTurns.length ? [[["algorithm", "turnWeight"], message], ...faults] : faults;
 }
 
 /** Only samplers of tokens have draws to name. */

@@ -78,7 +78,7 @@ export function noteProgress(listed: ListedRun, progress: string, storeTime: num
   return isDue ? [update(setProgress(listed, progress, storeTime))] : [];
 }
 
-/** For a run that is over, with nothing left to evaluate: records that, and archives it an hour later. `workers`: all it had. */
+/** For a run that is halted, or finished with nothing left to evaluate: records that, and archives it an hour later. `workers`: all it had. */
 export function archiveRun(
   listed: ListedRun,
   status: "finished" | "halted",

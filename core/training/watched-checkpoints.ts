@@ -25,8 +25,7 @@ export function completeCheckpoints(before: CheckpointListing, now: CheckpointLi
   return [...now]
     .filter(([name, files]) => {
       const isPresent = (file: string) => (files.get(file)?.bytes ?? 0) > 0;
-      if (!REQUIRED.some((required) => required.every(isPresent)) || !shardsOf(files.keys()).every(isPresent))
-        return false;
+      if (!REQUIRED.some((required) => required.every(isPresent)) || !hasAllShards(files)) return false;
       const seen = before.get(name);
       return files.has(MARKER) || (seen !== undefined && fingerprintOf(seen) === fingerprintOf(files));
     })
@@ -34,13 +33,18 @@ export function completeCheckpoints(before: CheckpointListing, now: CheckpointLi
     .sort();
 }
 
-/** All shards of the sets that these files belong to. A missing shard that only the index names is detected when the index is read. */
-function shardsOf(files: Iterable<string>): string[] {
-  return [...files].flatMap((file) => {
-    const [, stem = "", digits = "", count = "0"] = SHARD.exec(file) ?? [];
-    const numbers = Array.from({ length: Number(count) }, (_, i) => String(i + 1).padStart(digits.length, "0"));
-    return numbers.map((number) => `${stem}-${number}-of-${count}.safetensors`);
-  });
+/** Whether every set of shards has as many as its names state. A missing shard that only the index names is detected when the index is read. */
+function hasAllShards(files: ReadonlyMap<string, FileState>): boolean {
+  const sets = new Map<string, { readonly total: number; readonly numbers: Set<number> }>();
+  for (const [file, { bytes }] of files) {
+    const [, stem, number, count] = SHARD.exec(file) ?? [];
+    if (stem === undefined) continue;
+    const { total, numbers } = sets.get(`${stem} ${count}`) ?? { total: Number(count), numbers: new Set<number>() };
+    sets.set(`${stem} ${count}`, { total, numbers });
+    const i = Number(number);
+    if (bytes > 0 && i >= 1 && i <= total) numbers.add(i);
+  }
+  return [...sets.values()].every(({ total, numbers }) => numbers.size === total);
 }
 
 /** Sizes and stamps of a checkpoint's files, the marker aside, as text. It changes when a file does. */

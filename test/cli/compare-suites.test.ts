@@ -1,7 +1,7 @@
 /** @file A comparison of runs whose suites differ in number or order: each score is found by its suite's name. */
 import { expect, test } from "vitest";
 import { drawMarkdown } from "../../cli/compare/markdown.ts";
-import { type EvaluatedRun, refuseOtherQuestions } from "../../cli/compare/measure.ts";
+import { type EvaluatedRun, measureArm, refuseOtherQuestions } from "../../cli/compare/measure.ts";
 import type { ArmResult, Comparison } from "../../cli/compare/summary.ts";
 
 /** An arm with one run, whose suites come in this order, with their shares after training in percent. */
@@ -71,4 +71,29 @@ test("runs are compared on the suites that they share: one that still trains lac
   expect(() => refuseOtherQuestions([running, finished, run("c", { test: ["q3"] })])).toThrow(
     /^suite test: runs 'b' and 'c' were asked different questions/,
   );
+});
+
+test("a run that still trains is in no estimate that needs its scores after training", () => {
+  const scores = (team: number, correct: number) => ({
+    ...{ team, suite: "test", temperature: 1, closedBook: false },
+    questions: ["q1", "q2", "q3", "q4"].map((question, i) => {
+      return { question, kind: "", n: 1, correct: i < correct ? 1 : 0, studies: {} };
+    }),
+  });
+  const run = (seed: number, ...heldOut: EvaluatedRun["heldOut"]): EvaluatedRun => {
+    return { run: `run-${seed}`, seed, steps: 2, heldOut };
+  };
+  const finished = run(1, scores(0, 1), scores(2, 3));
+  const training = run(2, scores(0, 3));
+  const measure = (runs: readonly EvaluatedRun[], first?: readonly EvaluatedRun[]) =>
+    measureArm({ label: "arm", runs, first }, { suite: "test", temperature: 1 }, "held-out", (question) => question);
+  const measured = measure([finished, training]);
+  // Before: 1 and 3 of 4. After: 3 of 4, by the first run alone, which had 1 of 4 before.
+  expect(measured).toMatchObject({ before: { value: 0.5 }, after: { value: 0.75 }, gain: { value: 0.5 } });
+  const { after, gain } = measure([finished]);
+  expect(measured).toMatchObject({ after, gain });
+  const best = [run(1, scores(0, 1), scores(2, 4)), run(2, scores(0, 1), scores(2, 4))];
+  const { againstFirst } = measure(best.slice(0, 1), [finished]);
+  expect(againstFirst).toMatchObject({ value: 0.25, low: expect.any(Number), high: expect.any(Number) });
+  expect(measure(best, [finished, training]).againstFirst).toEqual(againstFirst);
 });

@@ -6,6 +6,7 @@ import { trajectoryOf } from "../../core/gateway/branch.ts";
 import { AgentSessions } from "../../gpu-workers/gateway/agent-sessions.ts";
 import { openAppLayout } from "../../sft/app-example.ts";
 import { refuseMalformedAppLine } from "../../sft/check.ts";
+import { refuseEarlyEnd } from "../../sft/example.ts";
 import { readMessages } from "../../sft/messages.ts";
 import { responsesWithin } from "../../sft/shown-response.ts";
 import { planOf, scriptedAgent, tokenizer, VERSIONS } from "../gpu-workers/gateway/harness.ts";
@@ -136,6 +137,22 @@ test.each<[string, object[], object[] | undefined, RegExp]>([
   ["too many turns", [user, first, ...rest.slice(0, 2), first, ...rest], undefined, /4 turns, and limits\.turns is 3/],
 ])("%s is refused", (_what, messages, tools, fault) => {
   expect(() => refuseMalformedAppLine(lineOf(messages, tools), { system: "", limits: LIMITS })).toThrow(fault);
+});
+
+test("thinking in the content is no part of the reply: it may quote tags, and is no answer", () => {
+  const check = (content: string) =>
+    refuseMalformedAppLine(lineOf([user, { role: "assistant", content }]), { system: "", limits: LIMITS });
+  check("<think>\nNot a <tool_call>.\n</think>\n\nIt is c.");
+  expect(() => check("<think>\nHm.\n</think>")).toThrow(/without an answer/);
+  expect(() => check("<think>\nHm.\n</think>\n\nA <tool_call>.")).toThrow(/<tool_call> inside a turn/);
+});
+
+test("thinking with a marker that ends a turn is refused: it would be trained on as one", () => {
+  const line = lineOf([system, user, { role: "assistant", content: "It is c.", reasoning_content: "a<|im_end|>b" }]);
+  const example = openAppLayout(tokenizer, { agent: "searcher", toolPrompt: "system" }, whole)(line);
+  expect(() => refuseEarlyEnd(example, tokenizer, line.where)).toThrow(
+    /demos\.jsonl:1: turn 1 has <\|im_end\|> before its end/,
+  );
 });
 
 test("a tool whose name could forge a message is refused", () => {

@@ -1,6 +1,6 @@
 /** @file A demonstration has the tokens of the rollout that it demonstrates, and only what a rollout samples is trained on. */
 import { expect, test } from "vitest";
-import { exampleOf, refuseTooLong } from "../../sft/example.ts";
+import { exampleOf, refuseEarlyEnd, refuseTooLong } from "../../sft/example.ts";
 
 /** Every character is a token; a response is preceded by `[` and followed by `]`. */
 const codes = (text: string) => [...text].map((character) => character.charCodeAt(0));
@@ -39,5 +39,17 @@ test("what a rollout could not hold or sample is refused, with its location", ()
   );
   expect(() => refuseTooLong(EXAMPLE, "main", { contextTokens: 14, turnTokens: 2 }, "demos.jsonl:7")).toThrow(
     "demos.jsonl:7: turn 1 takes 3 tokens, and a turn has at most 2",
+  );
+});
+
+test("a turn with a token that ends a turn before its last one is refused, with its location", () => {
+  const ends = { ends: [END, 1], decode: (tokens: readonly number[]) => `<${tokens.join()}>` };
+  refuseEarlyEnd(EXAMPLE, ends, "demos.jsonl:7");
+  const turns = [
+    { text: "ab", responses: ["r"] },
+    { text: "c\u0001d", responses: [] },
+  ];
+  expect(() => refuseEarlyEnd(exampleOf({ prompt: "q", turns }, layout, tokenizer), ends, "demos.jsonl:7")).toThrow(
+    "demos.jsonl:7: turn 2 has <1> before its end",
   );
 });

@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { RunPulse, RunsView, RunView } from "../views.ts";
 import { type News, useNews } from "./live.ts";
+import { grown, nextStep } from "./parts/grown-run.ts";
 import { type Loaded, server, useSource } from "./source.ts";
 
 /**
@@ -57,9 +58,8 @@ class RunLoader {
     let shown: string | undefined;
     do {
       shown = this.#wanted;
-      const before = this.#known?.perStep ?? [];
-      const next = await server.load<RunView>(`/api/runs/${this.run}?from=${before.length}`);
-      if (next.view) this.#known = { ...next.view, perStep: [...before, ...next.view.perStep] };
+      const next = await server.load<RunView>(`/api/runs/${this.run}?from=${nextStep(this.#known)}`);
+      if (next.view) this.#known = grown(this.#known, next.view);
       show(next.view && this.#known ? { view: this.#known } : next);
     } while (shown !== this.#wanted);
     this.#isLoading = false;

@@ -217,6 +217,13 @@ test("a model that is a folder of this machine is traced by its name alone", asy
   }
 });
 
+test("a rollout is left out if a conversation of its sub-agents has expired, even while its outcome has not", async () => {
+  const store = await storeOfFinishedRun();
+  expect(await readTracedRollouts(store, config, 0)).toHaveLength(1);
+  await store.objects.delete(store.objects.keys().filter((key) => key.includes("/invocations/")));
+  expect(await readTracedRollouts(store, config, 0)).toEqual([]);
+});
+
 test("a send that runs out of time says so, and names the command that sends the rest", async () => {
   const rollouts = await readTracedRollouts(await storeOfFinishedRun(), config, 0);
   const tracker = openOtlp({ url, headers: {}, run: "tiny", identity: "tiny", rollouts: async () => rollouts });

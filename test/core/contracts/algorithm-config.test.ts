@@ -67,7 +67,10 @@ test("an app's branches have no turns to reward", () => {
   expect(faultsOf({}, { runner: "recipe", agents })).toEqual([
     "agents.sub.algorithm.turnWeight: an app runs the rollouts (runner), and its branches have no turns to reward: set it to 0",
   ]);
-  expect(faultsOf({ turnWeight: 1 }, { runner: "recipe" })[0]).toMatch(/^algorithm\.turnWeight: an app runs/);
+  // Both agents have the run's value, which is reported once.
+  expect(faultsOf({ turnWeight: 1 }, { runner: "recipe" })).toEqual([
+    "algorithm.turnWeight: an app runs the rollouts (runner), and its branches have no turns to reward: set it to 0",
+  ]);
 });
 
 test("an agent's own settings override the run's; a sub-agent's d keeps the mode", () => {

@@ -39,6 +39,13 @@ test("a sharded model is complete with its index and as many shards as their nam
   }
 });
 
+test("a set that lacks shards makes it incomplete, however many shards its names state", () => {
+  for (const file of ["model-1-of-99999999999.safetensors", "model-4-of-3.safetensors"]) {
+    const now = listing({ a: { ...whole, [file]: 5, [MARKER]: 0 }, b: { ...whole, [MARKER]: 0 } });
+    expect(completeCheckpoints(nothing, now)).toEqual(["b"]);
+  }
+});
+
 test("a missing or empty required file makes it incomplete, even with the marker", () => {
   for (const file of Object.keys(whole)) {
     const { [file as keyof typeof whole]: _left, ...rest } = whole;
