@@ -64,16 +64,18 @@ export function lambda(name: string, handle: EventHandler): LambdaHandler {
 /** What the local cloud calls when an object is created and at each scheduled tick. */
 export function cloudHandlers(functions: Functions, log: LogWriter): CloudHandlers {
   const route = {
-    outcome: functions.scoreRollout,
-    manifest: functions.manifestCreated,
-    team: functions.enqueueEvaluation,
-    evaluation: functions.recordEvaluation,
-  };
+    outcome: ["score-rollout", functions.scoreRollout],
+    manifest: ["tick", functions.manifestCreated],
+    team: ["enqueue-evaluation", functions.enqueueEvaluation],
+    evaluation: ["record-evaluation", functions.recordEvaluation],
+  } as const;
   return {
     async objectCreated(event) {
       const key = event.detail.object.key;
       const found = parseObjectKey(key);
-      if (found) await settle(found.kind, log, () => route[found.kind]({ key }));
+      if (!found) return;
+      const [name, handle] = route[found.kind];
+      await settle(name, log, () => handle({ key }));
     },
     tick: () => tickAll(functions, log),
   };

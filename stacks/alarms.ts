@@ -17,7 +17,7 @@ const STUCK_MINUTES = 30;
 const STALE_MINUTES = 10;
 /** The share of a run's budget, in hours or dollars, whose spending raises the alarm. */
 const RUN_SPENT = 0.8;
-/** Shares of the account's budget, in per cent, that trigger a notification once spent. */
+/** Shares of the account's budget, in percent, that trigger a notification once spent. */
 const SPENT = [50, 80, 100];
 
 export function createAlarms(functions: DeployedFunctions, settings: Settings): void {

@@ -1,6 +1,6 @@
 /**
- * @file Translates the failures of a request to a model, one line each, and decides whether a retry can help. An error contains no key
- * and no part of the request, although servers repeat both.
+ * @file Translates the failures of a request to a model, one line each, and decides whether a retry can help. An error contains no key,
+ * although servers repeat it, and no more of the request than what the server's quoted reason repeats.
  */
 import { APICallError, InvalidResponseDataError } from "@ai-sdk/provider";
 import { MgrpoError } from "../../core/errors.ts";
@@ -62,7 +62,7 @@ export function translateEndpointError(error: unknown, endpoint: Endpoint): Endp
   if (response.status === undefined) {
     return unavailable(`${name} does not answer (${reason}): check that the server runs, and its URL`);
   }
-  return meaning({ ...response, message: reason }, endpoint, secondsOf(error.responseHeaders));
+  return meaning(response, reason, endpoint, secondsOf(error.responseHeaders));
 }
 
 interface ErrorResponse {
@@ -89,12 +89,14 @@ function errorResponseOf({ statusCode: status, message, responseBody, cause }: A
   return { status: responseBody === undefined ? undefined : 200, message: responseBody ?? deepest(cause) };
 }
 
+/** @param reason the response's message, as it is quoted. */
 function meaning(
   { status = 0, message, code }: ErrorResponse,
+  reason: string,
   { name, credentialAdvice }: Endpoint,
   after: number,
 ): EndpointFailure {
-  const detail = message === "" ? `HTTP ${status}` : `HTTP ${status}: ${message}`;
+  const detail = reason === "" ? `HTTP ${status}` : `HTTP ${status}: ${reason}`;
   const refuse = (problem: string) => refused(`${name} ${problem} (${detail})`, status);
   if (status === 200) {
     if (isHtml(message))
@@ -112,7 +114,7 @@ function meaning(
   if (status === 408 || status === 409 || status === 425) {
     return unavailable(`${name} asks for a retry (${detail})`, status, after);
   }
-  const why = `${code ?? ""} ${message}`;
+  const why = `${code ?? ""} ${reason}`;
   const contentRefusal =
     status === 413 || TOO_LONG.test(why) ? "too-long" : FILTERED.test(why) ? "filtered" : undefined;
   const refusal = `${name} refused the request (${detail})`;

@@ -30,7 +30,7 @@ export async function loadCases(store: Store, config: RunConfig, recipe: Recipe)
   if (caseStudies.length === 0 || !suite) {
     const reason = suite
       ? `recipe '${config.recipe}' has no case studies`
-      : "the run has no open-book evaluation suite";
+      : "the run has no open-book suite of held-out questions";
     throw new MgrpoError("not-found", `nothing to show: ${reason}`);
   }
   const { status, step } = await readRun(store, config.run);

@@ -44,6 +44,9 @@ export interface RewardedTurns {
   readonly sub: number;
 }
 
+/** The smallest K: rewards are compared within a group. */
+export const MIN_ROLLOUTS_PER_QUESTION = 2;
+
 /** The largest K whose GROUP record fits in an item. `invocations`: the maximum per rollout. */
 export function maxRolloutsPerQuestion(invocations: number, turns: RewardedTurns = { main: 0, sub: 0 }): number {
   const perInvocation = INVOCATION_BYTES + turns.sub * TURN_BYTES;

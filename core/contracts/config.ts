@@ -6,6 +6,7 @@ import * as z from "zod";
 import { type AgentConfig, Agents, decayFaults } from "./agent-config.ts";
 import { AlgorithmConfig, Staleness } from "./algorithm-config.ts";
 import { algorithmFaults } from "./algorithm-overrides.ts";
+import { MIN_ROLLOUTS_PER_QUESTION } from "./bounds.ts";
 import { BudgetConfig, budgetFaults } from "./budget.ts";
 import { CurriculumStage, curriculumFaults } from "./curriculum.ts";
 import { delegationFaults } from "./delegation.ts";
@@ -147,7 +148,7 @@ const RunSettings = z.strictObject({
       "Ends the run after the step in which all agents together reach this number of sampled tokens. Null: off.",
     ),
   questionsPerStep: z.int().positive().default(8).describe("Questions (groups) per step."),
-  rolloutsPerQuestion: z.int().min(2).default(8).describe("K: rollouts per question."),
+  rolloutsPerQuestion: z.int().min(MIN_ROLLOUTS_PER_QUESTION).default(8).describe("K: rollouts per question."),
   temperature: z
     .number()
     .positive()

@@ -2,7 +2,12 @@
 import type { AgentConfig } from "./agent-config.ts";
 import type { AlgorithmConfig } from "./algorithm-config.ts";
 import { algorithmOf } from "./algorithm-overrides.ts";
-import { MAX_QUESTIONS_PER_STEP, maxRolloutsPerQuestion, type RewardedTurns } from "./bounds.ts";
+import {
+  MAX_QUESTIONS_PER_STEP,
+  maxRolloutsPerQuestion,
+  MIN_ROLLOUTS_PER_QUESTION,
+  type RewardedTurns,
+} from "./bounds.ts";
 import { delegationFaults, maxInvocations } from "./delegation.ts";
 import type { RunnerConfig } from "./runner.ts";
 
@@ -23,23 +28,35 @@ export function sizeFaults(config: Sized): Fault[] {
   const { rolloutsPerQuestion, questionsPerStep, dynamicSampling } = config;
   const faults: Fault[] = [];
   const invocations = mostInvocations(config);
-  const largest = maxRolloutsPerQuestion(invocations, rewardedTurns(config));
+  const turns = rewardedTurns(config);
+  const largest = maxRolloutsPerQuestion(invocations, turns);
   if (rolloutsPerQuestion > largest) {
     const calls = invocations > 0 ? `, each with up to ${invocations} invocations,` : "";
-    const callers = Object.keys(config.agents).filter((name) => (config.agents[name]?.delegates.length ?? 0) > 0);
-    const remedy = invocations > 0 ? `, or lower limits.turns or limits.calls of '${callers.join("' or '")}'` : "";
-    const message = `a group of ${rolloutsPerQuestion} rollouts${calls} does not fit in its record of 400 KB: set at most ${largest}${remedy}`;
+    const remedy = insteadOf(largest, MIN_ROLLOUTS_PER_QUESTION, lowerLimits(config, invocations, turns));
+    const message = `a group of ${rolloutsPerQuestion} rollouts${calls} does not fit in its record of 400 KB: ${remedy}`;
     faults.push([["rolloutsPerQuestion"], message]);
   }
   const rounds = 1 + dynamicSampling.rounds;
   const groups = questionsPerStep * rounds;
   if (groups > MAX_QUESTIONS_PER_STEP) {
     const what = rounds > 1 ? `${groups} questions, including replacements,` : `${groups} questions`;
-    const remedy = rounds > 1 ? ", or lower dynamicSampling.rounds" : "";
-    const message = `a step of up to ${what} does not fit in its record of 400 KB: set at most ${Math.floor(MAX_QUESTIONS_PER_STEP / rounds)}${remedy}`;
+    const most = Math.floor(MAX_QUESTIONS_PER_STEP / rounds);
+    const remedy = insteadOf(most, 1, rounds > 1 ? "lower dynamicSampling.rounds" : undefined);
+    const message = `a step of up to ${what} does not fit in its record of 400 KB: ${remedy}`;
     faults.push([["questionsPerStep"], message]);
   }
   return faults;
+}
+
+/** What to do about a setting that is too large. `most` fits; below `least` the setting is invalid. */
+function insteadOf(most: number, least: number, other: string | undefined): string {
+  return [...(most < least ? [] : [`set at most ${most}`]), ...(other === undefined ? [] : [other])].join(", or ");
+}
+
+function lowerLimits({ main, agents }: Sized, invocations: number, turns: RewardedTurns): string | undefined {
+  const callers = Object.keys(agents).filter((name) => (agents[name]?.delegates.length ?? 0) > 0);
+  if (invocations > 0) return `lower limits.turns or limits.calls of '${callers.join("' or '")}'`;
+  return turns.main > 0 ? `lower limits.turns of '${main}'` : undefined;
 }
 
 function rewardedTurns({ main, agents, algorithm }: Sized): RewardedTurns {

@@ -138,7 +138,10 @@ function roleFaults(
   isEndpoint: (policy: string) => boolean,
 ): Fault[] {
   const policy = ["agents", name, "policy"];
-  const others = Object.keys(agents).filter((other) => other !== name && named(agents[other]?.policy) === undefined);
+  const isShareable = (agent: Shareable) => named(agent.policy) === undefined && !isEndpoint(agent.policy);
+  const others = Object.entries(agents).flatMap(([other, agent]) =>
+    other !== name && isShareable(agent) ? [other] : [],
+  );
   const instead = others.length > 0 ? `write of:${others.join(" or of:")}` : "give it a policy of its own";
   const own = agents[owner];
   if (owner === name) return [[policy, `an agent cannot share its own policy: ${instead}`]];

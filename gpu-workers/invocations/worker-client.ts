@@ -19,6 +19,16 @@ const CANCEL_TIMEOUT_SECONDS = 1;
 /** Codes of OpenSSL and Node.js. */
 const UNTRUSTED = /CERT|SELF_SIGNED|UNABLE_TO_(VERIFY|GET_ISSUER)|^ERR_(TLS|SSL)|^EPROTO$/;
 
+/** Codes of Node.js for a connection that was never made. */
+const NEVER_CONNECTED = [
+  "ECONNREFUSED",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "UND_ERR_CONNECT_TIMEOUT",
+];
+
 /** Codes of a sub-agent's failures that the caller rethrows. */
 const FORWARDED_CODES = [
   "deadline",
@@ -141,8 +151,8 @@ function connectionFailure(worker: WorkerRecord, signal: AbortSignal, cause: unk
   const { name, cause: reason } = cause as { name?: unknown; cause?: { code?: unknown } };
   const code = String(reason?.code ?? name);
   if (UNTRUSTED.test(code)) return untrusted(worker, code);
-  // A refused connection never reached the worker, so this invocation cannot have killed it. Any other failure may be a crash midway.
-  return unusable(worker, `does not answer (${code})`, code !== "ECONNREFUSED");
+  // Without a connection, nothing reached the worker, so this invocation cannot have killed it. Any other failure may be a crash midway.
+  return unusable(worker, `does not answer (${code})`, !NEVER_CONNECTED.includes(code));
 }
 
 /** What a response other than the wanted one means. */

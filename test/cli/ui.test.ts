@@ -191,7 +191,7 @@ test("case studies: those of the recipe, or why there are none", async () => {
     expect(children.map(({ title }) => title)).toEqual(["before training", "after training"]);
   const none = await get(`/api/runs/${RUN}/cases`);
   expect(none.status).toBe(404);
-  expect(views.Failure.parse(await none.json()).message).toContain("no open-book evaluation suite");
+  expect(views.Failure.parse(await none.json()).message).toContain("no open-book suite of held-out questions");
 });
 
 test("a search finds text in any conversation", async () => {

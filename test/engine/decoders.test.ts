@@ -2,14 +2,15 @@
 import { expect, test } from "vitest";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { readCheckpoint } from "../../engine/checkpoint/weights.ts";
-import { traceExtend } from "../../engine/compiled/graphs/extend.ts";
+import type { GraphSession } from "../../engine/compiled/graph-session.ts";
+import { cacheNames, traceExtend } from "../../engine/compiled/graphs/extend.ts";
 import { traceExtendOnDevice } from "../../engine/compiled/graphs/extend-on-device.ts";
 import { parameterTensors } from "../../engine/compiled/graphs/weights.ts";
 import { DeviceDecoder } from "../../engine/compiled/sampling/device-decoder.ts";
 import { HostDecoder } from "../../engine/compiled/sampling/host-decoder.ts";
 import type { DecodeMode } from "../../engine/compiled/sampling/open-decoder.ts";
 import { openCompiledSampler } from "../../engine/compiled/sampling/sampler.ts";
-import type { SlotDecoder } from "../../engine/compiled/sampling/slot-decoder.ts";
+import { MINIMUM_SLOTS, type SlotDecoder } from "../../engine/compiled/sampling/slot-decoder.ts";
 import { sharedSession } from "../../engine/compiled/shared-sessions.ts";
 import { localFiles } from "../fixtures/checkpoints.ts";
 import { OPTIONS, TINY, tinyCheckpoint } from "./tiny.ts";
@@ -87,6 +88,28 @@ test("device and host caches give the same probabilities after prefills, copies,
       expect(Math.abs((found[i]?.[token] ?? Number.NaN) - p), `row ${i}`).toBeLessThan(1e-5);
     });
   });
+});
+
+test("after a decode that failed, the next one writes only to its own slots", async () => {
+  const names = Array.from({ length: TINY.layers }, (_, layer) => cacheNames(layer));
+  const newRows = () => new Float32Array(MINIMUM_SLOTS * TINY.kvHeads * TINY.headWidth).fill(1);
+  let isBroken = true;
+  const session = {
+    async run() {
+      if (isBroken) throw new Error("out of memory");
+      return Object.fromEntries(
+        names.flatMap(({ newKeys, newValues }) => [newKeys, newValues].map((name) => [name, newRows()])),
+      );
+    },
+  } as unknown as GraphSession;
+  const decoder = new HostDecoder(session, TINY, {}, SLOTS, CONTEXT);
+  decoder.place(1, 5, 3, 1);
+  await expect(decoder.decode(2)).rejects.toThrow("out of memory");
+  isBroken = false;
+  decoder.place(0, 5, 0, 1);
+  await decoder.decode(1);
+  const isWritten = (slot: number) => decoder.cache.park(slot, 4).arrays.some((array) => array.some((x) => x !== 0));
+  expect([isWritten(0), isWritten(1)]).toEqual([true, false]);
 });
 
 test.each<[string, CheckpointFiles]>([

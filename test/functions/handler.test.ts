@@ -98,7 +98,9 @@ test("the local cloud routes by key, ignores other keys, and logs failures that 
     'manifest {"key":"runs/a/manifests/main/000002.json"}',
     'enqueue {"key":"runs/a/teams/000002.json"}',
   ]);
-  expect(lines.map((line) => JSON.parse(line).message)).toEqual(["no such job"]);
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    { function: "record-evaluation", message: "no such job" },
+  ]);
   await expect(cloud.tick()).rejects.toBe(outage);
 });
 

@@ -7,17 +7,35 @@ import { createLog } from "../../gpu-workers/log.ts";
 
 const worker = { worker: "w1", url: "http://w1" } as WorkerRecord;
 
-test("a worker that is silent until the time limit: the error says that it was the time limit", async () => {
-  const timeout = Object.assign(new Error("The operation was aborted due to timeout"), { name: "TimeoutError" });
+/** A call whose `fetch` rejects with the failure. */
+function callThatFails(failure: Error): Promise<unknown> {
   const client = new WorkerClient(
     openCallSigner("the same secret", { storeTime: async () => 0 }),
-    { fetch: () => Promise.reject(timeout) },
+    { fetch: () => Promise.reject(failure) },
     createLog(() => {}),
   );
-  const request = { path: "/invocations/a", method: "GET", signal: new AbortController().signal } as const;
-  await expect(client.call(worker, request)).rejects.toMatchObject({
+  return client.call(worker, { path: "/invocations/a", method: "GET", signal: new AbortController().signal });
+}
+
+test("a worker that is silent until the time limit: the error says that it was the time limit", async () => {
+  const timeout = Object.assign(new Error("The operation was aborted due to timeout"), { name: "TimeoutError" });
+  await expect(callThatFails(timeout)).rejects.toMatchObject({
     ...{ isWorkerAtFault: true, workerDied: true },
     message: "worker 'w1' does not answer (TimeoutError)",
+  });
+});
+
+test.each([
+  ["ECONNREFUSED", false],
+  ["EHOSTUNREACH", false],
+  ["ENOTFOUND", false],
+  ["UND_ERR_CONNECT_TIMEOUT", false],
+  ["ECONNRESET", true],
+])("after %s, the invocation may have killed the worker: %s", async (code, workerDied) => {
+  const failure = new TypeError("fetch failed", { cause: Object.assign(new Error(code), { code }) });
+  await expect(callThatFails(failure)).rejects.toMatchObject({
+    ...{ isWorkerAtFault: true, workerDied },
+    message: `worker 'w1' does not answer (${code})`,
   });
 });
 

@@ -84,13 +84,17 @@ export class HostDecoder implements SlotDecoder {
     const { width } = this.cache;
     const rows = this.#rowsFor(count);
     this.#inputs.fit(width);
-    const outputs = await this.#session.run(
-      { batch: rows, tokens: 1, cached: width, seen: width + 1 },
-      { ...this.#weights, ...this.cache.firstSlots(rows), ...this.#inputs.feeds(rows) },
-      this.#outputs.feeds(rows),
-    );
-    for (const [slot, position] of this.#placed) this.cache.write(slot, position, outputs, slot, 1, 1);
-    this.#placed.clear();
+    try {
+      const outputs = await this.#session.run(
+        { batch: rows, tokens: 1, cached: width, seen: width + 1 },
+        { ...this.#weights, ...this.cache.firstSlots(rows), ...this.#inputs.feeds(rows) },
+        this.#outputs.feeds(rows),
+      );
+      for (const [slot, position] of this.#placed) this.cache.write(slot, position, outputs, slot, 1, 1);
+    } finally {
+      // After a failure too: other sequences may have these slots by the next decode.
+      this.#placed.clear();
+    }
     return this.#outputs.probabilities;
   }
 

@@ -157,6 +157,11 @@ test.each<[string, Reply, RegExp]>([
     /answers with HTML, not JSON: check the base URL/,
   ],
   ["JSON that is not a completion", json(200, { ok: true }), /not a chat completion/],
+  [
+    "JSON that is not a completion, and longer than its quotation",
+    json(200, { text: "x".repeat(1000) }),
+    /not a chat completion \(HTTP 200: .{300}…\)/,
+  ],
   ["no choices", json(200, { choices: [], usage: { prompt_tokens: 1, completion_tokens: 0 } }), /gave no answer/],
   ["no token counts", says("hello", { usage: null }), /reports no usable token counts/],
   ["a content filter", says("", { finish: "content_filter" }), /withheld its answer/],

@@ -90,6 +90,14 @@ test("a config whose groups or steps would not fit is refused, and the message s
   expect(() => teamConfig({ questionsPerStep: 4001 })).toThrow(
     /a step of up to 4001 questions does .* set at most 4000"/,
   );
+  // 338 turns of 4 calls: (409,600 - 2,048) / (1,500 + 1,352 x 150) = 1.99, but a group has at least two rollouts.
+  const main = { model: "m", delegates: ["searcher"], limits: { turns: 338, calls: 4 } };
+  expect(() => teamConfig({ agents: { main, searcher: { model: "s" } } })).toThrow(
+    /a group of 3 rollouts, each with up to 1352 invocations, .* 400 KB: lower limits\.turns or limits\.calls of 'main'/,
+  );
+  expect(() => teamConfig({ dynamicSampling: { rounds: 4000 } })).toThrow(
+    /12003 questions, including replacements, .* 400 KB: lower dynamicSampling\.rounds/,
+  );
   // 4,000 with one round of replacements: 2,000 of either.
   expect(() => teamConfig({ questionsPerStep: 2001, dynamicSampling: { rounds: 1 } })).toThrow(
     /4002 questions, including replacements, .* set at most 2000, or lower dynamicSampling\.rounds/,

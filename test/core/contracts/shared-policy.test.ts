@@ -120,6 +120,13 @@ describe("a shared policy is refused", () => {
     ]);
   });
 
+  test("and an agent behind an API is not suggested instead", () => {
+    const api = { policy: "openai:http://127.0.0.1:1/v1", model: "x", trained: false };
+    expect(faults({ main, searcher: { policy: "of:nobody", model: "m" }, finder: api })).toContain(
+      "agents.searcher.policy: no agent 'nobody' in agents: write of:main",
+    );
+  });
+
   test.each([
     ["model", "other"],
     ["lora", null],
