@@ -19,7 +19,7 @@ const STREAK = 3;
 const GRADIENT_JUMP = 10;
 /** KL of sampler and trainer, nats per token, that no setting explains: above it, the tokens are no longer those of the policy that learns. */
 const RUNAWAY_KL = 0.1;
-/** An entropy below both this share of the first steps' and as many nats per token has collapsed. */
+/** An entropy below both this share of that of the first steps and this many nats per token has collapsed. */
 const COLLAPSED = { share: 0.1, nats: 0.05 };
 /** Change of the mean reward between two windows: above RISE it rises, below FLAT in magnitude it stays the same. */
 const RISE = 0.1;
@@ -48,32 +48,33 @@ export function runWarnings(config: RunConfig, steps: readonly StepSummary[]): s
   return steps.flatMap((_, i) => stepWarnings(config, steps.slice(0, i + 1)));
 }
 
-/** If the first step has no learning signal, later steps usually have none either. */
+/** If the first step has no learning signal for the main agent, later steps usually have none either. */
 function firstStepWarnings(
   { run, recipe, main, agents }: RunConfig,
   [first, second]: readonly StepSummary[],
 ): string[] {
-  if (!first || second || !hasNoVariance(first)) return [];
+  if (!first || second || !agents[main]?.trained || !hasNoVariance(first)) return [];
   const look = `look at the rollouts: ${MGRPO} show ${run} 0`;
   if (first.wellFormed > 0) {
     return [
-      `the first step taught nothing: all rollouts of a question have the same reward; ${look}; ask easier questions, or reward parts of an answer`,
+      `the first step taught '${main}' nothing: all rollouts of a question have the same reward; ${look}; ask easier questions, or reward parts of an answer`,
     ];
   }
   return [
-    `the first step taught nothing: no rollout is well-formed, so all have the same reward. ${agents[main]?.model} does not know how to call tools and answer; ${look}; then teach it from demonstrations first: ${MGRPO} sft ${recipe} --to <folder> (docs/sft.md), or take a model that knows tool calls and describe its role in agents.${main}.system`,
+    `the first step taught '${main}' nothing: no rollout is well-formed, so all have the same reward. ${agents[main]?.model} does not know how to call tools and answer; ${look}; then teach it from demonstrations first: ${MGRPO} sft ${recipe} --to <folder> (docs/sft.md), or take a model that knows tool calls and describe its role in agents.${main}.system`,
   ];
 }
 
-/** Whether the rewards of every group of a step are equal. */
-const hasNoVariance = ({ groups, zeroVariance }: StepSummary) => groups > 0 && zeroVariance === groups;
+/** Whether the main rewards of every group of a step are equal. False if all rollouts were lost: they say nothing about the model. */
+const hasNoVariance = ({ groups, rollouts, zeroVariance }: StepSummary) => rollouts > 0 && zeroVariance === groups;
 const isWrong = (step: StepSummary) => hasNoVariance(step) && step.correct === 0 && step.wellFormed > 0;
 const isCorrect = (step: StepSummary) => hasNoVariance(step) && step.correct === 1;
 /** All other steps whose rewards do not differ: all malformed, or all partly correct. */
 const isConstant = (step: StepSummary) => hasNoVariance(step) && !isWrong(step) && !isCorrect(step);
 
-/** One line per streak, at its third step: a collapse, or questions that are too easy. */
-function streakWarnings({ run, recipe, main }: RunConfig, steps: readonly StepSummary[]): string[] {
+/** One line per streak, at its third step: a collapse, or questions that are too easy. None if the main agent is frozen. */
+function streakWarnings({ run, recipe, main, agents }: RunConfig, steps: readonly StepSummary[]): string[] {
+  if (!agents[main]?.trained) return [];
   const since = steps.length - STREAK;
   const share = Math.round(100 * (steps.at(-1)?.wellFormed ?? 0));
   const look = `look at the rollouts: ${MGRPO} show ${run} ${steps.length - 1}`;
@@ -101,11 +102,12 @@ function streak(steps: readonly StepSummary[], meets: (step: StepSummary) => boo
   return steps.length - 1 - steps.findLastIndex((step) => !meets(step));
 }
 
-/** One line for each sub-agent that too many recent rollouts called more than d times; after every tenth step. */
+/** One line for each trained sub-agent that too many recent rollouts called more than d times; after every tenth step. */
 function alignmentWarnings(config: RunConfig, steps: readonly StepSummary[]): string[] {
   if (config.algorithm.alignment.mode !== "resample" || steps.length === 0 || steps.length % WINDOW > 0) return [];
   const recent = steps.slice(-WINDOW);
-  return Object.keys(recent[0]?.calls ?? {}).flatMap((sub) => {
+  const trained = Object.keys(recent[0]?.calls ?? {}).filter((sub) => config.agents[sub]?.trained);
+  return trained.flatMap((sub) => {
     const { d } = algorithmOf(config, sub).alignment;
     const setting = `${config.agents[sub]?.algorithm?.alignment ? `agents.${sub}.` : ""}algorithm.alignment.d`;
     const share = shareAboveTarget(totals(recent.map(({ calls }) => calls[sub] ?? [])), d);
@@ -189,14 +191,14 @@ function captureWarnings(config: RunConfig, steps: readonly StepSummary[]): stri
   });
 }
 
-/** Every WINDOW steps: one agent's reward rose over the last two windows, and that of another trained agent did not move at all. */
+/**
+ * Every WINDOW steps: one agent's reward rose over the last two windows, and that of another trained agent did not move at all. An agent that
+ * was never called in one of the two did neither.
+ */
 function plateauWarnings({ agents }: RunConfig, steps: readonly StepSummary[]): string[] {
   if (steps.length < 2 * WINDOW || steps.length % WINDOW > 0) return [];
   const rise = (agent: string) => {
-    const meanOf = (part: readonly StepSummary[]) => {
-      const rewards = part.flatMap(({ reward }) => reward[agent] ?? []);
-      return rewards.length === 0 ? 0 : mean(rewards);
-    };
+    const meanOf = (part: readonly StepSummary[]) => mean(part.flatMap(({ reward }) => reward[agent] ?? []));
     return meanOf(steps.slice(-WINDOW)) - meanOf(steps.slice(-2 * WINDOW, -WINDOW));
   };
   const trained = Object.keys(agents).filter((name) => agents[name]?.trained);

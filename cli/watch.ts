@@ -156,6 +156,8 @@ interface Attempt {
   readonly message?: string;
 }
 
+/** The maximum delay of Node's timers, in milliseconds. A longer one would end at once. */
+const LONGEST_TIMER = 2 ** 31 - 1;
 /** After 1, 2, 4 … polls: at ten seconds each, the last retry is after three hours. */
 const RETRIES = 10;
 const NEVER = Number.POSITIVE_INFINITY;
@@ -194,7 +196,7 @@ export async function watchCheckpoints(
       if (error.message !== reported) report({ kind: "retry", code: error.code, message: error.message });
       reported = error.message;
     }
-    await pause(everySeconds * 1000, undefined, { signal }).catch(() => {});
+    await pause(Math.min(everySeconds * 1000, LONGEST_TIMER), undefined, { signal }).catch(() => {});
   }
 }
 
@@ -237,9 +239,9 @@ async function teamConfig({ recipe: name, arm, seed, agent, models, set }: Watch
   throw new MgrpoError("config-invalid", `recipe '${name}' has no evaluation.suites: add one`);
 }
 
-function lineOf(found: WatchedEvaluation): string {
+export function lineOf(found: WatchedEvaluation, isTerminal = process.stdout.isTTY): string {
   const { checkpoint, suite, n, correct } = found;
-  if (!process.stdout.isTTY) return JSON.stringify(found);
-  const label = `${checkpoint.padEnd(24)}${suite.padEnd(20)}`;
+  if (!isTerminal) return JSON.stringify(found);
+  const label = `${checkpoint.padEnd(22)}  ${suite.padEnd(20)}`;
   return row(label, colors.green(accuracy(found)), colors.dim(`${correct} of ${n}`));
 }

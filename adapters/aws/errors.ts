@@ -76,6 +76,13 @@ const MEANINGS: readonly Meaning[] = [
     retryable: true,
   },
   {
+    // Also of a single key, inside a successful response to the deletion of several: then there is no status.
+    when: /^(InternalError|InternalServerError|ServiceUnavailable):/,
+    code: "store-unreachable",
+    predicate: "had an internal error: try again",
+    retryable: true,
+  },
+  {
     when: /^OperationAborted:/,
     code: "store-unreachable",
     predicate: "is at work on a conflicting request: try again",

@@ -172,7 +172,7 @@ const errorName = (error: unknown) => (error as Error).name;
 /** The connection was lost, or stalled, in the middle of the body, which the SDK does not retry. */
 function isCutOff({ cause }: MgrpoError): boolean {
   const { code, name, $metadata } = (cause ?? {}) as { code?: string; name?: string; $metadata?: object };
-  if (/^(ECONNRESET|ERR_STREAM_PREMATURE_CLOSE)$/.test(String(code))) return true;
   // With metadata, it is a request that the SDK has already repeated.
-  return name === "TimeoutError" && $metadata === undefined;
+  if ($metadata !== undefined) return false;
+  return name === "TimeoutError" || /^(ECONNRESET|ERR_STREAM_PREMATURE_CLOSE)$/.test(String(code));
 }

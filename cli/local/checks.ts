@@ -77,18 +77,19 @@ async function tryProvider(provider: "webgpu" | "cuda"): Promise<string | undefi
 /** The message without the recommended settings, which apply only to a run. */
 const reasonOf = (error: unknown): string => messageOf(error).replace(/^engine\.provider \w+: |, or set .*$/g, "");
 
-/** Computes log-probs of a short sequence under a model of a few hundred parameters. */
+/** Computes log-probs of a short sequence under a model of a few thousand parameters. */
 async function checkEngine(policy: string): Promise<Check> {
   try {
     const found = await timed(() => tryEngine(openEngine(policy)));
     return { name: `engine ${policy}`, state: "ok", found };
   } catch (error) {
-    const advice = "npm ci in a fresh checkout; onnxruntime-node needs Linux, macOS or Windows on x64 or arm64";
+    const isCompiled = policy === "compiled";
+    const platforms = "; onnxruntime-node needs Linux or Windows on x64 or arm64, or macOS on arm64";
     return {
       name: `engine ${policy}`,
-      state: policy === "compiled" ? "broken" : "missing",
+      state: isCompiled ? "broken" : "missing",
       found: messageOf(error),
-      advice,
+      advice: `npm ci in a fresh checkout${isCompiled ? platforms : ""}`,
     };
   }
 }

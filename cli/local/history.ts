@@ -20,7 +20,8 @@ import {
 
 export class RunHistory {
   readonly steps: StepSummary[];
-  evaluations: TeamEvaluation[] = [];
+  /** Those of earlier sessions too, before their records are read again. */
+  evaluations: TeamEvaluation[];
   readonly metrics: MetricsFile;
   /** How the run ended; undefined while it runs, or if this session stopped first. */
   ended: Extract<RunEvent, { kind: "ended" }> | undefined;
@@ -40,6 +41,7 @@ export class RunHistory {
     this.#cloud = cloud;
     this.#before = readStatus(folder);
     this.usd = this.#before.usd;
+    this.evaluations = this.#before.evaluations;
     this.#scoringSeconds = this.#before.scoringSeconds;
     this.steps = readSteps(folder);
     // Removes a line that a kill cut short, so that the next record starts on its own line.
@@ -53,8 +55,10 @@ export class RunHistory {
     if (event.kind === "waiting" || event.kind === "stalled") return;
     if (event.kind === "ended") this.ended = event;
     if (event.kind === "evaluation") {
-      this.evaluations = sortEvaluations(this.#config, [...this.evaluations, event.evaluation]);
-      this.metrics.addEvaluation(event.evaluation);
+      const { evaluation } = event;
+      const isOther = ({ team, suite }: TeamEvaluation) => team !== evaluation.team || suite !== evaluation.suite;
+      this.evaluations = sortEvaluations(this.#config, [...this.evaluations.filter(isOther), evaluation]);
+      this.metrics.addEvaluation(evaluation);
     }
     if (event.kind === "step") {
       this.usd = event.summary.usd ?? this.usd;

@@ -38,7 +38,7 @@ export function turnTrees(
   };
 }
 
-/** `placed`: the conversations that a call led to; of undefined: that the turn's text did. */
+/** `placed(i)`: the conversations that call i led to; `placed(undefined)`: those that the turn's text led to. */
 function turnTree(
   turn: Turn,
   index: number,

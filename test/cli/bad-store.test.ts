@@ -91,6 +91,7 @@ const REFUSALS: [api: "S3" | "DYNAMODB", status: number, body: string, line: Reg
   ["S3", 400, xml("IncompleteBody"), /did not get the whole request/, true],
   ["S3", 409, xml("OperationAborted"), /at work on a conflicting request/, true],
   ["S3", 400, xml("InvalidObjectName"), /refuses it \(400 InvalidObjectName: no\)/, false],
+  ["S3", 500, xml("InternalError"), /had an internal error: try again/, true],
   ["S3", 502, "<html>\nBad Gateway</html>", /no answer from the store/, true],
   ["DYNAMODB", 400, json("ExpiredTokenException"), EXPIRED, false],
   ["DYNAMODB", 400, json("UnrecognizedClientException"), /refused the credentials/, false],
@@ -98,6 +99,7 @@ const REFUSALS: [api: "S3" | "DYNAMODB", status: number, body: string, line: Reg
   ["DYNAMODB", 400, json("AccessDeniedException"), FORBIDDEN, false],
   ["DYNAMODB", 400, json("ThrottlingException"), THROTTLED, true],
   ["DYNAMODB", 400, json("LimitExceededException"), /refuses it \(400 LimitExceededException: no\)/, false],
+  ["DYNAMODB", 500, json("InternalServerError"), /had an internal error: try again/, true],
   ["DYNAMODB", 502, "<html>\nBad Gateway</html>", /no answer from the store/, true],
 ];
 

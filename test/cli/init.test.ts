@@ -42,6 +42,6 @@ test("train makes the missing base models, and warns that the first step taught 
   const { code, stdout, stderr } = await mgrpo(folder, "train", "team", "--steps", "1", ...small);
   expect(stderr).toMatch(/^making .*models\/main and .*models\/searcher from the recipe's demonstrations, once$/m);
   expect(readdirSync(join(folder, "team", "models", "main"))).toContain("model.safetensors");
-  expect(stdout).toMatch(/the first step taught nothing: no rollout is well-formed/);
+  expect(stdout).toMatch(/the first step taught 'main' nothing: no rollout is well-formed/);
   expect(code).toBe(0);
 });

@@ -5,12 +5,16 @@ import { RunConfig } from "../../core/contracts/config.ts";
 import type { StepSummary } from "../../core/monitoring/step-summary.ts";
 import { config } from "./records.ts";
 
-const summary = (fields: object) => ({ calls: {}, training: {}, reward: {}, ...fields }) as unknown as StepSummary;
+const learns = { groups: 4, zeroVariance: 0, rollouts: 8 };
+const summary = (fields: object) =>
+  ({ ...learns, calls: {}, training: {}, reward: {}, ...fields }) as unknown as StepSummary;
 const stepsOf = (...histograms: number[][]) => histograms.map((searcher) => summary({ calls: { searcher } }));
 const firstStep = (zeroVariance: number, wellFormed: number) => [
   summary({ groups: 4, zeroVariance, wellFormed, calls: {} }),
 ];
 const under = (alignment: object) => RunConfig.parse({ ...config, algorithm: { alignment } });
+const withFrozen = (agent: string) =>
+  RunConfig.parse({ ...config, agents: { ...config.agents, [agent]: { ...config.agents[agent], trained: false } } });
 
 test("more than 1% of the rollouts above d: one line after every tenth step", () => {
   const often = stepsOf(...Array<number[]>(9).fill([0, 64]), [0, 50, 0, 14]);
@@ -22,6 +26,8 @@ test("more than 1% of the rollouts above d: one line after every tenth step", ()
   expect(stepWarnings(under({ d: 2 }), often.slice(1))).toEqual([]);
   expect(stepWarnings(under({ d: 3 }), often)).toEqual([]);
   expect(stepWarnings(under({ d: 2, mode: "none" }), often)).toEqual([]);
+  // Nothing is trained on the calls of a frozen sub-agent.
+  expect(stepWarnings(withFrozen("searcher"), often)).toEqual([]);
 });
 
 test("a quantized sampler far from its trainer: one line, the first time", () => {
@@ -85,6 +91,16 @@ test("a first step without variance: why, and what to do; the second one is not 
   );
   expect(stepWarnings(under({}), firstStep(3, 0.5))).toEqual([]);
   expect(stepWarnings(under({}), [...firstStep(4, 0), ...firstStep(4, 0)])).toEqual([]);
+});
+
+test("a step without variance is not reported if the main agent is frozen, or if every rollout was lost", () => {
+  const constant = summary({ groups: 4, zeroVariance: 4, correct: 0.5, wellFormed: 1 });
+  for (const steps of [firstStep(4, 0), [constant, constant, constant]]) {
+    expect(stepWarnings(under({}), steps)).toHaveLength(1);
+    expect(stepWarnings(withFrozen("main"), steps)).toEqual([]);
+    const lost = steps.map((step) => ({ ...step, rollouts: 0 }));
+    expect(stepWarnings(under({}), lost)).toEqual([]);
+  }
 });
 
 const outcome = (correct: number, zeroVariance = 4, wellFormed = 1) =>
@@ -172,4 +188,13 @@ test("one agent learns and another does not: one line every ten steps", () => {
   ]);
   expect(stepWarnings(under({}), steps(rising.slice(1), 0.5))).toEqual([]);
   expect(stepWarnings(under({}), steps(Array<number>(20).fill(0.5), 0.5))).toEqual([]);
+});
+
+test("the reward of an agent that was not called neither stays the same nor rises", () => {
+  const steps = (main: (step: number) => number, searcher: (step: number) => number | null) =>
+    Array.from({ length: 20 }, (_, i) => summary({ reward: { main: main(i), searcher: searcher(i) } }));
+  const rising = (step: number) => step / 40;
+  expect(stepWarnings(under({}), steps(rising, () => null))).toEqual([]);
+  const lateCalls = (step: number) => (step < 10 ? null : 0.5);
+  expect(stepWarnings(under({}), steps(() => 0.5, lateCalls))).toEqual([]);
 });

@@ -6,7 +6,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, test } from "vitest";
-import { watchCheckpoints } from "../../cli/watch.ts";
+import { lineOf, watchCheckpoints } from "../../cli/watch.ts";
 import type { CheckpointSource, FileState } from "../../core/checkpoint-source.ts";
 import { WatchedEvaluation } from "../../core/contracts/watched-team.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -100,6 +100,34 @@ test("a checkpoint that loses answers delays no other one, and is retried after 
     "retry: answers",
     expect.stringMatching(/^refused: answers; given up after 10 retries/),
   ]);
+});
+
+test("between polls that are months apart, the location is left alone", async () => {
+  const stop = new AbortController();
+  let polls = 0;
+  const source: CheckpointSource = {
+    async list() {
+      polls += 1;
+      return new Map();
+    },
+    read: async () => new Map(),
+  };
+  setTimeout(() => stop.abort(), 100);
+  await watchCheckpoints(
+    source,
+    1e7,
+    stop.signal,
+    async () => {},
+    () => {},
+  );
+  expect(polls).toBe(1);
+});
+
+test("on a terminal, a long name of a checkpoint does not run into the suite", () => {
+  const checkpoint = "a".repeat(24);
+  const score = { n: 4, correct: 1, runs: [], interval: { low: 0, high: 1 } };
+  const found = { kind: "evaluation", checkpoint, agent: "main", job: "greedy-1", suite: "greedy", ...score } as const;
+  expect(lineOf(found, true)).toContain(`${checkpoint}  greedy`);
 });
 
 test("the command: a line and a file per suite, and nothing twice, also after a restart", {

@@ -22,7 +22,8 @@ export async function extractSpreadsheet({ bytes, maxCharacters }: Document): Pr
     const text = new CappedText(maxCharacters);
     for (const [i, { sheet, data }] of sheets.entries()) {
       text.add(`${i > 0 ? "\n\n" : ""}[sheet ${i + 1} of ${sheets.length}: ${clip(sheet, MAX_SHEET_NAME)}]`);
-      for (const cells of data) {
+      // The library has no data for a sheet that is a chart.
+      for (const cells of data ?? []) {
         if (text.isFull) break;
         text.add("\n");
         for (const [column, cell] of cells.entries()) {

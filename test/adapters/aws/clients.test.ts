@@ -1,4 +1,4 @@
-/** @file Connections to a store that stalls, and more requests than connections. */
+/** @file Connections to a store that stalls or resets them, failures inside a response, and more requests than connections. */
 import { once } from "node:events";
 import { createServer, type RequestListener, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -37,6 +37,22 @@ test("a store that never answers is unreachable after four attempts", async () =
   await expect(table.get({ pk: "p", sk: "s" })).rejects.toMatchObject(stalled);
   await expect(objects.get("k")).rejects.toMatchObject(stalled);
   expect(sent()).toBe(8);
+});
+
+test("a store that resets every connection is unreachable after four attempts", async () => {
+  const { objects, sent } = await openAt({ connections: 2, idleSeconds: 30 }, (request) => request.socket.destroy());
+  await expect(objects.get("k")).rejects.toMatchObject({ code: "store-unreachable", retryable: true });
+  expect(sent()).toBe(4);
+});
+
+test("a key that could not be deleted because of an internal error can be deleted later", async () => {
+  const failure = "<Error><Key>k</Key><Code>InternalError</Code><Message>Please try again.</Message></Error>";
+  const { objects } = await openAt({ connections: 2, idleSeconds: 30 }, (request, response) => {
+    request.resume();
+    response.writeHead(200, { "content-type": "application/xml" }).end(`<DeleteResult>${failure}</DeleteResult>`);
+  });
+  const refused = { code: "store-unreachable", retryable: true, message: expect.stringContaining("k: Please") };
+  await expect(objects.delete(["k"])).rejects.toMatchObject(refused);
 });
 
 test("an object whose download stalls is downloaded again", async () => {

@@ -1,8 +1,8 @@
 /**
  * @file Workbooks whose archive is refused: for its declared size before anything is inflated, or where a part exceeds it. One cell without a
- * valid value is no reason to refuse a workbook.
+ * valid value is no reason to refuse a workbook, and neither is a sheet without cells.
  */
-import { zipSync } from "fflate";
+import { unzipSync, zipSync } from "fflate";
 import { expect, test } from "vitest";
 import { TOO_COMPLEX } from "../../../../adapters/tools/documents/document.ts";
 import { extractSpreadsheet } from "../../../../adapters/tools/documents/spreadsheet.ts";
@@ -37,4 +37,19 @@ test("large parts are inflated without threads, whose memory nothing would limit
 test("a number that is too large for a date, in a cell that is formatted as one, leaves the other cells readable", async () => {
   const row = '<row r="1"><c r="A1" s="1"><v>36526</v></c><c r="B1" s="1"><v>1234567890</v></c></row>';
   expect(await extracted(workbook(row))).toMatchObject({ text: "[sheet 1 of 1: Sheet]\n2000-01-01\tInvalid Date" });
+});
+
+test("a sheet that is a chart is named, and leaves the others readable", async () => {
+  const parts = unzipSync(workbook('<row r="1"><c r="A1"><v>7</v></c></row>'));
+  const append = (path: string, end: string, xml: string) => {
+    const text = Buffer.from(parts[path] ?? []).toString();
+    parts[path] = Buffer.from(text.replace(end, `${xml}${end}`));
+  };
+  const type = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/chartsheet";
+  const relation = `<Relationship Id="rId4" Type="${type}" Target="chartsheets/sheet1.xml"/>`;
+  append("xl/workbook.xml", "</sheets>", '<sheet name="Chart" sheetId="2" r:id="rId4"/>');
+  append("xl/_rels/workbook.xml.rels", "</Relationships>", relation);
+  expect(await extracted(zipSync(parts))).toMatchObject({
+    text: "[sheet 1 of 2: Sheet]\n7\n\n[sheet 2 of 2: Chart]",
+  });
 });
