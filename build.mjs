@@ -5,7 +5,8 @@
  *
  * With MGRPO_PROJECT, the folder of a user's project, its recipes are built too (build-project.mjs).
  *
- * dist/release is the hash of what workers run (gpu-workers/release.ts). It is absent during a build, so it always matches the files.
+ * dist/release is the hash of what workers run (gpu-workers/release.ts). A build that changes a file removes it first and writes it last, so
+ * that one that is killed leaves none.
  */
 import { createHash } from "node:crypto";
 import {
@@ -48,7 +49,7 @@ const RELEASE = join(DIST, "release");
 const PROJECT = join(DIST, "project");
 /** The dashboard's page, and the page of an export: a bundle each for browsers. */
 const PAGE = { folder: join(ROOT, "ui"), entries: ["main", "export"].map((name) => join(ROOT, `ui/app/${name}.tsx`)) };
-const NO_SOURCES = /(^|[/\\])(pytorch|\..*)$|README\.md$|tsconfig\.json$/;
+const NO_SOURCES = /(^|[/\\])(pytorch|\.[^/\\]*)$|README\.md$|tsconfig\.json$/;
 
 async function build(folders) {
   const sources = folders.flatMap((folder) => filesUnder(join(ROOT, folder)));
@@ -57,14 +58,17 @@ async function build(folders) {
   const orphans = orphansOf(folders, new Set(sources.map(target)));
   const [modules, others] = [stale.filter(isModule), stale.filter((path) => !isModule(path) && !isOfPage(path))];
   const project = await projectModules();
-  if (stale.length + orphans.length > 0 || !isBuilt(project)) rmSync(RELEASE, { force: true });
+  const hasChanged = stale.length + orphans.length > 0 || !isBuilt(project);
+  if (hasChanged) rmSync(RELEASE, { force: true });
   for (const path of others) replace(target(path), (temporary) => cpSync(path, temporary));
   if (modules.length > 0) await compile(modules);
   if (stale.some((path) => path.startsWith(PAGE.folder))) await bundlePage();
   for (const source of stale) utimesSync(target(source), new Date(), new Date(times.get(source)));
   for (const path of orphans) rmSync(path, { force: true });
   replaceProject(project);
-  if (!existsSync(RELEASE)) replace(RELEASE, (temporary) => writeFileSync(temporary, hashOfWorkers(sources, project)));
+  // Even if there is one again: another build may have written it before this one replaced the files.
+  if (hasChanged || !existsSync(RELEASE))
+    replace(RELEASE, (temporary) => writeFileSync(temporary, hashOfWorkers(sources, project)));
 }
 
 /** First 12 hex digits of the SHA-256 of names and contents. Lists the sources: dist/ may lack a file that another build is replacing. */

@@ -5,6 +5,7 @@
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { basename, join, relative, resolve } from "node:path";
 import { RunConfig } from "../core/contracts/config.ts";
+import { parse } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { CheckpointFiles, Trainer } from "../core/ports.ts";
 import type { BaseModel, Demonstration, Recipe, ToolsModule } from "../core/recipe.ts";
@@ -131,12 +132,9 @@ function* examplesOf(base: BaseModel, encode: (demonstration: Demonstration) => 
 }
 
 async function encoderOf(recipe: Recipe, base: BaseModel, files: CheckpointFiles, module: ToolsModule) {
-  const config = RunConfig.parse({
-    ...recipe.config(base.arm, chosenBy([])),
-    run: "pretrain",
-    recipe: recipe.name,
-    arm: base.arm,
-  });
+  const advised = recipe.config(base.arm, chosenBy([]));
+  const input = { ...advised, run: "pretrain", recipe: recipe.name, arm: base.arm };
+  const config = parse(RunConfig, input, `config of recipe '${recipe.name}'`, "config-invalid");
   const agent = config.agents[base.agent];
   if (!agent) throw new MgrpoError("recipe-invalid", `baseModels: arm '${base.arm}' has no agent '${base.agent}'`);
   const tokenizer = openTokenizer(files);

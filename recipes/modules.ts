@@ -44,7 +44,9 @@ export async function openPart<M extends object>(
 async function importPart(folder: string, part: string, known: readonly string[]): Promise<object> {
   const file = fileOfPart(folder, part);
   if (file === undefined) {
-    const fault = foldersOf(folder).some((path) => existsSync(path)) ? `has no ${part}.ts` : "does not exist";
+    // An app is opened after the recipe itself, which may be one of this repository without a folder here.
+    const exists = part === "rollout" || foldersOf(folder).some((path) => existsSync(path));
+    const fault = exists ? `has no ${part}.ts` : "does not exist";
     const remedy =
       part === "rollout"
         ? "runner 'recipe' runs the app that it exports: see docs/your-own-agents.md"

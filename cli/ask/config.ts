@@ -63,8 +63,12 @@ async function findTeam(team: string, wanted: Arm | undefined): Promise<FoundTea
   const folder = findRun(team);
   const arm = wanted ?? "mgrpo";
   if (folder) {
-    if (wanted)
-      throw new MgrpoError("config-invalid", `run '${team}' has an arm already: --arm is for a recipe or a team file`);
+    if (wanted) {
+      throw new MgrpoError(
+        "config-invalid",
+        `run '${team}' has an arm already: --arm is for a recipe, a team file or a model behind an API`,
+      );
+    }
     if (!existsSync(folder.checkpoints)) {
       throw new MgrpoError(
         "not-found",

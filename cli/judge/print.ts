@@ -75,7 +75,7 @@ function workLines({ agreement, disagreements }: Extract<Checked, { kind: "work"
     "",
     ...hanging(
       "  mean absolute error  ",
-      `${colors.green(meanAbsoluteError.toFixed(3))} of ${n}; on average the judge is ${bias}`,
+      `${colors.green(meanAbsoluteError.toFixed(3))} over ${n}; on average the judge is ${bias}`,
     ),
     `  within ${CLOSE}           ${points(close)}%${between(closeInterval, points)}`,
     `  correlation          ${correlation === null ? "- (all labels or all verdicts are the same)" : two(correlation)}${between(correlationInterval, two)}`,

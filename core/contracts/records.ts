@@ -224,7 +224,7 @@ export const WorkerRecord = z.strictObject({
   suspectedAt: z.number().exactOptional(),
   /** `<version>+<hash of its files>/<config sha>/<base sha>`. A worker that differs from the run's others is refused. */
   release: RecordedText,
-  /** Rollouts in flight, as `<step>/<group>/<rollout>`. For a dead worker: those in flight when it crashed, none if it drained. */
+  /** The rollout that it runs alone, as `<step>/<group>/<rollout>`; else empty. A dead worker keeps it if it crashed, not if it drained. */
   inFlight: z.array(z.string()),
   /** Number of rollouts that it runs, as last reported: for monitoring only. Absent: not reported yet. */
   running: z.int().nonnegative().exactOptional(),

@@ -115,8 +115,8 @@ export function tokenWeights(
 
 /**
  * At most `count` minibatches, none empty, each in the order of the entries. The entries are dealt in turn, question by question, so that each
- * minibatch has trajectories of every question; within a question in random order, since their own order means something: without it, the
- * first calls of all rollouts could be in one minibatch and the second calls in another.
+ * question's trajectories are spread evenly; within a question in random order, since their own order means something: without it, the first
+ * calls of all rollouts could be in one minibatch and the second calls in another.
  */
 export function splitMinibatches<T extends Pick<WeightedTrajectory, "group">>(
   entries: readonly T[],

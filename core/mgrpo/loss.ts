@@ -46,8 +46,8 @@ export interface TrajectoryLoss {
   /** dLoss/dcurrent_a. */
   readonly gradient_A: number[];
   /**
-   * Number of tokens whose term is clipped: the ratio has left the range in the direction that the advantage favors. With `cispo`: tokens
-   * whose weight is clipped, in either direction.
+   * Number of tokens whose term is clipped: the ratio has left the range in the direction that the advantage favors; under `dual-clip` also
+   * those of negative advantage whose ratio exceeds `c`. With `cispo`: tokens whose weight is clipped, in either direction.
    */
   readonly clipped: number;
   /** Their indices, ascending. */

@@ -25,7 +25,8 @@ export function subReward(
 
 /**
  * The raw correctness of an invocation, which those that it called get as `correct`: eq 5 without its format, as a mean. So `correct` of level
- * l+1 is (b2*correct_l + b3*expert_l) / (b2 + b3), with `correct_0` of the main agent. 0 if it is not well-formed: nobody read its report.
+ * l+1 is (b2*correct_l + b3*expert_l) / (b2 + b3). The main agent calls level 1: `correct_1` is the main agent's own. 0 if the invocation is not
+ * well-formed: nobody read its report.
  */
 export function callerCorrect(
   wellFormed: boolean,

@@ -8,7 +8,6 @@
  */
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
-import { text } from "node:stream/consumers";
 import { canonicalJson } from "../../core/contracts/parse.ts";
 import type { RunnerConfig } from "../../core/contracts/runner.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -49,12 +48,14 @@ export function httpRunner(
       const body = canonicalJson(call);
       const signed = await sign({ method: "POST", path: pathname + search, body });
       const response = await post(url, body, signed.headers, signal);
-      const answer = await text(response);
+      const answer = await textOf(response).catch((cause: Error) => {
+        throw signal.aborted ? cause : failed(url, `broke off its answer (${cause.message})`, cause);
+      });
       if (response.statusCode !== 200) {
         throw refused(url, response.statusCode ?? 0, answer.slice(0, 300), secretVariable);
       }
       if (answer.length > MAX_RESPONSE_CHARACTERS) {
-        throw failed(url, `answered with ${answer.length} characters: the limit is ${MAX_RESPONSE_CHARACTERS}`);
+        throw failed(url, `answered with more than ${MAX_RESPONSE_CHARACTERS} characters`);
       }
       const header = (name: string) => [response.headers[name] ?? []].flat()[0] ?? null;
       if (!signed.isReport(answer, header)) {
@@ -73,7 +74,7 @@ function post(
   signature: Record<string, string>,
   signal: AbortSignal,
 ): Promise<IncomingMessage> {
-  const send = url.startsWith("https:") ? httpsRequest : httpRequest;
+  const send = new URL(url).protocol === "https:" ? httpsRequest : httpRequest;
   const headers = {
     "content-type": "application/json",
     "content-length": String(Buffer.byteLength(body)),
@@ -86,6 +87,16 @@ function post(
     );
     request.end(body);
   });
+}
+
+/** The text of a response. No more is read once it has exceeded the limit. */
+async function textOf(response: IncomingMessage): Promise<string> {
+  let answer = "";
+  for await (const chunk of response.setEncoding("utf8")) {
+    answer += chunk;
+    if (answer.length > MAX_RESPONSE_CHARACTERS) break;
+  }
+  return answer;
 }
 
 /** A refused signature is a mistake that no retry fixes. */

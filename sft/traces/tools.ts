@@ -16,8 +16,12 @@ const text = z
   .transform((text) => text ?? undefined);
 const JsonSchema = z.union([z.json(), z.undefined()]);
 
-/** OpenLLMetry writes the parameters as a string. One that is not JSON stays: `ownTools` refuses it. */
-const parametersOf = (schema: unknown): unknown => (typeof schema === "string" ? (jsonIn(schema) ?? schema) : schema);
+/** OpenLLMetry writes the parameters as a string, `null` if there are none. One that is not JSON stays: `ownTools` refuses it. */
+function parametersOf(schema: unknown): unknown {
+  if (typeof schema !== "string") return schema;
+  const json = jsonIn(schema);
+  return json === undefined ? schema : json;
+}
 
 const functionTool = (name: string, description: string | undefined, parameters: unknown): FunctionTool => ({
   type: "function",

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { Terminal } from "@xterm/headless";
 import { afterAll, expect, test, vi } from "vitest";
 import { chosenBases, pretrainBase } from "../../cli/pretrain.ts";
-import type { BaseModel, Demonstration } from "../../core/recipe.ts";
+import type { BaseModel, Demonstration, Recipe } from "../../core/recipe.ts";
 import { readCheckpoint } from "../../engine/checkpoint/weights.ts";
 import { baseModels } from "../../recipes/atlas/bases.ts";
 import { recipe } from "../../recipes/atlas/recipe.ts";
@@ -67,6 +67,15 @@ test("demonstrations that end before the tokens are spent are refused by name", 
     message: expect.stringMatching(/^the demonstrations of base model 'f' end after \d+ of 40000 tokens: /),
   });
   expect(existsSync(join(folder, "f"))).toBe(false);
+});
+
+test("a recipe's invalid setting is named", async () => {
+  const [main = expect.fail()] = baseModels;
+  const broken: Recipe = { ...recipe, config: (arm, chosen) => ({ ...recipe.config(arm, chosen), steps: 0 }) };
+  await expect(pretrainBase({ ...main, folder: join(folder, "g") }, broken, toolsModule)).rejects.toMatchObject({
+    code: "config-invalid",
+    message: expect.stringMatching(/^config of recipe 'atlas': steps: /),
+  });
 });
 
 test("--only takes whole names or paths of folders, all of which must exist", () => {

@@ -4,6 +4,7 @@ import {
   cpSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -24,14 +25,15 @@ const write = (file: string, content: string) => {
   mkdirSync(dirname(join(folder, file)), { recursive: true });
   writeFileSync(join(folder, file), content);
 };
-const built = () => {
-  execFileSync(process.execPath, ["build.mjs"], { cwd: folder, stdio: "inherit" });
-  return readFileSync(join(folder, "dist/release"), "utf8");
+const builtIn = (checkout: string) => {
+  cpSync(join(ROOT, "build.mjs"), join(checkout, "build.mjs"));
+  execFileSync(process.execPath, ["build.mjs"], { cwd: checkout, stdio: "inherit" });
+  return readFileSync(join(checkout, "dist/release"), "utf8");
 };
+const built = () => builtIn(folder);
 
 test("a changed, added or removed worker file changes the release; a test, a function or a second build does not", () => {
   symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
-  cpSync(join(ROOT, "build.mjs"), join(folder, "build.mjs"));
   write("core/a.ts", "export const a = 1;");
   write("recipes/b/c.md", "Compare.");
   const first = built();
@@ -61,6 +63,30 @@ test("a build skips up-to-date files, whatever the fraction of a source's mtime,
   utimesSync(join(folder, "core/m0.ts"), 1, 1);
   built();
   expect(inodes().map((inode, i) => inode === before[i])).toEqual(names.map((_, i) => i > 0));
+});
+
+test("a checkout below a hidden folder is built, without the hidden folders in it", () => {
+  write(".hidden/checkout/core/a.ts", "export const a = 1;");
+  write(".hidden/checkout/core/.b/c.ts", "export const c = 1;");
+  const checkout = join(folder, ".hidden/checkout");
+  symlinkSync(join(ROOT, "node_modules"), join(checkout, "node_modules"));
+  builtIn(checkout);
+  expect(readdirSync(join(checkout, "dist/core"))).toEqual(["a.js"]);
+});
+
+test("a release that another build writes while this one compiles is replaced at the end", () => {
+  const compiler = `
+    import { writeFileSync } from "node:fs";
+    export async function build({ outdir }) {
+      writeFileSync(outdir + "/release", "of another build");
+      return { outputFiles: [{ path: outdir + "/core/a.js", contents: "export const a = 1;" }] };
+    }
+  `;
+  write("other/node_modules/esbuild/package.json", '{ "name": "esbuild", "type": "module", "exports": "./index.js" }');
+  write("other/node_modules/esbuild/index.js", compiler);
+  write("other/core/a.ts", "export const a = 1;");
+  mkdirSync(join(folder, "other/dist"));
+  expect(builtIn(join(folder, "other"))).toMatch(/^[0-9a-f]{12}$/);
 });
 
 test("the release names the package version and the hash of the build", () => {

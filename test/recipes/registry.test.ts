@@ -8,7 +8,7 @@ import type { Question } from "../../core/contracts/question.ts";
 import type { ToolsOpening } from "../../core/recipe.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { recipe as atlas } from "../../recipes/atlas/recipe.ts";
-import { openRecipe, openTools, openToolsModule } from "../../recipes/registry.ts";
+import { openRecipe, openRollout, openTools, openToolsModule } from "../../recipes/registry.ts";
 import { isBundled, openRewards } from "../../recipes/rewards.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "recipe-"));
@@ -20,6 +20,10 @@ test.each(["atlas", "recipes/atlas", "./recipes/atlas/"])("%s is the recipe of t
   expect((await openRecipe(name)).name).toBe("atlas");
   expect(typeof (await openRewards(configOf(name), {})).correct).toBe("function");
   expect((await openToolsModule(name)).tools).toHaveProperty("size");
+});
+
+test("a recipe of this repository, given by its name, exists without an app", async () => {
+  await expect(openRollout("atlas")).rejects.toThrow("recipe 'atlas' has no rollout.ts: runner 'recipe' runs the app");
 });
 
 test("your own folder is imported; a missing recipe or a broken part is named, and tools are optional", async () => {

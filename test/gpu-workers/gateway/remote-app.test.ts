@@ -1,5 +1,5 @@
 /** @file An app that runs elsewhere: attempts are POSTed to it, and calls and answers are signed. */
-import { createServer, type Server } from "node:http";
+import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { getRequestListener } from "@hono/node-server";
 import { afterEach, expect, test } from "vitest";
@@ -20,8 +20,10 @@ afterEach(() => {
   for (const server of servers.splice(0)) server.close();
 });
 
-async function serve(handle: (request: Request) => Response | Promise<Response>): Promise<string> {
-  const server = createServer(getRequestListener(handle));
+const serve = (handle: (request: Request) => Response | Promise<Response>) => listen(getRequestListener(handle));
+
+async function listen(listener: RequestListener): Promise<string> {
+  const server = createServer(listener);
   servers.push(server);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/attempts?team=1`;
@@ -85,9 +87,37 @@ test("an app that returns nothing has answered: its worker refuses the result, a
   expect(await run(url)).toBeNull();
 });
 
-test("an answer that is too long is refused with the limit", async () => {
-  const url = await serve(() => new Response("x".repeat((1 << 20) + 1)));
-  await expect(run(url)).rejects.toThrow("answered with 1048577 characters: the limit is 1048576");
+test("an answer that breaks off is a failure that another attempt may avoid", async () => {
+  const url = await listen((request, response) => {
+    request.resume().on("end", () => {
+      response.writeHead(200, { "content-length": "10" });
+      response.write("{", () => response.destroy());
+    });
+  });
+  await expect(run(url)).rejects.toMatchObject({
+    code: "app-failed",
+    retryable: true,
+    message: expect.stringContaining("broke off its answer"),
+  });
+});
+
+test("the scheme of the URL may be in capitals", async () => {
+  await expect(run("HTTPS://127.0.0.1:9/")).rejects.toThrow("does not answer");
+});
+
+test("of an answer that is too long, not much more than the limit is read", async () => {
+  let sent = 0;
+  const body = () =>
+    new ReadableStream<Uint8Array>({
+      pull(controller) {
+        sent += 1 << 16;
+        controller.enqueue(new Uint8Array(1 << 16).fill(120));
+        if (sent >= 64 << 20) controller.close();
+      },
+    });
+  const url = await serve(() => new Response(body()));
+  await expect(run(url)).rejects.toThrow("answered with more than 1048576 characters");
+  expect(sent).toBeLessThan(32 << 20);
 });
 
 test("an attempt may have more time than a timer can wait", async () => {

@@ -4,7 +4,8 @@ import * as z from "zod";
 import { refuseMalformed, refuseOtherAgent, type Teachable } from "../../../sft/check.ts";
 import { readMessages } from "../../../sft/messages.ts";
 import { importTraces } from "../../../sft/traces/import.ts";
-import { PROMPT, SYSTEM, traceFile } from "../../fixtures/traces.ts";
+import { PROMPT, SYSTEM, span, spans, traceFile } from "../../fixtures/traces.ts";
+import { imported } from "./imported.ts";
 
 const SEARCHER: Teachable = {
   agent: "searcher",
@@ -64,6 +65,19 @@ test("tools are written as OpenAI's, with their descriptions and parameters", ()
     const search = { name: "search", description: "Searches the encyclopedia.", parameters };
     expect((line as { tools: unknown }).tools, name).toEqual([{ type: "function", function: search }]);
   }
+});
+
+test("OpenLLMetry's parameters of a tool that has none are null as JSON", () => {
+  const attributes = {
+    "gen_ai.prompt.0.role": "user",
+    "gen_ai.prompt.0.content": "Where?",
+    "gen_ai.completion.0.role": "assistant",
+    "gen_ai.completion.0.content": "Here.",
+    "llm.request.functions.0.name": "now",
+    "llm.request.functions.0.parameters": "null",
+  };
+  const { lines } = imported(spans(span({ attributes })));
+  expect(lines).toEqual([expect.objectContaining({ tools: [{ type: "function", function: { name: "now" } }] })]);
 });
 
 test("files of several conventions together are one conversation, once per agent that they name", () => {
