@@ -1,4 +1,4 @@
-/** @file A server of this program listens on one address: the one that its callers use. */
+/** @file The embedded cloud and the dashboard listen on one address: the one that their callers use. */
 import { MgrpoError } from "../../core/errors.ts";
 
 /** As URLs write them. The last is `0.0.0.0` as an IPv6 address. */

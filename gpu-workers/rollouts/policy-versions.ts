@@ -135,7 +135,7 @@ class EnginePolicy implements PolicyVersions {
   #request(version: number): OpenVersion {
     const known = this.#versions.get(version);
     this.#versions.delete(version);
-    // Old versions are closed before a new one opens: the engine may not have memory for both.
+    // Unused versions are asked to close before another is asked to open: the engine may not have memory for both.
     this.#closeOld(this.#kept - 1);
     const entry = known ?? { ready: this.#load(version), users: 0 };
     this.#versions.set(version, entry);

@@ -31,7 +31,7 @@ export function curvesOf(view: RunView): Curve[] {
     perAgent("entropy of the sampler, nats per token", ({ training }, agent) => training[agent]?.entropy),
     perAgent("clip fraction", ({ training }, agent) => training[agent]?.clipFraction),
     perAgent("share of tokens masked", ({ training }, agent) => training[agent]?.maskedFraction),
-    perAgent("share of importance weights cut", ({ training }, agent) => training[agent]?.truncatedFraction),
+    perAgent("share of importance weights truncated", ({ training }, agent) => training[agent]?.truncatedFraction),
     perAgent("age of rollouts, versions", ({ age }, agent) => age?.[agent]),
     one("tokens trained on per second", ({ tokensPerSecond }) => tokensPerSecond),
     one("seconds per step", ({ seconds }) => seconds),
