@@ -29,7 +29,7 @@ export function judgedRewards(judge: Judge): Rewards {
   };
 }
 
-/** Names the verdicts of a judge. It changes with the model, the votes or the criteria, not with a price. */
+/** Names a judge. It changes with whatever may change its verdicts (model, votes, sampling, criteria), not with a price or a key. */
 export function judgeName({ model, votes, temperature, maxTokens }: JudgeConfig, criteria: unknown): string {
   const { keyVariable: _, timeoutSeconds: _seconds, attempts: _attempts, json: _json, ...identity } = model;
   const text = canonicalJson({ asked: identity, votes, temperature, maxTokens, criteria });

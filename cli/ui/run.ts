@@ -73,8 +73,8 @@ function agentViews({ config }: Source): AgentView[] {
 }
 
 /**
- * A local run that is over is not read: its store may be closed. A run in a shared store may be finished while its last team is still being
- * evaluated, so it is read.
+ * A halted run is not read, nor is a local run that is over: its store may be closed. A run in a shared store may be finished while its last
+ * team is still being evaluated, so it is read.
  * @param stepSeconds of the newest closed step; null: unknown.
  */
 export async function runPulse(source: Source, detector: StallDetector, stepSeconds: number | null): Promise<RunPulse> {

@@ -35,7 +35,7 @@ export function parse<S extends z.ZodType>(
 const faultOf = (issue: z.core.$ZodIssue): string =>
   issue.code === "invalid_key" ? issue.issues.map(({ message }) => message).join("; ") : issue.message;
 
-/** The keys that are possible at the path. A union may know the unrecognized one, of another of its members. */
+/** The keys that are possible at the path, without those that were refused: another member of a union may have them. */
 const knownKeys = (schema: z.core.$ZodType, { path, keys }: z.core.$ZodIssueUnrecognizedKeys): string[] =>
   keysAt(schema, path).filter((key) => !keys.includes(key));
 

@@ -1,6 +1,6 @@
 /**
  * @file Group-relative advantages. One formula covers eq 9-10 for the main agent (N = K rollouts with equal weights) and eq 12-13 for a
- * sub-agent (N = its distinct trajectories, weighted by alignment: which gives the same statistics as the d*K aligned copies).
+ * sub-agent (N = its distinct trajectories, weighted by alignment, which gives the same statistics as the d*K aligned copies).
  *
  *   baseline   group          the group's mean, as in the paper
  *              leave-one-out  the mean over the other rollouts (RLOO, Ahmadian et al. 2024, arXiv 2402.14740, eq 7). A rollout's trajectories

@@ -45,7 +45,7 @@ export function finishJob(job: JobRecord, { n, correct, runs, interval }: Evalua
   };
 }
 
-/** Queues an evaluation with lost rollouts again. Its next lease has a fence above 1, so that worker keeps the rollouts that succeeded. */
+/** Queues an evaluation with lost rollouts again. Its next lease has a fence above 1, so its worker keeps the rollouts that succeeded. */
 export function reopenJob(job: JobRecord): TableChange {
   return {
     key: tableKeys.job(job.run, job.job),

@@ -165,14 +165,14 @@ function assign(config: JsonObject, setting: string): void {
   parent[last] = readValue(text);
 }
 
-/** Refuses what would set no setting: a name in a list, and a prototype. */
+/** Refuses what would set no setting: a prototype, and in a list anything but the index of an entry or of the next one. */
 function refuseName(parent: JsonObject, key: string, setting: string, path: readonly string[]): void {
   if (key === "__proto__") throw new MgrpoError("config-invalid", `--set ${setting}: there is no setting '${key}'`);
-  if (!Array.isArray(parent) || /^\d+$/.test(key)) return;
+  if (!Array.isArray(parent) || (/^(?:0|[1-9]\d*)$/.test(key) && Number(key) <= parent.length)) return;
   const list = path.join(".");
   throw new MgrpoError(
     "config-invalid",
-    `--set ${setting}: ${list} is a list: write an index, such as ${list}.0, in place of '${key}'`,
+    `--set ${setting}: ${list} is a list: write an index, such as ${list}.0, in place of '${key}'; the next free one is ${parent.length}`,
   );
 }
 

@@ -11,7 +11,9 @@ prints one line that says what, where and what to do, and exits non-zero: [troub
 
 export function cliReference(program: Command): string {
   const commands = leavesOf(program, []);
-  const list = commands.map(({ name, command }) => `| [\`${name}\`](#${anchorOf(name)}) | ${command.description()} |`);
+  const list = commands.map(
+    ({ name, command }) => `| [\`${name}\`](#${anchorOf(name)}) | ${inCell(command.description())} |`,
+  );
   const table = ["| command | what it does |", "|---|---|", ...list].join("\n");
   return `${[HEADER, table, ...commands.map(section)].join("\n\n").replace(/\n{3,}/g, "\n\n")}\n`;
 }
@@ -42,7 +44,7 @@ function section({ name, command }: Leaf): string {
   const described = command.registeredArguments.filter(({ description }) => description !== "");
   const rows = [...described.map(argumentRow), ...command.options.filter(({ hidden }) => !hidden).map(optionRow)];
   const table = rows.length > 0 ? ["| | | default |", "|---|---|---|", ...rows].join("\n") : "";
-  return [`## ${name}`, `${sentence(command.description())}`, `    ${usage.join(" ")}`, table]
+  return [`## ${name}`, inText(sentence(command.description())), `    ${usage.join(" ")}`, table]
     .filter(Boolean)
     .join("\n\n");
 }
@@ -67,10 +69,14 @@ function optionRow(option: Option): string {
 }
 
 function row(name: string, description: string, fallback: unknown): string {
-  const text = description.replaceAll("|", "\\|").replaceAll("<", "&lt;");
   const shown = fallback === undefined || fallback === "none" ? "" : `\`${fallback}\``;
-  return `| ${name} | ${text} | ${shown} |`;
+  return `| ${name} | ${inCell(description)} | ${shown} |`;
 }
+
+/** Markdown would read a placeholder such as `<run>` as an HTML tag, and not show it. */
+const inText = (text: string): string => text.replaceAll("<", "&lt;");
+
+const inCell = (text: string): string => inText(text).replaceAll("|", "\\|");
 
 function sentence(text: string): string {
   const capital = text.charAt(0).toUpperCase() + text.slice(1);

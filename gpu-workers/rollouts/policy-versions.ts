@@ -135,7 +135,7 @@ class EnginePolicy implements PolicyVersions {
   #request(version: number): OpenVersion {
     const known = this.#versions.get(version);
     this.#versions.delete(version);
-    // An engine that cannot hold both closes first: it is asked to before it is asked to open another one.
+    // Unused versions are asked to close before another is asked to open: the engine may not have memory for both.
     this.#closeOld(this.#kept - 1);
     const entry = known ?? { ready: this.#load(version), users: 0 };
     this.#versions.set(version, entry);

@@ -43,7 +43,8 @@ export async function resolveCommit(model: HubModel, settings: HubSettings, repo
   const { modelInfo } = await import("@huggingface/hub");
   try {
     const { sha } = await modelInfo({ ...name, additionalFields: ["sha"], ...(token && { accessToken: token }) });
-    await cache.writeRef(revision, sha);
+    // A cache that is already right need not be writable.
+    if (sha !== known) await cache.writeRef(revision, sha);
     return { repository, revision: sha };
   } catch (error) {
     if (!isMgrpoError(error, "hub-unavailable") || known === undefined) throw error;

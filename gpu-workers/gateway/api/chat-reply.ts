@@ -86,10 +86,11 @@ const usageOf = ({ usage: { inputTokens, outputTokens } }: TurnReply) => ({
 
 const logProbsOf = (reply: TurnReply) => ({ content: tokenLogProbs(reply), refusal: null });
 
+/** A token that holds only part of a character decodes to U+FFFD, from which its bytes cannot be told: they are null. */
 export const tokenLogProbs = ({ tokens }: TurnReply) =>
   tokens.map(({ text, logProb }) => ({
     token: text,
     logprob: logProb,
-    bytes: [...new TextEncoder().encode(text)],
+    bytes: text.includes("\uFFFD") ? null : [...new TextEncoder().encode(text)],
     top_logprobs: [],
   }));

@@ -66,7 +66,7 @@ function outputOf(reply: TurnReply, request: ResponsesRequest) {
   const { text, thinking, calls, stopReason } = reply;
   const id = nameOf(reply, request);
   const status = stopReason === "length" ? "incomplete" : "completed";
-  const logprobs = request.include?.includes(LOG_PROBS) ? tokenLogProbs(reply) : [];
+  const logprobs = request.include?.includes(LOG_PROBS) ? logProbsOf(reply) : [];
   const content = [{ type: "output_text" as const, text, annotations: [], logprobs }];
   const summary = [{ type: "summary_text" as const, text: thinking }];
   const encrypted = request.include?.includes(ENCRYPTED) && KEPT_HERE;
@@ -85,6 +85,9 @@ function outputOf(reply: TurnReply, request: ResponsesRequest) {
     })),
   ];
 }
+
+/** Unlike in chat completions, bytes cannot be null: unknown ones are an empty list. */
+const logProbsOf = (reply: TurnReply) => tokenLogProbs(reply).map((token) => ({ ...token, bytes: token.bytes ?? [] }));
 
 function responseOf(reply: TurnReply, request: ResponsesRequest, output: readonly Item[]): object {
   const isCut = reply.stopReason === "length";

@@ -1,5 +1,14 @@
 /** @file Models from the hub: the cache's layout, what is requested again, and each failure as one line. */
-import { existsSync, mkdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { openFileCache } from "../../../adapters/checkpoints/cache.ts";
@@ -33,6 +42,14 @@ describe("the cache", () => {
     expect(hub().requests.slice(before)).toEqual(["/api/models/owner/tiny/revision/main"]);
     await fetchModel({ ...MODEL, revision: COMMIT }, settings(), report);
     expect(hub().requests).toHaveLength(before + 1);
+  });
+
+  test("is not written where it is already right: its files may belong to another user", async () => {
+    await fetchModel(MODEL, settings(), report);
+    const ref = join(root(), "refs", "main");
+    utimesSync(ref, 1, 1);
+    await fetchModel(MODEL, settings(), report);
+    expect(statSync(ref).mtimeMs).toBe(1000);
   });
 
   test("that Python filled is used: a snapshot in it is not fetched", async () => {

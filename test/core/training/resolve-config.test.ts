@@ -101,6 +101,8 @@ test.each([
   ],
   ["agents.searcher.tools.x=1", "agents.searcher.tools is a list: write an index, such as agents.searcher.tools.0,"],
   ["evaluation.suites.-1.closedBook=true", "in place of '-1'"],
+  ["agents.searcher.tools.00=visit", "in place of '00'"],
+  ["evaluation.suites.7.closedBook=true", "in place of '7'; the next free one is 2"],
 ])("a list is set whole, or by index: --set %s is refused", (setting, message) => {
   expect(() => resolveConfig(withTools, { ...choice, set: [setting] })).toThrow(message);
   const { evaluation, agents } = resolveConfig(withTools, {

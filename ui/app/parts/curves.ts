@@ -22,15 +22,16 @@ export function curvesOf(view: RunView): Curve[] {
     title,
     lines: [{ name: title, color: 0, points: points(perStep, of) }],
   });
+  const rewards = rewardLines(view, names);
   const curves = [
-    { title: "reward, and held-out accuracy", lines: rewardLines(view, names), bounds: SHARE },
+    { title: "reward, and held-out accuracy", lines: rewards, bounds: rewardBounds(rewards) },
     { title: "shares of rollouts and groups", lines: shareLines(perStep), bounds: SHARE },
     perAgent("KL of sampler and trainer, nats per token", ({ training }, agent) => training[agent]?.kl),
     perAgent("gradient norm", ({ training }, agent) => training[agent]?.gradientNorm),
     perAgent("entropy of the sampler, nats per token", ({ training }, agent) => training[agent]?.entropy),
     perAgent("clip fraction", ({ training }, agent) => training[agent]?.clipFraction),
     perAgent("share of tokens masked", ({ training }, agent) => training[agent]?.maskedFraction),
-    perAgent("share of importance weights cut", ({ training }, agent) => training[agent]?.truncatedFraction),
+    perAgent("share of importance weights truncated", ({ training }, agent) => training[agent]?.truncatedFraction),
     perAgent("age of rollouts, versions", ({ age }, agent) => age?.[agent]),
     one("tokens trained on per second", ({ tokensPerSecond }) => tokensPerSecond),
     one("seconds per step", ({ seconds }) => seconds),
@@ -67,6 +68,15 @@ function rewardLines({ perStep, evaluations }: RunView, names: readonly string[]
   ];
 }
 
+/** From 0 to 1, and further where a reward is outside: a penalty makes rewards negative, and their parts may sum to more than 1. */
+function rewardBounds(lines: readonly Line[]): readonly [number, number] {
+  const values = lines.flatMap((line) => line.points.flatMap(([, y]) => y ?? []));
+  return values.reduce<readonly [number, number]>(
+    ([low, high], value) => [Math.min(low, value), Math.max(high, value)],
+    SHARE,
+  );
+}
+
 function shareLines(perStep: readonly Step[]): Line[] {
   const zeroVarianceShare = ({ zeroVariance, groups }: Step) => (groups === 0 ? null : zeroVariance / groups);
   return [
@@ -92,7 +102,7 @@ function callsCurve(perStep: readonly Step[]): Curve {
   const recent = perStep.slice(-RECENT);
   const subs = Object.keys(recent.at(-1)?.calls ?? {});
   return {
-    title: `rollouts by invocations, newest ${recent.length} steps`,
+    title: `rollouts by invocations, newest ${recent.length === 1 ? "step" : `${recent.length} steps`}`,
     xName: "invocations",
     lines: subs.map((name, i) => ({ name, color: i + 1, kind: "bar", points: histogram(recent, name) })),
   };

@@ -1,0 +1,36 @@
+/** @file The dashboard's curves of a run. */
+import { expect, test } from "vitest";
+import { runView } from "../../cli/ui/run.ts";
+import { summarizeStep } from "../../core/monitoring/step-summary.ts";
+import { curvesOf } from "../../ui/app/parts/curves.ts";
+import { config, groups, manifests, step, storeOfFinishedRun } from "./records.ts";
+
+/** The curves after one step per mean reward of the main agent. */
+async function curvesAfter(...rewards: readonly number[]) {
+  const store = await storeOfFinishedRun();
+  const summary = summarizeStep(config, step, groups, new Map(manifests.map((one) => [one.agent, one])), 10);
+  const perStep = rewards.map((main, i) => ({ ...summary, step: i, reward: { ...summary.reward, main } }));
+  const view = await runView({
+    config,
+    state: "finished",
+    reason: "",
+    step: perStep.length,
+    evaluations: [],
+    folder: ".",
+    summaries: async () => perStep,
+    read: (read) => read(store),
+  });
+  return curvesOf(view);
+}
+
+test("the chart of rewards ends at 0 and 1, or at the rewards outside: none is cut off", async () => {
+  const boundsAfter = async (...rewards: number[]) => (await curvesAfter(...rewards))[0]?.bounds;
+  expect(await boundsAfter(0.2, 0.9)).toEqual([0, 1]);
+  expect(await boundsAfter(-0.5, 1.25)).toEqual([-0.5, 1.25]);
+});
+
+test("the histogram names how many steps it counts", async () => {
+  const titleAfter = async (...rewards: number[]) => (await curvesAfter(...rewards)).at(-1)?.title;
+  expect(await titleAfter(0.5)).toBe("rollouts by invocations, newest step");
+  expect(await titleAfter(0.5, 0.6)).toBe("rollouts by invocations, newest 2 steps");
+});
