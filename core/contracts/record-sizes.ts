@@ -4,8 +4,8 @@ import type { AlgorithmConfig } from "./algorithm-config.ts";
 import { algorithmOf } from "./algorithm-overrides.ts";
 import {
   MAX_QUESTIONS_PER_STEP,
-  maxRolloutsPerQuestion,
   MIN_ROLLOUTS_PER_QUESTION,
+  maxRolloutsPerQuestion,
   type RewardedTurns,
 } from "./bounds.ts";
 import { delegationFaults, maxInvocations } from "./delegation.ts";

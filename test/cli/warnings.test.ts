@@ -194,7 +194,17 @@ test("the reward of an agent that was not called neither stays the same nor rise
   const steps = (main: (step: number) => number, searcher: (step: number) => number | null) =>
     Array.from({ length: 20 }, (_, i) => summary({ reward: { main: main(i), searcher: searcher(i) } }));
   const rising = (step: number) => step / 40;
-  expect(stepWarnings(under({}), steps(rising, () => null))).toEqual([]);
+  expect(
+    stepWarnings(
+      under({}),
+      steps(rising, () => null),
+    ),
+  ).toEqual([]);
   const lateCalls = (step: number) => (step < 10 ? null : 0.5);
-  expect(stepWarnings(under({}), steps(() => 0.5, lateCalls))).toEqual([]);
+  expect(
+    stepWarnings(
+      under({}),
+      steps(() => 0.5, lateCalls),
+    ),
+  ).toEqual([]);
 });
