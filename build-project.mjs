@@ -8,6 +8,7 @@ import { join, relative } from "node:path";
 
 /** Parts of a recipe that are loaded away from the user's machine. */
 const PARTS = ["rewards", "tools"];
+/** Levels of folders in which recipes are looked for. */
 const DEPTH = 2;
 /** Functions start it (functions/compose.ts). */
 const THREAD = "rewards-thread";
@@ -23,7 +24,9 @@ const SKIPPED = /^(\..*|node_modules|runs|dist)$/;
 export async function compileProject(project, external) {
   const recipes = existsSync(project) ? recipesIn(project, DEPTH) : [];
   if (recipes.length === 0)
-    throw new Error(`MGRPO_PROJECT=${project}: no folder in it has recipe.ts, rewards.ts and tools.ts`);
+    throw new Error(
+      `MGRPO_PROJECT=${project}: no folder in it, at most ${DEPTH} levels down, has recipe.ts, rewards.ts and tools.ts`,
+    );
   const modules = new Map();
   const [thread] = await bundle(join(import.meta.dirname, "recipes", `${THREAD}.ts`), []);
   modules.set(`${THREAD}.mjs`, thread.contents);

@@ -36,16 +36,22 @@ export interface Reconciliation {
 export async function reconcile(context: Context): Promise<Reconciliation> {
   const overview = await readRunOverview(context);
   const metrics = metricsOf(overview);
-  try {
-    const deployment = await readControlledDeployment(context);
-    if (!deployment) return { metrics, changes: [], failures: overview.failures };
-    const { changes, failures } = await scaleFleets(context, deployment, overview);
-    // While a fleet could not be set, the schedule stays on: the next tick retries.
-    if (failures.length === 0) await reconcileSchedule(context, deployment, overview);
-    return { metrics, changes, failures: [...overview.failures, ...failures] };
-  } catch (error) {
-    return { metrics, changes: [], failures: [...overview.failures, error] };
+  const changes: CapacityChange[] = [];
+  const failures: unknown[] = [...overview.failures];
+  const report = (error: unknown): undefined => {
+    failures.push(error);
+    return undefined;
+  };
+  const deployment = await readControlledDeployment(context).catch(report);
+  if (deployment) {
+    const scaled = await scaleFleets(context, deployment, overview, changes).catch((error: unknown) => [error]);
+    failures.push(...scaled);
+    // While a fleet could not be set, the schedule is on: the next tick retries.
+    const scheduling =
+      scaled.length > 0 ? keepScheduleOn(deployment) : reconcileSchedule(context, deployment, overview);
+    await scheduling.catch(report);
   }
+  return { metrics, changes, failures };
 }
 
 /** Turns the schedule on. Call it once RUN records the run as running. */
@@ -63,23 +69,28 @@ export async function reconcileSchedule(
   // A run that cannot be read still needs attention: its failures must keep being reported.
   const hasWork = ({ runs, failures, storeTime }: RunOverview) =>
     failures.length > 0 || runs.some((run) => isActive(run, fleets, storeTime));
-  if (hasWork(overview)) {
-    if (!(await scheduleSwitch.isOn())) await scheduleSwitch.turn("on");
-    return;
-  }
+  if (hasWork(overview)) return keepScheduleOn({ scheduleSwitch });
   await scheduleSwitch.turn("off");
   if (hasWork(await readRunOverview(context))) await scheduleSwitch.turn("on");
 }
 
-/** Gives each fleet the capacity that the runs need. A failure of one fleet does not stop the others from being scaled. */
+/** Turns the schedule on, unless it is. An earlier attempt at this tick may have turned it off and died. */
+async function keepScheduleOn({ scheduleSwitch }: Pick<ControlledDeployment, "scheduleSwitch">): Promise<void> {
+  if (!(await scheduleSwitch.isOn())) await scheduleSwitch.turn("on");
+}
+
+/**
+ * Gives each fleet the capacity that the runs need, and adds what it changed to `changes`. A failure of one fleet does not stop the others from
+ * being scaled. Returns the failures.
+ */
 async function scaleFleets(
   context: Context,
   { fleets, capacities }: ControlledDeployment,
   overview: RunOverview,
-): Promise<Pick<Reconciliation, "changes" | "failures">> {
-  const changes: CapacityChange[] = [];
+  changes: CapacityChange[],
+): Promise<unknown[]> {
   const failures: unknown[] = [];
-  if (fleets.length === 0) return { changes, failures };
+  if (fleets.length === 0) return failures;
   const setCapacity = async ({ name, group }: Fleet, from: number, to: number) => {
     if (to === from) return;
     await capacities.write(group, to);
@@ -102,7 +113,7 @@ async function scaleFleets(
     await setCapacity(fleet, from, to).catch((error: unknown) => failures.push(error));
   }
   for (const run of runs) await execute(context, haltUnserved(run, fleets));
-  return { changes, failures };
+  return failures;
 }
 
 const missingGroup = ({ name, group }: Fleet) =>

@@ -27,6 +27,12 @@ test.each([...generatedDocs()])("docs/%s is what `npm run docs` writes", (name, 
   expect(read(`docs/${name}`)).toBe(text);
 });
 
+test("docs/configuration.md escapes a < in a description, except in code", () => {
+  const text = generatedDocs().get("configuration.md");
+  expect(text).toContain("hf:&lt;owner>/&lt;name>");
+  expect(text).toContain("`mgrpo eval <run>`");
+});
+
 test.each(DOCUMENTS)("%s: links and pictures lead to files of this repository", (document) => {
   const targets = [...read(document).matchAll(/\]\(([^)#\s]+)(#[^)\s]*)?\)/g)].map(([, target = ""]) => target);
   const local = targets.filter((target) => !/^[a-z]+:/.test(target));

@@ -1,16 +1,25 @@
 /** @file Keeps the keys of a served cloud from other users of the machine. On Windows, file modes have no effect, so nothing is checked. */
 import { closeSync, fstatSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
-import { MgrpoError } from "../../core/errors.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 
 /** Permission bits of group and others. */
 const OTHERS = 0o077;
 
 /** Replaces the file with one that only its owner can read. If the file system cannot ensure that, throws before writing any secret. */
 export function writePrivateFile(file: string, content: string): void {
+  try {
+    replacePrivately(file, content);
+  } catch (cause) {
+    if (isMgrpoError(cause)) throw cause;
+    throw new MgrpoError("config-invalid", `${file} cannot be written: ${(cause as Error).message}`, { cause });
+  }
+}
+
+function replacePrivately(file: string, content: string): void {
   const temporary = `${file}.${process.pid}.tmp`;
   // A killed process may have left it: in a container, the next process often has the same pid.
   rmSync(temporary, { force: true });
-  const descriptor = openPrivate(temporary, file);
+  const descriptor = openSync(temporary, "wx", 0o600);
   try {
     if (isOpenToOthers(descriptor)) {
       throw new MgrpoError(
@@ -25,14 +34,6 @@ export function writePrivateFile(file: string, content: string): void {
     throw error;
   } finally {
     closeSync(descriptor);
-  }
-}
-
-function openPrivate(temporary: string, file: string): number {
-  try {
-    return openSync(temporary, "wx", 0o600);
-  } catch (cause) {
-    throw new MgrpoError("config-invalid", `${file} cannot be written: ${(cause as Error).message}`, { cause });
   }
 }
 

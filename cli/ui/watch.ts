@@ -79,11 +79,11 @@ export class Watch<View> {
 
   #fail(error: unknown): void {
     if (isMgrpoError(error) && isTransient(error) && this.#failures < 2) return;
-    if (!isMgrpoError(error) && this.#failures === 1) this.#options.report(String(error));
     const failure: Failure = isMgrpoError(error)
       ? { code: error.code, message: error.message }
       : { code: "internal", message: `the dashboard failed: ${String(error)}` };
     if (failure.message === this.#failure?.message) return;
+    if (!isMgrpoError(error)) this.#options.report(String(error));
     this.#failure = failure;
     for (const listener of this.#listeners) listener.fail(failure);
   }

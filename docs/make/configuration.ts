@@ -144,9 +144,13 @@ function grouped(settings: readonly Setting[]): Map<string, Setting[]> {
 
 function table(rows: readonly Setting[]): string {
   const lines = rows.map(({ path, type, fallback, description }) => {
-    return `| ${code(path)} | ${type} | ${fallback} | ${description.replaceAll("|", "\\|").replaceAll("<", "&lt;")} |`;
+    return `| ${code(path)} | ${type} | ${fallback} | ${cell(description)} |`;
   });
   return ["| setting | type | default | |", "|---|---|---|---|", ...lines].join("\n");
 }
+
+/** Markdown shows an entity in a code span as it is written, so only a `<` outside of them becomes one. */
+const cell = (text: string) =>
+  text.replaceAll("|", "\\|").replace(/`[^`]*`|</g, (found) => (found === "<" ? "&lt;" : found));
 
 const code = (text: string) => `\`${text.replaceAll("|", "\\|")}\``;

@@ -34,6 +34,16 @@ export function divideOptions(files: CheckpointFiles, options: LaneOptions): { l
   return { lanes, each };
 }
 
+/** Every lane, or none: if one does not open, the others are closed, as nobody else could. */
+export async function allOrNone<T extends { close(): Promise<void> }>(opening: readonly Promise<T>[]): Promise<T[]> {
+  try {
+    return await Promise.all(opening);
+  } catch (error) {
+    for (const lane of opening) lane.then((opened) => opened.close()).catch(() => {});
+    throw error;
+  }
+}
+
 /** Assigns work to lanes: the longest first, each to the lane with the least work so far. Depends on the lengths alone. */
 export function assignToLanes(lengths: readonly number[], lanes: number): number[][] {
   const loads = Array.from({ length: lanes }, () => ({ members: [] as number[], length: 0 }));

@@ -6,7 +6,7 @@ import type { CheckpointFiles, EngineOptions, Sampler, Trainer } from "../../cor
 import { readAdapterConfig } from "../checkpoint/adapter.ts";
 import { checkContext, readModelConfig } from "../checkpoint/config.ts";
 import { decideProvider, gpuThread } from "./device.ts";
-import { divideOptions, type LaneOptions } from "./lanes.ts";
+import { allOrNone, divideOptions, type LaneOptions } from "./lanes.ts";
 import { openQuantized } from "./open-quantized.ts";
 import { storedWeights } from "./open-weights.ts";
 import { checkQuantization } from "./quantization/check.ts";
@@ -33,7 +33,7 @@ export async function openTrainer(files: CheckpointFiles, options: EngineOptions
 
 type OpenLane<T> = (thread: EngineThread, files: CheckpointFiles, options: LaneOptions) => Promise<T>;
 
-async function openLanes<T>(
+async function openLanes<T extends { close(): Promise<void> }>(
   threads: EngineThread[],
   openLane: OpenLane<T>,
   files: CheckpointFiles,
@@ -48,7 +48,7 @@ async function openLanes<T>(
   const bits = bitsOf(options.quantization);
   const quantized = bits && (await openQuantized(first, files, bits, options.limits?.trainingSeconds));
   const laneOptions = quantized ? { ...each, quantized } : each;
-  return Promise.all(threads.slice(0, lanes).map((thread) => openLane(thread, files, laneOptions)));
+  return allOrNone(threads.slice(0, lanes).map((thread) => openLane(thread, files, laneOptions)));
 }
 
 /** Decides what the machine's memory allows. Refuses a base that cannot be packed or quantized as the options ask. */

@@ -27,7 +27,11 @@ export function parseTinkerPolicy(policy: string): TinkerPolicy {
   if (rank !== null) {
     throw invalid(`policy of ${url.host}: remove ?rank=${rank} and set agents.<name>.lora.rank=${rank}`);
   }
-  if (url.search !== "") throw invalid(`policy of ${url.host}: it takes no parameters: remove ${url.search}`);
+  if (url.search !== "") {
+    // Without their values: one may be a key.
+    const names = [...url.searchParams.keys()].join(", ");
+    throw invalid(`policy of ${url.host}: it takes no parameters: remove ${names}`);
+  }
   return {
     baseUrl: `${url.origin}${url.pathname}`.replace(/\/+$/, ""),
     baseModel: modelOf(url) || undefined,

@@ -41,8 +41,8 @@ export interface EvalRole {
 }
 
 /**
- * Evaluates until the run is over and all its jobs are done, or, with `untilIdle`, until no job is due. Returns when the run is
- * halted: its budget is spent, or a service refuses. Rejects with `canceled` when the signal aborts.
+ * Evaluates until the run is over and all its jobs are done, or, with `untilIdle`, until no job is due. Returns when the run is halted, also
+ * by a service's refusal during a job. Rejects with `canceled` when the signal aborts.
  */
 export async function runEvaluations(role: EvalRole, signal: AbortSignal): Promise<void> {
   const { run, agents, untilIdle } = role;

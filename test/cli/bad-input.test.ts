@@ -164,6 +164,8 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
     ["cloud", "serve", "--host", "0.0.0.0"],
     /name the one that others connect to/,
   ],
+  ["a cloud at an address that is not set", ["cloud", "serve", "--host", ""], /--host '' means every address/],
+  ["a dashboard at an address that is not set", ["ui", "--host", ""], /--host '' means every address/],
   [
     "a cloud on another machine's address",
     ["cloud", "serve", "--host", "192.0.2.1"],

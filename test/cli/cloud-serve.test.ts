@@ -2,6 +2,7 @@
 import {
   closeSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   openSync,
   readdirSync,
@@ -60,6 +61,23 @@ test("only its owner can read the file, even if it replaces one that others coul
     expect.objectContaining({ code: "config-invalid", message: expect.stringMatching(/cannot be written: ENOENT/) }),
   );
   expect(existsSync(join(folder, "nowhere"))).toBe(false);
+});
+
+test("a path that names a folder, or is below a file, is refused like any other that cannot be written", () => {
+  const inner = mkdtempSync(join(folder, "paths-"));
+  const [taken, plain] = [join(inner, "folder"), join(inner, "file")];
+  mkdirSync(taken);
+  writeFileSync(plain, "");
+  for (const file of [taken, join(plain, "cloud.json")]) {
+    expect(() => writePrivateFile(file, "new")).toThrow(
+      expect.objectContaining({
+        code: "config-invalid",
+        message: expect.stringContaining(`${file} cannot be written: E`),
+      }),
+    );
+  }
+  expect(readdirSync(inner).sort()).toEqual(["file", "folder"]);
+  rmSync(inner, { recursive: true });
 });
 
 test.each([

@@ -69,6 +69,17 @@ test("a fault of the dashboard itself is sent to the page and reported once", as
   expect(lines).toEqual(["TypeError: no such field"]);
 });
 
+test("a fault of the dashboard itself is reported even if the store was unreachable just before", async () => {
+  const { watch, lines } = watchOf([unreachable, new TypeError("no such field")]);
+  const { received, listener, at } = listening<number>();
+  watch.add(listener);
+  await at(0);
+  await sleep(50);
+  watch.stop();
+  expect(received).toEqual(["the dashboard failed: TypeError: no such field"]);
+  expect(lines).toEqual(["TypeError: no such field"]);
+});
+
 test("a run that becomes unreadable says so on its page and in the list", async () => {
   await recordRun(folder, {});
   const watcher = openRunWatcher((line) => expect.fail(line));

@@ -1,9 +1,10 @@
 /** @file The engine's threads: a wider cache or another lane changes no bits; and how engines are opened by name. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { SampleRequest } from "../../core/ports.ts";
 import { writeModelConfig } from "../../engine/checkpoint/config.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
-import { assignToLanes, divideOptions } from "../../engine/compiled/lanes.ts";
+import { allOrNone, assignToLanes, divideOptions } from "../../engine/compiled/lanes.ts";
 import { openEngine, openSampler, openTrainer } from "../../engine/index.ts";
 import { OPTIONS, TINY, tinyCheckpoint } from "./tiny.ts";
 
@@ -54,6 +55,15 @@ test("work is assigned evenly, each sequence once", () => {
   expect(parts.flat().sort()).toEqual([0, 1, 2, 3, 4, 5]);
   expect(parts.map((members) => members.reduce((sum, member) => sum + (lengths[member] ?? 0), 0))).toEqual([15, 15]);
   expect(assignToLanes([1], 3)).toEqual([[0], [], []]);
+});
+
+test("if a lane does not open, those that do are closed, later ones too", async () => {
+  const closed: string[] = [];
+  const lane = (name: string) => ({ close: async () => void closed.push(name) });
+  const late = sleep(20).then(() => lane("late"));
+  const failing = Promise.reject(new Error("no memory"));
+  await expect(allOrNone([Promise.resolve(lane("first")), failing, late])).rejects.toThrow("no memory");
+  await expect.poll(() => closed).toEqual(["first", "late"]);
 });
 
 test("a large model is not replicated, nor any on a GPU: its one lane gets all threads", () => {

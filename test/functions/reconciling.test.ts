@@ -193,6 +193,27 @@ test("a fleet that cannot be scaled is reported, and leaves the others scaled an
   expect(await minute()).toEqual(["g-main 0", "clock off"]);
 });
 
+test("a retried tick that cannot read the fleets turns the schedule on: an earlier attempt died after turning it off", async () => {
+  const { functions, plane, controls, start } = await deployed();
+  await start();
+  plane.clock = "off";
+  controls.capacities.read = () => Promise.reject(new Error("AWS does not answer"));
+  expect((await functions.reconcile()).failures).toEqual([new Error("AWS does not answer")]);
+  expect(plane.clock).toBe("on");
+});
+
+test("changes of capacity are reported even if the schedule cannot be turned off", async () => {
+  const { store, functions, controls, start, minute } = await deployed(TEAM.slice(0, 1));
+  await start();
+  await minute();
+  await store.table.update(endRun("test", "halted", "by hand"));
+  controls.scheduleSwitch.turn = () => Promise.reject(new Error("AWS says no"));
+  expect(await functions.reconcile()).toMatchObject({
+    changes: [{ fleet: "main", from: 1, to: 0 }],
+    failures: [new Error("AWS says no")],
+  });
+});
+
 test("a run with damaged records gets no machines and keeps the schedule on; the others are served", async () => {
   const { store, functions, plane, start } = await deployed();
   await start({ run: "good" });

@@ -137,6 +137,8 @@ test("rewards that import the engine are refused, with the file and what to do",
 });
 
 test("a project without a recipe is refused, and so is a missing recipe", async () => {
-  expect(() => compile(task, join(folder, "none"))).toThrow(/no folder in it has recipe.ts, rewards.ts and tools.ts/);
+  expect(() => compile(task, join(folder, "none"))).toThrow(
+    /no folder in it, at most 2 levels down, has recipe.ts, rewards.ts and tools.ts/,
+  );
   await expect(openToolsModule("nowhere")).rejects.toThrow(/recipe 'nowhere' does not exist/);
 });

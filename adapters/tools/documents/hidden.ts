@@ -4,7 +4,15 @@
  * not evaluated. Text that a script or a click reveals is lost if `hidden` or an inline style hides it; `hidden="until-found"`, which a
  * browser's search reveals, is kept.
  */
-import { hidesAll, hidesText, type InlineStyle, parseInlineStyle, restoresText } from "./inline-style.ts";
+import {
+  hidesAll,
+  hidesText,
+  type InlineStyle,
+  isInvisible,
+  isVisibleAgain,
+  parseInlineStyle,
+  restoresText,
+} from "./inline-style.ts";
 
 /** The part of the DOM that is used here; linkedom has no types of its own for it. */
 interface DomNode {
@@ -24,9 +32,19 @@ export function removeHidden(document: DomDocument): void {
   for (const node of document.querySelectorAll(HIDDEN)) node.remove();
   for (const node of document.querySelectorAll("[style]")) {
     const style = styleOf(node);
-    if (hidesAll(style)) node.remove();
+    if (hidesAll(style) || (isInvisible(style) && !keepVisible(node))) node.remove();
     else if (hidesText(style)) removeText(node, style);
   }
+}
+
+/** Removes what is invisible in an invisible element. Returns whether anything is left. */
+function keepVisible(node: DomNode): boolean {
+  let isNeeded = false;
+  for (const child of [...node.childNodes]) {
+    if (isVisibleAgain(styleOf(child)) || keepVisible(child)) isNeeded = true;
+    else child.remove();
+  }
+  return isNeeded;
 }
 
 function removeText(node: DomNode, hiding: InlineStyle): void {

@@ -37,15 +37,20 @@ export function hidesAll(style: InlineStyle): boolean {
   const opacity = pixels(value("opacity").replace(/([\d.]+)%/, "($1/100)"));
   return (
     value("display") === "none" ||
-    /^(hidden|collapse)$/.test(value("visibility")) ||
     value("content-visibility") === "hidden" ||
     (opacity !== undefined && opacity < MIN_OPACITY) ||
     /opacity\(\s*0*\.?0+%?\s*\)/.test(value("filter")) ||
     isClipped(style) ||
     isOffScreen(style) ||
-    /scale(?:3d|x|y)?\(\s*0*\.?0*\s*[,)]/.test(value("transform"))
+    /scale(?:3d|x|y)?\(\s*0*\.?0+\s*[,)]/.test(value("transform"))
   );
 }
+
+/** Nobody sees the element. Descendants may make themselves visible again. */
+export const isInvisible = (style: InlineStyle): boolean => /^(?:hidden|collapse)$/.test(style.get("visibility") ?? "");
+
+export const isVisibleAgain = (style: InlineStyle): boolean =>
+  /^(?:visible|initial)$/.test(style.get("visibility") ?? "");
 
 /** Nobody sees the element's own text. Descendants with a size or color of their own are visible: layouts set 0 to remove gaps. */
 export const hidesText = (style: InlineStyle): boolean => hasTinyFont(style) || hasClearColor(style);
@@ -110,14 +115,14 @@ function pixels(value: string): number | undefined {
   }
 }
 
-/** `font-size`, or the size in `font`, which comes before the family and may have a line height. */
+/** `font-size`, or the size in `font`, which comes before the family and may have a line height. A number before it is the weight. */
 function fontSize(style: InlineStyle): string | undefined {
   const names = [...style.keys()].filter((name) => name === "font" || name === "font-size");
   const last = names.at(-1);
   if (last === undefined) return undefined;
   const value = style.get(last);
   return last === "font"
-    ? /(?:^|\s)((?:calc|min|max|clamp)\(.*\)|\.?\d[\w.%]*)(?=\s*\/|\s+\D)/.exec(value ?? "")?.[1]
+    ? /(?:^|\s)(?![1-9]\d*\s)((?:calc|min|max|clamp)\(.*\)|\.?\d[\w.%]*)(?=\s*\/|\s+\D)/.exec(value ?? "")?.[1]
     : value;
 }
 
@@ -146,15 +151,33 @@ function isClipped(style: InlineStyle): boolean {
   const [top, right, bottom, left] = sides.map(pixels);
   const isEmptyRect = isNarrow(top, bottom) || isNarrow(left, right);
   const path = style.get("clip-path") ?? "";
-  const inset = Number(/^inset\(\s*([\d.]+)%/.exec(path)?.[1] ?? 0);
   const isEmptyPath =
-    inset >= 50 || /^(?:circle|ellipse)\(\s*0[\s%a-z)]/.test(path) || /^polygon\([\s0,a-z%]*\)$/.test(path);
+    hasEmptyInset(path) || /^(?:circle|ellipse)\(\s*0[\s%a-z)]/.test(path) || /^polygon\([\s0,a-z%]*\)$/.test(path);
   const isCut = /hidden|clip/.test(`${style.get("overflow")} ${style.get("overflow-x")} ${style.get("overflow-y")}`);
-  const isFlat = ["width", "height", "max-width", "max-height"].some((name) => {
+  return isEmptyRect || isEmptyPath || (isCut && isFlat(style));
+}
+
+/** Has no width or no height. Content flows over into the padding on the right and at the bottom, and is visible there. */
+function isFlat(style: InlineStyle): boolean {
+  const isTiny = (name: string) => {
     const size = pixels(style.get(name) ?? "");
     return size !== undefined && size < TINY && !/%/.test(style.get(name) ?? "");
-  });
-  return isEmptyRect || isEmptyPath || (isCut && isFlat);
+  };
+  const [top = "", right = top, bottom = top] = valuesOf(style.get("padding"));
+  const isWide = (padding: string) => (pixels(padding) ?? 0) >= TINY;
+  const hasRoom = {
+    width: isWide(style.get("padding-right") ?? right),
+    height: isWide(style.get("padding-bottom") ?? bottom),
+  };
+  return (["width", "height"] as const).some((side) => !hasRoom[side] && (isTiny(side) || isTiny(`max-${side}`)));
+}
+
+/** Whether the shares that it cuts off on two opposite sides leave nothing. */
+function hasEmptyInset(path: string): boolean {
+  const [shape = ""] = (/^inset\(([^()]*)\)/.exec(path)?.[1] ?? "").split("round");
+  const [top = "", right = top, bottom = top, left = right] = valuesOf(shape.trim());
+  const share = (side: string) => Number(/^([\d.]+)%$/.exec(side)?.[1] ?? 0);
+  return share(top) + share(bottom) >= 100 || share(left) + share(right) >= 100;
 }
 
 const isNarrow = (from: number | undefined, to: number | undefined): boolean =>

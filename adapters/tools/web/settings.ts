@@ -12,6 +12,8 @@ const HttpUrl = z.url({ protocol: /^https?$/ });
 /** Per backend and worker process. Processes share no counter: divide your plan's rate by the number of processes. */
 const Rate = z.number().positive();
 const Usd = z.number().nonnegative();
+/** At most the longest wait of a Node.js timer, 2^31 - 1 ms: a longer one ends at once. */
+const Seconds = z.number().positive().max(2_147_483);
 
 /** `usdPerCall`: the pay-as-you-go list price at the time of writing. */
 const Search = z.discriminatedUnion("backend", [
@@ -54,7 +56,7 @@ const Visit = z.strictObject({
   /** Per body, after decompression. */
   maxBytes: z.int().positive().default(10_000_000),
   /** For a whole page, redirects and body included. */
-  seconds: z.number().positive().default(30),
+  seconds: Seconds.default(30),
   redirects: z.int().nonnegative().default(5),
   /** Limit on a page's text; the rest is cut. */
   maxCharacters: z.int().positive().default(500_000),
@@ -82,7 +84,7 @@ const McpCommon = {
   /** Tools not to offer. */
   without: z.array(z.string()).default([]),
   /** Per call. */
-  seconds: z.number().positive().default(60),
+  seconds: Seconds.default(60),
   /** False: calls have side effects or depend on state, so none is answered from the cache. */
   cached: z.boolean().default(true),
   requestsPerSecond: Rate.default(10),

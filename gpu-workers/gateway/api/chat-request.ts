@@ -82,7 +82,7 @@ function refuseUnsupported(request: ChatCompletionRequest): void {
 }
 
 export const FORMAT_REFUSED = "the reply is what the policy samples: its format cannot be forced";
-export const TOP_REFUSED = "only the log-probs of sampled tokens are known: leave it out";
+export const TOP_REFUSED = "only the log-probs of sampled tokens are known: leave top_logprobs out";
 
 function historyOf(messages: readonly Message[]): AppMessage[] {
   const history = new History();

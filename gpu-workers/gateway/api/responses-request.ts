@@ -86,7 +86,7 @@ function refuseUnsupported(request: ResponsesRequest): void {
   refuseForcedCalls(request.tool_choice, request.parallel_tool_calls);
   if (text?.format && text.format.type !== "text") throw unsupported("text.format", FORMAT_REFUSED);
   if (top) throw unsupported("top_logprobs", TOP_REFUSED);
-  if (background) throw unsupported("background", "no response is created in the background: leave it out");
+  if (background) throw unsupported("background", "no response is created in the background: leave background out");
   if (truncation != null && truncation !== "disabled") {
     throw unsupported("truncation", "a conversation is trained on as it is: shorten it in the app");
   }

@@ -19,6 +19,9 @@ export function refuseForcedCalls(choice: unknown, parallel: boolean | null | un
     );
   }
   if (parallel === false) {
-    throw unsupported("parallel_tool_calls", "the policy decides how many calls a turn makes: leave it out");
+    throw unsupported(
+      "parallel_tool_calls",
+      "the policy decides how many calls a turn makes: leave parallel_tool_calls out",
+    );
   }
 }

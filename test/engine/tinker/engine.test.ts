@@ -261,7 +261,7 @@ test("version 0 is the folder without its weights, plus a tinker.json", () => {
 test.each([
   ["tinker:gpu1:8000", /write tinker:http:\/\/host:port/],
   ["tinker:http://gpu1:8000?rank=8", /^policy of gpu1:8000: remove \?rank=8 and set agents\.<name>\.lora\.rank=8$/],
-  ["tinker:http://gpu1:8000?ranks=8", /it takes no parameters: remove \?ranks=8/],
+  ["tinker:http://gpu1:8000?ranks=8&api_key=secret", /: it takes no parameters: remove ranks, api_key$/],
   [
     "tinker:http://user:secret@gpu1:8000",
     /^policy: the URL of gpu1:8000 must not contain a user or key: set TINKER_API_KEY$/,

@@ -84,6 +84,8 @@ test("a fault in a server's settings is named, once they say what kind of server
   const refused = (server: object, message: RegExp) => expect(open({ sums: server })).rejects.toThrow(message);
   await refused({ ...stdio, argument: [] }, /mcp\.sums: Unrecognized key: "argument"/);
   await refused({ url, seconds: "60" }, /mcp\.sums: seconds: Invalid input: expected number, received string$/);
+  // 35 days: more than a timer can wait.
+  await refused({ url, seconds: 3_000_000 }, /mcp\.sums[.:] ?seconds: Too big: expected number to be <=2147483/);
   await refused({ ...stdio, headers: {} }, /mcp\.sums: Unrecognized key: "headers": there are (?!.*headers)/);
   await refused({ ...stdio, url }, /mcp\.sums: give either a command .* or a url/);
   await refused({}, /mcp\.sums: give either a command .* or a url/);
