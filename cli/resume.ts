@@ -27,7 +27,7 @@ export async function resume(run: string, options: ResumeOptions): Promise<void>
   const raised = raisedBudgetOf(options);
   const folder = existingRun(run);
   const status = readStatus(folder);
-  // Without a report, the process was killed before it wrote one.
+  // The report is the last of a run's results. Without it, the process was killed before all of them were written.
   if (status.state === "finished" && existsSync(folder.report)) {
     if (raisesBudget(raised)) {
       throw new MgrpoError("config-invalid", `run '${run}' is finished: its budget cannot be raised`);

@@ -53,7 +53,7 @@ function writePage(file: string, page: string): void {
   }
 }
 
-/** Without an address: the newest closed step. */
+/** Without an address: the newest closed step, or step 0 before one has closed. */
 function wantedOf({ step }: Source, address: string | undefined): Address | typeof CASES {
   if (address === CASES) return CASES;
   return address === undefined ? { step: Math.max(0, step - 1) } : parseAddress(address);
@@ -68,21 +68,27 @@ async function loadWanted({ config, read }: Source, wanted: Address | typeof CAS
   return read((store) => loadTrees(store, config, wanted, noteOf));
 }
 
-/** The same table as `train` shows: each step, followed by the evaluations of its team; then what the run waits for, and its cost. */
-async function showSteps({ config, state, step, reason, evaluations, summaries, read }: Source): Promise<void> {
+/**
+ * The same table as `train` shows: each step, followed by the evaluations of its team; then what the run waits for, and its cost. The scores
+ * of a step may have expired; evaluations do not expire.
+ */
+export async function showSteps({ config, state, step, reason, evaluations, summaries, read }: Source): Promise<void> {
   const display = openDisplay(config);
-  const showEvaluations = (team: number) => {
+  let shown = -1;
+  const showEvaluations = (upTo: number) => {
     for (const evaluation of evaluations)
-      if (evaluation.team === team) display.event({ kind: "evaluation", evaluation });
+      if (evaluation.team > shown && evaluation.team <= upTo) display.event({ kind: "evaluation", evaluation });
+    shown = upTo;
   };
-  showEvaluations(0);
   const kept = await summaries();
   const expired = kept[0]?.step ?? step;
+  showEvaluations(expired);
   if (expired > 0) display.print(`the scores of the first ${counted(expired, "step")} have expired`);
   for (const summary of kept) {
     display.event({ kind: "step", summary });
     showEvaluations(summary.step + 1);
   }
+  showEvaluations(step);
   display.close();
   const { spent, wait, refusals, optimizers } = await read(async (store) => ({
     spent: await readSpending(store, config),

@@ -3,6 +3,7 @@
  * mean on the held-out examples. A function of its arguments alone: resumed from a checkpoint, it computes the same bits.
  */
 import type { OptimizerConfig } from "../core/contracts/agent-config.ts";
+import { MgrpoError } from "../core/errors.ts";
 import type { Trainer } from "../core/ports.ts";
 import { allTokens, type Example, trainedTokens } from "./example.ts";
 import { afterEvaluation, afterTrainingStep, type TrainingProgress } from "./progress.ts";
@@ -80,7 +81,10 @@ export async function imitate(trainer: Trainer, batch: readonly Example[], learn
   return loss;
 }
 
-/** The mean -log p of the examples' assistant tokens. Undefined if there are no examples. */
+/**
+ * The mean -log p of the examples' assistant tokens. Undefined if there are no examples.
+ * @throws MgrpoError `run-halted` if it is not finite: no checkpoint could be the best.
+ */
 export async function heldOutLoss(trainer: Trainer, examples: readonly Example[]): Promise<number | undefined> {
   if (examples.length === 0) return undefined;
   const logProbs = await trainer.logProbs(
@@ -91,7 +95,12 @@ export async function heldOutLoss(trainer: Trainer, examples: readonly Example[]
   for (const [i, { turns }] of examples.entries()) {
     for (const [start, end] of turns) for (const logProb of logProbs[i]?.subarray(start, end) ?? []) sum -= logProb;
   }
-  return sum / trainedTokens(examples);
+  const loss = sum / trainedTokens(examples);
+  if (Number.isFinite(loss)) return loss;
+  throw new MgrpoError(
+    "run-halted",
+    `the held-out loss is ${loss}: lower the learning rate, or check the weights of the model`,
+  );
 }
 
 /**

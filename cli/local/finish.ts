@@ -118,9 +118,10 @@ export async function writeReport(
     scoringSeconds: status.scoringSeconds,
     totalSeconds: status.seconds,
   });
-  writeAtomically(folder.report, `${JSON.stringify(report, null, 2)}\n`);
   // The charting library is large, so it is loaded only when a run ends.
   const { drawCurve } = await import("../curve.ts");
   writeAtomically(folder.curve, drawCurve({ ...report, agents: Object.keys(config.agents) }));
+  // Last: a run with a report has all of its results, and `resume` writes none again.
+  writeAtomically(folder.report, `${JSON.stringify(report, null, 2)}\n`);
   return report;
 }

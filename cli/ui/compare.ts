@@ -65,8 +65,15 @@ function armsOf(sources: readonly Source[]): LabeledArm[] {
     if (own) own.push(source);
     else groups.push([source]);
   }
-  return groups.map((own) => ({ label: labelOf(own, groups), sources: own }));
+  const arms = groups.map((own) => ({ label: labelOf(own, groups), sources: own }));
+  return arms.map((arm, i) => (arms.findIndex(({ label }) => label === arm.label) === i ? arm : withRunName(arm)));
 }
+
+/** For an arm that would have the label of another: settings beyond those that are named differ. */
+const withRunName = ({ label, sources }: LabeledArm): LabeledArm => ({
+  label: [label, ...sources.slice(0, 1).map(({ config }) => config.run)].join(", "),
+  sources,
+});
 
 /** Recipe and arm; of others with the same, also what is set differently from the first of them, or else the name of its run. */
 function labelOf([source]: readonly Source[], groups: readonly (readonly Source[])[]): string {

@@ -72,14 +72,27 @@ function trajectoryOf(
 /** Tokens that are decoded together: enough for a character of several, and for the space before a word. */
 const WINDOW = 8;
 
-/** The text that each token adds. A character of several tokens belongs to the last of them. */
-function textsOf(tokens: readonly number[], { decode }: Tokenizer): string[] {
+/** A character of UTF-8 has at most four bytes, and a token at least one: at most three tokens end before the character does. */
+const MOST_UNFINISHED = 3;
+
+/**
+ * The text that each token adds. A character of several tokens belongs to the last of them. Bytes that are no character belong to the fourth
+ * of such tokens at the latest, or to the last token of all.
+ */
+export function textsOf(tokens: readonly number[], { decode }: Pick<Tokenizer, "decode">): string[] {
   let start = 0;
   /** Characters of the window's text that earlier tokens have added. */
   let added = 0;
+  /** Newest tokens without a text, whose character may go on. */
+  let unfinished = 0;
   return tokens.map((token, i) => {
     const text = decode(tokens.slice(start, i + 1));
-    if (text.endsWith("\uFFFD")) return "";
+    const isLast = i === tokens.length - 1;
+    if (text.endsWith("\uFFFD") && unfinished < MOST_UNFINISHED && !isLast) {
+      unfinished += 1;
+      return "";
+    }
+    unfinished = 0;
     const own = text.slice(added);
     added = text.length;
     if (i - start < WINDOW) return own;

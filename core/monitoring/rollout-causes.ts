@@ -26,7 +26,7 @@ export function rolloutCauses(config: RunConfig, state: RunState): Cause[] {
     ...running.flatMap(([worker, n]) =>
       counted(n, () => ({
         what: `${worker} runs ${count(n)}`,
-        ends: `they end, or limits.rolloutSeconds (${rolloutSeconds} s) ends them`,
+        ends: `${n === 1 ? "it ends" : "they end"}, or limits.rolloutSeconds (${rolloutSeconds} s) ends ${them(n)}`,
         likelihood: "possible",
         isWork: true,
       })),
@@ -34,24 +34,24 @@ export function rolloutCauses(config: RunConfig, state: RunState): Cause[] {
     ...[...orphaned].map(
       ([worker, n]): Cause => ({
         what: `${count(n)} ${are(n)} claimed by ${worker}, which is dead: ${n === 1 ? "it" : "they"} may only run alone`,
-        ends: "a worker without other rollouts takes them over, one at a time",
+        ends: `a worker without other rollouts takes ${n === 1 ? "it over" : "them over, one at a time"}`,
         likelihood: "certain",
       }),
     ),
     ...counted(unscored, (n) => ({
       what: `${count(n)} ${are(n)} claimed, not running and not scored: ${judge} has not answered`,
-      ends: `${judge} scores ${n === 1 ? "it" : "them"}, within limits.verdictSeconds (${verdictSeconds} s) per attempt`,
+      ends: `${judge} scores ${them(n)}, within limits.verdictSeconds (${verdictSeconds} s) per attempt`,
       likelihood: "likely",
     })),
     ...counted(unclaimed, (n) => ({
       what: `${count(n)} ${are(n)} not claimed by any worker`,
-      ends: "a worker claims them once it has room",
+      ends: `a worker claims ${them(n)} once it has room`,
       likelihood: "possible",
     })),
   ];
 }
 
-/** As its last heartbeat said. */
+/** As its last heartbeat said: of every open step, so with `staleness` it may count rollouts of later steps. */
 const runningOn = ({ workers }: RunState, name: string): number =>
   workers.find(({ worker }) => worker === name)?.running ?? 0;
 
@@ -78,5 +78,6 @@ function tally(names: readonly string[]): Map<string, number> {
 
 const sum = (numbers: Iterable<number>): number => [...numbers].reduce((total, n) => total + n, 0);
 const counted = (n: number, cause: (n: number) => Cause): Cause[] => (n === 0 ? [] : [cause(n)]);
+const them = (n: number): string => (n === 1 ? "it" : "them");
 const are = (n: number): string => (n === 1 ? "is" : "are");
 const count = (n: number): string => `${n} rollout${n === 1 ? "" : "s"}`;

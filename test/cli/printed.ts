@@ -3,12 +3,18 @@ import { vi } from "vitest";
 import { buildProgram } from "../../cli/program.ts";
 import { parsedLines } from "./command-line.ts";
 
-export async function printed(...args: string[]): Promise<string> {
+export const printed = (...args: string[]): Promise<string> =>
+  printedBy(async () => {
+    await buildProgram().parseAsync(args, { from: "user" });
+  });
+
+/** What `work` prints. */
+export async function printedBy(work: () => Promise<void>): Promise<string> {
   const lines: string[] = [];
   const log = vi.spyOn(console, "log").mockImplementation((line: string) => void lines.push(`${line}\n`));
   const write = vi.spyOn(process.stdout, "write").mockImplementation((text) => lines.push(String(text)) > 0);
   try {
-    await buildProgram().parseAsync(args, { from: "user" });
+    await work();
     return lines.join("");
   } finally {
     log.mockRestore();

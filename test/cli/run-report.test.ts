@@ -1,7 +1,12 @@
 /** @file report.json matches its schema, with values worked by hand, and what the chart of a run shows. */
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { plotTop } from "../../cli/chart-theme.ts";
 import { drawCurve } from "../../cli/curve.ts";
+import { writeReport } from "../../cli/local/finish.ts";
+import { RunStatus, runFolder } from "../../cli/local/run-folder.ts";
 import { buildReport, RunReport } from "../../cli/run-report.ts";
 import { summarizeStep } from "../../core/monitoring/step-summary.ts";
 import type { TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
@@ -50,6 +55,25 @@ test("the contract's fields, computed by hand", () => {
     scoring: 0.5,
     total: 9,
   });
+});
+
+test("the report is written last: while the chart is missing, there is none", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "mgrpo-report-"));
+  const report = join(folder, "report.json");
+  const status = RunStatus.parse({
+    ...{ run: config.run, recipe: config.recipe, arm: config.arm, seed: config.seed, steps: 1, step: 1 },
+    ...{ state: "finished", reason: "", pid: 0, environment: {}, heldOut: { before: null, after: null } },
+    ...{ seconds: input.totalSeconds, scoringSeconds: input.scoringSeconds, writes: input.writes },
+  });
+  const write = (curve: string) => {
+    const files = { ...runFolder(config.run), report, curve: join(folder, curve) };
+    return writeReport(config, files, status, perStep, evaluations, [], input.agents);
+  };
+  await expect(write("missing/curve.svg")).rejects.toThrow("ENOENT");
+  expect(existsSync(report)).toBe(false);
+  await write("curve.svg");
+  expect(existsSync(report)).toBe(true);
+  rmSync(folder, { recursive: true });
 });
 
 test("the report repeats the warnings of the steps; a report without the field has none", () => {

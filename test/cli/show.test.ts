@@ -5,12 +5,17 @@ import { readSummary } from "../../cli/local/read-records.ts";
 import { loadTrees, parseAddress } from "../../cli/show/load.ts";
 import type { Source } from "../../cli/show/source.ts";
 import { drawText } from "../../cli/show/text.ts";
+import { showSteps } from "../../cli/show.ts";
 import { exportPage } from "../../cli/ui/export.ts";
 import type { RolloutScore } from "../../core/contracts/records.ts";
+import { summarizeStep } from "../../core/monitoring/step-summary.ts";
+import { evaluationOf, type TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
 import { Export } from "../../ui/export-view.ts";
 import { GroupView, StepView, type Tree } from "../../ui/views.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
-import { config, fillFinishedRun, finishedRun, storeOfFinishedRun } from "./records.ts";
+import { parsedLines } from "./command-line.ts";
+import { printedBy } from "./printed.ts";
+import { config, fillFinishedRun, finishedRun, groups, job, manifests, step, storeOfFinishedRun } from "./records.ts";
 
 const tags = (tree: Tree | undefined) => (tree?.tags ?? []).map(({ text }) => text);
 
@@ -117,6 +122,20 @@ async function sourceOfFinishedRun(): Promise<Source> {
     read: (read) => read(store),
   };
 }
+
+test("the evaluations of steps whose scores have expired are shown", async () => {
+  const [suite = expect.fail()] = config.evaluation.suites;
+  const evaluations = [0, 2, 3].map((team) => evaluationOf(suite, job("sampled", team, 5)));
+  const ofFirst = summarizeStep(config, step, groups, new Map(manifests.map((one) => [one.agent, one])), null);
+  const source = { ...(await sourceOfFinishedRun()), step: 3, evaluations };
+  const shown = async (kept: readonly number[]) => {
+    const summaries = async () => kept.map((step) => ({ ...ofFirst, step }));
+    const lines = parsedLines(await printedBy(() => showSteps({ ...source, summaries })));
+    return lines.map(({ kind, evaluation }) => (evaluation as TeamEvaluation | undefined)?.team ?? kind).slice(0, 5);
+  };
+  expect(await shown([2])).toEqual([0, 2, "note", "step", 3]);
+  expect(await shown([])).toEqual([0, 2, 3, "note", "spent"]);
+});
 
 /** The views that an exported page holds, and the rest of the page. */
 function partsOf(page: string) {

@@ -75,6 +75,17 @@ test("seeds of one config are one arm; the differences are paired by seed and qu
   expect([low < 0.5, high > 0.5]).toEqual([true, true]);
 });
 
+test("arms that differ beyond the settings that a label names have labels of their own", async () => {
+  const larger = { questionsPerStep: 4, rolloutsPerQuestion: 4 };
+  const view = await compareView([
+    await sourceOf("a1", {}, 1, 2),
+    await sourceOf("b1", larger, 1, 2),
+    await sourceOf("c1", { ...larger, ...otherRate }, 1, 2),
+  ]);
+  const label = "atlas mgrpo, questionsPerStep=4, rolloutsPerQuestion=4";
+  expect(view.arms.map((arm) => arm.label)).toEqual(["atlas mgrpo", label, `${label}, c1`]);
+});
+
 test("runs that were asked different questions are not compared, and it says which", async () => {
   const others = QUESTIONS.map((id) => `other-${id}`);
   const view = await compareView([await sourceOf("a1", {}, 1, 2), await sourceOf("b1", otherRate, 1, 2, others)]);

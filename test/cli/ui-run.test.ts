@@ -5,9 +5,7 @@ import { runPulse, runView, workerView } from "../../cli/ui/run.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { StallDetector } from "../../core/monitoring/stall.ts";
-import type { StepSummary } from "../../core/monitoring/step-summary.ts";
 import { evaluationOf } from "../../core/monitoring/team-evaluation.ts";
-import { grown, nextStep } from "../../ui/app/parts/grown-run.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { config, fillFinishedRun, job, RUN, worker } from "./records.ts";
 
@@ -32,16 +30,6 @@ test("its held-out scores, and as many steps as it took", async () => {
     ...{ state: "finished", step: 1, steps: 1 },
     heldOut: { before: 0.3, after: 0.8 },
   });
-});
-
-test("a page that lacks expired steps loads each new step once", async () => {
-  const view = await runView(await finishedInStore());
-  const withSteps = (...steps: number[]) => ({ ...view, perStep: steps.map((step) => ({ step }) as StepSummary) });
-  expect(nextStep(undefined)).toBe(0);
-  // Steps 0 to 39 have expired.
-  const known = grown(undefined, withSteps(40, 41));
-  expect(nextStep(known)).toBe(42);
-  expect(grown(known, withSteps(42)).perStep.map(({ step }) => step)).toEqual([40, 41, 42]);
 });
 
 test("the evaluation that is left, although the run is finished", async () => {

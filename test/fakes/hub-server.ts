@@ -11,7 +11,7 @@ export interface FakeHub {
   /** Changed by tests between requests. */
   readonly faults: {
     /** Answers every request with this status and code. */
-    status?: readonly [status: 401 | 403 | 404 | 503, code: string];
+    status?: readonly [status: 401 | 403 | 404 | 429 | 503, code: string];
     /** One entry per request for a file, probes aside: the connection breaks after this many bytes, at Infinity never. */
     breakAfter?: number[];
     /** Serves other bytes than it lists. */
@@ -31,7 +31,7 @@ export async function startHub(repository: string, files: ReadonlyMap<string, Ui
   const faults: FakeHub["faults"] = {};
   const refs = new Map([["main", COMMIT]]);
   const app = new Hono<{ Bindings: HttpBindings }>();
-  const refuse = (context: Context, status: 401 | 403 | 404 | 503, code: string) =>
+  const refuse = (context: Context, status: 401 | 403 | 404 | 429 | 503, code: string) =>
     context.json({ error: code }, status, { "X-Error-Code": code });
   app.use(async (context, next) => {
     const range = context.req.header("range");

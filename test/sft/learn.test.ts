@@ -79,6 +79,13 @@ test("the held-out loss is the mean over the assistant's tokens of all examples"
   expect(loss).toBe(3);
 });
 
+test.each([Number.NaN, Number.POSITIVE_INFINITY])("a held-out loss of %s stops the training", async (loss) => {
+  await expect(trained([5, loss])).rejects.toMatchObject({
+    code: "run-halted",
+    message: `the held-out loss is ${loss}: lower the learning rate, or check the weights of the model`,
+  });
+});
+
 test("training ends after `patience` held-out losses without a new minimum, and the best step is kept", async () => {
   // Before training 5; after 2, 4, 6, 8 steps: 3, 2, 2.5, 2.
   const { progress, saved } = await trained([5, 3, 2, 2.5, 2, 1]);

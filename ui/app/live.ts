@@ -4,7 +4,7 @@
  */
 import { useEffect, useState } from "preact/hooks";
 import type { Failure } from "../views.ts";
-import { useSource } from "./source.ts";
+import { NO_SERVER, useSource } from "./source.ts";
 
 export interface News<View> {
   /** The newest; undefined until the first. */
@@ -13,7 +13,7 @@ export interface News<View> {
   readonly failure?: Failure;
 }
 
-class Stream {
+export class Stream {
   readonly #path: string;
   readonly #event: string;
   readonly #listeners = new Set<(news: News<unknown>) => void>();
@@ -55,6 +55,8 @@ class Stream {
     };
     events.addEventListener(this.#event, ({ data }) => tell({ view: JSON.parse(data) }));
     events.addEventListener("failure", ({ data }) => tell({ ...this.#news, failure: JSON.parse(data) }));
+    // The browser connects again by itself, and the server then sends the newest view.
+    events.addEventListener("error", () => tell({ ...this.#news, failure: NO_SERVER }));
     return events;
   }
 }

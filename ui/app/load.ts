@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { RunPulse, RunsView, RunView } from "../views.ts";
 import { type News, useNews } from "./live.ts";
-import { grown, nextStep } from "./parts/grown-run.ts";
+import { RunLoader } from "./run-loader.ts";
 import { type Loaded, server, useSource } from "./source.ts";
 
 /**
@@ -31,8 +31,8 @@ export function useLiveRun(run: string): Loaded<RunView> & { readonly pulse: Run
   const { view: pulse } = usePulse(run);
   const news = pulse && `${pulse.closed} ${pulse.state}`;
   const [loaded, setLoaded] = useState<Loaded<RunView>>({});
-  const loader = useRef(new RunLoader(run));
-  if (loader.current.run !== run) loader.current = new RunLoader(run);
+  const loader = useRef(loaderOf(run));
+  if (loader.current.run !== run) loader.current = loaderOf(run);
   useEffect(() => {
     const own = loader.current;
     void own.load(news, (next) => loader.current === own && setLoaded(next));
@@ -40,31 +40,7 @@ export function useLiveRun(run: string): Loaded<RunView> & { readonly pulse: Run
   return { ...(loaded.view && loaded.view.run !== run ? {} : loaded), pulse };
 }
 
-/** Loads only new steps, one load at a time: news that arrives during a load is loaded after it. */
-class RunLoader {
-  readonly run: string;
-  #wanted: string | undefined;
-  #isLoading = false;
-  #known: RunView | undefined;
-
-  constructor(run: string) {
-    this.run = run;
-  }
-
-  async load(news: string | undefined, show: (loaded: Loaded<RunView>) => void): Promise<void> {
-    this.#wanted = news;
-    if (this.#isLoading) return;
-    this.#isLoading = true;
-    let shown: string | undefined;
-    do {
-      shown = this.#wanted;
-      const next = await server.load<RunView>(`/api/runs/${this.run}?from=${nextStep(this.#known)}`);
-      if (next.view) this.#known = grown(this.#known, next.view);
-      show(next.view && this.#known ? { view: this.#known } : next);
-    } while (shown !== this.#wanted);
-    this.#isLoading = false;
-  }
-}
+const loaderOf = (run: string): RunLoader => new RunLoader(run, (path) => server.load<RunView>(path));
 
 /** The list of runs, as it changes. */
 export function useRuns(): Loaded<RunsView> {

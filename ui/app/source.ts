@@ -17,6 +17,11 @@ export interface ViewSource {
   readonly about: string | undefined;
 }
 
+export const NO_SERVER: Failure = {
+  code: "no-server",
+  message: "the server does not answer: is `mgrpo ui` still running?",
+};
+
 export const server: ViewSource = {
   async load<View>(path: string, signal?: AbortSignal): Promise<Loaded<View>> {
     try {
@@ -26,7 +31,7 @@ export const server: ViewSource = {
       return response.ok ? { view: body as View } : { failure: body as Failure };
     } catch (error) {
       if (signal?.aborted) throw error;
-      return { failure: { code: "no-server", message: "the server does not answer: is `mgrpo ui` still running?" } };
+      return { failure: NO_SERVER };
     }
   },
   href: (page) => page,

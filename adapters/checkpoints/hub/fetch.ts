@@ -1,4 +1,4 @@
-/** @file Requests to the hub, whose failures are one line each: unreachable, refused, or no such model. */
+/** @file Requests to the hub, whose failures are one line each: unreachable, limited, refused, or no such model. */
 import { MgrpoError } from "../../../core/errors.ts";
 import type { HubSettings } from "./settings.ts";
 
@@ -40,7 +40,11 @@ function refusal(url: string, repository: string, status: number, fault: string)
       "hub-refused",
       `${name}: ${url} refuses access (${status}): it is gated or private: ${token}`,
     );
-  if (status === 429 || status >= 500) return hubUnavailable(`${url} responded with ${status}`);
+  if (status === 429) {
+    const limited = `${url} limits the rate of requests (429): wait some minutes, or ${token}`;
+    return new MgrpoError("hub-unavailable", limited, { retryable: true });
+  }
+  if (status >= 500) return hubUnavailable(`${url} responded with ${status}`);
   return new MgrpoError("hub-refused", `${name}: ${url} responded with ${status}: check the name and HF_ENDPOINT`);
 }
 

@@ -3,8 +3,8 @@
  * that receives no part for two days is removed at the next start.
  */
 import { createHash, randomUUID } from "node:crypto";
-import { closeSync, createReadStream } from "node:fs";
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { closeSync, createReadStream, existsSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as z from "zod";
 import { parseJson } from "../../../core/contracts/parse.ts";
@@ -20,6 +20,7 @@ import type { PartReference } from "./xml.ts";
 /** A deployed bucket keeps incomplete uploads for the same time (stacks/storage.ts). */
 const ABANDONED_MILLISECONDS = 2 * 86_400_000;
 const MAX_PART_NUMBER = 10_000;
+const UPLOAD_ID = /^[0-9a-f-]{36}$/;
 const READ_BYTES = 2 ** 20;
 
 const Upload = z.strictObject({
@@ -43,6 +44,8 @@ export async function openMultipartUploads(
   const uploads = new MultipartUploads(root, objects, space);
   // A killed worker never completes its uploads. Every new part updates its folder's mtime.
   for (const id of await readdir(root)) {
+    // A file browser may have left a file of its own, such as .DS_Store.
+    if (!UPLOAD_ID.test(id)) continue;
     const { mtimeMs } = await stat(join(root, id));
     if (Date.now() - mtimeMs > ABANDONED_MILLISECONDS) await uploads.abort(id);
   }
@@ -71,41 +74,33 @@ export class MultipartUploads {
   async putPart(id: string, number: number, received: ReceivedFile): Promise<void> {
     closeSync(received.file);
     try {
-      await this.#place(id, number, received);
+      this.#place(id, number, received);
     } catch (error) {
       this.#space.release(received.size);
       throw error;
     }
   }
 
-  async #place(id: string, number: number, { path, etag }: ReceivedFile): Promise<void> {
+  /** Synchronous: of two uploads of one part at once, the later one replaces the earlier one, whose bytes are released once. */
+  #place(id: string, number: number, { path, etag }: ReceivedFile): void {
     if (!(Number.isInteger(number) && number >= 1 && number <= MAX_PART_NUMBER))
       throw new S3Error("InvalidArgument", `partNumber must be an integer from 1 to ${MAX_PART_NUMBER}`);
-    const folder = await this.#folder(id);
-    const replaced = (await this.parts(id)).filter((part) => part.number === number);
-    await rename(path, partPath(folder, { number, etag }));
+    const folder = this.#folder(id);
+    const replaced = storedParts(folder, number);
+    renameSync(path, partPath(folder, { number, etag }));
     for (const part of replaced) {
-      if (part.etag !== etag) await rm(partPath(folder, part), { force: true });
+      if (part.etag !== etag) rmSync(partPath(folder, part), { force: true });
       this.#space.release(part.size);
     }
   }
 
   /** Ordered by number. */
   async parts(id: string): Promise<PartMetadata[]> {
-    const folder = await this.#folder(id);
-    const names = (await readdir(folder))
-      .map((name) => /^(\d+)-([0-9a-f]{32})$/.exec(name))
-      .filter((match) => match !== null);
-    const parts = names.map(async ([name, number, etag]) => ({
-      number: Number(number),
-      etag: String(etag),
-      size: (await stat(join(folder, name))).size,
-    }));
-    return (await Promise.all(parts)).sort((a, b) => a.number - b.number);
+    return storedParts(this.#folder(id));
   }
 
   async complete(id: string, wanted: readonly PartReference[], onlyIfAbsent: boolean): Promise<ObjectMetadata> {
-    const folder = await this.#folder(id);
+    const folder = this.#folder(id);
     const { bucket, key, headers } = await readUpload(folder);
     const parts = selectParts(await this.parts(id), wanted);
     const received = await this.#join(folder, parts);
@@ -115,14 +110,18 @@ export class MultipartUploads {
   }
 
   async abort(id: string): Promise<void> {
-    const folder = await this.#folder(id);
-    for (const part of await this.parts(id)) this.#space.release(part.size);
-    await rm(folder, { recursive: true });
+    const folder = this.#folder(id);
+    const parts = storedParts(folder);
+    // Moved at once: of two calls, one finds no upload, and bytes are released once.
+    const removed = join(this.#objects.temporary, id);
+    renameSync(folder, removed);
+    await rm(removed, { recursive: true });
+    for (const part of parts) this.#space.release(part.size);
   }
 
-  async #folder(id: string): Promise<string> {
-    const path = join(this.#root, /^[0-9a-f-]{36}$/.test(id) ? id : "none");
-    if (!(await stat(path).catch(() => undefined))) throw new S3Error("NoSuchUpload", id);
+  #folder(id: string): string {
+    const path = join(this.#root, UPLOAD_ID.test(id) ? id : "none");
+    if (!existsSync(path)) throw new S3Error("NoSuchUpload", id);
     return path;
   }
 
@@ -149,6 +148,17 @@ function joinedEtag(parts: readonly PartReference[]): string {
   return `${createHash("md5").update(md5s).digest("hex")}-${parts.length}`;
 }
 
+/** Ordered by number. @param only those with this number. */
+function storedParts(folder: string, only?: number): PartMetadata[] {
+  return readdirSync(folder)
+    .map((name) => /^(\d+)-([0-9a-f]{32})$/.exec(name))
+    .filter((match) => match !== null)
+    .map(([name, number, etag]) => ({ name, number: Number(number), etag: String(etag) }))
+    .filter(({ number }) => only === undefined || number === only)
+    .map(({ name, number, etag }) => ({ number, etag, size: statSync(join(folder, name)).size }))
+    .sort((a, b) => a.number - b.number);
+}
+
 async function readUpload(folder: string): Promise<Upload> {
   const path = join(folder, "upload.json");
   try {
@@ -168,7 +178,7 @@ async function readUpload(folder: string): Promise<Upload> {
 function selectParts(stored: readonly PartMetadata[], wanted: readonly PartReference[]): PartMetadata[] {
   return wanted.map(({ number, etag }, i) => {
     const part = stored.find((one) => one.number === number);
-    if (part?.etag !== etag) throw new S3Error("InvalidPart", `part ${number} is not the one that was uploaded`);
+    if (part?.etag !== etag) throw new S3Error("InvalidPart", `part ${number} was not uploaded, or has another ETag`);
     if (number <= (wanted[i - 1]?.number ?? 0)) throw new S3Error("InvalidPartOrder", `part ${number} is out of order`);
     return part;
   });

@@ -110,6 +110,15 @@ describe("one line for", () => {
       "hub-unavailable",
       /^http:\/\/127\.0\.0\.1:\d+ responded with 503: check the network/,
     ],
+    [
+      "a hub that limits the rate of requests",
+      () => {
+        hub().faults.status = [429, ""];
+        return fetching();
+      },
+      "hub-unavailable",
+      /^http:\/\/127\.0\.0\.1:\d+ limits the rate of requests \(429\): wait some minutes, or set HF_TOKEN/,
+    ],
   ])("%s", async (_, run, code, message) => {
     const error = await run().catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ code, message: expect.stringMatching(message) });

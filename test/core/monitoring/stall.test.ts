@@ -119,6 +119,18 @@ test("a judge that is slow is named, with the deadline of its verdicts", () => {
   ]);
 });
 
+test("what ends the wait for a single rollout is said of one", () => {
+  const dead = { ...worker("searcher", "dead"), worker: "searcher-2" };
+  const ends = (claims: Record<string, string>, running = 0) => {
+    const workers = [seen(worker("main"), { running }), seen(worker("searcher")), dead];
+    const groups = unscored({ rolloutsPerQuestion: 1, claims });
+    return causesOf(config, { ...healthy, workers, groups }, NOW).map((cause) => cause.ends);
+  };
+  expect(ends({ "0": "main-1" }, 1)).toEqual(["it ends, or limits.rolloutSeconds (120 s) ends it"]);
+  expect(ends({ "0": "searcher-2" })).toEqual(["a worker without other rollouts takes it over"]);
+  expect(ends({})).toEqual(["a worker claims it once it has room"]);
+});
+
 test("a silent worker is likely the cause within its lease, and certainly beyond it", () => {
   const silent = (seconds: number) => {
     const workers = [seen(worker("main"), { seenAt: NOW - seconds * 1000 }), seen(worker("searcher"))];

@@ -1,0 +1,66 @@
+/** @file Multipart uploads: concurrent requests leave one part and release its bytes once; a start removes abandoned uploads. */
+import { readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import { openDiskSpace } from "../../../../adapters/local-cloud/disk-space.ts";
+import { openJournal } from "../../../../adapters/local-cloud/journal.ts";
+import { openMultipartUploads } from "../../../../adapters/local-cloud/s3/multipart.ts";
+import { openObjectFiles } from "../../../../adapters/local-cloud/s3/object-files.ts";
+import { receiveBytes } from "../../../../adapters/local-cloud/s3/receive.ts";
+import { freshDirectory } from "../../../fakes/local-store.ts";
+
+const cleanUps: (() => void)[] = [];
+afterEach(() => {
+  for (const cleanUp of cleanUps.splice(0)) cleanUp();
+});
+
+/** Uploads in a directory of their own, and the bytes that they have released. */
+async function open() {
+  const directory = await freshDirectory();
+  const released: number[] = [];
+  const space = { ...(await openDiskSpace(directory)), release: (bytes: number) => void released.push(bytes) };
+  const journal = await openJournal(join(directory, "events"), () => {});
+  cleanUps.push(() => {
+    journal.close();
+    rmSync(directory, { recursive: true });
+  });
+  const objects = await openObjectFiles({ directory, space, journal });
+  const start = () => openMultipartUploads(directory, objects, space);
+  const uploads = await start();
+  return {
+    uploads,
+    released,
+    start,
+    folder: join(directory, "uploads"),
+    begin: () => uploads.begin({ bucket: "mgrpo", key: "weights", headers: {} }),
+    receive: (text: string) => receiveBytes(new TextEncoder().encode(text), objects.temporary, space),
+  };
+}
+
+test("of two uploads of one part at once, the later one replaces the earlier one", async () => {
+  const { uploads, released, begin, receive } = await open();
+  const id = await begin();
+  const [earlier, later] = [await receive("one"), await receive("other")];
+  await Promise.all([uploads.putPart(id, 1, earlier), uploads.putPart(id, 1, later)]);
+  expect(await uploads.parts(id)).toEqual([{ number: 1, etag: later.etag, size: 5 }]);
+  expect(released).toEqual([3]);
+});
+
+test("of two calls that abort an upload at once, one finds none, and its bytes are released once", async () => {
+  const { uploads, released, begin, receive } = await open();
+  const id = await begin();
+  await uploads.putPart(id, 1, await receive("one"));
+  const [first, second] = await Promise.allSettled([uploads.abort(id), uploads.abort(id)]);
+  expect(first.status).toBe("fulfilled");
+  expect(second).toMatchObject({ status: "rejected", reason: { code: "NoSuchUpload" } });
+  expect(released).toEqual([3]);
+});
+
+test("a start removes uploads that nobody continued for two days, and leaves files of others alone", async () => {
+  const { folder, start, begin } = await open();
+  const [abandoned, current] = [await begin(), await begin()];
+  writeFileSync(join(folder, ".DS_Store"), "");
+  for (const name of [abandoned, ".DS_Store"]) utimesSync(join(folder, name), 0, 0);
+  await start();
+  expect(readdirSync(folder).sort()).toEqual([".DS_Store", current]);
+});

@@ -1,0 +1,44 @@
+/** @file The page of a run loads each step once, as the run grows. */
+import { expect, test } from "vitest";
+import { RunLoader } from "../../ui/app/run-loader.ts";
+import type { RunView } from "../../ui/views.ts";
+
+/** The API of a run whose steps are 2 and 3, since the scores of the first two have expired; `close` adds a step. */
+function growingRun() {
+  const steps = [2, 3];
+  const asked: string[] = [];
+  return {
+    asked,
+    close: (step: number) => void steps.push(step),
+    async read(path: string) {
+      asked.push(path);
+      const from = Number(/from=(\d+)$/.exec(path)?.[1]);
+      const perStep = steps.filter((step) => step >= from).map((step) => ({ step }));
+      return { view: { run: "tiny", perStep } as unknown as RunView };
+    },
+  };
+}
+
+test("a step is loaded once, even if the scores of the first steps have expired", async () => {
+  const { asked, close, read } = growingRun();
+  const loader = new RunLoader("tiny", read);
+  const shown: (number[] | undefined)[] = [];
+  const load = (news: string) => loader.load(news, ({ view }) => shown.push(view?.perStep.map(({ step }) => step)));
+  await load("4 running");
+  close(4);
+  await load("5 running");
+  expect(asked).toEqual(["/api/runs/tiny?from=0", "/api/runs/tiny?from=4"]);
+  expect(shown).toEqual([
+    [2, 3],
+    [2, 3, 4],
+  ]);
+});
+
+test("news that arrives during a load is loaded after it", async () => {
+  const { asked, close, read } = growingRun();
+  const loader = new RunLoader("tiny", read);
+  const first = loader.load("4 running", () => {});
+  close(4);
+  await Promise.all([first, loader.load("5 running", () => {})]);
+  expect(asked).toEqual(["/api/runs/tiny?from=0", "/api/runs/tiny?from=4"]);
+});

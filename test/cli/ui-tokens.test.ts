@@ -1,0 +1,31 @@
+/** @file The text that each token of a trajectory adds, with tokens that are bytes. */
+import { expect, test } from "vitest";
+import { textsOf } from "../../cli/ui/tokens.ts";
+
+/** The texts, and the number of tokens decoded for them. */
+function read(bytes: readonly number[]) {
+  let decoded = 0;
+  const decode = (tokens: readonly number[]) => {
+    decoded += tokens.length;
+    return new TextDecoder().decode(Uint8Array.from(tokens));
+  };
+  return { texts: textsOf(bytes, { decode }), decoded };
+}
+const bytesOf = (text: string) => [...new TextEncoder().encode(text)];
+
+test("a character of several tokens belongs to the last of them", () => {
+  expect(read(bytesOf("aé😀b")).texts).toEqual(["a", "", "é", "", "", "", "😀", "b"]);
+  const text = "Die Straße führt über die Brücke 😀😀😀 nach Köln.";
+  expect(read(bytesOf(text)).texts.join("")).toBe(text);
+});
+
+test("a trajectory that ends inside a character shows the bytes that it has", () => {
+  expect(read(bytesOf("a😀").slice(0, 3)).texts).toEqual(["a", "", "\uFFFD"]);
+});
+
+test("thousands of bytes that are no character are all shown, and each is decoded a few times", () => {
+  const count = 5000;
+  const { texts, decoded } = read(Array.from({ length: count }, () => 0xff));
+  expect(texts.join("")).toBe("\uFFFD".repeat(count));
+  expect(decoded).toBeLessThan(20 * count);
+});

@@ -1,0 +1,29 @@
+/** @file A page that loses its server says so, and shows news again once the server is back. */
+import { afterAll, expect, test, vi } from "vitest";
+import type { News } from "../../ui/app/live.ts";
+
+const opened: EventTarget[] = [];
+class FakeEventSource extends EventTarget {
+  constructor() {
+    super();
+    opened.push(this);
+  }
+}
+vi.stubGlobal("EventSource", FakeEventSource);
+vi.stubGlobal("document", Object.assign(new EventTarget(), { visibilityState: "visible" }));
+afterAll(() => {
+  vi.unstubAllGlobals();
+});
+const { Stream } = await import("../../ui/app/live.ts");
+
+test("a lost connection is a failure beside the newest view, until the server sends a view again", () => {
+  const heard: News<unknown>[] = [];
+  new Stream("/api/runs/tiny/events", "pulse").add((news) => heard.push(news));
+  const [events = expect.fail()] = opened;
+  const send = (step: number) => events.dispatchEvent(new MessageEvent("pulse", { data: JSON.stringify({ step }) }));
+  send(1);
+  events.dispatchEvent(new Event("error"));
+  send(2);
+  const failure = { code: "no-server", message: expect.stringMatching(/does not answer/) };
+  expect(heard).toEqual([{}, { view: { step: 1 } }, { view: { step: 1 }, failure }, { view: { step: 2 } }]);
+});

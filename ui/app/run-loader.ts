@@ -1,0 +1,38 @@
+/** @file Loads a run's view as the run grows: only new steps, one load at a time. News that arrives during a load is loaded after it. */
+import type { Failure, RunView } from "../views.ts";
+
+export interface LoadedRun {
+  readonly view?: RunView;
+  readonly failure?: Failure;
+}
+
+export class RunLoader {
+  readonly run: string;
+  readonly #read: (path: string) => Promise<LoadedRun>;
+  #wanted: string | undefined;
+  #isLoading = false;
+  #known: RunView | undefined;
+
+  /** @param read reads a path of the API, and never rejects. */
+  constructor(run: string, read: (path: string) => Promise<LoadedRun>) {
+    this.run = run;
+    this.#read = read;
+  }
+
+  async load(news: string | undefined, show: (loaded: LoadedRun) => void): Promise<void> {
+    this.#wanted = news;
+    if (this.#isLoading) return;
+    this.#isLoading = true;
+    let shown: string | undefined;
+    do {
+      shown = this.#wanted;
+      const before = this.#known?.perStep ?? [];
+      // Not the number of steps: the scores of the first ones may have expired.
+      const from = (before.at(-1)?.step ?? -1) + 1;
+      const next = await this.#read(`/api/runs/${this.run}?from=${from}`);
+      if (next.view) this.#known = { ...next.view, perStep: [...before, ...next.view.perStep] };
+      show(next.view && this.#known ? { view: this.#known } : next);
+    } while (shown !== this.#wanted);
+    this.#isLoading = false;
+  }
+}
