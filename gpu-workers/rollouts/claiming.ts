@@ -136,7 +136,7 @@ export class Claiming {
   }
 
   async #claim(view: LocalGroupView, wanted: readonly number[]): Promise<void> {
-    const rollouts = await this.#withoutOutcome(view, wanted);
+    const rollouts = view.fresh ? wanted : await this.#withoutOutcome(view, wanted);
     if (rollouts.length === 0) return;
     const isBegun = view.record?.claims !== undefined;
     const address = groupAddress(this.#work, view);
@@ -148,7 +148,9 @@ export class Claiming {
 
   async #claimUnread(view: LocalGroupView, wanted: readonly number[]): Promise<void> {
     const isClaimed = await this.#write(view, claimUnclaimedGroup(groupAddress(this.#work, view), wanted, this.#me));
-    if (isClaimed) for (const k of await this.#withoutOutcome(view, wanted)) this.#attempts.start(view, k);
+    if (!isClaimed) return;
+    const rollouts = view.fresh ? wanted : await this.#withoutOutcome(view, wanted);
+    for (const k of rollouts) this.#attempts.start(view, k);
   }
 
   /** Starts one quarantined or suspect rollout, but not while an earlier step is training. */
@@ -166,6 +168,7 @@ export class Claiming {
   }
 
   async #takeOver(view: LocalGroupView, k: number, deadWorker: string): Promise<void> {
+    // The dead worker may have committed an outcome that is not scored yet, in a fresh group too.
     if ((await this.#withoutOutcome(view, [k])).length === 0) return;
     const instead = new Map([[k, deadWorker]]);
     const change = claimRollouts(groupAddress(this.#work, view), [k], this.#me, instead);
@@ -183,9 +186,8 @@ export class Claiming {
     });
   }
 
-  /** Drops rollouts whose outcome exists: the outcome object decides, not the claim. A fresh group has none. */
+  /** Drops rollouts whose outcome exists: the outcome object decides, not the claim. Unclaimed rollouts of a fresh group have none. */
   async #withoutOutcome(view: LocalGroupView, candidates: readonly number[]): Promise<readonly number[]> {
-    if (view.fresh) return candidates;
     const { objects } = this.#work.role.run.store;
     const keyOf = (k: number) => objectKeys.outcome(rolloutAddress(this.#work, view, k));
     const sizes = await Promise.all(candidates.map((k) => objects.head(keyOf(k))));

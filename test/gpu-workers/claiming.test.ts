@@ -1,0 +1,58 @@
+/** @file What a worker takes over from a dead one. */
+import { expect, test } from "vitest";
+import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
+import type { StepRecord } from "../../core/contracts/records.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import { claimRollouts, claimUnclaimedGroup } from "../../core/training/writes.ts";
+import { recordBytes } from "../../gpu-workers/identity.ts";
+import { createLog } from "../../gpu-workers/log.ts";
+import type { RolloutHost } from "../../gpu-workers/rollouts/attempt-rollout.ts";
+import { Attempts } from "../../gpu-workers/rollouts/attempts.ts";
+import { Claiming } from "../../gpu-workers/rollouts/claiming.ts";
+import { newLocalGroupView } from "../../gpu-workers/rollouts/local-group-view.ts";
+import { Pacing } from "../../gpu-workers/rollouts/pacing.ts";
+import { type RolloutRole, type StepWork, updateView } from "../../gpu-workers/rollouts/step-work.ts";
+import { readRunContext } from "../../gpu-workers/run-context.ts";
+import { noTrajectoryCache } from "../../gpu-workers/training/trajectories.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+import { relayConfig } from "../fixtures/relay/start.ts";
+import { begin, openWorld } from "../fixtures/relay/world.ts";
+
+const log = createLog(() => {});
+
+test("a dead worker's rollout whose outcome waits for its score is not run again, even in a group that began here", async () => {
+  const config = relayConfig({ steps: 1, limits: { attempts: 1 } });
+  // Without events: no outcome is scored.
+  const store = memoryStore();
+  await begin(store, openWorld(store).functions, config);
+  const run = await readRunContext(config.run, "0.0.0", store, log);
+  const role = {
+    ...{ run, agent: "main", trajectories: noTrajectoryCache },
+    membership: { id: "me", setInFlight: async () => {} },
+    watch: { current: () => ({ run: { step: 0 } }), expectChange() {} },
+    observer: { refresh: async () => {}, workers: () => [], isDead: (worker: string) => worker === "dead" },
+  } as unknown as RolloutRole;
+  const started: number[] = [];
+  const runAttempt: RolloutHost["runAttempt"] = async ({ address: { rollout } }) => {
+    started.push(rollout);
+    throw new MgrpoError("tool-backend", "HTTP 503", { retryable: true });
+  };
+  const host: RolloutHost = { run, runAttempt, hasLiveSubAgents: () => true };
+  const view = newLocalGroupView(0);
+  const { signal } = new AbortController();
+  const work: StepWork = { role, host, step: 0, versions: {}, views: [view], opened: Promise.resolve(), signal };
+  const group = { run: config.run, step: 0, group: 0 };
+  updateView(work, view, (await store.table.update(claimUnclaimedGroup(group, [0], "me"))).item);
+  view.mine.add(0);
+  updateView(work, view, (await store.table.update(claimRollouts(group, [1], "dead"))).item);
+  const address = { ...group, phase: "train", rollout: 1 } as const;
+  const outcome = { status: "failed", address, questionId: view.record?.questionId, reason: "lost" };
+  await store.objects.commit(objectKeys.outcome(address), recordBytes(outcome));
+  const attempts = new Attempts(work, { capacity: 4, inFlight: 0, isAlone: false }, () => {});
+  await new Claiming(work, attempts, new Pacing(1)).round({ groups: ["q"] } as Partial<StepRecord> as StepRecord);
+  await attempts.close();
+  attempts.throwFault();
+  expect(started).toEqual([]);
+  const item = await store.table.get(tableKeys.group(config.run, 0, 0));
+  expect(item?.["claims"]).toEqual({ 0: "me", 1: "dead" });
+});
