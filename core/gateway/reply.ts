@@ -40,8 +40,9 @@ export function readReply(
     unparsed += 1;
     return "";
   });
-  // Tags that open or close nothing.
-  unparsed += [...text.matchAll(new RegExp(STRAY_TAGS, "g"))].length;
+  // Tags that open or close nothing. The line break keeps the text on both sides of a call from joining into one.
+  const around = afterThinking.replace(CALL, "\n");
+  unparsed += [...around.matchAll(new RegExp(STRAY_TAGS, "g"))].length;
   if (calls.length > maxCalls) unparsed += calls.length;
   if (unparsed > 0) return { thinking, text: afterThinking, calls: [], unparsed };
   return { thinking, text: calls.length > 0 ? text.trim() : text, calls, unparsed };

@@ -1,5 +1,7 @@
 /** @file A turn is read as calls only if this program's own loop would read all of them. */
 import { expect, test } from "vitest";
+import * as z from "zod";
+import { parseTurn } from "../../../core/conversation/parse-turn.ts";
 import { readReply } from "../../../core/gateway/reply.ts";
 
 const request = {
@@ -17,6 +19,12 @@ test("a number that JavaScript would round reaches the app as sampled", () => {
   expect(readReply(turn, request, 2).calls).toEqual([
     { name: "look", arguments: '{"user":9007199254740993,"half":0.50}' },
   ]);
+});
+
+test("text on both sides of a call does not join into a tag", () => {
+  const turn = `<tool_call${call}>`;
+  expect(parseTurn(turn, { parameters: new Map([["look", z.strictObject({})]]) }, 2)).toMatchObject({ kind: "calls" });
+  expect(readReply(turn, request, 2)).toMatchObject({ unparsed: 0, calls: [{ name: "look" }] });
 });
 
 test.each([
