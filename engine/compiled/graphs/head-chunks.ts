@@ -5,12 +5,12 @@ import type { Predictions } from "../../model/predictions.ts";
 const HEAD_BYTES = 64 * 2 ** 20;
 /** Arrays of that size alive at once: logits, log-probs, probabilities. */
 export const HEAD_ARRAYS = 3;
-/** A single row would be computed as a matrix-vector product, which rounds differently. */
-const MINIMUM_ROWS = 2;
+/** At a limit of 3 or more, chunks of similar size have at least two rows: the matrix-vector product of a single row rounds differently. */
+const MINIMUM_LIMIT = 3;
 
-/** Rows that the head processes at a time, out of `rows`. */
+/** Limit on the rows that the head processes at a time, out of `rows`. */
 export const headRows = (vocabulary: number, rows: number): number =>
-  Math.min(rows, Math.max(MINIMUM_ROWS, Math.floor(HEAD_BYTES / (4 * vocabulary))));
+  Math.min(rows, Math.max(MINIMUM_LIMIT, Math.floor(HEAD_BYTES / (4 * vocabulary))));
 
 /** Splits predictions into chunks of similar size, each of at most `headRows` rows. */
 export function headChunks({ row, targets, offsets, ...readers }: Predictions, vocabulary: number): Predictions[] {

@@ -1,0 +1,16 @@
+/** @file The chunks of rows that the output head processes. */
+import { expect, test } from "vitest";
+import { headChunks, headRows } from "../../engine/compiled/graphs/head-chunks.ts";
+
+/** A row of logits takes all of the head's bytes. */
+const VOCABULARY = 2 ** 24;
+
+test.each([3, 5, 7])("%i rows: no chunk is a single row, which would round differently", (rows) => {
+  const row = Int32Array.from({ length: rows }, (_, r) => r);
+  const offsets = Int32Array.from({ length: rows + 1 }, (_, r) => r);
+  const chunks = headChunks({ row, targets: row, offsets, member: row, position: row }, VOCABULARY);
+  const sizes = chunks.map((chunk) => chunk.row.length);
+  expect(Math.min(...sizes)).toBeGreaterThanOrEqual(2);
+  expect(Math.max(...sizes)).toBeLessThanOrEqual(headRows(VOCABULARY, rows));
+  expect(chunks.flatMap((chunk) => [...chunk.row])).toEqual([...row]);
+});
