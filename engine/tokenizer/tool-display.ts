@@ -46,7 +46,8 @@ export function toolDisplayOf(tokenizer: Tokenizer, settings: ChatSettings): Too
     const templateText = shown?.replaceAll(settings.system.trim(), "") ?? "";
     return CALL_FORMAT.test(templateText) ? "template" : "system";
   }
-  if (shown !== undefined) return "template";
+  // A template that refuses the system message may show tools: requireSystemMessage then names the refusal.
+  if (shown !== undefined || renderedSentinel(tokenizer, { ...settings, system: "" }) !== undefined) return "template";
   throw new MgrpoError(
     "config-invalid",
     `agents.${agent}.toolPrompt: the model's chat_template shows no tools: write "system", or "none" for a model that has learned its tools`,

@@ -101,6 +101,15 @@ describe("a template without system messages", () => {
         "<|im_start|>assistant ",
     );
   });
+
+  test("that shows tools is not reported as one that shows none", () => {
+    const showing = "{%- if tools %}{{- '<|im_start|>system ' + (tools | tojson) + '<|im_end|>' }}{%- endif %}";
+    const template = showing + refusing;
+    expect(() => layoutOf(template, { toolPrompt: "template" })).toThrow(
+      /refuses the system message: set agents\.a\.toolPrompt to "user"/,
+    );
+    expect(layoutOf(template, { toolPrompt: "template", system: "" }).toolDisplay).toBe("template");
+  });
 });
 
 test("a template without a role for tools gets their responses as a user message", () => {
