@@ -1,6 +1,6 @@
 /**
- * @file `mgrpo serve`: an OpenAI-compatible server for a trained team. An app keeps its code and changes base URL and key; the model is the
- * agent's name. Ends on SIGINT or SIGTERM.
+ * @file `mgrpo serve`: a trained team behind the APIs of OpenAI (chat completions) and Anthropic (messages). An app keeps its code and changes
+ * base URL and key; the model is the agent's name. Ends on SIGINT or SIGTERM.
  */
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";

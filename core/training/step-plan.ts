@@ -104,7 +104,7 @@ export function groupItems(config: RunConfig, step: StepRecord, indices: readonl
   });
 }
 
-/** The agent learns nothing from the group: its rewards are all the same, or no other rollout is left to compare with. */
+/** The agent learns nothing from the group: it has no batch there, or neither its rewards nor those of its turns differ. */
 function hasZeroVariance(group: GroupRecord, agent: string): boolean {
   return !hasSignal(group.finalized[agent]);
 }

@@ -4,8 +4,9 @@
  *
  *     POST   /sessions/<id>/turns   200 the reply · 202 still sampling after 25 s: post the same again · 409 loading another version
  *                                   · 410 the step is not open · 422 a limit of the agent is reached · 502 infrastructure failed
- *                                   · 503 draining · 400 malformed, or of another session or agent · 413 too large
- *     POST   /sessions/<id>/end     200 the committed conversations, the same if repeated
+ *                                   · 503 draining, or the session has ended · 400 malformed, or of another session or agent
+ *                                   · 413 too large
+ *     POST   /sessions/<id>/end     200 the committed conversations, the same if repeated · 400, 413, 502 as above
  *     DELETE /sessions/<id>         204 forgotten
  */
 import type { Hono } from "hono";
@@ -34,7 +35,7 @@ export interface SessionHost {
   readonly admission: AdmissionRules;
   /** How many steps before a session's own may still be sampled. */
   readonly staleness: number;
-  /** The version that is being loaded now, if any. */
+  /** Whether another version is being loaded, and this one is not. */
   isLoadingOther(version: number): boolean;
   /** Called with an error that is not a MgrpoError: a bug, not a fault of the request. */
   onFatal(error: unknown): void;

@@ -34,7 +34,7 @@ export function newLocalGroupView(index: number): LocalGroupView {
   };
 }
 
-/** Maximum number of other workers' groups that one survey rereads, however large the step is. */
+/** Maximum number of groups that one survey reads, however large the step is. */
 const GROUPS_PER_SURVEY = 16;
 
 export interface ReadPolicy {
@@ -42,13 +42,13 @@ export interface ReadPolicy {
   readonly me: string;
   /** A view that was read before this time is stale. */
   readonly staleBefore: number;
-  /** Whether to survey the groups of other workers, for rollouts that they have given back. */
+  /** Whether to survey unread groups and those of other workers, for rollouts that are free or have been given back. */
   readonly isSurvey: boolean;
 }
 
 /**
- * Views to read again: stale ones with rollouts running here, which others may have finished; and, in a survey, some of the groups where
- * others are at work, least recently read first. New claims of others need no read: a conditional write detects them.
+ * Views to read: stale ones with rollouts running here, which others may have finished; and, in a survey, some of the groups that are unread
+ * or where others are at work, least recently read first. New claims of others need no read: a conditional write detects them.
  */
 export function dueViews(
   views: readonly LocalGroupView[],

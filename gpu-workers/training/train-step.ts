@@ -50,7 +50,7 @@ type Reference = Pick<Trainer, "logProbs">;
 
 /**
  * Trains on a batch that arrives in parts, each with all trajectories of its questions. A trajectory whose gradient is zero by construction
- * (advantage 0 and no KL term) is not computed, but the counts in `stats` include it. `maxRatioDeviation` and `kl` measure what is computed
+ * (weight 0, or every turn's advantage 0 without a KL term or an entropy bonus) is not computed, but the counts in `stats` include it. `maxRatioDeviation` and `kl` measure what is computed
  * before the first optimizer step; they are only reported, and the caller warns. `reference` is required when the KL coefficient is not 0.
  * `trained`: the agents that share the policy, with one optimizer, minibatches and epochs; a part's trajectories name theirs. A single one
  * takes every trajectory.
