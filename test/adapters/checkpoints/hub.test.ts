@@ -124,18 +124,16 @@ describe("one line for", () => {
     expect(error).toMatchObject({ code, message: expect.stringMatching(message) });
     expect((error as Error).message).not.toContain("\n");
   });
+});
 
-  test("a model without safetensors", async () => {
-    await serve(
-      new Map([
-        ["config.json", text("{}")],
-        ["pytorch_model.bin", text("x")],
-      ]),
-    );
-    await expect(fetching()).rejects.toThrow(
-      /^hf:owner\/tiny@main has no weights as safetensors: name a model that has/,
-    );
-  });
+test("one line for a model without safetensors", async () => {
+  await serve(
+    new Map([
+      ["config.json", text("{}")],
+      ["pytorch_model.bin", text("x")],
+    ]),
+  );
+  await expect(fetching()).rejects.toThrow(/^hf:owner\/tiny@main has no weights as safetensors: name a model that has/);
 });
 
 describe("a file that a run names by commit and hash", () => {
