@@ -4,8 +4,8 @@
  *     {"messages": [{"role": "user", …}, {"role": "assistant", "tool_calls": […]}, {"role": "tool", …}, {"role": "assistant", …}],
  *      "tools": […], "agent": "searcher"}                                                          the last two are optional
  *
- * Nothing in a line is ignored: whatever contradicts the agent's config, or does not belong in a demonstration, is refused with the line's
- * number.
+ * A line that contradicts the agent's config, or has a message or key that does not belong in a demonstration, is refused with its number. Of
+ * its tools, only the names are compared with the agent's.
  * A line of an app's agent has the app's own system message and tools (app-example.ts).
  */
 import * as z from "zod";

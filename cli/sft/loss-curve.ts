@@ -14,8 +14,10 @@ const HELD_OUT = "held-out";
 
 export function drawLosses(agent: string, progress: TrainingProgress, learningRate: number): string {
   const { losses, evaluations, best } = progress;
-  const lowest = heldOutLossAt(progress, best);
-  const found = lowest === undefined ? "nothing held out" : `lowest held-out loss ${lowest.toFixed(4)} at step ${best}`;
+  const loss = heldOutLossAt(progress, best);
+  // Not the lowest held-out loss of all: the one before training may be lower.
+  const found =
+    loss === undefined ? "nothing held out" : `best checkpoint: step ${best}, held-out loss ${loss.toFixed(4)}`;
   const legend = [{ name: TRAINING, icon: LINE_ICON }, ...(evaluations.length > 0 ? [{ name: HELD_OUT }] : [])];
   return renderChart(
     { title: "Loss per assistant token", subtitle: `${agent}: learning rate ${learningRate}, ${found}`, legend },

@@ -92,7 +92,7 @@ function happened(conversation: Conversation, filter: RolloutFilter): boolean {
 
 /** A heuristic: responses have no failure flag, so it matches common opening words. A text that opens with `No` or `Nothing` matches too. */
 const FAILED =
-  /^\W*(error|no |not |nothing|cannot|can't|could not|failed|unable|unknown|invalid|the \w+ (cannot|could not|failed|is not))/i;
+  /^[^\p{L}\p{N}]*(error|no |not |nothing|cannot|can't|could not|failed|unable|unknown|invalid|the \w+ (cannot|could not|failed|is not))/iu;
 
 const failedResponse = ({ turns }: Conversation): string | undefined =>
   turns.flatMap(({ responses }) => responses).find(({ text }) => FAILED.test(text))?.text;

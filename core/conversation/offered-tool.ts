@@ -33,5 +33,5 @@ function escaped(value: Parameters): Parameters {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [escapedText(key), escaped(inner)]));
 }
 
-/** Also removes the characters that stand for content while a template is rendered. */
-const escapedText = (text: string) => escapeSpecialTokens(text).replace(/[\uE000\uE001]/g, "");
+/** Also removes the characters that stand for content while a template is rendered: first, since one may split a special token. */
+const escapedText = (text: string) => escapeSpecialTokens(text.replace(/[\uE000\uE001]/g, ""));

@@ -101,7 +101,7 @@ function sampleOf(
 ): Sample {
   const tokens = first?.tokens ?? [];
   const logProbs = first?.logprobs ?? [];
-  const end = tokens.findIndex((_, i) => endsWithStop(tokens.slice(0, i + 1), stop));
+  const end = endOf(tokens, stop);
   const fault = faultOf(tokens, logProbs, maxTokens) ?? (end === -1 ? foreignStop(tokens, first) : undefined);
   if (fault) throw new MgrpoError("endpoint-refused", `${baseUrl}: sample of '${sequence}': the server ${fault}`);
   const kept = end === -1 ? tokens.length : end + 1;
@@ -111,6 +111,16 @@ function sampleOf(
     logProbs: logProbs.slice(0, kept).map((value) => Math.min(0, value)),
     stop: end === -1 ? "length" : "stop",
   };
+}
+
+/** The index of the token that completes the first stop sequence; -1: none. */
+function endOf(tokens: readonly number[], stops: SampleRequest["stop"]): number {
+  // One array that grows: a copy of every prefix would take time quadratic in the number of tokens.
+  const prefix: number[] = [];
+  return tokens.findIndex((token) => {
+    prefix.push(token);
+    return endsWithStop(prefix, stops);
+  });
 }
 
 function faultOf(tokens: readonly number[], logProbs: readonly number[], maxTokens: number): string | undefined {

@@ -40,7 +40,7 @@ export interface SmallModel {
 const TOKENIZER_SAMPLE = 3000;
 
 const SHAPE: ModelShape = { layers: 2, width: 64, heads: 4, keyValueHeads: 2, ffn: 128 };
-/** Every word of the demonstrations is one token; any other text is bytes. */
+/** The most frequent words of the demonstrations are one token each; any other text is bytes. */
 const WORDS: Omit<TokenizerDesign, "openings"> = { kind: "byte-pairs", merges: 0, words: 4000 };
 
 /** An entry of a recipe's `baseModels`. */

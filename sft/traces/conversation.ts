@@ -59,6 +59,7 @@ export function lineOf(
     if (at === messages.length) refuseUnanswered(message, responses);
     written.push(...turnOf(message, responses));
   }
+  if (messages.at(-1)?.role === "user") throw new Unusable("it has no assistant message");
   return { ...(agent === undefined ? {} : { agent }), messages: written, ...(tools?.length ? { tools } : {}) };
 }
 
@@ -68,7 +69,7 @@ function refuseUnanswered({ text, calls }: Assistant, responses: readonly Respon
   if (text.trim() === "") throw new Unusable("its answer is empty");
 }
 
-/** Ids are written only if every call and response of the turn has one: otherwise they are in the order of the calls. */
+/** Ids are written only if every call and response of the turn has one. Otherwise the responses are in the order of the calls. */
 function turnOf({ text, thinking, calls }: Assistant, responses: readonly Response[]): object[] {
   const ids = calls.map(({ id }) => id);
   const answered = responses.map(({ id }) => id);

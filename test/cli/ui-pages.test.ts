@@ -88,6 +88,21 @@ test("a hit shows the match, even after letters that lower case makes longer", a
   expect(found.hits).toMatchObject([{ group: 3, excerpt: expect.stringMatching(/^İ{79} Is \(1\+1\) two\?$/) }]);
 });
 
+test("a response that opens with letters of another script, then a word for failure, is no failure", async () => {
+  const { source } = await manyGroups();
+  const found = await source.read(async (store) => {
+    for (const [group, text] of ["Error: 東京", "東京 error"].entries()) {
+      const turns = [{ text: "", calls: [], responses: [{ name: "visit", text }] }];
+      const conversation = { prompt: "", turns, stop: "malformed", answer: null, fault: null };
+      const outcome = { ...finishedRun.outcome, conversation, invocations: [] };
+      const address = { run: RUN, phase: "train", step: 0, group, rollout: 0 };
+      await store.objects.commit(objectKeys.outcome(address), new TextEncoder().encode(JSON.stringify(outcome)));
+    }
+    return searchStep(store, config, 0, { text: "", filter: "tool-failed", from: 0 });
+  });
+  expect(found.hits).toMatchObject([{ group: 0, excerpt: "Error: 東京" }]);
+});
+
 test("groups without a reward come last, worst or best first, even after negative rewards", async () => {
   const { source } = await manyGroups();
   const { groups: rows } = await stepView(source, 0, { order: "group", page: 0 }, () => undefined);
