@@ -1,7 +1,7 @@
 /**
  * @file Named random streams. Every draw of a run comes from a stream whose name is its purpose
- * (`stream(seed, "sample", step, group, rollout, agent, call, turn)`), so a draw never depends on timing, order or other draws. The name
- * is hashed (cyrb128) into the state of sfc32, which passes PractRand.
+ * (`stream(seed, "curriculum", stage, epoch)`), so a draw never depends on timing, order or the draws of other streams. The name is hashed
+ * (cyrb128) into the state of sfc32, which passes PractRand.
  */
 
 export interface Random {

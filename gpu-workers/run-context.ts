@@ -94,5 +94,8 @@ async function getUnchanged(objects: ObjectStore, key: string, expectedSha256: s
 async function getRequired(objects: ObjectStore, key: string): Promise<Uint8Array> {
   const bytes = await objects.get(key);
   if (bytes) return bytes;
-  throw new MgrpoError("not-found", `${key} is missing from the bucket: was the run started?`);
+  throw new MgrpoError(
+    "not-found",
+    `${key} is missing from the bucket, but the run was started: check MGRPO_BUCKET, or restore it`,
+  );
 }

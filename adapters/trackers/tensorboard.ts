@@ -1,8 +1,9 @@
 /**
  * @file TensorBoard's event file: records of a length, its masked CRC-32C, a protobuf Event, and the event's masked CRC-32C (tensorflow's
- * record_writer and event.proto). A resumed run rewrites the file from the first line, so no line is in it twice.
+ * record_writer and event.proto). A resumed run rewrites the file from the first line, so no line is in it twice. What a failed write left
+ * behind is cut off by the next one: TensorBoard reads nothing after a damaged record.
  */
-import { appendFile, mkdir, readdir, rm, writeFile } from "node:fs/promises";
+import { appendFile, mkdir, readdir, rm, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import crc32c from "crc-32/crc32c.js";
 import protobuf from "protobufjs";
@@ -36,21 +37,26 @@ const MASK = 0xa282ead8;
 /** @param folder one run's log directory. */
 export function openTensorBoard(folder: string): Tracker {
   const file = join(folder, "events.out.tfevents.0.mgrpo");
-  let isOpen = false;
-  const open = async (): Promise<void> => {
-    if (isOpen) return;
+  /** Bytes of complete records. Undefined: the file is not written yet. */
+  let complete: number | undefined;
+  /** Returns the bytes of the new file. */
+  const open = async (): Promise<number> => {
     await mkdir(folder, { recursive: true });
     const earlier = (await readdir(folder)).filter((name) => name.startsWith("events.out.tfevents"));
     for (const name of earlier) await rm(join(folder, name));
-    await writeFile(file, record({ wallTime: 0, fileVersion: "brain.Event:2" }));
-    isOpen = true;
+    const version = record({ wallTime: 0, fileVersion: "brain.Event:2" });
+    await writeFile(file, version);
+    return version.length;
   };
   return {
     name: "tensorboard",
     startsOver: true,
     async send(lines) {
-      await open();
-      await appendFile(file, Buffer.concat(lines.map(eventOf)));
+      const begin = complete ?? (await open());
+      const events = Buffer.concat(lines.map(eventOf));
+      await truncate(file, begin);
+      await appendFile(file, events);
+      complete = begin + events.length;
     },
     async finish() {},
   };

@@ -24,7 +24,7 @@ const HEAD = [
   "read units (of 3,000)",
   "largest item, bytes",
   "Lambda calls; seconds",
-  "S3 PUTs; GETs",
+  "S3 PUTs; GETs and HEADs",
   "USD an hour; per 1,000 rollouts",
   "first limit",
 ];
@@ -44,8 +44,9 @@ function figuresOf({ perHour, runs }: TableLoad, { agents, set }: Settings): Fig
   return JSON.parse(execFileSync(process.execPath, command, { encoding: "utf8" }));
 }
 
-function rowOf({ perHour, runs }: TableLoad, figures: Figures): string[] {
-  const { workers, limits, functions, s3, usd, reached } = figures;
+/** Totals are those of the requested rate, whether or not the runs reached it. */
+export function rowOf({ perHour, runs }: TableLoad, figures: Figures): string[] {
+  const { workers, limits, functions, s3, usd } = figures;
   const used = (what: RegExp) => count(limits.find((use) => what.test(use.what))?.used ?? 0);
   const total = Object.values(usd).reduce((sum, line) => sum + line, 0);
   return [
@@ -56,7 +57,7 @@ function rowOf({ perHour, runs }: TableLoad, figures: Figures): string[] {
     used(/^bytes of a DynamoDB item/),
     `${count(functions.invocations)}; ${count(functions.seconds)}`,
     `${count(s3.writes)}; ${count(s3.reads)}`,
-    `${total.toFixed(3)}; ${((total * 1000) / (reached * 60)).toFixed(4)}`,
+    `${total.toFixed(3)}; ${((total * 1000) / perHour).toFixed(4)}`,
     firstLimit(figures),
   ];
 }

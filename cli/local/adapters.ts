@@ -49,6 +49,12 @@ export async function withBaseModel(
   }
   const base = await pin(location);
   const baseFiles = await read(base);
+  if (baseFiles.has(ADAPTER_CONFIG_FILE)) {
+    throw new MgrpoError(
+      "engine-unsupported",
+      `${folder} is an adapter of ${base}, which is itself an adapter: merge that one into its base, and name the merged model in ${ADAPTER_CONFIG_FILE}`,
+    );
+  }
   const pointer = files.get(BASE_FILE);
   if (pointer) {
     await refuseOtherBase(

@@ -66,7 +66,7 @@ function memoryCheck(plan: MemoryPlan): Check {
   const found = `about ${gigabytes(total)} needed, ${gigabytes(available)} available`;
   if (total <= available) return { name: "memory", state: "ok", found };
   const largest = largestPart(plan);
-  return { name: "memory", state: "broken", found, advice: `most of it is ${largest}: ${ADVICE[largest]}` };
+  return { name: "memory", state: "broken", found, advice: `the largest part is ${largest}: ${ADVICE[largest]}` };
 }
 
 const gigabytes = (bytes: number) => `${(bytes / GIGABYTE).toFixed(bytes < GIGABYTE / 10 ? 3 : 1)} GB`;
@@ -106,7 +106,7 @@ export function checkMemory(
   const limit = isTooMuch ? `the machine has ${gigabytes(memory.total)}` : `${gigabytes(memory.available)} is free`;
   const message =
     `agents.${most.name}.model: this team needs about ${gigabytes(needed)} of memory and ${limit}; ` +
-    `most of it is the ${largest} of '${most.name}', ${gigabytes(most.plan[largest])}: ${ADVICE[largest]}`;
+    `'${most.name}' needs the most, and its largest part is ${largest}, ${gigabytes(most.plan[largest])}: ${ADVICE[largest]}`;
   if (isTooMuch) findings.refuse(new MgrpoError("config-invalid", message));
   else findings.warn(message);
 }

@@ -131,7 +131,9 @@ export function withoutLeadingSpace(json: TokenizerJson): TokenizerJson {
 function withoutPrefix(part: Part): Part {
   if (!part) return part;
   if (part["type"] === "Prepend") return null;
-  if (part["type"] === "Metaspace") return { ...part, prepend_scheme: "never", add_prefix_space: false };
+  if (part["type"] === "Metaspace") {
+    return part["prepend_scheme"] === "never" ? part : { ...part, prepend_scheme: "never", add_prefix_space: false };
+  }
   if (part["add_prefix_space"] === true) return { ...part, add_prefix_space: false };
   for (const key of ["normalizers", "pretokenizers"]) {
     const parts = part[key];

@@ -31,12 +31,13 @@ function judge(conversation: Conversation): number {
   });
 }
 
-/** The share of the task's names in a query, as whole words; of a query with more words than the task, less in proportion. */
+/** The share of the task's names in a query, as whole words; of a query with more words than the task, less in proportion. 0 without words. */
 function queryScore(query: string, { of, where }: Task, prompt: string): number {
   const names = of === undefined ? where.map(({ value }) => value) : [of];
   const words = wordsIn(query);
+  if (words.length === 0) return 0;
   const named = shareOf(names, (name) => ` ${words.join(" ")} `.includes(` ${wordsIn(name).join(" ")} `));
-  return named * Math.min(1, wordsIn(prompt).length / Math.max(1, words.length));
+  return named * Math.min(1, wordsIn(prompt).length / words.length);
 }
 
 /** Punctuation separates words as space does. */

@@ -4,6 +4,7 @@ import { promisify } from "node:util";
 import { beforeAll, expect, test } from "vitest";
 import { readArguments } from "../../bench/simulate/arguments.ts";
 import type { Figures } from "../../bench/simulate/figures.ts";
+import { rowOf } from "../../bench/simulate/loads.ts";
 import { planOf } from "../../bench/simulate/plan.ts";
 
 const PER_MINUTE = 64;
@@ -58,6 +59,12 @@ test("the busiest second of S3 has at least as many requests as an average one",
   const seconds = 2 * 3600;
   expect(busiest("S3 PUTs")).toBeGreaterThanOrEqual(figures.s3.writes / seconds);
   expect(busiest("S3 GETs")).toBeGreaterThanOrEqual(figures.s3.reads / seconds);
+});
+
+test("the table's dollars per 1,000 rollouts are those of the requested rate, also if the runs are slower", () => {
+  const row = rowOf({ perHour: 1e6, runs: 1 }, { ...figures, usd: { all: 20 }, reached: 10_000 });
+  // 20 dollars for a million rollouts.
+  expect(row).toContain("20.000; 0.0200");
 });
 
 test("totals cover the requested hours", () => {

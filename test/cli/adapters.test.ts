@@ -83,6 +83,9 @@ test("an exported adapter names its base without copying it, and opens only on t
     /checkpoints\/main is an adapter of another base model: model.safetensors in .*models\/tiny is not the file/,
   );
   await expect(open(new Map())).rejects.toThrow(/another base model: .*missing/);
+  await expect(open(tinyAdapter())).rejects.toThrow(
+    /checkpoints\/main is an adapter of .*models\/tiny, which is itself an adapter/,
+  );
   const withoutBase = JSON.stringify({ peft_type: "LORA", r: 1, lora_alpha: 1, target_modules: ["v_proj"] });
   const baseless = new Map([["adapter_config.json", new TextEncoder().encode(withoutBase)]]);
   const opening = withBaseModel(baseless, "x", async () => tinyCheckpoint());

@@ -132,6 +132,19 @@ test("a large file that is there and cannot be read is not called missing", asyn
   });
 });
 
+test("one folder is listed by its name, also through a link; one that is there and cannot be read is not called missing", async () => {
+  const source = openFolderSource(directory);
+  symlinkSync(join(directory, "ours/step-1"), join(directory, "link"));
+  const listed = (await source.list("link")).get("link") ?? new Map<string, unknown>();
+  expect([...listed.keys()].sort()).toEqual(["config.json", "model.safetensors"]);
+  expect(await source.list("nowhere")).toEqual(new Map());
+  symlinkSync(join(directory, "around"), join(directory, "around"));
+  await expect(source.list("around")).rejects.toMatchObject({
+    ...{ code: "checkpoint-damaged" },
+    message: expect.stringMatching(/around cannot be read \(ELOOP: .*\): make it readable$/),
+  });
+});
+
 test("a location that is missing, or is not a folder, is named", async () => {
   await expect(openFolderSource(join(directory, "nowhere")).list()).rejects.toThrow(/nowhere: no such folder to watch/);
   await expect(openFolderSource(join(directory, "ours/loose.txt")).list()).rejects.toThrow(

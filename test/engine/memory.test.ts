@@ -125,7 +125,7 @@ test("doctor --model reports what is needed part by part, and what to do when it
     const crowded = (await checkModel(folder, ["engine.slots=100000000"])).at(-1);
     expect(crowded).toMatchObject({
       state: "broken",
-      advice: expect.stringMatching(/most of it is cache: a lower engine.slots/),
+      advice: expect.stringMatching(/the largest part is cache: a lower engine.slots/),
     });
     const agent = AgentConfig.parse({ model: folder, delegates: [] });
     const config = RunConfig.parse({ run: "r", recipe: "atlas", steps: 1, agents: { main: agent } });
@@ -140,13 +140,13 @@ test("doctor --model reports what is needed part by part, and what to do when it
     expect(found(1e9, 1e8)).toEqual([
       {
         severity: "warning",
-        message: expect.stringMatching(`${needs}0\\.1 GB is free; most of it is the program of 'main'`),
+        message: expect.stringMatching(`${needs}0\\.1 GB is free; 'main' needs the most, .* part is program`),
       },
     ]);
     expect(found(1e8, 1e8)).toEqual([
       {
         severity: "error",
-        message: expect.stringMatching(`${needs}the machine has 0\\.1 GB; most of it is the program`),
+        message: expect.stringMatching(`${needs}the machine has 0\\.1 GB; 'main' needs the most`),
       },
     ]);
     await expect(checkModel(folder, ["lora.rang=4"])).rejects.toThrow(/--set.*rang/s);

@@ -92,6 +92,7 @@ describe("codes", () => {
     expect([...quantizeBlocks(block, 4).scales]).toEqual([0.5]);
     // |m| = 4: scale 4 / 127; steps -127, 111.1, 31.75, -6.35.
     expect([...quantizeBlocks(block, 8).codes.subarray(0, 5)]).toEqual([1, 239, 160, 122, 128]);
+    for (const bits of KINDS) expect(quantizeBlocks(block.fill(Number.NaN, 3, 4), bits).scales[0]).toBeNaN();
   });
 
   // GGUF stores d as float16 and uses all of these steps.

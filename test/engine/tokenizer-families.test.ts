@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { ChatMessage, ToolSchema } from "../../core/ports.ts";
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
-import { checkVocabulary } from "../../engine/tokenizer/vocabulary.ts";
+import { checkVocabulary, readTokenizerJson, withoutLeadingSpace } from "../../engine/tokenizer/vocabulary.ts";
 import { openAgentLayout } from "../../gpu-workers/rollouts/agent-layout.ts";
 import { withFile } from "../fixtures/tokenizers.ts";
 
@@ -82,4 +82,16 @@ test("a tokenizer of another model is refused", () => {
   expect(() => openTokenizer(other)).toThrow(/: generation_config\.json ends generation with token 128009 /);
   const older = withFile(withFile(files, "generation_config.json", undefined), "config.json", '{"eos_token_id": 7}');
   expect(() => openTokenizer(older)).toThrow(/: config\.json ends generation with token 7 /);
+});
+
+test("a tokenizer.json that puts no space before a text's first word is left as it is", () => {
+  const pretokenized = (prepend_scheme: string) => {
+    const json = JSON.parse(Buffer.from(read("mistral", "tokenizer.json")).toString());
+    const pre_tokenizer = { type: "Metaspace", replacement: "▁", prepend_scheme, split: false };
+    const text = JSON.stringify({ ...json, normalizer: null, pre_tokenizer });
+    return readTokenizerJson(withFile(filesOf("mistral"), "tokenizer.json", text));
+  };
+  const never = pretokenized("never");
+  expect(withoutLeadingSpace(never)).toBe(never);
+  expect(withoutLeadingSpace(pretokenized("always")).pre_tokenizer).toMatchObject({ prepend_scheme: "never" });
 });

@@ -238,6 +238,14 @@ test("a worker that has registered since the last refresh is not dead; one witho
   expect(observer.isDead("ghost")).toBe(true);
 });
 
+test("a started run whose questions are not in the bucket: the message says what to check", async () => {
+  const { config, store } = await openRun(log);
+  await store.objects.delete([objectKeys.questions(config.run)]);
+  await expect(readRunContext(config.run, "0.0.0", store, log)).rejects.toThrow(
+    /is missing from the bucket, but the run was started: check MGRPO_BUCKET/,
+  );
+});
+
 test("a worker of another release is refused while a worker of the first release is alive", async () => {
   const { config, store } = await openRun(log, {
     liveness: { heartbeatSeconds: 0.05, leaseSeconds: 0.2, pollSeconds: 0.02 },

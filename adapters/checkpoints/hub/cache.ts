@@ -13,6 +13,7 @@ import { existsSync } from "node:fs";
 import { copyFile, mkdir, readdir, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import * as z from "zod";
+import { isCommit } from "../../../core/contracts/hub-model.ts";
 import { parseJson } from "../../../core/contracts/parse.ts";
 import { diskFault } from "./disk-fault.ts";
 
@@ -36,7 +37,8 @@ export function openRepositoryCache(cache: string, repository: string): Reposito
     blob,
     readRef: (revision) =>
       readFile(refOf(revision), "utf8").then(
-        (text) => text.trim(),
+        // A write that broke off leaves an empty file.
+        (text) => [text.trim()].find(isCommit),
         () => undefined,
       ),
     writeRef: (revision, commit) =>

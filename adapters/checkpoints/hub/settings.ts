@@ -1,7 +1,8 @@
 /**
  * @file Where the hub and its cache are, from the variables of Hugging Face's Python library, read as it reads them: HF_ENDPOINT, HF_TOKEN (or
  * HUGGING_FACE_HUB_TOKEN), HF_TOKEN_PATH, HF_HUB_CACHE (or HUGGINGFACE_HUB_CACHE), HF_HOME, XDG_CACHE_HOME, HF_HUB_OFFLINE (or
- * TRANSFORMERS_OFFLINE). Paths may contain `~`, `$VARIABLE` and `${VARIABLE}`. Unlike there, an empty variable counts as unset.
+ * TRANSFORMERS_OFFLINE). Paths may contain `~`, `$VARIABLE` and `${VARIABLE}`. Unlike there, an empty variable counts as unset,
+ * and a token has to start with hf_: @huggingface/hub accepts no other.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";

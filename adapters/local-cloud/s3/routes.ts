@@ -50,13 +50,8 @@ async function listBuckets({ objects }: S3Services, { request, response }: S3Req
 }
 
 async function bucketRoute({ objects }: S3Services, { request, response, bucket, query }: S3Request): Promise<void> {
-  const subresource = [...query.keys()].find((name) => !LIST_PARAMETERS.has(name));
-  if (
-    subresource !== undefined &&
-    !(subresource === "delete" && request.method === "POST") &&
-    subresource !== "location"
-  )
-    throw unsupported(request);
+  const subresources = [...query.keys()].filter((name) => !LIST_PARAMETERS.has(name));
+  if (subresources.some((name) => BUCKET_SUBRESOURCES.get(name) !== request.method)) throw unsupported(request);
   if (request.method === "PUT") {
     await receiveText(request);
     await objects.createBucket(bucket);
@@ -64,18 +59,23 @@ async function bucketRoute({ objects }: S3Services, { request, response, bucket,
   }
   await objects.requireBucket(bucket);
   if (request.method === "HEAD") return send(response, 200);
-  if (request.method === "GET" && subresource === "location")
-    return send(response, 200, toXml("LocationConstraint", {}));
+  if (request.method === "GET" && query.has("location")) return send(response, 200, toXml("LocationConstraint", {}));
   if (request.method === "GET") return send(response, 200, listPage(bucket, await objects.all(bucket), query));
   if (request.method === "DELETE") {
     await objects.deleteBucket(bucket);
     return send(response, 204);
   }
-  if (request.method !== "POST" || subresource !== "delete") throw unsupported(request);
+  if (request.method !== "POST" || !query.has("delete")) throw unsupported(request);
   const { keys, quiet } = parseDelete(await receiveText(request));
   for (const key of keys) await objects.delete(bucket, key);
   send(response, 200, toXml("DeleteResult", quiet ? {} : { Deleted: keys.map((Key) => ({ Key })) }));
 }
+
+/** Subresources of a bucket, each with the only method that is supported. */
+const BUCKET_SUBRESOURCES: ReadonlyMap<string, string> = new Map([
+  ["location", "GET"],
+  ["delete", "POST"],
+]);
 
 const LIST_PARAMETERS = new Set([
   "x-id",

@@ -43,11 +43,12 @@ export function quantizeBlocks(weights: Float32Array, bits: Bits): QuantizedBloc
   return { codes, scales };
 }
 
-/** The weight of largest magnitude in a block; of several, the first. */
+/** The weight of largest magnitude in a block; of several, the first. NaN if one is: no code stands for it, so the scale has to. */
 function largest(weights: Float32Array, begin: number): number {
   let found = 0;
   for (let i = begin; i < begin + BLOCK; i++) {
     const weight = weights[i] as number;
+    if (Number.isNaN(weight)) return weight;
     if (Math.abs(weight) > Math.abs(found)) found = weight;
   }
   return found;

@@ -52,6 +52,14 @@ describe("the cache", () => {
     expect(statSync(ref).mtimeMs).toBe(1000);
   });
 
+  test("with an empty ref, as a write that broke off leaves it, knows no commit", async () => {
+    await fetchModel(MODEL, settings(), report);
+    writeFileSync(join(root(), "refs", "main"), "");
+    await expect(resolveCommit(MODEL, settings({ HF_HUB_OFFLINE: "1" }), report)).rejects.toThrow(
+      /^hf:owner\/tiny@main is not complete in .*HF_HUB_OFFLINE is set/,
+    );
+  });
+
   test("that Python filled is used: a snapshot in it is not fetched", async () => {
     const folder = join(root(), "snapshots", COMMIT);
     mkdirSync(folder, { recursive: true });

@@ -264,6 +264,17 @@ test("a subresource of an object and a conditional deletion are refused, and the
   expect(await text(Key)).toBe("body");
 });
 
+test.each([
+  ["PUT", "location"],
+  ["DELETE", "location"],
+  ["GET", "location&versioning"],
+])("%s of a bucket with ?%s is refused, not handled without it", async (method, query) => {
+  const authorization = `AWS4-HMAC-SHA256 Credential=${process.env["AWS_ACCESS_KEY_ID"]}/x, SignedHeaders=, Signature=`;
+  const url = `${process.env["AWS_ENDPOINT_URL_S3"]}/mgrpo?${query}`;
+  const { status } = await fetch(url, { method, headers: { authorization } });
+  expect(status).toBe(501);
+});
+
 test("a request without a usable Authorization header is refused for what it lacks, not as another cloud's", async () => {
   const url = `${process.env["AWS_ENDPOINT_URL_S3"]}/mgrpo`;
   const refusal = async (headers: Record<string, string>) => (await fetch(url, { headers })).text();

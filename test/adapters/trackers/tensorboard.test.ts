@@ -1,5 +1,5 @@
 /** @file TensorBoard's event file, read back by its format: checksums, steps, tags and values. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import crc32c from "crc-32/crc32c.js";
@@ -85,4 +85,14 @@ test("every value is at its step, and a resumed run has no duplicate events", as
 test("a value of 0 is stored", async () => {
   await openTensorBoard(folder).send([line(1, 0)], never);
   expect(readEvents().at(-1)?.["summary"].value[0]).toEqual({ tag: "reward/main/mean", simpleValue: 0 });
+});
+
+test("what a failed write left behind is not in the file once its lines are sent again", async () => {
+  const tracker = openTensorBoard(folder);
+  await tracker.send([line(1, 0.5)], never);
+  const [name = ""] = readdirSync(folder);
+  appendFileSync(join(folder, name), "part of a record, as on a full disk");
+  await tracker.send([line(2, 0.75)], never);
+  const [, ...events] = readEvents();
+  expect(events.map((event) => event["step"])).toEqual([1, 2]);
 });

@@ -171,4 +171,5 @@ test.each<[string, string, readonly Step[], string | null, number]>([
   ["the whole chain in one task", question.prompt, [...AMMAN, ["visit", "Jordan"]], "Jordanian dinar", 1],
   ["the whole chain, one hop short", question.prompt, AMMAN, "Jordan", 0.5],
   ["a task that asks for nothing", "tell me about Jordan", JORDAN, "Jordanian dinar", 0],
+  ["a search without words for a name without letters", "Which country borders !!?", [["search", "?"]], null, 0],
 ])("expert: %s", (_, prompt, steps, answer, score) => expect(expert(prompt, steps, answer)).toBeCloseTo(score));
