@@ -71,9 +71,9 @@ function write(to: string, text: string): void {
 
 function nothing(report: ImportReport): MgrpoError {
   const reasons = skippedOf(report).map(({ count, why }) => `${count}: ${why}`);
-  const spans = report.otherSpans > 0 ? ` among ${report.otherSpans} spans` : "";
-  const calls = `${report.found === 0 ? "no" : `none of ${report.found}`} model calls`;
-  return new MgrpoError("demonstrations-invalid", [`${calls}${spans} can be taken`, ...reasons].join("; "));
+  const spans = report.otherSpans > 0 ? ` among ${count(report.otherSpans, "span")}` : "";
+  const calls = report.found === 0 ? `no model calls${spans}` : `none of ${report.found} model calls`;
+  return new MgrpoError("demonstrations-invalid", [`${calls} can be taken`, ...reasons].join("; "));
 }
 
 const skippedOf = ({ skipped }: ImportReport) =>

@@ -33,7 +33,8 @@ export function readSettings(
     MGRPO_SERVERS: servers = "",
   } = environment;
   const monthlyUsd = Number(monthly);
-  if (!(monthlyUsd > 0)) throw new Error(`MGRPO_MONTHLY_USD=${monthly}: write an amount in US dollars, e.g. 100`);
+  if (!(monthlyUsd > 0 && Number.isFinite(monthlyUsd)))
+    throw new Error(`MGRPO_MONTHLY_USD=${monthly}: write an amount in US dollars, e.g. 100`);
   if (fleets !== undefined && fleets !== "none")
     throw new Error(
       `MGRPO_FLEETS=${fleets}: write none, for no GPU fleets, or unset it; fleets are listed in sst.config.ts`,

@@ -11,7 +11,7 @@ import type { StepSummary } from "../../core/monitoring/step-summary.ts";
 import { type TeamEvaluation, trackedSuite } from "../../core/monitoring/team-evaluation.ts";
 import { clean } from "../terminal/clean.ts";
 import { accuracy, type Column, columnsOf, padded, type StepRow } from "../terminal/columns.ts";
-import { flow } from "../terminal/flow.ts";
+import { flow, terminalWidth } from "../terminal/flow.ts";
 import { afterStep, progressLine, type RunProgress, runProgressOf, secondsLeft } from "../terminal/progress.ts";
 import type { RunEvent } from "./follow.ts";
 
@@ -81,7 +81,7 @@ class LiveTable implements Display {
     this.#config = config;
     this.#output = output;
     this.#live = createLogUpdate(output);
-    this.#columns = columnsOf(config, output.columns);
+    this.#columns = columnsOf(config, terminalWidth(output));
     this.#progress = progress;
   }
 
@@ -98,7 +98,7 @@ class LiveTable implements Display {
 
   print(line: string): void {
     this.#live.clear();
-    this.#output.write(`${wrapAnsi(line, this.#output.columns, { hard: true, trim: false })}\n`);
+    this.#output.write(`${wrapAnsi(line, terminalWidth(this.#output), { hard: true, trim: false })}\n`);
     if (this.#activity !== "") this.#draw();
   }
 
@@ -118,18 +118,18 @@ class LiveTable implements Display {
     const { suite, n, correct } = evaluation;
     // An evaluation that lost every rollout to infrastructure has no score.
     if (suite === trackedSuite(this.#config) && n > 0) this.#heldOut = correct / n;
-    this.print(evaluationLine(evaluation, this.#output.columns));
+    this.print(evaluationLine(evaluation, terminalWidth(this.#output)));
   }
 
   #draw(): void {
-    this.#live(progressLine(this.#config, this.#progress, this.#activity, this.#output.columns));
+    this.#live(progressLine(this.#config, this.#progress, this.#activity, terminalWidth(this.#output)));
   }
 }
 
 function evaluationLine(evaluation: TeamEvaluation, width: number): string {
   const { team, suite, n, correct } = evaluation;
   const parts = [
-    { text: `${suite} after ${team} steps:`, tone: colors.green },
+    { text: `${suite} after ${team} ${team === 1 ? "step" : "steps"}:`, tone: colors.green },
     { text: accuracy(evaluation), tone: colors.green },
     { text: `${correct} of ${n}`, tone: colors.dim },
   ];

@@ -151,5 +151,7 @@ function evaluating(config: RunConfig, last: number, jobs: readonly JobRecord[])
   const open = due.filter(({ state }) => state !== "done");
   const current = open.find(({ state }) => state === "leased") ?? open[0];
   if (!current) return undefined;
-  return `evaluation ${due.length - open.length + 1} of ${due.length}: ${current.name} after ${current.team} steps`;
+  const { name, team } = current;
+  const after = `${team} ${team === 1 ? "step" : "steps"}`;
+  return `evaluation ${due.length - open.length + 1} of ${due.length}: ${name} after ${after}`;
 }

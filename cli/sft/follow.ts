@@ -90,6 +90,7 @@ function resultLine({ agent, folder }: AgentTraining, progress: TrainingProgress
   const before = heldOutLossAt(progress, 0);
   const quality = loss === undefined ? "" : `, held-out loss ${before?.toFixed(4)} -> ${loss.toFixed(4)}`;
   const why = progress.ended === "patience" ? " (the held-out loss stopped falling)" : "";
-  const what = isNew ? `trained ${progress.losses.length} steps${why}` : "already trained";
+  const { length } = progress.losses;
+  const what = isNew ? `trained ${length} ${length === 1 ? "step" : "steps"}${why}` : "already trained";
   return `${agent}: ${what}; step ${progress.best} is in ${folder}${quality}`;
 }

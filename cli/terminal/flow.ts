@@ -5,9 +5,9 @@ export interface FlowPart {
   readonly tone?: (text: string) => string;
 }
 
-/** Columns of the terminal; 80 if there is none. */
-export function terminalWidth(): number {
-  return process.stdout.columns || 80;
+/** Columns of the terminal; 80 if there is none or it reports no width (0), as on a serial console. */
+export function terminalWidth(output: Pick<NodeJS.WriteStream, "columns"> = process.stdout): number {
+  return output.columns || 80;
 }
 
 /** The text, truncated to a width. */

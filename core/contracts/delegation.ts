@@ -31,7 +31,7 @@ export function maxInvocations(agents: Team<Limited>, agent: string): number {
 
 type Fault = readonly [path: readonly (string | number)[], message: string];
 
-/** Delegates that are not sub-agents, agents with no caller or several, cycles, and too many levels: path and message. */
+/** Delegates that are not sub-agents or are listed twice, agents with no caller or several, cycles, and too many levels: path and message. */
 export function delegationFaults({ main, agents }: { readonly main: string; readonly agents: Team }): Fault[] {
   const names = Object.keys(agents);
   const unknown = names.flatMap((name): Fault[] =>
@@ -39,10 +39,14 @@ export function delegationFaults({ main, agents }: { readonly main: string; read
       .filter((delegate) => !names.includes(delegate) || delegate === main)
       .map((delegate) => [["agents", name, "delegates"], `'${delegate}' is not a sub-agent of this team`]),
   );
+  const repeated = names.flatMap((name): Fault[] => {
+    const twice = (agents[name]?.delegates ?? []).find((delegate, i, all) => all.indexOf(delegate) < i);
+    return twice === undefined ? [] : [[["agents", name, "delegates"], `lists '${twice}' twice: remove one`]];
+  });
   const subs = names.filter((name) => name !== main);
-  const callers = subs.flatMap((name) => callerFaults(main, agents, name));
+  const faults = [...unknown, ...repeated, ...subs.flatMap((name) => callerFaults(main, agents, name))];
   // Only in a tree does walking up from an agent end.
-  return unknown.length + callers.length > 0 ? [...unknown, ...callers] : subs.flatMap(pathFaults(main, agents));
+  return faults.length > 0 ? faults : subs.flatMap(pathFaults(main, agents));
 }
 
 const callersOf = (agents: Team, name: string): string[] =>

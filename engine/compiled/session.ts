@@ -50,10 +50,8 @@ class Session {
     return this.#thread.call<T>(this.#handle, body, { seconds: this.#seconds });
   }
 
-  sample: Sampler["sample"] = async (request, signal) => {
-    if (this.isLost) await this.open();
-    return this.#thread.call(this.#handle, { method: "sample", request }, { signal, seconds: this.#turnSeconds });
-  };
+  sample: Sampler["sample"] = (request, signal) =>
+    this.#thread.call(this.#handle, { method: "sample", request }, { signal, seconds: this.#turnSeconds });
 
   get #turnSeconds(): number | undefined {
     return "options" in this.#opening ? this.#opening.options.limits?.turnSeconds : undefined;
@@ -63,8 +61,10 @@ class Session {
     if (!this.isLost) this.#thread.release(this.#handle, sequence);
   }
 
-  /** No-op if the thread has ended, which closed it. */
+  /** Waits until it is open if it is being opened again. No-op if the thread has ended, which closed it. */
   async close(): Promise<void> {
+    // The call that opens it again reports a failure.
+    if (this.#reopening) await this.#reopening.catch(() => {});
     if (this.isLost) return;
     const seconds = this.#seconds === undefined ? undefined : Math.min(this.#seconds, CANCEL_SECONDS);
     await this.#thread.call(this.#handle, { method: "close" }, { seconds }).catch((error: unknown) => {
@@ -81,9 +81,17 @@ export async function openThreadSampler(
   const session = new Session(thread, { method: "openSampler", files, options }, options.limits?.trainingSeconds);
   await session.open();
   let isClosed = false;
+  const refuseIfClosed = (sequence: string) => {
+    if (isClosed) throw new MgrpoError("canceled", `sampling of '${sequence}' was canceled`);
+  };
   return {
     async sample(request, signal) {
-      if (isClosed) throw new MgrpoError("canceled", `sampling of '${request.sequence}' was canceled`);
+      refuseIfClosed(request.sequence);
+      if (session.isLost) {
+        await session.open();
+        // It may have been closed in the meantime.
+        refuseIfClosed(request.sequence);
+      }
       return session.sample(request, signal);
     },
     release: (sequence) => session.release(sequence),

@@ -5,6 +5,7 @@
  * The choice depends on the machine's memory and never on what is free, so that a resumed run makes the same choice and gets the same bits.
  */
 import { totalmem } from "node:os";
+import { LARGE_FILE_BYTES } from "../../core/checkpoint-source.ts";
 import type { LoraConfig } from "../../core/contracts/lora.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { EngineOptions } from "../../core/ports.ts";
@@ -29,7 +30,7 @@ export function resolveWeightPacking(
   const { weightPacking = "auto", provider = "cpu" } = options;
   const obstacle = obstacleTo(lora, provider, stored);
   if (weightPacking === "on" && obstacle)
-    throw new MgrpoError("config-invalid", `engine.weightPacking on: ${obstacle}: remove it`);
+    throw new MgrpoError("config-invalid", `engine.weightPacking on: ${obstacle}: remove the setting`);
   if (weightPacking !== "auto") return weightPacking;
   if (obstacle) return "off";
   // Trees are left out: the choice decides bits, so a run must make the same one when it resumes.
@@ -47,7 +48,8 @@ export function resolveWeightPacking(
 function obstacleTo(lora: LoraConfig | null, provider: string, { mapped }: StoredWeights): string | undefined {
   if (!lora) return "only a frozen base is packed, and without lora all weights are trained";
   if (provider === "webgpu" || provider === "cuda") return `a GPU (${provider}) has a layout of its own`;
-  return mapped ? undefined : "the base is not mapped from aligned files on disk";
+  const mebibytes = LARGE_FILE_BYTES / 2 ** 20;
+  return mapped ? undefined : `the base is not mapped, which takes aligned files on disk above ${mebibytes} MiB`;
 }
 
 /**

@@ -96,12 +96,14 @@ function aiSdk(attributes: JsonObject): RecordedCall | undefined {
   };
 }
 
-/** Finish reasons of a model that did not finish its message. */
-const CUT_OFF = /^(length|max_?tokens|content[-_]filter|safety|error)$/i;
+/** Finish reasons of a model that did not finish its message, as OpenAI, Anthropic, Bedrock and Google name them. */
+const CUT_OFF =
+  /^(length|max_?tokens|max_output_tokens|model_context_window_exceeded|content[-_]filter(ed)?|guardrail_intervened|safety|error)$/i;
 
 /** Throws `Unusable` if the model was cut off. */
 export function refuseCutOff({ attributes }: OtlpSpan, { output }: RecordedCall): void {
-  const listed = attributes["gen_ai.response.finish_reasons"];
+  const written = attributes["gen_ai.response.finish_reasons"];
+  const listed = typeof written === "string" ? (jsonIn(written) ?? written) : written;
   const reasons = [
     ...(Array.isArray(listed) ? listed : [listed]),
     attributes["ai.response.finishReason"],

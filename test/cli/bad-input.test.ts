@@ -64,7 +64,7 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   [
     "packed weights where none are frozen",
     ["train", "atlas", "--set", "agents.main.engine.weightPacking=on"],
-    /agents\.main\.model: engine\.weightPacking on: only a frozen base is packed.*remove it/,
+    /agents\.main\.model: engine\.weightPacking on: only a frozen base is packed.*remove the setting/,
   ],
   [
     "a quantized base on a GPU",

@@ -7,6 +7,7 @@ import * as z from "zod";
 import { openDemonstrations } from "../../cli/sft/sources.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { openRecipe } from "../../recipes/registry.ts";
+import type { JsonValue } from "../../sft/traces/json.ts";
 import { chat, file, SYSTEM, says, span, spans, TRACES } from "../fixtures/traces.ts";
 import { printed } from "./printed.ts";
 
@@ -60,6 +61,15 @@ test("nothing is overwritten, and nothing is written if no conversation can be t
   expect(() => readFileSync(to)).toThrow(/ENOENT/);
   writeFileSync(to, "");
   await expect(printed("import-traces", trace("openai.jsonl"), "--to", to)).rejects.toThrow(/exists: name a file that/);
+});
+
+test.each<[string, JsonValue[], RegExp]>([
+  ["beside a model call", [span({ attributes: { "gen_ai.operation.name": "chat" } })], /^none of 1 model calls can be/],
+  ["alone", [], /^no model calls among 1 span can be taken$/],
+])("a span of another kind %s, and nothing to take", async (_where, calls, message) => {
+  const input = join(folder, "other.jsonl");
+  writeFileSync(input, file(spans(...calls, span({ id: "2" }))).bytes);
+  await expect(printed("import-traces", input, "--to", join(folder, "none.jsonl"))).rejects.toThrow(message);
 });
 
 test.each([

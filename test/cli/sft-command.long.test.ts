@@ -39,7 +39,7 @@ test("a folder and agent that another command trains are refused; another agent 
   );
   await release();
   const releaseMain = await lockDirectory(join(to, ".sft", "main"));
-  expect(await sft(to, "--tokens", "1")).toContain("searcher: trained 1 steps");
+  expect(await sft(to, "--tokens", "1")).toMatch(/searcher: trained 1 step\b/);
   expect(await sft(to, "--tokens", "1")).toContain("searcher: already trained");
   await releaseMain();
 });

@@ -141,6 +141,24 @@ test.each([60, 80])("in %i columns no line of the display is wider", (width) => 
   expect(Math.max(...lines().map((line) => line.length))).toBeLessThanOrEqual(width);
 });
 
+test("an evaluation's line says after how many steps", () => {
+  const { output, lines } = terminal(80);
+  const display = openDisplay(six, [], output);
+  const settings = { suite: "test", temperature: 1, closedBook: false, ...scoreOf(10, 8) };
+  for (const team of [0, 1, 2]) display.event({ kind: "evaluation", evaluation: { ...settings, team } });
+  const shown = lines().flatMap((line) => /test after .*:/.exec(line) ?? []);
+  expect(shown).toEqual(["test after 0 steps:", "test after 1 step:", "test after 2 steps:"]);
+});
+
+test("in a terminal that reports no width, lines are as wide as in 80 columns", () => {
+  const { output, lines } = terminal(0);
+  const display = openDisplay(six, [], output);
+  display.print("warning: the schedule is off");
+  display.event({ kind: "step", summary: { ...summary, step: 0 } });
+  expect(lines().filter((line) => line.includes("warning: the schedule is off"))).toHaveLength(1);
+  expect(lines().filter((line) => line.includes("1/6") && line.includes("0.700"))).toHaveLength(1);
+});
+
 test("the opening is a few lines: the run, each agent's model with its size, and where the settings are", () => {
   const base = tinyCheckpoint();
   const agent = AgentConfig.parse({ model: "models/tiny", delegates: [] });

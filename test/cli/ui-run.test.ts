@@ -36,7 +36,7 @@ test("the evaluation that is left, although the run is finished", async () => {
   const source = await finishedInStore();
   const pulse = await runPulse(source, new StallDetector(source.config), null);
   expect(pulse).toMatchObject({ state: "finished", closed: 1, workers: [] });
-  expect(pulse.wait).toMatch(/^evaluation 4 of 4: greedy after 1 steps/);
+  expect(pulse.wait).toMatch(/^evaluation 4 of 4: greedy after 1 step\b/);
   expect(pulse.usd).toBe(0);
 });
 

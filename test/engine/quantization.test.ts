@@ -253,14 +253,14 @@ describe("refused", () => {
   test("a width that is not a multiple of the block, with the tensor's name", async () => {
     const odd = mkdtempSync(join(folder, "odd-"));
     const message =
-      "engine.quantization int4: 'model.layers.0.mlp.down_proj.weight' has 80 inputs, which is not a multiple of the block of 32: remove it";
+      "engine.quantization int4: 'model.layers.0.mlp.down_proj.weight' has 80 inputs, which is not a multiple of the block of 32: remove the setting";
     await expect(open(mappedAdapter({ ...WIDE, ffnWidth: 80 }, odd))).rejects.toThrow(message);
   });
 
   test("on a GPU", () => {
     const check = (provider: "cuda" | "auto") =>
       checkQuantization(WIDE, LORA, { ...optionsOf(8), provider }, { mapped: true });
-    expect(() => check("cuda")).toThrow(/int8: it runs on the CPU only, not on cuda: remove it/);
+    expect(() => check("cuda")).toThrow(/int8: it runs on the CPU only, not on cuda: remove the setting/);
     expect(() => check("auto")).not.toThrow();
   });
 });

@@ -42,7 +42,11 @@ test("the packed copy holds every matrix in float32; auto needs an adapter, a ma
 });
 
 test.each<[string, CheckpointFiles, RegExp]>([
-  ["all weights are trained", tinyCheckpoint(), /engine\.weightPacking on: only a frozen base is packed.*remove it$/],
+  [
+    "all weights are trained",
+    tinyCheckpoint(),
+    /engine\.weightPacking on: only a frozen base is packed.*remove the setting$/,
+  ],
   ["the base is in memory", tinyAdapter(), /engine\.weightPacking on: the base is not mapped/],
 ])("weight packing is refused if %s", async (_name, files, message) => {
   await expect(compiledEngine.openSampler(files, { ...OPTIONS, weightPacking: "on" })).rejects.toThrow(message);

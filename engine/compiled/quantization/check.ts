@@ -1,10 +1,13 @@
 /** @file Refuses what cannot be quantized, before anything is computed. */
+import { LARGE_FILE_BYTES } from "../../../core/checkpoint-source.ts";
 import type { LoraConfig } from "../../../core/contracts/lora.ts";
 import { MgrpoError } from "../../../core/errors.ts";
 import type { EngineOptions } from "../../../core/ports.ts";
 import type { ModelConfig } from "../../checkpoint/config.ts";
 import { BLOCK } from "./blocks.ts";
 import { linearParameters } from "./quantized-base.ts";
+
+const MAPPED_MIB = LARGE_FILE_BYTES / 2 ** 20;
 
 /** @throws MgrpoError `config-invalid` if quantization is on and the base cannot be quantized. */
 export function checkQuantization(
@@ -21,9 +24,13 @@ export function checkQuantization(
     refuse(
       "only a frozen base is quantized, and without lora all weights are trained: set lora, or remove engine.quantization",
     );
-  if (provider === "webgpu" || provider === "cuda") refuse(`it runs on the CPU only, not on ${provider}: remove it`);
-  if (!mapped) refuse("the base is not mapped from aligned files on disk: remove it");
+  if (provider === "webgpu" || provider === "cuda")
+    refuse(`it runs on the CPU only, not on ${provider}: remove the setting`);
+  if (!mapped)
+    refuse(`the base is not mapped, which takes aligned files on disk above ${MAPPED_MIB} MiB: remove the setting`);
   const odd = linearParameters(config).find(({ shape }) => (shape[1] ?? 0) % BLOCK !== 0);
   if (odd)
-    refuse(`'${odd.name}' has ${odd.shape[1]} inputs, which is not a multiple of the block of ${BLOCK}: remove it`);
+    refuse(
+      `'${odd.name}' has ${odd.shape[1]} inputs, which is not a multiple of the block of ${BLOCK}: remove the setting`,
+    );
 }

@@ -49,6 +49,11 @@ test.each<[string, Delegates, RegExp]>([
     /agents\.a\.delegates: 'main' is not a sub-agent of this team/,
   ],
   [
+    "a delegate that is listed twice",
+    { main: ["a", "a"], a: [] },
+    /agents\.main\.delegates: lists 'a' twice: remove one/,
+  ],
+  [
     "an agent that nobody delegates to",
     { main: ["a"], a: [], b: [] },
     /agents\.b: nobody delegates to 'b': add it to agents\.main\.delegates/,

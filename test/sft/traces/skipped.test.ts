@@ -18,6 +18,9 @@ test.each<[string, JsonValue]>([
   ["its answer is empty", of([Q], [{ role: "assistant", parts: [{ type: "reasoning", content: "Hm." }] }])],
   ["its answer is empty", of([Q], [{ role: "assistant", content: "", reasoning_content: "Hm." }])],
   ["the model did not finish its message", of([Q], [A], { "gen_ai.response.finish_reasons": ["length"] })],
+  ["the model did not finish its message", of([Q], [A], { "gen_ai.response.finish_reasons": '["length"]' })],
+  ["the model did not finish its message", of([Q], [A], { "gen_ai.response.finish_reasons": ["max_output_tokens"] })],
+  ["the model did not finish its message", of([Q], [A], { "gen_ai.response.finish_reasons": ["content_filtered"] })],
   [
     "the model did not finish its message",
     spans(

@@ -12,6 +12,7 @@ import { interval, percent } from "../parts/format.ts";
 import { Header } from "../parts/header.tsx";
 import { Notice } from "../parts/notice.tsx";
 import { Scroll } from "../parts/scroll.tsx";
+import { server } from "../source.ts";
 
 const NO_ARMS: readonly ComparedArm[] = [];
 
@@ -133,23 +134,28 @@ function cellOf(
   return estimate ? interval(estimate, isDifference) : "–";
 }
 
-function useRuns(names: string): { readonly runs: readonly RunView[]; readonly failure?: string } {
-  const [loaded, setLoaded] = useState<{ readonly runs: readonly RunView[]; readonly failure?: string }>({ runs: [] });
+interface LoadedRuns {
+  readonly runs: readonly RunView[];
+  readonly failure?: string;
+}
+
+const NO_RUNS: LoadedRuns = { runs: [] };
+
+function useRuns(names: string): LoadedRuns {
+  const [loaded, setLoaded] = useState<LoadedRuns & { readonly names?: string }>(NO_RUNS);
   useEffect(() => {
     const abort = new AbortController();
-    const load = async (name: string): Promise<RunView> => {
-      const response = await fetch(`/api/runs/${name}`, { signal: abort.signal });
-      const body = await response.json();
-      if (!response.ok) throw new Error(body.message);
-      return body;
-    };
+    const load = (name: string) => server.load<RunView>(`/api/runs/${name}`, abort.signal);
     Promise.all(names.split(",").filter(Boolean).map(load)).then(
-      (runs) => setLoaded({ runs }),
-      (error: Error) => abort.signal.aborted || setLoaded({ runs: [], failure: error.message }),
+      (views) => {
+        const failure = views.find((one) => one.failure)?.failure?.message;
+        setLoaded({ names, runs: views.flatMap(({ view }) => view ?? []), ...(failure !== undefined && { failure }) });
+      },
+      () => {},
     );
     return () => abort.abort();
   }, [names]);
-  return loaded;
+  return loaded.names === names ? loaded : NO_RUNS;
 }
 
 function HeldOut({ runs }: { readonly runs: readonly RunView[] }) {

@@ -108,7 +108,7 @@ function Questions({ run, teams, prompts, page, turn }: QuestionsProps) {
               <th scope="col">kind</th>
               {teams.map(({ team, job }) => (
                 <th key={job} scope="col">
-                  {team} steps
+                  {team} {team === 1 ? "step" : "steps"}
                 </th>
               ))}
             </tr>

@@ -1,12 +1,16 @@
 /**
  * @file Matches the patterns of an MCP server's JSON Schemas. The server wrote the pattern and the model wrote the text, so no pattern may
- * backtrack: `^(a+)+$` would block this process for seconds. RE2 takes linear time. A pattern that RE2 does not support (lookahead,
- * backreferences) or that is too large is not matched here: the server checks the arguments itself.
+ * backtrack: `^(a+)+$` would block this process for seconds. RE2 takes linear time. What RE2 cannot decide as JavaScript would is not
+ * refused here, since the server checks the arguments itself: a pattern that RE2 does not support (lookahead, backreferences) or that is too
+ * large, and a `\s` where the text has whitespace that RE2's lacks.
  */
 import { RE2JS } from "re2js";
 
 /** In RE2 instructions. Matching time is proportional to this times the length of the text. */
 const MAX_PROGRAM = 1000;
+const WHITESPACE_CLASS = /\\s/i;
+/** What `\s` matches in JavaScript and not in RE2, such as a no-break space. */
+const OTHER_WHITESPACE = /[^\S\t\n\f\r ]/;
 /** RE2JS mistakes a named backreference for ordinary text. */
 const NAMED_BACKREFERENCE = /\\k</;
 
@@ -18,7 +22,11 @@ export interface Pattern {
 
 export function linearPattern(source: string): Pattern {
   const compiled = compile(source);
-  return { test: (text) => compiled?.test(text) ?? true, toString: () => `re2:${source}` };
+  const isUndecided = (text: string) => WHITESPACE_CLASS.test(source) && OTHER_WHITESPACE.test(text);
+  return {
+    test: (text) => compiled === undefined || compiled.test(text) || isUndecided(text),
+    toString: () => `re2:${source}`,
+  };
 }
 
 function compile(source: string): RE2JS | undefined {

@@ -168,6 +168,12 @@ test("a pattern whose program would be too large is left to the server, and one 
   expect(linearPattern("^a{1,100}$").test("b")).toBe(false);
 });
 
+test("a text whose whitespace RE2 does not know is left to the server, and any other is not", () => {
+  const words = linearPattern("^\\w+(?:\\s\\w+)*$");
+  expect(["two words", "two\u00a0words", "two-words"].map((text) => words.test(text))).toEqual([true, true, false]);
+  expect(linearPattern("^[a-z ]+$").test("two\u00a0words")).toBe(false);
+});
+
 test("over HTTP, with a header from a variable; an HTTP error is an outage, after which a new session is opened", async () => {
   const seen: unknown[] = [];
   let sessions = 0;

@@ -1,0 +1,13 @@
+/** @file The settings of a deployment that need no account to be refused. */
+import { expect, test } from "vitest";
+import { readSettings } from "../../stacks/settings.ts";
+
+const monthly = (text: string) => readSettings({ stage: "dev" }, { MGRPO_MONTHLY_USD: text }).monthlyUsd;
+
+test.each(["", "0", "-5", "ten", "Infinity"])("MGRPO_MONTHLY_USD=%s is refused", (text) => {
+  expect(() => monthly(text)).toThrow(`MGRPO_MONTHLY_USD=${text}: write an amount in US dollars, e.g. 100`);
+});
+
+test("MGRPO_MONTHLY_USD is an amount in US dollars", () => {
+  expect(monthly("99.5")).toBe(99.5);
+});
