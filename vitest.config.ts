@@ -2,7 +2,7 @@
  * @file Test runner: files run in forked processes, three at a time, since many wait for child processes.
  *
  *     together   share processes and what is imported there, so they restore what they change      npm test
- *     alone      a process each: they change their environment, replace a module or need its memory   npm test
+ *     alone      a process each: they change its environment, replace a module or need all its memory    npm test
  *     long       *.long.test.ts, a process each: many whole runs, or training of real models       npm run test:long
  */
 import { defineConfig } from "vitest/config";

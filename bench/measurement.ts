@@ -1,4 +1,4 @@
-/** @file What a benchmark prints: one JSON object per figure and line. */
+/** @file What a benchmark prints: one JSON object per figure, each on its own line. */
 import { median } from "../core/statistics.ts";
 
 export interface Measurement {
@@ -10,7 +10,7 @@ export interface Measurement {
 
 const DIGITS = 4;
 
-/** Prints a figure, a fraction to four significant digits. */
+/** Prints a figure: integers exactly, other numbers to four significant digits. */
 export function print(name: string, value: number, unit: string, config: object): void {
   const rounded = Number.isInteger(value) ? value : Number(value.toPrecision(DIGITS));
   console.log(JSON.stringify({ name, value: rounded, unit, config } satisfies Measurement));

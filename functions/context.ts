@@ -13,8 +13,8 @@ export interface FunctionOptions {
   /** Opens the rewards of a run's recipe. */
   readonly rewardsOf: (config: RunConfig) => Promise<Rewards>;
   /**
-   * True for one process that receives all events for hours (the local dispatcher): its scheduled ticks check for missed outcomes only groups
-   * without progress since its last check. A Lambda instance may be cold, so it checks at once.
+   * True for one process that receives all events for hours (the local dispatcher): its scheduled ticks look for missed outcomes only in
+   * groups without progress since the last check. A Lambda instance may be cold, so it looks at once.
    */
   readonly isLongLived?: boolean;
   /** Opens what a deployment lets its functions change. Called only if the table belongs to a deployment. Absent: they change nothing. */

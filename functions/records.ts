@@ -1,4 +1,4 @@
-/** @file Parsed reads of the DynamoDB records. What can no longer change (a finalized group, a step's plan) is read once per process. */
+/** @file Parsed reads of the DynamoDB records. What can no longer change (a finalized group, the planned groups of a step) is cached. */
 import { tableKeys, tablePrefixes } from "../core/contracts/keys.ts";
 import { parse } from "../core/contracts/parse.ts";
 import {

@@ -12,7 +12,7 @@ import { type Environment, openEndpoint } from "./provider.ts";
 export interface OpenModelOptions {
   /** For API keys; default: the environment of the process. */
   readonly environment?: Environment;
-  /** Seconds before the second attempt of a request. */
+  /** Minimum seconds before the second attempt of a request; random, up to twice as long. */
   readonly pauseSeconds?: number;
 }
 

@@ -63,10 +63,11 @@ export function presentResponse(text: string, characters: number, room?: TokenRo
 }
 
 function escapeMarkers(text: string): string {
-  const untagged = text.replace(TAG, "[").replace(TAG_END, "$1]").replace(ROLE, "(|").replace(ROLE_END, "$1)");
-  // Last: `<THINK>` has become `[THINK]`.
+  const untagged = text.replace(TAG, "[").replace(TAG_END, "$1]").replace(ROLE, "(|");
+  // The ends of roles after ANGLED: `<|<s>|>` has become `(|[s]|>`. BRACKETED after the tags: `<THINK>` has become `[THINK]`.
   return untagged
     .replace(ANGLED, bracketed)
+    .replace(ROLE_END, "$1)")
     .replace(BRACKETED, "($1)")
     .replace(PIPED, "($1)")
     .replace(TILDED, "($1$2)");

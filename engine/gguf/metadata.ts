@@ -64,6 +64,7 @@ export async function readGguf(path: string, fileBytes: number): Promise<GgufMod
   const heads = { q: config.num_attention_heads, k: config.num_key_value_heads };
   const located = rawTensors.map(({ name, shape, dtype, begin }) => {
     const type = GGML_TYPES.get(dtype) ?? refuseType(path, name, dtype);
+    if ((shape.at(-1) ?? 0) % type.elements !== 0) throw partialBlock(path, name, type);
     const bytes = (shape.reduce((product, size) => product * size, 1) / type.elements) * type.bytes;
     if (begin + bytes > fileBytes) throw truncated(path, name);
     return { name, shape, type, begin, bytes };
@@ -120,12 +121,15 @@ function configOf(
   tensors: readonly RawTensor[],
 ): Sizes & Record<string, unknown> {
   const read = (key: string, fallback?: number): number => {
-    const found = Count.safeParse(metadata[`${architecture}.${key}`]);
+    const name = `${architecture}.${key}`;
+    const value = metadata[name] ?? fallback;
+    if (value === undefined)
+      throw new MgrpoError("checkpoint-damaged", `${path}: its metadata has no ${name}: download it again`);
+    const found = Count.safeParse(value);
     if (found.success) return found.data;
-    if (fallback !== undefined) return fallback;
     throw new MgrpoError(
-      "checkpoint-damaged",
-      `${path}: its metadata has no ${architecture}.${key}: download it again`,
+      "engine-unsupported",
+      `${path}: ${name} is not one number: a model whose layers differ is not supported`,
     );
   };
   const width = read("embedding_length");
@@ -202,6 +206,12 @@ function refuseType(path: string, name: string, dtype: number): never {
     `${path}: '${name}' has ggml type ${dtype}, which is not supported: use a file with ${known}`,
   );
 }
+
+const partialBlock = (path: string, name: string, type: GgmlType) =>
+  new MgrpoError(
+    "checkpoint-damaged",
+    `${path}: a row of '${name}' is not a whole number of ${type.name} blocks: download it again`,
+  );
 
 const truncated = (path: string, name: string) =>
   new MgrpoError("checkpoint-damaged", `${path} ends before the end of '${name}': download it again`);

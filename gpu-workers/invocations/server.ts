@@ -114,7 +114,7 @@ export function withoutReport(status: Exclude<InvocationStatus, { state: "done" 
   if (status.state === "running") return new Response(null, { status: 202 });
   if (status.state === "unknown") return new Response("unknown", { status: 404 });
   const { code, message } = status.error;
-  if (code === "canceled") return new Response("draining", { status: 503 });
+  if (code === "canceled") return new Response("canceled", { status: 503 });
   if (code === "step-closed") return new Response(message, { status: 410 });
   return new Response(JSON.stringify({ code, message }), { status: 502, headers: JSON_TYPE });
 }

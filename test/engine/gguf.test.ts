@@ -76,6 +76,16 @@ test.each([
   ],
   ["an unknown pre-tokenizer", replaced("smollm", "smullm"), /splits text as 'smullm'/],
   ["no merges", renamed("tokenizer.ggml.merges", "tokenizer.ggml.mergez"), /its metadata has no merges/],
+  [
+    "a size that is not a number",
+    renamed("tokenizer.ggml.pre", "llama.attention.key_length"),
+    /llama\.attention\.key_length is not one number/,
+  ],
+  [
+    "rows that end within a block",
+    retyped("output_norm.weight", 14),
+    /a row of 'output_norm\.weight' is not a whole number of Q6_K blocks/,
+  ],
   ["a file that is not GGUF", () => Buffer.from("nothing"), /is not a readable GGUF file/],
   ["a truncated download", (bytes: Buffer) => bytes.subarray(0, bytes.length - 3000), /ends before the end of/],
 ])("refused before anything is written: %s", async (_, damage, message) => {
@@ -118,4 +128,14 @@ function replaced(from: string, to: string): (bytes: Buffer) => Buffer {
 function renamed(from: string, to: string): (bytes: Buffer) => Buffer {
   const withLength = (key: string) => `${String.fromCharCode(key.length)}${"\0".repeat(7)}${key}`;
   return replaced(withLength(from), withLength(to));
+}
+
+/** Another type of a tensor. It stands after the name, the number of dimensions in 4 bytes and each dimension in 8. */
+function retyped(name: string, type: number): (bytes: Buffer) => Buffer {
+  return (bytes) => {
+    const copy = Buffer.from(bytes);
+    const end = copy.indexOf(name) + name.length;
+    copy.writeUInt32LE(type, end + 4 + 8 * copy.readUInt32LE(end));
+    return copy;
+  };
 }

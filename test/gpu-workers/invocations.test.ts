@@ -230,7 +230,9 @@ describe("an invocation that waits for its step", () => {
     const response = call("GET", id);
     await vi.waitFor(() => expect(waiting).toHaveBeenCalled());
     await world.registry.drain(5);
-    expect((await response).status).toBe(503);
+    const answer = await response;
+    expect(answer.status).toBe(503);
+    expect(await answer.text()).toBe("canceled");
     expect(world.run).not.toHaveBeenCalled();
   });
 });

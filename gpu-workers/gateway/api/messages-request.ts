@@ -12,7 +12,7 @@ export const OVERRIDDEN = ["temperature", "top_p", "top_k", "thinking"];
 
 /** A content block. `type` says which other fields it has. */
 const Block = z.looseObject({ type: z.string(), text: z.string().optional() });
-const Blocks = z.union([z.string(), z.array(Block)]);
+const MessageContent = z.union([z.string(), z.array(Block)]);
 
 const Text = z.looseObject({ type: z.literal("text"), text: z.string() });
 const ToolUse = z.looseObject({
@@ -20,7 +20,7 @@ const ToolUse = z.looseObject({
   name: z.string().min(1),
   input: z.record(z.string(), z.json()),
 });
-const ToolResult = z.looseObject({ tool_use_id: z.string(), content: Blocks.nullish() });
+const ToolResult = z.looseObject({ tool_use_id: z.string(), content: MessageContent.nullish() });
 
 const OfferedTool = z.looseObject({
   type: z.string().nullish(),
@@ -31,7 +31,7 @@ const OfferedTool = z.looseObject({
 
 export const MessagesRequest = z.strictObject({
   model: z.string(),
-  messages: z.array(z.strictObject({ role: z.enum(["user", "assistant"]), content: Blocks })).min(1),
+  messages: z.array(z.strictObject({ role: z.enum(["user", "assistant"]), content: MessageContent })).min(1),
   system: z.union([z.string(), z.array(Text)]).nullish(),
   max_tokens: z.int().positive().nullish(),
   stop_sequences: z.array(z.string().min(1)).max(16).nullish(),
@@ -75,8 +75,8 @@ export function turnRequestOf(request: MessagesRequest): TurnRequest {
 function refuseForced(choice: MessagesRequest["tool_choice"]): void {
   if (choice && choice.type !== "auto" && choice.type !== "none") {
     throw unsupported(
-      "tool_choice",
-      'tool_choice must be "auto" or "none": a forced call is not sampled from the policy',
+      "tool_choice.type",
+      'tool_choice.type must be "auto" or "none": a forced call is not sampled from the policy',
     );
   }
   if (choice?.disable_parallel_tool_use) {

@@ -55,6 +55,7 @@ const BRACKETED =
 test.each([
   ["<|im_start|>system", "(|im_start|)system"],
   ["<|user|>[|system|]", "(|user|)(|system|)"],
+  ["<|<s>|>", "(|[s]|)"],
   [
     "<BOS_TOKEN><seed:bos><extra_id_1><SPECIAL_12><reserved_106><eoh>",
     "[BOS_TOKEN][seed:bos][extra_id_1][SPECIAL_12][reserved_106][eoh]",

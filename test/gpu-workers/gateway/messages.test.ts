@@ -143,7 +143,11 @@ test.each([
   ],
   ["a prefilled reply", { messages: [user("a"), { role: "assistant", content: "b" }] }, "messages: the last one"],
   ["a system message among the others", { messages: [{ role: "system", content: "a" }] }, "messages.0.role"],
-  ["a forced call", { messages: [user("a")], tools, tool_choice: { type: "any" } }, "tool_choice"],
+  [
+    "a forced call",
+    { messages: [user("a")], tools, tool_choice: { type: "any" } },
+    'tool_choice.type must be "auto" or "none"',
+  ],
   ["a tool of the server", { messages: [user("a")], tools: [{ type: "bash_20250124", name: "bash" }] }, "tools.0"],
   ["a format", { messages: [user("a")], output_config: { format: { type: "json_schema" } } }, "output_config"],
   ["an unknown parameter", { messages: [user("a")], mcp_servers: [] }, "mcp_servers: this gateway does not support it"],

@@ -95,10 +95,11 @@ function Questions({ run, teams, prompts, page, turn }: QuestionsProps) {
   const rows = questionScores(teams).sort((a, b) => a.gain - b.gain);
   const worse = rows.filter(({ gain }) => gain < 0).length;
   const better = rows.filter(({ gain }) => gain > 0).length;
+  const gained = better === 1 ? "1 question" : `${better} questions`;
   return (
     <>
       <p>
-        {better} questions got better, <b>{worse}</b> got worse{worse > 0 && "; those come first"}.
+        {gained} got better, <b>{worse}</b> got worse{worse > 0 && "; those come first"}.
       </p>
       <Scroll label="questions">
         <table>
