@@ -33,7 +33,7 @@ export type RunLimits = Pick<RunRecord, "maxHours" | "maxUsd">;
 export interface RaisedBudget {
   readonly hours?: number | undefined;
   readonly usd?: number | undefined;
-  /** Requests of tools to paid backends (tool-spending.ts). */
+  /** Requests of tools to backends, free ones included (tool-spending.ts). */
   readonly toolCalls?: number | undefined;
   readonly toolUsd?: number | undefined;
 }
