@@ -95,6 +95,11 @@ test("a config whose groups or steps would not fit is refused, and the message s
   expect(() => teamConfig({ agents: { main, searcher: { model: "s" } } })).toThrow(
     /a group of 3 rollouts, each with up to 1352 invocations, .* 400 KB: lower limits\.turns or limits\.calls of 'main'/,
   );
+  // A lone agent with 6,800 rewarded turns: (409,600 - 2,048) / (1,500 + 6,800 x 30) = 1.98.
+  const lone = { main: { model: "m", limits: { turns: 6800 } } };
+  expect(() => teamConfig({ agents: lone, algorithm: { turnWeight: 1 } })).toThrow(
+    /a group of 3 rollouts does not fit in its record of 400 KB: lower limits\.turns of 'main'/,
+  );
   expect(() => teamConfig({ dynamicSampling: { rounds: 4000 } })).toThrow(
     /12003 questions, including replacements, .* 400 KB: lower dynamicSampling\.rounds/,
   );
