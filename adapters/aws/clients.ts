@@ -2,8 +2,8 @@
  * @file The SDK clients: keep-alive connections, bounded retries, endpoints and credentials from the standard AWS variables, and an observer
  * that sees every attempt on the wire.
  */
-import { Readable } from "node:stream";
-import { finished } from "node:stream/promises";
+import { IncomingMessage } from "node:http";
+import { finished } from "node:stream";
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { S3Client } from "@aws-sdk/client-s3";
 import { loadConfig, NODE_REGION_CONFIG_FILE_OPTIONS, NODE_REGION_CONFIG_OPTIONS } from "@smithy/core/config";
@@ -174,7 +174,7 @@ function awaitConnection(client: DynamoDBClient | S3Client, connections: number)
       const free = await occupy();
       try {
         const result = await next(args);
-        void bodyRead(result.response).then(free);
+        onceRead(result.response, free);
         return result;
       } catch (error) {
         free();
@@ -185,10 +185,21 @@ function awaitConnection(client: DynamoDBClient | S3Client, connections: number)
   );
 }
 
-/** Resolves once the body of a response has been read, or its connection is lost. */
-async function bodyRead(response: unknown): Promise<void> {
+/** Calls `free` once the body of a response has been read, or its connection is lost. */
+function onceRead(response: unknown, free: () => void): void {
   const { body } = response as { readonly body?: unknown };
-  if (body instanceof Readable) await finished(body).catch(() => {});
+  if (!(body instanceof IncomingMessage)) {
+    free();
+    return;
+  }
+  const { socket } = body;
+  const end = () => {
+    socket.off("close", end);
+    free();
+  };
+  // A body that has arrived, and that nobody reads, does not end with its connection.
+  socket.once("close", end);
+  finished(body, end);
 }
 
 function observe(client: DynamoDBClient | S3Client, observer: WireObserver) {

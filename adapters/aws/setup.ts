@@ -83,6 +83,8 @@ async function describeTable(dynamo: DynamoDBClient, name: string): Promise<Tabl
     if (nameOf(error) === "ResourceNotFoundException") return undefined;
     throw error;
   }
+  // DynamoDB may leave out the key of a table that is being deleted.
+  if (table?.TableStatus === "DELETING") return table;
   const types = new Map(table?.AttributeDefinitions?.map((field) => [field.AttributeName, field.AttributeType]));
   const keys = table?.KeySchema?.map((key) => `${key.AttributeName} ${types.get(key.AttributeName)} ${key.KeyType}`);
   if (keys?.join(", ") !== "pk S HASH, sk S RANGE")

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createServer, type RequestListener, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
+import { GetObjectCommand } from "@aws-sdk/client-s3";
 import { expect, onTestFinished, test } from "vitest";
 import { type ConnectionLimits, openClients } from "../../../adapters/aws/clients.ts";
 import { openMeter } from "../../../adapters/aws/meter.ts";
@@ -27,6 +28,7 @@ async function openAt(limits: ConnectionLimits, answer: RequestListener) {
   return {
     table: openTable({ api: sdkApi(clients.dynamo), name: "t", meter: openMeter(), endpoint }),
     objects: openObjectStore({ s3: clients.s3, bucket: "b", endpoint }),
+    s3: clients.s3,
     sent: () => sent,
   };
 }
@@ -92,5 +94,11 @@ test("a download occupies its connection until its last byte: the next request i
     downloads[i]?.end("cd");
   }
   expect((await both).map((bytes) => Buffer.from(bytes ?? []).toString())).toEqual(["abcd", "abcd"]);
+  expect(sent()).toBe(2);
+});
+
+test("a body that nobody reads frees its connection once that is closed", { timeout: 20_000 }, async () => {
+  const { s3, sent } = await openAt({ connections: 1, idleSeconds: 0.5 }, (_, response) => void response.end("abcd"));
+  for (const Key of ["k", "l"]) await s3.send(new GetObjectCommand({ Bucket: "b", Key }));
   expect(sent()).toBe(2);
 });
