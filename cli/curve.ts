@@ -9,6 +9,7 @@ import { SVGRenderer } from "echarts/renderers";
 import { COLORS, smooth } from "../ui/palette.ts";
 import { COUNT_AXIS, LINE_ICON, renderChart, seriesColor, shareAxis } from "./chart-theme.ts";
 import type { RunReport } from "./run-report.ts";
+import { counted } from "./terminal/columns.ts";
 
 use([LineChart, ScatterChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer]);
 
@@ -24,7 +25,7 @@ export function drawCurve(input: CurveInput): string {
   const legend = [...input.agents.map((name) => ({ name, icon: LINE_ICON })), ...scores.map(({ name }) => ({ name }))];
   const title = "Reward per step, and held-out questions answered correctly";
   return renderChart(
-    { title, subtitle: `${run}: ${arm}, seed ${seed}, ${steps} steps`, legend },
+    { title, subtitle: `${run}: ${arm}, seed ${seed}, ${counted(steps, "step")}`, legend },
     {
       xAxis: { ...COUNT_AXIS, name: "step", min: 0, max: steps },
       yAxis: shareAxis(plotted),

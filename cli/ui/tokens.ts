@@ -76,28 +76,23 @@ const WINDOW = 8;
 const MOST_UNFINISHED = 3;
 
 /**
- * The text that each token adds. A character of several tokens belongs to the last of them. Bytes that are no character belong to the fourth
- * of such tokens at the latest, or to the last token of all.
+ * The text that each token adds. A character of several tokens belongs to the last of them: until then, its bytes are decoded as one U+FFFD at
+ * the end. If they are no character, that belongs to the token that shows it, or to the last token of all.
  */
 export function textsOf(tokens: readonly number[], { decode }: Pick<Tokenizer, "decode">): string[] {
   let start = 0;
   /** Characters of the window's text that earlier tokens have added. */
   let added = 0;
-  /** Newest tokens without a text, whose character may go on. */
-  let unfinished = 0;
-  return tokens.map((token, i) => {
+  return tokens.map((_, i) => {
     const text = decode(tokens.slice(start, i + 1));
-    const isLast = i === tokens.length - 1;
-    if (text.endsWith("\uFFFD") && unfinished < MOST_UNFINISHED && !isLast) {
-      unfinished += 1;
-      return "";
-    }
-    unfinished = 0;
-    const own = text.slice(added);
-    added = text.length;
+    const mayGoOn = text.endsWith("\uFFFD") && i < tokens.length - 1;
+    const end = mayGoOn ? text.length - 1 : text.length;
+    const own = text.slice(added, end);
+    added = end;
     if (i - start < WINDOW) return own;
-    start = i;
-    added = decode([token]).length;
+    // The next window has the tokens of an unfinished character, so that its text ends alike.
+    start = i + 1 - MOST_UNFINISHED;
+    added = decode(tokens.slice(start, i + 1)).length - (text.length - end);
     return own;
   });
 }

@@ -117,7 +117,8 @@ test("the chart is SVG with every agent and both themes, and refers to nothing o
   expect(svg).toMatch(/^<svg[^>]*xmlns/);
   const suites = buildReport(input).evaluations.filter(({ closedBook }) => !closedBook);
   const named = suites.map(({ suite, temperature }) => `held-out${temperature === 0 ? ", greedy" : ""} (${suite})`);
-  for (const text of ["main", "searcher", ...named, "prefers-color-scheme: dark"]) expect(svg).toContain(text);
+  const texts = ["main", "searcher", ...named, "prefers-color-scheme: dark", `, seed ${config.seed}, 1 step<`];
+  for (const text of texts) expect(svg).toContain(text);
   expect(svg.replace(/xmlns(:\w+)?="[^"]*"/g, "")).not.toMatch(/https?:|<script|@import/);
 });
 

@@ -1,9 +1,12 @@
-/** @file A page that loses its server says so, and shows news again once the server is back. */
+/** @file A page that loses its server, or is refused by it, says so, and shows news again once the server is back. */
 import { afterAll, expect, test, vi } from "vitest";
 import type { News } from "../../ui/app/live.ts";
 
-const opened: EventTarget[] = [];
+const opened: FakeEventSource[] = [];
 class FakeEventSource extends EventTarget {
+  static readonly CLOSED = 2;
+  readyState = 0;
+
   constructor() {
     super();
     opened.push(this);
@@ -26,4 +29,13 @@ test("a lost connection is a failure beside the newest view, until the server se
   send(2);
   const failure = { code: "no-server", message: expect.stringMatching(/does not answer/) };
   expect(heard).toEqual([{}, { view: { step: 1 } }, { view: { step: 1 }, failure }, { view: { step: 2 } }]);
+});
+
+test("a server that refuses the page is not said to be down", () => {
+  const heard: News<unknown>[] = [];
+  new Stream("/api/events", "runs").add((news) => heard.push(news));
+  const events = opened.at(-1) ?? expect.fail();
+  events.readyState = FakeEventSource.CLOSED;
+  events.dispatchEvent(new Event("error"));
+  expect(heard.at(-1)?.failure).toEqual({ code: "refused", message: expect.stringMatching(/reload the page/) });
 });

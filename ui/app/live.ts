@@ -13,6 +13,12 @@ export interface News<View> {
   readonly failure?: Failure;
 }
 
+/** A server that was started again may have another key. */
+const REFUSED: Failure = {
+  code: "refused",
+  message: "the server refuses to send this page news: reload the page to see why",
+};
+
 export class Stream {
   readonly #path: string;
   readonly #event: string;
@@ -55,8 +61,10 @@ export class Stream {
     };
     events.addEventListener(this.#event, ({ data }) => tell({ view: JSON.parse(data) }));
     events.addEventListener("failure", ({ data }) => tell({ ...this.#news, failure: JSON.parse(data) }));
-    // The browser connects again by itself, and the server then sends the newest view.
-    events.addEventListener("error", () => tell({ ...this.#news, failure: NO_SERVER }));
+    // The browser connects again by itself, and the server then sends the newest view. It gives up only on a server that refuses.
+    events.addEventListener("error", () => {
+      tell({ ...this.#news, failure: events.readyState === EventSource.CLOSED ? REFUSED : NO_SERVER });
+    });
     return events;
   }
 }
