@@ -8,8 +8,11 @@ import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { MgrpoError } from "../core/errors.ts";
 
-/** Where this package has its recipes: as TypeScript, and as they are built. */
-const OWN_FOLDERS = [".", "../../recipes", "../dist/recipes"].map((path) =>
+/**
+ * Where this package has its recipes: as TypeScript, and as they are built. Each ends in its own name, since a bundle of this file is in the
+ * folder of a user's project (build-project.mjs).
+ */
+const OWN_FOLDERS = ["../recipes", "../../recipes", "../dist/recipes"].map((path) =>
   fileURLToPath(new URL(path, import.meta.url)),
 );
 

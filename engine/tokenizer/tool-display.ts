@@ -46,12 +46,18 @@ export function toolDisplayOf(tokenizer: Tokenizer, settings: ChatSettings): Too
     const templateText = shown?.replaceAll(settings.system.trim(), "") ?? "";
     return CALL_FORMAT.test(templateText) ? "template" : "system";
   }
-  // A template that refuses the system message may show tools: requireSystemMessage then names the refusal.
-  if (shown !== undefined || renderedSentinel(tokenizer, { ...settings, system: "" }) !== undefined) return "template";
+  if (shown !== undefined || showsToolsAlone(tokenizer, settings)) return "template";
   throw new MgrpoError(
     "config-invalid",
     `agents.${agent}.toolPrompt: the model's chat_template shows no tools: write "system", or "none" for a model that has learned its tools`,
   );
+}
+
+/** Whether the template shows tools but refuses the system message. requireSystemMessage then names the refusal. */
+function showsToolsAlone(tokenizer: Tokenizer, settings: ChatSettings): boolean {
+  const { error } = tryRender(tokenizer, messages(settings.system), [SENTINEL], settings.thinking);
+  // One that renders the system message in place of the tools shows none in any prompt.
+  return error !== undefined && renderedSentinel(tokenizer, { ...settings, system: "" }) !== undefined;
 }
 
 /** The prompt with the sentinel tool; undefined if the template omits the tool, or accepts none. */

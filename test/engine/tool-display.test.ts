@@ -112,6 +112,12 @@ describe("a template without system messages", () => {
   });
 });
 
+test("a template that shows tools only without a system message shows none to an agent that has one", () => {
+  const template = OTHER_FORMAT.replace("{%- if tools %}", "{%- if tools and messages[0].role != 'system' %}");
+  expect(() => layoutOf(template, { toolPrompt: "template" })).toThrow(/the model's chat_template shows no tools/);
+  expect(layoutOf(template, { toolPrompt: "template", system: "" }).toolDisplay).toBe("template");
+});
+
 test("a template without a role for tools gets their responses as a user message", () => {
   const roles = LEARNED.replace(
     "{%- if message",

@@ -69,6 +69,27 @@ test("equal sequences are a tree without branches, which checks nothing: the nex
   await expect(wrong.forwardBackward(batch, { kind: "linear" }, 1)).rejects.toThrow(/log-prob of token 60 is -2/);
 });
 
+test("sequences that differ in their last token alone are a single path, which checks nothing: the next batch is checked", async () => {
+  const apart = passesWith(-2.5);
+  const wrong = checkedPasses(passesWith(-2) as never, () => apart as never, TINY, options);
+  // The last token predicts nothing, so it has no node: the paths of the others are the first 60 nodes of the first one's.
+  const path = sequences.map((tokens, k) => (k === 0 ? tokens : tokens.slice(0, 61)));
+  await wrong.logProbs(path, 1);
+  expect(apart.calls).toEqual([]);
+  await expect(wrong.logProbs(sequences, 1)).rejects.toThrow(/log-prob of token 1 is -2 /);
+});
+
+test("weights before the branches alone check nothing: the next batch is checked", async () => {
+  const apart = passesWith(-2.5);
+  const wrong = checkedPasses(passesWith(-2) as never, () => apart as never, TINY, options);
+  const early = sequences.map((tokens) => {
+    return { tokens, weights_T: Float32Array.from(tokens, (_x, t) => (t < 60 ? 1 : 0)) };
+  });
+  await wrong.forwardBackward(early, { kind: "linear" }, 1);
+  expect(apart.calls).toEqual([]);
+  await expect(wrong.forwardBackward(batch, { kind: "linear" }, 1)).rejects.toThrow(/log-prob of token 60 is -2/);
+});
+
 test("a batch with too many predictions for a tree checks nothing, where they limit trees: the next batch is checked", async () => {
   // A tree may have 200 predictions, as many as the largest micro-batch has tokens. Two of these sequences have 240.
   const small = { ...OPTIONS, microBatchTokens: 64 };

@@ -119,6 +119,18 @@ test("a CommonJS package may use Node.js's built-in modules", async () => {
   expect(execFileSync(process.execPath, ["--input-type=module", "--eval", show], { encoding: "utf8" })).toBe("77af");
 });
 
+test("a function takes a recipe of the project for the user's, even one with the name of this repository's", async () => {
+  const other = join(folder, "other");
+  cpSync(join(project, "recipes/team"), join(other, "atlas"), { recursive: true });
+  writeFileSync(join(other, "atlas/rewards.ts"), "export const rewards = { correct: () => 0.25, expert: () => 1 };");
+  const bundled = join(folder, "other-task/project");
+  compile(other, bundled);
+  process.env["MGRPO_PROJECT"] = bundled;
+  const openInThread = isolatedRewards({}, pathToFileURL(join(bundled, "rewards-thread.mjs")));
+  const rewards = await openInThread({ recipe: "atlas/" } as RunConfig);
+  expect(await rewards.correct(question, { ...conversation, turns: [] })).toBe(0.25);
+});
+
 test("a worker finds the tools in the release", async () => {
   process.env["MGRPO_PROJECT"] = join(release, "dist/project");
   const { tools } = await openToolsModule("recipes/team");

@@ -6,7 +6,7 @@ import { MgrpoError } from "../../../core/errors.ts";
 import type { EngineOptions, TrainingSequence } from "../../../core/ports.ts";
 import type { ModelConfig } from "../../checkpoint/config.ts";
 import { isWeighted } from "../../model/predictions.ts";
-import { computedLength, type Sequences, treeLength } from "../../model/prefix-tree.ts";
+import { prefixTree, type Sequences } from "../../model/prefix-tree.ts";
 import { planBatch } from "./batch-plan.ts";
 import type { Passes } from "./passes.ts";
 
@@ -30,11 +30,7 @@ export function checkedPasses(
   ) => {
     if (isChecked) return;
     const { rows } = planBatch(sequences, predictionsOf, config, options);
-    const trees = rows.filter((members) => hasBranches(members.map((member) => sequences[member] ?? [])));
-    // The last sequence of a tree: its branch follows every other in the row.
-    const candidates = trees.flatMap((members) => members.slice(-1));
-    // Only a comparison is a check: a sequence of weight 0 has no log-probs.
-    const member = candidates.find((one) => sequences[one]?.some((_, t) => t > 0 && isComputed(one, t)));
+    const [member] = rows.flatMap((members) => branched(members, sequences, isComputed) ?? []);
     if (member === undefined) return;
     const [alone] = await openApart().logProbs([sequences[member] ?? []], temperature);
     compare(found[member] ?? new Float32Array(), alone ?? new Float32Array(), (t) => isComputed(member, t), options);
@@ -61,8 +57,19 @@ export function checkedPasses(
 
 const noPredictions = () => 0;
 
-/** Equal sequences, and one that begins another, are a single path, which proves nothing about masks and positions. */
-const hasBranches = (row: Sequences): boolean => treeLength(row) > computedLength(row.at(-1) ?? []);
+/**
+ * The last member of a row that has a log-prob computed after another branch. Undefined: there is none, so the row proves nothing about masks
+ * and positions. A single path has none: equal sequences, one that begins another, those that differ in their last token alone.
+ */
+function branched(
+  members: readonly number[],
+  sequences: Sequences,
+  isComputed: (member: number, t: number) => boolean,
+): number | undefined {
+  const { nodes } = prefixTree(members.map((member) => sequences[member] ?? []));
+  // Node t of a path is number t in its tree, unless another branch comes before it. It predicts token t + 1.
+  return members.findLast((member, i) => nodes[i]?.some((node, t) => node > t && isComputed(member, t + 1)));
+}
 
 const isWeightedIn =
   (batch: readonly TrainingSequence[]) =>
