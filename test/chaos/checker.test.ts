@@ -158,6 +158,15 @@ test("a second answer is excused by a fault, by a death and by a verdict's deadl
   }
 });
 
+test.each(["functions", "cloud", "eval-a"])("a request that dies with %s may be billed at its maximum", (process) => {
+  const death = { process, request: 3, when: "after", signal: "kill", seconds: 0 } as const;
+  const billed = { runs: [{ ...run, judgesMicroUsd: 14_000 }] };
+  expect(check({ trial: trialOf(story(), { ...billed, died: [death] }), reference })).toEqual([]);
+  // A worker that only samples and trains never asks.
+  const other = trialOf(story(), { ...billed, died: [{ ...death, process: "main-a" }] });
+  expect(check({ trial: other, reference })).toEqual([expect.stringMatching(/^the judge's bill exceeds its answers/)]);
+});
+
 test("a hung request to the judge may be billed and recorded at its maximum", () => {
   const trial = trialOf([...story(), hung()], {
     runs: [{ ...run, records: judgedFor(0.014), judgesMicroUsd: 14_000 }],

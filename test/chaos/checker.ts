@@ -135,13 +135,16 @@ function judgesBill({ history, runs }: Trial): { readonly paid: number; readonly
 /** A request whose cost stays unknown, because it hung or its caller died, is billed at its maximum: no request of a trial exceeds this. */
 const MOST_MICRO_USD = 12_000;
 
-/** Requests to the judge that may be under way when the functions die. */
+/** Requests to the judge that may be under way when a process dies. */
 const ASKS_AT_ONCE = 16;
+
+/** Whose death may lose an answer of the judge: the functions and the workers that evaluate ask it, the cloud stores its verdicts. */
+const LOSES_ANSWERS = /^(functions|cloud|eval-.*)$/;
 
 /** How many answers of the judge may have been lost: to faults of the functions' requests, to deaths, to the deadline of a verdict. */
 function disturbances({ history, died, log }: Trial): number {
   const faults = history.filter(({ process, fault }) => process === "functions" && fault !== undefined).length;
-  const deaths = died.filter(({ process }) => process === "functions" || process === "cloud").length;
+  const deaths = died.filter(({ process }) => LOSES_ANSWERS.test(process)).length;
   const late = log.filter((line) => line.includes("no verdict within")).length;
   return faults + deaths * ASKS_AT_ONCE + late;
 }

@@ -78,7 +78,7 @@ async function main(): Promise<void> {
       lines.push(line);
       process.stdout.write(`${textOf(line)}\n`);
       if (chosen.replay === undefined) recordTrial(chosen.to, line);
-      if (line.violations.length > 0) await explain(chosen.to, schedule, trial, line, attempt);
+      if (line.violations.length > 0) await explain(chosen, schedule, trial, line, attempt);
     }
     const broken = lines.filter(({ violations }) => violations.length > 0).length;
     process.stdout.write(`${lines.length} trials, ${broken} broken\n`);
@@ -124,7 +124,13 @@ const textOf = ({ seed, size, deaths, faultsMet, requests, seconds, violations }
   `seed ${seed}: ${violations.length === 0 ? "holds" : "BROKEN"}, ${seconds} s, ${size} disturbances planned, ${deaths} deaths, ${faultsMet} of ${requests} requests disturbed` +
   violations.map((violation) => `\n    ${violation}`).join("");
 
-async function explain(to: string, schedule: Schedule, trial: Trial, line: Line, attempt: Attempt): Promise<void> {
+async function explain(
+  { to, store }: z.infer<typeof Arguments>,
+  schedule: Schedule,
+  trial: Trial,
+  line: Line,
+  attempt: Attempt,
+): Promise<void> {
   const until = performance.now() + SHRINK_MINUTES * 60_000;
   const fails = async (candidate: Schedule) => {
     for (let i = 0; i < REPEATS; i++) if ((await attempt(candidate)).line.violations.length > 0) return true;
@@ -134,7 +140,8 @@ async function explain(to: string, schedule: Schedule, trial: Trial, line: Line,
   const file = join(to, `failed-${schedule.seed}.json`);
   writeFileSync(file, `${JSON.stringify(schedule)}\n`);
   writeFileSync(join(to, `failed-${schedule.seed}.log`), `${[...line.violations, ...trial.log].join("\n")}\n`);
-  process.stdout.write(`    shrinking; replay with: npm run chaos -- --replay ${file}\n`);
+  const on = store ? ` --store ${store.dynamo},${store.s3}` : "";
+  process.stdout.write(`    shrinking; replay with: npm run chaos -- --replay ${file}${on}\n`);
   const shortest = await shrink(schedule, fails, () => performance.now() < until);
   writeFileSync(file, `${JSON.stringify(shortest)}\n`);
   process.stdout.write(

@@ -19,6 +19,13 @@ test("schedules disturb every channel in every way, and kill and stop every proc
   expect(deaths).toEqual(new Set(PROCESSES.flatMap((process) => [`${process} kill`, `${process} stop`])));
 });
 
+test("delays are short, except those of some events, which arrive long after their step", () => {
+  const drawn = Array.from({ length: 100 }, (_, seed) => drawSchedule(seed));
+  const long = drawn.flatMap(({ faults }) => faults.filter(({ seconds }) => seconds > 3));
+  const kinds = new Set(long.map(({ channel, kind, seconds }) => `${channel} ${kind} ${seconds}`));
+  expect(kinds).toEqual(new Set(["events delay 20"]));
+});
+
 const fault = (request: number): Fault => ({ process: "main-a", channel: "s3", request, kind: "lose", seconds: 0 });
 
 test("a schedule shrinks to the two faults that fail together", async () => {
