@@ -60,7 +60,13 @@ const INSIDE_CORE: Record<string, readonly string[]> = {
     "core/ports.ts",
     "core/language-model-ports.ts",
   ],
-  "core/gateway": ["core/gateway", "core/contracts", "core/conversation/parse-turn.ts", "core/ports.ts"],
+  "core/gateway": [
+    "core/gateway",
+    "core/contracts",
+    "core/conversation/parse-turn.ts",
+    "core/conversation/json-text.ts",
+    "core/ports.ts",
+  ],
   "core/monitoring": ["core/monitoring", "core/contracts", "core/mgrpo", "core/training", "core/statistics.ts"],
   "core/training": [
     "core/training",

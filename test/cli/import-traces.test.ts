@@ -69,7 +69,7 @@ test.each<[string, JsonValue[], RegExp]>([
 ])("a span of another kind %s, and nothing to take", async (_where, calls, message) => {
   const input = join(folder, "other.jsonl");
   writeFileSync(input, file(spans(...calls, span({ id: "2" }))).bytes);
-  await expect(printed("import-traces", input, "--to", join(folder, "none.jsonl"))).rejects.toThrow(message);
+  await expect(printed("import-traces", input, "--to", join(folder, "nothing.jsonl"))).rejects.toThrow(message);
 });
 
 test.each([
