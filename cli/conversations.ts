@@ -4,7 +4,7 @@ import { parseJson } from "../core/contracts/parse.ts";
 import { QuestionSet } from "../core/contracts/question.ts";
 import { Invocation, Outcome, type RolloutAddress } from "../core/contracts/rollout.ts";
 import type { TurnLatency } from "../core/contracts/telemetry.ts";
-import { MgrpoError } from "../core/errors.ts";
+import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import type { Store } from "../core/ports.ts";
 import { readTelemetry } from "../gpu-workers/step-telemetry.ts";
 
@@ -28,6 +28,22 @@ export async function readInvocations({ objects }: Objects, outcome: Outcome): P
     return [id, parseJson(Invocation, bytes, key)];
   });
   return new Map(await Promise.all(found));
+}
+
+/**
+ * Undefined if one of them has expired. A store deletes objects by their own age, and they are older than the outcome, so it may still have
+ * that.
+ */
+export async function readKeptInvocations(
+  objects: Objects,
+  outcome: Outcome,
+): Promise<Map<string, Invocation> | undefined> {
+  try {
+    return await readInvocations(objects, outcome);
+  } catch (error) {
+    if (isMgrpoError(error, "not-found")) return undefined;
+    throw error;
+  }
 }
 
 /** How long the turns of a step's conversations took, by `latencyName`. Workers that were killed or still sample the step are missing. */

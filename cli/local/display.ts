@@ -10,7 +10,7 @@ import { describeOptimizer } from "../../core/contracts/server-optimizer.ts";
 import type { StepSummary } from "../../core/monitoring/step-summary.ts";
 import { type TeamEvaluation, trackedSuite } from "../../core/monitoring/team-evaluation.ts";
 import { clean } from "../terminal/clean.ts";
-import { accuracy, type Column, columnsOf, padded, type StepRow } from "../terminal/columns.ts";
+import { accuracy, type Column, columnsOf, counted, padded, type StepRow } from "../terminal/columns.ts";
 import { flow, terminalWidth } from "../terminal/flow.ts";
 import { afterStep, progressLine, type RunProgress, runProgressOf, secondsLeft } from "../terminal/progress.ts";
 import type { RunEvent } from "./follow.ts";
@@ -129,7 +129,7 @@ class LiveTable implements Display {
 function evaluationLine(evaluation: TeamEvaluation, width: number): string {
   const { team, suite, n, correct } = evaluation;
   const parts = [
-    { text: `${suite} after ${team} ${team === 1 ? "step" : "steps"}:`, tone: colors.green },
+    { text: `${suite} after ${counted(team, "step")}:`, tone: colors.green },
     { text: accuracy(evaluation), tone: colors.green },
     { text: `${correct} of ${n}`, tone: colors.dim },
   ];

@@ -19,6 +19,7 @@ import { evaluationOf, type TeamEvaluation } from "../../core/monitoring/team-ev
 import { waitingFor } from "../../core/monitoring/waiting.ts";
 import type { Store } from "../../core/ports.ts";
 import { dueSuites } from "../../core/training/evaluation.ts";
+import { counted } from "../terminal/columns.ts";
 import { readJobs, readOptimizers, readRun, readState, readSummary, suiteOf } from "./read-records.ts";
 
 export type RunEvent =
@@ -152,6 +153,6 @@ function evaluating(config: RunConfig, last: number, jobs: readonly JobRecord[])
   const current = open.find(({ state }) => state === "leased") ?? open[0];
   if (!current) return undefined;
   const { name, team } = current;
-  const after = `${team} ${team === 1 ? "step" : "steps"}`;
+  const after = counted(team, "step");
   return `evaluation ${due.length - open.length + 1} of ${due.length}: ${name} after ${after}`;
 }

@@ -1,11 +1,9 @@
 /** @file Reads the finished, scored rollouts of a closed step for trackers of traces. */
 import { basename, isAbsolute } from "node:path";
 import type { RunConfig } from "../../core/contracts/config.ts";
-import type { Outcome } from "../../core/contracts/rollout.ts";
-import { isMgrpoError } from "../../core/errors.ts";
 import type { TracedRollout } from "../../core/monitoring/spans.ts";
 import type { Store } from "../../core/ports.ts";
-import { readInvocations, readLatencies, readOutcome } from "../conversations.ts";
+import { readKeptInvocations, readLatencies, readOutcome } from "../conversations.ts";
 import { modelsOf } from "./base-models.ts";
 import { readGroups, readStep } from "./read-records.ts";
 
@@ -22,21 +20,11 @@ export async function readTracedRollouts(store: Store, config: RunConfig, step: 
       const address = { run, phase: "train", step, group: group.group, rollout: Number(rollout) };
       const outcome = await readOutcome(store, address);
       if (!outcome || outcome.status === "failed") return [];
-      const invocations = await storedInvocations(store, outcome);
+      const invocations = await readKeptInvocations(store, outcome);
       return invocations ? [{ outcome, invocations, group, models, latencies, content }] : [];
     }),
   );
   return (await Promise.all(found)).flat();
-}
-
-/** Undefined: one has expired. The store deletes objects by their own age, so it may still have the outcome. */
-async function storedInvocations(store: Store, outcome: Outcome): Promise<TracedRollout["invocations"] | undefined> {
-  try {
-    return await readInvocations(store, outcome);
-  } catch (error) {
-    if (isMgrpoError(error, "not-found")) return undefined;
-    throw error;
-  }
 }
 
 /** Traces leave this machine: a path that is absolute or starts with a dot is cut to the name of its folder. */

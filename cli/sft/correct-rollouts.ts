@@ -12,22 +12,16 @@ import type { Conversation } from "../../core/contracts/conversation.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import type { GroupRecord, JobRecord } from "../../core/contracts/records.ts";
-import {
-  type AnyTrajectory,
-  type Invocation,
-  mainTrajectories,
-  type Outcome,
-  type RolloutAddress,
-} from "../../core/contracts/rollout.ts";
+import { type AnyTrajectory, mainTrajectories, type RolloutAddress } from "../../core/contracts/rollout.ts";
 import { ownerOf } from "../../core/contracts/shared-policy.ts";
-import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import type { Demonstration } from "../../core/recipe.ts";
 import type { Tally } from "../../core/training/confidence-interval.ts";
 import { addressStep } from "../../core/training/evaluation.ts";
 import type { Example } from "../../sft/example.ts";
 import type { PlacedDemonstration } from "../../sft/messages.ts";
-import { readInvocations, readOutcome } from "../conversations.ts";
+import { readKeptInvocations, readOutcome } from "../conversations.ts";
 import { resultOf } from "../local/evaluate-team.ts";
 import { readGroups, readJobs, readManifest, readStep, suiteOf } from "../local/read-records.ts";
 import { openSource } from "../show/source.ts";
@@ -136,13 +130,13 @@ function isEveryAnswerCorrect({ n, correct }: Tally, runs: number, minReward: nu
 async function ofRollout(store: Store, config: RunConfig, address: RolloutAddress): Promise<AgentDemonstration[]> {
   const outcome = await readOutcome(store, address);
   if (outcome?.status !== "finished") return [];
-  const invocations = await keptInvocations(store, outcome);
+  const invocations = await readKeptInvocations(store, outcome);
   if (!invocations) return [];
   const { run, step, group, rollout } = address;
   const where = `rollout ${step}/${group}/${rollout} of '${run}'`;
   const conversations = [
     { agent: config.main, conversation: outcome.conversation, trajectories: mainTrajectories(outcome) },
-    ...invocations.map(({ request, conversation, trajectory }) => {
+    ...[...invocations.values()].map(({ request, conversation, trajectory }) => {
       return { agent: request.agent, conversation, trajectories: [trajectory] };
     }),
   ].filter(({ conversation }) => conversation.stop === "answered");
@@ -151,16 +145,6 @@ async function ofRollout(store: Store, config: RunConfig, address: RolloutAddres
     return outcome.app ? { ...text, sampled: await sampledBranches(store, config, agent, trajectories) } : text;
   });
   return Promise.all(found);
-}
-
-/** Undefined once one of them has expired: they were written before the outcome, so a store may delete them earlier. */
-async function keptInvocations(store: Store, outcome: Outcome): Promise<Invocation[] | undefined> {
-  try {
-    return [...(await readInvocations(store, outcome)).values()];
-  } catch (error) {
-    if (isMgrpoError(error, "not-found")) return undefined;
-    throw error;
-  }
 }
 
 async function sampledBranches(

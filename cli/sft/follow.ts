@@ -6,7 +6,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { heldOutLossAt, recentLoss, type TrainingProgress, warningOf } from "../../sft/progress.ts";
 import type { AgentTraining, AgentTrainingResult } from "../../sft/train-agent.ts";
-import { percent } from "../terminal/columns.ts";
+import { counted, percent } from "../terminal/columns.ts";
 import { openLiveLine } from "../terminal/live.ts";
 import { drawLosses } from "./loss-curve.ts";
 
@@ -90,7 +90,6 @@ function resultLine({ agent, folder }: AgentTraining, progress: TrainingProgress
   const before = heldOutLossAt(progress, 0);
   const quality = loss === undefined ? "" : `, held-out loss ${before?.toFixed(4)} -> ${loss.toFixed(4)}`;
   const why = progress.ended === "patience" ? " (the held-out loss stopped falling)" : "";
-  const { length } = progress.losses;
-  const what = isNew ? `trained ${length} ${length === 1 ? "step" : "steps"}${why}` : "already trained";
+  const what = isNew ? `trained ${counted(progress.losses.length, "step")}${why}` : "already trained";
   return `${agent}: ${what}; step ${progress.best} is in ${folder}${quality}`;
 }
