@@ -45,7 +45,7 @@ export async function openDiskSpace(directory: string, maxBytes = Number.POSITIV
     async reserve(bytes) {
       const known = free;
       if (performance.now() - known.at > FRESH_MS) {
-        // What is written during the measurement may not be part of it.
+        // The measurement may miss what is written meanwhile.
         const reserved = unwritten;
         const { bavail, bsize } = await statfs(directory);
         // A concurrent call may have measured, and reserved, meanwhile.

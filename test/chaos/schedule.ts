@@ -48,7 +48,7 @@ const Death = z.strictObject({
 });
 export type Death = z.infer<typeof Death>;
 
-/** What a page that is made to break its reader does: the reader refuses it, or its process dies. The agent is told the same. */
+/** What a page that is made to break its reader does: the reader refuses it, or its process dies. Both give the agent the same text. */
 const HostilePage = z.enum(["refused", "fatal"]);
 export type HostilePage = z.infer<typeof HostilePage>;
 

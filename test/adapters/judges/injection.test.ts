@@ -57,7 +57,7 @@ test.each(ATTACKS)("a report, a task or a page cannot persuade a judge: %j", asy
   expect(request?.messages[1]?.content).not.toMatch(/<|\[\/?INST/);
 });
 
-test("any text stays one field of one message: its markers are escaped, and nothing else of it changes", () => {
+test("any text stays one field of one message: its markers are escaped, and the rest is unchanged", () => {
   const pieces = fc.array(fc.oneof(fc.string({ unit: "binary" }), fc.constantFrom(...ATTACKS)), { maxLength: 4 });
   fc.assert(
     fc.property(pieces, (parts) => {

@@ -1,4 +1,4 @@
-/** @file A tool that an app offers: no text of it acts as a special token or as a placeholder of a template. */
+/** @file A tool that an app offers: none of its texts acts as a special token or as a placeholder of a template. */
 import { expect, test } from "vitest";
 import { offeredTool } from "../../../core/conversation/offered-tool.ts";
 

@@ -54,7 +54,7 @@ test("the end is the same if repeated, and no turn follows it", async () => {
   await expect(sessions.turn(session, asking("say two"), never)).rejects.toMatchObject({ code: "canceled" });
 });
 
-test("the chat template is rendered once per list of tools, and the layouts of only so many lists are kept", async () => {
+test("the chat template is rendered once per list of tools, and the number of layouts that are kept is limited", async () => {
   let rendered = 0;
   const counting: Tokenizer = {
     ...tokenizer,
