@@ -34,7 +34,10 @@ export function readReply(
     const call = callIn(body);
     if (call && offered.has(call.name)) {
       // As sampled: parsing would round a large integer.
-      calls.push({ name: call.name, arguments: reformat(memberText(body, "arguments") ?? "{}", "") });
+      calls.push({
+        name: call.name,
+        arguments: reformat(memberText(body, "arguments") ?? JSON.stringify(call.arguments), ""),
+      });
       return "";
     }
     unparsed += 1;
