@@ -30,16 +30,21 @@ export async function readInvocations({ objects }: Objects, outcome: Outcome): P
   return new Map(await Promise.all(found));
 }
 
+export interface StoredRollout {
+  readonly outcome: Outcome;
+  /** By id; none of a rollout that failed. */
+  readonly invocations: ReadonlyMap<string, Invocation>;
+}
+
 /**
- * Undefined if one of them has expired. A store deletes objects by their own age, and they are older than the outcome, so it may still have
- * that.
+ * Undefined while the rollout has no outcome, and once any part of it has expired. A store deletes objects by their own age, and invocations
+ * are older than the outcome that names them.
  */
-export async function readKeptInvocations(
-  objects: Objects,
-  outcome: Outcome,
-): Promise<Map<string, Invocation> | undefined> {
+export async function readRollout(store: Objects, address: RolloutAddress): Promise<StoredRollout | undefined> {
+  const outcome = await readOutcome(store, address);
+  if (!outcome) return undefined;
   try {
-    return await readInvocations(objects, outcome);
+    return { outcome, invocations: await readInvocations(store, outcome) };
   } catch (error) {
     if (isMgrpoError(error, "not-found")) return undefined;
     throw error;

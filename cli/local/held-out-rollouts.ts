@@ -10,7 +10,7 @@ import { sortEvaluations } from "../../core/monitoring/team-evaluation.ts";
 import type { Store } from "../../core/ports.ts";
 import type { CaseStudy } from "../../core/recipe.ts";
 import type { Tally } from "../../core/training/confidence-interval.ts";
-import { readInvocations, readOutcome, readStoredQuestions } from "../conversations.ts";
+import { readRollout, readStoredQuestions } from "../conversations.ts";
 import { type HeldOutRollout, type HeldOutScores, scoreStudy } from "../held-out-scores.ts";
 import { readJobs, suiteOf } from "./read-records.ts";
 
@@ -53,15 +53,16 @@ export async function readRollouts(store: Store, config: RunConfig, job: JobReco
   const found = asked.flatMap((question, group) =>
     Array.from({ length: suite.runs }, async (_, rollout): Promise<HeldOutRollout[]> => {
       const address = { run: config.run, phase: `eval:${job.job}`, step: job.team, group, rollout };
-      const outcome = await readOutcome(store, address);
-      if (!outcome) {
+      const stored = await readRollout(store, address);
+      if (!stored) {
         throw new MgrpoError(
           "not-found",
-          `${objectKeys.outcome(address)} is gone: the store keeps conversations only for some time`,
+          `${objectKeys.outcome(address)} or a part of it is gone: the store keeps conversations only for some time`,
         );
       }
+      const { outcome, invocations } = stored;
       if (outcome.status === "failed") return [];
-      return [{ question, conversation: outcome.conversation, invocations: await readInvocations(store, outcome) }];
+      return [{ question, conversation: outcome.conversation, invocations }];
     }),
   );
   return (await Promise.all(found)).flat();

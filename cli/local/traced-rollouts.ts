@@ -3,7 +3,7 @@ import { basename, isAbsolute } from "node:path";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { TracedRollout } from "../../core/monitoring/spans.ts";
 import type { Store } from "../../core/ports.ts";
-import { readKeptInvocations, readLatencies, readOutcome } from "../conversations.ts";
+import { readLatencies, readRollout } from "../conversations.ts";
 import { modelsOf } from "./base-models.ts";
 import { readGroups, readStep } from "./read-records.ts";
 
@@ -18,10 +18,10 @@ export async function readTracedRollouts(store: Store, config: RunConfig, step: 
   const found = groups.flatMap((group) =>
     Object.keys(group.rollouts).map(async (rollout): Promise<TracedRollout[]> => {
       const address = { run, phase: "train", step, group: group.group, rollout: Number(rollout) };
-      const outcome = await readOutcome(store, address);
-      if (!outcome || outcome.status === "failed") return [];
-      const invocations = await readKeptInvocations(store, outcome);
-      return invocations ? [{ outcome, invocations, group, models, latencies, content }] : [];
+      const stored = await readRollout(store, address);
+      if (!stored || stored.outcome.status === "failed") return [];
+      const { outcome, invocations } = stored;
+      return [{ outcome, invocations, group, models, latencies, content }];
     }),
   );
   return (await Promise.all(found)).flat();

@@ -21,7 +21,7 @@ import type { Tally } from "../../core/training/confidence-interval.ts";
 import { addressStep } from "../../core/training/evaluation.ts";
 import type { Example } from "../../sft/example.ts";
 import type { PlacedDemonstration } from "../../sft/messages.ts";
-import { readKeptInvocations, readOutcome } from "../conversations.ts";
+import { readRollout } from "../conversations.ts";
 import { resultOf } from "../local/evaluate-team.ts";
 import { readGroups, readJobs, readManifest, readStep, suiteOf } from "../local/read-records.ts";
 import { openSource } from "../show/source.ts";
@@ -128,10 +128,9 @@ function isEveryAnswerCorrect({ n, correct }: Tally, runs: number, minReward: nu
 }
 
 async function ofRollout(store: Store, config: RunConfig, address: RolloutAddress): Promise<AgentDemonstration[]> {
-  const outcome = await readOutcome(store, address);
-  if (outcome?.status !== "finished") return [];
-  const invocations = await readKeptInvocations(store, outcome);
-  if (!invocations) return [];
+  const stored = await readRollout(store, address);
+  if (stored?.outcome.status !== "finished") return [];
+  const { outcome, invocations } = stored;
   const { run, step, group, rollout } = address;
   const where = `rollout ${step}/${group}/${rollout} of '${run}'`;
   const conversations = [

@@ -5,7 +5,7 @@ import type { RolloutScore } from "../../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import type { Tag, Tree } from "../../ui/views.ts";
-import { readInvocations, readLatencies, readOutcome, readStoredQuestions } from "../conversations.ts";
+import { readLatencies, readRollout, readStoredQuestions } from "../conversations.ts";
 import { readGroups, readStep } from "../local/read-records.ts";
 import { openTokenizers, readBranchTexts, type TokenizerOf } from "./branch-texts.ts";
 import { groupTree, type RolloutParts, rolloutTree } from "./tree.ts";
@@ -106,14 +106,13 @@ async function loadRollouts(
   const indices = only === undefined ? Array.from({ length: rolloutsPerQuestion }, (_, k) => k) : [only];
   return Promise.all(
     indices.map(async (index): Promise<Tree> => {
-      const outcome = await readOutcome(store, { run: config.run, phase: "train", step, group, rollout: index });
-      if (!outcome) {
+      const stored = await readRollout(store, { run: config.run, phase: "train", step, group, rollout: index });
+      if (!stored) {
         const title = `rollout ${step}/${group}/${index}`;
         return { title, tags: [withoutOutcome(asked.group.rollouts[String(index)])], children: [] };
       }
-      const invocations = await readInvocations(store, outcome);
-      const branchTexts = await readBranchTexts(tokenizerOf, outcome);
-      return rolloutTree({ index, config, ...asked, outcome, invocations, branchTexts });
+      const branchTexts = await readBranchTexts(tokenizerOf, stored.outcome);
+      return rolloutTree({ index, config, ...asked, ...stored, branchTexts });
     }),
   );
 }

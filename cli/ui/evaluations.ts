@@ -5,7 +5,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import { suitePosition } from "../../core/monitoring/team-evaluation.ts";
 import { openRecipe } from "../../recipes/registry.ts";
 import type { AnswersView, CasesView, EvaluationsView } from "../../ui/views.ts";
-import { readInvocations, readOutcome, readStoredQuestions } from "../conversations.ts";
+import { readRollout, readStoredQuestions } from "../conversations.ts";
 import { readResult } from "../local/held-out-rollouts.ts";
 import { readJobs, suiteOf } from "../local/read-records.ts";
 import { loadCases } from "../show/cases.ts";
@@ -70,8 +70,9 @@ export async function answersView(
     const trees = await Promise.all(
       Array.from({ length: suite.runs }, async (_, rollout) => {
         const address = { run: config.run, phase: `eval:${job}`, step: record.team, group, rollout };
-        const outcome = await readOutcome(store, address);
-        if (!outcome) return { title: `attempt ${rollout + 1}`, tags: [missing], children: [] };
+        const stored = await readRollout(store, address);
+        if (!stored) return { title: `attempt ${rollout + 1}`, tags: [missing], children: [] };
+        const { outcome, invocations } = stored;
         if (outcome.status === "failed") {
           return {
             title: `attempt ${rollout + 1}`,
@@ -80,7 +81,6 @@ export async function answersView(
           };
         }
         const { conversation } = outcome;
-        const invocations = await readInvocations(store, outcome);
         return heldOutTree(`attempt ${rollout + 1}`, [], { question: found, conversation, invocations });
       }),
     );

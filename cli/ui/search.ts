@@ -4,10 +4,10 @@
  */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { Conversation } from "../../core/contracts/conversation.ts";
-import type { Invocation, Outcome } from "../../core/contracts/rollout.ts";
+import type { Invocation } from "../../core/contracts/rollout.ts";
 import type { Store } from "../../core/ports.ts";
 import type { RolloutCell, RolloutFilter, SearchView } from "../../ui/views.ts";
-import { readInvocations, readOutcome } from "../conversations.ts";
+import { readRollout } from "../conversations.ts";
 import { readGroupRows, readStepRecord } from "./step.ts";
 
 export interface Search {
@@ -42,9 +42,9 @@ export async function searchStep(
       const { rollout, outcome, reward } = cell;
       const hit = { group, rollout, outcome, reward };
       if (text === "" && DECIDED.has(filter)) return [{ ...hit, agent: main, excerpt: cell.reason || question.prompt }];
-      const read = await readOutcome(store, { run, phase: "train", step, group, rollout });
-      if (!read || read.status === "failed") return [];
-      const match = firstMatch(read, await readInvocations(store, read), main, { text, filter });
+      const stored = await readRollout(store, { run, phase: "train", step, group, rollout });
+      if (!stored || stored.outcome.status === "failed") return [];
+      const match = firstMatch(stored.outcome.conversation, stored.invocations, main, { text, filter });
       return match ? [{ ...hit, ...match }] : [];
     }),
   );
@@ -67,13 +67,13 @@ interface Match {
 }
 
 function firstMatch(
-  outcome: Extract<Outcome, { status: "finished" }>,
+  conversation: Conversation,
   invocations: ReadonlyMap<string, Invocation>,
   main: string,
   { text, filter }: Pick<Search, "text" | "filter">,
 ): Match | undefined {
   const conversations = [
-    { agent: main, conversation: outcome.conversation },
+    { agent: main, conversation },
     ...[...invocations.values()].map(({ request, conversation }) => ({ agent: request.agent, conversation })),
   ];
   for (const { agent, conversation } of conversations) {

@@ -1,14 +1,14 @@
 /** @file One trajectory token by token, decoded with the tokenizer of the version that sampled it. */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
-import type { Invocation, Outcome, Trajectory } from "../../core/contracts/rollout.ts";
+import type { Trajectory } from "../../core/contracts/rollout.ts";
 import { ownerOf } from "../../core/contracts/shared-policy.ts";
 import { trajectoryName } from "../../core/contracts/telemetry.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store, Tokenizer } from "../../core/ports.ts";
 import { readTrainedTokens } from "../../engine/trained-tokens.ts";
 import type { TokenView } from "../../ui/views.ts";
-import { readInvocations, readOutcome } from "../conversations.ts";
+import { readRollout, type StoredRollout } from "../conversations.ts";
 import { readTokenizer } from "../show/branch-texts.ts";
 import type { Source } from "../show/source.ts";
 
@@ -23,9 +23,8 @@ export interface TrajectoryAddress {
 export async function tokenView(source: Source, { trajectory, ...address }: TrajectoryAddress): Promise<TokenView> {
   const { run } = source.config;
   return source.read(async (store) => {
-    const outcome = await readOutcome(store, { run, phase: "train", ...address });
-    const invocations = outcome ? await readInvocations(store, outcome) : new Map<string, Invocation>();
-    const found = outcome && trajectoryOf(outcome, invocations, trajectory);
+    const stored = await readRollout(store, { run, phase: "train", ...address });
+    const found = stored && trajectoryOf(stored, trajectory);
     if (!found) throw new MgrpoError("not-found", `the rollout has no tokens of '${trajectory}'`);
     const tokenizer = await readTokenizer(store, source.config, found);
     if (!tokenizer) {
@@ -53,11 +52,7 @@ async function readTrained(
   return found ? { logProbs: [...found.logProbs_A], clipped: [...found.clipped] } : null;
 }
 
-function trajectoryOf(
-  outcome: Outcome,
-  invocations: ReadonlyMap<string, Invocation>,
-  wanted: string,
-): Trajectory | undefined {
+function trajectoryOf({ outcome, invocations }: StoredRollout, wanted: string): Trajectory | undefined {
   if (outcome.status === "failed") return undefined;
   const [, branch] = /^main\/(\d+)$/.exec(wanted) ?? [];
   const found =

@@ -1,12 +1,14 @@
 /** @file The tree of a rollout, and the page that a view is exported as: its text stays plain text. */
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
+import { readOutcome } from "../../cli/conversations.ts";
 import { readSummary } from "../../cli/local/read-records.ts";
 import { loadTrees, parseAddress } from "../../cli/show/load.ts";
 import type { Source } from "../../cli/show/source.ts";
 import { drawText } from "../../cli/show/text.ts";
 import { showSteps } from "../../cli/show.ts";
 import { exportPage } from "../../cli/ui/export.ts";
+import { searchStep } from "../../cli/ui/search.ts";
 import type { RolloutScore } from "../../core/contracts/records.ts";
 import { summarizeStep } from "../../core/monitoring/step-summary.ts";
 import { evaluationOf, type TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
@@ -94,6 +96,22 @@ test("a step shows its groups, and a rollout without an outcome says why", async
   expect(trees.map(({ title }) => title)).toEqual(["group 0/0", "group 0/1"]);
   expect(tags(trees[0]?.children[1])).toEqual(["its conversation has expired"]);
   expect(trees[1]?.children.map(tags)).toEqual([["no outcome yet"], ["excluded: infrastructure: gone"]]);
+});
+
+test("a group whose rollout has lost an invocation is shown without that rollout's conversation", async () => {
+  const store = await storeOfFinishedRun();
+  const [kept] = await loadTrees(store, config, { step: 0, group: 0 });
+  const search = { text: "a", filter: "any" as const, from: 0 };
+  expect(tags(kept?.children[0])).toContain("correct");
+  expect((await searchStep(store, config, 0, search)).hits).toHaveLength(1);
+  const address = { run: config.run, phase: "train", step: 0, group: 0, rollout: 0 };
+  const outcome = await readOutcome(store, address);
+  const [ref = expect.fail()] = outcome?.status === "finished" ? outcome.invocations : [];
+  await store.objects.delete([ref.key]);
+  const [tree] = await loadTrees(store, config, { step: 0, group: 0 });
+  expect(tags(tree?.children[0])).toEqual(["its conversation has expired"]);
+  expect(tree?.children.slice(1)).toEqual(kept?.children.slice(1));
+  expect((await searchStep(store, config, 0, search)).hits).toEqual([]);
 });
 
 test("a step with an expired group has no summary, and the group is reported as expired, not as unknown", async () => {
