@@ -85,10 +85,11 @@ export function isMgrpoError(error: unknown, ...codes: ErrorCode[]): error is Mg
 
 /**
  * An error that only the user can fix: a service that refuses every request (a wrong key, an empty account, a wrong address), an app that
- * refuses the call or returns something invalid, or an error in the recipe's rewards. It is the error itself, or the cause of a judge's
- * failure. Undefined for any other, even a judge's bad answer.
+ * refuses the call or returns something invalid, an error in the recipe's rewards, or a judge that has failed for too long (`judge-failed`
+ * that is not retryable). It is the error itself, or the cause of a judge's failure. Undefined for any other, even a judge's bad answer.
  */
 export function refusalOf(error: unknown): MgrpoError | undefined {
+  if (isMgrpoError(error, "judge-failed") && !error.retryable) return error;
   const fault = isMgrpoError(error, "judge-failed") ? error.cause : error;
   if (isMgrpoError(fault, "endpoint-refused", "rewards-invalid")) return fault;
   return isMgrpoError(fault, "tool-backend", "app-failed") && !fault.retryable ? fault : undefined;

@@ -20,7 +20,6 @@ import { counted } from "../terminal/columns.ts";
 import type { Bases } from "./base-models.ts";
 import { type EmbeddedCloud, openEmbeddedCloud } from "./embedded-cloud.ts";
 import { readJobs, readRun } from "./read-records.ts";
-import { reopenLost } from "./reopen-lost.ts";
 import { startOrResume } from "./start-or-resume.ts";
 import type { Stop } from "./stop.ts";
 import { evaluatorsOf, startWorkers, type Workers } from "./workers.ts";
@@ -98,7 +97,6 @@ export async function evaluateInFolder(
       raised,
     );
     onStart?.();
-    await reopenLost(cloud.store, config);
     const isOpen = (await readJobs(cloud.store, config.run)).some(({ state }) => state !== "done");
     const workers = isOpen ? startEvaluators(config, cloud, directory) : undefined;
     workers?.failed.catch(stop.fail);

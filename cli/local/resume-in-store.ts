@@ -1,4 +1,7 @@
-/** @file Resumes a run that is in its store: with a larger budget if the user raises it, and never with a spent one. */
+/**
+ * @file Resumes a run that is in its store: with a larger budget if the user raises it, and never with a spent one. Evaluations that lost
+ * answers, even of a finished run, are queued again.
+ */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
@@ -20,21 +23,21 @@ import { relistRun } from "../../core/training/run-list.ts";
 import { overToolBudgetReason, raiseToolBudget } from "../../core/training/tool-spending.ts";
 import { raiseBudget, resumeRun } from "../../core/training/writes.ts";
 import { refuseExpired } from "./expired-step.ts";
+import { reopenLost } from "./reopen-lost.ts";
 
-type Resumed = Pick<Store, "table" | "clock" | "objects">;
-
-/** Resumes the run, then adds it to the list of ticked runs again, in this order (core/training/run-list.ts). */
+/** Resumes the run, reopens its evaluations, then adds it to the list of ticked runs again, in this order (core/training/run-list.ts). */
 export async function resumeInStore(
-  store: Resumed,
+  store: Store,
   config: RunConfig,
   record: RunRecord,
   raised: RaisedBudget,
 ): Promise<void> {
   await resumeRecord(store, config, record, raised);
+  await reopenLost(store, config);
   await relistRun(store.table, record.run, await store.clock.storeTime());
 }
 
-async function resumeRecord(store: Resumed, config: RunConfig, record: RunRecord, raised: RaisedBudget): Promise<void> {
+async function resumeRecord(store: Store, config: RunConfig, record: RunRecord, raised: RaisedBudget): Promise<void> {
   const { table } = store;
   const { run, status } = record;
   if (status === "finished") {
@@ -76,7 +79,7 @@ async function readTools(table: Table, run: string): Promise<ToolSpendingRecord 
   return item && parse(ToolSpendingRecord, item, `TOOLS of run '${run}'`);
 }
 
-async function readSpent({ table, clock }: Resumed, config: RunConfig, record: RunRecord): Promise<Spending> {
+async function readSpent({ table, clock }: Store, config: RunConfig, record: RunRecord): Promise<Spending> {
   const { run } = record;
   const items = await table.query(tableKeys.run(run).pk, tablePrefixes.workers);
   const workers = items.map((item) => parse(WorkerRecord, item, `WORKER of run '${run}'`));

@@ -42,7 +42,7 @@ export interface EvalRole {
 
 /**
  * Evaluates until the run is over and all its jobs are done, or, with `untilIdle`, until no job is due. Returns when the run is halted, also
- * by a service's refusal during a job. Rejects with `canceled` when the signal aborts.
+ * by a service's refusal or a judge's outage during a job. Rejects with `canceled` when the signal aborts.
  */
 export async function runEvaluations(role: EvalRole, signal: AbortSignal): Promise<void> {
   const { run, agents, untilIdle } = role;
@@ -56,7 +56,8 @@ export async function runEvaluations(role: EvalRole, signal: AbortSignal): Promi
     if (untilIdle && due.length === 0) return;
     const next = await leasable(
       role,
-      due.filter(({ job }) => !evaluated.has(job)),
+      // One that is queued again was reopened, or released.
+      due.filter(({ job, state }) => state === "queued" || !evaluated.has(job)),
     );
     if (next) {
       if (await leaseAndEvaluate(role, next, signal)) evaluated.add(next.job);

@@ -6,18 +6,19 @@
 import { randomUUID } from "node:crypto";
 import type { TeamManifest } from "../../core/contracts/checkpoint.ts";
 import { type EvaluationSuite, questionsAsked } from "../../core/contracts/evaluation-suite.ts";
-import { faultOfFailure, totalCost, type Verdict } from "../../core/contracts/judge.ts";
+import { totalCost, type Verdict } from "../../core/contracts/judge.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import type { EvaluationResult } from "../../core/contracts/messages.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import { type FinishedOutcome, Outcome } from "../../core/contracts/rollout.ts";
-import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import { isMgrpoError, MgrpoError, refusalOf } from "../../core/errors.ts";
 import type { VerdictContext } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
 import type { Scorer } from "../../core/scorer.ts";
 import { accuracyInterval, sumTallies, type Tally } from "../../core/training/confidence-interval.ts";
 import { addressStep } from "../../core/training/evaluation.ts";
+import { decideAfterFailure } from "../../core/training/judge-failures.ts";
 import { givenVerdict, isWellFormed, UNJUDGED } from "../../core/training/score.ts";
 import { askForVerdict } from "../../core/training/verdict.ts";
 import { sha256 } from "../../engine/hash.ts";
@@ -30,8 +31,9 @@ import { attemptRollout, type RolloutHost } from "../rollouts/attempt-rollout.ts
 import type { RunContext } from "../run-context.ts";
 import { withEncryption } from "./encrypted-run.ts";
 
-/** Between two attempts to get a verdict: the judge failed, or another worker is asking it. */
-const PAUSE_SECONDS = 0.5;
+/** Between two attempts to get a verdict. It doubles up to the maximum. */
+const MIN_PAUSE_SECONDS = 0.5;
+const MAX_PAUSE_SECONDS = 8;
 
 export interface EvaluationTask {
   readonly run: RunContext;
@@ -190,9 +192,9 @@ async function readOutcome({ store }: RunContext, key: string): Promise<Outcome 
 }
 
 /**
- * The verdict, or `lost` when the judge fails in every attempt or refuses the text: a failure of the judge never counts as a wrong answer.
- * Rejects when the judge's server refuses every request (a wrong key, an empty account), which only the user can fix, and with `canceled`
- * when the signal aborts.
+ * The verdict, or `lost` when the judge refuses the text or gives no usable verdict: a failure of the judge never counts as a wrong answer.
+ * Rejects with a refusal (`refusalOf`) when the judge's server refuses every request or its outage lasts, which only the user can fix, and
+ * with `canceled` when the signal aborts.
  */
 async function judge(
   run: RunContext,
@@ -205,10 +207,10 @@ async function judge(
   if (!isWellFormed(conversation)) return UNJUDGED;
   const given = givenVerdict(outcome);
   if (given) return given;
-  const { attempts, verdictSeconds: seconds } = run.config.limits;
+  const { verdictSeconds: seconds } = run.config.limits;
   const subject = sha256(recordBytes(outcome));
   const ask = (context: VerdictContext) => scorer.correct(question, conversation, context);
-  for (let failures = 0; ; ) {
+  for (let pause = MIN_PAUSE_SECONDS; ; pause = Math.min(2 * pause, MAX_PAUSE_SECONDS)) {
     if (signal.aborted) throw new MgrpoError("canceled", "the verdict was canceled");
     try {
       const verdict = await askForVerdict(run.store, {
@@ -223,12 +225,15 @@ async function judge(
       if (verdict) return verdict;
     } catch (error) {
       if (!isMgrpoError(error, "judge-failed")) throw error;
-      if (isMgrpoError(error.cause, "endpoint-refused", "config-invalid")) throw error.cause;
-      failures += 1;
-      run.log.warn("judge failed", { question: question.id, attempt: failures, error: error.message });
-      if (failures >= attempts || faultOfFailure(error) === "refused-text") return { lost: error.message };
+      if (isMgrpoError(error.cause, "config-invalid")) throw error.cause;
+      run.log.warn("judge failed", { question: question.id, error: error.message });
+      const decision = decideAfterFailure(run.config, error);
+      if (decision.kind === "exclude") return { lost: decision.reason };
+      // The caller halts the run: this error's text can still quote an encrypted question.
+      if (decision.kind === "halt")
+        throw refusalOf(error) ?? new MgrpoError("judge-failed", decision.reason, { cause: error });
     }
     // The judge's claim is paused after a failure, or held by another worker, which may have died.
-    await run.store.clock.sleep(PAUSE_SECONDS, signal);
+    await run.store.clock.sleep(pause, signal);
   }
 }

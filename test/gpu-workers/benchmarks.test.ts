@@ -1,19 +1,19 @@
 /**
  * @file A benchmark as an evaluation job: encrypted questions stay encrypted wherever anything is written, verdicts are paid for once, and
- * an answer that a judge's outage left unscored is never wrong: it is judged again.
+ * an answer without a verdict is never wrong. A judge's outage loses none: it halts the run, and the resumed run asks again.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { scorerOf } from "../../adapters/benchmarks/scorers.ts";
-import { reopenLost } from "../../cli/local/reopen-lost.ts";
+import { resumeInStore } from "../../cli/local/resume-in-store.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { encrypt } from "../../core/contracts/encryption.ts";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { EvaluationResult } from "../../core/contracts/messages.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
-import { JobRecord } from "../../core/contracts/records.ts";
+import { JobRecord, RunRecord } from "../../core/contracts/records.ts";
 import { Outcome } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { LanguageModel } from "../../core/language-model-ports.ts";
@@ -131,33 +131,112 @@ test("an encrypted benchmark leaves no prompt, answer or verdict in plain text, 
   expect((await Promise.all(verdicts)).map((bytes) => new TextDecoder().decode(bytes)).join("\n")).toContain(reason);
 });
 
-test("only answers lost to a judge's outage are judged again", async () => {
+/** Sleeps of half a second or more are a hundred times as fast, by the store's clock too. */
+function hasten({ clock }: ReturnType<typeof memoryStore>): void {
+  const { sleep } = clock;
+  let skipped = 0;
+  clock.storeTime = async () => Date.now() + skipped;
+  clock.sleep = async (seconds, signal) => {
+    if (seconds < 0.5) return sleep(seconds, signal);
+    const began = performance.now();
+    await sleep(seconds / 100, signal);
+    skipped += 99 * (performance.now() - began);
+  };
+}
+
+test("nine minutes of a judge's outage lose nothing, the tenth halts the run, and the resumed run asks only for the missing verdict", async () => {
   const { memory, work, config, job } = await evaluation({
     name: "xbench",
     benchmark: "xbench",
     data: encryptedFile(),
   });
+  hasten(memory);
+  const run = async () => RunRecord.parse(await memory.table.get(tableKeys.run(config.run)));
+  const result = async () => memory.objects.get(objectKeys.evaluation(config.run, (await job()).job));
   const asked: string[] = [];
-  const judge = (out: boolean): Scorer => ({
+  const failing: { seconds: number; state: string }[] = [];
+  let began: number | undefined;
+  const out: Scorer = {
+    judge: "paid",
+    async correct({ id, prompt, answer: reference }, { answer }) {
+      asked.push(id);
+      if (!id.endsWith(":3")) return answer === reference ? 1 : 0;
+      const now = await memory.clock.storeTime();
+      began ??= now;
+      const state = `${(await job()).state} ${(await run()).status} ${await result()}`;
+      failing.push({ seconds: (now - began) / 1000, state });
+      throw new MgrpoError("endpoint-unavailable", `HTTP 503 for '${prompt}'`, { retryable: true });
+    },
+  };
+  await expect(work(out)).rejects.toThrow(
+    /run 'relay' is halted: no verdict for 10 minutes: the judge failed: HTTP 503/,
+  );
+  expect(new Set(failing.map(({ state }) => state))).toEqual(new Set(["leased running undefined"]));
+  const [last = 0, ...earlier] = failing.map(({ seconds }) => seconds).reverse();
+  expect(last).toBeGreaterThan(9 * 60);
+  expect(Math.max(...earlier)).toBeLessThan(10 * 60);
+  const { status, reason } = await run();
+  expect(status).toBe("halted");
+  expect(reason).toMatch(/^no verdict for 10 minutes: .*Fix the judge, then resume: no rollout is lost$/);
+  expect(reason).not.toContain("What follows");
+  expect(await job()).toMatchObject({ state: "queued", owner: "", fence: 1 });
+  expect(await result()).toBeUndefined();
+  expect(asked.filter((id) => !id.endsWith(":3")).sort()).toEqual([1, 2, 4].map((n) => `xbench-2510:${n}`));
+
+  asked.length = 0;
+  await resumeInStore(memory, config, await run(), {});
+  const right: Scorer = {
+    judge: "paid",
+    correct({ id, answer: reference }, { answer }) {
+      asked.push(id);
+      return answer === reference ? 1 : 0;
+    },
+  };
+  expect(await work(right)).toMatchObject({ n: 4, lost: [] });
+  expect(asked).toEqual(["xbench-2510:3"]);
+}, 60_000);
+
+test("a refused text is lost at once, and one without a usable verdict after limits.attempts; resume asks only these again", async () => {
+  const { memory, work, config, job } = await evaluation({
+    name: "xbench",
+    benchmark: "xbench",
+    data: encryptedFile(),
+  });
+  hasten(memory);
+  const asked: string[] = [];
+  const judge = (isFair: boolean): Scorer => ({
     judge: "paid",
     correct: ({ id, answer: reference }, { answer }) => {
       asked.push(id);
-      if (out && id.endsWith(":3")) throw new MgrpoError("endpoint-unavailable", "HTTP 503", { retryable: true });
+      if (!isFair && id.endsWith(":2"))
+        throw new MgrpoError("judge-failed", "filtered", { evidence: { fault: "refused-text" } });
+      if (!isFair && id.endsWith(":3")) return 2;
       return answer === reference ? 1 : 0;
     },
   });
-  const first = await work(judge(true));
-  expect(first).toMatchObject({ n: 3, lost: ["xbench-2510:3"], reasons: ["the judge failed: HTTP 503"] });
+  const first = await work(judge(false));
+  expect(first).toMatchObject({
+    n: 2,
+    lost: ["xbench-2510:2", "xbench-2510:3"],
+    reasons: [
+      "judge: the judge failed: filtered",
+      "judge: the judge answered 2: a score lies in [0, 1] (unusable answers: 2)",
+    ],
+  });
   expect(first.questions[2]).toMatchObject({ n: 0, correct: 0 });
+  expect(asked.sort()).toEqual([1, 2, 3, 3, 4].map((n) => `xbench-2510:${n}`));
 
   asked.length = 0;
-  await reopenLost(memory, config);
+  const resume = async () =>
+    resumeInStore(memory, config, RunRecord.parse(await memory.table.get(tableKeys.run(config.run))), {});
+  await resume();
   expect(await job()).toMatchObject({ state: "queued", owner: "" });
-  const second = await work(judge(false));
+  const second = await work(judge(true));
   expect(second).toMatchObject({ n: 4, lost: [] });
-  expect(asked).toEqual(["xbench-2510:3"]);
-  expect(second.questions.filter((_, i) => i !== 2)).toEqual(first.questions.filter((_, i) => i !== 2));
-  await reopenLost(memory, config);
+  expect(asked.sort()).toEqual(["xbench-2510:2", "xbench-2510:3"]);
+  const others = ({ questions }: EvaluationResult) => questions.filter((_, i) => i !== 1 && i !== 2);
+  expect(others(second)).toEqual(others(first));
+  await resume();
   expect(await job()).toMatchObject({ state: "done", n: 4 });
 });
 

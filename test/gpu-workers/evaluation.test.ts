@@ -234,6 +234,37 @@ test("an evaluator that is stopped while a judge thinks ends at once: the job is
   for (const key of claimed) expect(await memory.table.get(key)).toMatchObject({ heldUntil: 0 });
 }, 60_000);
 
+test("a live evaluator evaluates a reopened job again", async () => {
+  const { log, memory, store, config } = await begun();
+  let isFiltered = true;
+  let first: string | undefined;
+  const scorer: Scorer = {
+    judge: "paid",
+    correct({ id }) {
+      first ??= id;
+      if (!isFiltered || id !== first) return 1;
+      throw new MgrpoError("judge-failed", "filtered", { evidence: { fault: "refused-text" } });
+    },
+  };
+  const job = async () => {
+    const [item] = await memory.table.query(tableKeys.run(config.run).pk, tablePrefixes.jobs);
+    return JobRecord.parse(item);
+  };
+  const stop = new AbortController();
+  const options = { agent: "*", roles: ["eval"] } as const;
+  const evaluating = startWorker(store, config.run, options, stop.signal, log, { scorerOf: () => scorer });
+  await vi.waitFor(async () => expect(await job()).toMatchObject({ state: "done", n: 5 }), { timeout: 30_000 });
+  isFiltered = false;
+  // The judge's pause after its failure.
+  await store.clock.sleep(1);
+  await resumeInStore(store, config, RunRecord.parse(await memory.table.get(tableKeys.run(config.run))), {});
+  await vi.waitFor(async () => expect(await job()).toMatchObject({ state: "done", n: 6, fence: 2 }), {
+    timeout: 30_000,
+  });
+  stop.abort();
+  await evaluating;
+}, 90_000);
+
 test("an outcome that another worker committed and the store has lost is damage: no other outcome is scored instead", async () => {
   const { log, store, config } = await begun();
   const objects: ObjectStore = {
