@@ -76,7 +76,7 @@ async function untilOver(worker: WorkerProcess, id: string, signal: AbortSignal)
   const { run, scorerOf } = parts;
   if (hasRole(options, "eval")) {
     const untilIdle = options.enter !== undefined;
-    const role = { run, agents, scorerOf, checkpoints, worker: id, observer, untilIdle };
+    const role = { run, agents, scorerOf, checkpoints, worker: id, observer, watch, untilIdle };
     await runEvaluations({ ...role, ...(worker.gateway && { app: worker.gateway }) }, signal);
     if (untilIdle) return;
     // The last poll may have missed that the run was halted.

@@ -4,7 +4,7 @@
  *
  *     queued ──lease──> leased ──EvaluationResult committed──> (record-evaluation) done
  *       ^                 ├── its worker dies ──> leased by another, which adopts the existing outcomes
- *       '─────────────────┴── its worker stops, or fails
+ *       '─────────────────┴── its worker stops or fails, or the run is halted
  *
  *     a lease   waits for: a queued job, or one of a dead worker      unblocked by: enqueue-evaluation, the lease time
  */
@@ -12,8 +12,8 @@ import { TeamManifest } from "../../core/contracts/checkpoint.ts";
 import type { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { parse, parseJson } from "../../core/contracts/parse.ts";
-import { JobRecord, RunRecord } from "../../core/contracts/records.ts";
-import { MgrpoError } from "../../core/errors.ts";
+import { JobRecord } from "../../core/contracts/records.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Scorer } from "../../core/scorer.ts";
 import { dueJobs, dueSuites, runsOnlyAtEnds } from "../../core/training/evaluation.ts";
 import { leaseJob, releaseJob } from "../../core/training/job-writes.ts";
@@ -22,6 +22,7 @@ import type { AppParts } from "../gateway/gateway-service.ts";
 import { haltIfRefused } from "../halt.ts";
 import { recordBytes } from "../identity.ts";
 import type { WorkerObserver } from "../liveness/observer.ts";
+import type { StepWatch } from "../liveness/watch.ts";
 import type { HostedAgent } from "../rollouts/agent.ts";
 import type { RunContext } from "../run-context.ts";
 import { evaluateTeam } from "./evaluate.ts";
@@ -36,21 +37,21 @@ export interface EvalRole {
   /** The app that runs the rollouts. Absent: this program does. */
   readonly app?: AppParts;
   readonly observer: WorkerObserver;
+  readonly watch: StepWatch;
   /** Whether to return as soon as no job is due, a leased one included: another run may need this worker. */
   readonly untilIdle: boolean;
 }
 
 /**
  * Evaluates until the run is over and all its jobs are done, or, with `untilIdle`, until no job is due. Returns when the run is halted, also
- * by a service's refusal or a judge's outage during a job. Rejects with `canceled` when the signal aborts.
+ * during a job, by anybody or by this job (a service's refusal, a judge's outage). Rejects with `canceled` when the signal aborts.
  */
 export async function runEvaluations(role: EvalRole, signal: AbortSignal): Promise<void> {
-  const { run, agents, untilIdle } = role;
+  const { run, agents, watch, untilIdle } = role;
   const evaluated = new Set<string>();
   while (!signal.aborted) {
     const jobs = await readJobs(run);
-    const item = await run.store.table.get(tableKeys.run(run.name));
-    const { status, step } = parse(RunRecord, item, `record of run '${run.name}'`);
+    const { status, step } = (await watch.refresh()).run;
     if (status === "halted") return;
     const due = dueJobs(run.config, status, jobs);
     if (untilIdle && due.length === 0) return;
@@ -78,20 +79,40 @@ async function leasable({ worker, observer }: EvalRole, due: readonly JobRecord[
   return due.find(({ state, owner }) => state === "queued" || owner === worker || observer.isDead(owner));
 }
 
-/** False: another worker leased the job first. A failure releases the job and is rethrown, unless it halts the run. */
+/**
+ * False: another worker leased the job first. A halt of the run cancels the evaluation and releases the job, as does a failure, which is
+ * rethrown unless it halts the run.
+ */
 async function leaseAndEvaluate(role: EvalRole, job: JobRecord, signal: AbortSignal): Promise<boolean> {
-  const { run, worker } = role;
+  const { run, worker, watch } = role;
   const { table } = run.store;
   const { item } = await table.update(leaseJob(job, worker));
   if (item?.["owner"] !== worker) return false;
   const leased = parse(JobRecord, item, `JOB ${job.job}`);
+  const ended = new AbortController();
+  const halted = whenHalted(watch, ended.signal);
   try {
-    await evaluateJob(role, leased, signal);
+    await evaluateJob(role, leased, AbortSignal.any([signal, halted]));
   } catch (error) {
     await table.update(releaseJob(leased, worker));
-    if (!(await haltIfRefused(run, error, "evaluation"))) throw error;
+    const isCanceled = halted.aborted && isMgrpoError(error, "canceled");
+    if (!isCanceled && !(await haltIfRefused(run, error, "evaluation"))) throw error;
+  } finally {
+    ended.abort();
   }
   return true;
+}
+
+/** Aborts when the run is halted, unless the job has ended before. */
+function whenHalted(watch: StepWatch, ended: AbortSignal): AbortSignal {
+  const halted = new AbortController();
+  watch
+    .until(({ run }) => run.status === "halted" || undefined, ended)
+    .then(
+      () => halted.abort(),
+      () => {},
+    );
+  return halted.signal;
 }
 
 /** Evaluates a leased job and commits its result, unless the result is already there. */

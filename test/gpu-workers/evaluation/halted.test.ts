@@ -1,0 +1,104 @@
+/** @file A run that is halted while an evaluator works on a job: nothing more is sampled or paid for, and the resumed job keeps what is there. */
+import { expect, test } from "vitest";
+import { resumeInStore } from "../../../cli/local/resume-in-store.ts";
+import { objectKeys, tableKeys, tablePrefixes } from "../../../core/contracts/keys.ts";
+import { JobRecord, RunRecord } from "../../../core/contracts/records.ts";
+import type { PolicyEngine } from "../../../core/ports.ts";
+import type { Scorer } from "../../../core/scorer.ts";
+import { haltRun } from "../../../core/training/halt-run.ts";
+import { createLog } from "../../../gpu-workers/log.ts";
+import { memoryStore } from "../../fakes/memory-store.ts";
+import { relayEngine } from "../../fixtures/relay/policy.ts";
+import { relayConfig } from "../../fixtures/relay/start.ts";
+import { begin, openWorld, startWorker, withEvents } from "../../fixtures/relay/world.ts";
+
+/** A started run with one suite, whose questions an evaluator answers one after another. */
+async function openEvaluation() {
+  const log = createLog(() => {});
+  const memory = memoryStore();
+  const { functions } = openWorld(memory);
+  const store = withEvents(memory, () => functions, log);
+  const { agents } = relayConfig();
+  const oneByOne = Object.fromEntries(
+    Object.entries(agents).map(([name, agent]) => [name, { ...agent, engine: { ...agent.engine, slots: 1 } }]),
+  );
+  const config = relayConfig({ agents: oneByOne, evaluation: { suites: [{ name: "sampled" }] } });
+  await begin(store, functions, config);
+  const sampled = { turns: 0 };
+  const engine: PolicyEngine = {
+    ...relayEngine,
+    async openSampler(...request) {
+      const sampler = await relayEngine.openSampler(...request);
+      const sample: typeof sampler.sample = (...turn) => {
+        sampled.turns += 1;
+        return sampler.sample(...turn);
+      };
+      return { ...sampler, sample };
+    },
+  };
+  const job = async () => {
+    const [item] = await memory.table.query(tableKeys.run(config.run).pk, tablePrefixes.jobs);
+    return JobRecord.parse(item);
+  };
+  return {
+    memory,
+    config,
+    sampled,
+    job,
+    run: async () => RunRecord.parse(await memory.table.get(tableKeys.run(config.run))),
+    answers: () => memory.objects.keys().filter((key) => key.includes("/rollouts/")).length,
+    /** Evaluates until the job is done or the worker fails. */
+    async evaluate(scorer: Scorer): Promise<void> {
+      const stop = new AbortController();
+      const parts = { scorerOf: () => scorer, engineOf: () => engine };
+      const worker = startWorker(store, config.run, { agent: "*", roles: ["eval"] }, stop.signal, log, parts);
+      const ended = worker.then(() => "ended");
+      while ((await job()).state !== "done") {
+        if ((await Promise.race([ended, store.clock.sleep(0.01)])) === "ended") break;
+      }
+      stop.abort();
+      await ended;
+    },
+  };
+}
+
+test("a halt during a job ends it at once: it is queued, and after resume its answers and verdicts are reused", async () => {
+  const whole = await openEvaluation();
+  await whole.evaluate({ judge: "paid", correct: () => 1 });
+  const { n } = await whole.job();
+
+  const { memory, config, job, run, evaluate, sampled, answers } = await openEvaluation();
+  const asked: string[] = [];
+  const halting: Scorer = {
+    judge: "paid",
+    async correct({ id }) {
+      asked.push(id);
+      if (asked.length < 2) return 1;
+      await haltRun(memory.table, config.run, "by hand");
+      return new Promise(() => {});
+    },
+  };
+  await expect(evaluate(halting)).rejects.toThrow("run 'relay' is halted: by hand");
+  expect(asked).toHaveLength(2);
+  const [turns, committed] = [sampled.turns, answers()];
+  // Only the last answer is without a verdict; malformed ones need none.
+  expect(committed).toBeGreaterThanOrEqual(2);
+  expect(committed).toBeLessThan(whole.answers());
+  expect(turns).toBeLessThan(whole.sampled.turns);
+  expect(await job()).toMatchObject({ state: "queued", owner: "", fence: 1 });
+  expect(await memory.objects.get(objectKeys.evaluation(config.run, (await job()).job))).toBeUndefined();
+
+  const [judged, unjudged] = asked.splice(0);
+  await resumeInStore(memory, config, await run(), {});
+  await evaluate({
+    judge: "paid",
+    correct({ id }) {
+      asked.push(id);
+      return 1;
+    },
+  });
+  expect(await job()).toMatchObject({ state: "done", n, fence: 2 });
+  expect(asked).not.toContain(judged);
+  expect(asked[0]).toBe(unjudged);
+  expect(sampled.turns).toBe(whole.sampled.turns);
+});
