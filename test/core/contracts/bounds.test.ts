@@ -2,7 +2,9 @@
 import { expect, test } from "vitest";
 import { itemBytes } from "../../../adapters/aws/meter.ts";
 import { boundReason, ITEM_BYTES, maxRolloutsPerQuestion, REASON_BYTES } from "../../../core/contracts/bounds.ts";
+import { tableKeys } from "../../../core/contracts/keys.ts";
 import type { AgentBatch, GroupRecord, RolloutScore, ScoredRollout } from "../../../core/contracts/records.ts";
+import type { JudgeSpendingRecord } from "../../../core/contracts/spending.ts";
 import { teamConfig } from "../../fakes/scripted-team.ts";
 
 /** 17 significant digits, the most that a double needs. */
@@ -80,6 +82,16 @@ test.each([1, 10, 64])(
     expect(itemBytes(largestGroup(K, invocations, undefined, 8))).toBeLessThan(ITEM_BYTES);
   },
 );
+
+/** The longest name of a reservation: 16 characters of the subject, 64 of the judge, five digits of requests about it. */
+const RESERVATION = `${"s".repeat(16)}-${"j".repeat(64)}-99999-0`;
+
+test("4,000 open reservations, four times as many as Lambda has instances by default, fit in JUDGES", () => {
+  const names = Array.from({ length: 4000 }, (_, i) => String(i).padStart(RESERVATION.length, "s"));
+  const reserved = Object.fromEntries(names.map((name) => [name, 2_000_000_000_000]));
+  const judges: JudgeSpendingRecord = { run: "r".repeat(63), verdicts: 1e9, microUsd: 1e15, reserved };
+  expect(itemBytes({ ...judges, ...tableKeys.judgeSpending(judges.run) })).toBeLessThan(ITEM_BYTES);
+});
 
 test("a config whose groups or steps would not fit is refused, and the message says what to set instead", () => {
   // scripted-team's main agent: 8 turns of 4 calls, so 32 invocations; (409,600 - 2,048) / (1,500 + 32 x 150) = 64.7.
