@@ -13,7 +13,7 @@ import { memoryTable } from "../../fakes/memory-store.ts";
 import { runRecord } from "../../fakes/scripted-team.ts";
 
 const judgesOf = (table: Table) => table.get(tableKeys.judgeSpending("r"));
-const judges = (verdicts: number, microUsd: number, reserved: object = {}) => ({
+const judges = (verdicts: number, microUsd: number, reserved: Record<string, number> = {}) => ({
   run: "r",
   verdicts,
   microUsd,
