@@ -6,7 +6,8 @@
  *     excluded      objects that are missing or inconsistent, and texts that the judge gives no verdict on
  *     run halted    the rewards cannot be opened (no key, no such recipe), a judge's service refused the request (a wrong key, an empty
  *                   account), or does not answer for minutes: the user fixes that, and the resumed run asks again
- *     left          another process is asking the judge, or it has just failed: a scheduled tick asks again
+ *     left          another process is asking the judge, or it has just failed: a scheduled tick asks again. So it does after an error of the
+ *                   store, such as a refused write or a damaged verdict: no finished rollout is lost to it
  */
 import { randomUUID } from "node:crypto";
 import type { RunConfig } from "../core/contracts/config.ts";
@@ -14,7 +15,7 @@ import type { Verdict } from "../core/contracts/judge.ts";
 import { objectKeys } from "../core/contracts/keys.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 import type { Question } from "../core/contracts/question.ts";
-import type { GroupRecord, RolloutScore } from "../core/contracts/records.ts";
+import type { GroupRecord, RolloutScore, StepRecord } from "../core/contracts/records.ts";
 import {
   type FinishedOutcome,
   Invocation,
@@ -99,19 +100,37 @@ async function scoreOutcome(context: Context, address: RolloutAddress): Promise<
   ]);
   const question = questions.byId.get(plan?.groups[address.group] ?? "");
   if (!bytes || !plan || !question) throw new MgrpoError("not-found", `${key}: no such outcome in a planned group`);
+  const read = await readFinished(context, address, plan, config.main, bytes);
+  if ("excluded" in read) return read;
+  const { outcome, invocations } = read;
+  const outcomeSha256 = sha256(bytes);
+  const rewards = await openRewards(context, config, outcomeSha256);
+  // A halted run pays for nothing. Once it is resumed, a scheduled tick asks for this score again.
+  if (rewards.judge !== undefined && (await records.run(address.run))?.status === "halted") return undefined;
+  const ask = askerOf(context, config, rewards.judge);
+  const verdicts = await judge(ask, rewards, question, outcome, outcomeSha256, invocations);
+  return verdicts && scoreRollout(config, outcome, invocations, verdicts, outcomeSha256);
+}
+
+interface FinishedRollout {
+  readonly outcome: FinishedOutcome;
+  readonly invocations: readonly Invocation[];
+}
+
+/** The rollout, or why it is lost: it failed, or its objects are missing or inconsistent. */
+async function readFinished(
+  context: Context,
+  address: RolloutAddress,
+  plan: StepRecord,
+  main: string,
+  bytes: Uint8Array,
+): Promise<FinishedRollout | { readonly excluded: string }> {
   try {
-    const outcome = parseJson(Outcome, bytes, key);
+    const outcome = parseJson(Outcome, bytes, objectKeys.outcome(address));
     if (outcome.status === "failed") return { excluded: outcome.reason };
     const invocations = await Promise.all(outcome.invocations.map((ref) => readInvocation(context, ref)));
-    const fault = validateOutcome(address, plan, config.main, outcome, invocations);
-    if (fault !== undefined) return { excluded: `damaged: ${fault}` };
-    const outcomeSha256 = sha256(bytes);
-    const rewards = await openRewards(context, config, outcomeSha256);
-    // A halted run pays for nothing. Once it is resumed, a scheduled tick asks for this score again.
-    if (rewards.judge !== undefined && (await records.run(address.run))?.status === "halted") return undefined;
-    const ask = askerOf(context, config, rewards.judge);
-    const verdicts = await judge(ask, rewards, question, outcome, outcomeSha256, invocations);
-    return verdicts && scoreRollout(config, outcome, invocations, verdicts, outcomeSha256);
+    const fault = validateOutcome(address, plan, main, outcome, invocations);
+    return fault === undefined ? { outcome, invocations } : { excluded: `damaged: ${fault}` };
   } catch (error) {
     if (isMgrpoError(error, "record-damaged")) return { excluded: `damaged: ${error.message}` };
     throw error;

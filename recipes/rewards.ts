@@ -1,5 +1,6 @@
 /** @file Opens a recipe's rewards, the only part that functions need: their bundles contain no world, search index or base models. */
 import type { RunConfig } from "../core/contracts/config.ts";
+import { JudgeName } from "../core/contracts/names.ts";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import type { Rewards } from "../core/ports.ts";
 import type { RewardsModule } from "../core/recipe.ts";
@@ -26,7 +27,10 @@ export async function openRewards(
   // In a bundle there is no such file.
   const file = fileOfPart(config.recipe, "rewards") ?? `${config.recipe}/rewards.ts`;
   const opened = typeof rewards === "function" ? call(file, () => rewards({ config, environment })) : rewards;
-  if (isRewards(opened)) return checkedRewards(opened, file);
+  if (isRewards(opened)) {
+    requireJudgeName(opened, file);
+    return checkedRewards(opened, file);
+  }
   throw new MgrpoError(
     "recipe-invalid",
     `${file}: 'rewards' has no correct(): export an object with correct() and expert(), or a function that returns one, not a promise of one`,
@@ -36,6 +40,15 @@ export async function openRewards(
 /** False for what a recipe without type checks may export: a promise, null, a function that returns nothing. */
 const isRewards = (opened: Partial<Rewards> | null | undefined): opened is Rewards =>
   typeof opened?.correct === "function";
+
+/** The judge's name is part of keys, whose length the stores limit. */
+function requireJudgeName({ judge }: Rewards, file: string): void {
+  const { error } = JudgeName.optional().safeParse(judge);
+  if (!error) return;
+  const name = String(judge);
+  const shown = name.length > 80 ? `${name.slice(0, 80)}…` : name;
+  throw new MgrpoError("recipe-invalid", `${file}: judge is '${shown}': name it with ${error.issues[0]?.message}`);
+}
 
 /** An exception in the user's function is an error in the recipe. */
 function call(file: string, open: () => Rewards): Rewards {

@@ -40,6 +40,17 @@ export const RolloutIndex = z.int().nonnegative();
 /** 128 bits of the SHA-256 of the request, in base64url: one id per distinct invocation. */
 export const InvocationId = z.string().regex(/^[A-Za-z0-9_-]{22}$/);
 
+/** A question's id. */
+export const QuestionId = z.string().min(1).max(80);
+
+const JUDGE_NAME = "1 to 64 letters, digits, '_', '.' or '-'";
+
+/** A judge's name, used in keys (`Rewards.judge`). */
+export const JudgeName = z.string(JUDGE_NAME).regex(/^[\w.-]{1,64}$/, JUDGE_NAME);
+
+/** An evaluation job's id: its suite's name and a hash. */
+export const JobId = z.string().max(80);
+
 /** A worker process's id. A process that was marked dead continues under a new id. */
 export const WorkerId = z.string().regex(/^[A-Za-z0-9_-]{1,40}$/);
 

@@ -1,8 +1,9 @@
 /** @file Questions. A question carries everything that scoring needs, because functions cannot look anything up. */
 import * as z from "zod";
+import { QuestionId } from "./names.ts";
 
 export const Question = z.strictObject({
-  id: z.string().min(1).max(80),
+  id: QuestionId,
   /** The recipe's category of the question (`hop1`, `compare`, …); reports are broken down by it. */
   kind: z.string().min(1),
   /** Difficulty for the curriculum; 1 is the easiest. */

@@ -15,6 +15,9 @@ import {
   Digest,
   GroupIndex,
   InvocationId,
+  JobId,
+  JudgeName,
+  QuestionId,
   RolloutIndex,
   RunName,
   Sha256,
@@ -79,7 +82,7 @@ export const StepRecord = z.strictObject({
    */
   state: z.enum(["open", "ready", "closed"]),
   /** Question ids; the index is the group's index. Replacement groups are appended. */
-  groups: z.array(z.string()).min(1),
+  groups: z.array(QuestionId).min(1),
   /** Rounds of replacement groups so far (dynamic sampling). */
   round: z.int().nonnegative(),
   /** The one version of each agent that every rollout of this step is sampled from. */
@@ -165,7 +168,7 @@ export const GroupRecord = z.strictObject({
   run: RunName,
   step: Step,
   group: GroupIndex,
-  questionId: z.string(),
+  questionId: QuestionId,
   /** K, planned rollouts. */
   rolloutsPerQuestion: z.int(),
   state: z.enum(["open", "finalized"]),
@@ -247,7 +250,7 @@ export type EvaluationScore = z.infer<typeof EvaluationScore>;
 export const JobRecord = EvaluationScore.extend({
   run: RunName,
   /** Contains a hash of the team manifest and suite, so a repeated event yields the same job. */
-  job: z.string(),
+  job: JobId,
   team: Step,
   suite: z.string(),
   state: z.enum(["queued", "leased", "done"]),
@@ -275,8 +278,8 @@ export type FleetRecord = z.infer<typeof FleetRecord>;
 export const VerdictRecord = z.strictObject({
   run: RunName,
   /** SHA-256 of what is judged. */
-  subject: z.string(),
-  judge: z.string(),
+  subject: z.string().max(64),
+  judge: JudgeName,
   /** Number of claims so far: of two concurrent claims, one wins. */
   asks: z.int().nonnegative(),
   /** Identifies the call that made the last claim. Absent: no claim was made. */

@@ -36,7 +36,10 @@ export const JudgeSpendingRecord = z.strictObject({
   verdicts: z.int().nonnegative(),
   /** Millionths of a dollar, open reservations included. */
   microUsd: z.int().nonnegative(),
-  /** Open reservations by name: of requests under way, and of those whose caller died. */
+  /**
+   * Open reservations -> store time in ms from which their caller counts as dead: of requests under way, and of those whose caller died
+   * since the last request.
+   */
   reserved: z.record(z.string(), z.int()),
 });
 export type JudgeSpendingRecord = z.infer<typeof JudgeSpendingRecord>;

@@ -1,13 +1,14 @@
 /** @file The CALLS record: the calls of an agent's trainer to its Tinker server, written before each call. */
 import * as z from "zod";
+import { RecordedText } from "./bounds.ts";
 import { AgentName, RunName, Sha256, WorkerId } from "./names.ts";
 
 /** The calls of a training step so far, which the next process needs after a crash to continue with the same model. */
 export const TinkerCalls = z.strictObject({
   /** The server's base URL. */
-  server: z.string(),
-  session: z.string(),
-  model: z.string(),
+  server: RecordedText,
+  session: RecordedText,
+  model: RecordedText,
   /** The version that the model held before call `from`: SHA-256 of its `tinker.json`. */
   version: Sha256,
   from: z.int().positive(),

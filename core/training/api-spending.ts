@@ -42,22 +42,36 @@ export async function readApiSpendingIfLimited(
 
 type Payments = Pick<Table, "insert" | "update">;
 
+/** One request to a judge, by its claim (verdict-claim.ts). Times are the store's, in ms. */
+export interface JudgeAsk {
+  /** Unique among all requests of the run. */
+  readonly name: string;
+  readonly claimedAt: number;
+  /** From then on its asker counts as dead. */
+  readonly heldUntil: number;
+}
+
+/** Names that one write drops. Every request drops as many, and adds fewer. */
+const DROPPED_AT_ONCE = 100;
+
 /**
  * What one request to a judge is charged. Its maximum cost is booked before the request, and the actual cost replaces it afterward. A caller
  * that dies leaves the maximum cost charged. Each reservation has a name in the record while it is open, so that a write that is
  * repeated because its answer was lost changes nothing: a settlement may lower the charge, and twice would be too low. A settlement without
  * a reservation only raises it, and a repeat counts twice: too high, never too low.
+ *
+ * Names of dead callers are dropped by the next request of the run, whatever it judges, so the record does not grow with deaths. A caller
+ * that was only slow finds its name gone: its settlement is refused, and the maximum stays charged.
  */
 export class JudgeCharge {
   readonly #table: Payments;
   readonly #run: string;
-  readonly #ask: string;
+  readonly #ask: JudgeAsk;
   /** Name -> micro-dollars. */
   readonly #reserved = new Map<string, number>();
   #reservations = 0;
 
-  /** @param ask names the request among all of the run. */
-  constructor(table: Payments, run: string, ask: string) {
+  constructor(table: Payments, run: string, ask: JudgeAsk) {
     this.#table = table;
     this.#run = run;
     this.#ask = ask;
@@ -67,13 +81,14 @@ export class JudgeCharge {
   async reserve(usd: number): Promise<void> {
     const microUsd = Math.ceil(usd * MICRO);
     if (!(microUsd > 0)) return;
-    const name = `${this.#ask}-${this.#reservations++}`;
-    await this.#change({
+    const name = `${this.#ask.name}-${this.#reservations++}`;
+    const record = await this.#change({
       add: [[["microUsd"], microUsd]],
-      set: [[["reserved", name], microUsd]],
+      set: [[["reserved", name], Math.ceil(this.#ask.heldUntil)]],
       when: [{ absent: ["reserved", name] }],
     });
     this.#reserved.set(name, microUsd);
+    await this.#dropDead(record);
   }
 
   /** `usd`: the cost, even if there is no verdict. "unknown": a request that was cut off costs the reserved amount. */
@@ -93,14 +108,23 @@ export class JudgeCharge {
     this.#reserved.clear();
   }
 
-  /** The second attempt is for the first payment of a run, which creates the record. A third would find what the second found. */
-  async #change(change: Omit<TableChange, "key">): Promise<void> {
+  /** Returns the record after the change. The second attempt is for the first payment of a run, which creates the record. */
+  async #change(change: Omit<TableChange, "key">): Promise<TableItem | undefined> {
     const update: TableChange = { key: tableKeys.judgeSpending(this.#run), ...change };
-    if ((await this.#table.update(update)).applied) return;
+    const { applied, item } = await this.#table.update(update);
+    if (applied) return item;
     const none: JudgeSpendingRecord = { run: this.#run, verdicts: 0, microUsd: 0, reserved: {} };
     await this.#table.insert(update.key, none);
-    // Not applied again: an earlier attempt, whose answer was lost, has made the change.
-    await this.#table.update(update);
+    // Not applied again: an earlier attempt, whose answer was lost, has made the change. A third would find what the second found.
+    return (await this.#table.update(update)).item;
+  }
+
+  async #dropDead(record: TableItem | undefined): Promise<void> {
+    const open = Object.entries(record?.["reserved"] ?? {});
+    const dead = open.filter(([, heldUntil]) => Number(heldUntil) <= this.#ask.claimedAt).slice(0, DROPPED_AT_ONCE);
+    if (dead.length === 0) return;
+    const remove = dead.map(([name]) => ["reserved", name]);
+    await this.#table.update({ key: tableKeys.judgeSpending(this.#run), remove, when: [] });
   }
 }
 

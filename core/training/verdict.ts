@@ -49,6 +49,7 @@ export interface VerdictFailure {
 const GRACE_SECONDS = 1;
 /** A claim outlives its request by this, so that a slow write does not invite a second asker. */
 const MARGIN_SECONDS = 30;
+const claimSeconds = (seconds: number) => seconds + GRACE_SECONDS + MARGIN_SECONDS;
 /** In records of failures: rewards that ask no judge, or are not open. */
 const PROGRAM = "program";
 
@@ -64,12 +65,7 @@ export async function askForVerdict(store: Store, request: VerdictRequest): Prom
   const stored = await readVerdict(store, key);
   if (stored) return stored;
   if (request.signal?.aborted) return undefined;
-  const claim = await claimVerdict(
-    store,
-    { run, subject, judge },
-    seconds + GRACE_SECONDS + MARGIN_SECONDS,
-    request.token,
-  );
+  const claim = await claimVerdict(store, { run, subject, judge }, claimSeconds(seconds), request.token);
   if (!claim) return undefined;
   // The previous asker may have died after committing its verdict.
   const earlier = claim.asks > 1 ? await readVerdict(store, key) : undefined;
@@ -105,11 +101,11 @@ export async function unclaimedFailure(
 
 /** A verdict is committed before its cost is recorded: if that fails, the reservation stays charged, and nobody pays for the verdict again. */
 async function askAndPay(store: Store, request: VerdictRequest, claim: VerdictRecord, key: string): Promise<Verdict> {
-  const charge = new JudgeCharge(
-    store.table,
-    request.run,
-    `${claim.subject.slice(0, 16)}-${claim.judge}-${claim.asks}`,
-  );
+  const charge = new JudgeCharge(store.table, request.run, {
+    name: `${claim.subject.slice(0, 16)}-${claim.judge}-${claim.asks}`,
+    claimedAt: claim.heldUntil - claimSeconds(request.seconds) * 1000,
+    heldUntil: claim.heldUntil,
+  });
   const asking = startAsk(store.clock, request);
   let verdict: Verdict;
   try {

@@ -2,8 +2,10 @@
 import { beforeEach, expect, test } from "vitest";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { digestOf } from "../../core/contracts/names.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { Rewards } from "../../core/ports.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
-import { conversationOf, playRollout, sha, teamConfig } from "../fakes/scripted-team.ts";
+import { bytes, conversationOf, playRollout, rewards, sha, teamConfig } from "../fakes/scripted-team.ts";
 import { commitOutcome, key, started } from "./one-outcome.ts";
 
 let store: ReturnType<typeof memoryStore>;
@@ -153,6 +155,41 @@ test("a reason of 450 KB, which a tool's server can cause, is shortened: the gro
   const recorded = (await group()).rollouts["0"];
   expect(recorded).toEqual({ excluded: expect.stringMatching(/^infrastructure: x+ … .* … x+ at the end$/) });
   expect(Buffer.byteLength(JSON.stringify(recorded))).toBeLessThan(1100);
+});
+
+test.each<[string, () => Promise<() => void>]>([
+  [
+    "refused write",
+    async () => {
+      const { insert } = store.table;
+      store.table.insert = (record, item) =>
+        record.pk.startsWith("VERDICT#")
+          ? Promise.reject(new MgrpoError("record-damaged", "the store refused it"))
+          : insert(record, item);
+      return () => {
+        store.table.insert = insert;
+      };
+    },
+  ],
+  [
+    "damaged verdict",
+    async () => {
+      const verdict = objectKeys.verdict("test", sha((await store.objects.get(key)) ?? ""), "paid");
+      await store.objects.commit(verdict, bytes({ score: 7 }));
+      return () => void store.objects.delete([verdict]);
+    },
+  ],
+])("a %s loses no finished rollout: it is scored once that is repaired", async (_what, damage) => {
+  const judge: Rewards = { ...rewards, judge: "paid" };
+  const { functions, step, group } = await started(store, teamConfig(), judge);
+  await commitOutcome(store, step);
+  const repair = await damage();
+  await expect(functions.scoreRollout({ key })).rejects.toMatchObject({ code: "record-damaged" });
+  expect((await group()).rollouts).toEqual({});
+  repair();
+  await functions.tick({ run: "test" });
+  await functions.idle();
+  expect((await group()).rollouts["0"]).toMatchObject({ correct: 1 });
 });
 
 test("a scheduled tick repairs a crash between the last score and the finalization", async () => {

@@ -14,7 +14,7 @@ afterEach(() => void vi.useRealTimers());
 function open(source: string): Promise<Rewards> {
   const recipe = mkdtempSync(join(folder, "a recipe-"));
   writeFileSync(join(recipe, "rewards.mjs"), source);
-  return isolatedRewards({ KEY: "of the judge" })({ recipe, run: "any" } as RunConfig);
+  return isolatedRewards({ KEY: "judge" })({ recipe, run: "any" } as RunConfig);
 }
 
 const question = (id: string) => ({ id, kind: "any", level: 1, prompt: "?", answer: "!", facts: {} });
@@ -42,14 +42,14 @@ test("rewards that block are ended after their deadline; this process goes on, a
 test("judgments, reservations and the environment cross the thread, concurrently", async () => {
   const rewards = await open(`
     export const rewards = ({ environment }) => ({
-      judge: "slow " + environment.KEY,
+      judge: "slow-" + environment.KEY,
       async correct({ id }, { answer }, { reserve }) {
         await reserve(Number(id));
         return { score: answer === "!" ? 1 : 0, votes: [{ score: 1, reason: id }] };
       },
       expert: async (_, agent, __, context) => (agent === "searcher" && context === undefined ? 0.5 : 0),
     });`);
-  expect(rewards.judge).toBe("slow of the judge");
+  expect(rewards.judge).toBe("slow-judge");
   const sums: number[] = [];
   const context = contextOf(new AbortController().signal, async (usd) => void sums.push(usd));
   const verdicts = await Promise.all(["1", "2", "3"].map((id) => rewards.correct(question(id), conversation, context)));

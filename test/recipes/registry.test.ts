@@ -72,6 +72,29 @@ test("rewards that ask a judge are opened with the run's config and the variable
   expect((await openRewards(configOf(own), { KEY: "-key" })).judge).toBe("any-key");
 });
 
+test.each([
+  ["k".repeat(64), true],
+  ["gpt-5_mini.v2", true],
+  ["k".repeat(65), false],
+  ["k".repeat(2000), false],
+  ["", false],
+  ["a/../b", false],
+  ["two\nlines", false],
+  ["judge\n", false],
+  [null, false],
+])("the name of a judge is 1 to 64 letters, digits, '_', '.' or '-': %j", async (judge, isName) => {
+  const own = mkdtempSync(join(folder, "named-"));
+  const rewards = `{ judge: ${JSON.stringify(judge)}, correct: () => 1, expert: () => 1 }`;
+  writeFileSync(join(own, "rewards.mjs"), `export const rewards = ${rewards};`);
+  const opened = openRewards(configOf(own), {});
+  if (isName) return expect((await opened).judge).toBe(judge);
+  const message = await opened.then(
+    () => expect.fail("accepted"),
+    (error: Error) => error.message,
+  );
+  expect(message).toMatch(/rewards\.mjs: judge is '.{0,81}': name it with 1 to 64 letters, digits, '_', '\.' or '-'$/s);
+});
+
 const question: Question = { id: "q7", prompt: "?", answer: "a", level: 1, kind: "k", facts: {} };
 const conversation: Conversation = { prompt: "?", turns: [], stop: "answered", answer: "a", fault: null };
 

@@ -4,6 +4,7 @@
  * on SDK 0.25.0 and SkyRL a9564572, whose responses are recorded in test/fixtures/tinker-transcript.txt.
  */
 import * as z from "zod";
+import { RecordedText } from "../../../core/contracts/bounds.ts";
 
 // ---------------------------------------------------------------- requests
 
@@ -75,7 +76,7 @@ export const Capabilities = z.object({
 });
 export type Capabilities = z.infer<typeof Capabilities>;
 
-export const SessionCreated = z.object({ session_id: z.string(), error_message: z.string().nullish() });
+export const SessionCreated = z.object({ session_id: RecordedText, error_message: z.string().nullish() });
 export const Heartbeat = z.object({ type: z.literal("session_heartbeat") });
 
 /** Accepted work: its result is fetched by `request_id`. */
@@ -87,7 +88,7 @@ export const TryAgain = z.object({ type: z.literal("try_again"), queue_state_rea
 export const RequestFailed = z.object({ error: z.string(), category: z.string() });
 
 export const ModelCreated = z.object({
-  model_id: z.string(),
+  model_id: RecordedText,
   /** What the server really trains: SkyRL creates every model on its own base and ignores the one in the request. */
   base_model: z.string().nullish(),
   lora_config: TinkerLora.nullish(),

@@ -1,9 +1,29 @@
-/** @file Bounds on recorded data: the largest group that the config allows fits in an item, even with the longest reasons. */
+/** @file Bounds on recorded data: the largest records that the config allows fit in an item, even with the longest reasons and names. */
 import { expect, test } from "vitest";
 import { itemBytes } from "../../../adapters/aws/meter.ts";
-import { boundReason, ITEM_BYTES, maxRolloutsPerQuestion, REASON_BYTES } from "../../../core/contracts/bounds.ts";
-import type { AgentBatch, GroupRecord, RolloutScore, ScoredRollout } from "../../../core/contracts/records.ts";
-import { teamConfig } from "../../fakes/scripted-team.ts";
+import { judgeName } from "../../../adapters/judges/judged-rewards.ts";
+import {
+  boundReason,
+  ITEM_BYTES,
+  MAX_QUESTIONS_PER_STEP,
+  maxRolloutsPerQuestion,
+  REASON_BYTES,
+} from "../../../core/contracts/bounds.ts";
+import { EvaluationSuite } from "../../../core/contracts/evaluation-suite.ts";
+import { JudgeConfig } from "../../../core/contracts/judge.ts";
+import { objectKeys, tableKeys } from "../../../core/contracts/keys.ts";
+import { JudgeName } from "../../../core/contracts/names.ts";
+import {
+  type AgentBatch,
+  type GroupRecord,
+  JobRecord,
+  type RolloutScore,
+  type ScoredRollout,
+  StepRecord,
+} from "../../../core/contracts/records.ts";
+import type { JudgeSpendingRecord } from "../../../core/contracts/spending.ts";
+import { jobId } from "../../../core/training/evaluation.ts";
+import { sha, teamConfig } from "../../fakes/scripted-team.ts";
 
 /** 17 significant digits, the most that a double needs. */
 const LONG = 0.30000000000000004;
@@ -80,6 +100,57 @@ test.each([1, 10, 64])(
     expect(itemBytes(largestGroup(K, invocations, undefined, 8))).toBeLessThan(ITEM_BYTES);
   },
 );
+
+/** The longest name of a reservation: 16 characters of the subject, 64 of the judge, five digits of requests about it. */
+const RESERVATION = `${"s".repeat(16)}-${"j".repeat(64)}-99999-0`;
+
+test("4,000 open reservations, four times as many as Lambda has instances by default, fit in JUDGES", () => {
+  const names = Array.from({ length: 4000 }, (_, i) => String(i).padStart(RESERVATION.length, "s"));
+  const reserved = Object.fromEntries(names.map((name) => [name, 2_000_000_000_000]));
+  const judges: JudgeSpendingRecord = { run: "r".repeat(63), verdicts: 1e9, microUsd: 1e15, reserved };
+  expect(itemBytes({ ...judges, ...tableKeys.judgeSpending(judges.run) })).toBeLessThan(ITEM_BYTES);
+});
+
+test("the largest STEP fits in an item: 4,000 questions, as many positions in reserve, 100 agents", () => {
+  const agents = Array.from({ length: 100 }, (_, i) => `agent-${String(i).padStart(25, "0")}`);
+  const step: StepRecord = {
+    ...{ run: "r".repeat(63), step: 123_456, state: "closed", round: 4000 },
+    groups: Array.from({ length: MAX_QUESTIONS_PER_STEP }, (_, i) => String(i).padStart(80, "q")),
+    policy: Object.fromEntries(agents.map((agent) => [agent, 123_456])),
+    trained: agents,
+    sampledBefore: 1e15 - 1,
+    sampledTokens: 1e15 - 1,
+    curriculum: {
+      stage: 99,
+      drawn: Array(100).fill(123_456_789),
+      reserve: Array.from({ length: MAX_QUESTIONS_PER_STEP }, (_, i) => 123_456_789 + i),
+    },
+  };
+  expect(StepRecord.parse(step)).toEqual(step);
+  expect(itemBytes({ ...step, ...tableKeys.step(step.run, step.step) })).toBeLessThan(ITEM_BYTES);
+});
+
+test("the largest JOB fits in an item: 1,000 runs of a suite", () => {
+  const suite = EvaluationSuite.parse({ name: `s${"-".repeat(62)}`, runs: 1000 });
+  expect(() => EvaluationSuite.parse({ ...suite, runs: 1001 })).toThrow();
+  const job: JobRecord = {
+    ...{ run: "r".repeat(63), job: jobId("team", suite, sha), team: 123_456, suite: suite.name },
+    ...{ state: "done", owner: "w".repeat(40), fence: 123_456, n: 123_456_789, correct: LONG },
+    runs: Array.from({ length: 1000 }, () => ({ n: 123_456_789, correct: LONG })),
+    interval: { low: LONG, high: LONG },
+  };
+  expect(JobRecord.parse(job)).toEqual(job);
+  expect(itemBytes({ ...job, ...tableKeys.job(job.run, job.job) })).toBeLessThan(ITEM_BYTES / 8);
+});
+
+test("the names of judges that the adapters make are names, and keys with them fit in the 1,024 bytes of S3 and DynamoDB", () => {
+  const model = { model: "openai#gpt-5-mini", usdPerMillionTokens: { input: 1, output: 1 } };
+  expect(JudgeName.parse(judgeName(JudgeConfig.parse(model), "Compare."))).toHaveLength(16);
+  const [run, judge] = ["r".repeat(63), "j".repeat(64)];
+  expect(JudgeName.parse(judge)).toBe(judge);
+  const { pk, sk } = tableKeys.verdict(run, sha(""), judge);
+  for (const key of [objectKeys.verdict(run, sha(""), judge), pk, sk]) expect(Buffer.byteLength(key)).toBeLessThan(300);
+});
 
 test("a config whose groups or steps would not fit is refused, and the message says what to set instead", () => {
   // scripted-team's main agent: 8 turns of 4 calls, so 32 invocations; (409,600 - 2,048) / (1,500 + 32 x 150) = 64.7.

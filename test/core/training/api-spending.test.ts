@@ -13,19 +13,20 @@ import { memoryTable } from "../../fakes/memory-store.ts";
 import { runRecord } from "../../fakes/scripted-team.ts";
 
 const judgesOf = (table: Table) => table.get(tableKeys.judgeSpending("r"));
-const judges = (verdicts: number, microUsd: number, reserved: object = {}) => ({
+const judges = (verdicts: number, microUsd: number, reserved: Record<string, number> = {}) => ({
   run: "r",
   verdicts,
   microUsd,
   reserved,
 });
+const named = (name: string) => ({ name, claimedAt: 0, heldUntil: 100 });
 
 describe("the charge of a judge's request", () => {
   test("the maximum cost is booked first, rounded up; the actual cost replaces it and counts the verdict", async () => {
     const table = memoryTable();
-    const charge = new JudgeCharge(table, "r", "ask");
+    const charge = new JudgeCharge(table, "r", named("ask"));
     await charge.reserve(0.0100001);
-    expect(await judgesOf(table)).toEqual(judges(0, 10_001, { "ask-0": 10_001 }));
+    expect(await judgesOf(table)).toEqual(judges(0, 10_001, { "ask-0": 100 }));
     await charge.settle(1, 0.004);
     expect(await judgesOf(table)).toEqual(judges(1, 4000));
     // The same charge starts again from nothing reserved.
@@ -35,29 +36,29 @@ describe("the charge of a judge's request", () => {
 
   test("votes are reserved one by one, and settled together", async () => {
     const table = memoryTable();
-    const charge = new JudgeCharge(table, "r", "ask");
+    const charge = new JudgeCharge(table, "r", named("ask"));
     for (const usd of [0.001, 0.002]) await charge.reserve(usd);
-    expect(await judgesOf(table)).toEqual(judges(0, 3000, { "ask-0": 1000, "ask-1": 2000 }));
+    expect(await judgesOf(table)).toEqual(judges(0, 3000, { "ask-0": 100, "ask-1": 100 }));
     await charge.settle(1, 0.003);
     expect(await judgesOf(table)).toEqual(judges(1, 3000));
   });
 
   test("reservations that are made at once are all booked, and all replaced by the cost", async () => {
     const table = memoryTable();
-    const charge = new JudgeCharge(table, "r", "ask");
+    const charge = new JudgeCharge(table, "r", named("ask"));
     await Promise.all([charge.reserve(0.02), charge.reserve(0.1)]);
-    expect(await judgesOf(table)).toEqual(judges(0, 120_000, { "ask-0": 20_000, "ask-1": 100_000 }));
+    expect(await judgesOf(table)).toEqual(judges(0, 120_000, { "ask-0": 100, "ask-1": 100 }));
     await charge.settle(1, 0.05);
     expect(await judgesOf(table)).toEqual(judges(1, 50_000));
   });
 
   test("a request that was cut off costs what was reserved; one that failed for free costs nothing", async () => {
     const table = memoryTable();
-    const cutOff = new JudgeCharge(table, "r", "ask");
+    const cutOff = new JudgeCharge(table, "r", named("ask"));
     await cutOff.reserve(0.005);
     await cutOff.settle(0, "unknown");
     expect(await judgesOf(table)).toEqual(judges(0, 5000));
-    const failed = new JudgeCharge(table, "r", "again");
+    const failed = new JudgeCharge(table, "r", named("again"));
     await failed.reserve(0.005);
     await failed.settle(0, 0);
     expect(await judgesOf(table)).toEqual(judges(0, 5000));
@@ -65,7 +66,7 @@ describe("the charge of a judge's request", () => {
 
   test("what costs nothing is not recorded", async () => {
     const table = memoryTable();
-    const charge = new JudgeCharge(table, "r", "ask");
+    const charge = new JudgeCharge(table, "r", named("ask"));
     for (const usd of [0, -1, Number.NaN]) await charge.reserve(usd);
     await charge.settle(1, 0);
     expect(await judgesOf(table)).toBeUndefined();
@@ -82,9 +83,9 @@ describe("a judge's charge, when answers are lost, callers race and callers die"
         return table.update(change);
       },
     };
-    const charge = new JudgeCharge(twice, "r", "ask");
+    const charge = new JudgeCharge(twice, "r", named("ask"));
     await charge.reserve(0.007);
-    expect(await judgesOf(table)).toEqual(judges(0, 7000, { "ask-0": 7000 }));
+    expect(await judgesOf(table)).toEqual(judges(0, 7000, { "ask-0": 100 }));
     await charge.settle(1, 0.002);
     expect(await judgesOf(table)).toEqual(judges(1, 2000));
   });
@@ -100,17 +101,55 @@ describe("a judge's charge, when answers are lost, callers race and callers die"
         return { applied, item: item ?? (await table.get(change.key)) };
       },
     };
-    const charges = ["a", "b", "c"].map((ask) => new JudgeCharge(racing, "r", ask));
+    const charges = ["a", "b", "c"].map((ask) => new JudgeCharge(racing, "r", named(ask)));
     await Promise.all(charges.map((charge) => charge.reserve(0.001)));
     expect(await judgesOf(table)).toMatchObject({ microUsd: 3000 });
   });
 
   test("a dead caller's reservation stays charged", async () => {
     const table = memoryTable();
-    await new JudgeCharge(table, "r", "ask").reserve(0.007);
-    const next = new JudgeCharge(table, "r", "again");
+    await new JudgeCharge(table, "r", named("ask")).reserve(0.007);
+    const next = new JudgeCharge(table, "r", named("again"));
     await next.settle(1, 0.001);
-    expect(await judgesOf(table)).toEqual(judges(1, 8000, { "ask-0": 7000 }));
+    expect(await judgesOf(table)).toEqual(judges(1, 8000, { "ask-0": 100 }));
+  });
+});
+
+describe("reservations of dead callers", () => {
+  test("after 10,000 killed requests only the open ones have names, and the bill is the sum of all", async () => {
+    const table = memoryTable();
+    // One request per ms; each is held for 5 ms, so that 5 are open at any time.
+    for (let now = 1; now <= 10_000; now++) {
+      await new JudgeCharge(table, "r", { name: `ask${now}`, claimedAt: now, heldUntil: now + 5 }).reserve(0.001);
+      if (now % 500 === 0) expect(Object.keys((await judgesOf(table))?.["reserved"] ?? {})).toHaveLength(5);
+    }
+    const open = [9996, 9997, 9998, 9999, 10_000].map((now) => [`ask${now}-0`, now + 5]);
+    expect(await judgesOf(table)).toEqual(judges(0, 10_000_000, Object.fromEntries(open)));
+  });
+
+  test("a caller that was only slow cannot settle once its name is gone: the maximum stays charged", async () => {
+    const table = memoryTable();
+    const slow = new JudgeCharge(table, "r", { name: "slow", claimedAt: 0, heldUntil: 100 });
+    await slow.reserve(0.007);
+    const next = new JudgeCharge(table, "r", { name: "next", claimedAt: 100, heldUntil: 200 });
+    await next.reserve(0.001);
+    expect(await judgesOf(table)).toEqual(judges(0, 8000, { "next-0": 200 }));
+    await slow.settle(1, 0.002);
+    expect(await judgesOf(table)).toEqual(judges(0, 8000, { "next-0": 200 }));
+    await next.settle(1, 0.0005);
+    expect(await judgesOf(table)).toEqual(judges(1, 7500));
+  });
+
+  test("many that died at once are dropped by the next requests, each write within the store's limits", async () => {
+    const table = memoryTable();
+    const dead = Object.fromEntries(Array.from({ length: 4000 }, (_, i) => [`dead${i}-0`, 50]));
+    await table.insert(tableKeys.judgeSpending("r"), judges(0, 4_000_000, dead));
+    for (let now = 100; now < 140; now++) {
+      const charge = new JudgeCharge(table, "r", { name: `ask${now}`, claimedAt: now, heldUntil: now + 100 });
+      await charge.reserve(0.001);
+      await charge.settle(1, 0.001);
+    }
+    expect(await judgesOf(table)).toEqual(judges(40, 4_040_000));
   });
 });
 
@@ -127,7 +166,7 @@ test("a run's spending is the sums of each kind, in dollars; kinds without a rec
   const table = memoryTable();
   expect(await readApiSpending(table, "r")).toEqual({ toolsUsd: 0, judgesUsd: 0, agentsUsd: 0 });
   await addAgentSpending(table, "r", 0.25);
-  await new JudgeCharge(table, "r", "ask").reserve(1.5);
+  await new JudgeCharge(table, "r", named("ask")).reserve(1.5);
   const tools = { run: "r", calls: 3, blocked: 0, microUsd: 2_000_000, maxCalls: null, maxUsd: null };
   await table.insert(tableKeys.toolSpending("r"), tools);
   expect(await readApiSpending(table, "r")).toEqual({ toolsUsd: 2, judgesUsd: 1.5, agentsUsd: 0.25 });

@@ -1,8 +1,10 @@
 /** @file What a verdict costs when its cost cannot be recorded, or is unknown: the reserved maximum, never less. */
+import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { Judgment } from "../../../core/contracts/judge.ts";
 import { MgrpoError as Failure } from "../../../core/errors.ts";
-import { cost, failed, world } from "./verdict-world.ts";
+import { sha } from "../../fakes/scripted-team.ts";
+import { cost, failed, SECONDS, subject, world } from "./verdict-world.ts";
 
 test("a verdict whose cost cannot be recorded costs what was reserved, and is not asked for again", async () => {
   const { store, ask, bill } = world();
@@ -48,4 +50,57 @@ test.each<[what: string, answer: () => unknown, microUsd: number]>([
   });
   expect(await failed(asked)).toMatchObject({ code: "judge-failed" });
   expect(await bill()).toMatchObject({ verdicts: 0, microUsd });
+});
+
+test.each([
+  ["the same", subject],
+  ["another", sha("something else")],
+])(
+  "a request about %s subject drops the names of one whose claim has ended; its maximum stays charged",
+  async (_which, next) => {
+    const { ask, bill, pass } = world();
+    let answer = (_judgment: Judgment) => {};
+    const slow = ask({
+      async ask({ reserve }) {
+        await reserve(0.1);
+        return new Promise<Judgment>((resolve) => (answer = resolve));
+      },
+    });
+    for (let i = 0; i < 5; i++) await turn();
+    const askNext = () =>
+      ask({
+        subject: next,
+        async ask({ reserve }) {
+          await reserve(0.2);
+          const { reserved } = (await bill()) ?? {};
+          return { score: 1, votes: [{ score: 1, reason: Object.keys(reserved ?? {}).join() }], cost: cost(0.05) };
+        },
+      });
+    pass(SECONDS + 31);
+    const name = `${next.slice(0, 16)}-paid-${next === subject ? 2 : 1}-0`;
+    expect(await askNext()).toMatchObject({ votes: [{ reason: name }] });
+    const billed = { run: "test", verdicts: 1, microUsd: 150_000, reserved: {} };
+    expect(await bill()).toEqual(billed);
+    answer({ score: 0.5, cost: cost(0.08) });
+    await slow;
+    expect(await bill()).toEqual(billed);
+  },
+);
+
+test("a request whose claim has not ended keeps its name, and settles", async () => {
+  const { ask, bill, pass } = world();
+  let answer = (_judgment: Judgment) => {};
+  const slow = ask({
+    async ask({ reserve }) {
+      await reserve(0.1);
+      return new Promise<Judgment>((resolve) => (answer = resolve));
+    },
+  });
+  for (let i = 0; i < 5; i++) await turn();
+  pass(SECONDS + 30);
+  const other: Judgment = { score: 1, cost: cost(0.05) };
+  await ask({ subject: sha("something else"), ask: ({ reserve }) => reserve(0.2).then(() => other) });
+  answer({ score: 0.5, cost: cost(0.08) });
+  await slow;
+  expect(await bill()).toEqual({ run: "test", verdicts: 2, microUsd: 130_000, reserved: {} });
 });
