@@ -56,8 +56,9 @@ test.concurrent.for<[string, string]>([
 test.concurrent("a process that is stopped and continued lives: that time does not count", async (context) => {
   // Held when it is stopped and when it continues, so that the watchdog looks before the main thread's timers run.
   const child = await startWatched("hold(6); await pause(3);", context);
+  await pause(300);
   child.kill("SIGSTOP");
-  await pause(5500);
+  await pause(5300);
   child.kill("SIGCONT");
   expect(await once(child, "exit")).toEqual([0, null]);
 });
