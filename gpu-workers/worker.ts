@@ -2,7 +2,7 @@
  * @file Entry of a worker process. `worker --run R --agent NAME --roles rollout,train` serves one run, as does `--agent * --roles eval`, which
  * evaluates it; `worker --fleet NAME` serves one run after another, as they need it. SIGTERM and SIGINT drain. With MGRPO_PARENT=1 the
  * process exits within two seconds of losing its parent, which it notices when its standard input closes. While it serves a run, a watchdog
- * ends it when synchronous code holds its main thread.
+ * ends it when synchronous code blocks its main thread.
  */
 import { setMaxListeners } from "node:events";
 import { getPriority, setPriority } from "node:os";
@@ -23,7 +23,7 @@ import {
 import { readFleet } from "./fleet/find-run.ts";
 import { serveFleet } from "./fleet/serve-fleet.ts";
 import { onHint, onParentGone } from "./liveness/parent.ts";
-import { maxHeldSeconds, startWatchdog } from "./liveness/watchdog.ts";
+import { maxBlockedSeconds, startWatchdog } from "./liveness/watchdog.ts";
 import { createLog, type Log } from "./log.ts";
 import { release } from "./release.ts";
 import { serveWorker } from "./serve.ts";
@@ -91,7 +91,7 @@ async function main(): Promise<void> {
     if (assignment.roles.every((role) => role === "eval")) yieldToTraining();
     // Not earlier: a recipe's tools may take any time to load.
     const { name, config } = parts.run;
-    const endWatchdog = startWatchdog(maxHeldSeconds(config), { ...who, run: name });
+    const endWatchdog = startWatchdog(maxBlockedSeconds(config), { ...who, run: name });
     return serveWorker(parts, serveOptions(environment, found.address, assignment), stop)
       .finally(() => parts.close())
       .finally(endWatchdog);

@@ -1,6 +1,6 @@
 /**
  * @file The watchdog of a worker process. Synchronous code that does not end, such as a loop or a backtracking regular expression of a tool,
- * holds the main thread: no heartbeat, time limit or signal handler runs, so another thread (watchdog-thread.ts) kills the process. This is
+ * blocks the main thread: no heartbeat, time limit or signal handler runs, so another thread (watchdog-thread.ts) kills the process. This is
  * a crash: the next process runs the rollouts that were in flight alone, and the one that crashes it three times is given up.
  *
  * The longest work of this program in the main thread is hashing 2 GiB, in less than ten seconds. Engines that work there take longer.
@@ -17,8 +17,8 @@ const PULSE_MILLISECONDS = 500;
 /** Policies whose engines work in the main thread, or may. */
 const IN_MAIN_THREAD = /^(eager|eager-gpu|recipe:.*)$/;
 
-/** Seconds for which synchronous code may hold the main thread. An engine's call there has its own limit. */
-export function maxHeldSeconds({
+/** Seconds for which synchronous code may block the main thread. An engine's call there has its own limit. */
+export function maxBlockedSeconds({
   agents,
   limits: { turnSeconds, trainingSeconds },
   liveness: { leaseSeconds },
