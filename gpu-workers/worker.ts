@@ -1,7 +1,8 @@
 /**
  * @file Entry of a worker process. `worker --run R --agent NAME --roles rollout,train` serves one run, as does `--agent * --roles eval`, which
  * evaluates it; `worker --fleet NAME` serves one run after another, as they need it. SIGTERM and SIGINT drain. With MGRPO_PARENT=1 the
- * process exits within two seconds of losing its parent, which it notices when its standard input closes.
+ * process exits within two seconds of losing its parent, which it notices when its standard input closes. While it serves a run, a watchdog
+ * ends it when synchronous code blocks its main thread.
  */
 import { setMaxListeners } from "node:events";
 import { getPriority, setPriority } from "node:os";
@@ -22,6 +23,7 @@ import {
 import { readFleet } from "./fleet/find-run.ts";
 import { serveFleet } from "./fleet/serve-fleet.ts";
 import { onHint, onParentGone } from "./liveness/parent.ts";
+import { maxBlockedSeconds, startWatchdog } from "./liveness/watchdog.ts";
 import { createLog, type Log } from "./log.ts";
 import { release } from "./release.ts";
 import { serveWorker } from "./serve.ts";
@@ -81,12 +83,18 @@ function readArguments(args: string[]): z.infer<typeof Arguments> {
 async function main(): Promise<void> {
   const found = readArguments(process.argv.slice(2));
   const environment = readEnvironment(process.env);
-  const log = logOf(found.run === undefined ? { fleet: found.fleet } : { run: found.run, agent: found.agent });
+  const who = found.run === undefined ? { fleet: found.fleet } : { run: found.run, agent: found.agent };
+  const log = logOf(who);
   const stop = stopSignal(environment, log);
   const store = openStore(environment);
   const serve = (parts: ComposedParts, assignment: Assignment) => {
     if (assignment.roles.every((role) => role === "eval")) yieldToTraining();
-    return serveWorker(parts, serveOptions(environment, found.address, assignment), stop).finally(() => parts.close());
+    // Not earlier: a recipe's tools may take any time to load.
+    const { name, config } = parts.run;
+    const endWatchdog = startWatchdog(maxBlockedSeconds(config), { ...who, run: name });
+    return serveWorker(parts, serveOptions(environment, found.address, assignment), stop)
+      .finally(() => parts.close())
+      .finally(endWatchdog);
   };
   if (found.run !== undefined) {
     await serve(await compose(found.run, store, log), { agent: found.agent, roles: found.roles });

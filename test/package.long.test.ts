@@ -204,6 +204,7 @@ test("the package has the compiled command line, the docs and the recipes' sourc
     "dist/release",
     "dist/recipes/atlas/recipe.js",
     "dist/gpu-workers/worker.js",
+    "dist/gpu-workers/liveness/watchdog-thread.js",
     "docs/recipes.md",
     "recipes/atlas/recipe.ts",
     "recipes/deep-research/README.md",

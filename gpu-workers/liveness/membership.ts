@@ -5,7 +5,8 @@
  *                    └── marked dead by an observer ──> `lost`: this incarnation ends, the process registers a new one
  *
  * The main thread sends the heartbeats while engines work in separate threads, so a long engine call never looks like a death; only policy
- * `eager` works in the main thread. A worker whose engine hangs sends none (progress.ts).
+ * `eager` works in the main thread. A worker whose engine hangs sends none (progress.ts). A process whose main thread is blocked by
+ * other code is killed (watchdog.ts).
  */
 import { randomBytes } from "node:crypto";
 import { tableKeys } from "../../core/contracts/keys.ts";

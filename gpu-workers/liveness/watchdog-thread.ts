@@ -1,0 +1,36 @@
+/**
+ * @file The watchdog's thread: looks every second whether the main thread's timers run, and kills the process after `maxSilentLooks` looks
+ * in a row that find they do not. Looks are counted instead of time: there are none while the process is stopped or the machine sleeps.
+ */
+import { writeSync } from "node:fs";
+import { workerData } from "node:worker_threads";
+import type { ErrorCode } from "../../core/errors.ts";
+import { createLog } from "../log.ts";
+
+const LOOK_MILLISECONDS = 1000;
+const CODE: ErrorCode = "deadline";
+
+export interface Watched {
+  /** Shared memory: the main thread sets its one number to 1, a look to 0. */
+  readonly pulse: Int32Array;
+  readonly maxSilentLooks: number;
+  /** Fields of the log line. */
+  readonly who: Record<string, unknown>;
+}
+
+const watched: Watched = workerData;
+let silentLooks = 0;
+setInterval(() => {
+  silentLooks = Atomics.exchange(watched.pulse, 0, 0) === 0 ? silentLooks + 1 : 0;
+  if (silentLooks >= watched.maxSilentLooks) endProcess(watched);
+}, LOOK_MILLISECONDS);
+
+function endProcess({ maxSilentLooks, who }: Watched): void {
+  const error = `synchronous code has blocked the main thread for ${maxSilentLooks} seconds, so no heartbeat or time limit can run: the process ends. Correct the tool that loops or blocks; if the work needs this time, move it to a thread or process, or raise liveness.leaseSeconds`;
+  try {
+    // This thread's `process.stderr` writes through the main thread.
+    createLog((line) => writeSync(2, line), who).error("worker failed", { code: CODE, error });
+  } finally {
+    process.kill(process.pid, "SIGKILL");
+  }
+}

@@ -1,0 +1,47 @@
+/**
+ * @file The watchdog of a worker process. Synchronous code that does not end, such as a loop or a backtracking regular expression of a tool,
+ * blocks the main thread: no heartbeat, time limit or signal handler runs, so another thread (watchdog-thread.ts) kills the process. This is
+ * a crash: the next process runs the rollouts that were in flight alone, and the one that crashes it three times is given up.
+ *
+ * The longest work of this program in the main thread is hashing 2 GiB, in less than ten seconds. Engines that work there take longer.
+ */
+import { Worker } from "node:worker_threads";
+import { builtModule } from "../../built-module.ts";
+import type { RunConfig } from "../../core/contracts/config.ts";
+import type { Watched } from "./watchdog-thread.ts";
+
+const MIN_SECONDS = 60;
+/** By then the others have long declared the worker dead. */
+const LEASES = 3;
+const PULSE_MILLISECONDS = 500;
+/** Policies whose engines work in the main thread, or may. */
+const IN_MAIN_THREAD = /^(eager|eager-gpu|recipe:.*)$/;
+
+/** Seconds for which synchronous code may block the main thread. An engine's call there has its own limit. */
+export function maxBlockedSeconds({
+  agents,
+  limits: { turnSeconds, trainingSeconds },
+  liveness: { leaseSeconds },
+}: Pick<RunConfig, "agents" | "limits" | "liveness">): number {
+  const isEngineThere = Object.values(agents).some(({ policy }) => IN_MAIN_THREAD.test(policy));
+  return Math.max(MIN_SECONDS, LEASES * leaseSeconds, ...(isEngineThere ? [turnSeconds, trainingSeconds] : []));
+}
+
+/**
+ * Starts to watch the thread that calls it. Returns a function that ends this.
+ *
+ * @param who fields of the line that is logged before the process ends.
+ */
+export function startWatchdog(maxSeconds: number, who: Record<string, unknown>): () => Promise<void> {
+  const pulse = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+  const watched: Watched = { pulse, maxSilentLooks: Math.ceil(maxSeconds), who };
+  const module = builtModule("gpu-workers/liveness/watchdog-thread");
+  const thread = new Worker(module, { execArgv: [], env: {}, workerData: watched });
+  thread.unref();
+  const beat = setInterval(() => Atomics.store(pulse, 0, 1), PULSE_MILLISECONDS);
+  beat.unref();
+  return async () => {
+    clearInterval(beat);
+    await thread.terminate();
+  };
+}

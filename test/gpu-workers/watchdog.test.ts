@@ -1,0 +1,77 @@
+/** @file The watchdog: it kills a process whose main thread synchronous code blocks for too long, and no other. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { text } from "node:stream/consumers";
+import { setTimeout as pause } from "node:timers/promises";
+import { expect, type TestContext, test } from "vitest";
+import { builtModule } from "../../built-module.ts";
+import { maxBlockedSeconds } from "../../gpu-workers/liveness/watchdog.ts";
+import { teamConfig } from "../fakes/scripted-team.ts";
+
+/** Is watched with a limit of 3 seconds. Once it has said so, it runs the given code, and then exits with code 0. */
+const WATCHED = `
+  const [, watchdog, code] = process.argv;
+  const { startWatchdog } = await import(watchdog);
+  const end = startWatchdog(3, { run: "r", agent: "main" });
+  const block = (seconds) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, seconds * 1000);
+  const pause = (seconds) => new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+  console.log("watched");
+  await new (async () => {}).constructor("block", "pause", "end", code)(block, pause, end);
+  process.exit(0);
+`;
+
+/** @param context of the test: the process ends with it. */
+async function startWatched(code: string, { onTestFinished }: TestContext) {
+  const watchdog = builtModule("gpu-workers/liveness/watchdog").href;
+  const child = spawn(process.execPath, ["--input-type=module", "--eval", WATCHED, watchdog, code], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  await once(child.stdout, "data");
+  return child;
+}
+
+test.concurrent.for(["for (;;);", '/^(a+)+$/.test("a".repeat(60) + "b");'])(
+  "a process that runs %s is killed, and its last line of log says why",
+  async (code, context) => {
+    const child = await startWatched(code, context);
+    const [log, end] = await Promise.all([text(child.stderr), once(child, "exit")]);
+    expect(end).toEqual([null, "SIGKILL"]);
+    expect(log.trim().split("\n")).toHaveLength(1);
+    expect(JSON.parse(log)).toEqual({
+      ...{ level: "error", what: "worker failed", run: "r", agent: "main", code: "deadline" },
+      error: expect.stringMatching(
+        /^synchronous code has blocked the main thread for 3 seconds.*liveness\.leaseSeconds$/,
+      ),
+    });
+  },
+);
+
+test.concurrent.for<[string, string]>([
+  ["blocked for less than the limit, again and again", "for (let i = 0; i < 4; i++) { block(1.5); await pause(1.2); }"],
+  ["blocked after its watchdog has ended", "await end(); block(5);"],
+])("a process that is %s lives", async ([_what, code], context) => {
+  const child = await startWatched(code, context);
+  expect(await once(child, "exit")).toEqual([0, null]);
+});
+
+test.concurrent("a process that is stopped and continued lives: that time does not count", async (context) => {
+  // Blocked when it is stopped and when it continues, so that the watchdog looks before the main thread's timers run.
+  const child = await startWatched("block(6); await pause(3);", context);
+  await pause(300);
+  child.kill("SIGSTOP");
+  await pause(5300);
+  child.kill("SIGCONT");
+  expect(await once(child, "exit")).toEqual([0, null]);
+});
+
+test("the limit is a minute, three leases, or an engine's own limit if it works in the main thread", () => {
+  const limits = { turnSeconds: 300, trainingSeconds: 900 };
+  const limit = (leaseSeconds: number, policy: string) =>
+    maxBlockedSeconds(teamConfig({ agents: { main: { model: "m", policy } }, limits, liveness: { leaseSeconds } }));
+  expect(limit(10, "compiled")).toBe(60);
+  expect(limit(60, "compiled")).toBe(180);
+  expect(limit(10, "eager-gpu")).toBe(900);
+  expect(limit(10, "recipe:mine")).toBe(900);
+  expect(limit(600, "eager")).toBe(1800);
+});

@@ -1,0 +1,38 @@
+/** @file A tool that loops, in real processes: its worker ends and is started again until the rollout that calls the tool is given up. */
+import { dirname, join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { recipe } from "../fixtures/relay/recipe.ts";
+import { buildProcesses } from "./build.ts";
+import { calm, play } from "./processes.ts";
+
+/** Of the watchdog: the shortest, since the engine's limits are not longer. */
+const LIMIT_SECONDS = 60;
+
+test("the rollout is lost after three crashes while it runs alone, and the run finishes", {
+  timeout: 600_000,
+}, async () => {
+  const built = await buildProcesses({
+    "looping/tools": "test/fixtures/looping/tools.ts",
+    "looping/rewards": "test/fixtures/relay/rewards.ts",
+  });
+  onTestFinished(() => built.remove());
+  const { agents, ...config } = recipe.config("mgrpo", () => undefined);
+  const settings = {
+    recipe: join(dirname(built.recipe), "looping"),
+    steps: 1,
+    agents: { ...agents, main: { ...agents["main"], tools: ["loop"] } },
+    limits: { ...config.limits, lostFraction: 1, turnSeconds: LIMIT_SECONDS, trainingSeconds: LIMIT_SECONDS },
+  };
+  const { records, started, log } = await play(built, { ...calm, settings });
+  const rollouts = {
+    0: { reward: expect.any(Number) },
+    1: { excluded: "infrastructure: its worker crashed 3 times while it ran alone" },
+  };
+  expect(records, log.join("\n")).toMatchObject({ status: "finished", steps: [{ groups: [{ rollouts }, {}] }] });
+  // The first crash is beside other rollouts; then three alone.
+  expect(started["main"]).toBe(5);
+  const ends = log.filter((line) => line.includes('"code":"deadline"'));
+  expect(ends.map((line) => JSON.parse(line))).toEqual(
+    Array.from({ length: 4 }, () => expect.objectContaining({ level: "error", run: "relay", agent: "main" })),
+  );
+});
