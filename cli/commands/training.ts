@@ -108,8 +108,8 @@ function addCompare(program: Command): void {
     )
     .addOption(
       new Option(
-        "--from <run>",
-        "start every arm from the checkpoints of this run, or one arm with <arm>=<run> (repeatable)",
+        "--from <source>",
+        "start every arm from the checkpoints of this run, or in this folder, such as ./warm, which has one per agent; one arm with <arm>=<source> (repeatable)",
       )
         .argParser(collect)
         .default([], "none"),

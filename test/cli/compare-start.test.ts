@@ -1,8 +1,17 @@
 /** @file What the arms of a comparison start from: settings of second stages, what the summary says about them, and what is refused. */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { type CompareOptions, entriesOf, planRun } from "../../cli/compare/plan.ts";
+import { identify, provenanceOf } from "../../cli/compare/provenance.ts";
 import { checkStart, describeStart } from "../../cli/compare/start.ts";
+import { readBases } from "../../cli/local/base-models.ts";
+import type { Recipe } from "../../core/recipe.ts";
+import { baseFiles } from "../fixtures/relay/policy.ts";
 import { recipe } from "../fixtures/relay/recipe.ts";
+import { workHere } from "./command-line.ts";
+
+workHere();
 
 const options: CompareOptions = {
   ...{ arms: ["mgrpo"], seeds: 2, jobs: 1, vary: [], set: [], from: [], name: "c", mixed: false },
@@ -21,6 +30,64 @@ test("an arm's agents start from a run's checkpoints, on the questions of a file
   expect(config.agents["searcher"]).toMatchObject({ model: "runs/stage1/checkpoints/searcher", trained: true });
   const other = planRun(named, frozen, 1, 9).config;
   expect(other.agents["searcher"]).toMatchObject({ model: "runs/other/checkpoints/searcher", trained: false });
+});
+
+/** The relay recipe, whose single-agent arm has one agent. */
+const withSingle: Recipe = {
+  ...recipe,
+  config(arm, chosen) {
+    if (typeof recipe.config !== "function") throw new TypeError("relay computes its config");
+    const { agents, ...rest } = recipe.config(arm, chosen);
+    const { delegates: _, ...main } = agents["main"] ?? expect.fail();
+    return { ...rest, agents: arm === "single-agent" ? { main } : agents };
+  },
+};
+
+/** Writes a checkpoint of each agent; `text` makes its weights different from those of other folders. */
+function writeFolder(folder: string, agents: readonly string[], text: string): void {
+  for (const agent of agents) {
+    mkdirSync(join(folder, agent), { recursive: true });
+    for (const [name, bytes] of baseFiles(`${agent} ${text}`)) writeFileSync(join(folder, agent, name), bytes);
+  }
+}
+
+test("each arm's models are those of its own folder, and their hashes are the bases in its provenance", async () => {
+  writeFolder("warm/team", ["main", "searcher"], "team");
+  writeFolder("warm/single", ["main"], "single");
+  const arms = ["mgrpo", "main-only", "single-agent"] as const;
+  const folders = { ...options, arms, from: ["warm/team/", "single-agent=./warm/single"] };
+  checkStart(withSingle, arms, folders);
+  const made = entriesOf(folders).map((entry) => {
+    const { config } = planRun({ ...source, recipe: withSingle, options: folders }, entry, 1, 9);
+    return { config, models: Object.entries(config.agents).map(([name, { model }]) => [name, model]) };
+  });
+  const team = [
+    ["main", "warm/team/main"],
+    ["searcher", "warm/team/searcher"],
+  ];
+  expect(made.map(({ models }) => models)).toEqual([team, team, [["main", "warm/single/main"]]]);
+  const basesOf = async () =>
+    Promise.all(
+      made.map(async ({ config }) => provenanceOf(config, await identify(await readBases(config, "train"))).bases),
+    );
+  const [own, frozen, single] = await basesOf();
+  expect(Object.keys(own ?? {})).toEqual(["main", "searcher"]);
+  expect(frozen).toEqual(own);
+  expect(Object.keys(single ?? {})).toEqual(["main"]);
+  expect(single?.["main"]).not.toBe(own?.["main"]);
+  writeFolder("warm/single", ["main"], "another");
+  const [same, , other] = await basesOf();
+  expect(same).toEqual(own);
+  expect(other?.["main"]).not.toBe(single?.["main"]);
+});
+
+test("agents that share a policy start from the folder of the agent that owns it", () => {
+  writeFolder("warm/shared", ["main"], "shared");
+  const shared = { ...options, arms: ["shared-policy"] as const, from: ["warm/shared"] };
+  checkStart(recipe, shared.arms, shared);
+  const [entry = expect.fail()] = entriesOf(shared);
+  const { set } = planRun({ ...source, options: shared }, entry, 1, undefined);
+  expect(set.filter((setting) => setting.startsWith("agents."))).toEqual(["agents.main.model=warm/shared/main"]);
 });
 
 test("what --from and --questions decide cannot be set or varied", () => {
@@ -45,14 +112,39 @@ test("the summary says what each arm starts from: frozen sub-agents are untraine
   expect(describeStart(["mgrpo", "main-only"], { from: ["s"] })).toBe(
     "mgrpo: the checkpoints of run s; main-only: the checkpoints of run s, with sub-agents frozen as that run trained them",
   );
+  expect(describeStart(["mgrpo", "main-only", "single-agent"], { from: ["models/warm", "single-agent=s"] })).toBe(
+    "mgrpo: the checkpoints in models/warm; main-only: the checkpoints in models/warm, with sub-agents frozen as they are there; single-agent: the checkpoints of run s",
+  );
 });
 
 test.each([
-  [["a", "b"], /--from b: another run is given for all arms/],
-  [["mgrpo=a", "mgrpo=b"], /--from mgrpo=b: mgrpo has a run already/],
+  [["a", "b"], /--from b: another source is given for all arms/],
+  [["mgrpo=a", "mgrpo=./b"], /--from mgrpo=.\/b: mgrpo has a source already/],
   [["single-agent=a"], /--arms has no 'single-agent'; it has mgrpo, main-only/],
-  [["mgrpo=a"], /arm main-only has no run to start from: add --from main-only=<run>/],
+  [["mgrpo=a"], /arm main-only has nothing to start from: add --from main-only=<run or folder>/],
   [["gone"], /no run 'gone'/],
+  [["models"], /--from models: there is no such run; if you mean the folder, write \.\/models/],
+  [["./gone"], /--from \.\/gone: there is no folder .*gone/],
 ] as const)("refused: --from %j", (given, line) => {
   expect(() => checkStart(recipe, ["mgrpo", "main-only"], { from: given })).toThrow(line);
+});
+
+test("a folder without the checkpoint of an agent is refused by the agent's name", () => {
+  writeFolder("warm/partial", ["main"], "partial");
+  const refused = (arms: CompareOptions["arms"], ...given: string[]) =>
+    expect(() => checkStart(recipe, arms, { from: given })).toThrow(
+      "--from warm/partial: the folder has no checkpoint 'searcher', which arm main-only needs: add --from main-only=<another run or folder>",
+    );
+  refused(["main-only"], "warm/partial");
+  refused(["mgrpo", "main-only"], "./models", "main-only=warm/partial");
+  expect(() => checkStart(recipe, ["mgrpo"], { from: ["./models"] })).not.toThrow();
+});
+
+test("a name is that of a run, even if a folder has it too", () => {
+  mkdirSync("runs/models/checkpoints/main", { recursive: true });
+  writeFileSync("runs/models/config.json", "{}");
+  expect(() => checkStart(recipe, ["mgrpo"], { from: ["models"] })).toThrow(
+    "--from models: the run has no agent 'searcher', which arm mgrpo needs",
+  );
+  expect(describeStart(["mgrpo"], { from: ["models"] })).toBe("mgrpo: the checkpoints of run models");
 });
