@@ -1,8 +1,10 @@
-/** @file `mgrpo init`: writes the recipe of `npm create mgrpo` into an existing project. */
-import { cpSync, existsSync } from "node:fs";
+/** @file `mgrpo init`: writes the recipe of `npm create mgrpo` into an existing project, and has git ignore what the program writes. */
+import { appendFileSync, cpSync, existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { dirname, isAbsolute, join, relative } from "node:path";
 import { MgrpoError } from "../core/errors.ts";
+
+const IGNORE = ".gitignore";
 
 /** Throws `config-invalid` when the folder exists, since nothing is overwritten, or cannot be written. */
 export function init(folder: string): void {
@@ -12,17 +14,44 @@ export function init(folder: string): void {
       `${folder} exists: name a folder that does not, such as \`mgrpo init my-team\``,
     );
   }
-  const root = dirname(createRequire(import.meta.url).resolve("mgrpo/package.json"));
-  try {
-    cpSync(join(root, "create", "template", "team"), folder, { recursive: true });
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    throw new MgrpoError(
-      "config-invalid",
-      `${folder} cannot be written (${code}): name a folder that you can write to`,
+  const template = join(dirname(createRequire(import.meta.url).resolve("mgrpo/package.json")), "create", "template");
+  const before = existsSync(IGNORE) ? readFileSync(IGNORE, "utf8") : "";
+  const rules = missingRules(before, readFileSync(join(template, "_gitignore"), "utf8"), folder);
+  writing(folder, "name a folder that you can write to", () =>
+    cpSync(join(template, "team"), folder, { recursive: true }),
+  );
+  if (rules.length > 0) {
+    const start = before === "" || before.endsWith("\n") ? "" : "\n";
+    writing(IGNORE, `add to it, to keep keys out of git: ${rules.join(" ")}`, () =>
+      appendFileSync(IGNORE, `${start}${rules.join("\n")}\n`),
     );
   }
+  const added = rules.length === 0 ? "" : `Added to ${IGNORE}: ${rules.join(" ")}\n`;
   console.log(
-    `Wrote ${folder}: its recipe.ts says what is in it. Next:\n\n  npm install zod\n  npx mgrpo train ${folder}\n`,
+    `Wrote ${folder}: its recipe.ts says what is in it.\n${added}Next:\n\n  npm install zod\n  npx mgrpo train ${folder}\n`,
   );
+}
+
+/** Which of the template's rules a .gitignore lacks, with `folder` in the place of team/. */
+function missingRules(before: string, template: string, folder: string): string[] {
+  const own = new Set(before.split("\n").map(bare));
+  const path = relative(process.cwd(), folder);
+  const isInside = !path.startsWith("..") && !isAbsolute(path);
+  const rules = template.split("\n").flatMap((rule) => {
+    if (!rule.startsWith("/team/")) return rule;
+    return isInside ? `/${path}${rule.slice("/team".length)}` : [];
+  });
+  return rules.filter((rule) => rule !== "" && !rule.startsWith("#") && !own.has(bare(rule)));
+}
+
+/** `/runs/`, `runs/` and `runs` ignore the same folder here. */
+const bare = (rule: string): string => rule.trim().replace(/^\/|\/$/g, "");
+
+function writing(path: string, remedy: string, write: () => void): void {
+  try {
+    write();
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    throw new MgrpoError("config-invalid", `${path} cannot be written (${code}): ${remedy}`);
+  }
 }

@@ -1,7 +1,8 @@
-/** @file The architecture: which folder may import which, that imports form no cycle, that core is pure, that files are short, and that a type's name means one thing. Biome limits the length of functions. */
+/** @file The architecture: which folder may import which, that imports form no cycle, that core is pure, that files and functions are short, and that a type's name means one thing. */
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { expect, test } from "vitest";
+import { longFunctions } from "./long-functions.ts";
 
 /**
  * Which layers each layer may import. Functions and workers meet their adapters and recipes in `compose.ts`. `built-module.ts` is the
@@ -84,6 +85,7 @@ const INSIDE_CORE: Record<string, readonly string[]> = {
 const AMBIENT =
   /Math\.random|Date\.now|new Date\(|performance\.|set(Timeout|Interval|Immediate)|crypto\.|process\.\w|console\.|fetch\(|import\.meta/;
 const MAX_LINES = 300;
+const MAX_FUNCTION_LINES = 60;
 /** Layers whose parts (a folder, or a file beside the folders) form no import cycle. */
 const ONE_WAY = [
   "core",
@@ -193,6 +195,27 @@ test.each([...LAYERS, "test"])("every file in %s has a header and at most 300 li
   }
 });
 
+test.each([...LAYERS, "test", "."])("every function in %s has at most 60 lines", (layer) => {
+  const files = layer === "." ? readdirSync(ROOT).map((name) => join(ROOT, name)) : filesOf(layer);
+  const long = files
+    .filter((file) => /\.(tsx?|m?js)$/.test(file))
+    .flatMap((file) => longFunctions(relative(ROOT, file), readFileSync(file, "utf8"), MAX_FUNCTION_LINES));
+  expect(long).toEqual([]);
+});
+
+test("a function of 61 lines is found, whatever its lines hold; the callback of `describe` may be longer", () => {
+  const lines = (line: string) => `${line}\n`.repeat(MAX_FUNCTION_LINES - 1);
+  const find = (source: string) => longFunctions("a.tsx", source, MAX_FUNCTION_LINES);
+  const page = `export function Page() { return <p>\n${lines("text")}</p>; }`;
+  expect(find(`// A page.\n${page}`)).toEqual(["a.tsx:2 has 61 lines"]);
+  expect(find(page.replace("text\n", ""))).toEqual([]);
+  expect(find(`const f = () => {\n${lines("const g = () => 1;")}};`)).toEqual(["a.tsx:1 has 61 lines"]);
+  expect(find(`class A { f() {\n${lines("// Why.")}} }`)).toEqual(["a.tsx:1 has 61 lines"]);
+  for (const describes of ["describe", "describe.each([1])", "describe.skipIf(a)"])
+    expect(find(`${describes}("a", () => {\n${lines("test();")}});`)).toEqual([]);
+  expect(find(`describe("a", () => { test("b", () => {\n${lines("a();")}}); });`)).toEqual(["a.tsx:1 has 61 lines"]);
+});
+
 test("half of the files have fewer than 100 lines", () => {
   const lengths = LAYERS.flatMap(sourcesOf).map((file) => readFileSync(file, "utf8").split("\n").length - 1);
   const median = lengths.sort((a, b) => a - b)[Math.floor(lengths.length / 2)];
@@ -235,8 +258,12 @@ function cyclesIn(imports: ReadonlyMap<string, readonly string[]>): string[] {
 }
 
 function sourcesOf(layer: string): string[] {
+  return filesOf(layer).filter((name) => /\.tsx?$/.test(name));
+}
+
+function filesOf(layer: string): string[] {
   return readdirSync(join(ROOT, layer), { recursive: true, encoding: "utf8" })
-    .filter((name) => /\.tsx?$/.test(name) && !name.includes("node_modules"))
+    .filter((name) => !name.includes("node_modules"))
     .map((name) => join(ROOT, layer, name));
 }
 

@@ -1,10 +1,11 @@
 /**
  * @file The documentation is consistent: generated pages are up to date, links and their anchors lead somewhere, error codes are explained,
- * named files and scripts exist.
+ * as is a missing runtime, named files and scripts exist.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { expect, test } from "vitest";
+import { describe } from "../cli/terminal/fail.ts";
 import { generatedDocs } from "../docs/make/generated.ts";
 
 const ROOT = resolve(import.meta.dirname, "..");
@@ -70,6 +71,14 @@ test("docs/troubleshooting.md explains every error code, and no other", () => {
   const codes = [...union.matchAll(/"([a-z-]+)"/g)].map(([, code]) => code);
   const explained = [...read("docs/troubleshooting.md").matchAll(/^### ([a-z-]+)$/gm)].map(([, code]) => code);
   expect(explained.toSorted()).toEqual(codes.toSorted());
+});
+
+test("docs/troubleshooting.md names the missing runtime in the words of the error, with its remedy", () => {
+  const missing = Object.assign(new Error("Cannot find package 'onnxruntime-node'"), { code: "ERR_MODULE_NOT_FOUND" });
+  const [symptom = "", remedy = ""] = describe(missing).split(/: .*: /);
+  expect(symptom).toBe("onnxruntime-node is not installed");
+  const entries = read("docs/troubleshooting.md").split("\n\n");
+  expect(entries.find((entry) => entry.startsWith(`**\`${symptom}\`.**`))).toContain(`\`${remedy}\``);
 });
 
 test.each(DOCUMENTS)("%s: `npm run` scripts exist", (document) => {

@@ -1,7 +1,7 @@
 /** @file System messages for LLMs. The shipped small models learn their role from demonstrations instead. */
-import type { RunConfigInput } from "../../core/contracts/config.ts";
 
-type AgentInput = RunConfigInput["agents"][string];
+/** A planner delegates to searchers; an agent without a team searches and answers by itself. */
+export type Role = "planner" | "searcher" | "alone";
 
 const ANSWER = "inside <answer></answer> tags, without a tool call in the same message";
 
@@ -30,7 +30,4 @@ const ALONE = `You answer questions that take research, with tools.
 
 When you know the answer, give it ${ANSWER}, as briefly as the question allows.`;
 
-export function systemOf({ tools = [], delegates = [] }: AgentInput): string {
-  if (delegates.length > 0) return PLANNER;
-  return tools.includes("calculate") ? ALONE : SEARCHER;
-}
+export const SYSTEM: Readonly<Record<Role, string>> = { planner: PLANNER, searcher: SEARCHER, alone: ALONE };

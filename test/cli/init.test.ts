@@ -1,8 +1,8 @@
 /**
- * @file `mgrpo init` in a folder without a package.json, then the first run: it trains the missing base models, here on too few
+ * @file `mgrpo init` in a folder without a package.json, what it has git ignore, then the first run: it trains the missing base models, here on too few
  * demonstrations to learn anything, and warns that the first step taught nothing.
  */
-import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
 import { mgrpo, projectOfFile } from "./command-line.ts";
@@ -17,6 +17,29 @@ test("it writes the template's recipe, and overwrites nothing", async () => {
   const again = await mgrpo(folder, "init");
   expect(again.code).toBe(1);
   expect(again.stderr).toMatch(/^mgrpo: team exists: name a folder that does not/);
+});
+
+test("git ignores what the program writes; the project's own rules are kept, and none is written twice", async () => {
+  const project = mkdtempSync(join(folder, "project-"));
+  const ignore = join(project, ".gitignore");
+  writeFileSync(ignore, "node_modules\n/runs\n*.log");
+  const { stdout } = await mgrpo(project, "init", "teams/mine");
+  const added = ["/evaluations/", "/teams/mine/models/", "/mgrpo-cloud/", "cloud.json"];
+  expect(stdout).toContain(`Added to .gitignore: ${added.join(" ")}\n`);
+  expect(readFileSync(ignore, "utf8")).toBe(`node_modules\n/runs\n*.log\n${added.join("\n")}\n`);
+  expect((await mgrpo(project, "init", "other")).stdout).toContain("Added to .gitignore: /other/models/\n");
+  // A folder elsewhere is not of this project.
+  const elsewhere = await mgrpo(project, "init", "../elsewhere");
+  expect(elsewhere).toMatchObject({ code: 0, stdout: expect.not.stringContaining(".gitignore") });
+});
+
+test("a .gitignore that cannot be written is an error that says what to add", async () => {
+  const project = mkdtempSync(join(folder, "project-"));
+  // A link to a file in a folder that does not exist is refused to root as well.
+  symlinkSync("gone/ignore", join(project, ".gitignore"));
+  const { code, stderr } = await mgrpo(project, "init");
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^mgrpo: \.gitignore cannot be written \(ENOENT\): add to it, .*: node_modules\/ \/runs\/ /);
 });
 
 test("the error names a folder that cannot be written, and says what to do", async () => {

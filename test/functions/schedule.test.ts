@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import type { Deployment } from "../../core/contracts/deployment.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import type { RunRecord } from "../../core/contracts/records.ts";
-import type { Store } from "../../core/ports.ts";
+import type { Controls, Store } from "../../core/ports.ts";
 import { endRun } from "../../core/training/writes.ts";
 import { openContext, readControlledDeployment } from "../../functions/context.ts";
 import { readRunOverview, reconcileSchedule, startSchedule } from "../../functions/reconciling.ts";
@@ -16,80 +16,93 @@ import { prepare, rewards, teamConfig } from "../fakes/scripted-team.ts";
 
 const deployment: Deployment = { release: "1", bucket: "b", clockRule: "clock", fleets: [] };
 
-/** A store with one run that is over, the schedule still on, and a run `new` of which only RUN is missing. */
-async function world() {
-  const memory = memoryStore();
-  await memory.table.insert(tableKeys.deployment, { deployment: JSON.stringify(deployment) });
-  const plane = controlPlane([], "on");
-  let effects = 0;
+type Effects = <T>(effect: () => Promise<T>) => Promise<T>;
+
+const unscripted: Effects = (effect) => effect();
+
+/** Effects that are counted. Before the n-th of them, the script of n runs, once. */
+function scriptedEffects() {
+  let count = 0;
   const scripts = new Map<number, () => Promise<void>>();
-  /** Runs the script of the tick's n-th effect, then the effect. */
-  const scripted = async <T>(effect: () => Promise<T>): Promise<T> => {
-    const effectNumber = effects++;
+  const through: Effects = async (effect) => {
+    const effectNumber = count++;
     const script = scripts.get(effectNumber);
     scripts.delete(effectNumber);
     await script?.();
     return effect();
   };
-  const controls = memoryControls(plane);
-  const opened = (store: Store, through: <T>(effect: () => Promise<T>) => Promise<T>) =>
-    openContext(
-      {
-        ...store,
-        table: {
-          ...store.table,
-          get: (key) => through(() => store.table.get(key)),
-          query: (pk, prefix) => through(() => store.table.query(pk, prefix)),
-        },
-      },
-      {
-        rewardsOf: async () => rewards,
-        controlsOf: () => ({
-          ...controls,
-          scheduleSwitch: {
-            isOn: () => through(() => controls.scheduleSwitch.isOn()),
-            turn: (to) => through(() => controls.scheduleSwitch.turn(to)),
-          },
-        }),
-      },
-    );
-  const plain = opened(memory, (effect) => effect());
-  const record = (run: string, status: RunRecord["status"]): RunRecord => ({
-    ...{
-      run,
-      status,
-      reason: "",
-      step: 0,
-      configSha256: "0".repeat(64),
-      questionsSha256: "0".repeat(64),
-      startedAt: 0,
-      maxHours: null,
-      maxUsd: null,
-    },
-  });
+  return { scripts, through, count: () => count };
+}
+
+/** A context whose reads of the table, and uses of the schedule's switch, go through `through`. */
+function contextOf(store: Store, controls: Controls, through: Effects) {
+  const { table } = store;
+  const { scheduleSwitch } = controls;
+  const effects: Store["table"] = {
+    ...table,
+    get: (key) => through(() => table.get(key)),
+    query: (pk, prefix) => through(() => table.query(pk, prefix)),
+  };
+  const switched: Controls["scheduleSwitch"] = {
+    isOn: () => through(() => scheduleSwitch.isOn()),
+    turn: (to) => through(() => scheduleSwitch.turn(to)),
+  };
+  return openContext(
+    { ...store, table: effects },
+    { rewardsOf: async () => rewards, controlsOf: () => ({ ...controls, scheduleSwitch: switched }) },
+  );
+}
+
+const recordOf = (run: string, status: RunRecord["status"]): RunRecord => ({
+  run,
+  status,
+  reason: "",
+  step: 0,
+  configSha256: "0".repeat(64),
+  questionsSha256: "0".repeat(64),
+  startedAt: 0,
+  maxHours: null,
+  maxUsd: null,
+});
+
+/** A store with one run that is over, and a run `new` of which only RUN is missing. */
+async function storeOfRuns(): Promise<Store> {
+  const store = memoryStore();
+  const { objects, table } = store;
+  await table.insert(tableKeys.deployment, { deployment: JSON.stringify(deployment) });
   for (const run of ["old", "new"]) {
-    const { objects, table } = memory;
     const { config } = await prepare(objects, teamConfig({ run, evaluation: { suites: [] } }));
     await objects.commit(`runs/${run}/config.json`, new TextEncoder().encode(JSON.stringify(config)));
     await table.insert(tableKeys.listed(run), { run });
   }
-  await memory.table.insert(tableKeys.run("old"), record("old", "halted"));
+  await table.insert(tableKeys.run("old"), recordOf("old", "halted"));
+  return store;
+}
+
+/** The runs of `storeOfRuns`, with the schedule on. */
+async function world() {
+  const store = await storeOfRuns();
+  const plane = controlPlane([], "on");
+  const controls = memoryControls(plane);
+  const { scripts, through, count } = scriptedEffects();
+  const plain = contextOf(store, controls, unscripted);
   return {
     plane,
+    /** Of the tick's effects. */
     scripts,
     /** The two steps of a start. */
     start: [
-      async () => void (await memory.table.insert(tableKeys.run("new"), record("new", "running"))),
+      async () => void (await store.table.insert(tableKeys.run("new"), recordOf("new", "running"))),
       () => startSchedule(plain),
     ] as const,
-    end: () => memory.table.update(endRun("new", "halted", "over")),
+    end: () => store.table.update(endRun("new", "halted", "over")),
     async tick() {
-      const context = opened(memory, scripted);
+      const context = contextOf(store, controls, through);
       const overview = await readRunOverview(context);
       const deployed = await readControlledDeployment(context);
       if (deployed) await reconcileSchedule(context, deployed, overview);
     },
-    effects: () => effects,
+    effects: count,
   };
 }
 

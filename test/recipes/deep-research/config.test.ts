@@ -8,9 +8,10 @@ import { questionsOf } from "../../../adapters/benchmarks/load.ts";
 import { readBases } from "../../../cli/local/base-models.ts";
 import { Arm, type RunConfig } from "../../../core/contracts/config.ts";
 import { openToolBudget } from "../../../core/conversation/tool-budget.ts";
-import { resolveConfig } from "../../../core/training/resolve-config.ts";
+import { chosenBy, resolveConfig } from "../../../core/training/resolve-config.ts";
 import { readTinkerVersion } from "../../../engine/tinker/version.ts";
 import { recipe as atlas } from "../../../recipes/atlas/recipe.ts";
+import { agentsOf } from "../../../recipes/deep-research/agents.ts";
 import { recipe } from "../../../recipes/deep-research/recipe.ts";
 import { openRecipe, openTools, openToolsModule } from "../../../recipes/registry.ts";
 import { openRewards } from "../../../recipes/rewards.ts";
@@ -20,6 +21,8 @@ import { qwen3Files } from "../../fixtures/qwen3.ts";
 const folder = mkdtempSync(join(tmpdir(), "research-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+const GAIA = 'evaluation.suites=[{"name":"gaia","benchmark":"gaia","data":"d"}]';
+const REASON = "tools.reason.model=openai:http://127.0.0.1:1/v1#q";
 const FIXTURE = join(import.meta.dirname, "../../fixtures/benchmarks/questions.jsonl");
 const resolved = (set: string[] = [], arm: Arm = "mgrpo"): RunConfig =>
   resolveConfig(recipe, { run: "r", seed: 1, arm, set, recipe: "recipes/deep-research" });
@@ -67,6 +70,27 @@ test("an LLM that shares the policy of another gets the same adapter and optimiz
 });
 
 describe("an agent that is given a model", () => {
+  test.each<[Arm, Record<string, RegExp>]>([
+    ["mgrpo", { main: /You do not search yourself: you plan, delegate/, searcher: /given one task by a planner/ }],
+    ["single-agent", { main: /^You answer questions that take research, with tools\./ }],
+  ])("in arm %s, gets the system message of its role", (arm, messages) => {
+    const set = Object.keys(messages).map((name) => `agents.${name}.model=m`);
+    const systems = Object.entries(resolved(set, arm).agents).map(([name, { system }]) => [name, system]);
+    const expected = Object.entries(messages).map(([name, message]) => [name, expect.stringMatching(message)]);
+    expect(systems).toEqual(expected);
+  });
+
+  test("below a planner is a searcher, even with a calculator", () => {
+    const { agents } = atlas.config("mgrpo", () => undefined);
+    const { main, searcher } = agents;
+    if (!main || !searcher) throw new Error("atlas has no searcher");
+    const tools = ["search", "visit", "calculate"];
+    const chosen = chosenBy(["agents.searcher.model=m", GAIA, REASON]);
+    const team = agentsOf({ main, searcher: { ...searcher, tools } }, chosen);
+    expect(team["searcher"]).toMatchObject({ system: expect.stringContaining("given one task by a planner"), tools });
+    expect(team["main"]?.tools).toEqual(["reason", "calculate"]);
+  });
+
   test("gets a system message and trains an adapter; the other agent is unchanged; explicit settings win", () => {
     const { agents, limits } = resolved(["agents.main.model=/models/q", "agents.main.limits.turns=3"]);
     expect(agents["main"]).toMatchObject({
@@ -207,16 +231,15 @@ describe("tools", () => {
   });
 
   test("reason needs a model, web tools need their keys", async () => {
-    const reason = "tools.reason.model=openai:http://127.0.0.1:1/v1#q";
-    const { tools, close } = await openWith([reason]);
+    const { tools, close } = await openWith([REASON]);
     expect([...tools.keys()].sort()).toEqual(["calculate", "read_attachment", "reason", "search", "visit"]);
     await close();
-    const { agents } = resolved([reason]);
+    const { agents } = resolved([REASON]);
     expect([agents["main"]?.tools, agents["searcher"]?.tools]).toEqual([
       ["reason", "calculate"],
       ["search", "visit"],
     ]);
-    await expect(openWith([reason, "tools.budget.run.usd=1"])).rejects.toThrow(
+    await expect(openWith([REASON, "tools.budget.run.usd=1"])).rejects.toThrow(
       /tools\.reason\.usdPerMillionTokens: tools\.budget\.run\.usd would not count it/,
     );
     await expect(openWith(["tools.search.backend=serper"])).rejects.toThrow(/SERPER_API_KEY, which is not set/);
@@ -237,8 +260,7 @@ describe("tools", () => {
   });
 
   test("an LLM that is asked GAIA reads its files", () => {
-    const gaia = 'evaluation.suites=[{"name":"gaia","benchmark":"gaia","data":"d"}]';
-    const toolsOf = (...set: string[]) => Object.values(resolved([gaia, ...set]).agents).map(({ tools }) => tools);
+    const toolsOf = (...set: string[]) => Object.values(resolved([GAIA, ...set]).agents).map(({ tools }) => tools);
     const searching = ["search", "visit"];
     expect(toolsOf("agents.main.model=m")).toEqual([["read_attachment", "calculate"], searching]);
     expect(toolsOf()).toEqual([["calculate"], searching]);

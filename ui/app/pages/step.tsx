@@ -22,6 +22,9 @@ const FILTERS = [
   ["correct", "correct"],
 ] as const;
 
+/** Changes what the page shows, in its query. */
+type Turn = (change: Readonly<Record<string, string>>) => void;
+
 export function StepPage() {
   const { params, query } = useRoute();
   const { route } = useLocation();
@@ -32,7 +35,7 @@ export function StepPage() {
   const loaded = useView<StepView>(`/api${path}/${step}?${new URLSearchParams({ sort, page })}`, true);
   const { view } = loaded;
   const hasNext = view?.step === step && view.hasNext;
-  const turn = (change: Record<string, string>) => {
+  const turn: Turn = (change) => {
     // Another order begins on its first page.
     const next = Object.entries({ ...query, page: "", ...change }).filter(([, value]) => value !== "");
     route(`${path}/${step}?${new URLSearchParams(next)}`, true);
@@ -51,66 +54,85 @@ export function StepPage() {
       {notice ?? (
         <main>
           <h1>Step {view?.step}</h1>
-          <p class="bar">
-            {step > 0 && (
-              <Link hides to={`${path}/${step - 1}`}>
-                ← step {step - 1}
-              </Link>
-            )}
-            {hasNext && (
-              <Link hides to={`${path}/${step + 1}`}>
-                step {step + 1} →
-              </Link>
-            )}
-          </p>
+          <Neighbors path={path} step={step} hasNext={hasNext} />
           {view?.summary && <Summary view={view} />}
           <div class="bar">
-            {isLive && (
-              <>
-                <SearchBox
-                  placeholder="text in any conversation"
-                  label="search the rollouts' text"
-                  text={text}
-                  onSearch={(wanted) => turn({ text: wanted })}
-                />
-                <select
-                  aria-label="which rollouts"
-                  value={filter}
-                  onChange={({ currentTarget }) => turn({ filter: currentTarget.value })}
-                >
-                  {FILTERS.map(([value, label]) => (
-                    <option key={value} value={value}>
-                      {label}
-                    </option>
-                  ))}
-                </select>
-              </>
-            )}
-            <select
-              aria-label="order of the groups"
-              value={sort}
-              onChange={({ currentTarget }) => turn({ sort: currentTarget.value })}
-            >
-              <option value="group">in order</option>
-              <option value="worst">worst first</option>
-              <option value="best">best first</option>
-            </select>
+            {isLive && <Search text={text} filter={filter} turn={turn} />}
+            <Order sort={sort} turn={turn} />
           </div>
           {!isSearch && view?.state === "closed" && <Timeline folded run={run} step={view.step} />}
           {isSearch && <Hits path={`${path}/${step}`} query={new URLSearchParams({ text, filter })} />}
-          {!isSearch && view && (
-            <>
-              <div class="groups">
-                {view.groups.map((row) => (
-                  <Group key={row.group} row={row} path={`${path}/${view.step}`} />
-                ))}
-              </div>
-              <Pages page={view.page} pages={view.pages} turn={(to) => turn({ page: String(to) })} />
-            </>
-          )}
+          {!isSearch && view && <Groups view={view} path={`${path}/${view.step}`} turn={turn} />}
         </main>
       )}
     </>
+  );
+}
+
+interface NeighborsProps {
+  readonly path: string;
+  readonly step: number;
+  readonly hasNext: boolean;
+}
+
+function Neighbors({ path, step, hasNext }: NeighborsProps) {
+  return (
+    <p class="bar">
+      {step > 0 && (
+        <Link hides to={`${path}/${step - 1}`}>
+          ← step {step - 1}
+        </Link>
+      )}
+      {hasNext && (
+        <Link hides to={`${path}/${step + 1}`}>
+          step {step + 1} →
+        </Link>
+      )}
+    </p>
+  );
+}
+
+interface SearchProps {
+  readonly text: string;
+  readonly filter: string;
+  readonly turn: Turn;
+}
+
+function Search({ text, filter, turn }: SearchProps) {
+  return (
+    <>
+      <SearchBox
+        placeholder="text in any conversation"
+        label="search the rollouts' text"
+        text={text}
+        onSearch={(wanted) => turn({ text: wanted })}
+      />
+      <select
+        aria-label="which rollouts"
+        value={filter}
+        onChange={({ currentTarget }) => turn({ filter: currentTarget.value })}
+      >
+        {FILTERS.map(([value, label]) => (
+          <option key={value} value={value}>
+            {label}
+          </option>
+        ))}
+      </select>
+    </>
+  );
+}
+
+function Order({ sort, turn }: { readonly sort: string; readonly turn: Turn }) {
+  return (
+    <select
+      aria-label="order of the groups"
+      value={sort}
+      onChange={({ currentTarget }) => turn({ sort: currentTarget.value })}
+    >
+      <option value="group">in order</option>
+      <option value="worst">worst first</option>
+      <option value="best">best first</option>
+    </select>
   );
 }
 
@@ -129,6 +151,25 @@ function Summary({ view }: { readonly view: StepView }) {
     ...(seconds === null ? [] : [duration(seconds)]),
   ];
   return <p>{facts.join(" · ")}</p>;
+}
+
+interface GroupsProps {
+  readonly view: StepView;
+  readonly path: string;
+  readonly turn: Turn;
+}
+
+function Groups({ view, path, turn }: GroupsProps) {
+  return (
+    <>
+      <div class="groups">
+        {view.groups.map((row) => (
+          <Group key={row.group} row={row} path={path} />
+        ))}
+      </div>
+      <Pages page={view.page} pages={view.pages} turn={(to) => turn({ page: String(to) })} />
+    </>
+  );
 }
 
 function Group({ row, path }: { readonly row: GroupRow; readonly path: string }) {

@@ -1,0 +1,79 @@
+/** @file The team's agents: those that the user gave a model get the defaults for an LLM, and each gets the tools of its role. */
+import type { AgentConfig } from "../../core/contracts/agent-config.ts";
+import { READ_ATTACHMENT } from "../../core/contracts/attachment.ts";
+import type { RunConfigInput } from "../../core/contracts/config.ts";
+import { LORA_POLICIES } from "../../core/contracts/lora.ts";
+import type { Chosen } from "../../core/training/resolve-config.ts";
+import { type Role, SYSTEM } from "./system.ts";
+
+type Team = RunConfigInput["agents"];
+type AgentInput = Team[string];
+
+/** `shipped`: the team with its shipped models. */
+export function agentsOf(shipped: Team, chosen: Chosen): Team {
+  const size = Object.keys(shipped).length;
+  const agents = Object.entries(shipped).map(([name, agent]): [string, AgentInput] => {
+    const role = roleOf(agent, size);
+    const tools = [...extraTools(role, isLlm(name, chosen), chosen), ...(agent.tools ?? [])];
+    return [name, { ...(isLlm(name, chosen) ? llm(name, agent, role, chosen) : agent), tools }];
+  });
+  return Object.fromEntries(agents);
+}
+
+function roleOf({ delegates = [] }: AgentInput, teamSize: number): Role {
+  if (teamSize === 1) return "alone";
+  return delegates.length > 0 ? "planner" : "searcher";
+}
+
+/** The policy of an agent; where it shares another's, that of the other. */
+function policyOf(name: string, chosen: Chosen): string {
+  const policyAt = (agent: string) => String(chosen(`agents.${agent}.policy`) ?? "compiled");
+  const [, owner] = /^of:(.+)$/.exec(policyAt(name)) ?? [];
+  return policyAt(owner ?? name);
+}
+
+const isServer = (policy: string): boolean => /^(tinker|openai|bedrock)(:|$)/.test(policy);
+
+export function isLlm(name: string, chosen: Chosen): boolean {
+  return chosen(`agents.${name}.model`) !== undefined || isServer(policyOf(name, chosen));
+}
+
+/**
+ * An LLM needs a system message, room for thoughts and pages, and a small learning rate. A local run trains an adapter, within
+ * a workstation's memory. On a server, memory and gradient clipping are up to the server; SkyRL does not clip.
+ */
+function llm(name: string, shipped: AgentInput, role: Role, chosen: Chosen): AgentInput {
+  const policy = policyOf(name, chosen);
+  const isTinker = policy.startsWith("tinker:");
+  const isApi = isServer(policy) && !isTinker;
+  const contextTokens = isServer(policy) ? 32_768 : 4096;
+  const limits: AgentConfig["limits"] = {
+    turns: 16,
+    turnTokens: contextTokens / 4,
+    contextTokens,
+    calls: 4,
+    responseCharacters: isApi ? contextTokens : 2 * contextTokens,
+    ...(!isApi && { responseTokens: contextTokens / 4 }),
+  };
+  return {
+    ...shipped,
+    system: SYSTEM[role],
+    limits,
+    lora: LORA_POLICIES.includes(policy) ? {} : null,
+    optimizer: { learningRate: 4e-5, schedule: "linear", maxGradientNorm: isTinker ? null : 1 },
+    engine: { slots: isServer(policy) ? 32 : 8, microBatchTokens: contextTokens },
+  };
+}
+
+/** Of the agents that answer the question itself: `reason` where a model is set for it; for an LLM, the files of GAIA's questions. */
+function extraTools(role: Role, isLlm: boolean, chosen: Chosen): readonly string[] {
+  if (role === "searcher") return [];
+  return [
+    ...(chosen("tools.reason") === undefined ? [] : ["reason"]),
+    ...(isLlm && asksGaia(chosen("evaluation.suites")) ? [READ_ATTACHMENT] : []),
+  ];
+}
+
+/** `suites` as the user set them: a list, or single entries by index. */
+const asksGaia = (suites: unknown): boolean =>
+  Object.values(suites ?? {}).some((suite: { benchmark?: unknown } | null) => suite?.benchmark === "gaia");

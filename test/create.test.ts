@@ -1,0 +1,48 @@
+/** @file `npm create mgrpo`: git ignores all that the program writes into the new project, keys above all, but not what is to be committed. */
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, relative, resolve } from "node:path";
+import type { Command } from "commander";
+import { afterAll, expect, test } from "vitest";
+import { runFolder } from "../cli/local/run-folder.ts";
+import { buildProgram } from "../cli/program.ts";
+
+const CREATE = resolve(import.meta.dirname, "../create/index.js");
+const folder = mkdtempSync(join(tmpdir(), "create-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** The defaults of an option, of all commands. */
+function defaultsOf(command: Command, flag: string): unknown[] {
+  const own = command.options.filter(({ long }) => long === flag).map(({ defaultValue }) => defaultValue);
+  return [...own, ...command.commands.flatMap((inner) => defaultsOf(inner, flag))].filter(
+    (value) => value !== undefined,
+  );
+}
+
+test("a created project commits its code and its comparisons, and none of the program's other files", () => {
+  const project = join(folder, "my-team");
+  execFileSync(process.execPath, [CREATE, project]);
+  execFileSync("git", ["init", "--quiet"], { cwd: project });
+  const isIgnored = (path: string): boolean => {
+    try {
+      execFileSync("git", ["check-ignore", "--quiet", path], { cwd: project });
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  const folders = ["--dir", "--results"].flatMap((flag) => defaultsOf(buildProgram(), flag).map(String));
+  expect(folders).toEqual(expect.arrayContaining(["mgrpo-cloud", "evaluations"]));
+  const run = relative(process.cwd(), runFolder("r").path);
+  // docs/deploy.md has `mgrpo cloud serve` write the workers' keys to cloud.json.
+  const written = [
+    "cloud.json",
+    "node_modules/mgrpo/a",
+    "team/models/main/a",
+    `${run}/a`,
+    ...folders.map((name) => `${name}/a`),
+  ];
+  expect(written.filter((path) => !isIgnored(path))).toEqual([]);
+  expect(["team/recipe.ts", "results/compare/runs/a.json.gz"].filter(isIgnored)).toEqual([]);
+});
