@@ -1,5 +1,5 @@
 /** @file The SDK store on the local cloud over HTTP fulfills the contracts, and so does the direct store in the cloud's own process. */
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test, vi } from "vitest";
 import { openAwsStore } from "../../adapters/aws/store.ts";
 import { openTableDatabase } from "../../adapters/local-cloud/table-database.ts";
 import { openFreshKeys } from "../../adapters/store-contract/check.ts";
@@ -7,7 +7,7 @@ import { multipartChecks } from "../../adapters/store-contract/objects.ts";
 import { freshDirectory, openLocalStore } from "../fakes/local-store.ts";
 import { clockContract } from "./clock.ts";
 import { objectStoreContract } from "./object-store.ts";
-import { tableContract, tableLimitsContract } from "./table.ts";
+import { expectPages, tableContract, tableLimitsContract } from "./table.ts";
 
 const keysOf = (count: number) => Array.from({ length: count }, (_, i) => ({ pk: { S: "P" }, sk: { S: String(i) } }));
 
@@ -37,6 +37,24 @@ test.each([
     // Not ResourceNotFoundException, which is also a 400: there is no table here.
     body: { __type: expect.stringMatching(/#ValidationException$/) },
   });
+  await database.close();
+});
+test("a query of the database answers with 1 MB at a time", async () => {
+  const database = await openTableDatabase(await freshDirectory());
+  const keys = ["pk", "sk"].map((AttributeName) => ({ AttributeName, AttributeType: "S" }));
+  const KeySchema = ["HASH", "RANGE"].map((KeyType, i) => ({ AttributeName: keys[i]?.AttributeName, KeyType }));
+  const table = { TableName: "pages", BillingMode: "PAY_PER_REQUEST", AttributeDefinitions: keys, KeySchema };
+  await database.call("CreateTable", table);
+  await vi.waitFor(async () =>
+    expect(await database.call("DescribeTable", { TableName: "pages" })).toMatchObject({
+      Table: { TableStatus: "ACTIVE" },
+    }),
+  );
+  const api = {
+    putItem: (input: object) => database.call("PutItem", { ...input }),
+    query: (input: object) => database.call("Query", { ...input }),
+  };
+  await expectPages(api, "pages");
   await database.close();
 });
 describe("clock of the direct store", () => clockContract(() => direct.clock));

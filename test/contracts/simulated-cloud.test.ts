@@ -1,13 +1,16 @@
 /** @file The real adapters on the simulated table and bucket fulfill the contracts; the table's billed units, worked by hand. */
 import { describe, expect, test } from "vitest";
+import { EVENT_BYTES } from "../../adapters/aws/limits.ts";
 import { openMemoryBucket } from "../../bench/simulate/cloud/bucket.ts";
 import { openMemoryTable, type TableUse } from "../../bench/simulate/cloud/dynamo.ts";
+import type { Lambda } from "../../bench/simulate/cloud/lambda.ts";
+import { EventQueue } from "../../bench/simulate/cloud/queue.ts";
 import { openSimulatedStore } from "../../bench/simulate/cloud/store.ts";
 import { Meter } from "../../bench/simulate/meter.ts";
 import { stream } from "../../core/random.ts";
 import { clockContract } from "./clock.ts";
 import { objectStoreContract } from "./object-store.ts";
-import { tableContract, tableLimitsContract } from "./table.ts";
+import { expectPages, tableContract, tableLimitsContract } from "./table.ts";
 
 const cloud = {
   table: openMemoryTable(),
@@ -53,4 +56,54 @@ test("a batch of more than 100 keys is refused", async () => {
   await expect(api.batchGetItem({ RequestItems: { t: { Keys } } })).rejects.toMatchObject({
     name: "ValidationException",
   });
+});
+
+test("a query answers with 1 MB at a time", async () => {
+  await expectPages(
+    openMemoryTable().api(() => {}),
+    "t",
+  );
+});
+
+test("items of exactly 1 MB are one page; one byte less in each, and the next item is on it too", async () => {
+  const pageOf = async (count: number, bytes: number) => {
+    const api = openMemoryTable().api(() => {});
+    // pk, P, sk, two digits, x: 8 bytes beside the text.
+    for (let i = 10; i < 10 + count; i++) {
+      await api.putItem({
+        TableName: "t",
+        Item: { pk: { S: "P" }, sk: { S: String(i) }, x: { S: "x".repeat(bytes - 8) } },
+      });
+    }
+    const values = { ":pk": { S: "P" }, ":prefix": { S: "" } };
+    const { Items = [], LastEvaluatedKey: last } = await api.query({
+      TableName: "t",
+      ExpressionAttributeValues: values,
+    });
+    return [Items.length, last?.["sk"]?.S];
+  };
+  // 16 x 64 KB = 1 MB.
+  expect(await pageOf(16, 64 * 1024)).toEqual([16, undefined]);
+  expect(await pageOf(18, 64 * 1024)).toEqual([16, "25"]);
+  expect(await pageOf(18, 64 * 1024 - 1)).toEqual([17, "26"]);
+});
+
+test("an insert with a condition of more than 4,096 bytes is refused", async () => {
+  const api = openMemoryTable().api(() => {});
+  const insert = (sk: string, name: string) =>
+    api.putItem({
+      TableName: "t",
+      Item: { pk: { S: "P" }, sk: { S: sk } },
+      ConditionExpression: `attribute_not_exists(${name})`,
+    });
+  // attribute_not_exists() is 22 bytes.
+  await insert("fits", "x".repeat(4096 - 22));
+  await expect(insert("too long", "x".repeat(4096 - 21))).rejects.toMatchObject({ name: "ValidationException" });
+});
+
+test("an event of more than 256 KB is refused", () => {
+  const lambda = { hasRoom: true, call: async () => ({ batchItemFailures: [] }) } as unknown as Lambda;
+  const queue = new EventQueue("score-rollout", lambda, () => cloud);
+  queue.send("x".repeat(EVENT_BYTES));
+  expect(() => queue.send("x".repeat(EVENT_BYTES + 1))).toThrow("an event of 262145 bytes: AWS accepts 262144");
 });

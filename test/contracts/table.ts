@@ -1,5 +1,7 @@
 /** @file What every Table does: the checks of `mgrpo cloud check`, and what the port promises beyond them. */
 import { expect, test } from "vitest";
+import { PAGE_BYTES } from "../../adapters/aws/limits.ts";
+import type { DynamoApi } from "../../adapters/aws/table.ts";
 import { openFreshKeys } from "../../adapters/store-contract/check.ts";
 import { tableChecks } from "../../adapters/store-contract/table.ts";
 import type { TableKey } from "../../core/contracts/keys.ts";
@@ -62,4 +64,27 @@ export function tableLimitsContract(open: () => Table) {
     await expect(grow).rejects.toMatchObject(REFUSED);
     expect(Object.keys((await open().get(key)) ?? {})).toEqual(["text"]);
   });
+}
+
+/** 20 items of 60 KB are 1,200 KB: a query answers with those that reach 1 MB, then with the others. */
+export async function expectPages(api: Pick<DynamoApi, "putItem" | "query">, TableName: string): Promise<void> {
+  const ITEM = 60 * 1024;
+  const sortKeys = Array.from({ length: 20 }, (_, i) => `ITEM#${String(i).padStart(2, "0")}`);
+  for (const sk of sortKeys) {
+    await api.putItem({ TableName, Item: { pk: { S: "P" }, sk: { S: sk }, x: { S: "x".repeat(ITEM) } } });
+  }
+  const query = {
+    TableName,
+    KeyConditionExpression: "pk = :pk AND begins_with(sk, :prefix)",
+    ExpressionAttributeValues: { ":pk": { S: "P" }, ":prefix": { S: "ITEM#" } },
+    ConsistentRead: true,
+  };
+  const { Items: first = [], LastEvaluatedKey: last } = await api.query(query);
+  expect(last).toEqual({ pk: { S: "P" }, sk: { S: sortKeys[first.length - 1] } });
+  const bytes = first.reduce((sum, { x }) => sum + (x?.S?.length ?? 0), 0);
+  expect(bytes).toBeGreaterThan(PAGE_BYTES - ITEM);
+  expect(bytes).toBeLessThanOrEqual(PAGE_BYTES + ITEM);
+  const rest = await api.query({ ...query, ...(last && { ExclusiveStartKey: last }) });
+  expect([...first, ...(rest.Items ?? [])].map(({ sk }) => sk?.S)).toEqual(sortKeys);
+  expect(rest.LastEvaluatedKey).toBeUndefined();
 }

@@ -51,14 +51,14 @@ export function openMemoryTable(): MemoryTable {
         batchGetItem: async (input) => readBatch(table, input),
         async putItem(input) {
           const { Item = {} } = input;
+          refuseLargeExpressions(input);
           const before = items.find(Item);
           const after = conditionHolds(input, before?.attributes) ? items.store(Item) : undefined;
           return write(table, "PutItem", Item, before, after);
         },
         async updateItem(input) {
           const { Key = {} } = input;
-          const fault = expressionFault(input);
-          if (fault !== undefined) throw validationException(fault);
+          refuseLargeExpressions(input);
           const before = items.find(Key);
           const after = conditionHolds(input, before?.attributes)
             ? items.store(applyUpdate(input, before?.attributes ?? Key))
@@ -69,6 +69,11 @@ export function openMemoryTable(): MemoryTable {
       };
     },
   };
+}
+
+function refuseLargeExpressions(input: Parameters<typeof expressionFault>[0]): void {
+  const fault = expressionFault(input);
+  if (fault !== undefined) throw validationException(fault);
 }
 
 class Items {

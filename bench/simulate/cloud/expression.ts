@@ -9,7 +9,7 @@ type Input = Pick<
   "UpdateExpression" | "ConditionExpression" | "ExpressionAttributeNames" | "ExpressionAttributeValues"
 >;
 
-/** Whether the condition holds for the item; undefined: the item does not exist. */
+/** Whether the condition, if there is one, holds for the item; undefined: the item does not exist. */
 export function conditionHolds(input: Input, item: ItemAttributes | undefined): boolean {
   const path = (text: string) => at(item ?? {}, pathOf(text, input));
   const holds = (text: string): boolean => {
@@ -21,7 +21,7 @@ export function conditionHolds(input: Input, item: ItemAttributes | undefined): 
     if (!left || !right) throw validationException(`condition '${text}'`);
     return isDeepStrictEqual(path(left), input.ExpressionAttributeValues?.[right]);
   };
-  return (input.ConditionExpression ?? "").split(" AND ").every(holds);
+  return input.ConditionExpression?.split(" AND ").every(holds) ?? true;
 }
 
 /** The updated item, as a copy. */
