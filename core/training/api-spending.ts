@@ -107,7 +107,7 @@ export class JudgeCharge {
 
 /** What one process pays for turns of an agent behind an API. Call it with the cost of each turn in dollars. */
 export function agentPayments(table: Payments, run: string): (usd: number) => Promise<void> {
-  const none: AgentSpendingRecord = { run, turns: 0, microUsd: 0 };
+  const none = { run, turns: 0, microUsd: 0 } satisfies AgentSpendingRecord;
   const payments = new NumberedPayments(table, tableKeys.agentSpending(run), none);
   return async (usd) => {
     const microUsd = Math.round(usd * MICRO);

@@ -30,7 +30,7 @@ interface Payer {
 }
 
 /** What one payer adds: attribute -> sum. */
-export type Sums = Readonly<Record<string, number>>;
+type Sums = Readonly<Record<string, number>>;
 
 /** One payer of a record. */
 export class NumberedPayments {

@@ -44,14 +44,14 @@ export async function openRunBudget(
   limits: WebSettings["budget"]["run"],
   table: Table,
 ): Promise<RunBudget> {
-  const unspent: ToolSpendingRecord = {
+  const unspent = {
     run,
     calls: 0,
     microUsd: 0,
     blocked: 0,
     maxCalls: limits.calls,
     maxUsd: limits.usd,
-  };
+  } satisfies ToolSpendingRecord;
   const key = tableKeys.toolSpending(run);
   await table.insert(key, unspent);
   const payments = new NumberedPayments(table, key, unspent);
