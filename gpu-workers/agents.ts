@@ -5,7 +5,7 @@ import type { Allowance } from "../core/contracts/rollout.ts";
 import { ownerOf, policySettings } from "../core/contracts/shared-policy.ts";
 import type { ChatModel } from "../core/language-model-ports.ts";
 import type { PolicyEngine, Tool } from "../core/ports.ts";
-import { addAgentSpending } from "../core/training/api-spending.ts";
+import { agentPayments } from "../core/training/api-spending.ts";
 import type { BusyMeter } from "./busy.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import { engineOptions } from "./engine-options.ts";
@@ -68,7 +68,7 @@ function policyOf(
   const owner = ownerOf(agents, name);
   const config = policySettings(agents, name);
   if (isEndpointPolicy(config.policy))
-    return endpointPolicy(config, apiOf(config), (usd) => addAgentSpending(run.store.table, run.name, usd));
+    return endpointPolicy(config, apiOf(config), agentPayments(run.store.table, run.name));
   const options = { limits, versions: isTeam ? 1 : staleness + 1, log: run.log };
   const policy =
     opened.get(owner) ?? openPolicyVersions(owner, config, engineOf(config.policy), checkpoints, meter, options);

@@ -5,6 +5,18 @@
 import * as z from "zod";
 import { RunName } from "./names.ts";
 
+/** In a record of sums: who has paid, so that a payment that is sent again counts once (core/training/numbered-payments.ts). */
+export const RegisteredPayers = z.object({
+  /** How many have registered. Each has the number that it found here, plus one. */
+  payers: z.int().nonnegative(),
+  /** Number of a payer -> its payments that are counted. Only of the latest payers. */
+  payments: z.record(z.string(), z.int().nonnegative()),
+});
+export type RegisteredPayers = z.infer<typeof RegisteredPayers>;
+
+/** Absent until somebody pays. */
+const payers = RegisteredPayers.partial().shape;
+
 /** The requests of a run's tools to their backends, and the limits (core/training/tool-spending.ts). Only runs with metered tools have one. */
 export const ToolSpendingRecord = z.strictObject({
   run: RunName,
@@ -17,6 +29,7 @@ export const ToolSpendingRecord = z.strictObject({
   /** Null: no limit. */
   maxCalls: z.int().nullable(),
   maxUsd: z.number().nullable(),
+  ...payers,
 });
 export type ToolSpendingRecord = z.infer<typeof ToolSpendingRecord>;
 
@@ -26,6 +39,7 @@ export const AgentSpendingRecord = z.strictObject({
   turns: z.int().nonnegative(),
   /** Millionths of a dollar. */
   microUsd: z.int().nonnegative(),
+  ...payers,
 });
 export type AgentSpendingRecord = z.infer<typeof AgentSpendingRecord>;
 

@@ -8,6 +8,7 @@ import { parse } from "../contracts/parse.ts";
 import type { RunRecord } from "../contracts/records.ts";
 import { AgentSpendingRecord, JudgeSpendingRecord, ToolSpendingRecord } from "../contracts/spending.ts";
 import type { Table, TableChange, TableItem } from "../ports.ts";
+import { NumberedPayments } from "./numbered-payments.ts";
 
 /** Micro-dollars in a dollar. */
 export const MICRO = 1_000_000;
@@ -128,24 +129,12 @@ export class JudgeCharge {
   }
 }
 
-/** Counts a turn of an agent behind an API. */
-export async function addAgentSpending(table: Payments, run: string, usd: number): Promise<void> {
-  const none: AgentSpendingRecord = { run, turns: 0, microUsd: 0 };
-  const microUsd = Math.round(usd * MICRO);
-  if (microUsd !== 0) await pay(table, tableKeys.agentSpending(run), none, [[["turns"], 1]], microUsd);
-}
-
-/** As with `addToolSpending`, a repeat counts twice: the total can be too high, never too low. */
-async function pay(
-  table: Payments,
-  key: TableChange["key"],
-  empty: TableItem,
-  counts: NonNullable<TableChange["add"]>,
-  microUsd: number,
-): Promise<void> {
-  const add: TableChange = { key, add: [...counts, [["microUsd"], microUsd]], when: [] };
-  if ((await table.update(add)).applied) return;
-  // The run's first payment creates the record.
-  await table.insert(key, empty);
-  await table.update(add);
+/** What one process pays for turns of an agent behind an API. Call it with the cost of each turn in dollars. */
+export function agentPayments(table: Payments, run: string): (usd: number) => Promise<void> {
+  const none = { run, turns: 0, microUsd: 0 } satisfies AgentSpendingRecord;
+  const payments = new NumberedPayments(table, tableKeys.agentSpending(run), none);
+  return async (usd) => {
+    const microUsd = Math.round(usd * MICRO);
+    if (microUsd !== 0) await payments.add({ turns: 1, microUsd });
+  };
 }

@@ -11,22 +11,6 @@ import { type RaisedBudget, raisedLimit } from "./run-budget.ts";
 
 export type ToolSpending = Pick<ToolSpendingRecord, "calls" | "microUsd" | "blocked">;
 
-/**
- * Adds to what was spent. Such sums (here, and in api-spending.ts of turns and of verdicts without a reservation) are the only writes that
- * count twice when they are repeated. If the store's response is lost, the total is too high, never too low.
- */
-export function addToolSpending(run: string, { calls, microUsd, blocked }: ToolSpending): TableChange {
-  return {
-    key: tableKeys.toolSpending(run),
-    add: [
-      [["calls"], calls],
-      [["microUsd"], microUsd],
-      [["blocked"], blocked],
-    ],
-    when: [],
-  };
-}
-
 /** Which limit is exceeded, and how to continue. Undefined while there is budget left. */
 export function overToolBudgetReason({ calls, microUsd, maxCalls, maxUsd }: ToolSpendingRecord): string | undefined {
   if (maxCalls !== null && calls > maxCalls) {

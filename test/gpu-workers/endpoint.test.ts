@@ -6,7 +6,7 @@ import { tableKeys } from "../../core/contracts/keys.ts";
 import { endpointOf } from "../../core/contracts/language-model.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { ChatModel } from "../../core/language-model-ports.ts";
-import { addAgentSpending, readApiSpending } from "../../core/training/api-spending.ts";
+import { agentPayments, readApiSpending } from "../../core/training/api-spending.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import type { BackendOptions } from "../../gpu-workers/rollouts/backend.ts";
 import { endpointBackend } from "../../gpu-workers/rollouts/endpoint/backend.ts";
@@ -202,7 +202,7 @@ test("at most `engine.slots` requests are in flight, and each turn is billed", a
     },
   };
   const { table } = memoryStore();
-  const policy = endpointPolicy(config, model, (usd) => addAgentSpending(table, "r", usd));
+  const policy = endpointPolicy(config, model, agentPayments(table, "r"));
   const { backend } = await policy.acquire(0);
   await Promise.all(Array.from({ length: 6 }, () => playAs(backend)));
   expect(peak).toBe(2);
@@ -217,7 +217,7 @@ test("requests that are cut off, by their timeout or their caller, are billed at
   const model = openConversationModel(spec, { pauseSeconds: 0.001 });
   const config = AgentConfig.parse({ model: "m", endpoint: { usdPerMillionTokens: { input: 0, output: 1 } } });
   const { table } = memoryStore();
-  const policy = endpointPolicy(config, model, (usd) => addAgentSpending(table, "r", usd));
+  const policy = endpointPolicy(config, model, agentPayments(table, "r"));
   const { backend } = await policy.acquire(0);
   const agentsUsd = async () => (await readApiSpending(table, "r")).agentsUsd;
   await playAs(backend);

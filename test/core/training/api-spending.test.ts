@@ -1,15 +1,17 @@
 /** @file The spending of a run besides its workers: what is booked before, during and after a request, in micro-dollars, on a table in memory. */
 import { describe, expect, test } from "vitest";
 import { tableKeys } from "../../../core/contracts/keys.ts";
+import { AgentSpendingRecord } from "../../../core/contracts/spending.ts";
 import type { Table } from "../../../core/ports.ts";
 import {
-  addAgentSpending,
+  agentPayments,
   JudgeCharge,
   NO_API_SPENDING,
   readApiSpending,
   readApiSpendingIfLimited,
 } from "../../../core/training/api-spending.ts";
 import { memoryTable } from "../../fakes/memory-store.ts";
+import { haunted, repeatingTable } from "../../fakes/repeating-table.ts";
 import { runRecord } from "../../fakes/scripted-team.ts";
 
 const judgesOf = (table: Table) => table.get(tableKeys.judgeSpending("r"));
@@ -155,17 +157,26 @@ describe("reservations of dead callers", () => {
 
 test("a turn of an agent behind an API is counted with its cost; one that rounds to nothing is not", async () => {
   const table = memoryTable();
-  await addAgentSpending(table, "r", 0.0000004);
+  const pay = agentPayments(table, "r");
+  await pay(0.0000004);
   expect(await table.get(tableKeys.agentSpending("r"))).toBeUndefined();
-  await addAgentSpending(table, "r", 0.0000016);
-  await addAgentSpending(table, "r", 0.5);
-  expect(await table.get(tableKeys.agentSpending("r"))).toEqual({ run: "r", turns: 2, microUsd: 500_002 });
+  await pay(0.0000016);
+  await pay(0.5);
+  expect(await table.get(tableKeys.agentSpending("r"))).toMatchObject({ run: "r", turns: 2, microUsd: 500_002 });
+});
+
+test.each([repeatingTable, haunted])("a turn whose payment is sent again is counted once: %o", async (lose) => {
+  const table = memoryTable();
+  const workers = [1, 2].map(() => agentPayments(lose(table), "r"));
+  await Promise.all([0.001, 0.002, 0.004].flatMap((usd) => workers.map((pay) => pay(usd))));
+  const spent = AgentSpendingRecord.parse(await table.get(tableKeys.agentSpending("r")));
+  expect(spent).toMatchObject({ turns: 6, microUsd: 14_000 });
 });
 
 test("a run's spending is the sums of each kind, in dollars; kinds without a record are 0", async () => {
   const table = memoryTable();
   expect(await readApiSpending(table, "r")).toEqual({ toolsUsd: 0, judgesUsd: 0, agentsUsd: 0 });
-  await addAgentSpending(table, "r", 0.25);
+  await agentPayments(table, "r")(0.25);
   await new JudgeCharge(table, "r", named("ask")).reserve(1.5);
   const tools = { run: "r", calls: 3, blocked: 0, microUsd: 2_000_000, maxCalls: null, maxUsd: null };
   await table.insert(tableKeys.toolSpending("r"), tools);

@@ -3,8 +3,8 @@
  *
  *     a rollout's   counts the requests of its agents at their price, cached or not, so a repeated run behaves the same. One budget for all its
  *                   conversations (core/conversation/tool-budget.ts). When it is spent, tools say so in their responses: the agent's failure, not an outage.
- *     the run's     counts the calls that reach backends, by all workers together (core/training/tool-spending.ts). When it is spent, the run
- *                   halts.
+ *     the run's     counts the calls that reach backends, by all workers together (core/training/tool-spending.ts), each once
+ *                   (numbered-payments.ts). When it is spent, the run halts.
  */
 
 import { tableKeys } from "../../../../core/contracts/keys.ts";
@@ -15,7 +15,8 @@ import { MgrpoError } from "../../../../core/errors.ts";
 import type { Table } from "../../../../core/ports.ts";
 import { MICRO } from "../../../../core/training/api-spending.ts";
 import { haltRun } from "../../../../core/training/halt-run.ts";
-import { addToolSpending, overToolBudgetReason, type ToolSpending } from "../../../../core/training/tool-spending.ts";
+import { NumberedPayments } from "../../../../core/training/numbered-payments.ts";
+import { overToolBudgetReason, type ToolSpending } from "../../../../core/training/tool-spending.ts";
 import type { WebSettings } from "../settings.ts";
 
 /** Undefined if there is no limit. */
@@ -43,24 +44,23 @@ export async function openRunBudget(
   limits: WebSettings["budget"]["run"],
   table: Table,
 ): Promise<RunBudget> {
-  const unspent: ToolSpendingRecord = {
+  const unspent = {
     run,
     calls: 0,
     microUsd: 0,
     blocked: 0,
     maxCalls: limits.calls,
     maxUsd: limits.usd,
-  };
-  await table.insert(tableKeys.toolSpending(run), unspent);
+  } satisfies ToolSpendingRecord;
+  const key = tableKeys.toolSpending(run);
+  await table.insert(key, unspent);
+  const payments = new NumberedPayments(table, key, unspent);
 
-  async function add(part: Partial<ToolSpending>): Promise<ToolSpendingRecord> {
-    const { item } = await table.update(addToolSpending(run, { calls: 0, microUsd: 0, blocked: 0, ...part }));
-    return parse(ToolSpendingRecord, item, `TOOLS of run '${run}'`);
-  }
   async function spend(part: Partial<ToolSpending>, reservedMicroUsd = 0): Promise<void> {
-    const reason = overToolBudgetReason(await add(part));
+    const spent = parse(ToolSpendingRecord, await payments.add(part), `TOOLS of run '${run}'`);
+    const reason = overToolBudgetReason(spent);
     if (reason === undefined) return;
-    if (reservedMicroUsd > 0) await add({ microUsd: -reservedMicroUsd });
+    if (reservedMicroUsd > 0) await payments.add({ microUsd: -reservedMicroUsd });
     await haltRun(table, run, reason);
     throw new MgrpoError("run-halted", `run '${run}' is halted: ${reason}`);
   }

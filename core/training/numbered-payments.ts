@@ -1,0 +1,99 @@
+/**
+ * @file Sums of a record that many processes add to: requests and what they cost. Each payment is counted once, however often it is sent: the
+ * SDK and the store that waits out outages send it again when its answer is lost. So each payer has a number, and numbers its payments:
+ *
+ *     register   payers 7 -> 8, payments.8 = 0
+ *     add        if payments.8 is 0: payments.8 = 1, and the sums are added
+ *     again      payments.8 is 1: nothing changes, and the payer reads there that its payment is counted
+ *     add        if payments.8 is 1: …                 waits for: the answer to the payment before
+ *
+ * A payment that ends in an error may be counted, even later. Its payer registers again, so that it never takes that payment for its next
+ * one. Registering twice only skips a number.
+ *
+ * The record keeps the latest `PAYERS_KEPT` payers: processes that died stay registered. A payer that finds itself forgotten registers again
+ * and repeats its payment, unless that lowers a sum: should the payment have been counted before, sums are too high, never too low.
+ */
+import type { TableKey } from "../contracts/keys.ts";
+import { parse } from "../contracts/parse.ts";
+import { RegisteredPayers } from "../contracts/spending.ts";
+import type { Table, TableItem } from "../ports.ts";
+
+/** They take about 10 bytes each, and every payment writes the whole record. */
+export const PAYERS_KEPT = 200;
+/** Payers that one write removes. */
+const FORGOTTEN_AT_ONCE = 100;
+
+interface Payer {
+  readonly number: number;
+  /** Its payments that are counted. */
+  readonly counted: number;
+}
+
+/** What one payer adds: attribute -> sum. */
+type Sums = Readonly<Record<string, number>>;
+
+/** One payer of a record. */
+export class NumberedPayments {
+  readonly #table: Pick<Table, "insert" | "update">;
+  readonly #key: TableKey;
+  readonly #empty: TableItem;
+  #last: Promise<unknown> = Promise.resolve();
+  /** Undefined before the first payment, while one is under way, and after one that failed. */
+  #payer: Payer | undefined;
+
+  /** @param empty what the first payer makes of a record that does not exist. */
+  constructor(table: Pick<Table, "insert" | "update">, key: TableKey, empty: TableItem) {
+    this.#table = table;
+    this.#key = key;
+    this.#empty = empty;
+  }
+
+  /** Returns the record with the sums added. Many may be called at once: if a payment fails, those that wait for it fail too, unsent. */
+  add(sums: Sums): Promise<TableItem> {
+    const added = this.#last.then(() => this.#send(sums));
+    this.#last = added;
+    added.catch(() => {
+      if (this.#last === added) this.#last = Promise.resolve();
+    });
+    return added;
+  }
+
+  async #send(sums: Sums): Promise<TableItem> {
+    const { number, counted } = this.#payer ?? (await this.#register());
+    this.#payer = undefined;
+    const path = ["payments", String(number)];
+    const { item = {} } = await this.#table.update({
+      key: this.#key,
+      set: [[path, counted + 1]],
+      add: Object.entries(sums).map(([attribute, sum]) => [[attribute], sum]),
+      when: [{ equals: [path, counted] }],
+    });
+    if (this.#read(item).payments[number] === counted + 1) {
+      this.#payer = { number, counted: counted + 1 };
+      return item;
+    }
+    const lowers = Object.values(sums).some((sum) => sum < 0);
+    return lowers ? item : this.#send(sums);
+  }
+
+  async #register(): Promise<Payer> {
+    const key = this.#key;
+    await this.#table.insert(key, this.#empty);
+    await this.#table.update({ key, set: [[["payments"], {}]], when: [{ absent: ["payments"] }] });
+    const { item } = await this.#table.update({ key, add: [[["payers"], 1]], when: [] });
+    const { payers: number, payments } = this.#read(item);
+    const forgotten = Object.keys(payments).filter((other) => Number(other) <= number - PAYERS_KEPT);
+    const path = ["payments", String(number)];
+    await this.#table.update({
+      key,
+      set: [[path, 0]],
+      remove: forgotten.slice(0, FORGOTTEN_AT_ONCE).map((other) => ["payments", other]),
+      when: [{ absent: path }],
+    });
+    return { number, counted: 0 };
+  }
+
+  #read(item: TableItem | undefined): RegisteredPayers {
+    return parse(RegisteredPayers, item, `payers of ${this.#key.pk} ${this.#key.sk}`);
+  }
+}

@@ -1,0 +1,122 @@
+/** @file Numbered payments: each counts once, however often and however late it is sent; sums are never too low; the record stays small. */
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import { itemBytes } from "../../../adapters/aws/meter.ts";
+import { tableKeys } from "../../../core/contracts/keys.ts";
+import { MgrpoError } from "../../../core/errors.ts";
+import type { Table } from "../../../core/ports.ts";
+import { NumberedPayments, PAYERS_KEPT } from "../../../core/training/numbered-payments.ts";
+import { memoryTable } from "../../fakes/memory-store.ts";
+import { haunted } from "../../fakes/repeating-table.ts";
+
+const KEY = tableKeys.agentSpending("r");
+const NONE = { run: "r", turns: 0, microUsd: 0 };
+const payer = (table: Table) => new NumberedPayments(table, KEY, NONE);
+
+/** The first payment of each payer comes from a new process. */
+async function registered(table: Table, payers: number): Promise<void> {
+  for (let i = 0; i < payers; i++) await payer(table).add({ turns: 1 });
+}
+
+test("the first payer makes the record; every payer is numbered, and so are its payments", async () => {
+  const table = memoryTable();
+  const [one, other] = [payer(table), payer(table)];
+  expect(await one.add({ turns: 1, microUsd: 5 })).toEqual({
+    ...NONE,
+    turns: 1,
+    microUsd: 5,
+    payers: 1,
+    payments: { 1: 1 },
+  });
+  await other.add({ microUsd: 7 });
+  await one.add({ microUsd: -2 });
+  expect(await table.get(KEY)).toEqual({ ...NONE, turns: 1, microUsd: 10, payers: 2, payments: { 1: 2, 2: 1 } });
+});
+
+test("payments of several payers, many at once, each sent again at once and late, count once", async () => {
+  const payment = fc.record({ by: fc.nat(2), turns: fc.nat(3), microUsd: fc.integer({ min: -50, max: 100 }) });
+  await fc.assert(
+    fc.asyncProperty(fc.array(payment, { maxLength: 12 }), async (payments) => {
+      const table = memoryTable();
+      const payers = [0, 1, 2].map(() => payer(haunted(table)));
+      await Promise.all(payments.map(({ by, ...sums }) => payers[by]?.add(sums)));
+      const sum = (name: "turns" | "microUsd") => payments.reduce((total, one) => total + one[name], 0);
+      if (payments.length > 0)
+        expect(await table.get(KEY)).toMatchObject({ turns: sum("turns"), microUsd: sum("microUsd") });
+    }),
+    { numRuns: 50 },
+  );
+});
+
+test("a payment that fails takes those that wait for it along, unsent; the next registers anew, though the failed one arrives late", async () => {
+  const table = memoryTable();
+  const outage = new MgrpoError("store-unreachable", "no answer", { retryable: true });
+  const late: Parameters<Table["update"]>[0][] = [];
+  let fails = false;
+  const failing: Table = {
+    ...table,
+    async update(change) {
+      if (!fails) return table.update(change);
+      late.push(change);
+      throw outage;
+    },
+  };
+  const payments = payer(failing);
+  await payments.add({ microUsd: 1 });
+  fails = true;
+  const settled = await Promise.allSettled([10, 100].map((microUsd) => payments.add({ microUsd })));
+  expect(settled).toEqual([10, 100].map(() => ({ status: "rejected", reason: outage })));
+  expect(late).toHaveLength(1);
+  fails = false;
+  // The one that failed arrives before the next payment, and once more after it.
+  for (const change of late) await table.update(change);
+  await payments.add({ microUsd: 1000 });
+  for (const change of late) await table.update(change);
+  expect(await table.get(KEY)).toEqual({ ...NONE, microUsd: 1011, payers: 2, payments: { 1: 2, 2: 1 } });
+});
+
+test("a payment that failed and never arrived is not taken for the next one", async () => {
+  const table = memoryTable();
+  let fails = true;
+  const payments = payer({
+    ...table,
+    update: (change) =>
+      fails && change.add?.[0]?.[0][0] === "microUsd" ? Promise.reject("lost") : table.update(change),
+  });
+  await expect(payments.add({ microUsd: 10 })).rejects.toBe("lost");
+  fails = false;
+  await payments.add({ microUsd: 3 });
+  expect(await table.get(KEY)).toMatchObject({ microUsd: 3 });
+});
+
+test("the record keeps the latest payers only, in 2 KB", async () => {
+  const table = memoryTable();
+  await table.insert(KEY, { ...NONE, payers: 12_345, payments: {} });
+  await registered(table, PAYERS_KEPT + 20);
+  const record = (await table.get(KEY)) ?? {};
+  const numbers = Object.keys(record["payments"] as object).map(Number);
+  expect(numbers).toHaveLength(PAYERS_KEPT);
+  expect(Math.min(...numbers)).toBe(12_345 + 20 + 1);
+  expect(record["turns"]).toBe(PAYERS_KEPT + 20);
+  expect(itemBytes(record)).toBeLessThan(2048);
+});
+
+test("numbers that were skipped do not keep forgotten payers in the record", async () => {
+  const table = memoryTable();
+  await registered(table, 3);
+  await table.update({ key: KEY, add: [[["payers"], PAYERS_KEPT]], when: [] });
+  await registered(table, 1);
+  expect(await table.get(KEY)).toMatchObject({ payments: { [PAYERS_KEPT + 4]: 1 } });
+  expect(Object.keys((await table.get(KEY))?.["payments"] as object)).toHaveLength(1);
+});
+
+test("a payer that was forgotten registers again: what raises the sums is counted, what lowers them is not", async () => {
+  const table = memoryTable();
+  const idle = payer(table);
+  await idle.add({ microUsd: 50 });
+  await registered(table, PAYERS_KEPT);
+  expect(await idle.add({ microUsd: -20 })).toMatchObject({ microUsd: 50 });
+  await idle.add({ microUsd: 7 });
+  await idle.add({ microUsd: -3 });
+  expect(await table.get(KEY)).toMatchObject({ microUsd: 54 });
+});

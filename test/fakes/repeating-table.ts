@@ -1,0 +1,31 @@
+/** @file Tables whose answers are lost, so that writes are sent again. */
+import type { Table } from "../../core/ports.ts";
+
+/** Every write is sent twice, at once: the first answer is lost. */
+export function repeatingTable(table: Table): Table {
+  return {
+    ...table,
+    async insert(key, item) {
+      await table.insert(key, item);
+      return table.insert(key, item);
+    },
+    async update(change) {
+      await table.update(change);
+      return table.update(change);
+    },
+  };
+}
+
+/** As `repeatingTable`; and before each update, all earlier ones arrive once more, from connections that were slow. */
+export function haunted(table: Table): Table {
+  const sent: Parameters<Table["update"]>[0][] = [];
+  const repeating = repeatingTable(table);
+  return {
+    ...repeating,
+    async update(change) {
+      for (const earlier of sent) await table.update(earlier);
+      sent.push(change);
+      return repeating.update(change);
+    },
+  };
+}
