@@ -20,8 +20,11 @@ const DEFAULT = [
   "memory",
   "run-memory",
 ];
-/** They run only when named: `gpu` needs a GPU, `pipeline` takes about 16 minutes, `alignment` measures an algorithm, not this machine. */
-const ALL = [...DEFAULT, "gpu", "pipeline", "alignment"];
+/**
+ * They run only when named: `gpu` needs a GPU, `pipeline` takes about 16 minutes, `alignment` measures an algorithm and `power` comparisons,
+ * not this machine.
+ */
+const ALL = [...DEFAULT, "gpu", "pipeline", "alignment", "power"];
 
 export async function bench(names: readonly string[]): Promise<void> {
   const unknown = names.find((name) => !ALL.includes(name));

@@ -92,7 +92,7 @@ const EXPLANATION = `- With the same seed, every arm samples as many tokens in t
   compared (\`core/training/bootstrap.ts\`); from one seed they say nothing about other seeds. For a run they are Wilson intervals over its
   questions.
 - A difference is significant if its interval does not contain 0. Of many differences that are really 0, about one in
-  twenty is significant by chance.
+  twenty is significant by chance. One that is not significant need not be 0: \`mgrpo bench power\` says how large a difference would be found.
 - \`shuffled-advantages\` is the control: its advantages are shuffled at random, so the interval of its gain should contain 0.
 - Every step of every run is in \`steps.csv\`, every evaluation in \`evaluations.csv\`, every question before and after in \`questions.csv\`.`;
 

@@ -34,8 +34,8 @@ const STUDENT = [
   12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131,
 ];
 
-/** Beyond the table: the first term of the expansion in 1 / degrees of freedom (2.108 at 16; the exact value is 2.120). */
-const student = (freedom: number): number =>
+/** Student's 97.5% quantile. Beyond the table: the first term of the expansion in 1 / degrees of freedom (2.108 at 16; the exact value is 2.120). */
+export const student = (freedom: number): number =>
   STUDENT[freedom - 1] ?? NORMAL_975 + (NORMAL_975 ** 3 + NORMAL_975) / (4 * freedom);
 
 /** The pooled share of all tallies. Undefined if nothing was counted. `name`: the random stream of its draws. */
@@ -45,18 +45,22 @@ export function shareEstimate(tallies_SQ: Tallies_SQ, name: StreamName): Estimat
 
 /** The first share minus the second, paired by seed and question. */
 export function differenceEstimate(a_SQ: Tallies_SQ, b_SQ: Tallies_SQ, name: StreamName): Estimate | undefined {
-  const arms = [
-    { sign: 1, tallies_SQ: a_SQ },
-    { sign: -1, tallies_SQ: b_SQ },
-  ];
-  return estimate(arms, name, [-1, 1]);
+  return estimate(difference(a_SQ, b_SQ), name, [-1, 1]);
 }
+
+/** The table whose mean squares decide the width of `differenceEstimate`: the paired difference of each seed and question, up to a constant. */
+export const differenceTable = (a_SQ: Tallies_SQ, b_SQ: Tallies_SQ): number[][] => linearized(difference(a_SQ, b_SQ));
 
 /** The estimated value is the sum of the arms' shares, with their signs. */
 interface SignedArm {
   readonly sign: number;
   readonly tallies_SQ: Tallies_SQ;
 }
+
+const difference = (a_SQ: Tallies_SQ, b_SQ: Tallies_SQ): SignedArm[] => [
+  { sign: 1, tallies_SQ: a_SQ },
+  { sign: -1, tallies_SQ: b_SQ },
+];
 
 function estimate(
   arms: readonly SignedArm[],
@@ -103,17 +107,29 @@ function signedSum(arms: readonly { sign: number; tallies: readonly Tally[] }[],
 
 /** k in the file comment; `t` is Student's quantile. */
 function seedFactor(table: readonly (readonly number[])[], t: number): number {
-  const [S, Q] = [table.length, table[0]?.length ?? 0];
-  const seeds_S = table.map(mean);
-  const questions_Q = Array.from({ length: Q }, (_, q) => mean(table.map((row) => row[q] ?? 0)));
+  const { seeds, noise } = meanSquares(table);
+  return seeds === 0 ? 0 : Math.sqrt(Math.max(0, (t / NORMAL_975) ** 2 - noise / seeds));
+}
+
+/** Of a table of at least two seeds. `noise`: of what neither the seed nor the question explains; 0 with one question. */
+export function meanSquares(table_SQ: readonly (readonly number[])[]): {
+  readonly seeds: number;
+  readonly questions: number;
+  readonly noise: number;
+} {
+  const [S, Q] = [table_SQ.length, table_SQ[0]?.length ?? 0];
+  const seeds_S = table_SQ.map(mean);
+  const questions_Q = Array.from({ length: Q }, (_, q) => mean(table_SQ.map((row) => row[q] ?? 0)));
   const grand = mean(seeds_S);
   const squares = (values: readonly number[]) => values.reduce((sum, value) => sum + value * value, 0);
-  const msSeeds = (Q * squares(seeds_S.map((value) => value - grand))) / (S - 1);
-  const residuals = table.flatMap((row, s) =>
+  const residuals = table_SQ.flatMap((row, s) =>
     row.map((value, q) => value - (seeds_S[s] ?? 0) - (questions_Q[q] ?? 0) + grand),
   );
-  const msNoise = Q > 1 ? squares(residuals) / ((S - 1) * (Q - 1)) : 0;
-  return msSeeds === 0 ? 0 : Math.sqrt(Math.max(0, (t / NORMAL_975) ** 2 - msNoise / msSeeds));
+  return {
+    seeds: (Q * squares(seeds_S.map((value) => value - grand))) / (S - 1),
+    questions: Q > 1 ? (S * squares(questions_Q.map((value) => value - grand))) / (Q - 1) : 0,
+    noise: Q > 1 ? squares(residuals) / ((S - 1) * (Q - 1)) : 0,
+  };
 }
 
 /** A table whose mean is the estimate, up to a constant: a pooled share is linearized to (correct - share * n) / mean n. */

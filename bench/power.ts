@@ -1,0 +1,72 @@
+/**
+ * @file power.<comparison>.<arm>: what comparisons like the recorded ones can show. For each arm of results/<comparison> with at least two
+ * seeds, on each suite: the standard deviations of its paired difference from the first arm (between seeds, between questions, and of what neither
+ * explains; core/training/power.ts), and `detectable`, by number of seeds and of questions: the difference that is found in 80% of cases.
+ */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
+import * as z from "zod";
+import { comparedSuites, type EvaluatedRun, scoresOf } from "../cli/compare/measure.ts";
+import { HeldOutScores } from "../cli/held-out-scores.ts";
+import { parseJson } from "../core/contracts/parse.ts";
+import { MgrpoError } from "../core/errors.ts";
+import { differenceTable } from "../core/training/bootstrap.ts";
+import { detectable, varianceParts } from "../core/training/power.ts";
+
+const RESULTS = "results";
+const SEEDS = [1, 3, 5, 10];
+const QUESTIONS = [64, 96, 320, 336];
+
+/** What is read of a comparison's files, which older releases wrote too: the rest has changed. */
+const Summary = z.object({
+  arms: z.array(z.object({ label: z.string(), runs: z.array(z.object({ run: z.string() })) })),
+});
+const Record = z.object({
+  report: z.object({ run: z.string(), seed: z.int(), steps: z.int() }),
+  heldOut: z.array(HeldOutScores),
+});
+
+const rounded = (value: number): number => Number(value.toFixed(4));
+
+const isCompared = (comparison: string): boolean => existsSync(join(RESULTS, comparison, "runs"));
+const comparisons = existsSync(RESULTS) ? readdirSync(RESULTS).filter(isCompared) : [];
+if (comparisons.length === 0) {
+  throw new MgrpoError("not-found", `no comparison in ${RESULTS}/: run 'mgrpo compare' in this folder first`);
+}
+for (const comparison of comparisons) {
+  const folder = join(RESULTS, comparison);
+  const path = join(folder, "summary.json");
+  const arms = parseJson(Summary, readFileSync(path), path).arms.map(({ label, runs }) => ({
+    label,
+    runs: runs.map(({ run }) => readRun(folder, run)),
+  }));
+  const [first, ...others] = arms;
+  for (const { label, runs } of others) printArm(`power.${comparison}.${label}`, runs, first?.runs ?? []);
+}
+
+function readRun(folder: string, run: string): EvaluatedRun {
+  const path = join(folder, "runs", `${run}.json.gz`);
+  const { report, heldOut } = parseJson(Record, gunzipSync(readFileSync(path)), path);
+  return { ...report, heldOut };
+}
+
+function printArm(bench: string, runs: readonly EvaluatedRun[], first: readonly EvaluatedRun[]): void {
+  const baselineOf = ({ seed }: EvaluatedRun) => first.find((one) => one.seed === seed);
+  const paired = runs.filter(baselineOf);
+  if (paired.length < 2) return;
+  for (const { suite } of comparedSuites(paired)) {
+    const after = (run: EvaluatedRun | undefined) => scoresOf(run, suite, "after");
+    const table = differenceTable(
+      paired.map(after),
+      paired.map((run) => after(baselineOf(run))),
+    );
+    const parts = varianceParts(table);
+    const [seed, question, noise] = [parts.seed, parts.question, parts.noise].map((part) => rounded(Math.sqrt(part)));
+    const byQuestions = (S: number) => QUESTIONS.map((Q) => [Q, rounded(detectable(parts, S, Q))]);
+    const found = SEEDS.map((S) => [S, Object.fromEntries(byQuestions(S))]);
+    const deviations = { seed, question, noise };
+    const line = { bench, suite, seeds: paired.length, deviations, detectable: Object.fromEntries(found) };
+    console.log(JSON.stringify(line));
+  }
+}

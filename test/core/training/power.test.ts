@@ -1,0 +1,119 @@
+/** @file What a comparison can show: variance parts worked by hand, and power against simulations of the interval itself. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { type Random, stream } from "../../../core/random.ts";
+import { differenceEstimate, differenceTable, type Tallies_SQ } from "../../../core/training/bootstrap.ts";
+import { detectable, type VarianceParts, varianceParts } from "../../../core/training/power.ts";
+
+test("by hand: the variance parts of two seeds and four questions", () => {
+  // Seed means 0.3 and 0.1, question means 0.4, 0.2, 0.2, 0, mean 0.2.
+  //   MS_seeds      4 * (0.01 + 0.01) / 1 = 0.08
+  //   MS_questions  2 * (0.04 + 0 + 0 + 0.04) / 3 = 0.16 / 3
+  //   residuals     0.6-0.3-0.4+0.2 = 0.1, -0.1, -0.1, 0.1, and the same with the other sign: MS_noise 8 * 0.01 / 3 = 0.08 / 3
+  const table = [
+    [0.6, 0.2, 0.2, 0.2],
+    [0.2, 0.2, 0.2, -0.2],
+  ];
+  const { seed, question, noise } = varianceParts(table);
+  expect(noise).toBeCloseTo(0.08 / 3, 12);
+  expect(seed).toBeCloseTo((0.08 - 0.08 / 3) / 4, 12);
+  expect(question).toBeCloseTo((0.16 / 3 - 0.08 / 3) / 2, 12);
+});
+
+test("by hand: parts that would be negative are 0", () => {
+  // All means are 0, and the residuals are the values: MS_noise = 8 * 1 / 3.
+  const parts = varianceParts([
+    [1, -1, 1, -1],
+    [-1, 1, -1, 1],
+  ]);
+  expect(parts).toEqual({ seed: 0, question: 0, noise: 8 / 3 });
+});
+
+test("the table of a comparison is that of paired differences, up to a constant", () => {
+  const arm = (correct: readonly (readonly number[])[]): Tallies_SQ =>
+    correct.map((row) => row.map((value) => ({ n: 1, correct: value })));
+  const a = [
+    [1, 0, 1],
+    [1, 1, 0],
+  ];
+  const b = [
+    [0, 0, 1],
+    [1, 0, 1],
+  ];
+  // Differences 1, 0, 0 and 0, 1, -1, less their mean of 1/6.
+  const expected = [1, 0, 0, 0, 1, -1].map((value) => value - 1 / 6);
+  for (const [i, value] of differenceTable(arm(a), arm(b)).flat().entries())
+    expect(value).toBeCloseTo(expected[i] ?? 0, 12);
+});
+
+test("by hand: one seed, whose interval is normal: 1.96 + 0.8416 standard deviations", () => {
+  // The seed part is not in the interval of one team. sqrt((0.03 + 0.13) / 64) = 0.05, and 2.8016 * 0.05 = 0.1401.
+  expect(detectable({ seed: 1, question: 0.03, noise: 0.13 }, 1, 64)).toBeCloseTo(0.1401, 4);
+  expect(detectable({ seed: 0, question: 0, noise: 0 }, 3, 64)).toBe(0);
+});
+
+test("of two seeds and no other variance, by hand", () => {
+  // The interval ends at the estimate -+ (12.706 / 1.96) * |half the seeds' difference| = -+ 6.4827 |v|, v of the estimate's own standard deviation,
+  // 1 / sqrt(2) for seeds of variance 1. Found at d: P(d + u > 6.4827 |v|) + P(d + u < - 6.4827 |v|), u and v independent. For d = 8.42
+  // standard deviations of u, P(|v| < (8.42 + u) / 6.4827) is P(|v| < 1.2988) = 0.806 at u = 0; averaged over u (its curvature
+  // -2 * 1.2988 * 0.1716 / 6.4827^2 / 2 = -0.0053): 0.8007.
+  expect(detectable({ seed: 1, question: 0, noise: 1e-9 }, 2, 64)).toBeCloseTo(8.42 / Math.SQRT2, 1);
+});
+
+test("more questions never raise it, and from two seeds on, nor do more seeds", () => {
+  const part = fc.double({ min: 0, max: 0.3, noNaN: true });
+  const parts = fc.record({ seed: part, question: part, noise: part });
+  const sizes = {
+    S: fc.integer({ min: 2, max: 16 }),
+    Q: fc.integer({ min: 8, max: 400 }),
+    more: fc.integer({ min: 1, max: 5 }),
+  };
+  fc.assert(
+    fc.property(parts, fc.record(sizes), (given, { S, Q, more }) => {
+      const most = detectable(given, S, Q) * (1 + 1e-6);
+      expect(detectable(given, S + more, Q)).toBeLessThanOrEqual(most);
+      expect(detectable(given, S, Q + more)).toBeLessThanOrEqual(most);
+    }),
+    { numRuns: 20 },
+  );
+});
+
+const normal = (random: Random) =>
+  Math.sqrt(-2 * Math.log(1 - random.uniform())) * Math.cos(2 * Math.PI * random.uniform());
+
+const SIMULATIONS = 150;
+/** Three standard errors of a share that is p. */
+const tolerance = (p: number) => 3 * Math.sqrt((p * (1 - p)) / SIMULATIONS);
+
+/** An arm that is `difference` above one that scores 0 everywhere, with planted variances. */
+function simulatedArm(difference: number, parts: VarianceParts, S: number, Q: number, random: Random): Tallies_SQ {
+  const draw = (variance: number) => Math.sqrt(variance) * normal(random);
+  const questions_Q = Array.from({ length: Q }, () => draw(parts.question));
+  return Array.from({ length: S }, () => {
+    const seed = draw(parts.seed);
+    return questions_Q.map((question) => ({ n: 1, correct: difference + seed + question + draw(parts.noise) }));
+  });
+}
+
+test.each([
+  { S: 3, parts: { seed: 0.005, question: 0.005, noise: 0.02 } },
+  { S: 5, parts: { seed: 0.004, question: 0.01, noise: 0.04 } },
+])(
+  "$S simulated seeds: the interval excludes 0 in four of five cases at that difference, in one of twenty at 0",
+  ({ S, parts }) => {
+    const Q = 24;
+    const difference = detectable(parts, S, Q);
+    const zeros: Tallies_SQ = Array.from({ length: S }, () => Array.from({ length: Q }, () => ({ n: 1, correct: 0 })));
+    const random = stream("power", S);
+    let [found, wrong] = [0, 0];
+    for (let i = 0; i < SIMULATIONS; i++) {
+      const arm = simulatedArm(difference, parts, S, Q, random);
+      const { low, high } = differenceEstimate(arm, zeros, [i]) ?? expect.fail();
+      if (low > 0 || high < 0) found++;
+      // The interval moves with the difference: without it, it would exclude 0 when it now excludes the difference.
+      if (low > difference || high < difference) wrong++;
+    }
+    expect(Math.abs(found / SIMULATIONS - 0.8)).toBeLessThan(tolerance(0.8));
+    expect(Math.abs(wrong / SIMULATIONS - 0.05)).toBeLessThan(tolerance(0.05));
+  },
+);
