@@ -10,6 +10,7 @@ import { MetricsFile } from "./local/metrics-file.ts";
 import { runFolder } from "./local/run-folder.ts";
 import { readTracedRollouts } from "./local/traced-rollouts.ts";
 import { Tracking } from "./local/tracking.ts";
+import { notesOf } from "./notes.ts";
 import { openSource } from "./show/source.ts";
 
 export interface TrackOptions {
@@ -31,11 +32,12 @@ export async function track(run: string, { to }: TrackOptions): Promise<void> {
   const { startedAt } = await source.read(async ({ table }) =>
     parse(RunRecord, await table.get(tableKeys.run(run)), `RUN ${run}`),
   );
+  const noteOf = await notesOf(config.recipe);
   const trackers = openTrackers(
     config,
     folder.path,
     startedAt,
-    (step) => source.read((store) => readTracedRollouts(store, config, step)),
+    (step) => source.read((store) => readTracedRollouts(store, config, step, noteOf)),
     process.env,
   );
   const failures: string[] = [];

@@ -15,6 +15,7 @@ import type { QuestionSet } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CaseStudy } from "../../core/recipe.ts";
 import type { RaisedBudget } from "../../core/training/run-budget.ts";
+import { notesOf } from "../notes.ts";
 import type { RunReport } from "../run-report.ts";
 import { MGRPO } from "../terminal/name.ts";
 import { stepWarnings } from "../warnings.ts";
@@ -104,11 +105,12 @@ async function openTracking(
   display: Display,
 ): Promise<Tracking> {
   const { startedAt } = await readRun(store, config.run);
+  const noteOf = await notesOf(config.recipe);
   const trackers = openTrackers(
     config,
     folder.path,
     startedAt,
-    (step) => readTracedRollouts(store, config, step),
+    (step) => readTracedRollouts(store, config, step, noteOf),
     process.env,
   );
   const warn = (reason: string, isRetried: boolean) => {

@@ -1,12 +1,12 @@
 /** @file Loads the trees that `show` draws: steps, groups, and rollouts with their invocations and scores. Read-only. */
 import type { RunConfig } from "../../core/contracts/config.ts";
-import type { Question } from "../../core/contracts/question.ts";
 import type { RolloutScore } from "../../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import type { Tag, Tree } from "../../ui/views.ts";
 import { readLatencies, readRollout, readStoredQuestions } from "../conversations.ts";
 import { readGroups, readStep } from "../local/read-records.ts";
+import type { NoteOf } from "../notes.ts";
 import { openTokenizers, readBranchTexts, type TokenizerOf } from "./branch-texts.ts";
 import { groupTree, type RolloutParts, rolloutTree } from "./tree.ts";
 
@@ -34,12 +34,11 @@ export function parseAddress(text: string): Address {
   };
 }
 
-/** `noteOf`: the recipe's note on a question. */
 export async function loadTrees(
   store: Store,
   config: RunConfig,
   address: Address,
-  noteOf: (question: Question) => string | undefined = () => undefined,
+  noteOf: NoteOf = () => undefined,
 ): Promise<Tree[]> {
   const { train } = await readStoredQuestions(store, config.run);
   const questions = new Map(train.map((question) => [question.id, question]));

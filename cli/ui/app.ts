@@ -28,7 +28,7 @@ import { RunName } from "../../core/contracts/names.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { groupOrder } from "../../ui/group-order.ts";
 import { type Failure, RolloutFilter } from "../../ui/views.ts";
-import { notesOf } from "../show/notes.ts";
+import { notesOf } from "../notes.ts";
 import { openSource, type Source } from "../show/source.ts";
 import { requireKey, strictHeaders } from "./access.ts";
 import { compareView } from "./compare.ts";

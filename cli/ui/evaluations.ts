@@ -8,11 +8,11 @@ import type { AnswersView, CasesView, EvaluationsView } from "../../ui/views.ts"
 import { readRollout, readStoredQuestions } from "../conversations.ts";
 import { readResult } from "../local/held-out-rollouts.ts";
 import { readJobs, suiteOf } from "../local/read-records.ts";
+import { findRecipe, type NoteOf } from "../notes.ts";
 import { loadCases } from "../show/cases.ts";
-import { findRecipe } from "../show/notes.ts";
 import type { Source } from "../show/source.ts";
 import { heldOutTree } from "../show/tree.ts";
-import { type NoteOf, questionView } from "./step.ts";
+import { questionView } from "./step.ts";
 
 export async function evaluationsView({ config, read }: Source): Promise<EvaluationsView> {
   const { caseStudies = [] } = (await findRecipe(config.recipe)) ?? {};

@@ -10,11 +10,11 @@ import { parse } from "../../core/contracts/parse.ts";
 import { isMgrpoError } from "../../core/errors.ts";
 import { Export } from "../../ui/export-view.ts";
 import type { StepView, TokenView, Tree } from "../../ui/views.ts";
+import { type NoteOf, notesOf } from "../notes.ts";
 import type { Address } from "../show/load.ts";
-import { notesOf } from "../show/notes.ts";
 import type { Source } from "../show/source.ts";
 import { casesView } from "./evaluations.ts";
-import { groupView, type NoteOf, rolloutView, stepView } from "./step.ts";
+import { groupView, rolloutView, stepView } from "./step.ts";
 import { timelineView } from "./timeline.ts";
 import { type TrajectoryAddress, tokenView } from "./tokens.ts";
 

@@ -11,11 +11,9 @@ import { type GroupOrder, inOrder, pageCount, rowsOfPage } from "../../ui/group-
 import type { GroupRow, GroupView, QuestionView, RolloutCell, RolloutView, StepView } from "../../ui/views.ts";
 import { readStoredQuestions } from "../conversations.ts";
 import { readGroups } from "../local/read-records.ts";
+import type { NoteOf } from "../notes.ts";
 import { loadTrees } from "../show/load.ts";
 import type { Source } from "../show/source.ts";
-
-/** The recipe's note on a question. */
-export type NoteOf = (question: Question) => string | undefined;
 
 export interface StepPage {
   readonly order: GroupOrder;

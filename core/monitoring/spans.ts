@@ -42,6 +42,8 @@ export interface TracedRollout {
   readonly models: Readonly<Record<string, string>>;
   /** How long its turns took, by `latencyName`. */
   readonly latencies?: ReadonlyMap<string, readonly TurnLatency[]>;
+  /** What the recipe tells the question's readers. */
+  readonly note?: string;
   /** Whether prompts, answers, calls and responses are part of the spans. */
   readonly content: boolean;
 }
@@ -66,7 +68,7 @@ export function spansOf(traced: TracedRollout): RolloutSpans {
     agent,
     conversation: outcome.conversation,
     trajectory: outcome.trajectory,
-    extra: { ...(scored && mainScore(scored)), ...trained(group.finalized[agent], rollout) },
+    extra: { ...(scored && mainScore(scored)), ...trained(group.finalized[agent], rollout), ...noteOf(traced) },
     events: scored ? [evaluation("correct", scored.correct), evaluation("reward", scored.reward)] : [],
     scored,
   });
@@ -189,6 +191,9 @@ function delegation(traced: TracedRollout, part: AgentPart, invocation: Invocati
 }
 
 const mainScore = ({ wellFormed }: ScoredRollout): SpanAttributes => ({ "mgrpo.well_formed": wellFormed });
+
+const noteOf = ({ note, content }: TracedRollout): SpanAttributes =>
+  content && note !== undefined ? { "mgrpo.question.note": note } : {};
 
 /** What the trainer used of a trajectory; nothing if alignment dropped it. */
 function trained(batch: AgentBatch | undefined, trajectory: number | string): SpanAttributes {

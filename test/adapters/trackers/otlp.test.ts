@@ -217,6 +217,15 @@ test("a model that is a folder of this machine is traced by its name alone", asy
   }
 });
 
+test("the note on a rollout's question is read with content only", async () => {
+  const store = await storeOfFinishedRun();
+  const noteOf = ({ id }: { id: string }) => `note on ${id}`;
+  const noteIn = async (trackContent: boolean) =>
+    (await readTracedRollouts(store, { ...config, trackContent }, 0, noteOf)).map(({ note }) => note);
+  expect(await noteIn(true)).toEqual(["note on q1"]);
+  expect(await noteIn(false)).toEqual([undefined]);
+});
+
 test("a rollout is left out if a conversation of its sub-agents has expired, even while its outcome has not", async () => {
   const store = await storeOfFinishedRun();
   expect(await readTracedRollouts(store, config, 0)).toHaveLength(1);

@@ -78,3 +78,14 @@ test("every output message says why its generation ended", () => {
   expect(reasonsOf({})).toEqual(["main stop", ...turns, "main/1 stop"]);
   expect(reasonsOf({ stop: "token-limit", answer: null })).toEqual([...turns, "main/1 length"]);
 });
+
+test("with content, the root alone has the recipe's note on the question", () => {
+  const notesIn = (part: { readonly note?: string; readonly content: boolean }) =>
+    spansOf({ ...traced, ...part }).spans.flatMap(({ id, attributes }) => {
+      const note = attributes["mgrpo.question.note"];
+      return note === undefined ? [] : [`${id}: ${note}`];
+    });
+  expect(notesIn({ note: "shuffled", content: true })).toEqual(["main: shuffled"]);
+  expect(notesIn({ note: "shuffled", content: false })).toEqual([]);
+  expect(notesIn({ content: true })).toEqual([]);
+});

@@ -3,6 +3,7 @@ import { useRoute } from "preact-iso";
 import type { AnswersView } from "../../views.ts";
 import { useView } from "../load.ts";
 import { RunHeader } from "../parts/header.tsx";
+import { QuestionNote } from "../parts/note.tsx";
 import { noticeOf } from "../parts/notice.tsx";
 import { TreeNode } from "../parts/tree.tsx";
 
@@ -22,6 +23,7 @@ export function AnswersPage() {
           <p class="faint">
             {view?.question.kind}, level {view?.question.level} · reference: {view?.question.answer}
           </p>
+          {view && <QuestionNote question={view.question} />}
           {view?.trees.map((tree) => (
             <TreeNode key={tree.title} tree={tree} />
           ))}

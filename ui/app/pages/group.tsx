@@ -5,6 +5,7 @@ import { useView } from "../load.ts";
 import { byReward } from "../parts/format.ts";
 import { RunHeader } from "../parts/header.tsx";
 import { Link } from "../parts/link.tsx";
+import { QuestionNote } from "../parts/note.tsx";
 import { noticeOf } from "../parts/notice.tsx";
 import { Scroll } from "../parts/scroll.tsx";
 import { TreeNode } from "../parts/tree.tsx";
@@ -49,7 +50,7 @@ export function QuestionPanel({ row }: { readonly row: GroupView["row"] }) {
       <p class="faint">
         {question.kind}, level {question.level} · reference: {question.answer}
       </p>
-      {question.note !== null && <p class="note">Note: {question.note}</p>}
+      <QuestionNote question={question} />
       {silent.length > 0 && <p class="warning">No learning signal for {silent.join("; ")}</p>}
     </>
   );

@@ -1,8 +1,8 @@
 /** @file What a recipe tells the reader of a run: its notes on questions, and its case studies. */
-import type { Question } from "../../core/contracts/question.ts";
-import { isMgrpoError } from "../../core/errors.ts";
-import type { Recipe } from "../../core/recipe.ts";
-import { openRecipe } from "../../recipes/registry.ts";
+import type { Question } from "../core/contracts/question.ts";
+import { isMgrpoError } from "../core/errors.ts";
+import type { Recipe } from "../core/recipe.ts";
+import { openRecipe } from "../recipes/registry.ts";
 
 /** A run can be shown without its recipe installed: undefined. */
 export async function findRecipe(name: string): Promise<Recipe | undefined> {
@@ -14,7 +14,10 @@ export async function findRecipe(name: string): Promise<Recipe | undefined> {
   }
 }
 
-export async function notesOf(name: string): Promise<(question: Question) => string | undefined> {
+/** The recipe's note on a question. Undefined: it has none. */
+export type NoteOf = (question: Question) => string | undefined;
+
+export async function notesOf(name: string): Promise<NoteOf> {
   const recipe = await findRecipe(name);
   return (question) => recipe?.note?.(question);
 }
