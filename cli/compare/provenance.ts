@@ -75,7 +75,9 @@ export function writeOrigin(folder: RunFolder, ours: Provenance): void {
   };
   const recipe = ours.recipe === undefined ? undefined : both("recipe");
   const parts = {
-    ...{ commit: both("commit"), machine: both("machine"), release: both("release") },
+    commit: both("commit"),
+    machine: both("machine"),
+    release: both("release"),
     ...(recipe !== undefined && { recipe }),
   };
   const origin = { ...(before ?? ours), ...parts };

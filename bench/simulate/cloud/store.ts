@@ -64,6 +64,7 @@ export function openSimulatedStore(
   const records = openTable({ api, name: "simulated", meter: openMeter(), endpoint });
   const clock = openClock(() => records.get({ pk: "CLOCK", sk: "CLOCK" }));
   const objects = openObjectStore({
+    // All that the adapter uses of a client, except for objects so large that they are uploaded in parts.
     s3: { send, middlewareStack: { add() {} } } as unknown as S3Client,
     bucket: "simulated",
     endpoint,
