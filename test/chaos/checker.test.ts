@@ -28,6 +28,11 @@ const asked = (more: Partial<Entry> = {}): Entry =>
 /** A request to the judge that never ends. */
 const hung = (): Entry => wrote("", { channel: "world", facts: [], fault: "hang" });
 
+const throttled = (): Entry => wrote("", { facts: [], fault: "throttle", status: 400 });
+
+/** A write whose target died under it. */
+const unanswered = (entry: Entry): Entry => ({ ...entry, status: 0, facts: [], possible: entry.facts });
+
 const OUTCOME = "commit runs/a/outcomes/000000/0/0.json";
 const SCORE = "score GROUP#a#000000#0 GROUP rollouts.0";
 const READY = "step RUN#a STEP#000000 ready";
@@ -129,13 +134,18 @@ const broken: [string, keyof typeof laws, Trial][] = [
   ],
   [
     "an answer billed twice",
-    "the judge's bill exceeds its answers only by what disturbances explain",
+    "the judge's bill exceeds its answers only by requests whose cost is unknown",
     withRun({ judgesMicroUsd: 4000 }),
   ],
   [
     "a hung request billed beyond its maximum",
-    "the judge's bill exceeds its answers only by what disturbances explain",
+    "the judge's bill exceeds its answers only by requests whose cost is unknown",
     trialOf([...story(), hung()], { runs: [{ ...run, judgesMicroUsd: 14_001 }] }),
+  ],
+  [
+    "an answer billed twice beside ten throttled requests to the store",
+    "the judge's bill exceeds its answers only by requests whose cost is unknown",
+    trialOf([...story(), ...Array.from({ length: 10 }, throttled)], { runs: [{ ...run, judgesMicroUsd: 4000 }] }),
   ],
 ];
 
@@ -165,6 +175,16 @@ test.each(["functions", "cloud", "eval-a"])("a request that dies with %s may be 
   // A worker that only samples and trains never asks.
   const other = trialOf(story(), { ...billed, died: [{ ...death, process: "main-a" }] });
   expect(check({ trial: other, reference })).toEqual([expect.stringMatching(/^the judge's bill exceeds its answers/)]);
+});
+
+test("a write whose target died under it may have taken effect, once", () => {
+  for (const fact of [OUTCOME, READY, FIRST, ADVANCE]) {
+    const history = story().map((entry) => (entry.facts.includes(fact) ? unanswered(entry) : entry));
+    expect(check({ trial: trialOf(history), reference })).toEqual([]);
+  }
+  const [first = expect.fail(), ...others] = story();
+  const again = trialOf([unanswered(first), first, first, ...others]);
+  expect(check({ trial: again, reference })).toEqual([`each fact is recorded once: 2 times: ${OUTCOME}`]);
 });
 
 test("a hung request to the judge may be billed and recorded at its maximum", () => {

@@ -77,11 +77,11 @@ export const laws: Readonly<Record<string, Law>> = {
     return billed < paid ? [`paid ${paid} micro-dollars, billed ${billed}`] : [];
   },
 
-  "the judge's bill exceeds its answers only by what disturbances explain": ({ trial }) => {
+  "the judge's bill exceeds its answers only by requests whose cost is unknown": ({ trial }) => {
     const { paid, billed } = judgesBill(trial);
-    const excused = disturbances(trial);
+    const excused = unknownCosts(trial);
     return billed > paid + excused * MOST_MICRO_USD
-      ? [`paid ${paid} micro-dollars, billed ${billed}, ${excused} disturbances`]
+      ? [`paid ${paid} micro-dollars, billed ${billed}, ${excused} requests of unknown cost`]
       : [];
   },
 };
@@ -91,9 +91,13 @@ export function check(evidence: Evidence): string[] {
   return Object.entries(laws).flatMap(([name, law]) => law(evidence).map((violation) => `${name}: ${violation}`));
 }
 
-/** Facts of a kind are recorded in ascending order, without gaps, each after the one before was answered. */
+/**
+ * Facts of a kind are recorded in ascending order, each after the one before was answered. A gap is what a write may have filled whose target
+ * died under it.
+ */
 function inOrder(trial: Trial, kind: RegExp, name: string): string[] {
   const last = new Map<string, { n: number; answeredAt: number }>();
+  const possible = new Set(trial.history.flatMap((entry) => entry.possible ?? []));
   return effects(trial).flatMap(({ facts, sentAt, answeredAt }) =>
     facts.flatMap((fact) => {
       const [, subject, text] = kind.exec(fact) ?? [];
@@ -101,7 +105,13 @@ function inOrder(trial: Trial, kind: RegExp, name: string): string[] {
       const before = last.get(subject);
       const n = Number(text);
       last.set(subject, { n, answeredAt });
-      if (!before || (n === before.n + 1 && sentAt >= before.answeredAt)) return [];
+      if (!before) return [];
+      const isBetween = (other: string) => {
+        const [, its, text] = kind.exec(other) ?? [];
+        return its === subject && Number(text) > before.n && Number(text) < n;
+      };
+      const unseen = [...possible].filter(isBetween).length;
+      if (n > before.n && n - before.n - 1 <= unseen && sentAt >= before.answeredAt) return [];
       return [`${name} ${subject}: ${n} after ${before.n}`];
     }),
   );
@@ -110,8 +120,9 @@ function inOrder(trial: Trial, kind: RegExp, name: string): string[] {
 /** Every such fact has a cause that was sent before the fact was answered: when each took effect in between is unknown. */
 function follows(trial: Trial, kind: RegExp, causeOf: (match: readonly string[]) => string | undefined): string[] {
   const recorded = new Map<string, number>();
-  for (const { facts, sentAt } of effects(trial)) {
-    for (const fact of facts) recorded.set(fact, Math.min(sentAt, recorded.get(fact) ?? Number.POSITIVE_INFINITY));
+  for (const { facts, possible = [], sentAt } of trial.history) {
+    for (const fact of [...facts, ...possible])
+      recorded.set(fact, Math.min(sentAt, recorded.get(fact) ?? Number.POSITIVE_INFINITY));
   }
   return effects(trial).flatMap(({ facts, answeredAt }) =>
     facts.flatMap((fact) => {
@@ -125,7 +136,7 @@ function follows(trial: Trial, kind: RegExp, causeOf: (match: readonly string[])
 
 /** In micro-dollars: what the judge's answers that arrived, late or not, cost, and what the runs were charged. */
 function judgesBill({ history, runs }: Trial): { readonly paid: number; readonly billed: number } {
-  const delivered = history.filter(({ fault }) => fault === undefined || fault === "delay");
+  const delivered = history.filter(({ fault }) => fault === undefined || fault === "delay" || fault === "late");
   return {
     paid: delivered.reduce((sum, { verdictMicroUsd = 0 }) => sum + verdictMicroUsd, 0),
     billed: runs.reduce((sum, { judgesMicroUsd }) => sum + judgesMicroUsd, 0),
@@ -142,11 +153,19 @@ const ASKS_AT_ONCE = 16;
 const LOSES_ANSWERS = /^(functions|cloud|eval-.*)$/;
 
 /** How many answers of the judge may have been lost: to faults of the functions' requests, to deaths, to the deadline of a verdict. */
-function disturbances({ history, died, log }: Trial): number {
-  const faults = history.filter(({ process, fault }) => process === "functions" && fault !== undefined).length;
+const disturbances = (trial: Trial): number => countFaults(trial, () => true) + countCutOff(trial);
+
+/** How many requests to the judge may be billed at their maximum. All of them pass the functions' proxy to the world. */
+const unknownCosts = (trial: Trial): number =>
+  countFaults(trial, ({ channel }) => channel === "world") + countCutOff(trial);
+
+const countFaults = ({ history }: Trial, counts: (entry: Entry) => boolean): number =>
+  history.filter((entry) => entry.process === "functions" && entry.fault !== undefined && counts(entry)).length;
+
+/** Requests to the judge that a death or the deadline of a verdict may have cut off. */
+function countCutOff({ died, log }: Trial): number {
   const deaths = died.filter(({ process }) => LOSES_ANSWERS.test(process)).length;
-  const late = log.filter((line) => line.includes("no verdict within")).length;
-  return faults + deaths * ASKS_AT_ONCE + late;
+  return deaths * ASKS_AT_ONCE + log.filter((line) => line.includes("no verdict within")).length;
 }
 
 /** What a verdict cost grows by requests that hung before it; the bill has a law of its own. */

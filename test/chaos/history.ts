@@ -18,6 +18,8 @@ export interface Entry {
   readonly status: number;
   /** What a write that took effect made true, each at most once in a run: see `factsOf`. */
   readonly facts: readonly string[];
+  /** The same for a write whose target died under it: perhaps it took effect. */
+  readonly possible?: readonly string[];
   /** What the judge's answer cost, if it is one. */
   readonly verdictMicroUsd?: number;
 }

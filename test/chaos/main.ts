@@ -1,15 +1,16 @@
 /**
  * @file `npm run chaos -- --minutes 10 --seed 1`: trials until the time is up, each with the next seed, and a report. A trial that breaks a
  * law is replayed with ever shorter schedules; the shortest one that fails is written to a file. Exit code 1 if any failed. Every trial is
- * added to the report when it ends, and a seed that the report has is not tried again: a report is continued until its file is removed.
+ * added to the report, with the commit, when it ends. A seed that the report has from this commit is not tried again.
  *
  *     --minutes n      starts no trial after this time (default 5)
  *     --trials n       runs at most this many (default: no limit)
  *     --seed s         the first seed (default 1)
  *     --replay file    one schedule, instead of drawn ones
- *     --to folder      where reports go (default results/chaos)
+ *     --to folder      where reports go (default runs/chaos, which git ignores)
  *     --store d,s      ports of a store that runs already, DynamoDB's and S3's API, instead of the embedded cloud
  */
+import { execFileSync } from "node:child_process";
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -30,7 +31,7 @@ const Arguments = z.strictObject({
   seed: z.coerce.number().int().nonnegative().default(1),
   trials: z.coerce.number().int().positive().default(Number.MAX_SAFE_INTEGER),
   replay: z.string().optional(),
-  to: z.string().default("results/chaos"),
+  to: z.string().default("runs/chaos"),
   store: z
     .string()
     .regex(/^\d+,\d+$/)
@@ -39,7 +40,10 @@ const Arguments = z.strictObject({
     .optional(),
 });
 
+const commit = execFileSync("git", ["rev-parse", "--short=12", "HEAD"], { encoding: "utf8" }).trim();
+
 interface Line {
+  readonly commit: string;
   readonly seed: number;
   readonly size: number;
   readonly deaths: number;
@@ -70,9 +74,9 @@ async function main(): Promise<void> {
       throw new Error(`the undisturbed trial breaks a law: ${violations[0]}\n${reference.log.join("\n")}`);
     process.stdout.write(`undisturbed: ${reference.seconds.toFixed(1)} s, ${reference.history.length} requests\n`);
     const attempt = (schedule: Schedule) => runAndCheck(run, schedule, reference);
-    const lines = chosen.replay === undefined ? recordedTrials(chosen.to) : [];
+    const lines: Line[] = [];
     const until = performance.now() + chosen.minutes * 60_000;
-    for (const schedule of schedulesOf(chosen, new Set(lines.map(({ seed }) => seed)))) {
+    for (const schedule of schedulesOf(chosen)) {
       if (performance.now() > until) break;
       const { line, trial } = await attempt(schedule);
       lines.push(line);
@@ -88,14 +92,12 @@ async function main(): Promise<void> {
   }
 }
 
-function* schedulesOf(
-  { seed, trials, replay }: z.infer<typeof Arguments>,
-  recorded: ReadonlySet<number>,
-): Generator<Schedule> {
+function* schedulesOf({ seed, trials, replay, to }: z.infer<typeof Arguments>): Generator<Schedule> {
   if (replay !== undefined) {
     yield Schedule.parse(JSON.parse(readFileSync(replay, "utf8")));
     return;
   }
+  const recorded = new Set(recordedTrials(to).flatMap((line) => (line.commit === commit ? [line.seed] : [])));
   for (let next = seed, left = trials; left > 0; next++) {
     if (recorded.has(next)) continue;
     yield drawSchedule(next);
@@ -109,6 +111,7 @@ type Attempt = (schedule: Schedule) => Promise<{ readonly line: Line; readonly t
 async function runAndCheck(run: Run, schedule: Schedule, reference: Trial): ReturnType<Attempt> {
   const trial = await run(schedule);
   const line: Line = {
+    commit,
     seed: schedule.seed,
     size: sizeOf(schedule),
     deaths: trial.died.length,

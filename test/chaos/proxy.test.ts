@@ -49,3 +49,41 @@ test("requests that hang, are lost or refused are in the history, and never reac
   await proxy.close();
   target.close();
 });
+
+test("a request is repeated after its echo's time; one whose target dies is in the history with what it may have done", async () => {
+  const reached: (string | undefined)[] = [];
+  const target = createServer(({ url }, response) => {
+    reached.push(url);
+    if (url === "/b/dies") response.destroy();
+    else response.end();
+  });
+  target.listen(0, "127.0.0.1");
+  await once(target, "listening");
+  const history: Entry[] = [];
+  const answered = vi.fn();
+  const echo: Fault = { process: "main-a", channel: "s3", request: 0, kind: "echo", seconds: 0.05 };
+  const proxy = await openProxy({
+    process: "main-a",
+    channel: "s3",
+    target: () => (target.address() as AddressInfo).port,
+    faults: new Map([[0, echo]]),
+    now: () => performance.now(),
+    record: (entry) => history.push(entry),
+    onRequest: () => answered,
+  });
+  const put = (path: string) =>
+    fetch(`http://127.0.0.1:${proxy.port}/b/${path}`, { method: "PUT", headers: { "if-none-match": "*" } });
+  expect((await put("echoed")).status).toBe(200);
+  await vi.waitFor(() => expect(reached).toEqual(["/b/echoed", "/b/echoed"]));
+  await expect(put("dies")).rejects.toThrow();
+  await vi.waitFor(() => expect(history).toHaveLength(3));
+  expect(history.map(({ facts, possible, status }) => [status, facts, possible])).toEqual([
+    [200, ["commit echoed"], undefined],
+    [200, ["commit echoed"], undefined],
+    [0, [], ["commit dies"]],
+  ]);
+  // Also after a request without an answer: a process may be to die there.
+  expect(answered).toHaveBeenCalledTimes(2);
+  await proxy.close();
+  target.close();
+});

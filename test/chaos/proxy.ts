@@ -1,6 +1,7 @@
 /**
  * @file A proxy in front of one channel of one process. It does to the n-th request what the schedule says, and records every request,
- * also one that it keeps from its target. A request that is passed on runs to its end, whatever becomes of its caller, as on a real network.
+ * also one that it keeps from its target, or whose target dies. A request that is passed on runs to its end, whatever becomes of its
+ * caller, as on a real network.
  *
  *     caller ──> fault before ──> target ──> history ──> fault after ──> caller
  */
@@ -46,14 +47,15 @@ interface Answer {
 
 export async function openProxy(options: ProxyOptions): Promise<FaultProxy> {
   let requests = 0;
+  const closing = new AbortController();
   const server = createServer((incoming, outgoing) => {
     const fault = options.faults.get(requests++);
-    void handle(options, incoming, outgoing, fault).catch(() => outgoing.destroy());
+    void handle(options, incoming, outgoing, fault, closing.signal).catch(() => outgoing.destroy());
   });
   server.keepAliveTimeout = 60_000;
   server.listen(options.port ?? 0, "127.0.0.1");
   await once(server, "listening");
-  return { port: (server.address() as AddressInfo).port, close: () => closeServer(server) };
+  return { port: (server.address() as AddressInfo).port, close: () => closeServer(server, closing) };
 }
 
 async function handle(
@@ -61,16 +63,34 @@ async function handle(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
   fault: Fault | undefined,
+  closing: AbortSignal,
 ): Promise<void> {
   const body = await bodyOf(incoming);
   const onAnswer = options.onRequest();
-  if (fault?.kind === "delay") await pause(fault.seconds * 1000);
-  if (fault && withhold(options, incoming, outgoing, fault)) return;
-  const answers = [forward(options, incoming, body, fault)];
-  if (fault?.kind === "duplicate") answers.push(forward(options, incoming, body, fault));
-  const [answer] = await Promise.all(answers);
-  if (answer) deliver(answer, outgoing, fault);
-  onAnswer();
+  try {
+    if (fault?.kind === "delay") await pause(fault.seconds * 1000);
+    if (fault && withhold(options, incoming, outgoing, fault)) return;
+    const answers = [forward(options, incoming, body, fault)];
+    if (fault?.kind === "duplicate") answers.push(forward(options, incoming, body, fault));
+    if (fault?.kind === "echo") void echo(options, incoming, body, fault, closing).catch(() => {});
+    const [answer] = await Promise.all(answers);
+    if (fault?.kind === "late") await pause(fault.seconds * 1000);
+    if (answer) deliver(answer, outgoing, fault);
+  } finally {
+    onAnswer();
+  }
+}
+
+/** The same request again: nobody waits for its answer. Rejects if its target is gone by then, or the proxy is closed. */
+async function echo(
+  options: ProxyOptions,
+  incoming: IncomingMessage,
+  body: Buffer,
+  fault: Fault,
+  signal: AbortSignal,
+): Promise<void> {
+  await pause(fault.seconds * 1000, undefined, { signal });
+  await forward(options, incoming, body, fault);
 }
 
 /** False: the request is to be passed on. */
@@ -126,26 +146,22 @@ async function forward(
   fault: Fault | undefined,
 ): Promise<Answer> {
   const sentAt = now();
-  const sent = httpRequest({ host: "127.0.0.1", port: target(), method, path, headers, agent: false });
-  sent.end(body);
-  const [found] = (await once(sent, "response")) as [IncomingMessage];
-  const answer = { status: found.statusCode ?? 502, headers: found.headers, body: await bodyOf(found) };
   const isStore = channel === "dynamo" || channel === "s3";
-  const tookEffect = isStore && answer.status < 300;
-  const facts = tookEffect ? factsOf({ channel, method, path, headers, body }) : [];
-  record({
-    sentAt,
-    answeredAt: now(),
-    process,
-    channel,
-    method,
-    path,
-    fault: fault?.kind,
-    status: answer.status,
-    facts,
-    ...priceOf(answer),
-  });
-  return answer;
+  const facts = isStore ? factsOf({ channel, method, path, headers, body }) : [];
+  const entry = { sentAt, process, channel, method, path, fault: fault?.kind };
+  try {
+    const sent = httpRequest({ host: "127.0.0.1", port: target(), method, path, headers, agent: false });
+    sent.end(body);
+    const [found] = (await once(sent, "response")) as [IncomingMessage];
+    const answer = { status: found.statusCode ?? 502, headers: found.headers, body: await bodyOf(found) };
+    const took = answer.status < 300 ? facts : [];
+    record({ ...entry, answeredAt: now(), status: answer.status, facts: took, ...priceOf(answer) });
+    return answer;
+  } catch (error) {
+    // The target died under the request, perhaps after it took effect.
+    record({ ...entry, answeredAt: now(), status: 0, facts: [], possible: facts });
+    throw error;
+  }
 }
 
 /** The judge names its price in a header. */
@@ -160,7 +176,8 @@ async function bodyOf(incoming: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(pieces);
 }
 
-async function closeServer(server: Server): Promise<void> {
+async function closeServer(server: Server, closing: AbortController): Promise<void> {
+  closing.abort();
   server.close();
   server.closeAllConnections();
   await once(server, "close");

@@ -21,7 +21,7 @@ test("schedules disturb every channel in every way, and kill and stop every proc
 
 test("delays are short, except those of some events, which arrive long after their step", () => {
   const drawn = Array.from({ length: 100 }, (_, seed) => drawSchedule(seed));
-  const long = drawn.flatMap(({ faults }) => faults.filter(({ seconds }) => seconds > 3));
+  const long = drawn.flatMap(({ faults }) => faults.filter(({ kind, seconds }) => kind !== "echo" && seconds > 3));
   const kinds = new Set(long.map(({ channel, kind, seconds }) => `${channel} ${kind} ${seconds}`));
   expect(kinds).toEqual(new Set(["events delay 20"]));
 });

@@ -19,7 +19,19 @@ export const PROCESSES = ["cloud", "functions", ...WORKERS] as const;
 const CHANNELS = ["dynamo", "s3", "world", "events", "calls"] as const;
 export type Channel = (typeof CHANNELS)[number];
 
-const FaultKind = z.enum(["delay", "drop", "lose", "duplicate", "throttle", "error", "cut", "full", "hang"]);
+const FaultKind = z.enum([
+  "delay",
+  "late",
+  "drop",
+  "lose",
+  "duplicate",
+  "echo",
+  "throttle",
+  "error",
+  "cut",
+  "full",
+  "hang",
+]);
 export type FaultKind = z.infer<typeof FaultKind>;
 
 const Fault = z.strictObject({
@@ -28,8 +40,9 @@ const Fault = z.strictObject({
   /** Which request of this process on this channel, from 0. */
   request: z.int().nonnegative(),
   /**
-   * delay: it arrives late; drop: it never arrives; lose: it takes effect and its answer is lost; duplicate: it arrives twice; throttle,
-   * error, full: refused as the service does; cut: its answer breaks off half-way; hang: no answer until the caller gives up.
+   * delay: it arrives late; late: its answer does; drop: it never arrives; lose: it takes effect and its answer is lost; duplicate: it
+   * arrives twice at once; echo: it arrives again after `seconds`; throttle, error, full: refused as the service does; cut: its answer
+   * breaks off half-way; hang: no answer until the caller gives up.
    */
   kind: FaultKind,
   seconds: z.number().nonnegative(),
@@ -67,11 +80,11 @@ export const undisturbed: Schedule = { seed: 0, page: "refused", clocks: {}, fau
 
 /** How often each fault is drawn, by channel. */
 export const KINDS: Record<Channel, readonly FaultKind[]> = {
-  dynamo: ["delay", "drop", "lose", "lose", "duplicate", "throttle", "error", "cut"],
-  s3: ["delay", "drop", "lose", "lose", "duplicate", "throttle", "error", "cut", "full"],
-  world: ["delay", "drop", "lose", "error", "throttle", "cut", "hang"],
-  events: ["drop", "duplicate", "delay"],
-  calls: ["delay", "drop", "lose", "duplicate", "error", "cut"],
+  dynamo: ["delay", "late", "drop", "lose", "lose", "duplicate", "echo", "throttle", "error", "cut"],
+  s3: ["delay", "late", "drop", "lose", "lose", "duplicate", "echo", "throttle", "error", "cut", "full"],
+  world: ["delay", "late", "drop", "lose", "error", "throttle", "cut", "hang"],
+  events: ["drop", "duplicate", "echo", "delay"],
+  calls: ["delay", "late", "drop", "lose", "duplicate", "echo", "error", "cut"],
 };
 
 /** Requests of a channel among which faults are drawn: about as many as a process sends in a trial. */
@@ -89,6 +102,9 @@ function channelsOf(process: string): readonly Channel[] {
 /** A cloud refuses clocks that are off by more than 15 minutes. */
 const CLOCK_MINUTES = 14;
 const MAX_DEATHS = 2;
+/** Share of the requests that meet a fault. */
+const [MIN_RATE, MAX_RATE] = [0.005, 0.08];
+const MAX_ECHO_SECONDS = 10;
 /** Share of the trials with a fatal page. */
 const FATAL_PAGES = 0.3;
 /** Share of the events that are late which arrive long after the step that they are about. */
@@ -98,7 +114,7 @@ const VERY_LATE_SECONDS = 20;
 export function drawSchedule(seed: number): Schedule {
   const random = stream(seed, "chaos");
   // Some trials are rough everywhere, some have a single sore spot.
-  const rate = 0.08 * random.uniform() ** 2;
+  const rate = MIN_RATE + (MAX_RATE - MIN_RATE) * random.uniform() ** 2;
   return {
     seed,
     page: random.uniform() < FATAL_PAGES ? "fatal" : "refused",
@@ -124,7 +140,8 @@ function drawFaults(random: Random, process: string, channel: Channel, rate: num
 
 /** Mostly short, sometimes longer than a lease. */
 function secondsOf(channel: Channel, kind: FaultKind, random: Random): number {
-  if (kind !== "delay") return 0;
+  if (kind === "echo") return 1 + random.integer(MAX_ECHO_SECONDS);
+  if (kind !== "delay" && kind !== "late") return 0;
   if (channel === "events" && random.uniform() < VERY_LATE) return VERY_LATE_SECONDS;
   return Math.round(3000 * random.uniform() ** 4) / 1000;
 }

@@ -110,6 +110,8 @@ function configOf(run: string, recipe: string, judge: number): RunConfig {
     recipe,
     seed: run === "a" ? 7 : 8,
     steps: 3,
+    // One run of two trains asynchronously.
+    ...(run === "b" && { staleness: 1, algorithm: { tisCap: 2 } }),
     judge: {
       model: { provider: "openai", baseUrl: `http://127.0.0.1:${judge}/v1`, model: "judge", timeoutSeconds: 5 },
       maxTokens: 64,
