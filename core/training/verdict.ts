@@ -29,7 +29,7 @@ export interface VerdictRequest {
   readonly seconds: number;
   /** The longest that this request may have been queued behind others. Absent: it was not queued. */
   readonly queueSeconds?: number;
-  /** Unique to this request: names its claim. */
+  /** Unique to this request: names its claim and its reservations. */
   readonly token: string;
   /** Cancels the request before its deadline. */
   readonly signal?: AbortSignal;
@@ -102,7 +102,8 @@ export async function unclaimedFailure(
 /** A verdict is committed before its cost is recorded: if that fails, the reservation stays charged, and nobody pays for the verdict again. */
 async function askAndPay(store: Store, request: VerdictRequest, claim: VerdictRecord, key: string): Promise<Verdict> {
   const charge = new JudgeCharge(store.table, request.run, {
-    name: `${claim.subject.slice(0, 16)}-${claim.judge}-${claim.asks}`,
+    // Not the claim's number: once its record has expired, that starts again, while the name of a dead asker may still be there.
+    name: request.token,
     claimedAt: claim.heldUntil - claimSeconds(request.seconds) * 1000,
     heldUntil: claim.heldUntil,
   });

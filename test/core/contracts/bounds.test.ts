@@ -101,11 +101,11 @@ test.each([1, 10, 64])(
   },
 );
 
-/** The longest name of a reservation: 16 characters of the subject, 64 of the judge, five digits of requests about it. */
-const RESERVATION = `${"s".repeat(16)}-${"j".repeat(64)}-99999-0`;
+/** The longest name of a reservation: the token of a claim, and a number. */
+const RESERVATION = `${"t".repeat(64)}-0`;
 
 test("4,000 open reservations, four times as many as Lambda has instances by default, fit in JUDGES", () => {
-  const names = Array.from({ length: 4000 }, (_, i) => String(i).padStart(RESERVATION.length, "s"));
+  const names = Array.from({ length: 4000 }, (_, i) => String(i).padStart(RESERVATION.length, "t"));
   const reserved = Object.fromEntries(names.map((name) => [name, 2_000_000_000_000]));
   const judges: JudgeSpendingRecord = { run: "r".repeat(63), verdicts: 1e9, microUsd: 1e15, reserved };
   expect(itemBytes({ ...judges, ...tableKeys.judgeSpending(judges.run) })).toBeLessThan(ITEM_BYTES);

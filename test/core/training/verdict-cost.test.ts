@@ -2,6 +2,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { Judgment } from "../../../core/contracts/judge.ts";
+import type { TableKey } from "../../../core/contracts/keys.ts";
 import { MgrpoError as Failure } from "../../../core/errors.ts";
 import { sha } from "../../fakes/scripted-team.ts";
 import { cost, failed, SECONDS, subject, world } from "./verdict-world.ts";
@@ -77,8 +78,8 @@ test.each([
         },
       });
     pass(SECONDS + 31);
-    const name = `${next.slice(0, 16)}-paid-${next === subject ? 2 : 1}-0`;
-    expect(await askNext()).toMatchObject({ votes: [{ reason: name }] });
+    // The token of the second request, and the number of its reservation.
+    expect(await askNext()).toMatchObject({ votes: [{ reason: "1-0" }] });
     const billed = { run: "test", verdicts: 1, microUsd: 150_000, reserved: {} };
     expect(await bill()).toEqual(billed);
     answer({ score: 0.5, cost: cost(0.08) });
@@ -103,4 +104,20 @@ test("a request whose claim has not ended keeps its name, and settles", async ()
   answer({ score: 0.5, cost: cost(0.08) });
   await slow;
   expect(await bill()).toEqual({ run: "test", verdicts: 2, microUsd: 130_000, reserved: {} });
+});
+
+test("a dead asker's maximum stays charged even if the same is asked again after its claim has expired from the table", async () => {
+  const { store, ask, bill, pass } = world();
+  const asked = (answer: () => Promise<Judgment>) => ask({ ask: ({ reserve }) => reserve(0.1).then(answer) });
+  void asked(() => new Promise(() => {}));
+  for (let i = 0; i < 5; i++) await turn();
+  expect(await bill()).toMatchObject({ microUsd: 100_000 });
+  pass(8 * 86_400);
+  const { get, insert, update } = store.table;
+  const another = <K extends TableKey>(key: K) => (key.pk.startsWith("VERDICT#") ? { ...key, pk: `${key.pk}'` } : key);
+  store.table.get = (key) => get(another(key));
+  store.table.insert = (key, item) => insert(another(key), item);
+  store.table.update = (change) => update({ ...change, key: another(change.key) });
+  await asked(async () => ({ score: 1, cost: cost(0.05) }));
+  expect(await bill()).toEqual({ run: "test", verdicts: 1, microUsd: 150_000, reserved: {} });
 });
