@@ -20,8 +20,11 @@ export const GGML_TYPES: ReadonlyMap<number, GgmlType> = new Map([
   [1, { name: "F16", elements: 1, bytes: 2, read: (b, at, into, to) => set(into, to, half(b, at)) }],
   [2, { name: "Q4_0", elements: 32, bytes: 18, read: q4_0 }],
   [3, { name: "Q4_1", elements: 32, bytes: 20, read: q4_1 }],
+  [6, { name: "Q5_0", elements: 32, bytes: 22, read: q5_0 }],
+  [7, { name: "Q5_1", elements: 32, bytes: 24, read: q5_1 }],
   [8, { name: "Q8_0", elements: 32, bytes: 34, read: q8_0 }],
   [12, { name: "Q4_K", elements: 256, bytes: 144, read: q4K }],
+  [13, { name: "Q5_K", elements: 256, bytes: 176, read: q5K }],
   [14, { name: "Q6_K", elements: 256, bytes: 210, read: q6K }],
   [30, { name: "BF16", elements: 1, bytes: 2, read: bf16 }],
 ]);
@@ -74,15 +77,29 @@ function q4_1(block: DataView, at: number, into: Float32Array, to: number): void
   }
 }
 
-/** d and dmin, 12 bytes with eight scales and eight minima of 6 bits, then 128 bytes of nibbles. */
+/** d, 32 bits, which are the fifth of each element, then 16 bytes as in Q4_0. */
+function q5_0(block: DataView, at: number, into: Float32Array, to: number): void {
+  const d = half(block, at);
+  const fifths = block.getUint32(at + 2, true);
+  for (let i = 0; i < 32; i++) into[to + i] = d * (fiveBits(block, at + 6, fifths, i) - 16);
+}
+
+/** d and m, then as Q5_0. */
+function q5_1(block: DataView, at: number, into: Float32Array, to: number): void {
+  const [d, m] = [half(block, at), half(block, at + 2)];
+  const fifths = block.getUint32(at + 4, true);
+  for (let i = 0; i < 32; i++) into[to + i] = Math.fround(d * fiveBits(block, at + 8, fifths, i)) + m;
+}
+
+function fiveBits(block: DataView, nibbles: number, fifths: number, i: number): number {
+  const byte = block.getUint8(nibbles + (i & 15));
+  return (i < 16 ? byte & 15 : byte >> 4) | (((fifths >>> i) & 1) << 4);
+}
+
+/** d and dmin, 12 bytes of scales, then 128 bytes of nibbles. */
 function q4K(block: DataView, at: number, into: Float32Array, to: number): void {
-  const [d, dmin] = [half(block, at), half(block, at + 2)];
-  const packed = (i: number) => block.getUint8(at + 4 + i);
   for (let group = 0; group < 8; group++) {
-    const isLow = group < 4;
-    const scale = isLow ? packed(group) & 63 : (packed(group + 4) & 15) | ((packed(group - 4) >> 6) << 4);
-    const minimum = isLow ? packed(group + 4) & 63 : (packed(group + 4) >> 4) | ((packed(group) >> 6) << 4);
-    const [factor, offset] = [Math.fround(d * scale), Math.fround(dmin * minimum)];
+    const [factor, offset] = scaleAndMinimum(block, at, group);
     // Two groups share 32 bytes: the even one has the low nibbles.
     const nibbles = at + 16 + 32 * (group >> 1);
     for (let i = 0; i < 32; i++) {
@@ -91,6 +108,30 @@ function q4K(block: DataView, at: number, into: Float32Array, to: number): void 
       into[to + 32 * group + i] = Math.fround(factor * value) - offset;
     }
   }
+}
+
+/** d, dmin and scales as Q4_K, 32 bytes, whose bit `group` is the fifth of a group's elements, then nibbles as Q4_K. */
+function q5K(block: DataView, at: number, into: Float32Array, to: number): void {
+  for (let group = 0; group < 8; group++) {
+    const [factor, offset] = scaleAndMinimum(block, at, group);
+    const nibbles = at + 48 + 32 * (group >> 1);
+    for (let i = 0; i < 32; i++) {
+      const byte = block.getUint8(nibbles + i);
+      const fifth = (block.getUint8(at + 16 + i) >> group) & 1;
+      const value = (group % 2 === 0 ? byte & 15 : byte >> 4) | (fifth << 4);
+      into[to + 32 * group + i] = Math.fround(factor * value) - offset;
+    }
+  }
+}
+
+/** Of a group of 32 elements of a Q4_K or Q5_K block: after d and dmin, 12 bytes have eight scales and eight minima of 6 bits. */
+function scaleAndMinimum(block: DataView, at: number, group: number): [factor: number, offset: number] {
+  const [d, dmin] = [half(block, at), half(block, at + 2)];
+  const packed = (i: number) => block.getUint8(at + 4 + i);
+  const isLow = group < 4;
+  const scale = isLow ? packed(group) & 63 : (packed(group + 4) & 15) | ((packed(group - 4) >> 6) << 4);
+  const minimum = isLow ? packed(group + 4) & 63 : (packed(group + 4) >> 4) | ((packed(group) >> 6) << 4);
+  return [Math.fround(d * scale), Math.fround(dmin * minimum)];
 }
 
 /** 128 bytes with the low four bits, 64 with the high two, sixteen signed scales, d. */

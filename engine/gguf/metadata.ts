@@ -2,7 +2,7 @@
  * @file What a GGUF file's header says: the model's shape as a Hugging Face `config.json`, and each tensor's name and location.
  * Parsed by `@huggingface/gguf`; an unsupported architecture or type is rejected by name before anything is converted.
  */
-import { gguf } from "@huggingface/gguf";
+import { GGMLQuantizationType, gguf } from "@huggingface/gguf";
 import * as z from "zod";
 import { MgrpoError } from "../../core/errors.ts";
 import { GGML_TYPES, type GgmlType } from "./dequantize.ts";
@@ -201,9 +201,10 @@ function nameOf(path: string, architecture: Architecture, name: string): string 
 
 function refuseType(path: string, name: string, dtype: number): never {
   const known = [...GGML_TYPES.values()].map((type) => type.name).join(", ");
+  const typeName = GGMLQuantizationType[dtype] ?? `of ggml type ${dtype}`;
   throw new MgrpoError(
     "engine-unsupported",
-    `${path}: '${name}' has ggml type ${dtype}, which is not supported: use a file with ${known}`,
+    `${path}: '${name}' is ${typeName}, which is not supported (${known}): import a Q8_0 or Q4_K_M file of the model, or use its Hugging Face folder`,
   );
 }
 
