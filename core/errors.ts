@@ -48,6 +48,10 @@ export interface UnknownName {
 
 const BRAND = Symbol.for("mgrpo.error");
 
+/**
+ * An error for its caller to act on: branch on `code`, and repeat the call later only if `retryable`. The message is one line: what happened,
+ * where, what to do. `cause` is the foreign error behind it, if there is one.
+ */
 export class MgrpoError extends Error {
   readonly code: ErrorCode;
   /** True if the same call may succeed later (an outage), false if it cannot (a mistake). */
@@ -78,6 +82,10 @@ export class MgrpoError extends Error {
   }
 }
 
+/**
+ * Whether this is an `MgrpoError`, also one of another copy of the class, with one of these codes; without codes, with any. Use it in place of
+ * `instanceof`.
+ */
 export function isMgrpoError(error: unknown, ...codes: ErrorCode[]): error is MgrpoError {
   if (!(error instanceof Error) || !(BRAND in error)) return false;
   return codes.length === 0 || codes.includes((error as MgrpoError).code);

@@ -24,6 +24,10 @@ export type CheckpointFile = Uint8Array | LocalFile;
 /** The files of a checkpoint in the Hugging Face layout, by name. */
 export type CheckpointFiles = ReadonlyMap<string, CheckpointFile>;
 
+/**
+ * One turn to sample. A prefix that is empty or longer than the engine's `contextTokens` is rejected with `config-invalid`, a token outside the
+ * vocabulary with `tokenizer-damaged`.
+ */
 export interface SampleRequest {
   /**
    * The conversation that this request belongs to. Until `release`, the engine may keep its KV cache and use it if its tokens are a prefix
@@ -45,6 +49,7 @@ export interface SampleRequest {
   readonly stream: readonly (string | number)[];
 }
 
+/** A sampled turn: at most `maxTokens` tokens, fewer if a stop sequence ends it or the context is full, none if it was full before. */
 export interface Sample {
   /** Sampled tokens, the stop sequence included. */
   readonly tokens: readonly number[];
@@ -90,6 +95,7 @@ export type Loss =
   | { readonly kind: "linear-entropy" }
   | { readonly kind: "clipped-token"; readonly clipLow: number; readonly clipHigh: number };
 
+/** What a pass over a batch computed. `loss` is the sum that `Loss` defines, not a mean; its gradient is added to the trainer's. */
 export interface ForwardBackward {
   readonly loss: number;
   /** Per sequence, log-probs_T before the update, at `temperature`. Entries of tokens without weight are meaningless. */
@@ -152,6 +158,10 @@ export interface EngineLimits {
   readonly trainingSeconds: number;
 }
 
+/**
+ * What an engine is opened with. The same files, options and requests give the same bits only on one kind of machine. `openSampler` and
+ * `openTrainer` of `mgrpo/engine` have a default for each required option.
+ */
 export interface EngineOptions {
   /** Absent: no limits. */
   readonly limits?: EngineLimits;

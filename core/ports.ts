@@ -170,6 +170,10 @@ export interface TokenRoom {
   count(text: string): number;
 }
 
+/**
+ * What a tool knows about the rollout that calls it. `signal` aborts when the conversation ends early, another call of the turn fails, or
+ * `limits.toolSeconds` are over.
+ */
 export interface ToolContext {
   readonly question: Question;
   /** The rollout's tool budget. A tool that costs money must charge it, and check what is left, before its first `await`. */

@@ -4,6 +4,7 @@
  * (cyrb128) into the state of sfc32, which passes PractRand.
  */
 
+/** A stream of draws, from `stream`. Each call advances it, so the order of calls decides the values. Not for secrets. */
 export interface Random {
   /** The next draw, uniform in [0, 1), with 32 bits. */
   uniform(): number;
@@ -13,6 +14,7 @@ export interface Random {
   choose(n: number, count: number): number[];
 }
 
+/** The parts of a stream's name, by convention the seed, the purpose, then indices. Names are compared as JSON: 1 and "1" differ. */
 export type StreamName = readonly (string | number)[];
 
 /** The stream with this name. The same name gives the same draws on every machine. */

@@ -17,7 +17,6 @@ export type {
   LossFunction,
   ModelInput,
   OptimizerResult,
-  PassResult,
   SampledModel,
   SampleResult,
   SamplingParams,

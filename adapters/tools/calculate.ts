@@ -9,6 +9,10 @@ const ARITHMETIC = /^[\d\s.()+*/-]+$/;
 const TWO_EXPRESSIONS = /[\d.)]\s*\n\s*[\d.(]/;
 const SIGNIFICANT_DIGITS = 12;
 
+/**
+ * The tool `calculate`: an expression of numbers, `+ - * /` and parentheses, at most 100 characters, to its value as text with up to 12
+ * significant digits. It never rejects: anything else, and a value that is not finite, gets a message for the agent.
+ */
 export const calculate: Tool<{ expression: string }> = {
   name: "calculate",
   description: "Evaluates an arithmetic expression of numbers, + - * / and parentheses.",

@@ -1,6 +1,7 @@
 /** @file Full-text search over a small corpus: BM25 with MiniSearch, over words and whole phrases (the text between separators). */
 import MiniSearch from "minisearch";
 
+/** Pages ranked by BM25 over words and whole phrases, ignoring case; a match in a title counts more than one in the text. */
 export interface SearchIndex {
   /**
    * Titles, best first. A query of several phrases ("Iraq, Syria") looks for what connects them: pages whose title is one of

@@ -9,6 +9,7 @@ import { Schedule, WarmupRatio } from "./schedule.ts";
 import { ServerOptimizer } from "./server-optimizer.ts";
 import { withInherited } from "./shared-policy.ts";
 
+/** AdamW (Loshchilov and Hutter, arXiv 1711.05101) in one step, on a gradient that is first clipped by its global norm. */
 export const OptimizerConfig = z.strictObject({
   learningRate: z.number().positive().default(5e-4).describe("AdamW's learning rate."),
   beta1: z.number().min(0).lt(1).default(0.9).describe("AdamW's decay rate of the first moment."),
@@ -76,6 +77,10 @@ const AgentLimits = z.strictObject({
     .describe("Tokens of one tool response that reach the model. Absent: only responseCharacters limits it."),
 });
 
+/**
+ * The settings of one agent, `agents.<name>` of a run: lengths in tokens of its own tokenizer, unless a name says characters. It checks each
+ * value; whether the values go together (policy, engine, optimizer, endpoint) is checked by `RunConfig`.
+ */
 export const AgentConfig = z.strictObject({
   model: z
     .string()

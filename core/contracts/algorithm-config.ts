@@ -161,6 +161,10 @@ export const AlgorithmSettings = z.strictObject({
   epochs: z.int().positive().default(1).describe("Passes over a batch, each with its own minibatches (PPO)."),
 });
 
+/**
+ * The settings of M-GRPO with all defaults: rewards (eq 4-5), alignment (eq 11), advantages (eq 9-10, 12-13) and loss (eq 14-19). The default clip
+ * range is that of `ratio`. `algorithmOf` (algorithm-overrides.ts) gives those of one agent.
+ */
 export const AlgorithmConfig = AlgorithmSettings.transform((settings) => ({
   ...CLIP_RANGES[settings.ratio],
   ...settings,

@@ -72,6 +72,10 @@ export const WorkerSeconds = z.strictObject({
 });
 export type WorkerSeconds = z.infer<typeof WorkerSeconds>;
 
+/**
+ * One version of an agent's policy: its files by hash, and the training step that made it. The version exists once this object is committed, at
+ * a key that only the first writer gets. `stats` is null if there was no trajectory to train on; version 0 has neither `stats` nor `seconds`.
+ */
 export const Manifest = z.strictObject({
   run: RunName,
   agent: AgentName,

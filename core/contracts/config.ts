@@ -195,6 +195,10 @@ const RunSettings = z.strictObject({
     .describe("Whether prompts, outputs, calls and responses go to otlp too. Never those of encrypted benchmarks."),
 });
 
+/**
+ * The config of a run, with all defaults. It refuses unknown keys, settings that contradict each other, and settings that the chosen policy,
+ * provider or runner would ignore; each issue of the `ZodError` has the setting's path.
+ */
 export const RunConfig = RunSettings.superRefine((config, context) => {
   for (const [path, message] of configFaults(config)) context.addIssue({ code: "custom", path: [...path], message });
 });

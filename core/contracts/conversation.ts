@@ -28,6 +28,10 @@ export type Turn = z.infer<typeof Turn>;
 export const StopReason = z.enum(["answered", "malformed", "turn-limit", "token-limit"]);
 export type StopReason = z.infer<typeof StopReason>;
 
+/**
+ * What one agent read and wrote in a rollout, as text: the main agent's conversation, or a sub-agent's about one subtask. Tokens and log-probs
+ * are in its `Trajectory`.
+ */
 export const Conversation = z.strictObject({
   /** The question, or the delegated subtask. */
   prompt: z.string(),

@@ -28,6 +28,10 @@ export type GradientCheckpointing = z.infer<typeof GradientCheckpointing>;
 export const Quantization = z.enum(["none", "int8", "int4"]);
 export type Quantization = z.infer<typeof Quantization>;
 
+/**
+ * `agents.<name>.engine`: what computes the agent's policy, how exactly, and how much at a time, in threads, sequences and tokens. `RunConfig`
+ * refuses settings that the policy or the provider would ignore.
+ */
 export const EngineConfig = z.strictObject({
   provider: ProviderChoice.default("cpu").describe(
     "Where policy 'compiled' computes: cpu, cuda, webgpu, or auto. A GPU's results are not bit-identical to the CPU's; see docs/gpu.md.",

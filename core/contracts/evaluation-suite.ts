@@ -18,6 +18,10 @@ export const BENCHMARK_RUNS = 3;
 export const Attachments = z.enum(["readable", "none", "all"]);
 export type Attachments = z.infer<typeof Attachments>;
 
+/**
+ * One entry of `evaluation.suites`. Parsed, `runs` is a number: 3 for a benchmark at a temperature above 0, otherwise 1. It refuses several
+ * greedy runs, a benchmark without its data, and settings of another benchmark.
+ */
 export const EvaluationSuite = z
   .strictObject({
     name: z

@@ -2,6 +2,10 @@
 import * as z from "zod";
 import { LanguageModelSpec, TokenPrices } from "./language-model.ts";
 
+/**
+ * The model that judges, and how: `votes` requests per verdict, whose scores in [0, 1] are combined by majority or median. Prices are in US
+ * dollars per million tokens. It refuses an even number of votes, and several votes at temperature 0.
+ */
 export const JudgeConfig = z
   .strictObject({
     model: LanguageModelSpec.describe("The model that judges, such as 'openai#gpt-5-mini', or an object."),

@@ -91,6 +91,7 @@ export const LanguageModelSpec: z.ZodType<
   string | z.input<typeof ModelObject>
 > = z.preprocess((value, context) => (typeof value === "string" ? readShort(value, context) : value), ModelObject);
 export type LanguageModelSpec = z.infer<typeof LanguageModelSpec>;
+/** As a config writes it: in short form, such as `openai#gpt-5-mini`, or as an object without the defaults. */
 export type LanguageModelSpecInput = z.input<typeof LanguageModelSpec>;
 
 function readShort(text: string, context: z.RefinementCtx): z.input<typeof ModelObject> {

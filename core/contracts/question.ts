@@ -2,6 +2,10 @@
 import * as z from "zod";
 import { QuestionId } from "./names.ts";
 
+/**
+ * A question with all that scoring it needs. The main agent reads only `prompt`; rewards and tools get the whole question, an app all but
+ * `answer` and `canary`.
+ */
 export const Question = z.strictObject({
   id: QuestionId,
   /** The recipe's category of the question (`hop1`, `compare`, …); reports are broken down by it. */

@@ -27,6 +27,7 @@ import {
 } from "./names.ts";
 import { OptimizerProbe } from "./server-optimizer.ts";
 
+/** How far a run is, and its limits in hours and US dollars. */
 export const RunRecord = z.strictObject({
   run: RunName,
   status: z.enum(["running", "finished", "halted"]),
@@ -42,10 +43,7 @@ export const RunRecord = z.strictObject({
   /** Limits: the config's budget, raised by `resume --budget-hours` and `--budget-usd`. Null: no limit. */
   maxHours: z.number().nullable(),
   maxUsd: z.number().nullable(),
-  /**
-   * Lost rollouts of steps before this one have halted the run once, and no longer count (core/training/lost-rollouts.ts). Absent: all
-   * count.
-   */
+  /** Lost rollouts of earlier steps have halted the run once, and no longer count (core/training/lost-rollouts.ts). Absent: all count. */
   lossesFrom: Step.exactOptional(),
 });
 export type RunRecord = z.infer<typeof RunRecord>;
@@ -164,6 +162,7 @@ export const AgentBatch = z.strictObject({
 });
 export type AgentBatch = z.infer<typeof AgentBatch>;
 
+/** One question of a step: the claims and scores of its K rollouts, and, once all are scored, what each agent trains on (`finalizeGroup`). */
 export const GroupRecord = z.strictObject({
   run: RunName,
   step: Step,

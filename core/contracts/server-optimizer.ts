@@ -5,6 +5,10 @@
 import * as z from "zod";
 import { Schedule, WarmupRatio } from "./schedule.ts";
 
+/**
+ * `agents.<name>.optimizer` of an agent whose Tinker server has its own optimizer; in a config, `"server"` is short for `{"kind": "server"}`. Betas,
+ * epsilon, weight decay and clipping are unknown keys here: they are set where the server is started.
+ */
 export const ServerOptimizer = z.strictObject({
   kind: z
     .literal("server")

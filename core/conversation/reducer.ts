@@ -53,10 +53,15 @@ export interface Transition {
   readonly command: ConversationCommand;
 }
 
+/** The state before the event `opened`, which counts the tokens of the rendered prompt. `prompt`: the question or the subtask, recorded as given. */
 export function openConversation(prompt: string): ConversationState {
   return { prompt, turns: [], tokens: 0, delegations: 0 };
 }
 
+/**
+ * The next state, and the one command to carry out: sample a turn of at most `maxTokens`, run the calls of the turn, or finish. What the agent
+ * does wrong never throws: it finishes the conversation. Throws `RangeError` for `responded` before any turn.
+ */
 export function advanceConversation(
   state: ConversationState,
   event: ConversationEvent,

@@ -13,6 +13,10 @@ import type { CallBudget } from "../ports.ts";
 
 const MICRO_USD = 1_000_000;
 
+/**
+ * What one conversation has left of its rollout's tool budget, in calls and micro-dollars (millionths of a US dollar). Nothing here throws: a
+ * call that the budget does not cover gets a text for the agent.
+ */
 export interface ToolBudget extends CallBudget {
   /** Splits what is left among n delegations; the first ones get the remainder of the division. Undefined: no limit. */
   split(delegations: number): readonly (Allowance | undefined)[];

@@ -13,6 +13,7 @@ export const DELEGATE = "delegate";
 /** Arguments of `delegate`, whichever sub-agents a team has. */
 export const DelegateArguments = z.strictObject({ agent: z.string(), task: z.string().regex(/\S/, "says nothing") });
 
+/** What one agent may call, from `openToolbox`. `parseTurn` accepts exactly the names in `parameters`. */
 export interface Toolbox {
   readonly tools: ReadonlyMap<string, Tool>;
   /** Sub-agents; empty: no `delegate`. */

@@ -12,6 +12,10 @@
  */
 import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 
+/**
+ * One agent's normalized rewards in one group (eq 9-10, 12-13). `mean` and `std` are weighted, over the whole group and in units of the reward,
+ * whatever the baseline and the scale are.
+ */
 export interface GroupAdvantages {
   readonly advantages_N: number[];
   readonly mean: number;

@@ -12,6 +12,7 @@ import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 import type { Random } from "../random.ts";
 import { sum } from "../statistics.ts";
 
+/** One sub-agent's group after alignment (eq 11). Row k has d_k entries, one per invocation in call order; a rollout without calls has none. */
 export interface Alignment {
   /** [k][i]: copies of invocation i of rollout k in the aligned group; 0 if it is dropped. All 1 unless `resample`. */
   readonly multiplicities: readonly (readonly number[])[];

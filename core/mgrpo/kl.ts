@@ -5,6 +5,7 @@
  */
 import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 
+/** One token's estimate of KL(current || reference), in nats, and its derivative with respect to the current log-prob. */
 export interface KlTerm {
   readonly value: number;
   readonly derivative: number;

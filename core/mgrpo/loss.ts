@@ -33,6 +33,10 @@ export interface LossTrajectory {
   readonly reference_A: ArrayLike<number>;
 }
 
+/**
+ * The settings that the loss depends on, from a parsed `AlgorithmConfig`, which fills in the clip range. Under `kl.in: reward` the KL penalty
+ * is no term of the loss: the caller subtracts it in `offsets_A`.
+ */
 export type LossOptions = Pick<
   AlgorithmConfig,
   "policyLoss" | "ratio" | "clipLow" | "clipHigh" | "kl" | "tisCap" | "ratioMask"
@@ -41,6 +45,10 @@ export type LossOptions = Pick<
 /** The options that decide which of an engine's losses a step needs. */
 type EngineLossOptions = LossOptions & Partial<Pick<AlgorithmConfig, "entropy">>;
 
+/**
+ * A trajectory's part of its question's loss: a sum over its A action tokens, weights included. The question's loss is the sum over its
+ * trajectories.
+ */
 export interface TrajectoryLoss {
   readonly loss: number;
   /** dLoss/dcurrent_a. */
@@ -65,6 +73,10 @@ export function isClippedToken(options: EngineLossOptions): boolean {
   return isPlain && policyLoss.kind === "clip" && ratio === "token";
 }
 
+/**
+ * Eq 14-19 for one trajectory, by the formula in the file comment, with its gradient. All `_A` inputs have A entries, except that `proximal_A`
+ * may be empty without `tisCap`, and `reference_A` without a KL term. The entropy bonus is not included: engines add it.
+ */
 export function trajectoryLoss(trajectory: LossTrajectory, options: LossOptions): TrajectoryLoss {
   const { current_A, behavior_A, proximal_A } = trajectory;
   const { ratio: level, tisCap } = options;

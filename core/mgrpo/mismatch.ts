@@ -2,6 +2,8 @@
  * @file How far the trainer's log-probs are from the sampler's. In a synchronous run both have the same policy version until the first
  * optimizer step on a batch, so any difference beyond rounding is an engine bug. max|ratio - 1| shows bugs that are invisible in the reward curve.
  */
+
+/** How far two policies are apart on the same A tokens. Both are 0 if all their log-probs are equal, or if there are none. */
 export interface Mismatch {
   /** Sum over tokens of the k3 estimate of KL(behavior || current): r - 1 - log r, r = current/behavior. */
   readonly klSum: number;
@@ -9,6 +11,10 @@ export interface Mismatch {
   readonly maxRatioDeviation: number;
 }
 
+/**
+ * Compares the trainer's log-probs with those recorded as sampled, both natural logarithms and one per action token. For the mean KL per token,
+ * divide `klSum` by A.
+ */
 export function mismatch(current_A: ArrayLike<number>, behavior_A: ArrayLike<number>): Mismatch {
   let [klSum, maxRatioDeviation] = [0, 0];
   for (let a = 0; a < current_A.length; a++) {

@@ -11,6 +11,10 @@
  */
 import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 
+/**
+ * The policy term of one token, weight included, with its derivatives. With a token's ratio r = exp(logProb - anchor), dLoss/dlogProb =
+ * byRatio * r + byLogProb.
+ */
 export interface PolicyTerm {
   readonly loss: number;
   /** dLoss/dr; 0 for `cispo`. */

@@ -18,6 +18,7 @@ interface Recommendation {
   readonly config: AdvisedConfig | ((arm: Arm, chosen: Chosen) => AdvisedConfig);
 }
 
+/** What a run chooses on top of a recipe's recommended config. The settings of `set` come last, so they also override those of the arm. */
 export interface RunChoice {
   readonly run: string;
   readonly seed: number;

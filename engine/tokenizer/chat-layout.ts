@@ -19,6 +19,7 @@ import {
   toolDisplayOf,
 } from "./tool-display.ts";
 
+/** The tokens around sampled turns, in the agent's own tokenizer. Markers in questions and responses are escaped: they never act as template. */
 export interface ChatLayout {
   /** What describes the agent's tools. */
   readonly toolDisplay: ToolDisplay;
@@ -31,6 +32,11 @@ export interface ChatLayout {
   responses(texts: readonly string[], earlier: readonly number[]): number[];
 }
 
+/**
+ * Renders the opening at once and later turns when `responses` needs them. Both throw `prefix-drift` if the template rewrites, drops or repeats
+ * a message, and `tokenizer-damaged` if it fails; opening throws `config-invalid` if it cannot show the system message or the tools, or
+ * has no `thinking` to set.
+ */
 export function openChatLayout(tokenizer: Tokenizer, settings: ChatSettings): ChatLayout {
   const { agent, tools, thinking } = settings;
   const toolDisplay = toolDisplayOf(tokenizer, settings);

@@ -14,6 +14,7 @@ const MAX_BODY_BYTES = 1 << 20;
 /** Milliseconds, 25 days: a longer timer fires at once. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 
+/** What verifies a worker's calls: the secret of their HMAC-SHA256, and the clock that their time is compared with. */
 export interface RolloutHandlerOptions {
   /** The secret in the workers' environment variable that `runner.secretVariable` names. At least 16 characters. */
   readonly secret: string;

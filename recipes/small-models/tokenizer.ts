@@ -34,6 +34,7 @@ const CHAT_TEMPLATE = `{#- mgrpo: tools learned from demonstrations; nothing des
 {%- endfor %}
 {%- if add_generation_prompt %}{{- "<|im_start|>assistant\\n" }}{%- endif %}`;
 
+/** The vocabulary of a base model: 256 bytes, so that every text has tokens, at most `merges` longer pieces, whole words, and added tokens. */
 export interface TokenizerDesign {
   readonly kind: "byte-pairs" | "unigram";
   readonly merges: number;

@@ -36,6 +36,10 @@ import { visitTool } from "./visit/visit.ts";
 /** Opens a model for a tool. Rejects with `config-invalid` when its key is missing. */
 export type OpenModel = (spec: LanguageModelSpec, environment: ToolsOpening["environment"]) => Promise<LanguageModel>;
 
+/**
+ * Opens what `config.tools` sets, MCP servers included. Rejects with `config-invalid` for an unknown setting, a missing key, two tools of one
+ * name, or a model without a price under a dollar limit; with `tool-backend` if an MCP server does not start or list its tools.
+ */
 export async function openWebTools(opening: ToolsOpening, openModel: OpenModel = openDefault): Promise<OpenedTools> {
   const { config } = opening;
   const settings = parse(WebSettings, config.tools, `tools of run '${config.run}'`, "config-invalid");

@@ -41,6 +41,10 @@ const MAXIMUM_SAVE_NAMES = 5;
 /** Runs before each numbered call of a model is sent. The call waits for it and is not sent if it rejects. */
 export type BeforeCall = (seqId: number, path: string, body: object) => Promise<void>;
 
+/**
+ * One server. Sampling needs no session; training does. Every call rejects with `endpoint-unavailable`, retryable, once its own retries are
+ * over, or with `endpoint-refused`; the status of a response that refuses is in the error's `evidence`.
+ */
 export interface TinkerClient {
   capabilities(): Promise<Capabilities>;
   openSession(): Promise<TinkerSession>;
@@ -56,6 +60,7 @@ export interface TinkerClient {
   deleteWeights(path: string): Promise<void>;
 }
 
+/** Owns models, which the server keeps while the session's heartbeat, every 10 s, goes on. The heartbeat does not keep this process alive. */
 export interface TinkerSession {
   readonly id: string;
   /** Creates an adapter on the base model. Fails if the server creates one with a different base or rank. */
@@ -86,6 +91,10 @@ export interface TinkerModel {
   unload(): Promise<void>;
 }
 
+/**
+ * Sends nothing yet. The key is sent only over https or to this machine. Throws `TypeError` if `baseUrl` is not a URL; calls reject with
+ * `config-invalid` if the key has a character that a header cannot carry.
+ */
 export function openTinkerClient(options: TransportOptions): TinkerClient {
   const transport = new Transport(options);
   return {

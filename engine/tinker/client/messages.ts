@@ -16,11 +16,13 @@ export const TensorData = z.object({
 });
 export type TensorData = z.infer<typeof TensorData>;
 
+/** Token ids of one sequence, cut into chunks in order. */
 export const ModelInput = z.object({
   chunks: z.array(z.object({ type: z.literal("encoded_text"), tokens: z.array(z.int().nonnegative()) })),
 });
 export type ModelInput = z.infer<typeof ModelInput>;
 
+/** One sequence of a pass: N input tokens, and vectors of N entries, one per target. */
 export const Datum = z.object({
   model_input: ModelInput,
   /** `target_tokens` always; `weights` for cross_entropy; `logprobs` and `advantages` for importance_sampling. */
@@ -28,6 +30,10 @@ export const Datum = z.object({
 });
 export type Datum = z.infer<typeof Datum>;
 
+/**
+ * Of a target: `cross_entropy` is -weights * logprob, `importance_sampling` is -exp(logprob - logprobs) * advantages. Servers sum over targets
+ * and sequences, or average (engine/tinker/probe.ts).
+ */
 export const LossFunction = z.enum(["cross_entropy", "importance_sampling"]);
 export type LossFunction = z.infer<typeof LossFunction>;
 
@@ -46,6 +52,7 @@ export const AdamParams = z.object({
 });
 export type AdamParams = z.infer<typeof AdamParams>;
 
+/** How to sample at most `max_tokens` tokens. Temperature 0 is greedy. Without `seed`, the server chooses one. */
 export const SamplingParams = z.object({
   max_tokens: z.int().positive(),
   seed: z.int().nonnegative().optional(),
@@ -61,6 +68,7 @@ export type SamplingParams = z.infer<typeof SamplingParams>;
 /** The model to sample from: a base model, or weights saved for sampling. */
 export type SampledModel = { readonly base_model: string } | { readonly model_path: string };
 
+/** The adapter of a model: its rank, and the seed of its initial weights. Scale and layers are the server's. */
 export const TinkerLora = z.object({
   rank: z.int().nonnegative(),
   seed: z.int().nonnegative().nullish(),
@@ -69,6 +77,7 @@ export type TinkerLora = z.infer<typeof TinkerLora>;
 
 // ---------------------------------------------------------------- responses
 
+/** The base models that a server offers, and their context in tokens if it says so. */
 export const Capabilities = z.object({
   supported_models: z.array(
     z.object({ model_name: z.string().nullish(), max_context_length: z.int().positive().nullish() }),
@@ -102,6 +111,7 @@ export const PassResult = z.object({
   loss_fn_outputs: z.array(z.object({ logprobs: TensorData })),
 });
 
+/** What the server measured in a step, under names of its own: SkyRL's gradient norm before clipping is `skyrl.ai/grad_norm`. */
 export const OptimizerResult = z.object({ metrics: z.record(z.string(), z.number()).nullish() });
 export type OptimizerResult = z.infer<typeof OptimizerResult>;
 
@@ -109,6 +119,10 @@ export const TinkerPath = z.string().startsWith("tinker://");
 export const Saved = z.object({ path: TinkerPath });
 export const Loaded = z.object({ type: z.literal("load_weights") });
 
+/**
+ * The samples of a request; the client asks for one. `tokens` and `logprobs` have one entry per sampled token and none for the prompt;
+ * `logprobs` is null if the server sends none.
+ */
 export const SampleResult = z.object({
   sequences: z
     .array(

@@ -22,20 +22,21 @@ import {
 } from "./http.ts";
 import { RequestFailed, Submitted, TryAgain } from "./messages.ts";
 
+/** Where a Tinker server is, and how long to wait for it. Only `baseUrl` is needed. */
 export interface TransportOptions {
   /** Without `/api/v1`. */
   readonly baseUrl: string;
   readonly apiKey?: string | undefined;
   readonly fetch?: Fetch;
-  /** How long to keep retrying during an outage, pauses that the server asks for included; 0: a single attempt. */
+  /** How long to keep retrying during an outage, pauses that the server asks for included; 0: a single attempt. Absent: 120. */
   readonly retrySeconds?: number;
-  /** Pause before the second attempt; doubles, up to 10 s. */
+  /** Pause before the second attempt; doubles, up to 10 s. Absent: 0.5. */
   readonly pauseSeconds?: number;
-  /** Timeout of one attempt. */
+  /** Timeout of one attempt. Absent: 60. */
   readonly requestSeconds?: number;
-  /** Timeout of one poll of a future. */
+  /** Timeout of one poll of a future. Absent: 45. */
   readonly pollSeconds?: number;
-  /** Total time to wait for a future. */
+  /** Total time to wait for a future. Absent: 1800. */
   readonly futureSeconds?: number;
 }
 
