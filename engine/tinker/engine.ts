@@ -1,4 +1,4 @@
-/** @file The engine for models on a Tinker server: hosted Tinker, or SkyRL on your own machines. See README.md. */
+/** @file The engine for models on a Tinker server: hosted Tinker, or SkyRL on your own machines. See engine/tinker/README.md. */
 import type { PolicyEngine } from "../../core/ports.ts";
 import type { TransportOptions } from "./client/transport.ts";
 import { parseTinkerPolicy } from "./policy.ts";

@@ -8,7 +8,8 @@
  *     Every later call is journaled, then made.
  *
  * Until a resumed model has been saved, any refusal by the server may be due to the resumption: the journal is cleared, the model unloaded,
- * and `replay-failed` makes the caller redo the step. README.md explains why no gradient is counted twice.
+ * and `replay-failed` makes the caller redo the step. engine/tinker/README.md explains why no gradient is
+ * counted twice.
  */
 import type { TinkerCalls } from "../../core/contracts/tinker-calls.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
