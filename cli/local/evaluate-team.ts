@@ -14,6 +14,7 @@ import type { QuestionSet } from "../../core/contracts/question.ts";
 import type { JobRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
+import { isJudgeOutage } from "../../core/training/judge-failures.ts";
 import type { RaisedBudget } from "../../core/training/run-budget.ts";
 import { clean } from "../terminal/clean.ts";
 import { counted } from "../terminal/columns.ts";
@@ -120,8 +121,11 @@ function startEvaluators(config: RunConfig, { environment }: EmbeddedCloud, logs
   return startWorkers(evaluatorsOf(config), { ...environment, MGRPO_WORKER_TOKEN: token }, logs);
 }
 
-/** Ends when every suite is done, or the signal aborts. Resolves with whether every suite is done. */
-async function followJobs(
+/**
+ * Ends when every suite is done, or the signal aborts. Resolves with whether every suite is done. Rejects with `run-halted` if the evaluation
+ * halts, retryable after a judge's outage.
+ */
+export async function followJobs(
   store: Store,
   config: RunConfig,
   signal: AbortSignal,
@@ -132,7 +136,7 @@ async function followJobs(
   const reported = new Set<string>();
   while (!signal.aborted && reported.size < evaluation.suites.length) {
     const { status, reason } = await readRun(store, run);
-    if (status === "halted") throw new MgrpoError("run-halted", reason);
+    if (status === "halted") throw new MgrpoError("run-halted", reason, { retryable: isJudgeOutage(reason) });
     const jobs = await readJobs(store, run);
     await onPoll?.(store, jobs);
     for (const job of jobs) {

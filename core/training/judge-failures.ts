@@ -8,6 +8,10 @@ import type { VerdictFailure } from "./verdict.ts";
 
 /** A judge that has failed for this long in a row halts the run. */
 const OUTAGE_SECONDS = 600;
+const OUTAGE_REASON = "no verdict for ";
+
+/** Whether a run's reason to be halted is a judge's outage, which may end by itself. */
+export const isJudgeOutage = (reason: string): boolean => reason.startsWith(OUTAGE_REASON);
 
 export type JudgeDecision =
   | { readonly kind: "ask-again" }
@@ -25,6 +29,6 @@ export function decideAfterFailure({ limits }: Pick<RunConfig, "limits">, error:
     return { kind: "exclude", reason: `judge: ${error.message} (unusable answers: ${unusable})` };
   if (failingSeconds < OUTAGE_SECONDS) return { kind: "ask-again" };
   const minutes = Math.floor(failingSeconds / 60);
-  const reason = `no verdict for ${minutes} minutes: ${error.message}. Fix the judge, then resume: no rollout is lost`;
+  const reason = `${OUTAGE_REASON}${minutes} minutes: ${error.message}. Fix the judge, then resume: no rollout is lost`;
   return { kind: "halt", reason };
 }

@@ -47,7 +47,7 @@ export interface EvalRole {
  * during a job, by anybody or by this job (a service's refusal, a judge's outage). Rejects with `canceled` when the signal aborts.
  */
 export async function runEvaluations(role: EvalRole, signal: AbortSignal): Promise<void> {
-  const { run, agents, watch, untilIdle } = role;
+  const { run, agents, worker, watch, untilIdle } = role;
   const evaluated = new Set<string>();
   while (!signal.aborted) {
     const jobs = await readJobs(run);
@@ -57,8 +57,8 @@ export async function runEvaluations(role: EvalRole, signal: AbortSignal): Promi
     if (untilIdle && due.length === 0) return;
     const next = await leasable(
       role,
-      // One that is queued again was reopened, or released.
-      due.filter(({ job, state }) => state === "queued" || !evaluated.has(job)),
+      // One that is this worker's own awaits record-evaluation; one that is not was reopened, or released.
+      due.filter(({ job, owner }) => owner !== worker || !evaluated.has(job)),
     );
     if (next) {
       if (await leaseAndEvaluate(role, next, signal)) evaluated.add(next.job);

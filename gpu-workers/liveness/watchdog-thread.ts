@@ -6,22 +6,16 @@ import { writeSync } from "node:fs";
 import { workerData } from "node:worker_threads";
 import type { ErrorCode } from "../../core/errors.ts";
 import { createLog } from "../log.ts";
+import { Pulse, type Watched } from "./watchdog.ts";
 
 const LOOK_MILLISECONDS = 1000;
 const CODE: ErrorCode = "deadline";
 
-export interface Watched {
-  /** Shared memory: the main thread sets its one number to 1, a look to 0. */
-  readonly pulse: Int32Array;
-  readonly maxSilentLooks: number;
-  /** Fields of the log line. */
-  readonly who: Record<string, unknown>;
-}
-
 const watched: Watched = workerData;
 let silentLooks = 0;
 setInterval(() => {
-  silentLooks = Atomics.exchange(watched.pulse, 0, 0) === 0 ? silentLooks + 1 : 0;
+  const pulse = Atomics.compareExchange(watched.pulse, 0, Pulse.beat, Pulse.silent);
+  silentLooks = pulse === Pulse.silent ? silentLooks + 1 : 0;
   if (silentLooks >= watched.maxSilentLooks) endProcess(watched);
 }, LOOK_MILLISECONDS);
 

@@ -1,14 +1,16 @@
 /**
  * @file The watchdog of a worker process. Synchronous code that does not end, such as a loop or a backtracking regular expression of a tool,
  * blocks the main thread: no heartbeat, time limit or signal handler runs, so another thread (watchdog-thread.ts) kills the process. This is
- * a crash: the next process runs the rollouts that were in flight alone, and the one that crashes it three times is given up.
+ * a crash: the next process runs the training rollouts that were in flight alone, and the one that crashes it three times is given up; an
+ * evaluation gives none up.
  *
- * The longest work of this program in the main thread is hashing 2 GiB, in less than ten seconds. Engines that work there take longer.
+ * The longest work of this program in the main thread is hashing 2 GiB, in less than ten seconds. Engines that work there take longer. A
+ * process whose inspector is open lives: a breakpoint blocks the main thread too.
  */
+import { url as inspectorUrl } from "node:inspector";
 import { Worker } from "node:worker_threads";
 import { builtModule } from "../../built-module.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
-import type { Watched } from "./watchdog-thread.ts";
 
 const MIN_SECONDS = 60;
 /** By then the others have long declared the worker dead. */
@@ -16,6 +18,17 @@ const LEASES = 3;
 const PULSE_MILLISECONDS = 500;
 /** Policies whose engines work in the main thread, or may. */
 const IN_MAIN_THREAD = /^(eager|eager-gpu|recipe:.*)$/;
+
+/** `silent`: no beat since the last look. `debugged`: the inspector was open at the last beat, and looks leave it. */
+export const Pulse = { silent: 0, beat: 1, debugged: 2 } as const;
+
+export interface Watched {
+  /** Shared memory with one number, a `Pulse`: the main thread beats, and a look makes a beat silent. */
+  readonly pulse: Int32Array;
+  readonly maxSilentLooks: number;
+  /** Fields of the log line. */
+  readonly who: Record<string, unknown>;
+}
 
 /** Seconds for which synchronous code may block the main thread. An engine's call there has its own limit. */
 export function maxBlockedSeconds({
@@ -38,10 +51,12 @@ export function startWatchdog(maxSeconds: number, who: Record<string, unknown>):
   const module = builtModule("gpu-workers/liveness/watchdog-thread");
   const thread = new Worker(module, { execArgv: [], env: {}, workerData: watched });
   thread.unref();
-  const beat = setInterval(() => Atomics.store(pulse, 0, 1), PULSE_MILLISECONDS);
-  beat.unref();
+  const beat = () => Atomics.store(pulse, 0, inspectorUrl() === undefined ? Pulse.beat : Pulse.debugged);
+  beat();
+  const beating = setInterval(beat, PULSE_MILLISECONDS);
+  beating.unref();
   return async () => {
-    clearInterval(beat);
+    clearInterval(beating);
     await thread.terminate();
   };
 }

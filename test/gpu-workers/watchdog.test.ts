@@ -50,6 +50,7 @@ test.concurrent.for(["for (;;);", '/^(a+)+$/.test("a".repeat(60) + "b");'])(
 test.concurrent.for<[string, string]>([
   ["blocked for less than the limit, again and again", "for (let i = 0; i < 4; i++) { block(1.5); await pause(1.2); }"],
   ["blocked after its watchdog has ended", "await end(); block(5);"],
+  ["blocked while it can be debugged", 'process.getBuiltinModule("inspector").open(0); await pause(0.7); block(5);'],
 ])("a process that is %s lives", async ([_what, code], context) => {
   const child = await startWatched(code, context);
   expect(await once(child, "exit")).toEqual([0, null]);
