@@ -71,6 +71,7 @@ export class ReaderProcess {
 
   async end(): Promise<void> {
     if (!this.isAlive) return;
+    this.#keepParentAlive(true);
     this.#child.kill("SIGKILL");
     await once(this.#child, "exit");
   }

@@ -109,10 +109,30 @@ test.skipIf(!LINUX)(
   },
 );
 
+/** Nothing but the reader keeps it alive. */
+const CLOSER = `
+  const { openReader } = await import(process.argv[1]);
+  const reader = openReader();
+  await reader.read({ url: "http://a.test/", type: "text/plain", maxCharacters: 10, bytes: Buffer.from("text") });
+  await reader.close();
+  console.log("closed");
+`;
+
+test("a program that waits for its reader to close goes on", async () => {
+  reader = openReader();
+  const built = builtModule("adapters/tools/documents/reader").href;
+  const program = spawn(process.execPath, ["--input-type=module", "--eval", CLOSER, built], { stdio: "pipe" });
+  let output = "";
+  program.stdout.on("data", (chunk) => {
+    output += chunk;
+  });
+  expect(await once(program, "close")).toEqual([0, null]);
+  expect(output).toBe("closed\n");
+});
+
 /** Reads a document that keeps its process busy for longer than the test waits. */
 const PARENT = `
-  import { readFileSync } from "node:fs";
-  const { openReader } = await import(process.argv[1]);
+    const { openReader } = await import(process.argv[1]);
   const document = { url: "http://a.test/", type: "text/html", maxCharacters: 1000 };
   const reader = openReader();
   await reader.read({ ...document, type: "text/plain", bytes: Buffer.from("warm") });
