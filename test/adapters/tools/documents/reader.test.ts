@@ -1,6 +1,7 @@
 /** @file The pool of processes that read documents: deadlines, turns, processes that are killed, and the death of the parent. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { afterEach, expect, test } from "vitest";
 import { type Document, TOO_COMPLEX, unreadableBy } from "../../../../adapters/tools/documents/document.ts";
 import { extractPdf } from "../../../../adapters/tools/documents/pdf.ts";
@@ -40,7 +41,7 @@ test("only a library that runs out of room makes a document too complex", async 
   expect(await reader.read({ ...page("?"), type: "text/plain; charset=iso-8859-16" })).not.toEqual(TOO_COMPLEX);
 });
 
-test("a document that ended its process is remembered, and not read again", async () => {
+test("a document that ended two processes is remembered, and not read again", async () => {
   reader = openReader(2);
   const slow = { ...page(""), type: PDF, bytes: longPage(98_000_000) };
   expect(await reader.read(slow)).toEqual(TOO_COMPLEX);
@@ -109,6 +110,30 @@ test.skipIf(!LINUX)(
   },
 );
 
+test.skipIf(!LINUX)("a document whose process is killed from outside while it is read is read again", async () => {
+  const others = childrenOf(process.pid);
+  reader = openReader();
+  await reader.read(page("<p>warm</p>"));
+  const [child = expect.fail("its process was not found")] = childrenOf(process.pid).filter(
+    (id) => !others.includes(id),
+  );
+  // Long enough to be killed while it is read.
+  const long = reader.read(page(`<p>start</p>${"<p>a paragraph</p>".repeat(30_000)}`));
+  const isOver = long.then(() => true);
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  expect(await Promise.race([isOver, false])).toBe(false);
+  process.kill(child, "SIGKILL");
+  expect(await long).toMatchObject({ text: expect.stringMatching(/^start\s/) });
+});
+
+test.skipIf(!LINUX)("the kernel takes a process that reads documents before its parent", async () => {
+  const others = childrenOf(process.pid);
+  reader = openReader();
+  await reader.read(page("<p>one</p>"));
+  const own = childrenOf(process.pid).filter((id) => !others.includes(id));
+  expect(own.map((id) => readFileSync(`/proc/${id}/oom_score_adj`, "utf8").trim())).toEqual(["1000"]);
+});
+
 /** Nothing but the reader keeps it alive. */
 const CLOSER = `
   const { openReader } = await import(process.argv[1]);
@@ -132,7 +157,8 @@ test("a program that waits for its reader to close goes on", async () => {
 
 /** Reads a document that keeps its process busy for longer than the test waits. */
 const PARENT = `
-    const { openReader } = await import(process.argv[1]);
+  import { readFileSync } from "node:fs";
+  const { openReader } = await import(process.argv[1]);
   const document = { url: "http://a.test/", type: "text/html", maxCharacters: 1000 };
   const reader = openReader();
   await reader.read({ ...document, type: "text/plain", bytes: Buffer.from("warm") });
