@@ -12,6 +12,7 @@ import {
   TOO_COMPLEX,
 } from "../../../../adapters/tools/documents/document.ts";
 import { openReader, type Reader } from "../../../../adapters/tools/documents/reader.ts";
+import { ReaderProcess, type ReadOutcome } from "../../../../adapters/tools/documents/reader-process.ts";
 import * as hostile from "../../../fixtures/hostile-documents.ts";
 import { peakMemory } from "./memory.ts";
 
@@ -90,6 +91,25 @@ describe("is read or refused within its limits:", () => {
     });
   });
 });
+
+test.runIf(process.platform === "linux")(
+  "the memory watch, not a deadline, ends a process that exceeds 1 GB",
+  async () => {
+    const process = new ReaderProcess();
+    await process.read(document("text/plain", Buffer.from("warm")), SECONDS);
+    const seconds = 80;
+    const started = performance.now();
+    let outcome: ReadOutcome | undefined;
+    const peak = await peakMemory(async () => {
+      outcome = await process.read(document(PDF, hostile.longTitle(200_000_000)), seconds);
+    });
+    expect(outcome).toBe("fatal");
+    expect((performance.now() - started) / 1000).toBeLessThan(seconds);
+    expect(process.isAlive).toBe(false);
+    expect(peak).toBeGreaterThan(0.5e9);
+    expect(peak).toBeLessThan(MAX_MEMORY);
+  },
+);
 
 test("three deep pages, and an ordinary one of another rollout behind them, take less than 10 seconds", async () => {
   const started = performance.now();

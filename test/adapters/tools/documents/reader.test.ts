@@ -3,11 +3,25 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { afterEach, expect, test } from "vitest";
-import { type Document, TOO_COMPLEX, unreadableBy } from "../../../../adapters/tools/documents/document.ts";
+import {
+  type Document,
+  type Extracted,
+  MAX_TITLE,
+  TOO_COMPLEX,
+  unreadableBy,
+} from "../../../../adapters/tools/documents/document.ts";
 import { extractPdf } from "../../../../adapters/tools/documents/pdf.ts";
 import { openReader, type Reader } from "../../../../adapters/tools/documents/reader.ts";
 import { builtModule } from "../../../../built-module.ts";
-import { longPage, multipliedElements, PDF } from "../../../fixtures/hostile-documents.ts";
+import {
+  farCell,
+  longPage,
+  longTitle,
+  multipliedElements,
+  nestedElements,
+  PDF,
+  XLSX,
+} from "../../../fixtures/hostile-documents.ts";
 import { pdfOf } from "../../../world/pdf.ts";
 import { childrenOf, isRunning } from "./memory.ts";
 
@@ -39,6 +53,26 @@ test("only a library that runs out of room makes a document too complex", async 
   });
   // Node.js 20 and 22 lack it.
   expect(await reader.read({ ...page("?"), type: "text/plain; charset=iso-8859-16" })).not.toEqual(TOO_COMPLEX);
+});
+
+test.each<[string, string, () => Uint8Array, Extracted]>([
+  ["a workbook with a cell beyond all sheets", XLSX, () => farCell("ZZZZZZ4294967295"), TOO_COMPLEX],
+  [
+    "a PDF with a long deflated title",
+    PDF,
+    () => longTitle(200_000),
+    { title: "A".repeat(MAX_TITLE), text: "[page 1 of 1]\n" },
+  ],
+  ["a page of 600 nested elements", "text/html", () => nestedElements(600), TOO_COMPLEX],
+])("%s is read or refused, and its process reads the next document", async (_, type, make, expected) => {
+  const others = childrenOf(process.pid);
+  reader = openReader();
+  const own = () => childrenOf(process.pid).filter((id) => !others.includes(id));
+  await reader.read(page("<p>before</p>"));
+  const before = own();
+  expect(await reader.read({ ...page(""), type, bytes: make() })).toEqual(expected);
+  expect(await reader.read(page("<p>after</p>"))).toMatchObject({ text: "after" });
+  expect(own()).toEqual(before);
 });
 
 test("a document that ended two processes is remembered, and not read again", async () => {
