@@ -2,8 +2,9 @@
  * @file The process that reads documents, one after the other, for reader-process.ts.
  *
  * It ends when its parent ends, and when it uses too much memory. The thread memory-watch.ts handles both, since a document can keep this
- * thread busy.
+ * thread busy. On Linux, it is the first process to be killed if the machine runs out of memory.
  */
+import { writeFile } from "node:fs/promises";
 import { Worker } from "node:worker_threads";
 import { builtModule } from "../../../built-module.ts";
 import { type Document, READY, type Reply, STARTED, unreadableBy } from "./document.ts";
@@ -25,5 +26,7 @@ process.on("message", async (document: Document) => {
   send(reply);
 });
 
+// A sandbox may keep /proc read-only or away; the memory watch works without it.
+await writeFile("/proc/self/oom_score_adj", "1000").catch(() => {});
 const watch = new Worker(builtModule("adapters/tools/documents/memory-watch"), { execArgv: [], env: {} });
 watch.once("message", () => send(READY));

@@ -25,7 +25,7 @@ const ReplySchema: z.ZodType<Reply> = z.strictObject({
   isSpent: z.boolean(),
 });
 
-/** `fatal`: the document ended the process or timed out. `undelivered`: the process ended before it received the document. */
+/** `fatal`: the process ended while it read the document, or timed out. `undelivered`: the process ended before it received the document. */
 export type ReadOutcome = Reply | "fatal" | "undelivered";
 
 export class ReaderProcess {
@@ -71,6 +71,7 @@ export class ReaderProcess {
 
   async end(): Promise<void> {
     if (!this.isAlive) return;
+    this.#keepParentAlive(true);
     this.#child.kill("SIGKILL");
     await once(this.#child, "exit");
   }

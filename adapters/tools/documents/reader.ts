@@ -3,7 +3,12 @@
  * processes stay warm. Callers take turns, so that one with many documents does not hold up the others.
  *
  *     document ──> queue ──> an idle or new process ──text──> text
- *                                   └── too slow, too large, crashed ──> TOO_COMPLEX, remembered by its SHA-256
+ *                                   └── too slow, too large, crashed ──> suspect: back to the queue
+ *     suspect  ──> queue ──> a process, with no other at work ──text──> text
+ *                                   └── again ──> TOO_COMPLEX, remembered by its SHA-256
+ *
+ * The first death may be the machine's fault (out of memory, or too busy), and the tools' cache keeps an answer for the whole run. So only a
+ * death alone decides.
  *
  *     read   waits for: a process, then its reply      unblocked by: the reply, the end of the process, the document's deadline
  */
@@ -30,9 +35,13 @@ export function openReader(seconds = SECONDS): Reader {
 
 interface Task {
   readonly document: Document;
-  resolve(extracted: Extracted): void;
+  readonly caller: object;
+  resolve(extracted: Extracted | Promise<Extracted>): void;
   reject(error: unknown): void;
 }
+
+/** Of a document whose process died or timed out. `suspect`: it is read again, alone. `fatal`: it was read alone, and is not read again. */
+type Standing = "suspect" | "fatal";
 
 class ReaderPool implements Reader {
   readonly #seconds: number;
@@ -40,9 +49,13 @@ class ReaderPool implements Reader {
   readonly #queue = new FairQueue<Task>();
   readonly #processes = new Set<ReaderProcess>();
   readonly #idle: ReaderProcess[] = [];
-  /** SHA-256 of documents that ended their process or timed out. They are not read again. */
-  readonly #fatal = new Set<string>();
+  /** By the document's SHA-256. */
+  readonly #standings = new Map<string, Standing>();
+  /** A suspect whose turn it is, but which waits until no other document is read. Meanwhile, none is started. */
+  #next: Task | undefined;
   #busy = 0;
+  /** A suspect is being read. */
+  #isExclusive = false;
   #isClosed = false;
 
   constructor(seconds: number, maxProcesses: number) {
@@ -53,40 +66,63 @@ class ReaderPool implements Reader {
   read(document: Document, caller: object = this): Promise<Extracted> {
     if (this.#isClosed) return Promise.reject(readerClosed());
     return new Promise((resolve, reject) => {
-      this.#queue.add(caller, { document, resolve, reject });
+      this.#queue.add(caller, { document, caller, resolve, reject });
       this.#startNext();
     });
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
+    this.#next?.reject(readerClosed());
+    this.#next = undefined;
     for (const { reject } of this.#queue.clear()) reject(readerClosed());
     await Promise.all([...this.#processes].map((process) => process.end()));
   }
 
+  /** Starts as many tasks as may run now. */
   #startNext(): void {
-    if (this.#busy >= this.#maxProcesses) return;
-    const task = this.#queue.take();
+    if (this.#isExclusive || this.#busy >= (this.#next ? 1 : this.#maxProcesses)) return;
+    const task = this.#next ?? this.#queue.take();
+    this.#next = undefined;
     if (!task) return;
+    const standing = this.#standingOf(task.document);
+    if (standing === "suspect" && this.#busy > 0) {
+      this.#next = task;
+      return;
+    }
     this.#busy += 1;
+    this.#isExclusive = standing === "suspect";
     const done = () => {
       this.#busy -= 1;
+      this.#isExclusive = false;
       this.#startNext();
     };
     const fail = (error: unknown) => task.reject(this.#isClosed ? readerClosed() : error);
-    this.#readNow(task.document).then(task.resolve, fail).finally(done);
+    this.#run(task, standing).catch(fail).finally(done);
+    this.#startNext();
   }
 
-  async #readNow(document: Document): Promise<Extracted> {
-    if (this.#fatal.size > 0 && this.#fatal.has(sha256Of(document))) return TOO_COMPLEX;
+  async #run({ document, caller, resolve }: Task, standing: Standing | undefined): Promise<void> {
+    if (standing === "fatal") return resolve(TOO_COMPLEX);
+    const extracted = await this.#readNow(document);
+    if (extracted !== "fatal") {
+      if (standing === "suspect") this.#standings.delete(sha256Of(document));
+      return resolve(extracted);
+    }
+    this.#standings.set(sha256Of(document), standing === "suspect" ? "fatal" : "suspect");
+    resolve(standing === "suspect" ? TOO_COMPLEX : this.read(document, caller));
+  }
+
+  #standingOf(document: Document): Standing | undefined {
+    return this.#standings.size > 0 ? this.#standings.get(sha256Of(document)) : undefined;
+  }
+
+  async #readNow(document: Document): Promise<Extracted | "fatal"> {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const outcome = await this.#readBy(this.#takeProcess(), document);
       // Closing says nothing about the document.
       if (this.#isClosed) throw readerClosed();
-      if (outcome === "undelivered") continue;
-      if (outcome !== "fatal") return outcome.extracted;
-      this.#fatal.add(sha256Of(document));
-      return TOO_COMPLEX;
+      if (outcome !== "undelivered") return outcome === "fatal" ? outcome : outcome.extracted;
     }
     throw noReader();
   }

@@ -1,19 +1,36 @@
-/** @file Which process of the pool reads a document: all of them read at once, and only those that are fit are used again. */
+/**
+ * @file Which process of the pool reads a document: all of them read at once, only those that are fit are used again, and a document that ended
+ * one is read once more, alone.
+ */
 import { beforeEach, expect, test, vi } from "vitest";
 import { type Document, TOO_COMPLEX } from "../../../../adapters/tools/documents/document.ts";
-import { openReader } from "../../../../adapters/tools/documents/reader.ts";
+import { openReader, type Reader } from "../../../../adapters/tools/documents/reader.ts";
 import type { ReadOutcome } from "../../../../adapters/tools/documents/reader-process.ts";
 
-/** What a fake process does with a document whose text is the key; it reads any other. */
-const OUTCOMES: Readonly<Record<string, ReadOutcome>> = {
-  large: { extracted: { title: "", text: "large" }, isSpent: true },
-  fatal: "fatal",
+/** What a fake process does the n-th time with a document whose text is the key. Undefined: it reads it, as it does any other. */
+const OUTCOMES: Readonly<Record<string, (n: number) => ReadOutcome | undefined>> = {
+  large: () => ({ extracted: { title: "", text: "large" }, isSpent: true }),
+  fatal: () => "fatal",
+  innocent: (n) => (n === 1 ? "fatal" : undefined),
+  "innocent too": (n) => (n === 1 ? "fatal" : undefined),
 };
+/** Reads of a document whose text is the key wait for this. */
+const holds = new Map<string, Promise<void>>();
+
+/** Reads of the document wait until the returned function is called. */
+function hold(text: string): () => void {
+  let release = () => {};
+  holds.set(text, new Promise((resolve) => (release = resolve)));
+  return release;
+}
+
 interface FakeProcess {
   isAlive: boolean;
   readonly texts: string[];
 }
 const processes: FakeProcess[] = [];
+/** Texts in the order of their reads, each with the number of documents that are read at that time, itself included. */
+const reads: [text: string, atOnce: number][] = [];
 let mostAtOnce = 0;
 let reading = 0;
 
@@ -30,9 +47,11 @@ vi.mock("../../../../adapters/tools/documents/reader-process.ts", () => ({
       const text = Buffer.from(bytes).toString();
       this.texts.push(text);
       mostAtOnce = Math.max(mostAtOnce, ++reading);
-      await new Promise(setImmediate);
+      reads.push([text, reading]);
+      const n = reads.filter(([read]) => read === text).length;
+      await (holds.get(text) ?? new Promise(setImmediate));
       reading -= 1;
-      return OUTCOMES[text] ?? { extracted: { title: "", text }, isSpent: false };
+      return OUTCOMES[text]?.(n) ?? { extracted: { title: "", text }, isSpent: false };
     }
     async end() {
       this.isAlive = false;
@@ -40,11 +59,18 @@ vi.mock("../../../../adapters/tools/documents/reader-process.ts", () => ({
   },
 }));
 
-const read = (reader: ReturnType<typeof openReader>, text: string) =>
-  reader.read({ type: "text/plain", url: "https://a.test/", bytes: Buffer.from(text), maxCharacters: 10 });
+const read = (reader: Reader, text: string, caller?: object) =>
+  reader.read({ type: "text/plain", url: "https://a.test/", bytes: Buffer.from(text), maxCharacters: 10 }, caller);
+
+/** Until the pool has done what it can. */
+async function settle(): Promise<void> {
+  for (let i = 0; i < 10; i++) await new Promise(setImmediate);
+}
 
 beforeEach(() => {
   processes.length = 0;
+  reads.length = 0;
+  holds.clear();
   mostAtOnce = 0;
 });
 
@@ -57,18 +83,101 @@ test("two processes read at once, however many documents there are, and are used
   await reader.close();
 });
 
-test.each([
-  ["that a document left large", "large", { title: "", text: "large" }],
-  ["that did not survive a document", "fatal", TOO_COMPLEX],
-])("a process %s reads no other", async (_, text, extracted) => {
+test("a process that a document left large reads no other", async () => {
   const reader = openReader();
-  expect(await read(reader, text)).toEqual(extracted);
+  expect(await read(reader, "large")).toEqual({ title: "", text: "large" });
   await read(reader, "next");
   expect(processes.map(({ texts, isAlive }) => ({ texts, isAlive }))).toEqual([
-    { texts: [text], isAlive: false },
+    { texts: ["large"], isAlive: false },
     { texts: ["next"], isAlive: true },
   ]);
   await reader.close();
+});
+
+test("a document that ends its processes ends two, whoever asks for it and however often", async () => {
+  const reader = openReader();
+  expect(await read(reader, "fatal")).toEqual(TOO_COMPLEX);
+  expect(await read(reader, "fatal")).toEqual(TOO_COMPLEX);
+  await read(reader, "next");
+  expect(processes.map(({ texts, isAlive }) => ({ texts, isAlive }))).toEqual([
+    { texts: ["fatal"], isAlive: false },
+    { texts: ["fatal"], isAlive: false },
+    { texts: ["next"], isAlive: true },
+  ]);
+  await reader.close();
+});
+
+test("a document whose process was ended is read again, alone, in its caller's turn; the others are read too", async () => {
+  const reader = openReader();
+  const texts = ["innocent", "a", "b", "c", "d", "e"];
+  const extracted = await Promise.all(texts.map((text) => read(reader, text)));
+  expect(extracted.map((one) => "text" in one && one.text)).toEqual(texts);
+  expect(reads.filter(([text]) => text === "innocent").map(([, atOnce]) => atOnce)).toEqual([1, 1]);
+  expect(reads.at(-1)).toEqual(["innocent", 1]);
+  expect(mostAtOnce).toBe(2);
+  // It was the process's fault, so it may again be read among others.
+  await Promise.all(["f", "innocent"].map((text) => read(reader, text)));
+  expect(reads.at(-1)).toEqual(["innocent", 2]);
+  await reader.close();
+});
+
+test("nothing starts beside a suspect, and both processes read after it", async () => {
+  const reader = openReader();
+  const suspect = read(reader, "innocent");
+  while (reads.length < 2) await new Promise(setImmediate);
+  const later = ["a", "b", "c"].map((text) => read(reader, text));
+  await Promise.all([suspect, ...later]);
+  expect(reads.slice(0, 4)).toEqual([
+    ["innocent", 1],
+    ["innocent", 1],
+    ["a", 1],
+    ["b", 2],
+  ]);
+  await reader.close();
+});
+
+test("a suspect waits until all others are read, and a second one waits for its caller's turn behind it", async () => {
+  const reader = openReader();
+  const release = hold("innocent too");
+  const all = [read(reader, "innocent"), read(reader, "innocent too")];
+  await settle();
+  // The first has died, and the second is still read.
+  all.push(read(reader, "other", {}));
+  await settle();
+  expect(reads.map(([text]) => text)).toEqual(["innocent", "innocent too"]);
+  release();
+  expect((await Promise.all(all)).map((one) => "text" in one && one.text)).toEqual([
+    "innocent",
+    "innocent too",
+    "other",
+  ]);
+  expect(reads.slice(2)).toEqual([
+    ["innocent", 1],
+    ["other", 1],
+    ["innocent too", 1],
+  ]);
+  await reader.close();
+});
+
+test("copies that are read at once end a process each, and one more alone; the others read nothing", async () => {
+  const reader = openReader();
+  const copies = await Promise.all(Array.from({ length: 6 }, () => read(reader, "fatal")));
+  expect(new Set(copies)).toEqual(new Set([TOO_COMPLEX]));
+  expect(reads.map(([, atOnce]) => atOnce)).toEqual([1, 2, 1]);
+  await reader.close();
+});
+
+test("a suspect that waits is rejected when the reader closes, and so is a document that dies then", async () => {
+  const reader = openReader();
+  const release = hold("innocent too");
+  const ends = Promise.allSettled(["innocent", "innocent too"].map((text) => read(reader, text)));
+  await settle();
+  const closing = reader.close();
+  release();
+  const rejected = { status: "rejected", reason: { code: "canceled" } };
+  expect(await ends).toMatchObject([rejected, rejected]);
+  await closing;
+  expect(reads).toHaveLength(2);
 });
 
 test("an idle process that died is replaced", async () => {

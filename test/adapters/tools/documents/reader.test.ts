@@ -1,12 +1,27 @@
 /** @file The pool of processes that read documents: deadlines, turns, processes that are killed, and the death of the parent. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { afterEach, expect, test } from "vitest";
-import { type Document, TOO_COMPLEX, unreadableBy } from "../../../../adapters/tools/documents/document.ts";
+import {
+  type Document,
+  type Extracted,
+  MAX_TITLE,
+  TOO_COMPLEX,
+  unreadableBy,
+} from "../../../../adapters/tools/documents/document.ts";
 import { extractPdf } from "../../../../adapters/tools/documents/pdf.ts";
 import { openReader, type Reader } from "../../../../adapters/tools/documents/reader.ts";
 import { builtModule } from "../../../../built-module.ts";
-import { longPage, multipliedElements, PDF } from "../../../fixtures/hostile-documents.ts";
+import {
+  farCell,
+  longPage,
+  longTitle,
+  multipliedElements,
+  nestedElements,
+  PDF,
+  XLSX,
+} from "../../../fixtures/hostile-documents.ts";
 import { pdfOf } from "../../../world/pdf.ts";
 import { childrenOf, isRunning } from "./memory.ts";
 
@@ -40,7 +55,27 @@ test("only a library that runs out of room makes a document too complex", async 
   expect(await reader.read({ ...page("?"), type: "text/plain; charset=iso-8859-16" })).not.toEqual(TOO_COMPLEX);
 });
 
-test("a document that ended its process is remembered, and not read again", async () => {
+test.each<[string, string, () => Uint8Array, Extracted]>([
+  ["a workbook with a cell beyond all sheets", XLSX, () => farCell("ZZZZZZ4294967295"), TOO_COMPLEX],
+  [
+    "a PDF with a long deflated title",
+    PDF,
+    () => longTitle(200_000),
+    { title: "A".repeat(MAX_TITLE), text: "[page 1 of 1]\n" },
+  ],
+  ["a page of 600 nested elements", "text/html", () => nestedElements(600), TOO_COMPLEX],
+])("%s is read or refused, and its process reads the next document", async (_, type, make, expected) => {
+  const others = childrenOf(process.pid);
+  reader = openReader();
+  const own = () => childrenOf(process.pid).filter((id) => !others.includes(id));
+  await reader.read(page("<p>before</p>"));
+  const before = own();
+  expect(await reader.read({ ...page(""), type, bytes: make() })).toEqual(expected);
+  expect(await reader.read(page("<p>after</p>"))).toMatchObject({ text: "after" });
+  expect(own()).toEqual(before);
+});
+
+test("a document that ended two processes is remembered, and not read again", async () => {
   reader = openReader(2);
   const slow = { ...page(""), type: PDF, bytes: longPage(98_000_000) };
   expect(await reader.read(slow)).toEqual(TOO_COMPLEX);
@@ -108,6 +143,51 @@ test.skipIf(!LINUX)(
     expect(await reader.read(page("<p>three</p>"))).toMatchObject({ text: "three" });
   },
 );
+
+test.skipIf(!LINUX)("a document whose process is killed from outside while it is read is read again", async () => {
+  const others = childrenOf(process.pid);
+  reader = openReader();
+  await reader.read(page("<p>warm</p>"));
+  const [child = expect.fail("its process was not found")] = childrenOf(process.pid).filter(
+    (id) => !others.includes(id),
+  );
+  // Long enough to be killed while it is read.
+  const long = reader.read(page(`<p>start</p>${"<p>a paragraph</p>".repeat(30_000)}`));
+  const isOver = long.then(() => true);
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  expect(await Promise.race([isOver, false])).toBe(false);
+  process.kill(child, "SIGKILL");
+  expect(await long).toMatchObject({ text: expect.stringMatching(/^start\s/) });
+});
+
+test.skipIf(!LINUX)("the kernel takes a process that reads documents before its parent", async () => {
+  const others = childrenOf(process.pid);
+  reader = openReader();
+  await reader.read(page("<p>one</p>"));
+  const own = childrenOf(process.pid).filter((id) => !others.includes(id));
+  expect(own.map((id) => readFileSync(`/proc/${id}/oom_score_adj`, "utf8").trim())).toEqual(["1000"]);
+});
+
+/** Nothing but the reader keeps it alive. */
+const CLOSER = `
+  const { openReader } = await import(process.argv[1]);
+  const reader = openReader();
+  await reader.read({ url: "http://a.test/", type: "text/plain", maxCharacters: 10, bytes: Buffer.from("text") });
+  await reader.close();
+  console.log("closed");
+`;
+
+test("a program that waits for its reader to close goes on", async () => {
+  reader = openReader();
+  const built = builtModule("adapters/tools/documents/reader").href;
+  const program = spawn(process.execPath, ["--input-type=module", "--eval", CLOSER, built], { stdio: "pipe" });
+  let output = "";
+  program.stdout.on("data", (chunk) => {
+    output += chunk;
+  });
+  expect(await once(program, "close")).toEqual([0, null]);
+  expect(output).toBe("closed\n");
+});
 
 /** Reads a document that keeps its process busy for longer than the test waits. */
 const PARENT = `
