@@ -67,10 +67,6 @@ const common = {
     subReward: { format: 0, correct: 0.3, expert: 0.7 },
     alignment: { d: 2 },
   },
-  curriculum: [
-    { from: 0, levels: [1] },
-    { from: 0.15, levels: [1, 2] },
-  ],
   // All rollouts of a step share two cores, so each of them takes as long as the step.
   limits: { rolloutSeconds: 1200, invocationSeconds: 600 },
   evaluation: {

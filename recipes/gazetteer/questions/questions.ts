@@ -25,9 +25,8 @@ const TEST_QUESTIONS = 320;
 export function questionSet(seed: number): QuestionSet {
   const random = stream(seed, "gazetteer-training-questions");
   const train = Array.from({ length: TRAINING_QUESTIONS }, (_, i) => {
-    const world = TRAINING_WORLDS.first + (i % TRAINING_WORLDS.count);
-    // Twelve worlds, four kinds: all questions about one world are of one kind.
     const kind = KINDS[i % KINDS.length] as string;
+    const world = TRAINING_WORLDS.first + (Math.floor(i / KINDS.length) % TRAINING_WORLDS.count);
     return record(`train-${i}`, kind, world, drawQuestion(kind, world, random, isOn("training")), "training", random);
   });
   return { train, heldOut: heldOutQuestions() };

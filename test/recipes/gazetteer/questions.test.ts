@@ -59,6 +59,11 @@ test("the suites ask two splits of the held-out questions, at least 300 in the o
   }
 });
 
+test("training asks every kind about each of its twelve worlds", () => {
+  const asked = new Set(set.train.map(({ kind, facts }) => `${Facts.parse(facts).world} ${kind}`));
+  expect(asked.size).toBe(12 * KINDS.length);
+});
+
 test("no two questions of a split have the same chain", () => {
   for (const split of [development, testSplit]) expect(new Set(chainsOf(split)).size).toBe(split.length);
 });
