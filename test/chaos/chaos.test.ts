@@ -18,7 +18,7 @@ test("lost responses, deaths, throttling and wrong clocks do not change a run", 
   const reference = await runTrial(built, undisturbed, DEADLINE_SECONDS);
   expect(check({ trial: reference, reference }), reference.log.join("\n")).toEqual([]);
   expect(reference.history.map(({ path }) => path)).toContain(`/page?word=${HOSTILE_WORD}`);
-  const trial = await runTrial(built, drawSchedule(20), DEADLINE_SECONDS);
+  const trial = await runTrial(built, drawSchedule(45), DEADLINE_SECONDS);
   expect(check({ trial, reference }), trial.log.join("\n")).toEqual([]);
   expect(trial.history.filter(({ fault }) => fault !== undefined).length).toBeGreaterThan(50);
   expect(trial.died.length).toBeGreaterThan(1);
