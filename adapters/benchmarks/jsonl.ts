@@ -4,11 +4,12 @@
  *     {"id": "q1", "prompt": "…", "answer": "…", "level": 1, "kind": "…", "facts": {}}      the last three are optional
  */
 import * as z from "zod";
+import { WrittenQuestionId } from "../../core/contracts/names.ts";
 import type { SuiteQuestions } from "../../core/contracts/question.ts";
 import { type BenchmarkRow, jsonRows, parseRows, rejectRow, requireDistinct } from "./rows.ts";
 
 const Task = z.strictObject({
-  id: z.string().min(1).max(60),
+  id: WrittenQuestionId,
   prompt: z.string().min(1),
   answer: z.string().min(1),
   level: z.int().positive().default(1),

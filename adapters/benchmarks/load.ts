@@ -8,6 +8,7 @@ import { READ_ATTACHMENT } from "../../core/contracts/attachment.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { Benchmark, EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import { JUDGED_BENCHMARKS } from "../../core/contracts/evaluation-suite.ts";
+import { WrittenQuestionId } from "../../core/contracts/names.ts";
 import { canonicalJson, parse } from "../../core/contracts/parse.ts";
 import {
   OF_RECIPE,
@@ -54,6 +55,8 @@ function recipeQuestions(recipe: Pick<Recipe, "name" | "questions">, seed: numbe
   const refuse = (fault: string): never => {
     throw new MgrpoError("recipe-invalid", `recipe '${recipe.name}': ${fault}: give each question its own id`);
   };
+  const long = [...set.train, ...set.heldOut].find(({ id }) => !WrittenQuestionId.safeParse(id).success);
+  if (long) refuse(`the id '${long.id}' is longer than 80 characters`);
   const both = trainedAndHeldOut(set);
   if (both !== undefined) refuse(`question '${both}' is trained on and held out`);
   const clash = idClash([{ name: "train", questions: [...set.train, ...set.heldOut] }]);

@@ -40,8 +40,11 @@ export const RolloutIndex = z.int().nonnegative();
 /** 128 bits of the SHA-256 of the request, in base64url: one id per distinct invocation. */
 export const InvocationId = z.string().regex(/^[A-Za-z0-9_-]{22}$/);
 
-/** A question's id. */
-export const QuestionId = z.string().min(1).max(80);
+/** A question's id as its recipe or its file has it. */
+export const WrittenQuestionId = z.string().min(1).max(80);
+
+/** A question's id in records: with the prefix, if it is from a file or a benchmark. */
+export const QuestionId = z.string().min(1).max(90);
 
 const JUDGE_NAME = "1 to 64 letters, digits, '_', '.' or '-'";
 

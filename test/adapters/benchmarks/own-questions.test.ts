@@ -47,6 +47,19 @@ test("own files: a held-out question is not trained on under another id, and an 
   );
 });
 
+test("every id that a recipe may give is accepted in a file: mined questions keep theirs", async () => {
+  const [first = expect.fail()] = trainQuestions;
+  const named = (id: string) => ({ name: "mine", questions: () => ({ train: [{ ...first, id }], heldOut: [] }) });
+  const [longest, longer] = ["q".repeat(80), "q".repeat(81)];
+  expect((await questionsOf(named(longest), sources())).train.map(({ id }) => id)).toEqual([longest]);
+  await expect(questionsOf(named(longer), sources())).rejects.toThrow(
+    /'mine': the id 'q+' is longer than 80 characters/,
+  );
+  const file = fileOf("mined.jsonl", { id: longest, prompt: "Where?", answer: "Here" });
+  const { train } = await questionsOf(relay, sources({ train: file }));
+  expect(train.map(({ id }) => id)).toEqual([`jsonl:${longest}`]);
+});
+
 test("two different questions of a recipe with one id are refused; a repeated question is not", async () => {
   const [first = expect.fail()] = trainQuestions;
   const recipe = (...train: Question[]) => ({ name: "mine", questions: () => ({ train, heldOut: heldOutQuestions }) });

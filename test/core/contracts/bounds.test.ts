@@ -65,7 +65,7 @@ function largestGroup(K: number, invocations: number, excluded?: string, turns =
     run: "r".repeat(63),
     step: 123_456,
     group: 1000,
-    questionId: "q".repeat(80),
+    questionId: "q".repeat(90),
     rolloutsPerQuestion: K,
     state: "finalized",
     claims: perRollout("w".repeat(40)),
@@ -115,7 +115,7 @@ test("the largest STEP fits in an item: 4,000 questions, as many positions in re
   const agents = Array.from({ length: 100 }, (_, i) => `agent-${String(i).padStart(25, "0")}`);
   const step: StepRecord = {
     ...{ run: "r".repeat(63), step: 123_456, state: "closed", round: 4000 },
-    groups: Array.from({ length: MAX_QUESTIONS_PER_STEP }, (_, i) => String(i).padStart(80, "q")),
+    groups: Array.from({ length: MAX_QUESTIONS_PER_STEP }, (_, i) => String(i).padStart(90, "q")),
     policy: Object.fromEntries(agents.map((agent) => [agent, 123_456])),
     trained: agents,
     sampledBefore: 1e15 - 1,
