@@ -8,12 +8,11 @@ import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { scorerOf } from "../../adapters/benchmarks/scorers.ts";
 import { resumeInStore } from "../../cli/local/resume-in-store.ts";
-import type { RunConfig } from "../../core/contracts/config.ts";
 import { encrypt } from "../../core/contracts/encryption.ts";
-import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
+import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { EvaluationResult } from "../../core/contracts/messages.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
-import { JobRecord, RunRecord } from "../../core/contracts/records.ts";
+import { RunRecord } from "../../core/contracts/records.ts";
 import { Outcome } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { LanguageModel } from "../../core/language-model-ports.ts";
@@ -21,11 +20,12 @@ import type { Scorer } from "../../core/scorer.ts";
 import { encryptedObjects } from "../../core/training/encrypted-objects.ts";
 import { resumeRun } from "../../core/training/writes.ts";
 import { createLog } from "../../gpu-workers/log.ts";
-import { memoryStore } from "../fakes/memory-store.ts";
+import type { memoryStore } from "../fakes/memory-store.ts";
 import { holdsReference, judgeConfig, scriptedJudge } from "../fakes/scripted-judge.ts";
+import { beginEvaluation } from "../fixtures/relay/evaluation.ts";
 import { follows } from "../fixtures/relay/questions.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
-import { begin, openWorld, startWorker, withEvents } from "../fixtures/relay/world.ts";
+import { startWorker } from "../fixtures/relay/world.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "benchmarks-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -47,19 +47,8 @@ function encryptedFile(): string {
 async function evaluation(suite: object) {
   const lines: string[] = [];
   const log = createLog((line) => lines.push(line));
-  const memory = memoryStore();
-  const { functions } = openWorld(memory);
-  const store = withEvents(memory, () => functions, log);
-  const config: RunConfig = relayConfig({
-    evaluation: { suites: [{ runs: 1, ...suite }] },
-    judge: judgeConfig(),
-    limits: { attempts: 2 },
-  });
-  await begin(store, functions, config);
-  const job = async () => {
-    const [item] = await memory.table.query(tableKeys.run(config.run).pk, tablePrefixes.jobs);
-    return JobRecord.parse(item);
-  };
+  const changes = { evaluation: { suites: [{ runs: 1, ...suite }] }, judge: judgeConfig(), limits: { attempts: 2 } };
+  const { memory, store, config, job } = await beginEvaluation(changes, log);
   return {
     config,
     memory,

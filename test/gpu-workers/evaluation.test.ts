@@ -14,6 +14,7 @@ import { accuracyInterval } from "../../core/training/confidence-interval.ts";
 import { endRun } from "../../core/training/writes.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
+import { beginEvaluation } from "../fixtures/relay/evaluation.ts";
 import { relayEngine } from "../fixtures/relay/policy.ts";
 import { heldOutQuestions } from "../fixtures/relay/questions.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
@@ -21,18 +22,10 @@ import { begin, openWorld, startWorker, withEvents } from "../fixtures/relay/wor
 
 /** Evaluates team 0 on one suite: its job, its result, and the outcomes of all its rollouts. */
 async function evaluateTeam0(suite: Partial<EvaluationSuite>) {
-  const log = createLog(() => {});
-  const memory = memoryStore();
-  const { functions } = openWorld(memory);
-  const store = withEvents(memory, () => functions, log);
-  const config = relayConfig({ evaluation: { suites: [{ name: "sampled", ...suite }] } });
-  await begin(store, functions, config);
+  const suites = [{ name: "sampled", ...suite }];
+  const { log, memory, store, config, job } = await beginEvaluation({ evaluation: { suites } });
   const stop = new AbortController();
   const evaluating = startWorker(store, config.run, { agent: "*", roles: ["eval"] }, stop.signal, log);
-  const job = async () => {
-    const [item] = await memory.table.query(tableKeys.run(config.run).pk, tablePrefixes.jobs);
-    return JobRecord.parse(item);
-  };
   while ((await job()).state !== "done") await store.clock.sleep(0.01);
   stop.abort();
   await evaluating;
@@ -192,16 +185,8 @@ test("an evaluator keeps no model open between jobs: each job opens its team's",
   await evaluating;
 });
 
-/** A run with one suite, in a world whose functions answer its events. */
-async function begun() {
-  const log = createLog(() => {});
-  const memory = memoryStore();
-  const { functions } = openWorld(memory);
-  const store = withEvents(memory, () => functions, log);
-  const config = relayConfig({ evaluation: { suites: [{ name: "sampled" }] } });
-  await begin(store, functions, config);
-  return { log, memory, store, config };
-}
+/** A run with one suite. */
+const begun = () => beginEvaluation({ evaluation: { suites: [{ name: "sampled" }] } });
 
 test("an evaluator that is stopped while a judge thinks ends at once: the job is queued, and the verdict can be asked for again", async () => {
   const { log, memory, store, config } = await begun();

@@ -1,29 +1,24 @@
 /** @file A run that is halted while an evaluator works on a job: nothing more is sampled or paid for, and the resumed job keeps what is there. */
 import { expect, test } from "vitest";
 import { resumeInStore } from "../../../cli/local/resume-in-store.ts";
-import { objectKeys, tableKeys, tablePrefixes } from "../../../core/contracts/keys.ts";
-import { JobRecord, RunRecord } from "../../../core/contracts/records.ts";
+import { objectKeys, tableKeys } from "../../../core/contracts/keys.ts";
+import { RunRecord } from "../../../core/contracts/records.ts";
 import type { PolicyEngine } from "../../../core/ports.ts";
 import type { Scorer } from "../../../core/scorer.ts";
 import { haltRun } from "../../../core/training/halt-run.ts";
-import { createLog } from "../../../gpu-workers/log.ts";
-import { memoryStore } from "../../fakes/memory-store.ts";
+import { beginEvaluation } from "../../fixtures/relay/evaluation.ts";
 import { relayEngine } from "../../fixtures/relay/policy.ts";
 import { relayConfig } from "../../fixtures/relay/start.ts";
-import { begin, openWorld, startWorker, withEvents } from "../../fixtures/relay/world.ts";
+import { startWorker } from "../../fixtures/relay/world.ts";
 
 /** A started run with one suite, whose questions an evaluator answers one after another. */
 async function openEvaluation() {
-  const log = createLog(() => {});
-  const memory = memoryStore();
-  const { functions } = openWorld(memory);
-  const store = withEvents(memory, () => functions, log);
   const { agents } = relayConfig();
   const oneByOne = Object.fromEntries(
     Object.entries(agents).map(([name, agent]) => [name, { ...agent, engine: { ...agent.engine, slots: 1 } }]),
   );
-  const config = relayConfig({ agents: oneByOne, evaluation: { suites: [{ name: "sampled" }] } });
-  await begin(store, functions, config);
+  const changes = { agents: oneByOne, evaluation: { suites: [{ name: "sampled" }] } };
+  const { log, memory, store, config, job } = await beginEvaluation(changes);
   const sampled = { turns: 0 };
   const engine: PolicyEngine = {
     ...relayEngine,
@@ -35,10 +30,6 @@ async function openEvaluation() {
       };
       return { ...sampler, sample };
     },
-  };
-  const job = async () => {
-    const [item] = await memory.table.query(tableKeys.run(config.run).pk, tablePrefixes.jobs);
-    return JobRecord.parse(item);
   };
   return {
     memory,
