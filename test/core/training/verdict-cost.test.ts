@@ -53,21 +53,27 @@ test.each<[what: string, answer: () => unknown, microUsd: number]>([
   expect(await bill()).toMatchObject({ verdicts: 0, microUsd });
 });
 
+/** A judge that has reserved 0.1 USD, and thinks until it is told its answer. */
+async function worldOfSlowJudge() {
+  const given = world();
+  let answer = (_judgment: Judgment) => {};
+  const slow = given.ask({
+    async ask({ reserve }) {
+      await reserve(0.1);
+      return new Promise<Judgment>((resolve) => (answer = resolve));
+    },
+  });
+  for (let i = 0; i < 5; i++) await turn();
+  return { ...given, slow, answer };
+}
+
 test.each([
   ["the same", subject],
   ["another", sha("something else")],
 ])(
   "a request about %s subject drops the names of one whose claim has ended; its maximum stays charged",
   async (_which, next) => {
-    const { ask, bill, pass } = world();
-    let answer = (_judgment: Judgment) => {};
-    const slow = ask({
-      async ask({ reserve }) {
-        await reserve(0.1);
-        return new Promise<Judgment>((resolve) => (answer = resolve));
-      },
-    });
-    for (let i = 0; i < 5; i++) await turn();
+    const { ask, bill, pass, slow, answer } = await worldOfSlowJudge();
     const askNext = () =>
       ask({
         subject: next,
@@ -89,15 +95,7 @@ test.each([
 );
 
 test("a request whose claim has not ended keeps its name, and settles", async () => {
-  const { ask, bill, pass } = world();
-  let answer = (_judgment: Judgment) => {};
-  const slow = ask({
-    async ask({ reserve }) {
-      await reserve(0.1);
-      return new Promise<Judgment>((resolve) => (answer = resolve));
-    },
-  });
-  for (let i = 0; i < 5; i++) await turn();
+  const { ask, bill, pass, slow, answer } = await worldOfSlowJudge();
   pass(SECONDS + 30);
   const other: Judgment = { score: 1, cost: cost(0.05) };
   await ask({ subject: sha("something else"), ask: ({ reserve }) => reserve(0.2).then(() => other) });
