@@ -56,7 +56,10 @@ function recipeQuestions(recipe: Pick<Recipe, "name" | "questions">, seed: numbe
     throw new MgrpoError("recipe-invalid", `recipe '${recipe.name}': ${fault}: give each question its own id`);
   };
   const long = [...set.train, ...set.heldOut].find(({ id }) => !WrittenQuestionId.safeParse(id).success);
-  if (long) refuse(`the id '${long.id}' is longer than 80 characters`);
+  if (long) {
+    const fault = `the id '${long.id}' is longer than 80 characters: shorten it`;
+    throw new MgrpoError("recipe-invalid", `recipe '${recipe.name}': ${fault}`);
+  }
   const both = trainedAndHeldOut(set);
   if (both !== undefined) refuse(`question '${both}' is trained on and held out`);
   const clash = idClash([{ name: "train", questions: [...set.train, ...set.heldOut] }]);

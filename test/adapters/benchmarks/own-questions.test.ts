@@ -53,7 +53,7 @@ test("every id that a recipe may give is accepted in a file: mined questions kee
   const [longest, longer] = ["q".repeat(80), "q".repeat(81)];
   expect((await questionsOf(named(longest), sources())).train.map(({ id }) => id)).toEqual([longest]);
   await expect(questionsOf(named(longer), sources())).rejects.toThrow(
-    /'mine': the id 'q+' is longer than 80 characters/,
+    /'mine': the id 'q+' is longer than 80 characters: shorten it$/,
   );
   const file = fileOf("mined.jsonl", { id: longest, prompt: "Where?", answer: "Here" });
   const { train } = await questionsOf(relay, sources({ train: file }));
