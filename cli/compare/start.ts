@@ -97,7 +97,7 @@ function sourceOf(from: readonly string[], arm: Arm): string | undefined {
 
 const isRun = (source: string): boolean => RunName.safeParse(source).success;
 
-/** Relative to where the process runs, unless the source is not, so that a record of it holds in another clone. */
+/** Relative to where the process runs, unless the source is not, so that records hold in another clone. */
 const modelOf = (source: string, agent: string): string =>
   isRun(source) ? `runs/${source}/checkpoints/${agent}` : join(source, agent);
 

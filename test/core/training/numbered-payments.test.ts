@@ -48,7 +48,7 @@ test("payments of several payers, many at once, each sent again at once and late
   );
 });
 
-test("a payment that fails takes those that wait for it along, unsent; the next registers anew, though the failed one arrives late", async () => {
+test("a payment that fails takes those that wait for it along, unsent; the next registers again, though the failed one arrives late", async () => {
   const table = memoryTable();
   const outage = new MgrpoError("store-unreachable", "no answer", { retryable: true });
   const late: Parameters<Table["update"]>[0][] = [];

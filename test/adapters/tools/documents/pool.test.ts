@@ -94,7 +94,7 @@ test("a process that a document left large reads no other", async () => {
   await reader.close();
 });
 
-test("a document that ends its processes ends two, whoever asks for it and however often", async () => {
+test("a document that ends its processes ends two, however many callers ask for it, and however often", async () => {
   const reader = openReader();
   expect(await read(reader, "fatal")).toEqual(TOO_COMPLEX);
   expect(await read(reader, "fatal")).toEqual(TOO_COMPLEX);
