@@ -44,13 +44,15 @@ export async function repair(context: Context, record: RunRecord): Promise<void>
     return;
   }
   const agents = await records.agents(run);
+  if (status === "running") {
+    const groups = open.flatMap((one) => one.groups);
+    if (listed) await execute(context, noteProgress(listed, progressOf(steps[0], groups, agents), storeTime));
+    await execute(context, haltLostTrainers(run, agents));
+    await repairGroups(context, config, open, openGroups);
+  }
+  // Housekeeping comes last: nothing waits for it.
   const uses = { groups: openGroups, agents, jobs: openJobs };
   await execute(context, movePastWorkers(record, workers, uses, storeTime));
-  if (status === "finished") return;
-  const groups = open.flatMap((one) => one.groups);
-  if (listed) await execute(context, noteProgress(listed, progressOf(steps[0], groups, agents), storeTime));
-  await execute(context, haltLostTrainers(run, agents));
-  await repairGroups(context, config, open, openGroups);
 }
 
 /** Checks the run's budget, then returns the run's status. */
