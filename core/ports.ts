@@ -97,6 +97,8 @@ export interface Table {
   insert(key: TableKey, item: TableItem): Promise<boolean>;
   /** Updates an item that exists and meets every condition. */
   update(change: TableChange): Promise<TableResult>;
+  /** Deletes an item, if there is one. */
+  delete(key: TableKey): Promise<void>;
   /** Items of a partition whose sort key starts with the prefix, in sort-key order. */
   query(pk: string, prefix: string): Promise<TableItem[]>;
 }
