@@ -6,7 +6,7 @@
  *     node dist/bench/peers.js --smoke --folder <path>   shows that every side runs, with installations elsewhere than in .peers
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { cpus } from "node:os";
+import { cpus, loadavg } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -22,6 +22,8 @@ import { requireProc } from "./process-tree.ts";
 
 const FORMS = ["fp32", "int8", "int4"] as const;
 const FILES = ["Q4_0", "Q8_0"] as const;
+/** Of a quiet machine, the load average is lower. */
+const BUSY_LOAD = 1;
 const REQUIREMENTS = fileURLToPath(new URL("./peers/requirements.txt", import.meta.url));
 
 try {
@@ -36,6 +38,8 @@ async function compare(): Promise<void> {
   const { folder, smoke } = optionsOf(process.argv.slice(2));
   requireProc("bench peers");
   const at = placesIn(resolve(folder));
+  const [load = 0] = loadavg();
+  if (load > BUSY_LOAD) console.error(`load average ${load.toFixed(1)}: other work spoils every figure`);
   const work = await workFor(at.model, smoke);
   writeFileSync(at.work, JSON.stringify(work));
   const step = await measureStep(at, work);
@@ -44,7 +48,7 @@ async function compare(): Promise<void> {
   const { prompts, ...settings } = work;
   const size = { ...settings, questions: prompts.length, promptTokens: prompts[0]?.tokens.length };
   const versions = readFileSync(REQUIREMENTS, "utf8").trim().split("\n");
-  const result = { cpu, cores: cpus().length, smoke, work: size, versions, step, decoding };
+  const result = { cpu, cores: cpus().length, loadAtStart: load, smoke, work: size, versions, step, decoding };
   writeFileSync(at.result, `${JSON.stringify(result, null, 2)}\n`);
   console.log(`\nwritten: ${at.result}`);
 }
@@ -72,7 +76,7 @@ function placesIn(folder: string) {
   };
   const missing = Object.values(needed).find((path) => !existsSync(path));
   if (missing) {
-    const message = `bench peers: ${missing} is missing: install the peers as bench/peers/README.md says`;
+    const message = `bench peers: ${missing} is missing: install the peers as bench/peers/README.md in the repository says`;
     throw new MgrpoError("not-found", message);
   }
   return { ...needed, work: join(folder, "work.json"), result: join(folder, "result.json") };

@@ -12,7 +12,7 @@ export async function alternate<Name extends string>(
   peers: Readonly<Record<Name, Pick<Peer, "turn" | "peakBytes">>>,
   rounds: number,
   sampledTokens: number,
-  report: (round: number, name: Name, turn: Turn) => void = () => {},
+  report: (round: number, name: string, turn: Turn) => void = () => {},
 ): Promise<Record<Name, Side>> {
   const names = Object.keys(peers) as Name[];
   const turns = new Map(names.map((name) => [name, [] as Turn[]]));
