@@ -6,6 +6,8 @@ export interface ProcessUse {
   readonly arguments: readonly string[];
   /** Proportional set size: a page that several processes share counts once in total. */
   readonly bytes: number;
+  /** The largest resident set size so far: shared pages count in full. */
+  readonly peakBytes: number;
   readonly openFiles: number;
 }
 
@@ -33,7 +35,9 @@ function useOf(pid: number): ProcessUse {
   const kilobytes = Number(/^Pss:\s+(\d+) kB/m.exec(read(`/proc/${pid}/smaps_rollup`))?.[1] ?? 0);
   // Only root may list the files of a zombie, which has no memory either.
   const openFiles = kilobytes > 0 ? (unlessGone(() => readdirSync(`/proc/${pid}/fd`).length) ?? 0) : 0;
-  return { arguments: read(`/proc/${pid}/cmdline`).split("\0"), bytes: kilobytes * 1024, openFiles };
+  const peak = Number(/^VmHWM:\s+(\d+) kB/m.exec(read(`/proc/${pid}/status`))?.[1] ?? 0);
+  const [bytes, peakBytes] = [1024 * kilobytes, 1024 * peak];
+  return { arguments: read(`/proc/${pid}/cmdline`).split("\0"), bytes, peakBytes, openFiles };
 }
 
 const read = (path: string): string => unlessGone(() => readFileSync(path, "utf8")) ?? "";

@@ -13,6 +13,7 @@ const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
 const DOCUMENTS = [
   "README.md",
   "CONTRIBUTING.md",
+  "bench/peers/README.md",
   "bench/pytorch/README.md",
   "core/mgrpo/README.md",
   "create/README.md",
