@@ -46,7 +46,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   "bench/gpu-report.ts": ["bench", "core", "cli/run-report.ts"],
   "bench/power.ts": ["core", "cli/compare/measure.ts", "cli/held-out-scores.ts"],
   "bench/soak/chart.ts": ["bench", "cli/chart-theme.ts"],
-  docs: ["docs", "core", "cli/program.ts"],
+  docs: ["docs", "core", "cli/program.ts", "adapters/tools/web/settings.ts"],
   // The template of a project of its own, which imports the package.
   create: ["create"],
 };
