@@ -1,7 +1,7 @@
 /** @file Commands about this machine and its models: `doctor`, `bench`, `pretrain` and `import`. */
 import { type Command, Option } from "commander";
 import { positiveInteger } from "../terminal/fail.ts";
-import { collect, recipe } from "./options.ts";
+import { collect, recipeArgument } from "./options.ts";
 
 export function addModels(program: Command): void {
   addDoctor(program);
@@ -46,7 +46,7 @@ function addPretrain(program: Command): void {
   program
     .command("pretrain")
     .description("train a recipe's base models on its demonstrations")
-    .addArgument(recipe())
+    .addArgument(recipeArgument())
     .option("--only <folders...>", "base models to make, by folder name, instead of all")
     .option("--to <folder>", "folder to write them to, instead of the recipe's own")
     .addOption(
