@@ -37,7 +37,7 @@ function addBench(program: Command): void {
     .description("measure the speed and memory of this machine; prints one JSON object per line")
     .argument(
       "[name...]",
-      "names of benchmarks: engine, rollouts, gateway, gateway-load, store, ui, bundles, run, lora, sampling, trees, memory, run-memory (these by default), gpu, pipeline, alignment, power",
+      "names of benchmarks: engine, rollouts, gateway, gateway-load, store, ui, bundles, run, lora, sampling, trees, memory, run-memory (these by default), gpu, create, pipeline, alignment, power",
     )
     .action(async (names) => (await import("../bench.ts")).bench(names));
 }
