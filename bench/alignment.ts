@@ -5,7 +5,7 @@
  * `during`, and its difference from the paper's `resample` on the same seed with its 95% interval.
  */
 import { mean } from "../core/statistics.ts";
-import { MODES, type Mode, type Trained, train } from "./alignment/train.ts";
+import { MODES, type Mode, type Trained, trainSearcher } from "./alignment/train.ts";
 import { callShares, WORLDS } from "./alignment/world.ts";
 
 const [SEEDS, STEPS] = [24, 40];
@@ -19,7 +19,7 @@ const rounded = (value: number): number => Number(value.toFixed(4));
 
 for (const world of WORLDS) {
   const runs = new Map<Mode, Trained[]>(
-    MODES.map((mode) => [mode, Array.from({ length: SEEDS }, (_, seed) => train(world, mode, seed, STEPS))]),
+    MODES.map((mode) => [mode, Array.from({ length: SEEDS }, (_, seed) => trainSearcher(world, mode, seed, STEPS))]),
   );
   const paper = runs.get("resample") ?? [];
   for (const [mode, trained] of runs) {

@@ -35,6 +35,15 @@ test("docs/configuration.md escapes a < in a description, except in code", () =>
   expect(text).toContain("`mgrpo eval <run>`");
 });
 
+test("docs/configuration.md has the settings of a list, of a named member, and of each form that a setting may take", () => {
+  const rows = generatedDocs()
+    .get("configuration.md")
+    ?.match(/^\| `[^`]+`/gm);
+  const settings = ["curriculum[].levels", "runner.url", "tools.visit.maxBytes", "tools.search.keyVariable"];
+  const servers = ["command", "url", "seconds"].map((name) => `tools.mcp.<name>.${name}`);
+  expect(rows).toEqual(expect.arrayContaining([...settings, ...servers].map((path) => `| \`${path}\``)));
+});
+
 test.each(DOCUMENTS)("%s: links and pictures lead to files of this repository", (document) => {
   const targets = [...read(document).matchAll(/\]\(([^)#\s]+)(#[^)\s]*)?\)/g)].map(([, target = ""]) => target);
   const local = targets.filter((target) => !/^[a-z]+:/.test(target));

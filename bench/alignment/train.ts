@@ -48,7 +48,7 @@ export interface Trained {
   readonly kinds: readonly [number, number];
 }
 
-export function train(world: SyntheticWorld, mode: Mode, seed: number, steps: number): Trained {
+export function trainSearcher(world: SyntheticWorld, mode: Mode, seed: number, steps: number): Trained {
   const random = stream("alignment", world, seed);
   const logits = newLogits(random);
   const adam = { first: new Float64Array(logits.length), second: new Float64Array(logits.length) };

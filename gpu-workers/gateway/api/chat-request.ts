@@ -31,7 +31,7 @@ const OfferedFunction = z.looseObject({
   }),
 });
 
-export const OVERRIDDEN = [
+export const CHAT_OVERRIDDEN = [
   ...["temperature", "top_p", "frequency_penalty", "presence_penalty"],
   ...["reasoning_effort", "verbosity"],
 ];
@@ -53,11 +53,11 @@ export const ChatCompletionRequest = z.strictObject({
   user: z.string().max(500).nullish(),
   parallel_tool_calls: z.boolean().nullish(),
   response_format: z.looseObject({ type: z.string() }).nullish(),
-  ...ignored([...OVERRIDDEN, ...OPENAI_SERVICE]),
+  ...ignored([...CHAT_OVERRIDDEN, ...OPENAI_SERVICE]),
 });
 export type ChatCompletionRequest = z.infer<typeof ChatCompletionRequest>;
 
-export function turnRequestOf(request: ChatCompletionRequest): TurnRequest {
+export function turnRequestOfChat(request: ChatCompletionRequest): TurnRequest {
   refuseUnsupported(request);
   const { messages, tools, tool_choice: choice, stop, seed, user } = request;
   const maxTokens = request.max_completion_tokens ?? request.max_tokens;

@@ -9,7 +9,7 @@ import { ignored, readPart } from "./read-request.ts";
 import { requireOfferedTool } from "./tools.ts";
 
 const OVERRIDDEN_WHOLE = ["temperature", "top_p", "top_k", "thinking"];
-export const OVERRIDDEN = [...OVERRIDDEN_WHOLE, "output_config.effort"];
+export const MESSAGES_OVERRIDDEN = [...OVERRIDDEN_WHOLE, "output_config.effort"];
 
 /** A content block. `type` says which other fields it has. */
 const Block = z.looseObject({ type: z.string(), text: z.string().optional() });
@@ -45,7 +45,7 @@ export const MessagesRequest = z.strictObject({
 });
 export type MessagesRequest = z.infer<typeof MessagesRequest>;
 
-export function turnRequestOf(request: MessagesRequest): TurnRequest {
+export function turnRequestOfMessages(request: MessagesRequest): TurnRequest {
   const { messages, tools, tool_choice: choice, max_tokens: maxTokens, stop_sequences: stop } = request;
   refuseForced(choice);
   if (request.output_config?.format != null)
