@@ -117,25 +117,25 @@ const ignoringClaims = of("functions", (store) =>
 const undeclaredDeath = (store: Store, process: SmallProcess): Store =>
   swallow(process === "main" ? mortalStore(store, 20).store : store, isMarkedDead);
 
-const sabotages: [string, keyof typeof laws, Sabotage][] = [
+const sabotages: [string, readonly string[], Sabotage][] = [
   [
     "an outcome that is lost after its commit",
-    "the trial ends, every run is finished",
+    ["the trial ends, every run is finished"],
     { store: losingFirstOutcome, deadlineSeconds: 8 },
   ],
   [
     "a question that is skipped",
-    "scores, groups, weights and evaluations are those of the undisturbed run",
+    ["scores, groups, weights and evaluations are those of the undisturbed run"],
     { store: withoutSecondQuestion },
   ],
   [
     "a score that is counted twice",
-    "each fact is recorded once",
+    ["each fact is recorded once"],
     { store: unconditionalScores, events: (key) => (key.includes("/outcomes/") ? [0, 0.2] : [0]) },
   ],
   [
     "objects that are written without a condition",
-    "no object is overwritten",
+    ["no object is overwritten"],
     {
       wire({ headers, body }) {
         delete headers["if-none-match"];
@@ -145,45 +145,40 @@ const sabotages: [string, keyof typeof laws, Sabotage][] = [
     },
   ],
   [
-    "a version that is published before the one before it",
-    "versions are linear",
+    "a version that is published before its step, and before the version before it",
+    ["a version follows its step", "versions are linear"],
     { store: publishingAhead, deadlineSeconds: 8 },
   ],
-  [
-    "a version that is published before its step",
-    "a version follows its step",
-    { store: publishingAhead, deadlineSeconds: 8 },
-  ],
-  ["a step that is skipped", "steps advance one at a time", { store: advancingTwice, deadlineSeconds: 8 }],
+  ["a step that is skipped", ["steps advance one at a time"], { store: advancingTwice, deadlineSeconds: 8 }],
   [
     "a worker that dies and stays alive in its record",
-    "no wait lasts beyond its deadline",
+    ["no wait lasts beyond its deadline"],
     { store: undeclaredDeath, deadlineSeconds: 12 },
   ],
   [
     "a judge that hangs, and a client without a deadline",
-    "no wait lasts beyond its deadline",
+    ["no wait lasts beyond its deadline"],
     { faults: [{ kind: "hang", request: 0 }], judgeSeconds: 60 },
   ],
-  ["an outcome that is scored and never stored", "a score follows its outcome", { store: cachingFirstOutcome() }],
+  ["an outcome that is scored and never stored", ["a score follows its outcome"], { store: cachingFirstOutcome() }],
   [
     "a sampler that does not load the new version",
-    "every trained token was sampled by the version that its record names",
+    ["every trained token was sampled by the version that its record names"],
     { engine: withOldWeights() },
   ],
   [
     "two instances that ask for the same verdict",
-    "the judge is asked again only after a disturbance",
+    ["the judge is asked again only after a disturbance"],
     { store: ignoringClaims, instances: 2 },
   ],
   [
     "a judge's bill that is not written",
-    "every answer of the judge is billed",
+    ["every answer of the judge is billed"],
     { store: of("functions", (store) => swallow(store, ofJudges)) },
   ],
   [
     "a bill that keeps what was reserved",
-    "the judge's bill exceeds its answers only by requests whose cost is unknown",
+    ["the judge's bill exceeds its answers only by requests whose cost is unknown"],
     { store: of("functions", (store) => swallow(store, (change) => ofJudges(change) && change.remove !== undefined)) },
   ],
 ];
@@ -193,7 +188,7 @@ beforeAll(async () => {
   reference = await playSmall();
 });
 
-const brokenBy = (trial: Trial) => new Set(check({ trial, reference }).map((line) => line.split(": ", 1)[0]));
+const brokenBy = (trial: Trial) => check({ trial, reference }).map((line) => line.split(": ", 1)[0]);
 
 test("the program itself holds, and so does a judge that hangs until its client's deadline", async () => {
   expect(check({ trial: reference, reference }), reference.log.join("\n")).toEqual([]);
@@ -202,11 +197,11 @@ test("the program itself holds, and so does a judge that hangs until its client'
   expect(check({ trial, reference }), trial.log.join("\n")).toEqual([]);
 });
 
-test.each(sabotages)("%s", async (_what, law, sabotage) => {
+test.each(sabotages)("%s", async (_what, expected, sabotage) => {
   const trial = await playSmall(sabotage);
-  expect(brokenBy(trial), trial.log.join("\n")).toContain(law);
+  expect(brokenBy(trial), trial.log.join("\n")).toEqual(expect.arrayContaining([...expected]));
 });
 
 test("every law is broken by one of them", () => {
-  expect(new Set(sabotages.map(([, law]) => law))).toEqual(new Set(Object.keys(laws)));
+  expect(new Set(sabotages.flatMap(([, broken]) => broken))).toEqual(new Set(Object.keys(laws)));
 });
