@@ -28,6 +28,7 @@ import { tools } from "../../../recipes/gazetteer/tools.ts";
 import { pagesOf } from "../../../recipes/gazetteer/world/pages.ts";
 import { escapeText } from "../../../recipes/gazetteer/world/prose.ts";
 import { readPage } from "../../../recipes/gazetteer/world/read-page.ts";
+import { address } from "../../fakes/conversations.ts";
 
 const set = questionSet(1);
 const { evaluation } = resolveConfig(recipe, { run: "any", seed: 1, arm: "mgrpo" });
@@ -125,6 +126,7 @@ async function answer(question: Question): Promise<string> {
   const call = (name: string, args: Record<string, string>): Promise<string> =>
     (tools.get(name) as NonNullable<ReturnType<typeof tools.get>>).run(args as never, {
       question,
+      address,
       budget: openToolBudget(undefined),
       responseCharacters: 500,
       signal: new AbortController().signal,
