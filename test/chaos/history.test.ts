@@ -8,7 +8,8 @@ import type { AddressInfo } from "node:net";
 import { afterAll, describe, expect, test } from "vitest";
 import { type AwsStore, openAwsStore } from "../../adapters/aws/store.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
-import type { AgentRecord, RunRecord, StepRecord, VerdictRecord, WorkerRecord } from "../../core/contracts/records.ts";
+import type { AgentRecord, RunRecord, StepRecord, WorkerRecord } from "../../core/contracts/records.ts";
+import type { VerdictRecord } from "../../core/contracts/verdict-record.ts";
 import type { TableChange, TableItem } from "../../core/ports.ts";
 import * as writes from "../../core/training/writes.ts";
 import { factsOf } from "./history.ts";
@@ -141,9 +142,9 @@ describe("facts", () => {
     ["a claim that is released", writes.releaseClaim(address, 0, "main-1")],
     ["a crash", writes.countCrash(address, 0, "main-1")],
     ["replacement groups", writes.replaceGroups(step, { ...step, groups: ["q", "r"], round: 1 })],
-    ["the run's status", writes.endRun("a", "halted", "because")],
+    ["the run's status", writes.endRun("a", { code: "losses", reason: "because" })],
     ["a trainer", writes.claimTrainer(agent, "main-1")],
-    ["a heartbeat", writes.heartbeat("a", "main-1", "alive", { running: 2 })],
+    ["a heartbeat", writes.heartbeat("a", "main-1", "alive", 2)],
   ])("none in %s, which may happen again", async (_what, change) => {
     expect(await factsOfChange(change)).toEqual([]);
   });
@@ -151,6 +152,7 @@ describe("facts", () => {
   test("none in what reads or deletes", async () => {
     expect(await written(({ table }) => table.query("RUN#a", "WORKER#"))).toBeUndefined();
     expect(await written(({ objects }) => objects.head("runs/a/teams/000000.json"))).toBeUndefined();
+    expect(await written(({ table }) => table.delete(tableKeys.worker("a", "main-1")))).toBeUndefined();
   });
 });
 
@@ -167,7 +169,7 @@ describe("leases", () => {
     const register = ({ table }: AwsStore) =>
       table.insert(tableKeys.worker("a", "main-1"), worker as unknown as TableItem);
     expect(await leaseAfter(register)).toEqual({ name: WORKER, act: "hold" });
-    const beat = writes.heartbeat("a", "main-1", "alive", { inFlight: ["0/0/0"] });
+    const beat = writes.heartbeat("a", "main-1", "alive", 2);
     expect(await leaseOfChange(beat)).toEqual({ name: WORKER, act: "hold" });
     expect(await leaseOfChange(writes.markDead(worker))).toEqual({ name: WORKER, act: "end" });
   });
@@ -176,6 +178,7 @@ describe("leases", () => {
     ["what a tick saw", writes.recordSeenCounter(worker, NOW)],
     ["a suspicion", writes.suspectDeath(worker, NOW)],
     ["a drain", writes.drainWorker("a", "main-1")],
+    ["the rollout that it runs alone", writes.setInFlight("a", "main-1", "alive", ["0/0/0"])],
     ["a claim of rollouts", writes.claimUnclaimedGroup(address, [0], "main-1")],
   ])("%s does not extend it", async (_what, change) => {
     expect(await leaseOfChange(change)).toBeUndefined();
