@@ -40,9 +40,14 @@ const isMarkedDead = ({ set = [] }: TableChange) => set.some(([[name], value]) =
 const FIRST_OUTCOME = objectKeys.outcome({ run: "a", phase: "train", step: 0, group: 0, rollout: 0 });
 const manifest = (version: number) => objectKeys.manifest("a", "main", version);
 
+/** Scores are written twice, as after a lost answer, and without the condition that makes the second write harmless. */
 const unconditionalScores = of("functions", (store) =>
   withTable(store, {
-    update: (change) => store.table.update(sets(change, "rollouts") ? { ...change, when: [] } : change),
+    async update(change) {
+      if (!sets(change, "rollouts")) return store.table.update(change);
+      await store.table.update({ ...change, when: [] });
+      return store.table.update({ ...change, when: [] });
+    },
   }),
 );
 
@@ -107,10 +112,14 @@ function withOldWeights(): typeof relayEngine {
   };
 }
 
-const ignoringClaims = of("functions", (store) =>
-  withTable(store, {
-    insert: async (key, item) => (await store.table.insert(key, item)) || key.sk.startsWith("JUDGE#"),
-  }),
+/** Neither sees what the other has claimed and stored. */
+const ignoringVerdicts = of("functions", (store) =>
+  withObjects(
+    withTable(store, {
+      insert: async (key, item) => (await store.table.insert(key, item)) || key.sk.startsWith("JUDGE#"),
+    }),
+    { get: async (key) => (key.includes("/verdicts/") ? undefined : store.objects.get(key)) },
+  ),
 );
 
 /** The main worker dies, and nobody may say so. */
@@ -128,11 +137,7 @@ const sabotages: [string, readonly string[], Sabotage][] = [
     ["scores, groups, weights and evaluations are those of the undisturbed run"],
     { store: withoutSecondQuestion },
   ],
-  [
-    "a score that is counted twice",
-    ["each fact is recorded once"],
-    { store: unconditionalScores, events: (key) => (key.includes("/outcomes/") ? [0, 0.2] : [0]) },
-  ],
+  ["a score that is counted twice", ["each fact is recorded once"], { store: unconditionalScores }],
   [
     "objects that are written without a condition",
     ["no object is overwritten"],
@@ -169,7 +174,7 @@ const sabotages: [string, readonly string[], Sabotage][] = [
   [
     "two instances that ask for the same verdict",
     ["the judge is asked again only after a disturbance"],
-    { store: ignoringClaims, instances: 2 },
+    { store: ignoringVerdicts, instances: 2 },
   ],
   [
     "a judge's bill that is not written",

@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { openAwsStore } from "../../adapters/aws/store.ts";
-import { type LocalCloudOptions, startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
+import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { RunRecord } from "../../core/contracts/records.ts";
@@ -54,8 +54,6 @@ export interface Sabotage {
   /** What is done to the main worker's requests to S3. */
   readonly wire?: ProxySettings["change"];
   readonly engine?: PolicyEngine;
-  /** How often each event arrives, and after how many seconds. */
-  readonly events?: LocalCloudOptions["events"];
   /** Instances of the functions that get each event. */
   readonly instances?: number;
   /** Seconds that the judge's client waits for an answer. */
@@ -89,7 +87,6 @@ export async function playSmall(sabotage: Sabotage = {}): Promise<Trial> {
     ports,
     tickSeconds: SMALL_LIMITS.tick,
     verifySignatures: false,
-    ...(sabotage.events && { events: sabotage.events }),
     handlers: {
       objectCreated: async (event) => void (await Promise.all(instances.map((one) => one.objectCreated(event)))),
       tick: async () => void (await Promise.all(instances.map((one) => one.tick()))),
