@@ -42,7 +42,7 @@ export interface MemoryPlan {
   readonly cache: number;
   /**
    * A version's files: the weights for the next sampler, and either what is in flight while the version is saved (a file is written, one
-   * hashed and one stored), or both moments while it is loaded.
+   * hashed and one stored), or both moments while it is loaded, or in each lane the gradient by which trees are checked: never two of these.
    */
   readonly saving: number;
 }
@@ -91,7 +91,12 @@ export function planMemory(
     trees: hasTrees ? FLOAT_BYTES * lanes * treeFloats(config, options, whole, keepsArrays) : 0,
     cache: (1 + staleness) * kvCacheBytes(config, options.slots, options.contextTokens),
     saving:
-      FLOAT_BYTES * trained + Math.max(2 * FLOAT_BYTES * trained, Math.min(3 * FLOAT_BYTES * trained, 3 * SHARD_BYTES)),
+      FLOAT_BYTES * trained +
+      Math.max(
+        2 * FLOAT_BYTES * trained,
+        Math.min(3 * FLOAT_BYTES * trained, 3 * SHARD_BYTES),
+        hasTrees ? lanes * FLOAT_BYTES * trained : 0,
+      ),
   };
 }
 
@@ -155,7 +160,7 @@ function wholeActivations(config: ModelConfig, options: EngineOptions): number {
 
 /**
  * Floats: the masks of the largest micro-batch of trees, which has as many scores as one of sequences (micro-batches.ts), and their parts for
- * each block of queries. And, where graphs keep their arrays, those of the trees' graphs and of the head that checks the first tree.
+ * each block of queries. And, where graphs keep their arrays, those of the trees' graphs and of a head that computes log-probs alone.
  */
 function treeFloats(config: ModelConfig, options: EngineOptions, whole: boolean, keepsArrays: boolean): number {
   const tokens = microBatch(options);

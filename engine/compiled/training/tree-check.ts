@@ -3,8 +3,8 @@
  * apart, before they count. A shape is what a graph is given: a kind of pass, a micro-batch of one row or of several, and the length of its rows
  * as a power of two. Later micro-batches of a shape differ in tokens only. The check does not change the gradient.
  *
- * It computes at most two trees of the micro-batch, and then their sequences apart, in another gradient. So it costs less than
- * a micro-batch and its sequences, once for each shape: a run seldom has more than ten.
+ * It computes at most two trees of the micro-batch, and then their sequences apart, into a second gradient: at most what the micro-batch costs
+ * in trees and apart, once for each shape.
  */
 import { MgrpoError } from "../../../core/errors.ts";
 import type { EngineOptions, TrainingSequence } from "../../../core/ports.ts";
@@ -14,8 +14,8 @@ import type { MicroBatch } from "./batch-plan.ts";
 
 /**
  * Largest difference of a log-prob, and norm of the gradient's difference relative to the gradient's. Rounding leaves 1e-4 and 1e-5 in fp32, a few
- * hundredths in bf16. A wrong mask or position changes both by tenths in a trained model; in a new one, whose predictions hardly depend on what
- * they attend to, only the gradient.
+ * hundredths in bf16. A wrong mask or position changes log-probs by tenths and the gradient by a hundredth or more; what is wrong in the backward
+ * pass alone changes only the gradient.
  */
 const TOLERANCE = { fp32: 2e-3, bf16: 0.2 };
 
