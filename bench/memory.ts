@@ -83,7 +83,9 @@ function caseOf(name: string): Case {
   return found;
 }
 
-const loraOf = ({ trained }: Case): LoraConfig | null => (trained === "adapter" ? LoraConfig.parse({}) : null);
+function loraOf({ trained }: Case): LoraConfig | null {
+  return trained === "adapter" ? LoraConfig.parse({}) : null;
+}
 
 function planOf(name: string, files: CheckpointFiles) {
   const lora = loraOf(caseOf(name));

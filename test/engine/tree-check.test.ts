@@ -199,20 +199,21 @@ describe("graphs that compute trees wrongly", () => {
   function breakTrees(change: (feeds: Feeds) => Feeds): void {
     const { run } = GraphSession.prototype;
     vi.spyOn(GraphSession.prototype, "run").mockImplementation(function (this: GraphSession, lengths, feeds, ...rest) {
-      return run.call(this, lengths, feeds.mask?.dims.length === 4 ? change(feeds) : feeds, ...rest);
+      const { mask } = feeds;
+      return run.call(this, lengths, mask?.dims.length === 4 ? change(feeds) : feeds, ...rest);
     });
   }
 
   /** Every token sees all tokens before it in its row, other branches included. */
-  const seesAll = (feeds: Feeds): Feeds => {
-    const [rows = 0, , tokens = 0] = feeds.mask?.dims ?? [];
-    const mask = Array.from({ length: rows }, () => Array.from(causalMask(tokens))).flat();
-    return { ...feeds, mask: tensor(Float32Array.from(mask), [rows, 1, tokens, tokens]) };
+  const seesAll = ({ mask, ...others }: Feeds): Feeds => {
+    const [rows = 0, , tokens = 0] = mask?.dims ?? [];
+    const causal = Array.from({ length: rows }, () => Array.from(causalMask(tokens))).flat();
+    return { ...others, mask: tensor(Float32Array.from(causal), [rows, 1, tokens, tokens]) };
   };
   /** Every token is at position 0. */
-  const unrotated = (feeds: Feeds): Feeds => {
-    const { dims = [], size = 0 } = feeds.cos ?? {};
-    return { ...feeds, cos: tensor(new Float32Array(size).fill(1), dims), sin: tensor(new Float32Array(size), dims) };
+  const unrotated = ({ cos, ...others }: Feeds): Feeds => {
+    const { dims = [], size = 0 } = cos ?? {};
+    return { ...others, cos: tensor(new Float32Array(size).fill(1), dims), sin: tensor(new Float32Array(size), dims) };
   };
   const backwardAlone = (change: (feeds: Feeds) => Feeds) => (feeds: Feeds) =>
     LAST_GRADIENT in feeds ? change(feeds) : feeds;
@@ -248,18 +249,18 @@ describe("graphs that compute trees wrongly", () => {
   test("rows that share a mask, where a single row is right", async () => {
     const trainer = open(all);
     // The second row gets the first one's mask.
-    breakTrees((feeds) => {
-      const { data, dims = [] } = feeds.mask ?? {};
-      const mask = Float32Array.from(data as Float32Array);
-      mask.copyWithin(mask.length / 2, 0, mask.length / 2);
-      return dims[0] === 2 ? { ...feeds, mask: tensor(mask, dims) } : feeds;
+    breakTrees(({ mask, ...others }) => {
+      const { data, dims = [] } = mask ?? {};
+      const masks = Float32Array.from(data as Float32Array);
+      if (dims[0] === 2) masks.copyWithin(masks.length / 2, 0, masks.length / 2);
+      return { ...others, mask: tensor(masks, dims) };
     });
     const one = rollouts.slice(0, 8);
     await trainer.forwardBackward(one, CLIPPED, 0.9);
     // The other question has another system message, so the two share no row.
     const other = rollouts
       .slice(8)
-      .map((rollout) => ({ ...rollout, tokens: [1 - (rollout.tokens[0] ?? 0) % 2, ...rollout.tokens.slice(1)] }));
+      .map((rollout) => ({ ...rollout, tokens: [1 - ((rollout.tokens[0] ?? 0) % 2), ...rollout.tokens.slice(1)] }));
     await expect(trainer.forwardBackward([...one, ...other], CLIPPED, 0.9)).rejects.toThrow(/prefix trees: the/);
   });
 
