@@ -19,14 +19,14 @@ export function requireProc(command: string): void {
   throw new MgrpoError("config-invalid", message);
 }
 
-export interface MemoryUse {
+export interface PeakUse {
   readonly bytes: number;
   readonly processes: number;
 }
 
 /** The most memory that child processes and their descendants hold at once, until all have ended. Rejects if one fails. */
-export async function peakOf(children: readonly ChildProcess[], everyMilliseconds: number): Promise<MemoryUse> {
-  let peak: MemoryUse = { bytes: 0, processes: 0 };
+export async function peakOf(children: readonly ChildProcess[], everyMilliseconds: number): Promise<PeakUse> {
+  let peak: PeakUse = { bytes: 0, processes: 0 };
   const timer = setInterval(() => {
     const tree = children.flatMap(({ pid }) => (pid === undefined ? [] : processTree(pid)));
     const bytes = sum(tree.map((use) => use.bytes));
