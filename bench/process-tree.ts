@@ -1,6 +1,9 @@
 /** @file What a process and its descendants hold, read from /proc: Linux only. */
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { MgrpoError } from "../core/errors.ts";
+import { sum } from "../core/statistics.ts";
 
 export interface ProcessUse {
   readonly arguments: readonly string[];
@@ -16,6 +19,31 @@ export function requireProc(command: string): void {
   if (existsSync("/proc/self/smaps_rollup")) return;
   const message = `${command} reads /proc/<pid>/smaps_rollup, which this system lacks: run it on Linux 4.14 or newer`;
   throw new MgrpoError("config-invalid", message);
+}
+
+export interface PeakUse {
+  readonly bytes: number;
+  readonly processes: number;
+}
+
+/** The most memory that child processes and their descendants hold at once, until all have ended. Rejects if one fails. */
+export async function peakOf(children: readonly ChildProcess[], everyMilliseconds: number): Promise<PeakUse> {
+  let peak: PeakUse = { bytes: 0, processes: 0 };
+  const timer = setInterval(() => {
+    const tree = children.flatMap(({ pid }) => (pid === undefined ? [] : processTree(pid)));
+    const bytes = sum(tree.map((use) => use.bytes));
+    if (bytes > peak.bytes) peak = { bytes, processes: tree.length };
+  }, everyMilliseconds);
+  try {
+    const ends = await Promise.all(children.map((child) => once(child, "exit")));
+    for (const [code, signal] of ends) {
+      if (code === 0) continue;
+      throw new MgrpoError("canceled", `what was measured ended with ${signal ?? `exit code ${code}`}`);
+    }
+    return peak;
+  } finally {
+    clearInterval(timer);
+  }
 }
 
 /** The live processes of the tree, the root first: one that has exited but is not reaped yet (a zombie) holds nothing. */
