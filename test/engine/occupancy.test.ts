@@ -1,6 +1,6 @@
 /** @file How full a sampler's decodes are while rollouts of different lengths end: a slot that becomes free is prefilled before the next decode. */
 import { expect, test } from "vitest";
-import { readCheckpoint } from "../../engine/checkpoint/weights.ts";
+import { parseCheckpoint } from "../../engine/checkpoint/weights.ts";
 import { parameterTensors } from "../../engine/compiled/graphs/weights.ts";
 import { ContinuousBatch } from "../../engine/compiled/sampling/continuous-batch.ts";
 import { openDecoder } from "../../engine/compiled/sampling/open-decoder.ts";
@@ -18,7 +18,7 @@ interface Step {
 
 /** Samples `lengths[i]` tokens for rollout i. All wait from the start. */
 async function stepsOf(lengths: readonly number[]): Promise<Step[]> {
-  const { layout, weights } = readCheckpoint(tinyCheckpoint());
+  const { layout, weights } = parseCheckpoint(tinyCheckpoint());
   const feeds = parameterTensors(layout, weights);
   const shape = { config: TINY, lora: null };
   const options = { ...OPTIONS, provider: "cpu" } as const;
