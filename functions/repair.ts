@@ -50,7 +50,7 @@ export async function repair(context: Context, record: RunRecord): Promise<void>
     await execute(context, haltLostTrainers(run, agents));
     await repairGroups(context, config, open, openGroups);
   }
-  // Housekeeping comes last: nothing waits for it.
+  // Housekeeping comes last: no repair waits for it.
   const uses = { groups: openGroups, agents, jobs: openJobs };
   await execute(context, movePastWorkers(record, workers, uses, storeTime));
 }

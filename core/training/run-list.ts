@@ -78,7 +78,10 @@ export function noteProgress(listed: ListedRun, progress: string, storeTime: num
   return isDue ? [update(setProgress(listed, progress, storeTime))] : [];
 }
 
-/** For a run that is halted, or finished with nothing left to evaluate: records that, and archives it an hour later. `workers`: all it had. */
+/**
+ * For a run that is halted, or finished with nothing left to evaluate: records that, and archives it an hour later. `workers`: those that have
+ * not left its records (past-workers.ts).
+ */
 export function archiveRun(
   listed: ListedRun,
   status: "finished" | "halted",
@@ -88,7 +91,7 @@ export function archiveRun(
   if (listed.expiresAt !== undefined || workers.some(({ state }) => state !== "dead")) return [];
   if (listed.progress !== status) return [update(setProgress(listed, status, storeTime))];
   if (storeTime - (listed.progressAt ?? 0) < ARCHIVE_AFTER_MILLISECONDS) return [];
-  // A halted run may be resumed, and its budget counts the hours of all its workers.
+  // A halted run may be resumed, and its budget counts the heartbeats in these records.
   const expired = status === "finished" ? workers : [];
   return [
     insert({ key: tableKeys.archived(listed.run), item: { run: listed.run } }),

@@ -12,10 +12,11 @@ import { inParallel } from "../parallel.ts";
 export class RolloutsInFlight {
   readonly #record: ((names: readonly string[]) => Promise<void>) | undefined;
   readonly #names = new Set<string>();
-  /** One write at a time: each has all names, so the last one has to arrive last. */
+  /** One write at a time: each has all names, so the last one has to arrive last, and rollouts that start together need one. */
   #recorded = Promise.resolve();
+  #written: string | undefined;
 
-  /** @param record called with all names before each rollout starts. Absent: nobody else needs to know. */
+  /** @param record called with all names before each rollout starts, unless they are recorded. Absent: nobody else needs to know. */
   constructor(record?: (names: readonly string[]) => Promise<void>) {
     this.#record = record;
   }
@@ -35,7 +36,12 @@ export class RolloutsInFlight {
   async record(): Promise<void> {
     const record = this.#record;
     if (!record) return;
-    this.#recorded = this.#recorded.then(() => record(this.names));
+    this.#recorded = this.#recorded.then(async () => {
+      const { names } = this;
+      if (names.join() === this.#written) return;
+      await record(names);
+      this.#written = names.join();
+    });
     await this.#recorded;
   }
 }

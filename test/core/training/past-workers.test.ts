@@ -119,6 +119,20 @@ test("every heartbeat counts once at any time, wherever ticks stop; in the end, 
   }
 });
 
+test("the heartbeats of an agent count, whatever its name", () => {
+  const before = runRecord({ past: { moves: 1, heartbeats: { main: 5 }, newest: [] } });
+  const builders = [worker("gone", { agent: "constructor" }), alive("next", { agent: "constructor" })];
+  const [, move] = movePastWorkers(before, builders, unused, NOW);
+  const past = { moves: 2, heartbeats: { main: 5, constructor: 10 }, newest: ["gone"] };
+  expect(move).toMatchObject({ change: { set: [[["past"], past]] } });
+  // 25 heartbeats, 360 s apart.
+  const config = teamConfig({
+    budget: { usd: 9, usdPerWorkerHour: { "*": 2 } },
+    liveness: { heartbeatSeconds: 360, leaseSeconds: 2000 },
+  });
+  expect(spending(config, before, builders, NO_API_SPENDING, NOW)).toMatchObject({ workerHours: 2.5, usd: 5 });
+});
+
 test("of two ticks that move at once, one counts", async () => {
   const [, command] = movePastWorkers(runRecord(), [worker("gone"), alive("next")], unused, NOW);
   if (command?.kind !== "update") throw new Error("no update");
