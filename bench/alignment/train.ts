@@ -10,11 +10,11 @@ import {
   addGradient,
   callsOf,
   isCorrect,
-  type Lengths,
   type Logits,
   newLogits,
   policyOf,
   quality,
+  type ReportLengths,
   reportScore,
   type SampledReport,
   type SyntheticWorld,
@@ -40,7 +40,7 @@ export interface Trained {
 }
 
 export interface Options {
-  readonly lengths?: Lengths;
+  readonly lengths?: ReportLengths;
   readonly aggregation?: AlgorithmConfig["aggregation"];
 }
 

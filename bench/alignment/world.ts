@@ -18,7 +18,7 @@ export const WORLDS = ["alike", "by-question", "by-rollout"] as const;
 export type SyntheticWorld = (typeof WORLDS)[number];
 
 export const LENGTHS = ["equal", "unequal"] as const;
-export type Lengths = (typeof LENGTHS)[number];
+export type ReportLengths = (typeof LENGTHS)[number];
 
 /** Calls that questions need. */
 const COUNTS = [0, 1, 2, 3, 5, 8, 13, 20];
@@ -32,49 +32,50 @@ const SYMBOLS = 6;
 const KINDS = 2;
 
 /** Tokens of the longest report. */
-const longest = (lengths: Lengths): number => (lengths === "equal" ? TOKENS : LONG);
+const longest = (lengths: ReportLengths): number => (lengths === "equal" ? TOKENS : LONG);
 
 export type Kind = number;
 
 /** What one call asks for. */
-export interface Call {
+export interface SyntheticCall {
   readonly kind: Kind;
   /** Of its report. */
   readonly tokens: number;
 }
 
-function taskOf(world: SyntheticWorld, lengths: Lengths, isOfFew: boolean): Call {
+function taskOf(world: SyntheticWorld, lengths: ReportLengths, isOfFew: boolean): SyntheticCall {
   return { kind: isOfFew && world !== "alike" ? 1 : 0, tokens: isOfFew ? longest(lengths) : TOKENS };
 }
 
 /** The calls of each rollout of a question. */
 export function callsOf(
   world: SyntheticWorld,
-  lengths: Lengths,
+  lengths: ReportLengths,
   question: number,
   rollouts: number,
   random: Random,
-): Call[][] {
+): SyntheticCall[][] {
   const needed = COUNTS[question % COUNTS.length] ?? 0;
   return Array.from({ length: rollouts }, (_, k) => {
     if (world === "by-rollout") {
       const isOfFew = k % 2 === 0;
-      return new Array<Call>(isOfFew ? 1 : 20).fill(taskOf(world, lengths, isOfFew));
+      return new Array<SyntheticCall>(isOfFew ? 1 : 20).fill(taskOf(world, lengths, isOfFew));
     }
-    const calls: Call[] = [];
+    const calls: SyntheticCall[] = [];
     while (calls.length < needed && (calls.length === 0 || random.uniform() >= STOPS))
       calls.push(taskOf(world, lengths, needed <= FEW));
     return calls;
   });
 }
 
-/** The tasks of a world, those of many calls first. Shares: of a task in a mean over rollouts that call, and over calls if none stops early. */
-export interface TaskShare extends Call {
+/** A kind of call, and its share in a mean over the rollouts that call, and in one over calls if no rollout stops early. */
+export interface TaskShare extends SyntheticCall {
   readonly ofRollouts: number;
   readonly ofCalls: number;
 }
 
-export function tasksOf(world: SyntheticWorld, lengths: Lengths): readonly TaskShare[] {
+/** The tasks of a world, that of many calls first. */
+export function tasksOf(world: SyntheticWorld, lengths: ReportLengths): readonly TaskShare[] {
   const [many, few] = [taskOf(world, lengths, false), taskOf(world, lengths, true)];
   if (many.kind === few.kind && many.tokens === few.tokens) return [{ ...many, ofRollouts: 1, ofCalls: 1 }];
   const calling = COUNTS.filter((n) => n > 0);
@@ -88,7 +89,7 @@ export function tasksOf(world: SyntheticWorld, lengths: Lengths): readonly TaskS
 
 export type Logits = Float64Array;
 
-export const newLogits = (random: Random, lengths: Lengths): Logits =>
+export const newLogits = (random: Random, lengths: ReportLengths): Logits =>
   Float64Array.from({ length: (1 + KINDS) * longest(lengths) * SYMBOLS }, () => random.uniform() - 0.5);
 
 const positionsOf = (logits: Logits): number => logits.length / ((1 + KINDS) * SYMBOLS);
@@ -120,7 +121,7 @@ export interface SampledReport {
   readonly logProbs: readonly number[];
 }
 
-export function sampleReport(policy: TabularPolicy, { kind, tokens }: Call, random: Random): SampledReport {
+export function sampleReport(policy: TabularPolicy, { kind, tokens }: SyntheticCall, random: Random): SampledReport {
   const symbols = (policy[kind] ?? []).slice(0, tokens).map((p) => drawn(p, random.uniform()));
   return {
     kind,
@@ -148,7 +149,7 @@ export const isCorrect = (reports: readonly SampledReport[]): boolean =>
   reports.every(({ kind, symbols }) => symbols[0] === kind);
 
 /** The expected score of a call's report. */
-export const quality = (policy: TabularPolicy, { kind, tokens }: Call): number =>
+export const quality = (policy: TabularPolicy, { kind, tokens }: SyntheticCall): number =>
   (policy[kind] ?? []).slice(0, tokens).reduce((sum, p) => sum + (p[kind] ?? 0), 0) / tokens;
 
 export const zeroGradient = (policy: TabularPolicy): Float64Array =>
