@@ -11,7 +11,7 @@ import * as z from "zod";
 import { AlgorithmSettings } from "../core/contracts/algorithm-config.ts";
 import { parse } from "../core/contracts/parse.ts";
 import { mean, sum } from "../core/statistics.ts";
-import { MODES, type Mode, type Trained, train } from "./alignment/train.ts";
+import { MODES, type Mode, type Trained, trainSearcher } from "./alignment/train.ts";
 import { LENGTHS, tasksOf, WORLDS } from "./alignment/world.ts";
 
 const [SEEDS, STEPS] = [24, 40];
@@ -32,7 +32,10 @@ const rounded = (value: number): number => Number(value.toFixed(4));
 
 for (const world of WORLDS) {
   const runs = new Map<Mode, Trained[]>(
-    MODES.map((mode) => [mode, Array.from({ length: SEEDS }, (_, seed) => train(world, mode, seed, STEPS, options))]),
+    MODES.map((mode) => [
+      mode,
+      Array.from({ length: SEEDS }, (_, seed) => trainSearcher(world, mode, seed, STEPS, options)),
+    ]),
   );
   const paper = runs.get("resample") ?? [];
   for (const [mode, trained] of runs) {

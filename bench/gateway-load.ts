@@ -6,7 +6,7 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { openGateway, openInstantAgent, promptOf } from "./instant-agent.ts";
+import { openGateway, openInstantAgent, rolloutPrompt } from "./instant-agent.ts";
 import { print } from "./measurement.ts";
 
 const ATTEMPTS = 64;
@@ -41,7 +41,11 @@ await gateway.close();
 
 /** Starts a new conversation with one request. A slow reader leaves the response in the socket until it is released. */
 function ask({ key, base }: { key: string; base: string }, n: number, isSlow: boolean) {
-  const body = JSON.stringify({ model: "main", stream: isSlow, messages: [{ role: "user", content: promptOf(n) }] });
+  const body = JSON.stringify({
+    model: "main",
+    stream: isSlow,
+    messages: [{ role: "user", content: rolloutPrompt(n) }],
+  });
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json", "content-length": body.length };
   let response: IncomingMessage | undefined;
   let isReleased = false;

@@ -5,7 +5,7 @@
 import type { TurnRequest } from "../core/contracts/app-chat.ts";
 import { AgentSessions } from "../gpu-workers/gateway/agent-sessions.ts";
 import { tokenBackend } from "../gpu-workers/rollouts/token-backend.ts";
-import { addressOf, openGateway, openInstantAgent, promptOf, sampling } from "./instant-agent.ts";
+import { addressOf, openGateway, openInstantAgent, rolloutPrompt, sampling } from "./instant-agent.ts";
 import { cpuSecondsOf, medianOf, print } from "./measurement.ts";
 
 const CONVERSATIONS = 64;
@@ -33,7 +33,7 @@ async function nativeConversation(rollout: number): Promise<void> {
     sequence: `native/${rollout}`,
   };
   const backend = tokenBackend(shared, tokenizer, sampler);
-  backend.start(promptOf(rollout));
+  backend.start(rolloutPrompt(rollout));
   for (let turn = 0; turn < TURNS; turn++) {
     await backend.generate(turn, config.limits.turnTokens, new AbortController().signal);
     if (turn + 1 < TURNS) backend.observe([RESPONSE]);
@@ -46,7 +46,7 @@ async function sessionConversation(rollout: number): Promise<void> {
   const id = String(rollout).padStart(22, "0");
   const address = addressOf(rollout);
   const open = { id, run: "bench", address, questionId: "q", agent: "main", version: 0, sampling };
-  const messages: TurnRequest["messages"] = [{ role: "user", text: promptOf(rollout) }];
+  const messages: TurnRequest["messages"] = [{ role: "user", text: rolloutPrompt(rollout) }];
   const delivered: string[] = [];
   for (let turn = 0; turn < TURNS; turn++) {
     const turnRequest = { messages: [...messages], tools: [], mayCall: true, stopTexts: [], variant: "" };
@@ -73,7 +73,7 @@ async function overHttp(): Promise<number> {
 }
 
 async function appConversation(key: string, base: string, rollout: number): Promise<void> {
-  const messages = [{ role: "user", content: promptOf(rollout) }];
+  const messages = [{ role: "user", content: rolloutPrompt(rollout) }];
   for (let turn = 0; turn < TURNS; turn++) {
     const response = await fetch(`${base}/chat/completions`, {
       method: "POST",

@@ -62,7 +62,7 @@ export function addressOf(rollout: number): RolloutAddress {
   return { run: "bench", phase: "train", step: 0, group: 0, rollout };
 }
 
-export function promptOf(rollout: number): string {
+export function rolloutPrompt(rollout: number): string {
   return `Which country borders Cuba and uses the Qatari riyal, in world ${rollout}?`;
 }
 
@@ -78,7 +78,7 @@ export async function openGateway(agent: ReturnType<typeof openInstantAgent>["ag
     open(rollout: number) {
       const sessions = new AgentSessions(agent, [1, "sample"], maxBranches, 0);
       const team = { main: { name: "main", sessions }, subs: new Map() };
-      const question = { id: "q", kind: "k", level: 1, prompt: promptOf(rollout), answer: "", facts: null };
+      const question = { id: "q", kind: "k", level: 1, prompt: rolloutPrompt(rollout), answer: "", facts: null };
       const plan = {
         address: addressOf(rollout),
         question,

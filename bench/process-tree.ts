@@ -1,11 +1,16 @@
 /** @file What a process and its descendants hold, read from /proc: Linux only. */
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { MgrpoError } from "../core/errors.ts";
+import { sum } from "../core/statistics.ts";
 
 export interface ProcessUse {
   readonly arguments: readonly string[];
   /** Proportional set size: a page that several processes share counts once in total. */
   readonly bytes: number;
+  /** The largest resident set size so far: shared pages count in full. */
+  readonly peakBytes: number;
   readonly openFiles: number;
 }
 
@@ -14,6 +19,31 @@ export function requireProc(command: string): void {
   if (existsSync("/proc/self/smaps_rollup")) return;
   const message = `${command} reads /proc/<pid>/smaps_rollup, which this system lacks: run it on Linux 4.14 or newer`;
   throw new MgrpoError("config-invalid", message);
+}
+
+export interface PeakUse {
+  readonly bytes: number;
+  readonly processes: number;
+}
+
+/** The most memory that child processes and their descendants hold at once, until all have ended. Rejects if one fails. */
+export async function peakOf(children: readonly ChildProcess[], everyMilliseconds: number): Promise<PeakUse> {
+  let peak: PeakUse = { bytes: 0, processes: 0 };
+  const timer = setInterval(() => {
+    const tree = children.flatMap(({ pid }) => (pid === undefined ? [] : processTree(pid)));
+    const bytes = sum(tree.map((use) => use.bytes));
+    if (bytes > peak.bytes) peak = { bytes, processes: tree.length };
+  }, everyMilliseconds);
+  try {
+    const ends = await Promise.all(children.map((child) => once(child, "exit")));
+    for (const [code, signal] of ends) {
+      if (code === 0) continue;
+      throw new MgrpoError("canceled", `what was measured ended with ${signal ?? `exit code ${code}`}`);
+    }
+    return peak;
+  } finally {
+    clearInterval(timer);
+  }
 }
 
 /** The live processes of the tree, the root first: one that has exited but is not reaped yet (a zombie) holds nothing. */
@@ -33,7 +63,9 @@ function useOf(pid: number): ProcessUse {
   const kilobytes = Number(/^Pss:\s+(\d+) kB/m.exec(read(`/proc/${pid}/smaps_rollup`))?.[1] ?? 0);
   // Only root may list the files of a zombie, which has no memory either.
   const openFiles = kilobytes > 0 ? (unlessGone(() => readdirSync(`/proc/${pid}/fd`).length) ?? 0) : 0;
-  return { arguments: read(`/proc/${pid}/cmdline`).split("\0"), bytes: kilobytes * 1024, openFiles };
+  const peak = Number(/^VmHWM:\s+(\d+) kB/m.exec(read(`/proc/${pid}/status`))?.[1] ?? 0);
+  const [bytes, peakBytes] = [1024 * kilobytes, 1024 * peak];
+  return { arguments: read(`/proc/${pid}/cmdline`).split("\0"), bytes, peakBytes, openFiles };
 }
 
 const read = (path: string): string => unlessGone(() => readFileSync(path, "utf8")) ?? "";

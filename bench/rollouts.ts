@@ -1,10 +1,12 @@
 /**
  * @file engine.rollouts.*: one step of a small model, as in atlas: 8 conversations about each of 16 questions, three turns of up to 12 tokens
  * with tool responses between them, and the gradient of all. With small calls and short sequences of many lengths, overhead and padding
- * dominate, not arithmetic. Measured in CPU seconds, which other processes affect least.
+ * dominate, not arithmetic. Measured in CPU seconds, which other processes affect least. engine.rollouts.tail: how many times as long rollouts take in
+ * waves, each as long as its longest rollout, as when all wait for a free slot. One in eight is eight times as long as the others.
  */
 import type { EngineOptions, Sampler, TrainingSequence } from "../core/ports.ts";
 import { stream } from "../core/random.ts";
+import { median } from "../core/statistics.ts";
 import { type ModelConfig, writeModelConfig } from "../engine/checkpoint/config.ts";
 import { initializeWeights } from "../engine/checkpoint/initialize.ts";
 import { parameterLayout } from "../engine/checkpoint/parameters.ts";
@@ -35,6 +37,7 @@ const TURNS = 3;
 const MAX_NEW_TOKENS = 12;
 const MAX_RESPONSE_TOKENS = 48;
 const REPEATS = 7;
+const TAIL = { slots: 16, rollouts: 128, tokens: 12, longTokens: 96 };
 /** A model with random weights rarely samples a trajectory twice at temperature 1; at 0.8, it does so about as often as atlas's agents. */
 const POLICIES = [
   { name: "rollouts", temperature: 1 },
@@ -66,6 +69,39 @@ for (const { name, temperature } of POLICIES) {
   const training = await cpuSeconds(() => trainer.forwardBackward(trajectories, loss, temperature));
   print(`engine.${name}.train`, training, "CPU s", details);
   await trainer.close();
+}
+
+await compareTails();
+
+async function compareTails(): Promise<void> {
+  const { slots, rollouts, tokens, longTokens } = TAIL;
+  const { layers, width, vocabulary } = MODEL;
+  const sampler = await compiledEngine.openSampler(files, { ...OPTIONS, slots });
+  const lengthOf = (i: number) => (i % 8 === 0 ? longTokens : tokens);
+  const ratios: number[] = [];
+  for (let round = 0; round <= REPEATS; round++) {
+    const wave = (form: string, first: number, count: number) =>
+      Promise.all(
+        Array.from({ length: count }, (_, i) => turn(sampler, `${round}/${form}/${first + i}`, lengthOf(first + i))),
+      );
+    const waves = await cpuSecondsOf(async () => {
+      for (let first = 0; first < rollouts; first += slots) await wave("waves", first, slots);
+    });
+    const queued = await cpuSecondsOf(() => wave("queued", 0, rollouts));
+    // The first round warms up.
+    if (round > 0) ratios.push(waves / queued);
+  }
+  await sampler.close();
+  print("engine.rollouts.tail", median(ratios), "waves / queued", { layers, width, vocabulary, ...TAIL });
+}
+
+/** One sampled turn after a short prompt. */
+async function turn(sampler: Sampler, name: string, maxTokens: number): Promise<void> {
+  const { integer } = stream("bench", "tail", name);
+  const sampling = { temperature: 1, topP: 1, topK: 0 };
+  const tokens = randomTokens(integer, 16);
+  await sampler.sample({ sequence: name, tokens, maxTokens, stop: [], sampling, stream: ["bench", name] });
+  sampler.release(name);
 }
 
 /** Identical conversations get identical tool responses. */

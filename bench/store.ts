@@ -1,56 +1,75 @@
-/** @file store.reward: rollout scores per second that the local cloud records over HTTP, from one process with 16 calls in flight. */
+/**
+ * @file The local cloud over HTTP, as a worker uses it, from one process. store.reward: rollout scores per second that it records, with 16
+ * calls in flight. store.commit.known and store.commit.hashed: processor time of a commit of a checkpoint's file, the cloud's own included,
+ * with its SHA-256 given, as trainers do, and without, so that it is computed to sign the request; the median of several, in alternation.
+ */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openAwsStore } from "../adapters/aws/store.ts";
+import { type AwsStore, openAwsStore } from "../adapters/aws/store.ts";
 import { startLocalCloud } from "../adapters/local-cloud/cloud.ts";
-import { tableKeys } from "../core/contracts/keys.ts";
+import { objectKeys, tableKeys } from "../core/contracts/keys.ts";
 import { MgrpoError } from "../core/errors.ts";
-import type { Table } from "../core/ports.ts";
+import type { ObjectStore, Table } from "../core/ports.ts";
+import { median } from "../core/statistics.ts";
 import { recordScores } from "../core/training/writes.ts";
+import { sha256 } from "../engine/hash.ts";
+import { createLog } from "../gpu-workers/log.ts";
+import { retryingStore } from "../gpu-workers/retrying-store.ts";
+import { cpuSecondsOf, print } from "./measurement.ts";
 
 const RUN = "bench";
 const CONCURRENCY = 16;
 const K = 8;
 const [WARM_UP_GROUPS, MEASURED_GROUPS] = [64, 512];
+const COMMIT_BYTES = 32 * 2 ** 20;
+/** Of each kind; the first of each warms up. */
+const COMMITS = 21;
 
-interface StoreFigure {
-  readonly name: string;
-  readonly value: number;
-  readonly unit: string;
-  readonly config: Readonly<Record<string, number>>;
+const directory = await mkdtemp(join(tmpdir(), "mgrpo-bench-"));
+const handlers = { objectCreated: async () => {}, tick: async () => {} };
+const cloud = await startLocalCloud({ directory, handlers, tickSeconds: 0, verifySignatures: false });
+Object.assign(process.env, cloud.environment);
+const store = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
+try {
+  await measureScores(store);
+  await measureCommits(retryingStore(store, 1, createLog(console.error)).objects);
+} finally {
+  store.close();
+  await cloud.close();
+  await rm(directory, { recursive: true });
 }
 
-async function* benchStore(): AsyncGenerator<StoreFigure> {
-  const directory = await mkdtemp(join(tmpdir(), "mgrpo-bench-"));
-  const handlers = { objectCreated: async () => {}, tick: async () => {} };
-  const cloud = await startLocalCloud({ directory, handlers, tickSeconds: 0, verifySignatures: false });
-  Object.assign(process.env, cloud.environment);
-  const store = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
-  try {
-    await createGroups(store.table, 0, WARM_UP_GROUPS);
-    await recordGroups(store.table, 0, WARM_UP_GROUPS);
-    await createGroups(store.table, 1, MEASURED_GROUPS);
-    const before = store.meter.read();
-    const perSecond = await recordGroups(store.table, 1, MEASURED_GROUPS);
-    const after = store.meter.read();
-    const records = MEASURED_GROUPS * K;
-    yield {
-      name: "store.reward",
-      value: perSecond,
-      unit: "records/s",
-      config: {
-        concurrency: CONCURRENCY,
-        rolloutsPerQuestion: K,
-        records,
-        requestBytes: Math.round((after.bytes - before.bytes) / (after.requests - before.requests)),
-      },
-    };
-  } finally {
-    store.close();
-    await cloud.close();
-    await rm(directory, { recursive: true });
+async function measureScores({ table, meter }: AwsStore): Promise<void> {
+  await createGroups(table, 0, WARM_UP_GROUPS);
+  await recordGroups(table, 0, WARM_UP_GROUPS);
+  await createGroups(table, 1, MEASURED_GROUPS);
+  const before = meter.read();
+  const perSecond = await recordGroups(table, 1, MEASURED_GROUPS);
+  const after = meter.read();
+  print("store.reward", perSecond, "records/s", {
+    concurrency: CONCURRENCY,
+    rolloutsPerQuestion: K,
+    records: MEASURED_GROUPS * K,
+    requestBytes: Math.round((after.bytes - before.bytes) / (after.requests - before.requests)),
+  });
+}
+
+async function measureCommits(objects: ObjectStore): Promise<void> {
+  const taken = { known: [] as number[], hashed: [] as number[] };
+  for (let i = 0; i < 2 * COMMITS; i++) {
+    const form = i % 2 === 0 ? "known" : "hashed";
+    const body = new Uint8Array(COMMIT_BYTES).fill(i);
+    const hash = sha256(body);
+    const [key, given] = [objectKeys.part(RUN, hash), form === "known" ? [hash] : []];
+    taken[form].push(1000 * (await cpuSecondsOf(() => objects.commit(key, body, ...given))));
+    await objects.delete([key]);
   }
+  for (const form of ["known", "hashed"] as const)
+    print(`store.commit.${form}`, median(taken[form].slice(1)), "ms of processor time", {
+      bytes: COMMIT_BYTES,
+      commits: COMMITS - 1,
+    });
 }
 
 async function createGroups(table: Table, step: number, groups: number): Promise<void> {
@@ -82,5 +101,3 @@ async function recordGroups(table: Table, step: number, groups: number): Promise
   await Promise.all(Array.from({ length: CONCURRENCY }, worker));
   return (groups * K * 1000) / (performance.now() - started);
 }
-
-for await (const figure of benchStore()) process.stdout.write(`${JSON.stringify(figure)}\n`);

@@ -1,6 +1,7 @@
 /**
  * @file engine.train.trees: how many times faster the gradient of one step is in prefix trees than with a row per sequence. engine.train.kept:
- * how many times faster it is in trees with activations kept than with each layer recomputed. Each round times all three.
+ * how many times faster it is in trees with activations kept than with each layer recomputed. Each round times all three. engine.train.check: how
+ * many times as long the first gradient of a trainer takes, whose trees are checked.
  * The model has SmolLM2-135M's shape and an adapter of rank 16. The 8 rollouts of a question share a prompt of 300 tokens, of which all
  * questions share 150; each has two turns of 24 tokens with its own tool response between them.
  */
@@ -50,8 +51,8 @@ async function compare(files: CheckpointFiles): Promise<void> {
   const forms = Object.keys(trainers) as Form[];
   const seconds = (form: Form, of: readonly TrainingSequence[]) =>
     secondsOf(() => trainers[form].forwardBackward(of, LOSS, 1));
-  // Traces the graphs, and checks the trees.
-  for (const form of forms) await seconds(form, batch.slice(0, 2));
+  // Traces the graphs, and checks the trees of every shape.
+  for (const form of forms) await seconds(form, batch);
   const rounds: Record<Form, number>[] = [];
   for (let round = 0; round < ROUNDS; round++) {
     const [trees, apart, recomputed] = [
@@ -61,7 +62,10 @@ async function compare(files: CheckpointFiles): Promise<void> {
     ];
     rounds.push({ trees, apart, recomputed });
   }
-  for (const form of forms) await trainers[form].close();
+  // Its graphs are known.
+  const another = await open({ gradientCheckpointing: "off" });
+  const first = await secondsOf(() => another.forwardBackward(batch, LOSS, 1));
+  for (const trainer of [...Object.values(trainers), another]) await trainer.close();
   const tokens = { trees: computedTokens(batch, true), apart: computedTokens(batch, false) };
   const config = {
     model: "SmolLM2-135M's shape",
@@ -75,6 +79,7 @@ async function compare(files: CheckpointFiles): Promise<void> {
   const ratioTo = (form: Form) => median(rounds.map((round) => round[form] / round.trees));
   print("engine.train.trees", ratioTo("apart"), "apart / trees", config);
   print("engine.train.kept", ratioTo("recomputed"), "recomputed / kept", config);
+  print("engine.train.check", first / median(rounds.map(({ trees }) => trees)), "first / later", config);
 }
 
 function computedTokens(batch: readonly TrainingSequence[], prefixTrees: boolean): number {

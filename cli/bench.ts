@@ -21,10 +21,10 @@ const DEFAULT = [
   "run-memory",
 ];
 /**
- * They run only when named: `gpu` needs a GPU, `pipeline` takes about 16 minutes, `alignment` measures an algorithm and `power` comparisons,
- * not this machine.
+ * They run only when named: `gpu` needs a GPU, `create` the registry, `pipeline` takes about 16 minutes, `alignment` measures an algorithm and
+ * `power` comparisons, not this machine, and `peers` needs other projects installed (bench/peers/README.md).
  */
-const ALL = [...DEFAULT, "gpu", "pipeline", "alignment", "power"];
+const ALL = [...DEFAULT, "gpu", "create", "pipeline", "alignment", "power", "peers"];
 
 export async function bench(names: readonly string[]): Promise<void> {
   const unknown = names.find((name) => !ALL.includes(name));

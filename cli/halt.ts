@@ -3,6 +3,7 @@
  * scale to zero. Launching it again resumes it. A run that has finished training is halted while it has evaluations left.
  */
 import { openAwsStore } from "../adapters/aws/store.ts";
+import type { Halt } from "../core/contracts/halt.ts";
 import { parse } from "../core/contracts/parse.ts";
 import { RunRecord } from "../core/contracts/records.ts";
 import { MgrpoError } from "../core/errors.ts";
@@ -17,14 +18,14 @@ import { namesStore, storeNames } from "./store-names.ts";
 import { clean } from "./terminal/clean.ts";
 import { MGRPO } from "./terminal/name.ts";
 
-const REASON = "halted by its user; launch it again to resume";
+const BY_HAND: Halt = { code: "user", reason: "halted by its user; launch it again to resume" };
 
 export async function halt(run: string, { stage }: { readonly stage?: string }): Promise<void> {
   if (stage === undefined && !namesStore()) refuseWithoutStore(run);
   const names = stage === undefined ? storeNames("halt") : await namesOfStage(stage);
   const store = openAwsStore(names);
   try {
-    const { item } = await store.table.update(endRun(run, "halted", REASON));
+    const { item } = await store.table.update(endRun(run, BY_HAND));
     if (!item) throw new MgrpoError("not-found", `no run '${run}' in table '${names.table}': ${MGRPO} runs lists them`);
     const ended = parse(RunRecord, item, `RUN '${run}'`);
     const { status, reason } = ended.status === "finished" ? await haltEvaluations(store, ended) : ended;
@@ -41,7 +42,7 @@ async function haltEvaluations(store: Store, finished: RunRecord): Promise<RunRe
   const { run } = finished;
   const { config } = await readStored(store, run);
   if ((await readWait(store, config)) === undefined) return finished;
-  return parse(RunRecord, (await haltRun(store.table, run, REASON)).item, `RUN '${run}'`);
+  return parse(RunRecord, (await haltRun(store.table, run, BY_HAND)).item, `RUN '${run}'`);
 }
 
 /** A run that this machine trains is in no store that others can reach, so its own process ends it. */

@@ -8,7 +8,7 @@ import type { Judgment } from "./contracts/judge.ts";
 import type { TableKey } from "./contracts/keys.ts";
 import type { ObjectCreated } from "./contracts/messages.ts";
 import type { Question } from "./contracts/question.ts";
-import type { InvocationReport, InvocationRequest } from "./contracts/rollout.ts";
+import type { InvocationReport, InvocationRequest, RolloutAddress } from "./contracts/rollout.ts";
 
 export type { Completion, CompletionRequest, LanguageModel, TokenUsage } from "./language-model-ports.ts";
 export type {
@@ -97,6 +97,8 @@ export interface Table {
   insert(key: TableKey, item: TableItem): Promise<boolean>;
   /** Updates an item that exists and meets every condition. */
   update(change: TableChange): Promise<TableResult>;
+  /** Deletes an item, if there is one. */
+  delete(key: TableKey): Promise<void>;
   /** Items of a partition whose sort key starts with the prefix, in sort-key order. */
   query(pk: string, prefix: string): Promise<TableItem[]>;
 }
@@ -157,9 +159,14 @@ export interface CallBudget {
    * concurrent calls of a turn are charged in the order in which the agent wrote them.
    */
   take(usd: number): string | undefined;
-  /** Charges the additional cost of a call, in dollars, once it is known. */
+  /**
+   * Reserves, until the turn ends, the most that a call may cost beyond its price, in dollars, so that the calls of a turn cannot spend
+   * more than there is; if too little is left, reserves nothing and returns the text for the agent. Call it before any `await`, too.
+   */
+  hold(mostUsd: number): string | undefined;
+  /** Charges what a call cost beyond its price, in dollars, once it is known: at most what the call holds. */
   addCost(usd: number): void;
-  /** Dollars that are left, never below 0. Infinity: no limit. */
+  /** Dollars that are neither spent nor held, never below 0. Infinity: no limit. */
   leftUsd(): number;
 }
 
@@ -176,7 +183,9 @@ export interface TokenRoom {
  */
 export interface ToolContext {
   readonly question: Question;
-  /** The rollout's tool budget. A tool that costs money must charge it, and check what is left, before its first `await`. */
+  /** Identifies the rollout: the same for the main agent and its sub-agents. */
+  readonly address: RolloutAddress;
+  /** The rollout's tool budget. A tool that costs money must charge it, and hold what it may cost, before its first `await`. */
   readonly budget: CallBudget;
   /** Maximum characters of the response that reach the agent. The rest is cut. */
   readonly responseCharacters: number;

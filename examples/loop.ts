@@ -6,6 +6,7 @@
  */
 import { fileURLToPath } from "node:url";
 import type { Question } from "../core/contracts/question.ts";
+import type { RolloutAddress } from "../core/contracts/rollout.ts";
 import { parseTurn } from "../core/conversation/parse-turn.ts";
 import { openToolBudget } from "../core/conversation/tool-budget.ts";
 import { openToolbox } from "../core/conversation/toolbox.ts";
@@ -97,6 +98,7 @@ function drawQuestions(step: number): Question[] {
 /** One conversation: sample a turn, run the tools it calls, append their responses, until it answers. */
 async function rollOut(sampler: Sampler, question: Question, step: number, group: number, k: number): Promise<Rollout> {
   const sequence = `${step}/${group}/${k}`;
+  const address = { run: "loop", phase: "train", step, group, rollout: k };
   const tokens = layout.prompt(question.prompt);
   const positions_A: number[] = [];
   const logProbs_A: number[] = [];
@@ -118,7 +120,7 @@ async function rollOut(sampler: Sampler, question: Question, step: number, group
     const reply = parseTurn(tokenizer.decode(sample.tokens.slice(0, -1)), toolbox, 1);
     if (reply.kind === "answer") answer = reply.answer;
     if (reply.kind !== "calls") break;
-    const texts = await Promise.all(reply.calls.map((call) => runTool(call.name, call.arguments, question)));
+    const texts = await Promise.all(reply.calls.map((call) => runTool(call.name, call.arguments, question, address)));
     tokens.push(...layout.responses(texts, responses));
     responses.push(texts.length);
   }
@@ -126,10 +128,10 @@ async function rollOut(sampler: Sampler, question: Question, step: number, group
   return { group, tokens: tokens.slice(0, CONTEXT_TOKENS), positions_A, logProbs_A, answer };
 }
 
-async function runTool(name: string, args: unknown, question: Question): Promise<string> {
+async function runTool(name: string, args: unknown, question: Question, address: RolloutAddress): Promise<string> {
   const tool = toolbox.tools.get(name);
   const signal = AbortSignal.timeout(10_000);
-  const context = { question, budget: openToolBudget(undefined), responseCharacters: 800, signal };
+  const context = { question, address, budget: openToolBudget(undefined), responseCharacters: 800, signal };
   return (await tool?.run(args as never, context)) ?? "";
 }
 

@@ -214,8 +214,9 @@ export async function respond(call: PlannedCall, { name, toolbox }: Responder, q
   const { responseCharacters } = LIMITS[name];
   const present = (text: string) => presentResponse(text, responseCharacters);
   if (call.kind === "delegate") return { name: "delegate", text: present(await delegate(call)) };
+  const anyRollout = { run: "team", phase: "train", step: 0, group: 0, rollout: 0 };
   const signal = AbortSignal.timeout(10_000);
-  const context = { question, budget: openToolBudget(undefined), responseCharacters, signal };
+  const context = { question, address: anyRollout, budget: openToolBudget(undefined), responseCharacters, signal };
   const text = (await toolbox.tools.get(call.name)?.run(call.arguments as never, context)) ?? "";
   return { name: call.name, text: present(text) };
 }

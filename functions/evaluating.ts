@@ -46,12 +46,12 @@ export async function recordEvaluation({ objects, table }: Context, key: string)
   }
 }
 
-/** Records the results that are in the store while their jobs are not done. Returns how many jobs were not done. */
-export async function recordMissedResults(context: Context, run: string): Promise<number> {
+/** Records the results that are in the store while their jobs are not done. Returns the jobs that were not done. */
+export async function recordMissedResults(context: Context, run: string): Promise<JobRecord[]> {
   const open = (await context.records.jobs(run)).filter(({ state }) => state !== "done");
   for (const { job } of open) {
     const key = objectKeys.evaluation(run, job);
     if ((await context.objects.head(key)) !== undefined) await recordEvaluation(context, key);
   }
-  return open.length;
+  return open;
 }

@@ -36,6 +36,8 @@ async function executeOne(context: Context, command: StoreCommand): Promise<void
       return;
     case "delete":
       return objects.delete(command.keys);
+    case "delete-item":
+      return table.delete(command.key);
   }
 }
 

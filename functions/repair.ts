@@ -1,7 +1,7 @@
 /**
  * @file What a scheduled tick does first: halts a run whose budget is spent, records missed evaluations, marks dead workers, scores
- * outcomes whose event was lost, finalizes groups whose last scorer died, and archives runs that are over. With every event dropped, this
- * alone completes a run. It waits only for the store, never for a judge.
+ * outcomes whose event was lost, finalizes groups whose last scorer died, moves the records of workers that are long dead, and archives runs
+ * that are over. With every event dropped, this alone completes a run. It waits only for the store, never for a judge.
  */
 import type { RunConfig } from "../core/contracts/config.ts";
 import { objectKeys } from "../core/contracts/keys.ts";
@@ -9,6 +9,7 @@ import type { GroupRecord, RunRecord, StepRecord, WorkerRecord } from "../core/c
 import { readApiSpendingIfLimited } from "../core/training/api-spending.ts";
 import { undecidedRollouts } from "../core/training/give-up.ts";
 import { haltLostTrainers, observeWorkers } from "../core/training/liveness.ts";
+import { movePastWorkers } from "../core/training/past-workers.ts";
 import { haltIfOverBudget } from "../core/training/run-budget.ts";
 import { archiveRun, noteProgress, progressOf } from "../core/training/run-list.ts";
 import { repairOpen } from "../core/training/step.ts";
@@ -37,16 +38,21 @@ export async function repair(context: Context, record: RunRecord): Promise<void>
   );
   const openGroups = open.flatMap(({ groups }) => groups.flatMap((group) => (group?.state === "open" ? [group] : [])));
   await execute(context, observeWorkers(config, workers, openGroups, storeTime));
-  if (status !== "running") {
-    const isOver = status === "halted" || openJobs === 0;
-    if (listed && isOver) await execute(context, archiveRun(listed, status, workers, storeTime));
+  const isOver = status === "halted" || (status === "finished" && openJobs.length === 0);
+  if (isOver) {
+    if (listed) await execute(context, archiveRun(listed, status, workers, storeTime));
     return;
   }
   const agents = await records.agents(run);
-  const groups = open.flatMap((one) => one.groups);
-  if (listed) await execute(context, noteProgress(listed, progressOf(steps[0], groups, agents), storeTime));
-  await execute(context, haltLostTrainers(run, agents));
-  await repairGroups(context, config, open, openGroups);
+  if (status === "running") {
+    const groups = open.flatMap((one) => one.groups);
+    if (listed) await execute(context, noteProgress(listed, progressOf(steps[0], groups, agents), storeTime));
+    await execute(context, haltLostTrainers(run, agents));
+    await repairGroups(context, config, open, openGroups);
+  }
+  // Housekeeping comes last: nothing waits for it.
+  const uses = { groups: openGroups, agents, jobs: openJobs };
+  await execute(context, movePastWorkers(record, workers, uses, storeTime));
 }
 
 /** Checks the run's budget, then returns the run's status. */

@@ -63,7 +63,7 @@ async function scoreOrHalt(context: Context, address: RolloutAddress): Promise<R
     const decision = decideAfterFailure(await context.runObjects.config(address.run), error);
     if (decision.kind === "exclude") return { excluded: decision.reason };
     if (decision.kind === "ask-again") throw error;
-    await context.table.update(endRun(address.run, "halted", decision.reason));
+    await context.table.update(endRun(address.run, decision.halt));
     return undefined;
   }
 }

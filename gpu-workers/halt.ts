@@ -1,6 +1,6 @@
 /** @file A service's refusal halts the run, with the service's own message. `resume` continues the run. */
 import { isMgrpoError, MgrpoError, refusalOf } from "../core/errors.ts";
-import { haltRun } from "../core/training/halt-run.ts";
+import { haltOf, haltRun } from "../core/training/halt-run.ts";
 import { endRun } from "../core/training/writes.ts";
 import type { RunContext } from "./run-context.ts";
 
@@ -16,9 +16,10 @@ export async function haltIfRefused(
   if (isMgrpoError(error, "run-halted")) return error;
   const refusal = refusalOf(error);
   if (!refusal) return undefined;
+  const halt = haltOf(refusal);
   const { applied, item } = await (work === "evaluation"
-    ? haltRun(store.table, name, refusal.message)
-    : store.table.update(endRun(name, "halted", refusal.message)));
+    ? haltRun(store.table, name, halt)
+    : store.table.update(endRun(name, halt)));
   if (applied) log.error("run halted", { code: refusal.code, reason: refusal.message });
   if (item?.["status"] !== "halted") return undefined;
   return new MgrpoError("run-halted", `run '${name}' is halted: ${refusal.message}`, { cause: refusal });

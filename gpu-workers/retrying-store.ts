@@ -34,6 +34,7 @@ export function retryingStore({ objects, table, clock }: Store, retrySeconds: nu
       getAll: (keys) => retry(`get ${keys.length} items`, () => table.getAll(keys)),
       insert: (key, item) => retry(`insert ${key.sk}`, () => table.insert(key, item)),
       update: (change) => retry(`update ${change.key.sk}`, () => table.update(change)),
+      delete: (key) => retry(`delete ${key.sk}`, () => table.delete(key)),
       query: (pk, prefix) => retry(`query ${prefix}`, () => table.query(pk, prefix)),
     },
     clock: {

@@ -8,7 +8,7 @@ import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import { runEvaluations } from "./evaluation/eval-loop.ts";
 import { httpNetwork, type WorkerNetwork } from "./invocations/network.ts";
 import { type IncarnationEnd, runIncarnation } from "./liveness/incarnation.ts";
-import { register } from "./liveness/membership.ts";
+import { type Membership, register } from "./liveness/membership.ts";
 import { startLoops } from "./worker-loops.ts";
 import {
   closeWorkerProcess,
@@ -65,18 +65,18 @@ async function serveIncarnation(worker: WorkerProcess, stop: AbortSignal): Promi
     crashed,
     log: run.log,
     loops: (signal) => startLoops(worker, membership, signal),
-    over: (signal) => untilOver(worker, membership.id, signal),
+    over: (signal) => untilOver(worker, membership, signal),
     drain: async () => invocations?.drain(DRAIN_SECONDS),
   });
 }
 
 /** Evaluates, if that is its role. Resolves when nothing is left to do; never for a supervised worker, which another process stops. */
-async function untilOver(worker: WorkerProcess, id: string, signal: AbortSignal): Promise<void> {
+async function untilOver(worker: WorkerProcess, membership: Membership, signal: AbortSignal): Promise<void> {
   const { parts, options, agents, checkpoints, observer, watch } = worker;
   const { run, scorerOf } = parts;
   if (hasRole(options, "eval")) {
     const untilIdle = options.enter !== undefined;
-    const role = { run, agents, scorerOf, checkpoints, worker: id, observer, watch, untilIdle };
+    const role = { run, agents, scorerOf, checkpoints, membership, observer, watch, untilIdle };
     await runEvaluations({ ...role, ...(worker.gateway && { app: worker.gateway }) }, signal);
     if (untilIdle) return;
     // The last poll may have missed that the run was halted.

@@ -75,9 +75,11 @@ export async function readTelemetry(
   run: string,
   step: number,
 ): Promise<StepTelemetry[]> {
-  const workers = await table.query(tableKeys.run(run).pk, tablePrefixes.workers);
-  const found = workers.map(async (item) => {
-    const key = objectKeys.stepTelemetry(run, step, parse(WorkerRecord, item, `WORKER of ${run}`).worker);
+  const { pk } = tableKeys.run(run);
+  const items = await Promise.all([tablePrefixes.past, tablePrefixes.workers].map((prefix) => table.query(pk, prefix)));
+  const workers = new Set(items.flat().map((item) => parse(WorkerRecord, item, `WORKER of ${run}`).worker));
+  const found = [...workers].map(async (worker) => {
+    const key = objectKeys.stepTelemetry(run, step, worker);
     const bytes = await objects.get(key);
     return bytes ? [parseJson(StepTelemetry, bytes, key)] : [];
   });

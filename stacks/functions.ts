@@ -72,6 +72,8 @@ export function createFunctions(
   const tick = createEventFunction(shared, "Tick", "tick", {
     permissions: [
       ...rights.advanceSteps,
+      // Of workers that are long dead.
+      rights.records("DeleteItem"),
       rights.switchSchedule("DescribeRule", "EnableRule", "DisableRule"),
       {
         actions: ["events:PutEvents"],

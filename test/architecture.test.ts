@@ -1,8 +1,9 @@
-/** @file The architecture: which folder may import which, that imports form no cycle, that core is pure, that files and functions are short, and that a type's name means one thing. */
+/** @file The architecture: which folder may import which, that imports form no cycle, that core is pure, and that files and functions are short. */
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { expect, test } from "vitest";
 import { longFunctions } from "./long-functions.ts";
+import { filesOf, foldersIn, ROOT, sourceFolders, sourcesOf } from "./sources.ts";
 
 /**
  * Which layers each layer may import. Functions and workers meet their adapters and recipes in `compose.ts`. `built-module.ts` is the
@@ -46,7 +47,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   "bench/gpu-report.ts": ["bench", "core", "cli/run-report.ts"],
   "bench/power.ts": ["core", "cli/compare/measure.ts", "cli/held-out-scores.ts"],
   "bench/soak/chart.ts": ["bench", "cli/chart-theme.ts"],
-  docs: ["docs", "core", "cli/program.ts"],
+  docs: ["docs", "core", "cli/program.ts", "adapters/tools/web/settings.ts"],
   // The template of a project of its own, which imports the package.
   create: ["create"],
 };
@@ -102,18 +103,10 @@ const ONE_WAY = [
   "bench",
   "stacks",
 ];
-const ROOT = resolve(import.meta.dirname, "..");
 const LAYERS = Object.keys(ALLOWED).filter((layer) => !layer.includes("."));
-/** A project that `create` writes has names of its own. */
-const PRODUCT = LAYERS.filter((layer) => layer !== "create");
-const EXPORTED_TYPE = /^export (?:declare )?(?:abstract )?(?:interface|type|class|enum) (\w+)/gm;
 
 test("every folder with sources has a rule", () => {
-  const ignored = readFileSync(join(ROOT, ".gitignore"), "utf8")
-    .split("\n")
-    .map((line) => line.replace(/^\/|\/$/g, ""));
-  const folders = foldersIn(ROOT).filter((name) => !name.startsWith(".") && !ignored.includes(name));
-  expect(folders.filter((name) => sourcesOf(name).length > 0)).toEqual([...LAYERS, "test"].sort());
+  expect(sourceFolders()).toEqual([...LAYERS, "test"].sort());
   expect(foldersIn(join(ROOT, "core")).map((name) => `core/${name}`)).toEqual(Object.keys(INSIDE_CORE).sort());
 });
 
@@ -171,15 +164,6 @@ test.each(ONE_WAY)("the folders of %s import each other in one direction", (laye
 test("an import cycle of any length is found", () => {
   const imports = { a: ["b", "d"], b: ["c"], c: ["b"], d: ["e"], e: ["f"], f: ["d", "c"] };
   expect(cyclesIn(new Map(Object.entries(imports)))).toEqual(["b -> c -> b", "d -> e -> f -> d"]);
-});
-
-test("no two files export a type of the same name", () => {
-  const files = new Map<string, Set<string>>();
-  for (const file of PRODUCT.flatMap(sourcesOf))
-    for (const [, name = ""] of readFileSync(file, "utf8").matchAll(EXPORTED_TYPE))
-      files.set(name, (files.get(name) ?? new Set()).add(relative(ROOT, file)));
-  const shared = [...files].filter(([, { size }]) => size > 1);
-  expect(shared.map(([name, found]) => `${name}: ${[...found].join(", ")}`)).toEqual([]);
 });
 
 test("core is pure", () => {
@@ -256,19 +240,4 @@ function cyclesIn(imports: ReadonlyMap<string, readonly string[]>): string[] {
   };
   for (const file of imports.keys()) visit(file, []);
   return cycles;
-}
-
-function sourcesOf(layer: string): string[] {
-  return filesOf(layer).filter((name) => /\.tsx?$/.test(name));
-}
-
-function filesOf(layer: string): string[] {
-  return readdirSync(join(ROOT, layer), { recursive: true, encoding: "utf8" })
-    .filter((name) => !name.includes("node_modules"))
-    .map((name) => join(ROOT, layer, name));
-}
-
-function foldersIn(path: string): string[] {
-  const folders = readdirSync(path, { withFileTypes: true }).filter((entry) => entry.isDirectory());
-  return folders.map(({ name }) => name).sort();
 }

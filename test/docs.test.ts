@@ -13,6 +13,7 @@ const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
 const DOCUMENTS = [
   "README.md",
   "CONTRIBUTING.md",
+  "bench/peers/README.md",
   "bench/pytorch/README.md",
   "core/mgrpo/README.md",
   "create/README.md",
@@ -32,6 +33,15 @@ test("docs/configuration.md escapes a < in a description, except in code", () =>
   const text = generatedDocs().get("configuration.md");
   expect(text).toContain("hf:&lt;owner>/&lt;name>");
   expect(text).toContain("`mgrpo eval <run>`");
+});
+
+test("docs/configuration.md has the settings of a list, of a named member, and of each form that a setting may take", () => {
+  const rows = generatedDocs()
+    .get("configuration.md")
+    ?.match(/^\| `[^`]+`/gm);
+  const settings = ["curriculum[].levels", "runner.url", "tools.visit.maxBytes", "tools.search.keyVariable"];
+  const servers = ["command", "url", "seconds"].map((name) => `tools.mcp.<name>.${name}`);
+  expect(rows).toEqual(expect.arrayContaining([...settings, ...servers].map((path) => `| \`${path}\``)));
 });
 
 test.each(DOCUMENTS)("%s: links and pictures lead to files of this repository", (document) => {

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type ESTree, parseSync } from "rolldown/utils";
 import { expect, test } from "vitest";
+import { declaredNames } from "./exported-names.ts";
 
 const ROOT = resolve(import.meta.dirname, "..");
 /** Text that has a docstring; the header of a file documents the file alone. */
@@ -53,10 +54,4 @@ function reexported(file: string, { local, exported }: ESTree.ExportSpecifier, t
   const found = there.filter((declared) => declared.name === textOf(local));
   if (found.length === 0) return [{ where: `${file} ${name}`, name, isDocumented: false }];
   return found.map((declared) => ({ ...declared, name }));
-}
-
-function declaredNames(declaration: ESTree.Declaration | null): string[] {
-  if (declaration === null) return [];
-  const ids = declaration.type === "VariableDeclaration" ? declaration.declarations : [declaration];
-  return ids.flatMap((one) => ("id" in one && one.id?.type === "Identifier" ? one.id.name : []));
 }

@@ -19,13 +19,15 @@ const ATTEMPTS = 4;
 const CONNECT_SECONDS = 3;
 /** Maximum number of connections to each of the two services. Further requests wait for a free one. */
 export const CONNECTIONS = 64;
+/** A request without a byte in either direction for this long has failed. */
+export const IDLE_SECONDS = 30;
 
 export interface ConnectionLimits {
   readonly connections: number;
-  /** A request without a byte in either direction for this long has failed. */
+  /** See `IDLE_SECONDS`. */
   readonly idleSeconds: number;
 }
-const LIMITS: ConnectionLimits = { connections: CONNECTIONS, idleSeconds: 30 };
+const LIMITS: ConnectionLimits = { connections: CONNECTIONS, idleSeconds: IDLE_SECONDS };
 
 /** For custom endpoints: most of them ignore the region, but signatures need one. */
 const CUSTOM_REGION = "us-east-1";

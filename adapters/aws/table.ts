@@ -7,6 +7,8 @@ import {
   type AttributeValue,
   BatchGetItemCommand,
   type BatchGetItemCommandInput,
+  DeleteItemCommand,
+  type DeleteItemCommandInput,
   type DynamoDBClient,
   GetItemCommand,
   type GetItemCommandInput,
@@ -37,6 +39,7 @@ export interface DynamoApi {
   }>;
   putItem(input: PutItemCommandInput): Promise<unknown>;
   updateItem(input: UpdateItemCommandInput): Promise<{ Attributes?: Attributes | undefined }>;
+  deleteItem(input: DeleteItemCommandInput): Promise<unknown>;
   query(
     input: QueryCommandInput,
   ): Promise<{ Items?: Attributes[] | undefined; LastEvaluatedKey?: Attributes | undefined }>;
@@ -47,6 +50,7 @@ export const sdkApi = (dynamo: DynamoDBClient): DynamoApi => ({
   batchGetItem: (input) => dynamo.send(new BatchGetItemCommand(input)),
   putItem: (input) => dynamo.send(new PutItemCommand(input)),
   updateItem: (input) => dynamo.send(new UpdateItemCommand(input)),
+  deleteItem: (input) => dynamo.send(new DeleteItemCommand(input)),
   query: (input) => dynamo.send(new QueryCommand(input)),
 });
 
@@ -62,7 +66,7 @@ export interface TableOptions {
 }
 
 export function openTable(options: TableOptions): Table {
-  const { endpoint } = options;
+  const { api, name, endpoint } = options;
   const call = <T>(operation: string, { pk, sk }: TableKey, work: () => Promise<T>) =>
     translated(`${operation} ${pk} ${sk}`, endpoint, work);
   return {
@@ -77,6 +81,9 @@ export function openTable(options: TableOptions): Table {
     },
     insert: (key, item) => call("insert", key, () => insert(options, key, item)),
     update: (change) => call("update", change.key, () => update(options, change)),
+    async delete(key) {
+      await call("delete", key, () => api.deleteItem({ TableName: name, Key: wire({ ...key }) }));
+    },
     query: (pk, prefix) => call("query", { pk, sk: `${prefix}*` }, () => query(options, pk, prefix)),
   };
 }

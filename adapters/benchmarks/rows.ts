@@ -14,7 +14,7 @@ export function rejectRow({ file, row }: Pick<BenchmarkRow, "file" | "row">, fau
   throw new MgrpoError("benchmark-damaged", `${file}, row ${row}: ${fault}`, { cause });
 }
 
-export function readText(file: string): string {
+export function readBenchmarkText(file: string): string {
   let bytes: Uint8Array;
   try {
     bytes = readFileSync(file);
@@ -33,7 +33,7 @@ export function readText(file: string): string {
 
 /** The rows of a JSON array or of JSON Lines. Empty lines are skipped but counted. */
 export function jsonRows(file: string): BenchmarkRow[] {
-  const text = readText(file);
+  const text = readBenchmarkText(file);
   if (text.trimStart().startsWith("[")) {
     const values: unknown = parseJson(text, () => {
       throw new MgrpoError("benchmark-damaged", `${file}: it is not JSON`);

@@ -7,7 +7,7 @@ import * as z from "zod";
 import { decrypt } from "../../core/contracts/encryption.ts";
 import type { SuiteQuestions } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import { type BenchmarkRow, parseRows, readText, rejectRow, requireDistinct } from "./rows.ts";
+import { type BenchmarkRow, parseRows, readBenchmarkText, rejectRow, requireDistinct } from "./rows.ts";
 
 const Task = z.object({
   id: z.string().min(1).max(40),
@@ -59,7 +59,7 @@ function requireDecryptable(
 
 /** Rows are numbered from 1, without the header. */
 function csvRows(file: string): BenchmarkRow[] {
-  const text = readText(file);
+  const text = readBenchmarkText(file);
   try {
     const values: unknown[] = parseCsv(text, { columns: true, bom: true, skip_empty_lines: true });
     return values.map((value, i) => ({ file, row: i + 1, value }));

@@ -46,6 +46,7 @@ function directApi(server: Pick<TableServer, "call">): DynamoApi {
     batchGetItem: (input) => call("BatchGetItem", input),
     putItem: (input) => limit(() => call("PutItem", input)),
     updateItem: (input) => call("UpdateItem", input),
+    deleteItem: (input) => call("DeleteItem", input),
     query: (input) => call("Query", input),
   };
 }

@@ -142,6 +142,19 @@ export const tableChecks: readonly ContractCheck<Table>[] = [
       equal(await table.get(key), undefined);
     },
   },
+  {
+    name: "a deleted item is gone from every read, and a second delete changes nothing",
+    async verify(table, keys) {
+      const key = await inserted(table, keys, { n: 1 });
+      await table.delete(key);
+      equal(await table.get(key), undefined);
+      deepEqual(await table.getAll([key]), [undefined]);
+      deepEqual(await table.query(key.pk, key.sk), []);
+      await table.delete(key);
+      equal(await table.insert(key, { n: 2 }), true);
+      deepEqual(await table.get(key), { n: 2 });
+    },
+  },
   ...CONDITIONS.map(([name, condition, applied]) => ({
     name: `condition: ${name}`,
     async verify(table: Table, keys: FreshKeys) {

@@ -44,7 +44,7 @@ export interface Options {
   readonly aggregation?: AlgorithmConfig["aggregation"];
 }
 
-export function train(
+export function trainSearcher(
   world: SyntheticWorld,
   mode: Mode,
   seed: number,

@@ -10,7 +10,7 @@ import { openSimulatedFunctions } from "./cloud/functions.ts";
 import { type Cloud, openSimulatedStore, pause } from "./cloud/store.ts";
 import { Meter } from "./meter.ts";
 import type { SimulationPlan } from "./plan.ts";
-import { openTeamEngine, prepareTeam, rewards } from "./team.ts";
+import { openTeamEngine, prepareTeam, simulatedRewards } from "./team.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 import { runWorkers } from "./workers.ts";
 
@@ -44,7 +44,7 @@ export function simulate(
     moments.get(key)?.({ seconds: time.now(), tableBytes: table.bytes() });
   });
   const cloud: Cloud = { table, bucket, meter, random: stream("simulated cloud") };
-  const functions = openSimulatedFunctions(() => cloud, rewards, log);
+  const functions = openSimulatedFunctions(() => cloud, simulatedRewards, log);
 
   async function run(): Promise<MeasurementWindow> {
     const [begins, ends] = [teamsAt(warmUp), teamsAt(warmUp + measured)];

@@ -50,7 +50,7 @@ const questions: Question[] = Array.from({ length: QUESTIONS }, (_, i) => ({
   facts: null,
 }));
 
-export const rewards: Rewards = {
+export const simulatedRewards: Rewards = {
   correct: (question, { answer }) => (answer === question.answer ? 1 : 0),
   expert: (question, _agent, { answer }) => (answer === question.answer ? 1 : 0.2),
 };
@@ -62,7 +62,7 @@ const search: Tool<{ query: string }> = {
   run: async () =>
     "France: capital Paris, currency euro, languages French, area 551695, borders Belgium, Germany, Spain",
 };
-export const tools: ReadonlyMap<string, Tool> = new Map<string, Tool>([["search", search]]);
+export const simulatedTools: ReadonlyMap<string, Tool> = new Map<string, Tool>([["search", search]]);
 
 /** Uploads questions and base files, as the command line does. Returns the request for start-run. */
 export async function prepareTeam(objects: ObjectStore, config: RunConfig): Promise<StartRun> {

@@ -10,7 +10,7 @@ import { serveWorker } from "../../gpu-workers/serve.ts";
 import { SECONDS } from "./assumptions.ts";
 import { type Cloud, openSimulatedStore, pause } from "./cloud/store.ts";
 import type { SimulationPlan } from "./plan.ts";
-import { rewards, tools } from "./team.ts";
+import { simulatedRewards, simulatedTools } from "./team.ts";
 
 /** Workers start spread over this many seconds, as machines do. */
 const STAGGER_SECONDS = 5;
@@ -33,7 +33,13 @@ export async function runWorkers(
     all.map(async (agent, i) => {
       await pause((STAGGER_SECONDS * i) / all.length);
       const run = await readRunContext(config.run, "simulated", openSimulatedStore(cloud, { name: "worker" }), log);
-      const parts = { run, tools, scorerOf: () => rewards, engineOf: () => engine, apiOf: noApi };
+      const parts = {
+        run,
+        tools: simulatedTools,
+        scorerOf: () => simulatedRewards,
+        engineOf: () => engine,
+        apiOf: noApi,
+      };
       const registration = { agent, roles: ["rollout", "train"] as const, host: "worker", port: 0, url: undefined };
       const options = { ...registration, token: "a secret of the simulation", supervised: false };
       await serveWorker(parts, options, new AbortController().signal, network);

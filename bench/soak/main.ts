@@ -1,11 +1,12 @@
 /**
- * @file `npm run soak -- --minutes 60`: trains the atlas team for that long, started as a user would, and looks at it once a minute: the memory
- * and open files of each process, the files on the disk, the duration of a step, and the time that `mgrpo show` takes. Prints how each
- * changed from the first quarter to the last, and draws them. Linux only.
+ * @file `npm run soak -- --minutes 60`: trains the atlas team for that long, started as a user would, and looks at it once a minute, or more
+ * often if that is short: the memory and open files of each process, the files on the disk, the records in the store, the duration of a
+ * step, and the time that `mgrpo show` takes. Draws them, and prints for each whether it is flat (trend.ts). Exit code 1 if any grows.
+ * Linux only.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -13,15 +14,17 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import * as z from "zod";
 import { builtModule } from "../../built-module.ts";
-import { parse } from "../../core/contracts/parse.ts";
+import { parse, parseJson } from "../../core/contracts/parse.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { requireProc } from "../process-tree.ts";
 import { drawSeries } from "./chart.ts";
 import { type SoakSample, takeSample } from "./sample.ts";
-import { seriesOf, summaryOf, toCsv } from "./series.ts";
+import { resultsOf, seriesOf, toCsv } from "./series.ts";
 
 const RUN = "soak";
-const EVERY_SECONDS = 60;
+/** Between two samples: at most a minute, and at least 20 samples. */
+const everySeconds = (minutes: number): number => Math.min(60, (60 * minutes) / 20);
+const POLL_MS = 500;
 /** More steps than any soak trains. */
 const STEPS = 1_000_000;
 const SETTINGS = [
@@ -31,7 +34,7 @@ const SETTINGS = [
   'curriculum=[{"from":0,"levels":[1,2]}]',
 ].flatMap((setting) => ["--set", setting]);
 
-const Arguments = z.strictObject({ minutes: z.coerce.number().min(4), to: z.string().min(1) });
+const Arguments = z.strictObject({ minutes: z.coerce.number().min(1), to: z.string().min(1) });
 
 async function main(): Promise<void> {
   requireProc("npm run soak");
@@ -48,7 +51,9 @@ async function main(): Promise<void> {
     writeFileSync(join(folder, "samples.csv"), toCsv(samples));
     for (const [name, chart] of Object.entries(seriesOf(samples)))
       writeFileSync(join(folder, `${name}.svg`), drawSeries(chart));
-    for (const line of summaryOf(samples)) console.log(line);
+    const results = resultsOf(samples);
+    for (const result of results) console.log(JSON.stringify(result));
+    if (results.some(({ verdict }) => verdict === "grows")) process.exitCode = 1;
   } finally {
     rmSync(project, { recursive: true, force: true });
   }
@@ -59,14 +64,20 @@ async function soak(project: string, minutes: number): Promise<SoakSample[]> {
   const train = [mgrpo, "train", "atlas", "--run", RUN, "--steps", String(STEPS), ...SETTINGS];
   const child = spawn(process.execPath, train, { cwd: project, stdio: ["ignore", "ignore", "inherit"] });
   const ended = once(child, "exit");
-  const begun = performance.now();
   const samples: SoakSample[] = [];
+  const untilLater = async (milliseconds: number): Promise<void> => {
+    const isOver = await Promise.race([pause(milliseconds, false), ended.then(() => true)]);
+    if (isOver)
+      throw new MgrpoError("run-halted", `the run ended after ${samples.length} samples: its last lines say why`);
+  };
   try {
-    while (performance.now() - begun < minutes * 60_000) {
-      const isOver = await Promise.race([pause(EVERY_SECONDS * 1000, false), ended.then(() => true)]);
-      if (isOver || child.pid === undefined)
-        throw new MgrpoError("run-halted", `the run ended after ${samples.length} samples: its last lines say why`);
-      const sample = await takeSample({ pid: child.pid, project, run: RUN, mgrpo, begun }, samples.at(-1)?.steps ?? 0);
+    let access = accessOf(project);
+    for (; !access; access = accessOf(project)) await untilLater(POLL_MS);
+    const begun = performance.now();
+    const soaked = { pid: child.pid ?? 0, project, run: RUN, mgrpo, access, begun };
+    for (let n = 1; performance.now() - begun < minutes * 60_000; n++) {
+      await untilLater(Math.max(0, begun + n * everySeconds(minutes) * 1000 - performance.now()));
+      const sample = await takeSample(soaked, samples.at(-1)?.steps ?? 0);
       console.error(JSON.stringify(sample));
       samples.push(sample);
     }
@@ -75,6 +86,16 @@ async function soak(project: string, minutes: number): Promise<SoakSample[]> {
     await ended;
   }
   return samples;
+}
+
+const Status = z.object({ environment: z.record(z.string(), z.string()) });
+
+/** The environment that leads to the run's cloud; undefined before it runs. */
+function accessOf(project: string): Readonly<Record<string, string>> | undefined {
+  const path = join(project, "runs", RUN, "status.json");
+  if (!existsSync(path)) return undefined;
+  const { environment } = parseJson(Status, readFileSync(path), path);
+  return environment["MGRPO_TABLE"] === undefined ? undefined : environment;
 }
 
 try {

@@ -8,9 +8,10 @@ import * as z from "zod";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { median, sum } from "../../core/statistics.ts";
 import { type ProcessUse, processTree } from "../process-tree.ts";
+import { countRecords } from "./records.ts";
 
 export interface SoakSample {
-  /** Since the run was started. */
+  /** Since the run's cloud was found running. */
   readonly minutes: number;
   readonly steps: number;
   /** Median of the steps since the last sample; undefined if there was none. */
@@ -19,6 +20,8 @@ export interface SoakSample {
   readonly showSeconds: number;
   /** Files in the run's folder. */
   readonly files: number;
+  /** By kind: see records.ts. */
+  readonly records: Readonly<Record<string, number>>;
   /** By process: the command, and each agent's worker. Evaluations come and go, and are left out. */
   readonly bytes: Readonly<Record<string, number>>;
   readonly openFiles: Readonly<Record<string, number>>;
@@ -33,12 +36,15 @@ export interface SoakedRun {
   readonly run: string;
   /** The built command. */
   readonly mgrpo: string;
-  /** When it was started, on the clock of `performance.now`. */
+  /** The environment that leads to its cloud. */
+  readonly access: Readonly<Record<string, string>>;
+  /** When its cloud was found running, on the clock of `performance.now`. */
   readonly begun: number;
 }
 
 /** @param before steps of the last sample. */
-export async function takeSample({ pid, project, run, mgrpo, begun }: SoakedRun, before: number): Promise<SoakSample> {
+export async function takeSample(soaked: SoakedRun, before: number): Promise<SoakSample> {
+  const { pid, project, run, mgrpo, access, begun } = soaked;
   const folder = join(project, "runs", run);
   const uses = processTree(pid).filter((use) => !isEvaluator(use));
   const names = [...new Set(uses.map(nameOf))];
@@ -58,6 +64,7 @@ export async function takeSample({ pid, project, run, mgrpo, begun }: SoakedRun,
     stepSeconds: recent.length > 0 ? median(recent) : undefined,
     showSeconds: (now - asked) / 1000,
     files: files.length,
+    records: await countRecords(access, run),
     bytes: of("bytes"),
     openFiles: of("openFiles"),
   };

@@ -1,10 +1,11 @@
-/** @file What a soak shows: its samples as lines to draw, as CSV, and how each quantity changed from the first quarter to the last. */
+/** @file What a soak shows: its samples as lines to draw, as CSV, and whether each quantity is flat. */
 import { median } from "../../core/statistics.ts";
 import type { SoakSample } from "./sample.ts";
+import { type Point, type Trend, trendOf } from "./trend.ts";
 
 export interface SoakLine {
   readonly name: string;
-  readonly points: readonly (readonly [minutes: number, value: number])[];
+  readonly points: readonly Point[];
 }
 
 export interface Series {
@@ -16,10 +17,12 @@ export interface Series {
 type Value = (sample: SoakSample, before: SoakSample | undefined) => number | undefined;
 
 const MEGABYTE = 1e6;
+/** Kinds of record that a run keeps one of per step, or per evaluation. */
+const ADDED_BY_STEPS: ReadonlySet<string> = new Set(["STEP", "JOB"]);
 
 /** By the name of its picture. */
 export function seriesOf(samples: readonly SoakSample[]): Readonly<Record<string, Series>> {
-  const processes = [...new Set(samples.flatMap(({ bytes }) => Object.keys(bytes)))].sort();
+  const processes = namesOf(samples, "bytes");
   const perProcess = (key: "bytes" | "openFiles", scale: number) =>
     processes.map((name) => lineOf(name, samples, (sample) => scaled(sample[key][name], scale)));
   return {
@@ -28,7 +31,21 @@ export function seriesOf(samples: readonly SoakSample[]): Readonly<Record<string
     files: {
       title: "Files that a step adds to the run's folder",
       unit: "files per step",
-      lines: [lineOf("files per step", samples, filesPerStep)],
+      lines: [
+        lineOf(
+          "files per step",
+          samples,
+          perStep(({ files }) => files),
+        ),
+      ],
+    },
+    records: {
+      title: "Records in the run's partition",
+      unit: "records; STEP and JOB: those that a step adds",
+      lines: namesOf(samples, "records").map((kind) => {
+        const count = ({ records }: SoakSample) => records[kind] ?? 0;
+        return lineOf(kind, samples, ADDED_BY_STEPS.has(kind) ? perStep(count) : count);
+      }),
     },
     latencies: {
       title: "Durations",
@@ -43,8 +60,13 @@ export function seriesOf(samples: readonly SoakSample[]): Readonly<Record<string
 
 const scaled = (value: number | undefined, scale: number) => (value === undefined ? undefined : value / scale);
 
-const filesPerStep: Value = (sample, before) =>
-  before && sample.steps > before.steps ? (sample.files - before.files) / (sample.steps - before.steps) : undefined;
+const namesOf = (samples: readonly SoakSample[], key: "bytes" | "records"): string[] =>
+  [...new Set(samples.flatMap((sample) => Object.keys(sample[key])))].sort();
+
+const perStep =
+  (count: (sample: SoakSample) => number): Value =>
+  (sample, before) =>
+    before && sample.steps > before.steps ? (count(sample) - count(before)) / (sample.steps - before.steps) : undefined;
 
 function lineOf(name: string, samples: readonly SoakSample[], read: Value): SoakLine {
   const points = samples.flatMap((sample, i) => {
@@ -54,14 +76,26 @@ function lineOf(name: string, samples: readonly SoakSample[], read: Value): Soak
   return { name, points };
 }
 
-/** One JSON object per line: medians of the first and the last quarter of its points. */
-export function summaryOf(samples: readonly SoakSample[]): string[] {
+/** What became of one quantity. */
+export interface SoakResult extends Trend {
+  /** `soak.<picture>`. */
+  readonly name: string;
+  /** The line in the picture. */
+  readonly of: string;
+  /** Medians of the first and the last quarter of its points. */
+  readonly first: number;
+  readonly last: number;
+  readonly unit: string;
+}
+
+export function resultsOf(samples: readonly SoakSample[]): SoakResult[] {
   return Object.entries(seriesOf(samples)).flatMap(([picture, { unit, lines }]) =>
     lines.map(({ name, points }) => {
       const values = points.map(([, value]) => value);
       const quarter = Math.ceil(values.length / 4);
-      const [first, last] = [values.slice(0, quarter), values.slice(-quarter)].map((part) => rounded(median(part)));
-      return JSON.stringify({ name: `soak.${picture}`, of: name, first, last, unit });
+      const [first, last] = [rounded(median(values.slice(0, quarter))), rounded(median(values.slice(-quarter)))];
+      const { growth, verdict } = trendOf(points);
+      return { name: `soak.${picture}`, of: name, first, last, unit, growth: rounded(growth), verdict };
     }),
   );
 }

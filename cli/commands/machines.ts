@@ -1,7 +1,7 @@
 /** @file Commands for runs on several machines: `launch`, `halt`, `worker` and `dispatch`. */
 import { type Command, Option } from "commander";
 import { port, positive } from "../terminal/fail.ts";
-import { addBudgets, arm, recipe, run, seed, setting, steps } from "./options.ts";
+import { addBudgets, arm, recipeArgument, runArgument, seed, setting, steps } from "./options.ts";
 
 export function addMachines(program: Command): void {
   addLaunch(program);
@@ -16,7 +16,7 @@ function addLaunch(program: Command): void {
     .description(
       "start a run on a stage of `sst deploy`, or in the store that the environment names, for workers anywhere",
     )
-    .addArgument(recipe())
+    .addArgument(recipeArgument())
     .addOption(steps())
     .addOption(seed().default(1))
     .option("--run <name>", "name of the run; by default <recipe>-<arm>-seed<n>")
@@ -31,7 +31,7 @@ function addHalt(program: Command): void {
   program
     .command("halt")
     .description("halt a run on a stage or in the store that the environment names; `launch` resumes it")
-    .addArgument(run())
+    .addArgument(runArgument())
     .option("--stage <name>", "stage of `sst deploy` that the run is on")
     .action(async (run, options) => (await import("../halt.ts")).halt(run, options));
 }

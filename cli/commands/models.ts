@@ -1,7 +1,7 @@
 /** @file Commands about this machine and its models: `doctor`, `bench`, `pretrain` and `import`. */
 import { type Command, Option } from "commander";
 import { positiveInteger } from "../terminal/fail.ts";
-import { collect, recipe } from "./options.ts";
+import { collect, recipeArgument } from "./options.ts";
 
 export function addModels(program: Command): void {
   addDoctor(program);
@@ -37,7 +37,7 @@ function addBench(program: Command): void {
     .description("measure the speed and memory of this machine; prints one JSON object per line")
     .argument(
       "[name...]",
-      "names of benchmarks: engine, rollouts, gateway, gateway-load, store, ui, bundles, run, lora, sampling, trees, memory, run-memory (these by default), gpu, pipeline, alignment, power",
+      "names of benchmarks: engine, rollouts, gateway, gateway-load, store, ui, bundles, run, lora, sampling, trees, memory, run-memory (these by default), gpu, create, pipeline, alignment, power, peers",
     )
     .action(async (names) => (await import("../bench.ts")).bench(names));
 }
@@ -46,7 +46,7 @@ function addPretrain(program: Command): void {
   program
     .command("pretrain")
     .description("train a recipe's base models on its demonstrations")
-    .addArgument(recipe())
+    .addArgument(recipeArgument())
     .option("--only <folders...>", "base models to make, by folder name, instead of all")
     .option("--to <folder>", "folder to write them to, instead of the recipe's own")
     .addOption(

@@ -4,8 +4,8 @@ import { Arm } from "../../core/contracts/config.ts";
 import { integer, positive, positiveInteger } from "../terminal/fail.ts";
 import { didYouMean } from "../terminal/nearest.ts";
 
-export const recipe = () => new Argument("<recipe>", "name of a recipe, or folder of your own recipe");
-export const run = () => new Argument("<run>", "name of the run");
+export const recipeArgument = () => new Argument("<recipe>", "name of a recipe, or folder of your own recipe");
+export const runArgument = () => new Argument("<run>", "name of the run");
 
 /** Collects the values of a repeatable option. */
 export const collect = (value: string, earlier: readonly string[]) => [...earlier, value];

@@ -2,7 +2,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { TrackerName } from "../../core/contracts/tracking.ts";
 import { port } from "../terminal/fail.ts";
-import { run } from "./options.ts";
+import { runArgument } from "./options.ts";
 
 export function addRuns(program: Command): void {
   const runs = program
@@ -39,7 +39,7 @@ function addShow(parent: Command): void {
   parent
     .command("show")
     .description("show a run: its steps, or every turn, tool call, reward and advantage of a step, group or rollout")
-    .addArgument(run())
+    .addArgument(runArgument())
     .argument(
       "[address]",
       "<step>, <step>/<group> or <step>/<group>/<rollout>, counted from 0; or `cases`: held-out answers before and after training",
@@ -53,7 +53,7 @@ function addTrack(program: Command): void {
   program
     .command("track")
     .description("send a run's metrics to trackers: all that they do not have yet")
-    .addArgument(run())
+    .addArgument(runArgument())
     .addOption(
       new Option("--to <list>", `comma-separated: ${names.join(", ")}; by default those of the run's config`).argParser(
         (value: string) => {
@@ -70,7 +70,7 @@ function addExport(program: Command): void {
   program
     .command("export")
     .description("write the weights after a run's last finished step as Hugging Face folders, under runs/<run>/")
-    .addArgument(run())
+    .addArgument(runArgument())
     .option("--merged", "merge adapters into their base models and write whole models")
     .addOption(
       new Option("--dtype <name>", "data type of the weights, instead of the one used in training").choices([

@@ -1,13 +1,13 @@
 /** @file The commands `sft`, supervised training before M-GRPO, and `import-traces`, which makes demonstrations for it. */
 import { type Command, Option } from "commander";
 import { notNegative, number, positive, positiveInteger } from "../terminal/fail.ts";
-import { arm, collect, recipe, seed, setting } from "./options.ts";
+import { arm, collect, recipeArgument, seed, setting } from "./options.ts";
 
 export function addSft(program: Command): void {
   const command = program
     .command("sft")
     .description("teach the agents of a recipe from demonstrations: a warm start for `mgrpo train`")
-    .addArgument(recipe())
+    .addArgument(recipeArgument())
     .requiredOption("--to <folder>", "folder to write each agent's model to, as <folder>/<agent>")
     .option("--agent <name>", "train only this agent")
     .addOption(arm().default("mgrpo"))

@@ -6,7 +6,7 @@ import { type Command, Option } from "commander";
 import { Arm } from "../../core/contracts/config.ts";
 import { parseArms } from "../compare/plan.ts";
 import { positiveInteger } from "../terminal/fail.ts";
-import { addBudgets, arm, collect, recipe, run, seed, setting, steps } from "./options.ts";
+import { addBudgets, arm, collect, recipeArgument, runArgument, seed, setting, steps } from "./options.ts";
 
 import { addImportTraces, addSft } from "./sft.ts";
 
@@ -24,7 +24,7 @@ function addDev(program: Command): void {
   program
     .command("dev")
     .description("try one question without training: what each agent did, what a step would train, what is wrong")
-    .addArgument(recipe())
+    .addArgument(recipeArgument())
     .option("--question <id>", "id of the question; by default the one that training draws first")
     .addOption(
       new Option("--rollouts <k>", "rollouts of the question, 2 or more")
@@ -41,7 +41,7 @@ function addTrain(program: Command): void {
   program
     .command("train")
     .description("train a recipe's team on this machine")
-    .addArgument(recipe())
+    .addArgument(recipeArgument())
     .addOption(steps())
     .addOption(seed().default(1))
     .option("--run <name>", "name of the run and of its folder under runs/; by default <recipe>-<arm>-seed<n>")
@@ -63,7 +63,7 @@ function addResume(program: Command): void {
   const command = program
     .command("resume")
     .description("resume a run that was stopped, killed or halted")
-    .addArgument(run());
+    .addArgument(runArgument());
   addBudgets(command);
   command.option("--open", "open the dashboard of the run in the browser; a terminal shows its link anyway");
   command.action(async (run, options) => (await import("../resume.ts")).resume(run, options));
@@ -76,7 +76,7 @@ function addCompare(program: Command): void {
   program
     .command("compare")
     .description("train several arms and seeds on the same number of sampled tokens, and compare their held-out scores")
-    .addArgument(recipe())
+    .addArgument(recipeArgument())
     .addOption(
       new Option("--arms <list>", "comma-separated arms; the first is the baseline of the comparison")
         .argParser(parseArms)

@@ -9,7 +9,7 @@ import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { inParallel } from "../../gpu-workers/parallel.ts";
 import { openRecipe } from "../../recipes/registry.ts";
 import { type AnswerLabel, readLabelFile, readLabels, type WorkLabel } from "./labels.ts";
-import { type Checked, print } from "./print.ts";
+import { type Checked, printChecked } from "./print.ts";
 
 /** Concurrent requests to the judge. */
 const CONCURRENCY = 8;
@@ -27,7 +27,7 @@ export async function checkJudge(file: string, options: JudgeOptions): Promise<v
   const judge = { model: openLanguageModel(config.model), config };
   const own = config.criteria ?? judgeCriteria();
   const text = options.criteria === undefined ? undefined : readLabelFile(options.criteria);
-  print(
+  printChecked(
     labels.kind === "answers"
       ? await checkAnswers(judge, text ?? own.correct, labels.labels)
       : await checkWork(judge, text ?? own.expert, labels.labels),

@@ -23,7 +23,7 @@ export type Checked = { readonly cost: JudgeCost | undefined } & (
     }
 );
 
-export function print(checked: Checked): void {
+export function printChecked(checked: Checked): void {
   const { agreement, disagreements, cost } = checked;
   if (!process.stdout.isTTY) {
     for (const one of disagreements) console.log(JSON.stringify({ kind: "disagreement", ...one }));

@@ -102,6 +102,7 @@ function notifying(table: Table, moved: () => void): Table {
     getAll: (keys) => table.getAll(keys),
     query: (pk, prefix) => table.query(pk, prefix),
     insert: (key, item) => table.insert(key, item),
+    delete: (key) => table.delete(key),
     async update(change) {
       const result = await table.update(change);
       const { sk } = change.key;

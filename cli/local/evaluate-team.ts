@@ -14,7 +14,6 @@ import type { QuestionSet } from "../../core/contracts/question.ts";
 import type { JobRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
-import { isJudgeOutage } from "../../core/training/judge-failures.ts";
 import type { RaisedBudget } from "../../core/training/run-budget.ts";
 import { clean } from "../terminal/clean.ts";
 import { counted } from "../terminal/columns.ts";
@@ -135,8 +134,9 @@ export async function followJobs(
   const { run, evaluation } = config;
   const reported = new Set<string>();
   while (!signal.aborted && reported.size < evaluation.suites.length) {
-    const { status, reason } = await readRun(store, run);
-    if (status === "halted") throw new MgrpoError("run-halted", reason, { retryable: isJudgeOutage(reason) });
+    const { status, reason, haltCode } = await readRun(store, run);
+    // An outage may end by itself.
+    if (status === "halted") throw new MgrpoError("run-halted", reason, { retryable: haltCode === "judge-outage" });
     const jobs = await readJobs(store, run);
     await onPoll?.(store, jobs);
     for (const job of jobs) {

@@ -18,7 +18,7 @@ import { readModelConfig } from "../../engine/checkpoint/config.ts";
 import { wholeFile } from "../../engine/checkpoint/files.ts";
 import { mergeAdapter } from "../../engine/checkpoint/merge.ts";
 import { planModelFiles, writeFiles } from "../../engine/checkpoint/shards.ts";
-import { readCheckpoint, writeModel } from "../../engine/checkpoint/weights.ts";
+import { parseCheckpoint, writeModel } from "../../engine/checkpoint/weights.ts";
 import { isOptimizer } from "../../gpu-workers/checkpoints.ts";
 import { BASE_FILE } from "./adapters.ts";
 
@@ -45,7 +45,7 @@ export function exportedFiles(
   // A model behind an API or on a server has no weights here to convert.
   const hasWeights = [...files.keys()].some((name) => WEIGHTS.test(name));
   if (!adapter && (dtype === undefined || !hasWeights)) return files;
-  const checkpoint = readCheckpoint(files);
+  const checkpoint = parseCheckpoint(files);
   const own = readAdapter(files, checkpoint.config);
   if (own) mergeAdapter(checkpoint, own);
   const { file, torch } = DTYPES[dtype ?? "fp32"];

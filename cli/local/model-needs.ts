@@ -12,8 +12,15 @@ import { readAdapterConfig } from "../../engine/checkpoint/adapter.ts";
 import { readModelConfig } from "../../engine/checkpoint/config.ts";
 import { parameterLayout } from "../../engine/checkpoint/parameters.ts";
 import { refuseUnsavable } from "../../engine/checkpoint/shards.ts";
-import { type MemoryPlan, type MemoryUse, planMemory, totalBytes } from "../../engine/compiled/memory.ts";
-import { type StoredWeights, storedWeights } from "../../engine/compiled/open-weights.ts";
+import {
+  type MemoryPlan,
+  type MemoryUse,
+  mappedBytes,
+  planMemory,
+  totalBytes,
+  totalOfProcesses,
+} from "../../engine/compiled/memory.ts";
+import { mappedFiles, type StoredWeights, storedWeights } from "../../engine/compiled/open-weights.ts";
 import { checkQuantization } from "../../engine/compiled/quantization/check.ts";
 import { machineBytes, resolveCheckpointing, resolveWeightPacking } from "../../engine/compiled/weight-packing.ts";
 import { engineOptions } from "../../gpu-workers/engine-options.ts";
@@ -77,7 +84,10 @@ export interface MachineMemory {
   readonly available: number;
 }
 
-/** Detects a team too large for this machine: its trained agents are added up, since they train at the same time. */
+/**
+ * Detects a team too large for this machine: its trained agents are added up, since they train at the same time, each in a process of its own.
+ * A base that several of them map counts once.
+ */
 export function checkMemory(
   { agents, algorithm, staleness }: RunConfig,
   bases: Bases,
@@ -94,11 +104,12 @@ export function checkMemory(
     }
     return admitted(findings, name, () => {
       const needs = needsOf(agent, files, { reference: algorithm.kl.coefficient > 0, staleness });
-      if (!needs.lora) refuseUnsavable(parameterLayout(readModelConfig(files)));
-      return { name, ...needs };
+      const config = readModelConfig(files);
+      if (!needs.lora) refuseUnsavable(parameterLayout(config));
+      return { name, plan: needs.plan, mapped: { files: mappedFiles(files, config), bytes: needs.mapped } };
     });
   });
-  const needed = plans.reduce((sum, { plan }) => sum + totalBytes(plan), 0);
+  const needed = totalOfProcesses(plans);
   const [most] = plans.sort((a, b) => totalBytes(b.plan) - totalBytes(a.plan));
   if (!most || needed <= memory.available) return;
   const largest = largestPart(most.plan);
@@ -141,7 +152,11 @@ function needsOf(
   checkQuantization(config, lora, options, stored);
   const weightPacking = resolveWeightPacking(config, lora, options, stored);
   const gradientCheckpointing = resolveCheckpointing(config, lora, { ...options, weightPacking }, stored);
-  return { plan: planMemory(config, lora, { ...options, weightPacking, gradientCheckpointing }, stored, use), lora };
+  return {
+    plan: planMemory(config, lora, { ...options, weightPacking, gradientCheckpointing }, stored, use),
+    mapped: mappedBytes(config, lora, options, stored),
+    lora,
+  };
 }
 
 const largestPart = (plan: MemoryPlan): keyof MemoryPlan =>

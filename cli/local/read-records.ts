@@ -81,11 +81,12 @@ export async function readEvaluations(store: Store, config: RunConfig): Promise<
 
 /** What the run has cost so far. Elapsed hours are left out; worker hours are charged. */
 export async function readSpending(store: Store, config: RunConfig): Promise<Omit<Spending, "hours">> {
+  const run = await readRun(store, config.run);
   const workers = (await store.table.query(tableKeys.run(config.run).pk, tablePrefixes.workers)).map((worker) =>
     parse(WorkerRecord, worker, `WORKER of ${config.run}`),
   );
   const apiSpending = await readApiSpending(store.table, config.run);
-  const { hours: _, ...spent } = spending(config, await readRun(store, config.run), workers, apiSpending, 0);
+  const { hours: _, ...spent } = spending(config, run, workers, apiSpending, 0);
   return spent;
 }
 

@@ -1,6 +1,11 @@
 /**
  * @file Resumes a run that is in its store: with a larger budget if the user raises it, and never with a spent one. Evaluations that lost
  * answers, even of a finished run, are queued again.
+ *
+ *     refused, or not ──> evaluations reopened ──> RUN running ──> listed (core/training/run-list.ts)
+ *
+ * Reopening reads and deletes many objects, so it comes before RUN changes: where it fails, the run is as it was, and the same call may be
+ * made again.
  */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
@@ -25,23 +30,31 @@ import { raiseBudget, resumeRun } from "../../core/training/writes.ts";
 import { refuseExpired } from "./expired-step.ts";
 import { reopenLost } from "./reopen-lost.ts";
 
-/** Resumes the run, reopens its evaluations, then adds it to the list of ticked runs again, in this order (core/training/run-list.ts). */
 export async function resumeInStore(
   store: Store,
   config: RunConfig,
   record: RunRecord,
   raised: RaisedBudget,
 ): Promise<void> {
-  await resumeRecord(store, config, record, raised);
+  const { table, clock } = store;
+  const changes = await changesOf(store, config, record, raised);
   await reopenLost(store, config);
-  await relistRun(store.table, record.run, await store.clock.storeTime());
+  if (record.status === "halted") await forgiveFleets(table, record.run);
+  for (const change of changes) await apply(table, record.run, change);
+  await relistRun(table, record.run, await clock.storeTime());
 }
 
-async function resumeRecord(store: Store, config: RunConfig, record: RunRecord, raised: RaisedBudget): Promise<void> {
+/** What resuming changes in TOOLS and RUN. Rejects where the run cannot resume. */
+async function changesOf(
+  store: Store,
+  config: RunConfig,
+  record: RunRecord,
+  raised: RaisedBudget,
+): Promise<TableChange[]> {
   const { table } = store;
   const { run, status } = record;
   if (status === "finished") {
-    if (!raisesBudget(raised)) return;
+    if (!raisesBudget(raised)) return [];
     throw new MgrpoError("config-invalid", `run '${run}' is finished: its budget cannot be raised`);
   }
   await refuseExpired(store, record);
@@ -56,10 +69,9 @@ async function resumeRecord(store: Store, config: RunConfig, record: RunRecord, 
   // Every limit, as it is after the raise, before the first write.
   const reason = overBudgetReason(limits, spent) ?? (tools && overToolBudgetReason(withToolLimits(tools, raised)));
   if (reason !== undefined) throw new MgrpoError("run-halted", `run '${run}' cannot resume: ${reason}`);
-  if (status === "halted") await forgiveFleets(table, run);
-  if (toolChange) await apply(table, run, toolChange);
-  if (hours !== undefined || usd !== undefined) await apply(table, run, raiseBudget(record, limits));
-  else if (status === "halted") await table.update(resumeRun(run));
+  const raises = hours !== undefined || usd !== undefined;
+  const runChange = raises ? raiseBudget(record, limits) : status === "halted" ? resumeRun(run) : undefined;
+  return [toolChange, runChange].flatMap((change) => change ?? []);
 }
 
 const withToolLimits = (tools: ToolSpendingRecord, { toolCalls, toolUsd }: RaisedBudget): ToolSpendingRecord => ({

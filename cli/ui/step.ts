@@ -15,7 +15,7 @@ import type { NoteOf } from "../notes.ts";
 import { loadTrees } from "../show/load.ts";
 import type { Source } from "../show/source.ts";
 
-export interface StepPage {
+export interface GroupsPage {
   readonly order: GroupOrder;
   readonly page: number;
 }
@@ -24,7 +24,7 @@ export interface StepPage {
 export async function stepView(
   source: Source,
   step: number,
-  { order, page }: StepPage,
+  { order, page }: GroupsPage,
   noteOf: NoteOf,
 ): Promise<StepView> {
   const { config } = source;

@@ -74,6 +74,8 @@ export const tableKeys = {
   agent: (run: string, agent: string): TableKey => ({ pk: `RUN#${run}`, sk: `AGENT#${agent}` }),
   calls: (run: string, agent: string): TableKey => ({ pk: `RUN#${run}`, sk: `CALLS#${agent}` }),
   worker: (run: string, worker: string): TableKey => ({ pk: `RUN#${run}`, sk: `WORKER#${worker}` }),
+  /** A WORKER that is long dead. */
+  past: (run: string, worker: string): TableKey => ({ pk: `RUN#${run}`, sk: `PAST#${worker}` }),
   job: (run: string, job: string): TableKey => ({ pk: `RUN#${run}`, sk: `JOB#${job}` }),
   fleet: (run: string, fleet: string): TableKey => ({ pk: `RUN#${run}`, sk: `FLEET#${fleet}` }),
   toolSpending: (run: string): TableKey => ({ pk: `RUN#${run}`, sk: "TOOLS" }),
@@ -100,6 +102,7 @@ export const tablePrefixes = {
   runs: "RUN#",
   agents: "AGENT#",
   workers: "WORKER#",
+  past: "PAST#",
   jobs: "JOB#",
   fleets: "FLEET#",
   steps: "STEP#",

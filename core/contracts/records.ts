@@ -3,12 +3,14 @@
  * in keys.ts) are not part of the record.
  *
  *     under the run      RUN, STEP, AGENT, WORKER, JOB, FLEET; the spending TOOLS, JUDGES, AGENTS (spending.ts); CALLS (tinker-calls.ts)
- *     by themselves      GROUP, so that the writes of a step spread over partitions; VERDICT, one per judged trajectory and judge
+ *                        PAST, a WORKER that is long dead (core/training/past-workers.ts)
+ *     by themselves      GROUP, so that the writes of a step spread over partitions; VERDICT (verdict-record.ts), one per judged trajectory and judge
  *     lists of runs      RUNS, those that the schedule ticks; ARCHIVE, the names of those that have left that list
  *     of the table       DEPLOYMENT (deployment.ts)
  */
 import * as z from "zod";
 import { Reason, RecordedText } from "./bounds.ts";
+import { HaltCode } from "./halt.ts";
 import { JudgeCost } from "./judge.ts";
 import {
   AgentName,
@@ -16,7 +18,6 @@ import {
   GroupIndex,
   InvocationId,
   JobId,
-  JudgeName,
   QuestionId,
   RolloutIndex,
   RunName,
@@ -27,12 +28,25 @@ import {
 } from "./names.ts";
 import { OptimizerProbe } from "./server-optimizer.ts";
 
+/** Workers whose records have left the run (core/training/past-workers.ts). */
+export const PastWorkers = z.strictObject({
+  /** Number of moves so far. */
+  moves: z.int().positive(),
+  /** Agent, or `*` -> heartbeats that all of them sent. */
+  heartbeats: z.record(z.string(), z.int().nonnegative()),
+  /** Those of the newest move. A WORKER record that one of them still has no longer counts. */
+  newest: z.array(WorkerId),
+});
+export type PastWorkers = z.infer<typeof PastWorkers>;
+
 /** How far a run is, and its limits in hours and US dollars. */
 export const RunRecord = z.strictObject({
   run: RunName,
   status: z.enum(["running", "finished", "halted"]),
   /** Why a halted run was halted; empty otherwise. */
   reason: Reason,
+  /** What halted it. Absent: it is not halted, or was by a release that recorded the reason alone. */
+  haltCode: HaltCode.exactOptional(),
   /** The oldest step that is not closed; the number of steps when the run is finished. */
   step: Step,
   /** Hashes of config.json and questions.json, as start-run read them. Readers refuse objects with other hashes. */
@@ -45,6 +59,8 @@ export const RunRecord = z.strictObject({
   maxUsd: z.number().nullable(),
   /** Lost rollouts of earlier steps have halted the run once, and no longer count (core/training/lost-rollouts.ts). Absent: all count. */
   lossesFrom: Step.exactOptional(),
+  /** Absent: there are none. */
+  past: PastWorkers.exactOptional(),
 });
 export type RunRecord = z.infer<typeof RunRecord>;
 
@@ -226,11 +242,14 @@ export const WorkerRecord = z.strictObject({
   suspectedAt: z.number().exactOptional(),
   /** `<version>+<hash of its files>/<config sha>/<base sha>`. A worker that differs from the run's others is refused. */
   release: RecordedText,
-  /** The rollout that it runs alone, as `<step>/<group>/<rollout>`; else empty. A dead worker keeps it if it crashed, not if it drained. */
+  /**
+   * The rollout that it runs alone, as `<step>/<group>/<rollout>`, or those of an evaluation that another worker began, as
+   * `eval:<job>/<group>/<rollout>` (core/training/evaluation-suspects.ts); else empty. A dead worker keeps them if it crashed, not if it drained.
+   */
   inFlight: z.array(z.string()),
   /** Number of rollouts that it runs, as last reported: for monitoring only. Absent: not reported yet. */
   running: z.int().nonnegative().exactOptional(),
-  /** Set when the finished run is archived, in seconds since 1970: the table may delete it from then on. */
+  /** Set in PAST, and when the finished run is archived, in seconds since 1970: the table may delete it from then on. */
   expiresAt: z.int().exactOptional(),
 });
 export type WorkerRecord = z.infer<typeof WorkerRecord>;
@@ -255,6 +274,11 @@ export const JobRecord = EvaluationScore.extend({
   state: z.enum(["queued", "leased", "done"]),
   owner: z.string(),
   fence: z.int().nonnegative(),
+  /**
+   * Rollouts that may have crashed its worker, as `<group>/<rollout>` -> crashes while it ran alone (core/training/evaluation-suspects.ts).
+   * Absent: there are none.
+   */
+  suspects: z.record(z.string(), z.int().nonnegative()).exactOptional(),
 });
 export type JobRecord = z.infer<typeof JobRecord>;
 
@@ -272,27 +296,3 @@ export const FleetRecord = z.strictObject({
   refusal: z.strictObject({ release: RecordedText, reason: Reason }).nullable(),
 });
 export type FleetRecord = z.infer<typeof FleetRecord>;
-
-/** A verdict that is pending or failed (core/training/verdict-claim.ts). The verdict itself is an object. */
-export const VerdictRecord = z.strictObject({
-  run: RunName,
-  /** SHA-256 of what is judged. */
-  subject: z.string().max(64),
-  judge: JudgeName,
-  /** Number of claims so far: of two concurrent claims, one wins. */
-  asks: z.int().nonnegative(),
-  /** Identifies the call that made the last claim. Absent: no claim was made. */
-  token: z.string().max(64).exactOptional(),
-  /** Store time in ms before which no one else may ask: the claimant's deadline, or the end of the pause after a failure. */
-  heldUntil: z.number(),
-  /** Consecutive failures. */
-  failures: z.int().nonnegative(),
-  /** Answers that were not verdicts. */
-  unusable: z.int().nonnegative(),
-  /** Store times in ms of the first and last consecutive failure. 0: none. */
-  failingSince: z.number(),
-  failedAt: z.number(),
-  /** In seconds since 1970: the table may delete it from then on. */
-  expiresAt: z.int(),
-});
-export type VerdictRecord = z.infer<typeof VerdictRecord>;

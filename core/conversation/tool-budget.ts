@@ -1,12 +1,13 @@
 /**
  * @file The tool budget of one rollout, shared by the main agent and its sub-agents, which can run in different processes:
  *
- *     main's turn   its own calls are charged in text order
+ *     main's turn   its own calls are charged in text order; one whose cost is known only when it ends holds the most that it may cost
  *                   the rest is split evenly among the turn's delegations; each request carries its share
- *                   each report says what was spent; the remainder is available again in the next turn
+ *                   each report says what was spent; that remainder, and what calls held and did not cost, is available again in
+ *                   the next turn
  *
- * So shares depend on texts and costs, never on timing, and a repeated invocation has the same id. The cost of a model call is known only
- * when it ends and is charged from the next turn on, so the calls of one turn can exceed the budget by their costs.
+ * So calls side by side never spend more than there is. Shares depend on texts and costs, never on timing, and a repeated invocation has
+ * the same id.
  */
 import type { Allowance, Spent } from "../contracts/rollout.ts";
 import type { CallBudget } from "../ports.ts";
@@ -22,6 +23,8 @@ export interface ToolBudget extends CallBudget {
   split(delegations: number): readonly (Allowance | undefined)[];
   /** Charges what a delegation spent. */
   settle(spent: Spent): void;
+  /** All calls of a turn have ended: what they still hold is available again. */
+  endTurn(): void;
   spent(): Spent;
 }
 
@@ -30,30 +33,41 @@ export function openToolBudget(allowance: Allowance | undefined): ToolBudget {
   const { calls: maxCalls, microUsd: maxMicroUsd } = allowance ?? { calls: null, microUsd: null };
   let calls = 0;
   let microUsd = 0;
+  /** What calls of this turn may still cost. */
+  let held = 0;
   const micro = (usd: number) => Math.round(usd * MICRO_USD);
+  const leftUsd = () =>
+    maxMicroUsd === null ? Number.POSITIVE_INFINITY : Math.max(0, maxMicroUsd - microUsd - held) / MICRO_USD;
   return {
     take(usd) {
       const price = micro(usd);
       if (maxCalls !== null && calls >= maxCalls) return `no calls are left: the limit is ${maxCalls}`;
       // A free call is allowed even after a model's cost has overdrawn the budget.
-      if (maxMicroUsd !== null && price > Math.max(0, maxMicroUsd - microUsd)) {
+      if (maxMicroUsd !== null && price > Math.max(0, maxMicroUsd - microUsd - held)) {
         return `no budget is left for this call: the limit is $${maxMicroUsd / MICRO_USD}`;
       }
       calls += 1;
       microUsd += price;
       return undefined;
     },
+    hold(mostUsd) {
+      if (micro(mostUsd) > micro(leftUsd())) return notCovered(mostUsd, leftUsd());
+      held += micro(mostUsd);
+      return undefined;
+    },
     addCost(usd) {
+      // What is left stays the same until the turn ends: other calls of the turn do not depend on when this one ended.
+      held = Math.max(0, held - micro(usd));
       microUsd += micro(usd);
     },
-    leftUsd: () => (maxMicroUsd === null ? Number.POSITIVE_INFINITY : Math.max(0, maxMicroUsd - microUsd) / MICRO_USD),
+    leftUsd,
     split(delegations) {
       return Array.from({ length: delegations }, (_, i) =>
         allowance === undefined
           ? undefined
           : {
               calls: share(maxCalls, calls, i, delegations),
-              microUsd: share(maxMicroUsd, microUsd, i, delegations),
+              microUsd: share(maxMicroUsd, microUsd + held, i, delegations),
             },
       );
     },
@@ -61,13 +75,22 @@ export function openToolBudget(allowance: Allowance | undefined): ToolBudget {
       calls += spent.calls;
       microUsd += spent.microUsd;
     },
+    endTurn() {
+      held = 0;
+    },
     spent: () => ({ calls, microUsd }),
   };
 }
 
+/** What the agent reads of a call that may cost more dollars than are left for it. */
+export const notCovered = (mostUsd: number, leftUsd: number): string =>
+  `the remaining budget does not cover this call: it may cost $${formatUsd(mostUsd)}, and $${formatUsd(leftUsd)} is left`;
+
+const formatUsd = (usd: number) => String(Number(usd.toPrecision(2)));
+
 /** The i-th of n parts of what is left. Parts differ by at most 1. */
-function share(limit: number | null, spent: number, i: number, n: number): number | null {
+function share(limit: number | null, gone: number, i: number, n: number): number | null {
   if (limit === null) return null;
-  const left = Math.max(0, limit - spent);
+  const left = Math.max(0, limit - gone);
   return Math.floor(left / n) + (i < left % n ? 1 : 0);
 }

@@ -75,7 +75,7 @@ export function countsOf(branches: readonly Branch[]): BranchCounts {
 export function subConversationOf(branch: Branch): Conversation {
   const last = branch.at(-1)?.turn;
   const turns = turnsOf(branch);
-  const prompt = taskOf(branch);
+  const prompt = taskOfBranch(branch);
   if (!last || last.isCut) return { prompt, turns, stop: "token-limit", answer: null, fault: null };
   const read = readAnswer(last);
   if ("fault" in read) return { prompt, turns, stop: "malformed", answer: null, ...read };
@@ -109,7 +109,7 @@ function textsIn(value: unknown): string[] {
 
 /** Conversations in the order of the tasks that they are about; those about none come last. */
 export function byTask(branches: readonly Branch[], tasks: readonly string[]): Branch[] {
-  const positions = new Map(branches.map((branch) => [branch, positionIn(tasks, taskOf(branch))]));
+  const positions = new Map(branches.map((branch) => [branch, positionIn(tasks, taskOfBranch(branch))]));
   return branches.toSorted((a, b) => (positions.get(a) ?? 0) - (positions.get(b) ?? 0));
 }
 
@@ -123,7 +123,7 @@ function positionIn(tasks: readonly string[], task: string): number {
 }
 
 /** The task of a conversation: its first user message. */
-export function taskOf([first]: Branch): string {
+export function taskOfBranch([first]: Branch): string {
   return first?.messages.find(({ role }) => role === "user")?.text ?? "";
 }
 

@@ -121,7 +121,7 @@ export function haltUnserved(run: RunRecords, fleets: readonly FleetSpec[]): Sto
   if (run.record.status !== "running") return [];
   const serving = fleets.filter(({ agent }) => agent in run.config.agents);
   const reason = unservedReason(run, serving) ?? givenUpReason(run, serving);
-  return reason === undefined ? [] : [update(endRun(run.record.run, "halted", reason))];
+  return reason === undefined ? [] : [update(endRun(run.record.run, { code: "unserved", reason }))];
 }
 
 function unservedReason(run: RunRecords, fleets: readonly FleetSpec[]): string | undefined {

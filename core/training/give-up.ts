@@ -9,11 +9,14 @@ import type { Outcome } from "../contracts/rollout.ts";
 import type { StoreCommand } from "./store-commands.ts";
 
 /** A rollout that crashes its worker this often while it runs alone is the cause of the crashes. */
-export const POISON_CRASHES = 3;
+const POISON_CRASHES = 3;
+
+/** Crashes of a rollout that ran alone after which it is given up. */
+export const crashLimit = ({ limits }: Pick<RunConfig, "limits">): number => Math.min(POISON_CRASHES, limits.attempts);
 
 /** Gives up the rollouts of open groups that crashed too often, then scores them as lost. */
 export function giveUp(config: RunConfig, groups: readonly GroupRecord[]): StoreCommand[] {
-  const limit = Math.min(POISON_CRASHES, config.limits.attempts);
+  const limit = crashLimit(config);
   return groups
     .filter(({ state }) => state === "open")
     .flatMap((group) =>

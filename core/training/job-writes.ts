@@ -5,32 +5,29 @@ import type { TableChange, TableCondition, TableValue } from "../ports.ts";
 
 const is = (attribute: string, value: TableValue): TableCondition => ({ equals: [[attribute], value] });
 
-/** Leases an evaluation job from the queue, or from a dead owner. */
-export function leaseJob(job: JobRecord, worker: string): TableChange {
+/** Leases an evaluation job from the queue, or from a dead owner. `suspects`: evaluation-suspects.ts. */
+export function leaseJob(job: JobRecord, worker: string, suspects?: JobRecord["suspects"]): TableChange {
   return {
     key: tableKeys.job(job.run, job.job),
-    set: [
-      [["state"], "leased"],
-      [["owner"], worker],
-    ],
+    set: [[["state"], "leased"], [["owner"], worker], ...setSuspects(suspects)],
     add: [[["fence"], 1]],
     when: [is("state", job.state), is("fence", job.fence)],
   };
 }
 
+const setSuspects = (suspects: JobRecord["suspects"] = {}) =>
+  Object.keys(suspects).length > 0 ? [[["suspects"], suspects] as const] : [];
+
 /** Returns a job that its worker cannot do, so that another worker need not wait for the lease to expire. */
-export function releaseJob({ run, job }: JobRecord, worker: string): TableChange {
+export function releaseJob({ run, job }: JobRecord, worker: string, suspects?: JobRecord["suspects"]): TableChange {
   return {
     key: tableKeys.job(run, job),
-    set: [
-      [["state"], "queued"],
-      [["owner"], ""],
-    ],
+    set: [[["state"], "queued"], [["owner"], ""], ...setSuspects(suspects)],
     when: [is("state", "leased"), is("owner", worker)],
   };
 }
 
-/** Records the score of an evaluation, once. */
+/** Records the score of an evaluation, once. One that is reopened later tries rollouts again that were given up. */
 export function finishJob(job: JobRecord, { n, correct, runs, interval }: EvaluationScore): TableChange {
   return {
     key: tableKeys.job(job.run, job.job),
@@ -41,6 +38,7 @@ export function finishJob(job: JobRecord, { n, correct, runs, interval }: Evalua
       [["runs"], runs],
       [["interval"], interval],
     ],
+    remove: [["suspects"]],
     when: [is("state", job.state)],
   };
 }

@@ -3,32 +3,30 @@
  * halted, and the resumed run asks again. A rollout that gets no usable verdict is lost, so that one text cannot halt a run.
  */
 import type { RunConfig } from "../contracts/config.ts";
+import type { Halt } from "../contracts/halt.ts";
 import { type MgrpoError, refusalOf } from "../errors.ts";
+import { haltOf } from "./halt-run.ts";
 import type { VerdictFailure } from "./verdict.ts";
 
 /** A judge that has failed for this long in a row halts the run. */
 const OUTAGE_SECONDS = 600;
-const OUTAGE_REASON = "no verdict for ";
-
-/** Whether a run's reason to be halted is a judge's outage, which may end by itself. */
-export const isJudgeOutage = (reason: string): boolean => reason.startsWith(OUTAGE_REASON);
 
 export type JudgeDecision =
   | { readonly kind: "ask-again" }
   /** Only the user can fix it, or the outage lasts. */
-  | { readonly kind: "halt"; readonly reason: string }
+  | { readonly kind: "halt"; readonly halt: Halt }
   | { readonly kind: "exclude"; readonly reason: string };
 
 /** `error`: from `askForVerdict` or `unclaimedFailure`. */
 export function decideAfterFailure({ limits }: Pick<RunConfig, "limits">, error: MgrpoError): JudgeDecision {
   const refusal = refusalOf(error);
-  if (refusal) return { kind: "halt", reason: refusal.message };
+  if (refusal) return { kind: "halt", halt: haltOf(refusal) };
   const { fault, unusable, failingSeconds } = error.evidence as VerdictFailure;
   if (fault === "refused-text") return { kind: "exclude", reason: `judge: ${error.message}` };
   if (fault === "unusable-answer" && unusable >= limits.attempts)
     return { kind: "exclude", reason: `judge: ${error.message} (unusable answers: ${unusable})` };
   if (failingSeconds < OUTAGE_SECONDS) return { kind: "ask-again" };
   const minutes = Math.floor(failingSeconds / 60);
-  const reason = `${OUTAGE_REASON}${minutes} minutes: ${error.message}. Fix the judge, then resume: no rollout is lost`;
-  return { kind: "halt", reason };
+  const reason = `no verdict for ${minutes} minutes: ${error.message}. Fix the judge, then resume: no rollout is lost`;
+  return { kind: "halt", halt: { code: "judge-outage", reason } };
 }

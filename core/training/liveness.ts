@@ -27,7 +27,7 @@ export function observeWorkers(
 ): StoreCommand[] {
   const lease = config.liveness.leaseSeconds * 1000;
   return workers.flatMap((worker) => {
-    if (worker.state === "dead") return countCrashes(worker, groups);
+    if (worker.state === "dead") return [...dateDeath(worker, storeTime), ...countCrashes(worker, groups)];
     const unchangedFor = storeTime - worker.seenAt;
     if (worker.counter !== worker.seenCounter) {
       // Recording is a write, so a moving counter is recorded at most twice per lease.
@@ -40,6 +40,11 @@ export function observeWorkers(
   });
 }
 
+/** Records the last counter, unless tick has seen it: the worker was dead by then. */
+function dateDeath(worker: WorkerRecord, storeTime: number): StoreCommand[] {
+  return worker.counter === worker.seenCounter ? [] : [update(recordSeenCounter(worker, storeTime))];
+}
+
 function countCrashes(worker: WorkerRecord, groups: readonly GroupRecord[]): StoreCommand[] {
   const alone = rolloutAlone(worker);
   const group = alone && groups.find((record) => record.step === alone.step && record.group === alone.group);
@@ -48,13 +53,17 @@ function countCrashes(worker: WorkerRecord, groups: readonly GroupRecord[]): Sto
     : [];
 }
 
-/** The rollout that a crash of the worker counts against: the one that it ran alone. A drain never counts. */
+/** Evaluations name theirs in another way, and count them in their JOB. */
+const TRAINING_ROLLOUT = /^\d+\/\d+\/\d+$/;
+
+/** The training rollout that a crash of the worker counts against: the one that it ran alone. A drain never counts. */
 export function rolloutAlone({
   state,
   inFlight,
 }: WorkerRecord): Record<"step" | "group" | "rollout", number> | undefined {
   const [alone, ...others] = inFlight;
   if (state === "draining" || alone === undefined || others.length > 0) return undefined;
+  if (!TRAINING_ROLLOUT.test(alone)) return undefined;
   const [step = 0, group = 0, rollout = 0] = alone.split("/").map(Number);
   return { step, group, rollout };
 }
@@ -70,5 +79,5 @@ export function haltLostTrainers(run: string, agents: readonly AgentRecord[]): S
   if (lost.length === 0) return [];
   const names = lost.map(({ agent }) => agent).join(", ");
   const reason = `the trainer of ${names} was lost ${MAX_TAKEOVERS} times without a new version; read its worker's log, then resume`;
-  return [update(endRun(run, "halted", reason)), ...lost.map((agent) => update(resetTakeovers(agent)))];
+  return [update(endRun(run, { code: "trainer-lost", reason })), ...lost.map((agent) => update(resetTakeovers(agent)))];
 }

@@ -15,6 +15,7 @@ import type { RunConfig } from "../contracts/config.ts";
 import type { RunRecord, WorkerRecord } from "../contracts/records.ts";
 import { MgrpoError } from "../errors.ts";
 import type { ApiSpending } from "./api-spending.ts";
+import { allHeartbeats } from "./past-workers.ts";
 import { type StoreCommand, update } from "./store-commands.ts";
 import { endRun } from "./writes.ts";
 
@@ -41,20 +42,22 @@ export interface RaisedBudget {
 export const raisesBudget = (raised: RaisedBudget): boolean =>
   Object.values(raised).some((limit) => limit !== undefined);
 
-/** What the run has spent so far. `storeTime` in ms. */
+/** What the run has spent so far. `record`: read before `workers`. `storeTime` in ms. */
 export function spending(
   { budget, liveness }: RunConfig,
-  { startedAt }: RunRecord,
+  record: RunRecord,
   workers: readonly WorkerRecord[],
   apiSpending: ApiSpending,
   storeTime: number,
 ): Spending {
-  const hoursOf = ({ counter }: WorkerRecord) => (counter * liveness.heartbeatSeconds) / 3600;
-  const priceOf = ({ agent }: WorkerRecord) => budget.usdPerWorkerHour[agent] ?? budget.usdPerWorkerHour["*"] ?? 0;
+  const priceOf = (agent: string) => budget.usdPerWorkerHour[agent] ?? budget.usdPerWorkerHour["*"] ?? 0;
+  const hours = Object.entries(allHeartbeats(record, workers)).map(
+    ([agent, heartbeats]) => [agent, (heartbeats * liveness.heartbeatSeconds) / 3600] as const,
+  );
   return {
-    hours: (storeTime - startedAt) / 3_600_000,
-    workerHours: workers.reduce((sum, worker) => sum + hoursOf(worker), 0),
-    usd: workers.reduce((sum, worker) => sum + hoursOf(worker) * priceOf(worker), apiUsd(apiSpending)),
+    hours: (storeTime - record.startedAt) / 3_600_000,
+    workerHours: hours.reduce((sum, [, ofAgent]) => sum + ofAgent, 0),
+    usd: hours.reduce((sum, [agent, ofAgent]) => sum + ofAgent * priceOf(agent), apiUsd(apiSpending)),
     ...apiSpending,
   };
 }
@@ -115,7 +118,7 @@ export function haltIfOverBudget(
   storeTime: number,
 ): StoreCommand[] {
   const reason = overBudgetReason(run, spending(config, run, workers, apiSpending, storeTime));
-  return reason === undefined ? [] : [update(endRun(run.run, "halted", reason))];
+  return reason === undefined ? [] : [update(endRun(run.run, { code: "budget", reason }))];
 }
 
 /** The run's limits after the user has raised them. Refused: see `raisedLimit`. */

@@ -86,7 +86,7 @@ export function advance(snapshot: StepSnapshot): StoreCommand[] {
       ...(next.step > run.step + config.staleness ? evaluateAndPrune(snapshot, false) : []),
       insertPlan(snapshot, next),
     ];
-  if (!first) return [...evaluateAndPrune(snapshot, true), update(endRun(run.run, "finished", ""))];
+  if (!first) return [...evaluateAndPrune(snapshot, true), update(endRun(run.run, "finished"))];
   const opened = steps.filter(({ state }) => state === "open").flatMap((step) => advanceOpen(snapshot, step));
   if (first.state === "open") return opened;
   return [...opened, ...(first.state === "ready" ? advanceReady(snapshot, first) : closeStep(snapshot, first))];

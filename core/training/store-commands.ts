@@ -22,6 +22,8 @@ export type StoreCommand =
    */
   | { readonly kind: "enqueue"; readonly key: string; readonly isLast: boolean }
   | { readonly kind: "delete"; readonly keys: readonly string[] }
+  /** Deletes a record. */
+  | { readonly kind: "delete-item"; readonly key: TableKey }
   /** Commands that do not depend on each other. */
   | { readonly kind: "parallel"; readonly commands: readonly StoreCommand[] };
 

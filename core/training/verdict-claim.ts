@@ -11,7 +11,7 @@
  */
 import { tableKeys } from "../contracts/keys.ts";
 import { parse } from "../contracts/parse.ts";
-import { VerdictRecord } from "../contracts/records.ts";
+import { VerdictRecord } from "../contracts/verdict-record.ts";
 import type { Store, TableCondition, TableItem } from "../ports.ts";
 
 type ClaimStore = Pick<Store, "table" | "clock">;

@@ -7,7 +7,7 @@
 import { costOfFailure, faultOfFailure, type JudgeFault, type Judgment, Verdict } from "../contracts/judge.ts";
 import { objectKeys } from "../contracts/keys.ts";
 import { canonicalJson, parse, parseJson } from "../contracts/parse.ts";
-import type { VerdictRecord } from "../contracts/records.ts";
+import type { VerdictRecord } from "../contracts/verdict-record.ts";
 import { isMgrpoError, MgrpoError } from "../errors.ts";
 import type { Clock, Store, VerdictContext } from "../ports.ts";
 import { JudgeCharge } from "./api-spending.ts";

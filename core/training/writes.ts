@@ -4,6 +4,7 @@
  * fleet-writes.ts; trainers' calls: call-writes.ts.
  */
 import { boundReason } from "../contracts/bounds.ts";
+import type { Halt } from "../contracts/halt.ts";
 import { tableKeys } from "../contracts/keys.ts";
 import type {
   AgentBatch,
@@ -142,30 +143,35 @@ export function advanceRun(run: RunRecord): TableChange {
   };
 }
 
-/** running -> finished or halted, with the reason. */
-export function endRun(run: string, status: "finished" | "halted", reason: string): TableChange {
-  return changeStatus(run, "running", status, reason);
+/** running -> finished, or halted. */
+export function endRun(run: string, end: "finished" | Halt): TableChange {
+  return end === "finished" ? changeStatus(run, "running", "finished") : halt(run, "running", end);
 }
 
 /** running -> halted, since too many rollouts were lost. Those of this step and of earlier ones do not halt the run again. */
 export function haltForLosses(run: string, step: number, reason: string): TableChange {
-  const { set = [], ...halt } = endRun(run, "halted", reason);
-  return { ...halt, set: [...set, [["lossesFrom"], step + 1]] };
+  const { set = [], ...change } = endRun(run, { code: "losses", reason });
+  return { ...change, set: [...set, [["lossesFrom"], step + 1]] };
 }
 
 /** finished -> halted: the remaining evaluations cannot continue. */
-export function haltFinished(run: string, reason: string): TableChange {
-  return changeStatus(run, "finished", "halted", reason);
+export function haltFinished(run: string, why: Halt): TableChange {
+  return halt(run, "finished", why);
+}
+
+function halt(run: string, from: Status, { code, reason }: Halt): TableChange {
+  const { set = [], ...change } = changeStatus(run, from, "halted", boundReason(reason));
+  return { ...change, set: [...set, [["haltCode"], code]] };
 }
 
 type Status = RunRecord["status"];
 
-function changeStatus(run: string, from: Status, to: Status, reason: string): TableChange {
+function changeStatus(run: string, from: Status, to: Status, reason = ""): TableChange {
   return {
     key: tableKeys.run(run),
     set: [
       [["status"], to],
-      [["reason"], boundReason(reason)],
+      [["reason"], reason],
     ],
     when: [is("status", from)],
   };
@@ -173,7 +179,7 @@ function changeStatus(run: string, from: Status, to: Status, reason: string): Ta
 
 /** halted -> running, by the user's `resume`. */
 export function resumeRun(run: string): TableChange {
-  return changeStatus(run, "halted", "running", "");
+  return { ...changeStatus(run, "halted", "running"), remove: [["haltCode"]] };
 }
 
 /** Raises what a run may spend, by the user's `resume --budget-…`, and resumes it if it is halted. */
@@ -182,6 +188,7 @@ export function raiseBudget(run: RunRecord, limits: Pick<RunRecord, "maxHours" |
   return {
     key: tableKeys.run(run.run),
     set: [[["status"], "running"], [["reason"], ""], ...known.map((name) => [[name], limits[name]] as const)],
+    remove: [["haltCode"]],
     when: [is("status", run.status), ...known.map((name) => is(name, run[name]))],
   };
 }
@@ -225,20 +232,24 @@ export function releaseTrainer(run: string, agent: string, worker: string): Tabl
   return { key: tableKeys.agent(run, agent), set: [[["trainer"], ""]], when: [is("trainer", worker)] };
 }
 
-/** A heartbeat: increments the counter, and sets what changed of the worker's rollouts. Fails once the worker is marked dead. */
-export function heartbeat(
-  run: string,
-  worker: string,
-  state: "alive" | "draining",
-  changed: Partial<Pick<WorkerRecord, "inFlight" | "running">> = {},
-): TableChange {
-  const set = Object.entries(changed).map(([name, value]) => [[name], value] as const);
+/** A heartbeat: increments the counter, and sets how many rollouts run, if that has changed. Fails once the worker is marked dead. */
+export function heartbeat(run: string, worker: string, state: "alive" | "draining", running?: number): TableChange {
   return {
     key: tableKeys.worker(run, worker),
     add: [[["counter"], 1]],
-    ...(set.length > 0 && { set }),
+    ...(running !== undefined && { set: [[["running"], running]] }),
     when: [is("state", state)],
   };
+}
+
+/** Names the rollouts that count against the worker's death. No heartbeat: budgets count these. */
+export function setInFlight(
+  run: string,
+  worker: string,
+  state: "alive" | "draining",
+  rollouts: readonly string[],
+): TableChange {
+  return { key: tableKeys.worker(run, worker), set: [[["inFlight"], rollouts]], when: [is("state", state)] };
 }
 
 export function drainWorker(run: string, worker: string): TableChange {

@@ -1,14 +1,23 @@
-/** @file docs/configuration.md, from the Zod schema of the run config: every setting with its type, default and one-line description. */
+/**
+ * @file docs/configuration.md, from the Zod schemas of the run config and of the web tools: every setting with its type, default and
+ * one-line description.
+ */
 import * as z from "zod";
+import { WebSettings } from "../../adapters/tools/web/settings.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 
 const HEADER = `# Configuration
 
-Generated from the schema of the run config (\`core/contracts/config.ts\`) by \`npm run docs\`; do not edit.
+Generated from the schemas of the run config (\`core/contracts/config.ts\`) and of the web tools (\`adapters/tools/web/settings.ts\`) by
+\`npm run docs\`; do not edit.
 
 A recipe's \`config()\` returns these settings; \`--set <path>=<value>\` overrides one, for instance \`--set algorithm.clipHigh=0.3\` or
 \`--set 'agents.main.lora={}'\`. Unknown keys are errors. Defaults are the recommendation. A run keeps its resolved config in \`config.json\`.
 `;
+
+const TOOLS = `## tools
+
+Of the [web tools](tools.md), for a recipe whose \`tools.ts\` opens them (\`openWebTools\`). A recipe with tools of its own says what it takes.`;
 
 /** The part of JSON Schema that Zod writes for the config. */
 interface Schema {
@@ -38,14 +47,16 @@ interface Setting {
 }
 
 export function configurationReference(): string {
-  const schema = z.toJSONSchema(RunConfig, { io: "input", unrepresentable: "any", reused: "inline" }) as Schema;
-  const settings = settingsOf("", schema);
-  const groups = grouped(settings);
+  const groups = grouped(settingsOf("", jsonSchemaOf(RunConfig)));
   const sections = [...groups].map(([name, rows]) =>
     [`## ${name.includes("<") ? code(name) : name}`, table(rows)].join("\n\n"),
   );
-  return `${[HEADER, ...sections].join("\n\n").replace(/\n{3,}/g, "\n\n")}\n`;
+  const tools = [TOOLS, table(settingsOf("tools", jsonSchemaOf(WebSettings)))];
+  return `${[HEADER, ...sections, ...tools].join("\n\n").replace(/\n{3,}/g, "\n\n")}\n`;
 }
+
+const jsonSchemaOf = (schema: z.ZodType) =>
+  z.toJSONSchema(schema, { io: "input", unrepresentable: "any", reused: "inline" }) as Schema;
 
 /** Every setting of an object, including nested objects. */
 function settingsOf(prefix: string, schema: Schema): Setting[] {
@@ -60,10 +71,10 @@ function settingsOf(prefix: string, schema: Schema): Setting[] {
 
 function nestedOf(path: string, value: Schema): Setting[] {
   const inner = withoutNull(value);
-  if (inner.items?.properties) return settingsOf(`${path}[]`, inner.items);
-  if (typeof inner.additionalProperties === "object" && inner.additionalProperties.properties)
-    return settingsOf(`${path}.<name>`, inner.additionalProperties);
-  if (inner.oneOf) return merged(inner.oneOf.flatMap((member) => settingsOf(path, member)));
+  if (inner.items) return nestedOf(`${path}[]`, inner.items);
+  if (typeof inner.additionalProperties === "object") return nestedOf(`${path}.<name>`, inner.additionalProperties);
+  const members = inner.oneOf ?? inner.anyOf;
+  if (members) return merged(members.flatMap((member) => settingsOf(path, member)));
   return settingsOf(path, inner);
 }
 

@@ -30,7 +30,7 @@ export interface TensorEntry {
   readonly end: number;
 }
 
-export interface Header {
+export interface SafetensorsHeader {
   readonly tensors: ReadonlyMap<string, TensorEntry>;
   readonly metadata: Readonly<Record<string, string>>;
 }
@@ -53,7 +53,7 @@ const BYTES: Readonly<Record<TensorType, number>> = { F32: 4, F16: 2, BF16: 2 };
 const CHUNK = 1 << 22;
 
 /** `what` names the file in errors. Tensors must fill the file without overlap or gap, as in the reference implementation. */
-export function readHeader(file: CheckpointFile, what: string): Header {
+export function readHeader(file: CheckpointFile, what: string): SafetensorsHeader {
   const damaged = (fault: string) =>
     new MgrpoError("checkpoint-damaged", `${what}: ${fault}: restore the file from its origin`);
   const size = sizeOf(file);

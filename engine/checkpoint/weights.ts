@@ -16,7 +16,7 @@ export interface Checkpoint {
 }
 
 /** Reads `config.json` and the weights, tensor by tensor straight into the vector. */
-export function readCheckpoint(files: CheckpointFiles): Checkpoint {
+export function parseCheckpoint(files: CheckpointFiles): Checkpoint {
   const config = readModelConfig(files);
   const layout = parameterLayout(config);
   const locations = locateParameters(files, config, layout);
@@ -80,7 +80,7 @@ export function readWeights(
   return into;
 }
 
-/** Runs the checks of readCheckpoint in bounded memory. */
+/** Runs the checks of parseCheckpoint in bounded memory. */
 export function checkCheckpoint(files: CheckpointFiles): ModelConfig {
   const config = readModelConfig(files);
   const buffer = new Float32Array(CHECKED_ELEMENTS);

@@ -42,7 +42,7 @@ export interface MemoryPlan {
   readonly cache: number;
   /**
    * A version's files: the weights for the next sampler, and either what is in flight while the version is saved (a file is written, one
-   * hashed and one stored), or both moments while it is loaded.
+   * hashed and one stored), or both moments while it is loaded, or in each lane the gradient by which trees are checked: never two of these.
    */
   readonly saving: number;
 }
@@ -82,7 +82,7 @@ export function planMemory(
   const keepsArrays = !lora || !isHalf(config, stored);
   return {
     program: PROGRAM_BYTES,
-    weights: lora && stored.mapped ? mappedBytes(config, options, stored) : FLOAT_BYTES * parameters * copies,
+    weights: lora && stored.mapped ? frozenBytes(config, options, stored) : FLOAT_BYTES * parameters * copies,
     packed: lora && options.weightPacking === "on" ? lanes * packedBytes(config, bitsOf(options.quantization)) : 0,
     adapter: lora ? FLOAT_BYTES * trained * copies : 0,
     optimizer: FLOAT_BYTES * trained * (lanes + 2),
@@ -91,11 +91,44 @@ export function planMemory(
     trees: hasTrees ? FLOAT_BYTES * lanes * treeFloats(config, options, whole, keepsArrays) : 0,
     cache: (1 + staleness) * kvCacheBytes(config, options.slots, options.contextTokens),
     saving:
-      FLOAT_BYTES * trained + Math.max(2 * FLOAT_BYTES * trained, Math.min(3 * FLOAT_BYTES * trained, 3 * SHARD_BYTES)),
+      FLOAT_BYTES * trained +
+      Math.max(
+        2 * FLOAT_BYTES * trained,
+        Math.min(3 * FLOAT_BYTES * trained, 3 * SHARD_BYTES),
+        hasTrees ? lanes * FLOAT_BYTES * trained : 0,
+      ),
   };
 }
 
 export const totalBytes = (plan: MemoryPlan): number => Object.values(plan).reduce((sum, bytes) => sum + bytes, 0);
+
+/** One process on a machine with others. */
+export interface ProcessMemory {
+  readonly plan: MemoryPlan;
+  /** The files that hold its memory-mapped weights, and the bytes of them that it maps: part of its plan's `weights`. */
+  readonly mapped: { readonly files: readonly string[]; readonly bytes: number };
+}
+
+/** What processes on one machine need together: pages of files that several of them map are in memory once. */
+export function totalOfProcesses(processes: readonly ProcessMemory[]): number {
+  const pages = new Map<string, number>();
+  let own = 0;
+  for (const { plan, mapped } of processes) {
+    const files = mapped.files.join("\0");
+    // A quantized base maps fewer of the same pages.
+    pages.set(files, Math.max(mapped.bytes, pages.get(files) ?? 0));
+    own += totalBytes(plan) - mapped.bytes;
+  }
+  return [...pages.values()].reduce((sum, bytes) => sum + bytes, own);
+}
+
+/** The part of `weights` that is pages of the checkpoint's files. */
+export const mappedBytes = (
+  config: ModelConfig,
+  lora: LoraConfig | null,
+  options: EngineOptions,
+  stored: StoredWeights,
+): number => (lora && stored.mapped ? pageBytes(config, options, stored) : 0);
 
 /** Whether full training is one graph (whole-passes.ts), which keeps the activations of every layer, or goes layer by layer (layered-passes.ts). */
 export const computesWhole = (config: ModelConfig, options: EngineOptions): boolean =>
@@ -122,16 +155,24 @@ function packedBytes(config: ModelConfig, bits: Bits | undefined): number {
 
 /**
  * Half-precision or quantized weights need a float32 copy of the largest matrix while it is read: one for sampling and one for training.
- * For a model stored in several types, the quantized share is estimated.
+ * The file of quantized layers is the process's own.
  */
-function mappedBytes(config: ModelConfig, { quantization }: EngineOptions, stored: StoredWeights): number {
-  const { parameters, length } = parameterLayout(config);
-  const bits = bitsOf(quantization);
+function frozenBytes(config: ModelConfig, options: EngineOptions, stored: StoredWeights): number {
+  const bits = bitsOf(options.quantization);
   const linear = bits ? linearParameters(config) : [];
-  const others = parameters.filter(({ name }) => !linear.some((parameter) => parameter.name === name));
-  const copied = Math.max(isHalf(config, stored) ? largestOf(others) : 0, bits ? largestOf(linear) : 0);
+  const half = isHalf(config, stored) ? largestOf(unquantized(config, options)) : 0;
+  const copied = Math.max(half, bits ? largestOf(linear) : 0);
   const quantized = bits ? planQuantizedBase(config, bits).bytes : 0;
-  return Math.ceil(stored.bytes * (lengthOf(others) / length)) + quantized + 2 * FLOAT_BYTES * copied;
+  return pageBytes(config, options, stored) + quantized + 2 * FLOAT_BYTES * copied;
+}
+
+/** Bytes of the mapped parameters. For a model stored in several types, the share of quantized ones, which are not mapped, is estimated. */
+const pageBytes = (config: ModelConfig, options: EngineOptions, { bytes }: StoredWeights): number =>
+  Math.ceil(bytes * (lengthOf(unquantized(config, options)) / parameterLayout(config).length));
+
+function unquantized(config: ModelConfig, { quantization }: EngineOptions): Parameter[] {
+  const linear = new Set(bitsOf(quantization) ? linearParameters(config).map(({ name }) => name) : []);
+  return parameterLayout(config).parameters.filter(({ name }) => !linear.has(name));
 }
 
 /** Whether weights are stored in half precision: the runtime then returns the memory of its arrays after a run (graph-session.ts). */
@@ -155,7 +196,7 @@ function wholeActivations(config: ModelConfig, options: EngineOptions): number {
 
 /**
  * Floats: the masks of the largest micro-batch of trees, which has as many scores as one of sequences (micro-batches.ts), and their parts for
- * each block of queries. And, where graphs keep their arrays, those of the trees' graphs and of the head that checks the first tree.
+ * each block of queries. And, where graphs keep their arrays, those of the trees' graphs and of a head that computes log-probs alone.
  */
 function treeFloats(config: ModelConfig, options: EngineOptions, whole: boolean, keepsArrays: boolean): number {
   const tokens = microBatch(options);

@@ -58,6 +58,12 @@ export function storedWeights(files: CheckpointFiles, config: ModelConfig): Stor
   };
 }
 
+/** Real paths of the files that hold memory-mapped weights, sorted. */
+export function mappedFiles(files: CheckpointFiles, config: ModelConfig): string[] {
+  const locations = [...locateParameters(files, config, parameterLayout(config)).values()];
+  return [...new Set(locations.filter(isMemoryMapped).map(({ file }) => realpathSync(file.path)))].sort();
+}
+
 type OnDisk = TensorLocation & { readonly file: Exclude<TensorLocation["file"], Uint8Array> };
 
 /** On disk and aligned to its element type. */

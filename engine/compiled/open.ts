@@ -5,7 +5,7 @@
 import type { CheckpointFiles, EngineOptions, Sampler, Trainer } from "../../core/ports.ts";
 import { readAdapterConfig } from "../checkpoint/adapter.ts";
 import { checkContext, readModelConfig } from "../checkpoint/config.ts";
-import { decideProvider, gpuThread } from "./device.ts";
+import { decidedProvider, gpuThread } from "./device.ts";
 import { allOrNone, divideOptions, type LaneOptions } from "./lanes.ts";
 import { openQuantized } from "./open-quantized.ts";
 import { storedWeights } from "./open-weights.ts";
@@ -21,11 +21,11 @@ import { resolveCheckpointing, resolveWeightPacking } from "./weight-packing.ts"
 const samplingThreads: EngineThread[] = [];
 const trainingThreads: EngineThread[] = [];
 
-export async function openSampler(files: CheckpointFiles, options: EngineOptions): Promise<Sampler> {
+export async function openSamplerOnLanes(files: CheckpointFiles, options: EngineOptions): Promise<Sampler> {
   return laneSampler(await openLanes(samplingThreads, openThreadSampler, files, options));
 }
 
-export async function openTrainer(files: CheckpointFiles, options: EngineOptions): Promise<Trainer> {
+export async function openTrainerOnLanes(files: CheckpointFiles, options: EngineOptions): Promise<Trainer> {
   const config = readModelConfig(files);
   const lanes = await openLanes(trainingThreads, openThreadTrainer, files, options);
   return dataParallel(lanes, (sequences, count) => assignBatch(sequences, count, config, options));
@@ -40,7 +40,7 @@ async function openLanes<T extends { close(): Promise<void> }>(
   options: EngineOptions,
 ) {
   checkContext(files, options.contextTokens);
-  const { provider } = await decideProvider(options);
+  const { provider } = await decidedProvider(options);
   const { lanes, each } = divideOptions(files, resolveMemory(files, { ...options, provider }));
   if (provider !== "cpu") return [await openLane(gpuThread, files, each)];
   while (threads.length < lanes) threads.push(new EngineThread());

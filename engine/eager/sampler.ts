@@ -5,14 +5,14 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, EngineOptions, Sample, SampleRequest, Sampler } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
 import { readAdapter } from "../checkpoint/adapter.ts";
-import { readCheckpoint } from "../checkpoint/weights.ts";
+import { parseCheckpoint } from "../checkpoint/weights.ts";
 import { checkSampleRequest } from "../model/input-checks.ts";
 import { endsWithStop, sampleToken } from "../model/token-sampling.ts";
 import { type EagerBackend, onBackend } from "./backend.ts";
 import { headOf, hiddenStates, weightTensors } from "./model.ts";
 
 export function openEagerSampler(files: CheckpointFiles, options: EngineOptions, backend: EagerBackend): Sampler {
-  const { config, layout, weights } = readCheckpoint(files);
+  const { config, layout, weights } = parseCheckpoint(files);
   const adapter = readAdapter(files, config);
   const lora = adapter?.lora ?? null;
   const released = new Set<SampleRequest>();

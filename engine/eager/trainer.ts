@@ -4,7 +4,7 @@ import "../model/gradients.ts";
 import type { CheckpointFiles, EngineOptions, Loss, Trainer, TrainingSequence } from "../../core/ports.ts";
 import { views } from "../checkpoint/parameters.ts";
 import { saving } from "../checkpoint/saving.ts";
-import { readCheckpoint } from "../checkpoint/weights.ts";
+import { parseCheckpoint } from "../checkpoint/weights.ts";
 import { checkTokens, checkTrainingSequence } from "../model/input-checks.ts";
 import { entropies, entropyLoss, type LossRows, loss as lossOf, targetLogProbs } from "../model/losses.ts";
 import {
@@ -27,7 +27,7 @@ import { distributions, treeStates, weightTensors } from "./model.ts";
 export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions, backend: EagerBackend): Trainer {
   const { config, lora, layout, weights, gradient, savedFile, ...state } = openTrainedState(files, options.shardBytes);
   const names = layout.parameters.map(({ name }) => name);
-  const base = lora && readCheckpoint(files);
+  const base = lora && parseCheckpoint(files);
   const frozen = () => (base ? weightTensors(base.layout, base.weights) : {});
   const compute = <T>(work: () => T): T => onBackend(backend, work);
 

@@ -47,7 +47,7 @@ function firstParts(x: tf.Tensor4D, parts: number, count: number): tf.Tensor4D {
  */
 function attention(q: tf.Tensor4D, k: tf.Tensor4D, v: tf.Tensor4D, mask: Mask, blocks: number): tf.Tensor4D {
   const operation = tf.customGrad<tf.Tensor4D>((...inputs) => {
-    const [queries, keys, values, save] = inputs as unknown as [tf.Tensor4D, tf.Tensor4D, tf.Tensor4D, tf.GradSaveFunc];
+    const [queries, keys, values, save] = inputs as [tf.Tensor4D, tf.Tensor4D, tf.Tensor4D, tf.GradSaveFunc];
     const passes = Array.from({ length: blocks }, (_, i) => forward(queries, keys, values, mask, i, blocks));
     const read = passes.map((pass) => pass.read);
     save([queries, keys, values, ...passes.map((pass) => pass.weights), ...read]);

@@ -10,8 +10,8 @@ import * as tf from "@tensorflow/tfjs-core";
  */
 export function rmsNorm(x: tf.Tensor2D, gain: tf.Tensor, epsilon: number): tf.Tensor2D {
   const operation = tf.customGrad<tf.Tensor>((...inputs) => {
-    const [x_, gain_, save] = inputs as unknown as [tf.Tensor, tf.Tensor, tf.GradSaveFunc];
-    const [y, r] = tf.engine().runKernel("RmsNorm", { x: x_, gain: gain_ }, { epsilon }) as unknown as [
+    const [x_, gain_, save] = inputs as [tf.Tensor, tf.Tensor, tf.GradSaveFunc];
+    const [y, r] = tf.engine().runKernel<tf.Tensor[]>("RmsNorm", { x: x_, gain: gain_ }, { epsilon }) as [
       tf.Tensor,
       tf.Tensor,
     ];
@@ -36,7 +36,7 @@ function rmsNormGradient(dy: tf.Tensor, [x, gain, r]: [tf.Tensor, tf.Tensor, tf.
  * x [B, T, heads * hd]; cos and sin [B, T, hd / 2].
  */
 export function rotate(x: tf.Tensor3D, cos: tf.Tensor, sin: tf.Tensor, heads: number): tf.Tensor3D {
-  return tf.engine().runKernel("Rotate", { x, cos, sin }, { heads }) as unknown as tf.Tensor3D;
+  return tf.engine().runKernel<tf.Tensor3D>("Rotate", { x, cos, sin }, { heads });
 }
 
 // The inverse of a rotation is its transpose: rotate back.
@@ -61,7 +61,7 @@ export function registerModelKernels(backendName: string): void {
     kernelName: "RmsNorm",
     backendName,
     kernelFunc: ({ inputs, attrs }) => {
-      const { x, gain } = inputs as unknown as { x: tf.Tensor; gain: tf.Tensor };
+      const { x, gain } = inputs as { x: tf.Tensor; gain: tf.Tensor };
       const r = tf.rsqrt(tf.add(tf.mean(tf.square(x), -1, true), Number(attrs?.["epsilon"])));
       return [tf.mul(tf.mul(x, r), gain), r];
     },
@@ -70,7 +70,7 @@ export function registerModelKernels(backendName: string): void {
     kernelName: "Rotate",
     backendName,
     kernelFunc: ({ inputs, attrs }) => {
-      const { x, cos, sin } = inputs as unknown as { x: tf.Tensor3D; cos: tf.Tensor3D; sin: tf.Tensor3D };
+      const { x, cos, sin } = inputs as { x: tf.Tensor3D; cos: tf.Tensor3D; sin: tf.Tensor3D };
       const [batch, tokens, width] = x.shape;
       const [a, b] = tf.split(tf.reshape(x, [batch, tokens, Number(attrs?.["heads"]), -1]), 2, 3) as [
         tf.Tensor,

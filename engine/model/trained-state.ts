@@ -10,7 +10,7 @@ import { ADAPTER_FILE, readAdapter, readAdapterConfig } from "../checkpoint/adap
 import { type ModelConfig, readModelConfig } from "../checkpoint/config.ts";
 import { type Parameter, type ParameterLayout, parameterLayout } from "../checkpoint/parameters.ts";
 import { planModelFiles, planOptimizerFiles, readOptimizer, refuseUnsavable } from "../checkpoint/shards.ts";
-import { readCheckpoint, withConfigOf, writeModel } from "../checkpoint/weights.ts";
+import { parseCheckpoint, withConfigOf, writeModel } from "../checkpoint/weights.ts";
 import { adamStep } from "./adamw.ts";
 import { checkGradient } from "./input-checks.ts";
 
@@ -32,7 +32,7 @@ export function openTrainedState(files: CheckpointFiles, shardBytes?: number): T
   const config = readModelConfig(files);
   if (!readAdapterConfig(files)) refuseUnsavable(parameterLayout(config));
   const adapter = readAdapter(files, config);
-  const { layout, weights } = adapter ?? readCheckpoint(files);
+  const { layout, weights } = adapter ?? parseCheckpoint(files);
   const lora = adapter?.lora ?? null;
   const gradient = new Float32Array(layout.length);
   /** The gradient at the last call of `gradientNorm`. Empty: zero. */
@@ -68,7 +68,7 @@ export function openTrainedState(files: CheckpointFiles, shardBytes?: number): T
     },
     async load(from) {
       const given = withConfigOf(from, config, files);
-      weights.set(lora ? adapterWeights(given, config, lora) : readCheckpoint(given).weights);
+      weights.set(lora ? adapterWeights(given, config, lora) : parseCheckpoint(given).weights);
       adam = readOptimizer(from, layout.length);
       gradient.fill(0);
       measured = new Float32Array();

@@ -107,7 +107,7 @@ export function weightNamed(weights: WeightTensors, name: string): tf.Tensor {
 /** silu(gate) * up, with a hand-written gradient that makes fewer passes over memory than the chain rule. */
 function swiGlu(gate: tf.Tensor2D, up: tf.Tensor2D): tf.Tensor2D {
   const operation = tf.customGrad<tf.Tensor>((...inputs) => {
-    const [g, u, save] = inputs as unknown as [tf.Tensor, tf.Tensor, tf.GradSaveFunc];
+    const [g, u, save] = inputs as [tf.Tensor, tf.Tensor, tf.GradSaveFunc];
     const sigmoid = tf.sigmoid(g);
     const silu = tf.mul(g, sigmoid);
     save([g, u, sigmoid, silu]);

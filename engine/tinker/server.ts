@@ -48,7 +48,7 @@ export class TinkerServer {
   /** How the server computes; probed once, on a separate model. */
   behavior(base: string, version: TinkerVersion, vocabulary: number): Promise<ServerBehavior> {
     return this.#behavior.get(async () => {
-      const model = await createModel(await this.#sharedSession(), base, { ...version, weights: null });
+      const model = await this.#createModel(await this.#sharedSession(), base, { ...version, weights: null });
       try {
         return await probeServer(this.client, model, vocabulary);
       } finally {
@@ -59,13 +59,13 @@ export class TinkerServer {
 
   /** A model loaded with the version, optimizer state included. The caller alone owns it. */
   async open(base: string, version: TinkerVersion): Promise<TinkerModel> {
-    return createModel(await this.#sharedSession(), base, version);
+    return this.#createModel(await this.#sharedSession(), base, version);
   }
 
   /** Like `open`, in a separate session. */
   async openAlone(base: string, version: TinkerVersion, before: BeforeCall): Promise<OwnModel> {
     const session = await this.client.openSession();
-    return { session, model: await closedOnFailure(session, createModel(session, base, version, before)) };
+    return { session, model: await closedOnFailure(session, this.#createModel(session, base, version, before)) };
   }
 
   /** Another process's model, to repeat its calls starting at `from`. Undefined if the server no longer has it. */
@@ -88,6 +88,25 @@ export class TinkerServer {
 
   #sharedSession(): Promise<TinkerSession> {
     return this.#session.get(() => this.client.openSession());
+  }
+
+  async #createModel(
+    session: TinkerSession,
+    base: string,
+    { rank, seed, weights }: TinkerVersion,
+    before?: BeforeCall,
+  ): Promise<TinkerModel> {
+    const model = await session.createModel(base, { rank, seed }, before).catch((error: unknown) => {
+      throw translated(this.baseUrl, error);
+    });
+    if (weights === null) return model;
+    try {
+      await model.loadWeights(weights);
+    } catch (error) {
+      await model.unload().catch(() => {});
+      throw error;
+    }
+    return model;
   }
 
   async #resolveWith(client: TinkerClient, { baseModel }: TinkerVersion, contextTokens: number): Promise<string> {
@@ -114,21 +133,27 @@ export class TinkerServer {
   }
 }
 
-async function createModel(
-  session: TinkerSession,
-  base: string,
-  { rank, seed, weights }: TinkerVersion,
-  before?: BeforeCall,
-): Promise<TinkerModel> {
-  const model = await session.createModel(base, { rank, seed }, before);
-  if (weights === null) return model;
-  try {
-    await model.loadWeights(weights);
-  } catch (error) {
-    await model.unload().catch(() => {});
-    throw error;
-  }
-  return model;
+/**
+ * SkyRL's refusals of one more adapter, and what to do about each: FSDP has one per server (its refusal is a whole traceback), JAX as many as it
+ * was started with.
+ */
+const ADAPTER_LIMITS: readonly (readonly [RegExp, string])[] = [
+  [
+    /supports a single LoRA adapter/,
+    "holds one adapter, as SkyRL's FSDP backend does, but a run needs one to train and one for each version that it samples: start SkyRL with --backend jax or megatron",
+  ],
+  [
+    /Maximum number of LoRA adapters \(\d+\) reached/,
+    "has no room for one more adapter: start SkyRL with more max_lora_adapters in its --backend-config, or wait until it unloads those of a process that died (5 minutes)",
+  ],
+];
+
+/** The refusal as one line if the server holds no more adapters; any other error as it is. */
+function translated(baseUrl: string, error: unknown): unknown {
+  if (!isMgrpoError(error, "endpoint-refused")) return error;
+  const [, limit] = ADAPTER_LIMITS.find(([refusal]) => refusal.test(error.message)) ?? [];
+  if (limit === undefined) return error;
+  return new MgrpoError("endpoint-refused", `${baseUrl} ${limit}`, { cause: error, evidence: error.evidence });
 }
 
 /** Closes the session if its model cannot be opened: the heartbeat would keep the session's models loaded. */

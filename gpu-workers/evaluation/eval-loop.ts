@@ -6,6 +6,8 @@
  *       ^                 ├── its worker dies ──> leased by another, which adopts the existing outcomes
  *       '─────────────────┴── its worker stops or fails, or the run is halted
  *
+ * A job whose worker died or failed at an unknown error has suspects, which run alone (core/training/evaluation-suspects.ts).
+ *
  *     a lease   waits for: a queued job, or one of a dead worker      unblocked by: enqueue-evaluation, the lease time
  */
 import { TeamManifest } from "../../core/contracts/checkpoint.ts";
@@ -16,16 +18,20 @@ import { JobRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Scorer } from "../../core/scorer.ts";
 import { dueJobs, dueSuites, runsOnlyAtEnds } from "../../core/training/evaluation.ts";
+import { inFlightNames, namesOfJob, suspectsAfter } from "../../core/training/evaluation-suspects.ts";
+import { crashLimit } from "../../core/training/give-up.ts";
 import { leaseJob, releaseJob } from "../../core/training/job-writes.ts";
 import type { Checkpoints } from "../checkpoints.ts";
 import type { AppParts } from "../gateway/gateway-service.ts";
 import { haltIfRefused } from "../halt.ts";
 import { recordBytes } from "../identity.ts";
+import type { Membership } from "../liveness/membership.ts";
 import type { WorkerObserver } from "../liveness/observer.ts";
 import type { StepWatch } from "../liveness/watch.ts";
 import type { HostedAgent } from "../rollouts/agent.ts";
 import type { RunContext } from "../run-context.ts";
 import { evaluateTeam } from "./evaluate.ts";
+import { type CrashHistory, RolloutsInFlight } from "./suspects-first.ts";
 
 export interface EvalRole {
   readonly run: RunContext;
@@ -33,7 +39,8 @@ export interface EvalRole {
   readonly agents: ReadonlyMap<string, HostedAgent>;
   scorerOf(suite: EvaluationSuite): Scorer | Promise<Scorer>;
   readonly checkpoints: Checkpoints;
-  readonly worker: string;
+  /** Of this worker. */
+  readonly membership: Pick<Membership, "id" | "setInFlight">;
   /** The app that runs the rollouts. Absent: this program does. */
   readonly app?: AppParts;
   readonly observer: WorkerObserver;
@@ -47,7 +54,7 @@ export interface EvalRole {
  * during a job, by anybody or by this job (a service's refusal, a judge's outage). Rejects with `canceled` when the signal aborts.
  */
 export async function runEvaluations(role: EvalRole, signal: AbortSignal): Promise<void> {
-  const { run, agents, worker, watch, untilIdle } = role;
+  const { run, agents, membership, watch, untilIdle } = role;
   const evaluated = new Set<string>();
   while (!signal.aborted) {
     const jobs = await readJobs(run);
@@ -58,7 +65,7 @@ export async function runEvaluations(role: EvalRole, signal: AbortSignal): Promi
     const next = await leasable(
       role,
       // One that is this worker's own awaits record-evaluation; one that is not was reopened, or released.
-      due.filter(({ job, owner }) => owner !== worker || !evaluated.has(job)),
+      due.filter(({ job, owner }) => owner !== membership.id || !evaluated.has(job)),
     );
     if (next) {
       if (await leaseAndEvaluate(role, next, signal)) evaluated.add(next.job);
@@ -74,27 +81,43 @@ export async function runEvaluations(role: EvalRole, signal: AbortSignal): Promi
 }
 
 /** The first job that is queued, this worker's own, or a dead worker's. */
-async function leasable({ worker, observer }: EvalRole, due: readonly JobRecord[]): Promise<JobRecord | undefined> {
-  if (due.some(({ state, owner }) => state === "leased" && owner !== worker)) await observer.refresh();
-  return due.find(({ state, owner }) => state === "queued" || owner === worker || observer.isDead(owner));
+async function leasable(
+  { membership: { id }, observer }: EvalRole,
+  due: readonly JobRecord[],
+): Promise<JobRecord | undefined> {
+  if (due.some(({ state, owner }) => state === "leased" && owner !== id)) await observer.refresh();
+  return due.find(({ state, owner }) => state === "queued" || owner === id || observer.isDead(owner));
+}
+
+/** What the dead owner of a job had in flight, if it has one. */
+function inFlightAtDeath({ membership: { id }, observer }: EvalRole, { job, owner }: JobRecord): string[] {
+  const dead = observer.workers().find(({ worker }) => worker === owner && worker !== id);
+  return namesOfJob(job, dead?.inFlight ?? []);
 }
 
 /**
  * False: another worker leased the job first. A halt of the run cancels the evaluation and releases the job, as does a failure, which is
- * rethrown unless it halts the run.
+ * rethrown unless it halts the run. An unknown error ends this process, and counts as a crash.
  */
 async function leaseAndEvaluate(role: EvalRole, job: JobRecord, signal: AbortSignal): Promise<boolean> {
-  const { run, worker, watch } = role;
+  const { run, membership, watch } = role;
   const { table } = run.store;
-  const { item } = await table.update(leaseJob(job, worker));
-  if (item?.["owner"] !== worker) return false;
+  const limit = crashLimit(run.config);
+  const suspects = suspectsAfter(job.suspects, inFlightAtDeath(role, job), limit);
+  const { item } = await table.update(leaseJob(job, membership.id, suspects));
+  if (item?.["owner"] !== membership.id) return false;
   const leased = parse(JobRecord, item, `JOB ${job.job}`);
   const ended = new AbortController();
   const halted = whenHalted(watch, ended.signal);
+  const until = AbortSignal.any([signal, halted]);
+  // The first worker of a job records nothing: these writes would cost more than a second crash does.
+  const record = (names: readonly string[]) => membership.setInFlight(inFlightNames(job.job, names));
+  const inFlight = new RolloutsInFlight(leased.fence > 1 ? record : undefined);
   try {
-    await evaluateJob(role, leased, AbortSignal.any([signal, halted]));
+    await evaluateJob(role, leased, { suspects: leased.suspects ?? {}, limit, inFlight }, until);
   } catch (error) {
-    await table.update(releaseJob(leased, worker));
+    const crashed = isMgrpoError(error) || until.aborted ? [] : inFlight.names;
+    await table.update(releaseJob(leased, membership.id, suspectsAfter(leased.suspects, crashed, limit)));
     const isCanceled = halted.aborted && isMgrpoError(error, "canceled");
     if (!isCanceled && !(await haltIfRefused(run, error, "evaluation"))) throw error;
   } finally {
@@ -119,6 +142,7 @@ function whenHalted(watch: StepWatch, ended: AbortSignal): AbortSignal {
 async function evaluateJob(
   { run, agents, scorerOf, checkpoints, app }: EvalRole,
   job: JobRecord,
+  crashes: CrashHistory,
   signal: AbortSignal,
 ): Promise<void> {
   const { objects } = run.store;
@@ -132,7 +156,8 @@ async function evaluateJob(
   const team = parseJson(TeamManifest, bytes, teamKey);
   await checkpoints.verifyTeam(team);
   const scorer = await scorerOf(suite);
-  const task = { run, agents, scorer, job: job.job, team, suite, resumed: job.fence > 1, ...(app && { app }) };
+  const { fence } = job;
+  const task = { run, agents, scorer, job: job.job, team, suite, resumed: fence > 1, crashes, ...(app && { app }) };
   const result = await evaluateTeam(task, signal);
   await objects.commit(key, recordBytes(result));
   const { n, correct, interval, lost, seconds } = result;

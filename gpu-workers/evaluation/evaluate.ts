@@ -11,13 +11,14 @@ import { objectKeys } from "../../core/contracts/keys.ts";
 import type { EvaluationResult } from "../../core/contracts/messages.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import type { Question } from "../../core/contracts/question.ts";
-import { type FinishedOutcome, Outcome } from "../../core/contracts/rollout.ts";
+import { type FinishedOutcome, Outcome, type RolloutAddress } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError, refusalOf } from "../../core/errors.ts";
 import type { VerdictContext } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
 import type { Scorer } from "../../core/scorer.ts";
 import { accuracyInterval, sumTallies, type Tally } from "../../core/training/confidence-interval.ts";
 import { addressStep } from "../../core/training/evaluation.ts";
+import { crashReason } from "../../core/training/give-up.ts";
 import { decideAfterFailure } from "../../core/training/judge-failures.ts";
 import { givenVerdict, isWellFormed, UNJUDGED } from "../../core/training/score.ts";
 import { askForVerdict } from "../../core/training/verdict.ts";
@@ -25,11 +26,11 @@ import { sha256 } from "../../engine/hash.ts";
 import type { AppParts } from "../gateway/gateway-service.ts";
 import { wholeTeam } from "../gateway/whole-team.ts";
 import { recordBytes } from "../identity.ts";
-import { inParallel } from "../parallel.ts";
 import type { HostedAgent } from "../rollouts/agent.ts";
 import { attemptRollout, type RolloutHost } from "../rollouts/attempt-rollout.ts";
 import type { RunContext } from "../run-context.ts";
 import { withEncryption } from "./encrypted-run.ts";
+import { type CrashHistory, type RolloutSteps, suspectsFirst } from "./suspects-first.ts";
 
 /** Between two attempts to get a verdict. It doubles up to the maximum. */
 const MIN_PAUSE_SECONDS = 0.5;
@@ -47,6 +48,7 @@ export interface EvaluationTask {
   readonly app?: AppParts;
   /** Whether an earlier worker began this job: if so, outcomes that exist are read instead of sampled again. */
   readonly resumed: boolean;
+  readonly crashes: CrashHistory;
 }
 
 /** One rollout of an evaluation: run `rollout` of the question at `group`. */
@@ -56,7 +58,7 @@ interface SuiteRollout {
   readonly rollout: number;
 }
 
-/** Lost to an infrastructure failure or a failure of the judge; `lost` is the reason. */
+/** Lost to an infrastructure failure, a failure of the judge, or crashes of its worker; `lost` is the reason. */
 interface Lost {
   readonly lost: string;
 }
@@ -93,11 +95,26 @@ async function scoreAll(
   signal: AbortSignal,
 ): Promise<readonly ScoredSuiteRollout[]> {
   const team = wholeTeam(task.run, task.agents, purposeOf(task), task.app);
-  return inParallel(rollouts, team.main.config.engine.slots, async (rollout, _index, failed) => {
-    const until = AbortSignal.any([signal, failed]);
-    const outcome = await commitOutcome(task, team, rollout, until);
-    return { ...rollout, score: await scoreOf(task, rollout.question, outcome, until) };
-  });
+  const steps: RolloutSteps<SuiteRollout, ScoredSuiteRollout> = {
+    async run(rollout, until) {
+      const outcome = await commitOutcome(task, team, rollout, until);
+      return { ...rollout, score: await scoreOf(task, rollout.question, outcome, until) };
+    },
+    giveUp: async (rollout, crashes) => ({ ...rollout, score: await giveUp(task, rollout, crashes) }),
+  };
+  return suspectsFirst(rollouts, team.main.config.engine.slots, task.crashes, steps, signal);
+}
+
+/** Lost, even if it has a finished outcome: then its scoring crashed the worker. */
+async function giveUp(task: EvaluationTask, rollout: SuiteRollout, crashes: number): Promise<Lost> {
+  const { run } = task;
+  const address = addressOf(task, rollout);
+  const key = objectKeys.outcome(address);
+  const reason = crashReason(crashes);
+  run.log.warn("rollout given up", { key, reason });
+  const outcome: Outcome = { status: "failed", address, questionId: rollout.question.id, reason };
+  await run.store.objects.commit(key, recordBytes(outcome));
+  return { lost: reason };
 }
 
 async function scoreOf(
@@ -113,21 +130,20 @@ async function scoreOf(
 
 const purposeOf = ({ run, suite }: EvaluationTask): StreamName => [run.config.seed, "evaluate", suite.name];
 
+function addressOf({ run, job, team }: EvaluationTask, { group, rollout }: SuiteRollout): RolloutAddress {
+  return { run: run.name, phase: `eval:${job}`, step: addressStep(run.config, team.team), group, rollout };
+}
+
 /** The first outcome committed at the rollout's address: this worker's or another's. */
 async function commitOutcome(
   task: EvaluationTask,
   team: RolloutHost,
-  { question, group, rollout }: SuiteRollout,
+  rollout: SuiteRollout,
   signal: AbortSignal,
 ): Promise<Outcome> {
-  const { run, job, suite, resumed } = task;
-  const address = {
-    run: run.name,
-    phase: `eval:${job}`,
-    step: addressStep(run.config, task.team.team),
-    group,
-    rollout,
-  };
+  const { run, suite, resumed } = task;
+  const { question } = rollout;
+  const address = addressOf(task, rollout);
   const key = objectKeys.outcome(address);
   const plan = {
     address,
@@ -231,7 +247,7 @@ async function judge(
       if (decision.kind === "exclude") return { lost: decision.reason };
       // The caller halts the run: this error's text can still quote an encrypted question.
       if (decision.kind === "halt")
-        throw refusalOf(error) ?? new MgrpoError("judge-failed", decision.reason, { cause: error });
+        throw refusalOf(error) ?? new MgrpoError("judge-failed", decision.halt.reason, { cause: error });
     }
     // The judge's claim is paused after a failure, or held by another worker, which may have died.
     await run.store.clock.sleep(pause, signal);

@@ -6,7 +6,7 @@ import type { AgentSession, EndedSession, SessionEnd, TurnReply, TurnRequest } f
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { digestOf } from "../../core/contracts/names.ts";
 import type { Invocation, InvocationRef } from "../../core/contracts/rollout.ts";
-import { type Branch, byTask, subConversationOf, taskOf, trajectoryOf } from "../../core/gateway/branch.ts";
+import { type Branch, byTask, subConversationOf, taskOfBranch, trajectoryOf } from "../../core/gateway/branch.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { recordBytes } from "../identity.ts";
 import type { RunContext } from "../run-context.ts";
@@ -61,7 +61,16 @@ async function commitBranch(
   call: number,
   trajectories: TrajectoryCache,
 ): Promise<InvocationRef> {
-  const request = { address, questionId, agent, version, call, task: taskOf(branch), sampling, closedBook: false };
+  const request = {
+    address,
+    questionId,
+    agent,
+    version,
+    call,
+    task: taskOfBranch(branch),
+    sampling,
+    closedBook: false,
+  };
   const conversation = subConversationOf(branch);
   const trajectory = trajectoryOf(agent, version, branch);
   // The same request may get another reply in another attempt: the id is a hash of the conversation, not only of the request.

@@ -13,7 +13,7 @@ import { tableKeys } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { WorkerRecord, type WorkerRole } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import { drainWorker, heartbeat, markDead } from "../../core/training/writes.ts";
+import { drainWorker, heartbeat, markDead, setInFlight } from "../../core/training/writes.ts";
 import type { RunContext } from "../run-context.ts";
 import type { WorkerObserver } from "./observer.ts";
 
@@ -34,7 +34,7 @@ export interface Membership {
   beat(signal: AbortSignal): Promise<"stopped" | "lost">;
   /** Watches without heartbeats, until the signal aborts: for a worker that is lost. Rejects as `beat` does. */
   watchEngine(signal: AbortSignal): Promise<void>;
-  /** Records the rollout that is about to run alone, before it starts, so that a crash counts against it; an empty list when it has ended. */
+  /** Records the rollouts that count against a crash of this worker, before they start; an empty list when they have ended. */
   setInFlight(rollouts: readonly string[]): Promise<void>;
   /** How many rollouts run now: heartbeats record it when it has changed. */
   setRunningCounter(count: () => number): void;
@@ -67,7 +67,7 @@ export async function register(
         if (signal.aborted) break;
         requireProgress();
         const now = running();
-        const { item } = await table.update(heartbeat(run.name, id, state, now === recorded ? {} : { running: now }));
+        const { item } = await table.update(heartbeat(run.name, id, state, now === recorded ? undefined : now));
         recorded = now;
         if (item === undefined || item["state"] === "dead") {
           run.log.warn("declared dead", { worker: id });
@@ -80,7 +80,7 @@ export async function register(
       for (; !signal.aborted; await clock.sleep(run.config.liveness.heartbeatSeconds, signal)) requireProgress();
     },
     async setInFlight(rollouts) {
-      await table.update(heartbeat(run.name, id, state, { inFlight: [...rollouts] }));
+      await table.update(setInFlight(run.name, id, state, rollouts));
     },
     setRunningCounter(count) {
       running = count;

@@ -1,8 +1,7 @@
 /**
  * @file The watchdog of a worker process. Synchronous code that does not end, such as a loop or a backtracking regular expression of a tool,
  * blocks the main thread: no heartbeat, time limit or signal handler runs, so another thread (watchdog-thread.ts) kills the process. This is
- * a crash: the next process runs the training rollouts that were in flight alone, and the one that crashes it three times is given up; an
- * evaluation gives none up.
+ * a crash: the next processes run the rollouts that were in flight alone, and one that crashes three of them is given up.
  *
  * The longest work of this program in the main thread is hashing 2 GiB, in less than ten seconds. Engines that work there take longer. A
  * process whose inspector is open lives: a breakpoint blocks the main thread too.

@@ -111,6 +111,7 @@ function converseWith(
   return converse({
     backend: lease.backend({ agent: name, version, config, tools, sampling, drawName: nameOf, sequence }),
     limits: config.limits,
+    address,
     question: request.question,
     prompt: request.prompt,
     delegate: request.delegate,

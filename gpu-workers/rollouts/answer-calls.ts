@@ -1,6 +1,7 @@
 /**
  * @file Answers the calls of one turn, all in parallel; the answers keep the order of the text. Tools start first: the budget that they leave
- * is split among the delegations. The first rejection cancels the other calls and is propagated unchanged.
+ * is split among the delegations. What calls hold of it is released when all have ended. The first rejection cancels the other calls and is
+ * propagated unchanged.
  */
 import type { ToolCall, ToolResponse } from "../../core/contracts/conversation.ts";
 import type { Allowance, InvocationRef, InvocationReport } from "../../core/contracts/rollout.ts";
@@ -69,7 +70,9 @@ export async function answerCalls(
   });
   canceled.addEventListener("abort", stop, { once: true });
   try {
-    return await Promise.race([aborted, Promise.all(startAll(calls, context, canceled))]);
+    const answers = await Promise.race([aborted, Promise.all(startAll(calls, context, canceled))]);
+    context.budget.endTurn();
+    return answers;
   } catch (error) {
     failed.abort(error);
     throw error;

@@ -4,7 +4,7 @@
  *     unread group  ──claimUnclaimedGroup───────────> start        without a read: most likely no other worker has begun it
  *     free          ──claimUnclaimedGroup, claimRollouts──> start        unless its outcome exists
  *     owned         ────────────────────────────────> start        claimed by a write whose response was lost
- *     suspect       ──claimRollouts, instead of the dead worker──> start alone, or given up after POISON_CRASHES or limits.attempts crashes alone
+ *     suspect       ──claimRollouts, instead of the dead worker──> start alone, or given up after `crashLimit` crashes alone
  *     quarantined   ────────────────────────────────> start alone
  *
  *     a claim   waits for: free capacity, and a live worker of each sub-agent
@@ -15,7 +15,7 @@
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import type { StepRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import type { TableChange } from "../../core/ports.ts";
-import { crashesOf, crashReason, POISON_CRASHES } from "../../core/training/give-up.ts";
+import { crashesOf, crashLimit, crashReason } from "../../core/training/give-up.ts";
 import { claimRollouts, claimUnclaimedGroup, partsOfOneWrite } from "../../core/training/writes.ts";
 import { inParallel } from "../parallel.ts";
 import type { Attempts } from "./attempts.ts";
@@ -174,7 +174,7 @@ export class Claiming {
     const change = claimRollouts(groupAddress(this.#work, view), [k], this.#me, instead);
     if (!(await this.#write(view, change))) return;
     const crashes = view.record ? crashesOf(view.record, k) : 0;
-    if (crashes < Math.min(POISON_CRASHES, this.#work.role.run.config.limits.attempts)) {
+    if (crashes < crashLimit(this.#work.role.run.config)) {
       return this.#attempts.startAlone(view, k);
     }
     view.mine.add(k);

@@ -10,7 +10,7 @@
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { Conversation, ToolCall, ToolResponse, Turn } from "../../core/contracts/conversation.ts";
 import type { Question } from "../../core/contracts/question.ts";
-import type { Allowance, AnyTrajectory, InvocationRef, Spent } from "../../core/contracts/rollout.ts";
+import type { Allowance, AnyTrajectory, InvocationRef, RolloutAddress, Spent } from "../../core/contracts/rollout.ts";
 import type { TurnLatency } from "../../core/contracts/telemetry.ts";
 import {
   advanceConversation,
@@ -35,6 +35,7 @@ import type { AgentBackend } from "./backend.ts";
 export interface ConverseOptions<T extends AnyTrajectory = AnyTrajectory> {
   readonly backend: AgentBackend<T>;
   readonly limits: AgentConfig["limits"];
+  readonly address: RolloutAddress;
   readonly question: Question;
   /** The question's prompt, or the subtask. */
   readonly prompt: string;
@@ -123,7 +124,7 @@ export async function converse<T extends AnyTrajectory>(options: ConverseOptions
 }
 
 function callContext(
-  { backend, limits, question, delegate, closedBook, toolSeconds, sequence }: ConverseOptions,
+  { backend, limits, address, question, delegate, closedBook, toolSeconds, sequence }: ConverseOptions,
   budget: ToolBudget,
   onProgress: (progress: ConversationProgress) => void,
 ): CallContext {
@@ -132,6 +133,7 @@ function callContext(
   return {
     toolContext: {
       question,
+      address,
       budget,
       responseCharacters,
       ...(tokens !== undefined && count && { responseTokens: { tokens, count } }),

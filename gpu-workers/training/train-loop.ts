@@ -156,7 +156,8 @@ async function resultOf(training: Promise<void>, run: RunContext): Promise<Train
       run.log.warn("the training step is given up", { code: error.code, error: error.message });
       return "stalled";
     }
-    if (isMgrpoError(error, "run-halted")) await run.store.table.update(endRun(run.name, "halted", error.message));
+    if (isMgrpoError(error, "run-halted"))
+      await run.store.table.update(endRun(run.name, { code: "untrainable", reason: error.message }));
     else if (!(await haltIfRefused(run, error))) throw error;
     return "halted";
   }

@@ -41,7 +41,7 @@ function merged(messages: readonly Message[]): Message[] {
 }
 
 /** A line of the file that `mgrpo sft --demonstrations` reads. Throws `Unusable` if the conversation has no answer. */
-export function lineOf(
+export function demonstrationLine(
   messages: readonly Message[],
   agent: string | undefined,
   tools: readonly FunctionTool[] | undefined,

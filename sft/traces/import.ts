@@ -4,7 +4,7 @@
  */
 
 import { isModelCall, readCall, refuseCutOff } from "./conventions.ts";
-import { conversationOf, lineOf, type TracedConversation } from "./conversation.ts";
+import { conversationOf, demonstrationLine, type TracedConversation } from "./conversation.ts";
 import { type Joined, joinConversations, withThinking } from "./join.ts";
 import { type JsonValue, Unusable } from "./json.ts";
 import { isEmpty, isRedacted, type Message, messagesOf, type RawMessage } from "./message.ts";
@@ -239,7 +239,7 @@ function write({ longest }: Joined<Candidate>, options: TraceImportOptions, repo
   return report.attempt(where, () => {
     const own = tools && ownTools(tools);
     const written = options.as ?? agent;
-    const line = lineOf(messages, written, own);
+    const line = demonstrationLine(messages, written, own);
     report.take(written, messages[0]?.role === "system" ? messages[0].text : undefined);
     if (isCut) report.cut++;
     report.providerTools += (tools?.length ?? 0) - (own?.length ?? 0);

@@ -18,7 +18,7 @@ export function jsonIn(text: string): JsonValue | undefined {
 }
 
 /** A line of a file that cannot be read ends the command. */
-export const unreadable = (where: string, fault: string) =>
+export const unreadableTrace = (where: string, fault: string) =>
   new MgrpoError("demonstrations-invalid", `${where}: ${fault}`);
 
 /** An attribute that is JSON: a string, a list of strings, or already structured. */

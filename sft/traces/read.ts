@@ -4,7 +4,7 @@
  */
 import * as z from "zod";
 import { parse } from "../../core/contracts/parse.ts";
-import { type JsonObject, type JsonValue, jsonIn, unreadable } from "./json.ts";
+import { type JsonObject, type JsonValue, jsonIn, unreadableTrace } from "./json.ts";
 import { RawMessage } from "./message.ts";
 import { isOtlp, type Traces } from "./otlp.ts";
 import { ToolDefinition } from "./tools.ts";
@@ -65,7 +65,7 @@ function* valuesOf(bytes: Uint8Array, file: string): Generator<Value> {
     const value = jsonIn(text);
     if (value === undefined) {
       const document = isFirst ? jsonIn(new TextDecoder().decode(bytes)) : undefined;
-      if (document === undefined) throw unreadable(where, NOT_JSON);
+      if (document === undefined) throw unreadableTrace(where, NOT_JSON);
       return yield { value: document, where, whereIs: spanLines(bytes, file, where) };
     }
     isFirst = false;
@@ -100,7 +100,7 @@ function lineOf(value: JsonValue, where: string): RawMessagesLine[] {
   // The collector writes metrics into the same file if its pipelines share the exporter.
   if ("resourceMetrics" in kind) return [];
   if (!("messages" in kind)) {
-    throw unreadable(where, "neither OTLP JSON (resourceSpans, resourceLogs) nor OpenAI messages (messages)");
+    throw unreadableTrace(where, "neither OTLP JSON (resourceSpans, resourceLogs) nor OpenAI messages (messages)");
   }
   const { messages, tools, agent, ...rest } = parse(Line, value, where, "demonstrations-invalid");
   const attributes = flat(rest as JsonObject);

@@ -1,6 +1,6 @@
 /** @file The tabular searcher: its gradient is that of its log-probs, its worlds match their descriptions, and training is a function of the seed. */
 import { expect, test } from "vitest";
-import { train } from "../../bench/alignment/train.ts";
+import { trainSearcher } from "../../bench/alignment/train.ts";
 import {
   addGradient,
   callsOf,
@@ -100,14 +100,17 @@ test("a report is scored by its share of correct tokens: a policy that is certai
 });
 
 test("training depends on the seed alone; where few calls are of another kind, alignment learns that kind, and its absence does not", () => {
-  expect(train("alike", "resample", 3, 3)).toEqual(train("alike", "resample", 3, 3));
-  const [aligned, unaligned] = [train("by-rollout", "weighted", 0, 30), train("by-rollout", "none", 0, 30)];
+  expect(trainSearcher("alike", "resample", 3, 3)).toEqual(trainSearcher("alike", "resample", 3, 3));
+  const [aligned, unaligned] = [
+    trainSearcher("by-rollout", "weighted", 0, 30),
+    trainSearcher("by-rollout", "none", 0, 30),
+  ];
   expect((aligned.tasks[1] ?? 0) - (unaligned.tasks[1] ?? 1)).toBeGreaterThan(0.1);
 });
 
 test("long reports of few calls: token-mean counts them by their tokens, so they lose less where nothing is aligned", () => {
   const ofFew = (aggregation: "trajectory-mean" | "token-mean", lengths: (typeof LENGTHS)[number]) =>
-    train("by-rollout", "none", 0, 20, { lengths, aggregation }).tasks[1] ?? 0;
+    trainSearcher("by-rollout", "none", 0, 20, { lengths, aggregation }).tasks[1] ?? 0;
   expect(ofFew("token-mean", "unequal")).toBeGreaterThan(ofFew("trajectory-mean", "unequal"));
   // Reports of one length have the same weights either way.
   expect(ofFew("token-mean", "equal")).toBeCloseTo(ofFew("trajectory-mean", "equal"), 6);

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { processTree } from "../../bench/process-tree.ts";
+import { peakOf, processTree } from "../../bench/process-tree.ts";
 
 test.skipIf(process.platform !== "linux")("a child that has exited and is not reaped yet is left out", async () => {
   // `exec` replaces the shell by a process that does not wait for the shell's child.
@@ -18,3 +18,15 @@ test.skipIf(process.platform !== "linux")("a child that has exited and is not re
     parent.kill();
   }
 });
+
+test.skipIf(process.platform !== "linux")(
+  "the peak of several processes is that of their sum, and a failed one is reported",
+  async () => {
+    const sleepers = [1, 2].map(() => spawn("sleep", ["0.5"], { stdio: "ignore" }));
+    const { bytes, processes } = await peakOf(sleepers, 20);
+    expect(processes).toBe(2);
+    expect(bytes).toBeGreaterThan(0);
+    const failing = ["exit 0", "sleep 0.1; exit 3"].map((script) => spawn("sh", ["-c", script], { stdio: "ignore" }));
+    await expect(peakOf(failing, 20)).rejects.toThrow("what was measured ended with exit code 3");
+  },
+);

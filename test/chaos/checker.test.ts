@@ -1,7 +1,8 @@
 /** @file The checker finds what it is for: a trial that holds, and the same trial with one invariant broken, each found by its law. */
 import { expect, test } from "vitest";
 import { check, laws } from "./checker.ts";
-import type { Entry, RunResult, Trial } from "./history.ts";
+import type { Entry, RunResult, Strike, Trial } from "./history.ts";
+import { LIMITS } from "./limits.ts";
 
 let milliseconds = 0;
 
@@ -36,6 +37,7 @@ const unanswered = (entry: Entry): Entry => ({ ...entry, status: 0, facts: [], p
 const OUTCOME = "commit runs/a/outcomes/000000/0/0.json";
 const SCORE = "score GROUP#a#000000#0 GROUP rollouts.0";
 const READY = "step RUN#a STEP#000000 ready";
+const BASE = "commit runs/a/manifests/main/000000.json";
 const [FIRST, SECOND] = ["commit runs/a/manifests/main/000001.json", "commit runs/a/manifests/main/000002.json"];
 const [ADVANCE, AGAIN] = ["advance RUN#a RUN 1", "advance RUN#a RUN 2"];
 const VERDICT = "commit runs/a/verdicts/subject-judge.json";
@@ -59,10 +61,11 @@ const run: RunResult = {
 
 /** One step of one rollout. */
 function trialOf(history: readonly Entry[], more: Partial<Trial> = {}): Trial {
-  return { isTimely: true, seconds: 20, runs: [run], history, log: [], died: [], starts: {}, ...more };
+  return { isTimely: true, seconds: 20, runs: [run], history, log: [], died: [], limits: LIMITS, starts: {}, ...more };
 }
 
 const story = () => [
+  wrote(BASE),
   wrote(OUTCOME),
   asked(),
   wrote(VERDICT),
@@ -111,8 +114,18 @@ const broken: [string, keyof typeof laws, Trial][] = [
     trialOf([...story(), wrote(OUTCOME.replace("commit", "overwrite"))]),
   ],
   ["versions out of order", "versions are linear", trialOf(swapped(FIRST, SECOND))],
+  ["the first version skipped", "versions are linear", trialOf(without(BASE))],
   ["a version skipped", "versions are linear", trialOf([...story(), wrote(FIRST.replace("000001", "000004"))])],
   ["a step back", "steps advance one at a time", trialOf(swapped(ADVANCE, AGAIN))],
+  ["the first step skipped", "steps advance one at a time", trialOf(without(ADVANCE))],
+  [
+    "a worker that nobody declares dead",
+    "no wait lasts beyond its deadline",
+    trialOf([...story(), wrote("", { facts: [], lease: { name: "RUN#a WORKER#main-1", act: "hold" } })], {
+      seconds: 1000,
+      runs: [{ ...run, status: "running" }],
+    }),
+  ],
   ["a score without its outcome", "a score follows its outcome", trialOf(without(OUTCOME))],
   ["a version before its step is ready", "a version follows its step", trialOf(without(READY))],
   [
@@ -158,22 +171,22 @@ test("every law is broken by one of them", () => {
   expect(new Set(broken.map(([, law]) => law))).toEqual(new Set(Object.keys(laws)));
 });
 
+const death = (process: string): Strike => ({ process, signal: "kill", seconds: 0, at: 0 });
+
 test("a second answer is excused by a fault, by a death and by a verdict's deadline", () => {
   const twice = [...story(), asked({ fault: "lose" })];
-  const death = { process: "functions", request: 3, when: "after", signal: "kill", seconds: 0 } as const;
   const late = "functions: no verdict within 20 s";
-  for (const more of [{ history: twice }, { died: [death] }, { log: [late] }]) {
+  for (const more of [{ history: twice }, { died: [death("functions")] }, { log: [late] }]) {
     const trial = trialOf([...story(), asked()], { runs: [{ ...run, judgesMicroUsd: 4000 }], ...more });
     expect(check({ trial, reference })).toEqual([]);
   }
 });
 
 test.each(["functions", "cloud", "eval-a"])("a request that dies with %s may be billed at its maximum", (process) => {
-  const death = { process, request: 3, when: "after", signal: "kill", seconds: 0 } as const;
   const billed = { runs: [{ ...run, judgesMicroUsd: 14_000 }] };
-  expect(check({ trial: trialOf(story(), { ...billed, died: [death] }), reference })).toEqual([]);
+  expect(check({ trial: trialOf(story(), { ...billed, died: [death(process)] }), reference })).toEqual([]);
   // A worker that only samples and trains never asks.
-  const other = trialOf(story(), { ...billed, died: [{ ...death, process: "main-a" }] });
+  const other = trialOf(story(), { ...billed, died: [death("main-a")] });
   expect(check({ trial: other, reference })).toEqual([expect.stringMatching(/^the judge's bill exceeds its answers/)]);
 });
 
@@ -182,8 +195,8 @@ test("a write whose target died under it may have taken effect, once", () => {
     const history = story().map((entry) => (entry.facts.includes(fact) ? unanswered(entry) : entry));
     expect(check({ trial: trialOf(history), reference })).toEqual([]);
   }
-  const [first = expect.fail(), ...others] = story();
-  const again = trialOf([unanswered(first), first, first, ...others]);
+  const [base = expect.fail(), first = expect.fail(), ...others] = story();
+  const again = trialOf([base, unanswered(first), first, first, ...others]);
   expect(check({ trial: again, reference })).toEqual([`each fact is recorded once: 2 times: ${OUTCOME}`]);
 });
 

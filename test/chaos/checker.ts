@@ -3,6 +3,7 @@
  * line each.
  */
 import type { Entry, Trial } from "./history.ts";
+import { overdueWaits } from "./waits.ts";
 
 export interface Evidence {
   readonly trial: Trial;
@@ -45,9 +46,11 @@ export const laws: Readonly<Record<string, Law>> = {
       .filter((fact) => fact.startsWith("overwrite ")),
 
   "versions are linear": ({ trial }) =>
-    inOrder(trial, /^commit (runs\/[^/]+\/manifests\/[^/]+)\/(\d+)\.json$/, "manifest"),
+    inOrder(trial, /^commit (runs\/[^/]+\/manifests\/[^/]+)\/(\d+)\.json$/, "manifest", 0),
 
-  "steps advance one at a time": ({ trial }) => inOrder(trial, /^advance (\S+) RUN (\d+)$/, "RUN.step"),
+  "steps advance one at a time": ({ trial }) => inOrder(trial, /^advance (\S+) RUN (\d+)$/, "RUN.step", 1),
+
+  "no wait lasts beyond its deadline": ({ trial }) => overdueWaits(trial),
 
   "a score follows its outcome": ({ trial }) =>
     follows(
@@ -92,20 +95,19 @@ export function check(evidence: Evidence): string[] {
 }
 
 /**
- * Facts of a kind are recorded in ascending order, each after the one before was answered. A gap is what a write may have filled whose target
- * died under it.
+ * Facts of a kind are recorded in ascending order from `first` on, each after the one before was answered. A gap is what a write may have
+ * filled whose target died under it.
  */
-function inOrder(trial: Trial, kind: RegExp, name: string): string[] {
+function inOrder(trial: Trial, kind: RegExp, name: string, first: number): string[] {
   const last = new Map<string, { n: number; answeredAt: number }>();
   const possible = new Set(trial.history.flatMap((entry) => entry.possible ?? []));
   return effects(trial).flatMap(({ facts, sentAt, answeredAt }) =>
     facts.flatMap((fact) => {
       const [, subject, text] = kind.exec(fact) ?? [];
       if (subject === undefined) return [];
-      const before = last.get(subject);
+      const before = last.get(subject) ?? { n: first - 1, answeredAt: 0 };
       const n = Number(text);
       last.set(subject, { n, answeredAt });
-      if (!before) return [];
       const isBetween = (other: string) => {
         const [, its, text] = kind.exec(other) ?? [];
         return its === subject && Number(text) > before.n && Number(text) < n;

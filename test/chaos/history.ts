@@ -2,10 +2,15 @@
  * @file The history of a trial: every request to the store, the world or a worker, with the answer that it got there, whether or not the
  * caller saw that answer. The checker reads nothing but this, the deaths, the log and the final records.
  */
+import type { WaitLimits } from "./limits.ts";
 import type { Channel, Death, FaultKind } from "./schedule.ts";
+import type { Attribute, StoreWrite } from "./writes.ts";
 
 export interface Entry {
-  /** Milliseconds since the trial began, when the request was passed on and when its answer came back; equal if it was not passed on. */
+  /**
+   * Milliseconds since the trial began, when the request was passed on and when its answer came back. Of one that hangs: when it came and
+   * when its caller gave up. Of another that is not passed on: equal.
+   */
   readonly sentAt: number;
   readonly answeredAt: number;
   readonly process: string;
@@ -20,58 +25,27 @@ export interface Entry {
   readonly facts: readonly string[];
   /** The same for a write whose target died under it: perhaps it took effect. */
   readonly possible?: readonly string[];
+  /** What it did to a lease: a write that took effect, or one whose target died under it and that perhaps ended the lease. */
+  readonly lease?: LeaseChange;
   /** What the judge's answer cost, if it is one. */
   readonly verdictMicroUsd?: number;
 }
 
-/** A request to the store, as it was passed on. */
-export interface StoreRequest {
-  readonly channel: Channel;
-  readonly method: string;
-  readonly path: string;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  readonly body: Buffer;
-}
+/** What a write did to a lease, by the name of its record. */
+export type LeaseChange =
+  /** `seconds`: for how long, unless that is the run's lease time. */
+  | { readonly name: string; readonly act: "hold"; readonly seconds?: number }
+  /** release: anybody may take it. end: it is over for good. */
+  | { readonly name: string; readonly act: "release" | "end" };
 
 /**
  * The facts that a write that took effect records. A fact is something that the protocol lets happen once: an object that is committed, an
  * item that is inserted, a rollout's score, a step's state, a version.
  */
-export function factsOf(request: StoreRequest): string[] {
-  if (request.channel === "s3") return request.method === "PUT" ? [objectFact(request)] : [];
-  const operation = String(request.headers["x-amz-target"] ?? "")
-    .split(".")
-    .at(-1);
-  const input = JSON.parse(request.body.toString("utf8"));
-  if (operation === "PutItem") return [`insert ${keyText(input.Item)}`];
-  if (operation !== "UpdateItem") return [];
-  return [...assignments(input)].flatMap(([path, value]) => updateFact(keyText(input.Key), path, value));
-}
-
-function objectFact({ path, headers }: StoreRequest): string {
-  const condition = headers["if-none-match"] === "*" ? "commit" : "overwrite";
-  return `${condition} ${decodeURIComponent(path.split("?", 1)[0] ?? "").replace(/^\/[^/]+\//, "")}`;
-}
-
-interface Attribute {
-  readonly S?: string;
-  readonly N?: string;
-}
-
-interface Update {
-  readonly UpdateExpression: string;
-  readonly ExpressionAttributeNames?: Readonly<Record<string, string>>;
-  readonly ExpressionAttributeValues?: Readonly<Record<string, Attribute>>;
-}
-
-const keyText = ({ pk, sk }: { pk?: Attribute; sk?: Attribute }) => `${pk?.S} ${sk?.S}`;
-
-/** Path -> value of every SET of an update expression. */
-function* assignments(update: Update): Generator<[string, Attribute]> {
-  const { UpdateExpression, ExpressionAttributeNames: names = {}, ExpressionAttributeValues: values = {} } = update;
-  for (const [, path = "", value = ""] of UpdateExpression.matchAll(/([#\w.]+) = (:\d+)/g)) {
-    yield [path.replaceAll(/#\d+/g, (short) => names[short] ?? short), values[value] ?? {}];
-  }
+export function factsOf(write: StoreWrite): string[] {
+  if (write.kind === "put") return [`${write.isCommit ? "commit" : "overwrite"} ${write.key}`];
+  if (write.kind === "insert") return [`insert ${write.key}`];
+  return [...write.set].flatMap(([path, value]) => updateFact(write.key, path, value));
 }
 
 function updateFact(key: string, path: string, value: Attribute): string[] {
@@ -84,6 +58,12 @@ function updateFact(key: string, path: string, value: Attribute): string[] {
   return [];
 }
 
+/** A process that was killed, or stopped for `seconds`. */
+export interface Strike extends Pick<Death, "process" | "signal" | "seconds"> {
+  /** Milliseconds since the trial began. */
+  readonly at: number;
+}
+
 /** The result of a trial. */
 export interface Trial {
   /** False: it had not ended at its deadline, or a process could not stay alive. */
@@ -93,7 +73,9 @@ export interface Trial {
   readonly history: readonly Entry[];
   /** What the processes wrote to stderr. */
   readonly log: readonly string[];
-  readonly died: readonly Death[];
+  /** In order. */
+  readonly died: readonly Strike[];
+  readonly limits: WaitLimits;
   readonly starts: Readonly<Record<string, number>>;
 }
 

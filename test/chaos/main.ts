@@ -6,6 +6,7 @@
  *     --minutes n      starts no trial after this time (default 5)
  *     --trials n       runs at most this many (default: no limit)
  *     --seed s         the first seed (default 1)
+ *     --steps n        steps of each run (default 3); with 90, a trial has about ten minutes of them
  *     --replay file    one schedule, instead of drawn ones
  *     --to folder      where reports go (default runs/chaos, which git ignores)
  *     --store d,s      ports of a store that runs already, DynamoDB's and S3's API, instead of the embedded cloud
@@ -17,11 +18,11 @@ import { parseArgs } from "node:util";
 import * as z from "zod";
 import { check } from "./checker.ts";
 import type { Trial } from "./history.ts";
-import { drawSchedule, Schedule, sizeOf, undisturbed } from "./schedule.ts";
+import { drawSchedule, Schedule, STEPS, sizeOf, undisturbed } from "./schedule.ts";
 import { shrink } from "./shrink.ts";
 import { buildTrials, runTrial } from "./trial.ts";
 
-const DEADLINE_SECONDS = 240;
+const DEADLINE_SECONDS_PER_STEP = 80;
 /** While shrinking: how many times a candidate schedule is tried before it counts as passing. */
 const REPEATS = 2;
 const SHRINK_MINUTES = 20;
@@ -29,6 +30,7 @@ const SHRINK_MINUTES = 20;
 const Arguments = z.strictObject({
   minutes: z.coerce.number().positive().default(5),
   seed: z.coerce.number().int().nonnegative().default(1),
+  steps: z.coerce.number().int().positive().default(STEPS),
   trials: z.coerce.number().int().positive().default(Number.MAX_SAFE_INTEGER),
   replay: z.string().optional(),
   to: z.string().default("runs/chaos"),
@@ -45,6 +47,7 @@ const commit = execFileSync("git", ["rev-parse", "--short=12", "HEAD"], { encodi
 interface Line {
   readonly commit: string;
   readonly seed: number;
+  readonly steps: number;
   readonly size: number;
   readonly deaths: number;
   readonly faultsMet: number;
@@ -58,6 +61,7 @@ async function main(): Promise<void> {
     options: {
       minutes: { type: "string" },
       seed: { type: "string" },
+      steps: { type: "string" },
       trials: { type: "string" },
       replay: { type: "string" },
       to: { type: "string" },
@@ -65,10 +69,11 @@ async function main(): Promise<void> {
     },
   });
   const chosen = Arguments.parse(values);
+  const steps = replayed(chosen)?.steps ?? chosen.steps;
   const built = await buildTrials();
   try {
-    const run: Run = (schedule) => runTrial(built, schedule, DEADLINE_SECONDS, chosen.store);
-    const reference = await run(undisturbed);
+    const run: Run = (schedule) => runTrial(built, schedule, DEADLINE_SECONDS_PER_STEP * steps, chosen.store);
+    const reference = await run({ ...undisturbed, steps });
     const violations = check({ trial: reference, reference });
     if (violations.length > 0)
       throw new Error(`the undisturbed trial breaks a law: ${violations[0]}\n${reference.log.join("\n")}`);
@@ -92,15 +97,21 @@ async function main(): Promise<void> {
   }
 }
 
-function* schedulesOf({ seed, trials, replay, to }: z.infer<typeof Arguments>): Generator<Schedule> {
-  if (replay !== undefined) {
-    yield Schedule.parse(JSON.parse(readFileSync(replay, "utf8")));
+const replayed = ({ replay }: z.infer<typeof Arguments>): Schedule | undefined =>
+  replay === undefined ? undefined : Schedule.parse(JSON.parse(readFileSync(replay, "utf8")));
+
+function* schedulesOf(chosen: z.infer<typeof Arguments>): Generator<Schedule> {
+  const only = replayed(chosen);
+  if (only) {
+    yield only;
     return;
   }
-  const recorded = new Set(recordedTrials(to).flatMap((line) => (line.commit === commit ? [line.seed] : [])));
+  const { seed, steps, trials, to } = chosen;
+  const isSame = (line: Line) => line.commit === commit && line.steps === steps;
+  const recorded = new Set(recordedTrials(to).flatMap((line) => (isSame(line) ? [line.seed] : [])));
   for (let next = seed, left = trials; left > 0; next++) {
     if (recorded.has(next)) continue;
-    yield drawSchedule(next);
+    yield drawSchedule(next, steps);
     left--;
   }
 }
@@ -113,6 +124,7 @@ async function runAndCheck(run: Run, schedule: Schedule, reference: Trial): Retu
   const line: Line = {
     commit,
     seed: schedule.seed,
+    steps: schedule.steps,
     size: sizeOf(schedule),
     deaths: trial.died.length,
     faultsMet: trial.history.filter(({ fault }) => fault !== undefined).length,

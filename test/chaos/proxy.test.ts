@@ -31,11 +31,8 @@ test("requests that hang, are lost or refused are in the history, and never reac
     onRequest: () => () => {},
   });
   const url = (path: string) => `http://127.0.0.1:${proxy.port}/${path}`;
-  const caller = new AbortController();
-  const hung = fetch(url("hung"), { signal: caller.signal });
+  await expect(fetch(url("hung"), { signal: AbortSignal.timeout(1000) })).rejects.toThrow();
   await vi.waitFor(() => expect(history).toHaveLength(1));
-  caller.abort();
-  await expect(hung).rejects.toThrow();
   await expect(fetch(url("dropped"))).rejects.toThrow();
   expect((await fetch(url("throttled"))).status).toBe(429);
   expect((await fetch(url("passed"))).status).toBe(200);
@@ -46,6 +43,9 @@ test("requests that hang, are lost or refused are in the history, and never reac
     ["/passed", undefined, 200],
   ]);
   expect(reached).toEqual(["/passed"]);
+  // From its arrival until its caller gave up.
+  const [hung = expect.fail()] = history;
+  expect(hung.answeredAt - hung.sentAt).toBeGreaterThan(100);
   await proxy.close();
   target.close();
 });
@@ -84,6 +84,54 @@ test("a request is repeated after its echo's time; one whose target dies is in t
   ]);
   // Also after a request without an answer: a process may be to die there.
   expect(answered).toHaveBeenCalledTimes(2);
+  await proxy.close();
+  target.close();
+});
+
+test("a request that hangs until the trial is over is in the history when its proxy is closed", async () => {
+  const history: Entry[] = [];
+  const proxy = await openProxy({
+    process: "main-a",
+    channel: "dynamo",
+    target: () => expect.unreachable(),
+    faults: new Map([[0, { process: "main-a", channel: "dynamo", request: 0, kind: "hang", seconds: 0 }]]),
+    now: () => 7,
+    record: (entry) => history.push(entry),
+    onRequest: () => () => {},
+  });
+  const hung = fetch(`http://127.0.0.1:${proxy.port}/`, { method: "POST", body: "{}" }).catch(() => "closed");
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  expect(history).toEqual([]);
+  await proxy.close();
+  expect(await hung).toBe("closed");
+  expect(history).toEqual([expect.objectContaining({ fault: "hang", status: 0, answeredAt: 7 })]);
+});
+
+test("an answer tells the time of a clock that is ahead, and a lease counts from it", async () => {
+  const DATE = "Thu, 26 Nov 2026 12:00:00 GMT";
+  const target = createServer((_request, response) => void response.setHeader("date", DATE).end("{}"));
+  target.listen(0, "127.0.0.1");
+  await once(target, "listening");
+  const history: Entry[] = [];
+  const proxy = await openProxy({
+    process: "functions",
+    channel: "dynamo",
+    target: () => (target.address() as AddressInfo).port,
+    faults: new Map(),
+    now: () => 7,
+    aheadMs: () => 3_600_000,
+    record: (entry) => history.push(entry),
+    onRequest: () => () => {},
+  });
+  const heldUntil = { N: String(Date.parse("Thu, 26 Nov 2026 13:00:51 GMT")) };
+  const item = { pk: { S: "VERDICT#a#0f" }, sk: { S: "JUDGE#judge" }, token: { S: "t" }, heldUntil };
+  const response = await fetch(`http://127.0.0.1:${proxy.port}/`, {
+    method: "POST",
+    headers: { "x-amz-target": "DynamoDB_20120810.PutItem" },
+    body: JSON.stringify({ Item: item }),
+  });
+  expect(response.headers.get("date")).toBe("Thu, 26 Nov 2026 13:00:00 GMT");
+  expect(history.map(({ lease }) => lease)).toEqual([{ name: "VERDICT#a#0f JUDGE#judge", act: "hold", seconds: 51 }]);
   await proxy.close();
   target.close();
 });

@@ -5,7 +5,7 @@
  *
  *     caller ──> fault before ──> target ──> history ──> fault after ──> caller
  */
-import { once } from "node:events";
+import { once, setMaxListeners } from "node:events";
 import {
   createServer,
   request as httpRequest,
@@ -16,8 +16,10 @@ import {
 import type { AddressInfo } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Entry, factsOf } from "./history.ts";
+import { leaseChange } from "./leases.ts";
 import { refusal } from "./refusals.ts";
 import type { Channel, Fault } from "./schedule.ts";
+import { writeOf } from "./writes.ts";
 
 export interface ProxyOptions {
   /** The process whose requests these are; for `calls` and `events`, the one that receives them. */
@@ -29,6 +31,8 @@ export interface ProxyOptions {
   readonly port?: number;
   /** Milliseconds since the trial began. */
   readonly now: () => number;
+  /** Milliseconds by which the target's clock is ahead, as its answers tell it. Absent: 0. */
+  readonly aheadMs?: () => number;
   readonly record: (entry: Entry) => void;
   /** Called before each request. What it returns is called after the answer. A process can die at both points. */
   readonly onRequest: () => () => void;
@@ -48,6 +52,8 @@ interface Answer {
 export async function openProxy(options: ProxyOptions): Promise<FaultProxy> {
   let requests = 0;
   const closing = new AbortController();
+  // Every request that hangs adds one.
+  setMaxListeners(0, closing.signal);
   const server = createServer((incoming, outgoing) => {
     const fault = options.faults.get(requests++);
     void handle(options, incoming, outgoing, fault, closing.signal).catch(() => outgoing.destroy());
@@ -69,7 +75,7 @@ async function handle(
   const onAnswer = options.onRequest();
   try {
     if (fault?.kind === "delay") await pause(fault.seconds * 1000);
-    if (fault && withhold(options, incoming, outgoing, fault)) return;
+    if (fault && (await withhold(options, incoming, outgoing, fault, closing))) return;
     const answers = [forward(options, incoming, body, fault)];
     if (fault?.kind === "duplicate") answers.push(forward(options, incoming, body, fault));
     if (fault?.kind === "echo") void echo(options, incoming, body, fault, closing).catch(() => {});
@@ -93,20 +99,22 @@ async function echo(
   await forward(options, incoming, body, fault);
 }
 
-/** False: the request is to be passed on. */
-function withhold(
+/** False: the request is to be passed on. One that hangs is withheld until its caller gives up, or the proxy is closed. */
+async function withhold(
   options: ProxyOptions,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
   { kind }: Fault,
-): boolean {
+  closing: AbortSignal,
+): Promise<boolean> {
   const refused = refusal(options.channel, kind);
   if (!refused && kind !== "hang" && kind !== "drop") return false;
   const { method = "GET", url: path = "/" } = incoming;
-  const at = options.now();
+  const sentAt = options.now();
+  if (kind === "hang" && !outgoing.destroyed) await once(outgoing, "close", { signal: closing }).catch(() => {});
   options.record({
-    sentAt: at,
-    answeredAt: at,
+    sentAt,
+    answeredAt: options.now(),
     process: options.process,
     channel: options.channel,
     method,
@@ -140,28 +148,42 @@ function deliver({ status, headers, body }: Answer, outgoing: ServerResponse, fa
 }
 
 async function forward(
-  { process, channel, target, now, record }: ProxyOptions,
+  { process, channel, target, now, aheadMs = () => 0, record }: ProxyOptions,
   { method = "GET", url: path = "/", headers }: IncomingMessage,
   body: Buffer,
   fault: Fault | undefined,
 ): Promise<Answer> {
   const sentAt = now();
-  const isStore = channel === "dynamo" || channel === "s3";
-  const facts = isStore ? factsOf({ channel, method, path, headers, body }) : [];
+  const write = writeOf({ channel, method, path, headers, body });
+  const facts = write ? factsOf(write) : [];
   const entry = { sentAt, process, channel, method, path, fault: fault?.kind };
   try {
     const sent = httpRequest({ host: "127.0.0.1", port: target(), method, path, headers, agent: false });
     sent.end(body);
     const [found] = (await once(sent, "response")) as [IncomingMessage];
-    const answer = { status: found.statusCode ?? 502, headers: found.headers, body: await bodyOf(found) };
-    const took = answer.status < 300 ? facts : [];
-    record({ ...entry, answeredAt: now(), status: answer.status, facts: took, ...priceOf(answer) });
+    const answer = {
+      status: found.statusCode ?? 502,
+      headers: dated(found.headers, aheadMs()),
+      body: await bodyOf(found),
+    };
+    const tookEffect = answer.status < 300;
+    const lease = tookEffect && write && leaseChange(write, Date.parse(answer.headers.date ?? ""));
+    const took = { facts: tookEffect ? facts : [], ...(lease && { lease }) };
+    record({ ...entry, answeredAt: now(), status: answer.status, ...took, ...priceOf(answer) });
     return answer;
   } catch (error) {
     // The target died under the request, perhaps after it took effect.
-    record({ ...entry, answeredAt: now(), status: 0, facts: [], possible: facts });
+    const lease = write && leaseChange(write, Number.NaN);
+    const may = { possible: facts, ...(lease?.act === "end" && { lease }) };
+    record({ ...entry, answeredAt: now(), status: 0, facts: [], ...may });
     throw error;
   }
+}
+
+/** The headers of a target whose clock is ahead. */
+function dated(headers: Answer["headers"], aheadMs: number): Answer["headers"] {
+  if (aheadMs === 0 || headers.date === undefined) return headers;
+  return { ...headers, date: new Date(Date.parse(headers.date) + aheadMs).toUTCString() };
 }
 
 /** The judge names its price in a header. */

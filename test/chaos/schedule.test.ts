@@ -1,6 +1,6 @@
 /** @file Schedules are functions of their seed, and failing ones shrink to what makes them fail. */
 import { expect, test } from "vitest";
-import { drawSchedule, type Fault, KINDS, PROCESSES, Schedule, undisturbed } from "./schedule.ts";
+import { drawSchedule, type Fault, KINDS, PROCESSES, Schedule, STEPS, undisturbed } from "./schedule.ts";
 import { shrink } from "./shrink.ts";
 
 test("a seed draws the same schedule, another seed another one, and a schedule survives JSON", () => {
@@ -13,10 +13,37 @@ test("schedules disturb every channel in every way, and kill and stop every proc
   const drawn = Array.from({ length: 100 }, (_, seed) => drawSchedule(seed));
   const kinds = new Set(drawn.flatMap(({ faults }) => faults.map(({ channel, kind }) => `${channel} ${kind}`)));
   const all = Object.entries(KINDS).flatMap(([channel, own]) => own.map((kind) => `${channel} ${kind}`));
-  expect(kinds).toEqual(new Set(all));
+  expect(kinds).toEqual(new Set([...all, "dynamo hang", "s3 hang"]));
+  const silent = drawn.flatMap(({ faults }) =>
+    faults.filter(({ channel, kind }) => channel !== "world" && kind === "hang"),
+  );
+  // About one in a trial, since each takes half a minute.
+  expect(silent.length / drawn.length).toBeGreaterThan(0.3);
+  expect(silent.length / drawn.length).toBeLessThan(2);
   const deaths = new Set(drawn.flatMap((one) => one.deaths.map(({ process, signal }) => `${process} ${signal}`)));
+  const timed = drawn.flatMap((one) => one.deaths.filter((death) => "atSeconds" in death));
+  expect(new Set(timed.map(({ process, signal }) => `${process} ${signal}`))).toEqual(deaths);
+  const longest = new Set(drawn.flatMap((one) => one.deaths.map(({ seconds }) => seconds)).filter((s) => s > 3));
+  expect(longest).toEqual(new Set([20]));
+  expect(drawn.filter(({ sleeps }) => sleeps.length > 0).length).toBeGreaterThan(10);
   expect(new Set(drawn.map(({ page }) => page))).toEqual(new Set(["refused", "fatal"]));
   expect(deaths).toEqual(new Set(PROCESSES.flatMap((process) => [`${process} kill`, `${process} stop`])));
+});
+
+test("in a trial of more steps, as much goes wrong in each", () => {
+  const meanOf = (steps: number, count: (schedule: Schedule) => number) =>
+    Array.from({ length: 100 }, (_, seed) => count(drawSchedule(seed, steps))).reduce((sum, n) => sum + n) /
+    100 /
+    steps;
+  const faults = ({ faults }: Schedule) => faults.length;
+  expect(meanOf(10 * STEPS, faults) / meanOf(STEPS, faults)).toBeCloseTo(1, 1);
+  const deaths = ({ deaths }: Schedule) => deaths.length;
+  expect(meanOf(10 * STEPS, deaths) / meanOf(STEPS, deaths)).toBeCloseTo(1, 0);
+  const { steps, deaths: all, faults: every } = drawSchedule(3, 10 * STEPS);
+  expect(steps).toBe(10 * STEPS);
+  // The last tenth of the requests and of the time, too.
+  expect(every.some(({ channel, request }) => channel === "dynamo" && request > 3600)).toBe(true);
+  expect(all.some((death) => "atSeconds" in death && death.atSeconds > 360)).toBe(true);
 });
 
 test("delays are short, except those of some events, which arrive long after their step", () => {
@@ -34,6 +61,8 @@ test("a schedule shrinks to the two faults that fail together", async () => {
     page: "fatal",
     faults: Array.from({ length: 40 }, (_, i) => fault(i)),
     deaths: [{ process: "cloud", request: 1, when: "after", signal: "kill", seconds: 0 }],
+    sleeps: [{ atSeconds: 3, minutes: 60 }],
+    steps: 6,
     clocks: { "main-a": 3 },
   };
   let trials = 0;
@@ -42,7 +71,7 @@ test("a schedule shrinks to the two faults that fail together", async () => {
     return [7, 31].every((n) => faults.some(({ request }) => request === n));
   };
   const shortest = await shrink(schedule, fails, () => true);
-  expect(shortest).toEqual({ ...undisturbed, faults: [fault(7), fault(31)] });
+  expect(shortest).toEqual({ ...undisturbed, steps: 6, faults: [fault(7), fault(31)] });
   expect(trials).toBeLessThan(120);
 });
 

@@ -1,7 +1,7 @@
 /**
  * @file A schedule: everything that goes wrong in one trial, as data. It is drawn from a seed, and can be written to a file, replayed, and
- * shrunk. Faults are bound to the n-th request of a process on a channel, deaths to the n-th request of a process on any, so a replay meets
- * them at nearly the same points; when a request is sent still depends on the machine.
+ * shrunk. Faults are bound to the n-th request of a process on a channel, deaths to the n-th request of a process on any or to a time, so a
+ * replay meets them at nearly the same points; when a request is sent still depends on the machine.
  */
 import * as z from "zod";
 import { type Random, stream } from "../../core/random.ts";
@@ -42,24 +42,43 @@ const Fault = z.strictObject({
   /**
    * delay: it arrives late; late: its answer does; drop: it never arrives; lose: it takes effect and its answer is lost; duplicate: it
    * arrives twice at once; echo: it arrives again after `seconds`; throttle, error, full: refused as the service does; cut: its answer
-   * breaks off half-way; hang: no answer until the caller gives up.
+   * breaks off half-way; hang: it is accepted and never answered, until the caller gives up.
    */
   kind: FaultKind,
   seconds: z.number().nonnegative(),
 });
 export type Fault = z.infer<typeof Fault>;
 
-const Death = z.strictObject({
+const DeathParts = z.strictObject({
   process: z.string(),
-  /** Which of its requests on any channel, from 0. */
-  request: z.int().nonnegative(),
-  /** Before the request is passed on, or after its answer is. */
-  when: z.enum(["before", "after"]),
   /** kill: SIGKILL, and the process is started again. stop: SIGSTOP, and SIGCONT after `seconds`. */
   signal: z.enum(["kill", "stop"]),
   seconds: z.number().nonnegative(),
 });
+const Death = z.union([
+  DeathParts.extend({
+    /** Which of its requests on any channel, from 0. */
+    request: z.int().nonnegative(),
+    /** Before the request is passed on, or after its answer is. */
+    when: z.enum(["before", "after"]),
+  }),
+  DeathParts.extend({
+    /** Since the process was first started. */
+    atSeconds: z.number().nonnegative(),
+  }),
+]);
 export type Death = z.infer<typeof Death>;
+
+/**
+ * The machine sleeps, as a laptop does: all processes are stopped, and when they continue, the store's clock is ahead by `minutes`. So by
+ * the store's clock, events that were under way, heartbeats and answers are late by that time.
+ */
+const Sleep = z.strictObject({
+  /** Since the trial began. */
+  atSeconds: z.number().nonnegative(),
+  minutes: z.number().positive(),
+});
+export type Sleep = z.infer<typeof Sleep>;
 
 /** What a page that is made to break its reader does: the reader refuses it, or its process dies. Both give the agent the same text. */
 const HostilePage = z.enum(["refused", "fatal"]);
@@ -67,18 +86,32 @@ export type HostilePage = z.infer<typeof HostilePage>;
 
 export const Schedule = z.strictObject({
   seed: z.int().nonnegative(),
+  /** Of each run. */
+  steps: z.int().positive(),
   page: HostilePage,
   /** Minutes by which a process's wall clock is off. */
   clocks: z.record(z.string(), z.number()),
   faults: z.array(Fault),
   deaths: z.array(Death),
+  sleeps: z.array(Sleep),
 });
 export type Schedule = z.infer<typeof Schedule>;
 
-/** Nothing goes wrong: the reference that every trial must equal. */
-export const undisturbed: Schedule = { seed: 0, page: "refused", clocks: {}, faults: [], deaths: [] };
+/** Of a trial, unless it is asked for more. */
+export const STEPS = 3;
 
-/** How often each fault is drawn, by channel. */
+/** Nothing goes wrong: the reference that every trial must equal. */
+export const undisturbed: Schedule = {
+  seed: 0,
+  steps: STEPS,
+  page: "refused",
+  clocks: {},
+  faults: [],
+  deaths: [],
+  sleeps: [],
+};
+
+/** How often each fault is drawn, by channel. A silent store is rare, since each such request takes half a minute. */
 export const KINDS: Record<Channel, readonly FaultKind[]> = {
   dynamo: ["delay", "late", "drop", "lose", "lose", "duplicate", "echo", "throttle", "error", "cut"],
   s3: ["delay", "late", "drop", "lose", "lose", "duplicate", "echo", "throttle", "error", "cut", "full"],
@@ -87,7 +120,11 @@ export const KINDS: Record<Channel, readonly FaultKind[]> = {
   calls: ["delay", "late", "drop", "lose", "duplicate", "echo", "error", "cut"],
 };
 
-/** Requests of a channel among which faults are drawn: about as many as a process sends in a trial. */
+const SILENT: readonly Channel[] = ["dynamo", "s3"];
+/** Share of the faults of the store that are silence. */
+const SILENCES = 0.01;
+
+/** Requests of a channel among which faults are drawn: about as many as a process sends in a trial of `STEPS` steps. */
 const REQUESTS: Record<Channel, number> = { dynamo: 400, s3: 120, world: 60, events: 120, calls: 60 };
 
 const STORE = ["dynamo", "s3", "world"] as const;
@@ -102,6 +139,14 @@ function channelsOf(process: string): readonly Channel[] {
 /** A cloud refuses clocks that are off by more than 15 minutes. */
 const CLOCK_MINUTES = 14;
 const MAX_DEATHS = 2;
+/** Of each process in a trial of `STEPS` steps: its requests and seconds among which deaths are drawn. */
+const [MORTAL_REQUESTS, MORTAL_SECONDS] = [300, 40];
+/** Stops are short; this share is of LONG_STOP_SECONDS, after which a worker is long dead. */
+const LONG_STOPS = 0.15;
+const LONG_STOP_SECONDS = 20;
+/** Share of the trials in which the machine sleeps. */
+const SLEEPS = 0.2;
+const SLEEP_MINUTES = 60;
 /** Share of the requests that meet a fault. */
 const [MIN_RATE, MAX_RATE] = [0.005, 0.08];
 const MAX_ECHO_SECONDS = 10;
@@ -111,28 +156,34 @@ const FATAL_PAGES = 0.3;
 const VERY_LATE = 0.2;
 const VERY_LATE_SECONDS = 20;
 
-export function drawSchedule(seed: number): Schedule {
+/** @param steps of each run: with more of them, as much goes wrong in each. */
+export function drawSchedule(seed: number, steps = STEPS): Schedule {
   const random = stream(seed, "chaos");
+  const thirds = steps / STEPS;
   // Some trials are rough everywhere, some have a single sore spot.
   const rate = MIN_RATE + (MAX_RATE - MIN_RATE) * random.uniform() ** 2;
   return {
     seed,
+    steps,
     page: random.uniform() < FATAL_PAGES ? "fatal" : "refused",
     clocks: Object.fromEntries(
       [...WORKERS, "functions"].map((name) => [name, Math.round((2 * random.uniform() - 1) * CLOCK_MINUTES)]),
     ),
     faults: PROCESSES.flatMap((process) =>
-      channelsOf(process).flatMap((channel) => drawFaults(random, process, channel, rate)),
+      channelsOf(process).flatMap((channel) => drawFaults(random, process, channel, rate, REQUESTS[channel] * thirds)),
     ),
-    deaths: PROCESSES.flatMap((process) => drawDeaths(random, process)),
+    deaths: PROCESSES.flatMap((process) => drawDeaths(random, process, thirds)),
+    sleeps:
+      random.uniform() < SLEEPS ? [{ atSeconds: random.integer(MORTAL_SECONDS * thirds), minutes: SLEEP_MINUTES }] : [],
   };
 }
 
-function drawFaults(random: Random, process: string, channel: Channel, rate: number): Fault[] {
+function drawFaults(random: Random, process: string, channel: Channel, rate: number, requests: number): Fault[] {
   const faults: Fault[] = [];
-  for (let request = 0; request < REQUESTS[channel]; request++) {
+  for (let request = 0; request < requests; request++) {
     if (random.uniform() >= rate) continue;
-    const kind = KINDS[channel][random.integer(KINDS[channel].length)] ?? "delay";
+    const drawn = KINDS[channel][random.integer(KINDS[channel].length)] ?? "delay";
+    const kind = SILENT.includes(channel) && random.uniform() < SILENCES ? "hang" : drawn;
     faults.push({ process, channel, request, kind, seconds: secondsOf(channel, kind, random) });
   }
   return faults;
@@ -146,23 +197,25 @@ function secondsOf(channel: Channel, kind: FaultKind, random: Random): number {
   return Math.round(3000 * random.uniform() ** 4) / 1000;
 }
 
-function drawDeaths(random: Random, process: string): Death[] {
+function drawDeaths(random: Random, process: string, thirds: number): Death[] {
   const deaths = random.uniform() < 0.5 ? 0 : 1 + random.integer(MAX_DEATHS);
-  return Array.from({ length: deaths }, () => {
-    const signal = random.uniform() < 0.7 ? "kill" : "stop";
-    return {
-      process,
-      request: random.integer(300),
-      when: random.uniform() < 0.5 ? "before" : "after",
-      signal,
-      seconds: signal === "stop" ? Math.round(30 * random.uniform()) / 10 : 0,
-    };
-  });
+  return Array.from({ length: Math.ceil(deaths * thirds) }, () => drawDeath(random, process, thirds));
+}
+
+function drawDeath(random: Random, process: string, thirds: number): Death {
+  const signal = random.uniform() < 0.7 ? "kill" : "stop";
+  const isLong = random.uniform() < LONG_STOPS;
+  const seconds = signal === "kill" ? 0 : isLong ? LONG_STOP_SECONDS : Math.round(30 * random.uniform()) / 10;
+  if (random.uniform() < 0.5)
+    return { process, signal, seconds, atSeconds: Math.round(10 * MORTAL_SECONDS * thirds * random.uniform()) / 10 };
+  const when = random.uniform() < 0.5 ? "before" : "after";
+  return { process, signal, seconds, request: random.integer(MORTAL_REQUESTS * thirds), when };
 }
 
 /** How many things go wrong. */
-export const sizeOf = ({ page, faults, deaths, clocks }: Schedule): number =>
+export const sizeOf = ({ page, faults, deaths, sleeps, clocks }: Schedule): number =>
   Number(page === "fatal") +
   faults.length +
   deaths.length +
+  sleeps.length +
   Object.values(clocks).filter((minutes) => minutes !== 0).length;

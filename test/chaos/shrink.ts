@@ -7,23 +7,27 @@ import { type Schedule, sizeOf, undisturbed } from "./schedule.ts";
 type Part =
   | { readonly fault: Schedule["faults"][number] }
   | { readonly death: Schedule["deaths"][number] }
+  | { readonly sleep: Schedule["sleeps"][number] }
   | { readonly clock: readonly [string, number] }
   | { readonly page: Schedule["page"] };
 
-const partsOf = ({ page, faults, deaths, clocks }: Schedule): Part[] => [
+const partsOf = ({ page, faults, deaths, sleeps, clocks }: Schedule): Part[] => [
   ...(page === undisturbed.page ? [] : [{ page }]),
   ...faults.map((fault) => ({ fault })),
   ...deaths.map((death) => ({ death })),
+  ...sleeps.map((sleep) => ({ sleep })),
   ...Object.entries(clocks)
     .filter(([, minutes]) => minutes !== 0)
     .map((clock) => ({ clock })),
 ];
 
-const scheduleOf = (seed: number, parts: readonly Part[]): Schedule => ({
+const scheduleOf = ({ seed, steps }: Schedule, parts: readonly Part[]): Schedule => ({
   seed,
+  steps,
   page: parts.flatMap((part) => ("page" in part ? [part.page] : []))[0] ?? undisturbed.page,
   faults: parts.flatMap((part) => ("fault" in part ? [part.fault] : [])),
   deaths: parts.flatMap((part) => ("death" in part ? [part.death] : [])),
+  sleeps: parts.flatMap((part) => ("sleep" in part ? [part.sleep] : [])),
   clocks: Object.fromEntries(parts.flatMap((part) => ("clock" in part ? [part.clock] : []))),
 });
 
@@ -40,7 +44,7 @@ export async function shrink(
   let pieces = 2;
   while (parts.length > 1 && pieces <= parts.length && mayGoOn()) {
     const size = Math.ceil(parts.length / pieces);
-    const kept = await firstFailing(parts, size, (rest) => fails(scheduleOf(schedule.seed, rest)), mayGoOn);
+    const kept = await firstFailing(parts, size, (rest) => fails(scheduleOf(schedule, rest)), mayGoOn);
     if (kept) {
       parts = kept;
       pieces = Math.max(2, pieces - 1);
@@ -50,7 +54,7 @@ export async function shrink(
       pieces = Math.min(parts.length, 2 * pieces);
     }
   }
-  const shortest = scheduleOf(schedule.seed, parts);
+  const shortest = scheduleOf(schedule, parts);
   return sizeOf(shortest) < sizeOf(schedule) ? shortest : schedule;
 }
 

@@ -12,6 +12,7 @@ import { createBucket, createTable, deleteBucket, deleteTable } from "../../adap
 import { openCredentials } from "../../adapters/local-cloud/credentials.ts";
 import { freePort } from "../fakes/proxies.ts";
 import type { Built } from "../kill/build.ts";
+import { LIMITS } from "./limits.ts";
 import type { CloudArguments } from "./processes/cloud.ts";
 import type { Supervisor } from "./supervisor.ts";
 
@@ -30,8 +31,6 @@ export interface TrialStore {
   close(): Promise<void>;
 }
 
-/** Seconds between ticks. */
-const TICK_SECONDS = 0.5;
 const REGION = { AWS_REGION: "us-east-1" };
 
 /** @param directory has the cloud's files; the caller deletes it. */
@@ -48,7 +47,7 @@ export async function openEmbeddedCloud(built: Built, supervisor: Supervisor, di
       MGRPO_BUCKET: "mgrpo",
     },
     async start(functions) {
-      const cloud: CloudArguments = { directory, ports, functions, tickSeconds: TICK_SECONDS };
+      const cloud: CloudArguments = { directory, ports, functions, tickSeconds: LIMITS.tick };
       const command = [built.path("chaos/cloud"), JSON.stringify(cloud)];
       supervisor.start({ name: "cloud", command, environment: {} });
     },
@@ -88,6 +87,6 @@ export const endpointsOf = ({ dynamo, s3 }: StorePorts) => ({
 async function tickUntil(signal: AbortSignal, functions: number): Promise<void> {
   while (!signal.aborted) {
     await fetch(`http://127.0.0.1:${functions}/tick`, { method: "POST", signal }).catch(() => {});
-    await pause(TICK_SECONDS * 1000, undefined, { signal }).catch(() => {});
+    await pause(LIMITS.tick * 1000, undefined, { signal }).catch(() => {});
   }
 }

@@ -1,17 +1,55 @@
-/** @file A death strikes at its own request, however many are under way. */
-import { expect, test } from "vitest";
+/** @file A death strikes at its own request, however many are under way, or at its time; a sleep stops every process. */
+import { readFileSync } from "node:fs";
+import { expect, test, vi } from "vitest";
 import type { Death } from "./schedule.ts";
-import { Supervisor } from "./supervisor.ts";
+import { Supervisor, type SupervisorOptions } from "./supervisor.ts";
+
+const IDLE = ["-e", "setInterval(() => {}, 1000)"];
+
+/** Its clock stands at 7 ms. */
+const supervise = (options: Partial<SupervisorOptions>) =>
+  new Supervisor({ deaths: [], sleeps: [], onSleep() {}, now: () => 7, log() {}, ...options });
 
 test("a death after request 0 waits for the answer to request 0, while request 1 is under way", async () => {
   const death: Death = { process: "idle", request: 0, when: "after", signal: "kill", seconds: 0 };
-  const supervisor = new Supervisor([death], () => {});
-  supervisor.start({ name: "idle", command: ["-e", "setInterval(() => {}, 1000)"], environment: {} });
+  const supervisor = supervise({ deaths: [death] });
+  supervisor.start({ name: "idle", command: IDLE, environment: {} });
   const afterFirst = supervisor.onRequest("idle");
   const afterSecond = supervisor.onRequest("idle");
   afterSecond();
   expect(supervisor.died).toEqual([]);
   afterFirst();
-  expect(supervisor.died).toEqual([death]);
+  expect(supervisor.died).toEqual([{ process: "idle", signal: "kill", seconds: 0, at: 7 }]);
+  await supervisor.stopAll();
+});
+
+test("a death at a time strikes without a request, and the process is started again", async () => {
+  const death: Death = { process: "idle", atSeconds: 0.1, signal: "kill", seconds: 0 };
+  const supervisor = supervise({ deaths: [death, { ...death, process: "other" }] });
+  supervisor.start({ name: "idle", command: IDLE, environment: {} });
+  await vi.waitFor(() => expect(supervisor.starts()).toEqual({ idle: 2 }), 10_000);
+  expect(supervisor.died).toEqual([{ process: "idle", signal: "kill", seconds: 0, at: 7 }]);
+  await supervisor.stopAll();
+});
+
+/** Their states, as /proc/<pid>/stat names them; T: stopped. */
+function statesOf(marker: string): (string | undefined)[] {
+  const pids = readFileSync(`/proc/self/task/${process.pid}/children`, "utf8").trim().split(" ");
+  return pids
+    .filter((pid) => readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(marker))
+    .map((pid) => /\) (\S)/.exec(readFileSync(`/proc/${pid}/stat`, "utf8"))?.[1]);
+}
+
+test.skipIf(process.platform !== "linux")("while the machine sleeps, every process is stopped", async () => {
+  const onSleep = vi.fn();
+  const supervisor = supervise({ sleeps: [{ atSeconds: 0.5, minutes: 60 }], onSleep });
+  const command = ["-e", "setInterval(() => {}, 1000) // sleeper"];
+  for (const name of ["one", "two"]) supervisor.start({ name, command, environment: {} });
+  const soon = { timeout: 10_000, interval: 20 };
+  await vi.waitFor(() => expect(statesOf("// sleeper")).toEqual(["T", "T"]), soon);
+  expect(onSleep).toHaveBeenCalledExactlyOnceWith(60);
+  expect(supervisor.died).toEqual(["one", "two"].map((process) => ({ process, signal: "stop", seconds: 2, at: 7 })));
+  await vi.waitFor(() => expect(statesOf("// sleeper")).not.toContain("T"), soon);
+  expect(statesOf("// sleeper")).toHaveLength(2);
   await supervisor.stopAll();
 });

@@ -1,8 +1,12 @@
-/** @file Starts the processes of a trial, starts them again when they die, and kills or stops them as the schedule says. */
+/**
+ * @file Starts the processes of a trial, starts them again when they die, and kills or stops them as the schedule says: at their requests, at
+ * times, or all together while the machine sleeps.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
-import type { Death } from "./schedule.ts";
+import type { Strike } from "./history.ts";
+import type { Death, Sleep } from "./schedule.ts";
 
 export interface ProcessSpec {
   readonly name: string;
@@ -14,6 +18,19 @@ export interface ProcessSpec {
 /** Started more often than this, a process cannot stay alive. */
 const MAX_STARTS = 40;
 const RESTART_MS = 100;
+/** For how long the processes are stopped while the machine sleeps, on the clocks that do not sleep. */
+const SLEEP_SECONDS = 2;
+
+export interface SupervisorOptions {
+  readonly deaths: readonly Death[];
+  readonly sleeps: readonly Sleep[];
+  /** Called while all processes are stopped. */
+  readonly onSleep: (minutes: number) => void;
+  /** Milliseconds since the trial began. */
+  readonly now: () => number;
+  /** Receives what the processes write to stderr. */
+  readonly log: (line: string) => void;
+}
 
 interface Supervised {
   readonly spec: ProcessSpec;
@@ -26,20 +43,23 @@ interface Supervised {
 
 export class Supervisor {
   readonly #processes = new Map<string, Supervised>();
-  readonly #deaths: readonly Death[];
-  readonly #log: (line: string) => void;
+  readonly #options: SupervisorOptions;
   readonly #timers = new Set<NodeJS.Timeout>();
   /** The deaths that happened, in order. */
-  readonly died: Death[] = [];
+  readonly died: Strike[] = [];
   #isOver = false;
 
-  constructor(deaths: readonly Death[], log: (line: string) => void) {
-    this.#deaths = deaths;
-    this.#log = log;
+  constructor(options: SupervisorOptions) {
+    this.#options = options;
+    for (const sleep of options.sleeps) this.#later(() => this.#sleep(sleep), sleep.atSeconds * 1000);
   }
 
   start(spec: ProcessSpec): void {
-    this.#processes.set(spec.name, { spec, child: this.#spawn(spec), starts: 1, requests: 0, done: false });
+    const started = { spec, child: this.#spawn(spec), starts: 1, requests: 0, done: false };
+    this.#processes.set(spec.name, started);
+    for (const death of this.#options.deaths)
+      if (death.process === spec.name && "atSeconds" in death)
+        this.#later(() => this.#strike(started, death), death.atSeconds * 1000);
   }
 
   isDone(name: string): boolean {
@@ -60,8 +80,8 @@ export class Supervisor {
     const found = this.#processes.get(name);
     if (!found) return () => {};
     const request = found.requests++;
-    this.#strike(found, request, "before");
-    return () => this.#strike(found, request, "after");
+    this.#strikeAt(found, request, "before");
+    return () => this.#strikeAt(found, request, "after");
   }
 
   async stopAll(): Promise<void> {
@@ -73,16 +93,27 @@ export class Supervisor {
     await Promise.all(ended);
   }
 
-  #strike({ spec, child }: Supervised, request: number, when: Death["when"]): void {
-    const death = this.#deaths.find((one) => one.process === spec.name && one.request === request && one.when === when);
-    if (!death || !isRunning(child)) return;
-    this.died.push(death);
-    if (death.signal === "kill") {
+  #strikeAt(found: Supervised, request: number, when: "before" | "after"): void {
+    const { name } = found.spec;
+    const isDue = (one: Death) => "when" in one && one.process === name && one.request === request && one.when === when;
+    const death = this.#options.deaths.find(isDue);
+    if (death) this.#strike(found, death);
+  }
+
+  #strike({ spec: { name }, child }: Supervised, { signal, seconds }: Pick<Death, "signal" | "seconds">): void {
+    if (!isRunning(child)) return;
+    this.died.push({ process: name, signal, seconds, at: this.#options.now() });
+    if (signal === "kill") {
       child.kill("SIGKILL");
       return;
     }
     child.kill("SIGSTOP");
-    this.#later(() => child.kill("SIGCONT"), death.seconds * 1000);
+    this.#later(() => child.kill("SIGCONT"), seconds * 1000);
+  }
+
+  #sleep({ minutes }: Sleep): void {
+    for (const found of this.#processes.values()) this.#strike(found, { signal: "stop", seconds: SLEEP_SECONDS });
+    this.#options.onSleep(minutes);
   }
 
   #spawn({ name, command, environment }: ProcessSpec): ChildProcess {
@@ -90,7 +121,7 @@ export class Supervisor {
       env: { ...process.env, NODE_NO_WARNINGS: "1", ...environment },
       stdio: ["ignore", "ignore", "pipe"],
     });
-    if (child.stderr) createInterface(child.stderr).on("line", (line) => this.#log(`${name}: ${line}`));
+    if (child.stderr) createInterface(child.stderr).on("line", (line) => this.#options.log(`${name}: ${line}`));
     child.once("exit", (code) => this.#exited(name, code));
     return child;
   }

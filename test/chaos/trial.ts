@@ -22,6 +22,7 @@ import { relayConfig } from "../fixtures/relay/start.ts";
 import { recordsOf, TOKEN } from "../fixtures/relay/world.ts";
 import { type Built, buildProcesses } from "../kill/build.ts";
 import type { Entry, Trial } from "./history.ts";
+import { LIMITS } from "./limits.ts";
 import type { FunctionsArguments } from "./processes/functions.ts";
 import { foreignTokens } from "./provenance.ts";
 import { type FaultProxy, openProxy } from "./proxy.ts";
@@ -80,13 +81,25 @@ interface Stage {
   readonly history: Entry[];
   readonly log: string[];
   readonly startedAt: number;
+  /** The store's clock. */
+  readonly clock: { aheadMs: number };
 }
 
 async function openStage(built: Built, schedule: Schedule, otherStore: StorePorts | undefined): Promise<Stage> {
   const log: string[] = [];
   const world = await openWorld(schedule.page);
   const directory = mkdtempSync(join(tmpdir(), "mgrpo-chaos-"));
-  const supervisor = new Supervisor(schedule.deaths, (line) => log.push(line));
+  const startedAt = performance.now();
+  const clock = { aheadMs: 0 };
+  const supervisor = new Supervisor({
+    deaths: schedule.deaths,
+    sleeps: schedule.sleeps,
+    onSleep(minutes) {
+      clock.aheadMs += minutes * 60_000;
+    },
+    now: () => performance.now() - startedAt,
+    log: (line) => log.push(line),
+  });
   return {
     built,
     schedule,
@@ -99,31 +112,43 @@ async function openStage(built: Built, schedule: Schedule, otherStore: StorePort
     proxies: new Set(),
     history: [],
     log,
-    startedAt: performance.now(),
+    startedAt,
+    clock,
   };
 }
 
-/** The same settings in every trial, so that its records can be compared. */
-function configOf(run: string, recipe: string, judge: number): RunConfig {
+/** The same settings in every trial of as many steps, so that its records can be compared. */
+function configOf(run: string, recipe: string, judge: number, steps: number): RunConfig {
   return relayConfig({
     run,
     recipe,
     seed: run === "a" ? 7 : 8,
-    steps: 3,
+    steps,
     // One run of two trains asynchronously.
     ...(run === "b" && { staleness: 1, algorithm: { tisCap: 2 } }),
     judge: {
-      model: { provider: "openai", baseUrl: `http://127.0.0.1:${judge}/v1`, model: "judge", timeoutSeconds: 5 },
+      model: {
+        provider: "openai",
+        baseUrl: `http://127.0.0.1:${judge}/v1`,
+        model: "judge",
+        timeoutSeconds: LIMITS.judge,
+      },
       maxTokens: 64,
       usdPerMillionTokens: PRICES,
       criteria: { correct: "Compare.", expert: "Look at the work." },
     },
     // Every version is kept, so that its tokens can be checked at the end.
-    retention: { last: 8 },
+    retention: { last: steps + 2 },
     evaluation: { every: 2, suites: [{ name: "all", questions: 4 }] },
-    liveness: { heartbeatSeconds: 0.2, leaseSeconds: 1.5, pollSeconds: 0.05 },
+    liveness: { heartbeatSeconds: 0.2, leaseSeconds: LIMITS.lease, pollSeconds: 0.05 },
     // Enough attempts that no rollout is lost.
-    limits: { invocationSeconds: 20, rolloutSeconds: 30, verdictSeconds: 20, toolSeconds: 15, attempts: 50 },
+    limits: {
+      invocationSeconds: LIMITS.invocation,
+      rolloutSeconds: LIMITS.rollout,
+      verdictSeconds: 20,
+      toolSeconds: 15,
+      attempts: 50,
+    },
     budget: { usd: 1000, usdPerWorkerHour: { "*": 0 } },
   });
 }
@@ -131,7 +156,7 @@ function configOf(run: string, recipe: string, judge: number): RunConfig {
 async function startProcesses(stage: Stage): Promise<void> {
   const { built, store, functionsPort, supervisor, world, schedule } = stage;
   const judge = await proxyFor(stage, "functions", "world", () => world.port);
-  const configs = RUNS.map((run) => configOf(run, dirname(built.path("chaos/recipe/tools")), judge));
+  const configs = RUNS.map((run) => configOf(run, dirname(built.path("chaos/recipe/tools")), judge, schedule.steps));
   (stage.configs as RunConfig[]).push(...configs);
   await store.start(await proxyFor(stage, "functions", "events", () => functionsPort));
   await untilReachable(stage, store.ports.dynamo);
@@ -182,7 +207,7 @@ async function environmentOf(stage: Stage, name: string): Promise<Record<string,
 }
 
 async function proxyFor(stage: Stage, process: string, channel: Channel, target: () => number): Promise<number> {
-  const { schedule, supervisor, history, proxies, startedAt } = stage;
+  const { schedule, supervisor, history, proxies, startedAt, clock } = stage;
   const faults = schedule.faults.filter((fault) => fault.process === process && fault.channel === channel);
   const sends = channel !== "events" && channel !== "calls";
   const proxy = await openProxy({
@@ -191,6 +216,7 @@ async function proxyFor(stage: Stage, process: string, channel: Channel, target:
     target,
     faults: new Map(faults.map((fault) => [fault.request, fault])),
     now: () => performance.now() - startedAt,
+    aheadMs: () => (channel === "dynamo" || channel === "s3" ? clock.aheadMs : 0),
     record: (entry) => history.push(entry),
     onRequest() {
       const mortal = [...(sends ? [process] : []), ...(channel === "dynamo" || channel === "s3" ? ["cloud"] : [])];
@@ -245,7 +271,8 @@ async function resultOf(stage: Stage, isTimely: boolean): Promise<Trial> {
       })),
     );
     const seconds = (performance.now() - startedAt) / 1000;
-    return { isTimely, seconds, runs, history, log, died: supervisor.died, starts: supervisor.starts() };
+    const { died } = supervisor;
+    return { isTimely, seconds, runs, history, log, died, limits: LIMITS, starts: supervisor.starts() };
   } finally {
     store.close();
   }

@@ -13,7 +13,7 @@ import { readAdapter, readAdapterConfig, writeAdapterConfig } from "../../engine
 import { wholeFile } from "../../engine/checkpoint/files.ts";
 import { mergeAdapter } from "../../engine/checkpoint/merge.ts";
 import { readSafetensors, writeSafetensors } from "../../engine/checkpoint/safetensors.ts";
-import { readCheckpoint } from "../../engine/checkpoint/weights.ts";
+import { parseCheckpoint } from "../../engine/checkpoint/weights.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { LORA, TINY, tinyAdapter, tinyCheckpoint } from "../engine/tiny.ts";
 
@@ -129,15 +129,15 @@ describe("the base of an adapter is found where its writer says", () => {
 
 test("a merged model is base plus adapter, as float32 or rounded to bfloat16", () => {
   const files = tinyAdapter();
-  const whole = readCheckpoint(files);
+  const whole = parseCheckpoint(files);
   const adapter = readAdapter(files, TINY);
   if (!adapter) throw new Error("the tiny checkpoint has no adapter");
   mergeAdapter(whole, adapter);
-  expect(whole.weights).not.toEqual(readCheckpoint(files).weights);
+  expect(whole.weights).not.toEqual(parseCheckpoint(files).weights);
   for (const dtype of ["fp32", "bf16"] as const) {
     const merged = exportedFiles(files, manifestOf(files), { merged: true, dtype });
     expect([...merged.keys()].sort()).toEqual(BASE);
-    const { weights } = readCheckpoint(merged);
+    const { weights } = parseCheckpoint(merged);
     weights.forEach((weight, i) => {
       const exact = whole.weights[i] ?? 0;
       expect(Math.abs(weight - exact)).toBeLessThanOrEqual(dtype === "fp32" ? 0 : Math.abs(exact) * 2 ** -8);

@@ -19,7 +19,7 @@ async function halted() {
   store.clock.storeTime = async () => time;
   const functions = openFunctions(openContext(store, { rewardsOf: async () => rewards }));
   await functions.startRun(await prepare(store.objects, config));
-  await store.table.update(endRun(config.run, "halted", "no money"));
+  await store.table.update(endRun(config.run, { code: "user", reason: "no money" }));
   const run = async () => RunRecord.parse(await store.table.get(tableKeys.run(config.run)));
   const address = { run: config.run, step: 0, group: 0 };
   return {
@@ -45,7 +45,7 @@ test("resume refuses a run whose finalized group has expired", async () => {
   wait(CONVERSATION_DAYS);
   await resume();
   expect(await run()).toMatchObject({ status: "running" });
-  await store.table.update(endRun(address.run, "halted", "no money"));
+  await store.table.update(endRun(address.run, { code: "user", reason: "no money" }));
   wait(1);
   await expect(resume()).rejects.toMatchObject(refusal);
   expect(await run()).toMatchObject({ status: "halted", reason: "no money" });
@@ -62,7 +62,7 @@ test.each([0, 1, 2])("resume refuses a run whose scored conversation %d was dele
   for (const key of keys) await store.objects.commit(key, new Uint8Array(1));
   wait(CONVERSATION_DAYS);
   await resume();
-  await store.table.update(endRun(address.run, "halted", "no money"));
+  await store.table.update(endRun(address.run, { code: "user", reason: "no money" }));
   await store.objects.delete(keys.slice(deleted, deleted + 1));
   await expect(resume()).rejects.toMatchObject(refusal);
 });

@@ -7,6 +7,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import { haltRun } from "../../core/training/halt-run.ts";
 import { decideAfterFailure } from "../../core/training/judge-failures.ts";
 import { MARKER } from "../../core/training/watched-checkpoints.ts";
+import { endRun } from "../../core/training/writes.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
 import { begin, openWorld } from "../fixtures/relay/world.ts";
@@ -20,7 +21,7 @@ async function endAfter(cause: MgrpoError, failingSeconds: number): Promise<Mgrp
   const failure = new MgrpoError("judge-failed", cause.message, { retryable: true, cause, evidence });
   const decision = decideAfterFailure(config, failure);
   if (decision.kind !== "halt") throw new Error(decision.kind);
-  await haltRun(store.table, config.run, decision.reason);
+  await haltRun(store.table, config.run, decision.halt);
   return followJobs(store, config, new AbortController().signal, () => {}).then(
     () => expect.fail("not halted"),
     (error: MgrpoError) => error,
@@ -54,6 +55,19 @@ test("after an outage of ten minutes, a watch reports it and evaluates the check
     evaluations: 2,
     reports: [expect.objectContaining({ kind: "retry", message: expect.stringContaining("HTTP 503") })],
   });
+});
+
+test("a halt that an older release recorded, without a code, ends the watch", async () => {
+  const store = memoryStore();
+  const config = relayConfig({ evaluation: { suites: [{ name: "sampled" }] } });
+  await begin(store, openWorld(store).functions, config);
+  const { set = [], ...change } = endRun(config.run, {
+    code: "judge-outage",
+    reason: "no verdict for 10 minutes: HTTP 503",
+  });
+  await store.table.update({ ...change, set: set.filter(([[name]]) => name !== "haltCode") });
+  const following = followJobs(store, config, new AbortController().signal, () => {});
+  await expect(following).rejects.toMatchObject({ code: "run-halted", retryable: false });
 });
 
 test("a wrong key of the judge ends the watch", async () => {

@@ -6,6 +6,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { openAwsStore } from "../../adapters/aws/store.ts";
+import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
 import { readBases, readModel, refuseLocalFiles } from "../../cli/local/base-models.ts";
 import { pinModels } from "../../cli/local/hub-models.ts";
 import { checkModel } from "../../cli/local/model-checks.ts";
@@ -16,8 +18,10 @@ import { readAdapterConfig, writeAdapterConfig } from "../../engine/checkpoint/a
 import { wholeFile } from "../../engine/checkpoint/files.ts";
 import { importGguf } from "../../engine/gguf/import.ts";
 import { LORA, TINY, tinyAdapter, tinyCheckpoint } from "../engine/tiny.ts";
+import { setEnvironment } from "../fakes/environment.ts";
 import { COMMIT, startHub, TOKEN } from "../fakes/hub-server.ts";
 import { bpeFiles, QWEN_TEMPLATE, TERSE_TEMPLATE } from "../fixtures/tokenizers.ts";
+import { printedJson } from "./printed.ts";
 
 const root = mkdtempSync(join(tmpdir(), "mgrpo-models-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -78,6 +82,60 @@ test("a bucket without a folder is refused by the setting that names it", async 
   await expect(readModel("s3://bucket/", "agents.main.model")).rejects.toThrow(
     "agents.main.model: 's3://bucket/' names no folder: write s3://<bucket>/<folder>",
   );
+});
+
+describe("a model under s3://", () => {
+  const model = new Map([...tinyCheckpoint(ROOMY), ...bpeFiles()]);
+  const partial = new Map([...model].filter(([name]) => name !== "tokenizer.json"));
+  const settings = ["--set", "limits.contextTokens=16", "--set", "lora.rank=4"];
+
+  beforeAll(async () => {
+    const cloud = await startLocalCloud({ directory: join(root, "cloud") });
+    const restoreEnvironment = setEnvironment(cloud.environment);
+    const { objects, close } = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
+    const put = async (prefix: string, files: ReadonlyMap<string, Uint8Array>) => {
+      for (const [name, bytes] of files) await objects.commit(`${prefix}/${name}`, bytes);
+    };
+    await put("models/tiny", model);
+    await put("models/partial", partial);
+    await put("models/adapter", adapterOf("s3://mgrpo/models/tiny") as typeof model);
+    close();
+    return async () => {
+      restoreEnvironment();
+      await cloud.close();
+    };
+  });
+
+  /** Without the last check, which prints the machine's free memory. */
+  const doctor = async (name: string) => {
+    const checks = (await printedJson("doctor", "--model", name, ...settings)).slice(0, -1);
+    const exitCode = process.exitCode;
+    process.exitCode = undefined;
+    return { checks, exitCode };
+  };
+
+  test("is described by doctor as its folder is, with and without a slash at the end; so is an adapter there", async () => {
+    const inFolder = await doctor(write("doctor", model));
+    expect(inFolder.checks[0]).toMatchObject({ state: "ok", found: expect.stringMatching(/an adapter of rank 4$/) });
+    expect(await doctor("s3://mgrpo/models/tiny")).toEqual(inFolder);
+    expect(await doctor("s3://mgrpo/models/tiny/")).toEqual(inFolder);
+    const { checks } = await doctor("s3://mgrpo/models/adapter");
+    expect(checks[0]).toMatchObject({ found: expect.stringContaining(" with its adapter; trained: ") });
+  });
+
+  test("without its tokenizer is broken, and doctor says which file is missing", async () => {
+    const { checks, exitCode } = await doctor("s3://mgrpo/models/partial");
+    const advice = "copy it from the base model";
+    expect(checks).toContainEqual({ name: "template", state: "broken", found: "tokenizer.json is missing", advice });
+    expect(exitCode).toBe(1);
+  });
+
+  test.each([
+    ["s3://mgrpo/models/none", /^--model: no checkpoint folder 's3:\/\/mgrpo\/models\/none': give hf:/],
+    ["s3://nobody/models/tiny", /nobody/],
+  ])("that is not there is refused by its URL: %s", async (name, message) => {
+    await expect(doctor(name)).rejects.toThrow(message);
+  });
 });
 
 describe("a model of the hub", () => {

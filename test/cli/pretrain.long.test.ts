@@ -6,7 +6,7 @@ import { Terminal } from "@xterm/headless";
 import { afterAll, expect, test, vi } from "vitest";
 import { chosenBases, pretrainBase } from "../../cli/pretrain.ts";
 import type { BaseModel, Demonstration, Recipe } from "../../core/recipe.ts";
-import { readCheckpoint } from "../../engine/checkpoint/weights.ts";
+import { parseCheckpoint } from "../../engine/checkpoint/weights.ts";
 import { baseModels } from "../../recipes/atlas/bases.ts";
 import { recipe } from "../../recipes/atlas/recipe.ts";
 import * as toolsModule from "../../recipes/atlas/tools.ts";
@@ -56,7 +56,7 @@ test("a base model learns, is complete, and has the same bytes every time", asyn
     "tokenizer_config.json",
     "training.json",
   ]);
-  expect(readCheckpoint(once).weights.every(Number.isFinite)).toBe(true);
+  expect(parseCheckpoint(once).weights.every(Number.isFinite)).toBe(true);
   for (const [name, bytes] of once)
     expect(Buffer.from(again.get(name) ?? []).equals(Buffer.from(bytes)), name).toBe(true);
 }, 120_000);

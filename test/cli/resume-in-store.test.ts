@@ -1,10 +1,12 @@
 /** @file Resuming a run in its store: a run whose budget is spent is refused before anything starts, a raised budget resumes it, and a repeat changes nothing. */
 import { expect, test } from "vitest";
 import { resumeInStore } from "../../cli/local/resume-in-store.ts";
-import { tableKeys } from "../../core/contracts/keys.ts";
-import { RunRecord } from "../../core/contracts/records.ts";
+import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
+import { JobRecord, RunRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { TableChange } from "../../core/ports.ts";
+import { finishJob } from "../../core/training/job-writes.ts";
+import { listedRuns } from "../../core/training/run-list.ts";
 import { endRun } from "../../core/training/writes.ts";
 import { openContext } from "../../functions/context.ts";
 import { openFunctions } from "../../functions/functions.ts";
@@ -59,11 +61,31 @@ test("a stopped run past its hours is refused, instead of started and halted at 
 
 test("a run halted for another reason resumes; without a limit there is none to raise", async () => {
   const { store, run, resume } = await started(teamConfig());
-  await store.table.update(endRun("test", "halted", "a trainer was lost"));
+  await store.table.update(endRun("test", { code: "user", reason: "a trainer was lost" }));
   await expect(resume({ usd: 1 })).rejects.toThrow("no budget.usd to raise");
   expect(await run()).toMatchObject({ status: "halted" });
   await resume();
   expect(await run()).toMatchObject({ status: "running", reason: "" });
+});
+
+test("where an evaluation cannot be reopened, nothing is resumed, and the same command resumes it later", async () => {
+  const { store, run, resume, later } = await started(teamConfig());
+  await store.table.update(endRun("test", { code: "losses", reason: "too many were lost" }));
+  await later(1);
+  await later(2);
+  const listed = async () => (await listedRuns(store.table)).map((one) => one.run);
+  expect(await listed()).toEqual([]);
+  const [item] = await store.table.query(tableKeys.run("test").pk, tablePrefixes.jobs);
+  const job = JobRecord.parse(item);
+  await store.table.update(finishJob(job, job));
+  const key = objectKeys.evaluation("test", job.job);
+  await store.objects.commit(key, new TextEncoder().encode("damaged"));
+  await expect(resume()).rejects.toMatchObject({ code: "record-damaged" });
+  expect([(await run()).status, await listed()]).toEqual(["halted", []]);
+  await store.objects.delete([key]);
+  await resume();
+  expect(await run()).not.toHaveProperty("haltCode");
+  expect([(await run()).status, await listed()]).toEqual(["running", ["test"]]);
 });
 
 test("of two concurrent raises, one applies, and the other is refused", async () => {
@@ -136,7 +158,7 @@ test("while another limit is spent, a raise of one changes nothing and is refuse
 
 test("the budget of a finished run cannot be raised", async () => {
   const { store, resume } = await started();
-  await store.table.update(endRun("test", "finished", ""));
+  await store.table.update(endRun("test", "finished"));
   await resume();
   await expect(resume({ hours: 9 })).rejects.toThrow("run 'test' is finished: its budget cannot be raised");
 });
@@ -168,7 +190,7 @@ test("a run whose tool budget is spent is refused until that budget is raised in
   const { store, run, resume } = await started(teamConfig());
   await expect(resume({ toolCalls: 1 })).rejects.toThrow("run 'test' has no metered tools");
   await store.table.insert(tableKeys.toolSpending("test"), TOOLS_SPENT);
-  await store.table.update(endRun("test", "halted", "its tools' budget is spent"));
+  await store.table.update(endRun("test", { code: "user", reason: "its tools' budget is spent" }));
   await expect(resume()).rejects.toMatchObject({ code: "run-halted", message: expect.stringContaining("3 calls") });
   await expect(resume({ toolUsd: 1 })).rejects.toThrow("no tools.budget.run.usd to raise");
   await resume({ toolCalls: 14 });

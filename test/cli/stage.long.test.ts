@@ -97,14 +97,14 @@ test("a stage with fleets leaves the user nothing to start; a halted run resumes
 test("a run that has finished training is halted while it has evaluations left, and not after them", async () => {
   const { table, close } = await deployed("ended", FLEETS);
   await launch("ended", "far");
-  await table.update(endRun("far", "finished", ""));
+  await table.update(endRun("far", "finished"));
   const halted = async () => {
     const [line] = await printedJson("halt", "far", "--stage", "ended");
     return [line?.["kind"], line?.["status"], RunRecord.parse(await table.get(tableKeys.run("far"))).status];
   };
   expect(await halted()).toEqual(["halted", "halted", "halted"]);
   await table.update(resumeRun("far"));
-  await table.update(endRun("far", "finished", ""));
+  await table.update(endRun("far", "finished"));
   for (const suite of ["sampled", "greedy"]) {
     const done = { ...job(suite, 0, 1), run: "far" };
     await table.insert(tableKeys.job("far", done.job), { ...done });

@@ -7,7 +7,7 @@ import { initializeWeights } from "../../engine/checkpoint/initialize.ts";
 import { readSafetensors, writeSafetensors } from "../../engine/checkpoint/safetensors.ts";
 import { readOptimizer } from "../../engine/checkpoint/shards.ts";
 import { INDEX_FILE, MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
-import { readCheckpoint, writeModel } from "../../engine/checkpoint/weights.ts";
+import { parseCheckpoint, writeModel } from "../../engine/checkpoint/weights.ts";
 import { checkpointFiles, checkpointPath, localFiles } from "../fixtures/checkpoints.ts";
 import { TINY, tinyCheckpoint } from "./tiny.ts";
 
@@ -191,13 +191,13 @@ describe("checkpoint", () => {
     const norm = tensors.get("model.norm.weight");
     if (!norm) throw new Error("the tiny model has a final norm");
     tensors.delete("model.norm.weight");
-    expect(() => readCheckpoint(withFile(MODEL_FILE, writeSafetensors(tensors)))).toThrow(
+    expect(() => parseCheckpoint(withFile(MODEL_FILE, writeSafetensors(tensors)))).toThrow(
       /no tensor 'model.norm.weight'/,
     );
     tensors.set("model.norm.weight", { shape: [3], values: new Float32Array(3) });
-    expect(() => readCheckpoint(withFile(MODEL_FILE, writeSafetensors(tensors)))).toThrow(/has shape \[3\]/);
+    expect(() => parseCheckpoint(withFile(MODEL_FILE, writeSafetensors(tensors)))).toThrow(/has shape \[3\]/);
     tensors.set("model.norm.weight", norm).set("model.norm.bias", norm);
-    expect(() => readCheckpoint(withFile(MODEL_FILE, writeSafetensors(tensors)))).toThrow(
+    expect(() => parseCheckpoint(withFile(MODEL_FILE, writeSafetensors(tensors)))).toThrow(
       /'model.norm.bias' is not part/,
     );
     const foreign = writeSafetensors(new Map([["m", { shape: [1], values: new Float32Array(1) }]]));
@@ -206,12 +206,12 @@ describe("checkpoint", () => {
 
   test("weights are the same from memory and from disk, from shards and from one file", () => {
     const shards = checkpointFiles(SHARDED);
-    const { config, layout, weights } = readCheckpoint(shards);
-    expect(readCheckpoint(localFiles(SHARDED))).toEqual({ config, layout, weights });
+    const { config, layout, weights } = parseCheckpoint(shards);
+    expect(parseCheckpoint(localFiles(SHARDED))).toEqual({ config, layout, weights });
     // A published version has a single file beside its base's shards, and the single file wins.
     const doubled = weights.map((w) => 2 * w);
     const published = new Map([...shards, [MODEL_FILE, writeModel(layout, doubled)]]);
-    expect(readCheckpoint(published).weights).toEqual(doubled);
+    expect(parseCheckpoint(published).weights).toEqual(doubled);
   });
 });
 
@@ -256,7 +256,7 @@ describe("a damaged checkpoint", () => {
   ])("is refused with the file's name: %s", (_name, damage, message) => {
     const files = new Map<string, CheckpointFile>(checkpointFiles(SHARDED));
     damage(files);
-    expect(() => readCheckpoint(files)).toThrow(message);
+    expect(() => parseCheckpoint(files)).toThrow(message);
   });
 });
 

@@ -1,7 +1,7 @@
 /** @file The decode modes of GPUs, run on the CPU: cache on the device and blocks of tokens give what the host decoder gives. */
 import { expect, test } from "vitest";
 import type { CheckpointFiles } from "../../core/ports.ts";
-import { readCheckpoint } from "../../engine/checkpoint/weights.ts";
+import { parseCheckpoint } from "../../engine/checkpoint/weights.ts";
 import type { GraphSession } from "../../engine/compiled/graph-session.ts";
 import { cacheNames, traceExtend } from "../../engine/compiled/graphs/extend.ts";
 import { traceExtendOnDevice } from "../../engine/compiled/graphs/extend-on-device.ts";
@@ -21,7 +21,7 @@ const options = { ...OPTIONS, provider: "cpu" } as const;
 const shape = { config: TINY, lora: null };
 
 async function openBoth(): Promise<[HostDecoder, DeviceDecoder]> {
-  const { layout, weights } = readCheckpoint(tinyCheckpoint());
+  const { layout, weights } = parseCheckpoint(tinyCheckpoint());
   const feeds = parameterTensors(layout, weights);
   const [host, device] = await Promise.all([
     sharedSession("extend", shape, options, traceExtend),

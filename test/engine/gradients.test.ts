@@ -6,7 +6,7 @@ import { ADAPTER_FILE, readAdapter } from "../../engine/checkpoint/adapter.ts";
 import type { ModelConfig } from "../../engine/checkpoint/config.ts";
 import { readSafetensors } from "../../engine/checkpoint/safetensors.ts";
 import { MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
-import { readCheckpoint, writeModel } from "../../engine/checkpoint/weights.ts";
+import { parseCheckpoint, writeModel } from "../../engine/checkpoint/weights.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { openBackend } from "../../engine/eager/backend.ts";
 import { openEagerTrainer } from "../../engine/eager/trainer.ts";
@@ -68,7 +68,7 @@ test.each<[string, ModelConfig, LoraConfig | null, Loss, Partial<EngineOptions>]
   const files = lora ? tinyAdapter(config, lora, 3) : tinyCheckpoint(config, 3);
   const compiled = await gradientOf(await compiledEngine.openTrainer(files, { ...OPTIONS, ...options }), loss);
   const eager = await gradientOf(openEagerTrainer(files, OPTIONS, "cpu"), loss);
-  const { layout, weights } = readAdapter(files, config) ?? readCheckpoint(files);
+  const { layout, weights } = readAdapter(files, config) ?? parseCheckpoint(files);
   const trained = lora ? ADAPTER_FILE : MODEL_FILE;
   const probe = await compiledEngine.openTrainer(files, OPTIONS);
   const lossAt = async (index: number, delta: number) => {

@@ -1,5 +1,15 @@
 /** @file The memory that the engine predicts: parts that can be counted are exact, and every setting bounds its part. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  ftruncateSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -9,9 +19,11 @@ import { checkModel } from "../../cli/local/model-checks.ts";
 import { checkMemory } from "../../cli/local/model-needs.ts";
 import { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
-import type { EngineOptions } from "../../core/ports.ts";
+import type { CheckpointFile, CheckpointFiles, EngineOptions, LocalFile } from "../../core/ports.ts";
+import { writeModelConfig } from "../../engine/checkpoint/config.ts";
 import { parameterLayout } from "../../engine/checkpoint/parameters.ts";
-import { computesWhole, planMemory, totalBytes } from "../../engine/compiled/memory.ts";
+import { MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
+import { computesWhole, mappedBytes, planMemory, totalBytes, totalOfProcesses } from "../../engine/compiled/memory.ts";
 import { KvCache } from "../../engine/compiled/sampling/kv-cache.ts";
 import { LORA, OPTIONS, TINY, tinyCheckpoint } from "./tiny.ts";
 
@@ -79,6 +91,38 @@ test("staleness adds a sampler for each version: its weights or adapter, and its
   expect(stale).toEqual({ ...now, weights: ((now?.weights ?? 0) * 4) / 3, cache: 2 * (now?.cache ?? 0) });
   const [one, three] = [0, 2].map((staleness) => planMemory(QWEN3_06B, LORA, options, stored(4), { staleness }));
   expect(three).toEqual({ ...one, cache: 3 * (one?.cache ?? 0), adapter: ((one?.adapter ?? 0) * 5) / 3 });
+});
+
+test("while trees are checked, each lane has another gradient; in few lanes, saving takes more", () => {
+  const bytes = 4 * parameterLayout(TINY).length;
+  const saving = (threads: number, prefixTrees = true) =>
+    planMemory(TINY, null, { ...options, threads, prefixTrees }, stored(4)).saving;
+  expect([saving(2), saving(8), saving(8, false)]).toEqual([4 * bytes, 9 * bytes, 4 * bytes]);
+});
+
+test("a base that several processes map is in memory once; what each makes of it is not", () => {
+  const weights = 4 * 596_049_920;
+  const on = (files: string, quantization: "none" | "int8" = "none", bytesPerWeight = 4) => {
+    const chosen = { ...options, quantization };
+    const bytes = mappedBytes(QWEN3_06B, LORA, chosen, stored(bytesPerWeight));
+    return { plan: planMemory(QWEN3_06B, LORA, chosen, stored(bytesPerWeight)), mapped: { files: [files], bytes } };
+  };
+  const one = on("base");
+  const alone = totalBytes(one.plan);
+  expect(one.mapped.bytes).toBe(weights);
+  expect(totalOfProcesses([one])).toBe(alone);
+  expect(totalOfProcesses([one, on("base"), on("base")])).toBe(3 * alone - 2 * weights);
+  expect(totalOfProcesses([one, on("another")])).toBe(2 * alone);
+  // Of a quantized base, the embedding and the norms are mapped; the codes are in a file of the process's own.
+  const quantized = on("base", "int8");
+  expect(quantized.mapped.bytes).toBeLessThan(weights / 3);
+  expect(totalOfProcesses([quantized, one])).toBe(alone + totalBytes(quantized.plan) - quantized.mapped.bytes);
+  // The float32 copies of half-precision matrices are not shared.
+  const half = on("base", "none", 2);
+  expect(half.mapped.bytes).toBe(weights / 2);
+  expect(half.plan.weights).toBeGreaterThan(half.mapped.bytes);
+  // Full training reads the weights into arrays.
+  expect(mappedBytes(QWEN3_06B, null, options, stored(4))).toBe(0);
 });
 
 test("full training uses one graph for a small model; for a large one, memory holds one layer's arrays", () => {
@@ -150,6 +194,65 @@ test("doctor --model reports what is needed part by part, and what to do when it
       },
     ]);
     await expect(checkModel(folder, ["lora.rang=4"])).rejects.toThrow(/--set.*rang/s);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+/** A model folder of which only the headers are written; its weights are a hole in the file. */
+function hollowModel(folder: string): CheckpointFiles {
+  mkdirSync(folder);
+  const { parameters, length } = parameterLayout(QWEN3_06B);
+  const entries = parameters.map(({ name, shape, offset, length: count }) => [
+    name,
+    { dtype: "F32", shape, data_offsets: [4 * offset, 4 * (offset + count)] },
+  ]);
+  const json = JSON.stringify(Object.fromEntries(entries));
+  const header = Buffer.from(json.padEnd(Math.ceil(json.length / 8) * 8));
+  const prefix = Buffer.alloc(8);
+  prefix.writeBigUInt64LE(BigInt(header.length));
+  const path = join(folder, MODEL_FILE);
+  const file = openSync(path, "w");
+  writeSync(file, Buffer.concat([prefix, header]));
+  const bytes = 8 + header.length + 4 * length;
+  ftruncateSync(file, bytes);
+  closeSync(file);
+  const config = new TextEncoder().encode(writeModelConfig(QWEN3_06B, 4096));
+  return new Map<string, CheckpointFile>([
+    ["config.json", config],
+    [MODEL_FILE, { path, bytes }],
+  ]);
+}
+
+test("preflight counts a base that two agents train adapters on once, by whatever path they name it", () => {
+  const folder = mkdtempSync(join(tmpdir(), "mgrpo-roles-"));
+  try {
+    const base = hollowModel(join(folder, "base"));
+    const copy = hollowModel(join(folder, "copy"));
+    symlinkSync(join(folder, "base"), join(folder, "link"));
+    const { bytes } = base.get(MODEL_FILE) as LocalFile;
+    const linked = new Map([...base, [MODEL_FILE, { path: join(folder, "link", MODEL_FILE), bytes }]]);
+    const engine = { weightPacking: "off", gradientCheckpointing: "on" };
+    const agent = (delegates: string[]) => ({ model: folder, lora: {}, engine, delegates });
+    const agents = { main: agent(["searcher"]), searcher: agent([]) };
+    const config = RunConfig.parse({ run: "r", recipe: "atlas", steps: 1, agents });
+    const neededBy = (searcher: CheckpointFiles) => {
+      const findings = new Findings();
+      checkMemory(
+        config,
+        new Map([
+          ["main", base],
+          ["searcher", searcher],
+        ]),
+        findings,
+        { total: 1, available: 1 },
+      );
+      return Number(/needs about (\d+\.\d) GB/.exec(findings.all[0]?.message ?? "")?.[1]);
+    };
+    const apart = neededBy(copy);
+    expect(apart).toBeGreaterThan(2 * 2.4);
+    // 4 bytes for each of 596 million weights, in a message that rounds to 0.1 GB.
+    for (const same of [base, linked]) expect(Math.abs(apart - neededBy(same) - 2.38)).toBeLessThan(0.11);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -19,7 +19,7 @@ import { readModelConfig } from "../../engine/checkpoint/config.ts";
 import { mergeAdapter } from "../../engine/checkpoint/merge.ts";
 import { readSafetensors, writeSafetensors } from "../../engine/checkpoint/safetensors.ts";
 import { MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
-import { readCheckpoint, writeModel } from "../../engine/checkpoint/weights.ts";
+import { parseCheckpoint, writeModel } from "../../engine/checkpoint/weights.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { LORA, OPTIONS, TINY, tinyAdapter, tinyCheckpoint, UNTIED } from "./tiny.ts";
 
@@ -138,7 +138,7 @@ describe("files for PEFT", () => {
   });
 
   test("a merged model computes what base and adapter compute", async () => {
-    const checkpoint = readCheckpoint(adapted);
+    const checkpoint = parseCheckpoint(adapted);
     const adapter = readAdapter(adapted, checkpoint.config);
     if (!adapter) throw new Error("the fixture has an adapter");
     mergeAdapter(checkpoint, adapter);

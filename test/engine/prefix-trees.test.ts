@@ -4,7 +4,7 @@ import type { EngineOptions, Loss, Trainer, TrainingSequence } from "../../core/
 import { readAdapter } from "../../engine/checkpoint/adapter.ts";
 import type { ModelConfig } from "../../engine/checkpoint/config.ts";
 import { readSafetensors } from "../../engine/checkpoint/safetensors.ts";
-import { readCheckpoint } from "../../engine/checkpoint/weights.ts";
+import { parseCheckpoint } from "../../engine/checkpoint/weights.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { planMicroBatches } from "../../engine/compiled/training/batch-plan.ts";
 import { branchingRollouts } from "../fixtures/branching-rollouts.ts";
@@ -44,7 +44,7 @@ test.each<[string, Map<string, Uint8Array>, Loss, Partial<EngineOptions>]>([
   ["an adapter, clipped", tinyAdapter(TINY, LORA, 3), CLIPPED, {}],
   ["an adapter, linear, two lanes", tinyAdapter(UNTIED, LORA, 3), LINEAR, { threads: 2 }],
 ])("gradients in trees match those of separate sequences up to rounding: %s", async (_name, files, loss, more) => {
-  const { config, layout } = readCheckpoint(files);
+  const { config, layout } = parseCheckpoint(files);
   const { parameters } = readAdapter(files, config)?.layout ?? layout;
   const options = { ...OPTIONS, microBatchTokens: 256, ...more };
   const batch = branchingRollouts(config.vocabulary);

@@ -13,7 +13,7 @@ import type { ModelConfig } from "../../engine/checkpoint/config.ts";
 import { views } from "../../engine/checkpoint/parameters.ts";
 import { toBfloat16 } from "../../engine/checkpoint/safetensors.ts";
 import { MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
-import { readCheckpoint, writeModel } from "../../engine/checkpoint/weights.ts";
+import { parseCheckpoint, writeModel } from "../../engine/checkpoint/weights.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { parameterTensors } from "../../engine/compiled/graphs/weights.ts";
 import { planMemory } from "../../engine/compiled/memory.ts";
@@ -50,7 +50,7 @@ function reference(weights: Float32Array, bits: Bits): Float32Array {
 
 /** An unquantized checkpoint with the same adapter, whose linear layers hold the reference's values. */
 function dequantized(config: ModelConfig, bits: Bits): CheckpointFiles {
-  const { layout, weights } = readCheckpoint(tinyCheckpoint(config));
+  const { layout, weights } = parseCheckpoint(tinyCheckpoint(config));
   const parts = views(layout, weights);
   for (const { name } of linearParameters(config)) {
     const part = parts.get(name) as Float32Array;
@@ -222,7 +222,7 @@ describe.each(KINDS)("int%i", (bits) => {
 });
 
 test("a base in bfloat16 is quantized from its values", async () => {
-  const { layout, weights } = readCheckpoint(tinyCheckpoint(WIDE));
+  const { layout, weights } = parseCheckpoint(tinyCheckpoint(WIDE));
   const halves = toBfloat16(weights);
   const rounded = new Float32Array(Uint32Array.from(halves, (half) => half << 16).buffer);
   const bases = [writeModel(layout, weights, "BF16"), writeModel(layout, rounded)];

@@ -12,12 +12,12 @@ import {
   writeFiles,
 } from "../../engine/checkpoint/shards.ts";
 import { INDEX_FILE, MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
-import { readCheckpoint, writeModel } from "../../engine/checkpoint/weights.ts";
+import { parseCheckpoint, writeModel } from "../../engine/checkpoint/weights.ts";
 import { openTrainer, updated } from "../../engine/index.ts";
 import { OPTIONS, tinyCheckpoint } from "./tiny.ts";
 
 const files = tinyCheckpoint();
-const { layout, weights } = readCheckpoint(files);
+const { layout, weights } = parseCheckpoint(files);
 const bytes = 4 * layout.length;
 
 test("weights within the limit are written as a single file", () => {
@@ -44,7 +44,7 @@ test("shards hold every tensor once, stay within the limit, and read back bit fo
       expect(index.metadata).toEqual({ total_size: bytes });
       expect(tensorNames.sort()).toEqual(layout.parameters.map(({ name }) => name).sort());
       expect(Object.keys(index.weight_map).sort()).toEqual(tensorNames);
-      expect(readCheckpoint(updated(files, shards)).weights).toEqual(weights);
+      expect(parseCheckpoint(updated(files, shards)).weights).toEqual(weights);
     }),
     { numRuns: 30 },
   );
@@ -57,7 +57,7 @@ test("of a tensor in two shards, the one that the index names is read", () => {
   const tensorsOf = (name: string) => readSafetensors(shards.get(name) ?? expect.fail(), name).tensors;
   const [[name, { shape, values }] = expect.fail()] = tensorsOf(first);
   shards.set(last, writeSafetensors(new Map([...tensorsOf(last), [name, { shape, values: values.map(() => 7) }]])));
-  expect(readCheckpoint(updated(files, shards)).weights).toEqual(weights);
+  expect(parseCheckpoint(updated(files, shards)).weights).toEqual(weights);
 });
 
 test("updated weights replace all files of the old ones: a single file after shards, shards after a single file", () => {
@@ -115,7 +115,7 @@ test.each(["compiled", "eager"])("%s: training resumes from shards as from singl
   };
   const [whole, sharded] = [await trainedBy(SHARD_BYTES), await trainedBy(9000)];
   expect(sharded.has(MODEL_FILE)).toBe(false);
-  expect(readCheckpoint(sharded).weights).toEqual(readCheckpoint(whole).weights);
+  expect(parseCheckpoint(sharded).weights).toEqual(parseCheckpoint(whole).weights);
   expect(readOptimizer(sharded, layout.length)).toEqual(readOptimizer(whole, layout.length));
 });
 

@@ -5,8 +5,8 @@ import { describe, expect, test } from "vitest";
 import type { ChatMessage, ToolSchema } from "../../core/ports.ts";
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { checkVocabulary, readTokenizerJson, withoutLeadingSpace } from "../../engine/tokenizer/vocabulary.ts";
-import { openAgentLayout } from "../../gpu-workers/rollouts/agent-layout.ts";
 import { withFile } from "../fixtures/tokenizers.ts";
+import { expectLaidOutAsRendered } from "./layout-law.ts";
 
 /** Written by test/fixtures/tokenizers/make.py. */
 interface Reference {
@@ -26,7 +26,6 @@ const FOLDER = join(import.meta.dirname, "../fixtures/tokenizers");
 const FILES = ["tokenizer.json", "tokenizer_config.json", "generation_config.json"];
 const read = (family: string, name: string) => Uint8Array.from(readFileSync(join(FOLDER, family, name)));
 const filesOf = (family: string) => new Map(FILES.map((name) => [name, read(family, name)]));
-const NO_TOOLS = { system: "Be brief.", tools: [], delegates: [] };
 
 describe.each([
   ["llama3", "<|eot_id|>"],
@@ -56,19 +55,8 @@ describe.each([
   });
 
   test("a conversation is laid out piece by piece as its template writes it", () => {
-    const layout = openAgentLayout("a", NO_TOOLS, tokenizer, new Map());
-    const turn = [...tokenizer.encodeText("Paris"), tokenizer.endOfTurn];
-    const tokens = [...layout.prompt("What is the capital of France?"), ...turn, ...layout.responses(["no"], [])];
-    const messages = [
-      { role: "system", content: NO_TOOLS.system },
-      { role: "user", content: "What is the capital of France?" },
-      { role: "assistant", content: "Paris" },
-      { role: "tool", content: "no" },
-    ] as const;
-    // A space that a template puts before an assistant's text is the agent's to generate, and this one generates none.
-    const expected = tokenizer.render(messages, [], true).replace(" Paris", "Paris");
-    const seen = (text: string) => (family === "mistral" ? text.replaceAll(" ", "") : text);
-    expect(seen(tokenizer.decode(tokens))).toBe(seen(expected));
+    const withoutSpaces = (text: string) => text.replaceAll(" ", "");
+    expectLaidOutAsRendered(tokenizer, {}, family === "mistral" ? withoutSpaces : undefined);
   });
 });
 

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { Question } from "../../core/contracts/question.ts";
-import type { AnyTrajectory, Trajectory } from "../../core/contracts/rollout.ts";
+import type { AnyTrajectory, RolloutAddress, Trajectory } from "../../core/contracts/rollout.ts";
 import type { Sampler, Tokenizer, Tool } from "../../core/ports.ts";
 import type { Delegate } from "../../gpu-workers/rollouts/answer-calls.ts";
 import type { AgentBackend, BackendOptions } from "../../gpu-workers/rollouts/backend.ts";
@@ -18,6 +18,8 @@ export const question: Question = {
   answer: "Paris",
   facts: {},
 };
+
+export const address: RolloutAddress = { run: "run", phase: "train", step: 0, group: 0, rollout: 0 };
 
 /** The text of a call as a model writes it. */
 export function callText(name: string, args: Record<string, unknown>): string {
@@ -92,6 +94,7 @@ export function playAs<T extends AnyTrajectory>(
   return converse({
     backend: backendOf({ agent, version: 3, config, tools, sampling, drawName, sequence }),
     limits: config.limits,
+    address,
     question,
     prompt: question.prompt,
     delegate: reporting((agent, task) => `${agent} did ${task}`),

@@ -6,7 +6,7 @@ import { type Context, Hono } from "hono";
 
 export interface FakeHub {
   readonly url: string;
-  /** Path and, for ranges, the bytes asked for. */
+  /** Path and, for ranges, the bytes asked for; `HEAD` before it for a request without a body. */
   readonly requests: string[];
   /** Changed by tests between requests. */
   readonly faults: {
@@ -35,7 +35,8 @@ export async function startHub(repository: string, files: ReadonlyMap<string, Ui
     context.json({ error: code }, status, { "X-Error-Code": code });
   app.use(async (context, next) => {
     const range = context.req.header("range");
-    requests.push(`${context.req.path}${range && range !== "bytes=0-0" ? ` ${range}` : ""}`);
+    const head = context.req.method === "HEAD" ? "HEAD " : "";
+    requests.push(`${head}${context.req.path}${range && range !== "bytes=0-0" ? ` ${range}` : ""}`);
     if (faults.status) return refuse(context, ...faults.status);
     if (!context.req.path.includes(repository)) return refuse(context, 401, "RepoNotFound");
     if (context.req.header("authorization") !== `Bearer ${TOKEN}`) return refuse(context, 401, "GatedRepo");
@@ -47,10 +48,13 @@ export async function startHub(repository: string, files: ReadonlyMap<string, Ui
   });
   app.get("/api/models/:owner/:name/tree/:revision", (context) => context.json(listing(files)));
   app.get("/:owner/:name/resolve/:revision/:path", (context) => {
-    const bytes = files.get(context.req.param("path"));
+    const path = context.req.param("path");
+    const bytes = files.get(path);
     if (!bytes) return refuse(context, 404, "EntryNotFound");
     const body = faults.corrupts ? bytes.map((byte) => byte ^ 1) : bytes;
-    return respond(body, context.req.header("range"), faults, () => context.env.outgoing.destroy());
+    context.header("ETag", `"${nameOf(path, bytes)}"`);
+    context.header("X-Repo-Commit", COMMIT);
+    return respond(context, body, faults);
   });
   const server = serve({ fetch: app.fetch, port: 0, hostname: "127.0.0.1" });
   await new Promise((resolve) => server.once("listening", resolve));
@@ -64,34 +68,36 @@ export async function startHub(repository: string, files: ReadonlyMap<string, Ui
 }
 
 const hashOf = (name: string, text: string | Uint8Array) => createHash(name).update(text).digest("hex");
+const gitHashOf = (bytes: Uint8Array) =>
+  createHash("sha1").update(`blob ${bytes.length}\0`).update(bytes).digest("hex");
+const isLarge = (path: string) => path.endsWith(".safetensors");
+/** Of the file's blob in a cache. */
+const nameOf = (path: string, bytes: Uint8Array) => (isLarge(path) ? hashOf("sha256", bytes) : gitHashOf(bytes));
 
 function listing(files: ReadonlyMap<string, Uint8Array>): object[] {
   return [...files].map(([path, bytes]) => {
     const size = bytes.length;
-    const oid = createHash("sha1").update(`blob ${size}\0`).update(bytes).digest("hex");
-    const isLarge = path.endsWith(".safetensors");
-    return { type: "file", path, size, oid, ...(isLarge && { lfs: { oid: hashOf("sha256", bytes), size } }) };
+    const lfs = isLarge(path) && { lfs: { oid: hashOf("sha256", bytes), size } };
+    return { type: "file", path, size, oid: gitHashOf(bytes), ...lfs };
   });
 }
 
-function respond(body: Uint8Array, range: string | undefined, faults: FakeHub["faults"], hangUp: () => void): Response {
+function respond(context: Context<{ Bindings: HttpBindings }>, body: Uint8Array, faults: FakeHub["faults"]): Response {
+  const range = context.req.header("range");
   const [, from = "0", to = ""] = /^bytes=(\d+)-(\d*)$/.exec(range ?? "") ?? [];
   const [start, end] = [Number(from), to === "" ? body.length : Math.min(Number(to) + 1, body.length)];
   const part = body.slice(start, end);
-  const headers = {
-    ETag: '"etag"',
-    "Content-Length": String(part.length),
-    "Content-Range": `bytes ${start}-${end - 1}/${body.length}`,
-  };
+  context.header("Content-Length", String(part.length));
+  context.header("Content-Range", `bytes ${start}-${end - 1}/${body.length}`);
   const isProbe = range === "bytes=0-0";
   const limit = isProbe ? undefined : faults.breakAfter?.shift();
   const status = range === undefined ? 200 : 206;
-  if (limit === undefined || limit >= part.length) return new Response(part, { status, headers });
+  if (limit === undefined || limit >= part.length) return context.body(part, status);
   const broken = new ReadableStream({
     start(controller) {
       controller.enqueue(part.slice(0, limit));
-      setTimeout(hangUp, 20);
+      setTimeout(() => context.env.outgoing.destroy(), 20);
     },
   });
-  return new Response(broken, { status, headers });
+  return context.body(broken, status);
 }

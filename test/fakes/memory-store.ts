@@ -79,6 +79,9 @@ export function memoryTable(): Table {
       row.item = after;
       return { applied: true, item: plain(row.item) };
     },
+    async delete(key) {
+      items.delete(address(key));
+    },
     async query(pk, prefix) {
       return [...items.values()]
         .filter((row) => row.pk === pk && row.sk.startsWith(prefix))

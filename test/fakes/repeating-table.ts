@@ -13,6 +13,10 @@ export function repeatingTable(table: Table): Table {
       await table.update(change);
       return table.update(change);
     },
+    async delete(key) {
+      await table.delete(key);
+      await table.delete(key);
+    },
   };
 }
 

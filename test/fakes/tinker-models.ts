@@ -38,14 +38,25 @@ export interface TinkerRules {
    * which must exist, unless it was loaded last: then the model's current weights are sampled (SkyRL's JAX).
    */
   readonly samples: "path" | "slot";
+  /** How many models it holds. `1`: SkyRL's FSDP; another number: SkyRL's JAX. */
+  readonly adapters: number;
 }
 
-const RULES = { deduplicates: true, adam: "request", rate: true, samplesBase: true } as const;
+const RULES = { deduplicates: true, adam: "request", rate: true, samplesBase: true, adapters: 31 } as const;
 export const SKYRL_JAX: TinkerRules = { ...RULES, reduction: "mean", clips: false, samples: "slot" };
 export const HOSTED: TinkerRules = { ...RULES, reduction: "sum", clips: true, samples: "path" };
 
 /** The operation fails: its future reports this error. */
 export class OperationFailed extends Error {}
+
+/** SkyRL's error for one adapter too many: Ray's traceback of an FSDP worker (worker.py), or JAX's line, which counts the base model (jax.py). */
+const adapterLimit = (adapters: number): string =>
+  adapters > 1
+    ? `Maximum number of LoRA adapters (${adapters + 1}) reached`
+    : `ray::FSDPPolicyWorkerBase.register_adapter() (pid=7, ip=10.0.0.1)
+  File "worker.py", line 1390, in register_adapter
+    self._adapter_store_unsupported("register_adapter")
+NotImplementedError: FSDPPolicyWorkerBase.register_adapter is not implemented: multi-tenant LoRA adapter management (the adapter store) is currently only supported on the Megatron backend. The FSDP backend supports a single LoRA adapter (or full fine-tuning) per worker group.`;
 
 interface Model {
   readonly trainer: Trainer;
@@ -102,6 +113,8 @@ export class TinkerModels {
   }
 
   async create(id: string): Promise<void> {
+    const { adapters } = this.rules;
+    if (this.models.size >= adapters) throw new OperationFailed(adapterLimit(adapters));
     const trainer = await this.engine.openTrainer(this.base, this.options);
     this.models.set(id, { trainer, gradient: [], steps: 0, sampled: undefined, files: undefined });
   }

@@ -54,8 +54,8 @@ test("a run that is over is archived after an hour: it costs no requests, and is
   const key = tableKeys.worker("old", "w1");
   await store.table.insert(key, worker("old"));
   const before = (await minutes(1)).requests;
-  await store.table.update(endRun("old", "finished", ""));
-  await store.table.update(endRun("stopped", "halted", "a reason"));
+  await store.table.update(endRun("old", "finished"));
+  await store.table.update(endRun("stopped", { code: "user", reason: "a reason" }));
   await minutes(60);
   expect(await listed()).toEqual(["new", "old", "stopped"]);
   await minutes(2);
@@ -71,7 +71,7 @@ test("the workers of a halted run are kept, because its budget counts their hour
   const { store, minutes, listed } = await started("halted", "draining");
   await store.table.insert(tableKeys.worker("halted", "w1"), worker("halted"));
   await store.table.insert(tableKeys.worker("draining", "w1"), { ...worker("draining"), state: "draining" });
-  for (const run of ["halted", "draining"]) await store.table.update(endRun(run, "halted", "a reason"));
+  for (const run of ["halted", "draining"]) await store.table.update(endRun(run, { code: "user", reason: "a reason" }));
   for (let minute = 0; minute < 65; minute++) {
     await store.table.update({ key: tableKeys.worker("draining", "w1"), add: [[["counter"], 1]], when: [] });
     await minutes(1);
@@ -82,7 +82,7 @@ test("the workers of a halted run are kept, because its budget counts their hour
 
 test("a resumed run is listed again, whether its item is archived or deleted", async () => {
   const { store, minutes, listed, resume, functions } = await started("a");
-  await store.table.update(endRun("a", "halted", "a reason"));
+  await store.table.update(endRun("a", { code: "user", reason: "a reason" }));
   await minutes(65);
   expect(await listed()).toEqual([]);
   await resume("a");
@@ -96,7 +96,7 @@ test("a resume at any moment of the tick that archives its run leaves it listed"
   let interruptions = 0;
   for (let moment = 0; moment < MOMENTS; moment++) {
     const { store, minutes, listed, resume, record } = await started("a");
-    await store.table.update(endRun("a", "halted", "a reason"));
+    await store.table.update(endRun("a", { code: "user", reason: "a reason" }));
     await minutes(60);
     let calls = 0;
     const { get, query, update } = store.table;
@@ -137,7 +137,7 @@ test("of several runs, each has its own time without progress", async () => {
 
 test("a listed run that is resumed without writing the list, as an older release does, is still ticked", async () => {
   const { store, minutes, listed } = await started("a");
-  await store.table.update(endRun("a", "halted", "a reason"));
+  await store.table.update(endRun("a", { code: "user", reason: "a reason" }));
   await minutes(30);
   await store.table.update(resumeRun("a"));
   await minutes(60);

@@ -101,7 +101,7 @@ test("a fleet whose group is gone is reported, and the other fleets are still sc
   await start();
   expect(await minute()).toEqual(["g-main 1", "g-searcher 1", "g-eval 1"]);
   plane.capacities.delete("g-main");
-  await store.table.update(endRun("test", "halted", "by hand"));
+  await store.table.update(endRun("test", { code: "user", reason: "by hand" }));
   plane.writes.length = 0;
   const { failures } = await functions.reconcile();
   expect(failures).toMatchObject([
@@ -117,7 +117,7 @@ test("a run that has spent its budget loses its machines in the tick that halts 
   await minute(HOUR / 2);
   await start({ run: "cheap", budget: { hours: 10 } });
   expect((await functions.reconcile()).metrics.spent).toBe(0.5);
-  await store.table.update(endRun("cheap", "halted", "by hand"));
+  await store.table.update(endRun("cheap", { code: "user", reason: "by hand" }));
   expect(await minute(HOUR / 2)).toEqual(["g-main 0", "g-searcher 0", "g-eval 0", "clock off"]);
   expect(await run()).toMatchObject({ status: "halted", reason: expect.stringContaining("budget is spent") });
   expect(plane.clock).toBe("off");
@@ -128,12 +128,12 @@ test("a run that ends takes no machine from another: idle instances terminate th
   await start({ run: "a", evaluation: { suites: [] } });
   await start({ run: "b", evaluation: { suites: [] } });
   expect(await minute()).toEqual(["g-main 2", "g-searcher 2"]);
-  await store.table.update(endRun("a", "halted", "by hand"));
+  await store.table.update(endRun("a", { code: "user", reason: "by hand" }));
   expect(await minute()).toEqual([]);
   // Its instance lowered the capacity when it terminated itself.
   plane.capacities.set("g-main", 1);
   expect(await minute()).toEqual([]);
-  await store.table.update(endRun("b", "halted", "by hand"));
+  await store.table.update(endRun("b", { code: "user", reason: "by hand" }));
   expect(await minute()).toEqual(["g-main 0", "g-searcher 0", "clock off"]);
 });
 
@@ -180,7 +180,7 @@ test("a fleet that cannot be scaled is reported, and leaves the others scaled an
   const { store, functions, plane, controls, start, minute } = await deployed();
   await start();
   await minute();
-  await store.table.update(endRun("test", "halted", "by hand"));
+  await store.table.update(endRun("test", { code: "user", reason: "by hand" }));
   const { write } = controls.capacities;
   controls.capacities.write = async (group, instances) => {
     if (group === "g-main") throw new Error("AWS says no");
@@ -206,7 +206,7 @@ test("changes of capacity are reported even if the schedule cannot be turned off
   const { store, functions, controls, start, minute } = await deployed(TEAM.slice(0, 1));
   await start();
   await minute();
-  await store.table.update(endRun("test", "halted", "by hand"));
+  await store.table.update(endRun("test", { code: "user", reason: "by hand" }));
   controls.scheduleSwitch.turn = () => Promise.reject(new Error("AWS says no"));
   expect(await functions.reconcile()).toMatchObject({
     changes: [{ fleet: "main", from: 1, to: 0 }],
@@ -223,7 +223,7 @@ test("a run with damaged records gets no machines and keeps the schedule on; the
   expect(failures).toMatchObject([{ code: "record-damaged" }]);
   expect(metrics).toEqual({ running: 1, unserved: 2, spent: 0, idleMinutes: { good: 0 } });
   expect(plane.capacities.get("g-main")).toBe(1);
-  await store.table.update(endRun("good", "halted", "by hand"));
+  await store.table.update(endRun("good", { code: "user", reason: "by hand" }));
   await functions.reconcile();
   expect([plane.capacities.get("g-main"), plane.clock]).toEqual([0, "on"]);
 });

@@ -95,7 +95,7 @@ async function world() {
       async () => void (await store.table.insert(tableKeys.run("new"), recordOf("new", "running"))),
       () => startSchedule(plain),
     ] as const,
-    end: () => store.table.update(endRun("new", "halted", "over")),
+    end: () => store.table.update(endRun("new", { code: "user", reason: "over" })),
     async tick() {
       const context = contextOf(store, controls, through);
       const overview = await readRunOverview(context);

@@ -1,11 +1,12 @@
 /** @file Conversations: calls and their responses, limits, template drift, and infrastructure failures. */
 import { getEventListeners } from "node:events";
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
-import type { Sampler } from "../../core/ports.ts";
+import type { Sampler, Tool } from "../../core/ports.ts";
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { NO_REPORT } from "../../gpu-workers/rollouts/answer-calls.ts";
-import { callText, play, playOn, reporting, script, searchTool } from "../fakes/conversations.ts";
+import { address, callText, play, playOn, reporting, script, searchTool } from "../fakes/conversations.ts";
 import { scriptedSampler } from "../fakes/scripted-sampler.ts";
 import { bpeFiles, TERSE_TEMPLATE } from "../fixtures/tokenizers.ts";
 
@@ -65,6 +66,34 @@ test("closed book: tools do not run and return nothing; delegations run", async 
   const calls = callText("search", { query: "x" }) + callText("delegate", { agent: "a", task: "y" });
   const { conversation } = await play(bpe, script(calls, "<answer>z</answer>"), { tools, closedBook: true });
   expect(conversation.turns[0]?.responses.map(({ text }) => text)).toEqual(["", "a did y"]);
+});
+
+test("what a call may cost is not shared out in its turn; what it did not cost is in the next. It knows its rollout", async () => {
+  const costly: Tool<{ query: string }> = {
+    name: "search",
+    description: "Costs at most $0.0006.",
+    parameters: z.strictObject({ query: z.string() }),
+    async run(_, context) {
+      expect(context.address).toEqual({ ...address, rollout: 3 });
+      const refused = context.budget.hold(0.0006);
+      await new Promise(setImmediate);
+      context.budget.addCost(0.0001);
+      return refused ?? "found";
+    },
+  };
+  const shares: unknown[] = [];
+  const ask = callText("delegate", { agent: "a", task: "x" });
+  const { spent } = await play(bpe, script(ask + callText("search", { query: "y" }), ask, "<answer>z</answer>"), {
+    tools: new Map([["search", costly as Tool]]),
+    address: { ...address, rollout: 3 },
+    allowance: { calls: null, microUsd: 1000 },
+    delegate(request, signal) {
+      shares.push(request.allowance?.microUsd);
+      return reporting(() => "done")(request, signal);
+    },
+  });
+  expect(shares).toEqual([400, 900]);
+  expect(spent.microUsd).toBe(100);
 });
 
 describe("limits", () => {

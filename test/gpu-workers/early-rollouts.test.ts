@@ -202,7 +202,7 @@ test("when the run is halted meanwhile, early claims are released, and it resume
     async (key) => {
       if (key === manifest && isHeld) {
         await begun;
-        await memory.table.update(endRun(run, "halted", "enough"));
+        await memory.table.update(endRun(run, { code: "user", reason: "enough" }));
         isHeld = false;
       }
     },

@@ -96,7 +96,7 @@ test("the evaluator of a halted run ends with the reason", async () => {
   const { functions } = openWorld(memory);
   const config = relayConfig({ evaluation: { suites: [{ name: "sampled" }] } });
   await begin(memory, functions, config);
-  await memory.table.update(endRun(config.run, "halted", "its budget is spent"));
+  await memory.table.update(endRun(config.run, { code: "user", reason: "its budget is spent" }));
   const worker = startWorker(memory, config.run, { agent: "*", roles: ["eval"] }, new AbortController().signal, log);
   await expect(worker).rejects.toMatchObject({
     code: "run-halted",
@@ -160,7 +160,7 @@ test("a suite that is due only at the ends of a run waits until the run has fini
   // Time for several more reads of the queue.
   await store.clock.sleep(30 * config.liveness.pollSeconds);
   expect(await states()).toEqual({ sampled: "done", greedy: "queued" });
-  await memory.table.update(endRun(config.run, "finished", ""));
+  await memory.table.update(endRun(config.run, "finished"));
   while ((await states())["greedy"] !== "done") await store.clock.sleep(0.01);
   stop.abort();
   await evaluating;
@@ -179,7 +179,7 @@ test("an evaluator keeps no model open between jobs: each job opens its team's",
   const options = { agent: "*", roles: ["eval"] } as const;
   const evaluating = startWorker(store, config.run, options, stop.signal, log, { engineOf: () => engine });
   await vi.waitFor(() => expect(count).toEqual({ opened: 2, closed: 2 }), { timeout: 10_000 });
-  await memory.table.update(endRun(config.run, "finished", ""));
+  await memory.table.update(endRun(config.run, "finished"));
   await vi.waitFor(() => expect(count.opened).toBe(4), { timeout: 10_000 });
   stop.abort();
   await evaluating;

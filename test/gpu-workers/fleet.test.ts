@@ -135,7 +135,7 @@ test("ten workers that start together take exactly the free slots", async () => 
   await insert("late", "alive");
   expect(await enterRun(store, MAIN, "test", "late")).toBe(true);
   expect(await findRunForFleet(store, MAIN, new Set(), 0, never, unexpected)).toBeUndefined();
-  await store.table.update(endRun("test", "halted", "by hand"));
+  await store.table.update(endRun("test", { code: "user", reason: "by hand" }));
   expect(await enterRun(store, MAIN, "test", "later")).toBe(false);
 });
 
@@ -158,7 +158,7 @@ test("a run that this release cannot serve does not keep an instance from others
     },
     serve: async ({ run }: { run: { name: string } }) => {
       served.push(run.name);
-      await store.table.update(endRun(run.name, "halted", "by hand"));
+      await store.table.update(endRun(run.name, { code: "user", reason: "by hand" }));
       throw new MgrpoError("run-halted", "halted");
     },
   };
@@ -182,7 +182,7 @@ test("an instance of another release than the run's workers ends without a failu
       new RegExp(`worker '${searcher?.worker}' of run 'a' has release 0.0.0/.* this one has 0.0.1/`),
     ),
   });
-  await store.table.update(endRun("a", "halted", "by hand"));
+  await store.table.update(endRun("a", { code: "user", reason: "by hand" }));
   await first;
   const crash = new MgrpoError("engine-unsupported", "out of memory");
   const dying = {

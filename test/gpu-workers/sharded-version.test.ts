@@ -5,7 +5,7 @@ import { objectKeys } from "../../core/contracts/keys.ts";
 import type { PolicyEngine } from "../../core/ports.ts";
 import { readOptimizer } from "../../engine/checkpoint/shards.ts";
 import { MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
-import { readCheckpoint } from "../../engine/checkpoint/weights.ts";
+import { parseCheckpoint } from "../../engine/checkpoint/weights.ts";
 import { eagerEngine } from "../../engine/eager/engine.ts";
 import { createBusyMeter } from "../../gpu-workers/busy.ts";
 import { openCheckpoints, replaceFiles } from "../../gpu-workers/checkpoints.ts";
@@ -67,8 +67,8 @@ test("two steps through shards give the same weights and moments as two steps th
   const [whole, sharded] = [await trainTwice(2 ** 30), await trainTwice(SHARD_BYTES)];
   expect(Object.keys(whole.manifest.files)).toContain(MODEL_FILE);
   expect(Object.keys(sharded.manifest.files)).not.toContain(MODEL_FILE);
-  const { weights } = readCheckpoint(sharded.files);
-  expect(weights).toEqual(readCheckpoint(whole.files).weights);
+  const { weights } = parseCheckpoint(sharded.files);
+  expect(weights).toEqual(parseCheckpoint(whole.files).weights);
   expect(readOptimizer(sharded.files, weights.length)).toEqual(readOptimizer(whole.files, weights.length));
   for (const { sha256, bytes } of Object.values(sharded.manifest.files))
     expect(await sharded.store.objects.head(objectKeys.part(config.run, sha256))).toBe(bytes);

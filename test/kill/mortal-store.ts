@@ -51,6 +51,7 @@ export function mortalStore(store: Store, at?: number, when: "before" | "after" 
         getAll: read(store.table.getAll),
         insert: write(store.table.insert),
         update: write(store.table.update),
+        delete: write(store.table.delete),
         query: read(store.table.query),
       },
     },

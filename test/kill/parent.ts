@@ -5,7 +5,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { openAwsStore } from "../../adapters/aws/store.ts";
 import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
-import { tableKeys } from "../../core/contracts/keys.ts";
+import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { composeFunctions } from "../../functions/compose.ts";
 import type { Functions } from "../../functions/functions.ts";
 import { cloudHandlers } from "../../functions/handler.ts";
@@ -24,12 +24,15 @@ export interface ParentOptions {
   readonly tickSeconds: number;
   /** How events are delivered. */
   readonly events: "once" | "dropped" | "doubled" | "late";
+  /** With a worker that evaluates; then it exits once the evaluations are done too. */
+  readonly evaluates?: boolean;
 }
 
 const WORKERS: Readonly<Record<string, readonly string[]>> = {
   main: ["--agent", "main", "--roles", "rollout,train"],
   searcher: ["--agent", "searcher", "--roles", "rollout,train"],
 };
+const EVALUATOR = ["--agent", "*", "--roles", "eval"];
 
 /** A run that needs more has a permanent failure. */
 const MAX_RESTARTS = 8;
@@ -44,6 +47,7 @@ const {
   crashes,
   tickSeconds,
   events,
+  evaluates = false,
 }: ParentOptions = JSON.parse(process.argv[2] ?? "");
 const config = relayConfig(changes);
 
@@ -69,11 +73,12 @@ resolveFunctions(composedFunctions);
 await composedFunctions.startRun(await prepareRelay(store.objects, config));
 
 const children = new Map<string, ChildProcess>();
+const workers: typeof WORKERS = evaluates ? { ...WORKERS, eval: EVALUATOR } : WORKERS;
 let over = false;
 let restarts = 0;
 function start(name: string, crash: string | undefined) {
   const preload = crash === undefined ? [] : ["--import", preloaded];
-  const child = spawn(process.execPath, [...preload, worker, "--run", config.run, ...(WORKERS[name] ?? [])], {
+  const child = spawn(process.execPath, [...preload, worker, "--run", config.run, ...(workers[name] ?? [])], {
     env: { ...process.env, MGRPO_PARENT: "1", MGRPO_TEST_CRASH: crash },
     stdio: ["pipe", "inherit", "inherit"],
   });
@@ -83,11 +88,13 @@ function start(name: string, crash: string | undefined) {
     if (!over && restarts++ < MAX_RESTARTS) start(name, undefined);
   });
 }
-for (const name of Object.keys(WORKERS)) start(name, crashes[name]);
+for (const name of Object.keys(workers)) start(name, crashes[name]);
 
 for (;;) {
   const run = await store.table.get(tableKeys.run(config.run));
-  if (run?.["status"] !== "running") break;
+  const jobs = evaluates ? await store.table.query(tableKeys.run(config.run).pk, tablePrefixes.jobs) : [];
+  const isEvaluated = jobs.every(({ state }) => state === "done");
+  if (run?.["status"] === "halted" || (run?.["status"] === "finished" && isEvaluated)) break;
   await new Promise((resolve) => setTimeout(resolve, 50));
 }
 over = true;

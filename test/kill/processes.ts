@@ -7,7 +7,7 @@ import { createInterface } from "node:readline";
 import type { Built } from "./build.ts";
 import type { ParentOptions } from "./parent.ts";
 
-export interface Scenario extends Pick<ParentOptions, "tickSeconds" | "events"> {
+export interface Scenario extends Pick<ParentOptions, "tickSeconds" | "events" | "evaluates"> {
   /** Worker -> the write that kills its first process, as `n:before` or `n:after`. */
   readonly crashes: Readonly<Record<string, string>>;
   /** The write that kills the first parent, the second ... */
@@ -37,13 +37,14 @@ export async function play(built: Built, scenario: Scenario): Promise<Ended> {
 
   function parent(crash: string | undefined): Promise<NodeJS.Signals | null> {
     const { worker, crash: preloaded, recipe, parent: entry } = built;
-    const { crashes, tickSeconds, events, settings } = scenario;
+    const { crashes, tickSeconds, events, settings, evaluates = false } = scenario;
     const options: ParentOptions = {
       directory,
       worker,
       crash: preloaded,
       tickSeconds,
       events,
+      evaluates,
       config: { recipe, ...settings },
       crashes: started["parent"] ? {} : crashes,
     };

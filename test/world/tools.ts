@@ -5,7 +5,7 @@ import { RunConfig } from "../../core/contracts/config.ts";
 import { openToolBudget } from "../../core/conversation/tool-budget.ts";
 import type { Store, ToolContext } from "../../core/ports.ts";
 import type { OpenedTools } from "../../core/recipe.ts";
-import { question } from "../fakes/conversations.ts";
+import { address, question } from "../fakes/conversations.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { SEARCH_KEY } from "./search-api.ts";
 import type { WorldServer } from "./server.ts";
@@ -45,6 +45,7 @@ export async function openWorldTools(
       return tool.run(tool.parameters.parse(args) as never, {
         ...{
           question,
+          address,
           budget: openToolBudget(undefined),
           responseCharacters: 4000,
           signal: new AbortController().signal,

@@ -7,13 +7,15 @@ import type { ViewSource } from "./source.ts";
 const STEP = /^\/api\/runs\/[^/]+\/steps\/\d+$/;
 const ROLLOUT = /^(\/api\/runs\/[^/]+\/steps\/\d+\/\d+)\/(\d+)$/;
 
-export function exportedSource({ views, about }: Export): ViewSource {
+export function exportedSource({ views: found, about }: Export): ViewSource {
+  // A view's path says its type (cli/ui/export.ts wrote both). It is not parsed again: a page has no schemas, which would make it larger.
+  const views: Readonly<Record<string, unknown>> = found;
   const find = (path: string): unknown => {
     const [address = "", query] = path.split("?");
-    const found = views[path] ?? views[address];
-    if (STEP.test(address) && found) return stepPage(found as unknown as StepView, new URLSearchParams(query));
+    const view = views[path] ?? views[address];
+    if (STEP.test(address) && view) return stepPage(view as StepView, new URLSearchParams(query));
     const [, group = "", rollout] = ROLLOUT.exec(address) ?? [];
-    return found ?? rolloutOf(views[group] as unknown as GroupView | undefined, Number(rollout));
+    return view ?? rolloutOf(views[group] as GroupView | undefined, Number(rollout));
   };
   return {
     async load<View>(path: string) {

@@ -1,9 +1,9 @@
 /** @file A queue in which callers take turns: one item each, in the order of their first item. Each caller's own items stay in order. */
 
 export class FairQueue<T> {
-  readonly #waiting = new Map<object, T[]>();
+  readonly #waiting = new Map<string, T[]>();
 
-  add(caller: object, item: T): void {
+  add(caller: string, item: T): void {
     const items = this.#waiting.get(caller);
     if (items) items.push(item);
     else this.#waiting.set(caller, [item]);

@@ -19,8 +19,8 @@ import { FairQueue } from "./fair-queue.ts";
 import { noReader, ReaderProcess, type ReadOutcome } from "./reader-process.ts";
 
 export interface Reader {
-  /** Documents of different callers take turns. */
-  read(document: Document, caller?: object): Promise<Extracted>;
+  /** Documents of different callers, which are rollouts, take turns. */
+  read(document: Document, caller?: string): Promise<Extracted>;
   close(): Promise<void>;
 }
 
@@ -35,7 +35,7 @@ export function openReader(seconds = SECONDS): Reader {
 
 interface Task {
   readonly document: Document;
-  readonly caller: object;
+  readonly caller: string;
   resolve(extracted: Extracted | Promise<Extracted>): void;
   reject(error: unknown): void;
 }
@@ -63,7 +63,7 @@ class ReaderPool implements Reader {
     this.#maxProcesses = maxProcesses;
   }
 
-  read(document: Document, caller: object = this): Promise<Extracted> {
+  read(document: Document, caller = ""): Promise<Extracted> {
     if (this.#isClosed) return Promise.reject(readerClosed());
     return new Promise((resolve, reject) => {
       this.#queue.add(caller, { document, caller, resolve, reject });

@@ -1,69 +1,80 @@
 /**
  * @file The settings of web tools: a recipe's `config.tools`, if its tools.ts opens them (open.ts). Strict; the defaults are
- * recommended. A setting names the worker's environment variable that holds a key, never the key itself. docs/tools.md explains each.
+ * recommended. A setting names the worker's environment variable that holds a key, never the key itself. docs/configuration.md is generated
+ * from the descriptions.
  */
 import * as z from "zod";
-import { LanguageModelSpec } from "../../../core/contracts/language-model.ts";
+import { LanguageModelSpec, TokenPrices } from "../../../core/contracts/language-model.ts";
 
 /** A name only: a key entered by mistake does not match, and the error does not repeat it. */
 const Variable = z.string().regex(/^[A-Z_][A-Z0-9_]*$/, "must be the name of an environment variable");
 const HttpUrl = z.url({ protocol: /^https?$/ });
 
-/** Per backend and worker process. Processes share no counter: divide your plan's rate by the number of processes. */
-const Rate = z.number().positive();
-const Usd = z.number().nonnegative();
+const rate = (perSecond: number) =>
+  z
+    .number()
+    .positive()
+    .default(perSecond)
+    .describe(
+      "Requests per second of each worker process. They share no counter: divide your plan's rate by their number.",
+    );
+const price = (usd: number) =>
+  z.number().nonnegative().default(usd).describe("Dollars per request that reaches the backend, which budgets count.");
 /** At most the longest wait of a Node.js timer, 2^31 - 1 ms: a longer one ends at once. */
 const Seconds = z.number().positive().max(2_147_483);
+
+const searchKey = (name: string) => Variable.default(name).describe("Environment variable that holds the API key.");
+const Results = z.int().min(1).max(20).default(10).describe("Results requested and shown.");
 
 /** `usdPerCall`: the pay-as-you-go list price at the time of writing. */
 const Search = z.discriminatedUnion("backend", [
   z.strictObject({
-    backend: z.literal("serper"),
-    url: HttpUrl.default("https://google.serper.dev/search"),
-    keyVariable: Variable.default("SERPER_API_KEY"),
-    results: z.int().min(1).max(20).default(10),
-    requestsPerSecond: Rate.default(10),
-    usdPerCall: Usd.default(0.001),
+    backend: z.literal("serper").describe("serper: Google's results."),
+    url: HttpUrl.default("https://google.serper.dev/search").describe("The address of the API."),
+    keyVariable: searchKey("SERPER_API_KEY"),
+    results: Results,
+    requestsPerSecond: rate(10),
+    usdPerCall: price(0.001),
   }),
   z.strictObject({
-    backend: z.literal("tavily"),
-    url: HttpUrl.default("https://api.tavily.com/search"),
-    keyVariable: Variable.default("TAVILY_API_KEY"),
-    results: z.int().min(1).max(20).default(10),
-    requestsPerSecond: Rate.default(1.5),
-    usdPerCall: Usd.default(0.008),
+    backend: z.literal("tavily").describe("tavily: Tavily's, basic depth."),
+    url: HttpUrl.default("https://api.tavily.com/search").describe("The address of the API."),
+    keyVariable: searchKey("TAVILY_API_KEY"),
+    results: Results,
+    requestsPerSecond: rate(1.5),
+    usdPerCall: price(0.008),
   }),
   z.strictObject({
-    backend: z.literal("brave"),
-    url: HttpUrl.default("https://api.search.brave.com/res/v1/web/search"),
-    keyVariable: Variable.default("BRAVE_API_KEY"),
-    results: z.int().min(1).max(20).default(10),
-    requestsPerSecond: Rate.default(10),
-    usdPerCall: Usd.default(0.005),
+    backend: z.literal("brave").describe("brave: Brave's own index."),
+    url: HttpUrl.default("https://api.search.brave.com/res/v1/web/search").describe("The address of the API."),
+    keyVariable: searchKey("BRAVE_API_KEY"),
+    results: Results,
+    requestsPerSecond: rate(10),
+    usdPerCall: price(0.005),
   }),
   z.strictObject({
-    backend: z.literal("searxng"),
-    /** Your instance, which must be able to answer in JSON (`search.formats` in its settings.yml). */
-    url: HttpUrl,
-    results: z.int().min(1).max(20).default(10),
-    requestsPerSecond: Rate.default(2),
-    usdPerCall: Usd.default(0),
+    backend: z.literal("searxng").describe("searxng: your own instance."),
+    url: HttpUrl.describe(
+      "For searxng, your instance, which must be able to answer in JSON (search.formats in its settings.yml).",
+    ),
+    results: Results,
+    requestsPerSecond: rate(2),
+    usdPerCall: price(0),
   }),
 ]);
 export type SearchSettings = z.infer<typeof Search>;
 
 const Visit = z.strictObject({
-  /** Per body, after decompression. */
-  maxBytes: z.int().positive().default(10_000_000),
-  /** For a whole page, redirects and body included. */
-  seconds: Seconds.default(30),
-  redirects: z.int().nonnegative().default(5),
-  /** Limit on a page's text; the rest is cut. */
-  maxCharacters: z.int().positive().default(500_000),
-  requestsPerSecond: Rate.default(10),
-  usdPerCall: Usd.default(0),
-  /** For tests and closed networks: address ranges (CIDR) that may be opened although they are not public. */
-  allowAddresses: z.array(z.union([z.cidrv4(), z.cidrv6()])).default([]),
+  maxBytes: z.int().positive().default(10_000_000).describe("Bytes of a body, after decompression."),
+  seconds: Seconds.default(30).describe("Seconds for a whole page, redirects and body included."),
+  redirects: z.int().nonnegative().default(5).describe("Redirects that are followed."),
+  maxCharacters: z.int().positive().default(500_000).describe("Characters of a page's text. The rest is cut."),
+  requestsPerSecond: rate(10),
+  usdPerCall: price(0),
+  allowAddresses: z
+    .array(z.union([z.cidrv4(), z.cidrv6()]))
+    .default([])
+    .describe("For closed networks: address ranges (CIDR) that may be opened although they are not public."),
 });
 export type VisitSettings = z.infer<typeof Visit>;
 
@@ -79,30 +90,33 @@ function mcpFault(input: unknown, [ofCommand = [], ofUrl = []]: readonly (readon
 }
 
 const McpCommon = {
-  /** Which of the server's tools to offer; null: all. */
-  only: z.array(z.string()).min(1).nullable().default(null),
-  /** Tools not to offer. */
-  without: z.array(z.string()).default([]),
-  /** Per call. */
-  seconds: Seconds.default(60),
-  /** False: calls have side effects or depend on state, so none is answered from the cache. */
-  cached: z.boolean().default(true),
-  requestsPerSecond: Rate.default(10),
-  usdPerCall: Usd.default(0),
+  only: z.array(z.string()).min(1).nullable().default(null).describe("The server's tools to offer. Null: all."),
+  without: z.array(z.string()).default([]).describe("Tools of the server that are not offered."),
+  seconds: Seconds.default(60).describe("Seconds of one call."),
+  cached: z
+    .boolean()
+    .default(true)
+    .describe("Whether a repeated call is answered from the cache. false: calls change something, or depend on state."),
+  requestsPerSecond: rate(10),
+  usdPerCall: price(0),
 };
 const Mcp = z.union(
   [
     z.strictObject({
-      command: z.string().min(1),
-      arguments: z.array(z.string()).default([]),
-      /** Variables that its process gets in addition to PATH, HOME and the like. */
-      environment: z.array(Variable).default([]),
+      command: z.string().min(1).describe("Starts a server on this machine. Instead of url."),
+      arguments: z.array(z.string()).default([]).describe("Arguments of command."),
+      environment: z
+        .array(Variable)
+        .default([])
+        .describe("Environment variables that its process gets in addition to PATH, HOME and the like."),
       ...McpCommon,
     }),
     z.strictObject({
-      url: HttpUrl,
-      /** Header -> the variable that holds its entire value (`Authorization` -> `GITHUB_MCP_AUTHORIZATION`). */
-      headers: z.record(z.string(), Variable).default({}),
+      url: HttpUrl.describe("Address of a server that speaks streamable HTTP. Instead of command."),
+      headers: z
+        .record(z.string(), Variable)
+        .default({})
+        .describe("Environment variable that holds the header's entire value, by header, such as Authorization."),
       ...McpCommon,
     }),
   ],
@@ -111,52 +125,74 @@ const Mcp = z.union(
 export type McpSettings = z.infer<typeof Mcp>;
 
 const Model = z.strictObject({
-  model: LanguageModelSpec,
-  /** Per answer. */
-  maxTokens: z.int().positive().default(2000),
-  /** Dollars per million tokens; required by dollar budgets. Null: calls count as free. */
-  usdPerMillionTokens: z.strictObject({ input: Usd, output: Usd }).nullable().default(null),
+  model: LanguageModelSpec.describe("The model, such as 'openai#gpt-5-mini', or an object."),
+  maxTokens: z.int().positive().default(2000).describe("Tokens of one answer."),
+  usdPerMillionTokens: TokenPrices.nullable()
+    .default(null)
+    .describe("Prices of its tokens, which budgets in dollars require. Null: calls count as free."),
 });
 export type ModelSettings = z.infer<typeof Model>;
 
-const Limit = z.strictObject({
-  calls: z.int().positive().nullable().default(null),
-  usd: z.number().positive().nullable().default(null),
-});
+/** What a budget counts, and what happens when it is spent. */
+const limitOn = (counted: string, spent: string) =>
+  z
+    .strictObject({
+      calls: z.int().positive().nullable().default(null).describe(`Requests ${counted}. ${spent} Null: no limit.`),
+      usd: z.number().positive().nullable().default(null).describe(`Dollars ${counted}. ${spent} Null: no limit.`),
+    })
+    .prefault({});
 
 export const WebSettings = z.strictObject({
-  /** Absent: no `search` tool. */
-  search: Search.optional(),
-  visit: Visit.prefault({}),
-  /** The model behind the tool `reason`; absent: no such tool. */
-  reason: Model.optional(),
-  /** The model that extracts what a goal needs from pages; absent: `visit` takes no goal. */
-  extract: Model.optional(),
-  /** Server -> how to reach it. Its tools are named `<server>_<tool>`. */
-  mcp: z.record(z.string().regex(/^[a-z][a-z0-9]*$/, "must be lower-case letters and digits"), Mcp).default({}),
+  search: Search.optional().describe("The search engine behind the tool search. Absent: no such tool."),
+  visit: Visit.prefault({}).describe("How pages are opened."),
+  reason: Model.optional().describe("The model behind the tool reason. Absent: no such tool."),
+  extract: Model.optional().describe(
+    "The model that extracts what a goal needs from pages. Absent: visit takes no goal.",
+  ),
+  mcp: z
+    .record(z.string().regex(/^[a-z][a-z0-9]*$/, "must be lower-case letters and digits"), Mcp)
+    .default({})
+    .describe("MCP servers by name. Their tools are named <server>_<tool>."),
   cache: z
     .strictObject({
-      /** `live`: nothing is stored. `cached`: a repeated request gets the stored answer. `replay`: stored answers only. */
-      mode: z.enum(["live", "cached", "replay"]).default("cached"),
-      /** The run whose answers are used, in the same store; null: this run's own. */
-      run: z.string().min(1).nullable().default(null),
-      /** A folder to use instead, for runs that share no store. */
-      folder: z.string().min(1).nullable().default(null),
+      mode: z
+        .enum(["live", "cached", "replay"])
+        .default("cached")
+        .describe(
+          "live: nothing is stored. cached: a repeated request gets the stored response. replay: stored responses only.",
+        ),
+      run: z
+        .string()
+        .min(1)
+        .nullable()
+        .default(null)
+        .describe("The run whose responses are used, in the same store. Null: this run's own."),
+      folder: z
+        .string()
+        .min(1)
+        .nullable()
+        .default(null)
+        .describe("Folder to use instead, for runs that share no store. Null: the store."),
     })
     .refine(({ run, folder }) => run === null || folder === null, { error: "give cache.run or cache.folder, not both" })
-    .prefault({}),
+    .prefault({})
+    .describe("Where responses are stored and taken from."),
   budget: z
     .strictObject({
-      /** Per rollout, over all its conversations, cached answers included. When it is spent, tools say so in their responses. */
-      rollout: Limit.prefault({}),
-      /** Per run, over the calls that reach backends. When it is spent, the run halts. */
-      run: Limit.prefault({}),
+      rollout: limitOn(
+        "of one rollout, in all its conversations, counting cached responses",
+        "Once spent, tools tell the agent.",
+      ).describe("The budget of each rollout."),
+      run: limitOn("of the run, not counting cached responses", "Once spent, the run halts.").describe(
+        "The budget of the run.",
+      ),
     })
-    .prefault({}),
-  /** Pages that leak a benchmark, in addition to those of the known benchmarks (visit/leakage.ts): `host` or `host/path`. */
+    .prefault({})
+    .describe("Limits on the requests of tools."),
   blocked: z
     .array(z.string().regex(/^[^/\s:]+(\/\S*)?$/, "must be a host, or host/path, without https://"))
-    .default([]),
+    .default([])
+    .describe("Hosts, or host/path, that are not opened, in addition to pages that leak a known benchmark."),
 });
 export type WebSettings = z.infer<typeof WebSettings>;
 

@@ -9,7 +9,7 @@ import { applyUpdate, conditionHolds, type ItemAttributes, validationException }
 
 /** Units are AWS's: a consistent read takes 1 per 4 KB, a write 1 per 1 KB, rounded up, even if its condition fails. */
 export interface TableUse {
-  readonly operation: "GetItem" | "BatchGetItem" | "PutItem" | "UpdateItem" | "Query";
+  readonly operation: "GetItem" | "BatchGetItem" | "PutItem" | "UpdateItem" | "DeleteItem" | "Query";
   readonly pk: string;
   /** The kind of item, `RUN`, `STEP` or such; for a query, what it queries. */
   readonly kind: string;
@@ -65,6 +65,9 @@ export function openMemoryTable(): MemoryTable {
             : undefined;
           return { Attributes: write(table, "UpdateItem", Key, before, after) };
         },
+        async deleteItem({ Key = {} }) {
+          remove(table, Key);
+        },
         query: async (input) => query(table, input),
       };
     },
@@ -98,6 +101,20 @@ class Items {
     this.#partitions.set(pk, partition.set(attributes["sk"]?.S ?? "", stored));
     return stored;
   }
+
+  /** Its size. */
+  remove(key: ItemAttributes): number {
+    const { bytes } = this.find(key) ?? { bytes: 0 };
+    this.#partitions.get(key["pk"]?.S ?? "")?.delete(key["sk"]?.S ?? "");
+    this.bytes -= bytes;
+    return bytes;
+  }
+}
+
+function remove({ items, used }: MeteredItems, key: ItemAttributes): void {
+  const bytes = items.remove(key);
+  const writeUnits = writeUnitsOf(bytes);
+  used({ operation: "DeleteItem", ...addressOf(key), readUnits: 0, writeUnits, bytes, applied: true, requests: 1 });
 }
 
 interface MeteredItems {

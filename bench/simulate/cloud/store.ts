@@ -52,6 +52,7 @@ export function openSimulatedStore(
     batchGetItem: (input) => dynamo(SECONDS.dynamo, () => direct.batchGetItem(input)),
     putItem: (input) => dynamo(SECONDS.dynamo, () => direct.putItem(input)),
     updateItem: (input) => dynamo(SECONDS.dynamo, () => direct.updateItem(input)),
+    deleteItem: (input) => dynamo(SECONDS.dynamo, () => direct.deleteItem(input)),
     query: (input) => dynamo(SECONDS.dynamo, () => direct.query(input)),
   };
   const s3 = service();

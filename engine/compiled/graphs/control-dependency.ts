@@ -8,5 +8,5 @@ import * as tf from "@tensorflow/tfjs-core";
 export function controlDependency<T extends tf.Tensor>(x: T, earlier: readonly tf.Tensor[]): T {
   if (earlier.length === 0) return x;
   const inputs = Object.fromEntries([x, ...earlier].map((tensor, i) => [i === 0 ? "x" : `earlier${i}`, tensor]));
-  return tf.engine().runKernel("ControlDependency", inputs) as unknown as T;
+  return tf.engine().runKernel<T>("ControlDependency", inputs);
 }

@@ -18,13 +18,14 @@ export function entropyLossByParts(
   const rows = hidden.shape[0];
   const column = (x: tf.Tensor) => tf.reshape(x, [rows, 1]) as tf.Tensor2D;
   const [w, u] = [column(linearWeights), column(entropyWeights)];
-  let [targetRows, logProbs]: (tf.Tensor2D | undefined)[] = [];
+  const kept: { logProbs?: tf.Tensor2D; targetRows?: tf.Tensor2D } = {};
   const operation = tf.customGrad<tf.Tensor>((...inputs) => {
-    const [h, e, save] = inputs as unknown as [tf.Tensor2D, tf.Tensor2D, tf.GradSaveFunc];
+    const [h, e, save] = inputs as [tf.Tensor2D, tf.Tensor2D, tf.GradSaveFunc];
     const logits = logitsOf(tf.mul<tf.Tensor2D>(h, inverseTemperature), e);
-    const all = tf.engine().runKernel("LogSoftmax", { logits }, { axis: -1 }) as unknown as tf.Tensor2D;
+    const all = tf.engine().runKernel<tf.Tensor2D>("LogSoftmax", { logits }, { axis: -1 });
     const entropy = tf.neg(tf.sum(tf.mul(tf.exp(all), all), 1, true)) as tf.Tensor2D;
-    logProbs = tf.keep(pickColumn(all, targets));
+    const logProbs = tf.keep(pickColumn(all, targets));
+    kept.logProbs = logProbs;
     save([h, e, all, entropy]);
     return {
       value: tf.reshape(tf.sub(tf.matMul(w, logProbs, true), tf.matMul(u, entropy, true)), []),
@@ -32,7 +33,7 @@ export function entropyLossByParts(
         const [h_, e_, all_, entropy_] = saved as [tf.Tensor2D, tf.Tensor2D, tf.Tensor2D, tf.Tensor2D];
         const d = tf.mul(dy, inverseTemperature);
         const q = tf.mul(tf.exp(all_), tf.sub(tf.mul(u, tf.add(all_, entropy_)), w)) as tf.Tensor2D;
-        targetRows = tf.keep(tf.mul(tf.mul(d, w), h_) as tf.Tensor2D);
+        kept.targetRows = tf.keep(tf.mul(tf.mul(d, w), h_) as tf.Tensor2D);
         const dHidden = tf.mul(d, tf.add(tf.mul(w, tf.gather(e_, targets)), tf.matMul(q, e_)));
         return [dHidden, tf.matMul(q, tf.mul(d, h_) as tf.Tensor2D, true, false)];
       },
@@ -42,9 +43,9 @@ export function entropyLossByParts(
   return {
     loss,
     pass: {
-      logProbs: tf.reshape(logProbs as unknown as tf.Tensor2D, [-1]) as tf.Tensor1D,
+      logProbs: tf.reshape(kept.logProbs as tf.Tensor2D, [-1]) as tf.Tensor1D,
       get targetRows() {
-        return targetRows;
+        return kept.targetRows;
       },
     },
   };

@@ -21,10 +21,10 @@ export function logProbsByParts(
 ): HeadPass {
   let targetRows: tf.Tensor2D | undefined;
   const operation = tf.customGrad<tf.Tensor>((...inputs) => {
-    const [h, e, save] = inputs as unknown as [tf.Tensor2D, tf.Tensor2D, tf.GradSaveFunc];
+    const [h, e, save] = inputs as [tf.Tensor2D, tf.Tensor2D, tf.GradSaveFunc];
     const logits = logitsOf(tf.mul<tf.Tensor2D>(h, inverseTemperature), e);
     // Runs the kernel itself: tf.logSoftmax is composed of several others.
-    const all = tf.engine().runKernel("LogSoftmax", { logits }, { axis: -1 }) as unknown as tf.Tensor2D;
+    const all = tf.engine().runKernel<tf.Tensor2D>("LogSoftmax", { logits }, { axis: -1 });
     save([h, e, all]);
     return {
       value: pickColumn(all, targets),
@@ -50,7 +50,7 @@ export function logProbsByParts(
 /** hidden [N, D], head [V, D] -> [N, V]. Always in fp32: in bf16, probabilities of sampler and trainer would differ by several percent. */
 export function logitsOf(hidden: tf.Tensor2D, head: tf.Tensor2D): tf.Tensor2D {
   const options = { transposeA: false, transposeB: true, exact: true };
-  return tf.engine().runKernel("BatchMatMul", { a: hidden, b: head }, options) as unknown as tf.Tensor2D;
+  return tf.engine().runKernel<tf.Tensor2D>("BatchMatMul", { a: hidden, b: head }, options);
 }
 
 /**
@@ -59,7 +59,7 @@ export function logitsOf(hidden: tf.Tensor2D, head: tf.Tensor2D): tf.Tensor2D {
  */
 export function pickRows(x: tf.Tensor2D, rows: tf.Tensor1D, inverseRows: tf.Tensor1D): tf.Tensor2D {
   const operation = tf.customGrad<tf.Tensor>((...inputs) => {
-    const [from] = inputs as unknown as [tf.Tensor2D];
+    const [from] = inputs as [tf.Tensor2D];
     return {
       value: tf.gather(from, rows),
       gradFunc: (dy) => {
@@ -74,5 +74,5 @@ export function pickRows(x: tf.Tensor2D, rows: tf.Tensor1D, inverseRows: tf.Tens
 }
 
 export function pickColumn(x: tf.Tensor2D, columns: tf.Tensor1D): tf.Tensor2D {
-  return tf.engine().runKernel("PickColumn", { x, columns }) as unknown as tf.Tensor2D;
+  return tf.engine().runKernel<tf.Tensor2D>("PickColumn", { x, columns });
 }

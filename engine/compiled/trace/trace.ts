@@ -120,7 +120,8 @@ function registerKernels(): void {
     tf.registerKernel({
       kernelName,
       backendName: BACKEND,
-      kernelFunc: ({ inputs, backend, attrs }) => kernel(backend as Recorder, inputs as never, attrs ?? {}),
+      kernelFunc: ({ inputs, backend, attrs }) =>
+        kernel(backend as Recorder, inputs as Record<string, tf.TensorInfo>, attrs ?? {}),
     });
   }
 }

@@ -1,7 +1,17 @@
-/** @file Sums over flat vectors, always in the same order. */
+/** @file Arithmetic on flat vectors. Sums always have the same order. */
 
 export function addInto(sum: Float32Array, terms: Float32Array): void {
   for (let i = 0; i < terms.length; i++) sum[i] = (sum[i] as number) + (terms[i] as number);
+}
+
+export function negate(vector: Float32Array): void {
+  for (let i = 0; i < vector.length; i++) vector[i] = -(vector[i] as number);
+}
+
+export function norm(vector: Float32Array): number {
+  let squares = 0;
+  for (let i = 0; i < vector.length; i++) squares += (vector[i] as number) ** 2;
+  return Math.sqrt(squares);
 }
 
 /** Adds row n of `rows` to row index[n] of `into`, in order. Each row has `width` elements. */

@@ -11,7 +11,7 @@ import { openWeights } from "../open-weights.ts";
 import { addInto } from "./arrays.ts";
 import { LayeredPasses } from "./layered-passes.ts";
 import type { Passes } from "./passes.ts";
-import { checkedPasses } from "./tree-check.ts";
+import { plannedPasses } from "./planned-passes.ts";
 import { WholePasses } from "./whole-passes.ts";
 
 export interface LaneTrainer extends Omit<Trainer, "optimizerStep" | "gradientNorm" | "save" | "saveFiles"> {
@@ -36,15 +36,8 @@ export interface LaneTrainer extends Omit<Trainer, "optimizerStep" | "gradientNo
 export function openLaneTrainer(files: CheckpointFiles, options: LaneOptions): LaneTrainer {
   const state = openTrainedState(files, options.shardBytes);
   const { weights, gradient, optimizerStep, gradientNorm, savedFile, load } = state;
-  const passes = checkedPasses(
-    openPasses(state, files, options),
-    () => openPasses(state, files, { ...options, prefixTrees: false }),
-    state.config,
-    options,
-  );
   return {
-    logProbs: (sequences, temperature) => passes.logProbs(sequences, temperature),
-    forwardBackward: (batch, loss, temperature) => passes.forwardBackward(batch, loss, temperature),
+    ...plannedPasses(openPasses(state, files, options), state, options),
     async takeGradient() {
       const taken = gradient.slice();
       gradient.fill(0);

@@ -4,8 +4,7 @@
  * rows; with `gradientCheckpointing: off`, also the outputs of the linear layers.
  */
 import type { ForwardBackward, Loss, TrainingSequence } from "../../../core/ports.ts";
-import { EMBEDDING, FINAL_NORM, headName, viewNamed } from "../../checkpoint/parameters.ts";
-import { checkTrainingSequence } from "../../model/input-checks.ts";
+import { EMBEDDING, FINAL_NORM, headName, type Parameter, viewNamed } from "../../checkpoint/parameters.ts";
 import { type RotaryTable, rotaryTable } from "../../model/positions.ts";
 import { EVERY_PREDICTION, type Predictions, scatterLogProbs, weightedPredictions } from "../../model/predictions.ts";
 import type { Sequences } from "../../model/prefix-tree.ts";
@@ -32,7 +31,7 @@ import type { PolicyShape } from "../policy-shape.ts";
 import { sharedSession } from "../shared-sessions.ts";
 import type { TracedGraph } from "../trace/trace.ts";
 import { scatterAdd } from "./arrays.ts";
-import { type MicroBatch, planMicroBatches, rowCount, rowKind } from "./batch-plan.ts";
+import { type MicroBatch, rowCount, rowKind } from "./batch-plan.ts";
 import { paddedLength } from "./micro-batches.ts";
 import type { Passes } from "./passes.ts";
 import { forwardFeeds, lossFeeds, wantedPredictions } from "./train-inputs.ts";
@@ -51,15 +50,23 @@ interface ForwardState {
   readonly last: Float32Array;
 }
 
+/** Where gradients are added up: a flat vector, and its parts as the graphs' inputs and outputs. */
+interface GradientSum {
+  readonly flat: Float32Array;
+  readonly head: GradientTensors;
+  readonly layers: GradientTensors;
+}
+
 export class LayeredPasses implements Passes {
+  /** The head processes them in chunks. */
   readonly limitsPredictions = false;
   readonly #state: TrainedState;
   readonly #options: LaneOptions;
   readonly #frozen: Pick<OpenWeights, "external" | "feeds">;
   readonly #rotary: RotaryTable;
   readonly #weights: Feeds;
-  readonly #headGradients: GradientTensors;
-  readonly #layerGradients: GradientTensors;
+  readonly #headParameters: readonly Parameter[];
+  readonly #layerParameters: readonly Parameter[];
   /** [L + 1, B * T, D]: reused by every micro-batch. */
   #layerInputs = new Float32Array();
   /** The kept products, one after another: reused by every micro-batch; empty if the backward pass recomputes them. */
@@ -67,25 +74,21 @@ export class LayeredPasses implements Passes {
 
   /** `frozen`: the adapter's base model; empty when all weights are trained. */
   constructor(state: TrainedState, frozen: Pick<OpenWeights, "external" | "feeds">, options: LaneOptions) {
-    const { config, layout, weights, gradient } = state;
+    const { config, layout, weights } = state;
     this.#state = state;
     this.#options = options;
     this.#frozen = frozen;
     this.#rotary = rotaryTable(config, paddedLength(options.contextTokens));
     this.#weights = { ...frozen.feeds, ...parameterTensors(layout, weights) };
-    const gradientsOf = (isIncluded: (name: string) => boolean) => {
-      const included = layout.parameters.filter(({ name }) => isIncluded(name));
-      return gradientTensors(layout, gradient, included);
-    };
-    this.#headGradients = gradientsOf((name) => name === FINAL_NORM || name === headName(config));
-    this.#layerGradients = gradientsOf((name) => name.includes(".layers."));
+    this.#headParameters = layout.parameters.filter(({ name }) => name === FINAL_NORM || name === headName(config));
+    this.#layerParameters = layout.parameters.filter(({ name }) => name.includes(".layers."));
   }
 
-  async logProbs(sequences: Sequences, temperature: number): Promise<Float32Array[]> {
+  async logProbs(sequences: Sequences, temperature: number, plan: readonly MicroBatch[]): Promise<Float32Array[]> {
     const { config } = this.#state;
     const head = await this.#session("layered-head", traceHead);
     const logProbs = sequences.map((tokens) => new Float32Array(tokens.length));
-    for (const batch of planMicroBatches(sequences, noPredictions, config, this.#options)) {
+    for (const batch of plan) {
       const { last } = await this.#forward(batch, sequences, false);
       for (const chunk of headChunks(wantedPredictions(batch, sequences, EVERY_PREDICTION), config.vocabulary)) {
         const outputs = await head.run({ rows: chunk.row.length }, this.#headFeeds(last, chunk, temperature));
@@ -95,25 +98,31 @@ export class LayeredPasses implements Passes {
     return logProbs;
   }
 
-  async forwardBackward(batch: readonly TrainingSequence[], loss: Loss, temperature: number): Promise<ForwardBackward> {
-    for (const sequence of batch) checkTrainingSequence(sequence, loss);
+  async forwardBackward(
+    batch: readonly TrainingSequence[],
+    loss: Loss,
+    temperature: number,
+    plan: readonly MicroBatch[],
+    gradient: Float32Array,
+  ): Promise<ForwardBackward> {
     const sequences = batch.map(({ tokens }) => tokens);
     const kind = lossKind(loss);
     const head = await this.#session(`layered-head-loss-${kind}`, traceHeadLoss(kind));
     const logProbs = sequences.map((tokens) => new Float32Array(tokens.length));
     const wanted = weightedPredictions(batch, loss);
     const { config } = this.#state;
+    const sum = this.#sumIn(gradient);
     let total = 0;
-    for (const micro of planMicroBatches(sequences, noPredictions, config, this.#options)) {
+    for (const micro of plan) {
       const state = await this.#forward(micro, sequences, this.#keeps);
       const lastGradient = new Float32Array(state.last.length);
       for (const chunk of headChunks(wantedPredictions(micro, sequences, wanted), config.vocabulary)) {
         const feeds = { ...this.#headFeeds(state.last, chunk, temperature), ...lossFeeds(chunk, batch, loss) };
-        const outputs = await this.#headBackward(head, feeds, chunk, lastGradient);
+        const outputs = await this.#headBackward(head, feeds, chunk, lastGradient, sum);
         scatterLogProbs(logProbs, chunk, requireOutput(outputs, "logProbs"));
         total += requireOutput(outputs, "loss")[0] ?? Number.NaN;
       }
-      await this.#backward(micro, state, lastGradient);
+      await this.#backward(micro, state, lastGradient, sum);
     }
     return { loss: total, logProbs };
   }
@@ -179,14 +188,20 @@ export class LayeredPasses implements Passes {
   }
 
   /** Adds to the head's gradient and to `lastGradient` [B * T, D], the gradient of the last layer's output. */
-  async #headBackward(head: GraphSession, feeds: Feeds, { row, targets }: Predictions, lastGradient: Float32Array) {
+  async #headBackward(
+    head: GraphSession,
+    feeds: Feeds,
+    { row, targets }: Predictions,
+    lastGradient: Float32Array,
+    gradient: GradientSum,
+  ) {
     const { config, lora } = this.#state;
-    const { sums, outputs: into } = this.#headGradients;
+    const { sums, outputs: into } = gradient.head;
     const outputs = await head.run({ rows: row.length }, { ...feeds, ...sums }, into);
     scatterAdd(lastGradient, row, requireOutput(outputs, LAST_GRADIENT), config.width);
     if (!lora) {
       const targetRows = requireOutput(outputs, "targetRows");
-      scatterAdd(this.#gradientOf(headName(config)), targets, targetRows, config.width);
+      scatterAdd(this.#partOf(gradient, headName(config)), targets, targetRows, config.width);
     }
     return outputs;
   }
@@ -195,9 +210,10 @@ export class LayeredPasses implements Passes {
     batch: MicroBatch,
     { positions, tokens, layerInputs, products }: ForwardState,
     lastGradient: Float32Array,
+    gradient: GradientSum,
   ): Promise<void> {
     const { config, lora } = this.#state;
-    const { sums, outputs: into } = this.#layerGradients;
+    const { sums, outputs: into } = gradient.layers;
     const kind = rowKind(batch);
     const keeps = this.#keeps;
     const session = await this.#session(graphName("layered-backward", kind, keeps), traceBackward(kind, keeps));
@@ -211,20 +227,22 @@ export class LayeredPasses implements Passes {
     };
     const outputs = await session.run(lengthsOf(batch), feeds, into);
     if (lora) return;
-    scatterAdd(this.#gradientOf(EMBEDDING), tokens, requireOutput(outputs, FIRST_GRADIENT), config.width);
+    scatterAdd(this.#partOf(gradient, EMBEDDING), tokens, requireOutput(outputs, FIRST_GRADIENT), config.width);
   }
 
-  #gradientOf(name: string): Float32Array {
-    return viewNamed(name, this.#state.layout, this.#state.gradient);
+  #sumIn(flat: Float32Array): GradientSum {
+    const tensors = (parameters: readonly Parameter[]) => gradientTensors(this.#state.layout, flat, parameters);
+    return { flat, head: tensors(this.#headParameters), layers: tensors(this.#layerParameters) };
+  }
+
+  #partOf({ flat }: GradientSum, name: string): Float32Array {
+    return viewNamed(name, this.#state.layout, flat);
   }
 }
 
 const graphName = (graph: string, kind: RowKind, keeps: boolean) => `${graph}-${kind}${keeps ? "-kept" : ""}`;
 
 const lengthsOf = (batch: MicroBatch) => trainLengths(rowCount(batch), batch.tokens, 0);
-
-/** Predictions do not limit a micro-batch: the head processes them in chunks. */
-const noPredictions = () => 0;
 
 /** Some rows of x [N, width]. */
 function gatherRows(x: Float32Array, rows: Int32Array, width: number): Float32Array {

@@ -1,7 +1,19 @@
-/** @file The forward and backward passes of one lane. `forwardBackward` adds to the gradient of the lane's trained state. */
-import type { Trainer } from "../../../core/ports.ts";
+/** @file The forward and backward passes of one lane, over the micro-batches of a plan (batch-plan.ts). */
+import type { ForwardBackward, Loss, TrainingSequence } from "../../../core/ports.ts";
+import type { Sequences } from "../../model/prefix-tree.ts";
+import type { MicroBatch } from "./batch-plan.ts";
 
-export interface Passes extends Pick<Trainer, "logProbs" | "forwardBackward"> {
-  /** Whether the number of weighted predictions limits a tree in the plan of `forwardBackward` (batch-plan.ts). */
+export interface Passes {
+  /** Whether the number of predictions limits a micro-batch. */
   readonly limitsPredictions: boolean;
+  /** As Trainer's, for the sequences that are in the plan. */
+  logProbs(sequences: Sequences, temperature: number, plan: readonly MicroBatch[]): Promise<Float32Array[]>;
+  /** As Trainer's, for the sequences that are in the plan. Adds to `gradient`, flat, by the layout of what is trained. */
+  forwardBackward(
+    batch: readonly TrainingSequence[],
+    loss: Loss,
+    temperature: number,
+    plan: readonly MicroBatch[],
+    gradient: Float32Array,
+  ): Promise<ForwardBackward>;
 }

@@ -1,93 +1,155 @@
 /**
- * @file Checks prefix trees on first use: the log-probs of one sequence of a tree with branches are compared with those computed for it alone.
- * Later batches differ in tokens only. The check does not change the gradient.
+ * @file Checks prefix trees the first time that a shape of them is computed: log-probs and gradient are compared with those of the same sequences
+ * apart, before they count. A shape is what a graph is given: a kind of pass, a micro-batch of one row or of several, and the length of its rows
+ * as a power of two. Later micro-batches of a shape differ in tokens only. The check does not change the gradient.
+ *
+ * It computes at most two trees of the micro-batch, and then their sequences apart, into a second gradient: at most what the micro-batch costs
+ * in trees and apart, once for each shape.
  */
 import { MgrpoError } from "../../../core/errors.ts";
 import type { EngineOptions, TrainingSequence } from "../../../core/ports.ts";
-import type { ModelConfig } from "../../checkpoint/config.ts";
-import { isWeighted } from "../../model/predictions.ts";
-import { prefixTree, type Sequences } from "../../model/prefix-tree.ts";
-import { planBatch } from "./batch-plan.ts";
-import type { Passes } from "./passes.ts";
-
-/** Rounding leaves fp32 log-probs equal to 1e-4, bf16 ones to a few hundredths. A wrong mask or position changes them by tenths. */
-const TOLERANCE = { fp32: 2e-3, bf16: 0.2 };
-
-/** `openApart` opens passes that use no trees. */
-export function checkedPasses(
-  passes: Passes,
-  openApart: () => Passes,
-  config: ModelConfig,
-  options: EngineOptions,
-): Omit<Passes, "limitsPredictions"> {
-  let isChecked = options.prefixTrees === false;
-  const check = async (
-    sequences: Sequences,
-    temperature: number,
-    found: readonly Float32Array[],
-    isComputed: (member: number, t: number) => boolean,
-    predictionsOf: (member: number) => number,
-  ) => {
-    if (isChecked) return;
-    const { rows } = planBatch(sequences, predictionsOf, config, options);
-    const [member] = rows.flatMap((members) => branched(members, sequences, isComputed) ?? []);
-    if (member === undefined) return;
-    const [alone] = await openApart().logProbs([sequences[member] ?? []], temperature);
-    compare(found[member] ?? new Float32Array(), alone ?? new Float32Array(), (t) => isComputed(member, t), options);
-    isChecked = true;
-  };
-  return {
-    async logProbs(sequences, temperature) {
-      const logProbs = await passes.logProbs(sequences, temperature);
-      await check(sequences, temperature, logProbs, () => true, noPredictions);
-      return logProbs;
-    },
-    async forwardBackward(batch, loss, temperature) {
-      const pass = await passes.forwardBackward(batch, loss, temperature);
-      const sequences = batch.map(({ tokens }) => tokens);
-      const isComputed = isWeightedIn(batch);
-      const weightedCount = (member: number) =>
-        sequences[member]?.reduce((n, _, t) => n + (isComputed(member, t) ? 1 : 0), 0) ?? 0;
-      const predictionsOf = passes.limitsPredictions ? weightedCount : noPredictions;
-      await check(sequences, temperature, pass.logProbs, isComputed, predictionsOf);
-      return pass;
-    },
-  };
-}
-
-const noPredictions = () => 0;
+import type { PrefixTree } from "../../model/prefix-tree.ts";
+import { negate, norm } from "./arrays.ts";
+import type { MicroBatch } from "./batch-plan.ts";
 
 /**
- * The last member of a row that has a log-prob computed after another branch. Undefined: there is none, so the row proves nothing about masks
- * and positions. A single path has none: equal sequences, one that begins another, those that differ in their last token alone.
+ * Largest difference of a log-prob, and norm of the gradient's difference relative to the gradient's. Rounding leaves 1e-4 and 1e-5 in fp32, a few
+ * hundredths in bf16. A wrong mask or position changes log-probs by tenths and the gradient by a hundredth or more; what is wrong in the backward
+ * pass alone changes only the gradient.
  */
-function branched(
-  members: readonly number[],
-  sequences: Sequences,
-  isComputed: (member: number, t: number) => boolean,
-): number | undefined {
-  const { nodes } = prefixTree(members.map((member) => sequences[member] ?? []));
+const TOLERANCE = { fp32: 2e-3, bf16: 0.2 };
+
+/** A kind of pass, as the check runs it. */
+export interface CheckedPass {
+  /** Passes of the same kind run the same graphs. */
+  readonly kind: string;
+  /** Elements of the gradient; 0 if none is computed. */
+  readonly gradientLength: number;
+  /** Whether token t's log-prob is computed, and its part of the gradient is not 0 by its weight. */
+  counts(sequence: TrainingSequence, t: number): boolean;
+  plan(batch: readonly TrainingSequence[], options: EngineOptions): readonly MicroBatch[];
+  /** Returns the log-probs, and adds to the gradient. */
+  run(
+    batch: readonly TrainingSequence[],
+    plan: readonly MicroBatch[],
+    gradient: Float32Array,
+  ): Promise<readonly Float32Array[]>;
+}
+
+/** Some trees of a micro-batch as a batch of their own, padded as they are there. */
+interface Sample {
+  readonly batch: readonly TrainingSequence[];
+  readonly micro: MicroBatch;
+}
+
+/** Checks the trees of a plan whose shape is not among `checked`, and adds it. */
+export async function checkTrees(
+  pass: CheckedPass,
+  batch: readonly TrainingSequence[],
+  plan: readonly MicroBatch[],
+  checked: Set<string>,
+  options: EngineOptions,
+): Promise<void> {
+  for (const micro of plan) {
+    const shape = [pass.kind, rowsOf(micro).length > 1, Math.ceil(Math.log2(micro.tokens))].join();
+    if (checked.has(shape)) continue;
+    const sample = sampleOf(micro, batch, pass);
+    if (sample && (await isConfirmed(sample, pass, options))) checked.add(shape);
+  }
+}
+
+interface Row {
+  readonly tree: PrefixTree;
+  /** Indices into the batch. */
+  readonly members: readonly number[];
+}
+
+/** No rows if the sequences are apart. */
+function rowsOf({ trees = [], members }: MicroBatch): Row[] {
+  let end = 0;
+  return trees.map((tree) => {
+    const begin = end;
+    end += tree.nodes.length;
+    return { tree, members: members.slice(begin, end) };
+  });
+}
+
+/** A tree in which branches could be confused, and another, with which rows could. Undefined: no tree proves anything about masks and positions. */
+function sampleOf(micro: MicroBatch, batch: readonly TrainingSequence[], pass: CheckedPass): Sample | undefined {
+  const rows = rowsOf(micro);
+  const first = rows.find((row) => isBranched(row, batch, pass));
+  if (!first) return undefined;
+  const chosen = [first, ...rows.filter((row) => row !== first).slice(0, 1)];
+  const members = chosen.flatMap((row) => row.members);
+  return {
+    batch: members.map((member) => batch[member] as TrainingSequence),
+    micro: { members: members.map((_, i) => i), tokens: micro.tokens, trees: chosen.map(({ tree }) => tree) },
+  };
+}
+
+/**
+ * Whether a token that counts is predicted after another branch. A single path has none: equal sequences, one that begins another, those that
+ * differ in their last token alone.
+ */
+function isBranched({ tree, members }: Row, batch: readonly TrainingSequence[], { counts }: CheckedPass): boolean {
   // Node t of a path is number t in its tree, unless another branch comes before it. It predicts token t + 1.
-  return members.findLast((member, i) => nodes[i]?.some((node, t) => node > t && isComputed(member, t + 1)));
+  return members.some((member, i) =>
+    tree.nodes[i]?.some((node, t) => node > t && counts(batch[member] as TrainingSequence, t + 1)),
+  );
 }
 
-const isWeightedIn =
-  (batch: readonly TrainingSequence[]) =>
-  (member: number, t: number): boolean =>
-    isWeighted(batch[member] as TrainingSequence, t);
+/** False if neither has finite gradients, so that nothing can be compared. */
+async function isConfirmed({ batch, micro }: Sample, pass: CheckedPass, options: EngineOptions): Promise<boolean> {
+  const tolerance = TOLERANCE[options.precision ?? "fp32"];
+  const apartOptions = { ...options, prefixTrees: false };
+  const gradient = new Float32Array(pass.gradientLength);
+  const inTrees = await pass.run(batch, [micro], gradient);
+  const size = norm(gradient);
+  negate(gradient);
+  const apart = await pass.run(batch, pass.plan(batch, apartOptions), gradient);
+  compareLogProbs(inTrees, apart, batch, pass, tolerance);
+  const difference = norm(gradient);
+  if (difference <= tolerance * size) return true;
+  // Opposite advantages may cancel and leave rounding alone: then the measure is what they would sum to otherwise.
+  const scale = await scaleOf(batch, pass, apartOptions, gradient);
+  if (!Number.isFinite(scale)) return false;
+  if (difference <= tolerance * scale) return true;
+  throw unequal(
+    `the gradient of ${batch.length} sequences in trees differs from theirs apart by ${(difference / scale).toPrecision(2)} of its norm`,
+  );
+}
 
-function compare(
-  found: Float32Array,
-  alone: Float32Array,
-  isComputed: (t: number) => boolean,
-  { precision = "fp32" }: EngineOptions,
+/** Square root of the sum of the squared norms of each sequence's gradient. */
+async function scaleOf(
+  batch: readonly TrainingSequence[],
+  pass: CheckedPass,
+  options: EngineOptions,
+  gradient: Float32Array,
+): Promise<number> {
+  let squares = 0;
+  for (const sequence of batch) {
+    gradient.fill(0);
+    await pass.run([sequence], pass.plan([sequence], options), gradient);
+    squares += norm(gradient) ** 2;
+  }
+  return Math.sqrt(squares);
+}
+
+function compareLogProbs(
+  inTrees: readonly Float32Array[],
+  apart: readonly Float32Array[],
+  batch: readonly TrainingSequence[],
+  { counts }: CheckedPass,
+  tolerance: number,
 ): void {
-  const wrong = found.findIndex(
-    (value, t) => t > 0 && isComputed(t) && !(Math.abs(value - (alone[t] ?? 0)) <= TOLERANCE[precision]),
-  );
-  if (wrong === -1) return;
-  throw new MgrpoError(
-    "engine-unsupported",
-    `prefix trees: the log-prob of token ${wrong} is ${found[wrong]} in its tree but ${alone[wrong]} in the sequence alone: set engine.prefixTrees to false and report the model`,
-  );
+  for (const [i, sequence] of batch.entries()) {
+    for (let t = 1; t < sequence.tokens.length; t++) {
+      const [found, alone] = [inTrees[i]?.[t] ?? Number.NaN, apart[i]?.[t] ?? Number.NaN];
+      if (!counts(sequence, t) || Object.is(found, alone) || Math.abs(found - alone) <= tolerance) continue;
+      throw unequal(`the log-prob of token ${t} is ${found} in its tree but ${alone} in the sequence alone`);
+    }
+  }
 }
+
+const unequal = (fault: string) =>
+  new MgrpoError("engine-unsupported", `prefix trees: ${fault}: set engine.prefixTrees to false and report the model`);

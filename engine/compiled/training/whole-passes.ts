@@ -3,14 +3,13 @@
  * layer; gradients accumulate in place.
  */
 import type { ForwardBackward, Loss, TrainingSequence } from "../../../core/ports.ts";
-import { EMBEDDING, headName, viewNamed } from "../../checkpoint/parameters.ts";
-import { checkTrainingSequence } from "../../model/input-checks.ts";
+import { EMBEDDING, headName, type Parameter, viewNamed } from "../../checkpoint/parameters.ts";
 import { type RotaryTable, rotaryTable } from "../../model/positions.ts";
 import { EVERY_PREDICTION, type Predictions, scatterLogProbs, weightedPredictions } from "../../model/predictions.ts";
 import type { Sequences } from "../../model/prefix-tree.ts";
 import type { TrainedState } from "../../model/trained-state.ts";
 import { type Feeds, requireOutput, tensor } from "../graph-session.ts";
-import { type GradientTensors, gradientTensors } from "../graphs/gradient.ts";
+import { gradientTensors } from "../graphs/gradient.ts";
 import { lossKind } from "../graphs/loss-head.ts";
 import { type RowKind, traceLogProbs, traceTrain, trainedParameters, trainLengths } from "../graphs/train.ts";
 import { parameterTensors } from "../graphs/weights.ts";
@@ -20,7 +19,7 @@ import { sharedSession } from "../shared-sessions.ts";
 import type { Lengths } from "../trace/dimensions.ts";
 import type { TracedGraph } from "../trace/trace.ts";
 import { scatterAdd } from "./arrays.ts";
-import { type MicroBatch, planMicroBatches, rowCount, rowKind } from "./batch-plan.ts";
+import { type MicroBatch, rowCount, rowKind } from "./batch-plan.ts";
 import { paddedLength } from "./micro-batches.ts";
 import type { Passes } from "./passes.ts";
 import { forwardFeeds, lossFeeds, pickFeeds, wantedPredictions } from "./train-inputs.ts";
@@ -31,22 +30,20 @@ export class WholePasses implements Passes {
   readonly #options: LaneOptions;
   readonly #rotary: RotaryTable;
   readonly #weights: Feeds;
-  readonly #gradients: GradientTensors;
+  readonly #parameters: readonly Parameter[];
 
   constructor(state: TrainedState, options: LaneOptions) {
-    const { config, layout, weights, gradient } = state;
-    const parameters = trainedParameters(config);
+    const { config, layout, weights } = state;
     this.#state = state;
     this.#options = options;
     this.#rotary = rotaryTable(config, paddedLength(options.contextTokens));
-    this.#weights = parameterTensors(layout, weights, undefined, parameters);
-    this.#gradients = gradientTensors(layout, gradient, parameters);
+    this.#parameters = trainedParameters(config);
+    this.#weights = parameterTensors(layout, weights, undefined, this.#parameters);
   }
 
-  async logProbs(sequences: Sequences, temperature: number): Promise<Float32Array[]> {
-    const { config } = this.#state;
+  async logProbs(sequences: Sequences, temperature: number, plan: readonly MicroBatch[]): Promise<Float32Array[]> {
     const logProbs = sequences.map((tokens) => new Float32Array(tokens.length));
-    for (const micro of planMicroBatches(sequences, () => 1, config, this.#options)) {
+    for (const micro of plan) {
       const session = await this.#session("log-probs", micro, traceLogProbs);
       const wanted = wantedPredictions(micro, sequences, EVERY_PREDICTION);
       const { feeds, lengths } = this.#feeds(micro, sequences, temperature, wanted);
@@ -56,24 +53,25 @@ export class WholePasses implements Passes {
     return logProbs;
   }
 
-  async forwardBackward(batch: readonly TrainingSequence[], loss: Loss, temperature: number): Promise<ForwardBackward> {
-    for (const sequence of batch) checkTrainingSequence(sequence, loss);
-    const { config } = this.#state;
+  async forwardBackward(
+    batch: readonly TrainingSequence[],
+    loss: Loss,
+    temperature: number,
+    plan: readonly MicroBatch[],
+    gradient: Float32Array,
+  ): Promise<ForwardBackward> {
     const sequences = batch.map(({ tokens }) => tokens);
     const logProbs = sequences.map((tokens) => new Float32Array(tokens.length));
     const wantedTokens = weightedPredictions(batch, loss);
-    const { isWanted } = wantedTokens;
     const kind = lossKind(loss);
-    const weightedCount = (member: number) =>
-      sequences[member]?.reduce((n, _, t) => n + (isWanted(member, t) ? 1 : 0), 0) ?? 0;
+    const { sums, outputs: into } = gradientTensors(this.#state.layout, gradient, this.#parameters);
     let total = 0;
-    for (const micro of planMicroBatches(sequences, weightedCount, config, this.#options)) {
+    for (const micro of plan) {
       const session = await this.#session(`train-${kind}`, micro, (rows) => traceTrain(rows, kind));
       const weighted = wantedPredictions(micro, sequences, wantedTokens);
       const { feeds, tokens, lengths } = this.#feeds(micro, sequences, temperature, weighted);
-      const { sums, outputs: into } = this.#gradients;
       const outputs = await session.run(lengths, { ...feeds, ...sums, ...lossFeeds(weighted, batch, loss) }, into);
-      this.#addRowGradients(outputs, weighted.targets, tokens);
+      this.#addRowGradients(gradient, outputs, weighted.targets, tokens);
       scatterLogProbs(logProbs, weighted, requireOutput(outputs, "logProbs"));
       total += requireOutput(outputs, "loss")[0] ?? Number.NaN;
     }
@@ -122,8 +120,13 @@ export class WholePasses implements Passes {
   }
 
   /** Accumulates the gradients that the graph returns as rows: the input tokens' embeddings and the targets' head rows. */
-  #addRowGradients(outputs: Record<string, Float32Array>, targets: Int32Array, tokens: Int32Array): void {
-    const { config, layout, gradient } = this.#state;
+  #addRowGradients(
+    gradient: Float32Array,
+    outputs: Record<string, Float32Array>,
+    targets: Int32Array,
+    tokens: Int32Array,
+  ): void {
+    const { config, layout } = this.#state;
     const add = (name: string, rows: Int32Array, output: string) =>
       scatterAdd(viewNamed(name, layout, gradient), rows, requireOutput(outputs, output), config.width);
     add(headName(config), targets, "targetRows");

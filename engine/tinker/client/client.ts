@@ -16,7 +16,6 @@ import {
   Capabilities,
   type Datum,
   Heartbeat,
-  Loaded,
   type LossFunction,
   ModelCreated,
   ModelInfo,
@@ -30,6 +29,7 @@ import {
   Saved,
   SessionCreated,
   type TinkerLora,
+  WeightsLoaded,
 } from "./messages.ts";
 import { type Ticket, Transport, type TransportOptions } from "./transport.ts";
 
@@ -204,7 +204,7 @@ class NumberedModel implements TinkerModel {
 
   async loadWeights(path: string): Promise<void> {
     const body = await this.#numberedBody("load_weights", { path, optimizer: true, type: "load_weights" });
-    await this.#transport.work("load_weights", body, Loaded);
+    await this.#transport.work("load_weights", body, WeightsLoaded);
   }
 
   async remembersCalls(data: readonly Datum[]): Promise<boolean> {

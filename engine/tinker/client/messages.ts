@@ -117,7 +117,7 @@ export type OptimizerResult = z.infer<typeof OptimizerResult>;
 
 export const TinkerPath = z.string().startsWith("tinker://");
 export const Saved = z.object({ path: TinkerPath });
-export const Loaded = z.object({ type: z.literal("load_weights") });
+export const WeightsLoaded = z.object({ type: z.literal("load_weights") });
 
 /**
  * The samples of a request; the client asks for one. `tokens` and `logprobs` have one entry per sampled token and none for the prompt;

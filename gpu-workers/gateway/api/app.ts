@@ -43,14 +43,14 @@ export interface ChatHost {
   readonly dialects: readonly Dialect[];
   /** Sampling settings of requests that its teams honor. */
   readonly honored: readonly string[];
-  /** Why others have no effect; logged once. */
+  /** Why others have no effect: logged once for each. */
   readonly why: string;
 }
 
 interface Shared {
   readonly host: ChatHost;
   readonly log: Log;
-  readonly warnOverridden: (names: string) => void;
+  readonly warnOverridden: (settings: readonly string[]) => void;
 }
 
 /** The gateway of a worker. @param prefix the first part of its path. */
@@ -63,8 +63,8 @@ export function gatewayApp(prefix: string, attempts: OpenAttempts, log: Log): Ho
 /** @param prefix what comes before `/v1`; empty, or beginning with a slash. */
 export function chatApp(prefix: string, host: ChatHost, log: Log): Hono {
   const app = new Hono().basePath(`${prefix}/v1`);
-  const warnOverridden = once((names: string) =>
-    log.warn(`these settings in the app's requests have no effect: ${host.why}`, { settings: names }),
+  const warnOverridden = onceEach((settings) =>
+    log.warn(`these settings in the app's requests have no effect: ${host.why}`, { settings: settings.join(", ") }),
   );
   const shared: Shared = { host, log, warnOverridden };
 
@@ -107,9 +107,7 @@ async function answer(context: Context, { host, log, warnOverridden }: Shared, d
   teamFor(context, host);
   requireAgent(team, request.model);
   const { turn, keep } = dialect.turn(request, team);
-  const settings = Object.entries(request).flatMap(([name, value]) => (value == null ? [] : name));
-  const overridden = dialect.overridden.filter((name) => settings.includes(name) && !host.honored.includes(name));
-  warnOverridden(overridden.join(", "));
+  warnOverridden(dialect.overridden.filter((path) => !host.honored.includes(path) && isSet(request, path)));
   const delivery = deliveryOf(context);
   const sent = team.turn(request.model, turn, context.req.raw.signal, requestedSampling(request)).then((reply) => {
     keep?.(reply);
@@ -162,11 +160,19 @@ function errorResponse(context: Context, error: ApiError): Response {
   return context.json(errorBody(error), error.status);
 }
 
-function once(write: (text: string) => void): (text: string) => void {
-  let isWritten = false;
-  return (text) => {
-    if (isWritten || text === "") return;
-    isWritten = true;
-    write(text);
+/** @param path names, joined by dots. */
+function isSet(request: object, path: string): boolean {
+  const valueIn = (part: unknown, name: string) => (part as Record<string, unknown> | null | undefined)?.[name];
+  return path.split(".").reduce<unknown>(valueIn, request) != null;
+}
+
+/** Writes those names that it has not written before. */
+function onceEach(write: (names: readonly string[]) => void): (names: readonly string[]) => void {
+  const written = new Set<string>();
+  return (names) => {
+    const fresh = names.filter((name) => !written.has(name));
+    if (fresh.length === 0) return;
+    for (const name of fresh) written.add(name);
+    write(fresh);
   };
 }

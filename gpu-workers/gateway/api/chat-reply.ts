@@ -1,15 +1,15 @@
 /** @file `/v1/chat/completions`: an agent's reply as one JSON object, or as server-sent events. */
 import type { TurnReply } from "../../../core/contracts/app-chat.ts";
-import { ChatCompletionRequest, OVERRIDDEN, turnRequestOf } from "./chat-request.ts";
+import { CHAT_OVERRIDDEN, ChatCompletionRequest, turnRequestOfChat } from "./chat-request.ts";
 import type { Dialect } from "./dialect.ts";
 import { openAiError } from "./errors.ts";
 import { readRequest } from "./read-request.ts";
 
 export const chatCompletions: Dialect<ChatCompletionRequest> = {
   path: "/chat/completions",
-  overridden: OVERRIDDEN,
+  overridden: CHAT_OVERRIDDEN,
   read: (body) => readRequest(ChatCompletionRequest, body),
-  turn: (request) => ({ turn: turnRequestOf(request) }),
+  turn: (request) => ({ turn: turnRequestOfChat(request) }),
   reply: completionOf,
   events: (turn, request) => [
     ...chunksOf(turn, request).map((chunk) => ({ data: JSON.stringify(chunk) })),

@@ -31,8 +31,10 @@ const OfferedFunction = z.looseObject({
   }),
 });
 
-/** Sampling settings: in training, those of the run's config apply instead. */
-export const OVERRIDDEN = ["temperature", "top_p", "frequency_penalty", "presence_penalty", "reasoning_effort"];
+export const CHAT_OVERRIDDEN = [
+  ...["temperature", "top_p", "frequency_penalty", "presence_penalty"],
+  ...["reasoning_effort", "verbosity"],
+];
 
 export const ChatCompletionRequest = z.strictObject({
   model: z.string(),
@@ -51,11 +53,11 @@ export const ChatCompletionRequest = z.strictObject({
   user: z.string().max(500).nullish(),
   parallel_tool_calls: z.boolean().nullish(),
   response_format: z.looseObject({ type: z.string() }).nullish(),
-  ...ignored([...OVERRIDDEN, ...OPENAI_SERVICE, "verbosity"]),
+  ...ignored([...CHAT_OVERRIDDEN, ...OPENAI_SERVICE]),
 });
 export type ChatCompletionRequest = z.infer<typeof ChatCompletionRequest>;
 
-export function turnRequestOf(request: ChatCompletionRequest): TurnRequest {
+export function turnRequestOfChat(request: ChatCompletionRequest): TurnRequest {
   refuseUnsupported(request);
   const { messages, tools, tool_choice: choice, stop, seed, user } = request;
   const maxTokens = request.max_completion_tokens ?? request.max_tokens;

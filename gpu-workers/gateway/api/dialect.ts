@@ -30,7 +30,7 @@ export interface RequestedTurn {
 
 export interface Dialect<R extends ApiRequest = ApiRequest> {
   readonly path: string;
-  /** Sampling settings: in training, those of the run's config apply instead. */
+  /** Settings of how a model samples, as paths such as `text.verbosity`: in training, the run's config applies instead. */
   readonly overridden: readonly string[];
   /** Throws ApiError with the parameter at fault, as `turn` does. */
   read(body: string): R;

@@ -3,14 +3,14 @@ import type { TurnReply } from "../../../core/contracts/app-chat.ts";
 import type { Dialect } from "./dialect.ts";
 import type { ApiError } from "./errors.ts";
 import type { ServerEvent } from "./event-stream.ts";
-import { MessagesRequest, OVERRIDDEN, turnRequestOf } from "./messages-request.ts";
+import { MESSAGES_OVERRIDDEN, MessagesRequest, turnRequestOfMessages } from "./messages-request.ts";
 import { readRequest } from "./read-request.ts";
 
 export const messages: Dialect<MessagesRequest> = {
   path: "/messages",
-  overridden: OVERRIDDEN,
+  overridden: MESSAGES_OVERRIDDEN,
   read: (body) => readRequest(MessagesRequest, body),
-  turn: (request) => ({ turn: turnRequestOf(request) }),
+  turn: (request) => ({ turn: turnRequestOfMessages(request) }),
   reply: messageOf,
   events: eventsOf,
   errorBody,

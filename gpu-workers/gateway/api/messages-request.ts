@@ -8,7 +8,8 @@ import { callOf, History } from "./history.ts";
 import { ignored, readPart } from "./read-request.ts";
 import { requireOfferedTool } from "./tools.ts";
 
-export const OVERRIDDEN = ["temperature", "top_p", "top_k", "thinking"];
+const OVERRIDDEN_WHOLE = ["temperature", "top_p", "top_k", "thinking"];
+export const MESSAGES_OVERRIDDEN = [...OVERRIDDEN_WHOLE, "output_config.effort"];
 
 /** A content block. `type` says which other fields it has. */
 const Block = z.looseObject({ type: z.string(), text: z.string().optional() });
@@ -40,11 +41,11 @@ export const MessagesRequest = z.strictObject({
   tool_choice: z.looseObject({ type: z.string(), disable_parallel_tool_use: z.boolean().nullish() }).nullish(),
   metadata: z.looseObject({ user_id: z.string().max(500).nullish() }).nullish(),
   output_config: z.looseObject({ format: z.unknown().optional() }).nullish(),
-  ...ignored([...OVERRIDDEN, "service_tier", "cache_control"]),
+  ...ignored([...OVERRIDDEN_WHOLE, "service_tier", "cache_control"]),
 });
 export type MessagesRequest = z.infer<typeof MessagesRequest>;
 
-export function turnRequestOf(request: MessagesRequest): TurnRequest {
+export function turnRequestOfMessages(request: MessagesRequest): TurnRequest {
   const { messages, tools, tool_choice: choice, max_tokens: maxTokens, stop_sequences: stop } = request;
   refuseForced(choice);
   if (request.output_config?.format != null)

@@ -5,11 +5,11 @@ import type { Dialect } from "./dialect.ts";
 import { openAiError } from "./errors.ts";
 import type { ServerEvent } from "./event-stream.ts";
 import { readRequest } from "./read-request.ts";
-import { type EarlierItem, OVERRIDDEN, ResponsesRequest, readResponsesRequest } from "./responses-request.ts";
+import { type EarlierItem, RESPONSES_OVERRIDDEN, ResponsesRequest, readResponsesRequest } from "./responses-request.ts";
 
 export const responses: Dialect<ResponsesRequest> = {
   path: "/responses",
-  overridden: OVERRIDDEN,
+  overridden: RESPONSES_OVERRIDDEN,
   read: (body) => readRequest(ResponsesRequest, body),
   turn(request, attempt) {
     const kept = keptOf(attempt);

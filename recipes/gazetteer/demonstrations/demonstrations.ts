@@ -10,7 +10,7 @@ import type { Draft } from "../../atlas/questions/kinds.ts";
 import { DEMONSTRATION_WORLDS, drawQuestion } from "../../atlas/questions/questions.ts";
 import { isOn } from "../../atlas/questions/split.ts";
 import { type World, worldOf } from "../../atlas/world/world.ts";
-import { KINDS } from "../questions/questions.ts";
+import { ASKED_KINDS } from "../questions/questions.ts";
 import { planDemonstration, plannerDemonstration } from "./planner.ts";
 import { lookUpTurns, searcherDemonstration } from "./searcher.ts";
 
@@ -35,7 +35,7 @@ export function* demonstrations(agent: string, arm: Arm, seed: number): Generato
   const random = stream(seed, "gazetteer-demonstrations", agent, names.length);
   for (let i = 0; i < PER_TEAM / names.length; i++) {
     const number = DEMONSTRATION_WORLDS.first + random.integer(DEMONSTRATION_WORLDS.count);
-    const kind = KINDS[i % KINDS.length] as string;
+    const kind = ASKED_KINDS[i % ASKED_KINDS.length] as string;
     yield demonstrate(drawQuestion(kind, number, random, isOn("training")), worldOf(number), random);
   }
 }

@@ -7,14 +7,14 @@
 import type { Question, QuestionSet } from "../../../core/contracts/question.ts";
 import { type Random, stream } from "../../../core/random.ts";
 import { REAL_WORLD } from "../../atlas/questions/facts.ts";
-import { KINDS as ATLAS_KINDS, type Draft } from "../../atlas/questions/kinds.ts";
+import { type Draft, KINDS } from "../../atlas/questions/kinds.ts";
 import { taskOf } from "../../atlas/questions/look-up.ts";
 import { drawQuestion, factsOfDraft } from "../../atlas/questions/questions.ts";
 import { isOn, type Side } from "../../atlas/questions/split.ts";
 import { comparison, described, factQuestion, questionFor } from "./phrasings.ts";
 
 /** The kinds of atlas with at most two look-ups: one hop; then chains, several constraints, and arithmetic on two findings. */
-export const KINDS = ["hop1", "hop2", "constraints", "compare"] as const;
+export const ASKED_KINDS = ["hop1", "hop2", "constraints", "compare"] as const;
 
 const TRAINING_WORLDS = { first: 1, count: 12 };
 const DEVELOPMENT_WORLD = 100;
@@ -25,8 +25,8 @@ const TEST_QUESTIONS = 320;
 export function questionSet(seed: number): QuestionSet {
   const random = stream(seed, "gazetteer-training-questions");
   const train = Array.from({ length: TRAINING_QUESTIONS }, (_, i) => {
-    const kind = KINDS[i % KINDS.length] as string;
-    const world = TRAINING_WORLDS.first + (Math.floor(i / KINDS.length) % TRAINING_WORLDS.count);
+    const kind = ASKED_KINDS[i % ASKED_KINDS.length] as string;
+    const world = TRAINING_WORLDS.first + (Math.floor(i / ASKED_KINDS.length) % TRAINING_WORLDS.count);
     return record(`train-${i}`, kind, world, drawQuestion(kind, world, random, isOn("training")), "training", random);
   });
   return { train, heldOut: heldOutQuestions() };
@@ -46,7 +46,7 @@ function heldOutSplit(name: string, count: number, world: number, random: Random
   const seen = new Set<string>();
   const isNew = (draft: Draft) => isOn("held-out")(draft) && !seen.has(draft.chain);
   return Array.from({ length: count }, (_, i) => {
-    const kind = KINDS[i % KINDS.length] as string;
+    const kind = ASKED_KINDS[i % ASKED_KINDS.length] as string;
     const draft = drawQuestion(kind, world, random, isNew);
     seen.add(draft.chain);
     return record(`${name}-${i}`, kind, world, draft, "held-out", random);
@@ -68,7 +68,7 @@ export function wordingFor({ lookUps, operator }: Draft, side: Side, random: Ran
 }
 
 function record(id: string, kind: string, world: number, draft: Draft, side: Side, random: Random): Question {
-  const level = ATLAS_KINDS[kind]?.level ?? 1;
+  const level = KINDS[kind]?.level ?? 1;
   const prompt = wordingFor(draft, side, random);
   return { id, kind, level, prompt, answer: draft.answer, facts: factsOfDraft(draft, world) };
 }

@@ -15,6 +15,7 @@ import type { Attachments } from "../../../core/contracts/evaluation-suite.ts";
 import { originalWording, type Question, SuiteQuestions } from "../../../core/contracts/question.ts";
 import { openToolBudget } from "../../../core/conversation/tool-budget.ts";
 import type { MgrpoError } from "../../../core/errors.ts";
+import { address } from "../../fakes/conversations.ts";
 import { pdfOf } from "../../world/pdf.ts";
 
 const FIXTURES = resolve(import.meta.dirname, "../../fixtures/benchmarks");
@@ -115,12 +116,11 @@ describe("GAIA's attachments", () => {
 
   const shownOf = (question: Question, args: { part?: number }, responseCharacters = 4000) =>
     attachment.run(args, {
-      ...{
-        question,
-        budget: openToolBudget(undefined),
-        responseCharacters,
-        signal: new AbortController().signal,
-      },
+      question,
+      address,
+      budget: openToolBudget(undefined),
+      responseCharacters,
+      signal: new AbortController().signal,
     });
 });
 

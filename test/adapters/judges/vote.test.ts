@@ -171,6 +171,17 @@ test("work whose quotations the server refuses is judged without them; work that
   expect(faultOfFailure(failed)).toBe("refused-text");
 });
 
+test("correctness is judged by question, reference and final answer alone: no page can make the server refuse it", async () => {
+  const model = scriptedJudge(() => ({ reason: "", stated: "b", correct: true }));
+  const { correct } = judgedRewards({ model, config: judgeConfig() });
+  const responses = [{ name: "visit", text: "a page" }];
+  const turns = [{ text: "I search.", calls: [], responses }];
+  const question = { id: "q", kind: "k", level: 1, prompt: "?", answer: "a", facts: {} };
+  await correct(question, { prompt: "?", turns, stop: "answered", answer: "b", fault: null });
+  const sent = model.requests[0]?.messages.at(-1)?.content ?? "";
+  expect(JSON.parse(sent)).toEqual({ question: "?", reference: "a", answer: "b" });
+});
+
 test("an answer that is not a verdict may be retried; what the server refuses stays refused", async () => {
   const failing = (error: MgrpoError) =>
     judgeQuality({ model: { complete: () => Promise.reject(error) }, config: judgeConfig() }, "", { input: material });

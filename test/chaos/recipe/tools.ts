@@ -7,9 +7,9 @@ import { openReader } from "../../../adapters/tools/documents/reader.ts";
 import { MgrpoError } from "../../../core/errors.ts";
 import type { PolicyEngine, Tool } from "../../../core/ports.ts";
 import { relayEngine } from "../../fixtures/relay/policy.ts";
+import { LIMITS } from "../limits.ts";
 import { PLAIN } from "../world.ts";
 
-const TIMEOUT_MS = 2000;
 const MAX_CHARACTERS = 1000;
 
 const world = (path: string) => `${process.env["MGRPO_CHAOS_WORLD"]}${path}`;
@@ -21,7 +21,7 @@ const lookup: Tool<{ word: string }> = {
   parameters: z.object({ word: z.string() }),
   async run({ word }, { signal }) {
     try {
-      const limit = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
+      const limit = AbortSignal.any([signal, AbortSignal.timeout(LIMITS.tool * 1000)]);
       const url = world(`/page?word=${encodeURIComponent(word)}`);
       const response = await fetch(url, { signal: limit });
       if (!response.ok) throw new Error(`status ${response.status}`);

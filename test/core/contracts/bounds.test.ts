@@ -130,7 +130,7 @@ test("the largest STEP fits in an item: 4,000 questions, as many positions in re
   expect(itemBytes({ ...step, ...tableKeys.step(step.run, step.step) })).toBeLessThan(ITEM_BYTES);
 });
 
-test("the largest JOB fits in an item: 1,000 runs of a suite", () => {
+test("the largest JOB fits in an item: 1,000 runs of a suite, 1,000 suspects", () => {
   const suite = EvaluationSuite.parse({ name: `s${"-".repeat(62)}`, runs: 1000 });
   expect(() => EvaluationSuite.parse({ ...suite, runs: 1001 })).toThrow();
   const job: JobRecord = {
@@ -138,6 +138,7 @@ test("the largest JOB fits in an item: 1,000 runs of a suite", () => {
     ...{ state: "done", owner: "w".repeat(40), fence: 123_456, n: 123_456_789, correct: LONG },
     runs: Array.from({ length: 1000 }, () => ({ n: 123_456_789, correct: LONG })),
     interval: { low: LONG, high: LONG },
+    suspects: Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`${123_456 + i}/999`, 2])),
   };
   expect(JobRecord.parse(job)).toEqual(job);
   expect(itemBytes({ ...job, ...tableKeys.job(job.run, job.job) })).toBeLessThan(ITEM_BYTES / 8);

@@ -1,6 +1,7 @@
-/** @file The run config as its own documentation: every setting has a one-line description that can be read at run time. */
+/** @file The config as its own documentation: every setting, those of the web tools included, has a one-line description that can be read at run time. */
 import { expect, test } from "vitest";
 import type * as z from "zod";
+import { WebSettings } from "../../../adapters/tools/web/settings.ts";
 import { AlgorithmConfig } from "../../../core/contracts/algorithm-config.ts";
 import { RunConfig } from "../../../core/contracts/config.ts";
 
@@ -31,10 +32,16 @@ function* settingsOf(schema: z.ZodType, path = ""): Generator<[path: string, des
   }
 }
 
-test("every setting has a description: one line of up to 200 characters that ends with a full stop", () => {
-  const faults = [...settingsOf(RunConfig)].filter(([, text]) => text === undefined || !/^[^\n]{5,200}\.$/.test(text));
-  expect(faults).toEqual([]);
-});
+test.each([
+  ["the run config", RunConfig],
+  ["the web tools", WebSettings],
+])(
+  "every setting of %s has a description: one line of up to 200 characters that ends with a full stop",
+  (_, schema) => {
+    const faults = [...settingsOf(schema)].filter(([, text]) => text === undefined || !/^[^\n]{5,200}\.$/.test(text));
+    expect(faults).toEqual([]);
+  },
+);
 
 test("the walk finds settings in lists, records, unions and defaults", () => {
   const paths = [...settingsOf(RunConfig)].map(([path]) => path);

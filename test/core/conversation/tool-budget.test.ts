@@ -1,7 +1,7 @@
 /** @file A rollout's tool budget: nothing is shared out twice or lost, and unspent shares return. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Spent } from "../../../core/contracts/rollout.ts";
+import type { Allowance, Spent } from "../../../core/contracts/rollout.ts";
 import { openToolBudget } from "../../../core/conversation/tool-budget.ts";
 
 const calls = (limit: number) => openToolBudget({ calls: limit, microUsd: null });
@@ -15,7 +15,7 @@ test("7 calls, 1 taken: 6 left for 4 delegations, as 2 + 2 + 1 + 1; they spend 4
   expect(budget.split(1)).toEqual([{ calls: 2, microUsd: null }]);
 });
 
-test("only a price above the remaining budget is refused; a cost known afterward may overdraw it", () => {
+test("only a price above the remaining budget is refused; a cost that nothing was held for may overdraw it", () => {
   const budget = openToolBudget({ calls: null, microUsd: 3000 });
   expect(budget.leftUsd()).toBe(0.003);
   expect([budget.take(0.002), budget.take(0.002), budget.take(0.001)]).toEqual([
@@ -36,10 +36,34 @@ test("only a price above the remaining budget is refused; a cost known afterward
   ]);
 });
 
+test("of $0.003, one call holds 0.002: no other may cost as much, and what it did not cost is left in the next turn", () => {
+  const budget = openToolBudget({ calls: null, microUsd: 3000 });
+  expect([budget.hold(0.002), budget.hold(0.002), budget.hold(0.0005), budget.take(0.0001)]).toEqual([
+    undefined,
+    "the remaining budget does not cover this call: it may cost $0.002, and $0.001 is left",
+    undefined,
+    undefined,
+  ]);
+  // 3000 - 2000 - 500 - 100
+  expect(budget.split(1)).toEqual([{ calls: null, microUsd: 400 }]);
+  budget.addCost(0.0012);
+  expect(budget.leftUsd()).toBe(0.0004);
+  expect(budget.spent()).toEqual({ calls: 1, microUsd: 1300 });
+  budget.settle({ calls: 1, microUsd: 400 });
+  budget.endTurn();
+  // 3000 - 100 - 1200 - 400
+  expect(budget.leftUsd()).toBe(0.0013);
+});
+
 test("without a limit there is nothing to split", () => {
   const budget = openToolBudget(undefined);
   expect(budget.leftUsd()).toBe(Number.POSITIVE_INFINITY);
-  expect([budget.take(1e6), ...budget.split(2)]).toEqual([undefined, undefined, undefined]);
+  expect([budget.take(1e6), budget.hold(1e6), ...budget.split(2)]).toEqual([
+    undefined,
+    undefined,
+    undefined,
+    undefined,
+  ]);
 });
 
 test("a tree of conversations never makes more calls than the rollout's limit", () => {
@@ -60,6 +84,61 @@ test("a tree of conversations never makes more calls than the rollout's limit", 
       }
       expect(made).toBe(budget.spent().calls);
       expect(made).toBeLessThanOrEqual(limit);
+    }),
+  );
+});
+
+interface PricedCall {
+  readonly price: number;
+  readonly most: number;
+  /** What it costs of `most`. */
+  readonly percent: number;
+}
+
+interface PricedTurn {
+  readonly own: readonly PricedCall[];
+  readonly subs: readonly (readonly PricedCall[])[];
+}
+
+/** Starts the calls of each turn in order and ends them in `order`. */
+function play(turns: readonly PricedTurn[], allowance: Allowance | undefined, order: (ends: (() => void)[]) => void) {
+  const budget = openToolBudget(allowance);
+  const refused: boolean[] = [];
+  for (const { own, subs } of turns) {
+    const ends: (() => void)[] = [];
+    for (const { price, most, percent } of own) {
+      const why = budget.take(price / 1e6) ?? budget.hold(most / 1e6);
+      refused.push(why !== undefined);
+      if (why === undefined) ends.push(() => budget.addCost((most * percent) / 1e8));
+    }
+    const shares = budget.split(subs.length);
+    for (const [i, calls] of subs.entries()) {
+      const sub = play([{ own: calls, subs: [] }], shares[i], order);
+      refused.push(...sub.refused);
+      ends.push(() => budget.settle(sub.spent));
+    }
+    order(ends);
+    for (const end of ends) end();
+    budget.endTurn();
+  }
+  return { refused, spent: budget.spent() };
+}
+
+test("calls side by side never spend more than there is, and who is refused does not depend on which ends first", () => {
+  const call = fc.record({ price: fc.nat(300), most: fc.nat(2000), percent: fc.nat(100) });
+  const calls = fc.array(call, { maxLength: 5 });
+  const turn = fc.record({ own: calls, subs: fc.array(calls, { maxLength: 3 }) });
+  fc.assert(
+    fc.property(fc.nat(4000), fc.array(turn, { maxLength: 4 }), fc.func(fc.nat(9)), (microUsd, turns, rank) => {
+      const allowance = { calls: null, microUsd };
+      const inOrder = play(turns, allowance, () => {});
+      expect(inOrder.spent.microUsd).toBeLessThanOrEqual(microUsd);
+      const ranks = new Map<() => void, number>();
+      const shuffle = (ends: (() => void)[]) => {
+        for (const [i, end] of ends.entries()) ranks.set(end, rank(i));
+        ends.sort((a, b) => (ranks.get(a) ?? 0) - (ranks.get(b) ?? 0));
+      };
+      expect(play(turns, allowance, shuffle)).toEqual(inOrder);
     }),
   );
 });

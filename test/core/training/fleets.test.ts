@@ -184,7 +184,7 @@ test("after too many requests at one step the run gives up on the fleet and is h
   expect(needs(lost)).toEqual([1, 0, 0]);
   const [halt] = haltUnserved(lost, FLEETS);
   const reason = expect.stringMatching(/fleet searcher came up 5 times without completing step 1; .*logs\/searcher\//);
-  expect(halt).toEqual({ kind: "update", change: endRun("test", "halted", reason) });
+  expect(halt).toEqual({ kind: "update", change: endRun("test", { code: "unserved", reason }) });
   expect(needs(raised(MAX_CAPACITY_REQUESTS + 1, 0))).toEqual([1, 1, 0]);
   expect(haltUnserved(raised(MAX_CAPACITY_REQUESTS + 1, 0), FLEETS)).toEqual([]);
 });
@@ -224,7 +224,9 @@ test("after a refusal, a run keeps its workers and gets no new ones of that rele
   const alone = refused("1", [workerOf("gone", "dead"), workerOf("w", "dead")]);
   expect([workersNeeded(alone, MAIN, 0), capacityOf(MAIN, [alone], 0, 0)]).toEqual([0, 0]);
   const reason = "instances of fleet main do not serve it: why; fix it, then launch the run again";
-  expect(haltUnserved(alone, FLEETS)).toEqual([{ kind: "update", change: endRun("test", "halted", reason) }]);
+  expect(haltUnserved(alone, FLEETS)).toEqual([
+    { kind: "update", change: endRun("test", { code: "unserved", reason }) },
+  ]);
   // A worker that was started by hand.
   const byHand = refused("1", [workerOf("gone", "dead"), workerOf("mine", "alive")]);
   expect(haltUnserved(byHand, FLEETS)).toEqual([]);

@@ -1,8 +1,11 @@
 /** @file Halting a run: a running one, one that has finished training, and one that is halted already. */
 import { expect, test, vi } from "vitest";
 import { tableKeys } from "../../../core/contracts/keys.ts";
-import { haltRun } from "../../../core/training/halt-run.ts";
+import { MgrpoError } from "../../../core/errors.ts";
+import { haltOf, haltRun } from "../../../core/training/halt-run.ts";
 import { memoryTable } from "../../fakes/memory-store.ts";
+
+const BUDGET = { code: "budget", reason: "it is spent" } as const;
 
 async function runThatIs(status: string) {
   const table = memoryTable();
@@ -10,23 +13,27 @@ async function runThatIs(status: string) {
   return table;
 }
 
-test.each(["running", "finished"])("a %s run is halted, with the reason; nothing else changes", async (status) => {
-  const table = await runThatIs(status);
-  const item = { run: "r", status: "halted", reason: "the key is refused", step: 3 };
-  expect(await haltRun(table, "r", "the key is refused")).toEqual({ applied: true, item });
-  expect(await table.get(tableKeys.run("r"))).toEqual(item);
-});
+test.each(["running", "finished"])(
+  "a %s run is halted, with the code and the reason; nothing else changes",
+  async (status) => {
+    const table = await runThatIs(status);
+    const halt = { code: "refused", reason: "the key is refused" } as const;
+    const item = { run: "r", status: "halted", reason: halt.reason, haltCode: halt.code, step: 3 };
+    expect(await haltRun(table, "r", halt)).toEqual({ applied: true, item });
+    expect(await table.get(tableKeys.run("r"))).toEqual(item);
+  },
+);
 
-test("a halted run keeps its first reason, and the caller learns that it did not halt it", async () => {
+test("a halted run keeps its first halt, and the caller learns that it did not halt it", async () => {
   const table = await runThatIs("halted");
   const item = { run: "r", status: "halted", reason: "before", step: 3 };
-  expect(await haltRun(table, "r", "another")).toEqual({ applied: false, item });
+  expect(await haltRun(table, "r", BUDGET)).toEqual({ applied: false, item });
   expect(await table.get(tableKeys.run("r"))).toEqual(item);
 });
 
 test("a run that does not exist is not made", async () => {
   const table = memoryTable();
-  expect(await haltRun(table, "r", "reason")).toEqual({ applied: false, item: undefined });
+  expect(await haltRun(table, "r", BUDGET)).toEqual({ applied: false, item: undefined });
   expect(await table.get(tableKeys.run("r"))).toBeUndefined();
 });
 
@@ -38,7 +45,13 @@ test("the second write is made only for a run that has finished", async () => {
   ] as const) {
     const table = await runThatIs(status);
     const update = vi.spyOn(table, "update");
-    await haltRun(table, "r", "reason");
+    await haltRun(table, "r", BUDGET);
     expect(update, status).toHaveBeenCalledTimes(writes);
   }
+});
+
+test("a refusal halts with its own message; that of a judge that has failed for too long is an outage", () => {
+  const refusal = (code: "endpoint-refused" | "judge-failed") => haltOf(new MgrpoError(code, "no key"));
+  expect(refusal("endpoint-refused")).toEqual({ code: "refused", reason: "no key" });
+  expect(refusal("judge-failed")).toEqual({ code: "judge-outage", reason: "no key" });
 });

@@ -10,6 +10,7 @@ const queued: JobRecord = {
   ...{ n: 0, correct: 0, runs: [], interval: { low: 0, high: 1 } },
 };
 const leased: JobRecord = { ...queued, state: "leased", owner: "w1" };
+const suspects = { "4/1": 2 };
 const score: EvaluationScore = {
   ...{ n: 8, correct: 6, interval: { low: 0.4, high: 0.9 } },
   runs: [
@@ -31,6 +32,21 @@ checkLaws({
     ...{ key, before: item(leased), after: { owner: "w2", fence: 4 }, repeat: "is refused" },
     refusedWith: [{ state: "queued" }, { state: "done" }, { fence: 2 }],
   },
+  "leaseJob, with suspects": {
+    change: () => leaseJob(leased, "w2", suspects),
+    ...{ key, before: item(leased), after: { owner: "w2", fence: 4, suspects }, repeat: "is refused" },
+    refusedWith: [{ fence: 2 }],
+  },
+  "leaseJob, without any: those of before stay": {
+    change: () => leaseJob({ ...leased, suspects }, "w2", {}),
+    ...{ key, before: item({ ...leased, suspects }), after: { owner: "w2", fence: 4 }, repeat: "is refused" },
+    refusedWith: [{ fence: 2 }],
+  },
+  "releaseJob, with suspects": {
+    change: () => releaseJob(leased, "w1", suspects),
+    ...{ key, before: item(leased), after: { state: "queued", owner: "", suspects }, repeat: "is refused" },
+    refusedWith: [{ owner: "w2" }],
+  },
   releaseJob: {
     change: () => releaseJob(leased, "w1"),
     ...{ key, before: item(leased), after: { state: "queued", owner: "" }, repeat: "is refused" },
@@ -39,7 +55,8 @@ checkLaws({
   finishJob: {
     // Other properties of a result are not part of the record.
     change: () => finishJob(leased, { ...score, seconds: 9 } as EvaluationScore),
-    ...{ key, before: item(leased), after: { state: "done", ...score }, repeat: "is refused" },
+    ...{ key, before: item({ ...leased, suspects }), after: { state: "done", ...score, suspects: undefined } },
+    repeat: "is refused",
     refusedWith: [{ state: "queued" }, { state: "done" }],
   },
   reopenJob: {

@@ -1,7 +1,7 @@
 /** @file What follows from a judge's failure: ask again, lose the rollout, or halt the run. */
 import { expect, test } from "vitest";
 import { MgrpoError } from "../../../core/errors.ts";
-import { decideAfterFailure, isJudgeOutage } from "../../../core/training/judge-failures.ts";
+import { decideAfterFailure } from "../../../core/training/judge-failures.ts";
 import type { VerdictFailure } from "../../../core/training/verdict.ts";
 import { teamConfig } from "../../fakes/scripted-team.ts";
 
@@ -14,15 +14,22 @@ function decide(change: Partial<VerdictFailure>, cause?: MgrpoError) {
   return decideAfterFailure(config(), error);
 }
 
-const OUTAGE = "no verdict for 10 minutes: HTTP 503. Fix the judge, then resume: no rollout is lost";
+const outage = (minutes: number): ReturnType<typeof decide> => ({
+  kind: "halt",
+  halt: {
+    code: "judge-outage",
+    reason: `no verdict for ${minutes} minutes: HTTP 503. Fix the judge, then resume: no rollout is lost`,
+  },
+});
+const OUTAGE = outage(10);
 
 test.each<[Partial<VerdictFailure>, ReturnType<typeof decide>]>([
   [{}, { kind: "ask-again" }],
   // Ten minutes in a row are an outage.
   [{ failingSeconds: 599 }, { kind: "ask-again" }],
-  [{ failingSeconds: 600 }, { kind: "halt", reason: OUTAGE }],
-  [{ failingSeconds: 659 }, { kind: "halt", reason: OUTAGE }],
-  [{ failingSeconds: 660 }, { kind: "halt", reason: OUTAGE.replace("10", "11") }],
+  [{ failingSeconds: 600 }, OUTAGE],
+  [{ failingSeconds: 659 }, OUTAGE],
+  [{ failingSeconds: 660 }, outage(11)],
   // limits.attempts bounds unusable answers, and nothing else.
   [{ fault: "unusable-answer", unusable: ATTEMPTS - 1 }, { kind: "ask-again" }],
   [
@@ -34,10 +41,7 @@ test.each<[Partial<VerdictFailure>, ReturnType<typeof decide>]>([
     { kind: "exclude", reason: "judge: HTTP 503 (unusable answers: 9)" },
   ],
   [{ fault: "outage", unusable: 9 }, { kind: "ask-again" }],
-  [
-    { fault: "unusable-answer", unusable: 1, failingSeconds: 600 },
-    { kind: "halt", reason: OUTAGE },
-  ],
+  [{ fault: "unusable-answer", unusable: 1, failingSeconds: 600 }, OUTAGE],
   [{ fault: "refused-text" }, { kind: "exclude", reason: "judge: HTTP 503" }],
   // One text never halts a run.
   [
@@ -55,15 +59,8 @@ test.each<[Partial<VerdictFailure>, ReturnType<typeof decide>]>([
 test("what only the user can fix halts the run at once, with its own message", () => {
   for (const code of ["endpoint-refused", "rewards-invalid"] as const) {
     const cause = new MgrpoError(code, "the key is wrong");
-    expect(decide({}, cause)).toEqual({ kind: "halt", reason: "the key is wrong" });
-    expect(decideAfterFailure(config(), cause)).toEqual({ kind: "halt", reason: "the key is wrong" });
+    const halt = { kind: "halt", halt: { code: "refused", reason: "the key is wrong" } };
+    expect(decide({}, cause)).toEqual(halt);
+    expect(decideAfterFailure(config(), cause)).toEqual(halt);
   }
-});
-
-test("an outage is told from other reasons to halt by how the reason begins", () => {
-  const { kind, ...halted } = decide({ failingSeconds: 600 });
-  expect(kind).toBe("halt");
-  expect(isJudgeOutage("reason" in halted ? halted.reason : "")).toBe(true);
-  for (const reason of ["the key is wrong", "", "there was no verdict for 10 minutes"])
-    expect(isJudgeOutage(reason)).toBe(false);
 });

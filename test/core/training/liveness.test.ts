@@ -45,6 +45,12 @@ test("a worker is dead if its counter did not move for the lease, nor for half a
   ]);
 });
 
+test("tick records when it saw the last heartbeat of a worker that others marked dead", () => {
+  const dead = workerOf({ state: "dead", counter: 6 });
+  expect(observeWorkers(config, [dead], [], 6000)).toEqual([{ kind: "update", change: recordSeenCounter(dead, 6000) }]);
+  expect(observeWorkers(config, [{ ...dead, seenCounter: 6, seenAt: 6000 }], [], 99_999)).toEqual([]);
+});
+
 test("an outage of the store longer than a lease kills nobody who heartbeats after it", () => {
   const before = workerOf({ seenAt: 1000 });
   expect(observeWorkers(config, [before], [], 60_000)).toEqual([

@@ -1,6 +1,7 @@
 /** @file The step reducer, one transition at a time. Whole runs, in any order of events, are in test/functions. */
 import { expect, test } from "vitest";
 import type { Manifest } from "../../../core/contracts/checkpoint.ts";
+import { tableKeys } from "../../../core/contracts/keys.ts";
 import type { StepRecord } from "../../../core/contracts/records.ts";
 import { initialCurriculum } from "../../../core/training/curriculum.ts";
 import { advance, repairOpen } from "../../../core/training/step.ts";
@@ -133,10 +134,11 @@ test("too many lost rollouts: halted before the step becomes ready, so that a cr
   const [halt, ready] = advance({ ...base, ...complete([lost, groupOf(1)]) });
   expect(halt).toMatchObject({
     change: {
-      key: endRun("test", "halted", "").key,
+      key: tableKeys.run("test"),
       set: [
         [["status"], "halted"],
         [["reason"], expect.stringMatching(/disk/)],
+        [["haltCode"], "losses"],
         [["lossesFrom"], 2],
       ],
     },
@@ -230,7 +232,7 @@ test("after the last step the run is finished; a halted one does nothing", () =>
   const closed: StepRecord = { ...step, step: 2, state: "closed" };
   const finished = [
     { kind: "enqueue", key: "runs/test/teams/000003.json", isLast: true },
-    { kind: "update", change: endRun("test", "finished", "") },
+    { kind: "update", change: endRun("test", "finished") },
   ];
   expect(advance({ ...base, run: last, steps: [], planned: false, basis: after(closed) })).toEqual(finished);
   const longer = { ...base, config: teamConfig({ questionsPerStep: 2, steps: 9, sampledTokens: 40 }), run: last };

@@ -1,7 +1,7 @@
 /** @file The claim on a verdict, record by record: who may ask and until when, pauses that double, and streaks of failures. */
 import { expect, test } from "vitest";
 import { type TableKey, tableKeys } from "../../../core/contracts/keys.ts";
-import type { VerdictRecord } from "../../../core/contracts/records.ts";
+import type { VerdictRecord } from "../../../core/contracts/verdict-record.ts";
 import {
   claimVerdict,
   readOrInsertVerdict,

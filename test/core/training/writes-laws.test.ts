@@ -113,29 +113,40 @@ const RUNS: Record<string, Law> = {
     refusedWith: [{ status: "halted" }, { step: 2 }],
   },
   endRun: {
-    change: () => writes.endRun("r", "halted", "disk"),
-    ...{ key: runKey, before: item(run), after: { status: "halted", reason: "disk" }, repeat: "is refused" },
-    refusedWith: [{ status: "finished" }],
+    change: () => writes.endRun("r", { code: "user", reason: "disk" }),
+    ...{ key: runKey, before: item(run), after: { status: "halted", reason: "disk", haltCode: "user" } },
+    ...{ repeat: "is refused", refusedWith: [{ status: "finished" }] },
+  },
+  "endRun, finished": {
+    change: () => writes.endRun("r", "finished"),
+    ...{ key: runKey, before: item(run), after: { status: "finished", reason: "" } },
+    ...{ repeat: "is refused", refusedWith: [{ status: "halted" }] },
   },
   haltForLosses: {
     change: () => writes.haltForLosses("r", 3, "disk"),
-    ...{ key: runKey, before: item(run), after: { status: "halted", reason: "disk", lossesFrom: 4 } },
+    ...{
+      key: runKey,
+      before: item(run),
+      after: { status: "halted", reason: "disk", haltCode: "losses", lossesFrom: 4 },
+    },
     ...{ repeat: "is refused", refusedWith: [{ status: "finished" }] },
   },
   haltFinished: {
-    change: () => writes.haltFinished("r", "judge"),
-    ...{ key: runKey, before: item({ ...run, status: "finished" }), after: { status: "halted", reason: "judge" } },
+    change: () => writes.haltFinished("r", { code: "judge-outage", reason: "judge" }),
+    ...{ key: runKey, before: item({ ...run, status: "finished" }) },
+    after: { status: "halted", reason: "judge", haltCode: "judge-outage" },
     ...{ repeat: "is refused", refusedWith: [{ status: "running" }] },
   },
   resumeRun: {
     change: () => writes.resumeRun("r"),
-    ...{ key: runKey, before: item({ ...run, status: "halted" }), after: { status: "running", reason: "" } },
+    ...{ key: runKey, before: item({ ...run, status: "halted", haltCode: "losses" }) },
+    after: { status: "running", reason: "", haltCode: undefined },
     ...{ repeat: "is refused", refusedWith: [{ status: "finished" }] },
   },
   "raiseBudget, of a halted run with both limits": {
     change: () => writes.raiseBudget({ ...run, status: "halted" }, { maxHours: 3, maxUsd: 11 }),
-    ...{ key: runKey, before: item({ ...run, status: "halted" }), repeat: "is refused" },
-    after: { status: "running", reason: "", maxHours: 3, maxUsd: 11 },
+    ...{ key: runKey, before: item({ ...run, status: "halted", haltCode: "budget" }), repeat: "is refused" },
+    after: { status: "running", reason: "", haltCode: undefined, maxHours: 3, maxUsd: 11 },
     refusedWith: [{ status: "running" }, { maxHours: 3 }, { maxUsd: 11 }],
   },
   "raiseBudget, with hours alone: a limit that does not exist stays so": {
@@ -175,19 +186,20 @@ const AGENTS: Record<string, Law> = {
 };
 
 const WORKERS: Record<string, Law> = {
-  "heartbeat, nothing new in flight": {
+  "heartbeat, as many rollouts as before": {
     change: () => writes.heartbeat("r", "w1", "alive"),
     ...{ key: workerKey, before: item(worker), after: { counter: 9 }, repeat: "counts again" },
     refusedWith: [{ state: "draining" }, { state: "dead" }],
   },
-  "heartbeat, with what it runs": {
-    change: () => writes.heartbeat("r", "w1", "draining", { inFlight: [], running: 2 }),
-    ...{
-      key: workerKey,
-      before: item({ ...worker, state: "draining" }),
-      after: { counter: 9, inFlight: [], running: 2 },
-    },
+  "heartbeat, with how many rollouts run": {
+    change: () => writes.heartbeat("r", "w1", "draining", 2),
+    ...{ key: workerKey, before: item({ ...worker, state: "draining" }), after: { counter: 9, running: 2 } },
     ...{ repeat: "counts again", refusedWith: [{ state: "alive" }, { state: "dead" }] },
+  },
+  "setInFlight: no heartbeat": {
+    change: () => writes.setInFlight("r", "w1", "alive", ["3/0/2"]),
+    ...{ key: workerKey, before: item(worker), after: { inFlight: ["3/0/2"] }, repeat: "changes nothing" },
+    refusedWith: [{ state: "draining" }, { state: "dead" }],
   },
   drainWorker: {
     change: () => writes.drainWorker("r", "w1"),

@@ -7,8 +7,8 @@ import { claimUnclaimedGroup, endRun, haltFinished, recordScores } from "../../.
 
 const LONG_REASON = "x".repeat(450_000);
 const WRITES: readonly (readonly [string, TableChange])[] = [
-  ["a run's end", endRun("r", "halted", LONG_REASON)],
-  ["the halt of a finished run", haltFinished("r", LONG_REASON)],
+  ["a run's end", endRun("r", { code: "user", reason: LONG_REASON })],
+  ["the halt of a finished run", haltFinished("r", { code: "user", reason: LONG_REASON })],
   ["a fleet's refusal", recordFleetRefusal({ run: "r", fleet: "gpu" }, { release: "1", reason: LONG_REASON })],
   ["a lost rollout", recordScores({ run: "r", step: 0, group: 0 }, new Map([[0, { excluded: LONG_REASON }]]))],
 ];

@@ -1,8 +1,8 @@
-/** @file Sampling through a server: cancellation while a request waits, and a server's faults as one line each. */
+/** @file Sampling through a server: cancellation while a request waits, and a server's faults and its limit of adapters as one line each. */
 import { expect, test } from "vitest";
 import type { SampleRequest } from "../../../core/ports.ts";
 import { bigramEngine, bigramFiles } from "../../fakes/bigram-engine.ts";
-import { HOSTED } from "../../fakes/tinker-models.ts";
+import { HOSTED, SKYRL_JAX } from "../../fakes/tinker-models.ts";
 import { OPTIONS } from "../tiny.ts";
 import { QUICK, tinyTinker } from "./tiny-tinker.ts";
 
@@ -39,6 +39,29 @@ test("a version whose copy cannot be saved is unloaded", async () => {
     path === "save_weights_for_sampler" ? new Response('{"detail": "no space"}', { status: 400 }) : undefined,
   );
   expect(await refusal(engine.openSampler(base, OPTIONS))).toMatch(/answered 400: no space/);
+  expect(server.models.loaded).toEqual([]);
+});
+
+test.each<[string, number, string]>([
+  [
+    "one adapter, as SkyRL's FSDP",
+    1,
+    "holds one adapter, as SkyRL's FSDP backend does, but a run needs one to train and one for each version that it samples: start SkyRL with --backend jax or megatron",
+  ],
+  [
+    "room for two, as SkyRL's JAX with max_lora_adapters of 3",
+    2,
+    "has no room for one more adapter: start SkyRL with more max_lora_adapters in its --backend-config, or wait until it unloads those of a process that died (5 minutes)",
+  ],
+])("a server with %s: one line refuses the sampler beyond that, and the trainer goes on", async (_, adapters, line) => {
+  const { engine, files: base, server } = tinyTinker({ ...SERVER, rules: { ...SKYRL_JAX, adapters } }, QUICK);
+  // The probe's model is unloaded before the trainer's is created.
+  const trainer = await engine.openTrainer(base, OPTIONS);
+  const samplers = [];
+  while (server.models.loaded.length < adapters) samplers.push(await engine.openSampler(base, OPTIONS));
+  expect(await refusal(engine.openSampler(base, OPTIONS))).toBe(`endpoint-refused: http://127.0.0.1:9 ${line}`);
+  expect(await trainer.logProbs([[1, 2, 3]], 1)).toHaveLength(1);
+  await Promise.all([trainer.close(), ...samplers.map((sampler) => sampler.close())]);
   expect(server.models.loaded).toEqual([]);
 });
 

@@ -9,7 +9,6 @@ import type * as z from "zod";
 import {
   Capabilities,
   Heartbeat,
-  Loaded,
   ModelCreated,
   ModelInfo,
   ModelSubmitted,
@@ -21,6 +20,7 @@ import {
   Saved,
   SessionCreated,
   Submitted,
+  WeightsLoaded,
 } from "../../../engine/tinker/client/messages.ts";
 import { bigramEngine, bigramFiles } from "../../fakes/bigram-engine.ts";
 import { FakeTinker } from "../../fakes/tinker-server.ts";
@@ -70,7 +70,7 @@ const RESULTS: Record<string, z.ZodType> = {
   optim_step: OptimizerResult,
   save_weights: Saved,
   save_weights_for_sampler: Saved,
-  load_weights: Loaded,
+  load_weights: WeightsLoaded,
   asample: SampleResult,
 };
 

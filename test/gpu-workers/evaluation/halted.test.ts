@@ -65,7 +65,7 @@ test("a halt during a job ends it at once: it is queued, and after resume its an
     async correct({ id }) {
       asked.push(id);
       if (asked.length < 2) return 1;
-      await haltRun(memory.table, config.run, "by hand");
+      await haltRun(memory.table, config.run, { code: "user", reason: "by hand" });
       return new Promise(() => {});
     },
   };

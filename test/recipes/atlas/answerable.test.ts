@@ -7,8 +7,14 @@ import { parseTask, termsOf } from "../../../recipes/atlas/questions/look-up.ts"
 import { questionSet } from "../../../recipes/atlas/questions/questions.ts";
 import { tools } from "../../../recipes/atlas/tools.ts";
 import { readPage } from "../../../recipes/atlas/world/read-page.ts";
+import { address } from "../../fakes/conversations.ts";
 
-const context = { budget: openToolBudget(undefined), responseCharacters: 800, signal: new AbortController().signal };
+const context = {
+  address,
+  budget: openToolBudget(undefined),
+  responseCharacters: 800,
+  signal: new AbortController().signal,
+};
 
 function callTool(name: string, args: Record<string, string>, question: Question): Promise<string> {
   const tool = tools.get(name);

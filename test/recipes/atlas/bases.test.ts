@@ -4,7 +4,7 @@ import { basename, join } from "node:path";
 import { expect, test } from "vitest";
 import { parseModelConfig } from "../../../engine/checkpoint/config.ts";
 import { parameterLayout } from "../../../engine/checkpoint/parameters.ts";
-import { readCheckpoint } from "../../../engine/checkpoint/weights.ts";
+import { parseCheckpoint } from "../../../engine/checkpoint/weights.ts";
 import { baseModels, MODELS, plannerOfTwo } from "../../../recipes/atlas/bases.ts";
 
 const HUGGING_FACE = [
@@ -23,7 +23,7 @@ const filesIn = (folder: string) =>
 test.each(all)("$folder opens, with finite weights", (base) => {
   const files = filesIn(base.folder);
   expect([...files.keys()].sort()).toEqual([...HUGGING_FACE, "training.json"].sort());
-  const { weights, config, layout } = readCheckpoint(files);
+  const { weights, config, layout } = parseCheckpoint(files);
   expect(weights).toHaveLength(parameterLayout(config).length);
   expect(layout.length).toBeGreaterThan(300_000);
   expect(weights.every(Number.isFinite)).toBe(true);

@@ -61,7 +61,7 @@ export async function openRunBudget(
     const reason = overToolBudgetReason(spent);
     if (reason === undefined) return;
     if (reservedMicroUsd > 0) await payments.add({ microUsd: -reservedMicroUsd });
-    await haltRun(table, run, reason);
+    await haltRun(table, run, { code: "budget", reason });
     throw new MgrpoError("run-halted", `run '${run}' is halted: ${reason}`);
   }
 

@@ -26,24 +26,26 @@ const Answer = z.strictObject({ text: z.string(), inputTokens: z.int(), outputTo
 export interface ModelCall {
   readonly tool: string;
   readonly messages: readonly ChatMessage[];
-  /** The rollout's remaining budget when the call began. */
-  readonly leftUsd: number;
+}
+
+/** The most that a call costs, in dollars. */
+export function mostUsdOf({ usdPerMillionTokens, maxTokens }: ToolModel, messages: ModelCall["messages"]): number {
+  const texts = messages.map(({ content }) => content);
+  return mostUsd(usdPerMillionTokens, texts, maxTokens);
 }
 
 /**
- * The model's text, or a message that the model refuses the content or that the budget is too small. Decoding is greedy, so the cached
- * answer depends little on which caller asks first.
+ * The model's text, or a message that the model refuses the content. The caller holds what the call may cost. Decoding is greedy, so the
+ * cached answer depends little on which caller asks first.
  */
 export async function callToolModel(
-  { model, name, usdPerMillionTokens: usd, maxTokens }: ToolModel,
-  { tool, messages, leftUsd }: ModelCall,
+  toolModel: ToolModel,
+  { tool, messages }: ModelCall,
   calls: ExternalCalls,
   context: ToolContext,
 ): Promise<string> {
-  const texts = messages.map(({ content }) => content);
-  const expectedUsd = mostUsd(usd, texts, maxTokens);
-  if (expectedUsd > leftUsd)
-    return `the remaining budget does not cover this call: it may cost $${formatUsd(expectedUsd)}, and $${formatUsd(leftUsd)} is left`;
+  const { model, name, usdPerMillionTokens: usd, maxTokens } = toolModel;
+  const expectedUsd = mostUsdOf(toolModel, messages);
   const request = {
     tool,
     backend: name,
@@ -78,5 +80,3 @@ function refusalOf(tool: string, cause: unknown): { readonly text: string; reado
   if (contentRefusal !== undefined) return { text: REFUSALS[contentRefusal] ?? contentRefusal, usage };
   throw new MgrpoError("tool-backend", `${tool}: ${cause.message}`, { retryable: cause.retryable, cause });
 }
-
-const formatUsd = (usd: number) => String(Number(usd.toPrecision(2)));

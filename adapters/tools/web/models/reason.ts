@@ -4,7 +4,7 @@ import { escapeSpecialTokens } from "../../../../core/conversation/special-token
 import type { Tool } from "../../../../core/ports.ts";
 import { abortable } from "../external/cache.ts";
 import type { ExternalCalls } from "../external/calls.ts";
-import { callToolModel, type ToolModel } from "./model.ts";
+import { callToolModel, mostUsdOf, type ToolModel } from "./model.ts";
 
 const INSTRUCTIONS =
   "Solve the problem step by step, from what it says alone. Be brief, say what is uncertain, and end with the conclusion.";
@@ -16,14 +16,12 @@ export function reasonTool(model: ToolModel, calls: ExternalCalls): Tool<{ probl
       "Asks a stronger model to think about a problem. It sees only what the problem says: include all facts.",
     parameters: z.strictObject({ problem: z.string().regex(/\S/, "says nothing") }),
     async run({ problem }, context) {
-      const refused = context.budget.take(0);
-      if (refused) return refused;
       const messages = [
         { role: "system", content: INSTRUCTIONS },
         { role: "user", content: escapeSpecialTokens(problem) },
       ] as const;
-      const modelCall = { tool: "reason", messages, leftUsd: context.budget.leftUsd() };
-      return abortable(callToolModel(model, modelCall, calls, context), context.signal);
+      const refused = context.budget.take(0) ?? context.budget.hold(mostUsdOf(model, messages));
+      return refused ?? abortable(callToolModel(model, { tool: "reason", messages }, calls, context), context.signal);
     },
   };
 }

@@ -10,7 +10,7 @@ import { clip, showPart, withHeading } from "../../documents/parts.ts";
 import type { Reader } from "../../documents/reader.ts";
 import { abortable } from "../external/cache.ts";
 import type { ExternalCalls } from "../external/calls.ts";
-import type { ExtractForGoal } from "../models/extract.ts";
+import type { BeginExtraction } from "../models/extract.ts";
 import type { VisitSettings } from "../settings.ts";
 import { type FetchOptions, type FetchOutcome, fetchPage } from "./fetch-page.ts";
 
@@ -34,7 +34,7 @@ export interface VisitOptions {
   readonly reader: Reader;
   readonly calls: ExternalCalls;
   /** Absent: the tool takes no goal. */
-  readonly extractForGoal?: ExtractForGoal;
+  readonly extractForGoal?: BeginExtraction;
 }
 
 const Plain = z.strictObject({ url: z.string(), part: z.int().positive().optional() });
@@ -45,8 +45,7 @@ export function visitTool({ settings, fetching, reader, calls, extractForGoal }:
   const { requestsPerSecond, usdPerCall, maxCharacters } = settings;
   const bucket = calls.bucket(requestsPerSecond);
 
-  /** Readers serve callers in turn. Each conversation has its own budget object, so that object identifies the caller. */
-  async function open(url: URL, caller: object): Promise<Page> {
+  async function open(url: URL, caller: string): Promise<Page> {
     const fetched = await fetchWithRetries(url);
     if (fetched.kind !== "document") return fetched.kind === "blocked" ? fetched : { kind: "none", why: fetched.why };
     const { type, bytes } = fetched;
@@ -70,7 +69,7 @@ export function visitTool({ settings, fetching, reader, calls, extractForGoal }:
       return `${clip(url, MAX_QUOTED_URL)} is not the address of a page: it must start with https:// or http://`;
     const refused = context.budget.take(usdPerCall);
     if (refused) return refused;
-    const leftUsd = context.budget.leftUsd();
+    const extract = goal === undefined ? undefined : extractForGoal?.(goal, context);
     const blocked = async () => {
       await calls.countBlocked(1);
       return `${address.href} cannot be opened`;
@@ -78,13 +77,12 @@ export function visitTool({ settings, fetching, reader, calls, extractForGoal }:
     if (calls.guard.isBlocked(address)) return blocked();
     const request = { tool: "visit", backend: BACKEND, arguments: { url: address.href } };
     const { canary } = context.question;
-    const page = await calls.call(request, Page, usdPerCall, () => open(address, context.budget), { canary });
+    const page = await calls.call(request, Page, usdPerCall, () => open(address, rolloutOf(context)), { canary });
     if (page.kind === "blocked" || (page.kind === "page" && calls.guard.isBlocked(new URL(page.url)))) return blocked();
     if (page.kind === "none") return `${address.href} cannot be read: ${page.why}`;
     if (calls.guard.leaksQuestion(`${page.title}\n${page.text}`, originalWording(context.question))) return blocked();
     if (page.text === "") return `${address.href} holds no text`;
-    if (goal !== undefined && extractForGoal)
-      return withHeading({ ...page, source: page.url }, "", await extractForGoal(page, goal, context, leftUsd));
+    if (extract) return withHeading({ ...page, source: page.url }, "", await extract(page));
     return showPart({ ...page, source: page.url }, part, context);
   }
 
@@ -97,6 +95,10 @@ export function visitTool({ settings, fetching, reader, calls, extractForGoal }:
     run: (call, context) => abortable(visit(call, context), context.signal),
   };
 }
+
+/** The readers' caller: rollouts take turns, however many conversations each has. */
+const rolloutOf = ({ address: { run, phase, step, group, rollout } }: ToolContext): string =>
+  [run, phase, step, group, rollout].join("/");
 
 function addressOf(url: string): URL | undefined {
   const trimmed = url.trim();

@@ -4,7 +4,7 @@ import { FairQueue } from "../../../../adapters/tools/documents/fair-queue.ts";
 
 test("callers take turns, and each caller's items stay in order", () => {
   const queue = new FairQueue<string>();
-  const [a, b, c] = [{}, {}, {}];
+  const [a, b, c] = ["a", "b", "c"];
   for (const [caller, item] of [
     [a, "a1"],
     [a, "a2"],

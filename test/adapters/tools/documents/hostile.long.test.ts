@@ -113,9 +113,8 @@ test.runIf(process.platform === "linux")(
 
 test("three deep pages, and an ordinary one of another rollout behind them, take less than 10 seconds", async () => {
   const started = performance.now();
-  const greedy = {};
-  const deep = [1, 2, 3].map((i) => reader.read(document(HTML, hostile.nestedElements(100_000 + i)), greedy));
-  const ordinary = reader.read(document(HTML, Buffer.from("<p>ordinary")), {});
+  const deep = [1, 2, 3].map((i) => reader.read(document(HTML, hostile.nestedElements(100_000 + i)), "greedy"));
+  const ordinary = reader.read(document(HTML, Buffer.from("<p>ordinary")), "modest");
   expect(await Promise.all(deep)).toEqual([TOO_COMPLEX, TOO_COMPLEX, TOO_COMPLEX]);
   expect(await ordinary).toMatchObject({ text: "ordinary" });
   expect(performance.now() - started).toBeLessThan(10_000);

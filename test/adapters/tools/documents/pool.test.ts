@@ -59,7 +59,7 @@ vi.mock("../../../../adapters/tools/documents/reader-process.ts", () => ({
   },
 }));
 
-const read = (reader: Reader, text: string, caller?: object) =>
+const read = (reader: Reader, text: string, caller?: string) =>
   reader.read({ type: "text/plain", url: "https://a.test/", bytes: Buffer.from(text), maxCharacters: 10 }, caller);
 
 /** Until the pool has done what it can. */
@@ -142,7 +142,7 @@ test("a suspect waits until all others are read, and a second one waits for its 
   const all = [read(reader, "innocent"), read(reader, "innocent too")];
   await settle();
   // The first has died, and the second is still read.
-  all.push(read(reader, "other", {}));
+  all.push(read(reader, "other", "another"));
   await settle();
   expect(reads.map(([text]) => text)).toEqual(["innocent", "innocent too"]);
   release();

@@ -117,8 +117,8 @@ test("a caller with many documents does not hold up another", async () => {
   reader = openReader();
   const order: string[] = [];
   const paragraphs = "<p>paragraph</p>".repeat(200);
-  const read = (caller: object, name: string) => reader.read(page(paragraphs), caller).then(() => order.push(name));
-  const [greedy, modest] = [{}, {}];
+  const read = (caller: string, name: string) => reader.read(page(paragraphs), caller).then(() => order.push(name));
+  const [greedy, modest] = ["greedy", "modest"];
   // Both processes run before they compete.
   await Promise.all([read(greedy, "warm"), read(greedy, "warm")]);
   const all = Array.from({ length: 40 }, (_, i) => read(greedy, `greedy ${i}`));

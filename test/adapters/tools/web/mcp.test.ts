@@ -20,7 +20,7 @@ import { openWebTools } from "../../../../adapters/tools/web/open.ts";
 import { parseTurn } from "../../../../core/conversation/parse-turn.ts";
 import { openToolBudget } from "../../../../core/conversation/tool-budget.ts";
 import { openToolbox } from "../../../../core/conversation/toolbox.ts";
-import { callText, question } from "../../../fakes/conversations.ts";
+import { address, callText, question } from "../../../fakes/conversations.ts";
 import { memoryStore } from "../../../fakes/memory-store.ts";
 import { worldConfig } from "../../../world/tools.ts";
 
@@ -28,6 +28,7 @@ const script = join(import.meta.dirname, "../../../world/mcp-server.mjs");
 const SECRET = "a value for the server alone";
 const context = {
   question,
+  address,
   budget: openToolBudget(undefined),
   responseCharacters: 4000,
   signal: new AbortController().signal,

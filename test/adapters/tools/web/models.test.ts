@@ -1,5 +1,5 @@
 /** @file Models behind tools: what a call may cost is known before the model is asked, and no page makes it cost more. */
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { OpenModel } from "../../../../adapters/tools/web/open.ts";
 import { openToolBudget } from "../../../../core/conversation/tool-budget.ts";
 import { MgrpoError } from "../../../../core/errors.ts";
@@ -22,11 +22,12 @@ const model = {
   usdPerMillionTokens: { input: 1, output: 10 },
 };
 
-async function openTools(settings: object = {}, store = memoryStore()) {
+async function openTools(settings: object = {}, store = memoryStore(), wait = async () => {}) {
   const requests: CompletionRequest[] = [];
   const openModel: OpenModel = async () => ({
     async complete(request) {
       requests.push(request);
+      await wait();
       return { text: "towns", usage: { inputTokens: 200, outputTokens: 10 } };
     },
   });
@@ -54,14 +55,58 @@ test("a text that may cost more than is left is not sent to the model", async ()
   await close();
 });
 
-test("the calls of one turn do not see what the others cost: that depends on timing", async () => {
-  const { call, close } = await openTools();
-  const { budget } = dollars(1400);
-  const turn = ["2 + 2", "3 + 3"].map((problem) => call("reason", { problem }, { budget }));
-  expect(await Promise.all(turn)).toEqual(["towns", "towns"]);
-  expect(await call("reason", { problem: "4 + 4" }, { budget })).toMatch(
-    /^the remaining budget does not cover this call/,
+test("a page that may cost more than is left is not sent to the model", async () => {
+  const { call, close, requests } = await openTools();
+  const context = dollars(1300);
+  expect(await call("visit", page("/wiki/Towns_of_Arlandia"), context)).toMatch(
+    /\n\nthe remaining budget does not cover this call: it may cost \$0\.00\d+, and \$0\.0013 is left$/,
   );
+  expect(requests).toEqual([]);
+  await close();
+});
+
+test.each([
+  [0, 1],
+  [1, 0],
+])(
+  "the calls of one turn hold what they may cost, in the order of the text, whichever ends first",
+  async (...order) => {
+    const ends: (() => void)[] = [];
+    const { call, close } = await openTools({}, memoryStore(), () => new Promise((end) => ends.push(end)));
+    // Room for two calls at their maximum, 1000 to 1100 micro-dollars, and a bit.
+    const { budget } = dollars(2500);
+    const turn = ["2 + 2", "3 + 3", "4 + 4"].map((problem) => call("reason", { problem }, { budget }));
+    await vi.waitFor(() => expect(ends).toHaveLength(2));
+    for (const i of order) {
+      ends[i]?.();
+      expect(await turn[i]).toBe("towns");
+    }
+    expect(await turn[2]).toMatch(
+      /^the remaining budget does not .* it may cost \$0\.001\d*, and \$0\.000\d+ is left$/,
+    );
+    budget.endTurn();
+    expect(budget.spent()).toEqual({ calls: 3, microUsd: 600 });
+    const next = call("reason", { problem: "4 + 4" }, { budget });
+    await vi.waitFor(() => expect(ends).toHaveLength(3));
+    ends[2]?.();
+    expect(await next).toBe("towns");
+    await close();
+  },
+);
+
+test("an extraction holds the price of the longest page until the turn ends, since it does not know its own yet", async () => {
+  const { call, close } = await openTools();
+  // 63,000 tokens at 1 micro-dollar for the longest page, about 1200 for the rest of the prompt and the answer.
+  const { budget } = dollars(65_000);
+  const visit = (path: string) => call("visit", page(path), { budget });
+  const [one, other] = await Promise.all([visit("/wiki/Alby"), visit("/wiki/Corby")]);
+  expect(one).toMatch(/\n\ntowns$/);
+  expect(other).toMatch(
+    /\n\nthe remaining budget does not cover this call: it may cost \$0\.0012, and \$0\.000\d+ is left$/,
+  );
+  budget.endTurn();
+  expect(await visit("/wiki/Corby")).toMatch(/\n\ntowns$/);
+  expect(budget.spent()).toEqual({ calls: 3, microUsd: 600 });
   await close();
 });
 

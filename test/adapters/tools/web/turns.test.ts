@@ -1,6 +1,7 @@
-/** @file Whose turn a page is: the tool names its conversation to the reader, so that one with many pages does not hold up the others. */
+/** @file Whose turn a page is: the tool names its rollout to the reader, so that one with many pages does not hold up the others. */
 import { expect, test, vi } from "vitest";
 import { openToolBudget } from "../../../../core/conversation/tool-budget.ts";
+import { address } from "../../../fakes/conversations.ts";
 import { serveWorld } from "../../../world/server.ts";
 import { openWorldTools } from "../../../world/tools.ts";
 
@@ -15,15 +16,19 @@ vi.mock("../../../../adapters/tools/documents/reader.ts", () => ({
   }),
 }));
 
-test("pages of one conversation have one caller, and those of another conversation another", async () => {
+test("all conversations of a rollout have one caller, and those of another rollout another", async () => {
   const world = await serveWorld();
   const tools = await openWorldTools(world);
-  const visitIn = (budget: ReturnType<typeof openToolBudget>) => (path: string) =>
-    tools.call("visit", { url: world.origin + path }, { budget });
-  const [one, other] = [visitIn(openToolBudget(undefined)), visitIn(openToolBudget(undefined))];
-  await one("/wiki/Alby");
-  await other("/wiki/Corby");
-  await one("/paper.pdf");
+  // Each conversation has a budget of its own; a sub-agent's has the address from its request.
+  const visit = (path: string, rollout: number) =>
+    tools.call(
+      "visit",
+      { url: world.origin + path },
+      { address: { ...address, rollout }, budget: openToolBudget(undefined) },
+    );
+  await visit("/wiki/Alby", 0);
+  await visit("/wiki/Corby", 1);
+  await visit("/paper.pdf", 0);
   expect(new Set(callers).size).toBe(2);
   expect(callers[0]).toBe(callers[2]);
   await tools.close();

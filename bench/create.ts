@@ -1,0 +1,75 @@
+/**
+ * @file create.*: seconds from nothing to a trained team in a project of one's own, as a user would: `npx create-mgrpo`, `npm install` from
+ * the registry with an empty cache, `npm start`. create.pack, which makes both archives from this checkout, is what a published package
+ * spares the user; create.total is the sum of the rest. Takes some minutes.
+ */
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import * as z from "zod";
+import { builtModule } from "../built-module.ts";
+import { parseJson } from "../core/contracts/parse.ts";
+import { MgrpoError } from "../core/errors.ts";
+import { print, secondsOf } from "./measurement.ts";
+
+const RUN = "bench";
+const ROOT = fileURLToPath(new URL("../..", builtModule("bench/create")));
+
+const Score = z.object({ n: z.int(), correct: z.number() }).nullable();
+const Report = z.object({ steps: z.int(), heldOut: z.object({ before: Score, after: Score }) });
+
+if (!existsSync(join(ROOT, "build.mjs")))
+  throw new MgrpoError(
+    "not-found",
+    `bench 'create' packs a checkout of the repository, and ${ROOT} is none: run it there`,
+  );
+const folder = mkdtempSync(join(tmpdir(), "mgrpo-bench-create-"));
+try {
+  await measure();
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+async function measure(): Promise<void> {
+  const project = join(folder, "my-team");
+  const config = { node: process.version };
+  const timed = async (phase: string, work: () => void) => {
+    const seconds = await secondsOf(async () => work());
+    print(`create.${phase}`, seconds, "s", config);
+    return seconds;
+  };
+  await timed("pack", () => {
+    pack(ROOT);
+    pack(join(ROOT, "create"));
+  });
+  const { version } = parseJson(
+    z.object({ version: z.string() }),
+    readFileSync(join(ROOT, "package.json")),
+    "package.json",
+  );
+  const [mgrpo, creator] = ["mgrpo", "create-mgrpo"].map((name) => join(folder, `${name}-${version}.tgz`));
+  const waited = [
+    await timed("project", () => run(folder, "npx", "--yes", `file:${creator}`, "my-team", "--mgrpo", String(mgrpo))),
+    await timed("install", () => run(project, "npm", "install")),
+    await timed("train", () => run(project, "npm", "start", "--", "--run", RUN)),
+  ];
+  const { steps, heldOut } = parseJson(Report, readFileSync(join(project, "runs", RUN, "report.json")), "report.json");
+  print(
+    "create.total",
+    waited.reduce((sum, seconds) => sum + seconds),
+    "s",
+    { ...config, steps, heldOut },
+  );
+}
+
+function pack(location: string): void {
+  run(location, "npm", "pack", "--ignore-scripts=false", "--pack-destination", folder, "--silent");
+}
+
+/** With a cache of its own, which is empty at first. */
+function run(cwd: string, command: string, ...parameters: string[]): void {
+  const env = { ...process.env, npm_config_cache: join(folder, "npm-cache") };
+  execFileSync(command, parameters, { cwd, env, stdio: ["ignore", "ignore", "inherit"] });
+}

@@ -1,0 +1,55 @@
+/** @file A side of the comparison as seen from outside: a process that is asked for one turn at a time (turns.ts). */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { parseJson } from "../../core/contracts/parse.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import { processTree } from "../process-tree.ts";
+import { Turn } from "./turns.ts";
+
+export interface Peer {
+  /** Rejects with `canceled` if the process ends instead of answering. */
+  turn(): Promise<Turn>;
+  /** Peak resident memory so far: the sum over the processes that are alive now, each at its own peak. */
+  peakBytes(): number;
+  /** Ends the process: its stdin first, and if that is not enough, the process. */
+  close(): Promise<void>;
+}
+
+/** Characters of stderr that are kept, for the case that the process fails. */
+const TAIL = 2000;
+const CLOSE_SECONDS = 20;
+
+export function openPeer(name: string, program: string, args: readonly string[]): Peer {
+  const child = spawn(program, args, { stdio: ["pipe", "pipe", "pipe"] });
+  const { stdin, stdout, stderr } = child;
+  let tail = "";
+  stderr.setEncoding("utf8").on("data", (text: string) => {
+    tail = (tail + text).slice(-TAIL);
+  });
+  // A request to a process that has ended is answered by `ended`.
+  stdin.on("error", () => {});
+  const ended = once(child, "exit");
+  const lines = createInterface({ input: stdout })[Symbol.asyncIterator]();
+  const failed = async (): Promise<never> => {
+    const [code, signal] = await ended;
+    const how = signal ? `was killed by ${signal}` : `ended with exit code ${code}`;
+    throw new MgrpoError("canceled", `${name} ${how} before it answered:\n${tail.trim()}`);
+  };
+  return {
+    async turn() {
+      stdin.write("turn\n");
+      const { value, done } = await lines.next();
+      return done ? await failed() : parseJson(Turn, Buffer.from(value), `an answer of ${name}`);
+    },
+    peakBytes: () => processTree(child.pid ?? 0).reduce((total, { peakBytes }) => total + peakBytes, 0),
+    close: () => end(child, ended),
+  };
+}
+
+async function end(child: ChildProcess, ended: Promise<unknown>): Promise<void> {
+  child.stdin?.end();
+  const timer = setTimeout(() => child.kill("SIGKILL"), 1000 * CLOSE_SECONDS);
+  if (child.exitCode === null && child.signalCode === null) await ended;
+  clearTimeout(timer);
+}

@@ -1,0 +1,103 @@
+/**
+ * @file One GRPO step of a LoRA adapter on our engine: open a sampler on the current adapter, sample K rollouts of every question, reward them, and train
+ * on all of them once. As a process, it takes turns: `step.js <work.json> <model folder>`.
+ */
+import { pathToFileURL } from "node:url";
+import { groupAdvantages } from "../../core/mgrpo/advantage.ts";
+import { mean, sum } from "../../core/statistics.ts";
+import {
+  type CheckpointFiles,
+  openSampler,
+  openTrainer,
+  readCheckpoint,
+  type Sample,
+  type Sampler,
+  type Trainer,
+  type TrainingSequence,
+  updated,
+  withLora,
+} from "../../engine/index.ts";
+import { answerTurns, readWork, type Turn } from "./turns.ts";
+import { rewardOf, type Work } from "./work.ts";
+
+/** Samples new tokens after a prompt, never ending early. */
+export function sampleAfter(sampler: Sampler, tokens: readonly number[], maxTokens: number, sequence: string) {
+  const sampling = { temperature: 1, topP: 1, topK: 0 };
+  return sampler.sample({ sequence, tokens, maxTokens, stop: [], sampling, stream: ["peers", sequence] });
+}
+
+export const entropyOf = (samples: readonly Sample[]): number => -mean(samples.flatMap(({ logProbs }) => logProbs));
+
+export interface Stepper {
+  step(turn: number): Promise<Turn>;
+  close(): Promise<void>;
+}
+
+/** A trainer that stays open from step to step, beside a sampler of its own for every step. */
+export async function openStepper(base: CheckpointFiles, work: Work): Promise<Stepper> {
+  const { threads, prompts, rollouts, newTokens, optimizer } = work;
+  const contextTokens = Math.max(...prompts.map(({ tokens }) => tokens.length)) + newTokens;
+  const options = { threads, slots: prompts.length * rollouts, contextTokens };
+  let checkpoint = withLora(base, "base", ["peers", work.seed], work.lora);
+  const trainer = await openTrainer(checkpoint, options);
+  return {
+    async step(turn) {
+      const start = performance.now();
+      const sampler = await openSampler(checkpoint, options);
+      const groups = await sampleGroups(sampler, work, turn);
+      await sampler.close();
+      const sampled = performance.now();
+      await train(trainer, work, groups);
+      await trainer.optimizerStep(optimizer, 1 / prompts.length);
+      checkpoint = updated(checkpoint, await trainer.save());
+      const end = performance.now();
+      const samples = groups.flat();
+      return {
+        seconds: (end - start) / 1000,
+        samplingSeconds: (sampled - start) / 1000,
+        sampledTokens: sum(samples.map(({ tokens }) => tokens.length)),
+        entropy: entropyOf(samples),
+      };
+    },
+    close: () => trainer.close(),
+  };
+}
+
+/** Per question, its K rollouts. */
+function sampleGroups(sampler: Sampler, { prompts, rollouts, newTokens }: Work, turn: number): Promise<Sample[][]> {
+  const rollOut = (tokens: readonly number[], name: string) => sampleAfter(sampler, tokens, newTokens, name);
+  return Promise.all(
+    prompts.map(({ tokens }, q) =>
+      Promise.all(Array.from({ length: rollouts }, (_, k) => rollOut(tokens, `${turn}/${q}/${k}`))),
+    ),
+  );
+}
+
+async function train(trainer: Trainer, { prompts, clip }: Work, groups: readonly Sample[][]): Promise<void> {
+  const batch = groups.flatMap((group, q) => trainingSequences(prompts[q]?.tokens ?? [], group));
+  await trainer.forwardBackward(batch, { kind: "clipped-token", clipLow: clip.low, clipHigh: clip.high }, 1);
+}
+
+/** Rewards in units of the group's standard deviation around its mean; every sampled token of a question weighs the same. */
+export function trainingSequences(prompt: readonly number[], group: readonly Sample[]): TrainingSequence[] {
+  const rewards_K = group.map(({ tokens }) => rewardOf(tokens));
+  const equal_K = group.map(() => 1 / group.length);
+  const { advantages_N } = groupAdvantages(rewards_K, equal_K, { advantageScale: "std", epsilon: 1e-4 });
+  const sampledTokens = sum(group.map(({ tokens }) => tokens.length));
+  return group.map(({ tokens, logProbs }, k) => {
+    const after = (values: readonly number[]) => Float32Array.from([...prompt.map(() => 0), ...values]);
+    return {
+      tokens: [...prompt, ...tokens],
+      weights_T: after(tokens.map(() => 1 / sampledTokens)),
+      advantages_T: after(tokens.map(() => advantages_N[k] ?? 0)),
+      behaviorLogProbs_T: after(logProbs),
+    };
+  });
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
+  const [, , work = "", model = ""] = process.argv;
+  const stepper = await openStepper(await readCheckpoint(model), readWork(work));
+  await answerTurns((turn) => stepper.step(turn));
+  await stepper.close();
+}

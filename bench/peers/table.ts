@@ -1,0 +1,113 @@
+/** @file The figures of the comparison: medians, ratios of alternations, and the table that shows them. Pure. */
+import { median } from "../../core/statistics.ts";
+import type { Turn } from "./turns.ts";
+
+/** One side: its measured turns in order, and the peak of its resident memory. */
+export interface Side {
+  readonly turns: readonly Turn[];
+  readonly peakBytes: number;
+}
+
+/** How many times as long the peer took in the same round: the median over the rounds, and the range. Above 1, ours is faster. */
+export interface Ratio {
+  readonly median: number;
+  readonly least: number;
+  readonly most: number;
+}
+
+type Seconds = (turn: Turn) => number;
+const PARTS: Readonly<Record<"step" | "sampling" | "training", Seconds>> = {
+  step: ({ seconds }) => seconds,
+  sampling: ({ samplingSeconds }) => samplingSeconds,
+  training: ({ seconds, samplingSeconds }) => seconds - samplingSeconds,
+};
+const MEGABYTE = 1e6;
+
+/** Round by round, so that what slows the machine down for a while slows both. */
+export function ratioOf(ours: Side, peer: Side, seconds: Seconds): Ratio {
+  const ratios = ours.turns.map((turn, round) => {
+    const other = peer.turns[round];
+    return other ? seconds(other) / seconds(turn) : Number.NaN;
+  });
+  return { median: median(ratios), least: Math.min(...ratios), most: Math.max(...ratios) };
+}
+
+/** The median over the rounds of tokens per second. */
+export const rateOf = ({ turns }: Side): number =>
+  median(turns.map(({ sampledTokens, samplingSeconds }) => sampledTokens / samplingSeconds));
+
+export function stepFigures(ours: Side, trl: Side) {
+  const part = (seconds: Seconds) => ({
+    ours: median(ours.turns.map(seconds)),
+    trl: median(trl.turns.map(seconds)),
+    ratio: ratioOf(ours, trl, seconds),
+  });
+  return {
+    seconds: { step: part(PARTS.step), sampling: part(PARTS.sampling), training: part(PARTS.training) },
+    peakBytes: { ours: ours.peakBytes, trl: trl.peakBytes, ratio: trl.peakBytes / ours.peakBytes },
+    entropy: { ours: entropyOf(ours), trl: entropyOf(trl) },
+  };
+}
+
+/** Per form of ours and per file of llama.cpp: rate, memory, and the ratio of every pair. */
+export function decodingFigures(ours: Readonly<Record<string, Side>>, llama: Readonly<Record<string, Side>>) {
+  const alone = (side: Side) => ({ tokensPerSecond: rateOf(side), peakBytes: side.peakBytes });
+  const against = (side: Side) => mapValues(llama, (peer) => ratioOf(side, peer, PARTS.sampling));
+  return {
+    ours: mapValues(ours, (side) => ({ ...alone(side), entropy: entropyOf(side), ratios: against(side) })),
+    llama: mapValues(llama, alone),
+  };
+}
+
+export function stepTable({ seconds, peakBytes, entropy }: ReturnType<typeof stepFigures>): string {
+  const timed = Object.entries(seconds).map(([name, { ours, trl, ratio }]) => [
+    `${name}, s`,
+    ours.toFixed(1),
+    trl.toFixed(1),
+    showRatio(ratio),
+  ]);
+  const memory = [megabytes(peakBytes.ours), megabytes(peakBytes.trl), peakBytes.ratio.toFixed(2)];
+  return table([
+    ["", "mgrpo", "TRL", "TRL / mgrpo"],
+    ...timed,
+    ["peak memory, MB", ...memory],
+    ["entropy of a token, nats", entropy.ours.toFixed(2), entropy.trl.toFixed(2), ""],
+  ]);
+}
+
+export function decodingTable({ ours, llama }: ReturnType<typeof decodingFigures>): string {
+  const files = Object.keys(llama);
+  const rate = (value: number) => value.toFixed(1);
+  return table([
+    ["", "tokens/s", "peak memory, MB", ...files.map((file) => `x llama.cpp ${file}`)],
+    ...Object.entries(ours).map(([form, { tokensPerSecond, peakBytes, ratios }]) => [
+      `mgrpo ${form}`,
+      rate(tokensPerSecond),
+      megabytes(peakBytes),
+      ...Object.values(ratios).map(showRatio),
+    ]),
+    ...Object.entries(llama).map(([file, { tokensPerSecond, peakBytes }]) => [
+      `llama.cpp ${file}`,
+      rate(tokensPerSecond),
+      megabytes(peakBytes),
+      ...files.map(() => ""),
+    ]),
+  ]);
+}
+
+/** The median over the rounds; NaN if the side does not know it. */
+const entropyOf = ({ turns }: Side): number => median(turns.map(({ entropy }) => entropy ?? Number.NaN));
+const megabytes = (bytes: number) => String(Math.round(bytes / MEGABYTE));
+const showRatio = ({ median, least, most }: Ratio) => `${median.toFixed(2)} (${least.toFixed(2)} - ${most.toFixed(2)})`;
+
+function mapValues<V, W>(record: Readonly<Record<string, V>>, change: (value: V) => W): Record<string, W> {
+  return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, change(value)]));
+}
+
+/** Columns as wide as their widest cell: the first to the left, figures to the right. */
+function table(rows: readonly (readonly string[])[]): string {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  const pad = (cell: string, column: number) =>
+    column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0);
+  return rows.map((row) => row.map(pad).join("  ").trimEnd()).join("\n");
+}

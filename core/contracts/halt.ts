@@ -1,0 +1,24 @@
+/** @file What halts a run: a code for programs to act on, and the reason for its user. */
+import * as z from "zod";
+
+/**
+ * `user`: somebody halted it by hand. `budget`: the run's budget is spent, or its tools'. `refused`: a service, an app or the recipe's rewards
+ * refused. `judge-outage`: the judge has failed for minutes, which may end by itself. `losses`: too many lost rollouts. `trainer-lost`: the
+ * trainer of an agent was lost too often. `untrainable`: the step cannot be taken. `unserved`: no fleet can serve it.
+ */
+export const HaltCode = z.enum([
+  "user",
+  "budget",
+  "refused",
+  "judge-outage",
+  "losses",
+  "trainer-lost",
+  "untrainable",
+  "unserved",
+]);
+export type HaltCode = z.infer<typeof HaltCode>;
+
+export interface Halt {
+  readonly code: HaltCode;
+  readonly reason: string;
+}

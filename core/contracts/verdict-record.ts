@@ -1,0 +1,27 @@
+/** @file The record of a verdict that is not there yet: who asks, and how asking has failed (core/training/verdict-claim.ts). */
+import * as z from "zod";
+import { JudgeName, RunName } from "./names.ts";
+
+/** A verdict that is pending or failed (core/training/verdict-claim.ts). The verdict itself is an object. */
+export const VerdictRecord = z.strictObject({
+  run: RunName,
+  /** SHA-256 of what is judged. */
+  subject: z.string().max(64),
+  judge: JudgeName,
+  /** Number of claims so far: of two concurrent claims, one wins. */
+  asks: z.int().nonnegative(),
+  /** Identifies the call that made the last claim. Absent: no claim was made. */
+  token: z.string().max(64).exactOptional(),
+  /** Store time in ms before which no one else may ask: the claimant's deadline, or the end of the pause after a failure. */
+  heldUntil: z.number(),
+  /** Consecutive failures. */
+  failures: z.int().nonnegative(),
+  /** Answers that were not verdicts. */
+  unusable: z.int().nonnegative(),
+  /** Store times in ms of the first and last consecutive failure. 0: none. */
+  failingSince: z.number(),
+  failedAt: z.number(),
+  /** In seconds since 1970: the table may delete it from then on. */
+  expiresAt: z.int(),
+});
+export type VerdictRecord = z.infer<typeof VerdictRecord>;

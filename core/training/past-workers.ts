@@ -1,0 +1,104 @@
+/**
+ * @file Workers that are long dead leave the WORKER records, which every process of the run reads at every heartbeat: a run whose workers
+ * come and go for weeks has thousands of them.
+ *
+ *     WORKER, dead ──an hour, and nothing needs it──> copied to PAST ──> its heartbeats added to RUN.past ──> WORKER deleted
+ *
+ * Needed is a worker that holds a claim, a job or a training, and the dead ones of an agent that no live worker serves, which say why.
+ * PAST says which workers measured a step (telemetry), as long as such measurements are kept.
+ *
+ * Every worker's heartbeats count once toward the budget. One write adds those of a move and names its workers: a WORKER record that one of
+ * them still has does not count. The next move waits until all of them are deleted.
+ */
+import { tableKeys } from "../contracts/keys.ts";
+import type {
+  AgentRecord,
+  GroupRecord,
+  JobRecord,
+  PastWorkers,
+  RunRecord,
+  WorkerRecord,
+} from "../contracts/records.ts";
+import type { TableChange, TableCondition } from "../ports.ts";
+import { undecidedRollouts } from "./give-up.ts";
+import { expiryOf } from "./retention.ts";
+import { insert, type StoreCommand, update } from "./store-commands.ts";
+
+/** Time for late observers, and for readers of logs and views. */
+const AFTER_MILLISECONDS = 3_600_000;
+/** Workers of one move. RUN, which every poll reads, names them. */
+const MAX_MOVED = 20;
+
+/** What may need a worker's record. */
+export interface WorkerUses {
+  /** Open ones. */
+  readonly groups: readonly GroupRecord[];
+  readonly agents: readonly AgentRecord[];
+  readonly jobs: readonly JobRecord[];
+}
+
+/**
+ * Moves workers that nothing needs, or completes the last move. `record`: read before `workers`. `storeTime` in ms. `seenAt` of a
+ * dead worker: when tick saw its last heartbeat (`observeWorkers`).
+ */
+export function movePastWorkers(
+  record: RunRecord,
+  workers: readonly WorkerRecord[],
+  uses: WorkerUses,
+  storeTime: number,
+): StoreCommand[] {
+  const left = workers.filter(({ worker }) => record.past?.newest.includes(worker));
+  if (left.length > 0) return left.map(deletion);
+  const served = new Set(workers.filter(({ state }) => state !== "dead").map(({ agent }) => agent));
+  const users = usersOf(uses);
+  const past = workers
+    .filter(({ state, agent, worker }) => state === "dead" && served.has(agent) && !users.has(worker))
+    .filter(({ counter, seenCounter, seenAt }) => counter === seenCounter && storeTime - seenAt > AFTER_MILLISECONDS)
+    .slice(0, MAX_MOVED);
+  if (past.length === 0) return [];
+  const expiresAt = expiryOf(storeTime);
+  return [
+    insert(...past.map((one) => ({ key: tableKeys.past(one.run, one.worker), item: { ...one, expiresAt } }))),
+    update(countPast(record, past), past.map(deletion)),
+  ];
+}
+
+const deletion = ({ run, worker }: WorkerRecord): StoreCommand => ({
+  kind: "delete-item",
+  key: tableKeys.worker(run, worker),
+});
+
+/** Workers that hold something. */
+function usersOf({ groups, agents, jobs }: WorkerUses): ReadonlySet<string | undefined> {
+  return new Set([
+    ...groups.flatMap((group) => undecidedRollouts(group).map((k) => group.claims?.[k])),
+    ...agents.map(({ trainer }) => trainer),
+    ...jobs.map(({ owner }) => owner),
+  ]);
+}
+
+function countPast({ run, past }: RunRecord, moved: readonly WorkerRecord[]): TableChange {
+  const { moves, heartbeats }: Pick<PastWorkers, "moves" | "heartbeats"> = past ?? { moves: 0, heartbeats: {} };
+  const all = heartbeatsOf(moved, heartbeats);
+  const after: PastWorkers = { moves: moves + 1, heartbeats: all, newest: moved.map(({ worker }) => worker) };
+  const isUnchanged: TableCondition = past ? { equals: [["past", "moves"], moves] } : { absent: ["past"] };
+  return { key: tableKeys.run(run), set: [[["past"], after]], when: [isUnchanged] };
+}
+
+/** By agent, the heartbeats of all workers that the run has had. `record`: read before `workers`. */
+export function allHeartbeats(
+  { past }: Pick<RunRecord, "past">,
+  workers: readonly WorkerRecord[],
+): Record<string, number> {
+  const present = workers.filter(({ worker }) => !past?.newest.includes(worker));
+  return heartbeatsOf(present, past?.heartbeats);
+}
+
+function heartbeatsOf(
+  workers: readonly WorkerRecord[],
+  before: PastWorkers["heartbeats"] = {},
+): Record<string, number> {
+  const heartbeats = { ...before };
+  for (const { agent, counter } of workers) heartbeats[agent] = (heartbeats[agent] ?? 0) + counter;
+  return heartbeats;
+}

@@ -1,0 +1,54 @@
+/** @file One lane's passes over whole batches: plans the micro-batches, has the first trees of each shape checked, and computes. */
+import type { EngineOptions, Trainer, TrainingSequence } from "../../../core/ports.ts";
+import { checkTrainingSequence } from "../../model/input-checks.ts";
+import { isWeighted } from "../../model/predictions.ts";
+import type { Sequences } from "../../model/prefix-tree.ts";
+import type { TrainedState } from "../../model/trained-state.ts";
+import { lossKind } from "../graphs/loss-head.ts";
+import { planMicroBatches } from "./batch-plan.ts";
+import type { Passes } from "./passes.ts";
+import { type CheckedPass, checkTrees } from "./tree-check.ts";
+
+export function plannedPasses(
+  passes: Passes,
+  { config, gradient }: Pick<TrainedState, "config" | "gradient">,
+  options: EngineOptions,
+): Pick<Trainer, "logProbs" | "forwardBackward"> {
+  const checkedShapes = new Set<string>();
+  const planOf = (sequences: Sequences, predictionsOf: (member: number) => number, chosen: EngineOptions) =>
+    planMicroBatches(sequences, passes.limitsPredictions ? predictionsOf : () => 0, config, chosen);
+  return {
+    async logProbs(sequences, temperature) {
+      const pass: CheckedPass = {
+        kind: "log-probs",
+        gradientLength: 0,
+        counts: () => true,
+        plan: (some, chosen) => planOf(tokensOf(some), () => 1, chosen),
+        run: (some, plan) => passes.logProbs(tokensOf(some), temperature, plan),
+      };
+      const batch = sequences.map((tokens) => ({ tokens, weights_T: new Float32Array(tokens.length).fill(1) }));
+      const plan = pass.plan(batch, options);
+      await checkTrees(pass, batch, plan, checkedShapes, options);
+      return passes.logProbs(sequences, temperature, plan);
+    },
+    async forwardBackward(batch, loss, temperature) {
+      for (const sequence of batch) checkTrainingSequence(sequence, loss);
+      const pass: CheckedPass = {
+        kind: lossKind(loss),
+        gradientLength: gradient.length,
+        counts: (sequence, t) =>
+          isWeighted(sequence, t) && (loss.kind !== "clipped-token" || sequence.advantages_T?.[t] !== 0),
+        plan: (some, chosen) => planOf(tokensOf(some), (member) => weightedCount(some[member]), chosen),
+        run: async (some, plan, into) => (await passes.forwardBackward(some, loss, temperature, plan, into)).logProbs,
+      };
+      const plan = pass.plan(batch, options);
+      await checkTrees(pass, batch, plan, checkedShapes, options);
+      return passes.forwardBackward(batch, loss, temperature, plan, gradient);
+    },
+  };
+}
+
+const tokensOf = (batch: readonly TrainingSequence[]): Sequences => batch.map(({ tokens }) => tokens);
+
+const weightedCount = (sequence: TrainingSequence | undefined): number =>
+  sequence?.tokens.reduce((n, _, t) => n + (isWeighted(sequence, t) ? 1 : 0), 0) ?? 0;

@@ -1,0 +1,13 @@
+"""Hugging Face's own library on a cache that mgrpo shares (check.ts). Prints, as JSON, where it finds each file.
+
+    python check.py <repository> <revision> <file>...
+"""
+import json
+import sys
+
+from huggingface_hub import hf_hub_download, scan_cache_dir
+
+repository, revision, *files = sys.argv[1:]
+found = {file: hf_hub_download(repository, file, revision=revision) for file in files}
+cache = scan_cache_dir()
+print(json.dumps({"found": found, "warnings": [str(warning) for warning in cache.warnings], "models": [repo.repo_id for repo in cache.repos]}))

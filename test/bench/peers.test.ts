@@ -1,0 +1,202 @@
+/** @file The comparison with TRL and llama.cpp: its work, its arithmetic, its turns, and our step on a tiny model. The peers themselves are not installed. */
+import { describe, expect, test } from "vitest";
+import { alternate } from "../../bench/peers/alternate.ts";
+import { openPeer, type Peer } from "../../bench/peers/peer.ts";
+import { openStepper, trainingSequences } from "../../bench/peers/step.ts";
+import { decodingFigures, decodingTable, ratioOf, type Side, stepFigures, stepTable } from "../../bench/peers/table.ts";
+import type { Turn } from "../../bench/peers/turns.ts";
+import { decodingPrompts, makeWork, rewardOf, SMOKE, type Words, Work } from "../../bench/peers/work.ts";
+import type { Sample } from "../../core/ports.ts";
+import { TINY, tinyCheckpoint } from "../engine/tiny.ts";
+
+/** Token t is the word of its digits as letters; every third is a mark, and every fifth word is read as two tokens. */
+const words: Words = {
+  vocabulary: 1000,
+  decode: (tokens) => tokens.map((token) => (token % 3 === 0 ? "!" : ` ${letters(token)}`)).join(""),
+  encodeText: (text) =>
+    text
+      .trim()
+      .split(" ")
+      .flatMap((word) => (tokenOf(word) % 5 === 0 ? [1, tokenOf(word)] : [tokenOf(word)])),
+};
+const letters = (token: number) =>
+  [...`${token}`.padStart(3, "0")].map((digit) => "abcdefghij"[Number(digit)]).join("");
+const tokenOf = (word: string) => Number([...word].map((letter) => "abcdefghij".indexOf(letter)).join(""));
+
+describe("the work", () => {
+  const work = makeWork(SMOKE, words);
+
+  test("is the same for the same tokenizer, and what the schema describes", () => {
+    expect(makeWork(SMOKE, words)).toEqual(work);
+    expect(Work.parse(JSON.parse(JSON.stringify(work)))).toEqual(work);
+  });
+
+  test("every prompt is made of words of one token: as many as wanted, and read back as they are", () => {
+    expect(work.prompts).toHaveLength(SMOKE.questions);
+    for (const { text, tokens } of work.prompts) {
+      expect(tokens).toHaveLength(SMOKE.promptTokens);
+      expect(words.encodeText(text)).toEqual(tokens);
+      expect(tokens.filter((token) => token % 3 === 0 || token % 5 === 0)).toEqual([]);
+    }
+  });
+
+  test("questions differ from their first token on, so that they share no prefix", () => {
+    expect(new Set(work.prompts.map(({ tokens }) => tokens[0])).size).toBe(SMOKE.questions);
+  });
+
+  test("a tokenizer without words is refused", () => {
+    const marks = { ...words, decode: () => "!" };
+    expect(() => makeWork(SMOKE, marks)).toThrow("the model's tokenizer has too few words of one token");
+  });
+
+  test("sampling alone has other prompts in every turn, each a part of a question's", () => {
+    const turns = [0, 1, 2, 3].map((turn) => decodingPrompts(work, turn));
+    expect(new Set(turns.map(([prompt]) => prompt?.join())).size).toBe(turns.length);
+    for (const prompts of turns) {
+      expect(prompts.map((prompt) => prompt.length)).toEqual(work.prompts.map(() => SMOKE.decoding.promptTokens));
+      expect(prompts.every((prompt, i) => work.prompts[i]?.tokens.join().includes(prompt.join()))).toBe(true);
+    }
+  });
+});
+
+const turn = (seconds: number, samplingSeconds = seconds, sampledTokens = 60): Turn => ({
+  seconds,
+  samplingSeconds,
+  sampledTokens,
+  entropy: 2,
+});
+const side = (peakBytes: number, ...turns: Turn[]): Side => ({ turns, peakBytes });
+
+describe("the figures", () => {
+  const ours = side(2e9, turn(10, 4), turn(20, 5), turn(10, 5));
+  const trl = side(3e9, turn(60, 12), turn(40, 30), turn(70, 10));
+
+  test("a ratio is the median of the rounds' ratios, not the ratio of the medians", () => {
+    // 60/10 = 6, 40/20 = 2, 70/10 = 7. The medians alone would give 60/10 = 6 as well, but sampling tells them apart:
+    expect(ratioOf(ours, trl, ({ seconds }) => seconds)).toEqual({ median: 6, least: 2, most: 7 });
+    // 12/4 = 3, 30/5 = 6, 10/5 = 2: median 3. The medians are 5 and 12.
+    expect(stepFigures(ours, trl).seconds.sampling).toEqual({
+      ours: 5,
+      trl: 12,
+      ratio: { median: 3, least: 2, most: 6 },
+    });
+  });
+
+  test("training is what is left of a step", () => {
+    // Ours 6, 15, 5; theirs 48, 10, 60; ratios 8, 2/3, 12.
+    expect(stepFigures(ours, trl).seconds.training).toEqual({
+      ours: 6,
+      trl: 48,
+      ratio: { median: 8, least: 10 / 15, most: 12 },
+    });
+  });
+
+  test("the step's table", () => {
+    expect(stepTable(stepFigures(ours, trl))).toBe(
+      [
+        "                          mgrpo   TRL          TRL / mgrpo",
+        "step, s                    10.0  60.0   6.00 (2.00 - 7.00)",
+        "sampling, s                 5.0  12.0   3.00 (2.00 - 6.00)",
+        "training, s                 6.0  48.0  8.00 (0.67 - 12.00)",
+        "peak memory, MB            2000  3000                 1.50",
+        "entropy of a token, nats   2.00  2.00",
+      ].join("\n"),
+    );
+  });
+
+  test("sampling alone: rates, and every form of ours against every file of llama.cpp", () => {
+    // 60 tokens in 1, 2 and 3 s: 60, 30 and 20 a second.
+    const fast = side(1e9, turn(1), turn(2), turn(3));
+    const slow = side(5e8, turn(2), turn(2), turn(9));
+    const figures = decodingFigures({ fp32: fast, int4: slow }, { Q4_0: slow });
+    expect(figures.ours["fp32"]?.ratios["Q4_0"]).toEqual({ median: 2, least: 1, most: 3 });
+    expect(decodingTable(figures)).toBe(
+      [
+        "                tokens/s  peak memory, MB    x llama.cpp Q4_0",
+        "mgrpo fp32          30.0             1000  2.00 (1.00 - 3.00)",
+        "mgrpo int4          30.0              500  1.00 (1.00 - 1.00)",
+        "llama.cpp Q4_0      30.0              500",
+      ].join("\n"),
+    );
+  });
+});
+
+describe("taking turns", () => {
+  const recorded = (names: string[], tokens = 60): Record<string, Peer> => {
+    const peer = (name: string): Peer => ({
+      turn: async () => turn(order.push(name), 1, tokens),
+      peakBytes: () => 1,
+      close: async () => {},
+    });
+    return Object.fromEntries(names.map((name) => [name, peer(name)]));
+  };
+  const order: string[] = [];
+
+  test("every round reverses the order of the one before, and the first only warms up", async () => {
+    order.length = 0;
+    const sides = await alternate(recorded(["a", "b"]), 2, 60);
+    expect(order.join(" ")).toBe("a b b a a b");
+    // Seconds are the places in that order.
+    expect(sides["a"]?.turns.map(({ seconds }) => seconds)).toEqual([4, 5]);
+    expect(sides["b"]?.turns.map(({ seconds }) => seconds)).toEqual([3, 6]);
+  });
+
+  test("a side that samples another number of tokens is refused", async () => {
+    await expect(alternate(recorded(["a"], 59), 1, 60)).rejects.toThrow("a sampled 59 tokens instead of 60");
+  });
+
+  test("a process answers a line with a line, keeps its memory readable, and ends with its stdin", async () => {
+    const answer = JSON.stringify(turn(3, 2));
+    const peer = openPeer("p", process.execPath, ["-e", `process.stdin.on("data", () => console.log('${answer}'))`]);
+    try {
+      expect(await peer.turn()).toEqual(turn(3, 2));
+      expect(await peer.turn()).toEqual(turn(3, 2));
+      if (process.platform === "linux") expect(peer.peakBytes()).toBeGreaterThan(1e6);
+    } finally {
+      await peer.close();
+    }
+  });
+
+  test("a process that ends instead is reported with its last words", async () => {
+    const peer = openPeer("TRL", process.execPath, ["-e", "console.error('no model'); process.exit(3)"]);
+    await expect(peer.turn()).rejects.toThrow(/^TRL ended with exit code 3 before it answered:\nno model$/);
+    await peer.close();
+  });
+});
+
+describe("our step", () => {
+  const tokens = (seed: number) =>
+    Array.from({ length: SMOKE.promptTokens }, (_, i) => (7 * i + seed) % TINY.vocabulary);
+  const prompts = [1, 2].map((seed) => ({ text: "", tokens: tokens(seed) }));
+  const work: Work = { ...makeWork(SMOKE, words), prompts, threads: 1 };
+
+  test("samples every rollout to its full length, trains, and goes on from the trained adapter", async () => {
+    const stepper = await openStepper(tinyCheckpoint(), work);
+    try {
+      for (const number of [0, 1]) {
+        const { seconds, samplingSeconds, sampledTokens, entropy } = await stepper.step(number);
+        expect(sampledTokens).toBe(SMOKE.questions * SMOKE.rollouts * SMOKE.newTokens);
+        expect(seconds).toBeGreaterThan(samplingSeconds);
+        expect(entropy).toBeGreaterThan(0);
+      }
+    } finally {
+      await stepper.close();
+    }
+  });
+
+  test("a question's batch, worked by hand", () => {
+    const samples: Sample[] = [
+      { tokens: [2, 4], logProbs: [-1, -2], stop: "length" },
+      { tokens: [1, 3], logProbs: [-3, -4], stop: "length" },
+    ];
+    // Rewards 1 and 0: mean 0.5, standard deviation 0.5; four tokens of weight 1/4.
+    expect(samples.map((sample) => rewardOf(sample.tokens))).toEqual([1, 0]);
+    const [first, second] = trainingSequences([9, 9, 9], samples);
+    expect(first?.tokens).toEqual([9, 9, 9, 2, 4]);
+    expect(first?.weights_T).toEqual(Float32Array.of(0, 0, 0, 0.25, 0.25));
+    expect(second?.behaviorLogProbs_T).toEqual(Float32Array.of(0, 0, 0, -3, -4));
+    const advantage = 0.5 / (0.5 + 1e-4);
+    expect(first?.advantages_T).toEqual(Float32Array.of(0, 0, 0, advantage, advantage));
+    expect(second?.advantages_T).toEqual(Float32Array.of(0, 0, 0, -advantage, -advantage));
+  });
+});

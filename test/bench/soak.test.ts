@@ -1,0 +1,135 @@
+/** @file The verdict of a soak, on made-up series: what grows by more than the tolerance is found, noise and warm-up are not. */
+import { expect, test } from "vitest";
+import { drawSeries } from "../../bench/soak/chart.ts";
+import type { SoakSample } from "../../bench/soak/sample.ts";
+import { resultsOf, seriesOf, toCsv } from "../../bench/soak/series.ts";
+import { type Point, trendOf } from "../../bench/soak/trend.ts";
+import { stream } from "../../core/random.ts";
+
+/** One point a minute for an hour. */
+const hour = (value: (minute: number) => number): Point[] =>
+  Array.from({ length: 60 }, (_, i) => [i + 1, value(i + 1)] as const);
+
+/** Uniform in [-1, 1). */
+function noise(seed: number): () => number {
+  const random = stream(seed, "soak");
+  return () => 2 * random.uniform() - 1;
+}
+
+test("the growth of a line is its rise over the second half, as a share of the median there", () => {
+  // The second half is from minute 30.5: 30 points from 31 to 60, a rise of 29, around 45.5.
+  const { growth, verdict } = trendOf(hour((minute) => minute));
+  expect(growth).toBeCloseTo(29 / 45.5, 10);
+  expect(verdict).toBe("grows");
+});
+
+const flat: [string, readonly Point[]][] = [
+  ["a constant", hour(() => 7)],
+  ["zero throughout", hour(() => 0)],
+  ["growth in the first half", hour((minute) => 100 + 10 * Math.min(minute, 30))],
+  // 29 minutes of 0.1 around 104.55: 2.8%.
+  ["growth within the tolerance", hour((minute) => 100 + 0.1 * minute)],
+  ["a decline", hour((minute) => 200 - minute)],
+  ["a saw, as of a collected heap", hour((minute) => 100 + 10 * (minute % 7))],
+  ["two peaks at the end", hour((minute) => (minute > 58 ? 500 : 100))],
+];
+test.each(flat)("%s is flat", (_what, points) => {
+  expect(trendOf(points).verdict).toBe("flat");
+});
+
+const growing: [string, readonly Point[]][] = [
+  // 29 minutes of 0.25 around 111.4: 6.5%.
+  ["a leak", hour((minute) => 100 + 0.25 * minute)],
+  ["something where nothing was", hour((minute) => Math.max(0, minute - 45))],
+  ["a saw whose teeth climb", hour((minute) => 100 + 10 * (minute % 7) + minute)],
+  ["a leak among peaks", hour((minute) => (minute % 9 === 0 ? 500 : 100 + 0.5 * minute))],
+];
+test.each(growing)("%s grows", (_what, points) => {
+  expect(trendOf(points).verdict).toBe("grows");
+});
+
+test("noise of a fifth is flat nearly always, and a leak of a tenth beside noise of a twentieth is found", () => {
+  const verdicts = (share: number, slope: number) =>
+    Array.from({ length: 200 }, (_, seed) => {
+      const next = noise(seed);
+      return trendOf(hour((minute) => 100 * (1 + share * next()) + slope * minute)).verdict;
+    });
+  const count = (all: readonly string[]) => all.filter((verdict) => verdict === "grows").length;
+  // The test alone would find 5%.
+  expect(count(verdicts(0.2, 0))).toBeLessThan(20);
+  // 29 minutes of 0.4 around 118: 9.8%.
+  expect(count(verdicts(0.05, 0.4))).toBeGreaterThan(190);
+});
+
+test("fewer than eight points of the second half give no verdict", () => {
+  expect(trendOf([])).toEqual({ growth: Number.NaN, verdict: "too short" });
+  expect(trendOf(hour((minute) => minute).slice(0, 15)).verdict).toBe("grows");
+  expect(trendOf(hour((minute) => minute).slice(0, 14)).verdict).toBe("too short");
+});
+
+/** Twenty steps a minute; `changes` of minute n. */
+const soak = (changes: (minute: number) => Partial<SoakSample> = () => ({})): SoakSample[] =>
+  Array.from({ length: 60 }, (_, i) => ({
+    minutes: i + 1,
+    steps: 20 * (i + 1),
+    stepSeconds: 3,
+    showSeconds: 0.5,
+    files: 100 + 20 * 30 * (i + 1),
+    records: { STEP: 20 * (i + 1), WORKER: 2, AGENT: 2 },
+    bytes: { command: 2e8, main: 5e8, searcher: 5e8 },
+    openFiles: { command: 60, main: 30, searcher: 30 },
+    ...changes(i + 1),
+  }));
+
+const grownIn = (samples: readonly SoakSample[]) =>
+  resultsOf(samples).flatMap(({ name, of, verdict }) => (verdict === "flat" ? [] : [`${name} ${of} ${verdict}`]));
+
+test("a steady soak is flat in every quantity", () => {
+  expect(grownIn(soak())).toEqual([]);
+  expect(resultsOf(soak()).find(({ of }) => of === "files per step")).toEqual({
+    name: "soak.files",
+    of: "files per step",
+    first: 30,
+    last: 30,
+    unit: "files per step",
+    growth: 0,
+    verdict: "flat",
+  });
+});
+
+test.each<[string, (minute: number) => Partial<SoakSample>]>([
+  ["soak.memory searcher grows", (n) => ({ bytes: { command: 2e8, main: 5e8, searcher: 5e8 + 2e6 * n } })],
+  ["soak.open-files command grows", (n) => ({ openFiles: { command: 60 + n, main: 30, searcher: 30 } })],
+  ["soak.files files per step grows", (n) => ({ files: 600 * n + n * n })],
+  ["soak.records WORKER grows", (n) => ({ records: { STEP: 20 * n, WORKER: 2 + n, AGENT: 2 } })],
+  ["soak.records STEP grows", (n) => ({ records: { STEP: 20 * n + n * n, WORKER: 2, AGENT: 2 } })],
+  ["soak.latencies step (median) grows", (n) => ({ stepSeconds: 3 + n / 50 })],
+  ["soak.latencies mgrpo show grows", (n) => ({ showSeconds: 0.5 + n / 100 })],
+])("%s, and nothing else", (found, changes) => {
+  expect(grownIn(soak(changes))).toEqual([found]);
+});
+
+test("a sample without a step in between has no value per step, and the CSV leaves it out", () => {
+  const [first = expect.fail(), second = expect.fail()] = soak();
+  const samples = [first, { ...second, steps: first.steps, stepSeconds: undefined }];
+  const { records, files, latencies } = seriesOf(samples);
+  expect(files?.lines.map(({ points }) => points)).toEqual([[]]);
+  expect(records?.lines.map(({ name, points }) => [name, points.length])).toEqual([
+    ["AGENT", 2],
+    ["STEP", 0],
+    ["WORKER", 2],
+  ]);
+  expect(latencies?.lines.map(({ points }) => points.length)).toEqual([1, 2]);
+  const [head = "", , last = ""] = toCsv(samples).split("\n");
+  const columns = head.split(",");
+  expect(last.split(",")).toHaveLength(columns.length);
+  expect(last.split(",")[columns.indexOf("records: STEP")]).toBe("");
+});
+
+test("a picture names its quantity, its unit and its lines", () => {
+  const { memory = expect.fail() } = seriesOf(soak());
+  const picture = drawSeries(memory);
+  expect(picture).toMatch(/^<svg /);
+  for (const text of ["Memory of each process", "MB", "command", "searcher", "minutes"])
+    expect(picture).toContain(text);
+});

@@ -1,0 +1,66 @@
+/** @file The comparison of a run's bits with the recorded ones: what is a change, what only another machine, and what cannot be compared. */
+import { readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { expect, test } from "vitest";
+import { type Bits, Bits as BitsSchema, compareBits, thisMachine } from "./bits.ts";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const [A, B, C] = ["a", "b", "c"].map((digit) => digit.repeat(64)) as [string, string, string];
+const RECORDED: Bits = {
+  recipe: "recipes/atlas",
+  arm: "mgrpo",
+  seed: 7,
+  machine: "linux x64, AMD EPYC, avx2, Node.js 20",
+  sha256: { "3": { main: A, searcher: B } },
+};
+const agentOf = (sha256: string) => ({ version: 3, checkpoint: "c", sha256 });
+const RUN = {
+  recipe: "recipes/atlas",
+  arm: "mgrpo",
+  seed: 7,
+  steps: 3,
+  agents: { main: agentOf(A), searcher: agentOf(B) },
+} as const;
+const changed = { ...RUN, agents: { ...RUN.agents, searcher: agentOf(C) } };
+
+test("the recorded bits are the same", () => {
+  expect(compareBits(RECORDED, RUN, RECORDED.machine).is).toBe("same");
+  expect(compareBits(RECORDED, RUN, "another").is).toBe("same");
+});
+
+test("other bits are a change on the kind of machine that made the record, and are only said elsewhere", () => {
+  const { is, message } = compareBits(RECORDED, changed, RECORDED.machine);
+  expect(is).toBe("changed");
+  expect(message).toBe(`other weights after 3 steps\n  searcher: ${C}, recorded: ${B}`);
+  const machine = "linux x64, Intel Xeon, avx2 avx512f, Node.js 20";
+  const elsewhere = compareBits(RECORDED, changed, machine);
+  expect(elsewhere.is).toBe("another machine");
+  expect(elsewhere.message).toContain(`this is ${machine}, and they are recorded on ${RECORDED.machine}`);
+});
+
+test("an agent that is missing, or that nobody recorded, is a change", () => {
+  const { main } = RUN.agents;
+  expect(compareBits(RECORDED, { ...RUN, agents: { main } }, RECORDED.machine).message).toContain(
+    "searcher: no weights",
+  );
+  const more = { ...RUN.agents, judge: agentOf(C) };
+  expect(compareBits(RECORDED, { ...RUN, agents: more }, RECORDED.machine).is).toBe("changed");
+});
+
+test.each([
+  [{ ...RUN, seed: 8 }, "its seed is 8, and 7 is recorded"],
+  [{ ...RUN, recipe: "recipes/tally" }, "its recipe is recipes/tally, and recipes/atlas is recorded"],
+  [{ ...RUN, steps: 5 }, "it has 5 steps, and 3 are recorded"],
+])("a run that is not the recorded one cannot be compared: %#", (run, message) => {
+  expect(compareBits(RECORDED, run, RECORDED.machine)).toEqual({ is: "another run", message });
+});
+
+test("results/bits.json records the run that .ci/run trains and compares", () => {
+  const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
+  const recorded = BitsSchema.parse(JSON.parse(read("results/bits.json")));
+  const [, steps = "", seed] = /npm start -- --steps (\d+) --seed (\d+) --run demo/.exec(read(".ci/run")) ?? [];
+  expect(Object.keys(recorded.sha256)).toContain(steps);
+  expect(String(recorded.seed)).toBe(seed);
+  expect(read(".ci/run")).toContain("\nnpm run bits -- runs/demo\n");
+  expect(thisMachine()).toMatch(/^\w+ \w+, .+, Node\.js \d+$/);
+});

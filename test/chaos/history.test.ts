@@ -1,0 +1,216 @@
+/**
+ * @file What the history reads in a write: the facts and the leases. The requests are those that the store's own adapter sends for the
+ * program's own writes.
+ */
+import { once } from "node:events";
+import { createServer, type IncomingMessage } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, describe, expect, test } from "vitest";
+import { type AwsStore, openAwsStore } from "../../adapters/aws/store.ts";
+import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
+import type { AgentRecord, RunRecord, StepRecord, WorkerRecord } from "../../core/contracts/records.ts";
+import type { VerdictRecord } from "../../core/contracts/verdict-record.ts";
+import type { TableChange, TableItem } from "../../core/ports.ts";
+import * as writes from "../../core/training/writes.ts";
+import { factsOf } from "./history.ts";
+import { leaseChange } from "./leases.ts";
+import { endpointsOf } from "./stores.ts";
+import { type StoreRequest, writeOf } from "./writes.ts";
+
+const requests: StoreRequest[] = [];
+
+/** Accepts everything. */
+const server = createServer(async (incoming, response) => {
+  const { method = "", url: path = "", headers } = incoming;
+  const channel = headers["x-amz-target"] === undefined ? "s3" : "dynamo";
+  requests.push({ channel, method, path, headers, body: await bodyOf(incoming) });
+  response.end(channel === "dynamo" ? "{}" : "");
+});
+
+async function bodyOf(incoming: IncomingMessage): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  for await (const piece of incoming) pieces.push(piece as Buffer);
+  return Buffer.concat(pieces);
+}
+
+server.listen(0, "127.0.0.1");
+await once(server, "listening");
+const { port } = server.address() as AddressInfo;
+const keys = { AWS_REGION: "us-east-1", AWS_ACCESS_KEY_ID: "chaos", AWS_SECRET_ACCESS_KEY: "chaos" };
+const store = openAwsStore(
+  { table: "mgrpo", bucket: "mgrpo" },
+  { ...keys, ...endpointsOf({ dynamo: port, s3: port }) },
+);
+afterAll(() => {
+  store.close();
+  server.close();
+});
+
+/** What the only request of this call writes; undefined: nothing. */
+async function written(send: (store: AwsStore) => Promise<unknown>) {
+  requests.length = 0;
+  await send(store);
+  expect(requests).toHaveLength(1);
+  return writeOf(requests[0] ?? expect.fail());
+}
+
+const factsAfter = async (send: Parameters<typeof written>[0]) => {
+  const write = await written(send);
+  return write ? factsOf(write) : [];
+};
+const factsOfChange = (change: TableChange) => factsAfter(({ table }) => table.update(change));
+
+const address = { run: "a", phase: "train", step: 0, group: 1, rollout: 2 } as const;
+const step: StepRecord = {
+  run: "a",
+  step: 0,
+  state: "open",
+  groups: ["q"],
+  round: 0,
+  policy: { main: 0 },
+  trained: ["main"],
+  sampledBefore: 0,
+  sampledTokens: 9,
+  curriculum: { stage: 0, drawn: [1] },
+};
+const hash = "0".repeat(64);
+const run: RunRecord = {
+  run: "a",
+  status: "running",
+  reason: "",
+  step: 0,
+  configSha256: hash,
+  questionsSha256: hash,
+  startedAt: 0,
+  maxHours: null,
+  maxUsd: null,
+};
+const agent: AgentRecord = { run: "a", agent: "main", version: 0, trainer: "", fence: 0, takeovers: 0 };
+const worker: WorkerRecord = {
+  run: "a",
+  worker: "main-1",
+  agent: "main",
+  roles: ["rollout", "train"],
+  url: "",
+  state: "alive",
+  counter: 3,
+  seenCounter: -1,
+  seenAt: 0,
+  release: "r",
+  inFlight: [],
+};
+
+describe("facts", () => {
+  test("an object that is committed, or overwritten", async () => {
+    const body = new TextEncoder().encode("{}");
+    expect(await factsAfter(({ objects }) => objects.commit(objectKeys.outcome(address), body))).toEqual([
+      "commit runs/a/outcomes/000000/1/2.json",
+    ]);
+    const [sent = expect.fail()] = requests;
+    const { "if-none-match": _condition, ...headers } = sent.headers;
+    const overwritten = writeOf({ ...sent, path: "/mgrpo/runs/a/a%20b.json?x-id=PutObject", headers });
+    expect(overwritten && factsOf(overwritten)).toEqual(["overwrite runs/a/a b.json"]);
+  });
+
+  test("an item that is inserted", async () => {
+    const insert = ({ table }: AwsStore) => table.insert(tableKeys.step("a", 0), step as unknown as TableItem);
+    expect(await factsAfter(insert)).toEqual(["insert RUN#a STEP#000000"]);
+  });
+
+  test.each<[string, TableChange, readonly string[]]>([
+    [
+      "scores, one fact each",
+      writes.recordScores(address, new Map([0, 2].map((k) => [k, { excluded: "lost" }]))),
+      ["score GROUP#a#000000#1 GROUP rollouts.0", "score GROUP#a#000000#1 GROUP rollouts.2"],
+    ],
+    ["a finalized group", writes.finalizeGroupRecord(address, {}, 1), ["finalize GROUP#a#000000#1 GROUP"]],
+    ["a step that is ready", writes.moveStep(step, "ready"), ["step RUN#a STEP#000000 ready"]],
+    [
+      "a step that is closed",
+      writes.moveStep({ ...step, state: "ready" }, "closed"),
+      ["step RUN#a STEP#000000 closed"],
+    ],
+    ["the next step", writes.advanceRun(run), ["advance RUN#a RUN 1"]],
+    ["a version", writes.advanceAgent(agent), ["version RUN#a AGENT#main 1"]],
+  ])("%s", async (_what, change, facts) => {
+    expect(await factsOfChange(change)).toEqual(facts);
+  });
+
+  test.each<[string, TableChange]>([
+    ["a claim of rollouts", writes.claimUnclaimedGroup(address, [0, 1], "main-1")],
+    ["a claim instead of a dead worker", writes.claimRollouts(address, [0], "main-1", new Map([[0, "main-0"]]))],
+    ["a claim that is released", writes.releaseClaim(address, 0, "main-1")],
+    ["a crash", writes.countCrash(address, 0, "main-1")],
+    ["replacement groups", writes.replaceGroups(step, { ...step, groups: ["q", "r"], round: 1 })],
+    ["the run's status", writes.endRun("a", { code: "losses", reason: "because" })],
+    ["a trainer", writes.claimTrainer(agent, "main-1")],
+    ["a heartbeat", writes.heartbeat("a", "main-1", "alive", 2)],
+  ])("none in %s, which may happen again", async (_what, change) => {
+    expect(await factsOfChange(change)).toEqual([]);
+  });
+
+  test("none in what reads or deletes", async () => {
+    expect(await written(({ table }) => table.query("RUN#a", "WORKER#"))).toBeUndefined();
+    expect(await written(({ objects }) => objects.head("runs/a/teams/000000.json"))).toBeUndefined();
+    expect(await written(({ table }) => table.delete(tableKeys.worker("a", "main-1")))).toBeUndefined();
+  });
+});
+
+describe("leases", () => {
+  const NOW = 1_000_000;
+  const leaseAfter = async (send: Parameters<typeof written>[0]) => {
+    const write = await written(send);
+    return write && leaseChange(write, NOW);
+  };
+  const leaseOfChange = (change: TableChange) => leaseAfter(({ table }) => table.update(change));
+  const WORKER = "RUN#a WORKER#main-1";
+
+  test("a worker holds its lease from its registration on, heartbeats extend it, its death ends it", async () => {
+    const register = ({ table }: AwsStore) =>
+      table.insert(tableKeys.worker("a", "main-1"), worker as unknown as TableItem);
+    expect(await leaseAfter(register)).toEqual({ name: WORKER, act: "hold" });
+    const beat = writes.heartbeat("a", "main-1", "alive", 2);
+    expect(await leaseOfChange(beat)).toEqual({ name: WORKER, act: "hold" });
+    expect(await leaseOfChange(writes.markDead(worker))).toEqual({ name: WORKER, act: "end" });
+  });
+
+  test.each<[string, TableChange]>([
+    ["what a tick saw", writes.recordSeenCounter(worker, NOW)],
+    ["a suspicion", writes.suspectDeath(worker, NOW)],
+    ["a drain", writes.drainWorker("a", "main-1")],
+    ["the rollout that it runs alone", writes.setInFlight("a", "main-1", "alive", ["0/0/0"])],
+    ["a claim of rollouts", writes.claimUnclaimedGroup(address, [0], "main-1")],
+  ])("%s does not extend it", async (_what, change) => {
+    expect(await leaseOfChange(change)).toBeUndefined();
+  });
+
+  const subject = "0f".repeat(32);
+  const VERDICT = `VERDICT#a#${subject} JUDGE#judge-1`;
+  const key = tableKeys.verdict("a", subject, "judge-1");
+  const claimed: VerdictRecord = {
+    run: "a",
+    subject,
+    judge: "judge-1",
+    asks: 1,
+    token: "t",
+    heldUntil: NOW + 20_000,
+    failures: 0,
+    unusable: 0,
+    failingSince: 0,
+    failedAt: 0,
+    expiresAt: 1,
+  };
+  const until = (heldUntil: number): TableChange => ({ key, set: [[["heldUntil"], heldUntil]], when: [] });
+
+  test("a claim on a verdict is held until the time in its record, and ends with the verdict", async () => {
+    const insert = (record: TableItem) => leaseAfter(({ table }) => table.insert(key, record));
+    expect(await insert({ ...claimed })).toEqual({ name: VERDICT, act: "hold", seconds: 20 });
+    const { token: _token, ...free } = claimed;
+    expect(await insert(free)).toBeUndefined();
+    expect(await leaseOfChange(until(NOW + 3000))).toEqual({ name: VERDICT, act: "hold", seconds: 3 });
+    expect(await leaseOfChange(until(0))).toEqual({ name: VERDICT, act: "release" });
+    const verdict = objectKeys.verdict("a", subject, "judge-1");
+    const commit = ({ objects }: AwsStore) => objects.commit(verdict, new TextEncoder().encode("{}"));
+    expect(await leaseAfter(commit)).toEqual({ name: VERDICT, act: "end" });
+  });
+});

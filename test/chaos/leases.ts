@@ -1,0 +1,37 @@
+/**
+ * @file What a write does to a lease: a worker's, which its heartbeats extend until somebody declares it dead, or the claim on a verdict,
+ * whose record says how long it is held, also after a failure.
+ */
+import type { LeaseChange } from "./history.ts";
+import type { Attribute, StoreWrite } from "./writes.ts";
+
+/** @param storeTime of the answer, in ms. */
+export function leaseChange(write: StoreWrite, storeTime: number): LeaseChange | undefined {
+  if (write.kind === "put") return verdictStored(write.key);
+  const [, kind] = / (WORKER|JUDGE)#/.exec(write.key) ?? [];
+  if (kind === "WORKER") return workerChange(write);
+  if (kind !== "JUDGE") return undefined;
+  // Rewards that cost nothing are not claimed: their record has no token.
+  if (write.kind === "insert")
+    return write.item["token"] ? held(write.key, write.item["heldUntil"], storeTime) : undefined;
+  return held(write.key, write.set.get("heldUntil"), storeTime);
+}
+
+function workerChange(write: Exclude<StoreWrite, { kind: "put" }>): LeaseChange | undefined {
+  const name = write.key;
+  if (write.kind === "insert") return { name, act: "hold" };
+  if (write.set.get("state")?.S === "dead") return { name, act: "end" };
+  return write.added.includes("counter") ? { name, act: "hold" } : undefined;
+}
+
+function held(name: string, heldUntil: Attribute | undefined, storeTime: number): LeaseChange | undefined {
+  if (heldUntil === undefined) return undefined;
+  const until = Number(heldUntil.N);
+  return until === 0 ? { name, act: "release" } : { name, act: "hold", seconds: (until - storeTime) / 1000 };
+}
+
+/** Nobody asks for a verdict that exists. */
+function verdictStored(key: string): LeaseChange | undefined {
+  const [, run, subject, judge] = /^runs\/([^/]+)\/verdicts\/([^-/]+)-([^/]+)\.json$/.exec(key) ?? [];
+  return run === undefined ? undefined : { name: `VERDICT#${run}#${subject} JUDGE#${judge}`, act: "end" };
+}

@@ -1,0 +1,29 @@
+/** @file What bounds the waits of a trial, in seconds: settings of its runs and processes, which the checker holds them to. */
+import { IDLE_SECONDS } from "../../adapters/aws/clients.ts";
+
+export interface WaitLimits {
+  /** A worker without a heartbeat for this long is dead. */
+  readonly lease: number;
+  /** Between two scheduled ticks. */
+  readonly tick: number;
+  /** One attempt at a rollout, and one invocation. */
+  readonly rollout: number;
+  readonly invocation: number;
+  /** One request to the judge, the tool or the store. */
+  readonly judge: number;
+  readonly tool: number;
+  readonly store: number;
+  /** How much longer each wait may take: processes poll, and the machine is busy. */
+  readonly slack: number;
+}
+
+export const LIMITS: WaitLimits = {
+  lease: 1.5,
+  tick: 0.5,
+  rollout: 30,
+  invocation: 20,
+  judge: 5,
+  tool: 2,
+  store: IDLE_SECONDS,
+  slack: 15,
+};

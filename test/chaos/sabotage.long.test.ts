@@ -1,0 +1,212 @@
+/**
+ * @file The checker finds what is broken in the program itself: a small trial for each law, with one part replaced by one that breaks it.
+ * checker.test.ts breaks histories instead.
+ */
+import { beforeAll, expect, test } from "vitest";
+import { objectKeys } from "../../core/contracts/keys.ts";
+import type { ObjectStore, Store, Table, TableChange } from "../../core/ports.ts";
+import { relayEngine } from "../fixtures/relay/policy.ts";
+import { mortalStore } from "../kill/mortal-store.ts";
+import { check, laws } from "./checker.ts";
+import type { Trial } from "./history.ts";
+import { playSmall, type Sabotage, type SmallProcess } from "./small-trial.ts";
+
+const withTable = (store: Store, changed: Partial<Table>): Store => ({
+  ...store,
+  table: { ...store.table, ...changed },
+});
+const withObjects = (store: Store, changed: Partial<ObjectStore>): Store => ({
+  ...store,
+  objects: { ...store.objects, ...changed },
+});
+
+/** Breaks the store of one process only. */
+const of =
+  (broken: SmallProcess, change: (store: Store) => Store) =>
+  (store: Store, process: SmallProcess): Store =>
+    process === broken ? change(store) : store;
+
+/** Says that the updates that match are made, and does not make them. */
+const swallow = (store: Store, matches: (change: TableChange) => boolean): Store =>
+  withTable(store, {
+    update: async (change) =>
+      matches(change) ? { applied: true, item: await store.table.get(change.key) } : store.table.update(change),
+  });
+
+const sets = ({ set = [] }: TableChange, attribute: string) => set.some(([[name]]) => name === attribute);
+const ofJudges = ({ key }: TableChange) => key.sk === "JUDGES";
+const isMarkedDead = ({ set = [] }: TableChange) => set.some(([[name], value]) => name === "state" && value === "dead");
+
+const FIRST_OUTCOME = objectKeys.outcome({ run: "a", phase: "train", step: 0, group: 0, rollout: 0 });
+const manifest = (version: number) => objectKeys.manifest("a", "main", version);
+
+/** Scores are written twice, as after a lost answer, and without the condition that makes the second write harmless. */
+const unconditionalScores = of("functions", (store) =>
+  withTable(store, {
+    async update(change) {
+      if (!sets(change, "rollouts")) return store.table.update(change);
+      await store.table.update({ ...change, when: [] });
+      return store.table.update({ ...change, when: [] });
+    },
+  }),
+);
+
+const withoutSecondQuestion = of("functions", (store) =>
+  withTable(store, {
+    insert: (key, item) =>
+      store.table.insert(
+        key,
+        key.sk.startsWith("STEP#") ? { ...item, groups: [String([item["groups"]].flat()[0])] } : item,
+      ),
+  }),
+);
+
+const losingFirstOutcome = of("main", (store) =>
+  withObjects(store, {
+    commit: async (key, ...rest) => key === FIRST_OUTCOME || store.objects.commit(key, ...rest),
+  }),
+);
+
+/** The first outcome is kept in memory, where every process finds it. */
+function cachingFirstOutcome(): (store: Store) => Store {
+  let kept: Uint8Array | undefined;
+  return (store) =>
+    withObjects(store, {
+      async commit(key, body, ...rest) {
+        if (key !== FIRST_OUTCOME) return store.objects.commit(key, body, ...rest);
+        kept ??= body;
+        return true;
+      },
+      get: async (key) => (key === FIRST_OUTCOME ? kept : store.objects.get(key)),
+      head: async (key) => (key === FIRST_OUTCOME ? kept?.length : store.objects.head(key)),
+    });
+}
+
+const publishingAhead = of("main", (store) =>
+  withObjects(store, {
+    async commit(key, ...rest) {
+      if (key === manifest(1)) await store.objects.commit(manifest(2), ...rest);
+      return store.objects.commit(key, ...rest);
+    },
+  }),
+);
+
+const advancingTwice = of("functions", (store) =>
+  withTable(store, {
+    update(change) {
+      if (change.key.sk !== "RUN" || !sets(change, "step")) return store.table.update(change);
+      return store.table.update({ ...change, set: [[["step"], 2]] });
+    },
+  }),
+);
+
+/** Every sampler has the weights that were opened first. */
+function withOldWeights(): typeof relayEngine {
+  let first: Parameters<typeof relayEngine.openSampler>[0] | undefined;
+  return {
+    ...relayEngine,
+    openSampler: (files, ...rest) => {
+      first ??= files;
+      return relayEngine.openSampler(first, ...rest);
+    },
+  };
+}
+
+/** Neither sees what the other has claimed and stored. */
+const ignoringVerdicts = of("functions", (store) =>
+  withObjects(
+    withTable(store, {
+      insert: async (key, item) => (await store.table.insert(key, item)) || key.sk.startsWith("JUDGE#"),
+    }),
+    { get: async (key) => (key.includes("/verdicts/") ? undefined : store.objects.get(key)) },
+  ),
+);
+
+/** The main worker dies, and nobody may say so. */
+const undeclaredDeath = (store: Store, process: SmallProcess): Store =>
+  swallow(process === "main" ? mortalStore(store, 20).store : store, isMarkedDead);
+
+const sabotages: [string, readonly string[], Sabotage][] = [
+  [
+    "an outcome that is lost after its commit",
+    ["the trial ends, every run is finished"],
+    { store: losingFirstOutcome, deadlineSeconds: 8 },
+  ],
+  [
+    "a question that is skipped",
+    ["scores, groups, weights and evaluations are those of the undisturbed run"],
+    { store: withoutSecondQuestion },
+  ],
+  ["a score that is counted twice", ["each fact is recorded once"], { store: unconditionalScores }],
+  [
+    "objects that are written without a condition",
+    ["no object is overwritten"],
+    {
+      wire({ headers, body }) {
+        delete headers["if-none-match"];
+        return body;
+      },
+      deadlineSeconds: 8,
+    },
+  ],
+  [
+    "a version that is published before its step, and before the version before it",
+    ["a version follows its step", "versions are linear"],
+    { store: publishingAhead, deadlineSeconds: 8 },
+  ],
+  ["a step that is skipped", ["steps advance one at a time"], { store: advancingTwice, deadlineSeconds: 8 }],
+  [
+    "a worker that dies and stays alive in its record",
+    ["no wait lasts beyond its deadline"],
+    { store: undeclaredDeath, deadlineSeconds: 12 },
+  ],
+  [
+    "a judge that hangs, and a client without a deadline",
+    ["no wait lasts beyond its deadline"],
+    { faults: [{ kind: "hang", request: 0 }], judgeSeconds: 60 },
+  ],
+  ["an outcome that is scored and never stored", ["a score follows its outcome"], { store: cachingFirstOutcome() }],
+  [
+    "a sampler that does not load the new version",
+    ["every trained token was sampled by the version that its record names"],
+    { engine: withOldWeights() },
+  ],
+  [
+    "two instances that ask for the same verdict",
+    ["the judge is asked again only after a disturbance"],
+    { store: ignoringVerdicts, instances: 2 },
+  ],
+  [
+    "a judge's bill that is not written",
+    ["every answer of the judge is billed"],
+    { store: of("functions", (store) => swallow(store, ofJudges)) },
+  ],
+  [
+    "a bill that keeps what was reserved",
+    ["the judge's bill exceeds its answers only by requests whose cost is unknown"],
+    { store: of("functions", (store) => swallow(store, (change) => ofJudges(change) && change.remove !== undefined)) },
+  ],
+];
+
+let reference: Trial;
+beforeAll(async () => {
+  reference = await playSmall();
+});
+
+const brokenBy = (trial: Trial) => check({ trial, reference }).map((line) => line.split(": ", 1)[0]);
+
+test("the program itself holds, and so does a judge that hangs until its client's deadline", async () => {
+  expect(check({ trial: reference, reference }), reference.log.join("\n")).toEqual([]);
+  const trial = await playSmall({ faults: [{ kind: "hang", request: 0 }] });
+  expect(trial.history.filter(({ fault }) => fault === "hang")).toHaveLength(1);
+  expect(check({ trial, reference }), trial.log.join("\n")).toEqual([]);
+});
+
+test.each(sabotages)("%s", async (_what, expected, sabotage) => {
+  const trial = await playSmall(sabotage);
+  expect(brokenBy(trial), trial.log.join("\n")).toEqual(expect.arrayContaining([...expected]));
+});
+
+test("every law is broken by one of them", () => {
+  expect(new Set(sabotages.flatMap(([, broken]) => broken))).toEqual(new Set(Object.keys(laws)));
+});

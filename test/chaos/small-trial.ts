@@ -1,0 +1,213 @@
+/**
+ * @file A small trial in this process: one run of two steps on an embedded cloud, with the real functions, workers and store adapters, and a
+ * proxy in front of each, as in a trial of processes. Any part can be replaced by a broken one, which the checker has to find.
+ *
+ *     cloud <── proxies <── wire <── store <── functions, main, searcher        the judge <── proxy <── functions
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { openAwsStore } from "../../adapters/aws/store.ts";
+import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
+import type { RunConfig } from "../../core/contracts/config.ts";
+import { tableKeys } from "../../core/contracts/keys.ts";
+import { RunRecord } from "../../core/contracts/records.ts";
+import type { CloudHandlers, PolicyEngine, Store } from "../../core/ports.ts";
+import { readApiSpending } from "../../core/training/api-spending.ts";
+import { composeFunctions } from "../../functions/compose.ts";
+import { cloudHandlers } from "../../functions/handler.ts";
+import { createLog } from "../../gpu-workers/log.ts";
+import { closeProxies, freePort, type ProxySettings, startProxy } from "../fakes/proxies.ts";
+import { relayEngine } from "../fixtures/relay/policy.ts";
+import { relayConfig } from "../fixtures/relay/start.ts";
+import { begin, recordsOf, startWorker } from "../fixtures/relay/world.ts";
+import type { Entry, Trial } from "./history.ts";
+import type { WaitLimits } from "./limits.ts";
+import { foreignTokens } from "./provenance.ts";
+import { type FaultProxy, openProxy } from "./proxy.ts";
+import { rewards } from "./recipe/rewards.ts";
+import type { Channel, Fault } from "./schedule.ts";
+import { endpointsOf } from "./stores.ts";
+import { openWorld, PRICES, type World } from "./world.ts";
+
+const RUN = "a";
+const WORKERS = ["main", "searcher"] as const;
+export type SmallProcess = "functions" | (typeof WORKERS)[number];
+
+/** The slack is short, so that a trial that breaks the law on waits is. */
+const SMALL_LIMITS: WaitLimits = {
+  lease: 1.5,
+  tick: 0.25,
+  rollout: 20,
+  invocation: 10,
+  judge: 3,
+  tool: 2,
+  store: 30,
+  slack: 2,
+};
+
+/** What is broken. */
+export interface Sabotage {
+  /** The store as one process sees it. */
+  readonly store?: (store: Store, process: SmallProcess) => Store;
+  /** What is done to the main worker's requests to S3. */
+  readonly wire?: ProxySettings["change"];
+  readonly engine?: PolicyEngine;
+  /** Instances of the functions that get each event. */
+  readonly instances?: number;
+  /** Seconds that the judge's client waits for an answer. */
+  readonly judgeSeconds?: number;
+  /** Of the functions' requests to the judge. */
+  readonly faults?: readonly Pick<Fault, "kind" | "request">[];
+  /** When a trial that does not end is ended. */
+  readonly deadlineSeconds?: number;
+}
+
+interface Stage {
+  readonly sabotage: Sabotage;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly ports: { readonly dynamo: number; readonly s3: number };
+  readonly world: World;
+  readonly proxies: FaultProxy[];
+  readonly closers: (() => void)[];
+  readonly history: Entry[];
+  readonly log: string[];
+  readonly now: () => number;
+}
+
+const DEADLINE_SECONDS = 60;
+
+export async function playSmall(sabotage: Sabotage = {}): Promise<Trial> {
+  const directory = mkdtempSync(join(tmpdir(), "mgrpo-small-"));
+  const ports = { dynamo: await freePort(), s3: await freePort() };
+  const instances: CloudHandlers[] = [];
+  const cloud = await startLocalCloud({
+    directory,
+    ports,
+    tickSeconds: SMALL_LIMITS.tick,
+    verifySignatures: false,
+    handlers: {
+      objectCreated: async (event) => void (await Promise.all(instances.map((one) => one.objectCreated(event)))),
+      tick: async () => void (await Promise.all(instances.map((one) => one.tick()))),
+    },
+    report: () => {},
+  });
+  const startedAt = performance.now();
+  const world = await openWorld("refused");
+  const { environment, direct } = cloud;
+  const opened = { proxies: [], closers: [], history: [], log: [], now: () => performance.now() - startedAt };
+  const stage: Stage = { sabotage, environment, ports, world, ...opened };
+  try {
+    const config = configOf(await proxyFor(stage, "functions", "world", world.port), sabotage);
+    const isTimely = await playRun(stage, config, instances);
+    await Promise.all(stage.proxies.map((proxy) => proxy.close()));
+    return await resultOf(stage, config, direct, isTimely);
+  } finally {
+    for (const close of stage.closers) close();
+    world.close();
+    closeProxies();
+    await cloud.close();
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+function configOf(judge: number, { judgeSeconds = SMALL_LIMITS.judge }: Sabotage): RunConfig {
+  return relayConfig({
+    run: RUN,
+    steps: 2,
+    judge: {
+      model: {
+        provider: "openai",
+        baseUrl: `http://127.0.0.1:${judge}/v1`,
+        model: "judge",
+        timeoutSeconds: judgeSeconds,
+      },
+      maxTokens: 64,
+      usdPerMillionTokens: PRICES,
+      criteria: { correct: "Compare.", expert: "Look at the work." },
+    },
+    retention: { last: 8 },
+    liveness: { heartbeatSeconds: 0.2, leaseSeconds: SMALL_LIMITS.lease, pollSeconds: 0.02 },
+    limits: {
+      invocationSeconds: SMALL_LIMITS.invocation,
+      rolloutSeconds: SMALL_LIMITS.rollout,
+      verdictSeconds: 8,
+      attempts: 50,
+    },
+    budget: { usd: 1000, usdPerWorkerHour: { "*": 0 } },
+  });
+}
+
+/** False: it did not end by its deadline, or a worker failed. */
+async function playRun(stage: Stage, config: RunConfig, instances: CloudHandlers[]): Promise<boolean> {
+  const { sabotage, log } = stage;
+  const write = (line: string) => void log.push(line);
+  const opened = await Promise.all(
+    Array.from({ length: sabotage.instances ?? 1 }, async () => {
+      const store = await storeOf(stage, "functions");
+      const rewardsOf = async () => rewards({ config, environment: {} });
+      return { store, functions: composeFunctions(store, { rewardsOf }) };
+    }),
+  );
+  for (const { store, functions } of opened.slice(0, 1)) await begin(store, functions, config);
+  instances.push(...opened.map(({ functions }) => cloudHandlers(functions, write)));
+  const stop = new AbortController();
+  const engine = sabotage.engine ?? relayEngine;
+  const workers = WORKERS.map(async (agent) =>
+    startWorker(await storeOf(stage, agent), RUN, { agent }, stop.signal, createLog(write), { engineOf: () => engine }),
+  );
+  const seconds = sabotage.deadlineSeconds ?? DEADLINE_SECONDS;
+  const over = pause(seconds * 1000, false, { signal: stop.signal });
+  const isTimely = await Promise.race([Promise.all(workers).then(() => true), over]).catch(async (error: unknown) => {
+    write(String(error));
+    // What a failed worker held is not given up at once: the others go on.
+    return over;
+  });
+  stop.abort();
+  await Promise.allSettled(workers);
+  await Promise.all(opened.map(({ functions }) => functions.stop()));
+  return isTimely;
+}
+
+async function storeOf(stage: Stage, process: SmallProcess): Promise<Store> {
+  const { sabotage, environment, ports, closers } = stage;
+  const dynamo = await proxyFor(stage, process, "dynamo", ports.dynamo);
+  const s3 = await proxyFor(stage, process, "s3", ports.s3);
+  const endpoints = endpointsOf({ dynamo, s3 });
+  if (sabotage.wire && process === "main")
+    endpoints.AWS_ENDPOINT_URL_S3 = await startProxy(endpoints.AWS_ENDPOINT_URL_S3, { change: sabotage.wire });
+  const { MGRPO_TABLE: table = "", MGRPO_BUCKET: bucket = "" } = environment;
+  const store = openAwsStore({ table, bucket }, { ...environment, ...endpoints });
+  closers.push(() => store.close());
+  return sabotage.store?.(store, process) ?? store;
+}
+
+async function proxyFor(stage: Stage, process: SmallProcess, channel: Channel, target: number): Promise<number> {
+  const { sabotage, history, now, proxies } = stage;
+  const faults = channel === "world" ? (sabotage.faults ?? []) : [];
+  const proxy = await openProxy({
+    process: process === "functions" ? process : `${process}-${RUN}`,
+    channel,
+    target: () => target,
+    faults: new Map(faults.map((fault) => [fault.request, { ...fault, process, channel, seconds: 0 }])),
+    now,
+    record: (entry) => history.push(entry),
+    onRequest: () => () => {},
+  });
+  proxies.push(proxy);
+  return proxy.port;
+}
+
+async function resultOf(stage: Stage, config: RunConfig, store: Store, isTimely: boolean): Promise<Trial> {
+  const { history, log, now } = stage;
+  const result = {
+    run: RUN,
+    status: RunRecord.parse(await store.table.get(tableKeys.run(RUN))).status,
+    records: await recordsOf(store, config),
+    judgesMicroUsd: Math.round((await readApiSpending(store.table, RUN)).judgesUsd * 1e6),
+    foreignTokens: await foreignTokens(store, config),
+  };
+  const seconds = now() / 1000;
+  return { isTimely, seconds, runs: [result], history, log, died: [], limits: SMALL_LIMITS, starts: {} };
+}

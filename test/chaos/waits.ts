@@ -1,0 +1,116 @@
+/**
+ * @file The law on waits. A request that gets no answer ends at its caller's deadline, and a lease that its holder neither extends nor gives
+ * up passes on: a worker is declared dead, a verdict is asked for again. Each within the slack, and what hindered it.
+ */
+import type { Entry, LeaseChange, Trial } from "./history.ts";
+import type { WaitLimits } from "./limits.ts";
+
+/** From a kill until the process works again. */
+const RESTART_SECONDS = 5;
+
+export function overdueWaits(trial: Trial): string[] {
+  return [...overdueAnswers(trial), ...overdueLeases(trial)];
+}
+
+/** The requests that hung. Their `answeredAt` is when the caller gave up. */
+function overdueAnswers(trial: Trial): string[] {
+  return trial.history.filter(isHung).flatMap((entry) => {
+    const from = startOfLimit(trial, entry);
+    const allowed = secondsOf(entry, trial.limits) + secondsWithin(strikesOf(trial), from, entry.answeredAt);
+    const waited = (entry.answeredAt - from) / 1000;
+    return waited > allowed + trial.limits.slack
+      ? [`${entry.process} waited ${brief(waited)} for ${entry.channel} ${entry.path}, instead of ${brief(allowed)}`]
+      : [];
+  });
+}
+
+const isHung = ({ fault }: Entry) => fault === "hang";
+const isOfStore = ({ channel }: Entry) => channel === "dynamo" || channel === "s3";
+const brief = (seconds: number) => `${seconds.toFixed(1)} s`;
+
+function secondsOf(entry: Entry, limits: WaitLimits): number {
+  if (isOfStore(entry)) return limits.store;
+  if (isOfModel(entry)) return entry.process.startsWith("searcher") ? limits.invocation : limits.rollout;
+  return entry.path.startsWith("/page") ? limits.tool : limits.judge;
+}
+
+const isOfModel = ({ path }: Entry) => path.startsWith("/think");
+
+/** A rollout may begin before its step has opened, and its time limits start then: at the latest, when RUN last advanced. */
+function startOfLimit({ history }: Trial, entry: Entry): number {
+  if (!isOfModel(entry)) return entry.sentAt;
+  const advance = `advance RUN#${entry.process.split("-").at(-1)} `;
+  const advances = history.filter(({ facts }) => facts.some((fact) => fact.startsWith(advance)));
+  const before = advances.map(({ answeredAt }) => answeredAt).filter((at) => at <= entry.answeredAt);
+  return Math.max(entry.sentAt, ...before);
+}
+
+interface Hold {
+  readonly from: number;
+  /** The end of the lease. */
+  readonly until: number;
+}
+
+function overdueLeases(trial: Trial): string[] {
+  const holds = new Map<string, Hold | "over">();
+  const hindrances = [...strikesOf(trial), ...silencesOf(trial)];
+  const late = (name: string, now: number): string[] => {
+    const hold = holds.get(name);
+    if (hold === undefined || hold === "over") return [];
+    const { from, until } = hold;
+    const overdue = (now - until) / 1000;
+    const allowed = trial.limits.slack + secondsWithin(hindrances, from, now);
+    return overdue > allowed ? [`${name}: held from ${brief(from / 1000)}, overdue by ${brief(overdue)}`] : [];
+  };
+  const changes = trial.history.flatMap(({ lease, answeredAt }) => (lease ? [{ ...lease, at: answeredAt }] : []));
+  const found = changes
+    .toSorted((a, b) => a.at - b.at)
+    .flatMap((change) => {
+      const { name, act, at } = change;
+      const overdue = late(name, at);
+      if (holds.get(name) === "over") return [];
+      if (act === "hold") holds.set(name, { from: at, until: at + 1000 * heldSeconds(change, trial.limits) });
+      else if (act === "end") holds.set(name, "over");
+      else holds.delete(name);
+      return overdue;
+    });
+  return [...found, ...[...holds.keys()].flatMap((name) => late(name, endOf(trial, name)))];
+}
+
+/**
+ * A heartbeat is seen by a tick up to half a lease after it; the lease ends at a later tick, and half a lease after that one is the tick that
+ * declares the worker dead.
+ */
+function heldSeconds({ seconds }: Extract<LeaseChange, { act: "hold" }>, { lease, tick }: WaitLimits): number {
+  return seconds ?? 2 * lease + 3 * tick;
+}
+
+/** Until when anybody needs the lease: the end of the trial, or the last thing that happened in a finished run. */
+function endOf({ runs, history, seconds }: Trial, lease: string): number {
+  const [, name = ""] = /^\w+#([^# ]+)/.exec(lease) ?? [];
+  if (runs.find(({ run }) => run === name)?.status !== "finished") return seconds * 1000;
+  const ofRun = new RegExp(`[#/]${name}[#/ ]`);
+  const isOfRun = (fact: string) => ofRun.test(fact) && !fact.includes(" WORKER#");
+  return Math.max(0, ...history.filter(({ facts }) => facts.some(isOfRun)).map(({ answeredAt }) => answeredAt));
+}
+
+/** A time that a process could not use. */
+interface Hindrance {
+  readonly at: number;
+  readonly seconds: number;
+}
+
+/** Processes that were stopped, or were starting again. */
+const strikesOf = ({ died }: Trial): Hindrance[] =>
+  died.map(({ at, signal, seconds }) => ({ at, seconds: signal === "kill" ? RESTART_SECONDS : seconds }));
+
+/** Processes that waited for a silent store. */
+const silencesOf = ({ history }: Trial): Hindrance[] =>
+  history
+    .filter((entry) => isHung(entry) && isOfStore(entry))
+    .map(({ sentAt, answeredAt }) => ({ at: sentAt, seconds: (answeredAt - sentAt) / 1000 }));
+
+const secondsWithin = (hindrances: readonly Hindrance[], from: number, to: number): number =>
+  hindrances
+    .filter(({ at, seconds }) => at < to && at + 1000 * seconds > from)
+    .reduce((sum, { seconds }) => sum + seconds, 0);

@@ -1,0 +1,88 @@
+/**
+ * @file The import of GGUF files of every supported family and tokenizer kind: log-probs match transformers on the same file, and token ids of
+ * 1,000 texts match the family's own tokenizer (test/fixtures/gguf/make_families.py). The texts are drawn here as they are there.
+ */
+import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { CheckpointFiles, Tokenizer } from "../../core/ports.ts";
+import { importGguf } from "../../engine/gguf/import.ts";
+import { readGguf } from "../../engine/gguf/metadata.ts";
+import { tokenizerFiles } from "../../engine/gguf/tokenizer.ts";
+import { sha256 } from "../../engine/hash.ts";
+import { openTokenizer, openTrainer, readCheckpoint } from "../../engine/index.ts";
+
+interface Family {
+  readonly tokens: number[];
+  readonly logProbs: number[];
+  /** What texts are drawn from. */
+  readonly words: readonly string[];
+  /** Of every text. */
+  readonly prefix: string;
+  /** Of the ids of each text: the first 8 digits of their SHA-256. */
+  readonly hashes: readonly string[];
+}
+
+const FIXTURES = join(import.meta.dirname, "../fixtures/gguf");
+const expected: {
+  readonly seed: number;
+  readonly separators: readonly string[];
+  readonly families: Readonly<Record<string, Family>>;
+  /** Of the texts of llama3, with its vocabulary under another pre-tokenizer. */
+  readonly preTokenizers: Readonly<Record<string, readonly string[]>>;
+} = JSON.parse(readFileSync(join(FIXTURES, "families.json"), "utf8"));
+const folder = mkdtempSync(join(tmpdir(), "mgrpo-gguf-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** A linear congruential generator, whose high bits choose. */
+function drawnTexts({ words, prefix }: Family, count: number): string[] {
+  let state = expected.seed;
+  const below = (n: number): number => {
+    state = (1664525 * state + 1013904223) % 2 ** 32;
+    return Math.floor((state * n) / 2 ** 32);
+  };
+  const one = (from: readonly string[]) => from[below(from.length)] as string;
+  return Array.from({ length: count }, () => {
+    const parts = Array.from({ length: 1 + below(13) }, () => one(expected.separators) + one(words));
+    return prefix + parts.join("");
+  });
+}
+
+/** The texts whose ids are not the expected ones. */
+function differing(tokenizer: Tokenizer, family: Family, hashes: readonly string[]): string[] {
+  expect(hashes).toHaveLength(1000);
+  const texts = drawnTexts(family, hashes.length);
+  return texts.filter((text, i) => sha256(tokenizer.encodeTemplate(text).join()).slice(0, 8) !== hashes[i]);
+}
+
+describe.each(Object.entries(expected.families))("%s", (name, family) => {
+  let files: CheckpointFiles;
+  beforeAll(async () => {
+    await importGguf(join(FIXTURES, `${name}.gguf`), join(folder, name));
+    files = await readCheckpoint(join(folder, name));
+  });
+
+  test("log-probs match transformers on the same file", async () => {
+    const trainer = await openTrainer(files, { policy: "compiled" });
+    const [found] = await trainer.logProbs([family.tokens], 1);
+    await trainer.close();
+    const differences = family.logProbs.slice(1).map((p, t) => Math.abs(p - (found?.[t + 1] ?? 0)));
+    expect(Math.max(...differences)).toBeLessThan(1e-4);
+  });
+
+  test("token ids of 1,000 texts match the family's own tokenizer", () => {
+    expect(differing(openTokenizer(files), family, family.hashes)).toEqual([]);
+  });
+});
+
+test.each(Object.entries(expected.preTokenizers))(
+  "pre-tokenizer %s: token ids of 1,000 texts match transformers",
+  async (pre, hashes) => {
+    const path = join(FIXTURES, "llama3.gguf");
+    const { metadata } = await readGguf(path, statSync(path).size);
+    const texts = tokenizerFiles(path, { ...metadata, "tokenizer.ggml.pre": pre });
+    const files = new Map([...texts].map(([name, text]) => [name, new TextEncoder().encode(text)]));
+    expect(differing(openTokenizer(files), expected.families["llama3"] as Family, hashes)).toEqual([]);
+  },
+);

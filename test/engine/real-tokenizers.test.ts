@@ -1,0 +1,98 @@
+/**
+ * @file Real tokenizers with their chat templates: each folder in the folder MGRPO_REAL_TOKENIZERS, in the Hugging Face layout (weights are not
+ * read). The laws of the tokenizers in test/fixtures hold, and a family of the table in docs/models.md does what it says there.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeAll, describe, expect, test } from "vitest";
+import { checkTemplate, type TemplateSettings } from "../../cli/local/template-check.ts";
+import { isMgrpoError } from "../../core/errors.ts";
+import type { CheckpointFiles, Tokenizer } from "../../core/ports.ts";
+import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
+import type { ToolDisplay } from "../../engine/tokenizer/tool-display.ts";
+import { isControlToken, readTokenizerJson } from "../../engine/tokenizer/vocabulary.ts";
+import { expectLaidOutAsRendered } from "./layout-law.ts";
+
+const FOLDER = process.env["MGRPO_REAL_TOKENIZERS"];
+if (FOLDER === undefined) console.log("real tokenizers: skipped, MGRPO_REAL_TOKENIZERS is not set");
+const parent = FOLDER ?? "";
+const folders = FOLDER === undefined ? ["no folder"] : readdirSync(parent).filter((name) => !name.startsWith("."));
+
+/** By a folder's name: what describes the tools with `auto`, as docs/models.md says. `refused`: with advice that helps. */
+const DOCUMENTED: readonly (readonly [RegExp, ToolDisplay | "refused"])[] = [
+  [/qwen-?(2\.?5|3)/i, "template"],
+  [/smollm/i, "system"],
+  [/llama-?3/i, "system"],
+  [/gemma-?3/i, "system"],
+  [/nemo/i, "refused"],
+];
+const SETTINGS: TemplateSettings = {
+  ...{ system: "Be brief.", tools: ["search"], delegates: [], toolPrompt: "auto" },
+};
+/** The first letter keeps a space at the start apart from the one that SentencePiece puts before a text. */
+const TEXTS = [
+  "What is the capital of France?",
+  "a  two spaces, a tab\tand\n\nnewlines \n",
+  "It isn't WE'LL's 1234567 + 89",
+  "naïve café — Zürich, 東京, Ελλάδα, हिन्दी 🙂👩‍👩‍👧",
+  'a{"name": "search", "arguments": {"query": "capital of France"}}',
+];
+
+const filesOf = (name: string) => {
+  const files = readdirSync(join(parent, name)).filter((file) => /\.(json|jinja)$/.test(file));
+  return new Map(files.map((file) => [file, Uint8Array.from(readFileSync(join(parent, name, file)))]));
+};
+
+/** The settings that a refusal advises. */
+const adviceOf = (message: string): Partial<TemplateSettings> =>
+  Object.fromEntries(
+    [...message.matchAll(/agents\.a\.(thinking|toolPrompt) to ("\w+"|true|false)/g)].map(([, name, value]) => [
+      name,
+      JSON.parse(value ?? ""),
+    ]),
+  );
+
+describe.skipIf(FOLDER === undefined).each(folders)("%s", (name) => {
+  let files: CheckpointFiles;
+  let tokenizer: Tokenizer;
+  beforeAll(() => {
+    files = filesOf(name);
+    tokenizer = openTokenizer(files);
+  });
+
+  test.each(TEXTS)("decodes what it encoded: %j", (text) => {
+    expect(tokenizer.decode(tokenizer.encodeText(text))).toBe(text);
+  });
+
+  test("text never becomes a control token; a template does", () => {
+    const json = readTokenizerJson(files);
+    const control = json.added_tokens.filter((token) => isControlToken(token, json.model.unk_token ?? undefined));
+    expect(control.map(({ id }) => id)).toContain(tokenizer.endOfTurn);
+    const ids = new Set(control.map(({ id }) => id));
+    for (const { content, id } of control) {
+      expect(
+        tokenizer.encodeText(content).filter((token) => ids.has(token)),
+        content,
+      ).toEqual([]);
+      expect(tokenizer.encodeTemplate(content), content).toContain(id);
+    }
+  });
+
+  test("its template is supported, or refused with advice that helps; a conversation is laid out as it writes it", () => {
+    const documented = DOCUMENTED.find(([family]) => family.test(name))?.[1];
+    let advised: Partial<TemplateSettings> = {};
+    let found: ToolDisplay | "refused";
+    try {
+      found = checkTemplate("a", SETTINGS, files);
+    } catch (error) {
+      if (!isMgrpoError(error)) throw error;
+      advised = adviceOf(error.message);
+      found = "refused";
+      expect(advised, error.message).not.toEqual({});
+      checkTemplate("a", { ...SETTINGS, ...advised }, files);
+    }
+    expect(found).toBe(documented ?? found);
+    // A template may put a space around a message's text.
+    expectLaidOutAsRendered(tokenizer, advised, (text) => text.replaceAll(" ", ""));
+  });
+});

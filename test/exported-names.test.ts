@@ -1,0 +1,52 @@
+/** @file An exported name means one thing: no two files export the same, values and types alike. */
+import { existsSync, readFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import { expect, test } from "vitest";
+import { sharedNames } from "./exported-names.ts";
+import { ROOT, sourceFolders, sourcesOf } from "./sources.ts";
+
+/** A project that `create` writes has names of its own. */
+const FOLDERS = sourceFolders().filter((name) => name !== "create" && name !== "test");
+/** Names that several files export, and why. */
+const SHARED_NAMES = {
+  duration: "the terminal's form of a time, and the dashboard's, which a browser loads alone",
+  handleEvent: "what each Lambda function does, for the simulator",
+  handler: "what AWS calls, in each Lambda function",
+  learn: "an example is read alone",
+  percent: "the terminal's form of a share, and the dashboard's",
+  sha256: "functions may not import the engine",
+  train: "an example is read alone",
+};
+
+/** A recipe, or an example with a recipe of its own: each has the same parts. */
+function projectOf(file: string): string | undefined {
+  const folder = /^(recipes|examples)\/[^/]+(?=\/)/.exec(file)?.[0];
+  return folder && existsSync(join(ROOT, folder, "recipe.ts")) ? folder : undefined;
+}
+
+test("no two files export the same name, but for those that are listed with a reason", () => {
+  const sources = new Map(
+    FOLDERS.flatMap(sourcesOf).map((file) => [relative(ROOT, file), readFileSync(file, "utf8")] as const),
+  );
+  const shared = sharedNames(sources, projectOf);
+  const unlisted = [...shared].filter(([name]) => !(name in SHARED_NAMES));
+  expect(unlisted.map(([name, files]) => `${name}: ${files.join(", ")}`)).toEqual([]);
+  expect(Object.keys(SHARED_NAMES).filter((name) => !shared.has(name))).toEqual([]);
+});
+
+test("a shared name is found, whether of values or types; projects may share names of values", () => {
+  const find = (sources: Record<string, string>) =>
+    [...sharedNames(new Map(Object.entries(sources)), (file) => /^\w+(?=\/)/.exec(file)?.[0])].flat(2);
+  const [value, type, component] = [
+    "export const A = 1;",
+    "export type A = 1;",
+    "export function A() { return <p />; }",
+  ];
+  expect(find({ "a.ts": value, "b.tsx": component, "c.ts": "const A = 1;" })).toEqual(["A", "a.ts", "b.tsx"]);
+  expect(find({ "a.ts": value, "b.ts": type })).toEqual(["A", "a.ts", "b.ts"]);
+  expect(find({ "a.ts": `${value} ${type}`, "b.ts": 'export { A } from "./a.ts";' })).toEqual([]);
+  expect(find({ "one/a.ts": value, "two/a.ts": value })).toEqual([]);
+  expect(find({ "one/a.ts": value, "one/b.ts": value })).toEqual(["A", "one/a.ts", "one/b.ts"]);
+  expect(find({ "one/a.ts": value, "a.ts": value })).toEqual(["A", "one/a.ts", "a.ts"]);
+  expect(find({ "one/a.ts": type, "two/a.ts": type })).toEqual(["A", "one/a.ts", "two/a.ts"]);
+});

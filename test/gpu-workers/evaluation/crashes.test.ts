@@ -1,0 +1,123 @@
+/**
+ * @file An evaluation of which one rollout ends its worker again and again: it ends, without that rollout. One process, the store in memory;
+ * a process that dies is a worker whose store answers no more.
+ */
+import { expect, test } from "vitest";
+import { objectKeys } from "../../../core/contracts/keys.ts";
+import { EvaluationResult } from "../../../core/contracts/messages.ts";
+import type { PolicyEngine, Store } from "../../../core/ports.ts";
+import type { Scorer } from "../../../core/scorer.ts";
+import type { WorkerParts } from "../../../gpu-workers/worker-process.ts";
+import { beginEvaluation } from "../../fixtures/relay/evaluation.ts";
+import { relayEngine } from "../../fixtures/relay/policy.ts";
+import { heldOutQuestions } from "../../fixtures/relay/questions.ts";
+import { rewards } from "../../fixtures/relay/rewards.ts";
+import { startWorker } from "../../fixtures/relay/world.ts";
+
+const POISON = 2;
+const LOST = "infrastructure: its worker crashed 3 times while it ran alone";
+/** Enough for any evaluation that ends. */
+const MOST_DEATHS = 8;
+
+/** The relay's engine, which calls `die` where it samples the poison. */
+const deadlyEngine = (die: () => Promise<never>): PolicyEngine => ({
+  ...relayEngine,
+  async openSampler(...args) {
+    const sampler = await relayEngine.openSampler(...args);
+    const isDeadly = (name: readonly (string | number)[]) => name.join("/").includes(`evaluate/sampled/0/${POISON}/0/`);
+    return {
+      ...sampler,
+      sample: (request, signal) => (isDeadly(request.stream) ? die() : sampler.sample(request, signal)),
+    };
+  },
+});
+
+/** The store of a process. `kill`: from then on, none of its calls takes effect. */
+function processStore(store: Store): { store: Store; kill(): void } {
+  let isDead = false;
+  const alive =
+    <A extends unknown[], R>(call: (...args: A) => Promise<R>) =>
+    async (...args: A): Promise<R> => {
+      if (isDead) throw new Error("killed");
+      return call(...args);
+    };
+  const each = <T extends object>(port: T): T =>
+    Object.fromEntries(Object.entries(port).map(([name, call]) => [name, alive(call)])) as T;
+  return {
+    store: { ...store, objects: each(store.objects), table: each(store.table) },
+    kill: () => {
+      isDead = true;
+    },
+  };
+}
+
+/** Starts one worker after another until the job is done. Returns its result, and how many workers died. */
+async function evaluate(partsOf: (kill: () => void) => Partial<WorkerParts>) {
+  const liveness = { heartbeatSeconds: 0.05, leaseSeconds: 0.3, pollSeconds: 0.02 };
+  const { log, memory, store, config, job } = await beginEvaluation({
+    ...{ liveness, evaluation: { suites: [{ name: "sampled" }] } },
+  });
+  let deaths = 0;
+  while ((await job()).state !== "done") {
+    if (deaths > MOST_DEATHS) expect.fail("it does not end");
+    const own = processStore(store);
+    const stop = new AbortController();
+    const options = { agent: "*", roles: ["eval"] } as const;
+    const worker = startWorker(own.store, config.run, options, stop.signal, log, partsOf(own.kill));
+    const died = worker.then(
+      () => expect.fail("it ended"),
+      () => true,
+    );
+    let isDead = false;
+    while (!isDead && (await job()).state !== "done")
+      isDead = await Promise.race([died, store.clock.sleep(0.01).then(() => false)]);
+    if (isDead) deaths += 1;
+    else {
+      stop.abort();
+      await worker;
+      died.catch(() => {});
+    }
+  }
+  const done = await job();
+  const bytes = await memory.objects.get(objectKeys.evaluation(config.run, done.job));
+  return { deaths, done, result: EvaluationResult.parse(JSON.parse(new TextDecoder().decode(bytes))) };
+}
+
+const poisoned = heldOutQuestions[POISON]?.id;
+
+test("a rollout at which its worker fails is given up: the first time beside others, then three times alone", async () => {
+  const engine = deadlyEngine(() => Promise.reject(new RangeError("engine bug")));
+  const { deaths, done, result } = await evaluate(() => ({ engineOf: () => engine }));
+  expect(deaths).toBe(4);
+  expect(result).toMatchObject({ n: 5, lost: [poisoned], reasons: [LOST] });
+  expect(done).toMatchObject({ state: "done", n: 5 });
+  expect(done).not.toHaveProperty("suspects");
+}, 60_000);
+
+const never = () => new Promise<never>(() => {});
+
+test.each<[string, (die: () => Promise<never>) => Partial<WorkerParts>]>([
+  ["sampling", (die) => ({ engineOf: () => deadlyEngine(die) })],
+  [
+    "scoring",
+    (die) => {
+      const scorer: Scorer = {
+        correct: (question, ...rest) => (question.id === poisoned ? die() : rewards.correct(question, ...rest)),
+      };
+      return { scorerOf: () => scorer };
+    },
+  ],
+])(
+  "a rollout that kills its worker while %s is given up: of its workers, the first names nothing, the second names all",
+  async (_what, parts) => {
+    const { deaths, result } = await evaluate((kill) =>
+      parts(() => {
+        kill();
+        return never();
+      }),
+    );
+    expect(deaths).toBe(5);
+    expect(result).toMatchObject({ n: 5, lost: [poisoned], reasons: [LOST] });
+  },
+  60_000,
+);

@@ -1,0 +1,30 @@
+/** @file Settings of how a model samples have no effect in training: the log says so, once for each. */
+import { expect, test } from "vitest";
+import { openHarness } from "./harness.ts";
+
+test("every setting without effect is named once, whichever API and request brings it", async () => {
+  const harness = await openHarness();
+  const { main } = harness.open();
+  const post = async (path: string, body: object) => {
+    const response = await fetch(main.baseURL + path, {
+      method: "POST",
+      headers: { authorization: `Bearer ${main.apiKey}`, "content-type": "application/json" },
+      body: JSON.stringify({ model: "main", ...body }),
+    });
+    expect(response.status).toBe(200);
+  };
+  const messages = [{ role: "user", content: "say hello" }];
+  await post("/chat/completions", { messages, temperature: 0.3 });
+  await post("/chat/completions", { messages, temperature: 0.3, verbosity: "low", reasoning_effort: null });
+  await post("/chat/completions", { messages, verbosity: "high" });
+  await post("/responses", { input: "say hello", text: { verbosity: "low" } });
+  await post("/messages", { messages, max_tokens: 50, output_config: { effort: "low" } });
+  const warned = harness.lines.map((line) => JSON.parse(line)).filter(({ what }) => /have no effect/.test(what));
+  expect(warned.map(({ settings }) => settings)).toEqual([
+    "temperature",
+    "verbosity",
+    "text.verbosity",
+    "output_config.effort",
+  ]);
+  await harness.close();
+});

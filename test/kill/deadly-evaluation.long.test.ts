@@ -1,0 +1,29 @@
+/** @file A question that kills the process that evaluates it, in real processes: it is given up, and the evaluation ends. */
+import { dirname, join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { buildProcesses } from "./build.ts";
+import { calm, play } from "./processes.ts";
+
+test("the answer is lost after five deaths, three of them alone, and both evaluations end", {
+  timeout: 300_000,
+}, async () => {
+  const built = await buildProcesses({
+    "deadly/tools": "test/fixtures/deadly/tools.ts",
+    "deadly/rewards": "test/fixtures/relay/rewards.ts",
+  });
+  onTestFinished(() => built.remove());
+  const settings = {
+    recipe: join(dirname(built.recipe), "deadly"),
+    steps: 1,
+    evaluation: { suites: [{ name: "sampled" }] },
+  };
+  const { records, started, log } = await play(built, { ...calm, settings, evaluates: true });
+  const evaluations = [
+    { team: 0, state: "done", n: 5 },
+    { team: 1, state: "done", n: 6 },
+  ];
+  expect(records, log.join("\n")).toMatchObject({ status: "finished", evaluations });
+  // The first named nothing, the second all that it had in flight.
+  expect(started["eval"]).toBe(6);
+  expect(log.filter((line) => line.includes("rollout given up"))).toHaveLength(1);
+});

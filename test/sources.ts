@@ -1,0 +1,29 @@
+/** @file The source files of this repository, by folder. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+
+export const ROOT = resolve(import.meta.dirname, "..");
+
+/** The folders at the top that hold sources. */
+export function sourceFolders(): string[] {
+  const ignored = readFileSync(join(ROOT, ".gitignore"), "utf8")
+    .split("\n")
+    .map((line) => line.replace(/^\/|\/$/g, ""));
+  const folders = foldersIn(ROOT).filter((name) => !name.startsWith(".") && !ignored.includes(name));
+  return folders.filter((name) => sourcesOf(name).length > 0);
+}
+
+export function sourcesOf(folder: string): string[] {
+  return filesOf(folder).filter((name) => /\.tsx?$/.test(name));
+}
+
+export function filesOf(folder: string): string[] {
+  return readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
+    .filter((name) => !name.includes("node_modules"))
+    .map((name) => join(ROOT, folder, name));
+}
+
+export function foldersIn(path: string): string[] {
+  const folders = readdirSync(path, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  return folders.map(({ name }) => name).sort();
+}
