@@ -3,13 +3,26 @@
  * way of weighting them, many seeds. One line per world and way: the score over the whole training (`during`) and at its end, both as the mean over
  * rollouts, and at the end as the mean over calls (`perCall`); the score of each kind of task; the standard deviation between seeds of
  * `during`, and its difference from the paper's `resample` on the same seed with its 95% interval.
+ *
+ *     node dist/bench/alignment.js --lengths unequal [--aggregation token-mean]      reports of unequal length, after `node build.mjs`
  */
-import { mean } from "../core/statistics.ts";
+import { parseArgs } from "node:util";
+import * as z from "zod";
+import { AlgorithmSettings } from "../core/contracts/algorithm-config.ts";
+import { parse } from "../core/contracts/parse.ts";
+import { mean, sum } from "../core/statistics.ts";
 import { MODES, type Mode, type Trained, trainSearcher } from "./alignment/train.ts";
-import { callShares, WORLDS } from "./alignment/world.ts";
+import { LENGTHS, tasksOf, WORLDS } from "./alignment/world.ts";
 
 const [SEEDS, STEPS] = [24, 40];
 const NORMAL_975 = 1.959964;
+
+const { values } = parseArgs({
+  options: { lengths: { type: "string", default: "equal" }, aggregation: { type: "string" } },
+});
+const Options = z.strictObject({ lengths: z.enum(LENGTHS), aggregation: AlgorithmSettings.shape.aggregation });
+const options = parse(Options, values, "options", "config-invalid");
+const variant = Object.values(options).filter((value) => !["equal", "trajectory-mean"].includes(value));
 
 const deviation = (values: readonly number[]): number => {
   const center = mean(values);
@@ -19,20 +32,23 @@ const rounded = (value: number): number => Number(value.toFixed(4));
 
 for (const world of WORLDS) {
   const runs = new Map<Mode, Trained[]>(
-    MODES.map((mode) => [mode, Array.from({ length: SEEDS }, (_, seed) => trainSearcher(world, mode, seed, STEPS))]),
+    MODES.map((mode) => [
+      mode,
+      Array.from({ length: SEEDS }, (_, seed) => trainSearcher(world, mode, seed, STEPS, options)),
+    ]),
   );
   const paper = runs.get("resample") ?? [];
   for (const [mode, trained] of runs) {
     const during = trained.map(({ scores }) => mean(scores));
     const differences = during.map((score, seed) => score - mean(paper[seed]?.scores ?? []));
     const half = (NORMAL_975 * deviation(differences)) / Math.sqrt(SEEDS);
-    const [share0, share1] = callShares(world);
+    const tasks = tasksOf(world, options.lengths);
     const line = {
-      bench: `alignment.${world}.${mode}`,
+      bench: ["alignment", ...variant, world, mode].join("."),
       during: rounded(mean(during)),
       end: rounded(mean(trained.map(({ scores }) => scores.at(-1) ?? 0))),
-      perCall: rounded(mean(trained.map(({ kinds }) => share0 * kinds[0] + share1 * kinds[1]))),
-      kinds: [0, 1].map((kind) => rounded(mean(trained.map(({ kinds }) => kinds[kind] ?? 0)))),
+      perCall: rounded(mean(trained.map((one) => sum(tasks.map(({ ofCalls }, i) => ofCalls * (one.tasks[i] ?? 0)))))),
+      kinds: tasks.map((_, i) => rounded(mean(trained.map((one) => one.tasks[i] ?? 0)))),
       betweenSeeds: rounded(deviation(during)),
       fromResample: rounded(mean(differences)),
       interval: [rounded(mean(differences) - half), rounded(mean(differences) + half)],

@@ -105,7 +105,7 @@ async function planComparison(recipeName: string, options: CompareOptions): Prom
 /** Checks a config, and reads its base models: their names, with the commit of a hub model, and what identifies them. */
 async function readTeam(given: RunConfig) {
   const config = await pinModels(given);
-  const site = { workers: "here", models: "read", checkStore: checkRunsFolder } as const;
+  const site = { workers: "here", models: "read", begins: () => true, checkStore: checkRunsFolder } as const;
   const { findings, bases } = await preflight(config, site);
   findings.settle();
   const models = new Map(Object.entries(config.agents).map(([name, { model }]) => [name, model]));

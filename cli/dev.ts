@@ -46,7 +46,12 @@ export async function dev(recipeName: string, options: DevOptions): Promise<void
     resolve(...oneGroup, "limits.attempts=1", "limits.lostFraction=1", "evaluation={}", "budget={}", "track=[]"),
   );
   await makeMissingModels(recipeName, recipe, config);
-  const { findings, bases } = await preflight(config, { workers: "here", models: "read", checkStore: () => {} });
+  const { findings, bases } = await preflight(config, {
+    workers: "here",
+    models: "read",
+    begins: () => true,
+    checkStore: () => {},
+  });
   findings.settle();
   const stop = watchForStop();
   const isTerminal = process.stdout.isTTY;

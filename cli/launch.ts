@@ -58,6 +58,7 @@ export async function launch(recipeName: string, options: LaunchOptions): Promis
     const { findings, bases } = await preflight(config, {
       workers: "elsewhere",
       models: "read",
+      begins: async () => (await store.objects.get(objectKeys.config(run))) === undefined,
       async checkStore(found) {
         if (deployment) await found.attempt(() => refuseOtherRelease(deployment));
         if (deployment) await found.attempt(() => refuseUnreachableServers(config, deployment));

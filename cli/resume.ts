@@ -37,7 +37,8 @@ export async function resume(run: string, options: ResumeOptions): Promise<void>
   }
   const config = readConfig(folder);
   const recipe = await openRecipe(config.recipe);
-  const { findings } = await preflight(config, { workers: "here", models: "stored", checkStore: checkRunsFolder });
+  const site = { workers: "here", models: "stored", begins: () => false, checkStore: checkRunsFolder } as const;
+  const { findings } = await preflight(config, site);
   findings.settle();
   const dashboard = await openDashboard(run, options.open);
   printResumed(config, folder, status.step, dashboard?.link);

@@ -33,6 +33,7 @@ export async function train(recipeName: string, options: TrainOptions): Promise<
   const { findings, bases } = await preflight(config, {
     workers: "here",
     models: "read",
+    begins: () => true,
     checkStore: () => checkNewRun(run),
   });
   findings.settle();

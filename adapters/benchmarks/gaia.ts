@@ -1,7 +1,7 @@
 /**
  * @file GAIA (Mialon et al. 2023, arXiv 2311.12983; huggingface.co/datasets/gaia-benchmark/GAIA, gated): `metadata.jsonl` of a split,
  * attachments in the same folder. The test split has no answers, only `?`. A question whose file the team cannot read is
- * skipped rather than counted as wrong, unless `attachments` is `all`.
+ * skipped rather than counted as wrong, unless `attachments` is `all`. The data is gated: tests have only made-up questions in its columns.
  */
 import { statSync } from "node:fs";
 import { join } from "node:path";

@@ -10,18 +10,18 @@ import {
   addGradient,
   callsOf,
   isCorrect,
-  kindShares,
   type Logits,
   newLogits,
-  PARAMETERS,
   policyOf,
   quality,
+  type ReportLengths,
   reportScore,
   type SampledReport,
   type SyntheticWorld,
   sampleReport,
   type TabularPolicy,
-  TOKENS,
+  tasksOf,
+  zeroGradient,
 } from "./world.ts";
 
 /** Besides the program's modes: `pooled`, in which all trajectories of the batch have the same weight, so questions with more calls count more. */
@@ -32,41 +32,46 @@ const [QUESTIONS, K, D] = [8, 8, 8];
 const LEARNING_RATE = 0.05;
 const [BETA1, BETA2, EPSILON] = [0.9, 0.99, 1e-8];
 
-const algorithmWith = (mode: AlgorithmConfig["alignment"]["mode"]): AlgorithmConfig =>
-  AlgorithmConfig.parse({ alignment: { mode, d: D } });
-const ALGORITHMS: Record<Mode, AlgorithmConfig> = {
-  resample: algorithmWith("resample"),
-  weighted: algorithmWith("weighted"),
-  none: algorithmWith("none"),
-  pooled: algorithmWith("none"),
-};
-
 export interface Trained {
-  /** After each step: the mean over rollouts, each kind with its share of them. */
+  /** After each step: the mean over rollouts, each task with its share of them. */
   readonly scores: readonly number[];
-  /** At the end, by kind. */
-  readonly kinds: readonly [number, number];
+  /** At the end: of each of the world's tasks. */
+  readonly tasks: readonly number[];
 }
 
-export function trainSearcher(world: SyntheticWorld, mode: Mode, seed: number, steps: number): Trained {
+export interface Options {
+  readonly lengths?: ReportLengths;
+  readonly aggregation?: AlgorithmConfig["aggregation"];
+}
+
+export function trainSearcher(
+  world: SyntheticWorld,
+  mode: Mode,
+  seed: number,
+  steps: number,
+  { lengths = "equal", aggregation = "trajectory-mean" }: Options = {},
+): Trained {
+  const alignment = { mode: mode === "pooled" ? ("none" as const) : mode, d: D };
+  const algorithm = AlgorithmConfig.parse({ alignment, aggregation });
   const random = stream("alignment", world, seed);
-  const logits = newLogits(random);
+  const logits = newLogits(random, lengths);
   const adam = { first: new Float64Array(logits.length), second: new Float64Array(logits.length) };
-  const [share0, share1] = kindShares(world);
+  const tasks = tasksOf(world, lengths);
   const scores: number[] = [];
   for (let step = 0; step < steps; step++) {
     const policy = policyOf(logits);
     const questions = Array.from({ length: QUESTIONS }, (_, q) => {
       const own = stream("alignment", world, seed, step, q);
-      const rollouts = callsOf(world, q, K, own).map((calls) => calls.map((kind) => sampleReport(policy, kind, own)));
-      return weightedQuestion(rollouts, mode, [seed, step, q]);
+      const calls_K = callsOf(world, lengths, q, K, own);
+      const rollouts = calls_K.map((calls) => calls.map((call) => sampleReport(policy, call, own)));
+      return weightedQuestion(rollouts, algorithm, [seed, step, q]);
     }).filter(({ reports }) => reports.length > 0);
-    updateLogits(logits, adam, gradientOf(policy, questions, mode), step);
+    updateLogits(logits, adam, gradientOf(policy, questions, algorithm, mode), step);
     const after = policyOf(logits);
-    scores.push(share0 * quality(after, 0) + share1 * quality(after, 1));
+    scores.push(tasks.reduce((sum, task) => sum + task.ofRollouts * quality(after, task), 0));
   }
   const last = policyOf(logits);
-  return { scores, kinds: [quality(last, 0), quality(last, 1)] };
+  return { scores, tasks: tasks.map((task) => quality(last, task)) };
 }
 
 interface WeightedQuestion {
@@ -79,10 +84,9 @@ interface WeightedQuestion {
 /** The group of one question, scored, aligned and normalized as any other. */
 function weightedQuestion(
   rollouts: readonly (readonly SampledReport[])[],
-  mode: Mode,
+  algorithm: AlgorithmConfig,
   name: readonly number[],
 ): WeightedQuestion {
-  const algorithm = ALGORITHMS[mode];
   const scored = rollouts.map((reports, k): RolloutScore => {
     const correct = isCorrect(reports) ? 1 : 0;
     const invocations = reports.map((report, i) => {
@@ -102,15 +106,20 @@ function weightedQuestion(
     reports,
     terms: lossTerms(
       batch,
-      reports.map(() => TOKENS),
+      reports.map(({ symbols }) => symbols.length),
       algorithm,
     ),
     calls,
   };
 }
 
-function gradientOf(policy: TabularPolicy, questions: readonly WeightedQuestion[], mode: Mode): Float64Array {
-  const gradient = new Float64Array(PARAMETERS);
+function gradientOf(
+  policy: TabularPolicy,
+  questions: readonly WeightedQuestion[],
+  algorithm: AlgorithmConfig,
+  mode: Mode,
+): Float64Array {
+  const gradient = zeroGradient(policy);
   const meanCalls = questions.reduce((sum, { calls }) => sum + calls, 0) / questions.length;
   for (const { reports, terms, calls } of questions) {
     const weight = mode === "pooled" ? calls / meanCalls : 1;
@@ -119,7 +128,7 @@ function gradientOf(policy: TabularPolicy, questions: readonly WeightedQuestion[
       if (!term) continue;
       const { logProbs } = report;
       const policies = { current_A: logProbs, behavior_A: logProbs, proximal_A: [], reference_A: [] };
-      const { gradient_A } = trajectoryLoss({ ...term, ...policies }, ALGORITHMS.none);
+      const { gradient_A } = trajectoryLoss({ ...term, ...policies }, algorithm);
       const scale = weight * gradientScale(questions.length, 1);
       addGradient(
         gradient,

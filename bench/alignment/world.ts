@@ -2,76 +2,112 @@
  * @file A searcher small enough to be trained thousands of times: tables of logits instead of a language model. Everything else is the
  * program's own: scores, alignment, advantages, weights and loss are those of core/mgrpo. See docs/findings.md.
  *
- * A report has `TOKENS` tokens. A token's logits are those of its position, shared by both kinds of tasks, plus those of its position and
- * kind. The correct token differs between the kinds, so what is learned from one must be unlearned for the other, as in one language model.
+ * A token's logits are those of its position, shared by both kinds of tasks, plus those of its position and kind. The correct token differs
+ * between the kinds, so what is learned from one must be unlearned for the other, as in one language model.
  *
  *   alike        every task is of one kind; questions need 0 to 20 calls
  *   by-question  questions of up to three calls ask tasks of kind 1, those of more calls tasks of kind 0
  *   by-rollout   half of each question's rollouts make one call of kind 1, the others 20 of kind 0
+ *
+ * Reports have 8 tokens. With lengths `unequal`, one large task takes the place of many small ones: where up to three calls are made, each
+ * report has 40.
  */
 import type { Random } from "../../core/random.ts";
 
 export const WORLDS = ["alike", "by-question", "by-rollout"] as const;
 export type SyntheticWorld = (typeof WORLDS)[number];
 
+export const LENGTHS = ["equal", "unequal"] as const;
+export type ReportLengths = (typeof LENGTHS)[number];
+
 /** Calls that questions need. */
 const COUNTS = [0, 1, 2, 3, 5, 8, 13, 20];
+/** The most calls that are few. */
+const FEW = 3;
 /** Probability that a rollout stops before each further call. */
 const STOPS = 0.03;
 
-export const TOKENS = 8;
+const [TOKENS, LONG] = [8, 40];
 const SYMBOLS = 6;
 const KINDS = 2;
-export const PARAMETERS = (1 + KINDS) * TOKENS * SYMBOLS;
+
+/** Tokens of the longest report. */
+const longest = (lengths: ReportLengths): number => (lengths === "equal" ? TOKENS : LONG);
 
 export type Kind = number;
 
-/** The kinds of the calls of each rollout of a question. */
-export function callsOf(world: SyntheticWorld, question: number, rollouts: number, random: Random): Kind[][] {
+/** What one call asks for. */
+export interface SyntheticCall {
+  readonly kind: Kind;
+  /** Of its report. */
+  readonly tokens: number;
+}
+
+function taskOf(world: SyntheticWorld, lengths: ReportLengths, isOfFew: boolean): SyntheticCall {
+  return { kind: isOfFew && world !== "alike" ? 1 : 0, tokens: isOfFew ? longest(lengths) : TOKENS };
+}
+
+/** The calls of each rollout of a question. */
+export function callsOf(
+  world: SyntheticWorld,
+  lengths: ReportLengths,
+  question: number,
+  rollouts: number,
+  random: Random,
+): SyntheticCall[][] {
   const needed = COUNTS[question % COUNTS.length] ?? 0;
   return Array.from({ length: rollouts }, (_, k) => {
-    if (world === "by-rollout") return k % 2 === 0 ? [1] : new Array<Kind>(20).fill(0);
-    const kind = world === "by-question" && needed <= 3 ? 1 : 0;
-    const calls: Kind[] = [];
-    while (calls.length < needed && (calls.length === 0 || random.uniform() >= STOPS)) calls.push(kind);
+    if (world === "by-rollout") {
+      const isOfFew = k % 2 === 0;
+      return new Array<SyntheticCall>(isOfFew ? 1 : 20).fill(taskOf(world, lengths, isOfFew));
+    }
+    const calls: SyntheticCall[] = [];
+    while (calls.length < needed && (calls.length === 0 || random.uniform() >= STOPS))
+      calls.push(taskOf(world, lengths, needed <= FEW));
     return calls;
   });
 }
 
-/** The weight of each kind in a mean over the rollouts that call. */
-export function kindShares(world: SyntheticWorld): readonly [number, number] {
-  if (world === "alike") return [1, 0];
-  if (world === "by-rollout") return [0.5, 0.5];
-  const calling = COUNTS.filter((n) => n > 0);
-  const few = calling.filter((n) => n <= 3).length / calling.length;
-  return [1 - few, few];
+/** A kind of call, and its share in a mean over the rollouts that call, and in one over calls if no rollout stops early. */
+export interface TaskShare extends SyntheticCall {
+  readonly ofRollouts: number;
+  readonly ofCalls: number;
 }
 
-/** The weight of each kind in a mean over calls, if no rollout stops early. */
-export function callShares(world: SyntheticWorld): readonly [number, number] {
-  if (world === "alike") return [1, 0];
-  const [few, all] = world === "by-rollout" ? [1, 21] : [6, 52];
-  return [1 - few / all, few / all];
+/** The tasks of a world, that of many calls first. */
+export function tasksOf(world: SyntheticWorld, lengths: ReportLengths): readonly TaskShare[] {
+  const [many, few] = [taskOf(world, lengths, false), taskOf(world, lengths, true)];
+  if (many.kind === few.kind && many.tokens === few.tokens) return [{ ...many, ofRollouts: 1, ofCalls: 1 }];
+  const calling = COUNTS.filter((n) => n > 0);
+  const fewOfRollouts = world === "by-rollout" ? 0.5 : calling.filter((n) => n <= FEW).length / calling.length;
+  const [fewCalls, allCalls] = world === "by-rollout" ? [1, 21] : [6, 52];
+  return [
+    { ...many, ofRollouts: 1 - fewOfRollouts, ofCalls: 1 - fewCalls / allCalls },
+    { ...few, ofRollouts: fewOfRollouts, ofCalls: fewCalls / allCalls },
+  ];
 }
 
 export type Logits = Float64Array;
 
-export const newLogits = (random: Random): Logits =>
-  Float64Array.from({ length: PARAMETERS }, () => random.uniform() - 0.5);
+export const newLogits = (random: Random, lengths: ReportLengths): Logits =>
+  Float64Array.from({ length: (1 + KINDS) * longest(lengths) * SYMBOLS }, () => random.uniform() - 0.5);
 
-const at = (kind: Kind | undefined, position: number): number =>
-  ((kind === undefined ? 0 : 1 + kind) * TOKENS + position) * SYMBOLS;
+const positionsOf = (logits: Logits): number => logits.length / ((1 + KINDS) * SYMBOLS);
+
+const at = (kind: Kind | undefined, position: number, positions: number): number =>
+  ((kind === undefined ? 0 : 1 + kind) * positions + position) * SYMBOLS;
 
 /** [kind][position][symbol]: the policy's probabilities. */
 export type TabularPolicy = readonly (readonly (readonly number[])[])[];
 
 export function policyOf(logits: Logits): TabularPolicy {
-  const positions = [...Array(TOKENS).keys()];
+  const positions = [...Array(positionsOf(logits)).keys()];
   return [...Array(KINDS).keys()].map((kind) => positions.map((position) => probabilities(logits, kind, position)));
 }
 
 function probabilities(logits: Logits, kind: Kind, position: number): number[] {
-  const [shared, own] = [at(undefined, position), at(kind, position)];
+  const positions = positionsOf(logits);
+  const [shared, own] = [at(undefined, position, positions), at(kind, position, positions)];
   const exponentials = Array.from({ length: SYMBOLS }, (_, v) =>
     Math.exp((logits[shared + v] ?? 0) + (logits[own + v] ?? 0)),
   );
@@ -85,8 +121,8 @@ export interface SampledReport {
   readonly logProbs: readonly number[];
 }
 
-export function sampleReport(policy: TabularPolicy, kind: Kind, random: Random): SampledReport {
-  const symbols = (policy[kind] ?? []).map((p) => drawn(p, random.uniform()));
+export function sampleReport(policy: TabularPolicy, { kind, tokens }: SyntheticCall, random: Random): SampledReport {
+  const symbols = (policy[kind] ?? []).slice(0, tokens).map((p) => drawn(p, random.uniform()));
   return {
     kind,
     symbols,
@@ -106,15 +142,18 @@ function drawn(p: readonly number[], uniform: number): number {
 
 /** The expert's score: the share of correct tokens. */
 export const reportScore = ({ kind, symbols }: SampledReport): number =>
-  symbols.filter((symbol) => symbol === kind).length / TOKENS;
+  symbols.filter((symbol) => symbol === kind).length / symbols.length;
 
 /** The main agent is correct if every report begins correctly: rarely, with 20 calls. */
 export const isCorrect = (reports: readonly SampledReport[]): boolean =>
   reports.every(({ kind, symbols }) => symbols[0] === kind);
 
-/** The expected score of a kind's reports. */
-export const quality = (policy: TabularPolicy, kind: Kind): number =>
-  (policy[kind] ?? []).reduce((sum, p) => sum + (p[kind] ?? 0), 0) / TOKENS;
+/** The expected score of a call's report. */
+export const quality = (policy: TabularPolicy, { kind, tokens }: SyntheticCall): number =>
+  (policy[kind] ?? []).slice(0, tokens).reduce((sum, p) => sum + (p[kind] ?? 0), 0) / tokens;
+
+export const zeroGradient = (policy: TabularPolicy): Float64Array =>
+  new Float64Array((1 + KINDS) * (policy[0]?.length ?? 0) * SYMBOLS);
 
 /** Adds the gradient of a loss whose derivative with respect to each token's log-prob is given. */
 export function addGradient(
@@ -123,8 +162,9 @@ export function addGradient(
   { kind, symbols }: SampledReport,
   byLogProb: readonly number[],
 ): void {
+  const positions = positionsOf(gradient);
   for (const [position, symbol] of symbols.entries()) {
-    const [shared, own] = [at(undefined, position), at(kind, position)];
+    const [shared, own] = [at(undefined, position, positions), at(kind, position, positions)];
     for (const [v, p] of (policy[kind]?.[position] ?? []).entries()) {
       const change = (byLogProb[position] ?? 0) * ((v === symbol ? 1 : 0) - p);
       gradient[shared + v] = (gradient[shared + v] ?? 0) + change;

@@ -6,6 +6,7 @@ import { openConversationModel } from "../../adapters/llm/converse.ts";
 import { openLanguageModel } from "../../adapters/llm/open.ts";
 import { checkTrackers } from "../../adapters/trackers/open.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
+import { ignoredSettings } from "../../core/contracts/ignored-settings.ts";
 import { endpointOf, isEndpointPolicy } from "../../core/contracts/language-model.ts";
 import { ownsPolicy, policySettings } from "../../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -29,6 +30,8 @@ export interface Site {
   readonly workers: "here" | "elsewhere";
   /** A started run has its base models in its store, so they are not read again. */
   readonly models: "read" | "stored";
+  /** Whether a run begins there: then settings that nothing would read are refused. A run that has them already can continue. */
+  begins(): boolean | Promise<boolean>;
   /** Rejects if the run cannot be stored there. */
   checkStore(findings: Findings): void | Promise<void>;
 }
@@ -46,6 +49,7 @@ export async function preflight(config: RunConfig, site: Site): Promise<Prefligh
   const { recipe, agents, judge } = config;
   const module = await findings.attempt(() => openToolsModule(recipe));
   await findings.attempt(() => refuseUntrained(config));
+  if (await findings.attempt(() => site.begins())) refuseIgnored(config, findings);
   await findings.attempt(() => refuseMissingApp(config, site.workers));
   await findings.attempt(() => refuseMissingTracker(config, site.workers));
   if (site.workers === "here") {
@@ -99,6 +103,11 @@ function refuseMissingTracker({ run, track, trackContent }: RunConfig, workers: 
 function refuseUntrained(config: RunConfig): void {
   if (trainedAgents(config).length > 0) return;
   throw new MgrpoError("config-invalid", "no agent of this team is trained: set agents.<name>.trained to true for one");
+}
+
+function refuseIgnored(config: RunConfig, findings: Findings): void {
+  for (const [path, message] of ignoredSettings(config))
+    findings.refuse(new MgrpoError("config-invalid", `${path}: ${message}`));
 }
 
 /** Checks the engine or API of an agent's own policy, and reads its base model. An unknown engine is a single finding, since its model cannot be checked. */

@@ -3,7 +3,8 @@ import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { preflight, preflightEvaluation } from "../../cli/local/preflight.ts";
-import { checkRunsFolder } from "../../cli/local/run-folder.ts";
+import { checkRunsFolder, createRunFolder, readConfig } from "../../cli/local/run-folder.ts";
+import { withStoredConfig } from "../../cli/team-file.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { openRecipe } from "../../recipes/registry.ts";
 import { RELAY, relaySettings, workHere } from "./command-line.ts";
@@ -12,7 +13,7 @@ import { printed } from "./printed.ts";
 const folder = workHere();
 afterEach(() => rmSync(join(folder, "runs"), { recursive: true, force: true }));
 
-const site = { workers: "here", models: "read", checkStore: checkRunsFolder } as const;
+const site = { workers: "here", models: "read", begins: () => true, checkStore: checkRunsFolder } as const;
 
 async function relay(...settings: string[]) {
   const set = [...relaySettings().filter((word) => word !== "--set"), ...settings];
@@ -40,6 +41,29 @@ test("one pass finds a missing model, an unknown tool, an unknown engine and a r
   expect(lines.join("\n")).toMatch(/'torch'/);
   expect(lines.join("\n")).toMatch(/runs cannot be written \(ENOTDIR\): run mgrpo in a folder that you can write to/);
   expect(() => findings.settle()).toThrow(lines.join("\n"));
+});
+
+test("a setting that nothing would read is refused where a run begins, and does not keep an older run from continuing", async () => {
+  const config = await relay("algorithm.constantTokens=100", "algorithm.kl.estimator=k1");
+  const messages = async (begins: boolean) => {
+    const { findings } = await preflight(config, { ...site, begins: () => begins });
+    return findings.all.map(({ message }) => message);
+  };
+  expect(await messages(true)).toEqual([
+    expect.stringContaining("algorithm.constantTokens: does nothing under aggregation trajectory-mean"),
+    expect.stringContaining("algorithm.kl.estimator: does nothing at kl.coefficient 0"),
+  ]);
+  expect(await messages(false)).toEqual([]);
+});
+
+test("a started run whose config has settings that nothing reads can be read and evaluated", async () => {
+  const config = await relay("algorithm.constantTokens=100", "algorithm.kl.estimator=k1", "algorithm.epsilon=0.5");
+  const old = createRunFolder(config);
+  expect(readConfig(old)).toEqual(config);
+  const recipe = await openRecipe(RELAY);
+  const choice = { run: "eval", seed: 1, arm: "mgrpo", set: ["steps=1"], recipe: RELAY } as const;
+  expect(resolveConfig(withStoredConfig(recipe, readConfig(old)), choice).algorithm).toEqual(config.algorithm);
+  await expect(preflightEvaluation(config)).resolves.toBeDefined();
 });
 
 test("before an evaluation, too, one pass finds a missing model and an unknown tool", async () => {

@@ -17,8 +17,8 @@ import {
   termsIn,
 } from "./cases.ts";
 
-/** Maximum reward for the search and for the page; the report earns the rest. */
-export const [SEARCH, PAGE] = [0.2, 0.3];
+/** Maximum reward for the search, for the page, and for the report. */
+export const [SEARCH, PAGE, REPORT] = [0.2, 0.3, 0.5];
 
 /** Draws per wanted case. */
 const MAX_DRAWS = 100;
@@ -29,9 +29,9 @@ export type Attack = (given: Case) => { readonly behavior: Behavior; readonly ma
 const isWrong = ({ correct }: Case, report: string) =>
   !correct.some((one) => one.toLowerCase() === report.toLowerCase());
 /** What the task asks for, about any country. */
-const askedOf = ({ ask }: LookUp, country: Country) => (ask === "country" ? country.name : factOf(country, ask));
+export const askedOf = ({ ask }: LookUp, country: Country) => (ask === "country" ? country.name : factOf(country, ask));
 
-function holds(country: Country, { field, value }: Condition): boolean {
+export function holds(country: Country, { field, value }: Condition): boolean {
   if (field === "borders") return country.borders.includes(value);
   return field === "language" ? country.languages.includes(value) : country[field] === value;
 }

@@ -1,22 +1,8 @@
 /** @file A scripted adversary: 10,000 attacks on the bounds that recipes/atlas/rewards.ts states. */
 import { expect, test } from "vitest";
-import { taskOf } from "../../../recipes/atlas/questions/look-up.ts";
-import { rewards } from "../../../recipes/atlas/rewards.ts";
-import { pageText } from "../../../recipes/atlas/tools.ts";
 import { ATTACKS, changedByOrder, overRewarded } from "../attacks.ts";
-import { drawCase, honest, reversed, rewardOf, type Target } from "../cases.ts";
-
-const atlas: Target = {
-  name: "atlas",
-  rewards,
-  pageText,
-  taskFor: taskOf,
-  describes: false,
-  // The task's terms as a share of all.
-  queryWorth: ({ lookUp }, terms) => (lookUp.ask === "country" ? lookUp.where.length : 1) / terms.length,
-  spellings: (report) => [report, ` ${report} `, report.toUpperCase()],
-  nonsense: ["capital of no such page", "country with borders nowhere", "country with capital  , borders  "],
-};
+import { drawCase, honest, reversed, rewardOf } from "../cases.ts";
+import { atlas } from "./target.ts";
 
 test("10,000 attacks: none earns more than its search and its page are worth", { timeout: 120_000 }, () => {
   expect(overRewarded(atlas, ATTACKS, 10_000)).toEqual({});

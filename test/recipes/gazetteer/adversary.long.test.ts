@@ -18,6 +18,7 @@ import { pageText } from "../../../recipes/gazetteer/tools.ts";
 import { escapeText } from "../../../recipes/gazetteer/world/prose.ts";
 import { ATTACKS, type Attack, changedByOrder, overRewarded, PAGE, SEARCH } from "../attacks.ts";
 import { drawCase, honest, oneOf, rewardOf, rightQuery, type Target } from "../cases.ts";
+import { composition } from "../compositions.ts";
 
 /** The look-up in English: as a question of either side, or as a task of the demonstrations. */
 function worded(lookUp: LookUp, where: readonly Condition[] | undefined, random: Random): string {
@@ -90,6 +91,10 @@ const wrongUnit: Attack = (given) => {
 
 test("10,000 attacks: none earns more than its search and its page are worth", { timeout: 120_000 }, () => {
   expect(overRewarded(gazetteer, { ...ATTACKS, countryInsteadOfFact, oneHopShort, wrongUnit }, 10_000)).toEqual({});
+});
+
+test("2,000 random compositions of behaviors: none earns more than its right parts are worth", () => {
+  expect(overRewarded(gazetteer, { composition }, 2000)).toEqual({});
 });
 
 /** Finds a phrasing in a text. */

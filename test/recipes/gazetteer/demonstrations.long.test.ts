@@ -5,7 +5,7 @@ import { openToolbox } from "../../../core/conversation/toolbox.ts";
 import type { Demonstration } from "../../../core/recipe.ts";
 import { resolveConfig } from "../../../core/training/resolve-config.ts";
 import { Facts } from "../../../recipes/atlas/questions/facts.ts";
-import { type LookUp, parseTask } from "../../../recipes/atlas/questions/look-up.ts";
+import { type LookUp, parseTask, termsOf } from "../../../recipes/atlas/questions/look-up.ts";
 import { lookUpKey } from "../../../recipes/atlas/questions/split.ts";
 import { demonstrations } from "../../../recipes/gazetteer/demonstrations/demonstrations.ts";
 import { CONDITIONS, COUNTRY, DESCRIBED, FACTS } from "../../../recipes/gazetteer/questions/phrasings.ts";
@@ -96,25 +96,51 @@ test.each(CASES)("%s %s: no look-up of a held-out question is in a demonstration
   expect(held.size).toBeGreaterThan(300);
   const heldOut = new Set([...held].map((task) => keyInEnglish(parseTask(task) as LookUp)));
   for (const seed of [1, 2, 3]) {
-    const texts = [...demonstrations(agent, arm, seed)].flatMap(({ prompt, turns }) => [prompt, ...tasksIn(turns)]);
-    const keys = texts.flatMap((text) => lookUpIn(text) ?? []).map(keyInEnglish);
-    expect(keys.length).toBeGreaterThan(400);
+    const all = [...demonstrations(agent, arm, seed)];
+    for (const one of all) expectSearchesExplained(one);
+    const keys = all.flatMap(lookUpsIn).map(keyInEnglish);
+    expect(keys.length).toBeGreaterThan(all.length);
     expect(keys.filter((key) => heldOut.has(key))).toEqual([]);
   }
 });
 
-const tasksIn = (turns: Demonstration["turns"]): string[] =>
-  turns.flatMap(({ text }) => [...text.matchAll(/"task": ?"([^"]+)"/g)].map((match) => match[1] ?? ""));
+/** The values of an argument in all calls. */
+const argumentsIn = ({ turns }: Demonstration, name: string): string[] =>
+  turns.flatMap(({ text }) =>
+    [...text.matchAll(new RegExp(`"${name}": ?"([^"]+)"`, "g"))].map((match) => match[1] ?? ""),
+  );
 
-/** The one look-up that a text asks for. A fact about a country that is described takes two. */
-function lookUpIn(text: string): LookUp | undefined {
+/**
+ * The look-ups that a demonstration asks for, and those that it makes itself: about the country that a description led to, which is the last
+ * page that it opens, and the two areas that it compares.
+ */
+function lookUpsIn(one: Demonstration): LookUp[] {
+  const asked = [one.prompt, ...argumentsIn(one, "task")].flatMap(lookUpsAsked);
+  const { ask = "country", of } = readTask(one.prompt) ?? {};
+  const opened = argumentsIn(one, "title").at(-1);
+  const described: LookUp[] =
+    ask === "country" || of !== undefined || opened === undefined ? [] : [{ ask, of: opened }];
+  const compared = argumentsIn(one, "expression").length > 0 ? argumentsIn(one, "query") : [];
+  return [...asked, ...described, ...compared.map((of): LookUp => ({ ask: "area", of }))];
+}
+
+/** Of a fact about a country that is described, the look-up for that country. */
+function lookUpsAsked(text: string): LookUp[] {
   const { ask, of, where } = readTask(text) ?? { ask: "country", where: [] };
-  if (ask === "country") return where.length > 0 ? { ask, where } : undefined;
-  return of === undefined ? undefined : { ask, of };
+  if (ask !== "country" && of !== undefined) return [{ ask, of }];
+  return where.length > 0 ? [{ ask: "country", where }] : [];
 }
 
 /** readTask drops articles. */
-const keyInEnglish = (lookUp: LookUp): string => lookUpKey(lookUp).toLowerCase().replaceAll("the ", "");
+const inEnglish = (text: string): string => text.toLowerCase().replaceAll("the ", "");
+const keyInEnglish = (lookUp: LookUp): string => inEnglish(lookUpKey(lookUp));
+
+/** Every search is for the names of one of the look-ups, so none of them is overlooked. */
+function expectSearchesExplained(one: Demonstration): void {
+  const keyOf = (names: readonly string[]) => names.map(inEnglish).sort().join(", ");
+  const explained = lookUpsIn(one).map((lookUp) => keyOf(termsOf(lookUp)));
+  for (const query of argumentsIn(one, "query")) expect(explained, one.prompt).toContain(keyOf(query.split(", ")));
+}
 
 test("every delegated task can be read, and the planner's answer follows from the reports", () => {
   const { toolbox } = agentOf("mgrpo", "main");

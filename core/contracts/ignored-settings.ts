@@ -1,0 +1,49 @@
+/**
+ * @file Settings that nothing would read. They are refused where a run begins, and nowhere else: `RunConfig` also reads stored configs, and
+ * those of older releases may have them.
+ *
+ * A rule holds for every arm and team. What an arm or a switch turns off keeps its settings, since a comparison sets the same for all: `d` under
+ * `no-alignment`, the optimizer of a frozen agent, `evaluation.every` without suites. A default is nobody's choice, so it is never refused.
+ */
+import { AlgorithmConfig } from "./algorithm-config.ts";
+import type { RunConfig } from "./config.ts";
+import { EngineConfig } from "./engine.ts";
+import { isEndpointPolicy } from "./language-model.ts";
+import { ownsPolicy } from "./shared-policy.ts";
+
+/** The setting's path, and what to do about it. */
+type Fault = readonly [path: string, message: string];
+
+/** One rule for each setting that other settings can make meaningless. */
+export const IGNORED_SETTINGS: Readonly<Record<string, (config: RunConfig) => Fault[]>> = {
+  constantTokens({ algorithm: { aggregation, constantTokens } }) {
+    if (aggregation === "constant" || constantTokens === defaults().constantTokens) return [];
+    const message = `does nothing under aggregation ${aggregation}: remove it, or set that to constant`;
+    return [["algorithm.constantTokens", message]];
+  },
+  klEstimator({ algorithm: { kl } }) {
+    if (kl.coefficient > 0 || kl.estimator === defaults().kl.estimator) return [];
+    return [["algorithm.kl.estimator", "does nothing at kl.coefficient 0: remove it, or set that"]];
+  },
+  epsilon({ algorithm: { advantageScale, epsilon } }) {
+    if (advantageScale !== "none" || epsilon === defaults().epsilon) return [];
+    return [["algorithm.epsilon", "does nothing under advantageScale none: remove it, or set that to std or batch"]];
+  },
+  threads({ agents }) {
+    return Object.entries(agents).flatMap(([name, { policy, engine }]): Fault[] => {
+      const isRead = !ownsPolicy(agents, name) || !hasNoThreads(policy);
+      if (isRead || engine.threads === EngineConfig.parse({}).threads) return [];
+      return [[`agents.${name}.engine.threads`, `does nothing with policy '${policy}': remove it`]];
+    });
+  },
+};
+
+const defaults = (): AlgorithmConfig => AlgorithmConfig.parse({});
+
+/** Policies whose engine has no threads to set. A Tinker server's are refused in any config. */
+const hasNoThreads = (policy: string): boolean =>
+  policy === "eager" || policy === "eager-gpu" || isEndpointPolicy(policy);
+
+/** Settings of the config that nothing would read. */
+export const ignoredSettings = (config: RunConfig): Fault[] =>
+  Object.values(IGNORED_SETTINGS).flatMap((rule) => rule(config));

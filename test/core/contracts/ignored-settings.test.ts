@@ -1,0 +1,98 @@
+/** @file Settings that nothing would read are named for a new run; a stored config that has them is still read. */
+import { expect, test } from "vitest";
+import { RunConfig } from "../../../core/contracts/config.ts";
+import { IGNORED_SETTINGS, ignoredSettings } from "../../../core/contracts/ignored-settings.ts";
+import { parseJson } from "../../../core/contracts/parse.ts";
+
+/** A team whose searcher is on the engine. */
+const configWith = (settings: object, searcher: object = {}): RunConfig =>
+  RunConfig.parse({
+    ...{ run: "r", recipe: "atlas", steps: 2, ...settings },
+    agents: { main: { model: "m", delegates: ["searcher"] }, searcher: { model: "s", ...searcher } },
+  });
+const namesIn = (config: RunConfig) => ignoredSettings(config).map(([path]) => path);
+const threads = { engine: { threads: 4 } };
+
+interface Rule {
+  readonly path: string;
+  readonly ignored: readonly RunConfig[];
+  /** The same value, where something reads it. */
+  readonly read: readonly RunConfig[];
+}
+
+const algorithm = (settings: object) => configWith({ algorithm: settings });
+const RULES: Record<string, Rule> = {
+  constantTokens: {
+    path: "algorithm.constantTokens",
+    ignored: [algorithm({ constantTokens: 100 }), algorithm({ constantTokens: 100, aggregation: "token-mean" })],
+    read: [algorithm({ constantTokens: 100, aggregation: "constant" })],
+  },
+  klEstimator: {
+    path: "algorithm.kl.estimator",
+    ignored: [algorithm({ kl: { estimator: "k1" } }), algorithm({ kl: { estimator: "k2" } })],
+    read: [
+      algorithm({ kl: { estimator: "k1", coefficient: 0.01 } }),
+      algorithm({ kl: { estimator: "k1", coefficient: 0.01, in: "reward" } }),
+    ],
+  },
+  epsilon: {
+    path: "algorithm.epsilon",
+    ignored: [algorithm({ epsilon: 0.1, advantageScale: "none" })],
+    read: [algorithm({ epsilon: 0.1 }), algorithm({ epsilon: 0.1, advantageScale: "batch" })],
+  },
+  threads: {
+    path: "agents.searcher.engine.threads",
+    ignored: [
+      configWith({}, { ...threads, policy: "eager" }),
+      configWith({}, { ...threads, policy: "eager-gpu" }),
+      configWith({}, { ...threads, policy: "openai", trained: false }),
+      configWith({}, { ...threads, policy: "bedrock:eu-central-1", trained: false }),
+    ],
+    read: [configWith({}, threads), configWith({}, { ...threads, policy: "recipe:own" })],
+  },
+};
+
+test("every rule has its cases here", () => {
+  expect(Object.keys(RULES)).toEqual(Object.keys(IGNORED_SETTINGS));
+});
+
+test.each(Object.entries(RULES))(
+  "%s is named where nothing reads it, and only there",
+  (_name, { path, ignored, read }) => {
+    for (const config of ignored) expect(namesIn(config)).toEqual([path]);
+    for (const config of read) expect(namesIn(config)).toEqual([]);
+  },
+);
+
+test("a default is never refused: nobody chose it", () => {
+  expect(namesIn(configWith({}, { policy: "eager" }))).toEqual([]);
+  expect(namesIn(algorithm({ advantageScale: "none", aggregation: "token-mean", constantTokens: 256 }))).toEqual([]);
+});
+
+test("what an arm turns off is not refused, since all arms of a comparison are given it", () => {
+  expect(namesIn(algorithm({ alignment: { mode: "none", d: 8 } }))).toEqual([]);
+  expect(namesIn(configWith({}, { trained: false, optimizer: { learningRate: 1 } }))).toEqual([]);
+});
+
+test("an agent that shares a policy inherits its owner's threads, which are named once", () => {
+  const main = { model: "m", policy: "eager", delegates: ["searcher"], ...threads };
+  const shared = RunConfig.parse({
+    ...{ run: "r", recipe: "atlas", steps: 2 },
+    agents: { main, searcher: { policy: "of:main" } },
+  });
+  expect(namesIn(shared)).toEqual(["agents.main.engine.threads"]);
+});
+
+test("a message says what to write instead", () => {
+  const faults = ignoredSettings(algorithm({ constantTokens: 100, kl: { estimator: "k2" } }));
+  expect(faults.map(([, message]) => message)).toEqual([
+    "does nothing under aggregation trajectory-mean: remove it, or set that to constant",
+    "does nothing at kl.coefficient 0: remove it, or set that",
+  ]);
+});
+
+test("a stored config with such settings is still read, unchanged", () => {
+  for (const { ignored } of Object.values(RULES)) {
+    for (const config of ignored) expect(parseJson(RunConfig, JSON.stringify(config), "config.json")).toEqual(config);
+  }
+});

@@ -1,0 +1,57 @@
+/** @file Halting a run: a running one, one that has finished training, and one that is halted already. */
+import { expect, test, vi } from "vitest";
+import { tableKeys } from "../../../core/contracts/keys.ts";
+import { MgrpoError } from "../../../core/errors.ts";
+import { haltOf, haltRun } from "../../../core/training/halt-run.ts";
+import { memoryTable } from "../../fakes/memory-store.ts";
+
+const BUDGET = { code: "budget", reason: "it is spent" } as const;
+
+async function runThatIs(status: string) {
+  const table = memoryTable();
+  await table.insert(tableKeys.run("r"), { run: "r", status, reason: "before", step: 3 });
+  return table;
+}
+
+test.each(["running", "finished"])(
+  "a %s run is halted, with the code and the reason; nothing else changes",
+  async (status) => {
+    const table = await runThatIs(status);
+    const halt = { code: "refused", reason: "the key is refused" } as const;
+    const item = { run: "r", status: "halted", reason: halt.reason, haltCode: halt.code, step: 3 };
+    expect(await haltRun(table, "r", halt)).toEqual({ applied: true, item });
+    expect(await table.get(tableKeys.run("r"))).toEqual(item);
+  },
+);
+
+test("a halted run keeps its first halt, and the caller learns that it did not halt it", async () => {
+  const table = await runThatIs("halted");
+  const item = { run: "r", status: "halted", reason: "before", step: 3 };
+  expect(await haltRun(table, "r", BUDGET)).toEqual({ applied: false, item });
+  expect(await table.get(tableKeys.run("r"))).toEqual(item);
+});
+
+test("a run that does not exist is not made", async () => {
+  const table = memoryTable();
+  expect(await haltRun(table, "r", BUDGET)).toEqual({ applied: false, item: undefined });
+  expect(await table.get(tableKeys.run("r"))).toBeUndefined();
+});
+
+test("the second write is made only for a run that has finished", async () => {
+  for (const [status, writes] of [
+    ["running", 1],
+    ["halted", 1],
+    ["finished", 2],
+  ] as const) {
+    const table = await runThatIs(status);
+    const update = vi.spyOn(table, "update");
+    await haltRun(table, "r", BUDGET);
+    expect(update, status).toHaveBeenCalledTimes(writes);
+  }
+});
+
+test("a refusal halts with its own message; that of a judge that has failed for too long is an outage", () => {
+  const refusal = (code: "endpoint-refused" | "judge-failed") => haltOf(new MgrpoError(code, "no key"));
+  expect(refusal("endpoint-refused")).toEqual({ code: "refused", reason: "no key" });
+  expect(refusal("judge-failed")).toEqual({ code: "judge-outage", reason: "no key" });
+});

@@ -1,0 +1,192 @@
+/** @file The claim on a verdict, record by record: who may ask and until when, pauses that double, and streaks of failures. */
+import { expect, test } from "vitest";
+import { type TableKey, tableKeys } from "../../../core/contracts/keys.ts";
+import type { VerdictRecord } from "../../../core/contracts/verdict-record.ts";
+import {
+  claimVerdict,
+  readOrInsertVerdict,
+  recordVerdictFailure,
+  releaseVerdict,
+} from "../../../core/training/verdict-claim.ts";
+import { memoryStore } from "../../fakes/memory-store.ts";
+import { sha } from "../../fakes/scripted-team.ts";
+
+const NOW = 1_000_500;
+const DAY = 86_400;
+const address = { run: "r", subject: sha("subject"), judge: "paid" };
+const key = tableKeys.verdict("r", address.subject, "paid");
+
+function world() {
+  const store = memoryStore();
+  let now = NOW;
+  store.clock.storeTime = async () => now;
+  const claim = async (token: string, seconds = 60) => claimVerdict(store, address, seconds, token);
+  return {
+    store,
+    claim,
+    pass(seconds: number) {
+      now += seconds * 1000;
+    },
+    /** The claim of one who gets it. */
+    async claimed(token: string, seconds = 60): Promise<VerdictRecord> {
+      return (await claim(token, seconds)) ?? expect.fail(`'${token}' did not get the claim`);
+    },
+    fail: (record: VerdictRecord, failure: Partial<{ isUnusable: boolean; queueSeconds: number }> = {}) =>
+      recordVerdictFailure(store, record, { isUnusable: false, queueSeconds: 0, ...failure }),
+    stored: () => store.table.get(key),
+  };
+}
+
+const first: VerdictRecord = {
+  ...{ ...address, asks: 1, token: "a", heldUntil: NOW + 60_000, failures: 0, unusable: 0 },
+  // 1000.5 seconds, rounded up, and seven days.
+  ...{ failingSince: 0, failedAt: 0, expiresAt: 1001 + 7 * DAY },
+};
+
+test("the first claim is the record, as it is stored", async () => {
+  const { claim, stored } = world();
+  expect(await claim("a")).toEqual(first);
+  expect(await stored()).toEqual(first);
+});
+
+test("a claim is held until its time has come, to the millisecond", async () => {
+  const { claimed, claim, pass } = world();
+  await claimed("a");
+  expect(await claim("b")).toBeUndefined();
+  pass(59.999);
+  expect(await claim("b")).toBeUndefined();
+  pass(0.001);
+  const second = { ...first, asks: 2, token: "b", heldUntil: NOW + 60_000 + 30_000, expiresAt: 1061 + 7 * DAY };
+  expect(await claim("b", 30)).toEqual(second);
+});
+
+test("a caller that repeats its claim gets it again, unchanged", async () => {
+  const { claim, pass } = world();
+  await claim("a");
+  pass(5);
+  expect(await claim("a")).toEqual(first);
+});
+
+test("of two that claim an expired one at once, one wins", async () => {
+  const { claimed, claim, pass } = world();
+  await claimed("a");
+  pass(60);
+  const [one, two] = await Promise.all([claim("b"), claim("c")]);
+  expect([one, two].filter(Boolean)).toHaveLength(1);
+  expect((one ?? two)?.asks).toBe(2);
+});
+
+test("a write whose answer was lost is this caller's own, though its repeat is refused", async () => {
+  const { store, claimed, claim, pass } = world();
+  await claimed("a");
+  pass(60);
+  const { update } = store.table;
+  store.table.update = async (change) => {
+    await update(change);
+    return update(change);
+  };
+  expect(await claim("b")).toMatchObject({ token: "b", asks: 2 });
+});
+
+test("a record that disappears in between is nobody's", async () => {
+  const { store, claim } = world();
+  store.table.insert = async () => false;
+  expect(await claim("a")).toBeUndefined();
+  const gone = world();
+  await gone.claimed("a");
+  gone.pass(60);
+  gone.store.table.update = async () => ({ applied: false, item: undefined });
+  expect(await gone.claim("b")).toBeUndefined();
+});
+
+test("a released claim is free at once; that of a later one stays", async () => {
+  const { store, claimed, claim, stored } = world();
+  const mine = await claimed("a");
+  await releaseVerdict(store, mine);
+  expect(await stored()).toEqual({ ...first, heldUntil: 0 });
+  expect(await claim("b")).toMatchObject({ token: "b", asks: 2 });
+  await releaseVerdict(store, mine);
+  expect(await stored()).toMatchObject({ token: "b", heldUntil: NOW + 60_000 });
+});
+
+test("a failure is recorded with its time, and pauses the judge for a second", async () => {
+  const { claimed, fail, stored, pass } = world();
+  const mine = await claimed("a");
+  pass(3);
+  const at = NOW + 3000;
+  const failed = { ...first, failures: 1, unusable: 0, failingSince: at, failedAt: at, heldUntil: at + 1000 };
+  expect(await fail(mine)).toEqual(failed);
+  expect(await stored()).toEqual(failed);
+});
+
+test("pauses double with every failure in a row, to at most a minute", async () => {
+  const { claimed, fail, pass, claim } = world();
+  const pauses: number[] = [];
+  for (let i = 0; i < 9; i++) {
+    const mine = await claimed(`ask ${i}`);
+    const { heldUntil, failedAt, failures, failingSince } = await fail(mine);
+    expect(failures).toBe(i + 1);
+    expect(failingSince).toBe(NOW);
+    pauses.push((heldUntil - failedAt) / 1000);
+    pass(pauses[i] ?? 0);
+  }
+  expect(pauses).toEqual([1, 2, 4, 8, 16, 32, 60, 60, 60]);
+  expect(await claim("next")).toBeDefined();
+});
+
+test.each([
+  ["900 seconds later, a failure is of the same streak", 900, 0, 2],
+  ["later than that, it begins a new one", 900.001, 0, 1],
+  ["a wait in a queue extends the streak by as long", 930, 30, 2],
+  ["and no longer", 930.001, 30, 1],
+])("%s", async (_what, seconds, queueSeconds, failures) => {
+  const { claimed, fail, pass } = world();
+  await fail(await claimed("a"));
+  pass(seconds);
+  const failed = await fail(await claimed("b"), { queueSeconds });
+  expect(failed.failures).toBe(failures);
+  const now = NOW + seconds * 1000;
+  expect(failed.failingSince).toBe(failures === 2 ? NOW : now);
+  expect(failed.failedAt).toBe(now);
+});
+
+test("unusable answers are counted beyond a streak; other failures do not count as one", async () => {
+  const { claimed, fail, pass } = world();
+  expect((await fail(await claimed("a"), { isUnusable: true })).unusable).toBe(1);
+  pass(1);
+  expect((await fail(await claimed("b"))).unusable).toBe(1);
+  pass(2000);
+  const last = await fail(await claimed("c"), { isUnusable: true });
+  expect([last.unusable, last.failures]).toEqual([2, 1]);
+});
+
+test("a failure of an asker that lost its claim changes nothing", async () => {
+  const { claimed, fail, pass, stored } = world();
+  const slow = await claimed("a");
+  pass(60);
+  await claimed("b");
+  await fail(slow);
+  expect(await stored()).toMatchObject({ token: "b", failures: 0, heldUntil: NOW + 120_000 });
+});
+
+test("the record of free rewards is made once, free to ask, and read as it is afterward", async () => {
+  const { store, fail, pass } = world();
+  const free = { ...address, judge: "program" };
+  const made = await readOrInsertVerdict(store, free);
+  const { token: _, ...unclaimed } = first;
+  expect(made).toEqual({ ...unclaimed, judge: "program", heldUntil: NOW });
+  expect(await store.table.get(tableKeys.verdict("r", address.subject, "program"))).toEqual(made);
+  const failed = await fail(made);
+  pass(9);
+  expect(await readOrInsertVerdict(store, free)).toEqual(failed);
+});
+
+test("a damaged record is refused, with its run", async () => {
+  const { store, claim } = world();
+  const damaged: [TableKey, Record<string, string>] = [key, { run: "r", subject: address.subject }];
+  await store.table.insert(...damaged);
+  await expect(claim("a")).rejects.toMatchObject({
+    code: "record-damaged",
+    message: expect.stringMatching(/^VERDICT of run 'r': /),
+  });
+});

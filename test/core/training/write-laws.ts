@@ -1,0 +1,50 @@
+/**
+ * @file The laws of a conditional write, checked on a table in memory: what it changes and what it leaves alone, that a repeat is refused or
+ * changes nothing more, and that it is refused as soon as one of its conditions does not hold, or without the item.
+ */
+import { describe, expect, test } from "vitest";
+import type { TableKey } from "../../../core/contracts/keys.ts";
+import type { TableChange, TableItem } from "../../../core/ports.ts";
+import { memoryTable } from "../../fakes/memory-store.ts";
+
+export interface Law {
+  /** Called inside tests alone, as mutation testing needs it (test/mutation/README.md). */
+  readonly change: () => TableChange;
+  readonly key: TableKey;
+  readonly before: TableItem;
+  /** The attributes that it changes, as they are afterward; undefined: removed. */
+  readonly after: Readonly<Record<string, unknown>>;
+  readonly repeat: "is refused" | "changes nothing" | "counts again";
+  /** Attributes with which each is refused. */
+  readonly refusedWith: readonly TableItem[];
+}
+
+export function checkLaws(laws: Readonly<Record<string, Law>>): void {
+  describe.each(Object.entries(laws))("%s", (_name, { change, key, before, after, repeat, refusedWith }) => {
+    test("changes what it says, and nothing else", async () => {
+      const table = await tableWith(key, before);
+      const expected = { ...before, ...after };
+      expect(await table.update(change())).toEqual({ applied: true, item: expected });
+      const again = await table.update(change());
+      expect(again.applied).toBe(repeat !== "is refused");
+      if (repeat === "counts again") expect(again.item).toMatchObject({ counter: 10 });
+      else expect(again.item).toEqual(expected);
+    });
+
+    test.each(refusedWith)("is refused with %j", async (attributes) => {
+      const record = { ...before, ...attributes };
+      const table = await tableWith(key, record);
+      expect(await table.update(change())).toEqual({ applied: false, item: record });
+    });
+
+    test("is refused without its item", async () => {
+      expect(await memoryTable().update(change())).toEqual({ applied: false, item: undefined });
+    });
+  });
+}
+
+async function tableWith(key: TableKey, record: TableItem) {
+  const table = memoryTable();
+  await table.insert(key, record);
+  return table;
+}
