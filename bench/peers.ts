@@ -1,6 +1,6 @@
 /**
  * @file peers: one GRPO step of SmolLM2-135M with LoRA against TRL's, and sampling against llama.cpp's, on the same cores. All sides of a part are open
- * at once and take turns; a ratio is the median over the rounds. bench/peers/README.md says what has to be installed first and what is measured.
+ * at once and alternate; a ratio is the median over the rounds. bench/peers/README.md says what has to be installed first and what is measured.
  *
  *     npm run bench -- peers                             prints two tables, writes result.json
  *     node dist/bench/peers.js --smoke --folder <path>   shows that every side runs, with installations elsewhere than in .peers
@@ -10,7 +10,7 @@ import { cpus, loadavg } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { nodeArguments } from "../cli/local/workers.ts";
+import { builtModule } from "../built-module.ts";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import { readModelConfig } from "../engine/checkpoint/config.ts";
 import { openTokenizer, readCheckpoint } from "../engine/index.ts";
@@ -120,7 +120,7 @@ async function measureDecoding(at: Places, { prompts, decoding }: Work) {
 }
 
 function nodePeer(name: string, module: string, args: readonly string[]): Peer {
-  return openPeer(name, process.execPath, [...nodeArguments(`bench/peers/${module}`), ...args]);
+  return openPeer(name, process.execPath, [fileURLToPath(builtModule(`bench/peers/${module}`)), ...args]);
 }
 
 async function closing<T>(peers: Readonly<Record<string, Peer>>, work: () => Promise<T>): Promise<T> {

@@ -1,33 +1,33 @@
-/** @file Alternation: every side does the same turn before any does the next, in the opposite order every other round. */
+/** @file Alternation: every side does a lap before any does the next one, in the opposite order every other round. */
 import { MgrpoError } from "../../core/errors.ts";
+import type { Lap } from "./laps.ts";
 import type { Peer } from "./peer.ts";
-import type { Side } from "./table.ts";
-import type { Turn } from "./turns.ts";
+import type { PeerLaps } from "./table.ts";
 
 /**
- * The first turn of each side warms it up: graphs are traced and caches filled. Rejects with `record-damaged` if a side samples another number of tokens:
- * then it does other work, and no ratio means anything. `report` is called after every turn.
+ * The first lap of each side warms it up: graphs are traced and caches filled. Rejects with `record-damaged` if a side samples another number of tokens:
+ * then it does other work, and no ratio means anything. `report` is called after every lap.
  */
 export async function alternate<Name extends string>(
-  peers: Readonly<Record<Name, Pick<Peer, "turn" | "peakBytes">>>,
+  peers: Readonly<Record<Name, Pick<Peer, "lap" | "peakBytes">>>,
   rounds: number,
   sampledTokens: number,
-  report: (round: number, name: string, turn: Turn) => void = () => {},
-): Promise<Record<Name, Side>> {
+  report: (round: number, name: string, lap: Lap) => void = () => {},
+): Promise<Record<Name, PeerLaps>> {
   const names = Object.keys(peers) as Name[];
-  const turns = new Map(names.map((name) => [name, [] as Turn[]]));
+  const laps = new Map(names.map((name) => [name, [] as Lap[]]));
   for (let round = 0; round <= rounds; round++) {
     for (const name of round % 2 === 0 ? names : names.toReversed()) {
-      const turn = await peers[name].turn();
-      if (turn.sampledTokens !== sampledTokens)
+      const lap = await peers[name].lap();
+      if (lap.sampledTokens !== sampledTokens)
         throw new MgrpoError(
           "record-damaged",
-          `${name} sampled ${turn.sampledTokens} tokens instead of ${sampledTokens}`,
+          `${name} sampled ${lap.sampledTokens} tokens instead of ${sampledTokens}`,
         );
-      report(round, name, turn);
-      if (round > 0) turns.get(name)?.push(turn);
+      report(round, name, lap);
+      if (round > 0) laps.get(name)?.push(lap);
     }
   }
-  const sideOf = (name: Name): Side => ({ turns: turns.get(name) ?? [], peakBytes: peers[name].peakBytes() });
-  return Object.fromEntries(names.map((name) => [name, sideOf(name)])) as Record<Name, Side>;
+  const sideOf = (name: Name): PeerLaps => ({ laps: laps.get(name) ?? [], peakBytes: peers[name].peakBytes() });
+  return Object.fromEntries(names.map((name) => [name, sideOf(name)])) as Record<Name, PeerLaps>;
 }

@@ -1,11 +1,11 @@
 /**
  * @file Sampling alone with llama.cpp, through node-llama-cpp, which is no dependency of this project: it is imported from the folder that it was installed
- * in. All sequences share a context and decode in one batch. It takes turns: `llama.js <work.json> <file.gguf> <folder of node_modules>`.
+ * in. All sequences share a context and decode in one batch. As a process (laps.ts): `llama.js <work.json> <file.gguf> <folder of node_modules>`.
  */
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { sum } from "../../core/statistics.ts";
-import { answerTurns, readWork } from "./turns.ts";
+import { answerLaps, readWork } from "./laps.ts";
 import { decodingPrompts } from "./work.ts";
 
 /** What is used of node-llama-cpp 3. */
@@ -35,11 +35,11 @@ const context = await model.createContext({
   threads: { ideal: threads, min: threads },
 });
 const sequences = work.prompts.map(() => context.getSequence());
-await answerTurns(async (turn) => {
-  const prompts = decodingPrompts({ threads, seed, ...work }, turn);
+await answerLaps(async (lap) => {
+  const prompts = decodingPrompts({ threads, seed, ...work }, lap);
   const start = performance.now();
   const counts = await Promise.all(
-    sequences.map((sequence, i) => generate(sequence, prompts[i] ?? [], turn * prompts.length + i)),
+    sequences.map((sequence, i) => generate(sequence, prompts[i] ?? [], lap * prompts.length + i)),
   );
   const seconds = (performance.now() - start) / 1000;
   return { seconds, samplingSeconds: seconds, sampledTokens: sum(counts), entropy: null };

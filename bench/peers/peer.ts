@@ -1,15 +1,15 @@
-/** @file A side of the comparison as seen from outside: a process that is asked for one turn at a time (turns.ts). */
+/** @file A side of the comparison as seen from outside: a process that is asked for one lap at a time (laps.ts). */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { processTree } from "../process-tree.ts";
-import { Turn } from "./turns.ts";
+import { Lap } from "./laps.ts";
 
 export interface Peer {
   /** Rejects with `canceled` if the process ends instead of answering. */
-  turn(): Promise<Turn>;
+  lap(): Promise<Lap>;
   /** Peak resident memory so far: the sum over the processes that are alive now, each at its own peak. */
   peakBytes(): number;
   /** Ends the process: its stdin first, and if that is not enough, the process. */
@@ -37,10 +37,10 @@ export function openPeer(name: string, program: string, args: readonly string[])
     throw new MgrpoError("canceled", `${name} ${how} before it answered:\n${tail.trim()}`);
   };
   return {
-    async turn() {
-      stdin.write("turn\n");
+    async lap() {
+      stdin.write("lap\n");
       const { value, done } = await lines.next();
-      return done ? await failed() : parseJson(Turn, Buffer.from(value), `an answer of ${name}`);
+      return done ? await failed() : parseJson(Lap, Buffer.from(value), `an answer of ${name}`);
     },
     peakBytes: () => processTree(child.pid ?? 0).reduce((total, { peakBytes }) => total + peakBytes, 0),
     close: () => end(child, ended),

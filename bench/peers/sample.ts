@@ -1,11 +1,11 @@
 /**
- * @file Sampling alone on our engine, with a fresh adapter, as in training. It takes turns: `sample.js <work.json> <model folder> <fp32, int8 or int4>`.
+ * @file Sampling alone on our engine, with a fresh adapter, as in training. As a process (laps.ts): `sample.js <work.json> <model folder> <fp32, int8 or int4>`.
  */
 import { Quantization } from "../../core/contracts/engine.ts";
 import { sum } from "../../core/statistics.ts";
 import { openSampler, readCheckpoint, withLora } from "../../engine/index.ts";
+import { answerLaps, readWork } from "./laps.ts";
 import { entropyOf, sampleAfter } from "./step.ts";
-import { answerTurns, readWork } from "./turns.ts";
 import { decodingPrompts } from "./work.ts";
 
 const [, , path = "", model = "", form = ""] = process.argv;
@@ -17,12 +17,12 @@ const sampler = await openSampler(withLora(await readCheckpoint(model), "base", 
   contextTokens: promptTokens + newTokens,
   quantization: Quantization.parse(form === "fp32" ? "none" : form),
 });
-await answerTurns(async (turn) => {
+await answerLaps(async (lap) => {
   const start = performance.now();
   const samples = await Promise.all(
-    decodingPrompts(work, turn).map(async (tokens, i) => {
-      const sample = await sampleAfter(sampler, tokens, newTokens, `${turn}/${i}`);
-      sampler.release(`${turn}/${i}`);
+    decodingPrompts(work, lap).map(async (tokens, i) => {
+      const sample = await sampleAfter(sampler, tokens, newTokens, `${lap}/${i}`);
+      sampler.release(`${lap}/${i}`);
       return sample;
     }),
   );

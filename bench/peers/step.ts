@@ -1,6 +1,6 @@
 /**
  * @file One GRPO step of a LoRA adapter on our engine: open a sampler on the current adapter, sample K rollouts of every question, reward them, and train
- * on all of them once. As a process, it takes turns: `step.js <work.json> <model folder>`.
+ * on all of them once. As a process (laps.ts): `step.js <work.json> <model folder>`.
  */
 import { pathToFileURL } from "node:url";
 import { groupAdvantages } from "../../core/mgrpo/advantage.ts";
@@ -17,7 +17,7 @@ import {
   updated,
   withLora,
 } from "../../engine/index.ts";
-import { answerTurns, readWork, type Turn } from "./turns.ts";
+import { answerLaps, type Lap, readWork } from "./laps.ts";
 import { rewardOf, type Work } from "./work.ts";
 
 /** Samples new tokens after a prompt, never ending early. */
@@ -29,7 +29,7 @@ export function sampleAfter(sampler: Sampler, tokens: readonly number[], maxToke
 export const entropyOf = (samples: readonly Sample[]): number => -mean(samples.flatMap(({ logProbs }) => logProbs));
 
 export interface Stepper {
-  step(turn: number): Promise<Turn>;
+  step(lap: number): Promise<Lap>;
   close(): Promise<void>;
 }
 
@@ -41,10 +41,10 @@ export async function openStepper(base: CheckpointFiles, work: Work): Promise<St
   let checkpoint = withLora(base, "base", ["peers", work.seed], work.lora);
   const trainer = await openTrainer(checkpoint, options);
   return {
-    async step(turn) {
+    async step(lap) {
       const start = performance.now();
       const sampler = await openSampler(checkpoint, options);
-      const groups = await sampleGroups(sampler, work, turn);
+      const groups = await sampleGroups(sampler, work, lap);
       await sampler.close();
       const sampled = performance.now();
       await train(trainer, work, groups);
@@ -64,11 +64,11 @@ export async function openStepper(base: CheckpointFiles, work: Work): Promise<St
 }
 
 /** Per question, its K rollouts. */
-function sampleGroups(sampler: Sampler, { prompts, rollouts, newTokens }: Work, turn: number): Promise<Sample[][]> {
+function sampleGroups(sampler: Sampler, { prompts, rollouts, newTokens }: Work, lap: number): Promise<Sample[][]> {
   const rollOut = (tokens: readonly number[], name: string) => sampleAfter(sampler, tokens, newTokens, name);
   return Promise.all(
     prompts.map(({ tokens }, q) =>
-      Promise.all(Array.from({ length: rollouts }, (_, k) => rollOut(tokens, `${turn}/${q}/${k}`))),
+      Promise.all(Array.from({ length: rollouts }, (_, k) => rollOut(tokens, `${lap}/${q}/${k}`))),
     ),
   );
 }
@@ -98,6 +98,6 @@ export function trainingSequences(prompt: readonly number[], group: readonly Sam
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
   const [, , work = "", model = ""] = process.argv;
   const stepper = await openStepper(await readCheckpoint(model), readWork(work));
-  await answerTurns((turn) => stepper.step(turn));
+  await answerLaps((lap) => stepper.step(lap));
   await stepper.close();
 }

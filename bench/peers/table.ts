@@ -1,10 +1,10 @@
 /** @file The figures of the comparison: medians, ratios of alternations, and the table that shows them. Pure. */
 import { median } from "../../core/statistics.ts";
-import type { Turn } from "./turns.ts";
+import type { Lap } from "./laps.ts";
 
-/** One side: its measured turns in order, and the peak of its resident memory. */
-export interface Side {
-  readonly turns: readonly Turn[];
+/** One side: its measured laps in order, and the peak of its resident memory. */
+export interface PeerLaps {
+  readonly laps: readonly Lap[];
   readonly peakBytes: number;
 }
 
@@ -15,7 +15,7 @@ export interface Ratio {
   readonly most: number;
 }
 
-type Seconds = (turn: Turn) => number;
+type Seconds = (lap: Lap) => number;
 const PARTS: Readonly<Record<"step" | "sampling" | "training", Seconds>> = {
   step: ({ seconds }) => seconds,
   sampling: ({ samplingSeconds }) => samplingSeconds,
@@ -24,22 +24,22 @@ const PARTS: Readonly<Record<"step" | "sampling" | "training", Seconds>> = {
 const MEGABYTE = 1e6;
 
 /** Round by round, so that what slows the machine down for a while slows both. */
-export function ratioOf(ours: Side, peer: Side, seconds: Seconds): Ratio {
-  const ratios = ours.turns.map((turn, round) => {
-    const other = peer.turns[round];
-    return other ? seconds(other) / seconds(turn) : Number.NaN;
+export function ratioOf(ours: PeerLaps, peer: PeerLaps, seconds: Seconds): Ratio {
+  const ratios = ours.laps.map((lap, round) => {
+    const other = peer.laps[round];
+    return other ? seconds(other) / seconds(lap) : Number.NaN;
   });
   return { median: median(ratios), least: Math.min(...ratios), most: Math.max(...ratios) };
 }
 
 /** The median over the rounds of tokens per second. */
-export const rateOf = ({ turns }: Side): number =>
-  median(turns.map(({ sampledTokens, samplingSeconds }) => sampledTokens / samplingSeconds));
+export const rateOf = ({ laps }: PeerLaps): number =>
+  median(laps.map(({ sampledTokens, samplingSeconds }) => sampledTokens / samplingSeconds));
 
-export function stepFigures(ours: Side, trl: Side) {
+export function stepFigures(ours: PeerLaps, trl: PeerLaps) {
   const part = (seconds: Seconds) => ({
-    ours: median(ours.turns.map(seconds)),
-    trl: median(trl.turns.map(seconds)),
+    ours: median(ours.laps.map(seconds)),
+    trl: median(trl.laps.map(seconds)),
     ratio: ratioOf(ours, trl, seconds),
   });
   return {
@@ -50,9 +50,9 @@ export function stepFigures(ours: Side, trl: Side) {
 }
 
 /** Per form of ours and per file of llama.cpp: rate, memory, and the ratio of every pair. */
-export function decodingFigures(ours: Readonly<Record<string, Side>>, llama: Readonly<Record<string, Side>>) {
-  const alone = (side: Side) => ({ tokensPerSecond: rateOf(side), peakBytes: side.peakBytes });
-  const against = (side: Side) => mapValues(llama, (peer) => ratioOf(side, peer, PARTS.sampling));
+export function decodingFigures(ours: Readonly<Record<string, PeerLaps>>, llama: Readonly<Record<string, PeerLaps>>) {
+  const alone = (side: PeerLaps) => ({ tokensPerSecond: rateOf(side), peakBytes: side.peakBytes });
+  const against = (side: PeerLaps) => mapValues(llama, (peer) => ratioOf(side, peer, PARTS.sampling));
   return {
     ours: mapValues(ours, (side) => ({ ...alone(side), entropy: entropyOf(side), ratios: against(side) })),
     llama: mapValues(llama, alone),
@@ -96,7 +96,7 @@ export function decodingTable({ ours, llama }: ReturnType<typeof decodingFigures
 }
 
 /** The median over the rounds; NaN if the side does not know it. */
-const entropyOf = ({ turns }: Side): number => median(turns.map(({ entropy }) => entropy ?? Number.NaN));
+const entropyOf = ({ laps }: PeerLaps): number => median(laps.map(({ entropy }) => entropy ?? Number.NaN));
 const megabytes = (bytes: number) => String(Math.round(bytes / MEGABYTE));
 const showRatio = ({ median, least, most }: Ratio) => `${median.toFixed(2)} (${least.toFixed(2)} - ${most.toFixed(2)})`;
 

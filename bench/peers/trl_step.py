@@ -1,5 +1,5 @@
 """The counterpart of step.ts: one GRPO step of TRL's GRPOTrainer with a PEFT adapter, sampled by transformers' generate on the same cores.
-It takes turns (turns.ts): a line on stdin starts a step, a line of JSON on stdout ends it.
+A lap (laps.ts) is a step: a line on stdin starts it, a line of JSON on stdout ends it.
 
     python trl_step.py <work.json> <model folder>          (needs requirements.txt)
 
@@ -42,7 +42,7 @@ def reward(completion_ids, **_):
     return [sum(token % 2 == 0 for token in ids) / len(ids) for ids in completion_ids]
 
 
-class Turns(TrainerCallback):
+class Laps(TrainerCallback):
     """A step begins before its rollouts are sampled and ends after the optimizer's update; its log follows."""
 
     def on_step_begin(self, args, state, control, **_):
@@ -82,7 +82,7 @@ config = GRPOConfig(
     bf16=False,
     gradient_checkpointing=False,
     seed=work["seed"],
-    # One more than there are turns: the process waits in it, so that its memory can still be read.
+    # One more than there are laps: the process waits in it, so that its memory can still be read.
     max_steps=work["rounds"] + 2,
     per_device_train_batch_size=K,
     gradient_accumulation_steps=QUESTIONS,
@@ -110,7 +110,7 @@ trainer = GRPOTrainer(
     args=config,
     train_dataset=Dataset.from_dict({"prompt": [prompt["text"] for prompt in work["prompts"]]}),
     processing_class=tokenizer,
-    callbacks=[Turns()],
+    callbacks=[Laps()],
     peft_config=LoraConfig(r=lora["rank"], lora_alpha=lora["alpha"], target_modules=lora["targets"], lora_dropout=0.0, task_type="CAUSAL_LM"),
 )
 trainer.remove_callback(PrinterCallback)

@@ -12,7 +12,7 @@ export const Work = z.strictObject({
   seed: z.int(),
   /** Compute threads of each side. */
   threads: z.int().positive(),
-  /** Measured turns of each side; one more, the first, warms up. */
+  /** Measured laps of each side; one more, the first, warms up. */
   rounds: z.int().positive(),
   /** One question each: its text, and its tokens as every tokenizer of the model must read it. Questions share no prefix. */
   prompts: z.array(z.strictObject({ text: z.string(), tokens: z.array(z.int()) })).min(1),
@@ -65,7 +65,7 @@ export const SMOKE: WorkSize = {
 const SEED = 1;
 const THREADS = 2;
 const OPTIMIZER = { learningRate: 1e-4, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0, maxGradientNorm: 1 };
-/** Between the prompts of two turns of `decodingPrompts`. */
+/** Between the prompts of two laps of `decodingPrompts`. */
 const STRIDE = 7;
 
 export function makeWork({ questions, promptTokens, ...size }: WorkSize, tokenizer: Words): Work {
@@ -98,10 +98,10 @@ function makePrompt(question: number, count: number, { vocabulary, encodeText, d
 
 const damaged = (fault: string) => new MgrpoError("tokenizer-damaged", `the model's tokenizer ${fault}: use SmolLM2's`);
 
-/** The prompts of one turn of sampling alone. They differ from turn to turn, so that no cache of the turn before is of use. */
-export function decodingPrompts({ prompts, decoding: { promptTokens } }: Work, turn: number): number[][] {
+/** The prompts of one lap of sampling alone. They differ from lap to lap, so that no cache of the lap before is of use. */
+export function decodingPrompts({ prompts, decoding: { promptTokens } }: Work, lap: number): number[][] {
   return prompts.map(({ tokens }) => {
-    const start = (STRIDE * turn) % (tokens.length - promptTokens + 1);
+    const start = (STRIDE * lap) % (tokens.length - promptTokens + 1);
     return tokens.slice(start, start + promptTokens);
   });
 }

@@ -1,10 +1,17 @@
-/** @file The comparison with TRL and llama.cpp: its work, its arithmetic, its turns, and our step on a tiny model. The peers themselves are not installed. */
+/** @file The comparison with TRL and llama.cpp: its work, its arithmetic, its laps, and our step on a tiny model. The peers themselves are not installed. */
 import { describe, expect, test } from "vitest";
 import { alternate } from "../../bench/peers/alternate.ts";
+import type { Lap } from "../../bench/peers/laps.ts";
 import { openPeer, type Peer } from "../../bench/peers/peer.ts";
 import { openStepper, trainingSequences } from "../../bench/peers/step.ts";
-import { decodingFigures, decodingTable, ratioOf, type Side, stepFigures, stepTable } from "../../bench/peers/table.ts";
-import type { Turn } from "../../bench/peers/turns.ts";
+import {
+  decodingFigures,
+  decodingTable,
+  type PeerLaps,
+  ratioOf,
+  stepFigures,
+  stepTable,
+} from "../../bench/peers/table.ts";
 import { decodingPrompts, makeWork, rewardOf, SMOKE, type Words, Work } from "../../bench/peers/work.ts";
 import type { Sample } from "../../core/ports.ts";
 import { TINY, tinyCheckpoint } from "../engine/tiny.ts";
@@ -49,27 +56,27 @@ describe("the work", () => {
     expect(() => makeWork(SMOKE, marks)).toThrow("the model's tokenizer has too few words of one token");
   });
 
-  test("sampling alone has other prompts in every turn, each a part of a question's", () => {
-    const turns = [0, 1, 2, 3].map((turn) => decodingPrompts(work, turn));
-    expect(new Set(turns.map(([prompt]) => prompt?.join())).size).toBe(turns.length);
-    for (const prompts of turns) {
+  test("sampling alone has other prompts in every lap, each a part of a question's", () => {
+    const laps = [0, 1, 2, 3].map((lap) => decodingPrompts(work, lap));
+    expect(new Set(laps.map(([prompt]) => prompt?.join())).size).toBe(laps.length);
+    for (const prompts of laps) {
       expect(prompts.map((prompt) => prompt.length)).toEqual(work.prompts.map(() => SMOKE.decoding.promptTokens));
       expect(prompts.every((prompt, i) => work.prompts[i]?.tokens.join().includes(prompt.join()))).toBe(true);
     }
   });
 });
 
-const turn = (seconds: number, samplingSeconds = seconds, sampledTokens = 60): Turn => ({
+const lap = (seconds: number, samplingSeconds = seconds, sampledTokens = 60): Lap => ({
   seconds,
   samplingSeconds,
   sampledTokens,
   entropy: 2,
 });
-const side = (peakBytes: number, ...turns: Turn[]): Side => ({ turns, peakBytes });
+const side = (peakBytes: number, ...laps: Lap[]): PeerLaps => ({ laps, peakBytes });
 
 describe("the figures", () => {
-  const ours = side(2e9, turn(10, 4), turn(20, 5), turn(10, 5));
-  const trl = side(3e9, turn(60, 12), turn(40, 30), turn(70, 10));
+  const ours = side(2e9, lap(10, 4), lap(20, 5), lap(10, 5));
+  const trl = side(3e9, lap(60, 12), lap(40, 30), lap(70, 10));
 
   test("a ratio is the median of the rounds' ratios, not the ratio of the medians", () => {
     // 60/10 = 6, 40/20 = 2, 70/10 = 7. The medians alone would give 60/10 = 6 as well, but sampling tells them apart:
@@ -106,8 +113,8 @@ describe("the figures", () => {
 
   test("sampling alone: rates, and every form of ours against every file of llama.cpp", () => {
     // 60 tokens in 1, 2 and 3 s: 60, 30 and 20 a second.
-    const fast = side(1e9, turn(1), turn(2), turn(3));
-    const slow = side(5e8, turn(2), turn(2), turn(9));
+    const fast = side(1e9, lap(1), lap(2), lap(3));
+    const slow = side(5e8, lap(2), lap(2), lap(9));
     const figures = decodingFigures({ fp32: fast, int4: slow }, { Q4_0: slow });
     expect(figures.ours["fp32"]?.ratios["Q4_0"]).toEqual({ median: 2, least: 1, most: 3 });
     expect(decodingTable(figures)).toBe(
@@ -121,10 +128,10 @@ describe("the figures", () => {
   });
 });
 
-describe("taking turns", () => {
+describe("alternation", () => {
   const recorded = (names: string[], tokens = 60): Record<string, Peer> => {
     const peer = (name: string): Peer => ({
-      turn: async () => turn(order.push(name), 1, tokens),
+      lap: async () => lap(order.push(name), 1, tokens),
       peakBytes: () => 1,
       close: async () => {},
     });
@@ -137,8 +144,8 @@ describe("taking turns", () => {
     const sides = await alternate(recorded(["a", "b"]), 2, 60);
     expect(order.join(" ")).toBe("a b b a a b");
     // Seconds are the places in that order.
-    expect(sides["a"]?.turns.map(({ seconds }) => seconds)).toEqual([4, 5]);
-    expect(sides["b"]?.turns.map(({ seconds }) => seconds)).toEqual([3, 6]);
+    expect(sides["a"]?.laps.map(({ seconds }) => seconds)).toEqual([4, 5]);
+    expect(sides["b"]?.laps.map(({ seconds }) => seconds)).toEqual([3, 6]);
   });
 
   test("a side that samples another number of tokens is refused", async () => {
@@ -146,11 +153,11 @@ describe("taking turns", () => {
   });
 
   test("a process answers a line with a line, keeps its memory readable, and ends with its stdin", async () => {
-    const answer = JSON.stringify(turn(3, 2));
+    const answer = JSON.stringify(lap(3, 2));
     const peer = openPeer("p", process.execPath, ["-e", `process.stdin.on("data", () => console.log('${answer}'))`]);
     try {
-      expect(await peer.turn()).toEqual(turn(3, 2));
-      expect(await peer.turn()).toEqual(turn(3, 2));
+      expect(await peer.lap()).toEqual(lap(3, 2));
+      expect(await peer.lap()).toEqual(lap(3, 2));
       if (process.platform === "linux") expect(peer.peakBytes()).toBeGreaterThan(1e6);
     } finally {
       await peer.close();
@@ -159,7 +166,7 @@ describe("taking turns", () => {
 
   test("a process that ends instead is reported with its last words", async () => {
     const peer = openPeer("TRL", process.execPath, ["-e", "console.error('no model'); process.exit(3)"]);
-    await expect(peer.turn()).rejects.toThrow(/^TRL ended with exit code 3 before it answered:\nno model$/);
+    await expect(peer.lap()).rejects.toThrow(/^TRL ended with exit code 3 before it answered:\nno model$/);
     await peer.close();
   });
 });

@@ -1,6 +1,6 @@
 /**
- * @file How the sides take turns. Each is a process that opens its model once, does one piece of work for each line on its stdin, answers with one line
- * of JSON, and ends with its stdin. Between turns it only waits, so all sides stay open while they alternate.
+ * @file How the sides alternate. Each is a process that opens its model once, does the same piece of work, a lap, for each line on its stdin, answers with one line
+ * of JSON, and ends with its stdin. Between laps it only waits, so all sides stay open while they alternate.
  */
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
@@ -8,8 +8,8 @@ import * as z from "zod";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { Work } from "./work.ts";
 
-/** What one turn took. trl_step.py writes it too. */
-export const Turn = z.strictObject({
+/** What one lap took. trl_step.py writes it too. */
+export const Lap = z.strictObject({
   seconds: z.number().positive(),
   /** Of them, until the last token was sampled; what is left is training. */
   samplingSeconds: z.number().positive(),
@@ -17,12 +17,12 @@ export const Turn = z.strictObject({
   /** Mean entropy of a sampled token's distribution in nats, measured or estimated from what was sampled: all sides sample from one model. Null: unknown. */
   entropy: z.number().nullable(),
 });
-export type Turn = z.infer<typeof Turn>;
+export type Lap = z.infer<typeof Lap>;
 
-export async function answerTurns(measure: (turn: number) => Promise<Turn>): Promise<void> {
-  let turn = 0;
+export async function answerLaps(measure: (lap: number) => Promise<Lap>): Promise<void> {
+  let lap = 0;
   for await (const _request of createInterface({ input: process.stdin })) {
-    console.log(JSON.stringify(await measure(turn++)));
+    console.log(JSON.stringify(await measure(lap++)));
   }
 }
 
