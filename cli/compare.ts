@@ -12,18 +12,19 @@ import { openRecipe } from "../recipes/registry.ts";
 import { type BandChart, drawBands } from "./compare/bands.ts";
 import { curveSuite, heldOutBands, rewardBands } from "./compare/curves.ts";
 import { drawMarkdown } from "./compare/markdown.ts";
-import { type CompareOptions, type Entry, entriesOf, planRun } from "./compare/plan.ts";
+import { type CompareOptions, type Entry, entriesOf, planRun, unreadSettings } from "./compare/plan.ts";
 import { type ComparisonDisplay, openProgress } from "./compare/progress.ts";
-import { identify, provenanceOf } from "./compare/provenance.ts";
-import { type FinishedRun, readRecord, type TraceableRun } from "./compare/records.ts";
+import { hasStarted, identify, provenanceOf } from "./compare/provenance.ts";
+import { type FinishedRun, hasRecord, readRecord, type TraceableRun } from "./compare/records.ts";
 import { refuseOther, trainRuns } from "./compare/runs.ts";
 import { checkStart, describeStart } from "./compare/start.ts";
 import { type ArmRuns, type Comparison, cumulativeTokens, summarize } from "./compare/summary.ts";
 import { evaluationsCsv, questionsCsv, stepsCsv } from "./compare/tables.ts";
+import { Findings } from "./local/findings.ts";
 import { pinModels } from "./local/hub-models.ts";
 import { makeMissingModels } from "./local/missing-models.ts";
-import { preflight } from "./local/preflight.ts";
-import { checkRunsFolder, writeAtomically } from "./local/run-folder.ts";
+import { ignoredSetting, preflight } from "./local/preflight.ts";
+import { checkRunsFolder, runFolder, writeAtomically } from "./local/run-folder.ts";
 import { watchForStop } from "./local/stop.ts";
 import { counted } from "./terminal/columns.ts";
 import { MGRPO } from "./terminal/name.ts";
@@ -83,9 +84,13 @@ async function planComparison(recipeName: string, options: CompareOptions): Prom
   const seeds = Array.from({ length: options.seeds }, (_, i) => i + 1);
   const planOf = (entry: Entry, seed: number, budget: number | undefined) =>
     planRun({ recipe, recipeName, options }, entry, seed, budget);
+  const names = entries.flatMap((entry) => seeds.map((seed) => planOf(entry, seed, 1).config.run));
+  const folder = resolve(RESULTS, options.name);
+  const configs = new Map(entries.map((entry) => [entry, planOf(entry, 1, 1).config]));
+  // A comparison that has begun can continue.
+  if (!names.some((run) => hasStarted(runFolder(run)) || hasRecord(folder, run))) refuseUnread([...configs.values()]);
   const teams = new Map<Entry, Awaited<ReturnType<typeof readTeam>>>();
-  for (const entry of entries) {
-    const { config } = planOf(entry, 1, 1);
+  for (const [entry, config] of configs) {
     await makeMissingModels(recipeName, recipe, config);
     teams.set(entry, await readTeam(config));
   }
@@ -96,16 +101,20 @@ async function planComparison(recipeName: string, options: CompareOptions): Prom
     const config = withModels(planned.config, team.models);
     return { ...planned, config, by: provenanceOf(config, team.bases) };
   };
-  const names = entries.flatMap((entry) => seeds.map((seed) => runOf(entry, seed, 1).config.run));
   const { main } = runOf(first, 1, 1).config;
-  const folder = resolve(RESULTS, options.name);
   return { recipe: recipeName, options, seeds, first, others, names, folder, main, runOf };
+}
+
+function refuseUnread(configs: readonly RunConfig[]): void {
+  const findings = new Findings();
+  for (const fault of unreadSettings(configs)) findings.refuse(ignoredSetting(fault));
+  findings.settle();
 }
 
 /** Checks a config, and reads its base models: their names, with the commit of a hub model, and what identifies them. */
 async function readTeam(given: RunConfig) {
   const config = await pinModels(given);
-  const site = { workers: "here", models: "read", begins: () => true, checkStore: checkRunsFolder } as const;
+  const site = { workers: "here", models: "read", begins: () => false, checkStore: checkRunsFolder } as const;
   const { findings, bases } = await preflight(config, site);
   findings.settle();
   const models = new Map(Object.entries(config.agents).map(([name, { model }]) => [name, model]));

@@ -2,10 +2,11 @@
 import type { Arm } from "../core/contracts/config.ts";
 import { resolveConfig } from "../core/training/resolve-config.ts";
 import { openRecipe } from "../recipes/registry.ts";
+import { hasStarted } from "./compare/provenance.ts";
 import { pinModels } from "./local/hub-models.ts";
 import { makeMissingModels } from "./local/missing-models.ts";
 import { preflight } from "./local/preflight.ts";
-import { checkNewRun, createRunFolder, freeRunName } from "./local/run-folder.ts";
+import { checkNewRun, createRunFolder, freeRunName, runFolder } from "./local/run-folder.ts";
 import { trainLocally } from "./local/train-locally.ts";
 import { readQuestions } from "./questions.ts";
 import { printOpening } from "./train/opening.ts";
@@ -33,7 +34,8 @@ export async function train(recipeName: string, options: TrainOptions): Promise<
   const { findings, bases } = await preflight(config, {
     workers: "here",
     models: "read",
-    begins: () => true,
+    // A comparison has checked the settings of all its runs together.
+    begins: () => !hasStarted(runFolder(run)),
     checkStore: () => checkNewRun(run),
   });
   findings.settle();

@@ -10,10 +10,11 @@
  * stages that begin at a step begin at a share of the run instead: of the steps of the first arm, of the tokens of the others.
  */
 import { Arm, type RunConfig } from "../../core/contracts/config.ts";
+import { ignoredSettings } from "../../core/contracts/ignored-settings.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import { differences } from "../../core/training/differences.ts";
-import { chosenBy, resolveConfig } from "../../core/training/resolve-config.ts";
+import { chosenBy, resolveConfig, valueAt, withSettings } from "../../core/training/resolve-config.ts";
 import { didYouMean } from "../terminal/nearest.ts";
 import { type Start, startOf } from "./start.ts";
 
@@ -109,6 +110,21 @@ function stagesByShare({ curriculum, steps }: RunConfig): string[] {
   const reached = curriculum.filter(({ fromStep = 0 }) => fromStep < steps);
   const stages = reached.map(({ fromStep = 0, levels }) => ({ from: fromStep / steps, levels }));
   return [`curriculum=${JSON.stringify(stages)}`];
+}
+
+/**
+ * Settings that no run of a comparison would read: path and message. All runs are given the same settings, so one that a single run reads is no
+ * mistake: `constantTokens` beside `--vary algorithm.aggregation=constant`.
+ */
+export function unreadSettings(configs: readonly RunConfig[]): ReturnType<typeof ignoredSettings> {
+  const isIgnored = (config: RunConfig, path: string) => ignoredSettings(config).some(([ignored]) => ignored === path);
+  return configs.flatMap((config) =>
+    ignoredSettings(config).filter(([path]) => {
+      const setting = `${path}=${JSON.stringify(valueAt(config, path))}`;
+      const given = configs.filter((other) => valueAt(other, path) !== undefined);
+      return given.every((other) => isIgnored(withSettings(other, [setting]) as RunConfig, path));
+    }),
+  );
 }
 
 /** Settings that the comparison itself decides. */

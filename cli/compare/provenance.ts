@@ -66,6 +66,9 @@ export function readOrigin(folder: RunFolder): Provenance | undefined {
 /** Between the versions that made one run, one after another. */
 const THEN = ", then ";
 
+/** Whether a comparison has started the run, or the run has a config. */
+export const hasStarted = (folder: RunFolder): boolean => readOrigin(folder) !== undefined;
+
 /** Called before the run starts or is resumed. A run that another version or machine began is recorded as made by both. */
 export function writeOrigin(folder: RunFolder, ours: Provenance): void {
   const before = existsSync(folder.config) ? readOrigin(folder) : undefined;

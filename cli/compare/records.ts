@@ -75,6 +75,8 @@ export function refusal(what: string, found: readonly string[], remedy: string):
   return new MgrpoError("config-invalid", `${what}: ${found.join("; ")}; compare under another --name, ${remedy}`);
 }
 
+export const hasRecord = (results: string, run: string): boolean => existsSync(recordPath(results, run));
+
 function recordPath(results: string, run: string): string {
   return join(results, "runs", `${run}.json.gz`);
 }

@@ -106,9 +106,11 @@ function refuseUntrained(config: RunConfig): void {
 }
 
 function refuseIgnored(config: RunConfig, findings: Findings): void {
-  for (const [path, message] of ignoredSettings(config))
-    findings.refuse(new MgrpoError("config-invalid", `${path}: ${message}`));
+  for (const fault of ignoredSettings(config)) findings.refuse(ignoredSetting(fault));
 }
+
+export const ignoredSetting = ([path, message]: ReturnType<typeof ignoredSettings>[number]): MgrpoError =>
+  new MgrpoError("config-invalid", `${path}: ${message}`);
 
 /** Checks the engine or API of an agent's own policy, and reads its base model. An unknown engine is a single finding, since its model cannot be checked. */
 async function checkAgent(

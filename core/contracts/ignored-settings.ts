@@ -3,7 +3,8 @@
  * those of older releases may have them.
  *
  * A rule holds for every arm and team. What an arm or a switch turns off keeps its settings, since a comparison sets the same for all: `d` under
- * `no-alignment`, the optimizer of a frozen agent, `evaluation.every` without suites. A default is nobody's choice, so it is never refused.
+ * `no-alignment`, the optimizer of a frozen agent, `evaluation.every` without suites. For the same reason, a comparison refuses only what none of
+ * its runs would read (cli/compare/plan.ts). A default is nobody's choice, so it is never refused.
  */
 import { AlgorithmConfig } from "./algorithm-config.ts";
 import type { RunConfig } from "./config.ts";

@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 import { drawBands } from "../../cli/compare/bands.ts";
 import { heldOutBands, rewardBands } from "../../cli/compare/curves.ts";
 import { drawMarkdown } from "../../cli/compare/markdown.ts";
-import { entriesOf, parseArms, planRun } from "../../cli/compare/plan.ts";
+import { entriesOf, parseArms, planRun, unreadSettings } from "../../cli/compare/plan.ts";
 import { foreignBy, provenanceOf, readOrigin, writeOrigin } from "../../cli/compare/provenance.ts";
 import { Comparison, summarize } from "../../cli/compare/summary.ts";
 import { evaluationsCsv, questionsCsv, stepsCsv } from "../../cli/compare/tables.ts";
@@ -68,6 +68,23 @@ test("settings that the comparison itself sets are refused", () => {
     expect(() => planRun(named, unvaried, 1, undefined)).toThrow(`${set.split("=")[0]} cannot be set or varied`);
   }
   expect(() => planRun(source, varied, 1, undefined)).toThrow("steps cannot be set or varied");
+});
+
+test("a setting that one run of a comparison reads is given to all; one that none reads is refused", () => {
+  const unread = (set: string[], ...vary: string[]) => {
+    const chosen = { ...options, arms: ["mgrpo", "main-only"] as const, set, vary };
+    const planned = entriesOf(chosen).map((entry) => planRun({ ...source, options: chosen }, entry, 1, undefined));
+    return new Set(unreadSettings(planned.map(({ config }) => config)).map(([path]) => path));
+  };
+  const tokens = "algorithm.constantTokens=100";
+  expect(unread([tokens])).toEqual(new Set(["algorithm.constantTokens"]));
+  expect(unread([tokens], "algorithm.aggregation=token-mean")).toEqual(new Set(["algorithm.constantTokens"]));
+  expect(unread([tokens], "algorithm.aggregation=token-mean,constant")).toEqual(new Set());
+  // The unchanged arm has the default, which would be as meaningless if it were another value.
+  expect(unread([], "algorithm.constantTokens=100,200")).toEqual(new Set(["algorithm.constantTokens"]));
+  expect(unread(["algorithm.aggregation=constant"], "algorithm.constantTokens=100,200")).toEqual(new Set());
+  expect(unread(["algorithm.kl.estimator=k1"], "algorithm.kl.coefficient=0.01")).toEqual(new Set());
+  expect(unread(["algorithm.epsilon=0.1"], "algorithm.advantageScale=none")).toEqual(new Set());
 });
 
 test("the first arm trains for its steps; the others until they have sampled as many tokens, in at most four times the steps", () => {

@@ -15,7 +15,7 @@ import { followRun, type RunEvent } from "../../cli/local/follow.ts";
 import { readManifest, readRun } from "../../cli/local/read-records.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
-import { parseJson } from "../../core/contracts/parse.ts";
+import { canonicalJson, parseJson } from "../../core/contracts/parse.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
 import { CERTIFICATE, closeProxies, freePort, startProxy } from "../fakes/proxies.ts";
 import { mgrpo, projectFolder, startMgrpoWith, trainRelay } from "./command-line.ts";
@@ -234,6 +234,21 @@ test("the same weights if mgrpo dispatch runs the functions, a worker is called 
     { kind: "dispatching", table: "mgrpo", bucket: "mgrpo", every: 0.05 },
     { kind: "damaged", code: "record-damaged", message },
   ]);
+  await store.close();
+});
+
+test("a setting that nothing reads is refused when a run is launched; one that is stored with it can be launched again", async () => {
+  const { store, here } = await storeAndProject();
+  process.chdir(here);
+  const again = [...launchRelay("old"), "--set", "algorithm.constantTokens=100"];
+  await expect(printed(...again)).rejects.toThrow(/^algorithm\.constantTokens: does nothing under aggregation/);
+  await printed(...launchRelay("old"));
+  const key = objectKeys.config("old");
+  const config = parseJson(RunConfig, (await store.objects.get(key)) ?? "", "config");
+  const changed = { ...config, algorithm: { ...config.algorithm, constantTokens: 100 } };
+  await store.objects.delete([key]);
+  await store.objects.commit(key, new TextEncoder().encode(canonicalJson(changed)));
+  expect(await printedJson(...again)).toMatchObject([{ kind: "launched", run: "old" }]);
   await store.close();
 });
 
