@@ -1,10 +1,10 @@
 /**
  * @file Sampling alone with llama.cpp, through node-llama-cpp, which is no dependency of this project: it is imported from the folder that it was installed
- * in. All sequences share a context and decode in one batch. As a process (laps.ts): `llama.js <work.json> <file.gguf> <folder of node_modules>`.
+ * in. All sequences share a context and take every step together, so that they decode in one batch. As a process (laps.ts):
+ * `llama.js <work.json> <file.gguf> <folder of node_modules>`.
  */
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { sum } from "../../core/statistics.ts";
 import { answerLaps, readWork } from "./laps.ts";
 import { decodingPrompts } from "./work.ts";
 
@@ -38,18 +38,26 @@ const sequences = work.prompts.map(() => context.getSequence());
 await answerLaps(async (lap) => {
   const prompts = decodingPrompts({ threads, seed, ...work }, lap);
   const start = performance.now();
-  const counts = await Promise.all(
-    sequences.map((sequence, i) => generate(sequence, prompts[i] ?? [], lap * prompts.length + i)),
-  );
+  const sampledTokens = await generate(prompts, seed + lap * prompts.length);
   const seconds = (performance.now() - start) / 1000;
-  return { seconds, samplingSeconds: seconds, sampledTokens: sum(counts), entropy: null };
+  return { seconds, samplingSeconds: seconds, sampledTokens, entropy: null };
 });
 
-/** The number of tokens sampled from the whole distribution at temperature 1. */
-async function generate(sequence: LlamaSequence, prompt: readonly number[], draw: number): Promise<number> {
-  await sequence.clearHistory();
-  const options = { temperature: 1, topK: 0, topP: 1, minP: 0, seed: seed + draw, yieldEogToken: true };
+/**
+ * The number of tokens sampled from the whole distribution at temperature 1. No sequence is asked for a token before all have their last one: on
+ * their own, node-llama-cpp decodes seven of eight at a time, which takes more passes.
+ */
+async function generate(prompts: readonly (readonly number[])[], firstSeed: number): Promise<number> {
+  await Promise.all(sequences.map((sequence) => sequence.clearHistory()));
+  const options = { temperature: 1, topK: 0, topP: 1, minP: 0, yieldEogToken: true };
+  const streams = sequences.map((sequence, i) =>
+    sequence.evaluate(prompts[i] ?? [], { ...options, seed: firstSeed + i }),
+  );
   let count = 0;
-  for await (const _token of sequence.evaluate(prompt, options)) if (++count === newTokens) break;
+  for (let step = 0; step < newTokens; step++) {
+    const results = await Promise.all(streams.map((stream) => stream.next()));
+    count += results.filter(({ done }) => !done).length;
+  }
+  await Promise.all(streams.map((stream) => stream.return(undefined)));
   return count;
 }

@@ -1,6 +1,5 @@
 /** @file A side of the comparison as seen from outside: a process that is asked for one lap at a time (laps.ts). */
 import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -8,7 +7,7 @@ import { processTree } from "../process-tree.ts";
 import { Lap } from "./laps.ts";
 
 export interface Peer {
-  /** Rejects with `canceled` if the process ends instead of answering. */
+  /** Rejects with `canceled` if the process ends instead of answering, or cannot be started. */
   lap(): Promise<Lap>;
   /** Peak resident memory so far: the sum over the processes that are alive now, each at its own peak. */
   peakBytes(): number;
@@ -29,12 +28,17 @@ export function openPeer(name: string, program: string, args: readonly string[])
   });
   // A request to a process that has ended is answered by `ended`.
   stdin.on("error", () => {});
-  const ended = once(child, "exit");
+  /** How it ended. After `close`, nothing that it wrote is missing. */
+  const ended = new Promise<string>((resolve) => {
+    child.on("error", ({ message }) => resolve(`cannot be started: ${message}`));
+    child.on("close", (code, signal) => {
+      const how = signal ? `was killed by ${signal}` : `ended with exit code ${code}`;
+      resolve(`${how} before it answered:\n${tail.trim()}`);
+    });
+  });
   const lines = createInterface({ input: stdout })[Symbol.asyncIterator]();
   const failed = async (): Promise<never> => {
-    const [code, signal] = await ended;
-    const how = signal ? `was killed by ${signal}` : `ended with exit code ${code}`;
-    throw new MgrpoError("canceled", `${name} ${how} before it answered:\n${tail.trim()}`);
+    throw new MgrpoError("canceled", `${name} ${await ended}`);
   };
   return {
     async lap() {

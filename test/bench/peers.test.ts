@@ -1,4 +1,7 @@
 /** @file The comparison with TRL and llama.cpp: its work, its arithmetic, its laps, and our step on a tiny model. The peers themselves are not installed. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { alternate } from "../../bench/peers/alternate.ts";
 import type { Lap } from "../../bench/peers/laps.ts";
@@ -13,6 +16,7 @@ import {
   stepTable,
 } from "../../bench/peers/table.ts";
 import { decodingPrompts, makeWork, rewardOf, SMOKE, type Words, Work } from "../../bench/peers/work.ts";
+import { nodeArguments } from "../../cli/local/workers.ts";
 import type { Sample } from "../../core/ports.ts";
 import { TINY, tinyCheckpoint } from "../engine/tiny.ts";
 
@@ -169,6 +173,50 @@ describe("alternation", () => {
     await expect(peer.lap()).rejects.toThrow(/^TRL ended with exit code 3 before it answered:\nno model$/);
     await peer.close();
   });
+});
+
+test("a process that cannot be started is reported by its name, whenever it is asked", async () => {
+  const peer = openPeer("TRL", join(tmpdir(), "mgrpo-no-python"), []);
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  await expect(peer.turn()).rejects.toThrow(/^TRL cannot be started: spawn .* E/);
+  await peer.close();
+});
+
+/** In place of node-llama-cpp: the later sequences are slower, and none may be asked for a token before all have as many. */
+const LLAMA = `
+const counts = [];
+const evaluate = (own) => async function* () {
+  counts[own] = 0;
+  for (;;) {
+    if (Math.min(...counts) < counts[own]) throw new Error("sequence " + own + " runs ahead");
+    await new Promise((resolve) => setTimeout(resolve, 2 * own));
+    counts[own]++;
+    yield 1;
+  }
+};
+const getSequence = () => {
+  const own = counts.push(0) - 1;
+  return { clearHistory: async () => { counts[own] = 0; }, evaluate: evaluate(own) };
+};
+export const getLlama = async () => ({ loadModel: async () => ({ createContext: async () => ({ getSequence }) }) });
+`;
+
+test("llama.cpp's sequences take every step together", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "mgrpo-peers-"));
+  const work = { ...makeWork(SMOKE, words), decoding: { rounds: 1, promptTokens: 8, newTokens: 5 } };
+  const module = join(folder, "node_modules/node-llama-cpp/dist");
+  mkdirSync(module, { recursive: true });
+  writeFileSync(join(module, "index.js"), LLAMA);
+  writeFileSync(join(module, "package.json"), '{ "type": "module" }');
+  writeFileSync(join(folder, "work.json"), JSON.stringify(work));
+  const args = [...nodeArguments("bench/peers/llama"), join(folder, "work.json"), "Q4_0.gguf", folder];
+  const peer = openPeer("llama.cpp", process.execPath, args);
+  try {
+    for (const _ of [0, 1]) expect((await peer.turn()).sampledTokens).toBe(SMOKE.questions * 5);
+  } finally {
+    await peer.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
 });
 
 describe("our step", () => {

@@ -2,7 +2,7 @@
  * @file Real tokenizers with their chat templates: each folder in the folder MGRPO_REAL_TOKENIZERS, in the Hugging Face layout (weights are not
  * read). The laws of the tokenizers in test/fixtures hold, and a family of the table in docs/models.md does what it says there.
  */
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { checkTemplate, type TemplateSettings } from "../../cli/local/template-check.ts";
@@ -16,7 +16,7 @@ import { expectLaidOutAsRendered } from "./layout-law.ts";
 const FOLDER = process.env["MGRPO_REAL_TOKENIZERS"];
 if (FOLDER === undefined) console.log("real tokenizers: skipped, MGRPO_REAL_TOKENIZERS is not set");
 const parent = FOLDER ?? "";
-const folders = FOLDER === undefined ? ["no folder"] : readdirSync(parent).filter((name) => !name.startsWith("."));
+const folders = FOLDER === undefined ? ["no folder"] : foldersIn(parent);
 
 /** By a folder's name: what describes the tools with `auto`, as docs/models.md says. `refused`: with advice that helps. */
 const DOCUMENTED: readonly (readonly [RegExp, ToolDisplay | "refused"])[] = [
@@ -37,6 +37,12 @@ const TEXTS = [
   "naïve café — Zürich, 東京, Ελλάδα, हिन्दी 🙂👩‍👩‍👧",
   'a{"name": "search", "arguments": {"query": "capital of France"}}',
 ];
+
+/** A folder may be a link, as those in the hub's cache are. */
+function foldersIn(path: string): string[] {
+  const names = readdirSync(path).filter((name) => !name.startsWith("."));
+  return names.filter((name) => statSync(join(path, name)).isDirectory());
+}
 
 const filesOf = (name: string) => {
   const files = readdirSync(join(parent, name)).filter((file) => /\.(json|jinja)$/.test(file));
