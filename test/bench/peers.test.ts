@@ -178,7 +178,7 @@ describe("alternation", () => {
 test("a process that cannot be started is reported by its name, whenever it is asked", async () => {
   const peer = openPeer("TRL", join(tmpdir(), "mgrpo-no-python"), []);
   await new Promise((resolve) => setTimeout(resolve, 100));
-  await expect(peer.turn()).rejects.toThrow(/^TRL cannot be started: spawn .* E/);
+  await expect(peer.lap()).rejects.toThrow(/^TRL cannot be started: spawn .* E/);
   await peer.close();
 });
 
@@ -212,7 +212,7 @@ test("llama.cpp's sequences take every step together", async () => {
   const args = [...nodeArguments("bench/peers/llama"), join(folder, "work.json"), "Q4_0.gguf", folder];
   const peer = openPeer("llama.cpp", process.execPath, args);
   try {
-    for (const _ of [0, 1]) expect((await peer.turn()).sampledTokens).toBe(SMOKE.questions * 5);
+    for (const _ of [0, 1]) expect((await peer.lap()).sampledTokens).toBe(SMOKE.questions * 5);
   } finally {
     await peer.close();
     rmSync(folder, { recursive: true, force: true });
