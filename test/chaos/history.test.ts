@@ -208,6 +208,8 @@ describe("leases", () => {
     const { token: _token, ...free } = claimed;
     expect(await insert(free)).toBeUndefined();
     expect(await leaseOfChange(until(NOW + 3000))).toEqual({ name: VERDICT, act: "hold", seconds: 3 });
+    // The store's clock was set forward by an hour on the way.
+    expect(await leaseOfChange(until(NOW + 51_000 - 3_600_000))).toEqual({ name: VERDICT, act: "hold", seconds: 0 });
     expect(await leaseOfChange(until(0))).toEqual({ name: VERDICT, act: "release" });
     const verdict = objectKeys.verdict("a", subject, "judge-1");
     const commit = ({ objects }: AwsStore) => objects.commit(verdict, new TextEncoder().encode("{}"));

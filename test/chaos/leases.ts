@@ -27,7 +27,9 @@ function workerChange(write: Exclude<StoreWrite, { kind: "put" }>): LeaseChange 
 function held(name: string, heldUntil: Attribute | undefined, storeTime: number): LeaseChange | undefined {
   if (heldUntil === undefined) return undefined;
   const until = Number(heldUntil.N);
-  return until === 0 ? { name, act: "release" } : { name, act: "hold", seconds: (until - storeTime) / 1000 };
+  if (until === 0) return { name, act: "release" };
+  // A write that the machine's sleep or an echo has made late holds nothing any more: its wait begins when it takes effect.
+  return { name, act: "hold", seconds: Math.max(0, until - storeTime) / 1000 };
 }
 
 /** Nobody asks for a verdict that exists. */

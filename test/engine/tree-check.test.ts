@@ -1,18 +1,13 @@
 /**
- * @file The check of prefix trees: the first trees of each shape are compared with their sequences apart, gradients included, and graphs that compute
- * trees wrongly are refused. Some tests compute nothing: their passes return what they are given.
+ * @file What the check of prefix trees compares and refuses: the first trees of each shape and their sequences apart, gradients included. The tests
+ * compute nothing: their passes return what they are given. wrong-trees.test.ts has real ones.
  */
-import { afterEach, describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { EngineOptions, Loss, TrainingSequence } from "../../core/ports.ts";
-import { type Feeds, GraphSession, tensor } from "../../engine/compiled/graph-session.ts";
-import { LAST_GRADIENT } from "../../engine/compiled/graphs/layered.ts";
 import type { MicroBatch } from "../../engine/compiled/training/batch-plan.ts";
-import { openLaneTrainer } from "../../engine/compiled/training/lane-trainer.ts";
 import type { Passes } from "../../engine/compiled/training/passes.ts";
 import { plannedPasses } from "../../engine/compiled/training/planned-passes.ts";
-import { causalMask } from "../../engine/model/positions.ts";
-import { branchingRollouts } from "../fixtures/branching-rollouts.ts";
-import { LORA, OPTIONS, TINY, tinyAdapter, tinyCheckpoint } from "./tiny.ts";
+import { OPTIONS, TINY } from "./tiny.ts";
 
 const LINEAR: Loss = { kind: "linear" };
 const CLIPPED: Loss = { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 };
@@ -38,6 +33,7 @@ interface Result {
 /** Passes that return one result for trees and another for sequences apart. */
 function passesWith(inTrees: Result, apart: Result, limitsPredictions = false) {
   const calls: string[] = [];
+  const sums = new Set<Float32Array>();
   const call = (pass: string, rows: readonly unknown[], [first]: readonly MicroBatch[]) => {
     const isTree = first?.trees !== undefined;
     calls.push(`${pass} of ${rows.length} ${isTree ? `in ${first.trees.length}` : "apart"}`);
@@ -51,6 +47,7 @@ function passesWith(inTrees: Result, apart: Result, limitsPredictions = false) {
     },
     async forwardBackward(rows, _loss, _temperature, plan, gradient) {
       const { logProb, gradient: term = () => 1 } = call("gradient", rows, plan);
+      sums.add(gradient);
       for (const row of rows) gradient[0] = (gradient[0] ?? 0) + term(row);
       return { loss: 0, logProbs: rows.map(({ tokens }) => new Float32Array(tokens.length).fill(logProb)) };
     },
@@ -58,6 +55,7 @@ function passesWith(inTrees: Result, apart: Result, limitsPredictions = false) {
   const gradient = new Float32Array(1);
   return {
     calls,
+    sums,
     gradient,
     checked: (more = {}) => plannedPasses(passes, { config: TINY, gradient }, { ...options, ...more }),
   };
@@ -97,6 +95,13 @@ describe("what is compared", () => {
       await passes.forwardBackward(entropic, { kind }, 1);
     }
     expect(calls.filter((call) => call.endsWith("apart"))).toHaveLength(2);
+  });
+
+  test("every shape of a batch, in one more gradient", async () => {
+    const { calls, sums, checked } = passesWith({ logProb: -2 }, { logProb: -2 });
+    await checked().forwardBackward([...groupOf(60), ...groupOf(120, 10)], LINEAR, 1);
+    expect(calls.filter((call) => call.endsWith("apart"))).toHaveLength(2);
+    expect(sums.size).toBe(2);
   });
 
   test("nothing, without trees", async () => {
@@ -170,6 +175,16 @@ describe("what is refused", () => {
     await expect(pass).rejects.toMatchObject({ code: "engine-unsupported", message });
   });
 
+  test("on CUDA, where products are in TF32, only what exceeds its rounding", async () => {
+    const near = { logProb: -2.005, gradient: () => 1.005 };
+    const passes = (provider: EngineOptions["provider"], inTrees: Result) =>
+      passesWith(inTrees, { logProb: -2 }).checked({ provider }).forwardBackward(batch, LINEAR, 1);
+    await expect(passes("cpu", near)).rejects.toThrow(/prefix trees/);
+    expect(await passes("cuda", near)).toMatchObject({ loss: 0 });
+    await expect(passes("cuda", { ...near, logProb: -2.02 })).rejects.toThrow(/log-prob of token 60/);
+    await expect(passes("cuda", { ...near, gradient: () => 1.02 })).rejects.toThrow(/gradient of 8 sequences/);
+  });
+
   test("opposite gradients that leave rounding alone are measured by what they cancel", async () => {
     const signOf = ({ tokens }: TrainingSequence) => ((tokens.at(-1) ?? 0) % 2 ? 1 : -1);
     const withError = (error: number) =>
@@ -187,91 +202,5 @@ describe("what is refused", () => {
       // Nothing was proved, so the next batch is compared too.
       expect(calls.splice(0).slice(0, 2)).toEqual(CHECK);
     }
-  });
-});
-
-describe("graphs that compute trees wrongly", () => {
-  afterEach(() => {
-    vi.restoreAllMocks();
-  });
-
-  /** Changes what the graphs of trees are given. */
-  function breakTrees(change: (feeds: Feeds) => Feeds): void {
-    const { run } = GraphSession.prototype;
-    vi.spyOn(GraphSession.prototype, "run").mockImplementation(function (this: GraphSession, lengths, feeds, ...rest) {
-      const { mask } = feeds;
-      return run.call(this, lengths, mask?.dims.length === 4 ? change(feeds) : feeds, ...rest);
-    });
-  }
-
-  /** Every token sees all tokens before it in its row, other branches included. */
-  const seesAll = ({ mask, ...others }: Feeds): Feeds => {
-    const [rows = 0, , tokens = 0] = mask?.dims ?? [];
-    const causal = Array.from({ length: rows }, () => Array.from(causalMask(tokens))).flat();
-    return { ...others, mask: tensor(Float32Array.from(causal), [rows, 1, tokens, tokens]) };
-  };
-  /** Every token is at position 0. */
-  const unrotated = ({ cos, ...others }: Feeds): Feeds => {
-    const { dims = [], size = 0 } = cos ?? {};
-    return { ...others, cos: tensor(new Float32Array(size).fill(1), dims), sin: tensor(new Float32Array(size), dims) };
-  };
-  const backwardAlone = (change: (feeds: Feeds) => Feeds) => (feeds: Feeds) =>
-    LAST_GRADIENT in feeds ? change(feeds) : feeds;
-  /** A token that predicts several gets the gradient of all but one. */
-  const dropsPredictions = (feeds: Feeds): Feeds => {
-    const { inverseRows, mask, targets } = feeds;
-    if (!inverseRows || !mask || !targets) return feeds;
-    const picks = inverseRows.size / ((mask.dims[0] ?? 0) * (mask.dims[2] ?? 0));
-    const kept = Int32Array.from(inverseRows.data as Int32Array, (row, i) => (i % picks === 1 ? targets.size : row));
-    return { ...feeds, inverseRows: tensor(kept, inverseRows.dims) };
-  };
-
-  const rollouts = branchingRollouts(TINY.vocabulary);
-  const open = (files: Map<string, Uint8Array>) =>
-    openLaneTrainer(files, { ...OPTIONS, microBatchTokens: 256, provider: "cpu" });
-  const all = tinyCheckpoint(TINY, 3);
-  const adapter = tinyAdapter(TINY, LORA, 3);
-
-  test.each([
-    ["the mask", all, seesAll, "log-prob"],
-    ["positions", all, unrotated, "log-prob"],
-    ["the mask, under an adapter", adapter, seesAll, "log-prob"],
-    // Their log-probs are right.
-    ["the mask of the backward pass", adapter, backwardAlone(seesAll), "gradient"],
-    ["positions of the backward pass", adapter, backwardAlone(unrotated), "gradient"],
-    ["predictions after the same token", all, dropsPredictions, "gradient"],
-  ])("%s", async (_name, files, change, found) => {
-    breakTrees(change);
-    const refused = new RegExp(`prefix trees: the ${found} of .*: set engine.prefixTrees to false`);
-    await expect(open(files).forwardBackward(rollouts, CLIPPED, 0.9)).rejects.toThrow(refused);
-  });
-
-  test("rows that share a mask, where a single row is right", async () => {
-    const trainer = open(all);
-    // The second row gets the first one's mask.
-    breakTrees(({ mask, ...others }) => {
-      const { data, dims = [] } = mask ?? {};
-      const masks = Float32Array.from(data as Float32Array);
-      if (dims[0] === 2) masks.copyWithin(masks.length / 2, 0, masks.length / 2);
-      return { ...others, mask: tensor(masks, dims) };
-    });
-    const one = rollouts.slice(0, 8);
-    await trainer.forwardBackward(one, CLIPPED, 0.9);
-    // The other question has another system message, so the two share no row.
-    const other = rollouts
-      .slice(8)
-      .map((rollout) => ({ ...rollout, tokens: [1 - ((rollout.tokens[0] ?? 0) % 2), ...rollout.tokens.slice(1)] }));
-    await expect(trainer.forwardBackward([...one, ...other], CLIPPED, 0.9)).rejects.toThrow(/prefix trees: the/);
-  });
-
-  test("the gradient that was checked has the bits of later ones", async () => {
-    const trainer = open(adapter);
-    const gradients: Float32Array[] = [];
-    for (let pass = 0; pass < 2; pass++) {
-      await trainer.forwardBackward(rollouts, CLIPPED, 0.9);
-      gradients.push(await trainer.takeGradient());
-    }
-    expect(gradients[0]?.some((value) => value !== 0)).toBe(true);
-    expect(gradients[0]).toEqual(gradients[1]);
   });
 });

@@ -1,5 +1,5 @@
 /** @file One lane's passes over whole batches: plans the micro-batches, has the first trees of each shape checked, and computes. */
-import type { EngineOptions, Trainer, TrainingSequence } from "../../../core/ports.ts";
+import type { EngineOptions, Loss, Trainer, TrainingSequence } from "../../../core/ports.ts";
 import { checkTrainingSequence } from "../../model/input-checks.ts";
 import { isWeighted } from "../../model/predictions.ts";
 import type { Sequences } from "../../model/prefix-tree.ts";
@@ -39,7 +39,8 @@ export function plannedPasses(
         counts: (sequence, t) =>
           isWeighted(sequence, t) && (loss.kind !== "clipped-token" || sequence.advantages_T?.[t] !== 0),
         plan: (some, chosen) => planOf(tokensOf(some), (member) => weightedCount(some[member]), chosen),
-        run: async (some, plan, into) => (await passes.forwardBackward(some, loss, temperature, plan, into)).logProbs,
+        run: async (some, plan, into) =>
+          (await passes.forwardBackward(some, unclipped(loss), temperature, plan, into)).logProbs,
       };
       const plan = pass.plan(batch, options);
       await checkTrees(pass, batch, plan, checkedShapes, options);
@@ -47,6 +48,16 @@ export function plannedPasses(
     },
   };
 }
+
+/** Finite, since WebGPU need not support infinity. */
+const NO_BOUND = 1e30;
+
+/**
+ * The loss in the same graph, with a clip range that no ratio leaves. What is clipped has no gradient to compare, and at the edge of the range,
+ * rounding decides whether a token is clipped.
+ */
+const unclipped = (loss: Loss): Loss =>
+  loss.kind === "clipped-token" ? { ...loss, clipLow: 1, clipHigh: NO_BOUND } : loss;
 
 const tokensOf = (batch: readonly TrainingSequence[]): Sequences => batch.map(({ tokens }) => tokens);
 

@@ -3,8 +3,8 @@
  * apart, before they count. A shape is what a graph is given: a kind of pass, a micro-batch of one row or of several, and the length of its rows
  * as a power of two. Later micro-batches of a shape differ in tokens only. The check does not change the gradient.
  *
- * It computes at most two trees of the micro-batch, and then their sequences apart, into a second gradient: at most what the micro-batch costs
- * in trees and apart, once for each shape.
+ * It computes at most two trees of the micro-batch, and then their sequences apart, into a second gradient, which all shapes of a pass share: at
+ * most what the micro-batch costs in trees and apart, once for each shape.
  */
 import { MgrpoError } from "../../../core/errors.ts";
 import type { EngineOptions, TrainingSequence } from "../../../core/ports.ts";
@@ -14,10 +14,14 @@ import type { MicroBatch } from "./batch-plan.ts";
 
 /**
  * Largest difference of a log-prob, and norm of the gradient's difference relative to the gradient's. Rounding leaves 1e-4 and 1e-5 in fp32, a few
- * hundredths in bf16. A wrong mask or position changes log-probs by tenths and the gradient by a hundredth or more; what is wrong in the backward
- * pass alone changes only the gradient.
+ * hundredths in bf16. TF32, emulated on the CPU, leaves 1e-3 in small models. A wrong mask or position changes log-probs by tenths and the
+ * gradient by a hundredth or more; what is wrong in the backward pass alone changes only the gradient.
  */
-const TOLERANCE = { fp32: 2e-3, bf16: 0.2 };
+const TOLERANCE = { fp32: 2e-3, tf32: 1e-2, bf16: 0.2 };
+
+/** CUDA multiplies fp32 in TF32. */
+const toleranceOf = ({ precision = "fp32", provider }: EngineOptions): number =>
+  TOLERANCE[precision === "fp32" && provider === "cuda" ? "tf32" : precision];
 
 /** A kind of pass, as the check runs it. */
 export interface CheckedPass {
@@ -28,7 +32,7 @@ export interface CheckedPass {
   /** Whether token t's log-prob is computed, and its part of the gradient is not 0 by its weight. */
   counts(sequence: TrainingSequence, t: number): boolean;
   plan(batch: readonly TrainingSequence[], options: EngineOptions): readonly MicroBatch[];
-  /** Returns the log-probs, and adds to the gradient. */
+  /** Returns the log-probs, and adds to the gradient: a continuous function of them, since they differ by rounding. */
   run(
     batch: readonly TrainingSequence[],
     plan: readonly MicroBatch[],
@@ -50,11 +54,14 @@ export async function checkTrees(
   checked: Set<string>,
   options: EngineOptions,
 ): Promise<void> {
+  let gradient: Float32Array | undefined;
   for (const micro of plan) {
     const shape = [pass.kind, rowsOf(micro).length > 1, Math.ceil(Math.log2(micro.tokens))].join();
     if (checked.has(shape)) continue;
     const sample = sampleOf(micro, batch, pass);
-    if (sample && (await isConfirmed(sample, pass, options))) checked.add(shape);
+    if (!sample) continue;
+    gradient ??= new Float32Array(pass.gradientLength);
+    if (await isConfirmed(sample, pass, options, gradient)) checked.add(shape);
   }
 }
 
@@ -99,10 +106,15 @@ function isBranched({ tree, members }: Row, batch: readonly TrainingSequence[], 
 }
 
 /** False if neither has finite gradients, so that nothing can be compared. */
-async function isConfirmed({ batch, micro }: Sample, pass: CheckedPass, options: EngineOptions): Promise<boolean> {
-  const tolerance = TOLERANCE[options.precision ?? "fp32"];
+async function isConfirmed(
+  { batch, micro }: Sample,
+  pass: CheckedPass,
+  options: EngineOptions,
+  gradient: Float32Array,
+): Promise<boolean> {
+  const tolerance = toleranceOf(options);
   const apartOptions = { ...options, prefixTrees: false };
-  const gradient = new Float32Array(pass.gradientLength);
+  gradient.fill(0);
   const inTrees = await pass.run(batch, [micro], gradient);
   const size = norm(gradient);
   negate(gradient);
