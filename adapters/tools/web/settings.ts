@@ -23,6 +23,7 @@ const price = (usd: number) =>
 /** At most the longest wait of a Node.js timer, 2^31 - 1 ms: a longer one ends at once. */
 const Seconds = z.number().positive().max(2_147_483);
 
+const apiUrl = (url: string) => HttpUrl.default(url).describe("The address of the API.");
 const searchKey = (name: string) => Variable.default(name).describe("Environment variable that holds the API key.");
 const Results = z.int().min(1).max(20).default(10).describe("Results requested and shown.");
 
@@ -30,7 +31,7 @@ const Results = z.int().min(1).max(20).default(10).describe("Results requested a
 const Search = z.discriminatedUnion("backend", [
   z.strictObject({
     backend: z.literal("serper").describe("serper: Google's results."),
-    url: HttpUrl.default("https://google.serper.dev/search").describe("The address of the API."),
+    url: apiUrl("https://google.serper.dev/search"),
     keyVariable: searchKey("SERPER_API_KEY"),
     results: Results,
     requestsPerSecond: rate(10),
@@ -38,7 +39,7 @@ const Search = z.discriminatedUnion("backend", [
   }),
   z.strictObject({
     backend: z.literal("tavily").describe("tavily: Tavily's, basic depth."),
-    url: HttpUrl.default("https://api.tavily.com/search").describe("The address of the API."),
+    url: apiUrl("https://api.tavily.com/search"),
     keyVariable: searchKey("TAVILY_API_KEY"),
     results: Results,
     requestsPerSecond: rate(1.5),
@@ -46,7 +47,7 @@ const Search = z.discriminatedUnion("backend", [
   }),
   z.strictObject({
     backend: z.literal("brave").describe("brave: Brave's own index."),
-    url: HttpUrl.default("https://api.search.brave.com/res/v1/web/search").describe("The address of the API."),
+    url: apiUrl("https://api.search.brave.com/res/v1/web/search"),
     keyVariable: searchKey("BRAVE_API_KEY"),
     results: Results,
     requestsPerSecond: rate(10),
