@@ -1,6 +1,6 @@
 /**
  * @file Answers the calls of one turn, all in parallel; the answers keep the order of the text. Tools start first: the budget that they leave
- * is split among the delegations. What calls hold of it is released when all have ended. The first rejection cancels the other calls and is
+ * is split among the delegations. Amounts that calls hold are released when all have ended. The first rejection cancels the other calls and is
  * propagated unchanged.
  */
 import type { ToolCall, ToolResponse } from "../../core/contracts/conversation.ts";

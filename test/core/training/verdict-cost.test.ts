@@ -53,7 +53,7 @@ test.each<[what: string, answer: () => unknown, microUsd: number]>([
   expect(await bill()).toMatchObject({ verdicts: 0, microUsd });
 });
 
-/** A judge that has reserved 0.1 USD, and thinks until it is told its answer. */
+/** A judge that has reserved 0.1 USD, and answers when the test says so. */
 async function worldOfSlowJudge() {
   const given = world();
   let answer = (_judgment: Judgment) => {};

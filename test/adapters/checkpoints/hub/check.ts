@@ -35,7 +35,7 @@ interface Machine {
   readonly home: string;
 }
 
-/** Without the settings of whoever runs the check: theirs name another cache, token or mode. */
+/** Without the caller's settings, which may name another cache, token or mode. */
 const neutral = Object.entries(process.env).filter(([name]) => !/^(HF|HUGGINGFACE|HUGGING_FACE)_/.test(name));
 const environmentOf = ({ hub, home }: Machine) => ({ HF_ENDPOINT: hub.url, HF_HOME: home, HF_TOKEN: TOKEN });
 
