@@ -22,8 +22,14 @@ test.skipIf(process.platform !== "linux")("a child that has exited and is not re
 test.skipIf(process.platform !== "linux")(
   "the peak of several processes is that of their sum, and a failed one is reported",
   async () => {
-    const sleepers = [1, 2].map(() => spawn("sleep", ["0.5"], { stdio: "ignore" }));
-    const { bytes, processes } = await peakOf(sleepers, 20);
+    const readers = [1, 2].map(() => spawn("cat", { stdio: ["pipe", "ignore", "ignore"] }));
+    await expect.poll(() => readers.map(({ pid = 0 }) => processTree(pid).length)).toEqual([1, 1]);
+    const measured = peakOf(readers, 20);
+    // Later than the first look, however late the timers are.
+    setTimeout(() => {
+      for (const { stdin } of readers) stdin.end();
+    }, 200);
+    const { bytes, processes } = await measured;
     expect(processes).toBe(2);
     expect(bytes).toBeGreaterThan(0);
     const failing = ["exit 0", "sleep 0.1; exit 3"].map((script) => spawn("sh", ["-c", script], { stdio: "ignore" }));
