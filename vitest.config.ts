@@ -26,8 +26,10 @@ export default defineConfig({
     pool: "forks",
     maxWorkers: 3,
     env: { NO_COLOR: "1" },
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    // Two loaded cores may take ten seconds to start a process: limits only bound a hang.
+    testTimeout: 240_000,
+    hookTimeout: 240_000,
+    expect: { poll: { timeout: 60_000 } },
     globalSetup: "test/build.ts",
     projects: [
       { extends: true, test: { name: "alone", include: ALONE } },

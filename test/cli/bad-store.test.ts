@@ -124,7 +124,7 @@ test("workers wait out temporary faults, and no others", async () => {
     change: ({ body }) => (++attempts === passingAttempt ? body : { status, body: xml(code) }),
   });
   const { close, ...opened } = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
-  const retrying = retryingStore(opened, 30, silent);
+  const retrying = retryingStore(opened, 600, silent);
   expect(await retrying.objects.get("k")).toBeUndefined();
   expect(attempts).toBe(passingAttempt);
   [code, status] = ["ExpiredToken", 400];

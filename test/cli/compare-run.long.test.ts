@@ -9,7 +9,7 @@ import { trainQuestions } from "../fixtures/relay/questions.ts";
 import { mgrpo, parsedLines, RELAY, readReport, relaySettings, workHere } from "./command-line.ts";
 import { printed } from "./printed.ts";
 
-const TIMEOUT = 240_000;
+const TIMEOUT = 480_000;
 const folder = workHere();
 
 const RUNS = ["compare-mgrpo-seed1", "compare-shuffled-advantages-seed1"] as const;

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { parsedLines, RELAY, relaySettings, workHere } from "./command-line.ts";
 import { printed } from "./printed.ts";
 
-const TIMEOUT = 240_000;
+const TIMEOUT = 480_000;
 const folder = workHere();
 
 const TOKENS = ["--set", "algorithm.constantTokens=100"];

@@ -50,7 +50,7 @@ test("natively and through the app: every agent's rewards, advantages and traine
     expect(searcher["branches"]).toBe(rollouts.reduce((total, { invocations }) => total + Number(invocations), 0));
     expect(warningsOf(lines).filter((one) => /never|no variance/.test(String(one)))).toEqual([]);
   }
-}, 60_000);
+});
 
 test("the group is the one that training's first step has", async () => {
   const [main = expect.fail()] = linesOf(await printedJson("dev", RELAY, ...withApp), "agent");
@@ -61,7 +61,7 @@ test("the group is the one that training's first step has", async () => {
   expect(first).toMatchObject({ reward: { main: rewards.reduce((total, one) => total + one, 0) / 4 } });
   const shown = await mgrpo(folder, "show", "same", "0/0");
   for (const reward of rewards) expect(shown.stdout).toContain(`reward ${reward.toFixed(3)}`);
-}, 60_000);
+});
 
 test("an app that throws: its error, and a question that no rollout answers", async () => {
   const recipe = recipeWith("throws", 'throw new TypeError("the app has a bug");');
@@ -72,7 +72,7 @@ test("an app that throws: its error, and a question that no rollout answers", as
   expect(thrown).toMatch(/^the app threw: TypeError: the app has a bug\n +at .*rollout\.mjs/);
   expect(few).toMatch(/^only 0 of \d+ rollouts have a score/);
   expect(main).toMatch(/^'main' was never called/);
-}, 60_000);
+});
 
 test("rewards that throw: what is sampled is shown, then their error, and no further rollout begins", async () => {
   const recipe = recipeWith("unrewarded", 'return { answer: "amber" };');
@@ -84,7 +84,7 @@ test("rewards that throw: what is sampled is shown, then their error, and no fur
   const shown = parsedLines(ended.stdout);
   expect(shown.length).toBeLessThan(8);
   expect(shown.map(({ kind }) => kind)).toEqual(shown.map(() => "rollout"));
-}, 60_000);
+});
 
 test("an app that gives up, rewrites history, offers tools in vain and asks only one agent", async () => {
   const recipe = recipeWith(
@@ -105,7 +105,7 @@ test("an app that gives up, rewrites history, offers tools in vain and asks only
     expect.stringMatching(/^2 answers of 'main' were cut at the token limit/),
     "'searcher' was never called: no rollout would train it",
   ]);
-}, 60_000);
+});
 
 test("an unknown question, and too few rollouts", async () => {
   await expect(printedJson("dev", RELAY, ...models, "--question", "train-ambr")).rejects.toThrow(

@@ -4,7 +4,7 @@ import { RunReport } from "../../cli/run-report.ts";
 import { mgrpo, readReport, trainRelay, workHere } from "./command-line.ts";
 import { printedJson } from "./printed.ts";
 
-const TIMEOUT = 120_000;
+const TIMEOUT = 480_000;
 const folder = workHere();
 
 test("the run's own suites get the scores of its report; another seed is pointed out", {

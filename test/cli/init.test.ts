@@ -50,9 +50,7 @@ test("the error names a folder that cannot be written, and says what to do", asy
   expect(stderr).toMatch(/^mgrpo: file\/team cannot be written \(ENOTDIR\): name a folder that you can write to/);
 });
 
-test("train makes the missing base models, and warns that the first step taught nothing", {
-  timeout: 120_000,
-}, async () => {
+test("train makes the missing base models, and warns that the first step taught nothing", async () => {
   mkdirSync(join(folder, "node_modules"));
   symlinkSync(ROOT, join(folder, "node_modules", "mgrpo"), "junction");
   symlinkSync(join(ROOT, "node_modules", "zod"), join(folder, "node_modules", "zod"), "junction");

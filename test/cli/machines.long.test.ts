@@ -21,7 +21,7 @@ import { CERTIFICATE, closeProxies, freePort, startProxy } from "../fakes/proxie
 import { mgrpo, projectFolder, startMgrpoWith, trainRelay } from "./command-line.ts";
 import { printed, printedJson } from "./printed.ts";
 
-const TIMEOUT = 120_000;
+const TIMEOUT = 480_000;
 const folders: string[] = [];
 const children: ChildProcess[] = [];
 const environment = { ...process.env };
@@ -117,7 +117,7 @@ async function runWorkers(): Promise<string[]> {
 async function eventKinds(store: AwsStore): Promise<RunEvent["kind"][]> {
   const config = parseJson(RunConfig, (await store.objects.get(objectKeys.config("far"))) ?? "", "config");
   const kinds: RunEvent["kind"][] = [];
-  const options = { from: 0, pollSeconds: 0.1, signal: AbortSignal.timeout(10_000) };
+  const options = { from: 0, pollSeconds: 0.1, signal: AbortSignal.timeout(120_000) };
   for await (const { kind } of followRun(store, config, options)) kinds.push(kind);
   return kinds;
 }

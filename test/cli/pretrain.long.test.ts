@@ -59,9 +59,9 @@ test("a base model learns, is complete, and has the same bytes every time", asyn
   expect(parseCheckpoint(once).weights.every(Number.isFinite)).toBe(true);
   for (const [name, bytes] of once)
     expect(Buffer.from(again.get(name) ?? []).equals(Buffer.from(bytes)), name).toBe(true);
-}, 120_000);
+});
 
-test("demonstrations that end before the tokens are spent are refused by name", { timeout: 120_000 }, async () => {
+test("demonstrations that end before the tokens are spent are refused by name", async () => {
   await expect(pretrained("f", 40_000, 2)).rejects.toMatchObject({
     code: "recipe-invalid",
     message: expect.stringMatching(/^the demonstrations of base model 'f' end after \d+ of 40000 tokens: /),
@@ -90,9 +90,7 @@ test("--only takes whole names or paths of folders, all of which must exist", ()
   expect(() => chosenBases(own, ["main", "seracher"])).toThrow("no base model 'seracher' (available: main, sub-main)");
 });
 
-test("a model that cannot be written whole has no weights, so that a run does not take it for one", {
-  timeout: 120_000,
-}, async () => {
+test("a model that cannot be written whole has no weights, so that a run does not take it for one", async () => {
   await pretrained("e", 500);
   rmSync(join(folder, "e", "training.json"));
   mkdirSync(join(folder, "e", "training.json", "in the way"), { recursive: true });
@@ -101,7 +99,7 @@ test("a model that cannot be written whole has no weights, so that a run does no
   expect(readdirSync(folder).filter((name) => name.startsWith("e"))).toEqual(["e"]);
 });
 
-test("on a terminal the progress of a base model stays on one line", { timeout: 120_000 }, async () => {
+test("on a terminal the progress of a base model stays on one line", async () => {
   const { isTTY, columns } = process.stderr;
   Object.assign(process.stderr, { isTTY: true, columns: 120 });
   const written: string[] = [];

@@ -8,7 +8,7 @@ import { config } from "./records.ts";
 
 const folder = projectOfFile();
 
-test("a run that cannot be read hides no other one", { timeout: 60_000 }, async () => {
+test("a run that cannot be read hides no other one", async () => {
   const project = projectFolder();
   for (const run of ["good", "locked"]) {
     mkdirSync(join(project, "runs", run), { recursive: true });
@@ -25,13 +25,13 @@ test("a run that cannot be read hides no other one", { timeout: 60_000 }, async 
   expect(code).toBe(0);
 });
 
-test("half a store is no store: one line names the variable that is missing", { timeout: 60_000 }, async () => {
+test("half a store is no store: one line names the variable that is missing", async () => {
   const { code, stdout, stderr } = await mgrpoWith({ MGRPO_TABLE: "t", MGRPO_BUCKET: "" }, folder, "runs");
   expect([code, stdout]).toEqual([1, ""]);
   expect(stderr).toMatch(/^mgrpo: .*MGRPO_BUCKET: set it to the name of the bucket \[config-invalid\]\n$/);
 });
 
-test("local runs are listed, and one line reports that the store did not respond", { timeout: 60_000 }, async () => {
+test("local runs are listed, and one line reports that the store did not respond", async () => {
   const run = join(folder, "runs", config.run);
   mkdirSync(run, { recursive: true });
   writeFileSync(join(run, "config.json"), JSON.stringify(config));

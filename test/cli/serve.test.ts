@@ -80,7 +80,7 @@ test("a trained run: the app, the models, a seed, refusals, and Ctrl-C", async (
 
   child.kill("SIGINT");
   expect(await once(child, "exit")).toEqual([0, null]);
-}, 120_000);
+});
 
 test("other machines are served only with a key of the user's, which is not printed", async () => {
   const refused = await mgrpo(folder, "serve", "served", "--host", "0.0.0.0");
@@ -97,7 +97,7 @@ test("other machines are served only with a key of the user's, which is not prin
   const baseURL = `http://127.0.0.1:${port}/v1`;
   const messages = [{ role: "user", content: "look up amber" }];
   expect(await complete({ baseURL, apiKey: KEY, model: "searcher" }, { messages })).toHaveProperty("choices");
-}, 60_000);
+});
 
 test("Ctrl-C while the models load: nothing is served; models that cannot be opened leave no handler of signals behind", async () => {
   const before = process.listenerCount("SIGINT");
@@ -115,7 +115,7 @@ test("Ctrl-C while the models load: nothing is served; models that cannot be ope
     /contextTokens/,
   );
   expect(process.listenerCount("SIGINT")).toBe(before);
-}, 60_000);
+});
 
 test("an app gets the same answer from a folder of models, served greedily, as in a rollout", async () => {
   const { config } = await planServing("recipes/atlas/models", []);
@@ -144,4 +144,4 @@ test("an app gets the same answer from a folder of models, served greedily, as i
   } finally {
     await close();
   }
-}, 60_000);
+});

@@ -28,9 +28,7 @@ async function sft(to: string, ...more: string[]): Promise<string> {
   }
 }
 
-test("a folder and agent that another command trains are refused; another agent is not", {
-  timeout: 60_000,
-}, async () => {
+test("a folder and agent that another command trains are refused; another agent is not", async () => {
   const to = join(folder, "shared");
   const state = join(to, ".sft", "searcher");
   const release = await lockDirectory(state);
@@ -44,9 +42,7 @@ test("a folder and agent that another command trains are refused; another agent 
   await releaseMain();
 });
 
-test("agents that share a policy are one model, taught by the demonstrations of both under its owner's name", {
-  timeout: 60_000,
-}, async () => {
+test("agents that share a policy are one model, taught by the demonstrations of both under its owner's name", async () => {
   const to = join(folder, "one-policy");
   const file = join(folder, "both.jsonl");
   const of = (agent: string, count: number) =>
@@ -70,7 +66,7 @@ test("agents that share a policy are one model, taught by the demonstrations of 
   expect(JSON.parse(readFileSync(join(to, "main", "training.json"), "utf8"))).toMatchObject({ steps: 10 });
 });
 
-test("a held-out loss that never falls: one line at the end, and in training.json", { timeout: 60_000 }, async () => {
+test("a held-out loss that never falls: one line at the end, and in training.json", async () => {
   const to = join(folder, "diverged");
   const output = await sft(to, "--batch-tokens", "1", "--tokens", "200", "--learning-rate", "1");
   const record = JSON.parse(readFileSync(join(to, "searcher", "training.json"), "utf8"));

@@ -33,7 +33,7 @@ test("sub-agents' conversations are under the calls that led to them, and the co
     const count = children.flatMap((turn) => turn.children.flatMap((call) => call.children)).length;
     expect(tags(children.at(-2))[0]).toBe(count === 1 ? "1 branch" : `${count} branches`);
   }
-}, 60_000);
+});
 
 test("the rollouts of a group open one tokenizer", async () => {
   const { config, store } = await runWithApp(
@@ -54,7 +54,7 @@ test("the rollouts of a group open one tokenizer", async () => {
   expect(branched).toHaveLength(3);
   const manifests = read.filter((key) => key === objectKeys.manifest(config.run, "main", 0));
   expect(manifests).toHaveLength(1);
-}, 60_000);
+});
 
 test("branches, rewritten histories, stray conversations and the app's rewards", async () => {
   const { config, store } = await runWithApp(async ({ agents: { main, searcher }, question }) => {
@@ -84,7 +84,7 @@ test("branches, rewritten histories, stray conversations and the app's rewards",
   expect(tags(main)).toEqual(["2 branches", "1 request with rewritten history", "reward 0.5 from the app"]);
   expect(tags(searcher)).toEqual(["1 branch", "1 turn cut at the token limit", "reward 0.25 from the app"]);
   expect(drawText(tree)).toContain("branch 1 of 2  1 turn of its own");
-}, 60_000);
+});
 
 test("a conversation is placed by its task: the same text, then a part of it, then the text of a turn", () => {
   const turn = (text: string, ...tasks: string[]) => ({

@@ -8,7 +8,7 @@ import { config } from "./records.ts";
 
 const folder = projectOfFile();
 
-test("a page that cannot be written is refused with its path", { timeout: 60_000 }, async () => {
+test("a page that cannot be written is refused with its path", async () => {
   await recordRun(folder);
   // A file where a folder has to be is refused to root as well.
   writeFileSync(join(folder, "file"), "");

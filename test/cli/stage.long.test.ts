@@ -113,9 +113,7 @@ test("a run that has finished training is halted while it has evaluations left, 
   close();
 });
 
-test("worker processes that know only their fleet serve the run to its end, and exit", {
-  timeout: 60_000,
-}, async () => {
+test("worker processes that know only their fleet serve the run to its end, and exit", async () => {
   const stage = await deployed("worked", FLEETS);
   await launch("worked", "far");
   const functions = composeFunctions(stage);
@@ -151,7 +149,7 @@ test("worker processes that know only their fleet serve the run to its end, and 
   stage.close();
 });
 
-test("the dashboard of a stage shows its runs", { timeout: 120_000 }, async () => {
+test("the dashboard of a stage shows its runs", async () => {
   const { close } = await deployed("shown", FLEETS);
   await launch("shown", "far");
   const ui = await serveUi(here, ["ui", "far", "--stage", "shown"], /"link":"([^"]*)"/);

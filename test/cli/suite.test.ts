@@ -183,9 +183,7 @@ test("a file's suite has a valid name, however long the file's is", () => {
   expect(EvaluationSuite.parse(suite).name).toBe(`${"long-".repeat(12)}lon`);
 });
 
-test("the command: scores by level, result and submissions in a folder; repeated, it only reports", {
-  timeout: 60_000,
-}, async () => {
+test("the command: scores by level, result and submissions in a folder; repeated, it only reports", async () => {
   vi.spyOn(console, "error").mockImplementation(() => {});
   const file = join(folder, "own.jsonl");
   const words = ["amber", "birch", "cedar", "delta"];

@@ -21,7 +21,7 @@ async function linkFrom(script: string, seconds?: number): Promise<string | unde
 }
 
 test("the link is in the first line", async () => {
-  expect(await linkFrom(serving)).toBe(link);
+  expect(await linkFrom(serving, 200)).toBe(link);
 });
 
 test.each([

@@ -9,7 +9,7 @@ const folder = projectOfFile();
 /** A command that fails to end is stopped when this process ends. */
 const DEPENDENT = { MGRPO_PARENT: "1" };
 
-test("a port that is taken", { timeout: 30_000 }, async () => {
+test("a port that is taken", async () => {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const address = server.address();
@@ -20,9 +20,7 @@ test("a port that is taken", { timeout: 30_000 }, async () => {
   expect(code).toBe(1);
 });
 
-test("the printed link opens the dashboard, whatever is in the user's key and the case of the host", {
-  timeout: 60_000,
-}, async () => {
+test("the printed link opens the dashboard, whatever is in the user's key and the case of the host", async () => {
   const key = "a+b&c#d%e/f=g h and sixteen more";
   const child = startMgrpoWith({ ...DEPENDENT, MGRPO_UI_KEY: key }, folder, "ui", "--host", "LocalHost");
   const ended = once(child, "exit");
@@ -35,7 +33,7 @@ test("the printed link opens the dashboard, whatever is in the user's key and th
   expect(status).toBe(302);
 });
 
-test("a key that is too short", { timeout: 30_000 }, async () => {
+test("a key that is too short", async () => {
   const { stderr, code } = await mgrpoWith({ ...DEPENDENT, MGRPO_UI_KEY: "short" }, folder, "ui");
   expect(stderr).toContain("mgrpo: MGRPO_UI_KEY: a key has at least 24 characters");
   expect(code).toBe(1);

@@ -19,7 +19,7 @@ function listening<View>() {
     show: (view) => received.push(view),
     fail: ({ message }) => received.push(message),
   };
-  const at = (n: number) => expect.poll(() => received.length, { timeout: 8000 }).toBeGreaterThan(n);
+  const at = (n: number) => expect.poll(() => received.length).toBeGreaterThan(n);
   return { received, listener, at };
 }
 

@@ -69,7 +69,7 @@ beforeAll(async () => {
       }
     },
   });
-}, 120_000);
+});
 afterAll(() => watcher.close());
 
 const SCORES = [{ question: "q9", kind: "hop1", n: 1, correct: 1 }];

@@ -14,7 +14,7 @@ import { MARKER } from "../../core/training/watched-checkpoints.ts";
 import { baseFiles } from "../fixtures/relay/policy.ts";
 import { projectOfFile, RELAY, startMgrpo } from "./command-line.ts";
 
-const TIMEOUT = 240_000;
+const TIMEOUT = 480_000;
 const folder = projectOfFile();
 
 const checkpoint = (bytes: number, marked = true, stamp = "") =>

@@ -7,7 +7,7 @@ export default defineConfig({
     globalSetup: ["test/infra/evaluations.ts"],
     pool: "forks",
     maxWorkers: 2,
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    testTimeout: 240_000,
+    hookTimeout: 240_000,
   },
 });

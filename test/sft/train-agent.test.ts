@@ -84,7 +84,7 @@ test.each<[string, CheckpointFiles, string[]]>([
       expect(bytesOf(killed.folder)).toEqual(expected);
     }
   },
-  120_000,
+  240_000,
 );
 
 test("what a kill left half-written is replaced, and a finished training is not repeated", async () => {
@@ -100,7 +100,7 @@ test("what a kill left half-written is replaced, and a finished training is not 
   rmSync(again.folder, { recursive: true });
   await trainAgent(again);
   expect(existsSync(join(again.folder, "adapter_model.safetensors"))).toBe(true);
-}, 60_000);
+});
 
 test("a saved file that was changed or removed is named, with what to do", async () => {
   const damaged = training("damaged", ADAPTER);
@@ -115,7 +115,7 @@ test("a saved file that was changed or removed is named, with what to do", async
   await expect(trainAgent(damaged)).rejects.toMatchObject(refused("not the file that was saved"));
   rmSync(join(step, name));
   await expect(trainAgent(damaged)).rejects.toMatchObject(refused("missing"));
-}, 60_000);
+});
 
 test("other settings, and a folder that already exists, are refused", async () => {
   const first = training("refused", ADAPTER);
@@ -127,4 +127,4 @@ test("other settings, and a folder that already exists, are refused", async () =
   const other = training("taken", ADAPTER);
   mkdirSync(other.folder, { recursive: true });
   await expect(trainAgent(other)).rejects.toThrow("exists: give another --to");
-}, 60_000);
+});

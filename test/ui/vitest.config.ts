@@ -3,13 +3,13 @@ import { defineConfig } from "vitest/config";
 
 export default defineConfig({
   test: {
-    // A page may take seconds on a busy machine.
-    expect: { poll: { timeout: 10_000 } },
+    // On a busy machine a page may take many seconds.
+    expect: { poll: { timeout: 60_000 } },
     include: ["test/ui/**/*.test.ts"],
     globalSetup: ["test/build.ts", "test/ui/recorded.ts"],
     pool: "forks",
     maxWorkers: 1,
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: 240_000,
+    hookTimeout: 240_000,
   },
 });
