@@ -94,6 +94,12 @@ export function startMgrpoWith(more: NodeJS.ProcessEnv, cwd: string, ...args: st
   });
 }
 
+/** The same as `mgrpo`, for a command that trains: it gets the signal as soon as it has written a step. */
+export function signaledAtStep(signal: NodeJS.Signals, cwd: string, ...args: string[]): Promise<Ended> {
+  const preload = new URL("../fixtures/signaled-at-step.mjs", import.meta.url).href;
+  return mgrpoWith({ NODE_OPTIONS: `--import=${preload}`, MGRPO_TEST_SIGNAL: signal }, cwd, ...args);
+}
+
 export function readReport(cwd: string, run: string) {
   return JSON.parse(readFileSync(join(cwd, "runs", run, "report.json"), "utf8"));
 }

@@ -1,12 +1,12 @@
 /** @file A run whose disk is full ends with one line, loses nothing, and resumes. */
-import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { RunReport } from "../../cli/run-report.ts";
 import { mgrpo, mgrpoWith, readReport, trainRelay, workHere } from "./command-line.ts";
 
-const TIMEOUT = 240_000;
-const STEPS = ["--steps", "6"];
+const TIMEOUT = 480_000;
+/** Far more than close in the quarter of a second for which the cloud trusts the space that it has measured. */
+const STEPS = ["--steps", "12"];
 const folder = workHere();
 
 const checksums = (run: string) =>
@@ -15,17 +15,14 @@ const checksums = (run: string) =>
 test("on a full disk the run ends with one line, and resumes to the same weights once there is space", {
   timeout: 2 * TIMEOUT,
 }, async () => {
-  const full = join(folder, "disk-is-full");
-  const env = { NODE_OPTIONS: `--import=${new URL("../fixtures/full-disk.mjs", import.meta.url).href}` };
-  const ended = mgrpoWith({ ...env, MGRPO_TEST_FULL: full }, folder, ...trainRelay("full", ...STEPS));
-  await vi.waitUntil(() => existsSync(join(folder, "runs/full/steps.jsonl")), { timeout: TIMEOUT });
-  writeFileSync(full, "");
-  const { code, stderr } = await ended;
+  const preload = new URL("../fixtures/full-disk.mjs", import.meta.url).href;
+  // From the first step on.
+  const env = { NODE_OPTIONS: `--import=${preload}`, MGRPO_TEST_FULL: join(folder, "runs/full/steps.jsonl") };
+  const { code, stderr } = await mgrpoWith(env, folder, ...trainRelay("full", ...STEPS));
   expect(code).toBe(1);
   expect(stderr).toMatch(
     /^mgrpo: [^\n]*the disk of the store at [^\n]* is full [^\n]*free some space and run resume[^\n]*\n$/,
   );
-  rmSync(full);
   expect(await mgrpo(folder, "resume", "full")).toMatchObject({ code: 0, stderr: "" });
   await mgrpo(folder, ...trainRelay("whole", ...STEPS));
   expect(checksums("full")).toEqual(checksums("whole"));

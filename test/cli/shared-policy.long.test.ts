@@ -1,12 +1,11 @@
 /** @file A team that shares a policy, from the command line: trained, interrupted, evaluated, asked, shown and compared. */
-import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { RunReport } from "../../cli/run-report.ts";
-import { mgrpo, parsedLines, RELAY, readReport, startMgrpo, workHere } from "./command-line.ts";
+import { mgrpo, parsedLines, RELAY, readReport, signaledAtStep, workHere } from "./command-line.ts";
 import { printedJson } from "./printed.ts";
 
-const TIMEOUT = 240_000;
+const TIMEOUT = 480_000;
 const folder = workHere();
 
 const set = (...settings: string[]) => settings.flatMap((setting) => ["--set", setting]);
@@ -57,12 +56,8 @@ test("a finished run is evaluated, asked and shown", { timeout: TIMEOUT }, async
 });
 
 test("a run that is killed and resumed ends with the same weights", { timeout: TIMEOUT }, async () => {
-  const child = startMgrpo(folder, ...train("killed", ...set("agents.main.share=3")));
-  const ended = once(child, "exit");
-  for (let i = 0; i < 2000 && !existsSync("runs/killed/steps.jsonl"); i++)
-    await new Promise((done) => setTimeout(done, 20));
-  child.kill("SIGKILL");
-  expect(await ended).toEqual([null, "SIGKILL"]);
+  const killed = await signaledAtStep("SIGKILL", folder, ...train("killed", ...set("agents.main.share=3")));
+  expect(killed).toMatchObject({ code: null });
   expect(await mgrpo(folder, "resume", "killed")).toMatchObject({ code: 0 });
   expect(settled(folder, "killed").agents["main"]?.sha256).toBe(settled(folder, "one").agents["main"]?.sha256);
 });

@@ -1,17 +1,15 @@
 /** @file The command line end to end, with real processes and the embedded cloud: a run trains, is stopped and killed, and resumes. */
-import { once } from "node:events";
 import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { HeldOutScores } from "../../cli/held-out-scores.ts";
 import { RunReport } from "../../cli/run-report.ts";
 import { sumTallies, wilson } from "../../core/training/confidence-interval.ts";
-import { mgrpo, parsedLines, readReport, startMgrpo, trainRelay, workHere } from "./command-line.ts";
+import { mgrpo, parsedLines, readReport, signaledAtStep, trainRelay, workHere } from "./command-line.ts";
 import { printed, printedJson } from "./printed.ts";
 
-const TIMEOUT = 240_000;
+const TIMEOUT = 480_000;
 const STEPS = 6;
 const SIX = ["--steps", String(STEPS)];
 const folder = workHere();
@@ -19,18 +17,6 @@ const folder = workHere();
 const kinds = (stdout: string) => parsedLines(stdout).map(({ kind }) => kind);
 const checksums = (run: string) =>
   Object.entries(RunReport.parse(readReport(folder, run)).agents).map(([agent, { sha256 }]) => [agent, sha256]);
-
-/** Starts a run; resolves when it has printed a step. */
-async function untilFirstStep(...args: string[]) {
-  const child = startMgrpo(folder, ...args);
-  const ended = once(child, "exit");
-  if (!child.stdout) throw new Error("no output");
-  for await (const line of createInterface({ input: child.stdout })) {
-    if (JSON.parse(line).kind === "step") break;
-  }
-  child.stdout.resume();
-  return { child, ended };
-}
 
 test("trains to the end: report, chart, checkpoints, one JSON object per line", { timeout: TIMEOUT }, async () => {
   const { code, stdout, stderr } = await mgrpo(folder, ...trainRelay("whole", ...SIX));
@@ -95,9 +81,7 @@ test("a run can be shown and listed, and is not overwritten", { timeout: TIMEOUT
 });
 
 test("stopped with Ctrl-C, resumed, killed, resumed: the same weights", { timeout: TIMEOUT }, async () => {
-  const stopped = await untilFirstStep(...trainRelay("torn", ...SIX));
-  stopped.child.kill("SIGINT");
-  expect(await stopped.ended).toEqual([130, null]);
+  expect(await signaledAtStep("SIGINT", folder, ...trainRelay("torn", ...SIX))).toMatchObject({ code: 130 });
   expect(await printed("runs")).toMatch(/"run":"torn".*"state":"stopped"/);
   const exported = await printedJson("export", "torn");
   const { version, checkpoint } = exported.at(-1) as { version: number; checkpoint: string };
@@ -106,9 +90,7 @@ test("stopped with Ctrl-C, resumed, killed, resumed: the same weights", { timeou
   expect(existsSync(join(folder, checkpoint, "model.safetensors"))).toBe(true);
   // A truncated line, as on a full disk.
   appendFileSync(join(folder, "runs", "torn", "steps.jsonl"), '{"step":');
-  const killed = await untilFirstStep("resume", "torn");
-  killed.child.kill("SIGKILL");
-  await killed.ended;
+  expect(await signaledAtStep("SIGKILL", folder, "resume", "torn")).toMatchObject({ code: null });
   expect(await printed("runs")).toMatch(/"run":"torn".*"state":"stopped"/);
   expect(await mgrpo(folder, "resume", "torn")).toMatchObject({ code: 0, stderr: "" });
   expect(checksums("torn")).toEqual(checksums("whole"));
