@@ -15,13 +15,17 @@ import { type RunFolder, readStatus } from "./run-folder.ts";
 /** How long a read waits for a process that starts or ends. */
 const HANDOVER_SECONDS = 3;
 
-/** @param read is repeated while the store cannot be reached. */
-export function withRunStore<T>(folder: RunFolder, read: (store: Store) => Promise<T>): Promise<T> {
+/** @param read is repeated while the store cannot be reached, for at most `seconds`. */
+export function withRunStore<T>(
+  folder: RunFolder,
+  read: (store: Store) => Promise<T>,
+  seconds = HANDOVER_SECONDS,
+): Promise<T> {
   return pRetry(() => withOpenStore(folder, read), {
     retries: Number.POSITIVE_INFINITY,
     factor: 1,
     minTimeout: 100,
-    maxRetryTime: HANDOVER_SECONDS * 1000,
+    maxRetryTime: seconds * 1000,
     shouldRetry: ({ error }) => isMgrpoError(error, "store-unreachable"),
   });
 }

@@ -32,7 +32,7 @@ const model = `openai:${server.url}#planner`;
 const data = resolve(import.meta.dirname, "../fixtures/benchmarks/gaia");
 const settings = [
   "agents.main.engine.slots=1",
-  'liveness={"heartbeatSeconds":0.2,"leaseSeconds":1.2,"pollSeconds":0.02}',
+  'liveness={"heartbeatSeconds":0.2,"leaseSeconds":20,"pollSeconds":0.02}',
 ];
 const command = (results: string) => [
   ...["eval", model, "--recipe", RELAY, "--arm", "mgrpo", "--suite", "gaia", "--data", data, "--attachments", "all"],
@@ -48,9 +48,7 @@ const resultFile = (results: string, name: string) => {
 /** Indices of the questions asked after the first `first` requests. */
 const askedSince = (first: number) => server.requests.slice(first).map((request) => indexOf(questionOf(request)));
 
-test("an account without credit ends the command with one line and no score; once topped up, the same command scores and submits", {
-  timeout: 60_000,
-}, async () => {
+test("an account without credit ends the command with one line and no score; once topped up, the same command scores and submits", async () => {
   const errors = vi.spyOn(console, "error").mockImplementation(() => {});
   reply = (question) => (indexOf(question) === 2 ? fails(402, "no credits") : answer(question));
   const refused = printedJson(...command("paid"));
@@ -81,9 +79,7 @@ test("an account without credit ends the command with one line and no score; onc
   );
 });
 
-test("after a kill, the same command repeats no answered question, and writes the same file", {
-  timeout: 60_000,
-}, async () => {
+test("after a kill, the same command repeats no answered question, and writes the same file", async () => {
   vi.spyOn(console, "error").mockImplementation(() => {});
   const before = server.requests.length;
   // One request at a time: when the third question is asked, two answers are in the store.
@@ -108,7 +104,7 @@ test("after a kill, the same command repeats no answered question, and writes th
   expect(resultFile("killed", "submission-run1.jsonl")).toEqual(resultFile("paid", "submission-run1.jsonl"));
 });
 
-test("a spent tool budget ends the command; raised, the same command resumes", { timeout: 60_000 }, async () => {
+test("a spent tool budget ends the command; raised, the same command resumes", async () => {
   const world = await serveWorld();
   process.env["SERPER_API_KEY"] = SEARCH_KEY;
   const errors = vi.spyOn(console, "error").mockImplementation(() => {});

@@ -10,6 +10,8 @@ import { recordRun } from "./recorded-run.ts";
 import { RUN } from "./records.ts";
 
 const project = workHere();
+/** How long a read may wait for what these tests do half a second later. */
+const PATIENCE_SECONDS = 100;
 
 test("an event that a killed process did not handle is left to the next one that does", async () => {
   await recordRun(project);
@@ -48,7 +50,7 @@ test("a read that meets the end of the process that trains the run waits for it"
   const finished = readStatus(folder);
   // Its cloud is closed before its status is read again.
   writeStatus(folder, { ...finished, state: "running", pid: training.pid ?? 0, environment: NO_CLOUD });
-  const reading = withRunStore(folder, (store) => store.objects.get("no such key"));
+  const reading = withRunStore(folder, (store) => store.objects.get("no such key"), PATIENCE_SECONDS);
   await sleep(500);
   writeStatus(folder, finished);
   expect(await reading).toBeUndefined();
@@ -57,7 +59,7 @@ test("a read that meets the end of the process that trains the run waits for it"
 test("a read of a folder that another process is about to close waits for it", async () => {
   await recordRun(project);
   const closing = await startLocalCloud({ directory: runFolder(RUN).cloud });
-  const reading = withRunStore(runFolder(RUN), (store) => store.objects.get("no such key"));
+  const reading = withRunStore(runFolder(RUN), (store) => store.objects.get("no such key"), PATIENCE_SECONDS);
   await sleep(500);
   await closing.close();
   expect(await reading).toBeUndefined();

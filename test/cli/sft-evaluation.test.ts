@@ -29,14 +29,14 @@ writeFileSync(questions, towns.join("\n"));
 
 async function evaluated(results: string, ...suite: string[]): Promise<string> {
   vi.spyOn(console, "error").mockImplementation(() => {});
-  const liveness = 'liveness={"heartbeatSeconds":0.2,"leaseSeconds":1.2,"pollSeconds":0.02}';
+  const liveness = 'liveness={"heartbeatSeconds":0.2,"leaseSeconds":20,"pollSeconds":0.02}';
   const team = [`openai:${server.url}#planner`, "--recipe", RELAY, "--arm", "mgrpo"];
   await printedJson("eval", ...team, ...suite, "--results", join(folder, results), "--set", liveness);
   const [only = expect.fail()] = readdirSync(join(folder, results));
   return join(folder, results, only);
 }
 
-test("only correct answers become demonstrations", { timeout: 60_000 }, async () => {
+test("only correct answers become demonstrations", async () => {
   const from = await evaluated("towns", "--suite", questions, "--runs", "2");
   expect(await correctConversations(from, 0.9)).toMatchObject([
     {
@@ -46,12 +46,12 @@ test("only correct answers become demonstrations", { timeout: 60_000 }, async ()
   ]);
 });
 
-test("a wrong answer is no demonstration, however low --min-reward is", { timeout: 60_000 }, async () => {
+test("a wrong answer is no demonstration, however low --min-reward is", async () => {
   const from = await evaluated("once", "--suite", questions, "--runs", "1");
   expect(await correctConversations(from, 0)).toMatchObject([{ demonstration: { prompt: "Where is Alby?" } }]);
 });
 
-test("an answer that has no score is no demonstration", { timeout: 60_000 }, async () => {
+test("an answer that has no score is no demonstration", async () => {
   const from = await evaluated("unscored", "--suite", questions, "--runs", "2");
   await removeScores(from);
   expect(await correctConversations(from, 0.9)).toEqual([]);
@@ -78,7 +78,7 @@ async function removeScores(evaluation: string): Promise<void> {
   }
 }
 
-test("a published benchmark is not trained on", { timeout: 60_000 }, async () => {
+test("a published benchmark is not trained on", async () => {
   const data = resolve(import.meta.dirname, "../fixtures/benchmarks/gaia");
   const from = await evaluated("gaia", "--suite", "gaia", "--data", data, "--attachments", "all", "--runs", "1");
   await expect(correctConversations(from, 0)).rejects.toThrow(

@@ -2,11 +2,15 @@
 import { existsSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, expect, test } from "vitest";
+import { afterAll, afterEach, beforeEach, expect, test, vi } from "vitest";
 import { startWorkers } from "../../cli/local/workers.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-workers-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+// Every exit is quick, however long a process takes to start.
+beforeEach(() => void vi.spyOn(performance, "now").mockReturnValue(0));
+afterEach(() => void vi.restoreAllMocks());
 
 /** Starts a worker that refuses its arguments. */
 function startBroken(logs: string, environment: Readonly<Record<string, string>> = {}) {
