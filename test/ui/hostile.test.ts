@@ -48,7 +48,9 @@ inBrowser("the Content-Security-Policy blocks what injected markup would do", as
     document.body.append(Object.assign(document.createElement("iframe"), { src: "https://evil.example/" }));
     await fetch("/api/runs").then((response) => response.json());
     await fetch("https://evil.example/").catch(() => {});
-    await new Promise((reported) => setTimeout(reported, 200));
+    // Reports come later than what they report.
+    for (let looks = 0; looks < 600 && new Set(found).size < 4; looks++)
+      await new Promise((looked) => setTimeout(looked, 100));
     return found;
   });
   expect(await page.evaluate(() => Reflect.get(window, "owned"))).toBeUndefined();
