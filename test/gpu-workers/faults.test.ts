@@ -51,7 +51,7 @@ test("a group of 64 rollouts whose first claim was given back is claimed in part
 });
 
 test("a sub-agent that never answers: its rollouts are given up and listed, never rewarded with 0", async () => {
-  const limits = { invocationSeconds: 0.2, rolloutSeconds: 5, attempts: 2, lostFraction: 1 };
+  const limits = { invocationSeconds: 0.2, rolloutSeconds: 60, attempts: 2, lostFraction: 1 };
   const { config, store } = await openRun(log, { limits });
   await Promise.all([
     startWorker(store, config.run, {}, never, log),
