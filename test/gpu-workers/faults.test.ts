@@ -1,7 +1,6 @@
 /** @file Workers under faults: what is given up, what is given back, who is refused. The store is in memory. */
 
 import { spawn } from "node:child_process";
-import { createServer } from "node:net";
 import { expect, test, vi } from "vitest";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { AgentRecord, GroupRecord, WorkerRecord } from "../../core/contracts/records.ts";
@@ -11,6 +10,7 @@ import { claimRollouts, claimUnclaimedGroup, markDead, releaseClaim, resumeRun }
 import { openWorkerObserver } from "../../gpu-workers/liveness/observer.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { readRunContext } from "../../gpu-workers/run-context.ts";
+import { freePort } from "../fakes/proxies.ts";
 import { relayEngine } from "../fixtures/relay/policy.ts";
 import { tools as relayTools } from "../fixtures/relay/tools.ts";
 import { openRun, recordsOf, startWorker } from "../fixtures/relay/world.ts";
@@ -265,12 +265,7 @@ test("a worker of another release is refused while a worker of the first release
 });
 
 test("a store that refuses connections: one log line that names it, and a non-zero exit", async () => {
-  const free = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => free.once("listening", resolve));
-  const address = free.address();
-  const port = typeof address === "object" ? address?.port : undefined;
-  await new Promise((resolve) => free.close(resolve));
-  const endpoint = `http://127.0.0.1:${port}`;
+  const endpoint = `http://127.0.0.1:${await freePort()}`;
   const environment = { AWS_ENDPOINT_URL_DYNAMODB: endpoint, AWS_ENDPOINT_URL_S3: endpoint, AWS_REGION: "us-east-1" };
   const keys = { AWS_ACCESS_KEY_ID: "a", AWS_SECRET_ACCESS_KEY: "b", MGRPO_TABLE: "t", MGRPO_BUCKET: "b" };
   const entry = new URL("../../gpu-workers/worker.ts", import.meta.url).pathname;
