@@ -22,7 +22,7 @@ export const LIMITS: WaitLimits = {
   tick: 0.5,
   rollout: 30,
   invocation: 20,
-  judge: 5,
+  judge: 15,
   tool: 2,
   store: IDLE_SECONDS,
   slack: 15,

@@ -35,7 +35,7 @@ const RUN = "a";
 const WORKERS = ["main", "searcher"] as const;
 export type SmallProcess = "functions" | (typeof WORKERS)[number];
 
-/** The slack is short, so that a trial that breaks the law on waits is. */
+/** Of a trial with something broken. Its limits and its slack are short, so that a trial that breaks the law on waits is. */
 const SMALL_LIMITS: WaitLimits = {
   lease: 1.5,
   tick: 0.25,
@@ -46,6 +46,9 @@ const SMALL_LIMITS: WaitLimits = {
   store: 30,
   slack: 2,
 };
+
+/** Of the program itself, which has to keep every law however busy the machine is. */
+const PATIENT_LIMITS: WaitLimits = { ...SMALL_LIMITS, lease: 15, rollout: 120, invocation: 60, judge: 20, slack: 60 };
 
 /** What is broken. */
 export interface Sabotage {
@@ -62,10 +65,15 @@ export interface Sabotage {
   readonly faults?: readonly Pick<Fault, "kind" | "request">[];
   /** When a trial that does not end is ended. */
   readonly deadlineSeconds?: number;
+  /** Ends the trial earlier: what has happened so far breaks the law. `now`: milliseconds since the trial began. */
+  readonly isEnough?: (history: readonly Entry[], now: number) => boolean;
+  /** Nothing is broken but what `faults` says. */
+  readonly isWhole?: boolean;
 }
 
 interface Stage {
   readonly sabotage: Sabotage;
+  readonly limits: WaitLimits;
   readonly environment: Readonly<Record<string, string>>;
   readonly ports: { readonly dynamo: number; readonly s3: number };
   readonly world: World;
@@ -77,8 +85,11 @@ interface Stage {
 }
 
 const DEADLINE_SECONDS = 60;
+/** Between two looks at what has happened so far. */
+const LOOK_MS = 100;
 
-export async function playSmall(sabotage: Sabotage = {}): Promise<Trial> {
+export async function playSmall(sabotage: Sabotage = { isWhole: true }): Promise<Trial> {
+  const limits = sabotage.isWhole ? PATIENT_LIMITS : SMALL_LIMITS;
   const directory = mkdtempSync(join(tmpdir(), "mgrpo-small-"));
   const ports = { dynamo: await freePort(), s3: await freePort() };
   const instances: CloudHandlers[] = [];
@@ -97,9 +108,9 @@ export async function playSmall(sabotage: Sabotage = {}): Promise<Trial> {
   const world = await openWorld("refused");
   const { environment, direct } = cloud;
   const opened = { proxies: [], closers: [], history: [], log: [], now: () => performance.now() - startedAt };
-  const stage: Stage = { sabotage, environment, ports, world, ...opened };
+  const stage: Stage = { sabotage, limits, environment, ports, world, ...opened };
   try {
-    const config = configOf(await proxyFor(stage, "functions", "world", world.port), sabotage);
+    const config = configOf(await proxyFor(stage, "functions", "world", world.port), stage);
     const isTimely = await playRun(stage, config, instances);
     await Promise.all(stage.proxies.map((proxy) => proxy.close()));
     return await resultOf(stage, config, direct, isTimely);
@@ -112,7 +123,7 @@ export async function playSmall(sabotage: Sabotage = {}): Promise<Trial> {
   }
 }
 
-function configOf(judge: number, { judgeSeconds = SMALL_LIMITS.judge }: Sabotage): RunConfig {
+function configOf(judge: number, { sabotage, limits }: Stage): RunConfig {
   return relayConfig({
     run: RUN,
     steps: 2,
@@ -121,25 +132,25 @@ function configOf(judge: number, { judgeSeconds = SMALL_LIMITS.judge }: Sabotage
         provider: "openai",
         baseUrl: `http://127.0.0.1:${judge}/v1`,
         model: "judge",
-        timeoutSeconds: judgeSeconds,
+        timeoutSeconds: sabotage.judgeSeconds ?? limits.judge,
       },
       maxTokens: 64,
       usdPerMillionTokens: PRICES,
       criteria: { correct: "Compare.", expert: "Look at the work." },
     },
     retention: { last: 8 },
-    liveness: { heartbeatSeconds: 0.2, leaseSeconds: SMALL_LIMITS.lease, pollSeconds: 0.02 },
+    liveness: { heartbeatSeconds: 0.2, leaseSeconds: limits.lease, pollSeconds: 0.02 },
     limits: {
-      invocationSeconds: SMALL_LIMITS.invocation,
-      rolloutSeconds: SMALL_LIMITS.rollout,
-      verdictSeconds: 8,
+      invocationSeconds: limits.invocation,
+      rolloutSeconds: limits.rollout,
+      verdictSeconds: sabotage.isWhole ? 60 : 8,
       attempts: 50,
     },
     budget: { usd: 1000, usdPerWorkerHour: { "*": 0 } },
   });
 }
 
-/** False: it did not end by its deadline, or a worker failed. */
+/** False: it did not end by its deadline or before it was enough, or a worker failed. */
 async function playRun(stage: Stage, config: RunConfig, instances: CloudHandlers[]): Promise<boolean> {
   const { sabotage, log } = stage;
   const write = (line: string) => void log.push(line);
@@ -157,8 +168,7 @@ async function playRun(stage: Stage, config: RunConfig, instances: CloudHandlers
   const workers = WORKERS.map(async (agent) =>
     startWorker(await storeOf(stage, agent), RUN, { agent }, stop.signal, createLog(write), { engineOf: () => engine }),
   );
-  const seconds = sabotage.deadlineSeconds ?? DEADLINE_SECONDS;
-  const over = pause(seconds * 1000, false, { signal: stop.signal });
+  const over = untilOver(stage, stop.signal);
   const isTimely = await Promise.race([Promise.all(workers).then(() => true), over]).catch(async (error: unknown) => {
     write(String(error));
     // What a failed worker held is not given up at once: the others go on.
@@ -168,6 +178,13 @@ async function playRun(stage: Stage, config: RunConfig, instances: CloudHandlers
   await Promise.allSettled(workers);
   await Promise.all(opened.map(({ functions }) => functions.stop()));
   return isTimely;
+}
+
+/** False, at the deadline or once it is enough. Rejects when the trial has stopped. */
+async function untilOver({ sabotage, history, now }: Stage, signal: AbortSignal): Promise<false> {
+  const until = now() + (sabotage.deadlineSeconds ?? (sabotage.isWhole ? 2 : 1) * DEADLINE_SECONDS) * 1000;
+  while (now() < until && !sabotage.isEnough?.(history, now())) await pause(LOOK_MS, undefined, { signal });
+  return false;
 }
 
 async function storeOf(stage: Stage, process: SmallProcess): Promise<Store> {
@@ -200,7 +217,7 @@ async function proxyFor(stage: Stage, process: SmallProcess, channel: Channel, t
 }
 
 async function resultOf(stage: Stage, config: RunConfig, store: Store, isTimely: boolean): Promise<Trial> {
-  const { history, log, now } = stage;
+  const { history, log, now, limits } = stage;
   const result = {
     run: RUN,
     status: RunRecord.parse(await store.table.get(tableKeys.run(RUN))).status,
@@ -209,5 +226,5 @@ async function resultOf(stage: Stage, config: RunConfig, store: Store, isTimely:
     foreignTokens: await foreignTokens(store, config),
   };
   const seconds = now() / 1000;
-  return { isTimely, seconds, runs: [result], history, log, died: [], limits: SMALL_LIMITS, starts: {} };
+  return { isTimely, seconds, runs: [result], history, log, died: [], limits, starts: {} };
 }

@@ -1,5 +1,5 @@
 /** @file The SDK store on the local cloud over HTTP fulfills the contracts, and so does the direct store in the cloud's own process. */
-import { afterAll, describe, expect, test, vi } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { openAwsStore } from "../../adapters/aws/store.ts";
 import { openTableDatabase } from "../../adapters/local-cloud/table-database.ts";
 import { openFreshKeys } from "../../adapters/store-contract/check.ts";
@@ -45,11 +45,8 @@ test("a query of the database answers with 1 MB at a time", async () => {
   const KeySchema = ["HASH", "RANGE"].map((KeyType, i) => ({ AttributeName: keys[i]?.AttributeName, KeyType }));
   const table = { TableName: "pages", BillingMode: "PAY_PER_REQUEST", AttributeDefinitions: keys, KeySchema };
   await database.call("CreateTable", table);
-  await vi.waitFor(async () =>
-    expect(await database.call("DescribeTable", { TableName: "pages" })).toMatchObject({
-      Table: { TableStatus: "ACTIVE" },
-    }),
-  );
+  const described = () => database.call("DescribeTable", { TableName: "pages" });
+  await expect.poll(described, { timeout: 60_000 }).toMatchObject({ Table: { TableStatus: "ACTIVE" } });
   const api = {
     putItem: (input: object) => database.call("PutItem", { ...input }),
     query: (input: object) => database.call("Query", { ...input }),
@@ -58,4 +55,5 @@ test("a query of the database answers with 1 MB at a time", async () => {
   await database.close();
 });
 describe("clock of the direct store", () => clockContract(() => direct.clock));
-describe("clock of the store", () => clockContract(() => store.clock));
+const ask = () => store.table.get({ pk: "none", sk: "none" });
+describe("clock of the store", () => clockContract(() => store.clock, ask));

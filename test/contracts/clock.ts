@@ -4,7 +4,8 @@ import { openFreshKeys } from "../../adapters/store-contract/check.ts";
 import { clockChecks } from "../../adapters/store-contract/clock.ts";
 import type { Clock } from "../../core/ports.ts";
 
-export function clockContract(open: () => Clock) {
+/** @param ask sends a request to the store whose clock it is, if that reads its time from responses. */
+export function clockContract(open: () => Clock, ask: () => Promise<unknown> = async () => {}) {
   for (const { name, verify } of clockChecks) test(name, () => verify(open(), openFreshKeys("clock")));
 
   test("monotonic seconds and sleep agree", async () => {
@@ -15,12 +16,17 @@ export function clockContract(open: () => Clock) {
 
   test("an aborted signal ends a sleep early, without error", async () => {
     const before = open().monotonic();
-    await open().sleep(20, AbortSignal.timeout(20));
-    await open().sleep(20, AbortSignal.abort());
-    expect(open().monotonic() - before).toBeLessThan(5);
+    await open().sleep(600, AbortSignal.timeout(20));
+    await open().sleep(600, AbortSignal.abort());
+    expect(open().monotonic() - before).toBeLessThan(100);
   });
 
   test("store time is wall-clock time in milliseconds, as precise as a Date header (1 s)", async () => {
-    expect(Math.abs((await open().storeTime()) - Date.now())).toBeLessThan(2000);
+    const difference = async () => {
+      await ask();
+      return Math.abs((await open().storeTime()) - Date.now());
+    };
+    // After a response that was read late, the next one corrects it.
+    await expect.poll(difference, { timeout: 60_000 }).toBeLessThan(2000);
   });
 }

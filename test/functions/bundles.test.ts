@@ -69,7 +69,7 @@ beforeAll(async () => {
     const module = (await import(/* @vite-ignore */ pathToFileURL(path).href)) as { handler: LambdaHandler };
     handlers.set(name, module.handler);
   }
-}, 60_000);
+}, 240_000);
 
 afterAll(async () => {
   unsubscribe("http.client.request.start", recordAction);

@@ -72,7 +72,7 @@ test("a scheduled tick advances runs side by side: one whose reads hang keeps no
     return get(key);
   };
   const ticked = functions.tickAll();
-  await vi.waitFor(() => expect(read).toContain(tableKeys.run("b").pk));
+  await vi.waitFor(() => expect(read).toContain(tableKeys.run("b").pk), 60_000);
   expect(read).not.toContain(tableKeys.run("a").pk);
   free();
   await ticked;

@@ -81,6 +81,10 @@ test("rollouts whose engine thread ends are attempted again beside each other, n
   const ended = new MgrpoError("worker-unavailable", "the engine thread ended", { retryable: true });
   const all = config.questionsPerStep * config.rolloutsPerQuestion;
   let [begun, inFlight, most] = [0, 0, 0];
+  let meet = () => {};
+  const met = new Promise<void>((resolve) => {
+    meet = resolve;
+  });
   const fragile: PolicyEngine = {
     ...relayEngine,
     async openSampler(...args) {
@@ -88,7 +92,9 @@ test("rollouts whose engine thread ends are attempted again beside each other, n
       const sample: typeof sampler.sample = async (request, signal) => {
         if (begun++ < all) throw ended;
         most = Math.max(most, ++inFlight);
-        await new Promise((resolve) => setTimeout(resolve, 100));
+        // Two are in flight at once, or the first one waits until its time is up.
+        if (most > 1) meet();
+        await met;
         return sampler.sample(request, signal).finally(() => inFlight--);
       };
       return { ...sampler, sample };

@@ -35,7 +35,7 @@ async function oneAfterTheOther(store: Store, { table }: Store) {
   const stop = new AbortController();
   const workers = AGENTS.map((agent) => start(store, agent, ["rollout"], stop));
   const step = async () => StepRecord.parse(await table.get(tableKeys.step(config.run, 0)));
-  await vi.waitFor(async () => expect((await step()).state).toBe("ready"), 10_000);
+  await vi.waitFor(async () => expect((await step()).state).toBe("ready"), 60_000);
   stop.abort();
   await Promise.all([...workers, ...AGENTS.map((agent) => start(store, agent, ["train"]))]);
 }

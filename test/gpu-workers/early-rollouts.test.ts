@@ -121,14 +121,14 @@ test("an agent samples a step that is not open yet, while another still trains; 
 });
 
 test("the time before a step is open counts against no limit", async () => {
-  const config = relayConfig({ steps: 2, limits: { rolloutSeconds: 6, invocationSeconds: 5, attempts: 1 } });
+  const config = relayConfig({ steps: 2, limits: { rolloutSeconds: 12, invocationSeconds: 10, attempts: 1 } });
   const { begun, onSample } = firstSample("main", 1);
   const { workers, records } = await openRun(
     config,
     async (key) => {
       if (key !== manifest) return;
       await begun;
-      await new Promise((resolve) => setTimeout(resolve, 7000));
+      await new Promise((resolve) => setTimeout(resolve, 13_000));
     },
     onSample,
   );
@@ -150,7 +150,7 @@ test("staleness: the next step is sampled to its end while this one trains, alwa
   const expected = await undisturbed(config);
   const { workers, records } = await openRun(config, async (key) => {
     // The searcher's first version comes only once step 1 has all of its four rollouts.
-    if (key === manifest) await vi.waitFor(() => expect(outcomes(1)).toBe(4), { timeout: 15_000 });
+    if (key === manifest) await vi.waitFor(() => expect(outcomes(1)).toBe(4), 60_000);
   });
   await Promise.all(workers());
   expect(await records()).toEqual(expected);
@@ -167,7 +167,7 @@ test("staleness: one slow rollout does not hold up the next step's", async () =>
   const expected = await undisturbed(config);
   const slow = objectKeys.outcome({ run, phase: "train", step: 0, group: 0, rollout: 0 });
   const { workers, records } = await openRun(config, async (key) => {
-    if (key === slow) await vi.waitFor(() => expect(outcomes(1)).toBe(4), { timeout: 15_000 });
+    if (key === slow) await vi.waitFor(() => expect(outcomes(1)).toBe(4), 60_000);
   });
   await Promise.all(workers());
   expect(await records()).toEqual(expected);
@@ -216,7 +216,7 @@ test("when the run is halted meanwhile, early claims are released, and it resume
       expect(Object.keys(claims).filter((k) => !rollouts[k])).toEqual([]);
       expect(crashes).toEqual({});
     }
-  });
+  }, 60_000);
   await memory.table.update(resumeRun(run));
   await functions.tick({ run });
   await Promise.all(workers());

@@ -1,5 +1,5 @@
 /** @file An agent behind an API, in conversations and in a run that trains the other agents. */
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { openConversationModel } from "../../adapters/llm/converse.ts";
 import { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
@@ -211,8 +211,27 @@ test("at most `engine.slots` requests are in flight, and each turn is billed", a
   expect(await table.get(tableKeys.agentSpending("r"))).toMatchObject({ turns: 6 });
 });
 
+/** The timeouts of requests, in the order of their begin. They expire when the test says so. */
+function heldTimeouts(): AbortController[] {
+  const held: AbortController[] = [];
+  const spy = vi.spyOn(AbortSignal, "timeout").mockImplementation(() => {
+    const timeout = new AbortController();
+    held.push(timeout);
+    return timeout.signal;
+  });
+  onTestFinished(() => spy.mockRestore());
+  return held;
+}
+
 test("requests that are cut off, by their timeout or their caller, are billed at their maximum", async () => {
-  server = await serveOpenAi((_, n) => (n === 1 ? says("Paris") : "hang"));
+  const timeouts = heldTimeouts();
+  const stop = new AbortController();
+  // The first is cut off by its timeout, the second is answered, the third is cut off by its caller.
+  server = await serveOpenAi((_, n) => {
+    if (n === 0) timeouts[0]?.abort(new DOMException("too late", "TimeoutError"));
+    if (n === 2) stop.abort();
+    return n === 1 ? says("Paris") : "hang";
+  });
   const spec = { provider: "openai", baseUrl: server.url, model: "served", attempts: 2, timeoutSeconds: 1 } as const;
   const model = openConversationModel(spec, { pauseSeconds: 0.001 });
   const config = AgentConfig.parse({ model: "m", endpoint: { usdPerMillionTokens: { input: 0, output: 1 } } });
@@ -223,9 +242,8 @@ test("requests that are cut off, by their timeout or their caller, are billed at
   await playAs(backend);
   // The first attempt was cut off: at most 500 tokens. The second was answered with 5.
   expect(await agentsUsd()).toBeCloseTo(505e-6, 12);
-  const signal = AbortSignal.timeout(100);
-  await expect(playAs(backend, { signal })).rejects.toMatchObject({ code: "canceled" });
-  await expect.poll(agentsUsd).toBeCloseTo(1005e-6, 12);
+  await expect(playAs(backend, { signal: stop.signal })).rejects.toMatchObject({ code: "canceled" });
+  await expect.poll(agentsUsd, { timeout: 60_000 }).toBeCloseTo(1005e-6, 12);
 });
 
 test("a payment that fails does not hide that its request had failed", async () => {

@@ -178,9 +178,9 @@ test("an evaluator keeps no model open between jobs: each job opens its team's",
   const { engine, count } = countingEngine();
   const options = { agent: "*", roles: ["eval"] } as const;
   const evaluating = startWorker(store, config.run, options, stop.signal, log, { engineOf: () => engine });
-  await vi.waitFor(() => expect(count).toEqual({ opened: 2, closed: 2 }), { timeout: 10_000 });
+  await vi.waitFor(() => expect(count).toEqual({ opened: 2, closed: 2 }), 60_000);
   await memory.table.update(endRun(config.run, "finished"));
-  await vi.waitFor(() => expect(count.opened).toBe(4), { timeout: 10_000 });
+  await vi.waitFor(() => expect(count.opened).toBe(4), 60_000);
   stop.abort();
   await evaluating;
 });

@@ -1,7 +1,6 @@
 /** @file Workers under faults: what is given up, what is given back, who is refused. The store is in memory. */
 
 import { spawn } from "node:child_process";
-import { createServer } from "node:net";
 import { expect, test, vi } from "vitest";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { AgentRecord, GroupRecord, WorkerRecord } from "../../core/contracts/records.ts";
@@ -11,6 +10,7 @@ import { claimRollouts, claimUnclaimedGroup, markDead, releaseClaim, resumeRun }
 import { openWorkerObserver } from "../../gpu-workers/liveness/observer.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { readRunContext } from "../../gpu-workers/run-context.ts";
+import { freePort } from "../fakes/proxies.ts";
 import { relayEngine } from "../fixtures/relay/policy.ts";
 import { tools as relayTools } from "../fixtures/relay/tools.ts";
 import { openRun, recordsOf, startWorker } from "../fixtures/relay/world.ts";
@@ -51,7 +51,7 @@ test("a group of 64 rollouts whose first claim was given back is claimed in part
 });
 
 test("a sub-agent that never answers: its rollouts are given up and listed, never rewarded with 0", async () => {
-  const limits = { invocationSeconds: 0.2, rolloutSeconds: 5, attempts: 2, lostFraction: 1 };
+  const limits = { invocationSeconds: 0.2, rolloutSeconds: 60, attempts: 2, lostFraction: 1 };
   const { config, store } = await openRun(log, { limits });
   await Promise.all([
     startWorker(store, config.run, {}, never, log),
@@ -86,9 +86,6 @@ test.each([
   ["endpoint-refused", "HTTP 402: it wants to be paid first"],
 ] as const)(
   "%s: a service that refuses to work halts the run at once, and nothing is lost or scored",
-  {
-    timeout: 20_000,
-  },
   async (code, why) => {
     const { config, store } = await openRun(log, { limits: { attempts: 3 } });
     const service = refusing(new MgrpoError(code, why));
@@ -104,13 +101,15 @@ test.each([
     // At most one for each conversation in progress.
     expect(service.requests).toBeLessThanOrEqual(4);
     expect(await store.table.get(tableKeys.run("relay"))).toMatchObject({ status: "halted", reason: why });
-    const groups = await Promise.all([0, 1].map((g) => groupOf(store, 0, g)));
-    for (const { claims = {}, crashes, rollouts } of groups) {
-      expect(crashes).toEqual({});
-      // All claims are given back, except those of scored rollouts.
-      expect(Object.keys(rollouts)).toEqual(expect.arrayContaining(Object.keys(claims)));
-      for (const score of Object.values(rollouts)) expect(score).not.toHaveProperty("excluded");
-    }
+    // Claims are given back, and what had ended is scored, a moment later.
+    await vi.waitFor(async () => {
+      for (const { claims = {}, crashes, rollouts } of await Promise.all([0, 1].map((g) => groupOf(store, 0, g)))) {
+        expect(crashes).toEqual({});
+        // All claims are given back, except those of scored rollouts.
+        expect(Object.keys(rollouts)).toEqual(expect.arrayContaining(Object.keys(claims)));
+        for (const score of Object.values(rollouts)) expect(score).not.toHaveProperty("excluded");
+      }
+    }, 60_000);
 
     service.isFixed = true;
     await store.table.update(resumeRun(config.run));
@@ -147,9 +146,7 @@ test("with no worker for a sub-agent, no rollout is started and none given up", 
   await main;
 });
 
-test("a worker that drains gives everything back at once: no worker waits for its lease to expire", {
-  timeout: 20_000,
-}, async () => {
+test("a worker that drains gives everything back at once: no worker waits for its lease to expire", async () => {
   const liveness = { heartbeatSeconds: 0.2, leaseSeconds: 600, pollSeconds: 0.02 };
   const { config, store } = await openRun(log, { liveness });
   const stop = new AbortController();
@@ -165,7 +162,7 @@ test("a worker that drains gives everything back at once: no worker waits for it
   await vi.waitFor(async () => {
     const { claims = {}, rollouts } = await groupOf(store, 0, 0);
     expect(Object.keys(claims).filter((k) => !rollouts[k])).toEqual([]);
-  });
+  }, 60_000);
   expect(AgentRecord.parse(await store.table.get(tableKeys.agent("relay", "main"))).trainer).toBe("");
   await Promise.all([
     startWorker(store, config.run, {}, never, log),
@@ -210,7 +207,8 @@ test("a rollout that kills its worker three times while alone is given up; rollo
       death === 0 ? claimUnclaimedGroup(address, [0, 1], worker) : claimRollouts(address, [0], worker, instead),
     );
     const observer = openWorkerObserver(run);
-    await expect.poll(() => observer.refresh(true).then(() => observer.isDead(worker))).toBe(true);
+    const isDead = () => observer.refresh(true).then(() => observer.isDead(worker));
+    await expect.poll(isDead, { timeout: 60_000 }).toBe(true);
   }
   expect((await groupOf(store, 0, 0)).crashes).toEqual({ "doomed-1": 0, "doomed-2": 0, "doomed-3": 0 });
   await Promise.all([
@@ -267,12 +265,7 @@ test("a worker of another release is refused while a worker of the first release
 });
 
 test("a store that refuses connections: one log line that names it, and a non-zero exit", async () => {
-  const free = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => free.once("listening", resolve));
-  const address = free.address();
-  const port = typeof address === "object" ? address?.port : undefined;
-  await new Promise((resolve) => free.close(resolve));
-  const endpoint = `http://127.0.0.1:${port}`;
+  const endpoint = `http://127.0.0.1:${await freePort()}`;
   const environment = { AWS_ENDPOINT_URL_DYNAMODB: endpoint, AWS_ENDPOINT_URL_S3: endpoint, AWS_REGION: "us-east-1" };
   const keys = { AWS_ACCESS_KEY_ID: "a", AWS_SECRET_ACCESS_KEY: "b", MGRPO_TABLE: "t", MGRPO_BUCKET: "b" };
   const entry = new URL("../../gpu-workers/worker.ts", import.meta.url).pathname;

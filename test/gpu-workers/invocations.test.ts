@@ -30,8 +30,8 @@ const result: InvocationReport = {
   answer: "birch",
 };
 
-/** A server whose conversations end when the test says so. */
-function openWorld(wallClockSeconds = 0.3) {
+/** A server whose conversations end when the test says so, or after the time limit. */
+function openWorld(wallClockSeconds = 600) {
   let settle: { resolve(value: InvocationReport): void; reject(error: unknown): void } = { resolve() {}, reject() {} };
   const state = { open: true, ready: Promise.resolve(), loading: undefined as number | undefined, staleness: 0 };
   const run = vi.fn(
@@ -64,10 +64,13 @@ function openWorld(wallClockSeconds = 0.3) {
 
 let world: ReturnType<typeof openWorld>;
 let app: ReturnType<typeof invocationApp>;
-beforeEach(() => {
-  world = openWorld();
+beforeEach(() => serveWithin());
+
+/** Opens a new world, with this time limit. */
+function serveWithin(wallClockSeconds?: number): void {
+  world = openWorld(wallClockSeconds);
   app = invocationApp("searcher", PREFIX, SIGNATURES, world.registry, log);
-});
+}
 
 const clock = { storeTime: async () => Date.now() };
 const SIGNATURES = { verify: openCallVerifier(TOKEN, clock), signReport: openReportSigner(TOKEN) };
@@ -113,8 +116,8 @@ describe("requests", () => {
   });
 
   test("answers a PUT with `Prefer: wait` in one round trip, once the result is there", async () => {
-    const response = call("PUT", id, { body: request, prefer: "wait=5" });
-    await vi.waitFor(() => expect(world.run).toHaveBeenCalled());
+    const response = call("PUT", id, { body: request, prefer: "wait=25" });
+    await vi.waitFor(() => expect(world.run).toHaveBeenCalled(), 60_000);
     world.done();
     expect((await response).status).toBe(200);
   });
@@ -152,7 +155,7 @@ describe("the lifecycle of an invocation", () => {
     expect([busy.status, busy.headers.get("retry-after")]).toEqual([409, "1"]);
     world.state.loading = 3;
     expect((await call("PUT", id, { body: request })).status).toBe(202);
-    const drained = world.registry.drain(5);
+    const drained = world.registry.drain(60);
     const late = { ...request, call: 1 };
     expect((await call("PUT", invocationId(late), { body: late })).status).toBe(503);
     world.done();
@@ -180,9 +183,14 @@ describe("the lifecycle of an invocation", () => {
     expect(world.fatal).not.toHaveBeenCalled();
   });
 
-  test("a conversation that exceeds its time limit fails with `deadline`; a bug is fatal to the worker", async () => {
+  test("a conversation that exceeds its time limit fails with `deadline`", async () => {
+    serveWithin(0.1);
     await call("PUT", id, { body: request });
     expect(await (await call("GET", id)).json()).toMatchObject({ code: "deadline" });
+    expect(world.fatal).not.toHaveBeenCalled();
+  });
+
+  test("a bug is fatal to the worker", async () => {
     await call("PUT", id, { body: request });
     world.fail(new TypeError("a bug"));
     expect((await call("GET", id)).status).toBe(502);
@@ -203,16 +211,15 @@ function hold() {
 
 describe("an invocation that waits for its step", () => {
   test("has no time limit until the step opens", async () => {
-    world = openWorld(2);
-    app = invocationApp("searcher", PREFIX, SIGNATURES, world.registry, log);
+    serveWithin(0.1);
     const held = hold();
     // Waits longer than the time limit.
-    expect((await call("PUT", id, { body: request, prefer: "wait=3" })).status).toBe(202);
+    expect((await call("PUT", id, { body: request, prefer: "wait=2" })).status).toBe(202);
     expect(world.run).not.toHaveBeenCalled();
     held.begin();
-    await vi.waitFor(() => expect(world.run).toHaveBeenCalledTimes(1));
-    world.done();
-    expect((await call("GET", id)).status).toBe(200);
+    await vi.waitFor(() => expect(world.run).toHaveBeenCalledTimes(1), 60_000);
+    // Its limit counts from then.
+    expect(await (await call("GET", id)).json()).toMatchObject({ code: "deadline" });
   });
 
   test("is answered 410 when the step closes without it", async () => {
@@ -228,8 +235,8 @@ describe("an invocation that waits for its step", () => {
     await call("PUT", id, { body: request });
     const waiting = vi.spyOn(world.registry, "wait");
     const response = call("GET", id);
-    await vi.waitFor(() => expect(waiting).toHaveBeenCalled());
-    await world.registry.drain(5);
+    await vi.waitFor(() => expect(waiting).toHaveBeenCalled(), 60_000);
+    await world.registry.drain(60);
     const answer = await response;
     expect(answer.status).toBe(503);
     expect(await answer.text()).toBe("canceled");

@@ -30,7 +30,7 @@ async function observing() {
   const beginRead = async () => {
     const begun = reads.length;
     const refreshed = observer.refresh(true);
-    await expect.poll(() => reads.length).toBeGreaterThan(begun);
+    await expect.poll(() => reads.length, { timeout: 60_000 }).toBeGreaterThan(begun);
     return async () => {
       reads[begun]?.answer();
       await refreshed;

@@ -50,7 +50,7 @@ function published(versions?: number) {
 test("versions without leases do not stay open", async () => {
   const { policy, closed } = published();
   for (const version of [0, 1, 2]) await policy.open(version);
-  await vi.waitFor(() => expect(closed).toEqual(["a", "b"]));
+  await vi.waitFor(() => expect(closed).toEqual(["a", "b"]), 60_000);
   await policy.close();
 });
 
@@ -64,7 +64,7 @@ test("a version with leases stays open until the last is released; then it close
   await new Promise((resolve) => setImmediate(resolve));
   expect(closed).toEqual([]);
   second.release();
-  await vi.waitFor(() => expect(closed).toEqual(["a"]));
+  await vi.waitFor(() => expect(closed).toEqual(["a"]), 60_000);
   (await policy.acquire(1)).release();
   expect(opened).toEqual(["a", "b"]);
   await policy.close();
@@ -77,7 +77,7 @@ test("two steps in flight alternate between their versions without opening one a
   await policy.open(2);
   (await policy.acquire(1)).release();
   expect(opened).toEqual(["a", "b", "c"]);
-  await vi.waitFor(() => expect(closed).toEqual(["a"]));
+  await vi.waitFor(() => expect(closed).toEqual(["a"]), 60_000);
   await policy.close();
   expect(closed.toSorted()).toEqual(["a", "b", "c"]);
 });
@@ -106,6 +106,6 @@ test("an engine that fails to close an unused version is reported, and the next 
   for (const [version, weights] of ["a", "b"].entries()) manifests.set(version, files(weights));
   // Vitest itself fails on an unhandled rejection.
   for (const version of [0, 1]) await policy.open(version);
-  await vi.waitFor(() => expect(lines.join()).toContain("the engine lost it"));
+  await vi.waitFor(() => expect(lines.join()).toContain("the engine lost it"), 60_000);
   expect(opened).toEqual(["a", "b"]);
 });

@@ -92,7 +92,7 @@ test("a step does not wait until the log-probs of the one before are stored", as
   const commit: typeof store.objects.commit = async (key, ...given) => {
     if (key === slow) {
       await expect
-        .poll(() => store.objects.head(objectKeys.manifest(config.run, "main", 2)), { timeout: 5000 })
+        .poll(() => store.objects.head(objectKeys.manifest(config.run, "main", 2)), { timeout: 60_000 })
         .toBeDefined();
       hasWritten = true;
     }

@@ -48,7 +48,7 @@ async function readyToTrain(): Promise<RunConfig> {
     startWorker(store, run, rollout, stop.signal, log),
     startWorker(store, run, { ...rollout, agent: "searcher" }, stop.signal, log),
   ];
-  await vi.waitFor(async () => expect((await stepOf(config)).state).toBe("ready"), 10_000);
+  await vi.waitFor(async () => expect((await stepOf(config)).state).toBe("ready"), 60_000);
   stop.abort();
   await Promise.all(workers);
   return config;
@@ -173,7 +173,7 @@ test("a second worker on the same port is refused", async () => {
     stop.signal,
     createLog((line) => void lines.push(line)),
   );
-  await vi.waitFor(() => expect(lines.join("")).toContain("registered"));
+  await vi.waitFor(() => expect(lines.join("")).toContain("registered"), 60_000);
   const port = Number(/127\.0\.0\.1:(\d+)/.exec(lines.join(""))?.[1]);
   await expect(startWorker(store, run, { agent: "searcher", port }, never, log)).rejects.toMatchObject({
     code: "cannot-listen",

@@ -1,5 +1,5 @@
 /** @file What a trainer loads, and which of its calls can be found to hang. */
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import type { PolicyEngine, Trainer } from "../../core/ports.ts";
 import { createBusyMeter } from "../../gpu-workers/busy.ts";
 import type { Checkpoints } from "../../gpu-workers/checkpoints.ts";
@@ -11,7 +11,12 @@ import { memoryStore } from "../fakes/memory-store.ts";
 import { baseFiles, relayEngine } from "../fixtures/relay/policy.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
 
-const forever = () => new Promise<never>(() => {});
+/** How many calls hang. */
+let hung = 0;
+const forever = () => {
+  hung += 1;
+  return new Promise<never>(() => {});
+};
 
 /** The trainer of agent `main` on an engine whose trainers are changed, and a clock for its time limits. */
 function opened(change: Partial<Trainer> = {}, engineChange: Partial<PolicyEngine> = {}) {
@@ -77,8 +82,9 @@ const hanging: [string, Opened, (world: Opened) => Promise<unknown>][] = [
 ];
 
 test.each(hanging)("an engine whose %s hangs is stalled after its limit", async (_name, world, call) => {
+  const before = hung;
   void call(world);
-  await new Promise((resolve) => setTimeout(resolve, 20));
+  await vi.waitFor(() => expect(hung).toBeGreaterThan(before), 60_000);
   expect(world.meter.isStalled).toBe(false);
   world.time.now = 221;
   expect(world.meter.isStalled).toBe(true);

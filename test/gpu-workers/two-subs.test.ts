@@ -97,7 +97,7 @@ async function run() {
 }
 
 test("two sub-agents of different architectures and tokenizers train in one team, with the same result twice", {
-  timeout: 60_000,
+  timeout: 240_000,
 }, async () => {
   const { records, invocations, keys } = await run();
   expect(records).toMatchObject({ status: "finished", steps: [{ state: "closed" }, { state: "closed" }] });

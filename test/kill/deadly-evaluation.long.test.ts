@@ -16,6 +16,8 @@ test("the answer is lost after five deaths, three of them alone, and both evalua
     recipe: join(dirname(built.recipe), "deadly"),
     steps: 1,
     evaluation: { suites: [{ name: "sampled" }] },
+    // Only a worker that has died is silent for so long.
+    liveness: { heartbeatSeconds: 0.2, leaseSeconds: 6 },
   };
   const { records, started, log } = await play(built, { ...calm, settings, evaluates: true });
   const evaluations = [

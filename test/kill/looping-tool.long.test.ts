@@ -22,6 +22,8 @@ test("the rollout is lost after three crashes while it runs alone, and the run f
     steps: 1,
     agents: { ...agents, main: { ...agents["main"], tools: ["loop"] } },
     limits: { ...config.limits, lostFraction: 1, turnSeconds: LIMIT_SECONDS, trainingSeconds: LIMIT_SECONDS },
+    // Only a worker that loops is silent for so long.
+    liveness: { heartbeatSeconds: 0.2, leaseSeconds: 10 },
   };
   const { records, started, log } = await play(built, { ...calm, settings });
   const rollouts = {

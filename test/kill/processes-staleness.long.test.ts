@@ -13,7 +13,7 @@ beforeAll(async () => {
   built = await buildProcesses();
   expected = await play(built, overlapping);
   expect(expected.records, expected.log.join("\n")).toBeDefined();
-}, 90_000);
+}, 240_000);
 afterAll(() => built.remove());
 
 const scenarios: [string, Partial<Scenario>][] = [

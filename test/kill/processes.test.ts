@@ -13,7 +13,7 @@ beforeAll(async () => {
   built = await buildProcesses();
   expected = await play(built, calm);
   expect(expected.records, expected.log.join("\n")).toBeDefined();
-}, 60_000);
+}, 240_000);
 afterAll(() => built.remove());
 
 const scenarios: [string, Partial<Scenario>][] = [
@@ -36,6 +36,6 @@ test.concurrent.each(scenarios)("%s", { timeout: 240_000 }, async (_name, scenar
   const { parent = 0, ...workers } = ended.started;
   expect(parent).toBe(1 + (scenario.parentCrashes ?? []).length);
   for (const name of Object.keys(scenario.crashes ?? {})) expect(workers[name], name).toBeGreaterThan(1);
-  // Workers may take two seconds; the rest allows for a busy machine.
-  expect(ended.orphanMilliseconds).toBeLessThan(6000);
+  // Workers may take two seconds; the rest allows for a busy machine. One that does not notice waits 30 seconds for the store.
+  expect(ended.orphanMilliseconds).toBeLessThan(20_000);
 });

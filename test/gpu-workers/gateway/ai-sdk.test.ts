@@ -3,7 +3,7 @@ import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { generateText, stepCountIs, streamText, tool } from "ai";
 import { afterEach, expect, test, vi } from "vitest";
 import * as z from "zod";
-import { type HarnessOptions, noticed, openHarness, pausedSampling, trainedOn } from "./harness.ts";
+import { type HarnessOptions, openHarness, pausedSampling, trainedOn } from "./harness.ts";
 
 const open: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -78,16 +78,16 @@ test("thinking is returned separately, and a history without it still continues 
 
 test("abortSignal: an aborted generateText is not recorded", async () => {
   const { resume, beforeSample, begun } = pausedSampling();
-  const { model, harness, outcome } = await start({ beforeSample });
+  const { model, harness, outcome, canceledTurns } = await start({ beforeSample });
   const stop = new AbortController();
   const aborted = generateText({ model: model("main"), prompt: "say no", abortSignal: stop.signal });
   const rejected = expect(aborted).rejects.toThrow();
-  await vi.waitFor(() => expect(begun()).toBe(1));
+  await vi.waitFor(() => expect(begun()).toBe(1), 60_000);
   stop.abort();
   await rejected;
-  await noticed();
+  await vi.waitFor(() => expect(canceledTurns()).toBe(1), 60_000);
   resume();
-  await vi.waitFor(() => expect(harness.samples).toHaveLength(1));
+  await vi.waitFor(() => expect(harness.samples).toHaveLength(1), 60_000);
   const finished = await outcome({ answer: "nothing" });
   expect(finished.trajectory).toMatchObject({ actions: [] });
   expect(finished.app?.counts["main"]).toEqual({ branches: 0, rewritten: 0, unparsed: 0, cut: 0 });

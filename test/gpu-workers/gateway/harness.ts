@@ -12,13 +12,14 @@ import {
   mainTrajectories,
   type Trajectory,
 } from "../../../core/contracts/rollout.ts";
+import { isMgrpoError } from "../../../core/errors.ts";
 import type { Sample, SampleRequest, Sampler, Tokenizer } from "../../../core/ports.ts";
 import type { Random } from "../../../core/random.ts";
 import { openTokenizer } from "../../../engine/tokenizer/tokenizer.ts";
 import { AgentSessions } from "../../../gpu-workers/gateway/agent-sessions.ts";
 import { gatewayApp } from "../../../gpu-workers/gateway/api/app.ts";
 import { type AppRunner, appAttempts } from "../../../gpu-workers/gateway/app-rollout.ts";
-import type { AppTeam } from "../../../gpu-workers/gateway/attempt.ts";
+import type { AppTeam, Attempt } from "../../../gpu-workers/gateway/attempt.ts";
 import { openAttempts } from "../../../gpu-workers/gateway/attempts.ts";
 import { localSubAgent } from "../../../gpu-workers/gateway/sub-agents.ts";
 import { httpNetwork } from "../../../gpu-workers/invocations/network.ts";
@@ -93,6 +94,18 @@ export function pausedSampling() {
     return paused;
   };
   return { resume, beforeSample, begun: () => begun };
+}
+
+/** Counts the turns of an attempt that end because their client has left. */
+function countCanceled(attempt: Attempt): () => number {
+  const turn = attempt.turn.bind(attempt);
+  let canceled = 0;
+  attempt.turn = (...request) =>
+    turn(...request).catch((error: unknown) => {
+      if (isMgrpoError(error, "canceled")) canceled += 1;
+      throw error;
+    });
+  return () => canceled;
 }
 
 /** Time for a closed connection to be noticed at its other end. */
@@ -172,6 +185,7 @@ export async function openHarness(options: HarnessOptions = {}) {
     ...{ samples, lines, attempts, team, port, close: () => server.close() },
     open: (rollout = 0) => {
       const opened = attempts.open(team, planOf(rollout));
+      const canceledTurns = countCanceled(opened.attempt);
       const outcome = async (result?: AppResult) => {
         await opened.attempt.settled();
         attempts.close(opened.attempt);
@@ -180,11 +194,11 @@ export async function openHarness(options: HarnessOptions = {}) {
       const main = opened.agents["main"];
       const searcher = opened.agents["searcher"];
       if (!main || !searcher) throw new Error("the team is incomplete");
-      return { ...opened, main, searcher, outcome };
+      return { ...opened, main, searcher, outcome, canceledTurns };
     },
     /** Runs an app as the worker does. */
     run: (runner: AppRunner["run"], rollout = 0, signal = never) =>
-      appAttempts({ team, attempts, runner: { run: runner }, seconds: 20 })(planOf(rollout), signal),
+      appAttempts({ team, attempts, runner: { run: runner }, seconds: 120 })(planOf(rollout), signal),
     async invocations(outcome: FinishedOutcome): Promise<Invocation[]> {
       const bytes = await Promise.all(outcome.invocations.map(({ key }) => store.objects.get(key)));
       return bytes.map((one) => JSON.parse(new TextDecoder().decode(one)));

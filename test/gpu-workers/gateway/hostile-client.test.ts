@@ -195,7 +195,7 @@ test("retries, with and without their header, join the sample in flight and repl
   const { resume, beforeSample, begun } = pausedSampling();
   const { main, harness, outcome } = await start({ beforeSample });
   const replies = [post(main, hello), post(main, hello, { "x-stainless-retry-count": "1" })];
-  await vi.waitFor(() => expect(begun()).toBe(1));
+  await vi.waitFor(() => expect(begun()).toBe(1), 60_000);
   resume();
   const [first, ...others] = await Promise.all([...replies, post(main, { ...hello, temperature: 0.3 })]);
   expect(others).toEqual([first, first]);

@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer } from "node:net";
 import OpenAI from "openai";
 import { afterEach, expect, test, vi } from "vitest";
 import { CUT_MARK } from "../../../core/conversation/special-tokens.ts";
-import { type Harness, type HarnessOptions, noticed, openHarness, pausedSampling, trainedOn } from "./harness.ts";
+import { type Harness, type HarnessOptions, openHarness, pausedSampling, trainedOn } from "./harness.ts";
 
 const open: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
@@ -125,20 +125,20 @@ test("the turns of runTools form one branch, and all of them are trained", async
 
 test("a request aborted during sampling is not recorded, and its repeat gets the sample that continued", async () => {
   const { resume, beforeSample, begun } = pausedSampling();
-  const { main, harness, outcome } = await start({ beforeSample });
+  const { main, harness, outcome, canceledTurns } = await start({ beforeSample });
   const { completions } = clientOf(main).chat;
   const abort = async (content: string, stream: boolean) => {
     const stop = new AbortController();
     const request = { model: "main", messages: [user(content)], stream };
     const rejected = expect(completions.create(request, { signal: stop.signal })).rejects.toThrow("aborted");
     const before = begun();
-    await vi.waitFor(() => expect(begun()).toBe(before + 1));
+    await vi.waitFor(() => expect(begun()).toBe(before + 1), 60_000);
     stop.abort();
     await rejected;
   };
   await abort("say never", true);
   await abort("say hello", false);
-  await noticed();
+  await vi.waitFor(() => expect(canceledTurns()).toBe(2), 60_000);
   resume();
   const again = await completions.create({ model: "main", messages: [user("say hello")] });
   expect(again.choices[0]?.message.content).toBe("hello");
@@ -165,10 +165,9 @@ test("a repeat of a request whose stream was aborted gets the same sample, in on
 test.each([true, false])(
   "a retry after a dropped connection gets the same answer and no second sample (stream: %s)",
   async (isStream) => {
-    const { main, harness, outcome } = await start({
-      beforeSample: () => new Promise((resolve) => setTimeout(resolve, 100)),
-    });
-    const { port, connections } = await droppingProxy(harness);
+    const { resume, beforeSample, begun } = pausedSampling();
+    const { main, harness, outcome } = await start({ beforeSample });
+    const { port, connections } = await droppingProxy(harness, begun, resume);
     const client = clientOf({ ...main, baseURL: `http://127.0.0.1:${port}/gate/v1` }, { maxRetries: 2 });
     const request = { model: "main", messages: [user("say once")] };
     const text = isStream
@@ -181,8 +180,8 @@ test.each([true, false])(
   },
 );
 
-/** Forwards connections. The first is dropped once its request has been sent. */
-async function droppingProxy({ port }: Pick<Harness, "port">) {
+/** Forwards connections. The first is dropped once its request is sampled, and `onDropped` called. */
+async function droppingProxy({ port }: Pick<Harness, "port">, begun: () => number, onDropped: () => void) {
   let count = 0;
   const server = createServer((client) => {
     count += 1;
@@ -190,7 +189,9 @@ async function droppingProxy({ port }: Pick<Harness, "port">) {
     client.pipe(upstream).pipe(client);
     for (const socket of [client, upstream]) socket.on("error", () => {});
     client.on("close", () => upstream.destroy());
-    if (count === 1) client.once("data", () => setTimeout(() => client.destroy(), 30));
+    if (count > 1) return;
+    client.on("close", onDropped);
+    void vi.waitFor(() => expect(begun()).toBe(1), 60_000).finally(() => client.destroy());
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   open.push(() => void server.close());

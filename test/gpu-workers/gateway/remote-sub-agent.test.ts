@@ -61,10 +61,10 @@ test("requests that begin a session side by side go to one worker, even if anoth
     return reply(body?.includes("one") ? "1" : "2");
   });
   const first = sub.turn(session, asking("one"), never);
-  await vi.waitFor(() => expect(calls).toHaveLength(1));
+  await vi.waitFor(() => expect(calls).toHaveLength(1), 60_000);
   passedOver.add("w1");
   const second = sub.turn(session, asking("two"), never);
-  await vi.waitFor(() => expect(calls).toHaveLength(2));
+  await vi.waitFor(() => expect(calls).toHaveLength(2), 60_000);
   finish();
   await Promise.all([first, second]);
   expect(calls).toEqual(["w1 turns", "w1 turns"]);
@@ -101,7 +101,7 @@ test("an attempt that ends during a first turn ends that turn", async () => {
       new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true })),
   );
   const turn = sub.turn(session, asking("one"), stop.signal);
-  await vi.waitFor(() => expect(calls).toEqual(["w1 turns"]));
+  await vi.waitFor(() => expect(calls).toEqual(["w1 turns"]), 60_000);
   stop.abort();
   await expect(turn).rejects.toMatchObject({ code: "canceled" });
   sub.discard(session);
