@@ -28,6 +28,8 @@ export default defineConfig({
     env: { NO_COLOR: "1" },
     testTimeout: 120_000,
     hookTimeout: 120_000,
+    // A condition may take long to hold on a busy machine; that it fails to hold is as certain a minute later.
+    expect: { poll: { timeout: 60_000 } },
     globalSetup: "test/build.ts",
     projects: [
       { extends: true, test: { name: "alone", include: ALONE } },
