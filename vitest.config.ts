@@ -28,7 +28,7 @@ export default defineConfig({
     env: { NO_COLOR: "1" },
     testTimeout: 120_000,
     hookTimeout: 120_000,
-    // A condition may take long to hold on a busy machine; that it fails to hold is as certain a minute later.
+    // On a busy machine, what a test waits for may take much longer than the default, a second.
     expect: { poll: { timeout: 60_000 } },
     globalSetup: "test/build.ts",
     projects: [

@@ -174,7 +174,7 @@ test("a small model and a scripted one research in the recorded world", { timeou
   expect(keys.some((key) => key.includes("/verdicts/"))).toBe(true);
 });
 
-test("a run on two random Qwen3 folders, one thinking, one not, publishes adapters", { timeout: 60_000 }, async () => {
+test("a run on two random Qwen3 folders, one thinking, one not, publishes adapters", async () => {
   const limits = 'limits={"turns":2,"turnTokens":8,"contextTokens":2000}';
   const { records, manifest } = await train("recipes/deep-research", [
     ...["main", "searcher"].flatMap((name, i) => [
