@@ -123,7 +123,7 @@ async function train(recipeName: string, set: readonly string[]) {
   };
 }
 
-test("a small model and a scripted one research in the recorded world", { timeout: 120_000 }, async () => {
+test("a small model and a scripted one research in the recorded world", async () => {
   const suites = [
     { name: "gaia", benchmark: "gaia", data: join(BENCHMARKS, "gaia"), questions: 1 },
     { name: "xbench", benchmark: "xbench", data: join(BENCHMARKS, "xbench.csv"), questions: 1 },
