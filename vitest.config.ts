@@ -33,7 +33,7 @@ export default defineConfig({
     globalSetup: "test/build.ts",
     projects: [
       { extends: true, test: { name: "alone", include: ALONE } },
-      { extends: true, test: { name: "long", include: LONG } },
+      { extends: true, test: { name: "long", include: LONG, testTimeout: 600_000, hookTimeout: 600_000 } },
       {
         extends: true,
         test: {

@@ -112,7 +112,7 @@ beforeAll(() => {
   const everything = readdirSync(join(ROOT, "node_modules")).filter((name) => !name.startsWith("."));
   createProject(whole, everything, tsconfigOf({ skipLibCheck: true, types: ["node"] }));
   writeFileSync(join(whole, "entries.ts"), ENTRIES);
-}, 120_000);
+});
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

@@ -22,6 +22,15 @@ const request: SampleRequest = {
 const batch = [{ tokens: [1, 2, 3], weights_T: Float32Array.of(0, 1, 1) }];
 const files = tinyCheckpoint();
 
+/** From now on, time limits end when the test says so: a busy machine takes any time for the rest. */
+const stopClock = () => vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+
+/** Lets all time limits end that are at most this long, once so many calls have one. */
+async function passSeconds(seconds: number, calls: number) {
+  while (vi.getTimerCount() < calls) await new Promise(setImmediate);
+  vi.advanceTimersByTime(seconds * 1000);
+}
+
 let compiledEngine: PolicyEngine;
 
 beforeEach(async () => {
@@ -31,33 +40,35 @@ beforeEach(async () => {
 });
 
 afterEach(() => {
+  vi.useRealTimers();
   for (const name of ["NODE_OPTIONS", "MGRPO_TEST_BLOCK_SECONDS"]) delete process.env[name];
 });
 
-test("a hung sample ends its thread at its time limit; the thread's other samples can be retried, and the next succeeds", {
-  timeout: 60_000,
-}, async () => {
+test("a hung sample ends its thread at its time limit; the thread's other samples can be retried, and the next succeeds", async () => {
   block(3600);
-  const sampler = await compiledEngine.openSampler(files, limited(1, 60));
-  const neighbor = await compiledEngine.openSampler(files, limited(60, 60));
+  const sampler = await compiledEngine.openSampler(files, limited(1, 100));
+  const neighbor = await compiledEngine.openSampler(files, limited(60, 100));
+  stopClock();
   const neighborRejects = expect(neighbor.sample({ ...request, sequence: "n" })).rejects.toMatchObject({
     code: "worker-unavailable",
     retryable: true,
   });
-  await expect(sampler.sample(request)).rejects.toMatchObject({
+  const rejects = expect(sampler.sample(request)).rejects.toMatchObject({
     code: "deadline",
     message: "the engine did not answer 'sample' within limits.turnSeconds 1",
   });
-  await neighborRejects;
+  // It is canceled after one second, and its thread is ended after another.
+  await passSeconds(2, 2);
+  await Promise.all([rejects, neighborRejects]);
   block(0);
   const unlimited = await compiledEngine.openSampler(files, OPTIONS);
   expect(await sampler.sample(request)).toEqual(await unlimited.sample(request));
   await Promise.all([sampler.close(), neighbor.close(), unlimited.close()]);
 });
 
-test("a canceled sample in a hung thread is rejected once the thread is ended", { timeout: 60_000 }, async () => {
+test("a canceled sample in a hung thread is rejected once the thread is ended", async () => {
   block(3600);
-  const sampler = await compiledEngine.openSampler(files, limited(1, 60));
+  const sampler = await compiledEngine.openSampler(files, limited(1, 100));
   const cancel = new AbortController();
   const sampling = sampler.sample(request, cancel.signal);
   cancel.abort();
@@ -68,33 +79,32 @@ test("a canceled sample in a hung thread is rejected once the thread is ended", 
   await sampler.close();
 });
 
-test("a slow sample is stopped at its time limit by its thread, which continues with the others", {
-  timeout: 60_000,
-}, async () => {
-  block(0.3);
-  const sampler = await compiledEngine.openSampler(files, limited(1.5, 60));
-  const patient = await compiledEngine.openSampler(files, limited(30, 60));
-  // A token takes at least one graph run, so 12 take 3.6 s or more: the long sample is in flight when the slow one is stopped.
+test("a slow sample is stopped at its time limit by its thread, which continues with the others", async () => {
+  block(0.1);
+  const sampler = await compiledEngine.openSampler(files, limited(5, 100));
+  const patient = await compiledEngine.openSampler(files, limited(100, 100));
+  // A token takes at least one graph run, so 80 take 8 s or more: the long sample is in flight when the slow one is stopped.
   const [slow, long] = await Promise.allSettled([
-    sampler.sample({ ...request, sequence: "slow", maxTokens: 60 }),
-    patient.sample({ ...request, sequence: "long", maxTokens: 12 }),
+    sampler.sample({ ...request, sequence: "slow", maxTokens: 190 }),
+    patient.sample({ ...request, sequence: "long", maxTokens: 80 }),
   ]);
   expect(slow).toMatchObject({ status: "rejected", reason: { code: "deadline" } });
-  expect(long).toMatchObject({ status: "fulfilled", value: { tokens: { length: 12 } } });
+  expect(long).toMatchObject({ status: "fulfilled", value: { tokens: { length: 80 } } });
   expect((await sampler.sample({ ...request, maxTokens: 2 })).tokens).toHaveLength(2);
   await Promise.all([sampler.close(), patient.close()]);
 });
 
-test("a hung training call is rejected at its time limit; training continues after the files are loaded again", {
-  timeout: 60_000,
-}, async () => {
+test("a hung training call is rejected at its time limit; training continues after the files are loaded again", async () => {
   block(3600);
-  const trainer = await compiledEngine.openTrainer(files, limited(60, 8));
+  const trainer = await compiledEngine.openTrainer(files, limited(60, 100));
+  stopClock();
   const pass = () => trainer.forwardBackward(batch, { kind: "linear" }, 1);
-  await expect(pass()).rejects.toMatchObject({
+  const rejects = expect(pass()).rejects.toMatchObject({
     code: "deadline",
-    message: "the engine did not answer 'forwardBackward' within limits.trainingSeconds 8",
+    message: "the engine did not answer 'forwardBackward' within limits.trainingSeconds 100",
   });
+  await passSeconds(100, 1);
+  await rejects;
   block(0);
   await expect(pass()).rejects.toMatchObject({ code: "replay-failed" });
   await trainer.load(files);

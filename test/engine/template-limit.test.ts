@@ -10,41 +10,42 @@ const MESSAGES = [{ role: "user", content: "hello" }] as const;
 
 test("a template that loops is damaged: its worker is blocked for a limited time", () => {
   const { render } = openTemplate(new Map(), configOf(LOOP), 200);
-  const since = performance.now();
+  const before = process.cpuUsage();
   expect(() => render(MESSAGES, [], true)).toThrow(
     expect.objectContaining({
       code: "tokenizer-damaged",
       message: expect.stringMatching(/chat_template failed on user: it took more than 0.2 s:/),
     }),
   );
-  expect(performance.now() - since).toBeLessThan(5000);
+  expect(process.cpuUsage(before).user / 1e6).toBeLessThan(5);
 });
 
 test("a template that has looped is refused at once afterward, whatever it renders", () => {
-  const { render } = openTemplate(new Map(), configOf(`{% if messages|length > 1 %}${LOOP}{% endif %}hello`), 200);
+  const { render } = openTemplate(new Map(), configOf(`{% if messages|length > 1 %}${LOOP}{% endif %}hello`), 2000);
   expect(render(MESSAGES, [], true)).toBe("hello");
-  expect(() => render([...MESSAGES, ...MESSAGES], [], true)).toThrow(/took more than 0.2 s:/);
-  const since = performance.now();
-  for (let i = 0; i < 1000; i++) expect(() => render(MESSAGES, [], true)).toThrow(/took more than 0.2 s:/);
-  expect(performance.now() - since).toBeLessThan(5000);
+  expect(() => render([...MESSAGES, ...MESSAGES], [], true)).toThrow(/took more than 2 s:/);
+  const before = process.cpuUsage();
+  for (let i = 0; i < 1000; i++) expect(() => render(MESSAGES, [], true)).toThrow(/took more than 2 s:/);
+  expect(process.cpuUsage(before).user / 1e6).toBeLessThan(20);
 });
 
 test("a function that was too slow once is tried again", () => {
   let calls = 0;
   const slowOnce = () => {
-    for (const end = performance.now() + (calls++ === 0 ? 1000 : 0); performance.now() < end; );
+    calls += 1;
+    while (calls === 1);
     return calls;
   };
-  expect(withinMilliseconds(100, slowOnce)).toBe(2);
+  expect(withinMilliseconds(2000, slowOnce)).toBe(2);
 });
 
 test("the next template renders as usual, and its own errors keep their reason", () => {
-  const { render } = openTemplate(new Map(), configOf("{{ messages[0].content }}!"), 200);
+  const { render } = openTemplate(new Map(), configOf("{{ messages[0].content }}!"), 20_000);
   expect(render(MESSAGES, [], true)).toBe("hello!");
-  const { render: raising } = openTemplate(new Map(), configOf("{{ raise_exception('no') }}"), 200);
+  const { render: raising } = openTemplate(new Map(), configOf("{{ raise_exception('no') }}"), 20_000);
   expect(() => raising(MESSAGES, [], true)).toThrow(/chat_template failed on user: .*no/);
 });
 
 test("a limited function returns its value; nested limits work", () => {
-  expect(withinMilliseconds(1000, () => withinMilliseconds(1000, () => 7) + 1)).toBe(8);
+  expect(withinMilliseconds(20_000, () => withinMilliseconds(20_000, () => 7) + 1)).toBe(8);
 });

@@ -1,29 +1,29 @@
 /** @file The temporary folder of quantized weights: the next process deletes what a killed one left behind, and nothing else. */
-import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { makeTemporaryFolder } from "../../engine/compiled/quantization/temporary-folder.ts";
 
+/** No system has as many processes. */
+const GONE = 2 ** 30;
 const parent = mkdtempSync(join(tmpdir(), "mgrpo-temporary-folder-"));
 afterAll(() => rmSync(parent, { recursive: true, force: true }));
 
 test("folders of processes that are gone are deleted; those of live ones and of other hosts stay", () => {
-  const { pid: gone } = spawnSync(process.execPath, ["--version"]);
   const named = (host: string, pid: number, suffix: string) => {
     const folder = join(parent, `mgrpo-quantized-${host}-${pid}-${suffix}`);
     mkdirSync(join(folder, "0-int4"), { recursive: true });
     return folder;
   };
-  named(hostname(), gone, "aaaaaa");
+  named(hostname(), GONE, "aaaaaa");
   // A container's process may have the id of the killed one that it replaces.
   utimesSync(named(hostname(), process.pid, "bbbbbb"), 0, 0);
   const kept = [
     named(hostname(), process.pid, "cccccc"),
     named(hostname(), process.ppid, "dddddd"),
-    named("elsewhere", gone, "eeeeee"),
-    named(`${hostname()}-1`, gone, "ffffff"),
+    named("elsewhere", GONE, "eeeeee"),
+    named(`${hostname()}-1`, GONE, "ffffff"),
   ];
   const created = makeTemporaryFolder(parent);
   expect(readdirSync(parent).sort()).toEqual([...kept, created].map((folder) => basename(folder)).sort());

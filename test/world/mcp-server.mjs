@@ -32,7 +32,8 @@ const TOOLS = {
 };
 /** `count` breaks it: with a text for the number, or without structured content. */
 const COUNT = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] };
-const HANG_MILLISECONDS = 10_000;
+/** Longer than any test waits. */
+const HANG_MILLISECONDS = 120_000;
 
 const server = new Server({ name: "of-the-world", version: "1" }, { capabilities: { tools: {} } });
 server.setRequestHandler(ListToolsRequestSchema, () => ({

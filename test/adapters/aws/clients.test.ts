@@ -59,19 +59,22 @@ test("a key that could not be deleted because of an internal error can be delete
 
 test("an object whose download stalls is downloaded again", async () => {
   let requests = 0;
-  const { objects } = await openAt({ connections: 2, idleSeconds: 0.5 }, (_, response) => {
+  const { objects } = await openAt({ connections: 2, idleSeconds: 2 }, (_, response) => {
     response.writeHead(200, { "content-length": 4 });
     if (requests++ === 0) response.write("ab");
     else response.end("abcd");
   });
   expect(Buffer.from((await objects.get("k")) ?? []).toString()).toBe("abcd");
-  expect(requests).toBe(2);
+  // More than two if this process itself stalled for as long.
+  expect(requests).toBeGreaterThan(1);
 });
 
-test("requests wait as long as it takes for a connection, and each is sent once", { timeout: 60_000 }, async () => {
+test("requests wait as long as it takes for a connection, and each is sent once", async () => {
+  let requests = 0;
   const { table, sent } = await openAt({ connections: 1, idleSeconds: 30 }, async (request, response) => {
     request.resume();
-    await pause(100);
+    // The others wait for longer than a connection may take to open.
+    if (requests++ === 0) await pause(4000);
     response.writeHead(200, { "content-type": "application/x-amz-json-1.0" }).end("{}");
   });
   const keys = Array.from({ length: 40 }, (_, i) => ({ pk: "p", sk: `${i}` }));
@@ -97,8 +100,12 @@ test("a download occupies its connection until its last byte: the next request i
   expect(sent()).toBe(2);
 });
 
-test("a body that nobody reads frees its connection once that is closed", { timeout: 20_000 }, async () => {
-  const { s3, sent } = await openAt({ connections: 1, idleSeconds: 0.5 }, (_, response) => void response.end("abcd"));
+test("a body that nobody reads frees its connection once that is closed", async () => {
+  const paths = new Set<string | undefined>();
+  const { s3 } = await openAt({ connections: 1, idleSeconds: 2 }, ({ url }, response) => {
+    paths.add(url?.split("?")[0]);
+    response.end("abcd");
+  });
   for (const Key of ["k", "l"]) await s3.send(new GetObjectCommand({ Bucket: "b", Key }));
-  expect(sent()).toBe(2);
+  expect([...paths]).toEqual(["/b/k", "/b/l"]);
 });

@@ -71,6 +71,9 @@ describe("the cache", () => {
 
 const fetching = (more?: Record<string, string>, model = MODEL) => fetchModel(model, settings(more), report);
 
+/** Below the ports that systems assign: no test listens there. */
+const UNREACHABLE = "http://127.0.0.1:10404";
+
 describe("one line for", () => {
   test.each<[string, () => Promise<unknown>, string, RegExp]>([
     [
@@ -93,9 +96,9 @@ describe("one line for", () => {
     ],
     [
       "an unreachable hub",
-      () => fetching({ HF_ENDPOINT: "http://127.0.0.1:40404" }),
+      () => fetching({ HF_ENDPOINT: UNREACHABLE }),
       "hub-unavailable",
-      /127\.0\.0\.1:40404 does not answer \(ECONNREFUSED\): check the network or HF_ENDPOINT/,
+      /127\.0\.0\.1:10404 does not answer \(ECONNREFUSED\): check the network or HF_ENDPOINT/,
     ],
     [
       "offline without a cache",
@@ -203,7 +206,7 @@ describe("a file that a run names by commit and hash", () => {
 
 test("with the hub unreachable, a branch resolves to the cached commit, and a note says so", async () => {
   await fetchModel(MODEL, settings(), report);
-  const unreachable = settings({ HF_ENDPOINT: "http://127.0.0.1:40404" });
+  const unreachable = settings({ HF_ENDPOINT: UNREACHABLE });
   expect(await resolveCommit(MODEL, unreachable, report)).toEqual({ ...MODEL, revision: COMMIT });
   expect(notes).toEqual([
     expect.stringMatching(/does not answer .*; hf:owner\/tiny@main is taken from the cache, commit 0123456789ab$/),

@@ -115,14 +115,14 @@ test.each([
 });
 
 test("a server that hangs fails after the timeout", async () => {
-  const model = await openModel(["hang"], { attempts: 2, timeoutSeconds: 0.05 });
+  const model = await openModel(["hang"], { attempts: 2, timeoutSeconds: 0.5 });
   let timeouts = 0;
   const onCutOff = () => {
     timeouts += 1;
   };
   const error = await failure(model.complete({ ...QUESTION, onCutOff }));
   expect(error).toMatchObject({ code: "endpoint-unavailable", retryable: true });
-  expect(error.message).toMatch(/took more than 0.05 s; gave up after 2 attempts/);
+  expect(error.message).toMatch(/took more than 0.5 s; gave up after 2 attempts/);
   expect(timeouts).toBe(2);
 });
 
@@ -132,7 +132,11 @@ test("an attempt that its caller cuts off is reported, and one that was not sent
   const ask = (when: string, signal: AbortSignal) =>
     failure(model.complete({ ...QUESTION, onCutOff: () => void cutOff.push(when) }, signal));
   expect(await ask("before", AbortSignal.abort())).toMatchObject({ code: "canceled" });
-  expect(await ask("during", AbortSignal.timeout(100))).toMatchObject({ code: "canceled" });
+  const stop = new AbortController();
+  const during = ask("during", stop.signal);
+  await expect.poll(() => server.requests).toHaveLength(1);
+  stop.abort();
+  expect(await during).toMatchObject({ code: "canceled" });
   expect(cutOff).toEqual(["during"]);
 });
 
@@ -197,7 +201,7 @@ test("the caller's signal aborts a request, and the pause before a retry", async
   const hanging = await openModel(["hang"]);
   const stop = new AbortController();
   const request = failure(hanging.complete(QUESTION, stop.signal));
-  await expect.poll(() => server.requests, { timeout: 10_000 }).toHaveLength(1);
+  await expect.poll(() => server.requests).toHaveLength(1);
   stop.abort();
   expect((await request).code).toBe("canceled");
   await server.close();
@@ -205,7 +209,7 @@ test("the caller's signal aborts a request, and the pause before a retry", async
   const limited = await openModel([fails(429, "later", "rate", { "retry-after": "50" })]);
   const impatient = new AbortController();
   const pause = failure(limited.complete(QUESTION, impatient.signal));
-  await expect.poll(() => server.requests, { timeout: 10_000 }).toHaveLength(1);
+  await expect.poll(() => server.requests).toHaveLength(1);
   // By then the response has arrived.
   setTimeout(() => impatient.abort(), 100);
   expect((await pause).code).toBe("canceled");

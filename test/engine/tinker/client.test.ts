@@ -14,7 +14,6 @@ import { bigramEngine, bigramFiles } from "../../fakes/bigram-engine.ts";
 import type { Call, Fault } from "../../fakes/tinker-faults.ts";
 import { FakeTinker } from "../../fakes/tinker-server.ts";
 import { OPTIONS } from "../tiny.ts";
-import { QUICK } from "./tiny-tinker.ts";
 
 const BASE = "http://127.0.0.1:9";
 const DATA: Datum[][] = [[scoringDatum([1, 2, 3])], [scoringDatum([4, 5])]];
@@ -30,7 +29,7 @@ function open(changes: Partial<TransportOptions> = {}) {
     options: OPTIONS,
     pollMilliseconds: 20,
   });
-  const client = openTinkerClient({ baseUrl: BASE, fetch: server.fetch, ...QUICK, ...changes });
+  const client = openTinkerClient({ baseUrl: BASE, fetch: server.fetch, pauseSeconds: 0.001, ...changes });
   return { server, client };
 }
 
@@ -76,7 +75,8 @@ test.each<[string, string, (() => Fault)[]]>([
   ["saves whose responses are lost", "save_weights", [() => "lost", () => "lost"]],
 ])("%s: the step is done once, with the same numbers", async (_, path, faults) => {
   const expected = await train((await openModel()).model);
-  const { server, model } = await openModel({ retrySeconds: 2 });
+  // Hanging calls end soon. One that the machine makes late is retried too.
+  const { server, model } = await openModel({ requestSeconds: 0.2, pollSeconds: 0.2 });
   const left = [...faults];
   server.injectFaults(failFirst(path, left));
   const found = await train(model);
@@ -98,7 +98,7 @@ test.each<[string, () => Response, RegExp]>([
   ["another site's page", () => new Response("<html>"), /is not JSON: is this a Tinker server\?/],
   ["another API's response", () => json({ ok: true }), /response to POST .*optim_step: request_id/],
 ])("%s is reported without a retry", async (_, respond, message) => {
-  const { server, model } = await openModel({ retrySeconds: 60 });
+  const { server, model } = await openModel();
   server.injectFaults(failFirst("optim_step", [respond]));
   await expect(model.optimizerStep(ADAM)).rejects.toMatchObject({
     ...{ code: "endpoint-refused", retryable: false },
@@ -115,7 +115,7 @@ test("a redirect is neither followed nor retried: the URL is wrong", async () =>
   onTestFinished(() => void server.close());
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
-  const client = openTinkerClient({ ...QUICK, baseUrl: `http://127.0.0.1:${port}`, requestSeconds: 10 });
+  const client = openTinkerClient({ baseUrl: `http://127.0.0.1:${port}` });
   await expect(client.capabilities()).rejects.toMatchObject({
     ...{ code: "endpoint-refused", retryable: false },
     message: expect.stringMatching(/answered 308: it redirects to \/elsewhere, which is not followed/),
@@ -123,18 +123,19 @@ test("a redirect is neither followed nor retried: the URL is wrong", async () =>
   expect(paths).toHaveLength(1);
 });
 
-test.each<[string, () => Fault, RegExp]>([
+test.each<[string, () => Fault, Partial<TransportOptions>, RegExp]>([
   [
     "endless 503 responses",
     () => json({ detail: "overloaded" }, 503),
-    /optim_step answered 503: overloaded, even after 0.2 s of retries: check the Tinker server/,
+    {},
+    /asample answered 503: overloaded, even after 0.2 s of retries: check the Tinker server/,
   ],
-  ["a server that is gone", () => "refused", /optim_step: ECONNREFUSED, even after/],
-  ["one that never responds", () => "hang", /optim_step: no answer within 0.2 s, even after/],
-])("%s: retries are exhausted", async (_, fault, message) => {
-  const { server, model } = await openModel();
-  server.injectFaults(({ path }) => (path === "optim_step" ? fault() : undefined));
-  await expect(model.optimizerStep(ADAM)).rejects.toMatchObject({
+  ["a server that is gone", () => "refused", {}, /asample: ECONNREFUSED, even after/],
+  ["one that never responds", () => "hang", { requestSeconds: 0.2 }, /asample: no answer within 0.2 s, even after/],
+])("%s: retries are exhausted", async (_, fault, limits, message) => {
+  const { server, client } = open({ retrySeconds: 0.2, ...limits });
+  server.injectFaults(fault);
+  await expect(client.sample({ base_model: "tiny-qwen3" }, [1], GREEDY)).rejects.toMatchObject({
     ...{ code: "endpoint-unavailable", retryable: true },
     message: expect.stringMatching(message),
   });
@@ -149,15 +150,15 @@ test("without retries, no pause follows the only attempt, whatever the server as
     ...{ code: "endpoint-unavailable", retryable: true },
     message: expect.stringMatching(/answered 503: busy: check the Tinker server/),
   });
-}, 10_000);
+}, 30_000);
 
 test("a future that stays pending fails with its request id", async () => {
-  const { server, model } = await openModel({ futureSeconds: 0.05 });
+  const { server, client } = open({ futureSeconds: 0.05 });
   const pending = () => json({ detail: "Timeout waiting for result" }, 408);
   server.injectFaults(({ path }) => (path === "retrieve_future" ? pending() : undefined));
-  await expect(model.optimizerStep(ADAM)).rejects.toMatchObject({
+  await expect(client.sample({ base_model: "tiny-qwen3" }, [1], GREEDY)).rejects.toMatchObject({
     ...{ code: "endpoint-unavailable", retryable: true },
-    message: expect.stringMatching(/^optim_step of http:\/\/127.0.0.1:9: request \d+ is still pending after 0.05 s/),
+    message: expect.stringMatching(/^asample of http:\/\/127.0.0.1:9: request \d+ is still pending after 0.05 s/),
   });
 });
 
@@ -213,7 +214,7 @@ test("deleting weights twice succeeds", async () => {
 });
 
 test("an aborted call ends at once, even while a poll hangs", async () => {
-  const { server, client } = open({ futureSeconds: 60, pollSeconds: 60 });
+  const { server, client } = open();
   server.injectFaults(({ path }) => (path === "retrieve_future" ? "hang" : undefined));
   const abort = new AbortController();
   const sample = client.sample({ base_model: "tiny-qwen3" }, [1], GREEDY, abort.signal);

@@ -17,11 +17,10 @@ import { bigramEngine, bigramFiles } from "../../fakes/bigram-engine.ts";
 import { HOSTED, SKYRL_JAX, type TinkerRules } from "../../fakes/tinker-models.ts";
 import { trainAlone } from "../../gpu-workers/train-alone.ts";
 import { OPTIONS } from "../tiny.ts";
-import { POLICY, QUICK, tinyTinker } from "./tiny-tinker.ts";
+import { POLICY, tinyTinker } from "./tiny-tinker.ts";
 
 const files = bigramFiles(30);
-const tiny = (rules: TinkerRules = HOSTED) =>
-  tinyTinker({ engine: bigramEngine, files, options: OPTIONS, rules }, QUICK);
+const tiny = (rules: TinkerRules = HOSTED) => tinyTinker({ engine: bigramEngine, files, options: OPTIONS, rules });
 const refusal = async (work: Promise<unknown>) =>
   work.then(
     () => expect.fail("not refused"),
@@ -225,7 +224,7 @@ test("a base model's full name is preferred to another model's name that ends wi
 
 test("the base model is resolved by name on the server", async () => {
   const server = { engine: bigramEngine, files, options: OPTIONS };
-  const { engine, connect } = tinyTinker({ ...server, baseModel: "Qwen/Qwen3-4B", maxContextLength: 100 }, QUICK);
+  const { engine, connect } = tinyTinker({ ...server, baseModel: "Qwen/Qwen3-4B", maxContextLength: 100 });
   const named = (name: string) => tinkerBase("tinker:http://127.0.0.1:9", name, files, [1]);
   await engine.check?.(named("Qwen3-4B"), { ...OPTIONS, contextTokens: 100 });
   expect(await refusal(engine.check?.(named("Qwen3-8B"), OPTIONS) ?? Promise.resolve())).toMatch(
@@ -234,7 +233,7 @@ test("the base model is resolved by name on the server", async () => {
   expect(await refusal(engine.openTrainer(named("Qwen3-4B"), OPTIONS))).toMatch(
     /contextTokens is 200, but .* supports at most 100/,
   );
-  const unreachable = connect({ fetch: () => Promise.reject(new TypeError("fetch failed")) });
+  const unreachable = connect({ fetch: () => Promise.reject(new TypeError("fetch failed")), retrySeconds: 0 });
   expect(await refusal(unreachable.check?.(named("Qwen3-4B"), OPTIONS) ?? Promise.resolve())).toMatch(
     /endpoint-unavailable: GET/,
   );

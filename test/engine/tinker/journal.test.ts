@@ -13,7 +13,7 @@ import { bigramEngine, bigramFiles } from "../../fakes/bigram-engine.ts";
 import { memoryStore } from "../../fakes/memory-store.ts";
 import { SKYRL_JAX } from "../../fakes/tinker-models.ts";
 import { OPTIONS } from "../tiny.ts";
-import { bytesOf, QUICK, tinyTinker } from "./tiny-tinker.ts";
+import { bytesOf, tinyTinker } from "./tiny-tinker.ts";
 
 const ADAM = { ...OptimizerConfig.parse({ learningRate: 0.1 }), maxGradientNorm: null };
 /** More than one request of 128 tokens. */
@@ -21,10 +21,12 @@ const BATCH = [1, 2, 3].map((n) => Array.from({ length: 60 }, (_, t) => (t * n) 
 const OTHER = BATCH.map((tokens) => tokens.map((token) => (token + 1) % 29));
 
 function open() {
-  const { server, connect, files, stateOf } = tinyTinker(
-    { engine: bigramEngine, files: bigramFiles(30), options: OPTIONS, rules: SKYRL_JAX },
-    QUICK,
-  );
+  const { server, connect, files, stateOf } = tinyTinker({
+    engine: bigramEngine,
+    files: bigramFiles(30),
+    options: OPTIONS,
+    rules: SKYRL_JAX,
+  });
   const store = memoryStore();
   const journalOf = (worker: string) => callJournal({ name: "r", store }, "main", worker);
   return {
@@ -264,7 +266,7 @@ test("a session in which no model can be opened gets no heartbeat", async () => 
     expect(own).not.toBe(shared);
     const ended = server.calls.length;
     vi.advanceTimersByTime(10_000);
-    await vi.waitFor(() => expect(sessionsOf("session_heartbeat", ended)).not.toEqual([]));
+    while (sessionsOf("session_heartbeat", ended).length === 0) await new Promise(setImmediate);
     expect(sessionsOf("session_heartbeat", ended)).toEqual([shared]);
   } finally {
     vi.useRealTimers();

@@ -4,7 +4,7 @@ import type { SampleRequest } from "../../../core/ports.ts";
 import { bigramEngine, bigramFiles } from "../../fakes/bigram-engine.ts";
 import { HOSTED, SKYRL_JAX } from "../../fakes/tinker-models.ts";
 import { OPTIONS } from "../tiny.ts";
-import { QUICK, tinyTinker } from "./tiny-tinker.ts";
+import { tinyTinker } from "./tiny-tinker.ts";
 
 const SERVER = { engine: bigramEngine, files: bigramFiles(30), options: OPTIONS, rules: HOSTED };
 const refusal = async (work: Promise<unknown>) =>
@@ -34,7 +34,7 @@ test("a request that waits for a slot is canceled at once", async () => {
 });
 
 test("a version whose copy cannot be saved is unloaded", async () => {
-  const { engine, files: base, server } = tinyTinker(SERVER, QUICK);
+  const { engine, files: base, server } = tinyTinker(SERVER);
   server.injectFaults(({ path }) =>
     path === "save_weights_for_sampler" ? new Response('{"detail": "no space"}', { status: 400 }) : undefined,
   );
@@ -54,7 +54,7 @@ test.each<[string, number, string]>([
     "has no room for one more adapter: start SkyRL with more max_lora_adapters in its --backend-config, or wait until it unloads those of a process that died (5 minutes)",
   ],
 ])("a server with %s: one line refuses the sampler beyond that, and the trainer goes on", async (_, adapters, line) => {
-  const { engine, files: base, server } = tinyTinker({ ...SERVER, rules: { ...SKYRL_JAX, adapters } }, QUICK);
+  const { engine, files: base, server } = tinyTinker({ ...SERVER, rules: { ...SKYRL_JAX, adapters } });
   // The probe's model is unloaded before the trainer's is created.
   const trainer = await engine.openTrainer(base, OPTIONS);
   const samplers = [];
@@ -74,7 +74,7 @@ test.each<[string, object, RegExp]>([
     /ended it at token 2, which is not one of the stop sequences: give the agent's model folder/,
   ],
 ])("a server that returns %s is refused in one line", async (_, sample, message) => {
-  const { engine, files: base, server } = tinyTinker(SERVER, QUICK);
+  const { engine, files: base, server } = tinyTinker(SERVER);
   const sampler = await engine.openSampler(base, OPTIONS);
   server.injectFaults(({ path }) =>
     path === "retrieve_future" ? new Response(JSON.stringify({ sequences: [sample] })) : undefined,

@@ -19,12 +19,12 @@ import { bigramEngine, bigramFiles } from "../../fakes/bigram-engine.ts";
 import { memoryStore } from "../../fakes/memory-store.ts";
 import { HOSTED, OWN_ADAM, SKYRL_JAX, type TinkerRules } from "../../fakes/tinker-models.ts";
 import { OPTIONS } from "../tiny.ts";
-import { POLICY, QUICK, tinyTinker } from "./tiny-tinker.ts";
+import { POLICY, tinyTinker } from "./tiny-tinker.ts";
 
 const files = bigramFiles(30);
 const SILENT = createLog(() => {});
 const DECLARED = { ...OPTIONS, serverOptimizer: true };
-const tiny = (rules: TinkerRules) => tinyTinker({ engine: bigramEngine, files, options: OPTIONS, rules }, QUICK);
+const tiny = (rules: TinkerRules) => tinyTinker({ engine: bigramEngine, files, options: OPTIONS, rules });
 
 test.each<[string, Partial<TinkerRules>, boolean, RegExp]>([
   [

@@ -9,15 +9,6 @@ import { tinyCheckpoint } from "../tiny.ts";
 
 export const POLICY = "tinker:http://127.0.0.1:9#tiny-qwen3";
 
-/** Timeouts of at most a second, where the defaults are minutes. */
-export const QUICK = {
-  retrySeconds: 0.2,
-  pauseSeconds: 0.001,
-  requestSeconds: 0.2,
-  pollSeconds: 0.2,
-  futureSeconds: 1,
-};
-
 export interface TinyTinker {
   readonly server: FakeTinker;
   readonly engine: PolicyEngine;
@@ -31,12 +22,11 @@ export interface TinyTinker {
 
 export function tinyTinker(
   options: Omit<FakeTinkerOptions, "files"> & { readonly files?: CheckpointFiles },
-  transport: Partial<TransportOptions> = {},
 ): TinyTinker {
   const weights = options.files ?? tinyCheckpoint();
   const server = new FakeTinker({ ...options, files: weights });
   const connect = (changes: Partial<TransportOptions> = {}) =>
-    tinkerEngine(POLICY, { fetch: server.fetch, pauseSeconds: 0.001, ...transport, ...changes });
+    tinkerEngine(POLICY, { fetch: server.fetch, pauseSeconds: 0.001, ...changes });
   return {
     server,
     connect,

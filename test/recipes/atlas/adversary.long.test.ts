@@ -4,7 +4,7 @@ import { ATTACKS, changedByOrder, overRewarded } from "../attacks.ts";
 import { drawCase, honest, reversed, rewardOf } from "../cases.ts";
 import { atlas } from "./target.ts";
 
-test("10,000 attacks: none earns more than its search and its page are worth", { timeout: 120_000 }, () => {
+test("10,000 attacks: none earns more than its search and its page are worth", () => {
   expect(overRewarded(atlas, ATTACKS, 10_000)).toEqual({});
 });
 

@@ -113,7 +113,7 @@ async function evaluate(set: readonly string[]): Promise<SuiteReport> {
   }
 }
 
-test("no file of a finished evaluation holds text of an encrypted question", { timeout: 60_000 }, async () => {
+test("no file of a finished evaluation holds text of an encrypted question", async () => {
   const data = join(folder, "xbench.csv");
   const rows = [SOLVED, FAILED].map((row, i) => [i + 1, ...row.map((text) => encrypt(text, CANARY)), CANARY].join(","));
   writeFileSync(data, ["id,prompt,answer,canary", ...rows, ""].join("\n"));

@@ -123,7 +123,7 @@ async function train(recipeName: string, set: readonly string[]) {
   };
 }
 
-test("a small model and a scripted one research in the recorded world", { timeout: 120_000 }, async () => {
+test("a small model and a scripted one research in the recorded world", async () => {
   const suites = [
     { name: "gaia", benchmark: "gaia", data: join(BENCHMARKS, "gaia"), questions: 1 },
     { name: "xbench", benchmark: "xbench", data: join(BENCHMARKS, "xbench.csv"), questions: 1 },
@@ -174,7 +174,7 @@ test("a small model and a scripted one research in the recorded world", { timeou
   expect(keys.some((key) => key.includes("/verdicts/"))).toBe(true);
 });
 
-test("a run on two random Qwen3 folders, one thinking, one not, publishes adapters", { timeout: 60_000 }, async () => {
+test("a run on two random Qwen3 folders, one thinking, one not, publishes adapters", async () => {
   const limits = 'limits={"turns":2,"turnTokens":8,"contextTokens":2000}';
   const { records, manifest } = await train("recipes/deep-research", [
     ...["main", "searcher"].flatMap((name, i) => [

@@ -1,8 +1,8 @@
 /** @file Downloads from the hub: resumed where they broke off, by one process or several, verified, and each failure of the disk as one line. */
-import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { fetchModel, type HubReporter } from "../../../../adapters/checkpoints/hub/model.ts";
 import { sha256 } from "../../../../engine/hash.ts";
 import { COMMIT } from "../../../fakes/hub-server.ts";
@@ -51,6 +51,9 @@ test("a download that another process deletes as damaged starts again, or is ref
   const incomplete = `${blobOfWeights()}.incomplete`;
   mkdirSync(join(root(), "blobs"), { recursive: true });
   writeFileSync(incomplete, weights.slice(0, 70_000));
+  // The clock stands still, so the file counts as growing until it is deleted.
+  vi.useFakeTimers({ toFake: ["Date"], now: statSync(incomplete).mtimeMs });
+  onTestFinished(() => void vi.useRealTimers());
   const waiting = fetchModel(MODEL, settings(), report);
   await sleep(400);
   rmSync(incomplete);

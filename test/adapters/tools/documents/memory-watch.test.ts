@@ -1,25 +1,27 @@
 /** @file The memory watch: it kills a process that holds too much outside V8's heap, even while that process is busy. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { builtModule } from "../../../../built-module.ts";
 
-/** Fills buffers of 20 MB, in one synchronous loop. */
+/** Fills buffers of 20 MB, in one synchronous loop. With more than 50 of them, it stays busy until it is killed. */
 const HOG = `
   import { Worker } from "node:worker_threads";
   const [, watch, buffers] = process.argv;
   const thread = new Worker(new URL(watch), { execArgv: [] });
   thread.once("message", () => {
     const held = Array.from({ length: Number(buffers) }, () => Buffer.alloc(20e6, 1));
+    while (held.length > 50);
     process.exit(held.length === Number(buffers) ? 0 : 1);
   });
 `;
 
 test.each([
   [10, 0, null],
-  [150, null, "SIGKILL"],
+  [75, null, "SIGKILL"],
 ])("%i buffers of 20 MB: exit code %s, signal %s", async (buffers, code, signal) => {
   const watch = builtModule("adapters/tools/documents/memory-watch").href;
   const hog = spawn(process.execPath, ["--input-type=module", "--eval", HOG, watch, String(buffers)]);
+  onTestFinished(() => void hog.kill("SIGKILL"));
   expect(await once(hog, "exit")).toEqual([code, signal]);
 });

@@ -1,4 +1,4 @@
-/** @file Document readers in /proc: the ids of a process's readers, and their total memory. Without /proc, no process is found. */
+/** @file Document readers in /proc: the ids of a process's readers, their work, and their total memory. Without /proc, no process is found. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 
 /** Ids of the children of `parent` that run a document reader. */
@@ -8,6 +8,12 @@ export function childrenOf(parent: number): number[] {
 }
 
 export const isRunning = (id: number): boolean => !["", "Z"].includes(read(`/proc/${id}/stat`).split(" ")[2] ?? "");
+
+/** CPU time of all threads of a process, in seconds. Linux counts it in hundredths. 0 if the process has exited. */
+export function cpuSeconds(id: number): number {
+  const fields = read(`/proc/${id}/stat`).split(" ");
+  return (Number(fields[13] ?? 0) + Number(fields[14] ?? 0)) / 100;
+}
 
 /** Peak of the total resident memory, in bytes, of this process's readers while `work` runs. */
 export async function peakMemory(work: () => Promise<unknown>): Promise<number> {

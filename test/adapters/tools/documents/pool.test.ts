@@ -83,6 +83,15 @@ test("two processes read at once, however many documents there are, and are used
   await reader.close();
 });
 
+test("a caller with many documents does not hold up another", async () => {
+  const reader = openReader();
+  const greedy = Array.from({ length: 10 }, (_, i) => read(reader, `greedy ${i}`, "greedy"));
+  await Promise.all([...greedy, read(reader, "modest", "modest")]);
+  // Two are read at once, and the next one's turn came before.
+  expect(reads.slice(0, 4).map(([text]) => text)).toEqual(["greedy 0", "greedy 1", "greedy 2", "modest"]);
+  await reader.close();
+});
+
 test("a process that a document left large reads no other", async () => {
   const reader = openReader();
   expect(await read(reader, "large")).toEqual({ title: "", text: "large" });

@@ -75,7 +75,7 @@ test("a name that its own name servers do not resolve is the site's fault; witho
   const dispatcher = guardedAgent(addressCheck([]), failing);
   const open = (resolvesNames: boolean) =>
     fetchPage(new URL("http://town.example/"), {
-      ...{ maxBytes: 1000, seconds: 5, redirects: 1, dispatcher, guard: leakageGuard([]) },
+      ...{ maxBytes: 1000, seconds: 60, redirects: 1, dispatcher, guard: leakageGuard([]) },
       resolvesNames: async () => resolvesNames,
     });
   expect(await open(true)).toMatchObject({
@@ -96,7 +96,7 @@ test("no route to an IPv6 address is the site's fault, on a machine with IPv4 al
     const failing = ((_host: string, _options: object, callback: (error: Error) => void) =>
       callback(error)) as unknown as Resolve;
     const dispatcher = guardedAgent(addressCheck([]), failing);
-    const options = { maxBytes: 1000, seconds: 5, redirects: 1, dispatcher, guard: leakageGuard([]) };
+    const options = { maxBytes: 1000, seconds: 60, redirects: 1, dispatcher, guard: leakageGuard([]) };
     return fetchPage(new URL("http://town.example/"), options).finally(() => dispatcher.destroy());
   };
   const [ipv6, ipv4] = [failed("ENETUNREACH", "2606:4700::1111"), failed("ENETUNREACH", "93.184.215.14")];

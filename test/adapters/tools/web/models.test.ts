@@ -1,5 +1,5 @@
 /** @file Models behind tools: what a call may cost is known before the model is asked, and no page makes it cost more. */
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import type { OpenModel } from "../../../../adapters/tools/web/open.ts";
 import { openToolBudget } from "../../../../core/conversation/tool-budget.ts";
 import { MgrpoError } from "../../../../core/errors.ts";
@@ -76,7 +76,7 @@ test.each([
     // Room for two calls at their maximum, 1000 to 1100 micro-dollars, and a bit.
     const { budget } = dollars(2500);
     const turn = ["2 + 2", "3 + 3", "4 + 4"].map((problem) => call("reason", { problem }, { budget }));
-    await vi.waitFor(() => expect(ends).toHaveLength(2));
+    await expect.poll(() => ends).toHaveLength(2);
     for (const i of order) {
       ends[i]?.();
       expect(await turn[i]).toBe("towns");
@@ -87,7 +87,7 @@ test.each([
     budget.endTurn();
     expect(budget.spent()).toEqual({ calls: 3, microUsd: 600 });
     const next = call("reason", { problem: "4 + 4" }, { budget });
-    await vi.waitFor(() => expect(ends).toHaveLength(3));
+    await expect.poll(() => ends).toHaveLength(3);
     ends[2]?.();
     expect(await next).toBe("towns");
     await close();
