@@ -52,11 +52,10 @@ function truncatedCdf(
   { topK, topP }: Sampling,
   u: number,
 ): number {
-  const order = Array.from({ length: to - from }, (_, i) => from + i);
   const p = (i: number) => probabilities[i] ?? 0;
-  order.sort((a, b) => p(b) - p(a) || a - b);
-  const candidates = topK > 0 ? order.slice(0, topK) : order;
-  const total = candidates.reduce((sum, i) => sum + p(i), 0);
+  const { likeliest, total: mass } = sortedHead(probabilities, from, to, { topK, topP });
+  const candidates = topK > 0 ? likeliest.slice(0, topK) : likeliest;
+  const total = topK > 0 ? candidates.reduce((sum, i) => sum + p(i), 0) : mass;
   let kept = 0;
   const nucleus: number[] = [];
   for (const i of candidates) {
@@ -70,6 +69,41 @@ function truncatedCdf(
     if (sum > u * kept) return i;
   }
   return nucleus.at(-1) ?? from;
+}
+
+/** Floats of equal sign, exponent and first three bits of the mantissa share a bucket; a greater probability is never in a lower bucket. */
+const [BUCKETS, BUCKET_SHIFT] = [2 ** 12, 20];
+
+/**
+ * The most probable tokens in order, ties by id: at least `topK`, or, without it, as many as hold the share `topP` of `total`, the mass of all.
+ * Sorting a whole vocabulary would take longer than a decode.
+ */
+function sortedHead(
+  probabilities: Float32Array,
+  from: number,
+  to: number,
+  { topK, topP }: Pick<Sampling, "topK" | "topP">,
+): { likeliest: number[]; total: number } {
+  const p = (i: number) => probabilities[i] as number;
+  const bits = new Uint32Array(probabilities.buffer, probabilities.byteOffset, probabilities.length);
+  const bucketOf = (i: number) => (bits[i] as number) >>> BUCKET_SHIFT;
+  const [counts, masses] = [new Uint32Array(BUCKETS), new Float64Array(BUCKETS)];
+  for (let i = from; i < to; i++) {
+    const bucket = bucketOf(i);
+    counts[bucket] = (counts[bucket] as number) + 1;
+    masses[bucket] = (masses[bucket] as number) + p(i);
+  }
+  const total = masses.reduce((sum, mass) => sum + mass, 0);
+  let [lowest, count, mass] = [BUCKETS, 0, 0];
+  const isEnough = () => count > 0 && (topK > 0 ? count >= topK : mass >= topP * total);
+  while (lowest > 0 && !isEnough()) {
+    lowest--;
+    count += counts[lowest] as number;
+    mass += masses[lowest] as number;
+  }
+  const likeliest: number[] = [];
+  for (let i = from; i < to; i++) if (bucketOf(i) >= lowest) likeliest.push(i);
+  return { likeliest: likeliest.sort((a, b) => p(b) - p(a) || a - b), total };
 }
 
 /** Whether the tokens end with one of the stop sequences. */

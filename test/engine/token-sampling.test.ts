@@ -1,0 +1,69 @@
+/** @file Draws from truncated distributions, held against a sort of the whole vocabulary. */
+import { expect, test } from "vitest";
+import type { Sampling } from "../../core/contracts/rollout.ts";
+import { stream } from "../../core/random.ts";
+import { sampleToken } from "../../engine/model/token-sampling.ts";
+
+const { uniform } = stream("token-sampling");
+const FROM = 3;
+
+/** Probabilities after `FROM` others; with `levels`, many are equal. */
+function distribution(size: number, peak: number, levels = 0): Float32Array {
+  const weights = Array.from({ length: size }, () => Math.exp(peak * uniform()));
+  const rounded = levels > 0 ? weights.map((weight) => Math.ceil(weight * levels)) : weights;
+  const total = rounded.reduce((sum, weight) => sum + weight, 0);
+  return Float32Array.from([0.5, 1, 0.25, ...rounded.map((weight) => weight / total), 0.5]);
+}
+
+/** By the definition: the tokens that may be drawn, most probable first, and their probabilities. */
+function nucleus(probabilities: Float32Array, size: number, { topK, topP }: Sampling): { token: number; p: number }[] {
+  const all = Array.from({ length: size }, (_, token) => ({ token, p: probabilities[FROM + token] as number }));
+  const sorted = all.sort((a, b) => b.p - a.p || a.token - b.token);
+  const candidates = topK > 0 ? sorted.slice(0, topK) : sorted;
+  const total = candidates.reduce((sum, { p }) => sum + p, 0);
+  let kept = 0;
+  const end = candidates.findIndex(({ p }) => {
+    kept += p;
+    return kept >= topP * total;
+  });
+  return candidates.slice(0, end < 0 ? size : end + 1);
+}
+
+const sizes = [1, 7, 500, 5000];
+const truncations = [1, 3, 40].flatMap((topK) => [0.2, 0.9, 1].map((topP) => ({ topK, topP })));
+const cases = [...truncations, ...[0.05, 0.5, 0.95].map((topP) => ({ topK: 0, topP }))];
+
+test.each(cases)("top-k $topK and top-p $topP draw as from the sorted vocabulary", (truncation) => {
+  const sampling: Sampling = { temperature: 1, ...truncation };
+  for (const size of sizes) {
+    for (const [peak, levels] of [
+      [0, 0],
+      [3, 0],
+      [12, 0],
+      [2, 2],
+    ] as const) {
+      const probabilities = distribution(size, peak, levels);
+      const allowed = nucleus(probabilities, size, sampling);
+      const mass = allowed.reduce((sum, { p }) => sum + p, 0);
+      for (let draw = 0; draw < 20; draw++) {
+        const u = uniform();
+        let sum = 0;
+        const expected = allowed.find(({ p }) => {
+          sum += p;
+          return sum > u * mass;
+        });
+        const { token, logProb } = sampleToken(probabilities, FROM, size, sampling, () => u);
+        expect(token).toBe((expected ?? allowed.at(-1))?.token);
+        expect(logProb).toBe(Math.min(0, Math.log(probabilities[FROM + token] as number)));
+      }
+    }
+  }
+});
+
+test("tokens that cannot occur are not drawn", () => {
+  const probabilities = Float32Array.of(0, 1, 0, 0);
+  for (const topK of [0, 2, 4]) {
+    const sampling = { temperature: 1, topK, topP: topK === 0 ? 0.9 : 1 };
+    expect(sampleToken(probabilities, 0, 4, sampling, () => 0.999999).token).toBe(1);
+  }
+});
