@@ -14,7 +14,7 @@ import { causalAttention } from "../../model/attention.ts";
 import { decoder, finalNorm, type OnProduct, type WeightTensors, weightNamed } from "../../model/transformer.ts";
 import { type PolicyShape, shapeParameters } from "../policy-shape.ts";
 import { symbolic } from "../trace/dimensions.ts";
-import { type TracedGraph, type TraceScope, traceGraph } from "../trace/trace.ts";
+import { type TracedGraph, type TraceScope, traceGraph, traceWithShapes } from "../trace/trace.ts";
 import { controlDependency } from "./control-dependency.ts";
 import { outputGradient } from "./gradient.ts";
 import { type HeadPass, logProbsByParts } from "./head.ts";
@@ -97,7 +97,7 @@ export const traceHeadLoss =
 export const traceBackward =
   (kind: RowKind, keeps: boolean) =>
   (shape: PolicyShape): TracedGraph =>
-    traceGraph("layered-backward", (scope) => {
+    traceWithShapes("layered-backward", (scope) => {
       const { config, lora } = shape;
       const weights = declareWeights(layerParameters(shape, []), scope);
       const layers = declareDecoder(shape, scope, kind, keeps ? readKept(config, scope, ROWS) : undefined);

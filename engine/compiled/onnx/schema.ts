@@ -25,6 +25,7 @@ export const onnx = protobuf.Root.fromJSON({
         initializer: repeated("TensorProto", 5),
         input: repeated("ValueInfoProto", 11),
         output: repeated("ValueInfoProto", 12),
+        valueInfo: repeated("ValueInfoProto", 13),
       },
     },
     NodeProto: {

@@ -55,6 +55,11 @@ export interface Graph {
   readonly inputs: readonly Port[];
   readonly outputs: readonly Port[];
   readonly constants: readonly Constant[];
+  /**
+   * Shapes of values between nodes. The runtime reuses a freed buffer for a value whose shape it knows to be equal; it searches all that are free,
+   * which takes a long time in a large graph if it finds none.
+   */
+  readonly values?: readonly Port[];
 }
 
 /** A tensor inside another file, which the runtime memory-maps. */
@@ -122,6 +127,7 @@ function graphProto(graph: Graph, external: ExternalTensors): object {
     ],
     input: graph.inputs.filter(({ name }) => !external.has(name)).map(valueInfo),
     output: graph.outputs.map(valueInfo),
+    valueInfo: (graph.values ?? []).map(valueInfo),
   };
 }
 

@@ -37,6 +37,8 @@ export class Recorder extends KernelBackend {
   readonly nodes: GraphNode[] = [];
   readonly inputs: Port[] = [];
   readonly shapeInputs: ShapeInput[] = [];
+  /** Of the float32 values, by name. A tfjs int32 may be an int64 in the graph. */
+  readonly floatShapes = new Map<string, readonly number[]>();
   readonly #values = new WeakMap<object, RecordedValue>();
   readonly #constants = new Map<string, Constant>();
   #names = 0;
@@ -59,6 +61,7 @@ export class Recorder extends KernelBackend {
       return value.name;
     }
     const [name] = this.node("Expand", [value.name, this.shape(tensor.shape)], 1);
+    if (tensor.dtype === "float32") this.floatShapes.set(name, tensor.shape);
     this.#values.set(tensor.dataId, { name, shape: tensor.shape });
     return name;
   }
@@ -89,6 +92,7 @@ export class Recorder extends KernelBackend {
   tensor(value: RecordedValue, shape: readonly number[], dtype: DataType): TensorInfo {
     const dataId = {};
     this.#values.set(dataId, value);
+    if (dtype === "float32") this.floatShapes.set(value.name, value.shape);
     this.#live++;
     return { dataId, shape: [...shape], dtype };
   }

@@ -22,7 +22,13 @@ const BACKEND = "mgrpo-recording";
 let kernelsRegistered = false;
 
 /** Runs `build` on the recording backend. Synchronous, so that no other tfjs work enters the trace. */
-export function traceGraph(name: string, build: (scope: TraceScope) => void): TracedGraph {
+export const traceGraph = (name: string, build: (scope: TraceScope) => void): TracedGraph => trace(name, build, false);
+
+/** As `traceGraph`, for a large graph: it has `values`, which may change how the runtime fuses operators and thereby the results' rounding. */
+export const traceWithShapes = (name: string, build: (scope: TraceScope) => void): TracedGraph =>
+  trace(name, build, true);
+
+function trace(name: string, build: (scope: TraceScope) => void, declaresShapes: boolean): TracedGraph {
   registerKernels();
   const recorder = new Recorder();
   const outputs: Port[] = [];
@@ -56,8 +62,16 @@ export function traceGraph(name: string, build: (scope: TraceScope) => void): Tr
     inputs: recorder.inputs.filter((input) => read.has(input.name)),
     outputs,
     constants: recorder.constants.filter((constant) => read.has(constant.name)),
+    ...(declaresShapes && { values: producedValues(nodes, recorder.floatShapes) }),
   };
   return { graph, shapeInputs: recorder.shapeInputs.filter((input) => read.has(input.name)) };
+}
+
+function producedValues(nodes: readonly GraphNode[], shapes: ReadonlyMap<string, readonly number[]>): Port[] {
+  const produced = new Set(nodes.flatMap((node) => node.outputs));
+  return [...shapes]
+    .filter(([value]) => produced.has(value))
+    .map(([name, shape]): Port => ({ name, type: "float32", dims: portDims(shape) }));
 }
 
 /**
