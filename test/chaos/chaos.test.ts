@@ -3,11 +3,15 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Built } from "../kill/build.ts";
 import { check } from "./checker.ts";
 import type { Trial } from "./history.ts";
-import { drawSchedule, undisturbed } from "./schedule.ts";
+import { drawSchedule, type Schedule, undisturbed } from "./schedule.ts";
 import { buildTrials, runTrial } from "./trial.ts";
 import { HOSTILE_WORD } from "./world.ts";
 
 const DEADLINE_SECONDS = 240;
+/** Enough for a step that trains asynchronously, and for evaluations before and after. */
+const STEPS = 2;
+/** In its trial, the store, a worker that trains and one that evaluates die or stop, and requests meet every kind of fault. */
+const SEED = 18_643;
 
 let built: Built;
 beforeAll(async () => {
@@ -18,11 +22,17 @@ afterAll(() => built.remove());
 /** The trial, whose waits may be longer: other tests run beside it. */
 const patient = (trial: Trial): Trial => ({ ...trial, limits: { ...trial.limits, slack: 60 } });
 
+/** One process alone meets requests that hang: each lasts until a deadline of up to half a minute. */
+function schedule(): Schedule {
+  const drawn = drawSchedule(SEED, STEPS);
+  return { ...drawn, faults: drawn.faults.filter(({ kind, process }) => kind !== "hang" || process === "searcher-a") };
+}
+
 test("lost responses, deaths, throttling and wrong clocks do not change a run", { timeout: 600_000 }, async () => {
-  const reference = patient(await runTrial(built, undisturbed, DEADLINE_SECONDS));
+  const reference = patient(await runTrial(built, { ...undisturbed, steps: STEPS }, DEADLINE_SECONDS));
   expect(check({ trial: reference, reference }), reference.log.join("\n")).toEqual([]);
   expect(reference.history.map(({ path }) => path)).toContain(`/page?word=${HOSTILE_WORD}`);
-  const trial = patient(await runTrial(built, drawSchedule(45), DEADLINE_SECONDS));
+  const trial = patient(await runTrial(built, schedule(), DEADLINE_SECONDS));
   expect(check({ trial, reference }), trial.log.join("\n")).toEqual([]);
   expect(trial.history.filter(({ fault }) => fault !== undefined).length).toBeGreaterThan(50);
   expect(trial.died.length).toBeGreaterThan(1);

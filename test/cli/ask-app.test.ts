@@ -44,8 +44,14 @@ const atUrl = () => ["--set", `runner.url=http://127.0.0.1:${(server.address() a
 const ask = (...more: string[]) =>
   printedJson("ask", "What follows amber?", "--team", RELAY, ...team, "--temperature", "1", "--seed", "4", ...more);
 
-test("ask runs the recipe's app, and shows every agent's turns", async () => {
-  const lines = await ask("--set", "runner=recipe");
+/** What the recipe's app gives. */
+let byRecipe: Awaited<ReturnType<typeof ask>>;
+beforeAll(async () => {
+  byRecipe = await ask("--set", "runner=recipe");
+});
+
+test("ask runs the recipe's app, and shows every agent's turns", () => {
+  const lines = byRecipe;
   const kinds = lines.map(({ kind, agent }) => [kind, agent].join(" ").trim());
   const count = (kind: string) => kinds.filter((one) => one === kind).length;
   expect(kinds[0]).toBe("asked main");
@@ -61,8 +67,8 @@ test("ask runs the recipe's app, and shows every agent's turns", async () => {
 test("an app behind a URL gives the same result as the recipe's, and needs the secret", async () => {
   await expect(ask(...atUrl())).rejects.toThrow("set MGRPO_RUNNER_SECRET to a secret");
   process.env["MGRPO_RUNNER_SECRET"] = SECRET;
-  const result = async (...more: string[]) => ({ ...(await ask(...more)).at(-1), seconds: 0 });
-  expect(await result(...atUrl())).toEqual(await result("--set", "runner=recipe"));
+  const result = (lines: typeof byRecipe) => ({ ...lines.at(-1), seconds: 0 });
+  expect(result(await ask(...atUrl()))).toEqual(result(byRecipe));
   expect(questions).toEqual(["What follows amber?"]);
 });
 

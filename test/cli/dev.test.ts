@@ -7,7 +7,7 @@ import { groupWarnings } from "../../cli/dev/warnings.ts";
 import { shareText, warningLines } from "../../cli/dev.ts";
 import type { AgentBatch, GroupRecord } from "../../core/contracts/records.ts";
 import { mgrpo, parsedLines, RELAY, relaySettings, workHere } from "./command-line.ts";
-import { printedJson } from "./printed.ts";
+import { printed, printedJson } from "./printed.ts";
 
 const folder = workHere();
 const models = relaySettings();
@@ -59,8 +59,8 @@ test("the group is the one that training's first step has", async () => {
   const [first] = parsedLines(readFileSync(join(folder, "runs/same/steps.jsonl"), "utf8"));
   const rewards = main["rewards"] as number[];
   expect(first).toMatchObject({ reward: { main: rewards.reduce((total, one) => total + one, 0) / 4 } });
-  const shown = await mgrpo(folder, "show", "same", "0/0");
-  for (const reward of rewards) expect(shown.stdout).toContain(`reward ${reward.toFixed(3)}`);
+  const shown = await printed("show", "same", "0/0");
+  for (const reward of rewards) expect(shown).toContain(`reward ${reward.toFixed(3)}`);
 });
 
 test("an app that throws: its error, and a question that no rollout answers", async () => {

@@ -5,49 +5,57 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
-import { mgrpo, projectOfFile } from "./command-line.ts";
+import { mgrpo, workHere } from "./command-line.ts";
+import { printed } from "./printed.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const TEMPLATE = join(ROOT, "create/template/team");
-const folder = projectOfFile();
+const folder = workHere();
+
+/** What `mgrpo init` prints in another working directory. */
+async function initIn(project: string, ...args: string[]): Promise<string> {
+  process.chdir(project);
+  try {
+    return await printed("init", ...args);
+  } finally {
+    process.chdir(folder);
+  }
+}
 
 test("it writes the template's recipe, and overwrites nothing", async () => {
-  expect(await mgrpo(folder, "init")).toMatchObject({ code: 0, stdout: expect.stringContaining("Wrote team") });
+  expect(await printed("init")).toContain("Wrote team");
   expect(readdirSync(join(folder, "team"))).toEqual(readdirSync(TEMPLATE));
-  const again = await mgrpo(folder, "init");
-  expect(again.code).toBe(1);
-  expect(again.stderr).toMatch(/^mgrpo: team exists: name a folder that does not/);
+  await expect(printed("init")).rejects.toThrow(/^team exists: name a folder that does not/);
 });
 
 test("git ignores what the program writes; the project's own rules are kept, and none is written twice", async () => {
   const project = mkdtempSync(join(folder, "project-"));
   const ignore = join(project, ".gitignore");
   writeFileSync(ignore, "node_modules\n/runs\n*.log");
-  const { stdout } = await mgrpo(project, "init", "teams/mine");
+  const output = await initIn(project, "teams/mine");
   const added = ["/evaluations/", "/teams/mine/models/", "/mgrpo-cloud/", "cloud.json"];
-  expect(stdout).toContain(`Added to .gitignore: ${added.join(" ")}\n`);
+  expect(output).toContain(`Added to .gitignore: ${added.join(" ")}\n`);
   expect(readFileSync(ignore, "utf8")).toBe(`node_modules\n/runs\n*.log\n${added.join("\n")}\n`);
-  expect((await mgrpo(project, "init", "other")).stdout).toContain("Added to .gitignore: /other/models/\n");
+  expect(await initIn(project, "other")).toContain("Added to .gitignore: /other/models/\n");
   // A folder elsewhere is not of this project.
-  const elsewhere = await mgrpo(project, "init", "../elsewhere");
-  expect(elsewhere).toMatchObject({ code: 0, stdout: expect.not.stringContaining(".gitignore") });
+  expect(await initIn(project, "../elsewhere")).not.toContain(".gitignore");
 });
 
 test("a .gitignore that cannot be written is an error that says what to add", async () => {
   const project = mkdtempSync(join(folder, "project-"));
   // A link to a file in a folder that does not exist is refused to root as well.
   symlinkSync("gone/ignore", join(project, ".gitignore"));
-  const { code, stderr } = await mgrpo(project, "init");
-  expect(code).toBe(1);
-  expect(stderr).toMatch(/^mgrpo: \.gitignore cannot be written \(ENOENT\): add to it, .*: node_modules\/ \/runs\/ /);
+  await expect(initIn(project)).rejects.toThrow(
+    /^\.gitignore cannot be written \(ENOENT\): add to it, .*: node_modules\/ \/runs\/ /,
+  );
 });
 
 test("the error names a folder that cannot be written, and says what to do", async () => {
   // A file where a folder has to be is refused to root as well.
   writeFileSync(join(folder, "file"), "");
-  const { code, stderr } = await mgrpo(folder, "init", "file/team");
-  expect(code).toBe(1);
-  expect(stderr).toMatch(/^mgrpo: file\/team cannot be written \(ENOTDIR\): name a folder that you can write to/);
+  await expect(printed("init", "file/team")).rejects.toThrow(
+    /^file\/team cannot be written \(ENOTDIR\): name a folder that you can write to/,
+  );
 });
 
 test("train makes the missing base models, and warns that the first step taught nothing", async () => {

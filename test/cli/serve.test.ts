@@ -15,9 +15,10 @@ import { createLog } from "../../gpu-workers/log.ts";
 import { factsOf } from "../../recipes/atlas/questions/facts.ts";
 import { recipe as atlas } from "../../recipes/atlas/recipe.ts";
 import { pageText, searchTitles } from "../../recipes/atlas/tools.ts";
+import { setEnvironment } from "../fakes/environment.ts";
 import { complete, relayApp } from "../fixtures/relay/app.ts";
 import { question } from "../fixtures/relay/questions.ts";
-import { mgrpo, mgrpoWith, projectOfFile, relaySettings, startMgrpoWith, trainRelay } from "./command-line.ts";
+import { mgrpo, projectOfFile, relaySettings, startMgrpoWith, trainRelay } from "./command-line.ts";
 import { printedJson } from "./printed.ts";
 
 const KEY = "a-key-for-tests-only";
@@ -83,13 +84,12 @@ test("a trained run: the app, the models, a seed, refusals, and Ctrl-C", async (
 });
 
 test("other machines are served only with a key of the user's, which is not printed", async () => {
-  const refused = await mgrpo(folder, "serve", "served", "--host", "0.0.0.0");
-  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining("set MGRPO_SERVE_KEY to a secret") });
-  expect(await mgrpo(folder, "serve", "nothing")).toMatchObject({
-    stderr: expect.stringContaining("no run and no folder of models 'nothing'"),
-  });
-  const short = await mgrpoWith({ MGRPO_SERVE_KEY: "short" }, folder, "serve", "served");
-  expect(short.stderr).toContain("MGRPO_SERVE_KEY: set it to at least 16 ASCII characters");
+  const refused = (...args: string[]) => expect(printedJson("serve", ...args, "--port", "0")).rejects;
+  await refused("served", "--host", "0.0.0.0").toThrow("set MGRPO_SERVE_KEY to a secret");
+  await refused("nothing").toThrow("no run and no folder of models 'nothing'");
+  const restore = setEnvironment({ MGRPO_SERVE_KEY: "short" });
+  await refused("served").toThrow("MGRPO_SERVE_KEY: set it to at least 16 ASCII characters");
+  restore();
   const { opening } = await startServer({ MGRPO_SERVE_KEY: KEY }, "served", "--host", "0.0.0.0");
   expect(opening.apiKey).toBeUndefined();
   const { hostname: host, port } = new URL(opening.baseURL);

@@ -1,7 +1,7 @@
 /** @file A team behind an API answers the user's own questions; its correct answers are demonstrations. Benchmarks are refused. */
-import { readdirSync, writeFileSync } from "node:fs";
+import { cpSync, readdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { afterAll, afterEach, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
 import { readJobs } from "../../cli/local/read-records.ts";
 import { correctConversations } from "../../cli/sft/correct-rollouts.ts";
@@ -36,8 +36,13 @@ async function evaluated(results: string, ...suite: string[]): Promise<string> {
   return join(folder, results, only);
 }
 
+/** The evaluation of the user's own questions. */
+let from: string;
+beforeAll(async () => {
+  from = await evaluated("towns", "--suite", questions, "--runs", "2");
+});
+
 test("only correct answers become demonstrations", async () => {
-  const from = await evaluated("towns", "--suite", questions, "--runs", "2");
   expect(await correctConversations(from, 0.9)).toMatchObject([
     {
       agent: "main",
@@ -47,15 +52,15 @@ test("only correct answers become demonstrations", async () => {
 });
 
 test("a wrong answer is no demonstration, however low --min-reward is", async () => {
-  const from = await evaluated("once", "--suite", questions, "--runs", "1");
   expect(await correctConversations(from, 0)).toMatchObject([{ demonstration: { prompt: "Where is Alby?" } }]);
 });
 
 test("an answer that has no score is no demonstration", async () => {
-  const from = await evaluated("unscored", "--suite", questions, "--runs", "2");
-  await removeScores(from);
-  expect(await correctConversations(from, 0.9)).toEqual([]);
-  const source = await openDemonstrations(await openRecipe("atlas"), config, { fromRun: from, minReward: 0 });
+  const unscored = join(folder, "unscored");
+  cpSync(from, unscored, { recursive: true });
+  await removeScores(unscored);
+  expect(await correctConversations(unscored, 0.9)).toEqual([]);
+  const source = await openDemonstrations(await openRecipe("atlas"), config, { fromRun: unscored, minReward: 0 });
   const main = { agent: "main", config: config.agents["main"] ?? expect.fail(), toolbox: { parameters: new Map() } };
   expect(() => source(main, "")).toThrow(/in a correct rollout of reward 0 or more: name another run$/);
 });
@@ -80,8 +85,8 @@ async function removeScores(evaluation: string): Promise<void> {
 
 test("a published benchmark is not trained on", async () => {
   const data = resolve(import.meta.dirname, "../fixtures/benchmarks/gaia");
-  const from = await evaluated("gaia", "--suite", "gaia", "--data", data, "--attachments", "all", "--runs", "1");
-  await expect(correctConversations(from, 0)).rejects.toThrow(
+  const gaia = await evaluated("gaia", "--suite", "gaia", "--data", data, "--attachments", "all", "--runs", "1");
+  await expect(correctConversations(gaia, 0)).rejects.toThrow(
     "asks questions of benchmark gaia, which must not be trained on",
   );
 });

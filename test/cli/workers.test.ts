@@ -8,9 +8,19 @@ import { startWorkers } from "../../cli/local/workers.ts";
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-workers-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-// Every exit is quick, however long a process takes to start.
-beforeEach(() => void vi.spyOn(performance, "now").mockReturnValue(0));
-afterEach(() => void vi.restoreAllMocks());
+let pump: NodeJS.Timeout;
+beforeEach(() => {
+  // Every exit is quick, however long a process takes to start.
+  vi.spyOn(performance, "now").mockReturnValue(0);
+  // No pause before a restart.
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  pump = setInterval(() => vi.runOnlyPendingTimers(), 10);
+});
+afterEach(() => {
+  clearInterval(pump);
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
 
 /** Starts a worker that refuses its arguments. */
 function startBroken(logs: string, environment: Readonly<Record<string, string>> = {}) {

@@ -83,13 +83,16 @@ test("a slow sample is stopped at its time limit by its thread, which continues 
   block(0.1);
   const sampler = await compiledEngine.openSampler(files, limited(5, 100));
   const patient = await compiledEngine.openSampler(files, limited(100, 100));
-  // A token takes at least one graph run, so 80 take 8 s or more: the long sample is in flight when the slow one is stopped.
-  const [slow, long] = await Promise.allSettled([
+  stopClock();
+  // A token takes at least one graph run, so 20 take 2 s or more: the long sample is in flight when the slow one is stopped.
+  const ends = Promise.allSettled([
     sampler.sample({ ...request, sequence: "slow", maxTokens: 190 }),
-    patient.sample({ ...request, sequence: "long", maxTokens: 80 }),
+    patient.sample({ ...request, sequence: "long", maxTokens: 20 }),
   ]);
+  await passSeconds(5, 2);
+  const [slow, long] = await ends;
   expect(slow).toMatchObject({ status: "rejected", reason: { code: "deadline" } });
-  expect(long).toMatchObject({ status: "fulfilled", value: { tokens: { length: 80 } } });
+  expect(long).toMatchObject({ status: "fulfilled", value: { tokens: { length: 20 } } });
   expect((await sampler.sample({ ...request, maxTokens: 2 })).tokens).toHaveLength(2);
   await Promise.all([sampler.close(), patient.close()]);
 });

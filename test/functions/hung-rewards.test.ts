@@ -3,11 +3,14 @@
  * its event is delivered again, and other outcomes are scored.
  */
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire, syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import type { TimerOptions } from "node:timers";
+import type { setTimeout as pause } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { bundleHandlers } from "../../bench/bundles/bundle-handlers.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { GroupRecord, StepRecord } from "../../core/contracts/records.ts";
@@ -21,11 +24,16 @@ const folder = mkdtempSync(join(tmpdir(), "hung-rewards-"));
 const project = join(folder, "project");
 /** The id of the question whose rewards block. */
 const blocked = join(folder, "blocked");
+/** Exists once they do. */
+const reached = join(folder, "reached");
 const REWARDS = `
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 const file = ${JSON.stringify(blocked)};
 export const rewards = {
-  correct({ id }) { for (;;) if (readFileSync(file, "utf8") !== id) return 1; },
+  correct({ id }) {
+    if (readFileSync(file, "utf8") === id) writeFileSync(${JSON.stringify(reached)}, "");
+    for (;;) if (readFileSync(file, "utf8") !== id) return 1;
+  },
   expert: () => 0.5,
 };`;
 const COMPILE = `
@@ -62,12 +70,32 @@ afterAll(async () => {
   for (const left of [folder, store.directory]) rmSync(left, { recursive: true, force: true });
 });
 
+/** Longer than another thread takes to start, however busy the machine is. */
+const VERDICT_SECONDS = 100;
+
+/** From now on, the deadline of a verdict passes once the rewards block. Returns what ends this. */
+function passDeadlines(): () => void {
+  const timers = createRequire(import.meta.url)("node:timers/promises") as { setTimeout: typeof pause };
+  const { setTimeout: wait } = timers;
+  const untilReached = async (options?: TimerOptions) => {
+    while (!existsSync(reached)) await wait(20, undefined, options);
+  };
+  timers.setTimeout = (milliseconds, value, options) =>
+    milliseconds === VERDICT_SECONDS * 1000
+      ? untilReached(options).then(() => wait(0, value, options))
+      : wait(milliseconds, value, options);
+  syncBuiltinESMExports();
+  return () => {
+    timers.setTimeout = wait;
+    syncBuiltinESMExports();
+  };
+}
+
 test("rewards that block end at their deadline, and hold up no other outcome", { timeout: 240_000 }, async () => {
   vi.spyOn(process.stderr, "write").mockReturnValue(true);
   const settings = { run: "hung", recipe: "team", steps: 1, questionsPerStep: 2 };
   const base = teamConfig(settings);
-  // Long enough for another thread to start, however busy the machine is.
-  const config = { ...base, limits: { ...base.limits, verdictSeconds: 15 } };
+  const config = { ...base, limits: { ...base.limits, verdictSeconds: VERDICT_SECONDS } };
   await handlers.get("start-run")?.(await prepare(store.objects, config));
   const step = StepRecord.parse(await store.table.get(tableKeys.step("hung", 0)));
   const [blocking, other] = [
@@ -81,7 +109,10 @@ test("rewards that block end at their deadline, and hold up no other outcome", {
     Object.keys(GroupRecord.parse(await store.table.get(tableKeys.group("hung", 0, group))).rollouts);
   let beats = 0;
   const heartbeat = setInterval(() => beats++, 10);
+  const restore = passDeadlines();
+  onTestFinished(restore);
   expect(await score({ blocking })).toEqual({ batchItemFailures: [{ itemIdentifier: "blocking" }] });
+  restore();
   clearInterval(heartbeat);
   // A thread that is blocked has none.
   expect(beats).toBeGreaterThan(2);

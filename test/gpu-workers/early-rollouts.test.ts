@@ -3,7 +3,7 @@
  * `staleness` before any agent has trained. The run's records are the same whatever the timing. In one process, with a policy whose samples
  * depend on its weights.
  */
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { GroupRecord, RunRecord, StepRecord } from "../../core/contracts/records.ts";
@@ -120,19 +120,53 @@ test("an agent samples a step that is not open yet, while another still trains; 
   expect(warnings).toEqual([]);
 });
 
+/** Seconds: long enough for a busy machine, and unlike every other wait of these runs. */
+const LIMITS = { rolloutSeconds: 99, invocationSeconds: 98 };
+
+/** The time limits that run. `end`: lets them end, as if the time had passed. `started`: how many there were. */
+function watchLimits() {
+  const running = new Map<unknown, () => void>();
+  const { setTimeout: start, clearTimeout: clear } = globalThis;
+  let count = 0;
+  vi.spyOn(globalThis, "setTimeout").mockImplementation(((run: () => void, milliseconds?: number) => {
+    const timer = start(run, milliseconds);
+    if (Object.values(LIMITS).some((seconds) => seconds * 1000 === milliseconds)) {
+      running.set(timer, run);
+      count += 1;
+    }
+    return timer;
+  }) as typeof setTimeout);
+  vi.spyOn(globalThis, "clearTimeout").mockImplementation((timer) => {
+    running.delete(timer);
+    clear(timer);
+  });
+  onTestFinished(() => void vi.restoreAllMocks());
+  return {
+    started: () => count,
+    end() {
+      for (const run of running.values()) run();
+    },
+  };
+}
+
 test("the time before a step is open counts against no limit", async () => {
-  const config = relayConfig({ steps: 2, limits: { rolloutSeconds: 12, invocationSeconds: 10, attempts: 1 } });
+  const config = relayConfig({ steps: 2, limits: { ...LIMITS, attempts: 1 } });
+  const limits = watchLimits();
   const { begun, onSample } = firstSample("main", 1);
   const { workers, records } = await openRun(
     config,
     async (key) => {
       if (key !== manifest) return;
       await begun;
-      await new Promise((resolve) => setTimeout(resolve, 13_000));
+      // Long enough for every limit to start that starts too early.
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+      limits.end();
     },
     onSample,
   );
   await Promise.all(workers());
+  // Each of four rollouts in two steps has one.
+  expect(limits.started()).toBeGreaterThanOrEqual(8);
   const { status, steps } = await records();
   expect(status).toBe("finished");
   expect(JSON.stringify(steps)).not.toContain("excluded");

@@ -1,7 +1,9 @@
 /** @file Workers under faults: what is given up, what is given back, who is refused. The store is in memory. */
 
 import { spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
 import { expect, test, vi } from "vitest";
+import { builtModule } from "../../built-module.ts";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { AgentRecord, GroupRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -268,8 +270,8 @@ test("a store that refuses connections: one log line that names it, and a non-ze
   const endpoint = `http://127.0.0.1:${await freePort()}`;
   const environment = { AWS_ENDPOINT_URL_DYNAMODB: endpoint, AWS_ENDPOINT_URL_S3: endpoint, AWS_REGION: "us-east-1" };
   const keys = { AWS_ACCESS_KEY_ID: "a", AWS_SECRET_ACCESS_KEY: "b", MGRPO_TABLE: "t", MGRPO_BUCKET: "b" };
-  const entry = new URL("../../gpu-workers/worker.ts", import.meta.url).pathname;
-  const child = spawn(process.execPath, ["--import", "tsx", entry, "--run", "r", "--agent", "main"], {
+  const entry = fileURLToPath(builtModule("gpu-workers/worker"));
+  const child = spawn(process.execPath, [entry, "--run", "r", "--agent", "main"], {
     env: { ...process.env, ...environment, ...keys, MGRPO_WORKER_TOKEN: "sixteen characters", NODE_NO_WARNINGS: "1" },
     stdio: ["ignore", "ignore", "pipe"],
   });

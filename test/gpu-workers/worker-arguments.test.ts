@@ -2,10 +2,10 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { builtModule } from "../../built-module.ts";
 
 test.each(["--fleet main --roles eval", "--fleet main --run r", "--run r"])("%s is refused", (given) => {
-  const entry = fileURLToPath(new URL("../../gpu-workers/worker.ts", import.meta.url));
-  const command = ["--import", "tsx", entry, ...given.split(" ")];
+  const command = [fileURLToPath(builtModule("gpu-workers/worker")), ...given.split(" ")];
   const { status, stderr } = spawnSync(process.execPath, command, { encoding: "utf8" });
   expect(status).toBe(1);
   expect(stderr).toMatch(/"code":"config-invalid".*with --run and --agent, or a fleet of the deployment, with --fleet/);

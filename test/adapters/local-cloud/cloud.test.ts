@@ -18,6 +18,7 @@ import { openAwsStore } from "../../../adapters/aws/store.ts";
 import { type LocalCloudOptions, startLocalCloud } from "../../../adapters/local-cloud/cloud.ts";
 import { freshDirectory, openLocalStore } from "../../fakes/local-store.ts";
 
+const WRITER = join(import.meta.dirname, "../../fixtures/cloud-writer.mjs");
 const bytes = (text: string) => new TextEncoder().encode(text);
 
 /** A cloud that records the keys of its events. */
@@ -93,7 +94,7 @@ test("faults: dropped, doubled and delayed events; and scheduled ticks", async (
 
 test("acknowledged writes survive kill -9, and their events are delivered again", async () => {
   const directory = await freshDirectory();
-  const child = spawn(process.execPath, ["--import", "tsx", "test/fixtures/cloud-writer.ts", directory], {
+  const child = spawn(process.execPath, [WRITER, directory], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const acknowledged: string[] = [];
@@ -142,7 +143,7 @@ test("a second process, or a second cloud, on one directory gets one clear line"
     code: "store-unreachable",
     message: expect.stringMatching(new RegExp(`^.* is in use by a process \\(pid ${process.pid}\\): .+$`)),
   });
-  const child = spawn(process.execPath, ["--import", "tsx", "test/fixtures/cloud-writer.ts", store.directory]);
+  const child = spawn(process.execPath, [WRITER, store.directory]);
   let errors = "";
   child.stderr.on("data", (piece) => {
     errors += piece;
