@@ -5,8 +5,8 @@ import { AgentRecord, GroupRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { PolicyEngine, Trainer } from "../../core/ports.ts";
 import { createLog } from "../../gpu-workers/log.ts";
-import { adjustableClock } from "../fakes/adjustable-clock.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
+import { racingClock } from "../fakes/racing-clock.ts";
 import { relayEngine } from "../fixtures/relay/policy.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
 import { begin, openWorld, startWorker, withEvents } from "../fixtures/relay/world.ts";
@@ -43,14 +43,13 @@ const training = (change: (trainer: Trainer) => Partial<Trainer>): PolicyEngine 
 
 const forever = () => new Promise<never>(() => {});
 
-test.each<[string, string, (advance: (seconds: number) => void) => Promise<never>]>([
+test.each<[string, string, (race: () => void) => Promise<never>]>([
   ["crashes its worker", "engine bug", () => Promise.reject(new RangeError("engine bug"))],
   [
     "makes the engine hang",
     "an engine call hangs",
-    (advance) => {
-      // Past every limit of the engine.
-      advance(86_400);
+    (race) => {
+      race();
       return forever();
     },
   ],
@@ -60,7 +59,7 @@ test.each<[string, string, (advance: (seconds: number) => void) => Promise<never
     timeout: 60_000,
   },
   async (_what, reason, die) => {
-    const clock = adjustableClock();
+    const clock = racingClock();
     onTestFinished(() => clock.restore());
     const { config, store, main, close } = await open();
     const deadly: PolicyEngine = {
@@ -70,8 +69,7 @@ test.each<[string, string, (advance: (seconds: number) => void) => Promise<never
         const isDeadly = (name: readonly (string | number)[]) => name.join("/").includes("sample/0/0/1/main");
         return {
           ...sampler,
-          sample: (request, signal) =>
-            isDeadly(request.stream) ? die(clock.advance) : sampler.sample(request, signal),
+          sample: (request, signal) => (isDeadly(request.stream) ? die(clock.race) : sampler.sample(request, signal)),
         };
       },
     };
@@ -81,6 +79,7 @@ test.each<[string, string, (advance: (seconds: number) => void) => Promise<never
         () => true,
         (error: unknown) => {
           expect(String(error)).toContain(reason);
+          clock.stop();
           deaths += 1;
           // Enough for any run that ends.
           expect(deaths).toBeLessThan(9);

@@ -10,7 +10,7 @@ import type { PolicyEngine, Store } from "../../../core/ports.ts";
 import type { Scorer } from "../../../core/scorer.ts";
 import { markDead } from "../../../core/training/writes.ts";
 import type { WorkerParts } from "../../../gpu-workers/worker-process.ts";
-import { adjustableClock } from "../../fakes/adjustable-clock.ts";
+import { racingClock } from "../../fakes/racing-clock.ts";
 import { beginEvaluation } from "../../fixtures/relay/evaluation.ts";
 import { relayEngine } from "../../fixtures/relay/policy.ts";
 import { heldOutQuestions } from "../../fixtures/relay/questions.ts";
@@ -109,14 +109,16 @@ test("a rollout at which its worker fails is given up: the first time beside oth
 const never = () => new Promise<never>(() => {});
 
 test("a rollout at which the engine hangs is given up: the first time beside others, then three times alone", async () => {
-  const clock = adjustableClock();
+  const clock = racingClock();
   onTestFinished(() => clock.restore());
   const engine = deadlyEngine(() => {
-    // Past every limit of the engine.
-    clock.advance(86_400);
+    clock.race();
     return never();
   });
-  const { deaths, result } = await evaluate(() => ({ engineOf: () => engine }));
+  const { deaths, result } = await evaluate(() => {
+    clock.stop();
+    return { engineOf: () => engine };
+  });
   expect(deaths).toBe(4);
   expect(result).toMatchObject({ n: 5, lost: [poisoned], reasons: [LOST] });
 }, 60_000);
