@@ -22,7 +22,7 @@ import { type EmbeddedCloud, openEmbeddedCloud } from "./embedded-cloud.ts";
 import { readJobs, readRun } from "./read-records.ts";
 import { startOrResume } from "./start-or-resume.ts";
 import type { Stop } from "./stop.ts";
-import { evaluatorsOf, startWorkers, type Workers } from "./workers.ts";
+import { evaluatorsOf, inFlightIn, startWorkers, type Workers } from "./workers.ts";
 
 const POLL_SECONDS = 0.25;
 
@@ -115,9 +115,10 @@ function withoutWaiting(config: RunConfig): RunConfig {
   return { ...config, evaluation: { ...config.evaluation, suites } };
 }
 
-function startEvaluators(config: RunConfig, { environment }: EmbeddedCloud, logs: string): Workers {
+function startEvaluators(config: RunConfig, { environment, store }: EmbeddedCloud, logs: string): Workers {
   const token = randomBytes(24).toString("base64url");
-  return startWorkers(evaluatorsOf(config), { ...environment, MGRPO_WORKER_TOKEN: token }, logs);
+  const variables = { ...environment, MGRPO_WORKER_TOKEN: token };
+  return startWorkers(evaluatorsOf(config), variables, logs, inFlightIn(store.table, config.run));
 }
 
 /**

@@ -31,7 +31,7 @@ import { startOrResume } from "./start-or-resume.ts";
 import { type Stop, watchForStop } from "./stop.ts";
 import { readTracedRollouts } from "./traced-rollouts.ts";
 import { Tracking } from "./tracking.ts";
-import { startWorkers, workersOf } from "./workers.ts";
+import { inFlightIn, startWorkers, workersOf } from "./workers.ts";
 
 const POLL_SECONDS = 0.5;
 
@@ -81,7 +81,7 @@ async function followWithWorkers(
   tracking: Tracking,
 ): Promise<void> {
   const environment = { ...cloud.environment, MGRPO_WORKER_TOKEN: randomBytes(24).toString("base64url") };
-  const workers = startWorkers(workersOf(config), environment, folder.logs);
+  const workers = startWorkers(workersOf(config), environment, folder.logs, inFlightIn(cloud.store.table, config.run));
   workers.failed.catch(stop.fail);
   cloud.onMoved(() => workers.hint());
   try {

@@ -5,6 +5,8 @@
  *     started --exit--> waits 0.2 s .. 1.6 s --> started        a crash, or SIGKILL
  *        |   five exits in a row, the last four each within 10 s of its start, or one on a full disk --> `failed` rejects
  *        '-- stop(): SIGTERM, drained; SIGKILL after 15 s
+ *
+ * Exits in a row while the same rollout runs alone count as one: the run gives it up after a few (core/training/give-up.ts).
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, existsSync, fstatSync, mkdirSync, openSync, readSync } from "node:fs";
@@ -12,8 +14,11 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { builtModule } from "../../built-module.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
-import type { WorkerRole } from "../../core/contracts/records.ts";
+import { tableKeys } from "../../core/contracts/keys.ts";
+import { parse } from "../../core/contracts/parse.ts";
+import { WorkerRecord, type WorkerRole } from "../../core/contracts/records.ts";
 import { type ErrorCode, MgrpoError } from "../../core/errors.ts";
+import type { Table } from "../../core/ports.ts";
 import { trainedAgents } from "../../core/training/step-plan.ts";
 import { RELEASE_VARIABLE, release } from "../../gpu-workers/release.ts";
 
@@ -76,18 +81,37 @@ export interface Workers {
   stop(): Promise<void>;
 }
 
+/** The rollouts that the record of a worker names, which count against its death. */
+export type InFlightOf = (worker: string) => Promise<readonly string[]>;
+
+export const inFlightIn =
+  (table: Pick<Table, "get">, run: string): InFlightOf =>
+  async (worker) => {
+    const item = await table.get(tableKeys.worker(run, worker));
+    return item ? parse(WorkerRecord, item, `WORKER ${worker}`).inFlight : [];
+  };
+
 export function startWorkers(
   specs: readonly WorkerSpec[],
   environment: Readonly<Record<string, string>>,
   logs: string,
+  inFlightOf: InFlightOf,
 ): Workers {
-  return new WorkerProcesses(specs, environment, logs);
+  return new WorkerProcesses(specs, environment, logs, inFlightOf);
+}
+
+/** The exits of a worker in a row so far, all but the first of them quick. */
+interface Exits {
+  readonly count: number;
+  /** The rollout that ran alone at the last one; undefined: none did, or nothing says so. */
+  readonly alone?: string | undefined;
 }
 
 class WorkerProcesses implements Workers {
   readonly failed: Promise<never>;
   readonly #environment: Readonly<Record<string, string>>;
   readonly #logs: string;
+  readonly #inFlightOf: InFlightOf;
   /** By name. */
   readonly #children = new Map<string, ChildProcess>();
   /** Pending restarts. */
@@ -95,14 +119,20 @@ class WorkerProcesses implements Workers {
   #isStopping = false;
   #fail: (error: MgrpoError) => void = () => {};
 
-  constructor(specs: readonly WorkerSpec[], environment: Readonly<Record<string, string>>, logs: string) {
+  constructor(
+    specs: readonly WorkerSpec[],
+    environment: Readonly<Record<string, string>>,
+    logs: string,
+    inFlightOf: InFlightOf,
+  ) {
     this.#environment = environment;
     this.#logs = logs;
+    this.#inFlightOf = inFlightOf;
     this.failed = new Promise<never>((_resolve, reject) => {
       this.#fail = reject;
     });
     this.failed.catch(() => {});
-    for (const spec of specs) this.#start(spec, 0);
+    for (const spec of specs) this.#start(spec, { count: 0 });
   }
 
   hint(): void {
@@ -115,8 +145,7 @@ class WorkerProcesses implements Workers {
     await Promise.all([...this.#children.values()].map(stopChild));
   }
 
-  /** `exits`: in a row so far, all but the first of them quick. */
-  #start(spec: WorkerSpec, exits: number): void {
+  #start(spec: WorkerSpec, exits: Exits): void {
     const log = join(this.#logs, `${spec.name}.log`);
     // The user may have deleted it.
     mkdirSync(this.#logs, { recursive: true });
@@ -135,7 +164,7 @@ class WorkerProcesses implements Workers {
       this.#children.delete(spec.name);
       if (this.#isStopping) return;
       const isQuick = performance.now() - started < QUICK_EXIT_MILLISECONDS;
-      this.#restart(spec, isQuick ? exits + 1 : 1, how, { path: log, start: logStart });
+      void this.#restart(spec, isQuick ? exits : { count: 0 }, how, { path: log, start: logStart });
     };
     // A child can exit while this process writes to it.
     child.stdin?.on("error", () => {});
@@ -144,11 +173,15 @@ class WorkerProcesses implements Workers {
     child.once("error", (error) => child.pid === undefined && onEnd(error.message));
   }
 
-  /** Restarts a worker after a delay, or gives up on it. */
-  #restart(spec: WorkerSpec, exits: number, how: string, log: WorkerLog): void {
+  /** Restarts a worker after a delay, or gives up on it. @param before exits before this one. */
+  async #restart(spec: WorkerSpec, before: Exits, how: string, log: WorkerLog): Promise<void> {
     const { reason, code } = endOf(log, how);
-    if (exits >= MAX_EXITS || code === FULL) {
-      const times = exits === 1 ? "" : ` ${exits} times in a row`;
+    const alone = await this.#aloneAtEnd(log);
+    if (this.#isStopping) return;
+    const isSame = alone !== undefined && alone === before.alone;
+    const count = before.count + (isSame ? 0 : 1);
+    if (count >= MAX_EXITS || code === FULL) {
+      const times = count === 1 ? "" : ` ${count} times in a row`;
       const message = `worker '${spec.name}' ended${times}: ${reason} (log: ${log.path})`;
       this.#fail(new MgrpoError("worker-unavailable", message));
       return;
@@ -156,14 +189,21 @@ class WorkerProcesses implements Workers {
     const timer = setTimeout(
       () => {
         this.#timers.delete(timer);
-        this.#startAgain(spec, exits);
+        this.#startAgain(spec, { count, alone });
       },
-      100 * 2 ** exits,
+      100 * 2 ** count,
     );
     this.#timers.add(timer);
   }
 
-  #startAgain(spec: WorkerSpec, exits: number): void {
+  /** The rollout that a worker ran alone as it ended. A store that does not answer explains no exit. */
+  async #aloneAtEnd(log: WorkerLog): Promise<string | undefined> {
+    const worker = registeredAs(log);
+    const named = worker === undefined ? [] : await this.#inFlightOf(worker).catch(() => []);
+    return named.length === 1 ? named[0] : undefined;
+  }
+
+  #startAgain(spec: WorkerSpec, exits: Exits): void {
     try {
       this.#start(spec, exits);
     } catch (error) {
@@ -213,6 +253,15 @@ function endOf({ path, start }: WorkerLog, how: string): { readonly reason: stri
   const [text = ""] = String(error ?? "").split("\n", 1);
   if (level === "error" && text !== "") return { reason: text, code };
   return { reason: level !== undefined || line === "" ? how : `${how}: ${line}` };
+}
+
+/** The id under which a worker registered last, if the end of its log says so. */
+function registeredAs({ path, start }: WorkerLog): string | undefined {
+  const registered = tailOf(path, start)
+    .split("\n")
+    .map(asObject)
+    .findLast(({ what }) => what === "registered")?.["worker"];
+  return typeof registered === "string" ? registered : undefined;
 }
 
 /** Empty for a line that no worker logged, such as the output of a recipe's tool. */

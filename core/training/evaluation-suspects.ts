@@ -4,6 +4,8 @@
  *
  *     a worker dies        its WORKER record says what it had in flight     the next lease records the suspects in JOB
  *     a worker fails       it knows                                         it records them in JOB as it returns the job
+ *     a worker hangs, or   the same, if it still can; else as for one
+ *     is declared dead     that dies
  */
 import type { JobRecord } from "../contracts/records.ts";
 

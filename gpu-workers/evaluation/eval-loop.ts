@@ -4,9 +4,10 @@
  *
  *     queued ──lease──> leased ──EvaluationResult committed──> (record-evaluation) done
  *       ^                 ├── its worker dies ──> leased by another, which adopts the existing outcomes
- *       '─────────────────┴── its worker stops or fails, or the run is halted
+ *       '─────────────────┴── its worker stops, fails, hangs or is lost, or the run is halted
  *
- * A job whose worker died or failed at an unknown error has suspects, which run alone (core/training/evaluation-suspects.ts).
+ * A job whose worker died, hung, was lost or failed at an unknown error has suspects, which run alone
+ * (core/training/evaluation-suspects.ts).
  *
  *     a lease   waits for: a queued job, or one of a dead worker      unblocked by: enqueue-evaluation, the lease time
  */
@@ -40,7 +41,7 @@ export interface EvalRole {
   scorerOf(suite: EvaluationSuite): Scorer | Promise<Scorer>;
   readonly checkpoints: Checkpoints;
   /** Of this worker. */
-  readonly membership: Pick<Membership, "id" | "setInFlight">;
+  readonly membership: Pick<Membership, "id" | "end" | "setInFlight">;
   /** The app that runs the rollouts. Absent: this program does. */
   readonly app?: AppParts;
   readonly observer: WorkerObserver;
@@ -97,7 +98,8 @@ function inFlightAtDeath({ membership: { id }, observer }: EvalRole, { job, owne
 
 /**
  * False: another worker leased the job first. A halt of the run cancels the evaluation and releases the job, as does a failure, which is
- * rethrown unless it halts the run. An unknown error ends this process, and counts as a crash.
+ * rethrown unless it halts the run. An unknown error ends this process, and counts as a crash; so does an engine that hangs, and an owner
+ * that is declared dead.
  */
 async function leaseAndEvaluate(role: EvalRole, job: JobRecord, signal: AbortSignal): Promise<boolean> {
   const { run, membership, watch } = role;
@@ -116,7 +118,8 @@ async function leaseAndEvaluate(role: EvalRole, job: JobRecord, signal: AbortSig
   try {
     await evaluateJob(role, leased, { suspects: leased.suspects ?? {}, limit, inFlight }, until);
   } catch (error) {
-    const crashed = isMgrpoError(error) || until.aborted ? [] : inFlight.names;
+    const isCrash = until.aborted ? membership.end !== undefined : !isMgrpoError(error);
+    const crashed = isCrash ? inFlight.names : [];
     await table.update(releaseJob(leased, membership.id, suspectsAfter(leased.suspects, crashed, limit)));
     const isCanceled = halted.aborted && isMgrpoError(error, "canceled");
     if (!isCanceled && !(await haltIfRefused(run, error, "evaluation"))) throw error;

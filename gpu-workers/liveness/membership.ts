@@ -2,7 +2,8 @@
  * @file A worker's membership in its run: it registers under a unique id, sends heartbeats, and leaves by draining.
  *
  *     register ──> alive ──heartbeat──> alive ... ──SIGTERM──> draining ──everything returned──> dead (by itself)
- *                    └── marked dead by an observer ──> `lost`: this incarnation ends, the process registers a new one
+ *                    ├── marked dead by an observer ──> `lost`: this incarnation ends, the process registers a new one
+ *                    └── an engine call hangs ──> `hung`: the process ends, and others notice when its lease expires
  *
  * The main thread sends the heartbeats while engines work in separate threads, so a long engine call never looks like a death; only policy
  * `eager` works in the main thread. A worker whose engine hangs sends none (progress.ts). A process whose main thread is blocked by
@@ -27,6 +28,8 @@ export interface Registration {
 
 export interface Membership {
   readonly id: string;
+  /** Why this incarnation ends, unless it drains or failed: what it has in flight may be the cause, as if its process had died. */
+  readonly end: "lost" | "hung" | undefined;
   /**
    * Sends heartbeats until the signal aborts. Resolves to "lost" when an observer declared this incarnation dead. Rejects with `deadline`
    * when the worker has stalled: the process must end.
@@ -53,14 +56,23 @@ export async function register(
   const { table, clock } = run.store;
   const id = await enter(run, registration, observer, stop);
   let state: "alive" | "draining" = "alive";
+  let end: Membership["end"];
+  const endBy = (cause: "lost" | "hung") => {
+    if (state !== "draining") end = cause;
+  };
   let running = () => 0;
   let recorded = 0;
   const requireProgress = () => {
-    if (isStalled()) throw new MgrpoError("deadline", "an engine call hangs and cannot be ended: the worker exits");
+    if (!isStalled()) return;
+    endBy("hung");
+    throw new MgrpoError("deadline", "an engine call hangs and cannot be ended: the worker exits");
   };
 
   return {
     id,
+    get end() {
+      return end;
+    },
     async beat(signal) {
       while (!signal.aborted) {
         await clock.sleep(run.config.liveness.heartbeatSeconds, signal);
@@ -71,6 +83,7 @@ export async function register(
         recorded = now;
         if (item === undefined || item["state"] === "dead") {
           run.log.warn("declared dead", { worker: id });
+          endBy("lost");
           return "lost";
         }
       }

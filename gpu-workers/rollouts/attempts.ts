@@ -6,6 +6,7 @@
  *                          └──> released                           aborted, step closed, or run halted
  *
  * Any other error is a fault of this process. It is rethrown to the loop and the claim of its rollout stays, so that others count the crash.
+ * So do all claims of a worker whose engine hangs.
  */
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { digestOf } from "../../core/contracts/names.ts";
@@ -120,6 +121,7 @@ export class Attempts {
         isAlone || !isMgrpoError(error, "worker-unavailable") || (error.retryable && attempt === 1);
       await this.commit(await attemptRollout(this.#work.host, plan, signal, canRetry));
     } catch (error) {
+      if (this.#work.role.membership.end === "hung") throw error;
       if (isMgrpoError(error, "worker-unavailable")) {
         view.quarantined.add(k);
         return;

@@ -1,9 +1,12 @@
 /** @file The worker processes of a local run: the error of one that cannot be kept alive, whatever ended it and became of its log. */
-import { existsSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, expect, test, vi } from "vitest";
-import { startWorkers } from "../../cli/local/workers.ts";
+import { inFlightIn, startWorkers } from "../../cli/local/workers.ts";
+import { tableKeys } from "../../core/contracts/keys.ts";
+import { WorkerRecord } from "../../core/contracts/records.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-workers-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -23,8 +26,9 @@ afterEach(() => {
 });
 
 /** Starts a worker that refuses its arguments. */
-function startBroken(logs: string, environment: Readonly<Record<string, string>> = {}) {
-  return startWorkers([{ name: "w", agent: "main", roles: ["train"], arguments: ["--nonsense"] }], environment, logs);
+function startBroken(logs: string, environment: Readonly<Record<string, string>> = {}, { table } = memoryStore()) {
+  const spec = { name: "w", agent: "main", roles: ["train"], arguments: ["--nonsense"] } as const;
+  return startWorkers([spec], environment, logs, inFlightIn(table, "r"));
 }
 
 const FAULT = /^worker 'w' ended 5 times in a row: .*--nonsense.* \(log: .*w\.log\)$/;
@@ -50,4 +54,33 @@ test.each([
   writeFileSync(preload, `require("node:fs").writeSync(2, ${JSON.stringify(`${line}\n`)});\n${end};\n`);
   const { failed } = startBroken(join(folder, name), { NODE_OPTIONS: `--require=${preload}` });
   await expect(failed).rejects.toThrow(`worker 'w' ended 5 times in a row: ${reason} (log: `);
+});
+
+test("exits while the same rollout runs alone count as one: a run gives up two such rollouts before its worker is given up", async () => {
+  const store = memoryStore();
+  // The first names nothing, the second what it had in flight. A rollout is given up after three crashes alone.
+  const inFlight = [[], ["a", "b"], ["a"], ["a"], ["a"], ["b"], ["b"], ["b"], ["c"], ["d"]];
+  for (const [n, names] of inFlight.entries()) {
+    const record = WorkerRecord.parse({
+      ...{ run: "r", worker: `main-${n}`, agent: "main", roles: ["train"], url: "", state: "alive" },
+      ...{ counter: 0, seenCounter: -1, seenAt: 0, release: "r", inFlight: names },
+    });
+    await store.table.insert(tableKeys.worker("r", record.worker), record);
+  }
+  const exits = join(folder, "exits");
+  mkdirSync(exits);
+  const preload = join(folder, "deadly.cjs");
+  writeFileSync(
+    preload,
+    `const fs = require("node:fs");
+    const exits = ${JSON.stringify(exits)};
+    const worker = "main-" + fs.readdirSync(exits).length;
+    fs.writeFileSync(exits + "/" + worker, "");
+    fs.writeSync(2, JSON.stringify({ level: "info", what: "registered", worker }) + "\\n");
+    process.kill(process.pid, "SIGKILL");`,
+  );
+  const { failed } = startBroken(join(folder, "alone"), { NODE_OPTIONS: `--require=${preload}` }, store);
+  await expect(failed).rejects.toThrow("worker 'w' ended 5 times in a row: exit SIGKILL (log: ");
+  // Nothing, both, 'a', 'b' and 'c'.
+  expect(readdirSync(exits)).toHaveLength(9);
 });

@@ -1,11 +1,12 @@
 /** @file Workers that keep crashing, and a NaN loss: the run still ends. One process, the store in memory. */
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { AgentRecord, GroupRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { PolicyEngine, Trainer } from "../../core/ports.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
+import { racingClock } from "../fakes/racing-clock.ts";
 import { relayEngine } from "../fixtures/relay/policy.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
 import { begin, openWorld, startWorker, withEvents } from "../fixtures/relay/world.ts";
@@ -40,39 +41,59 @@ const training = (change: (trainer: Trainer) => Partial<Trainer>): PolicyEngine 
   },
 });
 
-test("a rollout that crashes its worker every time is given up after three crashes while it runs alone; the others are not", {
-  timeout: 30_000,
-}, async () => {
-  const { config, store, main, close } = await open();
-  const deadly: PolicyEngine = {
-    ...relayEngine,
-    async openSampler(...args) {
-      const sampler = await relayEngine.openSampler(...args);
-      const isDeadly = (name: readonly (string | number)[]) => name.join("/").includes("sample/0/0/1/main");
-      return {
-        ...sampler,
-        sample: (request, signal) =>
-          isDeadly(request.stream) ? Promise.reject(new RangeError("engine bug")) : sampler.sample(request, signal),
-      };
+const forever = () => new Promise<never>(() => {});
+
+test.each<[string, string, (race: () => void) => Promise<never>]>([
+  ["crashes its worker", "engine bug", () => Promise.reject(new RangeError("engine bug"))],
+  [
+    "makes the engine hang",
+    "an engine call hangs",
+    (race) => {
+      race();
+      return forever();
     },
-  };
-  let deaths = 0;
-  for (let isOver = false; !isOver; )
-    isOver = await main(deadly).then(
-      () => true,
-      (error: unknown) => {
-        expect(String(error)).toContain("engine bug");
-        deaths += 1;
-        return false;
+  ],
+])(
+  "a rollout that %s every time is given up after three crashes while it runs alone; the others are not",
+  {
+    timeout: 60_000,
+  },
+  async (_what, reason, die) => {
+    const clock = racingClock();
+    onTestFinished(() => clock.restore());
+    const { config, store, main, close } = await open();
+    const deadly: PolicyEngine = {
+      ...relayEngine,
+      async openSampler(...args) {
+        const sampler = await relayEngine.openSampler(...args);
+        const isDeadly = (name: readonly (string | number)[]) => name.join("/").includes("sample/0/0/1/main");
+        return {
+          ...sampler,
+          sample: (request, signal) => (isDeadly(request.stream) ? die(clock.race) : sampler.sample(request, signal)),
+        };
       },
-    );
-  // The first beside others, then three alone.
-  expect(deaths).toBe(4);
-  const { rollouts } = GroupRecord.parse(await store.table.get(tableKeys.group(config.run, 0, 0)));
-  expect(rollouts[1]).toEqual({ excluded: "infrastructure: its worker crashed 3 times while it ran alone" });
-  expect(rollouts[0]).toHaveProperty("reward");
-  await close();
-});
+    };
+    let deaths = 0;
+    for (let isOver = false; !isOver; )
+      isOver = await main(deadly).then(
+        () => true,
+        (error: unknown) => {
+          expect(String(error)).toContain(reason);
+          clock.stop();
+          deaths += 1;
+          // Enough for any run that ends.
+          expect(deaths).toBeLessThan(9);
+          return false;
+        },
+      );
+    // The first beside others, then three alone.
+    expect(deaths).toBe(4);
+    const { rollouts } = GroupRecord.parse(await store.table.get(tableKeys.group(config.run, 0, 0)));
+    expect(rollouts[1]).toEqual({ excluded: "infrastructure: its worker crashed 3 times while it ran alone" });
+    expect(rollouts[0]).toHaveProperty("reward");
+    await close();
+  },
+);
 
 test("rollouts whose engine thread ends are attempted again beside each other, not one by one", {
   timeout: 30_000,

@@ -19,6 +19,7 @@ function hanging(membership: Partial<Membership>, change: Partial<Incarnation> =
   return {
     membership: {
       id: "w",
+      end: undefined,
       beat: async (signal) => {
         await untilAborted(signal);
         return "stopped";

@@ -2,12 +2,15 @@
  * @file An evaluation of which one rollout ends its worker again and again: it ends, without that rollout. One process, the store in memory;
  * a process that dies is a worker whose store answers no more.
  */
-import { expect, test } from "vitest";
-import { objectKeys } from "../../../core/contracts/keys.ts";
+import { expect, onTestFinished, test } from "vitest";
+import { objectKeys, tableKeys, tablePrefixes } from "../../../core/contracts/keys.ts";
 import { EvaluationResult } from "../../../core/contracts/messages.ts";
+import { WorkerRecord } from "../../../core/contracts/records.ts";
 import type { PolicyEngine, Store } from "../../../core/ports.ts";
 import type { Scorer } from "../../../core/scorer.ts";
+import { markDead } from "../../../core/training/writes.ts";
 import type { WorkerParts } from "../../../gpu-workers/worker-process.ts";
+import { racingClock } from "../../fakes/racing-clock.ts";
 import { beginEvaluation } from "../../fixtures/relay/evaluation.ts";
 import { relayEngine } from "../../fixtures/relay/policy.ts";
 import { heldOutQuestions } from "../../fixtures/relay/questions.ts";
@@ -51,19 +54,28 @@ function processStore(store: Store): { store: Store; kill(): void } {
   };
 }
 
+/** Declares every worker dead. */
+async function declareDead({ table }: Store, run: string): Promise<void> {
+  const items = await table.query(tableKeys.run(run).pk, tablePrefixes.workers);
+  // A heartbeat in between wins, and its worker is declared dead by the next call.
+  const changes = await Promise.all(items.map((item) => table.update(markDead(WorkerRecord.parse(item)))));
+  if (changes.some(({ item }) => item?.["state"] !== "dead")) await declareDead({ table } as Store, run);
+}
+
 /** Starts one worker after another until the job is done. Returns its result, and how many workers died. */
-async function evaluate(partsOf: (kill: () => void) => Partial<WorkerParts>) {
+async function evaluate(partsOf: (kill: () => void, declare: () => Promise<void>) => Partial<WorkerParts>) {
   const liveness = { heartbeatSeconds: 0.05, leaseSeconds: 0.3, pollSeconds: 0.02 };
   const { log, memory, store, config, job } = await beginEvaluation({
     ...{ liveness, evaluation: { suites: [{ name: "sampled" }] } },
   });
+  const declare = () => declareDead(memory, config.run);
   let deaths = 0;
   while ((await job()).state !== "done") {
     if (deaths > MOST_DEATHS) expect.fail("it does not end");
     const own = processStore(store);
     const stop = new AbortController();
     const options = { agent: "*", roles: ["eval"] } as const;
-    const worker = startWorker(own.store, config.run, options, stop.signal, log, partsOf(own.kill));
+    const worker = startWorker(own.store, config.run, options, stop.signal, log, partsOf(own.kill, declare));
     const died = worker.then(
       () => expect.fail("it ended"),
       () => true,
@@ -95,6 +107,35 @@ test("a rollout at which its worker fails is given up: the first time beside oth
 }, 60_000);
 
 const never = () => new Promise<never>(() => {});
+
+test("a rollout at which the engine hangs is given up: the first time beside others, then three times alone", async () => {
+  const clock = racingClock();
+  onTestFinished(() => clock.restore());
+  const engine = deadlyEngine(() => {
+    clock.race();
+    return never();
+  });
+  const { deaths, result } = await evaluate(() => {
+    clock.stop();
+    return { engineOf: () => engine };
+  });
+  expect(deaths).toBe(4);
+  expect(result).toMatchObject({ n: 5, lost: [poisoned], reasons: [LOST] });
+}, 60_000);
+
+test("a rollout during which its worker is declared dead is given up, although the worker comes back", async () => {
+  let losses = 0;
+  const { deaths, result } = await evaluate((_kill, declare) => ({
+    engineOf: () =>
+      deadlyEngine(async () => {
+        if (losses++ > MOST_DEATHS) expect.fail("it does not end");
+        await declare();
+        return never();
+      }),
+  }));
+  expect([deaths, losses]).toEqual([0, 4]);
+  expect(result).toMatchObject({ n: 5, lost: [poisoned], reasons: [LOST] });
+}, 60_000);
 
 test.each<[string, (die: () => Promise<never>) => Partial<WorkerParts>]>([
   ["sampling", (die) => ({ engineOf: () => deadlyEngine(die) })],

@@ -1,0 +1,34 @@
+/** @file The monotonic clock of this process, which a test can let race past every time limit. Timers run as before. */
+import { vi } from "vitest";
+
+const DAY_MILLISECONDS = 86_400_000;
+
+export interface RacingClock {
+  /** Advances by a day, and again until `stop`: an engine call that ends gives those that may have waited for it their time again. */
+  race(): void;
+  stop(): void;
+  restore(): void;
+}
+
+export function racingClock(): RacingClock {
+  const now = performance.now.bind(performance);
+  let advanced = 0;
+  let racing: NodeJS.Timeout | undefined;
+  const spy = vi.spyOn(performance, "now").mockImplementation(() => now() + advanced);
+  const advance = () => {
+    advanced += DAY_MILLISECONDS;
+  };
+  const stop = () => clearInterval(racing);
+  return {
+    race() {
+      stop();
+      advance();
+      racing = setInterval(advance, 300);
+    },
+    stop,
+    restore() {
+      stop();
+      spy.mockRestore();
+    },
+  };
+}
