@@ -153,9 +153,9 @@ async function sampleTeam(main: Agent, searcher: Agent, questions: readonly Ques
 }
 
 type DelegateCall = Extract<PlannedCall, { kind: "delegate" }>;
-type SubAgent = (delegation: DelegateCall) => Promise<string>;
+type Callee = (delegation: DelegateCall) => Promise<string>;
 type Responder = Pick<Agent, "name" | "toolbox">;
-const refuse: SubAgent = async () => "this agent has no sub-agents";
+const refuse: Callee = async () => "this agent has no sub-agents";
 
 /** One agent's conversation. The reducer decides what comes next; this runs it. */
 async function converse(
@@ -164,7 +164,7 @@ async function converse(
   question: Question,
   prompt: string,
   sequence: string,
-  delegate: SubAgent,
+  delegate: Callee,
 ): Promise<Trajectory> {
   const { name, toolbox, tokenizer, layout } = agent;
   const rules = { limits: LIMITS[name], toolbox };
@@ -210,7 +210,7 @@ async function converse(
   return { conversation: command.conversation, tokens, positions_A, logProbs_A };
 }
 
-export async function respond(call: PlannedCall, { name, toolbox }: Responder, question: Question, delegate: SubAgent) {
+export async function respond(call: PlannedCall, { name, toolbox }: Responder, question: Question, delegate: Callee) {
   const { responseCharacters } = LIMITS[name];
   const present = (text: string) => presentResponse(text, responseCharacters);
   if (call.kind === "delegate") return { name: "delegate", text: present(await delegate(call)) };
