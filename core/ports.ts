@@ -257,5 +257,5 @@ export interface CloudHandlers {
   tick(): Promise<void>;
 }
 
-/** The variables of a process, such as `process.env`. Adapters read keys and addresses from them. */
+/** The environment variables of a process. Adapters read keys and addresses from them. */
 export type Environment = Readonly<Record<string, string | undefined>>;
