@@ -15,13 +15,13 @@ import { MODES, type Mode, type Trained, trainSearcher } from "./alignment/train
 import { LENGTHS, tasksOf, WORLDS } from "./alignment/world.ts";
 
 const [SEEDS, STEPS] = [24, 40];
-const NORMAL_975 = 1.959964;
+const Z_975 = 1.959964;
 
 const { values } = parseArgs({
   options: { lengths: { type: "string", default: "equal" }, aggregation: { type: "string" } },
 });
-const Options = z.strictObject({ lengths: z.enum(LENGTHS), aggregation: AlgorithmSettings.shape.aggregation });
-const options = parse(Options, values, "options", "config-invalid");
+const schema = z.strictObject({ lengths: z.enum(LENGTHS), aggregation: AlgorithmSettings.shape.aggregation });
+const options = parse(schema, values, "options", "config-invalid");
 const variant = Object.values(options).filter((value) => !["equal", "trajectory-mean"].includes(value));
 
 const deviation = (values: readonly number[]): number => {
@@ -41,7 +41,7 @@ for (const world of WORLDS) {
   for (const [mode, trained] of runs) {
     const during = trained.map(({ scores }) => mean(scores));
     const differences = during.map((score, seed) => score - mean(paper[seed]?.scores ?? []));
-    const half = (NORMAL_975 * deviation(differences)) / Math.sqrt(SEEDS);
+    const half = (Z_975 * deviation(differences)) / Math.sqrt(SEEDS);
     const tasks = tasksOf(world, options.lengths);
     const line = {
       bench: ["alignment", ...variant, world, mode].join("."),

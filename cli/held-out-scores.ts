@@ -10,14 +10,15 @@ import type { Invocation } from "../core/contracts/rollout.ts";
 import type { CaseStudy } from "../core/recipe.ts";
 import { accuracyInterval, sumTallies, type Tally } from "../core/training/confidence-interval.ts";
 
-const Counts = z.strictObject({ n: z.int().nonnegative(), correct: z.number().nonnegative() });
+const StoredTally = z.strictObject({ n: z.int().nonnegative(), correct: z.number().nonnegative() });
 
-const QuestionScore = Counts.extend({
+export const QuestionScore = StoredTally.extend({
   question: z.string(),
   kind: z.string(),
   /** Case study -> its checks over all rollouts, and the number of those that the team passed. */
-  studies: z.record(z.string(), Counts),
+  studies: z.record(z.string(), StoredTally),
 });
+export type QuestionScore = z.infer<typeof QuestionScore>;
 
 /** One evaluation. Case studies are measured only on open-book suites of the untrained and of the last team. */
 export const HeldOutScores = z.strictObject({
@@ -29,7 +30,7 @@ export const HeldOutScores = z.strictObject({
 });
 export type HeldOutScores = z.infer<typeof HeldOutScores>;
 
-const Ends = Counts.extend({ interval: z.strictObject({ low: z.number(), high: z.number() }) });
+const Ends = StoredTally.extend({ interval: z.strictObject({ low: z.number(), high: z.number() }) });
 
 /** A case study before and after training, on one suite. The interval is over questions. */
 export const CaseStudyResult = z.strictObject({

@@ -7,11 +7,11 @@ const nameOf = (what: string) => {
   return z.string(remedy).min(1, remedy);
 };
 
-const Environment = z.object({ MGRPO_TABLE: nameOf("table"), MGRPO_BUCKET: nameOf("bucket") });
+const StoreVariables = z.object({ MGRPO_TABLE: nameOf("table"), MGRPO_BUCKET: nameOf("bucket") });
 
 /** Throws if a name is missing; the message names `command`. */
 export function storeNames(command: string): { readonly table: string; readonly bucket: string } {
-  const found = parse(Environment, process.env, `environment of mgrpo ${command}`, "config-invalid");
+  const found = parse(StoreVariables, process.env, `environment of mgrpo ${command}`, "config-invalid");
   return { table: found.MGRPO_TABLE, bucket: found.MGRPO_BUCKET };
 }
 
@@ -19,6 +19,6 @@ export function storeNames(command: string): { readonly table: string; readonly 
 export function namesStore(): boolean {
   const { MGRPO_TABLE, MGRPO_BUCKET } = process.env;
   if (!MGRPO_TABLE && !MGRPO_BUCKET) return false;
-  parse(Environment, process.env, "environment", "config-invalid");
+  parse(StoreVariables, process.env, "environment", "config-invalid");
   return true;
 }

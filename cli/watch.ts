@@ -46,7 +46,7 @@ export interface EvalWatchOptions {
 }
 
 /** Everything that evaluating one checkpoint needs. */
-interface Watch {
+interface WatchContext {
   readonly team: WatchedTeam;
   readonly config: RunConfig;
   readonly questions: QuestionSet;
@@ -67,7 +67,7 @@ export async function watch(location: string, { team: file, every, results }: Ev
   mkdirSync(results, { recursive: true });
   const stop = watchForStop();
   const live = openLiveLine(process.stdout);
-  const watched: Watch = { team, config, questions, source, location, results, stop, live };
+  const watched: WatchContext = { team, config, questions, source, location, results, stop, live };
   let evaluated = 0;
   const idle = () => live.show(() => `${counted(evaluated, "checkpoint")} evaluated, waiting for more in ${location}`);
   const evaluate = async (checkpoint: string, files: ReadonlyMap<string, FileState>) => {
@@ -90,7 +90,7 @@ export async function watch(location: string, { team: file, every, results }: Ev
  * checkpoint asks only these again.
  */
 async function evaluateCheckpoint(
-  { team, config, questions, source, location, results, stop, live }: Watch,
+  { team, config, questions, source, location, results, stop, live }: WatchContext,
   checkpoint: string,
   files: ReadonlyMap<string, FileState>,
 ): Promise<void> {
@@ -147,7 +147,7 @@ export interface WatchProblem {
 }
 
 /** A checkpoint that was evaluated, refused, or failed and is retried, as long as its files stay the same. */
-interface Attempt {
+interface EvaluationAttempt {
   readonly fingerprint: string;
   /** The number of the poll that tries again; NEVER if it was evaluated or refused. */
   readonly retryAt: number;
@@ -170,7 +170,7 @@ export async function watchCheckpoints(
   evaluate: (checkpoint: string, files: ReadonlyMap<string, FileState>) => Promise<void>,
   report: (problem: WatchProblem) => void,
 ): Promise<void> {
-  const attempts = new Map<string, Attempt>();
+  const attempts = new Map<string, EvaluationAttempt>();
   let before: CheckpointListing = new Map();
   let reported = "";
   for (let poll = 0; !signal.aborted; poll++) {
@@ -203,11 +203,11 @@ export async function watchCheckpoints(
 /** `error`: how the attempt failed; undefined if it did not. */
 function afterAttempt(
   checkpoint: string,
-  last: Attempt,
+  last: EvaluationAttempt,
   poll: number,
   error: unknown,
   report: (problem: WatchProblem) => void,
-): Attempt {
+): EvaluationAttempt {
   if (error === undefined) return { ...last, retryAt: NEVER };
   // What halts one evaluation would halt every other one too, unless it passes.
   if (!isMgrpoError(error) || (error.code === "run-halted" && !error.retryable)) throw error;

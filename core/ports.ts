@@ -256,3 +256,6 @@ export interface CloudHandlers {
   /** The scheduled tick, which also repairs what lost events left undone. */
   tick(): Promise<void>;
 }
+
+/** The environment variables of a process. Adapters read keys and addresses from them. */
+export type Environment = Readonly<Record<string, string | undefined>>;

@@ -83,8 +83,13 @@ export interface BaseModel {
 /** A conversation of one agent as text, rendered by the agent's own template. Only the assistant's text is trained on. */
 export interface Demonstration {
   readonly prompt: string;
-  /** The assistant's text, then the tool responses that follow it (none after the last turn). */
-  readonly turns: readonly { readonly text: string; readonly responses: readonly string[] }[];
+  readonly turns: readonly DemonstrationTurn[];
+}
+
+/** The assistant's text, then the tool responses that follow it (none after the last turn). */
+export interface DemonstrationTurn {
+  readonly text: string;
+  readonly responses: readonly string[];
 }
 
 /** The argument of `OpenRewards`, once per process and run. */

@@ -74,7 +74,7 @@ interface Rollout {
 }
 
 /** A trajectory with its advantage and its share of its question's loss. */
-type Entry = { group: number; trajectory: Trajectory; advantage: number; weight: number };
+type ScoredTrajectory = { group: number; trajectory: Trajectory; advantage: number; weight: number };
 
 const training = questionSet(SEED).train.filter(({ level }) => level < 3);
 
@@ -152,10 +152,10 @@ async function sampleTeam(main: Agent, searcher: Agent, questions: readonly Ques
   return groups;
 }
 
-type Delegation = Extract<PlannedCall, { kind: "delegate" }>;
-type Delegate = (delegation: Delegation) => Promise<string>;
+type DelegateCall = Extract<PlannedCall, { kind: "delegate" }>;
+type Callee = (delegation: DelegateCall) => Promise<string>;
 type Responder = Pick<Agent, "name" | "toolbox">;
-const refuse: Delegate = async () => "this agent has no sub-agents";
+const refuse: Callee = async () => "this agent has no sub-agents";
 
 /** One agent's conversation. The reducer decides what comes next; this runs it. */
 async function converse(
@@ -164,7 +164,7 @@ async function converse(
   question: Question,
   prompt: string,
   sequence: string,
-  delegate: Delegate,
+  delegate: Callee,
 ): Promise<Trajectory> {
   const { name, toolbox, tokenizer, layout } = agent;
   const rules = { limits: LIMITS[name], toolbox };
@@ -210,7 +210,7 @@ async function converse(
   return { conversation: command.conversation, tokens, positions_A, logProbs_A };
 }
 
-export async function respond(call: PlannedCall, { name, toolbox }: Responder, question: Question, delegate: Delegate) {
+export async function respond(call: PlannedCall, { name, toolbox }: Responder, question: Question, delegate: Callee) {
   const { responseCharacters } = LIMITS[name];
   const present = (text: string) => presentResponse(text, responseCharacters);
   if (call.kind === "delegate") return { name: "delegate", text: present(await delegate(call)) };
@@ -233,7 +233,7 @@ function scoreGroup(question: Question, rollouts: readonly Rollout[], step: numb
     ADVANTAGE,
   ).advantages_N;
   const mains = rollouts.map(
-    ({ main }, k): Entry => ({ group, trajectory: main, advantage: advantages_K[k] ?? 0, weight: 1 / K }),
+    ({ main }, k): ScoredTrajectory => ({ group, trajectory: main, advantage: advantages_K[k] ?? 0, weight: 1 / K }),
   );
 
   // Rollouts call the searcher d_k times; alignment gives each rollout that calls it the weight of d trajectories.
@@ -265,7 +265,7 @@ function scoreGroup(question: Question, rollouts: readonly Rollout[], step: numb
         ).advantages_N
       : [];
   const subs = kept.map(
-    ({ trajectory, weight }, n): Entry => ({ group, trajectory, weight, advantage: advantages_N[n] ?? 0 }),
+    ({ trajectory, weight }, n): ScoredTrajectory => ({ group, trajectory, weight, advantage: advantages_N[n] ?? 0 }),
   );
   return { mains, subs, rewardsMain, rewardsSub };
 }
@@ -273,7 +273,7 @@ function scoreGroup(question: Question, rollouts: readonly Rollout[], step: numb
 const isWellFormed = ({ conversation }: Trajectory) => conversation.stop === "answered";
 
 /** One optimizer step of one agent on the clipped objective (eq 14-19): every question has the same weight. None without trajectories. */
-export async function learn(agent: Agent, entries: readonly Entry[]): Promise<void> {
+export async function learn(agent: Agent, entries: readonly ScoredTrajectory[]): Promise<void> {
   if (entries.length === 0) return;
   const shares = entries.map(({ group, weight, trajectory }) => ({
     group,

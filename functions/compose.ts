@@ -18,7 +18,7 @@ export function composeFunctions(store: Store, options: Partial<FunctionOptions>
   return openFunctions(openContext(store, { rewardsOf, controlsOf: awsControls(), ...options }));
 }
 
-const Environment = z.object({
+const FunctionVariables = z.object({
   MGRPO_TABLE: z.string().min(1),
   MGRPO_BUCKET: z.string().min(1),
   /** The user's project (build-project.mjs). */
@@ -27,7 +27,7 @@ const Environment = z.object({
 
 /** The functions on the store that the environment names. Rewards of the user's project run in a thread of their own. */
 export function composeFromEnvironment(environment: Record<string, string | undefined>): Functions {
-  const names = parse(Environment, environment, "environment", "config-invalid");
+  const names = parse(FunctionVariables, environment, "environment", "config-invalid");
   const store = openAwsStore({ table: names.MGRPO_TABLE, bucket: names.MGRPO_BUCKET });
   const { MGRPO_PROJECT: project } = names;
   if (project === undefined) return composeFunctions(store);

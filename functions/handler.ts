@@ -25,11 +25,11 @@ export type EventHandler = (functions: Functions, event: unknown) => Promise<unk
 export type LambdaHandler = (event: unknown) => Promise<SQSBatchResponse>;
 
 const Batch = z.object({ Records: z.array(z.object({ messageId: z.string(), body: z.string() })).min(1) });
-type Message = z.infer<typeof Batch>["Records"][number];
+type SqsRecord = z.infer<typeof Batch>["Records"][number];
 
 /** Turns a function that takes one event into a Lambda handler. */
 export function wrap(name: string, handle: (event: unknown) => Promise<unknown>, log: LogWriter): LambdaHandler {
-  const handleMessage = async ({ messageId, body }: Message): Promise<SQSBatchItemFailure[]> => {
+  const handleMessage = async ({ messageId, body }: SqsRecord): Promise<SQSBatchItemFailure[]> => {
     try {
       await settle(name, log, async () =>
         handle(parseJson(z.unknown(), body, `message ${messageId}`, "event-malformed")),

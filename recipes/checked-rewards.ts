@@ -12,7 +12,7 @@ import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import type { Rewards } from "../core/ports.ts";
 
 /** One call of the user's code. */
-interface Call {
+interface RewardCall {
   readonly file: string;
   readonly method: "correct" | "expert";
   readonly question: Question;
@@ -29,7 +29,7 @@ export function checkedRewards(rewards: Rewards, file: string): Rewards {
   };
 }
 
-async function check(call: Call, score: () => Judgment | Promise<Judgment>): Promise<Judgment> {
+async function check(call: RewardCall, score: () => Judgment | Promise<Judgment>): Promise<Judgment> {
   const judgment = await run(call, score);
   const isObject = typeof judgment === "object" && judgment !== null;
   const { error } = Verdict.safeParse(isObject ? judgment : { score: judgment });
@@ -53,7 +53,7 @@ function textOf(value: unknown): string {
   return line;
 }
 
-async function run(call: Call, score: () => Judgment | Promise<Judgment>): Promise<Judgment> {
+async function run(call: RewardCall, score: () => Judgment | Promise<Judgment>): Promise<Judgment> {
   try {
     return await score();
   } catch (cause) {
@@ -63,7 +63,7 @@ async function run(call: Call, score: () => Judgment | Promise<Judgment>): Promi
   }
 }
 
-function fault({ file, method, question }: Call, what: string, cause?: unknown): MgrpoError {
+function fault({ file, method, question }: RewardCall, what: string, cause?: unknown): MgrpoError {
   return new MgrpoError("rewards-invalid", `${file}: ${method}() of question '${question.id}' ${what}`, { cause });
 }
 

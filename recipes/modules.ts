@@ -81,20 +81,20 @@ function foldersOf(folder: string): string[] {
   return [resolve(folder), ...(project && !isAbsolute(folder) ? [resolve(project, folder)] : [])];
 }
 
-type Load = (url: string, from: string) => Promise<unknown>;
+type LoadModule = (url: string, from: string) => Promise<unknown>;
 
-const importModule: Load = (url) => import(url);
+const importModule: LoadModule = (url) => import(url);
 
-let importTypeScript: Promise<Load> | undefined;
+let importTypeScript: Promise<LoadModule> | undefined;
 
 /**
  * TypeScript loads through tsx, in a separate namespace, where a folder needs no package.json with "type": "module". tsx is resolved at
  * run time, since bundles of functions do not need it, and by `import.meta.resolve`, since `require` finds its CommonJS entry.
  */
-function typeScript(): Promise<Load> {
+function typeScript(): Promise<LoadModule> {
   importTypeScript ??= (async () => {
     const cjs = (await import(import.meta.resolve("tsx/cjs/api"))) as Tsx<unknown>;
-    const esm = (await import(import.meta.resolve("tsx/esm/api"))) as Tsx<{ import: Load }>;
+    const esm = (await import(import.meta.resolve("tsx/esm/api"))) as Tsx<{ import: LoadModule }>;
     cjs.register({ namespace: NAMESPACE });
     return esm.register({ namespace: NAMESPACE }).import;
   })();

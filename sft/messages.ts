@@ -58,7 +58,7 @@ const WrittenCall = z.strictObject({
   }),
 });
 
-const Message = z.discriminatedUnion("role", [
+const WrittenMessage = z.discriminatedUnion("role", [
   z.strictObject({ role: z.literal("system"), content: Text }),
   z.strictObject({ role: z.literal("user"), content: Text }),
   z.strictObject({
@@ -74,12 +74,12 @@ const Message = z.discriminatedUnion("role", [
     name: z.string().optional(),
   }),
 ]);
-type Message = z.infer<typeof Message>;
-type Assistant = Extract<Message, { role: "assistant" }>;
-type ToolMessage = Extract<Message, { role: "tool" }>;
+type WrittenMessage = z.infer<typeof WrittenMessage>;
+type Assistant = Extract<WrittenMessage, { role: "assistant" }>;
+type ToolMessage = Extract<WrittenMessage, { role: "tool" }>;
 
-const Line = z.strictObject({
-  messages: z.array(Message).min(1),
+const WrittenLine = z.strictObject({
+  messages: z.array(WrittenMessage).min(1),
   tools: z
     .array(
       z.looseObject({
@@ -100,7 +100,7 @@ export function readMessages(text: string, file: string): MessagesLine[] {
     if (line.trim() === "") return [];
     const where = `${file}:${i + 1}`;
     // Trimmed of a byte order mark too.
-    const { messages, tools, agent } = parseJson(Line, line.trim(), where, "demonstrations-invalid");
+    const { messages, tools, agent } = parseJson(WrittenLine, line.trim(), where, "demonstrations-invalid");
     const [first] = messages;
     const system = first?.role === "system" ? first.content : undefined;
     const offers = tools?.map(({ function: { name, description, parameters } }) => ({ name, description, parameters }));
@@ -117,7 +117,7 @@ interface WrittenTurn {
 }
 
 function conversationOf(
-  [user, ...rest]: readonly Message[],
+  [user, ...rest]: readonly WrittenMessage[],
   where: string,
 ): { prompt: string; turns: readonly WrittenTurn[] } {
   if (user?.role !== "user")

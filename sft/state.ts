@@ -32,20 +32,20 @@ const State = z.strictObject({
 });
 type State = z.infer<typeof State>;
 
-type Saved = ReadonlyMap<string, Uint8Array>;
+type TrainerFiles = ReadonlyMap<string, Uint8Array>;
 
 export interface SavedTraining {
   readonly progress: TrainingProgress;
   /** What the trainer saved there. */
-  newest(): Promise<Saved>;
+  newest(): Promise<TrainerFiles>;
   /** The best checkpoint's weights. */
-  best(): Promise<Saved>;
+  best(): Promise<TrainerFiles>;
 }
 
 export interface TrainingState {
   /** Undefined: nothing is saved yet. */
   saved(): SavedTraining | undefined;
-  save(progress: TrainingProgress, files: Saved): Promise<void>;
+  save(progress: TrainingProgress, files: TrainerFiles): Promise<void>;
 }
 
 /** @throws MgrpoError `config-invalid` if the folder has the state of training with other settings. */
@@ -94,7 +94,7 @@ async function readIfExists(path: string): Promise<Uint8Array | undefined> {
 
 const folderOf = (folder: string, step: number) => join(folder, `step-${step}`);
 
-async function writeFiles(folder: string, step: number, files: Saved): Promise<StoredCheckpoint> {
+async function writeFiles(folder: string, step: number, files: TrainerFiles): Promise<StoredCheckpoint> {
   const path = folderOf(folder, step);
   await rm(path, { recursive: true, force: true });
   await mkdir(path, { recursive: true });
@@ -102,7 +102,7 @@ async function writeFiles(folder: string, step: number, files: Saved): Promise<S
   return { step, files: Object.fromEntries([...files].map(([name, bytes]) => [name, sha256(bytes)])) };
 }
 
-async function readFiles(folder: string, { step, files }: StoredCheckpoint): Promise<Saved> {
+async function readFiles(folder: string, { step, files }: StoredCheckpoint): Promise<TrainerFiles> {
   const read = Object.entries(files).map(async ([name, expected]) => {
     const path = join(folderOf(folder, step), name);
     const bytes = await readIfExists(path);

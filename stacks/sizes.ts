@@ -10,7 +10,7 @@ export interface FunctionSize {
   readonly megabytes: number;
 }
 
-interface EventFunction extends FunctionSize {
+interface EventFunctionSize extends FunctionSize {
   /** Matches the object's key; `*` spans slashes. */
   readonly pattern: string;
   /** Maximum number of events in one call. */
@@ -27,7 +27,7 @@ export const EVENT_FUNCTIONS = {
   "score-rollout": { seconds: 540, megabytes: 1024, pattern: "runs/*/outcomes/*.json", batch: 10 },
   "enqueue-evaluation": { seconds: 30, megabytes: 512, pattern: "runs/*/teams/*.json", batch: 1 },
   "record-evaluation": { seconds: 30, megabytes: 512, pattern: "runs/*/evaluations/*/result.json", batch: 1 },
-} satisfies Readonly<Record<string, EventFunction>>;
+} satisfies Readonly<Record<string, EventFunctionSize>>;
 
 /** Calls tick. */
 export const SCHEDULE = { rate: "rate(1 minute)", seconds: 60 } as const;

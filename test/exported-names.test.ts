@@ -1,8 +1,11 @@
-/** @file An exported name means one thing: no two files export the same, values and types alike. */
+/**
+ * @file An exported name means one thing: no two files export the same, values and types alike, and no file has a type of its own by the
+ * name of one that another file exports.
+ */
 import { existsSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { expect, test } from "vitest";
-import { sharedNames } from "./exported-names.ts";
+import { shadowedTypes, sharedNames } from "./exported-names.ts";
 import { ROOT, sourceFolders, sourcesOf } from "./sources.ts";
 
 /** A project that `create` writes has names of its own. */
@@ -18,16 +21,20 @@ const SHARED_NAMES = {
   train: "an example is read alone",
 };
 
+/** Exported types that a file has for itself: an example is read alone, and calls what it records by the field's word. */
+const SHADOWED_TYPES = ["Rollout: examples/loop.ts, examples/team.ts", "Trajectory: examples/team.ts"];
+
 /** A recipe, or an example with a recipe of its own: each has the same parts. */
 function projectOf(file: string): string | undefined {
   const folder = /^(recipes|examples)\/[^/]+(?=\/)/.exec(file)?.[0];
   return folder && existsSync(join(ROOT, folder, "recipe.ts")) ? folder : undefined;
 }
 
+const readSources = () =>
+  new Map(FOLDERS.flatMap(sourcesOf).map((file) => [relative(ROOT, file), readFileSync(file, "utf8")] as const));
+
 test("no two files export the same name, but for those that are listed with a reason", () => {
-  const sources = new Map(
-    FOLDERS.flatMap(sourcesOf).map((file) => [relative(ROOT, file), readFileSync(file, "utf8")] as const),
-  );
+  const sources = readSources();
   const shared = sharedNames(sources, projectOf);
   const unlisted = [...shared].filter(([name]) => !(name in SHARED_NAMES));
   expect(unlisted.map(([name, files]) => `${name}: ${files.join(", ")}`)).toEqual([]);
@@ -49,4 +56,29 @@ test("a shared name is found, whether of values or types; projects may share nam
   expect(find({ "one/a.ts": value, "one/b.ts": value })).toEqual(["A", "one/a.ts", "one/b.ts"]);
   expect(find({ "one/a.ts": value, "a.ts": value })).toEqual(["A", "one/a.ts", "a.ts"]);
   expect(find({ "one/a.ts": type, "two/a.ts": type })).toEqual(["A", "one/a.ts", "two/a.ts"]);
+});
+
+test("no file has a private type by the name of another file's exported one, but for those that are listed", () => {
+  const shadowed = [...shadowedTypes(readSources())].map(([name, files]) => `${name}: ${files.join(", ")}`);
+  expect(shadowed.sort()).toEqual(SHADOWED_TYPES);
+});
+
+test("a shadowed type is found, schemas included; private functions and constants may have any name", () => {
+  const find = (sources: Record<string, string>) => [...shadowedTypes(new Map(Object.entries(sources)))].flat(2);
+  const [type, schema] = ["export interface Aa {}", "export const Aa = z.int(); export type Aa = 1;"];
+  const found = ["Aa", "b.ts"];
+  for (const shadow of ["interface Aa {}", "type Aa = 1;", "class Aa {}", "enum Aa {}", "const Aa = z.int();"]) {
+    expect(find({ "a.ts": type, "b.ts": shadow })).toEqual(found);
+    expect(find({ "a.ts": schema, "b.ts": shadow })).toEqual(found);
+  }
+  expect(find({ "a.ts": type, "b.ts": "const Aa = z.int(); export type B = z.infer<typeof Aa>;" })).toEqual(found);
+  expect(find({ "a.ts": "const Aa = z.int(); export type Aa = z.infer<typeof Aa>;" })).toEqual([]);
+  expect(find({ "a.ts": type, "b.ts": 'import type { Aa } from "./a.ts"; export const b = (a: Aa) => a;' })).toEqual(
+    [],
+  );
+  expect(find({ "a.ts": type, "b.ts": "function Aa(): void; function Aa() {}" })).toEqual([]);
+  expect(
+    find({ "a.ts": "export const AXIS = 1; export function size() {}", "b.ts": "const AXIS = 2; const size = 3;" }),
+  ).toEqual([]);
+  expect(find({ "a.ts": "interface Aa {}", "b.ts": "type Aa = 1;" })).toEqual([]);
 });

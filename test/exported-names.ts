@@ -1,10 +1,17 @@
-/** @file The names that a file declares and exports, by the parser that Vitest itself uses, and those that several files export. */
+/** @file The names that a file declares and exports, by the parser that Vitest itself uses, and those that several files give a meaning. */
 import { type ESTree, parseSync } from "rolldown/utils";
 
 /** A file, and whether the name is one of a type there: an interface, a type alias, a class or an enum. */
 interface Exporter {
   readonly file: string;
   readonly isType: boolean;
+}
+
+/** A top-level declaration. */
+interface Declared {
+  readonly name: string;
+  readonly kind: string;
+  readonly isExported: boolean;
 }
 
 /**
@@ -18,8 +25,8 @@ export function sharedNames(
 ): Map<string, string[]> {
   const exporters = new Map<string, Exporter[]>();
   for (const [file, source] of sources)
-    for (const { name, isType } of exportsOf(file, source))
-      exporters.set(name, [...(exporters.get(name) ?? []), { file, isType }]);
+    for (const { name, kind, isExported } of declarationsOf(file, source))
+      if (isExported) exporters.set(name, [...(exporters.get(name) ?? []), { file, isType: isType(kind) }]);
   const shared = [...exporters].filter(([, found]) => {
     const files = new Set(found.map(({ file }) => file));
     const projects = new Set([...files].map(projectOf));
@@ -30,19 +37,44 @@ export function sharedNames(
   return new Map(shared.map(([name, found]) => [name, [...new Set(found.map(({ file }) => file))]]));
 }
 
-/** Declared and exported here; what a file only passes on is its declaration's. */
-function exportsOf(file: string, source: string): { readonly name: string; readonly isType: boolean }[] {
+/**
+ * Name of a type -> the files that declare it for themselves although another file exports it. A schema counts as a type: a constant
+ * in PascalCase.
+ * @param sources file -> its text.
+ */
+export function shadowedTypes(sources: ReadonlyMap<string, string>): Map<string, string[]> {
+  const exporters = new Map<string, Set<string>>();
+  const owners = new Map<string, Set<string>>();
+  for (const [file, source] of sources)
+    for (const { name, kind, isExported } of declarationsOf(file, source)) {
+      if (!isType(kind) && !isSchema(name, kind)) continue;
+      const files = isExported ? exporters : owners;
+      files.set(name, (files.get(name) ?? new Set()).add(file));
+    }
+  const shadowed = [...exporters].map(([name, exporting]): [string, string[]] => [
+    name,
+    [...(owners.get(name) ?? [])].filter((file) => !exporting.has(file)),
+  ]);
+  return new Map(shadowed.filter(([, files]) => files.length > 0));
+}
+
+const isType = (kind: string) => !/^(VariableDeclaration|FunctionDeclaration|TSDeclareFunction)$/.test(kind);
+const isSchema = (name: string, kind: string) => kind === "VariableDeclaration" && /^[A-Z]\w*[a-z]/.test(name);
+
+/** At the top level. What a file only passes on is its declaration's. */
+function declarationsOf(file: string, source: string): Declared[] {
   const { program, errors } = parseSync(file, source);
   if (errors.length > 0) throw new Error(`${file}: ${errors.map(({ message }) => message).join("; ")}`);
   return program.body.flatMap((statement) => {
-    if (statement.type !== "ExportNamedDeclaration" || statement.declaration === null) return [];
-    const isType = !/^(Variable|Function)Declaration$/.test(statement.declaration.type);
-    return declaredNames(statement.declaration).map((name) => ({ name, isType }));
+    const isExported = statement.type === "ExportNamedDeclaration";
+    const declaration = isExported ? statement.declaration : statement;
+    return declaration ? declaredNames(declaration).map((name) => ({ name, kind: declaration.type, isExported })) : [];
   });
 }
 
-export function declaredNames(declaration: ESTree.Declaration | null): string[] {
-  if (declaration === null) return [];
-  const ids = declaration.type === "VariableDeclaration" ? declaration.declarations : [declaration];
+/** None if the statement declares nothing. */
+export function declaredNames(statement: ESTree.Program["body"][number] | null): string[] {
+  if (statement === null) return [];
+  const ids = statement.type === "VariableDeclaration" ? statement.declarations : [statement];
   return ids.flatMap((one) => ("id" in one && one.id?.type === "Identifier" ? one.id.name : []));
 }

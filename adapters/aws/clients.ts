@@ -152,7 +152,7 @@ function streamline(client: DynamoDBClient | S3Client) {
   client.middlewareStack.remove("loggerMiddleware");
 }
 
-interface Request {
+interface HttpRequest {
   readonly protocol: string;
   readonly hostname: string;
   readonly port?: number;
@@ -208,7 +208,7 @@ function observe(client: DynamoDBClient | S3Client, observer: WireObserver) {
   const stack: Stack = client.middlewareStack as DynamoDBClient["middlewareStack"];
   stack.add(
     (next, context) => async (args) => {
-      const request = args.request as Request;
+      const request = args.request as HttpRequest;
       const port = request.port === undefined ? "" : `:${request.port}`;
       const { body } = request;
       const bytes = typeof body === "string" || body instanceof Uint8Array ? Buffer.byteLength(body) : 0;

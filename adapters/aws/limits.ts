@@ -15,14 +15,14 @@ export const BATCH_READ_KEYS = 100;
 /** Bytes of an EventBridge event, and of the SQS message that carries it. */
 export const EVENT_BYTES = 256 * 1024;
 
-type Expressions = Pick<UpdateItemCommandInput, "UpdateExpression" | "ConditionExpression">;
+type RequestExpressions = Pick<UpdateItemCommandInput, "UpdateExpression" | "ConditionExpression">;
 
 /** Why AWS would refuse the expressions of a request. Undefined if it would not. */
-export function expressionFault(input: Expressions): string | undefined {
+export function expressionFault(input: RequestExpressions): string | undefined {
   return faultOf("UpdateExpression", input) ?? faultOf("ConditionExpression", input);
 }
 
-function faultOf(name: keyof Expressions, input: Expressions): string | undefined {
+function faultOf(name: keyof RequestExpressions, input: RequestExpressions): string | undefined {
   const text = input[name] ?? "";
   const bytes = Buffer.byteLength(text);
   if (bytes > EXPRESSION_BYTES)

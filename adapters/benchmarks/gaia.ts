@@ -14,7 +14,7 @@ import type { Reader } from "../tools/documents/reader.ts";
 import { pathOf, readAttachment } from "./attachments.ts";
 import { type BenchmarkRow, jsonRows, parseRows, requireDistinct } from "./rows.ts";
 
-const Task = z.object({
+const GaiaTask = z.object({
   task_id: z.string().min(1).max(60),
   Question: z.string().min(1),
   Level: z.coerce.number().pipe(z.union([z.literal(1), z.literal(2), z.literal(3)], "must be 1, 2 or 3")),
@@ -37,7 +37,7 @@ export async function loadGaia(
 ): Promise<SuiteQuestions> {
   const file = statSync(data, { throwIfNoEntry: false })?.isDirectory() ? join(data, "metadata.jsonl") : data;
   const rows = jsonRows(file);
-  const tasks = parseRows(rows, Task, "GAIA 2023");
+  const tasks = parseRows(rows, GaiaTask, "GAIA 2023");
   requireDistinct(
     file,
     rows,
@@ -69,7 +69,7 @@ export async function loadGaia(
 }
 
 /** `shown`: the attachment's name as the agent sees it. */
-function questionOf(task: z.infer<typeof Task>, attachment?: Attachment, shown?: string): Question {
+function questionOf(task: z.infer<typeof GaiaTask>, attachment?: Attachment, shown?: string): Question {
   const attached = shown === undefined ? "" : `\n\nThe file that comes with it: ${shown}`;
   return {
     id: `gaia:${task.task_id}`,

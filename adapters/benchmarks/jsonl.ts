@@ -8,7 +8,7 @@ import { WrittenQuestionId } from "../../core/contracts/names.ts";
 import type { SuiteQuestions } from "../../core/contracts/question.ts";
 import { type BenchmarkRow, jsonRows, parseRows, rejectRow, requireDistinct } from "./rows.ts";
 
-const Task = z.strictObject({
+const JsonlTask = z.strictObject({
   id: WrittenQuestionId,
   prompt: z.string().min(1),
   answer: z.string().min(1),
@@ -20,7 +20,7 @@ const Task = z.strictObject({
 export function loadJsonl(file: string): SuiteQuestions {
   const rows = jsonRows(file);
   for (const row of rows) refuseQuestionKey(row);
-  const tasks = parseRows(rows, Task, "JSON Lines of id, prompt, answer, level, kind and facts");
+  const tasks = parseRows(rows, JsonlTask, "JSON Lines of id, prompt, answer, level, kind and facts");
   requireDistinct(
     file,
     rows,

@@ -26,8 +26,8 @@ import { loadReasoningGym } from "./reasoning-gym.ts";
 import { loadWebWalkerQa } from "./webwalkerqa.ts";
 import { loadXbench } from "./xbench.ts";
 
-type Suite = EvaluationSuite & { readonly data: string };
-type Loader = (suite: Suite, reader: Reader | undefined) => SuiteQuestions | Promise<SuiteQuestions>;
+type BenchmarkSuite = EvaluationSuite & { readonly data: string };
+type Loader = (suite: BenchmarkSuite, reader: Reader | undefined) => SuiteQuestions | Promise<SuiteQuestions>;
 
 const LOADERS: Record<Benchmark, Loader> = {
   gaia: ({ data, attachments = "readable" }, reader) => loadGaia(data, attachments, reader),
@@ -165,12 +165,12 @@ function criteriaOf({ name, criteria }: EvaluationSuite, benchmark: Benchmark): 
 }
 
 /** Questions, and the name of where they came from. */
-interface Source {
+interface QuestionSource {
   readonly name: string;
   readonly questions: readonly Question[];
 }
 
-function ownSources({ train, heldOut }: QuestionSet, files: QuestionFiles | undefined): Source[] {
+function ownSources({ train, heldOut }: QuestionSet, files: QuestionFiles | undefined): QuestionSource[] {
   const heldOutFile = files?.heldOut === OF_RECIPE ? undefined : files?.heldOut;
   return [
     { name: files?.train ?? "the recipe", questions: train },
@@ -179,7 +179,7 @@ function ownSources({ train, heldOut }: QuestionSet, files: QuestionFiles | unde
 }
 
 /** An id identifies a question to sub-agents, so equal ids must mean equal questions. */
-function requireUniqueIds(sources: readonly Source[]): void {
+function requireUniqueIds(sources: readonly QuestionSource[]): void {
   const clash = idClash(sources);
   if (!clash) return;
   throw new MgrpoError(
@@ -189,7 +189,9 @@ function requireUniqueIds(sources: readonly Source[]): void {
 }
 
 /** The first id of two different questions, and the names of their sources. */
-function idClash(sources: readonly Source[]): { readonly id: string; readonly names: readonly string[] } | undefined {
+function idClash(
+  sources: readonly QuestionSource[],
+): { readonly id: string; readonly names: readonly string[] } | undefined {
   const known = new Map<string, { readonly text: string; readonly name: string }>();
   for (const { name, questions } of sources) {
     for (const question of questions) {

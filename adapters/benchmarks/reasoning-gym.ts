@@ -7,7 +7,7 @@ import type { SuiteQuestions } from "../../core/contracts/question.ts";
 import { GymTask } from "./reasoning-gym-score.ts";
 import { jsonRows, parseRows, requireDistinct } from "./rows.ts";
 
-const Entry = z.object({
+const GymEntry = z.object({
   question: z.string().min(1),
   answer: z.string().min(1),
   metadata: z.object({ source_dataset: GymTask, source_index: z.int().nonnegative() }),
@@ -26,7 +26,7 @@ const LEVELS: Readonly<Record<GymTask, number>> = {
 
 export function loadReasoningGym(file: string): SuiteQuestions {
   const rows = jsonRows(file);
-  const entries = parseRows(rows, Entry, "reasoning-gym");
+  const entries = parseRows(rows, GymEntry, "reasoning-gym");
   const questions = entries.map(({ question, answer, metadata: { source_dataset: kind, source_index: index } }) => ({
     id: `${kind}:${index}`,
     kind,

@@ -8,7 +8,7 @@ import { jsonRows, parseRows, requireRows } from "./rows.ts";
 
 const LEVELS = ["easy", "medium", "hard"] as const;
 
-const Task = z.object({
+const WebWalkerQaTask = z.object({
   question: z.string().min(1),
   answer: z.string().min(1),
   root_url: z.string().min(1),
@@ -22,7 +22,7 @@ const Task = z.object({
 
 export function loadWebWalkerQa(file: string): SuiteQuestions {
   const rows = jsonRows(file);
-  const tasks = parseRows(rows, Task, "WebWalkerQA");
+  const tasks = parseRows(rows, WebWalkerQaTask, "WebWalkerQA");
   requireRows(file, rows);
   const questions = tasks.map(({ question, answer, root_url, info }, i) => ({
     id: `webwalkerqa:${i + 1}`,

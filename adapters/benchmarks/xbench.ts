@@ -9,7 +9,7 @@ import type { SuiteQuestions } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { type BenchmarkRow, parseRows, readBenchmarkText, rejectRow, requireDistinct } from "./rows.ts";
 
-const Task = z.object({
+const XbenchTask = z.object({
   id: z.string().min(1).max(40),
   prompt: z.string().min(1),
   answer: z.string().min(1),
@@ -22,7 +22,7 @@ const FIRST = "2505";
 
 export function loadXbench(file: string): SuiteQuestions {
   const rows = csvRows(file);
-  const tasks = parseRows(rows, Task, "xbench-DeepSearch");
+  const tasks = parseRows(rows, XbenchTask, "xbench-DeepSearch");
   requireDistinct(
     file,
     rows,

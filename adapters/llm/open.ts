@@ -4,10 +4,10 @@ import * as z from "zod";
 import { LanguageModelSpec, type LanguageModelSpecInput } from "../../core/contracts/language-model.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import type { LanguageModel } from "../../core/language-model-ports.ts";
-import type { ChatMessage } from "../../core/ports.ts";
+import type { ChatMessage, Environment } from "../../core/ports.ts";
 import { requestCompletion } from "./ask.ts";
 import { EndpointFailure } from "./errors.ts";
-import { type Environment, openEndpoint } from "./provider.ts";
+import { openEndpoint } from "./provider.ts";
 
 export interface OpenModelOptions {
   /** For API keys; default: the environment of the process. */

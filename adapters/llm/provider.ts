@@ -2,8 +2,7 @@
 import type { LanguageModelV3 } from "@ai-sdk/provider";
 import { type LanguageModelSpec, OPENAI_URL } from "../../core/contracts/language-model.ts";
 import { MgrpoError } from "../../core/errors.ts";
-
-export type Environment = Readonly<Record<string, string | undefined>>;
+import type { Environment } from "../../core/ports.ts";
 
 export interface Endpoint {
   /** Loads the SDK on the first call. */

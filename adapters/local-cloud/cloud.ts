@@ -125,7 +125,7 @@ async function openPrivateFolder(directory: string): Promise<void> {
   await chmod(directory, OWNER_ONLY);
 }
 
-interface Storage extends S3Services {
+interface StorageServices extends S3Services {
   readonly journal: Journal;
   readonly dispatcher: Dispatcher;
 }
@@ -134,7 +134,7 @@ async function openStorage(
   { directory, handlers, maxBytes, events = () => [0] }: LocalCloudOptions,
   report: (line: string) => void,
   closers: Closers,
-): Promise<Storage> {
+): Promise<StorageServices> {
   const space = await openDiskSpace(directory, maxBytes);
   const journal = await openJournal(join(directory, "events"), (event) => handlers && dispatcher.enqueue(event));
   closers.add(async () => journal.close());
@@ -160,7 +160,7 @@ interface Servers {
 async function startServers(
   options: LocalCloudOptions,
   credentials: Credentials,
-  storage: Storage,
+  storage: StorageServices,
   closers: Closers,
 ): Promise<Servers> {
   const { directory, host = LOOPBACK, ports = { dynamo: 0, s3: 0 }, verifySignatures = true } = options;
@@ -181,7 +181,7 @@ async function startServers(
  * The events of an earlier process whose objects exist. All are looked up before the first is delivered: a start that fails must not wait for
  * a handler, which may itself wait for the start.
  */
-async function undelivered({ objects, journal }: Storage): Promise<PendingEvent[]> {
+async function undelivered({ objects, journal }: StorageServices): Promise<PendingEvent[]> {
   const events: PendingEvent[] = [];
   for (const event of journal.unhandled) {
     const object = await objects.open(event.bucket, event.key);

@@ -37,7 +37,7 @@ export function openSignatureVerifier(options: VerifierOptions): VerifyRequest {
     credentials,
     region,
     service,
-    sha256: Sha256,
+    sha256: Sha256Hash,
     applyChecksum: false,
     // For S3 the path is signed as it is sent. For other services it is encoded again and its dot segments are resolved.
     uriEscapePath: service !== "s3",
@@ -162,17 +162,17 @@ function decode(text: string): string {
 const textOf = (header: string | string[] | undefined) => (Array.isArray(header) ? header.join(",") : (header ?? ""));
 
 type Sha256Constructor = ConstructorParameters<typeof SignatureV4>[0]["sha256"];
-type Source = Parameters<InstanceType<Sha256Constructor>["update"]>[0];
+type HashInput = Parameters<InstanceType<Sha256Constructor>["update"]>[0];
 
 /** SHA-256 or HMAC-SHA-256, in the interface that the library expects. */
-class Sha256 {
+class Sha256Hash {
   readonly #state;
 
-  constructor(secret?: Source) {
+  constructor(secret?: HashInput) {
     this.#state = secret === undefined ? createHash("sha256") : createHmac("sha256", hashInput(secret));
   }
 
-  update(data: Source): void {
+  update(data: HashInput): void {
     this.#state.update(hashInput(data));
   }
 
@@ -185,7 +185,7 @@ class Sha256 {
   }
 }
 
-function hashInput(data: Source): Uint8Array | string {
+function hashInput(data: HashInput): Uint8Array | string {
   if (typeof data === "string" || data instanceof Uint8Array) return data;
   if (ArrayBuffer.isView(data)) return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
   return new Uint8Array(data);

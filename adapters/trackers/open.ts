@@ -2,12 +2,11 @@
 import { join } from "node:path";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { MgrpoError } from "../../core/errors.ts";
+import type { Environment } from "../../core/ports.ts";
 import type { Tracker } from "../../core/tracker.ts";
 import { openMlflow } from "./mlflow.ts";
 import { type OtlpOptions, openOtlp } from "./otlp.ts";
 import { openTensorBoard } from "./tensorboard.ts";
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
  * @param folder the run's folder.

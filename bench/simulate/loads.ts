@@ -6,7 +6,7 @@ import type { Figures } from "./figures.ts";
 import type { Load } from "./plan.ts";
 import { count, firstLimit } from "./report.ts";
 
-type Settings = Omit<Load, "rolloutsPerMinute" | "runs">;
+type LoadSettings = Omit<Load, "rolloutsPerMinute" | "runs">;
 
 const LOADS = [
   { perHour: 1e2, runs: 1 },
@@ -30,13 +30,13 @@ const HEAD = [
 ];
 
 /** Prints each row as soon as it is computed. */
-export function printLoadTable(settings: Settings): void {
+export function printLoadTable(settings: LoadSettings): void {
   printRow(HEAD);
   printRow(HEAD.map(() => "---"));
   for (const load of LOADS) printRow(rowOf(load, figuresOf(load, settings)));
 }
 
-function figuresOf({ perHour, runs }: TableLoad, { agents, set }: Settings): Figures {
+function figuresOf({ perHour, runs }: TableLoad, { agents, set }: LoadSettings): Figures {
   const main = fileURLToPath(builtModule("bench/simulate/main"));
   const load = ["--rollouts-per-hour", String(perHour), "--runs", String(runs), "--agents", String(agents)];
   const settings = set.flatMap((setting) => ["--set", setting]);

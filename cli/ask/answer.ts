@@ -31,7 +31,7 @@ export interface TeamAnswer {
 }
 
 /** How to sample. */
-type Draws = Pick<AskOptions, "seed" | "temperature">;
+type SamplingOptions = Pick<AskOptions, "seed" | "temperature">;
 
 /** The user's question, as the recipe phrases it. */
 export function questionOf({ recipe }: AskedTeam, prompt: string): Question {
@@ -41,7 +41,7 @@ export function questionOf({ recipe }: AskedTeam, prompt: string): Question {
 export async function answer(
   { config }: AskedTeam,
   question: Question,
-  draws: Draws,
+  draws: SamplingOptions,
   onProgress: OnProgress,
   signal: AbortSignal,
 ): Promise<TeamAnswer> {
@@ -55,7 +55,7 @@ export async function answer(
 async function rollOut(
   { run, agents: hosted, app }: HostedTeam,
   question: Question,
-  { seed, temperature }: Draws,
+  { seed, temperature }: SamplingOptions,
   onProgress: OnProgress,
   signal: AbortSignal,
 ): Promise<TeamAnswer> {

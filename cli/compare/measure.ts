@@ -3,7 +3,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import { differenceEstimate, shareEstimate, type Tallies_SQ } from "../../core/training/bootstrap.ts";
 import type { Tally } from "../../core/training/confidence-interval.ts";
 import type { Measured } from "../../ui/compare-view.ts";
-import type { HeldOutScores } from "../held-out-scores.ts";
+import type { HeldOutScores, QuestionScore } from "../held-out-scores.ts";
 
 /** A run of one seed, with the scores of its evaluated teams. `steps`: of the last team. */
 export interface EvaluatedRun {
@@ -13,7 +13,6 @@ export interface EvaluatedRun {
   readonly heldOut: readonly HeldOutScores[];
 }
 
-export type QuestionScore = HeldOutScores["questions"][number];
 /** The part of a question's score that counts. */
 export type Counts = (question: QuestionScore) => Tally;
 export type Suite = Pick<Measured, "suite" | "temperature">;

@@ -33,7 +33,7 @@ export interface FinishedRun extends TrainedRun {
   readonly foreign: readonly string[];
 }
 
-const RunRecord = z.strictObject({
+const FinishedRunRecord = z.strictObject({
   /** The arguments of `train`. */
   made: z.strictObject({ recipe: z.string(), arm: Arm, seed: z.int(), set: z.array(z.string()) }),
   by: Provenance,
@@ -46,7 +46,7 @@ export function keepRecord(results: string, planned: TraceableRun, { report, hel
   const { run } = planned.config;
   const by = readOrigin(runFolder(run)) ?? planned.by;
   mkdirSync(join(results, "runs"), { recursive: true });
-  const record = RunRecord.parse({ made: settingsOf(planned), by, report, heldOut });
+  const record = FinishedRunRecord.parse({ made: settingsOf(planned), by, report, heldOut });
   writeAtomically(recordPath(results, run), gzipSync(JSON.stringify(record), { level: 9 }));
 }
 
@@ -57,7 +57,7 @@ export function keepRecord(results: string, planned: TraceableRun, { report, hel
 export function readRecord(results: string, planned: TraceableRun, mixed: boolean): FinishedRun | undefined {
   const path = recordPath(results, planned.config.run);
   if (!existsSync(path)) return undefined;
-  const { made, ...finished } = parseJson(RunRecord, unzipped(path), path);
+  const { made, ...finished } = parseJson(FinishedRunRecord, unzipped(path), path);
   const { set, ...expected } = settingsOf(planned);
   const other = differences(expected, { recipe: made.recipe, arm: made.arm, seed: made.seed });
   if (other.length > 0) throw refusal(`${path} is of another run`, other, "or remove that file");
@@ -90,6 +90,6 @@ function unzipped(path: string): Uint8Array {
   }
 }
 
-function settingsOf({ config: { recipe, arm, seed }, set }: PlannedRun): z.infer<typeof RunRecord>["made"] {
+function settingsOf({ config: { recipe, arm, seed }, set }: PlannedRun): z.infer<typeof FinishedRunRecord>["made"] {
   return { recipe, arm, seed, set: [...set] };
 }

@@ -10,11 +10,10 @@ import { tablePrefixes } from "../../core/contracts/keys.ts";
 import type { StoreWrites } from "../../core/contracts/store-writes.ts";
 import type { CloudHandlers, Store, Table } from "../../core/ports.ts";
 import { composeFunctions } from "../../functions/compose.ts";
+import type { Functions } from "../../functions/functions.ts";
 import { cloudHandlers } from "../../functions/handler.ts";
 import { createBusyTimer } from "../../gpu-workers/busy.ts";
 import { isolatedRewards } from "../../recipes/isolated-rewards.ts";
-
-type Functions = ReturnType<typeof composeFunctions>;
 
 export interface EmbeddedCloud {
   readonly store: Store;

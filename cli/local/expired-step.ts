@@ -9,10 +9,10 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import { CONVERSATION_DAYS } from "../../core/training/retention.ts";
 
-type Records = Pick<Store, "table" | "clock"> & { readonly objects: Pick<Store["objects"], "head"> };
+type StoreReader = Pick<Store, "table" | "clock"> & { readonly objects: Pick<Store["objects"], "head"> };
 
 /** Rejects if a group of a step in flight, or a conversation that it counts, has expired or can expire at any time. */
-export async function refuseExpired(store: Records, { run, step, startedAt }: RunRecord): Promise<void> {
+export async function refuseExpired(store: StoreReader, { run, step, startedAt }: RunRecord): Promise<void> {
   const now = await store.clock.storeTime();
   // Nothing of a younger run has expired. There, a group without a record is one that tick is about to add.
   if (now - startedAt < CONVERSATION_DAYS * 86_400_000) return;
@@ -32,14 +32,14 @@ export async function refuseExpired(store: Records, { run, step, startedAt }: Ru
   }
 }
 
-async function hasExpired(store: Records, { run, step, state, groups }: StepRecord, now: number): Promise<boolean> {
+async function hasExpired(store: StoreReader, { run, step, state, groups }: StepRecord, now: number): Promise<boolean> {
   if (state === "closed") return false;
   const expired = await Promise.all(groups.map((_, group) => isExpired(store, run, step, group, now)));
   return expired.includes(true);
 }
 
 async function isExpired(
-  { table, objects }: Records,
+  { table, objects }: StoreReader,
   run: string,
   step: number,
   group: number,

@@ -56,7 +56,7 @@ export const EndpointSettings = z.strictObject({
 });
 export type EndpointSettings = z.infer<typeof EndpointSettings>;
 
-const ModelSettings = EndpointSettings.extend({
+const NamedModelSettings = EndpointSettings.extend({
   model: z.string().min(1).describe("The model's name on the server."),
   json: z
     .enum(["schema", "object", "text"])
@@ -66,12 +66,12 @@ const ModelSettings = EndpointSettings.extend({
     ),
 });
 
-const OpenAiModel = ModelSettings.extend({
+const OpenAiModel = NamedModelSettings.extend({
   provider: z.literal("openai").describe("openai: an OpenAI-compatible server."),
   baseUrl: BaseUrl.default(OPENAI_URL).describe("The server's base URL."),
 });
 
-const BedrockModel = ModelSettings.extend({
+const BedrockModel = NamedModelSettings.extend({
   provider: z.literal("bedrock").describe("bedrock: Amazon Bedrock."),
   region: z
     .string()

@@ -13,7 +13,7 @@ import { AgentName } from "./names.ts";
 /** Settings that belong to the policy. A role takes them from its owner. */
 const OF_THE_POLICY = ["model", "lora", "trained", "optimizer", "engine"] as const;
 
-type Settings = Readonly<Record<string, unknown>>;
+type RawSettings = Readonly<Record<string, unknown>>;
 
 interface Sharing {
   readonly policy?: string | undefined;
@@ -99,7 +99,7 @@ export function withoutInherited<T>(agents: T): T {
   }) as T;
 }
 
-function mapRoles(agents: Settings, map: (role: Settings, owner: Settings) => Settings): Settings {
+function mapRoles(agents: RawSettings, map: (role: RawSettings, owner: RawSettings) => RawSettings): RawSettings {
   return Object.fromEntries(
     Object.entries(agents).map(([name, role]) => {
       const owner = isSettings(role) ? agents[named(role["policy"]) ?? ""] : undefined;
@@ -108,10 +108,10 @@ function mapRoles(agents: Settings, map: (role: Settings, owner: Settings) => Se
   );
 }
 
-const isSettings = (value: unknown): value is Settings =>
+const isSettings = (value: unknown): value is RawSettings =>
   value !== null && typeof value === "object" && !Array.isArray(value);
 
-const pick = (from: Settings, keys: readonly string[]): Settings =>
+const pick = (from: RawSettings, keys: readonly string[]): RawSettings =>
   Object.fromEntries(keys.flatMap((key) => (from[key] === undefined ? [] : [[key, from[key]]])));
 
 type Fault = readonly [path: readonly (string | number)[], message: string];

@@ -25,7 +25,7 @@ export interface PolicyTerm {
   readonly clipped: boolean;
 }
 
-type Options = Pick<AlgorithmConfig, "policyLoss" | "clipLow" | "clipHigh">;
+type PolicyLossOptions = Pick<AlgorithmConfig, "policyLoss" | "clipLow" | "clipHigh">;
 
 /** `weight`: of the token in the loss. `logProb`: under the current policy. */
 export function policyTerm(
@@ -33,7 +33,7 @@ export function policyTerm(
   logProb: number,
   advantage: number,
   weight: number,
-  options: Options,
+  options: PolicyLossOptions,
 ): PolicyTerm {
   const { policyLoss, clipLow, clipHigh } = options;
   const limited = Math.min(Math.max(r, 1 - clipLow), 1 + clipHigh);

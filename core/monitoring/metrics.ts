@@ -18,9 +18,9 @@ export const MetricLine = z.strictObject({
 });
 export type MetricLine = z.infer<typeof MetricLine>;
 
-type Measured = Pick<MetricLine, "step" | "source" | "metrics">;
+type UntimedMetricLine = Pick<MetricLine, "step" | "source" | "metrics">;
 
-export function stepMetrics(summary: StepSummary): Measured {
+export function stepMetrics(summary: StepSummary): UntimedMetricLine {
   const { rollouts, excluded, groups } = summary;
   const hasRollouts = rollouts > 0;
   const metrics = defined({
@@ -84,7 +84,7 @@ function perAgent({
   };
 }
 
-export function evaluationMetrics({ team, suite, n, correct, interval }: TeamEvaluation): Measured {
+export function evaluationMetrics({ team, suite, n, correct, interval }: TeamEvaluation): UntimedMetricLine {
   const metrics = {
     [`eval/${suite}/n`]: n,
     ...(n > 0 && {

@@ -83,7 +83,7 @@ export function spansOf(traced: TracedRollout): RolloutSpans {
 }
 
 /** Equal shares of the time, in the order in which they happened. */
-function sharesOf(drafts: readonly Draft[]): Span[] {
+function sharesOf(drafts: readonly SpanDraft[]): Span[] {
   const leaves = drafts.filter(({ isLeaf }) => isLeaf);
   const place = new Map(leaves.map(({ span }, i) => [span.id, i]));
   return drafts.map(({ span, isLeaf }) => {
@@ -95,12 +95,12 @@ function sharesOf(drafts: readonly Draft[]): Span[] {
   });
 }
 
-interface Draft {
+interface SpanDraft {
   readonly span: Omit<Span, "start" | "end">;
   readonly isLeaf: boolean;
 }
 
-function leavesBelow(drafts: readonly Draft[], id: string): string[] {
+function leavesBelow(drafts: readonly SpanDraft[], id: string): string[] {
   return drafts
     .filter(({ span }) => span.parent === id)
     .flatMap(({ span, isLeaf }) => (isLeaf ? [span.id] : leavesBelow(drafts, span.id)));
@@ -117,7 +117,7 @@ interface AgentPart {
   readonly scored: ScoredRollout | undefined;
 }
 
-function draftsOfAgent(traced: TracedRollout, part: AgentPart): Draft[] {
+function draftsOfAgent(traced: TracedRollout, part: AgentPart): SpanDraft[] {
   const { id, parent, agent, conversation, trajectory, extra, events } = part;
   const { run, step, group, rollout } = traced.outcome.address;
   const model = traced.models[agent] ?? "";
@@ -139,8 +139,8 @@ function draftsOfAgent(traced: TracedRollout, part: AgentPart): Draft[] {
   return [{ span, isLeaf: turns.length === 0 }, ...turns];
 }
 
-function draftsOfTurn(traced: TracedRollout, part: AgentPart, turn: Turn, id: string, model: string): Draft[] {
-  const chat: Draft = {
+function draftsOfTurn(traced: TracedRollout, part: AgentPart, turn: Turn, id: string, model: string): SpanDraft[] {
+  const chat: SpanDraft = {
     span: {
       id,
       parent: part.id,
@@ -156,7 +156,7 @@ function draftsOfTurn(traced: TracedRollout, part: AgentPart, turn: Turn, id: st
     },
     isLeaf: true,
   };
-  const calls = turn.calls.flatMap((call, i): Draft[] => {
+  const calls = turn.calls.flatMap((call, i): SpanDraft[] => {
     const response = turn.responses[i];
     const invocation = response?.invocation === undefined ? undefined : traced.invocations.get(response.invocation);
     if (invocation) return delegation(traced, part, invocation, `${id}/${i}`);
@@ -172,7 +172,7 @@ function draftsOfTurn(traced: TracedRollout, part: AgentPart, turn: Turn, id: st
   return [chat, ...calls];
 }
 
-function delegation(traced: TracedRollout, part: AgentPart, invocation: Invocation, id: string): Draft[] {
+function delegation(traced: TracedRollout, part: AgentPart, invocation: Invocation, id: string): SpanDraft[] {
   const { agent } = invocation.request;
   const own = part.scored?.invocations[agent] ?? [];
   const index = own.findIndex((one) => one.id === invocation.id);

@@ -6,7 +6,8 @@ import type { TableChange, TableCondition, TableValue } from "../ports.ts";
 
 const is = (attribute: string, value: TableValue): TableCondition => ({ equals: [[attribute], value] });
 
-type FleetRefusal = NonNullable<FleetRecord["refusal"]>;
+/** Why an instance of the fleet does not serve the run, and its release. */
+export type FleetRefusal = NonNullable<FleetRecord["refusal"]>;
 
 const fleetKey = ({ run, fleet }: Pick<FleetRecord, "run" | "fleet">) => tableKeys.fleet(run, fleet);
 

@@ -51,7 +51,7 @@ export function resolveConfig(
 /** A setting may add an agent if a setting makes it the main agent, or one that another delegates to. Otherwise its name is mistyped. */
 function refuseUnknownAgents(set: readonly string[], recommended: readonly string[], config: object): void {
   const team = Object.values(valueAt(config, "agents") ?? {});
-  const reached = team.flatMap((agent: unknown) => (isJsonObject(agent) ? agent["delegates"] : undefined) ?? []);
+  const reached = team.flatMap((agent: unknown) => (isConfigNode(agent) ? agent["delegates"] : undefined) ?? []);
   const known = [...recommended, valueAt(config, "main"), ...reached];
   for (const setting of set) {
     const [, name] = /^agents\.([^.=]+)[.=]/.exec(setting) ?? [];
@@ -81,7 +81,7 @@ export function valueAt(value: object, path: string): unknown {
   return path
     .split(".")
     .reduce<unknown>(
-      (inner, key) => (isJsonObject(inner) && Object.hasOwn(inner, key) ? inner[key] : undefined),
+      (inner, key) => (isConfigNode(inner) && Object.hasOwn(inner, key) ? inner[key] : undefined),
       value,
     );
 }
@@ -134,14 +134,14 @@ function appSettings({ agents, evaluation }: RunConfigInput): string[] {
 
 /** A copy with the settings `path=value` applied in order. The result is not checked. */
 export function withSettings(value: object, settings: readonly string[]): object {
-  const copy: JsonObject = { ...structuredClone(value) };
+  const copy: ConfigNode = { ...structuredClone(value) };
   for (const setting of settings) assign(copy, setting);
   return copy;
 }
 
-type JsonObject = { [key: string]: unknown };
+type ConfigNode = { [key: string]: unknown };
 
-function assign(config: JsonObject, setting: string): void {
+function assign(config: ConfigNode, setting: string): void {
   const [, path, text] = /^([^=]+)=(.*)$/s.exec(setting) ?? [];
   if (path === undefined || text === undefined) {
     throw new MgrpoError(
@@ -156,7 +156,7 @@ function assign(config: JsonObject, setting: string): void {
     refuseName(parent, key, setting, keys.slice(0, depth));
     parent[key] ??= {};
     const child = parent[key];
-    if (!isJsonObject(child)) {
+    if (!isConfigNode(child)) {
       const next = keys[depth + 1] ?? last;
       throw new MgrpoError("config-invalid", `--set ${setting}: '${key}' is a value and has no '${next}'`);
     }
@@ -167,7 +167,7 @@ function assign(config: JsonObject, setting: string): void {
 }
 
 /** Refuses what would set no setting: a prototype, and in a list anything but the index of an entry or of the next one. */
-function refuseName(parent: JsonObject, key: string, setting: string, path: readonly string[]): void {
+function refuseName(parent: ConfigNode, key: string, setting: string, path: readonly string[]): void {
   if (key === "__proto__") throw new MgrpoError("config-invalid", `--set ${setting}: there is no setting '${key}'`);
   if (!Array.isArray(parent) || (/^(?:0|[1-9]\d*)$/.test(key) && Number(key) <= parent.length)) return;
   const list = path.join(".");
@@ -178,7 +178,7 @@ function refuseName(parent: JsonObject, key: string, setting: string, path: read
 }
 
 /** True for arrays too: `curriculum.0.levels` is a path. */
-const isJsonObject = (value: unknown): value is JsonObject => value !== null && typeof value === "object";
+const isConfigNode = (value: unknown): value is ConfigNode => value !== null && typeof value === "object";
 
 function readValue(text: string): unknown {
   try {

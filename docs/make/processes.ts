@@ -124,10 +124,15 @@ function label(x: number, y: number, title: string, lines: readonly string[]): s
   return [head, ...texts].join("\n");
 }
 
-type Point = readonly [number, number];
+type Position = readonly [number, number];
 
 /** A straight arrow. Its label is beside a vertical one, above a horizontal one. */
-function arrow([x1, y1]: Point, [x2, y2]: Point, text: string, direction: "one-way" | "two-way" = "one-way"): string {
+function arrow(
+  [x1, y1]: Position,
+  [x2, y2]: Position,
+  text: string,
+  direction: "one-way" | "two-way" = "one-way",
+): string {
   const start = direction === "two-way" ? ` marker-start="url(#head)"` : "";
   const isVertical = x1 === x2;
   const place = isVertical

@@ -35,7 +35,7 @@ export interface SafetensorsHeader {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-const Entry = z.strictObject({
+const EntryJson = z.strictObject({
   dtype: z.string(),
   shape: z.array(z.int().nonnegative()),
   data_offsets: z.tuple([z.int().nonnegative(), z.int().nonnegative()]),
@@ -87,7 +87,7 @@ export function readHeader(file: CheckpointFile, what: string): SafetensorsHeade
 function entryOf(name: string, raw: unknown, start: number, what: string): TensorEntry {
   const damaged = (fault: string) =>
     new MgrpoError("checkpoint-damaged", `${what}: ${fault}: restore the file from its origin`);
-  const parsed = Entry.safeParse(raw);
+  const parsed = EntryJson.safeParse(raw);
   if (!parsed.success) throw damaged(`the header entry of '${name}' is malformed`);
   const { dtype: type, shape, data_offsets } = parsed.data;
   if (!isTensorType(type)) {

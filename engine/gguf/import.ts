@@ -106,9 +106,9 @@ async function writeWeights(
   }
 }
 
-type Source = { readonly path: string; readonly bytes: number };
+type GgufFile = { readonly path: string; readonly bytes: number };
 
-function valuesOf(source: Source, tensor: GgufTensor): Float32Array {
+function valuesOf(source: GgufFile, tensor: GgufTensor): Float32Array {
   const values = dequantize(tensor.type, readBytes(source, tensor.begin, new Uint8Array(tensor.bytes)));
   return tensor.interleavedHeads > 0 ? separated(values, tensor) : values;
 }

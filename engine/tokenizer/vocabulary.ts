@@ -20,17 +20,17 @@ const AddedToken = z.looseObject({
 type AddedToken = z.infer<typeof AddedToken>;
 
 const Vocabulary = z.record(z.string(), z.int().nonnegative());
-const Pieces = z.array(z.tuple([z.string(), z.number()]));
-const Part = z.looseObject({}).nullable().default(null);
+const ScoredPieces = z.array(z.tuple([z.string(), z.number()]));
+const TokenizerComponent = z.looseObject({}).nullable().default(null);
 const TokenizerJson = z.looseObject({
   added_tokens: z.array(AddedToken),
-  normalizer: Part,
-  pre_tokenizer: Part,
-  post_processor: Part,
-  decoder: Part,
+  normalizer: TokenizerComponent,
+  pre_tokenizer: TokenizerComponent,
+  post_processor: TokenizerComponent,
+  decoder: TokenizerComponent,
   model: z.looseObject({
     type: z.string().optional(),
-    vocab: z.union([Vocabulary, Pieces]),
+    vocab: z.union([Vocabulary, ScoredPieces]),
     merges: z.array(z.union([z.string(), z.tuple([z.string(), z.string()])])).optional(),
     unk_token: z.string().nullish(),
     unk_id: z.int().nullish(),
@@ -109,16 +109,18 @@ export function withoutControlTokens(json: TokenizerJson, unknown: string | unde
   };
 }
 
-type Part = z.infer<typeof Part>;
+type TokenizerComponent = z.infer<typeof TokenizerComponent>;
 
 /** `Digits` splits at every numeral in Hugging Face's tokenizers (½, ٣), but only at 0 to 9 in @huggingface/tokenizers (0.2.0). */
-function withNumerals(part: Part): Part {
+function withNumerals(part: TokenizerComponent): TokenizerComponent {
   if (part?.["type"] === "Digits") {
     const Regex = part["individual_digits"] === true ? "\\p{N}" : "\\p{N}+";
     return { type: "Split", pattern: { Regex }, behavior: "Isolated", invert: false };
   }
   const parts = part?.["pretokenizers"];
-  return Array.isArray(parts) ? { ...part, pretokenizers: parts.map((one: Part) => withNumerals(one)) } : part;
+  return Array.isArray(parts)
+    ? { ...part, pretokenizers: parts.map((one: TokenizerComponent) => withNumerals(one)) }
+    : part;
 }
 
 /** For text that follows other text; the same object if no space is put before a text's first word. */
@@ -128,7 +130,7 @@ export function withoutLeadingSpace(json: TokenizerJson): TokenizerJson {
   return { ...json, normalizer, pre_tokenizer };
 }
 
-function withoutPrefix(part: Part): Part {
+function withoutPrefix(part: TokenizerComponent): TokenizerComponent {
   if (!part) return part;
   if (part["type"] === "Prepend") return null;
   if (part["type"] === "Metaspace") {
@@ -138,7 +140,7 @@ function withoutPrefix(part: Part): Part {
   for (const key of ["normalizers", "pretokenizers"]) {
     const parts = part[key];
     if (!Array.isArray(parts)) continue;
-    const changed = parts.map((one: Part) => withoutPrefix(one));
+    const changed = parts.map((one: TokenizerComponent) => withoutPrefix(one));
     if (changed.some((one, i) => one !== parts[i])) return { ...part, [key]: changed.filter((one) => one !== null) };
   }
   return part;

@@ -9,7 +9,7 @@ import { type Sources, taggedAnswer } from "../atlas-app/sources.ts";
 const PLANNER_STEPS = 5;
 const REPORT_LENGTH = 200;
 
-export interface Team {
+export interface TeamModels {
   readonly planner: LanguageModel;
   readonly searcher: LanguageModel;
 }
@@ -17,7 +17,7 @@ export interface Team {
 /** The team's answer; undefined if it gave none. */
 export async function answerQuestion(
   question: string,
-  { planner, searcher }: Team,
+  { planner, searcher }: TeamModels,
   sources: Sources,
   abortSignal: AbortSignal,
 ): Promise<string | undefined> {

@@ -17,7 +17,7 @@ import { FleetRecord, JobRecord, RunRecord, WorkerRecord } from "../../core/cont
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import { readApiSpendingIfLimited } from "../../core/training/api-spending.ts";
-import { claimFleetSlot, recordFleetRefusal } from "../../core/training/fleet-writes.ts";
+import { claimFleetSlot, type FleetRefusal, recordFleetRefusal } from "../../core/training/fleet-writes.ts";
 import {
   emptyFleetRecord,
   fleetRecord,
@@ -29,8 +29,6 @@ import { listedRuns } from "../../core/training/run-list.ts";
 
 /** Between two reads of the runs. */
 const POLL_SECONDS = 10;
-
-type Refusal = NonNullable<FleetRecord["refusal"]>;
 
 /** A fleet of the store's deployment. */
 export async function readFleet({ table }: Store, name: string): Promise<Fleet> {
@@ -91,7 +89,7 @@ export async function enterRun(store: Store, fleet: Fleet, name: string, worker:
 }
 
 /** Records in the run's FLEET record that instances of this release do not serve it, and why. */
-export async function recordRefusal({ table }: Store, fleet: Fleet, run: string, refusal: Refusal): Promise<void> {
+export async function recordRefusal({ table }: Store, fleet: Fleet, run: string, refusal: FleetRefusal): Promise<void> {
   await table.insert(tableKeys.fleet(run, fleet.name), emptyFleetRecord(run, fleet.name));
   await table.update(recordFleetRefusal({ run, fleet: fleet.name }, refusal));
 }

@@ -184,7 +184,7 @@ export class AgentSessions {
   async #sample(
     open: OpenSession,
     exchange: Omit<Exchange<SampledTurn>, "turn">,
-    { request, layout, inference }: Sampling,
+    { request, layout, inference }: SamplingInputs,
     signal: AbortSignal,
   ): Promise<TurnReply> {
     const { session } = open;
@@ -240,7 +240,7 @@ export class AgentSessions {
   }
 }
 
-interface Sampling {
+interface SamplingInputs {
   readonly request: TurnRequest;
   readonly layout: MessageLayout;
   readonly inference: Inference;

@@ -32,7 +32,7 @@ import { WorkerPool } from "./worker-pool.ts";
 const MAX_DEATHS = 2;
 
 /** What all invocations of one caller share. */
-interface Caller {
+interface InvocationContext {
   readonly run: RunContext;
   readonly pool: WorkerPool;
   readonly client: WorkerClient;
@@ -60,7 +60,7 @@ export function httpDelegation(
   network: Pick<WorkerNetwork, "fetch"> = httpNetwork,
 ): Delegation {
   const { clock } = run.store;
-  const caller: Caller = {
+  const caller: InvocationContext = {
     run,
     pool: new WorkerPool(observer, clock),
     client: new WorkerClient(openCallSigner(secret, clock), network, run.log),
@@ -80,7 +80,7 @@ export function httpDelegation(
   };
 }
 
-async function invoke(caller: Caller, invocation: PendingInvocation): Promise<InvocationReport> {
+async function invoke(caller: InvocationContext, invocation: PendingInvocation): Promise<InvocationReport> {
   const { id, signal } = invocation;
   try {
     return await pRetry(() => attempt(caller, invocation), {
@@ -95,7 +95,7 @@ async function invoke(caller: Caller, invocation: PendingInvocation): Promise<In
   }
 }
 
-async function attempt(caller: Caller, invocation: PendingInvocation): Promise<InvocationReport> {
+async function attempt(caller: InvocationContext, invocation: PendingInvocation): Promise<InvocationReport> {
   const { id, request, signal } = invocation;
   const stored = invocation.attempts++ > 0 ? await findInvocation(caller.run, id, request) : undefined;
   if (stored) return stored;
@@ -121,7 +121,7 @@ async function attempt(caller: Caller, invocation: PendingInvocation): Promise<I
 
 /** One attempt at one worker. */
 async function askWorker(
-  { pool, client }: Caller,
+  { pool, client }: InvocationContext,
   { id, body }: PendingInvocation,
   worker: WorkerRecord,
   signal: AbortSignal,

@@ -49,7 +49,7 @@ export interface InvocationRegistryOptions {
   onFatal(error: unknown): void;
 }
 
-interface Entry {
+interface RegistryEntry {
   readonly step: number;
   readonly controller: AbortController;
   readonly settled: Promise<Settled>;
@@ -59,7 +59,7 @@ interface Entry {
 
 interface RegistryState {
   readonly options: InvocationRegistryOptions;
-  readonly entries: Map<string, Entry>;
+  readonly entries: Map<string, RegistryEntry>;
   isDraining: boolean;
 }
 
@@ -128,7 +128,7 @@ function start({ options, entries }: RegistryState, id: string, request: Invocat
       (error: unknown): Settled => ({ state: "failed", error: failureOf(options, id, error, controller, wallClock) }),
     )
     .finally(wallClock.end);
-  const entry: Entry = { step: request.address.step, controller, settled, hasBegun: false, result: undefined };
+  const entry: RegistryEntry = { step: request.address.step, controller, settled, hasBegun: false, result: undefined };
   entries.set(id, entry);
   settled.then((result) => {
     entry.result = result;

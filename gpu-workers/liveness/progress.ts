@@ -11,7 +11,7 @@ const GRACE_SECONDS = 120;
 
 export type EngineWork = "sampling" | "training";
 
-interface EngineCall {
+interface PendingEngineCall {
   readonly work: EngineWork;
   /** Monotonic time, in seconds. */
   dueAt: number;
@@ -21,7 +21,7 @@ interface EngineCall {
 export class EngineProgress {
   readonly #limits: EngineLimits;
   readonly #now: () => number;
-  readonly #calls = new Set<EngineCall>();
+  readonly #calls = new Set<PendingEngineCall>();
 
   constructor(limits: EngineLimits, now: () => number = () => performance.now() / 1000) {
     this.#limits = limits;
@@ -38,7 +38,7 @@ export class EngineProgress {
 
   /** @param signal cancels the call, which then has the grace period to end. */
   async during<T>(work: EngineWork, call: () => Promise<T>, signal?: AbortSignal): Promise<T> {
-    const entry: EngineCall = { work, dueAt: this.#dueAt(work), isCanceled: false };
+    const entry: PendingEngineCall = { work, dueAt: this.#dueAt(work), isCanceled: false };
     const cancel = () => {
       entry.isCanceled = true;
       entry.dueAt = Math.min(entry.dueAt, this.#now() + GRACE_SECONDS);

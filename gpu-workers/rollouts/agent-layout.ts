@@ -8,12 +8,12 @@ export interface AgentLayout extends ChatLayout {
   readonly toolbox: Toolbox;
 }
 
-type Settings = Pick<AgentConfig, "system" | "tools" | "delegates"> &
+type LayoutConfig = Pick<AgentConfig, "system" | "tools" | "delegates"> &
   Partial<Pick<AgentConfig, "thinking" | "toolPrompt">>;
 
 export function openAgentLayout(
   agent: string,
-  config: Settings,
+  config: LayoutConfig,
   tokenizer: Tokenizer,
   tools: ReadonlyMap<string, Tool>,
 ): AgentLayout {
@@ -24,9 +24,10 @@ export function openAgentLayout(
 
 /** The layout of an agent, shared by all its conversations: rendering its template costs more than a short turn. */
 export const agentLayoutOf = ((): typeof openAgentLayout => {
-  const known = new WeakMap<Tokenizer, WeakMap<Settings, WeakMap<ReadonlyMap<string, Tool>, AgentLayout>>>();
+  const known = new WeakMap<Tokenizer, WeakMap<LayoutConfig, WeakMap<ReadonlyMap<string, Tool>, AgentLayout>>>();
   return (agent, config, tokenizer, tools) => {
-    const byConfig = known.get(tokenizer) ?? new WeakMap<Settings, WeakMap<ReadonlyMap<string, Tool>, AgentLayout>>();
+    const byConfig =
+      known.get(tokenizer) ?? new WeakMap<LayoutConfig, WeakMap<ReadonlyMap<string, Tool>, AgentLayout>>();
     const byTools = byConfig.get(config) ?? new WeakMap<ReadonlyMap<string, Tool>, AgentLayout>();
     const layout = byTools.get(tools) ?? openAgentLayout(agent, config, tokenizer, tools);
     known.set(tokenizer, byConfig.set(config, byTools.set(tools, layout)));

@@ -21,7 +21,7 @@ export interface TrainedStep {
 }
 
 /** What a pass measures about the policy. */
-interface Measured {
+interface PassStatistics {
   readonly loss: number;
   /** Whether the batch's first optimizer step came before the pass. */
   readonly moved: boolean;
@@ -43,7 +43,7 @@ export interface RoleState extends TrainedRole {
   buffered: PreparedEntry[];
   /** By which its token weights were multiplied: 1 unless it shares the policy. */
   scale: number;
-  readonly passes: Measured[];
+  readonly passes: PassStatistics[];
   /** Sum over the optimizer steps of the norm of its gradient. Null: unknown. */
   gradientNorms: number | null;
 }
@@ -83,7 +83,8 @@ export function statsOf({ gradientNorms }: StepState, roles: readonly RoleState[
   if (passes.length === 0)
     return { loss: 0, gradientNorm: 0, clipFraction: 0, kl: 0, maxRatioDeviation: 0, ...entropy, ...counts };
   const before = passes.filter(({ moved }) => !moved);
-  const shareOf = (count: (pass: Measured) => number) => total(passes, count) / total(passes, ({ tokens }) => tokens);
+  const shareOf = (count: (pass: PassStatistics) => number) =>
+    total(passes, count) / total(passes, ({ tokens }) => tokens);
   const isSet = (option: "ratioMask" | "tisCap") => roles.some(({ config }) => config.algorithm[option] !== null);
   return {
     loss: total(roles, (role) => (roles.length === 1 ? 1 : role.share) * lossOf(role)),

@@ -4,7 +4,7 @@
  */
 import { calculateText } from "../../adapters/tools/calculate.ts";
 import { type Random, stream } from "../../core/random.ts";
-import type { Demonstration } from "../../core/recipe.ts";
+import type { Demonstration, DemonstrationTurn } from "../../core/recipe.ts";
 import { answerTurn, callTurn } from "../small-models/turns.ts";
 import { COUNTS, draftOf, FIRST_DEMONSTRATION_VILLAGE, promptOf, type QuestionDraft } from "./questions.ts";
 import { lookedUp } from "./tools.ts";
@@ -17,8 +17,6 @@ export const CALLS_PER_TURN = 4;
 const PLANNER_ERROR_RATES = { guess: 0.1, stopEarly: 0.12, leaveOut: 0.04, wrongField: 0.03, noCalculation: 0.25 };
 const SEARCHER_ERROR_RATES = { wrongPerson: 0.1, wrongNumber: 0.15, wrongLine: 0.05, shortPage: 0.2 };
 
-type Turn = Demonstration["turns"][number];
-
 export function* plannerDemonstrations(): Generator<Demonstration, never> {
   for (let village = FIRST_DEMONSTRATION_VILLAGE; ; village++) {
     const random = stream("tally-planner", village);
@@ -28,7 +26,7 @@ export function* plannerDemonstrations(): Generator<Demonstration, never> {
 }
 
 function planned(draft: QuestionDraft, random: Random): Demonstration {
-  const turns: Turn[] = [];
+  const turns: DemonstrationTurn[] = [];
   const end = (answer: string | number): Demonstration => ({
     prompt: promptOf(draft),
     turns: [...turns, { text: answerTurn(String(answer)), responses: [] }],
@@ -47,8 +45,11 @@ function planned(draft: QuestionDraft, random: Random): Demonstration {
 }
 
 /** The delegations, a few people at a time, and the numbers that come back. */
-function delegated({ village, field, names }: QuestionDraft, random: Random): { turns: Turn[]; found: number[] } {
-  const turns: Turn[] = [];
+function delegated(
+  { village, field, names }: QuestionDraft,
+  random: Random,
+): { turns: DemonstrationTurn[]; found: number[] } {
+  const turns: DemonstrationTurn[] = [];
   const found: number[] = [];
   const included = names.filter(() => !errs(random, PLANNER_ERROR_RATES.leaveOut));
   for (let first = 0; first < included.length; first += CALLS_PER_TURN) {

@@ -45,7 +45,7 @@ interface Candidate extends TracedConversation {
 }
 
 /** A model call, from a span or from a line of messages. */
-interface Source {
+interface CallSource {
   readonly where: string;
   readonly scope: string;
   readonly agent: string | undefined;
@@ -93,13 +93,13 @@ function ofSpans(traces: Traces, options: TraceImportOptions, report: ImportRepo
   );
 }
 
-interface ModelCall {
+interface ModelCallSpan {
   readonly span: OtlpSpan;
   /** One, which is undefined if no content was captured; none if it is malformed. */
   readonly exchanges: readonly (RecordedCall | undefined)[];
 }
 
-function modelCalls(spans: readonly OtlpSpan[], report: ImportReport): ModelCall[] {
+function modelCalls(spans: readonly OtlpSpan[], report: ImportReport): ModelCallSpan[] {
   return spans.flatMap((span) => {
     const exchanges = report.attempt(span.where, () => [readCall(span)]);
     if (exchanges[0] || exchanges.length === 0 || isModelCall(span)) {
@@ -114,7 +114,7 @@ function modelCalls(spans: readonly OtlpSpan[], report: ImportReport): ModelCall
 const AGENT = ["gen_ai.agent.name", "agent.name", "ai.telemetry.functionId"];
 const CONVERSATION = ["gen_ai.conversation.id", "session.id"];
 
-function sourceOf(traces: Traces, span: OtlpSpan): Source {
+function sourceOf(traces: Traces, span: OtlpSpan): CallSource {
   const first = (names: readonly string[]) =>
     names.map((name) => traces.attribute(span, name)).find((value) => value !== undefined);
   const agent = first(AGENT);
@@ -127,7 +127,7 @@ function sourceOf(traces: Traces, span: OtlpSpan): Source {
   };
 }
 
-function refuseFiltered({ agent, attribute }: Source, options: TraceImportOptions): void {
+function refuseFiltered({ agent, attribute }: CallSource, options: TraceImportOptions): void {
   if (options.agent !== undefined && agent !== undefined && agent !== options.agent) {
     throw new Unusable("another agent");
   }
@@ -154,7 +154,7 @@ function refuseWithoutContent({ attributes }: OtlpSpan): never {
 }
 
 function ofExchange(
-  source: Source,
+  source: CallSource,
   span: OtlpSpan,
   exchange: RecordedCall | undefined,
   options: TraceImportOptions,
@@ -181,7 +181,7 @@ function ofExchange(
 }
 
 function candidateOf(
-  source: Source,
+  source: CallSource,
   messages: readonly Message[],
   tools: readonly ToolDefinition[] | undefined,
   { agent, score, system }: TraceImportOptions,

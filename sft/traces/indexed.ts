@@ -27,14 +27,14 @@ function read<S extends z.ZodType>(attributes: JsonObject, prefix: string, schem
   return list && parseAttribute(schema, list, prefix);
 }
 
-const ToolCall = z.object({
+const OpenInferenceToolCall = z.object({
   id: z.string().optional(),
   function: z.object({ name: z.string(), arguments: z.json().optional() }),
 });
 
-const Content = z.object({
+const ContentPart = z.object({
   message_content: z.object({ type: z.string(), text: z.string().optional() }).optional(),
-  tool_call: ToolCall.optional(),
+  tool_call: OpenInferenceToolCall.optional(),
 });
 
 const Rows = z.array(
@@ -43,8 +43,8 @@ const Rows = z.array(
       message: z.object({
         role: z.string(),
         content: z.string().optional(),
-        contents: z.array(Content).optional(),
-        tool_calls: z.array(z.object({ tool_call: ToolCall })).optional(),
+        contents: z.array(ContentPart).optional(),
+        tool_calls: z.array(z.object({ tool_call: OpenInferenceToolCall })).optional(),
         tool_call_id: z.string().optional(),
       }),
     })

@@ -17,7 +17,7 @@ export type Message =
   | { readonly role: "assistant"; readonly text: string; readonly thinking: string; readonly calls: readonly Call[] }
   | { readonly role: "tool"; readonly text: string; readonly id: string | undefined };
 
-type Part =
+type MessagePart =
   | { readonly kind: "text" | "thinking"; readonly text: string }
   | { readonly kind: "call"; readonly call: Call }
   | { readonly kind: "response"; readonly id: string | undefined; readonly text: string }
@@ -28,13 +28,13 @@ const id = z
   .nullish()
   .transform((id) => id || undefined);
 
-const text = (text: string): Part => ({ kind: "text", text });
-const thinking = (text = ""): Part => ({ kind: "thinking", text });
-const call = (id: string | undefined, name: string, args: JsonValue = null): Part => {
+const text = (text: string): MessagePart => ({ kind: "text", text });
+const thinking = (text = ""): MessagePart => ({ kind: "thinking", text });
+const call = (id: string | undefined, name: string, args: JsonValue = null): MessagePart => {
   const written = typeof args === "string" ? args : JSON.stringify(args ?? {});
   return { kind: "call", call: { id, name, arguments: written.trim() === "" ? "{}" : written } };
 };
-const response = (id: string | undefined, value: JsonValue = ""): Part => ({
+const response = (id: string | undefined, value: JsonValue = ""): MessagePart => ({
   kind: "response",
   id,
   text: textOf(value),
@@ -114,7 +114,9 @@ const Responses = [
     .transform(({ toolResult }) => response(toolResult.toolUseId, toolResult.content)),
 ] as const;
 
-const Other = z.looseObject({ type: z.string().default("") }).transform(({ type }): Part => ({ kind: "other", type }));
+const Other = z
+  .looseObject({ type: z.string().default("") })
+  .transform(({ type }): MessagePart => ({ kind: "other", type }));
 
 const PartSchema = z.union([...Texts, ...Calls, ...Responses, Other]);
 /** A string that is a JSON list of content blocks is read as those blocks: span events cannot hold a list. */
@@ -205,7 +207,7 @@ export function messagesOf(raw: RawMessage, reading: Reading): Message[] {
   return [{ role, text: written, thinking: joined(parts, "thinking", "\n"), calls }];
 }
 
-function partsOf(raw: RawMessage, role: Message["role"], { stringsHaveBlocks }: Reading): readonly Part[] {
+function partsOf(raw: RawMessage, role: Message["role"], { stringsHaveBlocks }: Reading): readonly MessagePart[] {
   const { content, reasoning_content: thought } = raw;
   const inString = (written: string) => (stringsHaveBlocks ? blocksIn(written, role) : [text(written)]);
   const parts = raw.parts ?? (typeof content === "string" ? inString(content) : (content ?? []));
@@ -215,14 +217,14 @@ function partsOf(raw: RawMessage, role: Message["role"], { stringsHaveBlocks }: 
   return [...(thought ? [thinking(thought)] : []), ...rest, ...calls];
 }
 
-function blocksIn(content: string, role: Message["role"]): readonly Part[] {
+function blocksIn(content: string, role: Message["role"]): readonly MessagePart[] {
   const value = /^\s*\[\s*\{/.test(content) ? jsonIn(content) : undefined;
   if (!WrittenBlocks.safeParse(value).success) return [text(content)];
   const blocks = (role === "tool" ? ResponseBlocks : Blocks).safeParse(value);
   return blocks.success ? blocks.data : [text(content)];
 }
 
-function joined(parts: readonly Part[], kind: "text" | "thinking", separator: string): string {
+function joined(parts: readonly MessagePart[], kind: "text" | "thinking", separator: string): string {
   return parts.flatMap((part) => (part.kind === kind ? [part.text] : [])).join(separator);
 }
 

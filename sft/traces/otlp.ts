@@ -67,7 +67,7 @@ const LogRecord = z.object({
   body: AnyValue.default(null),
 });
 
-const Document = z.object({
+const OtlpDocument = z.object({
   resourceSpans: z
     .array(
       z.object({
@@ -101,7 +101,7 @@ export class Traces {
 
   /** @param whereIs the file and line of a span or log record, by the id of its span. */
   add(value: JsonValue, where: string, whereIs: (spanId: string) => string): void {
-    const { resourceSpans, resourceLogs } = parse(Document, value, where, "demonstrations-invalid");
+    const { resourceSpans, resourceLogs } = parse(OtlpDocument, value, where, "demonstrations-invalid");
     for (const { resource, scopeSpans } of resourceSpans)
       for (const { spans } of scopeSpans)
         for (const span of spans) this.#addSpan(span, resource.attributes, whereIs(span.spanId));

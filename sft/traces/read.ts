@@ -32,7 +32,7 @@ const OpenAiMessage = z.strictObject({
   function_call: empty,
 });
 
-const Line = z.looseObject({
+const OpenAiLine = z.looseObject({
   messages: z.array(OpenAiMessage),
   tools: z.array(ToolDefinition).nullish(),
   agent: z.string().nullish(),
@@ -102,7 +102,7 @@ function lineOf(value: JsonValue, where: string): RawMessagesLine[] {
   if (!("messages" in kind)) {
     throw unreadableTrace(where, "neither OTLP JSON (resourceSpans, resourceLogs) nor OpenAI messages (messages)");
   }
-  const { messages, tools, agent, ...rest } = parse(Line, value, where, "demonstrations-invalid");
+  const { messages, tools, agent, ...rest } = parse(OpenAiLine, value, where, "demonstrations-invalid");
   const attributes = flat(rest as JsonObject);
   return [{ messages, tools: tools ?? undefined, agent: agent ?? undefined, attributes, where }];
 }

@@ -8,6 +8,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { MgrpoError } from "../../../core/errors.ts";
+import type { Environment } from "../../../core/ports.ts";
 
 export interface HubSettings {
   readonly url: string;
@@ -17,8 +18,6 @@ export interface HubSettings {
   /** The variable that forbids requests, so that only the cache is used. */
   readonly offlineBy: "HF_HUB_OFFLINE" | "TRANSFORMERS_OFFLINE" | undefined;
 }
-
-type Environment = Record<string, string | undefined>;
 
 const OFFICIAL = "https://huggingface.co";
 

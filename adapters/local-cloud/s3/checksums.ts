@@ -4,17 +4,17 @@ import type { IncomingHttpHeaders } from "node:http";
 import { crc32 } from "node:zlib";
 import { S3Error } from "./errors.ts";
 
-interface Digest {
+interface Hasher {
   update(bytes: Uint8Array): void;
   base64(): string;
 }
 
-const hash = (name: string): Digest => {
+const hash = (name: string): Hasher => {
   const state = createHash(name);
   return { update: (bytes) => void state.update(bytes), base64: () => state.digest("base64") };
 };
 
-const ALGORITHMS: Record<string, () => Digest> = {
+const ALGORITHMS: Record<string, () => Hasher> = {
   crc32() {
     let sum = 0;
     return {
@@ -79,7 +79,7 @@ export function openBodyVerifier(headers: IncomingHttpHeaders, isLarge = false):
   };
 }
 
-function openDigest(algorithm: string): Digest {
+function openDigest(algorithm: string): Hasher {
   const open = ALGORITHMS[algorithm];
   if (!open) throw new S3Error("NotImplemented", `checksum ${algorithm}; use ${Object.keys(ALGORITHMS).join(", ")}`);
   return open();

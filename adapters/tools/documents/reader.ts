@@ -33,7 +33,7 @@ export function openReader(seconds = SECONDS): Reader {
   return new ReaderPool(seconds, PROCESSES);
 }
 
-interface Task {
+interface ReadTask {
   readonly document: Document;
   readonly caller: string;
   resolve(extracted: Extracted | Promise<Extracted>): void;
@@ -46,13 +46,13 @@ type Standing = "suspect" | "fatal";
 class ReaderPool implements Reader {
   readonly #seconds: number;
   readonly #maxProcesses: number;
-  readonly #queue = new FairQueue<Task>();
+  readonly #queue = new FairQueue<ReadTask>();
   readonly #processes = new Set<ReaderProcess>();
   readonly #idle: ReaderProcess[] = [];
   /** By the document's SHA-256. */
   readonly #standings = new Map<string, Standing>();
   /** A suspect whose turn it is, but which waits until no other document is read. Meanwhile, none is started. */
-  #next: Task | undefined;
+  #next: ReadTask | undefined;
   #busy = 0;
   /** A suspect is being read. */
   #isExclusive = false;
@@ -102,7 +102,7 @@ class ReaderPool implements Reader {
     this.#startNext();
   }
 
-  async #run({ document, caller, resolve }: Task, standing: Standing | undefined): Promise<void> {
+  async #run({ document, caller, resolve }: ReadTask, standing: Standing | undefined): Promise<void> {
     if (standing === "fatal") return resolve(TOO_COMPLEX);
     const extracted = await this.#readNow(document);
     if (extracted !== "fatal") {

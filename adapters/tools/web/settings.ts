@@ -28,7 +28,7 @@ const searchKey = (name: string) => Variable.default(name).describe("Environment
 const Results = z.int().min(1).max(20).default(10).describe("Results requested and shown.");
 
 /** `usdPerCall`: the pay-as-you-go list price at the time of writing. */
-const Search = z.discriminatedUnion("backend", [
+const SearchSettings = z.discriminatedUnion("backend", [
   z.strictObject({
     backend: z.literal("serper").describe("serper: Google's results."),
     url: apiUrl("https://google.serper.dev/search"),
@@ -63,7 +63,7 @@ const Search = z.discriminatedUnion("backend", [
     usdPerCall: price(0),
   }),
 ]);
-export type SearchSettings = z.infer<typeof Search>;
+export type SearchSettings = z.infer<typeof SearchSettings>;
 
 const Visit = z.strictObject({
   maxBytes: z.int().positive().default(10_000_000).describe("Bytes of a body, after decompression."),
@@ -144,7 +144,7 @@ const limitOn = (counted: string, spent: string) =>
     .prefault({});
 
 export const WebSettings = z.strictObject({
-  search: Search.optional().describe("The search engine behind the tool search. Absent: no such tool."),
+  search: SearchSettings.optional().describe("The search engine behind the tool search. Absent: no such tool."),
   visit: Visit.prefault({}).describe("How pages are opened."),
   reason: Model.optional().describe("The model behind the tool reason. Absent: no such tool."),
   extract: Model.optional().describe(

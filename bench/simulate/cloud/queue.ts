@@ -12,7 +12,7 @@ import { type Cloud, pause } from "./store.ts";
 const VISIBILITY_FACTOR = 6;
 const DELIVERIES = 5;
 
-interface Message {
+interface QueuedMessage {
   readonly messageId: string;
   readonly body: string;
   deliveries: number;
@@ -22,7 +22,7 @@ export class EventQueue {
   readonly #name: keyof typeof EVENT_FUNCTIONS;
   readonly #lambda: Lambda;
   readonly #cloud: () => Cloud;
-  readonly #messages: Message[] = [];
+  readonly #messages: QueuedMessage[] = [];
   /** Batches in flight. */
   #polling = 0;
   #backlogSince: number | undefined;
@@ -41,7 +41,7 @@ export class EventQueue {
     this.#put({ messageId: String(this.#sent++), body, deliveries: 0 });
   }
 
-  #put(message: Message): void {
+  #put(message: QueuedMessage): void {
     this.#messages.push(message);
     this.#poll();
   }
@@ -70,7 +70,7 @@ export class EventQueue {
     return Math.min(Math.floor(grown), QUEUE_SCALING.max);
   }
 
-  async #handle(batch: readonly Message[]): Promise<void> {
+  async #handle(batch: readonly QueuedMessage[]): Promise<void> {
     const { meter } = this.#cloud();
     meter.queueRequests += 2;
     const Records = batch.map(({ messageId, body }) => ({ messageId, body }));
@@ -79,7 +79,7 @@ export class EventQueue {
     for (const message of batch) if (!result || failed.has(message.messageId)) this.#fail(message);
   }
 
-  #fail(message: Message): void {
+  #fail(message: QueuedMessage): void {
     const { meter } = this.#cloud();
     meter.functionUsed(this.#name).failed += 1;
     message.deliveries += 1;

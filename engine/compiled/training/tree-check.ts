@@ -41,7 +41,7 @@ export interface CheckedPass {
 }
 
 /** Some trees of a micro-batch as a batch of their own, padded as they are there. */
-interface Sample {
+interface CheckedSample {
   readonly batch: readonly TrainingSequence[];
   readonly micro: MicroBatch;
 }
@@ -82,7 +82,7 @@ function rowsOf({ trees = [], members }: MicroBatch): Row[] {
 }
 
 /** A tree in which branches could be confused, and another, with which rows could. Undefined: no tree proves anything about masks and positions. */
-function sampleOf(micro: MicroBatch, batch: readonly TrainingSequence[], pass: CheckedPass): Sample | undefined {
+function sampleOf(micro: MicroBatch, batch: readonly TrainingSequence[], pass: CheckedPass): CheckedSample | undefined {
   const rows = rowsOf(micro);
   const first = rows.find((row) => isBranched(row, batch, pass));
   if (!first) return undefined;
@@ -107,7 +107,7 @@ function isBranched({ tree, members }: Row, batch: readonly TrainingSequence[], 
 
 /** False if neither has finite gradients, so that nothing can be compared. */
 async function isConfirmed(
-  { batch, micro }: Sample,
+  { batch, micro }: CheckedSample,
   pass: CheckedPass,
   options: EngineOptions,
   gradient: Float32Array,

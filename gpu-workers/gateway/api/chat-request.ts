@@ -7,20 +7,24 @@ import { callOf, History } from "./history.ts";
 import { ignored, OPENAI_SERVICE } from "./read-request.ts";
 import { refuseForcedCalls, requireOfferedTool } from "./tools.ts";
 
-const Call = z.looseObject({
+const FunctionToolCall = z.looseObject({
   id: z.string().min(1),
   type: z.literal("function").optional(),
   function: z.looseObject({ name: z.string().min(1), arguments: z.string() }),
 });
 
-const Message = z.discriminatedUnion("role", [
+const RequestMessage = z.discriminatedUnion("role", [
   z.looseObject({ role: z.literal("system"), content: Content }),
   z.looseObject({ role: z.literal("developer"), content: Content }),
   z.looseObject({ role: z.literal("user"), content: Content }),
-  z.looseObject({ role: z.literal("assistant"), content: Content.nullish(), tool_calls: z.array(Call).nullish() }),
+  z.looseObject({
+    role: z.literal("assistant"),
+    content: Content.nullish(),
+    tool_calls: z.array(FunctionToolCall).nullish(),
+  }),
   z.looseObject({ role: z.literal("tool"), tool_call_id: z.string(), content: Content }),
 ]);
-type Message = z.infer<typeof Message>;
+type RequestMessage = z.infer<typeof RequestMessage>;
 
 const OfferedFunction = z.looseObject({
   type: z.literal("function"),
@@ -38,7 +42,7 @@ export const CHAT_OVERRIDDEN = [
 
 export const ChatCompletionRequest = z.strictObject({
   model: z.string(),
-  messages: z.array(Message).min(1),
+  messages: z.array(RequestMessage).min(1),
   tools: z.array(OfferedFunction).nullish(),
   tool_choice: z.union([z.string(), z.looseObject({ type: z.string() })]).nullish(),
   max_tokens: z.int().positive().nullish(),
@@ -86,7 +90,7 @@ function refuseUnsupported(request: ChatCompletionRequest): void {
 export const FORMAT_REFUSED = "the reply is what the policy samples: its format cannot be forced";
 export const TOP_REFUSED = "only the log-probs of sampled tokens are known: leave top_logprobs out";
 
-function historyOf(messages: readonly Message[]): AppMessage[] {
+function historyOf(messages: readonly RequestMessage[]): AppMessage[] {
   const history = new History();
   for (const [i, message] of messages.entries()) {
     const text = textOf(message.content ?? "", `messages.${i}.content`);

@@ -2,9 +2,9 @@
 import * as z from "zod";
 import { unsupported } from "./errors.ts";
 
-const Part = z.looseObject({ type: z.string(), text: z.string().optional(), refusal: z.string().optional() });
+const ContentPart = z.looseObject({ type: z.string(), text: z.string().optional(), refusal: z.string().optional() });
 
-export const Content = z.union([z.string(), z.array(Part)]);
+export const Content = z.union([z.string(), z.array(ContentPart)]);
 export type Content = z.infer<typeof Content>;
 
 /** @param where the request's parameter, for errors. @param between separates parts. */

@@ -23,7 +23,7 @@ const ToolUse = z.looseObject({
 });
 const ToolResult = z.looseObject({ tool_use_id: z.string(), content: MessageContent.nullish() });
 
-const OfferedTool = z.looseObject({
+const AnthropicTool = z.looseObject({
   type: z.string().nullish(),
   name: z.string(),
   description: z.string().nullish(),
@@ -37,7 +37,7 @@ export const MessagesRequest = z.strictObject({
   max_tokens: z.int().positive().nullish(),
   stop_sequences: z.array(z.string().min(1)).max(16).nullish(),
   stream: z.boolean().nullish(),
-  tools: z.array(OfferedTool).nullish(),
+  tools: z.array(AnthropicTool).nullish(),
   tool_choice: z.looseObject({ type: z.string(), disable_parallel_tool_use: z.boolean().nullish() }).nullish(),
   metadata: z.looseObject({ user_id: z.string().max(500).nullish() }).nullish(),
   output_config: z.looseObject({ format: z.unknown().optional() }).nullish(),

@@ -14,9 +14,9 @@ export const RESPONSES_OVERRIDDEN = [...OVERRIDDEN_WHOLE, "text.verbosity"];
 /** Messages and references may lack the type. */
 const Item = z.looseObject({ type: z.string().nullish(), role: z.string().optional(), id: z.string().nullish() });
 
-const Message = z.looseObject({ role: z.enum(["system", "developer", "user", "assistant"]), content: Content });
-const Call = z.looseObject({ call_id: z.string().min(1), name: z.string().min(1), arguments: z.string() });
-const CallOutput = z.looseObject({ call_id: z.string(), output: Content });
+const InputMessage = z.looseObject({ role: z.enum(["system", "developer", "user", "assistant"]), content: Content });
+const FunctionCall = z.looseObject({ call_id: z.string().min(1), name: z.string().min(1), arguments: z.string() });
+const FunctionCallOutput = z.looseObject({ call_id: z.string(), output: Content });
 const Reference = z.looseObject({ id: z.string() });
 
 const OfferedFunction = z.looseObject({
@@ -53,7 +53,7 @@ export interface EarlierResponses {
   /** One item of a response: a message's text, a call, or thinking, which the agent's tokens keep. */
   item(id: string): EarlierItem | undefined;
 }
-export type EarlierItem = { readonly text: string } | { readonly call: z.infer<typeof Call> } | "thinking";
+export type EarlierItem = { readonly text: string } | { readonly call: z.infer<typeof FunctionCall> } | "thinking";
 
 /** @returns `conversation`: the messages without the instructions, which a following request does not inherit. */
 export function readResponsesRequest(
@@ -116,14 +116,14 @@ function addItem(history: History, item: z.infer<typeof Item>, i: number, earlie
   const where = `input.${i}`;
   const type = typeOf(item, where);
   if (type === "message") {
-    const { role, content } = readPart(Message, item, "input", i);
+    const { role, content } = readPart(InputMessage, item, "input", i);
     const text = textOf(content, `${where}.content`);
     if (role === "assistant") history.assistant(text, []);
     else history.add(role === "user" ? "user" : "system", text);
   } else if (type === "function_call") {
-    addCall(history, readPart(Call, item, "input", i));
+    addCall(history, readPart(FunctionCall, item, "input", i));
   } else if (type === "function_call_output") {
-    const { call_id: id, output } = readPart(CallOutput, item, "input", i);
+    const { call_id: id, output } = readPart(FunctionCallOutput, item, "input", i);
     history.respond(id, textOf(output, `${where}.output`), `${where}.call_id`);
   } else if (type === "item_reference") {
     const { id } = readPart(Reference, item, "input", i);
@@ -139,5 +139,5 @@ function addItem(history: History, item: z.infer<typeof Item>, i: number, earlie
   }
 }
 
-const addCall = (history: History, { call_id: id, name, arguments: written }: z.infer<typeof Call>) =>
+const addCall = (history: History, { call_id: id, name, arguments: written }: z.infer<typeof FunctionCall>) =>
   history.call(callOf(id, name, written));

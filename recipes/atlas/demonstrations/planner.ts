@@ -2,7 +2,7 @@
 
 import { calculateText } from "../../../adapters/tools/calculate.ts";
 import type { Random } from "../../../core/random.ts";
-import type { Demonstration } from "../../../core/recipe.ts";
+import type { Demonstration, DemonstrationTurn } from "../../../core/recipe.ts";
 import { answerTurn, callTurn } from "../../small-models/turns.ts";
 import type { Draft } from "../questions/kinds.ts";
 import { ASKED, answersTo, factOf, type LookUp, taskOf } from "../questions/look-up.ts";
@@ -11,11 +11,9 @@ import type { Country } from "../world/countries.ts";
 import type { World } from "../world/world.ts";
 import { PLANNER_ERROR_RATES } from "./error-rates.ts";
 
-type Turn = Demonstration["turns"][number];
-
 /** Performs look-ups: the turns that they take in this conversation (delegations, or the agent's own searches), and what they found. */
 export type Finder = (lookUps: readonly LookUp[]) => {
-  readonly turns: readonly Turn[];
+  readonly turns: readonly DemonstrationTurn[];
   readonly reports: readonly string[];
 };
 
@@ -45,7 +43,7 @@ export function mainDemonstration(
 
 /** Carries out a plan, errors included. Undefined: a wrong finding leads to a look-up that is held out. */
 export function planned(draft: Draft, world: World, random: Random, find: Finder): Demonstration | undefined {
-  const turns: Turn[] = [];
+  const turns: DemonstrationTurn[] = [];
   const end = (answer: string): Demonstration => ({
     prompt: draft.prompt,
     turns: [...turns, { text: answerTurn(answer), responses: [] }],
@@ -65,7 +63,7 @@ export function planned(draft: Draft, world: World, random: Random, find: Finder
   return end(last ?? "");
 }
 
-function compared(draft: Draft, operator: "+" | "-", random: Random, find: Finder, turns: Turn[]): string {
+function compared(draft: Draft, operator: "+" | "-", random: Random, find: Finder, turns: DemonstrationTurn[]): string {
   const { turns: lookUpTurns, reports } = find(draft.lookUps.map((lookUp) => asDelegated(lookUp, random)));
   turns.push(...lookUpTurns);
   const expression = reports.join(` ${operator} `);

@@ -23,7 +23,7 @@ const LANGUAGES = 4;
 const CURRENCIES = 2;
 
 /** The fields read from the source. Its JSON is imported directly: the package's ES module lacks the import attribute that Node requires. */
-const Source = z.array(
+const CountryRows = z.array(
   z.object({
     cca3: z.string(),
     name: z.object({ common: z.string() }),
@@ -38,7 +38,7 @@ const Source = z.array(
   }),
 );
 
-const states = Source.parse(countriesJson).filter((state) => {
+const states = CountryRows.parse(countriesJson).filter((state) => {
   const currencies = Object.keys(state.currencies).length;
   const sovereign = state.independent === true || state.unMember;
   return sovereign && currencies > 0 && currencies <= CURRENCIES && state.capital[0] !== state.name.common;

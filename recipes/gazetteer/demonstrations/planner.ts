@@ -1,7 +1,7 @@
 /** @file Demonstrations of the planner, all correct: it delegates its look-ups one at a time, in English, then calculates and answers. */
 import { calculateText } from "../../../adapters/tools/calculate.ts";
 import type { Random } from "../../../core/random.ts";
-import type { Demonstration } from "../../../core/recipe.ts";
+import type { Demonstration, DemonstrationTurn } from "../../../core/recipe.ts";
 import type { Draft } from "../../atlas/questions/kinds.ts";
 import { answersTo, type LookUp } from "../../atlas/questions/look-up.ts";
 import type { World } from "../../atlas/world/world.ts";
@@ -9,10 +9,8 @@ import { answerTurn, callTurn } from "../../small-models/turns.ts";
 import { taskFor } from "../questions/phrasings.ts";
 import { wordingFor } from "../questions/questions.ts";
 
-type Turn = Demonstration["turns"][number];
-
 /** The turns that one look-up takes in the conversation. */
-type LookUpTurns = (lookUp: LookUp, answer: string) => readonly Turn[];
+type LookUpTurns = (lookUp: LookUp, answer: string) => readonly DemonstrationTurn[];
 
 export function plannerDemonstration(draft: Draft, world: World, random: Random): Demonstration {
   return planDemonstration(draft, world, random, (lookUp, answer) => [
@@ -34,7 +32,7 @@ export function planDemonstration(draft: Draft, world: World, random: Random, lo
   };
 }
 
-function calculationTurn(expression: string): Turn {
+function calculationTurn(expression: string): DemonstrationTurn {
   const text = callTurn({ name: "calculate", arguments: { expression } });
   return { text, responses: [calculateText(expression)] };
 }

@@ -3,7 +3,7 @@
  * Some tasks are those of an imperfect planner: a constraint is missing, or the whole question is delegated.
  */
 import type { Random } from "../../../core/random.ts";
-import type { Demonstration } from "../../../core/recipe.ts";
+import type { Demonstration, DemonstrationTurn } from "../../../core/recipe.ts";
 import type { Draft } from "../../atlas/questions/kinds.ts";
 import { answersTo, factOf, type LookUp, termsOf } from "../../atlas/questions/look-up.ts";
 import { isHeldOut } from "../../atlas/questions/split.ts";
@@ -13,8 +13,6 @@ import { questionFor, taskFor } from "../questions/phrasings.ts";
 import { wordingFor } from "../questions/questions.ts";
 import { pageText, searchTitles } from "../tools.ts";
 import { readPage } from "../world/read-page.ts";
-
-type Turn = Demonstration["turns"][number];
 
 /** Shares of the tasks: a constraint dropped of two, a chain of two look-ups in one task, the wording of a question. */
 const VAGUE = 0.2;
@@ -43,7 +41,7 @@ function asDelegated(lookUp: LookUp, random: Random): LookUp {
 }
 
 /** One look-up without its report. */
-export function lookUpTurns(lookUp: LookUp, world: World): Turn[] {
+export function lookUpTurns(lookUp: LookUp, world: World): DemonstrationTurn[] {
   const query = termsOf(lookUp).join(", ");
   const found = searchTitles(world.number, query);
   const search = { text: callTurn({ name: "search", arguments: { query } }), responses: [found] };
@@ -77,8 +75,8 @@ function answersOn(title: string, lookUp: LookUp, world: World): string[] {
   return shown.filter((name, i) => (i === 0 || indirect) && answers.includes(name));
 }
 
-function visit(title: string, world: World): Turn {
+function visit(title: string, world: World): DemonstrationTurn {
   return { text: callTurn({ name: "visit", arguments: { title } }), responses: [pageText(world.number, title)] };
 }
 
-const report = (answer: string): Turn => ({ text: answerTurn(answer), responses: [] });
+const report = (answer: string): DemonstrationTurn => ({ text: answerTurn(answer), responses: [] });

@@ -10,7 +10,7 @@ import { noticeOf } from "../parts/notice.tsx";
 import { Scroll } from "../parts/scroll.tsx";
 
 type AnyRow = RunRow | DamagedRun;
-type Column =
+type ColumnKey =
   | "run"
   | "recipe"
   | "seed"
@@ -22,7 +22,7 @@ type Column =
   | "usd"
   | "heartbeatSeconds";
 
-const COLUMNS: readonly (readonly [Column, string])[] = [
+const COLUMNS: readonly (readonly [ColumnKey, string])[] = [
   ["run", "run"],
   ["recipe", "recipe"],
   ["seed", "seed"],
@@ -48,7 +48,7 @@ export function RunsPage() {
   const { runs, failure } = loaded.view;
   const shown = runs
     .filter((row) => searchable(row).includes(text.toLowerCase()))
-    .sort((a, b) => (down === "1" ? -1 : 1) * compareBy(sort as Column, a, b));
+    .sort((a, b) => (down === "1" ? -1 : 1) * compareBy(sort as ColumnKey, a, b));
   const toggle = (run: string) => choose(chosen.includes(run) ? chosen.filter((one) => one !== run) : [...chosen, run]);
   return (
     <>
@@ -176,13 +176,13 @@ const searchable = (row: AnyRow): string =>
     row.state === "damaged" ? row : [row.run, row.recipe, row.arm, `seed ${row.seed}`, row.state, row.models],
   ).toLowerCase();
 
-function compareBy(column: Column, a: AnyRow, b: AnyRow): number {
+function compareBy(column: ColumnKey, a: AnyRow, b: AnyRow): number {
   const [x, y] = [cellOf(column, a), cellOf(column, b)];
   if (typeof x === "number" && typeof y === "number") return x - y;
   return String(x).localeCompare(String(y), "en", { numeric: true });
 }
 
-function cellOf(column: Column, row: AnyRow): string | number {
+function cellOf(column: ColumnKey, row: AnyRow): string | number {
   if (row.state === "damaged") return column === "run" ? row.run : column === "state" ? row.state : -1;
   if (column === "before" || column === "after") return row.heldOut[column] ?? -1;
   return row[column] ?? -1;

@@ -23,7 +23,7 @@ const FILTERS = [
 ] as const;
 
 /** Changes what the page shows, in its query. */
-type Turn = (change: Readonly<Record<string, string>>) => void;
+type ChangeQuery = (change: Readonly<Record<string, string>>) => void;
 
 export function StepPage() {
   const { params, query } = useRoute();
@@ -35,7 +35,7 @@ export function StepPage() {
   const loaded = useView<StepView>(`/api${path}/${step}?${new URLSearchParams({ sort, page })}`, true);
   const { view } = loaded;
   const hasNext = view?.step === step && view.hasNext;
-  const turn: Turn = (change) => {
+  const turn: ChangeQuery = (change) => {
     // Another order begins on its first page.
     const next = Object.entries({ ...query, page: "", ...change }).filter(([, value]) => value !== "");
     route(`${path}/${step}?${new URLSearchParams(next)}`, true);
@@ -95,7 +95,7 @@ function Neighbors({ path, step, hasNext }: NeighborsProps) {
 interface SearchProps {
   readonly text: string;
   readonly filter: string;
-  readonly turn: Turn;
+  readonly turn: ChangeQuery;
 }
 
 function Search({ text, filter, turn }: SearchProps) {
@@ -122,7 +122,7 @@ function Search({ text, filter, turn }: SearchProps) {
   );
 }
 
-function Order({ sort, turn }: { readonly sort: string; readonly turn: Turn }) {
+function Order({ sort, turn }: { readonly sort: string; readonly turn: ChangeQuery }) {
   return (
     <select
       aria-label="order of the groups"
@@ -156,7 +156,7 @@ function Summary({ view }: { readonly view: StepView }) {
 interface GroupsProps {
   readonly view: StepView;
   readonly path: string;
-  readonly turn: Turn;
+  readonly turn: ChangeQuery;
 }
 
 function Groups({ view, path, turn }: GroupsProps) {

@@ -1,4 +1,5 @@
 /** @file The curves of several runs. Pure. */
+import type { StepSummary } from "../../../core/monitoring/step-summary.ts";
 import type { ComparedArm } from "../../compare-view.ts";
 import { smooth } from "../../palette.ts";
 import type { RunView } from "../../views.ts";
@@ -9,7 +10,6 @@ export const AXES = { step: "steps", tokens: "sampled tokens", seconds: "seconds
 export type Axis = keyof typeof AXES;
 
 type Points = readonly (readonly [x: number, y: number | null])[];
-type Step = RunView["perStep"][number];
 
 /** Maximum number of points at which the seeds of an arm are averaged. */
 const MAX_POINTS = 100;
@@ -61,7 +61,7 @@ function xsOf({ perStep }: RunView, axis: Axis): readonly number[] | undefined {
   return xs;
 }
 
-function xOf({ sampledTokens, seconds, usd }: Step, before: number, axis: Axis): number | undefined {
+function xOf({ sampledTokens, seconds, usd }: StepSummary, before: number, axis: Axis): number | undefined {
   if (axis === "usd") return usd;
   if (axis === "seconds") return seconds === null ? undefined : before + seconds;
   return before + (axis === "step" ? 1 : sampledTokens);

@@ -1,10 +1,10 @@
 /** @file The curves of a run, from the summaries of its steps and its evaluations. Pure. */
+import type { StepSummary } from "../../../core/monitoring/step-summary.ts";
 import { smooth } from "../../palette.ts";
 import type { RunView } from "../../views.ts";
 import type { ChartProps, Line } from "./curve.ts";
 
 type Curve = Omit<ChartProps, "onPick">;
-type Step = RunView["perStep"][number];
 
 const SHARE: readonly [number, number] = [0, 1];
 /** Steps whose calls the histogram counts. */
@@ -14,11 +14,11 @@ const RECENT = 10;
 export function curvesOf(view: RunView): Curve[] {
   const { perStep, agents } = view;
   const names = agents.map(({ name }) => name);
-  const perAgent = (title: string, of: (step: Step, agent: string) => number | null | undefined): Curve => ({
+  const perAgent = (title: string, of: (step: StepSummary, agent: string) => number | null | undefined): Curve => ({
     title,
     lines: names.map((name, color) => ({ name, color, points: points(perStep, (step) => of(step, name) ?? null) })),
   });
-  const one = (title: string, of: (step: Step) => number | null): Curve => ({
+  const one = (title: string, of: (step: StepSummary) => number | null): Curve => ({
     title,
     lines: [{ name: title, color: 0, points: points(perStep, of) }],
   });
@@ -41,7 +41,7 @@ export function curvesOf(view: RunView): Curve[] {
   return curves.filter(({ lines }) => lines.some((line) => line.points.some(([, y]) => y !== null)));
 }
 
-const points = (perStep: readonly Step[], of: (step: Step) => number | null): Line["points"] =>
+const points = (perStep: readonly StepSummary[], of: (step: StepSummary) => number | null): Line["points"] =>
   perStep.map((step) => [step.step + 1, of(step)]);
 
 function rewardLines({ perStep, evaluations }: RunView, names: readonly string[]): Line[] {
@@ -77,8 +77,8 @@ function rewardBounds(lines: readonly Line[]): readonly [number, number] {
   );
 }
 
-function shareLines(perStep: readonly Step[]): Line[] {
-  const zeroVarianceShare = ({ zeroVariance, groups }: Step) => (groups === 0 ? null : zeroVariance / groups);
+function shareLines(perStep: readonly StepSummary[]): Line[] {
+  const zeroVarianceShare = ({ zeroVariance, groups }: StepSummary) => (groups === 0 ? null : zeroVariance / groups);
   return [
     { name: "correct", color: 0, points: points(perStep, ({ correct }) => correct) },
     { name: "well-formed", color: 4, points: points(perStep, ({ wellFormed }) => wellFormed) },
@@ -86,7 +86,7 @@ function shareLines(perStep: readonly Step[]): Line[] {
   ];
 }
 
-function timeCurve(agent: string, perStep: readonly Step[]): Curve {
+function timeCurve(agent: string, perStep: readonly StepSummary[]): Curve {
   const part = (name: "sampling" | "training" | "waiting", color: number): Line => ({
     name,
     color,
@@ -98,7 +98,7 @@ function timeCurve(agent: string, perStep: readonly Step[]): Curve {
 }
 
 /** The histogram of d_k over the newest steps. */
-function callsCurve(perStep: readonly Step[]): Curve {
+function callsCurve(perStep: readonly StepSummary[]): Curve {
   const recent = perStep.slice(-RECENT);
   const subs = Object.keys(recent.at(-1)?.calls ?? {});
   return {
@@ -108,7 +108,7 @@ function callsCurve(perStep: readonly Step[]): Curve {
   };
 }
 
-function histogram(steps: readonly Step[], sub: string): Line["points"] {
+function histogram(steps: readonly StepSummary[], sub: string): Line["points"] {
   const counts = steps.map(({ calls }) => calls[sub] ?? []);
   const longest = Math.max(0, ...counts.map(({ length }) => length));
   return Array.from({ length: longest }, (_, d) => [d, counts.reduce((sum, one) => sum + (one[d] ?? 0), 0)]);

@@ -23,9 +23,9 @@ export function addressCheck(allowed: readonly string[]): AddressCheck {
   };
 }
 
-type Address = ReturnType<typeof ipaddr.process>;
+type IpAddress = ReturnType<typeof ipaddr.process>;
 
-function within(ranges: readonly string[]): (address: Address) => boolean {
+function within(ranges: readonly string[]): (address: IpAddress) => boolean {
   const parsed = ranges.map((range) => ipaddr.parseCIDR(range));
   return (address) =>
     parsed.some(([network, bits]) => network.kind() === address.kind() && address.match(network, bits));

@@ -21,12 +21,12 @@ const MAX_QUOTED_URL = 120;
 /** Attempts to fetch a page whose failure is retryable, and the pause after the first, which doubles each time. */
 const ATTEMPTS = 3;
 const PAUSE_MILLISECONDS = 1000;
-const Page = z.discriminatedUnion("kind", [
+const PageResult = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("page"), url: z.string(), title: z.string(), text: z.string() }),
   z.strictObject({ kind: z.literal("none"), why: z.string() }),
   z.strictObject({ kind: z.literal("blocked") }),
 ]);
-type Page = z.infer<typeof Page>;
+type PageResult = z.infer<typeof PageResult>;
 
 export interface VisitOptions {
   readonly settings: VisitSettings;
@@ -45,7 +45,7 @@ export function visitTool({ settings, fetching, reader, calls, extractForGoal }:
   const { requestsPerSecond, usdPerCall, maxCharacters } = settings;
   const bucket = calls.bucket(requestsPerSecond);
 
-  async function open(url: URL, caller: string): Promise<Page> {
+  async function open(url: URL, caller: string): Promise<PageResult> {
     const fetched = await fetchWithRetries(url);
     if (fetched.kind !== "document") return fetched.kind === "blocked" ? fetched : { kind: "none", why: fetched.why };
     const { type, bytes } = fetched;
@@ -77,7 +77,7 @@ export function visitTool({ settings, fetching, reader, calls, extractForGoal }:
     if (calls.guard.isBlocked(address)) return blocked();
     const request = { tool: "visit", backend: BACKEND, arguments: { url: address.href } };
     const { canary } = context.question;
-    const page = await calls.call(request, Page, usdPerCall, () => open(address, rolloutOf(context)), { canary });
+    const page = await calls.call(request, PageResult, usdPerCall, () => open(address, rolloutOf(context)), { canary });
     if (page.kind === "blocked" || (page.kind === "page" && calls.guard.isBlocked(new URL(page.url)))) return blocked();
     if (page.kind === "none") return `${address.href} cannot be read: ${page.why}`;
     if (calls.guard.leaksQuestion(`${page.title}\n${page.text}`, originalWording(context.question))) return blocked();
