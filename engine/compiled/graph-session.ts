@@ -45,7 +45,10 @@ export async function openGraphSession(
   });
   const rewritten = quantized && withQuantizedBase(graph, quantized, multipliesCodes);
   const bytes = serializeOnnx(rewritten?.graph ?? graph, new Map([...external, ...(rewritten?.external ?? [])]));
-  const session = await ort.InferenceSession.create(bytes, sessionOptions(options, external, onDevice));
+  const session = await ort.InferenceSession.create(
+    bytes,
+    sessionOptions(options, external, onDevice, traced.graph.values !== undefined),
+  );
   return new GraphSession(session, traced.shapeInputs);
 }
 
@@ -53,10 +56,18 @@ function sessionOptions(
   { threads, provider, packsWeights = false, quantized, multipliesCodes = false }: SessionOptions,
   external: ExternalTensors,
   onDevice: readonly string[],
+  knowsShapes: boolean,
 ): ort.InferenceSession.SessionOptions {
   const isWebGpu = provider === "webgpu";
   const hasHalfWeights = [...external.keys()].some((name) => isHalfPrecision(external, name));
   const dequantizes = quantized !== undefined && !multipliesCodes;
+  const disabledOptimizers = [
+    // Constant folding keeps a float32 copy of every half-precision or quantized weight, which packing replaces. WebGPU needs it: it has
+    // no bfloat16, and float16 on some GPUs only.
+    ...((hasHalfWeights || dequantizes) && !isWebGpu && !packsWeights ? ["ConstantFolding"] : []),
+    // Where it knows the shapes, it fuses the sum of two products into a Gemm, which copies one of them first.
+    ...(knowsShapes ? ["MatMulAddFusion"] : []),
+  ];
   return {
     executionProviders: [provider],
     ...(onDevice.length > 0 && {
@@ -87,11 +98,9 @@ function sessionOptions(
       },
       // KleidiAI, on ARM, rounds the scales of quantized weights to bfloat16: they would differ from the trainer's.
       ...(quantized && { mlas: { disable_kleidiai: "1" } }),
-      // Constant folding keeps a float32 copy of every half-precision or quantized weight, which packing replaces. WebGPU needs it: it has
-      // no bfloat16, and float16 on some GPUs only.
-      ...((hasHalfWeights || dequantizes) &&
-        !isWebGpu &&
-        !packsWeights && { optimization: { disable_specified_optimizers: "ConstantFolding" } }),
+      ...(disabledOptimizers.length > 0 && {
+        optimization: { disable_specified_optimizers: disabledOptimizers.join(";") },
+      }),
     },
   };
 }
