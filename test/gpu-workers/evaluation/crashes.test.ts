@@ -111,15 +111,18 @@ const never = () => new Promise<never>(() => {});
 test("a rollout at which the engine hangs is given up: the first time beside others, then three times alone", async () => {
   const clock = racingClock();
   onTestFinished(() => clock.restore());
+  let hangs = 0;
   const engine = deadlyEngine(() => {
+    hangs += 1;
     clock.race();
     return never();
   });
-  const { deaths, result } = await evaluate(() => {
+  const { result } = await evaluate(() => {
     clock.stop();
     return { engineOf: () => engine };
   });
-  expect(deaths).toBe(4);
+  // Its worker ends, or, since the clock races for observers too, is declared dead first and comes back: both count.
+  expect(hangs).toBe(4);
   expect(result).toMatchObject({ n: 5, lost: [poisoned], reasons: [LOST] });
 }, 60_000);
 
