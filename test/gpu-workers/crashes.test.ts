@@ -67,9 +67,18 @@ test.each<[string, string, (race: () => void) => Promise<never>]>([
       async openSampler(...args) {
         const sampler = await relayEngine.openSampler(...args);
         const isDeadly = (name: readonly (string | number)[]) => name.join("/").includes("sample/0/0/1/main");
+        // With the engine, what is in flight beside the rollout hangs too, and stays there.
+        let isHung = false;
+        const race = () => {
+          isHung = true;
+          clock.race();
+        };
         return {
           ...sampler,
-          sample: (request, signal) => (isDeadly(request.stream) ? die(clock.race) : sampler.sample(request, signal)),
+          sample: (request, signal) => {
+            if (isDeadly(request.stream)) return die(race);
+            return isHung ? forever() : sampler.sample(request, signal);
+          },
         };
       },
     };

@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { objectKeys, tableKeys, tablePrefixes } from "../../../core/contracts/keys.ts";
 import { EvaluationResult } from "../../../core/contracts/messages.ts";
 import { WorkerRecord } from "../../../core/contracts/records.ts";
-import type { PolicyEngine, Store } from "../../../core/ports.ts";
+import type { PolicyEngine, Sampler, Store } from "../../../core/ports.ts";
 import type { Scorer } from "../../../core/scorer.ts";
 import { markDead } from "../../../core/training/writes.ts";
 import type { WorkerParts } from "../../../gpu-workers/worker-process.ts";
@@ -108,15 +108,28 @@ test("a rollout at which its worker fails is given up: the first time beside oth
 
 const never = () => new Promise<never>(() => {});
 
+/** A sampler of which every call hangs once `hangs` has grown, so that what is in flight beside the poison stays there. */
+function hangingWhole(sampler: Sampler, hangs: () => number): Sampler {
+  const before = hangs();
+  return {
+    ...sampler,
+    sample: (request, signal) => (hangs() > before ? never() : sampler.sample(request, signal)),
+  };
+}
+
 test("a rollout at which the engine hangs is given up: the first time beside others, then three times alone", async () => {
   const clock = racingClock();
   onTestFinished(() => clock.restore());
   let hangs = 0;
-  const engine = deadlyEngine(() => {
+  const deadly = deadlyEngine(() => {
     hangs += 1;
     clock.race();
     return never();
   });
+  const engine: PolicyEngine = {
+    ...deadly,
+    openSampler: async (...args) => hangingWhole(await deadly.openSampler(...args), () => hangs),
+  };
   const { result } = await evaluate(() => {
     clock.stop();
     return { engineOf: () => engine };
