@@ -25,7 +25,7 @@ const files = tinyCheckpoint();
 /** From now on, time limits end when the test says so: a busy machine takes any time for the rest. */
 const stopClock = () => vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
 
-/** Lets all time limits end that are at most this long, once that number of calls have one. */
+/** Lets all time limits end that are at most this long, as soon as `calls` of them are set. */
 async function passSeconds(seconds: number, calls: number) {
   while (vi.getTimerCount() < calls) await new Promise(setImmediate);
   vi.advanceTimersByTime(seconds * 1000);
