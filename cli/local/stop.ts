@@ -1,6 +1,6 @@
 /**
  * @file What stops a local session: Ctrl-C or SIGTERM (the workers drain), a worker that cannot be kept alive, or the death of the npm or
- * comparison process that started it (it exits at once, as if it had been killed itself).
+ * mgrpo process that started it (it exits at once, as if it had been killed itself).
  */
 import { isMgrpoError } from "../../core/errors.ts";
 
@@ -14,15 +14,18 @@ export interface Stop {
 }
 
 const PARENT_CHECK_MILLISECONDS = 500;
+/** At Ctrl-C, the terminal signals this process, and then so does npm (github.com/npm/cli/issues/5021): one Ctrl-C, signaled twice. */
+const REPEAT_MILLISECONDS = 500;
 
 export function watchForStop(): Stop {
   const controller = new AbortController();
   let failure: { readonly error: unknown } | undefined;
-  let isStopping = false;
+  let firstSignalAt: number | undefined;
   const onSignal = () => {
+    const now = performance.now();
+    firstSignalAt ??= now;
     // A second Ctrl-C does not wait for the workers. They end with this process, and nothing recorded is lost.
-    if (isStopping) process.exit(130);
-    isStopping = true;
+    if (now - firstSignalAt > REPEAT_MILLISECONDS) process.exit(130);
     controller.abort();
   };
   process.on("SIGINT", onSignal).on("SIGTERM", onSignal);

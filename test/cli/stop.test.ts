@@ -1,5 +1,5 @@
 /** @file What stops a session, and what a stop ends. */
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { stopWithin, unlessStopped, watchForStop } from "../../cli/local/stop.ts";
 import { MgrpoError } from "../../core/errors.ts";
 
@@ -21,6 +21,26 @@ test("what stops the evaluation of a checkpoint does not stop the watch; a failu
   expect([third, interrupted].map(({ signal }) => signal.aborted)).toEqual([true, true]);
   third.rethrow();
   interrupted.dispose();
+});
+
+test("Ctrl-C that npm signals again is one Ctrl-C; a second Ctrl-C ends the process at once", () => {
+  const exit = vi.spyOn(process, "exit").mockImplementation(() => undefined as never);
+  const clock = vi.spyOn(performance, "now").mockReturnValue(1000);
+  const stop = watchForStop();
+  try {
+    process.emit("SIGINT");
+    clock.mockReturnValue(1050);
+    process.emit("SIGINT");
+    expect(stop.signal.aborted).toBe(true);
+    expect(exit).not.toHaveBeenCalled();
+    clock.mockReturnValue(2000);
+    process.emit("SIGINT");
+    expect(exit.mock.calls).toEqual([[130]]);
+  } finally {
+    stop.dispose();
+    clock.mockRestore();
+    exit.mockRestore();
+  }
 });
 
 test("work that the user stops ends without an error, with Ctrl-C's exit code; any other failure is thrown", async () => {
