@@ -34,8 +34,10 @@ async function open(part: ExternalPart, cache: FileCache, hub: () => HubSettings
 
 async function fromS3(part: ExternalPart, cache: FileCache): Promise<LocalFile> {
   const { origin, sha256, bytes } = part;
-  // The cache names a file by the hash of the bytes that it received.
-  const file = (await cache.find(sha256)) ?? (await readS3Object(origin, (body) => cache.add(body)));
+  const cached = await cache.find(sha256);
+  if (cached && (await isPart(cached.path, part))) return { path: cached.path, bytes, origin };
+  // The cache names a file by the hash of the bytes that it received, and replaces a damaged file of that name.
+  const file = await readS3Object(origin, (body) => cache.add(body));
   if (file.sha256 === sha256) return { path: file.path, bytes, origin };
   throw changed(part);
 }

@@ -1,5 +1,5 @@
 /** @file The contract of CheckpointSource, on a folder and on an S3 prefix of the embedded cloud. */
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
@@ -13,7 +13,7 @@ import { type LocalCloud, startLocalCloud } from "../../adapters/local-cloud/clo
 import type { CheckpointSource } from "../../core/checkpoint-source.ts";
 import type { CheckpointFile } from "../../core/ports.ts";
 import { wholeFile } from "../../engine/checkpoint/files.ts";
-import { sha256OfFile } from "../../engine/hash.ts";
+import { sha256, sha256OfFile } from "../../engine/hash.ts";
 import { openCheckpoints } from "../../gpu-workers/checkpoints.ts";
 import { setEnvironment } from "../fakes/environment.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
@@ -120,6 +120,17 @@ describe.each<[string, (cache: FileCache) => CheckpointSource]>([
     const gone = { ...another, origin: `${part.origin}-gone` };
     await expect(openExternalFiles(cache)(gone)).rejects.toMatchObject({ code: "not-found" });
   });
+});
+
+test("a large file of S3 that was damaged in the cache is downloaded again", async () => {
+  const cache = join(directory, "cache", "damaged");
+  const bytes = new TextEncoder().encode("weights");
+  const part = { sha256: sha256(bytes), bytes: bytes.length, origin: "s3://mgrpo/ours/step-1/model.safetensors" };
+  mkdirSync(cache, { recursive: true });
+  writeFileSync(join(cache, part.sha256), "WEIGHTS");
+  const { path } = await openExternalFiles(openFileCache(cache))(part);
+  expect(path).toBe(join(cache, part.sha256));
+  expect(readFileSync(path, "utf8")).toBe("weights");
 });
 
 test("a large file that is there and cannot be read is not called missing", async () => {
