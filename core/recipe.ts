@@ -1,6 +1,6 @@
 /**
  * @file What a recipe is: a folder with `recipe.ts` (config and questions), `rewards.ts` (bundled into functions) and `tools.ts`
- * (loaded by workers only), each exporting the constant named here. A recipe whose rollouts an app runs needs no `tools.ts`; its
+ * (loaded by workers and commands), each exporting the constant named here. A recipe whose rollouts an app runs needs no `tools.ts`; its
  * `rollout.ts` exports the app, unless the config gives its URL. `recipes/modules.ts` finds the files by the recipe's name or path.
  */
 import type { AgentAccess, AppCall, AppResult } from "./contracts/app-rollout.ts";
@@ -11,8 +11,8 @@ import type { Allowance, Invocation } from "./contracts/rollout.ts";
 import type { PolicyEngine, Rewards, Store, Tool } from "./ports.ts";
 import type { Chosen } from "./training/resolve-config.ts";
 
-/** What a recipe recommends for a run. `run` and `seed` come from the command line; everything left out has a default. */
-export type RecipeConfig = Omit<RunConfigInput, "run" | "recipe" | "arm">;
+/** What a recipe recommends for a run. `run`, `recipe`, `arm` and `seed` come from the command line; everything left out has a default. */
+export type RecipeConfig = Omit<RunConfigInput, "run" | "recipe" | "arm" | "seed">;
 
 /** A recipe as the program uses it. */
 export interface Recipe {
@@ -108,11 +108,11 @@ export interface RewardsModule {
   readonly rewards: Rewards | OpenRewards;
 }
 
-/** The argument of `OpenTools`, once per worker. */
+/** The argument of `OpenTools`: once per worker, and in each command that reads the tools' schemas. */
 export interface ToolsOpening {
   /** `config.tools` has the tools' settings. */
   readonly config: RunConfig;
-  /** The worker's environment variables, which hold the keys. A key is sent only to its own backend. */
+  /** The environment variables of the process, which hold the keys. A key is sent only to its own backend. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** The run's store. Absent: only the tools' names and schemas are read, and no tool is called. */
   readonly store?: Store;
