@@ -1,4 +1,4 @@
-/** @file The checker finds what it is for: a trial that holds, and the same trial with one invariant broken, each found by its law. */
+/** @file The checker accepts a trial that holds. If one invariant of it is broken, the law for that invariant reports it. */
 import { expect, test } from "vitest";
 import { check, laws } from "./checker.ts";
 import type { Entry, RunResult, Strike, Trial } from "./history.ts";
