@@ -32,7 +32,7 @@ export async function readInvocations({ objects }: Objects, outcome: Outcome): P
 
 export interface StoredRollout {
   readonly outcome: Outcome;
-  /** By id; none of a rollout that failed. */
+  /** By id. Empty if the rollout failed. */
   readonly invocations: ReadonlyMap<string, Invocation>;
 }
 

@@ -5,7 +5,7 @@ import { type Deployment, parseDeployment } from "../core/contracts/deployment.t
 import { tableKeys } from "../core/contracts/keys.ts";
 import type { GroupRecord } from "../core/contracts/records.ts";
 import type { Controls, Rewards, Store } from "../core/ports.ts";
-import { Rescoring, ScoreRecorder } from "./pending-scores.ts";
+import { ScoreRecorder, ScoringQueue } from "./pending-scores.ts";
 import { Records } from "./records.ts";
 import { openRunObjects, type RunObjects } from "./run-objects.ts";
 
@@ -27,7 +27,7 @@ export interface Context extends Store {
   readonly runObjects: RunObjects;
   readonly records: Records;
   readonly scoreRecorder: ScoreRecorder;
-  readonly rescoring: Rescoring;
+  readonly scoringQueue: ScoringQueue;
   /** Aborts when the process stops, which ends all waits for verdicts. */
   readonly stop: AbortSignal;
   readonly stopAsking: () => void;
@@ -51,7 +51,7 @@ export function openContext(
     runObjects: openRunObjects({ objects, table }),
     records: new Records(table),
     scoreRecorder: new ScoreRecorder(table),
-    rescoring: new Rescoring(),
+    scoringQueue: new ScoringQueue(),
     stop: stopping.signal,
     stopAsking: () => stopping.abort(),
     hasStalled: isLongLived ? openStallDetector() : () => true,

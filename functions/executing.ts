@@ -52,6 +52,6 @@ export async function requestScores(context: Context, keys: readonly string[]): 
   if (deployment) return deployment.events.redeliver(keys);
   for (const key of keys) {
     const address = parseOutcomeKey(key);
-    if (address) context.rescoring.later(address.run, key);
+    if (address) context.scoringQueue.later(address.run, key);
   }
 }

@@ -40,8 +40,8 @@ export interface Functions {
 
 export function openFunctions(context: Context): Functions {
   const ticker = new Ticker(context);
-  const { rescoring } = context;
-  rescoring.open(async (key) => {
+  const { scoringQueue } = context;
+  scoringQueue.open(async (key) => {
     const address = parseOutcomeKey(key) ?? refuseKey(key, "outcome");
     if (await scoreAndFinalize(context, address)) await ticker.tick(address.run, false);
   });
@@ -57,7 +57,7 @@ export function openFunctions(context: Context): Functions {
     reconcile: () => reconcile(context),
     startSchedule: () => startSchedule(context),
     manifestCreated: async ({ key }) => ticker.tick(runOf(key, "manifest"), false),
-    scoreRollout: ({ key }) => rescoring.now(key),
+    scoreRollout: ({ key }) => scoringQueue.now(key),
     async enqueueEvaluation({ key }) {
       runOf(key, "team");
       await enqueueEvaluation(context, key);
@@ -66,10 +66,10 @@ export function openFunctions(context: Context): Functions {
       runOf(key, "evaluation");
       await recordEvaluation(context, key);
     },
-    idle: () => rescoring.idle(),
+    idle: () => scoringQueue.idle(),
     async stop() {
       context.stopAsking();
-      await rescoring.idle();
+      await scoringQueue.idle();
     },
   };
 }

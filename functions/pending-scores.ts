@@ -21,13 +21,13 @@ export function longestQueueSeconds(config: RunConfig): number {
 export type ScoreOutcome = (key: string) => Promise<void>;
 
 /**
- * Scores outcomes. A tick requests scores for outcomes whose event was lost, and does not wait: a judge may take minutes.
+ * Scores outcomes. A tick requests scores for outcomes whose event was lost or whose judge failed, and does not wait: a judge may take minutes.
  *
  *     event ──> now ──┐
  *                     ├──> scored; anyone who asks meanwhile gets the same promise
  *     tick ──> later ─┘    waits for one of its run's free slots
  */
-export class Rescoring {
+export class ScoringQueue {
   #score: ScoreOutcome = () => Promise.reject(new Error("the functions are not open"));
   /** By outcome key. */
   readonly #underWay = new Map<string, Promise<void>>();

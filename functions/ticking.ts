@@ -61,13 +61,13 @@ export class Ticker {
    * scores that earlier ticks requested, a judge's failures among them.
    */
   async tickAll(onFailure?: (error: unknown) => void): Promise<void> {
-    const { records, rescoring } = this.#context;
+    const { records, scoringQueue } = this.#context;
     const failures: unknown[] = [];
     const limit = pLimit(PARALLEL_RUNS);
     const tickOne = async (run: string) => {
       try {
         if (await records.run(run)) await this.tick(run, true);
-        const failure = rescoring.takeFailure(run);
+        const failure = scoringQueue.takeFailure(run);
         if (failure !== undefined) throw failure;
       } catch (error) {
         if (onFailure) onFailure(error);

@@ -1,4 +1,4 @@
-/** @file What lives as long as a worker process, through all its incarnations: agents, server, pollers, trajectories in memory. */
+/** @file What a worker process keeps while it serves a run, through all its incarnations: agents, server, pollers, trajectories in memory. */
 import type { OpenExternalPart } from "../core/checkpoint-source.ts";
 import type { EvaluationSuite } from "../core/contracts/evaluation-suite.ts";
 import type { WorkerRole } from "../core/contracts/records.ts";
@@ -131,7 +131,7 @@ export function hasRole({ roles }: Pick<ServeWorkerOptions, "roles">, role: Work
 }
 
 function requireKnownAgent({ name, config }: RunContext, { agent, roles }: ServeWorkerOptions): void {
-  if (agent !== "*" && !config.agents[agent]) {
+  if (agent !== "*" && !Object.hasOwn(config.agents, agent)) {
     const known = Object.keys(config.agents).join(", ");
     throw new MgrpoError("config-invalid", `run '${name}' has no agent '${agent}', only ${known}`);
   }

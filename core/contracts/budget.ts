@@ -68,13 +68,13 @@ export function budgetFaults(config: BudgetedConfig): Fault[] {
     if (Object.keys(prices).length === 0) return faults;
     return [...faults, [PRICES_PATH, "does nothing without budget.usd: set that too, or remove it"]];
   }
-  const workers = [...names, ...(evaluation.suites.length > 0 ? ["*"] : [])].filter(
-    (name) => (prices[name] ?? prices["*"]) === undefined,
-  );
-  const needed = `budget.usd needs a price for every worker: add ${workers.join(", ")} ('*' is for all that have none)`;
+  const priced = Object.keys(prices);
+  const workers = [...names, ...(evaluation.suites.length > 0 ? ["*"] : [])];
+  const missing = priced.includes("*") ? [] : workers.filter((name) => !priced.includes(name));
+  const needed = `budget.usd needs a price for every worker: add ${missing.join(", ")} ('*' is for all that have none)`;
   return [
     ...faults,
-    ...(workers.length > 0 ? [[PRICES_PATH, needed] as const] : []),
+    ...(missing.length > 0 ? [[PRICES_PATH, needed] as const] : []),
     ...unpriced(config).map(
       (path): Fault => [path, `budget.usd cannot count these tokens without a price: set ${PRICE_ADVICE}`],
     ),

@@ -14,7 +14,7 @@ export const RegisteredPayers = z.object({
 });
 export type RegisteredPayers = z.infer<typeof RegisteredPayers>;
 
-/** Absent until somebody pays. */
+/** Absent until the first payment. */
 const payers = RegisteredPayers.partial().shape;
 
 /** The requests of a run's tools to their backends, and the limits (core/training/tool-spending.ts). Only runs with metered tools have one. */
@@ -51,8 +51,8 @@ export const JudgeSpendingRecord = z.strictObject({
   /** Millionths of a dollar, open reservations included. */
   microUsd: z.int().nonnegative(),
   /**
-   * Open reservations -> store time in ms from which their caller counts as dead: of requests under way, and of those whose caller died
-   * since the last request.
+   * Open reservations -> store time in ms from which their caller counts as dead: of requests under way, and of dead callers until a later
+   * request drops them.
    */
   reserved: z.record(z.string(), z.int()),
 });

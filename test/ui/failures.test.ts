@@ -7,5 +7,5 @@ inBrowser("a comparison whose runs cannot be read says why, in the words of othe
   const page = await open("/");
   await page.route("**/api/runs/*", (route) => route.fulfill({ body: "gone" }));
   await page.goto(`${dashboard().origin}/compare?runs=demo,tiny`);
-  await page.getByText("the server does not answer").waitFor();
+  await page.getByText("the server answers HTTP 200 without a view").waitFor();
 });

@@ -1,6 +1,7 @@
 /** @file A page that loses its server, or is refused by it, says so, and shows news again once the server is back. */
 import { afterAll, expect, test, vi } from "vitest";
 import type { News } from "../../ui/app/live.ts";
+import { server } from "../../ui/app/source.ts";
 
 const opened: FakeEventSource[] = [];
 class FakeEventSource extends EventTarget {
@@ -38,4 +39,10 @@ test("a server that refuses the page is not said to be down", () => {
   events.readyState = FakeEventSource.CLOSED;
   events.dispatchEvent(new Event("error"));
   expect(heard.at(-1)?.failure).toEqual({ code: "refused", message: expect.stringMatching(/reload the page/) });
+});
+
+test("a server that fails is not said to be down", async () => {
+  vi.stubGlobal("fetch", async () => new Response(null, { status: 500 }));
+  const { failure } = await server.load("/api/runs");
+  expect(failure).toEqual({ code: "no-view", message: expect.stringContaining("HTTP 500") });
 });

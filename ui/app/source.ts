@@ -22,11 +22,19 @@ export const NO_SERVER: Failure = {
   message: "the server does not answer: is `mgrpo ui` still running?",
 };
 
+/** A bug in the server, or another server at its address. */
+const noView = (status: number): Failure => ({
+  code: "no-view",
+  message: `the server answers HTTP ${status} without a view: restart \`mgrpo ui\`, and report a bug if that does not help`,
+});
+
 export const server: ViewSource = {
   async load<View>(path: string, signal?: AbortSignal): Promise<Loaded<View>> {
     try {
       const response = await fetch(path, { ...(signal && { signal }) });
       if (response.status === 401) return { failure: { code: "no-key", message: await response.text() } };
+      const isJson = response.headers.get("content-type")?.startsWith("application/json");
+      if (!isJson) return { failure: noView(response.status) };
       const body = await response.json();
       return response.ok ? { view: body as View } : { failure: body as Failure };
     } catch (error) {

@@ -13,7 +13,7 @@ import { handleEvent as scoreRollout } from "../../../functions/lambda/score-rol
 import { handleEvent as startRun } from "../../../functions/lambda/start-run.ts";
 import { handleEvent as tick } from "../../../functions/lambda/tick.ts";
 import { EVENT_FUNCTIONS, START_RUN } from "../../../stacks/sizes.ts";
-import { COLD_START, CPU_PER_REQUEST, KEPT_WARM } from "../assumptions.ts";
+import { COLD_START_SECONDS, CPU_SECONDS_PER_REQUEST, KEEP_WARM_SECONDS } from "../assumptions.ts";
 import { LIMITS } from "../limits.ts";
 import type { FunctionUse } from "../meter.ts";
 import { type Cloud, openSimulatedStore, pause } from "./store.ts";
@@ -65,7 +65,7 @@ export class Lambda {
     const warm = this.#takeWarm(name);
     if (!warm) {
       use.coldStarts += 1;
-      await pause(COLD_START);
+      await pause(COLD_START_SECONDS);
     }
     const instance = warm ?? this.#boot(name);
     const result = await runWithLimit(instance, event, HANDLERS[name].seconds, use);
@@ -77,14 +77,14 @@ export class Lambda {
   }
 
   #takeWarm(name: FunctionName): Instance | undefined {
-    const pool = (this.#warm.get(name) ?? []).filter(({ usedAt }) => now() - usedAt < KEPT_WARM);
+    const pool = (this.#warm.get(name) ?? []).filter(({ usedAt }) => now() - usedAt < KEEP_WARM_SECONDS);
     this.#warm.set(name, pool);
     return pool.pop();
   }
 
   #boot(name: FunctionName): Instance {
     const instance: Instance = { handler: async (event) => handler(event), usedAt: now(), alive: true };
-    const caller = { name, cpuSeconds: CPU_PER_REQUEST, alive: () => instance.alive };
+    const caller = { name, cpuSeconds: CPU_SECONDS_PER_REQUEST, alive: () => instance.alive };
     const store = openSimulatedStore(this.#cloud(), caller);
     const functions = composeFunctions(store, { rewardsOf: async () => this.#rewards });
     const { handleEvent }: { handleEvent: EventHandler } = HANDLERS[name];

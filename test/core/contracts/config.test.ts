@@ -1,4 +1,4 @@
-/** @file The config as its own documentation: every setting, those of the web tools included, has a one-line description that can be read at run time. */
+/** @file The run config: descriptions of all settings, and of the web tools', that can be read at run time; default clip ranges; refused values. */
 import { expect, test } from "vitest";
 import type * as z from "zod";
 import { WebSettings } from "../../../adapters/tools/web/settings.ts";
@@ -59,7 +59,7 @@ test("the walk finds settings in lists, records, unions and defaults", () => {
   );
 });
 
-test("each ratio has its own default clip range: the mean over tokens has GSPO's", () => {
+test("the default clip range depends on the ratio: that of `sequence-mean` is GSPO's", () => {
   const rangeOf = (settings: object) => {
     const { clipLow, clipHigh } = AlgorithmConfig.parse(settings);
     return [clipLow, clipHigh];
