@@ -1,8 +1,8 @@
 /** @file Bounded concurrency. */
 
 /**
- * Results in order, at most `width` at a time. The first failure rejects, once the items that have started have ended: it aborts their
- * signal, and the others are skipped.
+ * Runs `work` on the items, at most `width` at a time, and resolves to the results in the order of the items. The first failure aborts the
+ * signal of the items in progress and skips those that have not started; it rejects once all that have started have ended.
  */
 export async function inParallel<T, R>(
   items: readonly T[],

@@ -1,13 +1,16 @@
 /** @file Translates the errors of the SDK, and decides whether a retry can help. */
 import { type ErrorCode, MgrpoError } from "../../core/errors.ts";
 
-/** An error of the SDK or of node:net. A response to HEAD has no body, so the error has neither name nor message. */
+/** An error of the SDK or of node:net. */
 interface ForeignError {
   readonly name?: string;
   readonly code?: string;
   readonly message?: string;
   readonly $metadata?: { readonly httpStatusCode?: number };
 }
+
+/** The SDK's name for an error whose response states no code, such as the response to a HEAD request, which has no body. */
+const NAMELESS = "Unknown";
 
 const NETWORK =
   /^(ECONN\w+|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|TimeoutError|NetworkingError|AbortError|ERR_STREAM_PREMATURE_CLOSE)$/;
@@ -56,7 +59,7 @@ const MEANINGS: readonly Meaning[] = [
     // S3 names it; DynamoDB states it in the message.
     when: /RequestTimeTooSkewed|RequestExpired|RequestInTheFuture|Signature (expired|not yet current)/,
     code: "store-unreachable",
-    predicate: "and this machine disagree on the time by more than 15 minutes: set this machine's clock",
+    predicate: "and this machine disagree on the time: set this machine's clock",
   },
   {
     when: /PermanentRedirect|AuthorizationHeaderMalformed|IllegalLocationConstraint|region '[^']*' is wrong|valid region/,
@@ -128,7 +131,7 @@ function translate(operation: string, endpoint: string, cause: unknown): MgrpoEr
   if (status === 507)
     return new MgrpoError(
       "disk-full",
-      `${operation}: the disk of the store at ${endpoint} is full (${message}); free some space and run resume, nothing recorded is lost`,
+      `${operation}: the disk of the store at ${endpoint} is full (${message}); free some space and run resume: nothing recorded is lost`,
       { cause },
     );
   const known = MEANINGS.find(({ when }) => when.test(`${name}: ${message}`));
@@ -136,7 +139,7 @@ function translate(operation: string, endpoint: string, cause: unknown): MgrpoEr
     const { code, predicate, retryable = false } = known;
     return new MgrpoError(code, `${store} ${predicate} (${detail})`, { cause, retryable });
   }
-  if (status === 403)
+  if (status === 403 && name === NAMELESS)
     return new MgrpoError("store-unreachable", `${store} forbids it and gives no reason (${detail})`, { cause });
   if (status >= 400 && status < 500 && status !== 429)
     return new MgrpoError("store-unreachable", `${store} refuses it (${status} ${detail})`, { cause });

@@ -1,4 +1,4 @@
-/** @file How the agents with one policy train it in a step: the settings that hold for each, and its share of the policy's loss. */
+/** @file How the agents that share a policy train it in a step: the settings of each, and its share of the policy's loss. */
 import { algorithmOf } from "../../core/contracts/algorithm-overrides.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { StepRecord } from "../../core/contracts/records.ts";

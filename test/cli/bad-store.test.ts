@@ -77,6 +77,8 @@ const xml = (code: string) => `<?xml version="1.0"?><Error><Code>${code}</Code><
 const json = (name: string, message = "no") => JSON.stringify({ __type: `com.amazon#${name}`, message });
 const THROTTLED = /is throttling: wait/;
 const EXPIRED = /expired credentials: get new ones/;
+/** Names no limit: it is 15 minutes for S3, 5 for DynamoDB. */
+const SKEWED = /disagree on the time: set this machine's clock/;
 const FORBIDDEN = /forbids it: .*another account/;
 
 /** As AWS sends them. S3 sends no body to a HEAD, but the error names the reason all the same. */
@@ -85,7 +87,9 @@ const REFUSALS: [api: "S3" | "DYNAMODB", status: number, body: string, line: Reg
   ["S3", 400, xml("AuthorizationHeaderMalformed"), /another region: set AWS_REGION/, false],
   ["S3", 403, xml("AccessDenied"), FORBIDDEN, false],
   ["S3", 400, xml("ExpiredToken"), EXPIRED, false],
-  ["S3", 403, xml("RequestTimeTooSkewed"), /set this machine's clock/, false],
+  ["S3", 403, "", /forbids it and gives no reason/, false],
+  ["S3", 403, xml("InvalidObjectState"), /refuses it \(403 InvalidObjectState: no\)/, false],
+  ["S3", 403, xml("RequestTimeTooSkewed"), SKEWED, false],
   ["S3", 503, xml("SlowDown"), THROTTLED, true],
   ["S3", 400, xml("RequestTimeout"), /did not get the whole request: the connection is slow/, true],
   ["S3", 400, xml("IncompleteBody"), /did not get the whole request/, true],
@@ -95,7 +99,7 @@ const REFUSALS: [api: "S3" | "DYNAMODB", status: number, body: string, line: Reg
   ["S3", 502, "<html>\nBad Gateway</html>", /no answer from the store/, true],
   ["DYNAMODB", 400, json("ExpiredTokenException"), EXPIRED, false],
   ["DYNAMODB", 400, json("UnrecognizedClientException"), /refused the credentials/, false],
-  ["DYNAMODB", 400, json("InvalidSignatureException", "Signature expired: it is late"), /machine's clock/, false],
+  ["DYNAMODB", 400, json("InvalidSignatureException", "Signature expired: it is late"), SKEWED, false],
   ["DYNAMODB", 400, json("AccessDeniedException"), FORBIDDEN, false],
   ["DYNAMODB", 400, json("ThrottlingException"), THROTTLED, true],
   ["DYNAMODB", 400, json("LimitExceededException"), /refuses it \(400 LimitExceededException: no\)/, false],

@@ -1,4 +1,7 @@
-/** @file An MCP server over stdio: it adds, repeats its token everywhere, refuses, fails, hangs, breaks its output schema, and dies on request. */
+/**
+ * @file An MCP server over stdio: it adds, repeats its token everywhere, refuses, fails, hangs, breaks its output schema, and dies on request.
+ * Its arguments name tools that it lists twice.
+ */
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
 import { CallToolRequestSchema, ErrorCode, ListToolsRequestSchema, McpError } from "@modelcontextprotocol/sdk/types.js";
@@ -32,12 +35,13 @@ const TOOLS = {
 };
 /** `count` breaks it: with a text for the number, or without structured content. */
 const COUNT = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] };
+const REPEATED = Object.entries(TOOLS).filter(([name]) => process.argv.slice(2).includes(name));
 /** Longer than any test waits. */
 const HANG_MILLISECONDS = 120_000;
 
 const server = new Server({ name: "of-the-world", version: "1" }, { capabilities: { tools: {} } });
 server.setRequestHandler(ListToolsRequestSchema, () => ({
-  tools: Object.entries(TOOLS).map(([name, inputSchema]) => ({
+  tools: [...Object.entries(TOOLS), ...REPEATED].map(([name, inputSchema]) => ({
     name,
     description: name === "add" ? `It can add for ${process.env.TOKEN}.` : `It can ${name}.`,
     inputSchema,

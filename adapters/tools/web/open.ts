@@ -37,8 +37,8 @@ import { visitTool } from "./visit/visit.ts";
 export type OpenModel = (spec: LanguageModelSpec, environment: ToolsOpening["environment"]) => Promise<LanguageModel>;
 
 /**
- * Opens what `config.tools` sets, MCP servers included. Rejects with `config-invalid` for an unknown setting, a missing key, two tools of one
- * name, or a model without a price under a dollar limit; with `tool-backend` if an MCP server does not start or list its tools.
+ * Opens what `config.tools` sets, MCP servers included. Rejects with `config-invalid` for an unknown setting, a missing key, a tool that an MCP
+ * server lists twice, or a model without a price under a dollar limit; with `tool-backend` if an MCP server does not start or list its tools.
  */
 export async function openWebTools(opening: ToolsOpening, openModel: OpenModel = openDefault): Promise<OpenedTools> {
   const { config } = opening;
@@ -46,10 +46,8 @@ export async function openWebTools(opening: ToolsOpening, openModel: OpenModel =
   const services = await openServices(settings, opening, openModel);
   try {
     refuseUnpriced(settings, config);
-    const offered = await offeredTools(services);
-    const tools = new Map(offered.map((tool) => [tool.name, tool]));
-    if (tools.size < offered.length)
-      throw new MgrpoError("config-invalid", "tools.mcp: two tools have the same name: rename a server");
+    // Names are unique: that of an MCP tool begins with its server's and an underscore, which no other name has.
+    const tools = new Map((await offeredTools(services)).map((tool) => [tool.name, tool]));
     const allowance = allowanceOf(settings.budget.rollout);
     return { tools, close: () => closeServices(services), ...(allowance && { allowance }) };
   } catch (error) {

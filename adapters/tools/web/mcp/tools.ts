@@ -34,6 +34,7 @@ export async function mcpTools(
   }
   const offered = all.filter((tool) => (only?.includes(tool.name) ?? true) && !without.includes(tool.name));
   for (const tool of offered) refuseMarkers(name, tool);
+  refuseRepeated(name, offered);
   const bucket = calls.bucket(settings.requestsPerSecond);
 
   async function callTool(tool: string, args: Record<string, unknown>): Promise<string> {
@@ -68,6 +69,16 @@ function refuseMarkers(server: string, tool: McpTool): void {
   throw new MgrpoError(
     "config-invalid",
     `tools.mcp.${server}: the description of its tool '${escapeSpecialTokens(tool.name)}' contains role markers or protocol tags, which would take effect, or invisible characters: exclude the tool with tools.mcp.${server}.without`,
+  );
+}
+
+/** A call could not say which of two tools with the same name it means. */
+function refuseRepeated(server: string, tools: readonly McpTool[]): void {
+  const repeated = tools.find(({ name }, i) => tools.findIndex((tool) => tool.name === name) < i);
+  if (!repeated) return;
+  throw new MgrpoError(
+    "config-invalid",
+    `tools.mcp.${server}: the server lists two tools named '${repeated.name}': exclude them with tools.mcp.${server}.without`,
   );
 }
 
