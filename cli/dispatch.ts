@@ -10,6 +10,7 @@ import { isMgrpoError, type MgrpoError } from "../core/errors.ts";
 import type { Clock } from "../core/ports.ts";
 import { composeFunctions } from "../functions/compose.ts";
 import type { Functions } from "../functions/functions.ts";
+import { onStopSignal } from "../gpu-workers/stop-signals.ts";
 import { isolatedRewards } from "../recipes/isolated-rewards.ts";
 import { storeNames } from "./store-names.ts";
 
@@ -22,7 +23,7 @@ export async function dispatch({ every }: DispatchOptions): Promise<void> {
   const names = storeNames("dispatch");
   const store = openAwsStore(names);
   const stop = new AbortController();
-  process.once("SIGINT", () => stop.abort()).once("SIGTERM", () => stop.abort());
+  const ignoreSignals = onStopSignal(() => stop.abort());
   try {
     // With no runs, no poll reads an object: this read detects a missing bucket at startup.
     await store.objects.get("runs");
@@ -30,6 +31,7 @@ export async function dispatch({ every }: DispatchOptions): Promise<void> {
     const functions = composeFunctions(store, { rewardsOf: isolatedRewards(process.env) });
     await pollUntil(stop.signal, store.clock, functions, every);
   } finally {
+    ignoreSignals();
     store.close();
   }
 }

@@ -27,6 +27,7 @@ import { maxBlockedSeconds, startWatchdog } from "./liveness/watchdog.ts";
 import { createLog, type Log } from "./log.ts";
 import { release } from "./release.ts";
 import { serveWorker } from "./serve.ts";
+import { onStopSignal } from "./stop-signals.ts";
 import type { ServeWorkerOptions } from "./worker-process.ts";
 
 /** Time to give claims back after the parent is gone. */
@@ -138,12 +139,10 @@ function serveOptions(
 /** Aborts on SIGTERM and SIGINT, and when the parent is gone. */
 function stopSignal({ MGRPO_PARENT }: WorkerEnvironment, log: Log): AbortSignal {
   const stop = new AbortController();
-  const drain = (signal: string) => {
+  onStopSignal((signal) => {
     log.info("draining", { signal });
     stop.abort();
-  };
-  process.once("SIGTERM", drain);
-  process.once("SIGINT", drain);
+  });
   if (MGRPO_PARENT === "1") {
     onParentGone(process.stdin, () => {
       log.warn("the parent process is gone");

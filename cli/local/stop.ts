@@ -3,6 +3,7 @@
  * mgrpo process that started it (it exits at once, as if it had been killed itself).
  */
 import { isMgrpoError } from "../../core/errors.ts";
+import { onStopSignal } from "../../gpu-workers/stop-signals.ts";
 
 export interface Stop {
   /** Aborts when it is time to stop. */
@@ -14,21 +15,12 @@ export interface Stop {
 }
 
 const PARENT_CHECK_MILLISECONDS = 500;
-/** At Ctrl-C, the terminal signals this process, and then so does npm (github.com/npm/cli/issues/5021): one Ctrl-C, signaled twice. */
-const REPEAT_MILLISECONDS = 500;
 
 export function watchForStop(): Stop {
   const controller = new AbortController();
   let failure: { readonly error: unknown } | undefined;
-  let firstSignalAt: number | undefined;
-  const onSignal = () => {
-    const now = performance.now();
-    firstSignalAt ??= now;
-    // A second Ctrl-C does not wait for the workers. They end with this process, and nothing recorded is lost.
-    if (now - firstSignalAt > REPEAT_MILLISECONDS) process.exit(130);
-    controller.abort();
-  };
-  process.on("SIGINT", onSignal).on("SIGTERM", onSignal);
+  // A second Ctrl-C does not wait for the workers: they end with this process.
+  const ignoreSignals = onStopSignal(() => controller.abort());
   const parent = process.ppid;
   const dependent = process.env["npm_lifecycle_event"] !== undefined || process.env["MGRPO_PARENT"] === "1";
   const timer = setInterval(() => {
@@ -44,7 +36,7 @@ export function watchForStop(): Stop {
       if (failure) throw failure.error;
     },
     dispose() {
-      process.off("SIGINT", onSignal).off("SIGTERM", onSignal);
+      ignoreSignals();
       clearInterval(timer);
     },
   };

@@ -17,7 +17,7 @@
  *     GET /api/runs/<run>/cases                                 CasesView
  *     GET /api/runs/<run>/evaluations/<job>?question=<id>       AnswersView
  *     Both streams send a Failure as `failure`.
- *     404 no such thing · 503 the store does not answer · 422 anything else, such as a damaged record: a Failure
+ *     404 no such thing · 503 the store does not answer · 422 anything else, such as a damaged record · 500 a bug: a Failure
  */
 import { readFile } from "node:fs/promises";
 import { type Context, Hono } from "hono";
@@ -76,12 +76,16 @@ export function dashboardApp({ key, hosts, watcher }: DashboardOptions): Hono {
   });
   addFiles(app);
   app.onError((error, context) => {
-    if (!isMgrpoError(error)) throw error;
-    const failure: Failure = { code: error.code, message: error.message };
-    return context.json(failure, statusOf(error));
+    if (isMgrpoError(error)) return context.json(failureOf(error), statusOf(error));
+    console.error(error);
+    return context.json(BUG, 500);
   });
   return app;
 }
+
+const BUG: Failure = { code: "unexpected", message: "a bug in the dashboard: the terminal of `mgrpo ui` shows where" };
+
+const failureOf = ({ code, message }: MgrpoError): Failure => ({ code, message });
 
 function statusOf(error: MgrpoError): 404 | 422 | 503 {
   if (error.code === "not-found") return 404;
