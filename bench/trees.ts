@@ -1,7 +1,8 @@
 /**
  * @file engine.train.trees: how many times faster the gradient of one step is in prefix trees than with a row per sequence. engine.train.kept:
  * how many times faster it is in trees with activations kept than with each layer recomputed. Each round times all three. engine.train.check: how
- * many times as long the first gradient of a trainer takes, whose trees are checked.
+ * many times as long the first gradient of a trainer takes, whose trees are checked. engine.train.open: processor time until the process's first
+ * trainer has the gradient of a short sequence: to trace the graphs, open their sessions and read the weights.
  * The model has SmolLM2-135M's shape and an adapter of rank 16. The 8 rollouts of a question share a prompt of 300 tokens, of which all
  * questions share 150; each has two turns of 24 tokens with its own tool response between them.
  */
@@ -14,7 +15,7 @@ import { stream } from "../core/random.ts";
 import { median } from "../core/statistics.ts";
 import { compiledEngine } from "../engine/compiled/engine.ts";
 import { planMicroBatches, rowCount } from "../engine/compiled/training/batch-plan.ts";
-import { print, secondsOf } from "./measurement.ts";
+import { cpuSecondsOf, print, secondsOf } from "./measurement.ts";
 import { writeRandomModel } from "./qwen3/model.ts";
 import { withFreshAdapter } from "./qwen3/work.ts";
 import { SMOLLM2_135M } from "./smollm2.ts";
@@ -42,6 +43,11 @@ try {
 async function compare(files: CheckpointFiles): Promise<void> {
   const batch = Array.from({ length: QUESTIONS }, (_, question) => rollouts(question)).flat();
   const open = (more: Partial<EngineOptions>) => compiledEngine.openTrainer(files, { ...OPTIONS, ...more });
+  const opening = await cpuSecondsOf(async () => {
+    const trainer = await open({ gradientCheckpointing: "off" });
+    await trainer.forwardBackward(batch.slice(0, 1), LOSS, 1);
+    await trainer.close();
+  });
   const trainers = {
     trees: await open({ gradientCheckpointing: "off" }),
     apart: await open({ gradientCheckpointing: "off", prefixTrees: false }),
@@ -76,6 +82,7 @@ async function compare(files: CheckpointFiles): Promise<void> {
     tokens,
     seconds: rounds,
   };
+  print("engine.train.open", opening, "s of processor time", config);
   const ratioTo = (form: Form) => median(rounds.map((round) => round[form] / round.trees));
   print("engine.train.trees", ratioTo("apart"), "apart / trees", config);
   print("engine.train.kept", ratioTo("recomputed"), "recomputed / kept", config);
