@@ -1,6 +1,6 @@
 /**
- * @file A run's immutable objects: config, questions, manifests. Each is read once per process. Config and questions must have the hashes
- * that start-run wrote into RUN: an object replaced since then is refused.
+ * @file A run's immutable objects: config, questions, manifests. A process caches those that it has read. Config and questions must have the
+ * hashes that start-run wrote into RUN: an object replaced since then is refused.
  */
 import { createHash } from "node:crypto";
 import { Manifest } from "../core/contracts/checkpoint.ts";

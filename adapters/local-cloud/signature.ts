@@ -1,6 +1,6 @@
 /**
- * @file Verifies AWS signatures, version 4, in the Authorization header. The received request is signed again with the key that only this
- * cloud and its callers know, by the library that the SDK signs with, and the two signatures are compared.
+ * @file Verifies AWS Signature Version 4 (SigV4) in the Authorization header. The received request is signed again with the key that only
+ * this cloud and its callers know, by the library that the SDK signs with, and the two signatures are compared.
  *
  *     Authorization: AWS4-HMAC-SHA256 Credential=<key id>/<day>/<region>/<service>/aws4_request, SignedHeaders=a;b, Signature=<hex>
  *
@@ -59,7 +59,7 @@ export function openSignatureVerifier(options: VerifierOptions): VerifyRequest {
       path,
       query: readQuery(search),
       headers: Object.fromEntries([...covered].map((name) => [name, textOf(headers[name])])),
-      // The library hashes the body unless a header carries its hash, as only S3 requires.
+      // The library hashes the body unless a header carries its hash.
       body,
     };
     const signed = await signer.sign(request, { signingDate, signableHeaders: covered });
@@ -131,32 +131,23 @@ function requireCovered(headers: IncomingHttpHeaders, covered: ReadonlySet<strin
 }
 
 function requireBody(header: string | string[] | undefined, service: Service, bodySha256: string | undefined): void {
+  // Only S3 requires the header. Without it, the signature covers the hash of the received body.
+  if (header === undefined && service !== "s3") return;
   const declared = textOf(header);
-  if (service === "s3" && !SHA256.test(declared))
+  if (!SHA256.test(declared))
     throw new AuthenticationError(
       "body-unsigned",
       `x-amz-content-sha256 is '${declared}': send the SHA-256 of the body`,
     );
-  if (bodySha256 !== undefined && declared !== "" && declared !== bodySha256)
+  if (bodySha256 !== undefined && declared !== bodySha256)
     throw new AuthenticationError("mismatch", "the body is not the one that was signed");
 }
 
-/** Decodes names and values. URLSearchParams would turn a plus into a space. */
+/** Decodes names and values as the S3 server does, so that the signature covers what it acts on: a plus is a space. */
 function readQuery(search: string): Record<string, string[]> {
   const query: Record<string, string[]> = Object.create(null);
-  for (const pair of search.split("&").filter(Boolean)) {
-    const [name = "", value = ""] = pair.split(/=(.*)/s).map(decode);
-    query[name] = [...(query[name] ?? []), value];
-  }
+  for (const [name, value] of new URLSearchParams(search)) query[name] = [...(query[name] ?? []), value];
   return query;
-}
-
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    throw new AuthenticationError("malformed", `'${text}' in the query is not valid percent-encoding`);
-  }
 }
 
 const textOf = (header: string | string[] | undefined) => (Array.isArray(header) ? header.join(",") : (header ?? ""));

@@ -1,6 +1,6 @@
 /**
- * @file The metrics of a run, by the names that trackers and their users know (docs/trackers.md has the table). Pure functions of the
- * summaries of steps and of finished evaluations, so that every tracker and `metrics.jsonl` agree.
+ * @file The metrics of a run, under the names that docs/trackers.md lists. Pure functions of the summaries of steps and of finished
+ * evaluations, so that every tracker and `metrics.jsonl` agree.
  */
 import * as z from "zod";
 import type { StepSummary } from "./step-summary.ts";
@@ -12,7 +12,7 @@ export const MetricLine = z.strictObject({
   step: z.int().nonnegative(),
   /** Wall-clock milliseconds at which the line was written. */
   time: z.int(),
-  /** `step`, or `eval/<suite>`. With the step, it names the line. */
+  /** `step`, or `eval/<suite>`. Together with the number of the step, it identifies the line. */
   source: z.string(),
   metrics: z.record(z.string(), z.number()),
 });
@@ -111,7 +111,7 @@ const prefixed = (group: string, name: string, values: Readonly<Record<string, M
 const mapValues = <A, B>(values: Readonly<Record<string, A>>, map: (value: A) => B): Record<string, B> =>
   Object.fromEntries(Object.entries(values).map(([key, value]) => [key, map(value)]));
 
-/** The mean of a histogram: entry i counts i. */
+/** The mean of a histogram, whose entry i is the number of values equal to i. */
 function meanOf(histogram: readonly number[]): number | null {
   const n = histogram.reduce((sum, count) => sum + count, 0);
   return n === 0 ? null : histogram.reduce((sum, count, i) => sum + i * count, 0) / n;

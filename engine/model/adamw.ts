@@ -1,5 +1,6 @@
 /**
- * @file AdamW (Loshchilov and Hutter 2019, algorithm 2) on one flat vector. The scaled gradient is clipped by its global norm:
+ * @file AdamW (Loshchilov and Hutter 2019, algorithm 2) on one flat vector, with two differences: the learning rate multiplies the decay
+ * too, as in PyTorch, and the scaled gradient is clipped by its global norm first:
  *   g <- g * scale;  g <- g * min(1, maxNorm / |g|);  m <- b1 m + (1-b1) g;  v <- b2 v + (1-b2) g^2
  *   w <- w - rate * (m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon) + decay * w)
  * Weight decay applies to every parameter, norms and embeddings included, except to those that the caller excludes.

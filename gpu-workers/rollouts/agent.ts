@@ -63,7 +63,7 @@ export interface ConversationRequest {
   readonly allowance: Allowance | undefined;
 }
 
-/** Counts conversations in this process: two attempts at one conversation must not share the engine's KV cache. */
+/** Counts conversations in this process: two attempts at one conversation must not be the same sequence in the engine's KV cache. */
 let conversations = 0;
 
 /** Runs a conversation. */

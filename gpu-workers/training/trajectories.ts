@@ -1,7 +1,7 @@
 /**
  * @file Trajectories that this process committed itself, cached until their step is over, so a trainer in the same process need not load
- * them. Only trajectories that won their commit are cached. A lookup names the digest of the record that was scored, so a cached trajectory
- * is never used for a record that has since been replaced.
+ * them. Those of an outcome are cached only if its commit was the first; the key of an invocation is a hash of its content. A lookup names the
+ * digest of the record that was scored, so a cached trajectory is never used for a record that has since been replaced.
  */
 import type { Digest } from "../../core/contracts/names.ts";
 import type { AnyTrajectory } from "../../core/contracts/rollout.ts";
@@ -29,7 +29,7 @@ export function openTrajectoryCache(): TrajectoryCache {
       return cached?.digest === digest ? cached.trajectories : undefined;
     },
     dropBefore(step) {
-      for (const cached of steps.keys()) if (cached < step) steps.delete(cached);
+      for (const earlier of steps.keys()) if (earlier < step) steps.delete(earlier);
     },
   };
 }

@@ -108,8 +108,8 @@ test("a worker does not train on the trajectory in its memory if another was sco
     startWorker(store, run, {}, never, log),
     startWorker(store, run, { agent: "searcher" }, never, log),
   ]);
-  const untouched = await openCheckpoints(run, memory).find("main", 1);
-  expect(untouched?.files["model.safetensors"]).not.toEqual(files["model.safetensors"]);
+  const untouched = (await openCheckpoints(run, memory).find("main", 1)) ?? expect.fail("not trained");
+  expect(untouched.files["model.safetensors"]).not.toEqual(files["model.safetensors"]);
 });
 
 test.each([

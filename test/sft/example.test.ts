@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { exampleOf, refuseEarlyEnd, refuseTooLong } from "../../sft/example.ts";
 
-/** Every character is a token; a response is preceded by `[` and followed by `]`. */
+/** Every character is a token; the responses to a turn are in brackets, after the number of earlier turns. */
 const codes = (text: string) => [...text].map((character) => character.charCodeAt(0));
 const END = 0;
 const layout = {
@@ -23,13 +23,29 @@ const EXAMPLE = exampleOf(
   tokenizer,
 );
 
-test("turns and their end are the assistant's; the prompt and the responses are not", () => {
+test("turns and their ends are the assistant's; the prompt and the responses are not", () => {
   expect(EXAMPLE.tokens).toEqual([...codes("<q>ab"), END, ...codes("0[r,s]c"), END]);
   // "<q>" is 0..2, "ab" and its end 3..5, "0[r,s]" 6..11, "c" and its end 12..13.
   expect(EXAMPLE.turns).toEqual([
     [3, 6],
     [12, 14],
   ]);
+});
+
+test("the layout of responses depends on the number of responses to each earlier turn", () => {
+  const given: (readonly number[])[] = [];
+  const responses = (texts: readonly string[], earlier: readonly number[]) => {
+    given.push([...earlier]);
+    return layout.responses(texts, earlier);
+  };
+  const turns = [
+    { text: "a", responses: ["r", "s"] },
+    { text: "b", responses: ["t"] },
+    { text: "c", responses: [] },
+  ];
+  const { tokens } = exampleOf({ prompt: "q", turns }, { ...layout, responses }, tokenizer);
+  expect(given).toEqual([[], [2]]);
+  expect(tokens).toEqual([...codes("<q>a"), END, ...codes("0[r,s]b"), END, ...codes("1[t]c"), END]);
 });
 
 test("what a rollout could not hold or sample is refused, with its location", () => {

@@ -48,9 +48,9 @@ inBrowser("the Content-Security-Policy blocks what injected markup would do", as
     document.body.append(Object.assign(document.createElement("iframe"), { src: "https://evil.example/" }));
     await fetch("/api/runs").then((response) => response.json());
     await fetch("https://evil.example/").catch(() => {});
-    // Reports come later than what they report.
-    for (let looks = 0; looks < 600 && new Set(found).size < 4; looks++)
-      await new Promise((looked) => setTimeout(looked, 100));
+    // The browser reports violations asynchronously.
+    for (let polls = 0; polls < 600 && new Set(found).size < 4; polls++)
+      await new Promise((resolve) => setTimeout(resolve, 100));
     return found;
   });
   expect(await page.evaluate(() => Reflect.get(window, "owned"))).toBeUndefined();

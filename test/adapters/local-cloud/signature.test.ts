@@ -213,6 +213,15 @@ test("a changed body is refused and stores nothing, a changed query is refused",
   expect((await send(list, { tamper: query })).text).toContain("SignatureDoesNotMatch");
 });
 
+test("the signature covers the query as the server reads it: a plus is a space", async () => {
+  const withPrefix = (prefix: string): Raw => ({ ...list, query: { "list-type": "2", prefix } });
+  // On the wire, a space is +, and a plus is %2B.
+  expect(await send(withPrefix("a b"))).toMatchObject({ status: 200 });
+  expect(await send(withPrefix("a+b"))).toMatchObject({ status: 200 });
+  const tamper = ({ path }: { path: string }) => ({ path: path.replace("%2B", "+") });
+  expect((await send(withPrefix("a+b"), { tamper })).text).toContain("SignatureDoesNotMatch");
+});
+
 test("a request to DynamoDB of more than 16 MiB is refused for its size, not for its signature", async () => {
   const body = `{"TableName":"mgrpo"}${" ".repeat(16 * 2 ** 20)}`;
   expect(await send({ ...describeTable, body })).toMatchObject({
@@ -236,9 +245,12 @@ test("bodies that no signature covers are refused", async () => {
     "UNSIGNED-PAYLOAD",
     "STREAMING-UNSIGNED-PAYLOAD-TRAILER",
     "STREAMING-AWS4-HMAC-SHA256-PAYLOAD",
+    "",
   ]) {
     const unsigned = { ...put, headers: { "x-amz-content-sha256": value } };
     expect(await send(unsigned)).toMatchObject({ status: 501, text: expect.stringContaining("NotImplemented") });
+    const record = { ...describeTable, headers: { ...describeTable.headers, "x-amz-content-sha256": value } };
+    expect((await send(record)).text).toContain(`x-amz-content-sha256 is '${value}': send the SHA-256 of the body`);
   }
   const s3 = new S3Client({ maxAttempts: 1 });
   const stream = { Bucket: "mgrpo", Key: "stream", Body: Readable.from(["abc"]), ContentLength: 3 };

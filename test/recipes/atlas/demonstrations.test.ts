@@ -116,32 +116,33 @@ function expectRate(
   expect(Math.abs(demonstrations.filter(fault).length / n - rate)).toBeLessThan(4 * Math.sqrt((rate * (1 - rate)) / n));
 }
 
-const said = ({ turns }: Demonstration, turn: number) => turns[turn]?.text ?? "";
+const textOf = ({ turns }: Demonstration, turn: number) => turns[turn]?.text ?? "";
 const guessed = (demonstration: Demonstration) => demonstration.turns.length === 1;
-const worked = (prompt: RegExp) => main.filter((each) => prompt.test(each.prompt) && !guessed(each));
+const lookedUp = (prompt: RegExp) => main.filter((each) => prompt.test(each.prompt) && !guessed(each));
 
 test("the planner guesses, drops constraints, skips hops and does not calculate as often as declared", () => {
   expectRate(main, guessed, PLANNER_ERROR_RATES.guess);
   const { dropConstraint, noCalculation, skipHop } = PLANNER_ERROR_RATES;
-  const delegatesOne = (each: Demonstration) => !/task": "country with [^"]*, /.test(said(each, 0));
-  expectRate(worked(/^Which country borders .* uses/), delegatesOne, dropConstraint.currency);
-  expectRate(worked(/^Which country borders .* speaks/), delegatesOne, dropConstraint.language);
-  expectRate(worked(/^Which country borders .* and borders/), delegatesOne, dropConstraint.borders);
-  const noCalculate = (each: Demonstration) => !said(each, 1).includes("calculate");
-  expectRate(worked(/^How much larger/), noCalculate, noCalculation["-"]);
-  expectRate(worked(/^What is the total/), noCalculate, noCalculation["+"]);
-  expectRate(worked(/^What is the area of the country that has/), (each) => each.turns.length === 2, skipHop.area);
+  const delegatesOne = (each: Demonstration) => !/task": "country with [^"]*, /.test(textOf(each, 0));
+  expectRate(lookedUp(/^Which country borders .* uses/), delegatesOne, dropConstraint.currency);
+  expectRate(lookedUp(/^Which country borders .* speaks/), delegatesOne, dropConstraint.language);
+  expectRate(lookedUp(/^Which country borders .* and borders/), delegatesOne, dropConstraint.borders);
+  const noCalculate = (each: Demonstration) => !textOf(each, 1).includes("calculate");
+  expectRate(lookedUp(/^How much larger/), noCalculate, noCalculation["-"]);
+  expectRate(lookedUp(/^What is the total/), noCalculate, noCalculation["+"]);
+  expectRate(lookedUp(/^What is the area of the country that has/), (each) => each.turns.length === 2, skipHop.area);
 });
 
 test("the searcher drops terms and opens wrong pages as often as declared", () => {
   const two = (field: string) =>
     searcher.filter(({ prompt }) => new RegExp(`^country with .*, ${field} `).test(prompt));
-  const oneTerm = (each: Demonstration) => !said(each, 0).includes(", ".concat(each.prompt.split(/, \w+ /)[1] ?? "?"));
+  const oneTerm = (each: Demonstration) =>
+    !textOf(each, 0).includes(", ".concat(each.prompt.split(/, \w+ /)[1] ?? "?"));
   expectRate(two("currency"), oneTerm, SEARCHER_ERROR_RATES.dropTerm.currency);
   expectRate(two("language"), oneTerm, SEARCHER_ERROR_RATES.dropTerm.language);
   const facts = searcher.filter(({ prompt, turns }) => / of /.test(prompt) && /\n/.test(turns[0]?.responses[0] ?? ""));
   const wrongTitle = (each: Demonstration) =>
-    !said(each, 1).includes(`"${each.turns[0]?.responses[0]?.split("\n")[0]}"`);
+    !textOf(each, 1).includes(`"${each.turns[0]?.responses[0]?.split("\n")[0]}"`);
   expectRate(facts, wrongTitle, SEARCHER_ERROR_RATES.wrongTitle);
 });
 
