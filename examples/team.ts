@@ -58,7 +58,7 @@ interface Agent {
   checkpoint: CheckpointFiles;
 }
 
-/** One conversation of one agent, and the tokens that its policy sampled. */
+/** One conversation of one agent, and the tokens that its policy sampled: none if its prompt fills the context. */
 interface Trajectory {
   readonly conversation: Conversation;
   readonly tokens: readonly number[];
@@ -202,9 +202,8 @@ async function converse(
       earlier,
     );
     earlier.push(responses.length);
-    const next = advanceConversation(state, { kind: "responded", responses, tokens: shown.length }, rules);
-    if (next.command.kind === "sample") tokens.push(...shown);
-    ({ state, command } = next);
+    ({ state, command } = advanceConversation(state, { kind: "responded", responses, tokens: shown.length }, rules));
+    if (command.kind === "sample") tokens.push(...shown);
   }
   sampler.release(sequence);
   return { conversation: command.conversation, tokens, positions_A, logProbs_A };
@@ -272,16 +271,17 @@ function scoreGroup(question: Question, rollouts: readonly Rollout[], step: numb
 
 const isWellFormed = ({ conversation }: Trajectory) => conversation.stop === "answered";
 
-/** One optimizer step of one agent on the clipped objective (eq 14-19): every question has the same weight. None without trajectories. */
+/** One optimizer step of one agent on the clipped objective (eq 14-19): every question has the same weight. No step if no token was sampled. */
 export async function learn(agent: Agent, entries: readonly ScoredTrajectory[]): Promise<void> {
-  if (entries.length === 0) return;
-  const shares = entries.map(({ group, weight, trajectory }) => ({
+  const sampled = entries.filter(({ trajectory }) => trajectory.positions_A.length > 0);
+  if (sampled.length === 0) return;
+  const shares = sampled.map(({ group, weight, trajectory }) => ({
     group,
     weight,
     actionTokens: trajectory.positions_A.length,
   }));
   const weights = tokenWeights(shares, { aggregation: "trajectory-mean", constantTokens: 1 });
-  const batch = entries.map(({ trajectory: { tokens, positions_A, logProbs_A }, advantage }, i): TrainingSequence => {
+  const batch = sampled.map(({ trajectory: { tokens, positions_A, logProbs_A }, advantage }, i): TrainingSequence => {
     const spread = (values_A: readonly number[]) => scatter(values_A, positions_A, tokens.length);
     return {
       tokens,

@@ -12,7 +12,7 @@ export interface Bundle {
   /** The ES module's path. */
   readonly path: string;
   readonly bytes: number;
-  /** Paths of all files that contribute bytes. */
+  /** Paths of all files that contribute bytes, relative to the working directory. */
   readonly inputs: readonly string[];
 }
 

@@ -1,4 +1,7 @@
-/** @file How many records of each kind a run has in its own partition: all but its groups, of which each step adds the same number. */
+/**
+ * @file How many records of each kind a run has in its own partition. Groups, of which each step adds the same number, and verdicts have
+ * partitions of their own.
+ */
 import { paginateQuery } from "@aws-sdk/client-dynamodb";
 import { openClients, type StoreAccess } from "../../adapters/aws/clients.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";

@@ -1,6 +1,6 @@
 /**
  * @file The tokens of a conversation that the policy does not sample: the prompt, and what the chat template adds between turns. The
- * template is rendered once per conversation shape, with placeholders for all content (template-pieces.ts).
+ * template is rendered with placeholders for all content, and what it writes is cached by the conversation's shape (template-pieces.ts).
  *
  *     [ system, tools, user header ] question [ assistant header ] SAMPLED [ tool header ] response [ … ] response [ assistant header ] SAMPLED
  *
@@ -10,7 +10,7 @@
 import { escapeSpecialTokens } from "../../core/conversation/special-tokens.ts";
 import { responsesAsText, withTools } from "../../core/conversation/tool-prompt.ts";
 import type { ChatMessage, Tokenizer } from "../../core/ports.ts";
-import { fill, type Pieces, piecesOf, placeholder, tailText } from "./template-pieces.ts";
+import { cachedPieces, fill, type Pieces, piecesOf, placeholder, tailText } from "./template-pieces.ts";
 import {
   type ChatSettings,
   hasToolRole,
@@ -49,17 +49,13 @@ export function openChatLayout(tokenizer: Tokenizer, settings: ChatSettings): Ch
   const render = (shape: readonly number[]) =>
     tokenizer.render(messagesOf(opening, shape, responseMessages), shown, true, thinking);
   const head = piecesOf(tokenizer, agent, render([]), ["user"]);
-  const tails = new Map<string, Pieces>();
-  const tailOf = (shape: readonly number[]): Pieces => {
-    const key = shape.join();
-    const known = tails.get(key);
-    if (known) return known;
-    const turn = shape.length - 1;
-    const text = tailText(tokenizer, agent, render(shape.slice(0, -1)), render(shape), `turn-${turn}`);
-    const tail = piecesOf(tokenizer, agent, text, responseNames(turn, shape.at(-1) ?? 0));
-    tails.set(key, tail);
-    return tail;
-  };
+  const cached = cachedPieces();
+  const tailOf = (shape: readonly number[]): Pieces =>
+    cached(shape.join(), () => {
+      const turn = shape.length - 1;
+      const text = tailText(tokenizer, agent, render(shape.slice(0, -1)), render(shape), `turn-${turn}`);
+      return piecesOf(tokenizer, agent, text, responseNames(turn, shape.at(-1) ?? 0));
+    });
   return {
     toolDisplay,
     prompt: (question) => fill(tokenizer, head, [escapeSpecialTokens(question)]),

@@ -9,7 +9,7 @@ import type { AppMessage } from "../../core/contracts/app-chat.ts";
 import { escapeSpecialTokens } from "../../core/conversation/special-tokens.ts";
 import { responsesAsText, withTools } from "../../core/conversation/tool-prompt.ts";
 import type { ChatMessage, Tokenizer, ToolSchema } from "../../core/ports.ts";
-import { fill, type Pieces, piecesOf, placeholder, tailText } from "./template-pieces.ts";
+import { cachedPieces, fill, piecesOf, placeholder, tailText } from "./template-pieces.ts";
 import { type ChatSettings, hasToolRole, type ToolDisplay, toolDisplayOf } from "./tool-display.ts";
 
 export interface MessageLayout {
@@ -50,12 +50,7 @@ export function openMessageLayout(
     return { ...written, shape: withToolsShown(written.shape, display, describe) };
   };
   const render = (messages: readonly ChatMessage[]) => tokenizer.render(messages, inTemplate, true, thinking);
-  const known = new Map<string, Pieces>();
-  const cached = (key: string, make: () => Pieces): Pieces => {
-    const pieces = known.get(key) ?? make();
-    known.set(key, pieces);
-    return pieces;
-  };
+  const cached = cachedPieces();
   return {
     shownTools: display === "none" ? [] : tools,
     opening(messages) {

@@ -14,6 +14,22 @@ const PLACEHOLDER = /\uE000([a-z0-9-]+)\uE001/;
 /** What a template writes at the start of a turn to turn thinking on or off, and omits from earlier turns. The token stream keeps it. */
 const OPENED_THOUGHT = /<think>\s*(?:<\/think>\s*)?$/;
 
+/** The number of shapes of conversation whose pieces are cached. It is bounded: each turn multiplies the possible shapes. */
+export const MAX_SHAPES = 1000;
+
+/** A cache of pieces by the shape of the conversation. It is emptied when it is full. */
+export function cachedPieces(): (shape: string, make: () => Pieces) => Pieces {
+  const known = new Map<string, Pieces>();
+  return (shape, make) => {
+    const found = known.get(shape);
+    if (found) return found;
+    const pieces = make();
+    if (known.size >= MAX_SHAPES) known.clear();
+    known.set(shape, pieces);
+    return pieces;
+  };
+}
+
 export function fill(tokenizer: Tokenizer, pieces: Pieces, contents: readonly string[]): number[] {
   const tokens: number[] = [];
   for (const piece of pieces) {

@@ -1,9 +1,15 @@
-/** @file A conversation's contents in the places where the template writes them; a template that does not write each once is refused. */
+/**
+ * @file A conversation's contents in the places where the template writes them; a template that does not write each once is refused. What
+ * a template writes is cached, up to a number of shapes of conversation.
+ */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { AppMessage } from "../../core/contracts/app-chat.ts";
+import type { Tokenizer } from "../../core/ports.ts";
+import { openChatLayout } from "../../engine/tokenizer/chat-layout.ts";
 import { openMessageLayout } from "../../engine/tokenizer/message-layout.ts";
+import { MAX_SHAPES } from "../../engine/tokenizer/template-pieces.ts";
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { bpeFiles, TERSE_TEMPLATE } from "../fixtures/tokenizers.ts";
 
@@ -36,4 +42,58 @@ test("a template that writes one content twice and another not at all is refused
   expect(() => layout.opening(CONVERSATION.slice(1))).toThrow(
     "agent 'a': its chat_template leaves out or repeats the content of a message: use a template that writes each once",
   );
+});
+
+/** A tokenizer, and how often its template has been rendered. */
+function countingTokenizer(): { readonly tokenizer: Tokenizer; readonly renderings: () => number } {
+  const opened = openTokenizer(bpeFiles(TERSE_TEMPLATE));
+  let count = 0;
+  const render: Tokenizer["render"] = (...args) => {
+    count += 1;
+    return opened.render(...args);
+  };
+  return { tokenizer: { ...opened, render }, renderings: () => count };
+}
+
+/** Three numbers from 1 to 10, others for every n below 1000. */
+const countsOf = (n: number): [number, number, number] => [
+  1 + Math.floor(n / 100),
+  1 + (Math.floor(n / 10) % 10),
+  1 + (n % 10),
+];
+
+test("turns of a known shape render nothing, until as many other shapes have come as the cache holds", () => {
+  const { tokenizer, renderings } = countingTokenizer();
+  const layout = openChatLayout(tokenizer, SETTINGS);
+  const renderingsOf = (earlier: readonly number[], responses: number) => {
+    const before = renderings();
+    layout.responses(new Array<string>(responses).fill("x"), earlier);
+    return renderings() - before;
+  };
+  expect(renderingsOf([], 1)).toBe(2);
+  expect(renderingsOf([], 1)).toBe(0);
+  for (let n = 0; n < MAX_SHAPES; n++) {
+    const [first, second, third] = countsOf(n);
+    renderingsOf([first, second], third);
+  }
+  expect(renderingsOf([], 1)).toBe(2);
+});
+
+test("served conversations of a known shape render nothing, until as many other shapes have come as the cache holds", () => {
+  const { tokenizer, renderings } = countingTokenizer();
+  const layout = openMessageLayout(tokenizer, SETTINGS);
+  const renderingsOf = (messages: readonly AppMessage[]) => {
+    const before = renderings();
+    layout.opening(messages);
+    return renderings() - before;
+  };
+  expect(renderingsOf(CONVERSATION)).toBe(1);
+  expect(renderingsOf(CONVERSATION)).toBe(0);
+  const user: AppMessage = { role: "user", text: "x" };
+  const assistant: AppMessage = { role: "assistant", text: "y", calls: [] };
+  for (let n = 0; n < MAX_SHAPES; n++) {
+    const parts = countsOf(n).map((users) => [...new Array<AppMessage>(users).fill(user), assistant]);
+    renderingsOf(parts.flat());
+  }
+  expect(renderingsOf(CONVERSATION)).toBe(1);
 });

@@ -68,7 +68,7 @@ test("closed book: tools do not run and return nothing; delegations run", async 
   expect(conversation.turns[0]?.responses.map(({ text }) => text)).toEqual(["", "a did y"]);
 });
 
-test("what a call may cost is not shared out in its turn; what it did not cost is in the next. It knows its rollout", async () => {
+test("what a call may cost is held back from the delegations of its turn, and what it did not cost returns in the next; a tool gets its rollout's address", async () => {
   const costly: Tool<{ query: string }> = {
     name: "search",
     description: "Costs at most $0.0006.",

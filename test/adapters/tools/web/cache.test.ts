@@ -80,7 +80,7 @@ test("an answer recorded in one run is replayed word for word in another without
   await replaying.close();
 });
 
-test("an answer for an encrypted question is stored encrypted, found without the canary, and not revealed if missing", async () => {
+test("an answer for an encrypted question is stored encrypted and found without the canary; an error does not reveal the request", async () => {
   const store = memoryStore();
   const question = { id: "s", kind: "k", level: 1, prompt: "?", answer: "!", facts: null, canary: "of some benchmark" };
   const encrypting = await openWorldTools(world, {}, { store, run: "encrypted" });
