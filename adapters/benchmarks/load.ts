@@ -53,17 +53,15 @@ export async function questionsOf(
 function recipeQuestions(recipe: Pick<Recipe, "name" | "questions">, seed: number): QuestionSet {
   const set = parse(QuestionSet, recipe.questions(seed), `questions of recipe '${recipe.name}'`, "recipe-invalid");
   const refuse = (fault: string): never => {
-    throw new MgrpoError("recipe-invalid", `recipe '${recipe.name}': ${fault}: give each question its own id`);
-  };
-  const long = [...set.train, ...set.heldOut].find(({ id }) => !WrittenQuestionId.safeParse(id).success);
-  if (long) {
-    const fault = `the id '${long.id}' is longer than 80 characters: shorten it`;
     throw new MgrpoError("recipe-invalid", `recipe '${recipe.name}': ${fault}`);
-  }
+  };
+  const all = [...set.train, ...set.heldOut];
+  const long = all.find(({ id }) => !WrittenQuestionId.safeParse(id).success);
+  if (long) refuse(`the id '${long.id}' is longer than 80 characters: shorten it`);
+  const clash = idClash([{ name: "the recipe", questions: all }]);
+  if (clash) refuse(`two different questions have the id '${clash.id}': give each question its own id`);
   const both = trainedAndHeldOut(set);
-  if (both !== undefined) refuse(`question '${both}' is trained on and held out`);
-  const clash = idClash([{ name: "train", questions: [...set.train, ...set.heldOut] }]);
-  if (clash) refuse(`two different questions have the id '${clash.id}'`);
+  if (both !== undefined) refuse(`question '${both}' is trained on and held out: remove it from one of the two sets`);
   return set;
 }
 

@@ -1,6 +1,7 @@
 /** @file Every S3 key and every DynamoDB key. No key contains an attempt, a fence or a time. */
 import type { RolloutAddress } from "./rollout.ts";
 
+/** At least six digits: a run may have a million steps. */
 const padded = (n: number) => String(n).padStart(6, "0");
 
 /** S3 keys, all under `runs/<run>/`. */
@@ -17,8 +18,8 @@ export const objectKeys = {
   invocation: (run: string, step: number, id: string) => `runs/${run}/invocations/${padded(step)}/${id}.json`,
   manifest: (run: string, agent: string, version: number) => `runs/${run}/manifests/${agent}/${padded(version)}.json`,
   team: (run: string, team: number) => `runs/${run}/teams/${padded(team)}.json`,
-  verdict: (run: string, trajectorySha256: string, judge: string) =>
-    `runs/${run}/verdicts/${trajectorySha256}-${judge}.json`,
+  /** `subject`: the SHA-256 of the object that is judged, an outcome or an invocation. */
+  verdict: (run: string, subject: string, judge: string) => `runs/${run}/verdicts/${subject}-${judge}.json`,
   /** The cached answer of a tool's backend, by the request's hash. */
   toolAnswer: (run: string, sha256: string) => `runs/${run}/tools/${sha256}.json`,
   evaluation: (run: string, job: string) => `runs/${run}/evaluations/${job}/result.json`,
@@ -40,7 +41,7 @@ export type ObjectKind = "outcome" | "manifest" | "team" | "evaluation";
 /** The kind and run of an object, used to route events. Undefined for keys that call no function. */
 export function parseObjectKey(key: string): { run: string; kind: ObjectKind; key: string } | undefined {
   const match =
-    /^runs\/([^/]+)\/(?:(outcomes)\/\d{6}\/\d+\/\d+|(manifests)\/[^/]+\/\d{6}|(teams)\/\d{6}|(evaluations)\/[^/]+\/result)\.json$/.exec(
+    /^runs\/([^/]+)\/(?:(outcomes)\/\d{6,}\/\d+\/\d+|(manifests)\/[^/]+\/\d{6,}|(teams)\/\d{6,}|(evaluations)\/[^/]+\/result)\.json$/.exec(
       key,
     );
   const run = match?.[1];
@@ -51,7 +52,7 @@ export function parseObjectKey(key: string): { run: string; kind: ObjectKind; ke
 
 /** Address of a training outcome's key, the inverse of `objectKeys.outcome`. */
 export function parseOutcomeKey(key: string): RolloutAddress | undefined {
-  const match = /^runs\/([^/]+)\/outcomes\/(\d{6})\/(\d+)\/(\d+)\.json$/.exec(key);
+  const match = /^runs\/([^/]+)\/outcomes\/(\d{6,})\/(\d+)\/(\d+)\.json$/.exec(key);
   if (!match) return undefined;
   const [, run = "", step, group, rollout] = match;
   return { run, phase: "train", step: Number(step), group: Number(group), rollout: Number(rollout) };

@@ -46,7 +46,7 @@ export interface EvalRole {
   readonly app?: AppParts;
   readonly observer: WorkerObserver;
   readonly watch: StepWatch;
-  /** Whether to return as soon as no job is due, a leased one included: another run may need this worker. */
+  /** Whether to return as soon as no job is due, not even one that another worker has leased: another run may need this worker. */
   readonly untilIdle: boolean;
 }
 
@@ -65,7 +65,7 @@ export async function runEvaluations(role: EvalRole, signal: AbortSignal): Promi
     if (untilIdle && due.length === 0) return;
     const next = await leasable(
       role,
-      // One that is this worker's own awaits record-evaluation; one that is not was reopened, or released.
+      // A job that this worker has evaluated and still owns awaits record-evaluation; one that it no longer owns was reopened or released.
       due.filter(({ job, owner }) => owner !== membership.id || !evaluated.has(job)),
     );
     if (next) {

@@ -1,6 +1,7 @@
 /**
- * @file A small trial in this process: one run of two steps on an embedded cloud, with the real functions, workers and store adapters, and a
- * proxy in front of each, as in a trial of processes. Any part can be replaced by a broken one, which the checker has to find.
+ * @file A small trial within this process: one run of two steps on an embedded cloud, with the real functions, workers and store adapters,
+ * and a proxy on every channel, as in a trial of several processes (trial.ts). Any part can be replaced by a broken one, which the checker
+ * must find.
  *
  *     cloud <── proxies <── wire <── store <── functions, main, searcher        the judge <── proxy <── functions
  */
@@ -35,7 +36,7 @@ const RUN = "a";
 const WORKERS = ["main", "searcher"] as const;
 export type SmallProcess = "functions" | (typeof WORKERS)[number];
 
-/** Of a trial with something broken. Its limits and its slack are short, so that a trial that breaks the law on waits is. */
+/** Limits of a trial with something broken. They and the slack are short, so that a trial that breaks the law on waits is short too. */
 const SMALL_LIMITS: WaitLimits = {
   lease: 1.5,
   tick: 0.25,
@@ -47,7 +48,7 @@ const SMALL_LIMITS: WaitLimits = {
   slack: 2,
 };
 
-/** Of the program itself, which has to keep every law however busy the machine is. */
+/** Limits of a trial with nothing broken, which must keep every law however busy the machine is. */
 const PATIENT_LIMITS: WaitLimits = { ...SMALL_LIMITS, lease: 15, rollout: 120, invocation: 60, judge: 20, slack: 60 };
 
 /** What is broken. */
@@ -63,11 +64,11 @@ export interface Sabotage {
   readonly judgeSeconds?: number;
   /** Of the functions' requests to the judge. */
   readonly faults?: readonly Pick<Fault, "kind" | "request">[];
-  /** When a trial that does not end is ended. */
+  /** Seconds after which a trial that has not ended is stopped. */
   readonly deadlineSeconds?: number;
   /** Ends the trial earlier: what has happened so far breaks the law. `now`: milliseconds since the trial began. */
   readonly isEnough?: (history: readonly Entry[], now: number) => boolean;
-  /** Nothing is broken but what `faults` says. */
+  /** Nothing of the program is broken: all that goes wrong is in `faults`. */
   readonly isWhole?: boolean;
 }
 

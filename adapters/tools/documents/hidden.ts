@@ -1,8 +1,8 @@
 /**
- * @file Removes from an HTML page what people do not see but a model would read: `hidden`, and what inline styles hide when the page opens
- * (inline-style.ts). Also removes `aria-hidden="true"`: visible, but decoration, or a repetition of the neighboring text. Style sheets are
- * not evaluated. Text that a script or a click reveals is lost if `hidden` or an inline style hides it; `hidden="until-found"`, which a
- * browser's search reveals, is kept.
+ * @file Removes from an HTML page what people do not see but a model would read: `hidden`, closed dialogs, popovers, titles in the body, and
+ * what inline styles hide when the page opens (inline-style.ts). Also removes `aria-hidden="true"`: visible, but decoration, or a repetition
+ * of the neighboring text. Style sheets are not evaluated. Text that a script or a click reveals is lost if any of these hides it;
+ * `hidden="until-found"`, which a browser's search reveals, and closed `<details>` are kept.
  */
 import {
   hidesAll,
@@ -25,7 +25,13 @@ interface DomDocument {
   querySelectorAll(selector: string): Iterable<DomNode>;
 }
 
-const HIDDEN = '[hidden]:not([hidden="until-found" i]), [aria-hidden="true" i]';
+const HIDDEN = [
+  '[hidden]:not([hidden="until-found" i])',
+  '[aria-hidden="true" i]',
+  "dialog:not([open])",
+  "[popover]",
+  "body title",
+].join();
 const TEXT_NODE = 3;
 
 export function removeHidden(document: DomDocument): void {

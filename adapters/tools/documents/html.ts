@@ -13,17 +13,21 @@ import { removeHidden } from "./hidden.ts";
 /** Levels of elements. Browsers flatten deeper ones, and libraries take quadratic time for them. */
 const MAX_DEPTH = 512;
 
-/** What a human reader could not read. */
-const NO_TEXT = "script, style, template, noscript, svg, canvas, iframe, object, embed, form input, link, meta";
+/** What browsers do not show as text of the page: code, media with the text that replaces them, other documents, form fields. */
+const NO_TEXT = [
+  ...["script", "style", "template", "noscript", "link", "meta", "svg", "canvas", "audio", "video"],
+  ...["iframe", "object", "embed", "noembed", "noframes", "form input", "datalist"],
+].join();
 
 export function extractHtml(html: string, { url }: Pick<Document, "url">): Extracted {
   // linkedom needs the tags that HTML lets authors omit; parse5 adds them.
   const complete = completed(html);
   if (complete === undefined) return TOO_COMPLEX;
   const { document } = parseHTML(complete);
-  const title = document.querySelector("title")?.textContent?.trim() ?? "";
   const base = baseOf(document, url);
   for (const node of document.querySelectorAll(NO_TEXT)) node.remove();
+  // Only now: an SVG has a title of its own.
+  const title = document.querySelector("title")?.textContent?.trim() ?? "";
   removeHidden(document);
   for (const [selector, attribute] of [
     ["a[href]", "href"],

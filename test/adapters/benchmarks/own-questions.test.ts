@@ -70,6 +70,21 @@ test("two different questions of a recipe with one id are refused; a repeated qu
   });
 });
 
+test("a recipe's question that is trained on and held out is to be removed from one set; another id would hide it", async () => {
+  const [first = expect.fail(), second = expect.fail()] = trainQuestions;
+  const holdingOut = (question: Question) => ({
+    name: "mine",
+    questions: () => ({ train: [first, second], heldOut: [question] }),
+  });
+  await expect(questionsOf(holdingOut(second), sources())).rejects.toMatchObject({
+    code: "recipe-invalid",
+    message: `recipe 'mine': question '${second.id}' is trained on and held out: remove it from one of the two sets`,
+  });
+  await expect(questionsOf(holdingOut({ ...second, prompt: "Other?" }), sources())).rejects.toThrow(
+    /two different questions have the id '.*': give each question its own id$/,
+  );
+});
+
 test.each(["atlas", "atlas-two-subs", "gazetteer", "tally", "deep-research"])(
   "%s: each id means one question",
   async (name) => {

@@ -14,10 +14,11 @@ import { canonicalJson } from "../../../core/contracts/parse.ts";
 
 const run = fc.stringMatching(/^[a-z0-9][a-z0-9._-]{0,20}$/);
 const index = fc.nat(9999);
+const step = fc.oneof(index, fc.integer({ min: 1_000_000, max: 9_999_999 }));
 
 test("parseOutcomeKey inverts objectKeys.outcome", () => {
   fc.assert(
-    fc.property(run, index, index, index, (run, step, group, rollout) => {
+    fc.property(run, step, index, index, (run, step, group, rollout) => {
       const address = { run, phase: "train", step, group, rollout };
       expect(parseOutcomeKey(objectKeys.outcome(address))).toEqual(address);
       expect(parseObjectKey(objectKeys.outcome(address))).toMatchObject({ run, kind: "outcome" });
@@ -26,8 +27,10 @@ test("parseOutcomeKey inverts objectKeys.outcome", () => {
 });
 
 test("recognizes the keys of the four kinds of object, and no others", () => {
-  expect(parseObjectKey(objectKeys.manifest("r", "main", 3))?.kind).toBe("manifest");
-  expect(parseObjectKey(objectKeys.team("r", 3))?.kind).toBe("team");
+  for (const version of [3, 1_000_000]) {
+    expect(parseObjectKey(objectKeys.manifest("r", "main", version))?.kind).toBe("manifest");
+    expect(parseObjectKey(objectKeys.team("r", version))?.kind).toBe("team");
+  }
   expect(parseObjectKey(objectKeys.evaluation("r", "j1"))?.kind).toBe("evaluation");
   const evaluation = { run: "r", phase: "eval:j1", step: 0, group: 4, rollout: 0 };
   for (const key of [

@@ -90,7 +90,8 @@ test("a stream adds up to the completion, and has its usage only if that was ask
   expect(final.id).toBe(whole.id);
   const chunks = [];
   for await (const chunk of await client.chat.completions.create({ ...request, stream: true })) chunks.push(chunk);
-  expect(chunks.every(({ usage }) => usage == null)).toBe(true);
+  expect(chunks.length).toBeGreaterThan(0);
+  expect(chunks.filter(({ usage }) => usage != null)).toEqual([]);
 });
 
 test("the turns of runTools form one branch, and all of them are trained", async () => {
@@ -180,7 +181,7 @@ test.each([true, false])(
   },
 );
 
-/** Forwards connections. The first is dropped once its request is sampled, and `onDropped` called. */
+/** Forwards connections. The first is dropped while its request is being sampled; then `onDropped` is called. */
 async function droppingProxy({ port }: Pick<Harness, "port">, begun: () => number, onDropped: () => void) {
   let count = 0;
   const server = createServer((client) => {

@@ -153,12 +153,12 @@ export function xbenchFile(): string {
 export function xbenchMatches(): Pair[] {
   const random = stream("official", "xbench-match");
   return times(4000, () => {
-    const wanted = reference(random).replace(/[\n\u2028]/g, "");
+    const wanted = reference(random);
     return { reference: wanted, answer: changed(wanted, random) };
   });
 }
 
-/** Questions of WebWalkerQA, and whether each is answered correctly. */
+/** Made-up rows of WebWalkerQA, and whether the answer to each is graded as correct. */
 export function walkerRows() {
   const random = stream("official", "webwalkerqa");
   return times(2000, (i) => ({
