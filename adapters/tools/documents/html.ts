@@ -19,6 +19,12 @@ const NO_TEXT = [
   ...["iframe", "object", "embed", "noembed", "noframes", "form input", "datalist"],
 ].join();
 
+/**
+ * Those whose content is no markup to browsers, and so to parse5. To linkedom it is: a closing tag in it could end the element, and what
+ * follows would be text of the page.
+ */
+const RAW_TEXT: ReadonlySet<string> = new Set(["script", "style", "noscript", "iframe", "noembed", "noframes"]);
+
 export function extractHtml(html: string, { url }: Pick<Document, "url">): Extracted {
   // linkedom needs the tags that HTML lets authors omit; parse5 adds them.
   const complete = completed(html);
@@ -44,11 +50,14 @@ export function extractHtml(html: string, { url }: Pick<Document, "url">): Extra
   return { title: article?.title?.trim() || title, text: markdownOf(article?.content || body) };
 }
 
-/** The page with all its tags. Undefined: it is too deep; parsing stops at that depth. */
+/** The page with all its tags, without raw text. Undefined: it is too deep; parsing stops at that depth. */
 function completed(html: string): string | undefined {
   let depth = 0;
   const treeAdapter = {
     ...defaultTreeAdapter,
+    insertText(...[parent, text]: Parameters<typeof defaultTreeAdapter.insertText>) {
+      if (!RAW_TEXT.has(parent.nodeName)) defaultTreeAdapter.insertText(parent, text);
+    },
     onItemPush() {
       depth += 1;
       if (depth > MAX_DEPTH) throw new TooDeep();
