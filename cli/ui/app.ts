@@ -83,7 +83,11 @@ export function dashboardApp({ key, hosts, watcher }: DashboardOptions): Hono {
   return app;
 }
 
-const BUG: Failure = { code: "unexpected", message: "a bug in the dashboard: the terminal of `mgrpo ui` shows where" };
+/** The dashboard that a run or a served cloud starts has no terminal. */
+const BUG: Failure = {
+  code: "unexpected",
+  message: "a bug in the dashboard: open this page with `mgrpo ui`, whose terminal shows where",
+};
 
 const failureOf = ({ code, message }: MgrpoError): Failure => ({ code, message });
 

@@ -1,5 +1,5 @@
 /** @file The server of `mgrpo ui`: every view parses as its schema, what does not exist is a 404, and who may read. */
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import type { z } from "zod";
 import { readOutcome } from "../../cli/conversations.ts";
 import { openSource } from "../../cli/show/source.ts";
@@ -275,16 +275,6 @@ test("a host is served however its name is written", async () => {
   for (const host of ["mybox.local", "MYBOX.local", "[::1]"])
     expect((await named.request(`http://${host}:4711/`)).status, host).toBe(401);
   expect((await named.request("http://otherbox.local:4711/")).status).toBe(421);
-});
-
-test("a bug is a failure that the page can show, and its trace is in the terminal", async () => {
-  const terminal = vi.spyOn(console, "error").mockReturnValue();
-  const broken = dashboardApp({ key: KEY, hosts: ["127.0.0.1"], watcher });
-  broken.post("/bug", () => Promise.reject(new TypeError("a bug")));
-  const response = await broken.request(`${HOST}/bug`, { method: "POST", headers: { cookie } });
-  expect([response.status, views.Failure.parse(await response.json()).code]).toEqual([500, "unexpected"]);
-  expect(terminal.mock.calls).toEqual([[new TypeError("a bug")]]);
-  terminal.mockRestore();
 });
 
 test("the page is under 300 KB as sent, and runs no script but its own", async () => {

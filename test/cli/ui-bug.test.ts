@@ -1,0 +1,22 @@
+/** @file A bug in the dashboard: what its page shows, and what its terminal does. */
+import { expect, test, vi } from "vitest";
+import { dashboardApp } from "../../cli/ui/app.ts";
+import { openRunWatcher } from "../../cli/ui/watch-runs.ts";
+import { Failure } from "../../ui/views.ts";
+
+test("a bug is a failure that the page can show, and its trace is in the terminal of `mgrpo ui`, the only dashboard that has one", async () => {
+  const terminal = vi.spyOn(console, "error").mockReturnValue();
+  const watcher = openRunWatcher(() => {});
+  const broken = dashboardApp({ key: "a-key-for-tests-only", hosts: ["127.0.0.1"], watcher });
+  broken.post("/bug", () => Promise.reject(new TypeError("a bug")));
+  const headers = { cookie: "mgrpo-ui-4711=a-key-for-tests-only" };
+  const response = await broken.request("http://127.0.0.1:4711/bug", { method: "POST", headers });
+  expect(response.status).toBe(500);
+  expect(Failure.parse(await response.json())).toEqual({
+    code: "unexpected",
+    message: "a bug in the dashboard: open this page with `mgrpo ui`, whose terminal shows where",
+  });
+  expect(terminal.mock.calls).toEqual([[new TypeError("a bug")]]);
+  terminal.mockRestore();
+  watcher.close();
+});
