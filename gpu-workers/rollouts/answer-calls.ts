@@ -9,7 +9,7 @@ import type { PlannedCall } from "../../core/conversation/reducer.ts";
 import { escapeSpecialTokens, presentResponse } from "../../core/conversation/special-tokens.ts";
 import type { ToolBudget } from "../../core/conversation/tool-budget.ts";
 import { DELEGATE } from "../../core/conversation/toolbox.ts";
-import { MgrpoError } from "../../core/errors.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Tool, ToolContext } from "../../core/ports.ts";
 import { withinSeconds } from "../limits.ts";
 
@@ -122,7 +122,10 @@ async function answerByTool(call: PlannedTool, context: CallContext, signal: Abo
 /** Seconds since a time of `performance.now()`, rounded to milliseconds. */
 export const secondsSince = (since: number): number => Math.round(performance.now() - since) / 1000;
 
-/** An error other than a MgrpoError is a fault of the tool's backend: it must not become text or reward. */
+/**
+ * An error other than an MgrpoError is a fault of the tool's backend: it must not become text or reward. A recipe may load its own copy of the
+ * class.
+ */
 async function runTool(call: PlannedTool, context: CallContext, signal: AbortSignal): Promise<string> {
   const { tools, toolContext, toolSeconds } = context;
   const tool = tools.get(call.name);
@@ -138,7 +141,7 @@ async function runTool(call: PlannedTool, context: CallContext, signal: AbortSig
     if (toolSeconds === undefined) return await run(signal);
     return await withinSeconds(toolSeconds, late, (limit) => run(AbortSignal.any([signal, limit])));
   } catch (cause) {
-    if (cause instanceof MgrpoError) throw cause;
+    if (isMgrpoError(cause)) throw cause;
     if (signal.aborted) throw new MgrpoError("canceled", `tool '${call.name}' was canceled`, { cause });
     const reason = cause instanceof Error ? cause.message : String(cause);
     const { id } = toolContext.question;
@@ -160,7 +163,5 @@ export function throwIfAborted(signal: AbortSignal, sequence: string): void {
 
 export function abortError(signal: AbortSignal, sequence: string): MgrpoError {
   const cause: unknown = signal.reason;
-  return cause instanceof MgrpoError
-    ? cause
-    : new MgrpoError("canceled", `conversation ${sequence} was canceled`, { cause });
+  return isMgrpoError(cause) ? cause : new MgrpoError("canceled", `conversation ${sequence} was canceled`, { cause });
 }

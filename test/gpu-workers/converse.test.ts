@@ -228,6 +228,16 @@ describe("infrastructure failures are rejections, never text", () => {
     );
   });
 
+  test("a tool's own MgrpoError is rethrown unchanged, even one of a recipe's own copy of the class", async () => {
+    const refusal = Object.assign(new Error("HTTP 401: it refuses the key"), {
+      [Symbol.for("mgrpo.error")]: true,
+      code: "tool-backend",
+      retryable: false,
+    });
+    const tools = searchTool(() => Promise.reject(refusal));
+    await expect(play(bpe, script(both), { tools })).rejects.toBe(refusal);
+  });
+
   test.each([undefined, new MgrpoError("deadline", "rollout took too long")])(
     "canceled with reason %s: at once, even if a tool ignores the signal",
     async (reason) => {
