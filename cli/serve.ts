@@ -44,7 +44,7 @@ export async function serveTeam(target: string, options: TeamServeOptions): Prom
   try {
     const opened = await openServedAgents(config);
     try {
-      const team = servedTeam(opened.agents, options.temperature ?? config.temperature);
+      const team = servedTeam(opened.agents, config.temperature, options.temperature);
       if (!stop.signal.aborted) await serveUntilStopped(team, options, key, stop.signal);
     } finally {
       await opened.close();

@@ -1,6 +1,6 @@
 /**
- * @file The ports: everything that the pure core needs from outside. Each is small. The contract of each is its comments here, and one
- * suite in test/contracts that every adapter passes.
+ * @file The ports: everything that the pure core needs from outside. Each is small. The contract of each is its comments here; the store and
+ * the controls also have suites in test/contracts, which every adapter passes.
  */
 import type { z } from "zod";
 import type { Conversation } from "./contracts/conversation.ts";

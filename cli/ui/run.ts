@@ -14,9 +14,11 @@ import { type Damaged, type RunsTableRow, readRows } from "../run-rows.ts";
 import type { Source } from "../show/source.ts";
 import { runWarnings } from "../warnings.ts";
 
+/** Of two runs of one name, the one of this folder, which comes first: every other view of that name shows it. */
 export async function runsView(): Promise<RunsView> {
   const { rows, failure } = await readRows();
-  return { runs: rows.map(runRow), failure: failure?.message ?? null };
+  const shown = rows.filter(({ run }, i) => rows.findIndex((one) => one.run === run) === i);
+  return { runs: shown.map(runRow), failure: failure?.message ?? null };
 }
 
 function runRow(row: RunsTableRow | Damaged): RunsView["runs"][number] {

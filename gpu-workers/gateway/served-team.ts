@@ -21,14 +21,18 @@ export type ServedAgent = Pick<HostedAgent, "name" | "config" | "policy">;
 /** Weights that are served never change. */
 const VERSION = 0;
 
-/** @param temperature of requests that set none. */
-export function servedTeam(agents: ReadonlyMap<string, ServedAgent>, temperature: number): ChatTeam {
+/**
+ * @param trained the temperature of training, for agents without one of their own: a request that sets none is sampled as in training.
+ * @param given the temperature of such requests to any agent instead.
+ */
+export function servedTeam(agents: ReadonlyMap<string, ServedAgent>, trained: number, given?: number): ChatTeam {
   return {
     agents: [...agents.keys()],
     async turn(name, request, signal, requested) {
       const agent = agents.get(name);
       if (!agent) throw new MgrpoError("config-invalid", `this team has no agent '${name}'`);
-      return answer(agent, request, { sampling: samplingOf(requested, temperature), seed: requested.seed }, signal);
+      const sampling = samplingOf(requested, given ?? agent.config.temperature ?? trained);
+      return answer(agent, request, { sampling, seed: requested.seed }, signal);
     },
     delivering() {},
   };

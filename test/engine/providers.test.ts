@@ -1,5 +1,5 @@
 /**
- * @file GPU providers: what is refused without a GPU, and, where WebGPU finds an adapter, that it computes what the CPU computes. CONTRIBUTING.md
+ * @file GPU providers: what is refused without a GPU, and, where WebGPU finds an adapter, that it computes what the CPU computes. docs/gpu.md
  * explains how to use a software adapter.
  */
 import { createRequire } from "node:module";

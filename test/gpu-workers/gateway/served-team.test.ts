@@ -1,8 +1,14 @@
-/** @file A trained team behind the APIs: calls in a request's messages are written as the model writes its own. */
+/**
+ * @file A trained team behind the APIs: calls in a request's messages are written as the model writes its own, and a request without a temperature
+ * is sampled as its agent was in training.
+ */
 import { expect, test } from "vitest";
 import type { TurnRequest } from "../../../core/contracts/app-chat.ts";
+import type { RequestedSampling } from "../../../gpu-workers/gateway/api/dialect.ts";
 import { servedTeam } from "../../../gpu-workers/gateway/served-team.ts";
 import { type RecordedSample, scriptedAgent, tokenizer } from "./harness.ts";
+
+const UNSET: RequestedSampling = { temperature: undefined, topP: undefined, seed: undefined };
 
 test.each([
   ['{"id":9007199254740993,"at":1.0}', '{"id": 9007199254740993, "at": 1.0}'],
@@ -23,7 +29,29 @@ test.each([
     stopTexts: [],
     variant: "",
   };
-  const unset = { temperature: undefined, topP: undefined, seed: undefined };
-  await team.turn("main", request, new AbortController().signal, unset);
+  await team.turn("main", request, new AbortController().signal, UNSET);
   expect(tokenizer.decode(samples[0]?.request.tokens ?? [])).toContain(`{"name": "note", "arguments": ${shown}}`);
+});
+
+test("the temperature is the request's, else the given one, else the agent's own, else the run's", async () => {
+  const samples: RecordedSample[] = [];
+  const agents = new Map([
+    ["main", scriptedAgent("main", samples)],
+    ["searcher", scriptedAgent("searcher", samples, { config: { temperature: 0.5 } })],
+  ]);
+  const request: TurnRequest = {
+    messages: [{ role: "user", text: "say hello" }],
+    tools: [],
+    mayCall: true,
+    stopTexts: [],
+    variant: "",
+  };
+  const ask = (team: ReturnType<typeof servedTeam>, agent: string, requested = UNSET) =>
+    team.turn(agent, request, new AbortController().signal, requested);
+  for (const agent of ["main", "searcher"]) {
+    await ask(servedTeam(agents, 1), agent);
+    await ask(servedTeam(agents, 1, 0.25), agent);
+    await ask(servedTeam(agents, 1, 0.25), agent, { ...UNSET, temperature: 0.75 });
+  }
+  expect(samples.map(({ request: { sampling } }) => sampling.temperature)).toEqual([1, 0.25, 0.75, 0.5, 0.25, 0.75]);
 });
