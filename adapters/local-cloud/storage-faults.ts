@@ -7,13 +7,14 @@ export function damagedStorage(path: string, fault: string, remedy = RESTORE, ca
   return new MgrpoError("record-damaged", `${path} is damaged (${fault}): ${remedy}`, { cause });
 }
 
-/** Error codes of Node's file system, and messages of LevelDB, which reports an errno as text. */
-const FULL = /^(ENOSPC|EDQUOT)$|No space left on device|Disk quota exceeded/;
-const FORBIDDEN = /^(EACCES|EPERM|EROFS)$|Permission denied|Operation not permitted|Read-only file system/;
+/** Error codes of Node's file system, and messages of LevelDB, which reports the system's error as text: those of POSIX, and Windows' in English. */
+const FULL = /^(ENOSPC|EDQUOT)$|No space left on device|Disk quota exceeded|not enough space on the disk/;
+const FORBIDDEN =
+  /^(EACCES|EPERM|EROFS)$|Permission denied|Operation not permitted|Read-only file system|Access is denied|media is write protected/;
 const NO_FOLDER = /^(EEXIST|ENOTDIR)$|Not a directory/;
 const LEVELDB_DAMAGE = /^(LEVEL_CORRUPTION|LEVEL_IO_ERROR|LEVEL_DECODE_ERROR)$|^(Corruption|IO error): /;
-/** I/O errors of LevelDB that say nothing about the files: another process has the lock, or this one has too many open files. */
-const NO_DAMAGE = /^LEVEL_LOCKED$|Too many open files/;
+/** I/O errors of LevelDB that say nothing about the files: another process has the lock, or this one has too many open files or too little memory. */
+const NO_DAMAGE = /^LEVEL_LOCKED$|Too many open files|Cannot allocate memory/;
 
 /** LevelDB wraps the reason why a database cannot be opened. */
 const isOpenFailure = (error: Error): error is Error & { cause: Error } =>
@@ -25,17 +26,19 @@ export function storageFault(path: string, error: unknown): unknown {
   const fault = isOpenFailure(error) ? error.cause : error;
   const { code = "", path: at = path } = fault as NodeJS.ErrnoException;
   const is = (pattern: RegExp) => pattern.test(code) || pattern.test(fault.message);
+  // Messages of Windows end with a line break.
+  const reason = fault.message.replace(/\s+/g, " ").trim();
   const options = { cause: error };
   if (is(FULL))
     return new MgrpoError(
       "disk-full",
-      `${at}: the disk is full (${fault.message}): free some space and resume`,
+      `${at}: the disk is full (${reason}): free some space and resume`,
       options,
     );
   if (is(FORBIDDEN))
     return new MgrpoError(
       "storage-unwritable",
-      `${at} cannot be written (${fault.message}): give this user write access, or choose another folder`,
+      `${at}: access is denied (${reason}): let this user read and write there, or choose another folder`,
       options,
     );
   if (is(NO_FOLDER))
@@ -44,6 +47,6 @@ export function storageFault(path: string, error: unknown): unknown {
       `${at}: a file is where a folder should be: remove that file, or choose another folder`,
       options,
     );
-  if (is(LEVELDB_DAMAGE) && !is(NO_DAMAGE)) return damagedStorage(at, fault.message, RESTORE, error);
+  if (is(LEVELDB_DAMAGE) && !is(NO_DAMAGE)) return damagedStorage(at, reason, RESTORE, error);
   return error;
 }

@@ -135,10 +135,12 @@ export function turnsOf(branch: Branch): Turn[] {
   }));
 }
 
-/** What followed a turn: the responses to its calls, and any other message that the app added. */
-function responsesTo({ calls }: SampledTurn, added: readonly AppMessage[]): ToolResponse[] {
-  return added.map((message) => ({
-    name: message.role === "tool" ? (calls[message.call]?.name ?? "tool") : message.role,
-    text: message.text,
-  }));
+/** What followed a turn: the responses to its calls, and any other message that the app added, such as a reply with calls and their responses. */
+function responsesTo(turn: SampledTurn, added: readonly AppMessage[]): ToolResponse[] {
+  let calls: readonly { readonly name: string }[] = turn.calls;
+  return added.map((message) => {
+    if (message.role === "assistant") calls = message.calls;
+    const name = message.role === "tool" ? (calls[message.call]?.name ?? "tool") : message.role;
+    return { name, text: message.text };
+  });
 }

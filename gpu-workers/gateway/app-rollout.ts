@@ -1,7 +1,7 @@
 /**
  * @file A rollout that an app runs. An app that throws, or whose time is up, is a failure of infrastructure: the attempt leaves nothing
  * behind and is tried again. So is one that goes on without an agent's reply. An app that gives up because an agent reached a limit, or
- * returns `failed`, is the team's own failure.
+ * returns `failed`, is the team's own failure; one elsewhere whose connection is lost has not given up.
  */
 import type { AppCall } from "../../core/contracts/app-rollout.ts";
 import { AppResult } from "../../core/contracts/app-rollout.ts";
@@ -27,6 +27,14 @@ export interface AppHost {
   /** The time limit of an attempt. */
   readonly seconds: number;
 }
+
+/** The evidence of an `app-failed`, if an app elsewhere answered with an error: its HTTP status. */
+export interface AnsweredError {
+  readonly status: number;
+}
+
+/** What a proxy answers if it cannot reach the app, or has waited too long for it. */
+const PROXY_STATUSES: readonly number[] = [502, 503, 504];
 
 /** Attempts by an app. */
 export const appAttempts =
@@ -63,7 +71,7 @@ async function resultOf(
     if (signal.aborted) throw error;
     if (attempt.outage) throw attempt.outage;
     const { limit, refusal } = attempt.reasons;
-    if (limit) return undefined;
+    if (limit && !isLost(error)) return undefined;
     if (isMgrpoError(error)) throw error;
     const why = error instanceof Error ? error.message : String(error);
     const also = refusal ? `; one of its requests was refused: ${refusal.message}` : "";
@@ -76,4 +84,11 @@ async function resultOf(
   const fault = attempt.giveRewards({ ...(reward !== undefined && { reward }), ...(rewards && { rewards }) });
   if (fault === undefined) return result;
   throw new MgrpoError("app-failed", `question '${id}': ${fault}`);
+}
+
+/** Whether the call to an app elsewhere did not reach it, or no answer of it arrived. */
+function isLost(error: unknown): boolean {
+  if (!isMgrpoError(error, "app-failed")) return false;
+  const { status } = (error.evidence ?? {}) as Partial<AnsweredError>;
+  return status === undefined || PROXY_STATUSES.includes(status);
 }

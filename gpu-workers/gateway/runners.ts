@@ -14,7 +14,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { Clock } from "../../core/ports.ts";
 import type { Rollout } from "../../core/recipe.ts";
 import { openCallSigner } from "../invocations/signature.ts";
-import type { AppRunner } from "./app-rollout.ts";
+import type { AnsweredError, AppRunner } from "./app-rollout.ts";
 
 const MIN_SECRET = 16;
 const MAX_RESPONSE_CHARACTERS = 1 << 20;
@@ -49,7 +49,7 @@ export function httpRunner(
       const signed = await sign({ method: "POST", path: pathname + search, body });
       const response = await post(url, body, signed.headers, signal);
       const answer = await textOf(response).catch((cause: Error) => {
-        throw signal.aborted ? cause : failed(url, `broke off its answer (${cause.message})`, cause);
+        throw signal.aborted ? cause : failed(url, `broke off its answer (${cause.message})`, { cause });
       });
       if (response.statusCode !== 200) {
         throw refused(url, response.statusCode ?? 0, answer.slice(0, 300), secretVariable);
@@ -83,7 +83,7 @@ function post(
   return new Promise((resolve, reject) => {
     const request = send(url, { method: "POST", headers, signal }, resolve);
     request.on("error", (cause) =>
-      reject(signal.aborted ? cause : failed(url, `does not answer (${cause.message})`, cause)),
+      reject(signal.aborted ? cause : failed(url, `does not answer (${cause.message})`, { cause })),
     );
     request.end(body);
   });
@@ -101,7 +101,7 @@ async function textOf(response: IncomingMessage): Promise<string> {
 
 /** A refused signature is a mistake that no retry fixes. */
 function refused(url: string, status: number, reason: string, secretVariable: string): MgrpoError {
-  if (status !== 401) return failed(url, `answered ${status}: ${reason}`);
+  if (status !== 401) return failed(url, `answered ${status}: ${reason}`, { evidence: { status } });
   const remedy = `do the app and the workers have the same secret (${secretVariable}) and clock?`;
   return new MgrpoError("app-failed", `the app at ${url} refused the call: ${reason}; ${remedy}`);
 }
@@ -110,9 +110,9 @@ function jsonOf(url: string, answer: string): unknown {
   try {
     return JSON.parse(answer);
   } catch (cause) {
-    throw failed(url, "answered with text that is not JSON", cause);
+    throw failed(url, "answered with text that is not JSON", { cause });
   }
 }
 
-const failed = (url: string, why: string, cause?: unknown) =>
-  new MgrpoError("app-failed", `the app at ${url} ${why}`, { retryable: true, cause });
+const failed = (url: string, why: string, options: { cause?: unknown; evidence?: AnsweredError } = {}) =>
+  new MgrpoError("app-failed", `the app at ${url} ${why}`, { retryable: true, ...options });

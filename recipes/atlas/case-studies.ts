@@ -4,7 +4,6 @@
  * agent delegates a few and the trained one all.
  */
 import type { Conversation } from "../../core/contracts/conversation.ts";
-import type { Question } from "../../core/contracts/question.ts";
 import { DELEGATE } from "../../core/conversation/toolbox.ts";
 import type { CaseStudy } from "../../core/recipe.ts";
 import { factsOf } from "./questions/facts.ts";
@@ -35,8 +34,11 @@ const delegation: CaseStudy = {
   name: "delegation",
   expected: "a delegation that asks for a country identified by several facts names all of them",
   checks(question, { conversation }) {
-    const chain = factsOf(question).lookUps.map(({ task }) => conditionsOf(parseTask(task)));
-    const several = chain.filter((where) => where.length > 1);
+    const { lookUps } = factsOf(question);
+    const chain = lookUps.map(({ task }, i): Link => {
+      return { where: conditionsOf(parseTask(task)), findings: lookUps.slice(0, i).map(({ answer }) => answer) };
+    });
+    const several = chain.filter(({ where }) => where.length > 1);
     if (several.length === 0) return [];
     const tasks = callsOf(conversation)
       .filter(({ name }) => name === DELEGATE)
@@ -44,19 +46,28 @@ const delegation: CaseStudy = {
       .filter((lookUp) => lookUp === undefined || lookUp.ask === "country");
     return tasks.flatMap((lookUp) => {
       const asked = conditionsOf(lookUp);
-      if (chain.some((where) => where.length === 1 && asked.length === 1 && carries(asked, where, question))) return [];
-      return [several.some((where) => carries(asked, where, question))];
+      if (chain.some((link) => link.where.length === 1 && asked.length === 1 && carries(asked, link))) return [];
+      return [several.some((link) => carries(asked, link))];
     });
   },
 };
 
 export const caseStudies: readonly CaseStudy[] = [toolChoice, delegation];
 
-/** A value that the question does not name is an earlier finding, correct or wrong: then only its field counts. */
-function carries(asked: readonly Condition[], where: readonly Condition[], { prompt }: Question): boolean {
-  return where.every(({ field, value }) =>
-    asked.some((one) => one.field === field && (same(one.value, value) || !prompt.includes(value))),
-  );
+/** A look-up of a question's chain. */
+interface Link {
+  /** The conditions on the country that it asks for; empty if it asks for a fact. */
+  readonly where: readonly Condition[];
+  /** The correct answers of the look-ups before it. */
+  readonly findings: readonly string[];
+}
+
+/** Of a condition whose value is an earlier finding, only the field counts: the finding may have been wrong. */
+function carries(asked: readonly Condition[], { where, findings }: Link): boolean {
+  return where.every(({ field, value }) => {
+    const isFinding = findings.some((finding) => same(finding, value));
+    return asked.some((one) => one.field === field && (isFinding || same(one.value, value)));
+  });
 }
 
 /** Empty for a look-up of a fact. */

@@ -21,7 +21,10 @@ export interface HubSettings {
 
 const OFFICIAL = "https://huggingface.co";
 
-/** The token is HF_TOKEN, or what `hf auth login` saved. Throws `config-invalid` for a value that is not a token. */
+/**
+ * The token is HF_TOKEN, or what `hf auth login` saved. Throws `config-invalid` for a value that is not a token, or a token's file that cannot
+ * be read.
+ */
 export function hubSettings(environment: Environment = process.env): HubSettings {
   const path = (...names: string[]) => {
     const [first] = names.flatMap((name) => environment[name] || []);
@@ -41,8 +44,17 @@ function tokenOf(environment: Environment, saved: string): string | undefined {
     const token = environment[name]?.trim();
     if (token) return checkedToken(token, name);
   }
-  const token = existsSync(saved) ? readFileSync(saved, "utf8").trim() : "";
+  const token = existsSync(saved) ? readToken(saved) : "";
   return token === "" ? undefined : checkedToken(token, saved);
+}
+
+function readToken(path: string): string {
+  try {
+    return readFileSync(path, "utf8").trim();
+  } catch (cause) {
+    const why = `${path} cannot be read (${(cause as Error).message})`;
+    throw new MgrpoError("config-invalid", `${why}: make it a file that you can read, or set HF_TOKEN`, { cause });
+  }
 }
 
 function checkedToken(token: string, place: string): string {

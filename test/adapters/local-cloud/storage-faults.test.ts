@@ -146,6 +146,8 @@ test.each([
   ["ENOSPC", "no space left on device", "disk-full"],
   ["LEVEL_IO_ERROR", "IO error: /cloud/table/1.log: No space left on device", "disk-full"],
   ["LEVEL_IO_ERROR", "IO error: /cloud/table/1.log: Read-only file system", "storage-unwritable"],
+  ["LEVEL_IO_ERROR", "IO error: 1.logAppend: cannot write: There is not enough space on the disk.\r\n", "disk-full"],
+  ["LEVEL_IO_ERROR", "IO error: CURRENT: Access is denied.\r\n", "storage-unwritable"],
 ])("%s, %s: %s", (code, message, expected) => {
   const fault = storageFault("/cloud", Object.assign(new Error(message), { code }));
   expect(fault).toMatchObject({ code: expected, message: expect.stringMatching(/^\/cloud[^\n]*$/) });
@@ -154,6 +156,7 @@ test.each([
 test.each([
   ["that is not about storage", "", "not a fault of files"],
   ["of a process with too many open files", "LEVEL_IO_ERROR", "IO error: /cloud/table/1.ldb: Too many open files"],
+  ["of a process that gets no memory", "LEVEL_IO_ERROR", "IO error: /cloud/table/1.ldb: Cannot allocate memory"],
   ["of a database that another process has locked", "LEVEL_LOCKED", "IO error: lock /cloud/table/LOCK: Resource busy"],
 ])("an error %s is returned unchanged", (_, code, message) => {
   const error = Object.assign(new Error(message), { code });

@@ -74,4 +74,13 @@ describe("delegation", () => {
     const tasks = [`country with borders Nowhere, ${rest}`, `country with ${rest}`, "country with borders Nowhere"];
     expect(checks("delegation", longer, tasks.map(lookUp))).toEqual([true, false, false]);
   });
+  test("a wrong finding is no fault, even if the correct one is part of another name in the question", () => {
+    const lookUps = [
+      { task: "country with capital Mexico City", answer: "Mexico" },
+      { task: "country with borders Mexico, language Spanish", answer: "Guatemala" },
+    ];
+    const prompt = "Of the neighbours of the country that has the capital Mexico City, one speaks Spanish: ...";
+    const longer = { ...ofKind("hop3"), prompt, facts: { world: 0, chain: "", lookUps } };
+    expect(checks("delegation", longer, [lookUp("country with borders Nowhere, language Spanish")])).toEqual([true]);
+  });
 });

@@ -5,7 +5,7 @@
  */
 import { TokenBucket } from "limiter";
 import pRetry from "p-retry";
-import { Agent, fetch } from "undici";
+import { Agent, fetch, Headers } from "undici";
 import type { z } from "zod";
 import { parseJson } from "../../../../core/contracts/parse.ts";
 import { isMgrpoError, MgrpoError } from "../../../../core/errors.ts";
@@ -91,7 +91,8 @@ interface Response {
 }
 
 async function send(request: BackendRequest<unknown>, dispatcher: Agent, redact: Redact): Promise<Response> {
-  const { url, method, headers, body } = request;
+  const { url, method, body } = request;
+  const headers = headersOf(request);
   try {
     const response = await fetch(url, {
       method,
@@ -99,11 +100,7 @@ async function send(request: BackendRequest<unknown>, dispatcher: Agent, redact:
       // A redirect is not followed: it would send the query, and perhaps the key, to another address.
       redirect: "manual",
       signal: AbortSignal.timeout(REQUEST_SECONDS * 1000),
-      headers: {
-        accept: "application/json",
-        ...(body !== undefined && { "content-type": "application/json" }),
-        ...headers,
-      },
+      headers,
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
     return {
@@ -114,6 +111,20 @@ async function send(request: BackendRequest<unknown>, dispatcher: Agent, redact:
     };
   } catch (cause) {
     throw failure(request, `no answer (${reasonOf(cause)})`, { retryable: true, cause });
+  }
+}
+
+/** Throws if the key cannot be sent. The error is without its cause, whose message may have the key. */
+function headersOf(request: BackendRequest<unknown>): Headers {
+  const { headers, body, key = "its settings" } = request;
+  try {
+    return new Headers({
+      accept: "application/json",
+      ...(body !== undefined && { "content-type": "application/json" }),
+      ...headers,
+    });
+  } catch {
+    throw failure(request, `its key has characters that no header can hold: check ${key}`, { retryable: false });
   }
 }
 

@@ -8,6 +8,6 @@ export interface SearchResult {
 }
 
 export interface SearchBackend {
-  /** The request for this many results. */
+  /** The request for this many results. @param query no longer than any backend accepts. */
   request(query: string, results: number): BackendRequest<readonly SearchResult[]>;
 }

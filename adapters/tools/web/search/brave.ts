@@ -16,14 +16,11 @@ const Answer = z
     (web?.results ?? []).map(({ title, url, description }) => ({ title, url, snippet: description })),
   );
 
-/** The API refuses longer queries, so they are cut at a word. */
-const MAX_QUERY = { characters: 400, words: 50 };
-
 export function brave(url: string, variable: string, key: string): SearchBackend {
   return {
     request(query, results) {
       const address = new URL(url);
-      address.searchParams.set("q", cut(query));
+      address.searchParams.set("q", query);
       address.searchParams.set("count", String(results));
       address.searchParams.set("text_decorations", "false");
       return {
@@ -36,10 +33,4 @@ export function brave(url: string, variable: string, key: string): SearchBackend
       };
     },
   };
-}
-
-function cut(query: string): string {
-  const words = query.trim().split(/\s+/).slice(0, MAX_QUERY.words);
-  while (words.length > 1 && words.join(" ").length > MAX_QUERY.characters) words.pop();
-  return words.join(" ").slice(0, MAX_QUERY.characters);
 }

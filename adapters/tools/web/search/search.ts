@@ -7,6 +7,12 @@ import type { ExternalCalls } from "../external/calls.ts";
 import type { SearchSettings } from "../settings.ts";
 import type { SearchBackend, SearchResult } from "./backend.ts";
 
+/**
+ * A backend's refusal would halt the run, so longer queries are cut: Brave refuses them, Tavily those with more characters, and web servers a
+ * long address, as SearXNG's. Google reads 32 words.
+ */
+const MAX_QUERY = { characters: 400, words: 50 };
+
 const Results = z.array(z.strictObject({ title: z.string(), url: z.string(), snippet: z.string() }));
 
 export function searchTool(
@@ -25,7 +31,7 @@ export function searchTool(
       const args = { query: query.trim(), results };
       const request = { tool: "search", backend: `${name} ${new URL(url).origin}`, arguments: args };
       const ask = async () =>
-        (await calls.backends.request(backend.request(args.query, results), bucket)).slice(0, results);
+        (await calls.backends.request(backend.request(cut(args.query), results), bucket)).slice(0, results);
       const { canary } = context.question;
       const found = await abortable(calls.call(request, Results, usdPerCall, ask, { canary }), context.signal);
       const shown = found.filter(({ url, title, snippet }) => {
@@ -36,6 +42,14 @@ export function searchTool(
       return shown.length === 0 ? "nothing found" : shown.map(formatResult).join("\n\n");
     },
   };
+}
+
+/** Ends after a word if there is one that fits, and never inside a character. */
+function cut(query: string): string {
+  const text = query.split(/\s+/).slice(0, MAX_QUERY.words).join(" ");
+  if (text.length <= MAX_QUERY.characters) return text;
+  const end = text.lastIndexOf(" ", MAX_QUERY.characters);
+  return text.slice(0, end > 0 ? end : MAX_QUERY.characters).replace(/[\uD800-\uDBFF]$/, "");
 }
 
 const formatResult = ({ title, url, snippet }: SearchResult, i: number): string =>

@@ -1,5 +1,5 @@
 /** @file Settings of the hub, from the variables of Hugging Face's Python library. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -43,4 +43,16 @@ test("a value that is not a token is refused, and the message names its file or 
   refused({ HF_TOKEN: "secret" }, "HF_TOKEN");
   refused({ HUGGING_FACE_HUB_TOKEN: "secret" }, "HUGGING_FACE_HUB_TOKEN");
   expect(hubSettings({ HF_HOME: home, HF_TOKEN: "", HUGGING_FACE_HUB_TOKEN: "hf_old" }).token).toBe("hf_old");
+});
+
+test("a token's file that cannot be read is an error that names it; a token in a variable needs no file", () => {
+  const saved = join(home, "token");
+  mkdirSync(saved);
+  expect(() => hubSettings({ HF_HOME: home })).toThrow(
+    expect.objectContaining({
+      code: "config-invalid",
+      message: expect.stringMatching(/token cannot be read \(EISDIR.*\): make it a file that .*, or set HF_TOKEN$/),
+    }),
+  );
+  expect(hubSettings({ HF_HOME: home, HF_TOKEN: "hf_set" }).token).toBe("hf_set");
 });

@@ -35,6 +35,14 @@ describe.each(["serper", "tavily", "brave", "searxng"])("%s", (backend) => {
     expect(text.split("\n\n").length).toBeGreaterThan(1);
     expect(await call("search", { query: "xyzzy" })).toBe("nothing found");
   });
+  test.each([
+    ["words", "xyzzy ".repeat(100)],
+    ["characters", `${"xyzzy".repeat(30)} `.repeat(5)],
+    ["characters in one word", "xyzzy".repeat(200)],
+  ])("a query of too many %s is cut, so that the backend does not refuse it", async (_what, query) => {
+    const { call } = await over(backend);
+    expect(await call("search", { query })).toBe("nothing found");
+  });
   test("429 with Retry-After is retried", async () => {
     const { call } = await over(backend);
     const before = world.searches();
@@ -92,6 +100,20 @@ test("a refusal that no retry can fix is reported at once, whatever its Retry-Af
     message: expect.stringMatching(/: HTTP 413 \(too large\)$/),
   });
   expect(slept).toEqual([]);
+  await backends.close();
+});
+
+test("a key that no header can hold is reported at once, without the key", async () => {
+  const retries = { retries: 0, minTimeout: 1, factor: 1, randomize: false };
+  const backends = openBackends({ sleep: async () => {} }, (text) => text, retries);
+  for (const odd of ["\u200B", "\nx"]) {
+    const request = serper(`${world.origin}/serper`, "KEY", `${SEARCH_KEY}${odd}`).request("Alby", 3);
+    await expect(backends.request(request, openTokenBucket(1000))).rejects.toMatchObject({
+      code: "tool-backend",
+      retryable: false,
+      message: expect.stringMatching(/^Serper at \S+: its key has characters that no header can hold: check KEY$/),
+    });
+  }
   await backends.close();
 });
 

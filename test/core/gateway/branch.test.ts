@@ -1,0 +1,45 @@
+/** @file The conversation of a branch: what followed each turn. */
+import { expect, test } from "vitest";
+import type { AppMessage } from "../../../core/contracts/app-chat.ts";
+import { type SampledTurn, turnsOf } from "../../../core/gateway/branch.ts";
+import type { Exchange } from "../../../core/gateway/message-tree.ts";
+
+const calling = (...names: string[]): SampledTurn => ({
+  tokens: [1, 2],
+  start: 1,
+  logProbs: [0],
+  text: "",
+  calls: names.map((name) => ({ name, arguments: {} })),
+  unparsed: 0,
+  isCut: false,
+});
+
+/** The responses of a turn, as names and texts, if the app then sends these messages. */
+function responsesTo(turn: SampledTurn, added: readonly AppMessage[]) {
+  const asked: AppMessage = { role: "user", text: "q" };
+  const first: Exchange<SampledTurn> = {
+    ...{ id: "1", parent: undefined, depth: 0, variant: "" },
+    ...{ added: [asked], messages: [asked], turn },
+  };
+  const messages: AppMessage[] = [asked, { role: "assistant", text: "", calls: [] }, ...added];
+  const second: Exchange<SampledTurn> = {
+    ...{ id: "2", parent: first, depth: 1, variant: "" },
+    ...{ added, messages, turn: calling() },
+  };
+  return turnsOf([first, second])[0]?.responses.map(({ name, text }) => [name, text]);
+}
+
+test("a response has the name of the call that it answers, also if that is a call of a reply that the app wrote", () => {
+  const added: AppMessage[] = [
+    { role: "tool", call: 1, text: "found" },
+    { role: "assistant", text: "so", calls: [{ id: "a", name: "visit", arguments: "{}" }] },
+    { role: "tool", call: 0, text: "opened" },
+    { role: "user", text: "go on" },
+  ];
+  expect(responsesTo(calling("delegate", "search"), added)).toEqual([
+    ["search", "found"],
+    ["assistant", "so"],
+    ["visit", "opened"],
+    ["user", "go on"],
+  ]);
+});

@@ -1,0 +1,61 @@
+/**
+ * @file An app elsewhere whose agent has reached a limit: it gives up by answering with an error. If no answer of it arrives, the attempt is
+ * tried again.
+ */
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { afterEach, expect, test } from "vitest";
+import { AppCall } from "../../../core/contracts/app-rollout.ts";
+import { httpRunner } from "../../../gpu-workers/gateway/runners.ts";
+import { complete } from "../../fixtures/relay/app.ts";
+import { openHarness } from "./harness.ts";
+
+const CLOCK = { storeTime: async () => Date.now() };
+
+const open: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of open.splice(0)) await close();
+});
+
+/** An app that begins one conversation more than it may, and then ends the call. */
+async function appThat(end: (response: ServerResponse) => void) {
+  const server = createServer(async (request, response) => {
+    const { agents } = AppCall.parse(JSON.parse(await text(request)));
+    const ask = (content: string) =>
+      complete(agents["main"] ?? expect.fail(), { messages: [{ role: "user", content }] });
+    await ask("say one");
+    await ask("say two").catch(() => {});
+    end(response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  open.push(async () => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  return httpRunner({ url, secretVariable: "APP_SECRET" }, { APP_SECRET: "a secret for tests only" }, CLOCK);
+}
+
+async function outcomeOf(end: (response: ServerResponse) => void) {
+  const harness = await openHarness({ maxBranches: 1 });
+  open.push(harness.close);
+  const runner = await appThat(end);
+  return harness.run((call, signal) => runner.run(call, signal));
+}
+
+test("an error from the app: it has given up, and the rollout ends at the limit", async () => {
+  const outcome = await outcomeOf((response) => response.writeHead(500).end("no luck"));
+  expect(outcome).toMatchObject({ status: "finished", conversation: { stop: "turn-limit", answer: null } });
+});
+
+test.each<[string, (response: ServerResponse) => void, RegExp]>([
+  ["a lost connection", (response) => response.destroy(), /does not answer/],
+  ["a proxy's timeout", (response) => response.writeHead(504).end("late"), /answered 504: late/],
+])("%s is a failure that another attempt may avoid", async (_what, end, message) => {
+  await expect(outcomeOf(end)).rejects.toMatchObject({
+    code: "app-failed",
+    retryable: true,
+    message: expect.stringMatching(message),
+  });
+});
