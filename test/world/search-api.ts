@@ -2,7 +2,8 @@
  * @file The search engine of the recorded world, in the formats of the four backends, each under a path of its own. The query
  * `HTTP <status>` returns that status, `long refusal` a 403 whose message has the key where errors are cut off, `HTML` a login page,
  * `again <n>` a 429 the first n times, `later` a 429 with a long retry-after, `never` a 413 with a short one and two lines of text,
- * `dead engines` no results and an unresponsive engine, and `odd` JSON of the wrong shape.
+ * `dead engines` no results and an unresponsive engine, and `odd` JSON of the wrong shape. As the services do, Tavily and Brave refuse a
+ * query of more than 400 characters.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { openSearchIndex } from "../../adapters/tools/search.ts";
@@ -20,6 +21,8 @@ interface Found {
 }
 
 interface Format {
+  /** Maximum number of characters of a query; absent: no limit. */
+  readonly maxQuery?: number;
   query(request: IncomingMessage, body: { q?: string; query?: string }): string;
   isAllowed(request: IncomingMessage): boolean;
   bodyOf(found: readonly Found[]): unknown;
@@ -39,6 +42,7 @@ const FORMATS: Readonly<Record<string, Format>> = {
     }),
   },
   "/tavily": {
+    maxQuery: 400,
     query: (_, { query = "" }) => query,
     isAllowed: hasHeader("authorization", `Bearer ${SEARCH_KEY}`),
     bodyOf: (found) => ({
@@ -47,6 +51,7 @@ const FORMATS: Readonly<Record<string, Format>> = {
     }),
   },
   "/brave": {
+    maxQuery: 400,
     query: inUrl,
     isAllowed: hasHeader("x-subscription-token", SEARCH_KEY),
     bodyOf: (found) =>
@@ -77,6 +82,8 @@ export function openSearchApi() {
     const status = /^HTTP (\d+)$/.exec(query)?.[1];
     const key = path === "/searxng/search" ? "no" : SEARCH_KEY;
     if (status) return void json(Number(status), { message: `no: ${key}` });
+    if (query.length > (FORMATS[path]?.maxQuery ?? Number.POSITIVE_INFINITY))
+      return void json(400, { detail: { error: "Query is too long." } });
     if (query === "long refusal") return void json(403, { message: "x".repeat(175) + key });
     if (query === "HTML")
       return void response.writeHead(200, { "content-type": "text/html" }).end("<html>Log in</html>");

@@ -1,6 +1,7 @@
 /** @file Brave Search. GET with X-Subscription-Token; https://api-dashboard.search.brave.com. */
 import * as z from "zod";
 import type { SearchBackend } from "./backend.ts";
+import { cutQuery, type QueryLimits } from "./cut-query.ts";
 
 const Answer = z
   .object({
@@ -16,14 +17,14 @@ const Answer = z
     (web?.results ?? []).map(({ title, url, description }) => ({ title, url, snippet: description })),
   );
 
-/** The API refuses longer queries, so they are cut at a word. */
-const MAX_QUERY = { characters: 400, words: 50 };
+/** The API refuses longer queries. */
+const MAX_QUERY: QueryLimits = { characters: 400, words: 50 };
 
 export function brave(url: string, variable: string, key: string): SearchBackend {
   return {
     request(query, results) {
       const address = new URL(url);
-      address.searchParams.set("q", cut(query));
+      address.searchParams.set("q", cutQuery(query, MAX_QUERY));
       address.searchParams.set("count", String(results));
       address.searchParams.set("text_decorations", "false");
       return {
@@ -36,10 +37,4 @@ export function brave(url: string, variable: string, key: string): SearchBackend
       };
     },
   };
-}
-
-function cut(query: string): string {
-  const words = query.trim().split(/\s+/).slice(0, MAX_QUERY.words);
-  while (words.length > 1 && words.join(" ").length > MAX_QUERY.characters) words.pop();
-  return words.join(" ").slice(0, MAX_QUERY.characters);
 }

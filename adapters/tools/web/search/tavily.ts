@@ -1,6 +1,7 @@
 /** @file Tavily: search for language models. POST with a bearer key; 432 and 433 mean an exhausted plan; https://docs.tavily.com. */
 import * as z from "zod";
 import type { SearchBackend } from "./backend.ts";
+import { cutQuery, type QueryLimits } from "./cut-query.ts";
 
 const Answer = z
   .object({
@@ -9,6 +10,9 @@ const Answer = z
   .transform(({ results }) =>
     results.map(({ title, url, content }) => ({ title: title ?? "", url, snippet: content ?? "" })),
   );
+
+/** The API refuses longer queries. */
+const MAX_QUERY: QueryLimits = { characters: 400 };
 
 export function tavily(url: string, variable: string, key: string): SearchBackend {
   return {
@@ -19,7 +23,7 @@ export function tavily(url: string, variable: string, key: string): SearchBacken
       key: variable,
       answer: Answer,
       headers: { authorization: `Bearer ${key}` },
-      body: { query, max_results: results, search_depth: "basic" },
+      body: { query: cutQuery(query, MAX_QUERY), max_results: results, search_depth: "basic" },
     }),
   };
 }

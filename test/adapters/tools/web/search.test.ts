@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openBackends, openTokenBucket, reasonOf } from "../../../../adapters/tools/web/external/backend.ts";
 import { openWebTools } from "../../../../adapters/tools/web/open.ts";
+import { cutQuery } from "../../../../adapters/tools/web/search/cut-query.ts";
 import { serper } from "../../../../adapters/tools/web/search/serper.ts";
 import { openToolBudget } from "../../../../core/conversation/tool-budget.ts";
 import { memoryStore } from "../../../fakes/memory-store.ts";
@@ -58,6 +59,18 @@ describe.each(["serper", "tavily", "brave", "searxng"])("%s", (backend) => {
     });
     await failed.catch((error: Error) => expect(error.message).not.toMatch(new RegExp(`${SEARCH_KEY.slice(0, 8)}|\n`)));
   });
+});
+
+test.each(["tavily", "brave"])("%s gets no query that is too long for it", async (backend) => {
+  const { call } = await over(backend);
+  expect(await call("search", { query: `Alby ${"town ".repeat(100)}` })).toMatch(/^1\. /);
+});
+
+test("a query is cut between words, or within its first one, never within a character", () => {
+  expect(cutQuery(" one  two three ", { characters: 11 })).toBe("one two");
+  expect(cutQuery("one two three", { characters: 13, words: 2 })).toBe("one two");
+  expect(cutQuery("one two", { characters: 3 })).toBe("one");
+  expect(cutQuery(`${"a".repeat(9)}\u{1F600} b`, { characters: 10 })).toBe("a".repeat(9));
 });
 
 test("a lasting outage is reported after some retries, each after Retry-After, or at once if that is too long", async () => {
