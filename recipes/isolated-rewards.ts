@@ -13,6 +13,7 @@ import { Worker } from "node:worker_threads";
 import { builtModule } from "../built-module.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import type { Judgment } from "../core/contracts/judge.ts";
+import { canonicalJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { fromPortable, toPortable } from "../core/portable-error.ts";
 import type { Rewards, VerdictContext } from "../core/ports.ts";
@@ -25,12 +26,12 @@ const OPEN_SECONDS = 60;
 /** Grace period for the rewards to settle an aborted call. */
 const GRACE_SECONDS = 2;
 
-/** Seconds without a call after which the thread is terminated. */
+/** Seconds without a call after which the thread is terminated, also if it has had none. */
 const IDLE_SECONDS = 60;
 
 /**
- * Like openRewards, but runs a user's recipe in a thread, one per run. `thread`: the built rewards-thread.ts; on Lambda, the copy in the
- * user's project.
+ * Like openRewards, but runs a user's recipe in a thread, one per config: a start that was refused may be repeated with another one
+ * under the same name. `thread`: the built rewards-thread.ts; on Lambda, the copy in the user's project.
  */
 export function isolatedRewards(
   environment: RewardsSource["environment"],
@@ -39,9 +40,10 @@ export function isolatedRewards(
   const opened = new Map<string, Promise<Rewards>>();
   return (config) => {
     if (isBundled(config.recipe)) return openRewards(config, environment);
-    const rewards = opened.get(config.run) ?? new IsolatedRewards({ config, environment }, thread).open();
-    opened.set(config.run, rewards);
-    rewards.catch(() => opened.get(config.run) === rewards && opened.delete(config.run));
+    const key = canonicalJson(config);
+    const rewards = opened.get(key) ?? new IsolatedRewards({ config, environment }, thread).open();
+    opened.set(key, rewards);
+    rewards.catch(() => opened.get(key) === rewards && opened.delete(key));
     return rewards;
   };
 }
@@ -111,7 +113,7 @@ class RewardsThread {
       this.#worker.on("message", (message: FromRewards) => {
         if (message.kind !== "open") return this.#receive(message);
         clearTimeout(deadline);
-        this.#worker.unref();
+        this.#rest();
         resolve(message.judge);
       });
       this.#worker.on("error", (cause) => this.#end(crashed(cause)));
@@ -151,7 +153,11 @@ class RewardsThread {
   #close(id: number): void {
     clearTimeout(this.#openCalls.get(id)?.timer);
     this.#openCalls.delete(id);
-    if (this.#openCalls.size > 0) return;
+    if (this.#openCalls.size === 0) this.#rest();
+  }
+
+  /** Without an open call, the thread does not keep the process alive, and its idle time begins. */
+  #rest(): void {
     this.#worker.unref();
     this.#idle = setTimeout(() => this.#terminate(), IDLE_SECONDS * 1000).unref();
   }

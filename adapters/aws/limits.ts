@@ -23,7 +23,9 @@ export function expressionFault(input: RequestExpressions): string | undefined {
 }
 
 function faultOf(name: keyof RequestExpressions, input: RequestExpressions): string | undefined {
-  const text = input[name] ?? "";
+  const text: unknown = input[name];
+  // Over HTTP it may be anything: the service itself refuses what is not text.
+  if (typeof text !== "string") return undefined;
   const bytes = Buffer.byteLength(text);
   if (bytes > EXPRESSION_BYTES)
     return `Invalid ${name}: Expression size has exceeded the maximum allowed size; expression size: ${bytes}`;

@@ -21,28 +21,31 @@ export interface Check {
 const ENDPOINTS = ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_S3"];
 const ENDPOINT_TIMEOUT_MILLISECONDS = 3000;
 
-/** Starts the cloud in an empty folder, commits an object and reads it back. */
 export async function checkLocalCloud(): Promise<Check[]> {
-  const directory = mkdtempSync(join(tmpdir(), "mgrpo-doctor-"));
   try {
-    const found = await timed(async () => {
-      const cloud = await openEmbeddedCloud(join(directory, "cloud"), join(directory, "log"));
-      const store = openCloudStore(cloud.environment);
-      try {
-        await store.objects.commit("doctor", new Uint8Array([1]));
-        await store.objects.get("doctor");
-      } finally {
-        store.close();
-        await cloud.close();
-      }
-      return "DynamoDB and S3 on 127.0.0.1";
-    });
-    return [{ name: "embedded cloud", state: "ok", found }];
+    return [{ name: "embedded cloud", state: "ok", found: await timed(tryLocalCloud) }];
   } catch (error) {
     return [{ name: "embedded cloud", state: "broken", found: messageOf(error) }];
+  }
+}
+
+/** Starts the cloud in an empty folder, commits an object and reads it back. */
+async function tryLocalCloud(): Promise<string> {
+  const directory = mkdtempSync(join(tmpdir(), "mgrpo-doctor-"));
+  try {
+    const cloud = await openEmbeddedCloud(join(directory, "cloud"), join(directory, "log"));
+    const store = openCloudStore(cloud.environment);
+    try {
+      await store.objects.commit("doctor", new Uint8Array([1]));
+      await store.objects.get("doctor");
+    } finally {
+      store.close();
+      await cloud.close();
+    }
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
+  return "DynamoDB and S3 on 127.0.0.1";
 }
 
 export async function checkEngines(): Promise<Check[]> {

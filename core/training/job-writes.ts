@@ -27,7 +27,7 @@ export function releaseJob({ run, job }: JobRecord, worker: string, suspects?: J
   };
 }
 
-/** Records the score of an evaluation, once. One that is reopened later tries rollouts again that were given up. */
+/** Records the score of an evaluation, once. Clears the suspects: if it is reopened later, rollouts that were given up run again. */
 export function finishJob(job: JobRecord, { n, correct, runs, interval }: EvaluationScore): TableChange {
   return {
     key: tableKeys.job(job.run, job.job),

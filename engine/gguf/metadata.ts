@@ -94,11 +94,15 @@ function refuseParts(path: string, metadata: Readonly<Record<string, unknown>>):
   throw new MgrpoError("engine-unsupported", message);
 }
 
-/** Llama 3's scaling is in the tensor `rope_freqs`, and needs no type. */
+/** By precedence: to llama.cpp, a factor without a type is linear scaling, and older files have it under another name. */
+const ROPE_SCALING = ["rope.scaling.type", "rope.scaling.factor", "rope.scale_linear"];
+
+/** Llama 3's scaling is in the tensor `rope_freqs`, and has none of these keys. A factor of 0 means none, as in llama.cpp. */
 function refuseRopeScaling(path: string, metadata: Readonly<Record<string, unknown>>, architecture: string): void {
-  const type = metadata[`${architecture}.rope.scaling.type`] ?? "none";
-  if (type === "none") return;
-  const message = `${path}: rope.scaling.type = ${JSON.stringify(type)} is not supported: import a file of the model without it`;
+  const key = ROPE_SCALING.find((name) => metadata[`${architecture}.${name}`] !== undefined);
+  const value = metadata[`${architecture}.${key}`];
+  if (key === undefined || value === "none" || value === 0 || value === 1) return;
+  const message = `${path}: ${key} = "${value}" is not supported: import a file of the model without it`;
   throw new MgrpoError("engine-unsupported", message);
 }
 

@@ -46,7 +46,8 @@ function modelOf({ host, hash }: URL): string {
   }
 }
 
-/** A text that is not a URL may have a user and a key anywhere before its last `@`. */
-const withoutCredentials = (policy: string): string => policy.replace(/^(tinker:)(https?:\/\/)?.*@/, "$1$2");
+/** A text that is not a URL may have a user and a key anywhere before its last `@`, and a key after a `?`. */
+const withoutCredentials = (policy: string): string =>
+  policy.replace(/^(tinker:)(https?:\/\/)?.*@/, "$1$2").replace(/\?.*/, "?…");
 
 const invalid = (message: string) => new MgrpoError("config-invalid", message);

@@ -1,6 +1,7 @@
-/** @file The endpoint checks of `mgrpo doctor`: which variables count as set. */
+/** @file Checks of `mgrpo doctor` that depend on the environment: which endpoints count as set, and where temporary files go. */
+import { join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
-import { checkEndpoints } from "../../cli/local/checks.ts";
+import { checkEndpoints, checkLocalCloud } from "../../cli/local/checks.ts";
 import { freePort } from "../fakes/proxies.ts";
 
 afterEach(() => void vi.unstubAllEnvs());
@@ -15,5 +16,12 @@ test("an empty variable is no endpoint; one where nothing listens is reported wi
       state: "missing",
       advice: "start the store there, or unset AWS_ENDPOINT_URL_S3",
     },
+  ]);
+});
+
+test("where the temporary folder does not exist, the embedded cloud is broken, and the other checks go on", async () => {
+  for (const name of ["TMPDIR", "TMP", "TEMP"]) vi.stubEnv(name, join(import.meta.dirname, "no-such-folder"));
+  expect(await checkLocalCloud()).toMatchObject([
+    { name: "embedded cloud", state: "broken", found: expect.stringMatching(/^ENOENT: .*no-such-folder/) },
   ]);
 });

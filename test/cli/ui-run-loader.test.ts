@@ -1,6 +1,6 @@
 /** @file The page of a run loads each step once, as the run grows. */
 import { expect, test } from "vitest";
-import { RunLoader } from "../../ui/app/run-loader.ts";
+import { newsOf, RunLoader } from "../../ui/app/run-loader.ts";
 import type { RunView } from "../../ui/views.ts";
 
 /** The API of a run whose steps are 2 and 3, since the scores of the first two have expired; `close` adds a step. */
@@ -41,4 +41,11 @@ test("news that arrives during a load is loaded after it", async () => {
   close(4);
   await Promise.all([first, loader.load("5 running", () => {})]);
   expect(asked).toEqual(["/api/runs/tiny?from=0", "/api/runs/tiny?from=4"]);
+});
+
+test("the evaluations of a finished run are news, the progress of a step is not", () => {
+  const news = (state: "running" | "finished", wait: string | null) => newsOf({ closed: 4, state, wait });
+  const [first, last, over] = ["evaluation 1 of 2: test", "evaluation 2 of 2: greedy", null];
+  expect(new Set([first, last, over].map((wait) => news("finished", wait))).size).toBe(3);
+  expect(news("running", "rollouts 1/8")).toBe(news("running", "rollouts 2/8"));
 });

@@ -67,6 +67,16 @@ test.each([
     renamed("tokenizer.ggml.pre", "llama.rope.scaling.type"),
     /rope\.scaling\.type = ".*" is not supported/,
   ],
+  [
+    "positions scaled by a factor without a type",
+    renamed("llama.context_length", "llama.rope.scaling.factor"),
+    /rope\.scaling\.factor = "\d+" is not supported/,
+  ],
+  [
+    "positions scaled by a factor under its older name",
+    renamed("llama.context_length", "llama.rope.scale_linear"),
+    /rope\.scale_linear = "\d+" is not supported/,
+  ],
   ["one of several parts", renamed("llama.context_length", "split.count"), /it is one of \d+ parts of a model/],
   ["an unknown architecture", replaced("llama", "lamma"), /architecture 'lamma' is not supported/],
   [

@@ -1,5 +1,5 @@
 /** @file The rewards of a user's recipe run in a thread: code that blocks is ended, and all else is as without a thread. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, expect, test, vi } from "vitest";
@@ -127,6 +127,32 @@ test("a call that comes while the thread is being terminated starts a new one", 
   expect(await rewards.correct(question("first"), conversation)).toBe(1);
   vi.advanceTimersByTime(60_000);
   expect(await rewards.correct(question("at the end of the idle time"), conversation)).toBe(1);
+});
+
+test("rewards that are opened and never called do not keep their thread", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  const opened = join(mkdtempSync(join(folder, "opened-")), "times");
+  const rewards = await open(`
+    import { appendFileSync } from "node:fs";
+    appendFileSync(${JSON.stringify(opened)}, "1");
+    export const rewards = { correct: () => 1, expert: () => 1 };`);
+  vi.advanceTimersByTime(60_000);
+  expect(await rewards.correct(question("any"), conversation)).toBe(1);
+  expect(readFileSync(opened, "utf8")).toBe("11");
+});
+
+test("another config of the same name has rewards of its own", async () => {
+  const openIn = isolatedRewards({});
+  const judgeOf = async (judge: string) => {
+    const recipe = mkdtempSync(join(folder, "recipe-"));
+    writeFileSync(
+      join(recipe, "rewards.mjs"),
+      `export const rewards = { judge: "${judge}", correct: () => 1, expert: () => 1 };`,
+    );
+    return (await openIn({ recipe, run: "any" } as RunConfig)).judge;
+  };
+  expect(await judgeOf("refused")).toBe("refused");
+  expect(await judgeOf("corrected")).toBe("corrected");
 });
 
 test("a call that has settled reserves nothing more", async () => {

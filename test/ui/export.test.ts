@@ -37,6 +37,9 @@ async function openExport(run: string, address: string, width = 1280): Promise<P
   return page;
 }
 
+/** The address in the page's fragment: empty until the reader follows a link. */
+const addressOf = (page: Page): Promise<string> => page.evaluate(() => location.hash);
+
 /** What the dashboard shows at an address, line by line. */
 async function liveLines(address: string): Promise<string[]> {
   const page = await openLive(address);
@@ -48,6 +51,9 @@ inBrowser(
   async () => {
     const page = await openExport("demo", "2");
     const prompts = () => page.locator(".group h2").allInnerTexts();
+    // The file has no other step, so the key that leads to one does nothing.
+    await page.keyboard.press("[");
+    expect(await addressOf(page)).toBe("");
     const live = await openLive("/runs/demo/steps/2?sort=worst");
     const worst = await live.locator(".group h2").allInnerTexts();
     expect((await prompts()).toSorted()).toEqual(worst.toSorted());
@@ -72,6 +78,9 @@ inBrowser(
 
 inBrowser("a rollout has its tokens, and case studies are a page too", async () => {
   const page = await openExport("demo", "2/3/4");
+  // The file has no other rollout.
+  await page.keyboard.press("k");
+  expect(await addressOf(page)).toBe("");
   await page.getByRole("button", { name: "tokens" }).first().click();
   await expect.poll(() => page.locator(".tokens .sampled").count()).toBeGreaterThan(5);
   expect(await page.locator("main a[href^='/']").count()).toBe(0);

@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { RunPulse, RunsView, RunView } from "../views.ts";
 import { type News, useNews } from "./live.ts";
-import { RunLoader } from "./run-loader.ts";
+import { newsOf, RunLoader } from "./run-loader.ts";
 import { type Loaded, server, useSource } from "./source.ts";
 
 /**
@@ -29,7 +29,7 @@ export const usePulse = (run: string): News<RunPulse> => useNews<RunPulse>(`/api
 /** A run's view that grows with the run. */
 export function useLiveRun(run: string): Loaded<RunView> & { readonly pulse: RunPulse | undefined } {
   const { view: pulse } = usePulse(run);
-  const news = pulse && `${pulse.closed} ${pulse.state}`;
+  const news = pulse && newsOf(pulse);
   const [loaded, setLoaded] = useState<Loaded<RunView>>({});
   const loader = useRef(loaderOf(run));
   if (loader.current.run !== run) loader.current = loaderOf(run);

@@ -1,10 +1,14 @@
 /** @file Loads a run's view as the run grows: only new steps, one load at a time. News that arrives during a load is loaded after it. */
-import type { Failure, RunView } from "../views.ts";
+import type { Failure, RunPulse, RunView } from "../views.ts";
 
 export interface LoadedRun {
   readonly view?: RunView;
   readonly failure?: Failure;
 }
+
+/** Changes with what a page loads: a closed step, the state, and each evaluation of a finished run, which then waits for the next one. */
+export const newsOf = ({ closed, state, wait }: Pick<RunPulse, "closed" | "state" | "wait">): string =>
+  `${closed} ${state} ${state === "finished" ? wait : ""}`;
 
 export class RunLoader {
   readonly run: string;

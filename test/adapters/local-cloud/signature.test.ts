@@ -230,6 +230,15 @@ test("a request to DynamoDB of more than 16 MiB is refused for its size, not for
   });
 });
 
+test("an expression that is not text is refused as the caller's fault, which no retry fixes", async () => {
+  const headers = { ...describeTable.headers, "x-amz-target": "DynamoDB_20120810.UpdateItem" };
+  const body = '{"TableName":"mgrpo","Key":{},"UpdateExpression":1}';
+  expect(await send({ ...describeTable, headers, body })).toMatchObject({
+    status: 400,
+    text: expect.stringContaining("SerializationException"),
+  });
+});
+
 test("a signed condition cannot be removed on the way", async () => {
   const once: Raw = { ...put, path: "/mgrpo/once", headers: { "if-none-match": "*" } };
   expect((await send(once)).status).toBe(200);

@@ -266,6 +266,7 @@ test.each([
     /^policy: the URL of gpu1:8000 must not contain a user or key: set TINKER_API_KEY$/,
   ],
   ["tinker:http://user:se#c@ret@gpu1:port", /^policy 'tinker:http:\/\/gpu1:port': write tinker:http:\/\/host:port/],
+  ["tinker:gpu1:8000?api_key=secret", /^policy 'tinker:gpu1:8000\?…': write tinker:http:\/\/host:port/],
   ["tinker:user:secret@gpu1:8000", /^policy 'tinker:gpu1:8000': write tinker:http:\/\/host:port/],
   ["tinker:http://gpu1:8000#100%", /^policy of gpu1:8000: the model #100% has .*: write % as %25$/],
 ])("policy %s is refused", (policy, message) => {

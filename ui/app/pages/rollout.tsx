@@ -9,6 +9,7 @@ import { RunHeader } from "../parts/header.tsx";
 import { Link } from "../parts/link.tsx";
 import { noticeOf } from "../parts/notice.tsx";
 import { TreeNode } from "../parts/tree.tsx";
+import { useSource } from "../source.ts";
 import { QuestionPanel } from "./group.tsx";
 
 /** Where a rollout is: `<step>/<group>/<rollout>`. */
@@ -30,6 +31,7 @@ export function RolloutPage() {
   const { params, query } = useRoute();
   const { run = "", step = "", group = "", rollout = "" } = params;
   const { route } = useLocation();
+  const { href } = useSource();
   const place = { step: Number(step), group: Number(group), rollout: Number(rollout) };
   const beside = parsePlace(query["beside"]);
   const path = `/runs/${run}/steps`;
@@ -38,7 +40,11 @@ export function RolloutPage() {
   const address = (to: Place, next: Place | undefined) =>
     `${path}/${pathOf(to)}${next ? `?beside=${pathOf(next)}` : ""}`;
   const last = (view?.row.rollouts.length ?? 0) - 1;
-  const go = (to: number) => to >= 0 && to <= last && route(address({ ...place, rollout: to }, beside));
+  const go = (to: number) => {
+    const next = address({ ...place, rollout: to }, beside);
+    // An export may lack the group's other rollouts.
+    if (to >= 0 && to <= last && href(next) !== undefined) route(next);
+  };
   useKeys({ j: () => go(place.rollout + 1), k: () => go(place.rollout - 1) });
   const crumbs = [
     { text: `step ${step}`, href: `${path}/${step}` },

@@ -28,6 +28,7 @@ type ChangeQuery = (change: Readonly<Record<string, string>>) => void;
 export function StepPage() {
   const { params, query } = useRoute();
   const { route } = useLocation();
+  const { about, href } = useSource();
   const { run = "", step: at = "0" } = params;
   const step = Number(at);
   const { sort = "group", page = "0", text = "", filter = "any" } = query;
@@ -40,13 +41,15 @@ export function StepPage() {
     const next = Object.entries({ ...query, page: "", ...change }).filter(([, value]) => value !== "");
     route(`${path}/${step}?${new URLSearchParams(next)}`, true);
   };
+  // An export has no other step.
+  const go = (to: number) => href(`${path}/${to}`) !== undefined && route(`${path}/${to}`);
   useKeys({
-    "[": () => step > 0 && route(`${path}/${step - 1}`),
-    "]": () => hasNext && route(`${path}/${step + 1}`),
+    "[": () => step > 0 && go(step - 1),
+    "]": () => hasNext && go(step + 1),
   });
   const notice = noticeOf(loaded);
   // A search reads the store.
-  const isLive = useSource().about === undefined;
+  const isLive = about === undefined;
   const isSearch = text !== "" || filter !== "any";
   return (
     <>
