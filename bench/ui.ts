@@ -1,6 +1,6 @@
 /**
  * @file ui.*: a run of 100,000 rollouts in the dashboard, as a reader's browser asks for it: how long a view takes, the first time and again,
- * and which share of a core the dashboard and the store take to follow the run while it trains. The run's records are made up: nothing is
+ * and what share of a core the dashboard and the store take to follow the run while it trains. The run's records are made up: nothing is
  * sampled or trained.
  */
 import { spawn } from "node:child_process";
@@ -128,7 +128,10 @@ function writeFolder(folder: string, environment: object): void {
 async function startDashboard(cwd: string) {
   const command = [fileURLToPath(builtModule("cli/mgrpo")), "ui", "--port", "0"];
   const child = spawn(process.execPath, command, { cwd, stdio: ["ignore", "pipe", "inherit"] });
-  const [line] = await once(createInterface(child.stdout), "line");
+  const exited = once(child, "exit").then(([code]) => {
+    throw new Error(`the dashboard exited with code ${code} before it printed its link`);
+  });
+  const [line] = await Promise.race([once(createInterface(child.stdout), "line"), exited]);
   const { link } = JSON.parse(String(line)) as { readonly link: string };
   const { headers } = await fetch(link, { redirect: "manual" });
   const [cookie = ""] = (headers.get("set-cookie") ?? "").split(";");

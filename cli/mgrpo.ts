@@ -5,10 +5,12 @@ import { fail } from "./terminal/fail.ts";
 
 // The SDK is pinned, so its warnings about later releases are of no use to the user.
 process.env["AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED"] ??= "true";
-// What reads the output may end before this program (`| head`, Ctrl-C at `| tee`): a run still drains its workers and saves its state.
+// The reader of the output may end first: `| head`, Ctrl-C at `| tee` (EPIPE), a closed terminal that this program outlives, after `disown`
+// for example (EIO). A run still drains its workers and saves its state.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code !== "EPIPE") throw error;
+    const isReaderGone = error.code === "EPIPE" || (error.code === "EIO" && stream.isTTY);
+    if (!isReaderGone) throw error;
   });
 }
 await buildProgram().parseAsync().catch(fail);

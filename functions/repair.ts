@@ -1,7 +1,8 @@
 /**
- * @file What a scheduled tick does first: halts a run whose budget is spent, records missed evaluations, marks dead workers, scores
- * outcomes whose event was lost, finalizes groups whose last scorer died, moves the records of workers that are long dead, and archives runs
- * that are over. With every event dropped, this alone completes a run. It waits only for the store, never for a judge.
+ * @file What a scheduled tick does first: halts a run whose budget is spent or whose trainer was lost too often, records missed
+ * evaluations, marks dead workers, scores outcomes whose event was lost, finalizes groups whose last scorer died, inserts groups that an
+ * interrupted tick did not, gives up rollouts that keep crashing their workers, moves the records of workers that are long dead, and
+ * archives runs that are over. With every event dropped, this alone completes a run. It waits only for the store, never for a judge.
  */
 import type { RunConfig } from "../core/contracts/config.ts";
 import { objectKeys } from "../core/contracts/keys.ts";
@@ -66,8 +67,10 @@ async function haltIfOverspent(
   if (record.status !== "running") return record.status;
   const apiSpending = await readApiSpendingIfLimited(context.table, record);
   const halt = haltIfOverBudget(config, record, workers, apiSpending, storeTime);
+  if (halt.length === 0) return record.status;
   await execute(context, halt);
-  return halt.length > 0 ? "halted" : record.status;
+  // The write fails if the run has ended since `record` was read, or continues with a raised limit.
+  return (await context.records.run(record.run))?.status ?? "halted";
 }
 
 async function repairGroups(

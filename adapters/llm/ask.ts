@@ -4,7 +4,7 @@
  *     attempt ──answer──> done
  *      │ ▲
  *      │ └── waits for: Retry-After, and exponential backoff   unblocked by: time, or the caller's signal
- *      ├── a retryable failure (429, 5xx, timeout, lost connection, …); attempts left; Retry-After within a minute
+ *      ├── a retryable failure (429, 5xx, timeout, broken off, …); attempts left; Retry-After within a minute
  *      └── anything else: throws
  */
 import { setTimeout as sleep } from "node:timers/promises";
@@ -97,7 +97,10 @@ async function once(
   }
 }
 
-/** A filtered answer is a failure. So is one without usage: it could be neither charged nor checked against a context length. */
+/** Finish reasons of an answer that its server broke off: of SGLang and vLLM, of OpenRouter and Mistral, of DeepSeek. */
+const BROKEN_OFF = ["abort", "error", "insufficient_system_resource"];
+
+/** A filtered answer is a failure, as is one broken off. So is one without usage: it could be neither charged nor checked against a limit. */
 function answerOf({ name }: Endpoint, { content, finishReason, usage }: LanguageModelV3GenerateResult): GeneratedReply {
   const [inputTokens, outputTokens] = [tokensOf(usage.inputTokens.total), tokensOf(usage.outputTokens.total)];
   const counted = inputTokens === undefined || outputTokens === undefined ? undefined : { inputTokens, outputTokens };
@@ -106,6 +109,11 @@ function answerOf({ name }: Endpoint, { content, finishReason, usage }: Language
       contentRefusal: "filtered",
       ...(counted && { usage: counted }),
     });
+  }
+  const { raw = "" } = finishReason;
+  if (BROKEN_OFF.includes(raw)) {
+    const message = `${name} broke off its answer (finish reason '${raw}')`;
+    throw new EndpointFailure("endpoint-unavailable", message, counted && { usage: counted });
   }
   if (!counted) throw refused(`${name} reports no usable token counts: use a server that reports usage`);
   return { content, finishReason, usage: counted };

@@ -13,7 +13,7 @@ import { parse } from "../../core/contracts/parse.ts";
 import { FleetRecord, type RunRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { ToolSpendingRecord } from "../../core/contracts/spending.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import type { Store, Table, TableChange } from "../../core/ports.ts";
+import type { Store, Table, TableChange, TableItem, TableResult } from "../../core/ports.ts";
 import { readApiSpending } from "../../core/training/api-spending.ts";
 import { resetFleet } from "../../core/training/fleet-writes.ts";
 import {
@@ -82,8 +82,18 @@ const withToolLimits = (tools: ToolSpendingRecord, { toolCalls, toolUsd }: Raise
 
 /** Lets fleets that refused the run try again. */
 async function forgiveFleets(table: Table, run: string): Promise<void> {
-  for (const item of await table.query(tableKeys.run(run).pk, tablePrefixes.fleets))
-    await table.update(resetFleet(parse(FleetRecord, item, `FLEET of run '${run}'`)));
+  const items = await table.query(tableKeys.run(run).pk, tablePrefixes.fleets);
+  for (const item of items) await forgiveFleet(table, run, item);
+}
+
+/** The write fails if a tick has counted a request since the record was read: it is repeated with the new count. */
+async function forgiveFleet(table: Table, run: string, item: TableItem): Promise<void> {
+  for (let known: TableItem | undefined = item; known; ) {
+    const change = resetFleet(parse(FleetRecord, known, `FLEET of run '${run}'`));
+    const result: TableResult = await table.update(change);
+    if (result.applied) return;
+    known = result.item;
+  }
 }
 
 async function readTools(table: Table, run: string): Promise<ToolSpendingRecord | undefined> {

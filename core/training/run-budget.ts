@@ -17,7 +17,7 @@ import { MgrpoError } from "../errors.ts";
 import type { ApiSpending } from "./api-spending.ts";
 import { allHeartbeats } from "./past-workers.ts";
 import { type StoreCommand, update } from "./store-commands.ts";
-import { endRun } from "./writes.ts";
+import { haltForBudget } from "./writes.ts";
 
 export interface Spending extends ApiSpending {
   /** Since the run started. */
@@ -119,7 +119,7 @@ export function haltIfOverBudget(
   storeTime: number,
 ): StoreCommand[] {
   const reason = overBudgetReason(run, spending(config, run, workers, apiSpending, storeTime));
-  return reason === undefined ? [] : [update(endRun(run.run, { code: "budget", reason }))];
+  return reason === undefined ? [] : [update(haltForBudget(run, reason))];
 }
 
 /** The run's limits after the user has raised them. Refused: see `raisedLimit`. */

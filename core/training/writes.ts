@@ -154,6 +154,15 @@ export function haltForLosses(run: string, step: number, reason: string): TableC
   return { ...change, set: [...set, [["lossesFrom"], step + 1]] };
 }
 
+/** running -> halted, since the budget is spent. Fails if a limit was raised after `run` was read. */
+export function haltForBudget(run: RunRecord, reason: string): TableChange {
+  const { when, ...change } = endRun(run.run, { code: "budget", reason });
+  return { ...change, when: [...when, ...limitsOf(run).map((name) => is(name, run[name]))] };
+}
+
+/** The limits that the run has. */
+const limitsOf = (run: RunRecord) => (["maxHours", "maxUsd"] as const).filter((name) => run[name] !== null);
+
 /** finished -> halted: the remaining evaluations cannot continue. */
 export function haltFinished(run: string, why: Halt): TableChange {
   return halt(run, "finished", why);
@@ -184,7 +193,7 @@ export function resumeRun(run: string): TableChange {
 
 /** Raises what a run may spend, by the user's `resume --budget-…`, and resumes it if it is halted. */
 export function raiseBudget(run: RunRecord, limits: Pick<RunRecord, "maxHours" | "maxUsd">): TableChange {
-  const known = (["maxHours", "maxUsd"] as const).filter((name) => run[name] !== null);
+  const known = limitsOf(run);
   return {
     key: tableKeys.run(run.run),
     set: [[["status"], "running"], [["reason"], ""], ...known.map((name) => [[name], limits[name]] as const)],

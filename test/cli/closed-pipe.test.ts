@@ -1,20 +1,45 @@
-/** @file A command whose output nobody reads any more (`mgrpo show run | head -1`) exits with code 0 and no error message. */
-import { spawn } from "node:child_process";
+/**
+ * @file A command whose output nobody reads any more (`mgrpo show run | head -1`, a closed terminal) exits with code 0 and no error message.
+ */
+import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import { resolve } from "node:path";
+import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
-import { expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { projectOfFile } from "./command-line.ts";
 import { recordRun } from "./recorded-run.ts";
 import { config } from "./records.ts";
 
 const folder = projectOfFile();
+const SHOW = [resolve(import.meta.dirname, "../../dist/cli/mgrpo.js"), "show", config.run];
+
+beforeAll(() => recordRun(folder));
+
+/** What a child writes as errors, and how it exits. */
+async function ended(child: ChildProcessByStdio<null, Readable, Readable>): Promise<unknown[]> {
+  const [errors, exit] = await Promise.all([text(child.stderr), once(child, "exit")]);
+  return [errors, ...exit];
+}
 
 test("a closed pipe is no error", async () => {
-  await recordRun(folder);
-  const command = resolve(import.meta.dirname, "../../dist/cli/mgrpo.js");
-  const child = spawn(process.execPath, [command, "show", config.run], { cwd: folder });
+  const child = spawn(process.execPath, SHOW, { cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
   child.stdout.destroy();
-  const [errors, ended] = await Promise.all([text(child.stderr), once(child, "exit")]);
-  expect([errors, ...ended]).toEqual(["", 0, null]);
+  expect(await ended(child)).toEqual(["", 0, null]);
+});
+
+/** Each write fails as it does on a terminal that was closed. */
+const CLOSED_TERMINAL = `process.stdout.write = () => {
+  process.nextTick(() => {
+    process.stdout.isTTY = true;
+    process.stdout.emit("error", Object.assign(new Error("write EIO"), { code: "EIO" }));
+  });
+  return true;
+};`;
+
+test("a closed terminal is no error", async () => {
+  const preload = `--import=data:text/javascript,${encodeURIComponent(CLOSED_TERMINAL)}`;
+  const child = spawn(process.execPath, [preload, ...SHOW], { cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
+  child.stdout.resume();
+  expect(await ended(child)).toEqual(["", 0, null]);
 });

@@ -5,6 +5,7 @@ import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.
 import { JobRecord, RunRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { TableChange } from "../../core/ports.ts";
+import { emptyFleetRecord } from "../../core/training/fleets.ts";
 import { finishJob } from "../../core/training/job-writes.ts";
 import { listedRuns } from "../../core/training/run-list.ts";
 import { endRun } from "../../core/training/writes.ts";
@@ -154,6 +155,23 @@ test("while another limit is spent, a raise of one changes nothing and is refuse
   await refused({ hours: 20, usd: 20, toolCalls: 14 }, /\$0\.0005 for backends.*--budget-tool-usd/);
   await resume({ hours: 20, usd: 20, toolCalls: 14, toolUsd: 1 });
   expect(await run()).toMatchObject({ status: "running", maxHours: 20, maxUsd: 20 });
+});
+
+test("a fleet is reset even if a tick counts another request meanwhile", async () => {
+  const { store, run, resume } = await started();
+  const key = tableKeys.fleet("test", "main");
+  const refusal = { release: "1", reason: "no such tool" };
+  await store.table.insert(key, { ...emptyFleetRecord("test", "main"), capacityRequests: 5, refusal });
+  await store.table.update(endRun("test", { code: "unserved", reason: "no instance serves it" }));
+  const { query } = store.table;
+  store.table.query = async (pk, prefix) => {
+    const items = await query(pk, prefix);
+    if (prefix === tablePrefixes.fleets) await store.table.update({ key, set: [[["capacityRequests"], 6]], when: [] });
+    return items;
+  };
+  await resume();
+  expect(await store.table.get(key)).toMatchObject({ capacityRequests: 0, refusal: null });
+  expect(await run()).toMatchObject({ status: "running" });
 });
 
 test("the budget of a finished run cannot be raised", async () => {

@@ -1,6 +1,8 @@
 /** @file One tick of a run at a time: concurrent calls share the next one, and a failed tick does not block later ones. */
 import { describe, expect, test, vi } from "vitest";
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
+import { RunRecord } from "../../core/contracts/records.ts";
+import { raiseBudget } from "../../core/training/writes.ts";
 import { openContext } from "../../functions/context.ts";
 import { openFunctions } from "../../functions/functions.ts";
 import { memo } from "../../functions/memo.ts";
@@ -90,6 +92,24 @@ test("the budget comes first: a run whose repair fails is halted all the same on
     prefix === tablePrefixes.jobs ? Promise.reject(new Error("damaged")) : query(pk, prefix);
   await expect(functions.tick({ run: "test" })).rejects.toThrow("damaged");
   expect(await store.table.get(tableKeys.run("test"))).toMatchObject({ status: "halted" });
+});
+
+test("a limit that is raised while a tick finds the budget spent keeps the run going", async () => {
+  const store = memoryStore();
+  const functions = openFunctions(openContext(store, { rewardsOf: async () => rewards }));
+  const config = teamConfig({ budget: { usd: 0.5, usdPerWorkerHour: { "*": 0 } } });
+  await functions.startRun(await prepare(store.objects, config));
+  const spending = tableKeys.judgeSpending("test");
+  await store.table.insert(spending, { run: "test", verdicts: 1, microUsd: 500_000, reserved: {} });
+  const { get, update } = store.table;
+  const run = async () => RunRecord.parse(await get(tableKeys.run("test")));
+  store.table.get = async (key) => {
+    if (key.sk === spending.sk) await update(raiseBudget(await run(), { maxHours: null, maxUsd: 5 }));
+    return get(key);
+  };
+  await functions.tick({ run: "test" });
+  expect(await run()).toMatchObject({ status: "running", reason: "", maxUsd: 5 });
+  expect(await get(tableKeys.listed("test"))).not.toMatchObject({ progress: "halted" });
 });
 
 test("a direct tick of an unknown run is refused", async () => {

@@ -1,6 +1,6 @@
 /**
- * @file SQS in front of a function, as Lambda polls it. A failed event returns after the visibility timeout; after the fifth delivery, it
- * becomes a dead letter.
+ * @file SQS in front of a function, as Lambda polls it. A failed event returns when the visibility timeout of its delivery is over; after
+ * the fifth delivery, it becomes a dead letter.
  */
 import { EVENT_BYTES } from "../../../adapters/aws/limits.ts";
 import { EVENT_FUNCTIONS } from "../../../stacks/sizes.ts";
@@ -73,17 +73,18 @@ export class EventQueue {
   async #handle(batch: readonly QueuedMessage[]): Promise<void> {
     const { meter } = this.#cloud();
     meter.queueRequests += 2;
+    const visibleAt = now() + VISIBILITY_FACTOR * EVENT_FUNCTIONS[this.#name].seconds;
     const Records = batch.map(({ messageId, body }) => ({ messageId, body }));
     const result = await this.#lambda.call(this.#name, { Records });
     const failed = new Set(result?.batchItemFailures.map(({ itemIdentifier }) => itemIdentifier));
-    for (const message of batch) if (!result || failed.has(message.messageId)) this.#fail(message);
+    for (const message of batch) if (!result || failed.has(message.messageId)) this.#fail(message, visibleAt);
   }
 
-  #fail(message: QueuedMessage): void {
+  #fail(message: QueuedMessage, visibleAt: number): void {
     const { meter } = this.#cloud();
     meter.functionUsed(this.#name).failed += 1;
     message.deliveries += 1;
     if (message.deliveries >= DELIVERIES) meter.deadLetters += 1;
-    else pause(VISIBILITY_FACTOR * EVENT_FUNCTIONS[this.#name].seconds).then(() => this.#put(message));
+    else pause(visibleAt - now()).then(() => this.#put(message));
   }
 }

@@ -85,6 +85,9 @@ test.each<[string, Reply, RegExp]>([
   ["a lost connection", "hang-up", /does not answer \(.+\): check that the server runs/],
   ["a truncated body", "truncated", /does not answer \(.+\): check that the server runs/],
   ["truncated JSON", { status: 200, body: '{"choices": [' }, /gave an answer that is cut off/],
+  ["finish reason abort", says("The cap", { finish: "abort" }), /broke off its answer \(finish reason 'abort'\)/],
+  ["finish reason error", says("", { finish: "error", usage: null }), /broke off its answer/],
+  ["DeepSeek's finish reason", says("The", { finish: "insufficient_system_resource" }), /broke off its answer/],
   [
     "a gateway's report of an upstream error, with status 200",
     json(200, { error: { code: 502, message: "upstream" } }),

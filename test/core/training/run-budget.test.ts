@@ -11,7 +11,7 @@ import {
   raisedLimits,
   spending,
 } from "../../../core/training/run-budget.ts";
-import { endRun, raiseBudget } from "../../../core/training/writes.ts";
+import { haltForBudget, raiseBudget } from "../../../core/training/writes.ts";
 import { runRecord, teamConfig } from "../../fakes/scripted-team.ts";
 
 const HOUR = 3_600_000;
@@ -50,7 +50,7 @@ test("tools, judges and agents behind APIs count toward the same budget, and the
   const why =
     "$10.00 of $10 for 2.00 worker hours, $0.50 of tools, $1.20 of judges, $0.30 of agents behind APIs; allow more with --budget-usd <dollars in all>";
   expect(haltIfOverBudget(config, runOf(), workers, apiSpending, 2 * HOUR)).toEqual([
-    { kind: "update", change: endRun("test", { code: "budget", reason: `its budget is spent: ${why}` }) },
+    { kind: "update", change: haltForBudget(runOf(), `its budget is spent: ${why}`) },
   ]);
 });
 
@@ -66,12 +66,12 @@ test("a run halts at the limit and not before; the reason says what was spent an
   const timeSpent =
     "its budget is spent: 2.00 of 2 hours since it began; allow more with --budget-hours <hours in all>";
   expect(haltIfOverBudget(config, runOf(), [], NO_API_SPENDING, 3 * HOUR)).toEqual([
-    { kind: "update", change: endRun("test", { code: "budget", reason: timeSpent }) },
+    { kind: "update", change: haltForBudget(runOf(), timeSpent) },
   ]);
   const overUsd = haltIfOverBudget(config, runOf(), [workerOf("main", 4500)], NO_API_SPENDING, 2 * HOUR);
   const dollarsSpent =
     "its budget is spent: $10.00 of $10 for 2.50 worker hours; allow more with --budget-usd <dollars in all>";
-  expect(overUsd).toEqual([{ kind: "update", change: endRun("test", { code: "budget", reason: dollarsSpent }) }]);
+  expect(overUsd).toEqual([{ kind: "update", change: haltForBudget(runOf(), dollarsSpent) }]);
   expect(overBudgetReason(runOf(), { hours: 3, workerHours: 9, usd: 12, ...NO_API_SPENDING })).toMatch(
     /^its budget is spent: 3\.00 of 2 hours since it began and \$12\.00 of \$10 .* --budget-hours <hours in all> and --budget-usd <dollars in all>$/,
   );

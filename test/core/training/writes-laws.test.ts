@@ -131,6 +131,17 @@ const RUNS: Record<string, Law> = {
     },
     ...{ repeat: "is refused", refusedWith: [{ status: "finished" }] },
   },
+  "haltForBudget, of a run with both limits": {
+    change: () => writes.haltForBudget(run, "spent"),
+    ...{ key: runKey, before: item(run), after: { status: "halted", reason: "spent", haltCode: "budget" } },
+    ...{ repeat: "is refused", refusedWith: [{ status: "finished" }, { maxHours: 3 }, { maxUsd: 11 }] },
+  },
+  "haltForBudget, with hours alone": {
+    change: () => writes.haltForBudget({ ...run, maxUsd: null }, "spent"),
+    ...{ key: runKey, before: item({ ...run, maxUsd: null }), repeat: "is refused" },
+    after: { status: "halted", reason: "spent", haltCode: "budget" },
+    refusedWith: [{ status: "finished" }, { maxHours: 3 }],
+  },
   haltFinished: {
     change: () => writes.haltFinished("r", { code: "judge-outage", reason: "judge" }),
     ...{ key: runKey, before: item({ ...run, status: "finished" }) },

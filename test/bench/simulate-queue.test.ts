@@ -1,0 +1,32 @@
+/** @file SQS in the simulation: when a failed event is delivered again, and when no more. */
+import { afterEach, expect, test, vi } from "vitest";
+import { type Lambda, now } from "../../bench/simulate/cloud/lambda.ts";
+import { EventQueue } from "../../bench/simulate/cloud/queue.ts";
+import { type Cloud, pause } from "../../bench/simulate/cloud/store.ts";
+import { Meter } from "../../bench/simulate/meter.ts";
+import { EVENT_FUNCTIONS } from "../../stacks/sizes.ts";
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+test("a failed event returns six function timeouts after its delivery, however long the call took, and is dead after the fifth", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  const meter = new Meter(now);
+  const delivered: number[] = [];
+  const lambda = {
+    hasRoom: true,
+    async call() {
+      delivered.push(now());
+      await pause(30);
+      return undefined;
+    },
+  };
+  const queue = new EventQueue("tick", lambda as unknown as Lambda, () => ({ meter }) as unknown as Cloud);
+  const start = now();
+  queue.send("{}");
+  const visibility = 6 * EVENT_FUNCTIONS.tick.seconds;
+  await vi.advanceTimersByTimeAsync(10 * visibility * 1000);
+  expect(delivered.map((at) => Math.round(at - start))).toEqual([0, 1, 2, 3, 4].map((n) => n * visibility));
+  expect(meter.deadLetters).toBe(1);
+});
