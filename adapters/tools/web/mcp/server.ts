@@ -3,11 +3,11 @@
  * the server dies, the calls in flight fail with `tool-backend` (an outage: the attempt is retried, so a call may be made twice), and the
  * next call reconnects.
  *
- *     (none) ──first call──> connecting ──> open ──died, timed out, HTTP error──> (none)
+ *     (none) ──first call──> connecting ──> open ──died, timed out, HTTP failed──> (none)
  *                               └── fails: `tool-backend`
  *     any ──close──> closed: a later call is `canceled`, and starts no process that nobody would end
  *
- * After a timeout or an HTTP error, the other calls in flight end on the old connection, which is closed after the last of them.
+ * After a timeout or a failure of HTTP, the other calls in flight end on the old connection, which is closed after the last of them.
  */
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { getDefaultEnvironment, StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
@@ -186,9 +186,14 @@ class McpConnection implements McpServer {
   }
 }
 
-/** After a timeout or an HTTP error the server may have lost the session, so the next call opens a new one. */
+/**
+ * After a timeout, an HTTP error or a failed request, which is a TypeError of `fetch`, the server may have lost the session, so the next call
+ * opens a new one.
+ */
 const isSessionLost = (cause: unknown) =>
-  cause instanceof StreamableHTTPError || (cause instanceof McpError && cause.code === ErrorCode.RequestTimeout);
+  cause instanceof StreamableHTTPError ||
+  cause instanceof TypeError ||
+  (cause instanceof McpError && cause.code === ErrorCode.RequestTimeout);
 
 function toMcpTool({ name, description = "", inputSchema }: ListedTool): McpTool {
   return { name, description, schema: z.record(z.string(), z.json()).parse(inputSchema) };

@@ -1,7 +1,7 @@
 /**
  * @file The connection to an MCP server: nothing is left of it after `close`, and an HTTP error becomes one line and fails no other call.
  */
-import { createServer, type RequestListener } from "node:http";
+import { createServer, type RequestListener, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -77,7 +77,10 @@ test("an HTTP error is one line, however long the page that comes with it", asyn
   await server.close();
 });
 
-test("after an HTTP error the next call opens a new session, and a call in flight ends in the old one", async () => {
+test.each([
+  ["an HTTP error", (response: ServerResponse) => response.writeHead(503).end("busy")],
+  ["a lost connection", (response: ServerResponse) => response.destroy()],
+])("after %s the next call opens a new session, and a call in flight ends in the old one", async (_, fail) => {
   const answers: (() => void)[] = [];
   let sessions = 0;
   const url = await serve(async (request, response) => {
@@ -94,7 +97,7 @@ test("after an HTTP error the next call opens a new session, and a call in fligh
       return void respond({ protocolVersion: "2025-03-26", capabilities: {}, serverInfo });
     }
     if (method !== "tools/call") return void response.writeHead(202).end();
-    if (params.arguments.fails) return void response.writeHead(503).end("busy");
+    if (params.arguments.fails) return void fail(response);
     answers.push(() => void respond({ content: [{ type: "text", text: "late" }] }));
   });
   const server = openServer({ url });
