@@ -59,7 +59,9 @@ const REFUSALS: readonly (readonly [number, string])[] = [
 ];
 
 export function openMcpServer(name: string, settings: McpSettings, variables: Variables, redact: Redact): McpServer {
-  return new McpConnection(name, settings, readVariables(settings, variables), redact);
+  const values = readVariables(settings, variables);
+  if ("url" in settings) refuseHeaders(name, settings.headers, values);
+  return new McpConnection(name, settings, values, redact);
 }
 
 class McpConnection implements McpServer {
@@ -205,6 +207,30 @@ function readVariables(settings: McpSettings, variables: Variables): Record<stri
   const named =
     "command" in settings ? settings.environment.map((name) => [name, name]) : Object.entries(settings.headers);
   return Object.fromEntries(named.map(([key = "", name = ""]) => [key, variables(name)]));
+}
+
+/** The error is without its cause, whose message may have the value. */
+function refuseHeaders(
+  server: string,
+  headers: Readonly<Record<string, string>>,
+  values: Readonly<Record<string, string>>,
+): void {
+  for (const [header, variable] of Object.entries(headers)) {
+    if (canSend(header, values[header] ?? "")) continue;
+    const fault = canSend(header, "")
+      ? `the value of ${variable} has characters that no header can hold`
+      : "no header can have this name";
+    throw new MgrpoError("config-invalid", `tools.mcp.${server}.headers.${header}: ${fault}`);
+  }
+}
+
+function canSend(header: string, value: string): boolean {
+  try {
+    new Headers().append(header, value);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function transportOf(settings: McpSettings, values: Record<string, string>): Transport {

@@ -1,11 +1,13 @@
 /**
- * @file The connection to an MCP server: nothing is left of it after `close`, and an HTTP error becomes one line and fails no other call.
+ * @file The connection to an MCP server: nothing is left of it after `close`, an HTTP error becomes one line and fails no other call, and a
+ * header that cannot be sent is refused.
  */
 import { createServer, type RequestListener, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { openMcpServer } from "../../../../adapters/tools/web/mcp/server.ts";
+import { MgrpoError } from "../../../../core/errors.ts";
 
 const script = join(import.meta.dirname, "../../../world/mcp-server.mjs");
 const COMMON = { only: null, without: [], seconds: 60, cached: false, requestsPerSecond: 10, usdPerCall: 0 };
@@ -111,4 +113,19 @@ test.each([
   expect(await Promise.all([slow, next])).toEqual(["late", "late"]);
   expect(sessions).toBe(2);
   await server.close();
+});
+
+test.each([
+  ["authorization", "the value of TOKEN has characters that no header can hold"],
+  ["an authorization", "no header can have this name"],
+])("a header that cannot be sent is refused before any call, without its value: %s", (header, fault) => {
+  const settings = { ...COMMON, url: "http://127.0.0.1:1/mcp", headers: { [header]: "TOKEN" } };
+  const open = () =>
+    openMcpServer(
+      "far",
+      settings,
+      () => "Bearer “quoted”",
+      (text) => text,
+    );
+  expect(open).toThrow(new MgrpoError("config-invalid", `tools.mcp.far.headers.${header}: ${fault}`));
 });
