@@ -50,7 +50,7 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** Milliseconds per decode, a prefill of 8 short prompts included. */
+/** Milliseconds per decoding step of all sequences, the prefill of their short prompts included. */
 async function decode(sampler: Sampler, round: string): Promise<number> {
   const start = performance.now();
   await Promise.all(

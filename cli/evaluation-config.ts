@@ -29,7 +29,10 @@ export interface EvalOptions {
   readonly set: readonly string[];
 }
 
-/** `suite`: the one that `--suite` names; if absent, all suites of the run or recipe. */
+/**
+ * `suite`: the one that `--suite` names; if absent, all suites of the run or recipe. An agent has its checkpoint as model, unless `set` names
+ * another one.
+ */
 export async function planEvaluation(
   target: string,
   options: EvalOptions,
@@ -65,8 +68,11 @@ export async function planEvaluation(
     const chosen = chooseSuite(suite.name, recipe.name, declared, suite);
     settings.push(`evaluation.suites=${JSON.stringify([chosen])}`);
   }
-  if (checkpoints !== undefined)
-    settings.push(...local.map((agent) => `agents.${agent}.model=${join(checkpoints, agent)}`));
+  if (checkpoints !== undefined) {
+    const chosen = chosenBy(options.set);
+    const trained = local.filter((agent) => chosen(`agents.${agent}.model`) === undefined);
+    settings.push(...trained.map((agent) => `agents.${agent}.model=${join(checkpoints, agent)}`));
+  }
   const config = await pinModels(resolveConfig(advised, { ...choice, set: settings }));
   const [first] = config.evaluation.suites;
   if (!first) {

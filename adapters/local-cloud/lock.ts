@@ -5,8 +5,8 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { Level } from "level";
-import { type ErrorCode, MgrpoError } from "../../core/errors.ts";
-import { damagedStorage } from "./storage-faults.ts";
+import { type ErrorCode, isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import { damagedStorage, storageFault } from "./storage-faults.ts";
 
 /**
  * Directories that this process has locked. The kernel's locks are per process: a second attempt by LevelDB in the same process would
@@ -22,7 +22,7 @@ interface InUse {
 
 const RUN_IN_USE: InUse = { code: "store-unreachable", instead: "choose another run" };
 
-/** Returns a function that releases the lock. */
+/** Returns a function that releases the lock. Faults of the storage are translated: a full disk, a folder that cannot be written. */
 export async function lockDirectory(directory: string, inUse: InUse = RUN_IN_USE): Promise<() => Promise<void>> {
   const path = resolve(directory, "lock");
   const owner = join(directory, "owner");
@@ -37,7 +37,8 @@ export async function lockDirectory(directory: string, inUse: InUse = RUN_IN_USE
     await release();
     const { code } = ((error as Error).cause ?? error) as { code?: string };
     if (code === "LEVEL_LOCKED") throw refusal(directory, await readFile(owner, "utf8").catch(() => "unknown"), inUse);
-    if (code !== "LEVEL_CORRUPTION") throw error;
+    const fault = storageFault(path, error);
+    if (!isMgrpoError(fault, "record-damaged")) throw fault;
     throw damagedStorage(path, "the lock cannot be opened", "delete this folder, which holds no data", error);
   }
   return release;

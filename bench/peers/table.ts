@@ -1,4 +1,4 @@
-/** @file The figures of the comparison: medians, ratios of alternations, and the table that shows them. Pure. */
+/** @file The figures of the comparison: medians, ratios by round, and the tables that show them. Pure. */
 import { median } from "../../core/statistics.ts";
 import type { Lap } from "./laps.ts";
 

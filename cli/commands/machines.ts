@@ -39,7 +39,7 @@ function addHalt(program: Command): void {
 function addWorker(program: Command): void {
   program
     .command("worker")
-    .description("work for one agent of a run in the store that the environment names, until stopped")
+    .description("serve one agent of a run in the store that the environment names, until the run ends or you stop it")
     .requiredOption("--run <name>", "name of the run")
     .requiredOption("--agent <name>", "name of the agent, or '*' to evaluate the whole team")
     .option(

@@ -13,6 +13,8 @@ import type { Allowance, Spent } from "../contracts/rollout.ts";
 import type { CallBudget } from "../ports.ts";
 
 const MICRO_USD = 1_000_000;
+/** Of an amount in a text for the agent. */
+const MAX_DIGITS = 8;
 
 /**
  * What one conversation has left of its rollout's tool budget, in calls and micro-dollars (millionths of a US dollar). Nothing here throws: a
@@ -83,10 +85,14 @@ export function openToolBudget(allowance: Allowance | undefined): ToolBudget {
 }
 
 /** What the agent reads of a call that may cost more dollars than are left for it. */
-export const notCovered = (mostUsd: number, leftUsd: number): string =>
-  `the remaining budget does not cover this call: it may cost $${formatUsd(mostUsd)}, and $${formatUsd(leftUsd)} is left`;
+export function notCovered(mostUsd: number, leftUsd: number): string {
+  let digits = 2;
+  while (digits < MAX_DIGITS && formatUsd(mostUsd, digits) === formatUsd(leftUsd, digits)) digits++;
+  const [most, left] = [formatUsd(mostUsd, digits), formatUsd(leftUsd, digits)];
+  return `the remaining budget does not cover this call: it may cost $${most}, and $${left} is left`;
+}
 
-const formatUsd = (usd: number) => String(Number(usd.toPrecision(2)));
+const formatUsd = (usd: number, digits: number) => String(Number(usd.toPrecision(digits)));
 
 /** The i-th of n parts of what is left. Parts differ by at most 1. */
 function share(limit: number | null, gone: number, i: number, n: number): number | null {

@@ -39,14 +39,20 @@ function structured(value: JsonValue): JsonValue | undefined {
   return value.map((one: JsonValue) => (typeof one === "string" ? (jsonIn(one) ?? one) : one));
 }
 
-/** The list that is flattened into attributes such as `llm.input_messages.0.message.role`, without `prefix`. */
+/**
+ * The list that is flattened into attributes such as `llm.input_messages.0.message.role`, without `prefix`. Throws `Unusable` if it lacks an
+ * entry: recorders keep a limited number of attributes, and some drop the oldest, so the start of a conversation goes first.
+ */
 export function listAt(attributes: JsonObject, prefix: string): readonly JsonValue[] | undefined {
   const start = `${prefix}.`;
   const entries = Object.entries(attributes)
     .filter(([key]) => key.startsWith(start))
     .map(([key, value]): [string[], JsonValue] => [key.slice(start.length).split("."), value]);
   const nested = entries.length > 0 ? nest(entries) : undefined;
-  return Array.isArray(nested) ? nested : undefined;
+  if (!Array.isArray(nested)) return undefined;
+  const indices = new Set(entries.map(([[index]]) => Number(index)));
+  if (Math.max(...indices) === indices.size - 1) return nested;
+  throw new Unusable(`${prefix} lacks an entry: did a limit on the number of attributes drop it?`);
 }
 
 function nest(entries: readonly (readonly [readonly string[], JsonValue])[]): JsonValue {

@@ -170,6 +170,16 @@ test("--set is refused for suites that --suite does not evaluate, and applies to
   expect(config.evaluation.suites).toMatchObject([{ name: "b", temperature: 0 }]);
 });
 
+test("an agent has its checkpoint as model, unless --set names another one", async () => {
+  const models = join(folder, "models");
+  const set = ["agents.main.model=elsewhere"];
+  const { config } = await planEvaluation(models, { recipe: RELAY, set }, { name: "relay" });
+  expect([config.agents["main"]?.model, config.agents["searcher"]?.model]).toEqual([
+    "elsewhere",
+    join(models, "searcher"),
+  ]);
+});
+
 test("the recipe's name means its held-out questions, a file its own; three runs by default", () => {
   expect(chooseSuite("relay", "relay", DECLARED, {})).toEqual({ name: "held-out", runs: 3 });
   expect(chooseSuite("./My Questions-2.jsonl", "relay", DECLARED, { runs: 1 })).toEqual({

@@ -55,6 +55,12 @@ test("of $0.003, one call holds 0.002: no other may cost as much, and what it di
   expect(budget.leftUsd()).toBe(0.0013);
 });
 
+test("the text of a refusal has as many digits as it takes to show that the cost is above what is left", () => {
+  const refusal = (microUsd: number, usd: number) => openToolBudget({ calls: null, microUsd }).hold(usd);
+  expect(refusal(1210, 0.00124)).toMatch(/it may cost \$0\.00124, and \$0\.00121 is left$/);
+  expect(refusal(12_300_000, 12.34)).toMatch(/it may cost \$12\.34, and \$12\.3 is left$/);
+});
+
 test("without a limit there is nothing to split", () => {
   const budget = openToolBudget(undefined);
   expect(budget.leftUsd()).toBe(Number.POSITIVE_INFINITY);

@@ -93,6 +93,28 @@ test("a list of messages that a limit cut off is skipped, and its text is not qu
   expect(skipped).toEqual({ [reason]: 1 });
 });
 
+test.each(["llm.input_messages", "gen_ai.prompt"])(
+  "a conversation whose first messages a limit dropped is skipped, not taken from its second prompt: %s",
+  (prefix) => {
+    const isInference = prefix.startsWith("llm");
+    const message = (list: string, i: number, role: string, content: string) => {
+      const at = `${list}.${i}${isInference ? ".message" : ""}`;
+      return { [`${at}.role`]: role, [`${at}.content`]: content };
+    };
+    const input = [
+      message(prefix, 0, "user", "Where is Paris?"),
+      message(prefix, 1, "assistant", "In France."),
+      message(prefix, 2, "user", "And who governs it?"),
+    ];
+    const output = message(isInference ? "llm.output_messages" : "gen_ai.completion", 0, "assistant", "Its mayor.");
+    const importOf = (...kept: object[]) => imported(spans(span({ attributes: Object.assign({}, ...kept, output) })));
+    expect(importOf(...input).lines).toHaveLength(1);
+    const { lines, skipped } = importOf(...input.slice(2));
+    expect(lines).toEqual([]);
+    expect(skipped).toEqual({ [`${prefix} lacks an entry: did a limit on the number of attributes drop it?`]: 1 });
+  },
+);
+
 test("for content that was left out or hidden, the reason names the recorder's setting", () => {
   const hidden = {
     "openinference.span.kind": "LLM",

@@ -3,8 +3,11 @@
  * the server dies, the calls in flight fail with `tool-backend` (an outage: the attempt is retried, so a call may be made twice), and the
  * next call reconnects.
  *
- *     (none) ──first call──> connecting ──> open ──closed, died, timed out, HTTP error──> (none)
+ *     (none) ──first call──> connecting ──> open ──died, timed out, HTTP failed──> (none)
  *                               └── fails: `tool-backend`
+ *     any ──close──> closed: a later call is `canceled`, and starts no process that nobody would end
+ *
+ * After a timeout or a failure of HTTP, the other calls in flight end on the old connection, which is closed after the last of them.
  */
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { getDefaultEnvironment, StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
@@ -12,6 +15,7 @@ import { StreamableHTTPClientTransport, StreamableHTTPError } from "@modelcontex
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { CallToolResultSchema, ErrorCode, McpError } from "@modelcontextprotocol/sdk/types.js";
 import * as z from "zod";
+import { boundReason } from "../../../../core/contracts/bounds.ts";
 import { MgrpoError } from "../../../../core/errors.ts";
 import { reasonOf } from "../external/backend.ts";
 import type { Redact } from "../external/redact.ts";
@@ -30,6 +34,7 @@ export interface McpServer {
   tools(): Promise<McpTool[]>;
   /** The tool's text response, which may report a faulty call. */
   call(name: string, args: Readonly<Record<string, unknown>>): Promise<string>;
+  /** Resolves once all connections are closed, also those that calls have given up. Later calls reject with `canceled`. */
   close(): Promise<void>;
 }
 
@@ -41,6 +46,12 @@ const MAX_TEXT_CHARACTERS = 500_000;
 const MAX_RESPONSE_BYTES = 10_000_000;
 const MAX_TOOL_PAGES = 100;
 
+interface Connection {
+  readonly client: Promise<Client>;
+  /** In flight. */
+  calls: number;
+}
+
 /** HTTP statuses that no retry fixes, with the reason. Other statuses may mean that the server lost the session. */
 const REFUSALS: readonly (readonly [number, string])[] = [
   ...[401, 403].map((status) => [status, "it refuses the call: check the variables that its headers name"] as const),
@@ -48,7 +59,9 @@ const REFUSALS: readonly (readonly [number, string])[] = [
 ];
 
 export function openMcpServer(name: string, settings: McpSettings, variables: Variables, redact: Redact): McpServer {
-  return new McpConnection(name, settings, readVariables(settings, variables), redact);
+  const values = readVariables(settings, variables);
+  if ("url" in settings) refuseHeaders(name, settings.headers, values);
+  return new McpConnection(name, settings, values, redact);
 }
 
 class McpConnection implements McpServer {
@@ -57,7 +70,11 @@ class McpConnection implements McpServer {
   readonly #values: Record<string, string>;
   readonly #redact: Redact;
   readonly #timeoutMilliseconds: number;
-  #client: Promise<Client> | undefined;
+  /** The one for new calls. */
+  #current: Connection | undefined;
+  readonly #open = new Set<Connection>();
+  readonly #closing = new Set<Promise<void>>();
+  #isClosed = false;
 
   constructor(name: string, settings: McpSettings, values: Record<string, string>, redact: Redact) {
     this.#name = name;
@@ -104,55 +121,81 @@ class McpConnection implements McpServer {
   }
 
   async close(): Promise<void> {
-    const client = await this.#client?.catch(() => undefined);
-    this.#client = undefined;
-    await client?.close();
+    this.#isClosed = true;
+    for (const connection of this.#open) this.#disconnect(connection);
+    await Promise.all(this.#closing);
   }
 
   async #request<T>(operation: string, work: (client: Client) => Promise<T>): Promise<T> {
-    let connection: Promise<Client> | undefined;
+    if (this.#isClosed) throw new MgrpoError("canceled", `MCP server '${this.#name}', ${operation}: it was closed`);
+    let connection: Connection | undefined;
     try {
       connection = this.#connect();
-      return await work(await connection);
+      connection.calls += 1;
+      return await work(await connection.client);
     } catch (cause) {
-      if (connection && isSessionLost(cause)) this.#disconnect(connection);
+      if (connection && isSessionLost(cause)) this.#forget(connection);
       throw this.#outage(operation, cause);
+    } finally {
+      if (connection) this.#endCall(connection);
     }
   }
 
-  #connect(): Promise<Client> {
-    if (this.#client) return this.#client;
+  #connect(): Connection {
+    if (this.#current) return this.#current;
     const client = new Client({ name: "mgrpo", version: "1" });
     const transport = transportOf(this.#settings, this.#values);
     const connecting = client.connect(transport, { timeout: this.#timeoutMilliseconds }).then(() => client);
-    const forget = () => {
-      if (this.#client === connecting) this.#client = undefined;
-    };
-    client.onclose = forget;
-    connecting.catch(forget);
-    this.#client = connecting;
-    return connecting;
+    const connection: Connection = { client: connecting, calls: 0 };
+    client.onclose = () => this.#forget(connection);
+    connecting.catch(() => this.#forget(connection));
+    this.#current = connection;
+    this.#open.add(connection);
+    return connection;
   }
 
-  /** A newer connection stays open: a call may time out on the one that it was made on after another call has reconnected. */
-  #disconnect(lost: Promise<Client>): void {
-    if (this.#client === lost) this.#client = undefined;
-    lost.then((client) => client.close()).catch(() => {});
+  /** The next call opens another connection. A newer one stays: a call may time out after another call has reconnected. */
+  #forget(lost: Connection): void {
+    if (this.#current === lost) this.#current = undefined;
+    if (lost.calls === 0) this.#disconnect(lost);
+  }
+
+  #endCall(connection: Connection): void {
+    connection.calls -= 1;
+    if (connection.calls === 0 && this.#current !== connection) this.#disconnect(connection);
+  }
+
+  #disconnect(connection: Connection): void {
+    if (!this.#open.delete(connection)) return;
+    if (this.#current === connection) this.#current = undefined;
+    const closing = connection.client.then((client) => client.close()).catch(() => {});
+    this.#closing.add(closing);
+    closing.then(() => this.#closing.delete(closing));
   }
 
   #outage(operation: string, cause: unknown): MgrpoError {
     const status = cause instanceof StreamableHTTPError ? cause.code : undefined;
     const advice = REFUSALS.find(([refusal]) => refusal === status)?.[1];
-    const why = advice === undefined ? reasonOf(cause) : `HTTP ${status}: ${advice}`;
+    const why = advice === undefined ? this.#reason(cause) : `HTTP ${status}: ${advice}`;
     const server = `MCP server '${this.#name}' (${addressOf(this.#settings)})`;
     const retryable = advice === undefined;
     return new MgrpoError("tool-backend", `${server}, ${operation}: ${why}`, { retryable, cause });
   }
+
+  /** One line: an HTTP error has the whole page that came with it. Redacts before truncating, too. */
+  #reason(cause: unknown): string {
+    return boundReason(this.#redact(reasonOf(cause)).replace(/\s+/g, " ").trim());
+  }
 }
 
-/** After a timeout or an HTTP error the server may have lost the session, so the next call opens a new one. */
+/**
+ * After a timeout, an HTTP error or a failed request, which is a TypeError of `fetch`, the server may have lost the session, so the next call
+ * opens a new one.
+ */
 const isSessionLost = (cause: unknown) =>
-  cause instanceof StreamableHTTPError || (cause instanceof McpError && cause.code === ErrorCode.RequestTimeout);
+  cause instanceof StreamableHTTPError ||
+  cause instanceof TypeError ||
+  (cause instanceof McpError && cause.code === ErrorCode.RequestTimeout);
 
 function toMcpTool({ name, description = "", inputSchema }: ListedTool): McpTool {
   return { name, description, schema: z.record(z.string(), z.json()).parse(inputSchema) };
@@ -164,6 +207,30 @@ function readVariables(settings: McpSettings, variables: Variables): Record<stri
   const named =
     "command" in settings ? settings.environment.map((name) => [name, name]) : Object.entries(settings.headers);
   return Object.fromEntries(named.map(([key = "", name = ""]) => [key, variables(name)]));
+}
+
+/** The error is without its cause, whose message may have the value. */
+function refuseHeaders(
+  server: string,
+  headers: Readonly<Record<string, string>>,
+  values: Readonly<Record<string, string>>,
+): void {
+  for (const [header, variable] of Object.entries(headers)) {
+    if (canSend(header, values[header] ?? "")) continue;
+    const fault = canSend(header, "")
+      ? `the value of ${variable} has characters that no header can hold`
+      : "no header can have this name";
+    throw new MgrpoError("config-invalid", `tools.mcp.${server}.headers.${header}: ${fault}`);
+  }
+}
+
+function canSend(header: string, value: string): boolean {
+  try {
+    new Headers().append(header, value);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function transportOf(settings: McpSettings, values: Record<string, string>): Transport {

@@ -1,0 +1,131 @@
+/**
+ * @file The connection to an MCP server: nothing is left of it after `close`, an HTTP error becomes one line and fails no other call, and a
+ * header that cannot be sent is refused.
+ */
+import { createServer, type RequestListener, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { openMcpServer } from "../../../../adapters/tools/web/mcp/server.ts";
+import { MgrpoError } from "../../../../core/errors.ts";
+
+const script = join(import.meta.dirname, "../../../world/mcp-server.mjs");
+const COMMON = { only: null, without: [], seconds: 60, cached: false, requestsPerSecond: 10, usdPerCall: 0 };
+
+const openServer = (address: { command: string; arguments: string[]; environment: string[] } | { url: string }) =>
+  openMcpServer(
+    "sums",
+    "url" in address ? { ...COMMON, ...address, headers: {} } : { ...COMMON, ...address },
+    () => "",
+    (text) => text,
+  );
+
+/** The URL of a server that is closed after the test. */
+async function serve(listener: RequestListener): Promise<string> {
+  const http = createServer(listener);
+  await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    http.close();
+    http.closeAllConnections();
+  });
+  return `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`;
+}
+
+const openProcess = () => openServer({ command: process.execPath, arguments: [script], environment: [] });
+
+test("a call after `close` is canceled: it starts no process", async () => {
+  const server = openProcess();
+  expect(await server.call("process", {})).toMatch(/^\d+$/);
+  await server.close();
+  await expect(server.call("process", {})).rejects.toMatchObject({
+    code: "canceled",
+    message: "MCP server 'sums', calling 'process': it was closed",
+  });
+});
+
+test("`close` waits for the end of a process that a call has given up", async () => {
+  const server = openProcess();
+  const pid = Number(await server.call("process", {}));
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const hung = server.call("hang", {});
+  hung.catch(() => {});
+  while (vi.getTimerCount() === 0) await new Promise(setImmediate);
+  vi.advanceTimersByTime(60_000);
+  await expect(hung).rejects.toThrow(/timed out/i);
+  let isClosed = false;
+  const closing = server.close().then(() => {
+    isClosed = true;
+  });
+  for (let i = 0; i < 100; i++) await new Promise(setImmediate);
+  expect(isClosed).toBe(false);
+  // The process ignores the end of its input, and is killed after this grace time.
+  vi.advanceTimersByTime(2000);
+  await closing;
+  expect(() => process.kill(pid, 0)).toThrow("ESRCH");
+});
+
+test("an HTTP error is one line, however long the page that comes with it", async () => {
+  const page = `<html>\n${"<p>Try again later.</p>\n".repeat(1000)}</html>\n`;
+  const url = await serve((_, response) => void response.writeHead(503, { "content-type": "text/html" }).end(page));
+  const server = openServer({ url });
+  const failed = await server.tools().catch((error: unknown) => error);
+  expect(failed).toMatchObject({ code: "tool-backend", retryable: true });
+  const { message } = failed as Error;
+  expect(message).toMatch(
+    /^MCP server 'sums' .*, listing its tools: .*<html> <p>Try again later.* bytes left out.*<\/html>$/,
+  );
+  expect(message.length).toBeLessThan(1200);
+  await server.close();
+});
+
+test.each([
+  ["an HTTP error", (response: ServerResponse) => response.writeHead(503).end("busy")],
+  ["a lost connection", (response: ServerResponse) => response.destroy()],
+])("after %s the next call opens a new session, and a call in flight ends in the old one", async (_, fail) => {
+  const answers: (() => void)[] = [];
+  let sessions = 0;
+  const url = await serve(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const { id, method, params } = JSON.parse(Buffer.concat(chunks).toString());
+    const respond = (result: object) =>
+      response
+        .writeHead(200, { "content-type": "application/json" })
+        .end(JSON.stringify({ jsonrpc: "2.0", id, result }));
+    if (method === "initialize") {
+      sessions += 1;
+      const serverInfo = { name: "x", version: "1" };
+      return void respond({ protocolVersion: "2025-03-26", capabilities: {}, serverInfo });
+    }
+    if (method !== "tools/call") return void response.writeHead(202).end();
+    if (params.arguments.fails) return void fail(response);
+    answers.push(() => void respond({ content: [{ type: "text", text: "late" }] }));
+  });
+  const server = openServer({ url });
+  const slow = server.call("ask", {});
+  slow.catch(() => {});
+  await expect.poll(() => answers.length).toBe(1);
+  await expect(server.call("ask", { fails: true })).rejects.toMatchObject({ code: "tool-backend", retryable: true });
+  const next = server.call("ask", {});
+  await expect.poll(() => answers.length).toBe(2);
+  for (const answer of answers) answer();
+  expect(await Promise.all([slow, next])).toEqual(["late", "late"]);
+  expect(sessions).toBe(2);
+  await server.close();
+});
+
+test.each([
+  ["authorization", "the value of TOKEN has characters that no header can hold"],
+  ["an authorization", "no header can have this name"],
+])("a header that cannot be sent is refused before any call, without its value: %s", (header, fault) => {
+  const settings = { ...COMMON, url: "http://127.0.0.1:1/mcp", headers: { [header]: "TOKEN" } };
+  const open = () =>
+    openMcpServer(
+      "far",
+      settings,
+      () => "Bearer “quoted”",
+      (text) => text,
+    );
+  expect(open).toThrow(new MgrpoError("config-invalid", `tools.mcp.far.headers.${header}: ${fault}`));
+});
