@@ -33,7 +33,13 @@ Object.assign(process.env, cloud.environment);
 const store = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
 try {
   await measureScores(store);
-  await measureCommits(retryingStore(store, 1, createLog((line) => process.stderr.write(line))).objects);
+  await measureCommits(
+    retryingStore(
+      store,
+      1,
+      createLog((line) => process.stderr.write(line)),
+    ).objects,
+  );
 } finally {
   store.close();
   await cloud.close();
