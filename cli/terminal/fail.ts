@@ -1,6 +1,7 @@
 /** @file How a command fails: one line per error on standard error, and exit code 1. */
 import { CommanderError, InvalidArgumentError } from "commander";
 import colors from "picocolors";
+import { boundReason } from "../../core/contracts/bounds.ts";
 import { isMgrpoError, type MgrpoError } from "../../core/errors.ts";
 import { clean } from "./clean.ts";
 import { MGRPO } from "./name.ts";
@@ -50,9 +51,11 @@ function lacksRuntime(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === "ERR_MODULE_NOT_FOUND";
 }
 
+/** The first line of the cause, unless the message has it. Adapters cut long reasons with `boundReason`, and servers end lines with a CR. */
 function causeOf({ cause, message }: Error): string {
-  const line = cause instanceof Error && !isMgrpoError(cause) ? (cause.message.split("\n", 1)[0] ?? "") : "";
-  return message.includes(line) ? "" : ` (${clean(line)})`;
+  const [line = ""] = cause instanceof Error && !isMgrpoError(cause) ? cause.message.split(/[\r\n]/, 1) : [];
+  const reason = boundReason(line);
+  return message.includes(line) || message.includes(reason) ? "" : ` (${clean(reason)})`;
 }
 
 /** Parses an option's whole number. */

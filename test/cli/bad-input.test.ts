@@ -5,6 +5,7 @@ import { CommanderError } from "commander";
 import { expect, test, vi } from "vitest";
 import { buildProgram } from "../../cli/program.ts";
 import { describe } from "../../cli/terminal/fail.ts";
+import { boundReason } from "../../core/contracts/bounds.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { RELAY, trainRelay, workHere } from "./command-line.ts";
 
@@ -210,4 +211,13 @@ test("an error is one line, and its text cannot control the terminal", () => {
   const cause = new Error("Unexpected token \u0007\u001b in JSON");
   const damaged = new MgrpoError("checkpoint-damaged", "model.safetensors: not JSON", { cause });
   expect(describe(damaged)).toBe("model.safetensors: not JSON (Unexpected token   in JSON)");
+});
+
+test.each([
+  ["ends with a carriage return", "IO error: CURRENT: Access is denied.", "\r\n"],
+  ["is so long that the message has only its start and end", `<html>${"x".repeat(5000)}</html>`, ""],
+])("a cause is not repeated after a message that has it, also if its line %s", (_what, line, end) => {
+  const message = `server: ${boundReason(line)}: try again later`;
+  const cause = new Error(line + end);
+  expect(describe(new MgrpoError("tool-backend", message, { cause }))).toBe(message);
 });
