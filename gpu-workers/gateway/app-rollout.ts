@@ -86,7 +86,7 @@ async function resultOf(
   throw new MgrpoError("app-failed", `question '${id}': ${fault}`);
 }
 
-/** Whether the call to an app elsewhere did not reach it, or no answer of it arrived. */
+/** Whether an app elsewhere gave no error of its own: its connection was lost, a proxy answered, or what arrived is not a valid answer. */
 function isLost(error: unknown): boolean {
   if (!isMgrpoError(error, "app-failed")) return false;
   const { status } = (error.evidence ?? {}) as Partial<AnsweredError>;
