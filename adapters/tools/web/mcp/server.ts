@@ -48,6 +48,8 @@ const MAX_TOOL_PAGES = 100;
 
 interface Connection {
   readonly client: Promise<Client>;
+  /** Undefined: the transport has not been closed. */
+  readonly closing: () => Promise<void> | undefined;
   /** In flight. */
   calls: number;
 }
@@ -145,8 +147,9 @@ class McpConnection implements McpServer {
     if (this.#current) return this.#current;
     const client = new Client({ name: "mgrpo", version: "1" });
     const transport = transportOf(this.#settings, this.#values);
+    const closing = watchClose(transport);
     const connecting = client.connect(transport, { timeout: this.#timeoutMilliseconds }).then(() => client);
-    const connection: Connection = { client: connecting, calls: 0 };
+    const connection: Connection = { client: connecting, closing, calls: 0 };
     client.onclose = () => this.#forget(connection);
     connecting.catch(() => this.#forget(connection));
     this.#current = connection;
@@ -168,7 +171,7 @@ class McpConnection implements McpServer {
   #disconnect(connection: Connection): void {
     if (!this.#open.delete(connection)) return;
     if (this.#current === connection) this.#current = undefined;
-    const closing = connection.client.then((client) => client.close()).catch(() => {});
+    const closing = connection.client.then((client) => client.close(), connection.closing).catch(() => {});
     this.#closing.add(closing);
     closing.then(() => this.#closing.delete(closing));
   }
@@ -249,6 +252,17 @@ function transportOf(settings: McpSettings, values: Record<string, string>): Tra
   });
   // Cast: `sessionId` is declared without `| undefined`, which exactOptionalPropertyTypes rejects.
   return transport as Transport;
+}
+
+/** If a server does not initialize, the SDK closes its transport, and does not wait until its process has ended. */
+function watchClose(transport: Transport): Connection["closing"] {
+  const close = transport.close.bind(transport);
+  let closing: Promise<void> | undefined;
+  transport.close = () => {
+    closing ??= close();
+    return closing;
+  };
+  return () => closing;
 }
 
 const addressOf = (settings: McpSettings): string =>

@@ -6,7 +6,7 @@ import { createServer, type RequestListener, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { openMcpServer } from "../../../../adapters/tools/web/mcp/server.ts";
+import { type McpServer, openMcpServer } from "../../../../adapters/tools/web/mcp/server.ts";
 import { MgrpoError } from "../../../../core/errors.ts";
 
 const script = join(import.meta.dirname, "../../../world/mcp-server.mjs");
@@ -43,9 +43,8 @@ test("a call after `close` is canceled: it starts no process", async () => {
   });
 });
 
-test("`close` waits for the end of a process that a call has given up", async () => {
-  const server = openProcess();
-  const pid = Number(await server.call("process", {}));
+/** A call that times out, and then `close`, which has to wait for a process that ignores the end of its input. */
+async function giveUpAndClose(server: McpServer): Promise<void> {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   onTestFinished(() => void vi.useRealTimers());
   const hung = server.call("hang", {});
@@ -59,10 +58,21 @@ test("`close` waits for the end of a process that a call has given up", async ()
   });
   for (let i = 0; i < 100; i++) await new Promise(setImmediate);
   expect(isClosed).toBe(false);
-  // The process ignores the end of its input, and is killed after this grace time.
+  // The grace time of the process, which is killed then.
   vi.advanceTimersByTime(2000);
   await closing;
+}
+
+test("`close` waits for the end of a process that a call has given up", async () => {
+  const server = openProcess();
+  const pid = Number(await server.call("process", {}));
+  await giveUpAndClose(server);
   expect(() => process.kill(pid, 0)).toThrow("ESRCH");
+});
+
+test("`close` waits for the end of a process that has not initialized", async () => {
+  const silent = ["-e", "setInterval(() => {}, 1000)"];
+  await giveUpAndClose(openServer({ command: process.execPath, arguments: silent, environment: [] }));
 });
 
 test("an HTTP error is one line, however long the page that comes with it", async () => {
