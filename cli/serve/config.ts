@@ -61,7 +61,7 @@ export async function planServing(target: string, set: readonly string[]): Promi
   };
 }
 
-/** A folder's models with the default settings, each served by the name of its own folder. Undefined if it has no model. */
+/** A folder's models with the default settings, one agent per model, named after the model's folder. Undefined if it has no model. */
 async function folderTeam(folder: string): Promise<RunConfigInput | undefined> {
   const names = statSync(folder, { throwIfNoEntry: false })?.isDirectory()
     ? readdirSync(folder)

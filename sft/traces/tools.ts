@@ -28,7 +28,7 @@ const functionTool = (name: string, description: string | undefined, parameters:
   function: { name, ...(description ? { description } : {}), ...(parameters ? { parameters } : {}) },
 });
 
-/** Such as one that the provider runs. A function in none of the conventions' forms is malformed. */
+/** A tool that no recipe can have. A function in none of the conventions' forms is malformed. */
 const OtherTool = z.looseObject({ type: z.string().refine((type) => type !== "function") });
 
 export const ToolDefinition = z.union([
