@@ -10,7 +10,7 @@ import { defineConfig } from "vitest/config";
 const ALONE = [
   "test/adapters/checkpoints/hub/copies.test.ts",
   "test/adapters/local-cloud/{credentials,journal}.test.ts",
-  "test/adapters/tools/documents/pool.test.ts",
+  "test/adapters/tools/documents/{no-process,pool}.test.ts",
   "test/adapters/tools/web/turns.test.ts",
   "test/chaos/chaos.test.ts",
   "test/cli/{ask-app,bad-store,bench,cloud,cloud-check,cloud-stores,doctor,models,named-run,preflight,train}.test.ts",

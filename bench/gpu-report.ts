@@ -1,7 +1,8 @@
 /**
  * @file `npm run gpu -- --models <folder>`: everything that a GPU has to prove, in about ten minutes, and the figures for docs/gpu.md: what
  * `doctor` finds (gradient, log-probs and samples on each provider against the CPU), the tests of the providers, `bench gpu`, and one step of
- * recipes/gazetteer on the CPU and on each device. A part that fails is reported, and the others still run. Needs no network.
+ * recipes/gazetteer on the CPU and on each device. A part that fails is reported, and the others still run; the exit code is then 1. Needs no
+ * network.
  */
 import { readFileSync, rmSync } from "node:fs";
 import { RunReport } from "../cli/run-report.ts";
@@ -22,6 +23,7 @@ if (parts.has("bench")) show("bench gpu", mgrpo("bench", "gpu"));
 if (parts.has("step")) {
   const outcomes = new Map(devices.map((device) => [device.name, step(device)] as const));
   console.log(`\n## One step of recipes/gazetteer\n\n${figuresTable(outcomes)}`);
+  if ([...outcomes.values()].some((outcome) => "failed" in outcome)) process.exitCode = 1;
 }
 
 function optionsOrExit(): GpuOptions {
@@ -40,8 +42,9 @@ function step(device: Device): DeviceOutcome {
   if (result.status !== 0) return { failed: failureOf(result) };
   const path = `runs/${run}/report.json`;
   const [summary] = parseJson(RunReport, readFileSync(path), path).perStep;
+  if (!summary) return { failed: `${path} has no step` };
   rmSync(`runs/${run}`, { recursive: true });
-  return summary ?? { failed: `${path} has no step` };
+  return summary;
 }
 
 function mgrpo(...args: string[]): CommandResult {
@@ -49,6 +52,7 @@ function mgrpo(...args: string[]): CommandResult {
 }
 
 function show(title: string, { status, killed, stdout, stderr }: CommandResult): void {
+  if (status !== 0) process.exitCode = 1;
   const ended = status === 0 ? "" : `\n${stderr.trim()}\n(${killed ?? `exit code ${status}`})`;
   console.log(`\n## ${title}\n\n${stdout.trim()}${ended}`);
 }

@@ -46,7 +46,11 @@ export function openPeer(name: string, program: string, args: readonly string[])
       const { value, done } = await lines.next();
       return done ? await failed() : parseJson(Lap, Buffer.from(value), `an answer of ${name}`);
     },
-    peakBytes: () => processTree(child.pid ?? 0).reduce((total, { peakBytes }) => total + peakBytes, 0),
+    peakBytes() {
+      // A program that could not be started has no process id, and 0 is the parent of the machine's first processes.
+      const tree = child.pid === undefined ? [] : processTree(child.pid);
+      return tree.reduce((total, { peakBytes }) => total + peakBytes, 0);
+    },
     close: () => end(child, ended),
   };
 }

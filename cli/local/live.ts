@@ -12,7 +12,7 @@ import { readRun, readSpending, readState } from "./read-records.ts";
 export interface LiveRun {
   /** What it has cost so far. */
   readonly usd: number;
-  /** Seconds since a scheduled tick last saw a heartbeat of a living worker; null: it has seen none. */
+  /** Seconds since a scheduled tick last saw a heartbeat of a living worker; null: it has seen none, or the run is over. */
   readonly heartbeatSeconds: number | null;
   /** What it does or waits for; null once it is over. */
   readonly wait: string | null;
@@ -45,7 +45,7 @@ export async function readListed({ table }: Pick<Store, "table">, run: string): 
   return item && parse(ListedRun, item, `RUNS of ${run}`);
 }
 
-/** Seconds since a scheduled tick saw a heartbeat of a living worker; null: none has seen any, or the worker is dead. */
+/** Seconds since a scheduled tick saw a heartbeat of the worker; null: no tick has seen one, or the worker is dead. */
 export function heartbeatAge({ state, seenAt }: WorkerRecord, now: number): number | null {
   return state === "dead" || seenAt === 0 ? null : Math.max(0, (now - seenAt) / 1000);
 }

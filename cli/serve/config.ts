@@ -3,6 +3,8 @@ import { existsSync, readdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { RunConfig, RunConfigInput } from "../../core/contracts/config.ts";
 import { isEndpointPolicy } from "../../core/contracts/language-model.ts";
+import { AgentName } from "../../core/contracts/names.ts";
+import { parse } from "../../core/contracts/parse.ts";
 import { ownsPolicy } from "../../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
@@ -59,7 +61,7 @@ export async function planServing(target: string, set: readonly string[]): Promi
   };
 }
 
-/** A folder's models with the default settings. Undefined if it has no model. */
+/** A folder's models with the default settings, one agent per model, named after the model's folder. Undefined if it has no model. */
 async function folderTeam(folder: string): Promise<RunConfigInput | undefined> {
   const names = statSync(folder, { throwIfNoEntry: false })?.isDirectory()
     ? readdirSync(folder)
@@ -71,6 +73,7 @@ async function folderTeam(folder: string): Promise<RunConfigInput | undefined> {
   const agents: RunConfigInput["agents"] = {};
   for (const name of names) {
     const model = join(folder, name);
+    parse(AgentName, name, `${model}: a model's folder has the name of its agent`, "config-invalid");
     const longest = longestContext(await readModel(model, model)) ?? MAX_CONTEXT_TOKENS;
     const contextTokens = Math.min(longest, MAX_CONTEXT_TOKENS);
     agents[name] = { model, limits: { contextTokens, turnTokens: Math.ceil(contextTokens / TURN_SHARE) } };

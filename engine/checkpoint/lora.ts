@@ -1,5 +1,6 @@
 /** @file A fresh LoRA adapter beside its base. The model computes what its base does until the adapter is trained. */
 import { LoraConfig } from "../../core/contracts/lora.ts";
+import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { ADAPTER_CONFIG_FILE, ADAPTER_FILE, initializeAdapter, writeAdapterConfig } from "./adapter.ts";
 import { readModelConfig } from "./config.ts";
@@ -7,7 +8,8 @@ import { writeModel } from "./weights.ts";
 
 /**
  * Adds an adapter to a base checkpoint, so that a trainer trains the adapter alone. Defaults: rank 16, alpha 32, every linear layer.
- * `base` names the base model in PEFT's adapter_config.json. The same seed gives the same adapter.
+ * `base` names the base model in PEFT's adapter_config.json. The same seed gives the same adapter. Throws `config-invalid` if the checkpoint
+ * has an adapter, which a fresh one would replace.
  */
 export function withLora(
   files: CheckpointFiles,
@@ -15,6 +17,11 @@ export function withLora(
   seed: readonly (string | number)[],
   lora: Partial<LoraConfig> = {},
 ): CheckpointFiles {
+  if (files.has(ADAPTER_FILE) || files.has(ADAPTER_CONFIG_FILE))
+    throw new MgrpoError(
+      "config-invalid",
+      "withLora: the checkpoint has an adapter already: open the trainer on it as it is, or merge it into its base first",
+    );
   const config = LoraConfig.parse(lora);
   const { layout, weights } = initializeAdapter(readModelConfig(files), config, seed);
   return new Map([

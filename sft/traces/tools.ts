@@ -28,6 +28,9 @@ const functionTool = (name: string, description: string | undefined, parameters:
   function: { name, ...(description ? { description } : {}), ...(parameters ? { parameters } : {}) },
 });
 
+/** A tool that no recipe can have. A function in none of the conventions' forms is malformed. */
+const OtherTool = z.looseObject({ type: z.string().refine((type) => type !== "function") });
+
 export const ToolDefinition = z.union([
   z
     .object({ function: z.object({ name: z.string(), description: text, parameters: JsonSchema.optional() }) })
@@ -53,7 +56,7 @@ export const ToolDefinition = z.union([
     .transform(({ name, description, input_schema }): FunctionTool | undefined => {
       return functionTool(name, description, parametersOf(input_schema));
     }),
-  z.looseObject({ type: z.string() }).transform((): FunctionTool | undefined => undefined),
+  OtherTool.transform((): FunctionTool | undefined => undefined),
 ]);
 
 /** The definitions without those of tools that the provider runs. Throws `Unusable`. */

@@ -1,11 +1,12 @@
 /**
  * @file The step that `npm run gpu` runs on each device is a valid config of the gazetteer recipe, and its figures are shown as measured. Options
- * are refused before anything runs.
+ * are refused before anything runs. A failure shows in the exit code.
  */
 import { expect, test } from "vitest";
 import { failureOf, runCommand } from "../../bench/gpu-command.ts";
 import { DEVICES, type DeviceOutcome, figuresTable, stepArguments } from "../../bench/gpu-figures.ts";
 import { readGpuOptions } from "../../bench/gpu-options.ts";
+import { nodeArguments } from "../../cli/local/workers.ts";
 import type { TrainingStats } from "../../core/contracts/checkpoint.ts";
 import { summarizeStep } from "../../core/monitoring/step-summary.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
@@ -68,4 +69,11 @@ test("an unknown option, part or device is refused, and so is a step without mod
 test("a device that is named twice is measured once", () => {
   const { devices } = readGpuOptions(["--only", "bench", "--devices", "cuda,cpu,cuda"]);
   expect(devices.map(({ name }) => name)).toEqual(["cuda", "cpu"]);
+});
+
+test("a step that fails is a row of the table, and the command fails", () => {
+  const args = ["--only", "step", "--devices", "cpu", "--models", "none", "--set", "nosuch=1"];
+  const { status, stdout } = runCommand(process.execPath, [...nodeArguments("bench/gpu-report"), ...args]);
+  expect(stdout).toContain("| cpu | failed: ");
+  expect(status).toBe(1);
 });

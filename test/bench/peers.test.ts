@@ -179,6 +179,7 @@ test("a process that cannot be started is reported by its name, whenever it is a
   const peer = openPeer("TRL", join(tmpdir(), "mgrpo-no-python"), []);
   await new Promise((resolve) => setTimeout(resolve, 100));
   await expect(peer.lap()).rejects.toThrow(/^TRL cannot be started: spawn .* E/);
+  expect(peer.peakBytes()).toBe(0);
   await peer.close();
 });
 

@@ -1,6 +1,8 @@
 /** @file `mgrpo serve`: an app that was trained against the gateway runs against the server with only base URL and key changed. */
 import { once } from "node:events";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { afterEach, expect, test } from "vitest";
@@ -115,6 +117,15 @@ test("Ctrl-C while the models load: nothing is served; models that cannot be ope
     /contextTokens/,
   );
   expect(process.listenerCount("SIGINT")).toBe(before);
+});
+
+test("a model in a folder whose name no agent can have is refused by that name", async () => {
+  const models = join(folder, "downloaded");
+  mkdirSync(join(models, "Qwen3-0.6B"), { recursive: true });
+  writeFileSync(join(models, "Qwen3-0.6B/config.json"), "{}");
+  await expect(planServing(models, [])).rejects.toThrow(
+    /Qwen3-0\.6B: a model's folder has the name of its agent: 1 to 31 lower-case letters/,
+  );
 });
 
 test("an app gets the same answer from a folder of models, served greedily, as in a rollout", async () => {

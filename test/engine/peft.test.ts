@@ -16,6 +16,7 @@ import {
   writeAdapterConfig,
 } from "../../engine/checkpoint/adapter.ts";
 import { readModelConfig } from "../../engine/checkpoint/config.ts";
+import { withLora } from "../../engine/checkpoint/lora.ts";
 import { mergeAdapter } from "../../engine/checkpoint/merge.ts";
 import { readSafetensors, writeSafetensors } from "../../engine/checkpoint/safetensors.ts";
 import { MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
@@ -150,6 +151,13 @@ describe("files for PEFT", () => {
 });
 
 describe("an adapter", () => {
+  test("is added to a base, and never replaces a trained one", () => {
+    const added = withLora(tinyCheckpoint(), "models/tiny", [1], { rank: 4 });
+    expect(readAdapter(added, TINY)?.lora).toMatchObject({ rank: 4, alpha: 32 });
+    const refused = expect.objectContaining({ code: "config-invalid" });
+    expect(() => withLora(tinyAdapter(), "models/tiny", [1], { rank: 4 })).toThrow(refused);
+  });
+
   test("starts as its base; A is uniform within 1 / sqrt(inputs) and depends on the seed", async () => {
     const { layout, weights } = initializeAdapter(TINY, { ...LORA, rank: 8 }, [1, "main"]);
     expect(initializeAdapter(TINY, { ...LORA, rank: 8 }, [1, "main"]).weights).toEqual(weights);

@@ -20,13 +20,28 @@ export function toXml(root: string, tree: XmlTree): string {
   return `<?xml version="1.0" encoding="UTF-8"?>\n${escaped}`;
 }
 
-/** The keys of a Delete request; `quiet`: the client wants no result per key. */
+/** The parser's name for the text between elements, such as line breaks. */
+const TEXT = "#text";
+
+function parseXml(text: string): unknown {
+  try {
+    return parser.parse(text);
+  } catch (error) {
+    throw new S3Error("MalformedXML", (error as Error).message);
+  }
+}
+
+/** The keys of a Delete request; `quiet`: the client wants no result per key. Refuses versions and conditions, such as an ETag. */
 export function parseDelete(text: string): { keys: string[]; quiet: boolean } {
-  const { Delete } = parser.parse(text) as { Delete?: { Object?: { Key?: unknown }[]; Quiet?: unknown } };
+  const { Delete } = parseXml(text) as {
+    Delete?: { Object?: { readonly Key?: unknown; readonly [condition: string]: unknown }[]; Quiet?: unknown };
+  };
   if (!Delete?.Object) throw new S3Error("MalformedXML", "no objects to delete");
-  const keys = Delete.Object.map(({ Key }) => {
-    if (typeof Key === "string" && Key !== "") return Key;
-    throw new S3Error("MalformedXML", "each object to delete needs one key");
+  const keys = Delete.Object.map(({ Key, ...conditions }) => {
+    if (typeof Key !== "string" || Key === "") throw new S3Error("MalformedXML", "each object to delete needs one key");
+    const condition = Object.keys(conditions).find((name) => name !== TEXT);
+    if (condition === undefined) return Key;
+    throw new S3Error("NotImplemented", `${condition} of an object to delete is not supported by the local cloud`);
   });
   return { keys, quiet: Delete.Quiet === "true" };
 }
@@ -39,7 +54,7 @@ export interface PartReference {
 
 /** The parts of a CompleteMultipartUpload request, in order. */
 export function parseParts(text: string): PartReference[] {
-  const { CompleteMultipartUpload } = parser.parse(text) as {
+  const { CompleteMultipartUpload } = parseXml(text) as {
     CompleteMultipartUpload?: { Part?: { PartNumber?: unknown; ETag?: unknown }[] };
   };
   if (!CompleteMultipartUpload?.Part) throw new S3Error("MalformedXML", "no parts to join");

@@ -34,14 +34,9 @@ export class ReaderProcess {
   /** Whether it has started on the latest document. */
   #hasStarted = false;
 
+  /** Throws `tool-backend` if Node.js refuses to start the process. */
   constructor() {
-    this.#child = fork(builtModule("adapters/tools/documents/reader-child"), {
-      execArgv: [`--max-old-space-size=${HEAP_MEGABYTES}`],
-      env: {},
-      serialization: "advanced",
-      // V8 prints fatal errors.
-      stdio: ["ignore", "ignore", "ignore", "ipc"],
-    });
+    this.#child = startChild();
     // Whatever goes wrong, `exit` or a deadline reports it.
     this.#child.on("error", () => {});
     this.#child.on("message", (message) => {
@@ -113,5 +108,20 @@ export class ReaderProcess {
   }
 }
 
-export const noReader = () =>
-  new MgrpoError("tool-backend", "this machine cannot run a process that reads documents", { retryable: true });
+function startChild(): ChildProcess {
+  try {
+    return fork(builtModule("adapters/tools/documents/reader-child"), {
+      execArgv: [`--max-old-space-size=${HEAP_MEGABYTES}`],
+      env: {},
+      serialization: "advanced",
+      // V8 prints fatal errors.
+      stdio: ["ignore", "ignore", "ignore", "ipc"],
+    });
+  } catch (cause) {
+    // Node.js emits some errors of the system (EAGAIN, EMFILE) as `error`, and throws the others (ENOMEM).
+    throw noReader(cause);
+  }
+}
+
+export const noReader = (cause?: unknown) =>
+  new MgrpoError("tool-backend", "this machine cannot run a process that reads documents", { retryable: true, cause });

@@ -77,6 +77,10 @@ test.each<[string, JsonValue]>([
     ),
   ],
   ["gen_ai.input.messages is malformed at 0.parts", of([{ role: "user", parts: 7 }], [A])],
+  [
+    "gen_ai.tool.definitions is malformed at 0",
+    of([Q], [A], { "gen_ai.tool.definitions": '[{"type":"function","function":{"parameters":{}}}]' }),
+  ],
 ])("skipped: %s", (reason, document) => {
   const { lines, skipped } = imported(document);
   expect(lines).toEqual([]);

@@ -1,6 +1,6 @@
 /** @file The XML that clients of S3 send: the keys to delete as they are, and no deletion that the request does not name. */
 import { expect, test } from "vitest";
-import { parseDelete } from "../../../../adapters/local-cloud/s3/xml.ts";
+import { parseDelete, parseParts } from "../../../../adapters/local-cloud/s3/xml.ts";
 
 const deletion = (...objects: readonly string[]) =>
   `<Delete>${objects.map((object) => `<Object>${object}</Object>`).join("")}</Delete>`;
@@ -19,4 +19,22 @@ test.each([
 ])("an object with %s is refused, and so is the whole request", (_, object) => {
   const refused = expect.objectContaining({ code: "MalformedXML" });
   expect(() => parseDelete(deletion("<Key>a</Key>", object))).toThrow(refused);
+});
+
+test.each([
+  ["a version", "<VersionId>1</VersionId>"],
+  ["a condition", '<ETag>"900150983cd24fb0d6963f7d28e17f72"</ETag>'],
+])("a deletion of an object by %s is refused, not done without it", (_, more) => {
+  const refused = expect.objectContaining({ code: "NotImplemented" });
+  expect(() => parseDelete(deletion(`<Key>a</Key>${more}`))).toThrow(refused);
+});
+
+test("line breaks between elements are no part of a deletion", () => {
+  expect(parseDelete("<Delete>\n<Object>\n<Key>a</Key>\n</Object>\n</Delete>").keys).toEqual(["a"]);
+});
+
+test("a body that is cut off within a tag is the client's fault, not one of the server, which clients retry", () => {
+  const refused = expect.objectContaining({ code: "MalformedXML", status: 400 });
+  expect(() => parseDelete("<Delete><Object><Key>a</Key")).toThrow(refused);
+  expect(() => parseParts("<CompleteMultipartUpload><Part")).toThrow(refused);
 });
