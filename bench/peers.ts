@@ -3,7 +3,7 @@
  * at once and alternate; a ratio is the median over the rounds. bench/peers/README.md says what has to be installed first and what is measured.
  *
  *     npm run bench -- peers                             prints two tables, writes result.json
- *     node dist/bench/peers.js --smoke --folder <path>   shows that every side runs, with installations elsewhere than in .peers
+ *     node dist/bench/peers.js --smoke --folder <path>   shows that every side runs; the peers are installed in <path>, not in .peers
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
@@ -24,7 +24,7 @@ import { requireProc } from "./process-tree.ts";
 
 const FORMS = ["fp32", "int8", "int4"] as const;
 const FILES = ["Q4_0", "Q8_0"] as const;
-/** Of a quiet machine, the load average is lower. */
+/** A quiet machine's load average is at most this. */
 const BUSY_LOAD = 1;
 const REQUIREMENTS = fileURLToPath(new URL("./peers/requirements.txt", import.meta.url));
 
@@ -39,9 +39,10 @@ try {
 async function compare(): Promise<void> {
   const { folder, smoke } = optionsOf(process.argv.slice(2));
   requireProc("bench peers");
-  const at = placesIn(resolve(folder));
+  const at = pathsIn(resolve(folder));
   const [load = 0] = loadavg();
-  if (load > BUSY_LOAD) console.error(`load average ${load.toFixed(1)}: other work spoils every figure`);
+  if (load > BUSY_LOAD)
+    console.error(`load average ${load.toFixed(1)}: the machine is busy with other work, so no figure counts`);
   const work = await workFor(at.model, smoke);
   writeFileSync(at.work, JSON.stringify(work));
   const step = await measureStep(at, work);
@@ -65,12 +66,12 @@ function optionsOf(args: string[]): { folder: string; smoke: boolean } {
   try {
     return parseArgs({ args, options }).values;
   } catch (error) {
-    throw new MgrpoError("config-invalid", `${(error as Error).message} (there are --folder and --smoke)`);
+    throw new MgrpoError("config-invalid", `${(error as Error).message} (the options are --folder and --smoke)`);
   }
 }
 
 /** Where bench/peers/README.md installs everything. */
-function placesIn(folder: string) {
+function pathsIn(folder: string) {
   const needed = {
     python: join(folder, "python/bin/python"),
     llama: join(folder, "llama"),
@@ -85,7 +86,7 @@ function placesIn(folder: string) {
   }
   return { ...needed, work: join(folder, "work.json"), result: join(folder, "result.json") };
 }
-type Places = ReturnType<typeof placesIn>;
+type Paths = ReturnType<typeof pathsIn>;
 
 async function workFor(model: string, smoke: boolean): Promise<Work> {
   const files = await readCheckpoint(model);
@@ -93,7 +94,7 @@ async function workFor(model: string, smoke: boolean): Promise<Work> {
   return makeWork(smoke ? SMOKE : FULL, { vocabulary: readModelConfig(files).vocabulary, encodeText, decode });
 }
 
-async function measureStep(at: Places, { prompts, rollouts, newTokens, rounds }: Work) {
+async function measureStep(at: Paths, { prompts, rollouts, newTokens, rounds }: Work) {
   const script = fileURLToPath(new URL("./peers/trl_step.py", import.meta.url));
   const peers = {
     mgrpo: nodePeer("mgrpo", "step", [at.work, at.model]),
@@ -107,7 +108,7 @@ async function measureStep(at: Places, { prompts, rollouts, newTokens, rounds }:
   return figures;
 }
 
-async function measureDecoding(at: Places, { prompts, decoding }: Work) {
+async function measureDecoding(at: Paths, { prompts, decoding }: Work) {
   const ours = FORMS.map((form) => [form, nodePeer(`mgrpo ${form}`, "sample", [at.work, at.model, form])] as const);
   const theirs = FILES.map(
     (file) => [file, nodePeer(`llama.cpp ${file}`, "llama", [at.work, at[file], at.llama])] as const,

@@ -1,5 +1,5 @@
 /**
- * @file `mgrpo dev`: one question, K rollouts, no training. Shows what the team did before any training, what a step would train of it, and
+ * @file `mgrpo dev`: one question, K rollouts, no training. Shows what the team did before any training, what a step would train on, and
  * what would keep it from learning.
  */
 import colors from "picocolors";
@@ -31,20 +31,32 @@ export interface DevOptions {
   readonly set: readonly string[];
 }
 
+/**
+ * Leaves out evaluation, budget and trackers, and so what only they need: a suite's judge, for instance. An error that the app throws is shown:
+ * it is not retried, and halts nothing.
+ */
+const ROLLOUTS_ALONE = [
+  "limits.attempts=1",
+  "limits.lostFraction=1",
+  "evaluation={}",
+  "budget={}",
+  "track=[]",
+  "trackContent=false",
+];
+
 /** If the rewards fail, shows the rollouts so far, then rejects. */
 export async function dev(recipeName: string, options: DevOptions): Promise<void> {
   const recipe = await openRecipe(recipeName);
   const { arm = "mgrpo", seed, rollouts } = options;
+  const settings = [...options.set, ...ROLLOUTS_ALONE];
   const resolve = (...more: string[]) =>
-    resolveConfig(recipe, { run: "dev", recipe: recipeName, seed, arm, set: [...options.set, ...more] });
-  const questions = await readQuestions(recipe, resolve("evaluation={}"));
-  const question = chooseQuestion(resolve(), questions, options.question);
+    resolveConfig(recipe, { run: "dev", recipe: recipeName, seed, arm, set: [...settings, ...more] });
+  const asked = resolve();
+  const questions = await readQuestions(recipe, asked);
+  const question = chooseQuestion(asked, questions, options.question);
   const stage = `curriculum=${JSON.stringify([{ fromStep: 0, levels: [question.level] }])}`;
   const oneGroup = ["steps=1", "questionsPerStep=1", `rolloutsPerQuestion=${rollouts}`, "dynamicSampling={}", stage];
-  // An error that the app throws is shown: it is not retried, and halts nothing.
-  const config = await pinModels(
-    resolve(...oneGroup, "limits.attempts=1", "limits.lostFraction=1", "evaluation={}", "budget={}", "track=[]"),
-  );
+  const config = await pinModels(resolve(...oneGroup));
   await makeMissingModels(recipeName, recipe, config);
   const { findings, bases } = await preflight(config, {
     workers: "here",

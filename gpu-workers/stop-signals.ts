@@ -5,7 +5,7 @@ const REPEAT_MILLISECONDS = 500;
 /** The shell's exit code for Ctrl-C. */
 const INTERRUPTED = 130;
 
-/** Calls `stop` at the first signal. Returns what stops listening. */
+/** Calls `stop` at the first signal. Returns a function that stops listening. */
 export function onStopSignal(stop: (signal: NodeJS.Signals) => void): () => void {
   let firstAt: number | undefined;
   const onSignal = (signal: NodeJS.Signals) => {
@@ -13,7 +13,7 @@ export function onStopSignal(stop: (signal: NodeJS.Signals) => void): () => void
       firstAt = performance.now();
       return stop(signal);
     }
-    // Waits for nothing: nothing recorded is lost.
+    // Need not wait: nothing that is recorded is lost.
     if (performance.now() - firstAt > REPEAT_MILLISECONDS) process.exit(INTERRUPTED);
   };
   process.on("SIGINT", onSignal).on("SIGTERM", onSignal);

@@ -1,4 +1,4 @@
-/** @file Qwen3-0.6B's shape, and models of any shape with random weights, written to disk in pieces so that they never fill the memory. */
+/** @file Qwen3-0.6B's shape, and models of any shape with random weights, written to disk in pieces, so that they are never in memory as a whole. */
 import { closeSync, openSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import type { CheckpointFiles } from "../../core/ports.ts";
@@ -24,7 +24,7 @@ export const QWEN3_06B: ModelConfig = {
   projectionBias: false,
 };
 
-/** Standard deviation of new weights; norms are 1. */
+/** Standard deviation of new matrices. Vectors (norms and biases) are 1. */
 const STD = 0.02;
 const PIECE = 1 << 20;
 const PREFIX_BYTES = 8;

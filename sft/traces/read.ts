@@ -2,6 +2,7 @@
  * @file Reads a file of traces, recognized by its content: OTLP JSON, as one document or one per line, or OpenAI messages, one conversation
  * per line. A file that is neither, or a line that does not parse, is refused with its number.
  */
+import { constants } from "node:buffer";
 import * as z from "zod";
 import { parse } from "../../core/contracts/parse.ts";
 import { type JsonObject, type JsonValue, jsonIn, unreadableTrace } from "./json.ts";
@@ -41,6 +42,9 @@ const OpenAiLine = z.looseObject({
 const NOT_JSON =
   "not JSON: give traces as the OpenTelemetry collector's file exporter writes them (format: json, not compressed), or OpenAI messages as JSON Lines";
 
+const TOO_LONG =
+  "not JSON, and the file is too long to be read as one document: give it as JSON Lines, or as smaller files";
+
 /** Adds the spans to `traces`, and returns the conversations of OpenAI messages. */
 export function readTraceFile(bytes: Uint8Array, file: string, traces: Traces): RawMessagesLine[] {
   const lines: RawMessagesLine[] = [];
@@ -64,6 +68,8 @@ function* valuesOf(bytes: Uint8Array, file: string): Generator<Value> {
     const where = `${file}:${number}`;
     const value = jsonIn(text);
     if (value === undefined) {
+      // Text has at most as many characters as bytes.
+      if (isFirst && bytes.length > constants.MAX_STRING_LENGTH) throw unreadableTrace(where, TOO_LONG);
       const document = isFirst ? jsonIn(new TextDecoder().decode(bytes)) : undefined;
       if (document === undefined) throw unreadableTrace(where, NOT_JSON);
       return yield { value: document, where, whereIs: spanLines(bytes, file, where) };

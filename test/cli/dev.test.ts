@@ -36,8 +36,9 @@ function recipeWith(name: string, body: string): string {
 }
 
 test("natively and through the app: every agent's rewards, advantages and trained tokens", async () => {
-  // A recipe's tracker is not asked for its address: nothing is tracked.
-  for (const settings of [[...models, "--set", 'track=["mlflow"]'], withApp]) {
+  // A recipe's trackers are not asked for their addresses, nor for one that takes content: nothing is tracked.
+  const tracked = [...models, "--set", 'track=["mlflow","otlp"]', "--set", "trackContent=true"];
+  for (const settings of [tracked, withApp]) {
     const lines = await dev(RELAY, ...settings, "--rollouts", "6");
     const rollouts = linesOf(lines, "rollout");
     expect(rollouts).toHaveLength(6);
@@ -105,6 +106,14 @@ test("an app that gives up, rewrites history, offers tools in vain and asks only
     expect.stringMatching(/^2 answers of 'main' were cut at the token limit/),
     "'searcher' was never called: no rollout would train it",
   ]);
+});
+
+test("the user's own questions without held-out ones: their suite is not missed, since nothing is evaluated", async () => {
+  const own = { id: "own", prompt: "What follows amber?", answer: "birch" };
+  writeFileSync(join(folder, "own.jsonl"), `${JSON.stringify(own)}\n`);
+  const settings = [...relaySettings({ name: "sampled" }), "--set", "questions.train=own.jsonl", "--rollouts", "2"];
+  const rollouts = linesOf(await printedJson("dev", RELAY, ...settings), "rollout");
+  expect(rollouts.map(({ question }) => question)).toEqual(["jsonl:own", "jsonl:own"]);
 });
 
 test("an unknown question, and too few rollouts", async () => {

@@ -1,5 +1,5 @@
 /** @file The temporary folder of quantized weights: the next process deletes what a killed one left behind, and nothing else. */
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, utimesSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { afterAll, expect, test } from "vitest";
@@ -25,6 +25,8 @@ test("folders of processes that are gone are deleted; those of live ones and of 
     named("elsewhere", GONE, "eeeeee"),
     named(`${hostname()}-1`, GONE, "ffffff"),
   ];
+  // A link is judged by its own owner, whether its target exists or not.
+  symlinkSync("nowhere", join(parent, `mgrpo-quantized-${hostname()}-${GONE}-gggggg`));
   const created = makeTemporaryFolder(parent);
   expect(readdirSync(parent).sort()).toEqual([...kept, created].map((folder) => basename(folder)).sort());
 });

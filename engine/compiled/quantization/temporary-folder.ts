@@ -2,7 +2,7 @@
  * @file A temporary folder that is deleted when its process exits. Its name has the host and the process id, so that the next process can
  * delete what a killed one left behind: `mgrpo-quantized-<host>-<pid>-<6 letters or digits>`.
  */
-import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { lstatSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -26,7 +26,8 @@ function removeStale(parent: string): void {
 }
 
 function isStale(folder: string, pid: number): boolean {
-  const found = statSync(folder, { throwIfNoEntry: false });
+  // A link is not followed: another user's may lead to a folder of this user, who cannot delete the link.
+  const found = lstatSync(folder, { throwIfNoEntry: false });
   if (!found || found.uid !== (process.getuid?.() ?? found.uid)) return false;
   // In a container, a restarted process may have the id of the killed one.
   if (pid === process.pid) return found.mtimeMs < Date.now() - 1000 * process.uptime();

@@ -1,4 +1,5 @@
 /** @file What cannot be a demonstration is skipped with a reason, or refused with its line number, and none of its text is quoted. */
+import { constants } from "node:buffer";
 import { expect, test } from "vitest";
 import { importTraces } from "../../../sft/traces/import.ts";
 import type { JsonValue } from "../../../sft/traces/json.ts";
@@ -164,4 +165,12 @@ test.each([
   const read = () => importTraces([{ file: "traces.jsonl", bytes: Buffer.from(text) }], OPTIONS);
   expect(read).toThrow(message);
   expect(read).not.toThrow(/secret/);
+});
+
+test("a first line that is not JSON is refused with its number in a file that is longer than a string can be, too", () => {
+  const bytes = new Uint8Array(constants.MAX_STRING_LENGTH + 1);
+  bytes.set(Buffer.from("{\n"));
+  expect(() => importTraces([{ file: "traces.jsonl", bytes }], OPTIONS)).toThrow(
+    /^traces.jsonl:1: not JSON, and the file is too long to be read as one document/,
+  );
 });
