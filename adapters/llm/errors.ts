@@ -38,15 +38,20 @@ export class EndpointFailure extends MgrpoError {
   }
 }
 
-/** As OpenAI and most servers say it; Amazon Nova; Gemini; xAI; Qwen. */
+/** As OpenAI and most servers say it; Anthropic (limit); Amazon Nova; Gemini; xAI; Qwen; text-generation-inference. */
 const TOO_LONG = new RegExp(
   [
-    "context_length_exceeded|context (length|window|size)|too (long|many tokens)",
+    "context_length_exceeded|context (length|window|size|limit)|too (long|many tokens)",
     "input tokens? exceed|input token count .*exceeds|maximum prompt length|range of input length",
+    "`inputs` (tokens \\+|must have less)",
   ].join("|"),
   "i",
 );
-const FILTERED = /content_filter|content_policy|content management policy/i;
+/** As most servers say it; OpenAI's reasoning models; Azure; DeepSeek; Qwen. */
+const FILTERED =
+  /content_filter|content_policy|invalid_prompt|content management policy|content exists risk|data_inspection_failed/i;
+/** A tool's name or description is too long, in the words of OpenAI and DeepSeek: no conversation would pass. */
+const INVALID_TOOL = /invalid 'tools\[/i;
 
 /** Not for attempts that the caller or the timeout ended. */
 export function translateEndpointError(error: unknown, endpoint: Endpoint): EndpointFailure {
@@ -110,15 +115,21 @@ function meaning(
     return refuse("does not exist: check the model's name and the base URL, which often ends in /v1");
   }
   if (status === 429) return unavailable(`${name} is rate limited (${detail})`, status, after);
-  if (status >= 500 && status !== 501) return unavailable(`${name} has failed (${detail})`, status, after);
+  // 424: the model failed, on Bedrock and in text-generation-inference.
+  if ((status >= 500 && status !== 501) || status === 424)
+    return unavailable(`${name} has failed (${detail})`, status, after);
   if (status === 408 || status === 409 || status === 425) {
     return unavailable(`${name} asks for a retry (${detail})`, status, after);
   }
-  const why = `${code ?? ""} ${reason}`;
-  const contentRefusal =
-    status === 413 || TOO_LONG.test(why) ? "too-long" : FILTERED.test(why) ? "filtered" : undefined;
+  const contentRefusal = contentRefusalOf(status, `${code ?? ""} ${reason}`);
   const refusal = `${name} refused the request (${detail})`;
   return new EndpointFailure("endpoint-refused", refusal, { status, ...(contentRefusal && { contentRefusal }) });
+}
+
+function contentRefusalOf(status: number, why: string): ContentRefusal | undefined {
+  if (INVALID_TOOL.test(why)) return undefined;
+  if (status === 413 || TOO_LONG.test(why)) return "too-long";
+  return FILTERED.test(why) ? "filtered" : undefined;
 }
 
 export const refused = (message: string, status?: number) =>

@@ -98,7 +98,8 @@ function mlflowServer(environment: Environment): { readonly url: string; readonl
     MLFLOW_TRACKING_USERNAME: user,
     MLFLOW_TRACKING_PASSWORD: password,
   } = environment;
-  if (token) return { ...server, authorization: `Bearer ${token}` };
+  // As in MLflow's own client: a complete user and password come before a token.
+  if (token && !(user && password)) return { ...server, authorization: `Bearer ${token}` };
   return user ? { ...server, authorization: basicAuthorization(user, password) } : server;
 }
 

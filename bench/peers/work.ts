@@ -65,7 +65,7 @@ export const SMOKE: WorkSize = {
 const SEED = 1;
 const THREADS = 2;
 const OPTIMIZER = { learningRate: 1e-4, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0, maxGradientNorm: 1 };
-/** Between the prompts of two laps of `decodingPrompts`. */
+/** Tokens between the starts of a question's prompts in two consecutive laps. */
 const STRIDE = 7;
 
 export function makeWork({ questions, promptTokens, ...size }: WorkSize, tokenizer: Words): Work {
@@ -85,7 +85,7 @@ function makePrompt(question: number, count: number, { vocabulary, encodeText, d
   const tokens: number[] = [];
   for (let draws = 0; tokens.length < count; draws++) {
     if (draws > 1000 * count)
-      throw damaged(`has too few words of one token: 1 of ${vocabulary} tokens in 1000 is needed`);
+      throw damaged(`has too few words of one token: at least 1 in 1000 of its ${vocabulary} tokens must be one`);
     const token = integer(vocabulary);
     const word = decode([token]);
     const [only, ...others] = /^ [a-z]{2,}$/.test(word) ? encodeText(word) : [];

@@ -24,10 +24,19 @@ export async function installCuda(): Promise<void> {
   const [code, signal] = (await once(child, "close")) as [number | null, NodeJS.Signals | null];
   if (code === 0) return;
   const end = signal ? `was killed by ${signal}` : `ended with exit code ${code}`;
+  throw installFailure(errors, end);
+}
+
+/** The script cannot write its files: to a temporary folder, and from there to the runtime's own. */
+const UNWRITABLE = /^(EACCES|EPERM|EROFS|ENOSPC|EDQUOT):/;
+
+/** @param errors what the script wrote to standard error. @param end how its process ended. */
+export function installFailure(errors: string, end: string): MgrpoError {
   const reason = /Error: (.*)/.exec(errors)?.[1] ?? `its script ${end}`;
-  throw new MgrpoError(
-    "engine-unsupported",
-    `the CUDA provider was not installed (${reason}): it comes from api.nuget.org; let this machine reach it and run this again`,
-    { evidence: errors },
-  );
+  const remedy = UNWRITABLE.test(reason)
+    ? "let this user write there, on a disk with room, and run this again"
+    : "it comes from api.nuget.org; let this machine reach it and run this again";
+  return new MgrpoError("engine-unsupported", `the CUDA provider was not installed (${reason}): ${remedy}`, {
+    evidence: errors,
+  });
 }

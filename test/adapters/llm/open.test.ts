@@ -81,6 +81,7 @@ test.each([
 test.each<[string, Reply, RegExp]>([
   ["500", fails(500, "CUDA error"), /has failed \(HTTP 500: CUDA error\)/],
   ["a gateway's HTML", { status: 502, body: "<html>Bad Gateway</html>" }, /has failed \(HTTP 502: an HTML page\)/],
+  ["a failure of the model", fails(424, "Request failed during generation"), /has failed \(HTTP 424: Request failed/],
   ["429", fails(429, "slow down"), /is rate limited \(HTTP 429: slow down\)/],
   ["a lost connection", "hang-up", /does not answer \(.+\): check that the server runs/],
   ["a truncated body", "truncated", /does not answer \(.+\): check that the server runs/],

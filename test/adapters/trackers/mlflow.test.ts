@@ -181,6 +181,21 @@ test("a password without a user is taken out of an address too", async () => {
   expect(experiments).toEqual(["mgrpo"]);
 });
 
+test("a user and password come before a token, and a token before a user without a password, as in MLflow's own client", async () => {
+  const config = RunConfig.parse({ ...relayConfig(), track: ["mlflow"] });
+  for (const password of ["word", ""]) {
+    const [tracker] = openTrackers(config, "unused", 0, async () => [], {
+      MLFLOW_TRACKING_URI: url,
+      MLFLOW_TRACKING_TOKEN: "token",
+      MLFLOW_TRACKING_USERNAME: "ada",
+      MLFLOW_TRACKING_PASSWORD: password,
+    });
+    await tracker?.send([line(1)], never);
+  }
+  const basic = `Basic ${Buffer.from("ada:word").toString("base64")}`;
+  expect([...new Set(authorizations)]).toEqual([basic, "Bearer token"]);
+});
+
 test("a user and password in an address authorize, and no message has them", async () => {
   const address = url.replace("//", "//ada:word%40home@");
   const config = RunConfig.parse({ ...relayConfig(), track: ["mlflow", "otlp"] });

@@ -1,0 +1,38 @@
+/** @file What a server refuses as too long or by its filter ends one conversation; a tool that it refuses concerns them all. */
+import { expect, test } from "vitest";
+import { openConversationModel } from "../../../adapters/llm/converse.ts";
+import { fails, json, type Reply, serveOpenAi } from "../../fakes/openai-server.ts";
+
+/** The turn of an agent whose server gives this reply. */
+async function turnAfter(reply: Reply) {
+  const server = await serveOpenAi(() => reply);
+  const model = openConversationModel(`openai:${server.url}#served`);
+  const conversation = [{ kind: "message" as const, role: "user" as const, text: "?" }];
+  const sampling = { temperature: 1, topP: 1, topK: 0 };
+  return model.generate({ conversation, tools: [], sampling, maxTokens: 9 }, new AbortController().signal);
+}
+
+test.each([
+  fails(400, "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000"),
+  json(422, { error: "Input validation error: `inputs` must have less than 1024 tokens. Given: 1500" }),
+  json(422, { error: "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 2048. Given: 1800" }),
+])("Anthropic's and text-generation-inference's words for too long end the conversation as cut off", async (reply) => {
+  expect(await turnAfter(reply)).toMatchObject({ text: "", calls: [], stop: "length" });
+});
+
+test.each([
+  fails(400, "Invalid prompt: your prompt was flagged as potentially violating our usage policy.", "invalid_prompt"),
+  fails(400, "Content Exists Risk", "invalid_request_error"),
+  fails(400, "Input data may contain inappropriate content.", "data_inspection_failed"),
+])("OpenAI's, DeepSeek's and Qwen's words for filtered end the conversation without an answer", async (reply) => {
+  expect(await turnAfter(reply)).toMatchObject({ text: "", calls: [], stop: "stop" });
+});
+
+test.each(["name", "description"])("a tool whose %s is too long ends no conversation: it fails", async (field) => {
+  const message = `Invalid 'tools[0].function.${field}': string too long. Expected a string with maximum length 64`;
+  await expect(turnAfter(fails(400, message, "string_above_max_length"))).rejects.toMatchObject({
+    code: "endpoint-refused",
+    retryable: false,
+    message: expect.stringContaining(message),
+  });
+});
