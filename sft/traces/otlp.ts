@@ -48,14 +48,19 @@ const KeyValues = z
   .default([])
   .transform((pairs): JsonObject => Object.fromEntries(pairs.map(({ key, value }) => [key, value])));
 
-const Resource = z.object({ attributes: KeyValues }).default({ attributes: {} });
+/** One with an empty value counts as absent. */
+const Attributes = KeyValues.transform(
+  (all): JsonObject => Object.fromEntries(Object.entries(all).filter(([, value]) => value !== null)),
+);
+
+const Resource = z.object({ attributes: Attributes }).default({ attributes: {} });
 
 const WrittenSpan = z.object({
   traceId: z.string().default(""),
   spanId: z.string(),
   parentSpanId: z.string().default(""),
-  attributes: KeyValues,
-  events: z.array(z.object({ name: z.string().default(""), attributes: KeyValues })).default([]),
+  attributes: Attributes,
+  events: z.array(z.object({ name: z.string().default(""), attributes: Attributes })).default([]),
   status: z.object({ code: z.union([z.number(), z.string()]).optional() }).default({}),
 });
 
@@ -63,7 +68,7 @@ const LogRecord = z.object({
   traceId: z.string().default(""),
   spanId: z.string().default(""),
   eventName: z.string().default(""),
-  attributes: KeyValues,
+  attributes: Attributes,
   body: AnyValue.default(null),
 });
 

@@ -174,3 +174,13 @@ test("a first line that is not JSON is refused with its number in a file that is
     /^traces.jsonl:1: not JSON, and the file is too long to be read as one document/,
   );
 });
+
+test("an attribute with an empty value counts as absent: the call has not failed, and its agent is that of the span around it", () => {
+  const { lines } = imported(
+    spans(
+      span({ id: "agent", attributes: { "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "searcher" } }),
+      span({ id: "2", parent: "agent", attributes: chat([Q], [A], { "gen_ai.agent.name": null, "error.type": null }) }),
+    ),
+  );
+  expect(lines.map(({ agent }) => agent)).toEqual(["searcher"]);
+});
