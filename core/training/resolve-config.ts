@@ -38,13 +38,15 @@ export function resolveConfig(
   const recommended: RunConfigInput = { ...advised, run, seed, arm, recipe: location };
   const { runner = "native" } = withSettings(advised, set) as { runner?: unknown };
   const ofRunner = runner === "native" ? [] : appSettings(recommended);
-  // The settings of a shared policy are its owner's: what the user sets there holds for all its roles.
+  // The settings of a shared policy are its owner's: what the user sets there holds for all its roles, even if a setting shares it.
+  const policies = set.filter((setting) => /^agents\.[^.=]+\.policy=/.test(setting));
   const { agents, ...others } = withSettings(recommended, [
     ...ofRunner,
     ...settingsOf(arm, recommended),
+    ...policies,
   ]) as RunConfigInput;
   const config = withSettings({ ...others, agents: withoutInherited(agents) }, set);
-  refuseUnknownAgents(set, Object.keys(agents), config);
+  refuseUnknownAgents(set, Object.keys(recommended.agents), config);
   return parse(RunConfig, config, `config of run '${run}'`, "config-invalid");
 }
 

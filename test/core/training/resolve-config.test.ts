@@ -155,6 +155,18 @@ test("shared-policy gives every sub-agent the main agent's policy, whose setting
   );
 });
 
+test("a policy that the user shares has the settings of its owner, too; what the recommended models differ in is refused", () => {
+  const set = ["agents.main.model=warm/main", "agents.main.engine.slots=8", "agents.searcher.policy=of:main"];
+  const { agents } = resolveConfig(gazetteer, { ...choice, set });
+  expect(agents["searcher"]).toMatchObject({ policy: "of:main", model: "warm/main", engine: { slots: 8 } });
+  expect(() => resolveConfig(recipe, { ...choice, set: ["agents.searcher.policy=of:main"] })).toThrow(
+    /agents\.searcher\.model: differs from that of 'main'/,
+  );
+  expect(() => resolveConfig(recipe, { ...choice, set: ["agents.sercher.policy=of:main"] })).toThrow(
+    "there is no agent 'sercher': the agents are main, searcher",
+  );
+});
+
 test("ablations and the control differ from the method in one setting", () => {
   const { arm: _own, ...method } = resolveConfig(recipe, choice);
   const changed = (arm: "no-alignment" | "weighted-alignment" | "shuffled-advantages") => {
