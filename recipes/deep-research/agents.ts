@@ -1,8 +1,9 @@
 /** @file The team's agents: those that the user gave a model get the defaults for an LLM, and each gets the tools of its role. */
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { READ_ATTACHMENT } from "../../core/contracts/attachment.ts";
-import type { RunConfigInput } from "../../core/contracts/config.ts";
+import type { Arm, RunConfigInput } from "../../core/contracts/config.ts";
 import { LORA_POLICIES } from "../../core/contracts/lora.ts";
+import { ownerOf } from "../../core/contracts/shared-policy.ts";
 import type { Chosen } from "../../core/training/resolve-config.ts";
 import { type Role, SYSTEM } from "./system.ts";
 
@@ -15,9 +16,18 @@ export function agentsOf(shipped: Team, chosen: Chosen): Team {
   const agents = Object.entries(shipped).map(([name, agent]): [string, AgentInput] => {
     const role = roleOf(agent, size);
     const tools = [...extraTools(role, isLlm(name, chosen), chosen), ...(agent.tools ?? [])];
-    return [name, { ...(isLlm(name, chosen) ? llm(name, agent, role, chosen) : agent), tools }];
+    const own = isLlm(name, chosen) ? llm(name, agent, role, chosen) : agent;
+    const owner = policyOwner(name, chosen);
+    const isShared = owner !== name && Object.hasOwn(shipped, owner) && isLlm(owner, chosen);
+    return [name, { ...(isShared ? sharing(owner, own) : own), tools }];
   });
   return Object.fromEntries(agents);
+}
+
+/** Without the settings that the agent takes from the owner of its policy. */
+function sharing(owner: string, agent: AgentInput): AgentInput {
+  const { model: _model, lora: _lora, trained: _trained, optimizer: _optimizer, engine: _engine, ...own } = agent;
+  return { ...own, policy: `of:${owner}` as const };
 }
 
 function roleOf({ delegates = [] }: AgentInput, teamSize: number): Role {
@@ -25,17 +35,27 @@ function roleOf({ delegates = [] }: AgentInput, teamSize: number): Role {
   return delegates.length > 0 ? "planner" : "searcher";
 }
 
-/** The policy of an agent; where it shares another's, that of the other. */
-function policyOf(name: string, chosen: Chosen): string {
-  const policyAt = (agent: string) => String(chosen(`agents.${agent}.policy`) ?? "compiled");
-  const [, owner] = /^of:(.+)$/.exec(policyAt(name)) ?? [];
-  return policyAt(owner ?? name);
+/** What the user chose, with the policy that the arm `shared-policy` gives to every agent but the main one. */
+export function withArm(arm: Arm, chosen: Chosen): Chosen {
+  if (arm !== "shared-policy") return chosen;
+  return (path) => chosen(path) ?? (/^agents\.(?!main\.)[^.]+\.policy$/.test(path) ? "of:main" : undefined);
 }
+
+const chosenPolicy = (name: string, chosen: Chosen): string => String(chosen(`agents.${name}.policy`) ?? "compiled");
+
+/** The agent whose policy an agent has: itself, unless it shares another's. */
+const policyOwner = (name: string, chosen: Chosen): string =>
+  ownerOf({ [name]: { policy: chosenPolicy(name, chosen) } }, name);
+
+/** The policy of an agent; where it shares another's, that of the other. */
+const policyOf = (name: string, chosen: Chosen): string => chosenPolicy(policyOwner(name, chosen), chosen);
 
 const isServer = (policy: string): boolean => /^(tinker|openai|bedrock)(:|$)/.test(policy);
 
+/** Whether the user set a model or a server for the agent, or for the one whose policy it shares. */
 export function isLlm(name: string, chosen: Chosen): boolean {
-  return chosen(`agents.${name}.model`) !== undefined || isServer(policyOf(name, chosen));
+  const models = [name, policyOwner(name, chosen)].map((agent) => chosen(`agents.${agent}.model`));
+  return models.some((model) => model !== undefined) || isServer(policyOf(name, chosen));
 }
 
 /**

@@ -9,7 +9,7 @@ import type { Recipe } from "../../core/recipe.ts";
 import type { Chosen } from "../../core/training/resolve-config.ts";
 import { DEVELOPMENT_QUESTIONS } from "../atlas/questions/questions.ts";
 import { recipe as atlas } from "../atlas/recipe.ts";
-import { agentsOf, isLlm } from "./agents.ts";
+import { agentsOf, isLlm, withArm } from "./agents.ts";
 
 export const recipe: Recipe = { ...atlas, name: "deep-research", config, baseModels: [] };
 
@@ -22,7 +22,8 @@ const LEVELS = [1, 2, 3, 4, 5, 6, 7, 8, 9];
 /** Of atlas's 336 test questions, equally many of each kind. Asking them three times takes about as long as asking all of them once. */
 const HELD_OUT = 108;
 
-function config(arm: Arm, chosen: Chosen): ReturnType<Recipe["config"]> {
+function config(arm: Arm, chosenByUser: Chosen): ReturnType<Recipe["config"]> {
+  const chosen = withArm(arm, chosenByUser);
   const { agents: shipped } = atlas.config(arm, chosen);
   const hasLlm = Object.keys(shipped).some((name) => isLlm(name, chosen));
   return {

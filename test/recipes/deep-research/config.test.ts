@@ -61,6 +61,20 @@ test("arm shared-policy resolves with one LLM for both agents; the shipped model
   expect(() => resolved([], "shared-policy")).toThrow(/agents\.searcher\.model: differs from that of 'main'/);
 });
 
+test.each<[Arm, string[]]>([
+  ["shared-policy", []],
+  ["mgrpo", ["agents.searcher.policy=of:main"]],
+])("arm %s, set %j: an agent that shares an LLM's policy is an LLM, and takes the owner's model", (arm, share) => {
+  const set = ["agents.main.model=m", "agents.main.lora.rank=8", ...share];
+  expect(resolved(set, arm).agents["searcher"]).toMatchObject({
+    policy: "of:main",
+    model: "m",
+    lora: { rank: 8 },
+    limits: { contextTokens: 4096 },
+    system: expect.stringContaining("given one task by a planner"),
+  });
+});
+
 test("an LLM that shares the policy of another gets the same adapter and optimizer, locally and on a Tinker server", () => {
   const shared = ["agents.main.model=m", "agents.searcher.model=m", "agents.searcher.policy=of:main"];
   const local = resolved(shared).agents;
