@@ -23,6 +23,7 @@ export function plannedPasses(
         kind: "log-probs",
         gradientLength: 0,
         counts: () => true,
+        // The limit on tokens bounds the predictions of all nodes; a sequence adds that of its last token, which has no node.
         plan: (some, chosen) => planOf(tokensOf(some), () => 1, chosen),
         run: (some, plan) => passes.logProbs(tokensOf(some), temperature, plan),
       };
