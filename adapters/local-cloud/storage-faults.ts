@@ -30,11 +30,7 @@ export function storageFault(path: string, error: unknown): unknown {
   const reason = fault.message.replace(/\s+/g, " ").trim();
   const options = { cause: error };
   if (is(FULL))
-    return new MgrpoError(
-      "disk-full",
-      `${at}: the disk is full (${reason}): free some space and resume`,
-      options,
-    );
+    return new MgrpoError("disk-full", `${at}: the disk is full (${reason}): free some space and resume`, options);
   if (is(FORBIDDEN))
     return new MgrpoError(
       "storage-unwritable",
