@@ -94,6 +94,8 @@ export function withInherited(agents: unknown): unknown {
 export function withoutInherited<T>(agents: T): T {
   if (!isSettings(agents)) return agents;
   return mapRoles(agents, (role, owner) => {
+    // An owner that shares a policy itself is refused: the role keeps its settings, so that the error is not that they are missing.
+    if (named(owner["policy"]) !== undefined) return role;
     const repeated = OF_THE_POLICY.filter((key) => JSON.stringify(role[key]) === JSON.stringify(owner[key]));
     return Object.fromEntries(Object.entries(role).filter(([key]) => !(repeated as string[]).includes(key)));
   }) as T;

@@ -167,6 +167,16 @@ test("a policy that the user shares has the settings of its owner, too; what the
   );
 });
 
+test.each<[string[], string]>([
+  [["agents.searcher.policy=of:searcher"], "agents.searcher.policy: an agent cannot share its own policy"],
+  [
+    ["agents.main.policy=of:searcher", "agents.searcher.policy=of:main"],
+    "agents.main.policy: 'searcher' has no policy of its own, but that of 'main'",
+  ],
+])("a policy that cannot be shared is refused as such, not for settings that are missing then: %j", (set, message) => {
+  expect(() => resolveConfig(gazetteer, { ...choice, set })).toThrow(message);
+});
+
 test("ablations and the control differ from the method in one setting", () => {
   const { arm: _own, ...method } = resolveConfig(recipe, choice);
   const changed = (arm: "no-alignment" | "weighted-alignment" | "shuffled-advantages") => {
