@@ -50,8 +50,8 @@ const TOO_LONG = new RegExp(
 /** As most servers say it; OpenAI's reasoning models; Azure; DeepSeek; Qwen. */
 const FILTERED =
   /content_filter|content_policy|invalid_prompt|content management policy|content exists risk|data_inspection_failed/i;
-/** A tool's name or description is too long, in the words of OpenAI and DeepSeek: no conversation would pass. */
-const INVALID_TOOL = /invalid 'tools\[/i;
+/** A tool's name or description is too long, or the list of tools, in the words of OpenAI and DeepSeek: no conversation would pass. */
+const INVALID_TOOL = /invalid 'tools['[]/i;
 
 /** Not for attempts that the caller or the timeout ended. */
 export function translateEndpointError(error: unknown, endpoint: Endpoint): EndpointFailure {

@@ -28,9 +28,12 @@ test.each([
   expect(await turnAfter(reply)).toMatchObject({ text: "", calls: [], stop: "stop" });
 });
 
-test.each(["name", "description"])("a tool whose %s is too long ends no conversation: it fails", async (field) => {
-  const message = `Invalid 'tools[0].function.${field}': string too long. Expected a string with maximum length 64`;
-  await expect(turnAfter(fails(400, message, "string_above_max_length"))).rejects.toMatchObject({
+test.each([
+  "Invalid 'tools[0].function.name': string too long. Expected a string with maximum length 64",
+  "Invalid 'tools[0].function.description': string too long. Expected a string with maximum length 1024",
+  "Invalid 'tools': array too long. Expected an array with maximum length 128",
+])("a tool or a list of tools that is too long ends no conversation: it fails: %s", async (message) => {
+  await expect(turnAfter(fails(400, message, "invalid_request_error"))).rejects.toMatchObject({
     code: "endpoint-refused",
     retryable: false,
     message: expect.stringContaining(message),
