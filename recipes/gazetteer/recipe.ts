@@ -17,8 +17,8 @@ export const recipe: Recipe = {
 
 const model = "hf:HuggingFaceTB/SmolLM2-135M-Instruct";
 const lora = { rank: 16, alpha: 32 };
-const optimizer = { learningRate: 2e-4, schedule: "linear" } as const;
-const engine = { threads: 1, slots: 64, microBatchTokens: 4096 };
+const optimizer = { learningRate: 3e-4, schedule: "linear" } as const;
+const engine = { threads: 2, slots: 64, microBatchTokens: 4096 };
 // The system messages name the tools (system.ts).
 const trained = { model, lora, toolPrompt: "none", optimizer, engine } as const;
 
@@ -57,7 +57,7 @@ function singleAgent(): RunConfigInput["agents"] {
 }
 
 const common = {
-  steps: 64,
+  steps: 32,
   questionsPerStep: 8,
   rolloutsPerQuestion: 8,
   temperature: 1,
@@ -70,7 +70,7 @@ const common = {
   // All rollouts of a step share two cores, so each of them takes as long as the step.
   limits: { rolloutSeconds: 1200, invocationSeconds: 600 },
   evaluation: {
-    every: 32,
+    every: 16,
     suites: [
       { name: "test", temperature: 1, skip: DEVELOPMENT_QUESTIONS, when: "ends" },
       { name: "development", temperature: 1, questions: DEVELOPMENT_QUESTIONS },
