@@ -1,5 +1,5 @@
 /**
- * @file An app elsewhere whose agent has reached a limit: it gives up by answering with an error. If no answer of it arrives, the attempt is
+ * @file An app elsewhere whose agent has reached a limit: it gives up by answering with an error. If no answer arrives, the attempt is
  * tried again.
  */
 import { createServer, type ServerResponse } from "node:http";

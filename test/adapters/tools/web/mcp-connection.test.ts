@@ -1,5 +1,5 @@
 /**
- * @file The connection to an MCP server: nothing is left of it after `close`, an HTTP error becomes one line and fails no other call, and a
+ * @file The connection to an MCP server: `close` leaves no process behind, an HTTP error becomes one line and fails no other call, and a
  * header that cannot be sent is refused.
  */
 import { createServer, type RequestListener, type ServerResponse } from "node:http";
