@@ -33,13 +33,8 @@ Object.assign(process.env, cloud.environment);
 const store = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
 try {
   await measureScores(store);
-  await measureCommits(
-    retryingStore(
-      store,
-      1,
-      createLog((line) => process.stderr.write(line)),
-    ).objects,
-  );
+  const log = createLog((line) => process.stderr.write(line));
+  await measureCommits(retryingStore(store, 1, log).objects);
 } finally {
   store.close();
   await cloud.close();

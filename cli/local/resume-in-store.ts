@@ -88,7 +88,8 @@ async function forgiveFleets(table: Table, run: string): Promise<void> {
 
 /** The write fails if a tick has counted a request since the record was read: it is repeated with the new count. */
 async function forgiveFleet(table: Table, run: string, item: TableItem): Promise<void> {
-  for (let known: TableItem | undefined = item; known; ) {
+  let known: TableItem | undefined = item;
+  while (known) {
     const change = resetFleet(parse(FleetRecord, known, `FLEET of run '${run}'`));
     const result: TableResult = await table.update(change);
     if (result.applied) return;
