@@ -7,6 +7,7 @@
  *     evaluation     JOB is `done`                                                  record-evaluation
  *     optimizer      AGENT has the probe of its server's optimizer                  the agent's worker
  *     stalled        no score or version for too long (core/monitoring/stall.ts)   time alone
+ *     trained        RUN is `finished`                                               tick
  *     end            RUN is `halted`, or `finished` and every due evaluation done   tick, record-evaluation
  */
 import type { RunConfig } from "../../core/contracts/config.ts";
@@ -28,6 +29,7 @@ export type RunEvent =
   | { readonly kind: "optimizer"; readonly agent: string; readonly optimizer: OptimizerProbe }
   | { readonly kind: "waiting"; readonly step: number; readonly for: string }
   | { readonly kind: "stalled"; readonly step: number; readonly text: string }
+  | { readonly kind: "trained" }
   | { readonly kind: "ended"; readonly status: "finished" | "halted"; readonly reason: string };
 
 /** Time between reads beyond the RUN record: finding out what a run waits for takes a dozen reads of a busy store. */
@@ -53,6 +55,7 @@ export async function* followRun(
   const reported = new Set<string>();
   const stalls = new StallReporter(config);
   let detailsReadAt = Number.NEGATIVE_INFINITY;
+  let isTrained = false;
   while (!signal.aborted) {
     const run = await readRun(store, config.run);
     const now = clock.monotonic();
@@ -60,6 +63,10 @@ export async function* followRun(
       stalls.stepSeconds = seconds;
       const summary = await readSummary(store, config, step, seconds);
       if (summary) yield { kind: "step", summary };
+    }
+    if (run.status === "finished" && !isTrained) {
+      isTrained = true;
+      yield { kind: "trained" };
     }
     if (run.status !== "running" || now - detailsReadAt >= DETAIL_SECONDS) {
       detailsReadAt = now;

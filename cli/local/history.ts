@@ -52,7 +52,7 @@ export class RunHistory {
   }
 
   record(event: RunEvent): void {
-    if (event.kind === "waiting" || event.kind === "stalled") return;
+    if (event.kind === "waiting" || event.kind === "stalled" || event.kind === "trained") return;
     if (event.kind === "ended") this.ended = event;
     if (event.kind === "evaluation") {
       const { evaluation } = event;

@@ -1,7 +1,8 @@
 /**
  * @file One session of a local run, new or resumed: the embedded cloud, the workers, and the records followed to the end.
  *
- *     open cloud -> start or resume -> start workers -> follow --finished--> stop workers -> export, report, curve
+ *     open cloud -> start or resume -> start workers -> follow --trained---> stop the workers that do not evaluate
+ *                                                         |--finished--> stop workers -> export, report, curve
  *                                                         |--halted--------> stop workers, the reason, exit 1
  *                                                         |--Ctrl-C--------> drain workers, how to resume, exit 130
  *                                                         '--a worker cannot be kept alive: drain workers, its last error, exit 1
@@ -90,6 +91,7 @@ async function followWithWorkers(
       history.record(event);
       display.event(event);
       tracking.wake();
+      if (event.kind === "trained") void workers.finishTraining();
       if (event.kind === "step")
         for (const line of stepWarnings(config, history.steps)) display.print(`warning: ${line}`);
     }

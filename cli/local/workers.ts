@@ -4,7 +4,7 @@
  *
  *     started --exit--> waits 0.2 s .. 1.6 s --> started        a crash, or SIGKILL
  *        |   five exits in a row, the last four each within 10 s of its start, or one on a full disk --> `failed` rejects
- *        '-- stop(): SIGTERM, drained; SIGKILL after 15 s
+ *        '-- stop(), or finishTraining() if it does not evaluate: SIGTERM, drained; SIGKILL after 15 s
  *
  * Exits in a row while the same rollout runs alone count as one: the run gives it up after a few (core/training/give-up.ts).
  */
@@ -78,6 +78,8 @@ export interface Workers {
   readonly failed: Promise<never>;
   /** Tells the workers that the run advanced, so they check at once instead of at their next poll. */
   hint(): void;
+  /** Ends those that do not evaluate: they have nothing left to do, and their memory is the evaluations'. */
+  finishTraining(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -112,11 +114,10 @@ class WorkerProcesses implements Workers {
   readonly #environment: Readonly<Record<string, string>>;
   readonly #logs: string;
   readonly #inFlightOf: InFlightOf;
-  /** By name. */
-  readonly #children = new Map<string, ChildProcess>();
+  readonly #children = new Map<WorkerSpec, ChildProcess>();
   /** Pending restarts. */
   readonly #timers = new Set<NodeJS.Timeout>();
-  #isStopping = false;
+  #isWanted: (spec: WorkerSpec) => boolean = () => true;
   #fail: (error: MgrpoError) => void = () => {};
 
   constructor(
@@ -139,10 +140,19 @@ class WorkerProcesses implements Workers {
     for (const { stdin } of this.#children.values()) if (stdin?.writable) stdin.write("\n");
   }
 
+  finishTraining(): Promise<void> {
+    return this.#stopUnless(({ roles }) => roles.includes("eval"));
+  }
+
   async stop(): Promise<void> {
-    this.#isStopping = true;
     for (const timer of this.#timers) clearTimeout(timer);
-    await Promise.all([...this.#children.values()].map(stopChild));
+    await this.#stopUnless(() => false);
+  }
+
+  async #stopUnless(isWanted: (spec: WorkerSpec) => boolean): Promise<void> {
+    this.#isWanted = isWanted;
+    const unwanted = [...this.#children].filter(([spec]) => !isWanted(spec));
+    await Promise.all(unwanted.map(([, child]) => stopChild(child)));
   }
 
   #start(spec: WorkerSpec, exits: Exits): void {
@@ -159,10 +169,10 @@ class WorkerProcesses implements Workers {
       detached: true,
     });
     closeSync(file);
-    this.#children.set(spec.name, child);
+    this.#children.set(spec, child);
     const onEnd = (how: string) => {
-      this.#children.delete(spec.name);
-      if (this.#isStopping) return;
+      this.#children.delete(spec);
+      if (!this.#isWanted(spec)) return;
       const isQuick = performance.now() - started < QUICK_EXIT_MILLISECONDS;
       void this.#restart(spec, isQuick ? exits : { count: 0 }, how, { path: log, start: logStart });
     };
@@ -177,7 +187,7 @@ class WorkerProcesses implements Workers {
   async #restart(spec: WorkerSpec, before: Exits, how: string, log: WorkerLog): Promise<void> {
     const { reason, code } = endOf(log, how);
     const alone = await this.#aloneAtEnd(log);
-    if (this.#isStopping) return;
+    if (!this.#isWanted(spec)) return;
     const isSame = alone !== undefined && alone === before.alone;
     const count = before.count + (isSame ? 0 : 1);
     if (count >= MAX_EXITS || code === FULL) {
@@ -189,7 +199,7 @@ class WorkerProcesses implements Workers {
     const timer = setTimeout(
       () => {
         this.#timers.delete(timer);
-        this.#startAgain(spec, { count, alone });
+        if (this.#isWanted(spec)) this.#startAgain(spec, { count, alone });
       },
       100 * 2 ** count,
     );
@@ -232,7 +242,8 @@ async function stopChild(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = new Promise((resolve) => child.once("exit", resolve));
   const timer = setTimeout(() => child.kill("SIGKILL"), DRAIN_MILLISECONDS);
-  child.kill("SIGTERM");
+  // A second signal would end it without draining.
+  if (!child.killed) child.kill("SIGTERM");
   await ended;
   clearTimeout(timer);
 }

@@ -37,9 +37,10 @@ async function eventsWhileEvaluated(store: Store, followed: RunConfig): Promise<
 
 const ofKind = (seen: readonly RunEvent[], kind: RunEvent["kind"]) => seen.filter((event) => event.kind === kind);
 
-test("a finished run: its steps, its evaluations, its end", async () => {
+test("a finished run: its steps, the end of training, its evaluations, its end", async () => {
   expect((await events(0)).map(({ kind }) => kind)).toEqual([
     "step",
+    "trained",
     ...Array.from({ length: 4 }, () => "evaluation"),
     "ended",
   ]);
@@ -53,6 +54,7 @@ test("after training, the run reports which suite is evaluated, until all are do
   const seen = await eventsWhileEvaluated(await storeOfFinishedRun(), unfinished);
   expect(ofKind(seen, "waiting")).toEqual([{ kind: "waiting", step: 1, for: "evaluation 5 of 6: late after 0 steps" }]);
   expect(ofKind(seen, "evaluation")).toHaveLength(6);
+  expect(ofKind(seen, "trained")).toHaveLength(1);
   expect(seen.at(-1)).toEqual({ kind: "ended", status: "finished", reason: "" });
 });
 

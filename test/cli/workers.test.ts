@@ -1,5 +1,14 @@
 /** @file The worker processes of a local run: the error of one that cannot be kept alive, whatever ended it and became of its log. */
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -83,4 +92,31 @@ test("exits while the same rollout runs alone count as one: a run gives up two s
   await expect(failed).rejects.toThrow("worker 'w' ended 5 times in a row: exit SIGKILL (log: ");
   // Nothing, both, 'a', 'b' and 'c'.
   expect(readdirSync(exits)).toHaveLength(9);
+});
+
+test("once training is finished, the workers that only train end, and one that evaluates is still kept alive", async () => {
+  const preload = join(folder, "idle.cjs");
+  const started = join(folder, "started");
+  const line = 'process.argv.at(-1) + " " + process.pid + "\\n"';
+  const idle = "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);";
+  writeFileSync(preload, `require("node:fs").appendFileSync(${JSON.stringify(started)}, ${line});\n${idle}\n`);
+  const specs = (["train", "eval"] as const).map((role) => ({
+    name: role,
+    agent: "main",
+    roles: [role],
+    arguments: [role],
+  }));
+  const environment = { NODE_OPTIONS: `--require=${preload}` };
+  const workers = startWorkers(specs, environment, join(folder, "finished"), inFlightIn(memoryStore().table, "r"));
+  const pids = (role: string) =>
+    (existsSync(started) ? readFileSync(started, "utf8").split("\n") : [])
+      .filter((one) => one.startsWith(role))
+      .map((one) => Number(one.split(" ")[1]));
+  await expect.poll(() => [pids("train").length, pids("eval").length]).toEqual([1, 1]);
+  await workers.finishTraining();
+  expect(() => process.kill(pids("train")[0] ?? 0, 0)).toThrow("ESRCH");
+  process.kill(pids("eval")[0] ?? 0, "SIGKILL");
+  await expect.poll(() => pids("eval").length).toBe(2);
+  await workers.stop();
+  expect(pids("train")).toHaveLength(1);
 });
