@@ -14,7 +14,7 @@ import { overToolBudgetReason } from "../training/tool-spending.ts";
 import { rolloutCauses } from "./rollout-causes.ts";
 import type { Cause, RunState } from "./run-state.ts";
 
-/** A disk with less free space than both is nearly full: a share of it, and bytes. */
+/** A disk is nearly full if its free space is at most both this share of it and this many bytes. */
 const NEARLY_FULL = { share: 0.05, bytes: 2 ** 31 };
 /** From this many takeovers of one agent's training, its workers are assumed to fail at it. */
 const THRASHING = 2;
@@ -66,8 +66,9 @@ export function neededRoles(
 export const behind = (step: StepRecord, agents: readonly AgentRecord[]): string[] =>
   step.trained.filter((name) => (agents.find(({ agent }) => agent === name)?.version ?? 0) < versionAfter(step));
 
-export const serves = (worker: WorkerRecord, agent: string, role: WorkerRole): boolean =>
-  worker.state === "alive" && worker.agent === agent && worker.roles.includes(role);
+/** A draining worker begins nothing new, but finishes the ready step that it trains. */
+export const serves = ({ state, agent: served, roles }: WorkerRecord, agent: string, role: WorkerRole): boolean =>
+  (state === "alive" || (state === "draining" && role === "train")) && served === agent && roles.includes(role);
 
 function missingWorkers(config: RunConfig, state: RunState, step: StepRecord): Cause[] {
   const { workers } = state;
@@ -91,7 +92,7 @@ function silentWorkers({ liveness }: RunConfig, { workers }: RunState, storeTime
   const lease = liveness.leaseSeconds;
   return workers.flatMap(({ worker, state, counter, seenCounter, seenAt }) => {
     const silent = (storeTime - seenAt) / 1000;
-    if (state !== "alive" || counter !== seenCounter || silent <= lease / 2) return [];
+    if (state === "dead" || counter !== seenCounter || silent <= lease / 2) return [];
     const ends =
       silent > lease
         ? `tick marks it dead ${lease / 2} s after it notices, and its work is leased again`
@@ -104,14 +105,12 @@ function silentWorkers({ liveness }: RunConfig, { workers }: RunState, storeTime
 function trainers({ agents, workers }: RunState, step: StepRecord): Cause[] {
   return behind(step, agents).map((name): Cause => {
     const { trainer = "", takeovers = 0 } = agents.find(({ agent }) => agent === name) ?? {};
-    if (trainer === "")
-      return {
-        what: `no worker trains '${name}' yet`,
-        ends: `a worker of '${name}' starts to train it`,
-        likelihood: "certain",
-      };
-    const isAlive = workers.some(({ worker, state }) => worker === trainer && state === "alive");
     const lost = takeovers > 0 ? `, after ${takeovers} of at most ${MAX_TAKEOVERS} takeovers` : "";
+    if (trainer === "") {
+      const what = `no worker trains '${name}'${lost || " yet"}`;
+      return { what, ends: `a worker of '${name}' starts to train it`, likelihood: "certain" };
+    }
+    const isAlive = workers.some(({ worker, state }) => worker === trainer && state !== "dead");
     if (takeovers >= THRASHING) {
       const what = `the training of '${name}' moves from worker to worker without a new version; ${trainer} holds it now${lost}`;
       const ends = "it publishes the version; one more takeover halts the run, so read the workers' logs";

@@ -100,4 +100,7 @@ test("waiting for: the missing workers, the rollouts, the trainers", () => {
   // Main has published version 1 already.
   expect(phrase({ step: { ...step, state: "ready" } })).toBe("training searcher");
   expect(phrase({ step: { ...step, state: "ready" }, workers: [worker("main")] })).toBe("waiting for: searcher/train");
+  const draining = [worker("main"), worker("searcher", "draining")];
+  expect(phrase({ workers: draining })).toBe("waiting for: searcher/rollout");
+  expect(phrase({ step: { ...step, state: "ready" }, workers: draining })).toBe("training searcher");
 });

@@ -98,6 +98,34 @@ test.each<[string, Partial<RunState>, string[]]>([
   ],
   ["no trainer", { step: ready }, ["no worker trains 'main' yet", "no worker trains 'searcher' yet"]],
   [
+    "a step that its trainer gave up",
+    { step: ready, agents: [agent("main", { takeovers: 2 }), agent("searcher", { version: 1 })] },
+    ["no worker trains 'main', after 2 of at most 3 takeovers"],
+  ],
+  [
+    "a draining trainer, which finishes the step",
+    {
+      step: ready,
+      agents: [agent("main", { trainer: "main-1" }), agent("searcher", { version: 1 })],
+      workers: [seen(worker("main", "draining")), seen(worker("searcher"))],
+    },
+    ["main-1 trains 'main'"],
+  ],
+  [
+    "a draining worker in an open step",
+    { workers: [seen(worker("main", "draining")), seen(worker("searcher"))] },
+    ["no worker of 'main' can run rollouts; main-1 is draining"],
+  ],
+  [
+    "a draining worker that is silent",
+    {
+      step: ready,
+      agents: [agent("main", { trainer: "main-1" }), agent("searcher", { version: 1 })],
+      workers: [seen(worker("main", "draining"), { seenAt: NOW - 8000 }), seen(worker("searcher"))],
+    },
+    ["main-1 has sent no heartbeat for 8 s", "main-1 trains 'main'"],
+  ],
+  [
     "a trainer at work, and one that was lost",
     {
       step: ready,
