@@ -83,8 +83,8 @@ export class MgrpoError extends Error {
 }
 
 /**
- * Whether this is an `MgrpoError`, also one of another copy of the class, with one of these codes; without codes, with any. Use it in place of
- * `instanceof`.
+ * Whether this is an `MgrpoError` with one of these codes; without codes, with any. An error from another copy of the class counts too, so use
+ * this in place of `instanceof`.
  */
 export function isMgrpoError(error: unknown, ...codes: ErrorCode[]): error is MgrpoError {
   if (!(error instanceof Error) || !(BRAND in error)) return false;

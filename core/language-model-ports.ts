@@ -19,7 +19,7 @@ export interface CompletionRequest {
   readonly schema?: z.ZodType;
   readonly temperature?: number;
   readonly maxTokens?: number;
-  /** Called for each attempt that its timeout or the signal cuts off. Its usage is unknown, and its server may still charge for it. */
+  /** Called for each attempt that is cut off by its timeout or the signal. Its usage is unknown, and the server may still charge for it. */
   readonly onCutOff?: () => void;
 }
 
@@ -54,7 +54,7 @@ export interface AssistantTurn {
   readonly usage: TokenUsage;
 }
 
-/** A part of a conversation: a message to the model, its own turn, or the results of its calls. */
+/** A part of a conversation: a message to the model, one of the model's turns, or the results of its calls. */
 export type ChatPart =
   | { readonly kind: "message"; readonly role: "system" | "user"; readonly text: string }
   | { readonly kind: "turn"; readonly turn: AssistantTurn }
@@ -71,7 +71,7 @@ export interface ChatRequest {
 
 /**
  * A model that holds conversations and calls tools: an agent behind an API, without token ids. A conversation that the server refuses as too
- * long, or by its content filter, gets an empty turn: only that conversation fails.
+ * long, or that its content filter blocks, gets an empty turn: only that conversation fails.
  */
 export interface ChatModel {
   generate(request: ChatRequest, signal: AbortSignal): Promise<AssistantTurn>;

@@ -17,7 +17,7 @@ export function costUsd({ input, output }: TokenPrices, { inputTokens, outputTok
  */
 const BYTES_PER_TOKEN = 3;
 
-/** The cost of a request that uses all its tokens, in dollars. @param texts of its prompt. */
+/** The cost in dollars of a request that uses all its tokens. @param texts the texts of its prompt. */
 export function mostUsd(prices: TokenPrices, texts: readonly string[], maxTokens: number): number {
   const bytes = texts.reduce((sum, text) => sum + new TextEncoder().encode(text).length, 0);
   return costUsd(prices, { inputTokens: Math.ceil(bytes / BYTES_PER_TOKEN), outputTokens: maxTokens });

@@ -1,12 +1,12 @@
 /**
  * @file What workers measure in addition to their records, for display only: nothing that is trained, scored or hashed depends on it, and a
- * run without it is complete. Each is one object per step and writer, lost if its writer is killed, and expires with the conversations.
+ * run without it is complete. Each writer stores one object per step: it is lost if the writer is killed, and expires with the conversations.
  */
 import * as z from "zod";
 import { RunName, Step } from "./names.ts";
 import type { CallPath, RolloutAddress } from "./rollout.ts";
 
-/** Seconds that one turn took: to sample it, and to answer each of its calls, which run at the same time. */
+/** Seconds that one turn took: to sample it, and to answer each of its calls, which run concurrently. */
 export const TurnLatency = z.strictObject({ sampling: z.number(), calls: z.array(z.number()) });
 export type TurnLatency = z.infer<typeof TurnLatency>;
 
@@ -21,7 +21,7 @@ export const StepTelemetry = z.strictObject({
   worker: z.string(),
   /** `*`: the whole team. */
   agent: z.string(),
-  /** When calls to its engine were in flight while the step was the oldest open one. Ascending, and disjoint per kind. */
+  /** When calls to its engine were in flight while the run was at this step. Ascending, and disjoint per kind. */
   sampling: z.array(BusyInterval),
   training: z.array(BusyInterval),
   /** The turns of the step's training conversations that it ran, by `latencyName`. */
@@ -32,7 +32,7 @@ export type StepTelemetry = z.infer<typeof StepTelemetry>;
 export const latencyName = ({ group, rollout }: Pick<RolloutAddress, "group" | "rollout">, path: CallPath): string =>
   [group, rollout, ...path].join("/");
 
-/** What a trainer computed about one trajectory. A action tokens. */
+/** What a trainer computed about one trajectory. A = its action tokens. */
 export interface TrainedTokens {
   /** The trainer's log-probs when it first computed them: before the step's first update, unless it has several minibatches. */
   readonly logProbs_A: Float32Array;
@@ -40,6 +40,6 @@ export interface TrainedTokens {
   readonly clipped: readonly number[];
 }
 
-/** @param object a rollout of the group, or the id of an invocation. `branch` 0: its first or only conversation. */
+/** @param object index of a rollout of the group, or id of an invocation. `branch` 0: its first or only conversation. */
 export const trajectoryName = (group: number, object: number | string, branch: number): string =>
   `${typeof object === "number" ? `${group}/${object}` : object}#${branch}`;

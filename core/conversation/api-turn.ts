@@ -19,10 +19,10 @@ export function sampledText({ thinking, text, calls }: WrittenTurn): string {
   return thought + [before, ...calls.map(callText)].filter(Boolean).join("\n");
 }
 
-/** The parser skips thinking to its end, and open thinking with all that follows it. */
+/** The parser skips everything before the end of thinking, and everything after a `<think>` that is never closed. */
 const leavesThinkingOpen = (text: string): boolean => text.includes("<think>") && !text.includes("</think>");
 
-/** Open thinking would hide the calls that follow it. */
+/** Thinking that is never closed would hide the calls after it. */
 const closeThinking = (text: string): string => (leavesThinkingOpen(text) ? `${text}\n</think>` : text);
 
 type WrittenTurn = Pick<AssistantTurn, "thinking" | "text" | "calls">;

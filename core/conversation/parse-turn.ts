@@ -24,9 +24,6 @@ export const STRAY_TAGS = /<(?:\/?(?:tool_call|tool_response)>|\|[^|<>\s]*\|>)/;
 /** Tokens that only a template may write: an agent that writes them forges another's message. */
 const FORGED = /^<(?:\||\/?tool_response>)/;
 
-/** Unknown keys are errors. */
-const WrittenCall = ToolCall.strict();
-
 /** @param maxCalls limit on the calls of one turn. */
 export function parseTurn(text: string, toolbox: Pick<Toolbox, "parameters">, maxCalls: number): ParsedTurn {
   const blocks = blocksOf(afterThinking(text));
@@ -88,7 +85,7 @@ function parseCall(body: string, parameters: ReadonlyMap<string, z.ZodType>): To
   } catch {
     return "the tool call is not JSON";
   }
-  const call = WrittenCall.safeParse(value);
+  const call = ToolCall.safeParse(value);
   if (!call.success) return `the tool call has the wrong form: ${issuesOf(call.error)}`;
   const schema = parameters.get(call.data.name);
   if (!schema) return `unknown tool '${call.data.name}' (available: ${[...parameters.keys()].join(", ") || "none"})`;

@@ -30,9 +30,9 @@ const TILDED = /\](~!?b)[[\]]|\[(e~)\[/gu;
 const BRACKETED =
   /\[(\/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|CALL_ID|ARGS|THINK|MODEL_SETTINGS)|gMASK|sMASK)\]/gu;
 /**
- * What models read and no person sees: invisible copies of ASCII characters (U+E0000 to U+E007F, legitimate only in the flags of England,
- * Scotland and Wales), variation selectors beyond those of emoji, characters without width, and overrides of the direction of text. Joiners
- * and direction marks stay: scripts and emoji need them.
+ * Characters that models read and people do not see: invisible copies of ASCII (U+E0000 to U+E007F, legitimate only in the flags of England,
+ * Scotland and Wales), variation selectors beyond those of emoji, zero-width characters, and overrides of the direction of text. Joiners and
+ * direction marks stay: scripts and emoji need them.
  */
 const INVISIBLE =
   /(\u{1F3F4}\u{E0067}\u{E0062}(?:\u{E0065}\u{E006E}\u{E0067}|\u{E0073}\u{E0063}\u{E0074}|\u{E0077}\u{E006C}\u{E0073})\u{E007F})|[\u{E0000}-\u{E0FFF}\u200b\u202a-\u202e\u2060-\u206f\ufeff]/gu;

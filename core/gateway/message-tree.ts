@@ -4,9 +4,9 @@
  *     first message ── reply ─┬─ results ── reply ── …     a branch ends with a reply that nothing continues
  *                             └─ other ──── reply          a second request after the same reply: another branch
  *
- * A request continues the deepest reply that its history contains, one to a request of its own variant if there is any. Histories are
- * equal when their messages are. What clients change does not count: ids of calls, how the JSON of a call's arguments is written, spaces
- * around an assistant's text.
+ * A request continues the deepest reply in its history, preferably one to a request of the same variant. Histories are equal when their
+ * messages are. What clients change does not count: ids of calls, how the JSON of a call's arguments is written, whitespace around an
+ * assistant's text.
  */
 import type { AppMessage, TurnReply, TurnRequest } from "../contracts/app-chat.ts";
 import { canonicalJson } from "../contracts/parse.ts";
@@ -70,7 +70,7 @@ export class MessageTree<T> {
     return this.#exchanges.has(id);
   }
 
-  /** From now on, requests can continue the reply. One that its client did not wait for ends its branch. */
+  /** From now on, requests can continue the reply. A reply that its client did not wait for ends its branch. */
   markContinuable(id: string): void {
     const { exchange, ending } = this.#exchanges.get(id) ?? {};
     if (!exchange || ending === undefined) return;
@@ -82,8 +82,8 @@ export class MessageTree<T> {
   }
 
   /**
-   * The branches that consist of delivered exchanges, each from its first exchange to its last. Their order follows from what was said, never
-   * from when: shorter histories first, then by id. An app may run its conversations side by side.
+   * The branches that consist of delivered exchanges, each from its first exchange to its last. Their order depends on their content, never on
+   * timing, since an app may run its conversations concurrently: shorter histories first, then by id.
    */
   branches(delivered: ReadonlySet<string>): Exchange<T>[][] {
     const kept = new Set<Exchange<T>>();

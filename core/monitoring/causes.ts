@@ -16,8 +16,8 @@ import type { Cause, RunState } from "./run-state.ts";
 
 /** A disk is nearly full if its free space is at most both this share of it and this many bytes. */
 const NEARLY_FULL = { share: 0.05, bytes: 2 ** 31 };
-/** From this many takeovers of one agent's training, its workers are assumed to fail at it. */
-const THRASHING = 2;
+/** From this many takeovers of one agent's training, its workers are assumed to fail at it: one more halts the run. */
+const THRASHING = MAX_TAKEOVERS - 1;
 
 /** The causes that hold, those of any step first. `storeTime` in ms. */
 export function causesOf(config: RunConfig, state: RunState, storeTime: number): Cause[] {

@@ -51,7 +51,7 @@ export function rolloutCauses(config: RunConfig, state: RunState): Cause[] {
   ];
 }
 
-/** As its last heartbeat said: of every open step, so with `staleness` it may count rollouts of later steps. */
+/** As of its last heartbeat, over all open steps: with `staleness`, rollouts of later steps may count too. */
 const runningOn = ({ workers }: RunState, name: string): number =>
   workers.find(({ worker }) => worker === name)?.running ?? 0;
 
