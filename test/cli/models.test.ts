@@ -164,6 +164,14 @@ describe("a model of the hub", () => {
     );
   });
 
+  test("of a started run stays at its commit if the name has no revision", async () => {
+    const recorded = `hf:owner/tiny@${"b".repeat(40)}`;
+    const modelOf = async (model: string) => (await pinModels(configOf(model), configOf(recorded))).agents["main"]?.model;
+    expect(await modelOf("hf:owner/tiny")).toBe(recorded);
+    expect(await modelOf("hf:owner/tiny@main")).toBe(`hf:owner/tiny@${COMMIT}`);
+    expect(await modelOf("models/tiny")).toBe("models/tiny");
+  });
+
   test("opens as a model, and as the base of an adapter that names it", async () => {
     const files = await readModel("hf:owner/tiny", "--model");
     expect(wholeFile(files.get("model.safetensors") ?? new Uint8Array())).toEqual(
