@@ -168,10 +168,10 @@ describe("a model of the hub", () => {
 
   test("of a started run stays at its commit if the name has no revision", async () => {
     const recorded = `hf:owner/tiny@${"b".repeat(40)}`;
-    const modelOf = async (model: string) => (await pinModels(configOf(model), configOf(recorded))).agents["main"]?.model;
-    expect(await modelOf("hf:owner/tiny")).toBe(recorded);
-    expect(await modelOf("hf:owner/tiny@main")).toBe(`hf:owner/tiny@${COMMIT}`);
-    expect(await modelOf("models/tiny")).toBe("models/tiny");
+    const pinned = (model: string) => pinModels(configOf(model), configOf(recorded));
+    expect(await pinned("hf:owner/tiny")).toEqual(configOf(recorded));
+    expect(await pinned("hf:owner/tiny@main")).toEqual(configOf(`hf:owner/tiny@${COMMIT}`));
+    expect(await pinned("models/tiny")).toEqual(configOf("models/tiny"));
   });
 
   test("opens as a model, and as the base of an adapter that names it", async () => {
