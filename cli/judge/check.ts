@@ -8,7 +8,7 @@ import { agreementOf, areClose, scoreAgreementOf } from "../../core/training/agr
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { inParallel } from "../../gpu-workers/parallel.ts";
 import { openRecipe } from "../../recipes/registry.ts";
-import { type AnswerLabel, readLabelFile, readLabels, type WorkLabel } from "./labels.ts";
+import { type AnswerLabel, readLabels, readTextFile, type WorkLabel } from "./labels.ts";
 import { type Checked, printChecked } from "./print.ts";
 
 /** Concurrent requests to the judge. */
@@ -26,7 +26,7 @@ export async function checkJudge(file: string, options: JudgeOptions): Promise<v
   const config = await judgeOf(options);
   const judge = { model: openLanguageModel(config.model), config };
   const own = config.criteria ?? judgeCriteria();
-  const text = options.criteria === undefined ? undefined : readLabelFile(options.criteria);
+  const text = options.criteria === undefined ? undefined : readTextFile(options.criteria);
   printChecked(
     labels.kind === "answers"
       ? await checkAnswers(judge, text ?? own.correct, labels.labels)
