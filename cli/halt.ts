@@ -1,6 +1,6 @@
 /**
  * @file `mgrpo halt`: stops a run on a stage of `sst deploy`, or on the store that the environment names. Its workers exit and its fleets
- * scale to zero. Launching it again resumes it. A run that has finished training is halted while it has evaluations left.
+ * scale to zero. Launching it again resumes it. A run that has finished training can be halted until its last evaluation is done.
  */
 import { openAwsStore } from "../adapters/aws/store.ts";
 import type { Halt } from "../core/contracts/halt.ts";
@@ -9,6 +9,7 @@ import { RunRecord } from "../core/contracts/records.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { Store } from "../core/ports.ts";
 import { haltRun } from "../core/training/halt-run.ts";
+import { allRuns } from "../core/training/run-list.ts";
 import { endRun } from "../core/training/writes.ts";
 import { namesOfStage } from "./deployment.ts";
 import { readWait } from "./local/follow.ts";
@@ -26,7 +27,7 @@ export async function halt(run: string, { stage }: { readonly stage?: string }):
   const store = openAwsStore(names);
   try {
     const { item } = await store.table.update(endRun(run, BY_HAND));
-    if (!item) throw new MgrpoError("not-found", `no run '${run}' in table '${names.table}': ${MGRPO} runs lists them`);
+    if (!item) throw await noRun(store, run, names);
     const ended = parse(RunRecord, item, `RUN '${run}'`);
     const { status, reason } = ended.status === "finished" ? await haltEvaluations(store, ended) : ended;
     const text = status === "finished" ? "finished and evaluated: there is nothing to halt" : status;
@@ -35,6 +36,13 @@ export async function halt(run: string, { stage }: { readonly stage?: string }):
   } finally {
     store.close();
   }
+}
+
+async function noRun({ table }: Store, run: string, names: ReturnType<typeof storeNames>): Promise<MgrpoError> {
+  const list = `MGRPO_TABLE=${names.table} MGRPO_BUCKET=${names.bucket} ${MGRPO} runs`;
+  return new MgrpoError("not-found", `no run '${run}' in table '${names.table}': list them with \`${list}\``, {
+    unknownNames: [{ unknown: run, known: await allRuns(table) }],
+  });
 }
 
 /** The resulting RUN record. */

@@ -3,8 +3,11 @@ import { appendFileSync, cpSync, existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, isAbsolute, join, relative } from "node:path";
 import { MgrpoError } from "../core/errors.ts";
+import { MGRPO } from "./terminal/name.ts";
 
 const IGNORE = ".gitignore";
+/** What the recipe imports. */
+const IMPORTED = ["mgrpo", "zod"];
 
 /** Throws `config-invalid` when the folder exists, since nothing is overwritten, or cannot be written. */
 export function init(folder: string): void {
@@ -27,9 +30,21 @@ export function init(folder: string): void {
     );
   }
   const added = rules.length === 0 ? "" : `Added to ${IGNORE}: ${rules.join(" ")}\n`;
+  const lacking = IMPORTED.filter((name) => !isInstalled(name));
+  const install = lacking.length === 0 ? "" : `  npm install ${lacking.join(" ")}\n`;
   console.log(
-    `Wrote ${folder}: its recipe.ts says what is in it.\n${added}Next:\n\n  npm install zod\n  npx mgrpo train ${folder}\n`,
+    `Wrote ${folder}: its recipe.ts says what is in it.\n${added}Next:\n\n${install}  ${MGRPO} train ${folder}\n`,
   );
+}
+
+/** Whether the project finds the package. It may lack this one, which npx can run from elsewhere. */
+function isInstalled(name: string): boolean {
+  try {
+    createRequire(join(process.cwd(), IGNORE)).resolve(`${name}/package.json`);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Which of the template's rules a .gitignore lacks, with `folder` in the place of team/. */

@@ -25,7 +25,7 @@ import {
   refuseUnreachableServers,
   startedByHand,
 } from "./deployment.ts";
-import { pinModels } from "./local/hub-models.ts";
+import { pinModels, StartedModels } from "./local/hub-models.ts";
 import { preflight } from "./local/preflight.ts";
 import { runNameOf } from "./local/run-folder.ts";
 import { startOrResume } from "./local/start-or-resume.ts";
@@ -54,11 +54,13 @@ export async function launch(recipeName: string, options: LaunchOptions): Promis
     const own = resolveConfig(recipe, choice);
     const policies = deployment ? fleetPolicies(own, deployment, choice.set) : [];
     const chosen = policies.length > 0 ? resolveConfig(recipe, { ...choice, set: [...policies, ...choice.set] }) : own;
-    const config = await pinModels(chosen);
+    const key = objectKeys.config(run);
+    const stored = await store.objects.get(key);
+    const config = await pinModels(chosen, stored && parseJson(StartedModels, stored, `${key} in the store`));
     const { findings, bases } = await preflight(config, {
       workers: "elsewhere",
       models: "read",
-      begins: async () => (await store.objects.get(objectKeys.config(run))) === undefined,
+      begins: () => stored === undefined,
       async checkStore(found) {
         if (deployment) await found.attempt(() => refuseOtherRelease(deployment));
         if (deployment) await found.attempt(() => refuseUnreachableServers(config, deployment));
@@ -67,7 +69,7 @@ export async function launch(recipeName: string, options: LaunchOptions): Promis
             const { judge } = await openRewards(config, process.env);
             refuseKeylessJudge(config, deployment, judge !== undefined);
           });
-        await refuseOther(store, config, raised);
+        refuseOther(config, stored, raised);
       },
     });
     findings.settle();
@@ -95,10 +97,8 @@ async function freeName(store: Store, recipe: string, arm: string, seed: number)
   }
 }
 
-/** Refuses another config for a run in the store, and a raised budget of a run that does not exist. */
-async function refuseOther({ objects }: Store, config: RunConfig, raised: RaisedBudget): Promise<void> {
-  const key = objectKeys.config(config.run);
-  const stored = await objects.get(key);
+/** Refuses another config than the `stored` one, and a raised budget of a run that is not stored. */
+function refuseOther(config: RunConfig, stored: Uint8Array | undefined, raised: RaisedBudget): void {
   if (!stored && raisesBudget(raised)) {
     throw new MgrpoError(
       "config-invalid",
@@ -106,7 +106,7 @@ async function refuseOther({ objects }: Store, config: RunConfig, raised: Raised
     );
   }
   if (!stored) return;
-  const found = differences(JSON.parse(canonicalJson(config)), parseJson(z.unknown(), stored, `${key} in the store`));
+  const found = differences(JSON.parse(canonicalJson(config)), parseJson(z.unknown(), stored, "the stored config"));
   if (found.length === 0) return;
   throw new MgrpoError(
     "config-invalid",

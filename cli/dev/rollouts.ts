@@ -40,11 +40,11 @@ export interface TriedGroup {
   readonly offered: ReadonlyMap<string, ReadonlySet<string>>;
   /** What the app threw, in order. */
   readonly thrown: readonly unknown[];
-  /** Why the rewards failed; the other rollouts are then not begun. */
+  /** Why the rewards failed. No further rollout starts then. */
   readonly halted: string | undefined;
 }
 
-/** What the rollouts of a group leave. */
+/** The result of sampling a group. */
 interface Sampled {
   readonly outcomes: readonly Outcome[];
   readonly halted: string | undefined;

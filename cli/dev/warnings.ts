@@ -10,7 +10,7 @@ import type { AgentShare } from "./shares.ts";
 /** Lines of an error's stack that are shown. */
 const STACK_LINES = 6;
 
-type Team = Pick<RunConfig, "agents" | "main">;
+type Team = Pick<RunConfig, "agents" | "main" | "runner">;
 
 export function groupWarnings(config: Team, tried: TriedGroup, shares: readonly AgentShare[]): string[] {
   return [
@@ -65,11 +65,12 @@ function varianceWarnings({ main }: Team, { group }: TriedGroup): string[] {
   ];
 }
 
-function agentWarnings({ agents, main }: Team, { agent, branches }: AgentShare, tried: TriedGroup): string[] {
-  if (branches === 0) {
-    const consequence = agent === main ? "does the app use its base URL and model?" : "no rollout would train it";
-    return [`'${agent}' was never called: ${consequence}`];
-  }
+function agentWarnings(config: Team, { agent, trained, branches }: AgentShare, tried: TriedGroup): string[] {
+  const { agents, main, runner } = config;
+  if (branches === 0 && agent !== main)
+    return [`'${agent}' was never called${trained ? ": no rollout would train it" : ""}`];
+  if (branches === 0 && runner !== "native")
+    return [`'${agent}' was never called: does the app use its base URL and model?`];
   const conversations = tried.rollouts.flatMap((rollout) => conversationsOf(rollout, agent, main));
   const counts = countsOf(tried.rollouts, agent);
   const cut = counts?.cut ?? conversations.filter(({ stop }) => stop === "token-limit").length;
@@ -78,7 +79,7 @@ function agentWarnings({ agents, main }: Team, { agent, branches }: AgentShare, 
   const { turnTokens, contextTokens } = agents[agent]?.limits ?? {};
   const warnings: [boolean, string][] = [
     [
-      offered > 0 && !calledTool && !callsInBranches(tried.rollouts, agent, main),
+      branches > 0 && offered > 0 && !calledTool && !callsInBranches(tried.rollouts, agent, main),
       `'${agent}' was offered ${counted(offered, "tool")} and never called one: its model may not know the tool-call format, see agents.${agent}.toolPrompt and docs/models.md`,
     ],
     [

@@ -3,12 +3,12 @@ import { judgeCriteria } from "../../adapters/judges/criteria.ts";
 import { type Judge, judgeCorrectness, judgeQuality } from "../../adapters/judges/vote.ts";
 import { openLanguageModel } from "../../adapters/llm/open.ts";
 import { type JudgeConfig, totalCost, type Verdict } from "../../core/contracts/judge.ts";
-import { MgrpoError } from "../../core/errors.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { agreementOf, areClose, scoreAgreementOf } from "../../core/training/agreement.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { inParallel } from "../../gpu-workers/parallel.ts";
 import { openRecipe } from "../../recipes/registry.ts";
-import { type AnswerLabel, readLabelFile, readLabels, type WorkLabel } from "./labels.ts";
+import { type AnswerLabel, readLabels, readTextFile, type WorkLabel } from "./labels.ts";
 import { type Checked, printChecked } from "./print.ts";
 
 /** Concurrent requests to the judge. */
@@ -26,7 +26,7 @@ export async function checkJudge(file: string, options: JudgeOptions): Promise<v
   const config = await judgeOf(options);
   const judge = { model: openLanguageModel(config.model), config };
   const own = config.criteria ?? judgeCriteria();
-  const text = options.criteria === undefined ? undefined : readLabelFile(options.criteria);
+  const text = options.criteria === undefined ? undefined : readTextFile(options.criteria);
   printChecked(
     labels.kind === "answers"
       ? await checkAnswers(judge, text ?? own.correct, labels.labels)
@@ -35,8 +35,8 @@ export async function checkJudge(file: string, options: JudgeOptions): Promise<v
 }
 
 async function checkAnswers(judge: Judge, criteria: string, labels: readonly AnswerLabel[]): Promise<Checked> {
-  const verdicts = await inParallel(labels, CONCURRENCY, ({ question, reference, answer }) =>
-    judgeCorrectness(judge, criteria, { question, reference, answer }),
+  const verdicts = await inParallel(labels, CONCURRENCY, ({ question, reference, answer }, i) =>
+    judgeCorrectness(judge, criteria, { question, reference, answer }).catch(failureOn(i)),
   );
   const pairs = labels.map((label, i) => ({ label, verdict: verdicts[i] as Verdict }));
   return {
@@ -52,8 +52,8 @@ async function checkAnswers(judge: Judge, criteria: string, labels: readonly Ans
 }
 
 async function checkWork(judge: Judge, criteria: string, labels: readonly WorkLabel[]): Promise<Checked> {
-  const verdicts = await inParallel(labels, CONCURRENCY, ({ task, steps, report }) =>
-    judgeQuality(judge, criteria, { input: { task, steps, report } }),
+  const verdicts = await inParallel(labels, CONCURRENCY, ({ task, steps, report }, i) =>
+    judgeQuality(judge, criteria, { input: { task, steps, report } }).catch(failureOn(i)),
   );
   const pairs = labels.map((label, i) => ({ label, verdict: verdicts[i] as Verdict }));
   return {
@@ -67,6 +67,13 @@ async function checkWork(judge: Judge, criteria: string, labels: readonly WorkLa
     cost: totalCost(verdicts.flatMap(({ cost }) => cost ?? [])),
   };
 }
+
+/** Rejects with the number of the label that has no verdict, which the user may have to change. Other errors concern every label. */
+const failureOn = (index: number) => (error: unknown): never => {
+  if (!isMgrpoError(error, "judge-failed")) throw error;
+  const { code, message, retryable } = error;
+  throw new MgrpoError(code, `label ${index + 1}: ${message}`, { retryable, cause: error });
+};
 
 /** The reason of the vote nearest to the verdict: the median of an even number of valid votes may be the score of none. */
 function reasonOf({ score, votes = [] }: Verdict): string {

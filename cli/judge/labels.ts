@@ -49,7 +49,7 @@ const EXAMPLES = [
 
 /** The first line determines the kind of all lines. Throws `config-invalid` with the line number. */
 export function readLabels(file: string): Labels {
-  const lines = readLabelFile(file)
+  const lines = readTextFile(file)
     .split("\n")
     .flatMap((text, i) => (text.trim() === "" ? [] : { text, at: `${file}, line ${i + 1}` }));
   const [first] = lines;
@@ -61,7 +61,7 @@ export function readLabels(file: string): Labels {
   return isWork ? { kind: "work", labels: parsed(WorkLabel) } : { kind: "answers", labels: parsed(AnswerLabel) };
 }
 
-export function readLabelFile(file: string): string {
+export function readTextFile(file: string): string {
   try {
     // Drops a byte order mark.
     return new TextDecoder().decode(readFileSync(file));

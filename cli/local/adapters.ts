@@ -70,8 +70,8 @@ export async function withBaseModel(
 }
 
 /**
- * Where an adapter's base is: an s3:// prefix, a path (relative to the adapter's or the current folder), or a name on the hub. Undefined
- * if the adapter does not say.
+ * Where an adapter's base is: an s3:// prefix, a path (relative to the adapter's or the current folder), or a name on the hub; any other text
+ * as it is. Undefined if the adapter does not say.
  */
 export function baseLocation(folder: string, { base, revision }: AdapterConfig): string | undefined {
   if (base === undefined || base === "") return undefined;
@@ -79,7 +79,7 @@ export function baseLocation(folder: string, { base, revision }: AdapterConfig):
   const found = [join(folder, base), base].find((path) => existsSync(path));
   if (found !== undefined) return resolve(found);
   const hub = parseHubModel(`${HUB_PREFIX}${base}${revision === undefined ? "" : `@${revision}`}`);
-  return hub ? hubModelName(hub) : join(folder, base);
+  return hub ? hubModelName(hub) : base;
 }
 
 async function refuseOtherBase(

@@ -137,7 +137,7 @@ export async function readModel(model: string, setting: string): Promise<Checkpo
   return withBase(files, model, fileIn(model, ADAPTER_CONFIG_FILE));
 }
 
-/** Not `join`, which makes `s3:/` of `s3://`. */
+/** Not `join`, which turns `s3://` into `s3:/`. */
 const fileIn = (model: string, file: string): string => `${model.replace(/\/+$/, "")}/${file}`;
 
 /** `setting`: what names the base model. */

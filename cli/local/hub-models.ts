@@ -1,4 +1,5 @@
 /** @file Models of the Hugging Face Hub for the command line: the folder of one, the commits that a run records, and a progress line. */
+import * as z from "zod";
 import {
   type DownloadProgress,
   fetchModel,
@@ -36,13 +37,22 @@ export async function fetchHubModel(name: string, setting: string): Promise<Fetc
   }
 }
 
-/** The config with every hub model at the commit that it has now, so that the run's record names the same files forever. */
-export async function pinModels(config: RunConfig): Promise<RunConfig> {
+/** The part of a started run's config that names its models. Another release may have written settings that this one does not know. */
+export const StartedModels = z.looseObject({ agents: z.record(z.string(), z.looseObject({ model: z.string() })) });
+export type StartedModels = z.infer<typeof StartedModels>;
+
+/**
+ * The config with every hub model at a commit, so that the run's record names the same files forever: the commit that it has now, or, if the
+ * name has no revision, the one that the run has `started` with.
+ */
+export async function pinModels(config: RunConfig, started?: StartedModels): Promise<RunConfig> {
   const agents: RunConfig["agents"] = {};
   for (const [name, agent] of Object.entries(config.agents)) {
+    const recorded = started?.agents[name]?.model;
+    const model = isHubModel(agent.model) && recorded?.startsWith(`${agent.model}@`) ? recorded : agent.model;
     agents[name] = isEndpointPolicy(agent.policy)
       ? agent
-      : { ...agent, model: await pinModel(agent.model, `agents.${name}.model`) };
+      : { ...agent, model: await pinModel(model, `agents.${name}.model`) };
   }
   return { ...config, agents };
 }

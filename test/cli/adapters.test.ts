@@ -105,7 +105,7 @@ describe("the base of an adapter is found where its writer says", () => {
     ["test/cli", resolve("test/cli"), undefined],
     ["HuggingFaceTB/SmolLM2-135M", "hf:HuggingFaceTB/SmolLM2-135M@main", undefined],
     ["HuggingFaceTB/SmolLM2-135M", "hf:HuggingFaceTB/SmolLM2-135M@v1", "v1"],
-    ["../nowhere/at/all", join(folder, "../nowhere/at/all"), undefined],
+    ["../nowhere/at/all", "../nowhere/at/all", undefined],
   ])("%s", (base, location, revision) => expect(baseLocation(folder, adapter(base, revision))).toBe(location));
 
   test("a relative base is recorded as an absolute one, a hub name as PEFT reads it", async () => {

@@ -141,6 +141,24 @@ test("the frames of a stack keep lines of their own in the terminal, without con
   ]);
 });
 
+test("an agent without branches: only an app can leave the main agent out, and only a trained agent would be trained", () => {
+  const share = { branches: 0, sampledTokens: 0, rewards: [], advantages: [], trainedTokens: 0 };
+  const shares = [
+    { agent: "main", trained: true, ...share },
+    { agent: "searcher", trained: true, ...share },
+    { agent: "frozen", trained: false, ...share },
+  ];
+  const lost = { excluded: "no answer" };
+  const group = { rollouts: { "0": lost, "1": lost }, finalized: {} } as unknown as GroupRecord;
+  const tried = { group, rollouts: [], trees: [], offered: new Map(), thrown: [], halted: undefined };
+  const warningsFor = (runner: "native" | "recipe") =>
+    groupWarnings({ agents: {}, main: "main", runner }, tried, shares).filter((one) => one.includes("never called"));
+  const subs = ["'searcher' was never called: no rollout would train it", "'frozen' was never called"];
+  expect(warningsFor("native")).toEqual(subs);
+  const main = "'main' was never called: does the app use its base URL and model?";
+  expect(warningsFor("recipe")).toEqual([main, ...subs]);
+});
+
 test("rewards of turns are a signal although the rewards of rollouts are equal; without a batch, every rollout is masked", () => {
   const equal: AgentBatch = {
     ...{ trajectories: ["0", "1"], weights: [0.5], advantages: [0, 0], mean: 0.5, std: 0 },
@@ -150,7 +168,7 @@ test("rewards of turns are a signal although the rewards of rollouts are equal; 
   const warningsFor = (main?: AgentBatch) => {
     const group = { rollouts: { "0": score, "1": score }, finalized: main ? { main } : {} } as unknown as GroupRecord;
     const tried = { group, rollouts: [], trees: [], offered: new Map(), thrown: [], halted: undefined };
-    return groupWarnings({ agents: {}, main: "main" }, tried, []);
+    return groupWarnings({ agents: {}, main: "main", runner: "native" }, tried, []);
   };
   expect(warningsFor(equal)).toEqual([expect.stringMatching(/^no variance: all 2 rollouts have reward 0\.500/)]);
   expect(warningsFor({ ...equal, turns: [[0.5], [-0.5]] })).toEqual([]);

@@ -41,6 +41,19 @@ test("git ignores what the program writes; the project's own rules are kept, and
   expect(await initIn(project, "../elsewhere")).not.toContain(".gitignore");
 });
 
+test("the packages that the recipe imports are to be installed, unless the project finds them", async () => {
+  const packages = { mgrpo: ROOT, zod: join(ROOT, "node_modules", "zod") };
+  const initWith = (...installed: (keyof typeof packages)[]) => {
+    const project = mkdtempSync(join(folder, "project-"));
+    mkdirSync(join(project, "node_modules"));
+    for (const name of installed) symlinkSync(packages[name], join(project, "node_modules", name), "junction");
+    return initIn(project);
+  };
+  expect(await initWith()).toContain("  npm install mgrpo zod\n");
+  expect(await initWith("mgrpo")).toContain("  npm install zod\n");
+  expect(await initWith("mgrpo", "zod")).not.toContain("npm install");
+});
+
 test("a .gitignore that cannot be written is an error that says what to add", async () => {
   const project = mkdtempSync(join(folder, "project-"));
   // A link to a file in a folder that does not exist is refused to root as well.

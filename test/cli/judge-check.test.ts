@@ -104,6 +104,15 @@ test.each([
   await expect(check(text)).rejects.toThrow(line);
 });
 
+test("an answer without a verdict: the error names the label", async () => {
+  reply = (content) =>
+    says(content.includes("London") ? "I cannot say" : JSON.stringify(holdsReference(JSON.parse(content))));
+  await expect(check(`${JSON.stringify(LABELS[0])}\n${JSON.stringify(LABELS[1])}`)).rejects.toMatchObject({
+    code: "judge-failed",
+    message: expect.stringMatching(/^label 2: /),
+  });
+});
+
 test("a server that demands payment: one line, no agreement", async () => {
   reply = () => fails(402, "no credit left");
   await expect(check(JSON.stringify(LABELS[0]))).rejects.toMatchObject({

@@ -99,6 +99,7 @@ describe("a model under s3://", () => {
     await put("models/tiny", model);
     await put("models/partial", partial);
     await put("models/adapter", adapterOf("s3://mgrpo/models/tiny") as typeof model);
+    await put("models/stray", adapterOf("./base") as typeof model);
     close();
     return async () => {
       restoreEnvironment();
@@ -133,7 +134,8 @@ describe("a model under s3://", () => {
   test.each([
     ["s3://mgrpo/models/none", /^--model: no checkpoint folder 's3:\/\/mgrpo\/models\/none': give hf:/],
     ["s3://nobody/models/tiny", /nobody/],
-  ])("that is not there is refused by its URL: %s", async (name, message) => {
+    ["s3://mgrpo/models/stray", /^s3:\/\/mgrpo\/models\/stray\/adapter_config.json: no checkpoint folder '.\/base'/],
+  ])("that is not there, or whose base is not, is refused by its URL: %s", async (name, message) => {
     await expect(doctor(name)).rejects.toThrow(message);
   });
 });
@@ -162,6 +164,14 @@ describe("a model of the hub", () => {
     await expect(pinModels(configOf("hf:tiny"))).rejects.toThrow(
       /^agents.main.model: 'hf:tiny' names no model of the hub: write hf:<owner>\/<name>/,
     );
+  });
+
+  test("of a started run stays at its commit if the name has no revision", async () => {
+    const recorded = `hf:owner/tiny@${"b".repeat(40)}`;
+    const pinned = (model: string) => pinModels(configOf(model), configOf(recorded));
+    expect(await pinned("hf:owner/tiny")).toEqual(configOf(recorded));
+    expect(await pinned("hf:owner/tiny@main")).toEqual(configOf(`hf:owner/tiny@${COMMIT}`));
+    expect(await pinned("models/tiny")).toEqual(configOf("models/tiny"));
   });
 
   test("opens as a model, and as the base of an adapter that names it", async () => {

@@ -76,7 +76,9 @@ test("a stage with fleets leaves the user nothing to start; a halted run resumes
     expect(await printedJson("halt", "far", "--stage", "all")).toEqual([
       { kind: "halted", run: "far", status: "halted", reason },
     ]);
-  await expect(printedJson("halt", "near", "--stage", "all")).rejects.toThrow(/no run 'near' in table 'mgrpo-all'/);
+  await expect(printedJson("halt", "near", "--stage", "all")).rejects.toThrow(
+    /no run 'near' in table 'mgrpo-all': list them with `MGRPO_TABLE=mgrpo-all MGRPO_BUCKET=objects-all .* runs`/,
+  );
   plane.clock = "off";
   expect(await launch("all", "far")).toEqual([launched]);
   expect([(await run()).status, plane.clock]).toEqual(["running", "on"]);
