@@ -84,7 +84,7 @@ async function getObject(s3: S3Client, bucket: string, key: string) {
 async function withS3<T>(operation: string, work: (s3: S3Client) => Promise<T>): Promise<T> {
   let endpoint = "S3";
   const ignore = { sent() {}, answered() {} };
-  const sent = (_command: string, to: string) => {
+  const sent = (to: string) => {
     endpoint = to;
   };
   const clients = openClients({ dynamo: ignore, s3: { ...ignore, sent } });
