@@ -13,7 +13,7 @@ import { mkdir, open, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isMgrpoError, MgrpoError } from "../../../core/errors.ts";
-import { diskFault } from "./disk-fault.ts";
+import { diskFault } from "../disk-fault.ts";
 import { hubUnavailable } from "./fetch.ts";
 import type { HubSettings } from "./settings.ts";
 
@@ -45,7 +45,7 @@ export async function downloadBlob(download: Download): Promise<void> {
   try {
     await fetchInto(incomplete, download);
   } catch (error) {
-    throw diskFault(incomplete, error);
+    throw diskFault(incomplete, error, "HF_HUB_CACHE");
   }
 }
 
