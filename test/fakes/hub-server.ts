@@ -24,6 +24,8 @@ export interface FakeHub {
 
 export const COMMIT = "0123456789abcdef0123456789abcdef01234567";
 export const TOKEN = "hf_test";
+/** In the real one's words. */
+const INVALID_TOKEN = "Invalid credentials in Authorization header";
 
 /** Serves one repository's files. Files of weights are large files: the hub lists their SHA-256. */
 export async function startHub(repository: string, files: ReadonlyMap<string, Uint8Array>): Promise<FakeHub> {
@@ -38,8 +40,11 @@ export async function startHub(repository: string, files: ReadonlyMap<string, Ui
     const head = context.req.method === "HEAD" ? "HEAD " : "";
     requests.push(`${head}${context.req.path}${range && range !== "bytes=0-0" ? ` ${range}` : ""}`);
     if (faults.status) return refuse(context, ...faults.status);
+    const given = context.req.header("authorization");
+    if (given !== undefined && given !== `Bearer ${TOKEN}`)
+      return context.json({ error: INVALID_TOKEN }, 401, { "X-Error-Message": INVALID_TOKEN });
     if (!context.req.path.includes(repository)) return refuse(context, 401, "RepoNotFound");
-    if (context.req.header("authorization") !== `Bearer ${TOKEN}`) return refuse(context, 401, "GatedRepo");
+    if (given === undefined) return refuse(context, 401, "GatedRepo");
     return next();
   });
   app.get("/api/models/:owner/:name/revision/:revision", (context) => {

@@ -2,6 +2,9 @@
 import { MgrpoError } from "../../../core/errors.ts";
 import type { HubSettings } from "./settings.ts";
 
+/** The hub refuses an expired token for every model, also for one that needs none. */
+const INVALID_TOKEN = /invalid credentials/i;
+
 /** A fetch for one repository. A file that a repository lacks is left to the caller. */
 export function hubFetch({ url }: HubSettings, repository: string): typeof fetch {
   return async (input, init) => {
@@ -12,6 +15,7 @@ export function hubFetch({ url }: HubSettings, repository: string): typeof fetch
     const fault = headers.get("X-Error-Code") ?? "";
     if (response.ok || fault === "EntryNotFound") return response;
     await response.body?.cancel();
+    if (INVALID_TOKEN.test(headers.get("X-Error-Message") ?? "")) throw tokenRefused(url, status);
     throw refusal(url, repository, status, fault);
   };
 }
@@ -22,6 +26,12 @@ export const hubUnavailable = (what: string, cause?: unknown): MgrpoError =>
     retryable: true,
     cause,
   });
+
+const tokenRefused = (url: string, status: number): MgrpoError =>
+  new MgrpoError(
+    "hub-refused",
+    `${url} refuses the token (${status}): it is invalid or has expired: set HF_TOKEN to a new one (hf auth login does the same), or remove it`,
+  );
 
 function refusal(url: string, repository: string, status: number, fault: string): MgrpoError {
   const name = `hf:${repository}`;
