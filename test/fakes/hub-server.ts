@@ -12,6 +12,8 @@ export interface FakeHub {
   readonly faults: {
     /** Answers every request with this status and code. */
     status?: readonly [status: 401 | 403 | 404 | 429 | 503, code: string];
+    /** Refuses requests for a file, probes aside, because there are too many. */
+    limitsFiles?: boolean;
     /** One entry per request for a file, probes aside: the connection breaks after this many bytes, at Infinity never. */
     breakAfter?: number[];
     /** Serves other bytes than it lists. */
@@ -56,6 +58,7 @@ export async function startHub(repository: string, files: ReadonlyMap<string, Ui
     const path = context.req.param("path");
     const bytes = files.get(path);
     if (!bytes) return refuse(context, 404, "EntryNotFound");
+    if (faults.limitsFiles && context.req.header("range") !== "bytes=0-0") return refuse(context, 429, "");
     const body = faults.corrupts ? bytes.map((byte) => byte ^ 1) : bytes;
     context.header("ETag", `"${nameOf(path, bytes)}"`);
     context.header("X-Repo-Commit", COMMIT);

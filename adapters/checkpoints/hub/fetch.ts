@@ -9,7 +9,7 @@ const INVALID_TOKEN = /invalid credentials/i;
 export function hubFetch({ url }: HubSettings, repository: string): typeof fetch {
   return async (input, init) => {
     const response = await fetch(input, init).catch((cause: unknown) => {
-      throw hubUnavailable(`${url} does not answer (${reasonOf(cause)})`, cause);
+      throw hubUnavailable(`${url} does not answer (${requestFault(cause)})`, cause);
     });
     const { status, headers } = response;
     const fault = headers.get("X-Error-Code") ?? "";
@@ -58,7 +58,8 @@ function refusal(url: string, repository: string, status: number, fault: string)
   return new MgrpoError("hub-refused", `${name}: ${url} responded with ${status}: check the name and HF_ENDPOINT`);
 }
 
-function reasonOf(cause: unknown): string {
+/** Why a request failed: the code of the innermost error, or its message. */
+export function requestFault(cause: unknown): string {
   const inner = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
   const { code, message } = inner as { code?: string; message?: string };
   return code ?? message ?? String(inner);
