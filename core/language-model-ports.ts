@@ -19,7 +19,7 @@ export interface CompletionRequest {
   readonly schema?: z.ZodType;
   readonly temperature?: number;
   readonly maxTokens?: number;
-  /** Called for each attempt that its timeout or the signal cuts off. Its usage is unknown, and its server may still charge for it. */
+  /** Called for each attempt that its timeout, the signal or its server cuts off. It has no usage, and its server may still charge for it. */
   readonly onCutOff?: () => void;
 }
 
