@@ -36,7 +36,7 @@ export function openS3Source(url: string, options: S3SourceOptions = {}): Checkp
 
   return {
     list: (only) =>
-      withS3(`looking at ${url}`, async (s3) => {
+      withS3(`listing ${url}`, async (s3) => {
         const found = new Map<string, Map<string, FileState>>();
         for await (const { Contents = [] } of paginateListObjectsV2(
           { client: s3 },

@@ -176,7 +176,7 @@ test("a location that is missing, or is not a folder, is named", async () => {
   await expect(openS3Source("s3://nobody/here").list()).rejects.toMatchObject({
     code: "not-found",
     message: expect.stringMatching(
-      /^looking at s3:\/\/nobody\/here: .* has no such bucket: check the URL and AWS_REGION$/,
+      /^listing s3:\/\/nobody\/here: .* has no such bucket: check the URL and AWS_REGION$/,
     ),
   });
   expect(() => openS3Source("s3://")).toThrow("write s3://bucket/prefix");
