@@ -6,7 +6,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type AwsStore, openAwsStore } from "../adapters/aws/store.ts";
+import { openAwsStore } from "../adapters/aws/store.ts";
 import { startLocalCloud } from "../adapters/local-cloud/cloud.ts";
 import { objectKeys, tableKeys } from "../core/contracts/keys.ts";
 import { MgrpoError } from "../core/errors.ts";
@@ -32,7 +32,7 @@ const cloud = await startLocalCloud({ directory, handlers, tickSeconds: 0, verif
 Object.assign(process.env, cloud.environment);
 const store = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
 try {
-  await measureScores(store);
+  await measureScores(store.table);
   const log = createLog((line) => process.stderr.write(line));
   await measureCommits(retryingStore(store, 1, log).objects);
 } finally {
@@ -41,13 +41,13 @@ try {
   await rm(directory, { recursive: true });
 }
 
-async function measureScores({ table, meter }: AwsStore): Promise<void> {
+async function measureScores(table: Table): Promise<void> {
   await createGroups(table, 0, WARM_UP_GROUPS);
   await recordGroups(table, 0, WARM_UP_GROUPS);
   await createGroups(table, 1, MEASURED_GROUPS);
-  const before = meter.read();
+  const before = cloud.writes();
   const perSecond = await recordGroups(table, 1, MEASURED_GROUPS);
-  const after = meter.read();
+  const after = cloud.writes();
   print("store.reward", perSecond, "records/s", {
     concurrency: CONCURRENCY,
     rolloutsPerQuestion: K,

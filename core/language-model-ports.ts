@@ -19,7 +19,7 @@ export interface CompletionRequest {
   readonly schema?: z.ZodType;
   readonly temperature?: number;
   readonly maxTokens?: number;
-  /** Called for each attempt that is cut off by its timeout or the signal. Its usage is unknown, and the server may still charge for it. */
+  /** Called for each attempt that its timeout, the signal or its server cuts off: its usage is unknown, and its server may still charge for it. */
   readonly onCutOff?: () => void;
 }
 

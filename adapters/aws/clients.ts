@@ -35,7 +35,7 @@ const CUSTOM_REGION = "us-east-1";
 /** Sees every attempt on the wire, failed ones included. */
 export interface WireObserver {
   /** A request is about to be sent. */
-  sent(command: string, endpoint: string, bodyBytes: number): void;
+  sent(endpoint: string): void;
   /** A response arrived; `date` is its Date header. */
   answered(date: string | undefined): void;
 }
@@ -156,7 +156,6 @@ interface HttpRequest {
   readonly protocol: string;
   readonly hostname: string;
   readonly port?: number;
-  readonly body?: unknown;
 }
 
 type Stack = Pick<DynamoDBClient["middlewareStack"], "add">;
@@ -207,12 +206,10 @@ function onceRead(response: unknown, free: () => void): void {
 function observe(client: DynamoDBClient | S3Client, observer: WireObserver) {
   const stack: Stack = client.middlewareStack as DynamoDBClient["middlewareStack"];
   stack.add(
-    (next, context) => async (args) => {
+    (next) => async (args) => {
       const request = args.request as HttpRequest;
       const port = request.port === undefined ? "" : `:${request.port}`;
-      const { body } = request;
-      const bytes = typeof body === "string" || body instanceof Uint8Array ? Buffer.byteLength(body) : 0;
-      observer.sent(String(context["commandName"]), `${request.protocol}//${request.hostname}${port}`, bytes);
+      observer.sent(`${request.protocol}//${request.hostname}${port}`);
       const result = await next(args);
       observer.answered((result.response as { headers?: Record<string, string> }).headers?.["date"]);
       return result;

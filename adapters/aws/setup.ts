@@ -182,7 +182,9 @@ export async function refuseForeignBucket(s3: S3Client, bucket: string): Promise
 
 /** Rejects, before anything is deleted, if the table holds foreign data. */
 export async function refuseForeignTable(dynamo: DynamoDBClient, table: string): Promise<void> {
-  if (!(await describeTable(dynamo, table))) return;
+  const found = await describeTable(dynamo, table);
+  // A table that is being deleted, by an interrupted `cloud destroy`, can no longer be read.
+  if (!found || found.TableStatus === "DELETING") return;
   const { pk, sk } = tableKeys.deployment;
   const { Item } = await dynamo.send(
     new GetItemCommand({ TableName: table, Key: { pk: { S: pk }, sk: { S: sk } }, ConsistentRead: true }),

@@ -26,7 +26,6 @@ import type { Table, TableChange, TableItem } from "../../core/ports.ts";
 import { translated } from "./errors.ts";
 import { expressionsOf } from "./expression.ts";
 import { BATCH_READ_KEYS } from "./limits.ts";
-import type { CountingMeter } from "./meter.ts";
 
 type Attributes = Record<string, AttributeValue>;
 
@@ -61,7 +60,6 @@ const MAX_PAUSE = 2000;
 export interface TableOptions {
   readonly api: DynamoApi;
   readonly name: string;
-  readonly meter: CountingMeter;
   readonly endpoint: () => string;
 }
 
@@ -113,18 +111,17 @@ async function readBatch({ api, name }: TableOptions, keys: readonly TableKey[])
   }
 }
 
-async function insert({ api, name, meter }: TableOptions, key: TableKey, item: TableItem): Promise<boolean> {
+async function insert({ api, name }: TableOptions, key: TableKey, item: TableItem): Promise<boolean> {
   const input = {
     TableName: name,
     Item: wire({ ...item, ...key }),
     ConditionExpression: "attribute_not_exists(pk)",
   };
-  meter.item({ ...key, ...item });
   return (await unlessConditionFails(() => api.putItem(input))) !== undefined;
 }
 
 async function update(options: TableOptions, change: TableChange): ReturnType<Table["update"]> {
-  const { api, name, meter } = options;
+  const { api, name } = options;
   const { update: expression, condition, names, values } = expressionsOf(change);
   const input: UpdateItemCommandInput = {
     TableName: name,
@@ -137,7 +134,6 @@ async function update(options: TableOptions, change: TableChange): ReturnType<Ta
   };
   const output = await unlessConditionFails(() => api.updateItem(input));
   const item = output ? itemOf(output.Attributes ?? {}) : await read(options, change.key);
-  meter.item({ ...change.key, ...item });
   return { applied: output !== undefined, item };
 }
 

@@ -9,12 +9,14 @@ import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/p
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
+import { diskFault } from "./disk-fault.ts";
 
 export interface CachedFile {
   readonly path: string;
   readonly sha256: string;
 }
 
+/** A cache that cannot be written rejects with `disk-full` or `storage-unwritable`. */
 export interface FileCache {
   /** The file with this hash, if it is cached. */
   find(sha256: string): Promise<CachedFile | undefined>;
@@ -41,50 +43,63 @@ export function openFileCache(folder = cacheFolder()): FileCache {
     );
   }
 
-  /** Removes what killed processes left behind. */
-  async function dropAbandoned(): Promise<void> {
-    for (const name of await readdir(folder)) {
-      if (!name.startsWith("partial-")) continue;
-      const path = join(folder, name);
-      const age = await stat(path).then(
-        ({ mtimeMs }) => Date.now() - mtimeMs,
-        () => 0,
-      );
-      if (age > ABANDONED_MILLISECONDS) await rm(path, { force: true });
-    }
-  }
+  const translated = <T>(write: () => Promise<T>): Promise<T> =>
+    write().catch((error: unknown) => {
+      throw diskFault(folder, error, "MGRPO_CACHE");
+    });
 
   return {
     find,
-    async add(body) {
-      await mkdir(folder, { recursive: true });
-      await dropAbandoned();
-      const partial = join(folder, `partial-${randomUUID()}`);
-      const hash = createHash("sha256");
-      async function* hashed() {
-        for await (const chunk of body) {
-          hash.update(chunk);
-          yield chunk;
-        }
-      }
-      try {
-        await pipeline(hashed, createWriteStream(partial));
-        const sha256 = hash.digest("hex");
-        const path = join(folder, sha256);
-        await rename(partial, path);
-        return { path, sha256 };
-      } finally {
-        await rm(partial, { force: true });
-      }
-    },
+    add: (body) =>
+      translated(async () => {
+        await mkdir(folder, { recursive: true });
+        await dropAbandoned(folder);
+        return receive(folder, body);
+      }),
     async findTag(tag) {
       const sha256 = await readFile(pointer(tag), "utf8").catch(() => "");
       return /^[0-9a-f]{64}$/.test(sha256) ? find(sha256) : undefined;
     },
-    async linkTag(tag, { sha256 }) {
-      const partial = join(folder, `partial-${randomUUID()}`);
-      await writeFile(partial, sha256);
-      await rename(partial, pointer(tag));
-    },
+    linkTag: (tag, { sha256 }) =>
+      translated(async () => {
+        const partial = partialPath(folder);
+        await writeFile(partial, sha256);
+        await rename(partial, pointer(tag));
+      }),
   };
+}
+
+const partialPath = (folder: string): string => join(folder, `partial-${randomUUID()}`);
+
+/** Removes what killed processes left behind. */
+async function dropAbandoned(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    if (!name.startsWith("partial-")) continue;
+    const path = join(folder, name);
+    const age = await stat(path).then(
+      ({ mtimeMs }) => Date.now() - mtimeMs,
+      () => 0,
+    );
+    if (age > ABANDONED_MILLISECONDS) await rm(path, { force: true });
+  }
+}
+
+async function receive(folder: string, body: AsyncIterable<Uint8Array>): Promise<CachedFile> {
+  const partial = partialPath(folder);
+  const hash = createHash("sha256");
+  async function* hashed() {
+    for await (const chunk of body) {
+      hash.update(chunk);
+      yield chunk;
+    }
+  }
+  try {
+    await pipeline(hashed, createWriteStream(partial));
+    const sha256 = hash.digest("hex");
+    const path = join(folder, sha256);
+    await rename(partial, path);
+    return { path, sha256 };
+  } finally {
+    await rm(partial, { force: true });
+  }
 }

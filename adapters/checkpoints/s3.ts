@@ -36,7 +36,7 @@ export function openS3Source(url: string, options: S3SourceOptions = {}): Checkp
 
   return {
     list: (only) =>
-      withS3(`looking at ${url}`, async (s3) => {
+      withS3(`listing ${url}`, async (s3) => {
         const found = new Map<string, Map<string, FileState>>();
         for await (const { Contents = [] } of paginateListObjectsV2(
           { client: s3 },
@@ -84,7 +84,7 @@ async function getObject(s3: S3Client, bucket: string, key: string) {
 async function withS3<T>(operation: string, work: (s3: S3Client) => Promise<T>): Promise<T> {
   let endpoint = "S3";
   const ignore = { sent() {}, answered() {} };
-  const sent = (_command: string, to: string) => {
+  const sent = (to: string) => {
     endpoint = to;
   };
   const clients = openClients({ dynamo: ignore, s3: { ...ignore, sent } });

@@ -25,7 +25,7 @@ const MAX_WAIT_SECONDS = 60;
 
 export interface RetryPolicy extends Pick<LanguageModelSpec, "timeoutSeconds" | "attempts"> {
   readonly pauseSeconds?: number;
-  /** Called for each request that was sent and then cut off, by `timeoutSeconds` or by the caller's signal. */
+  /** Called for each request that was sent and then cut off, by `timeoutSeconds`, the caller's signal or the server. */
   readonly onCutOff?: () => void;
 }
 
@@ -42,7 +42,11 @@ export async function requestCompletion(
   let attempted = 0;
   const attempt = async () => {
     attempted += 1;
-    return answerOf(endpoint, await once(endpoint, request, { timeoutSeconds, onCutOff }, signal));
+    const result = await once(endpoint, request, { timeoutSeconds, onCutOff }, signal);
+    const { raw = "" } = result.finishReason;
+    if (!BROKEN_OFF.includes(raw)) return answerOf(endpoint, result);
+    onCutOff();
+    throw unavailable(`${endpoint.name} broke off its answer (finish reason '${raw}')`);
   };
   try {
     return await pRetry(attempt, {
@@ -100,7 +104,7 @@ async function once(
 /** Finish reasons of an answer that its server broke off: of SGLang and vLLM, of OpenRouter and Mistral, of DeepSeek. */
 const BROKEN_OFF = ["abort", "error", "insufficient_system_resource"];
 
-/** A filtered answer is a failure, as is one broken off. So is one without usage: it could be neither charged nor checked against a limit. */
+/** A filtered answer is a failure. So is one without usage: it could be neither charged nor checked against a limit. */
 function answerOf({ name }: Endpoint, { content, finishReason, usage }: LanguageModelV3GenerateResult): GeneratedReply {
   const [inputTokens, outputTokens] = [tokensOf(usage.inputTokens.total), tokensOf(usage.outputTokens.total)];
   const counted = inputTokens === undefined || outputTokens === undefined ? undefined : { inputTokens, outputTokens };
@@ -109,11 +113,6 @@ function answerOf({ name }: Endpoint, { content, finishReason, usage }: Language
       contentRefusal: "filtered",
       ...(counted && { usage: counted }),
     });
-  }
-  const { raw = "" } = finishReason;
-  if (BROKEN_OFF.includes(raw)) {
-    const message = `${name} broke off its answer (finish reason '${raw}')`;
-    throw new EndpointFailure("endpoint-unavailable", message, counted && { usage: counted });
   }
   if (!counted) throw refused(`${name} reports no usable token counts: use a server that reports usage`);
   return { content, finishReason, usage: counted };

@@ -6,7 +6,6 @@ import pLimit from "p-limit";
 import type { ObjectStore, Store } from "../../core/ports.ts";
 import { openClock } from "../aws/clock.ts";
 import { translated } from "../aws/errors.ts";
-import { openMeter } from "../aws/meter.ts";
 import { type DynamoApi, openTable } from "../aws/table.ts";
 import type { DiskSpace } from "./disk-space.ts";
 import { S3Error } from "./s3/errors.ts";
@@ -30,7 +29,7 @@ const endpoint = () => "this process";
 export function openDirectStore(options: DirectStoreOptions): Store {
   const { server, names } = options;
   return {
-    table: openTable({ api: directApi(server), name: names.table, meter: openMeter(), endpoint }),
+    table: openTable({ api: directApi(server), name: names.table, endpoint }),
     objects: openDirectObjects(options),
     // The store's clock is this process's own.
     clock: { ...openClock(async () => {}), storeTime: async () => Date.now() },

@@ -11,7 +11,7 @@ const RESERVE_BYTES = RESERVE_MIB * 2 ** 20;
 /** How long the measured free space is trusted. */
 const FRESH_MS = 250;
 
-/** Space for a write in progress: it stays free until the bytes are on the disk. */
+/** Space for a write in progress: it stays reserved until the bytes are on the disk. */
 export interface Reservation {
   /** Counts bytes that are on the disk now. */
   wrote(bytes: number): void;

@@ -107,7 +107,7 @@ function parseJournal(text: string): PendingEvent[] {
   return [...pending.values()];
 }
 
-/** Undefined for a line that a full disk cut short; the scheduled tick repairs its event. */
+/** Undefined for a line that a full disk cut short, and that continues with the next line: the scheduled tick repairs that one's event. */
 function parseAddress(text: string): ObjectAddress | undefined {
   try {
     return parseJson(ObjectAddress, text, "journal of events");

@@ -13,7 +13,7 @@ export interface Endpoints extends Pick<AwsClients, "dynamo" | "s3"> {
 export async function withEndpoints<T>(work: (endpoints: Endpoints) => Promise<T>): Promise<T> {
   const urls = { dynamo: "DynamoDB", s3: "S3" };
   const observer = (api: keyof typeof urls): WireObserver => ({
-    sent(_command, endpoint) {
+    sent(endpoint) {
       urls[api] = endpoint;
     },
     answered() {},

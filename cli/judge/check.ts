@@ -69,11 +69,13 @@ async function checkWork(judge: Judge, criteria: string, labels: readonly WorkLa
 }
 
 /** Rejects with the number of the label that has no verdict, which the user may have to change. Other errors concern every label. */
-const failureOn = (index: number) => (error: unknown): never => {
-  if (!isMgrpoError(error, "judge-failed")) throw error;
-  const { code, message, retryable } = error;
-  throw new MgrpoError(code, `label ${index + 1}: ${message}`, { retryable, cause: error });
-};
+const failureOn =
+  (index: number) =>
+  (error: unknown): never => {
+    if (!isMgrpoError(error, "judge-failed")) throw error;
+    const { code, message, retryable } = error;
+    throw new MgrpoError(code, `label ${index + 1}: ${message}`, { retryable, cause: error });
+  };
 
 /** The reason of the vote nearest to the verdict: the median of an even number of valid votes may be the score of none. */
 function reasonOf({ score, votes = [] }: Verdict): string {

@@ -1,4 +1,4 @@
-/** @file The writes to DynamoDB, as the store's client counts them and reports show them. */
+/** @file The writes to DynamoDB, as the local cloud counts them and reports show them. */
 import * as z from "zod";
 
 export const StoreWrites = z.strictObject({

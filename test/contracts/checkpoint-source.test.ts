@@ -133,6 +133,18 @@ test("a large file of S3 that was damaged in the cache is downloaded again", asy
   expect(readFileSync(path, "utf8")).toBe("weights");
 });
 
+test("a cache that cannot be written is named, with the variable that moves it: the store is not blamed", async () => {
+  writeFileSync(join(directory, "a-file"), "");
+  const cache = openFileCache(join(directory, "a-file", "cache"));
+  const source = openS3Source("s3://mgrpo/ours", { cache, largeBytes: 3 });
+  await expect(source.read("step-1", ["model.safetensors"])).rejects.toMatchObject({
+    code: "storage-unwritable",
+    message: expect.stringMatching(
+      /a-file.* cannot be written \(.*\): give this user write access, or set MGRPO_CACHE to another folder$/,
+    ),
+  });
+});
+
 test("a large file that is there and cannot be read is not called missing", async () => {
   const origin = join(directory, "loop.safetensors");
   symlinkSync(origin, origin);
@@ -164,7 +176,7 @@ test("a location that is missing, or is not a folder, is named", async () => {
   await expect(openS3Source("s3://nobody/here").list()).rejects.toMatchObject({
     code: "not-found",
     message: expect.stringMatching(
-      /^looking at s3:\/\/nobody\/here: .* has no such bucket: check the URL and AWS_REGION$/,
+      /^listing s3:\/\/nobody\/here: .* has no such bucket: check the URL and AWS_REGION$/,
     ),
   });
   expect(() => openS3Source("s3://")).toThrow("write s3://bucket/prefix");

@@ -12,6 +12,8 @@ export interface FakeHub {
   readonly faults: {
     /** Answers every request with this status and code. */
     status?: readonly [status: 401 | 403 | 404 | 429 | 503, code: string];
+    /** Refuses requests for a file, probes aside, because there are too many. */
+    limitsFiles?: boolean;
     /** One entry per request for a file, probes aside: the connection breaks after this many bytes, at Infinity never. */
     breakAfter?: number[];
     /** Serves other bytes than it lists. */
@@ -24,6 +26,8 @@ export interface FakeHub {
 
 export const COMMIT = "0123456789abcdef0123456789abcdef01234567";
 export const TOKEN = "hf_test";
+/** In the real one's words. */
+const INVALID_TOKEN = "Invalid credentials in Authorization header";
 
 /** Serves one repository's files. Files of weights are large files: the hub lists their SHA-256. */
 export async function startHub(repository: string, files: ReadonlyMap<string, Uint8Array>): Promise<FakeHub> {
@@ -38,8 +42,11 @@ export async function startHub(repository: string, files: ReadonlyMap<string, Ui
     const head = context.req.method === "HEAD" ? "HEAD " : "";
     requests.push(`${head}${context.req.path}${range && range !== "bytes=0-0" ? ` ${range}` : ""}`);
     if (faults.status) return refuse(context, ...faults.status);
+    const given = context.req.header("authorization");
+    if (given !== undefined && given !== `Bearer ${TOKEN}`)
+      return context.json({ error: INVALID_TOKEN }, 401, { "X-Error-Message": INVALID_TOKEN });
     if (!context.req.path.includes(repository)) return refuse(context, 401, "RepoNotFound");
-    if (context.req.header("authorization") !== `Bearer ${TOKEN}`) return refuse(context, 401, "GatedRepo");
+    if (given === undefined) return refuse(context, 401, "GatedRepo");
     return next();
   });
   app.get("/api/models/:owner/:name/revision/:revision", (context) => {
@@ -51,6 +58,7 @@ export async function startHub(repository: string, files: ReadonlyMap<string, Ui
     const path = context.req.param("path");
     const bytes = files.get(path);
     if (!bytes) return refuse(context, 404, "EntryNotFound");
+    if (faults.limitsFiles && context.req.header("range") !== "bytes=0-0") return refuse(context, 429, "");
     const body = faults.corrupts ? bytes.map((byte) => byte ^ 1) : bytes;
     context.header("ETag", `"${nameOf(path, bytes)}"`);
     context.header("X-Repo-Commit", COMMIT);

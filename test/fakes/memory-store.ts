@@ -1,7 +1,7 @@
 /** @file The store in memory, for tests of everything above it. It passes the contract suites of the adapters. */
 import { expressionsOf } from "../../adapters/aws/expression.ts";
+import { itemBytes } from "../../adapters/aws/item-bytes.ts";
 import { expressionFault } from "../../adapters/aws/limits.ts";
-import { itemBytes } from "../../adapters/aws/meter.ts";
 import { ITEM_BYTES } from "../../core/contracts/bounds.ts";
 import type { TableKey } from "../../core/contracts/keys.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -23,7 +23,6 @@ export function memoryStore() {
     objects: memoryObjects(),
     table: memoryTable(),
     clock: memoryClock(),
-    meter: { read: () => ({ requests: 0, bytes: 0, units: 0 }) },
     close() {},
   };
 }

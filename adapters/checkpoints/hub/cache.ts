@@ -15,7 +15,7 @@ import { dirname, join, relative } from "node:path";
 import * as z from "zod";
 import { isCommit } from "../../../core/contracts/hub-model.ts";
 import { parseJson } from "../../../core/contracts/parse.ts";
-import { diskFault } from "./disk-fault.ts";
+import { diskFault } from "../disk-fault.ts";
 
 export interface RepositoryCache {
   /** The commit that a branch or tag had when it was last looked up. */
@@ -72,7 +72,7 @@ async function copyWhole(blob: string, path: string): Promise<void> {
 
 const translated = (path: string, write: (path: string) => Promise<void>): Promise<void> =>
   write(path).catch((error: unknown) => {
-    throw diskFault(path, error);
+    throw diskFault(path, error, "HF_HUB_CACHE");
   });
 
 const Index = z.looseObject({ weight_map: z.record(z.string(), z.string()) });

@@ -13,8 +13,8 @@ import { mkdir, open, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isMgrpoError, MgrpoError } from "../../../core/errors.ts";
-import { diskFault } from "./disk-fault.ts";
-import { hubUnavailable } from "./fetch.ts";
+import { diskFault } from "../disk-fault.ts";
+import { hubUnavailable, requestFault } from "./fetch.ts";
 import type { HubSettings } from "./settings.ts";
 
 export interface HubFile {
@@ -45,7 +45,7 @@ export async function downloadBlob(download: Download): Promise<void> {
   try {
     await fetchInto(incomplete, download);
   } catch (error) {
-    throw diskFault(incomplete, error);
+    throw diskFault(incomplete, error, "HF_HUB_CACHE");
   }
 }
 
@@ -160,9 +160,9 @@ async function* bytesFrom(start: number, { repository, commit, file, settings, f
     );
   }
   let size = start;
-  const brokeOff = (cause?: unknown) =>
+  const brokeOff = (why: string, cause?: unknown) =>
     hubUnavailable(
-      `the download of ${file.path} from ${settings.url} broke off after ${size} of ${file.bytes} bytes`,
+      `the download of ${file.path} from ${settings.url} broke off after ${size} of ${file.bytes} bytes (${why})`,
       cause,
     );
   try {
@@ -171,9 +171,10 @@ async function* bytesFrom(start: number, { repository, commit, file, settings, f
       yield chunk;
     }
   } catch (cause) {
-    throw isMgrpoError(cause) ? cause : brokeOff(cause);
+    // Of a request that `fetch` refused, the library passes on only the message.
+    throw brokeOff(requestFault(cause), cause);
   }
-  if (size < file.bytes) throw brokeOff();
+  if (size < file.bytes) throw brokeOff("the response ended");
 }
 
 /** As the hub names the file: SHA-256, or git's hash of a blob. */

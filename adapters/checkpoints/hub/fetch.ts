@@ -2,16 +2,20 @@
 import { MgrpoError } from "../../../core/errors.ts";
 import type { HubSettings } from "./settings.ts";
 
+/** The hub refuses an expired token for every model, also for one that needs none. */
+const INVALID_TOKEN = /invalid credentials/i;
+
 /** A fetch for one repository. A file that a repository lacks is left to the caller. */
 export function hubFetch({ url }: HubSettings, repository: string): typeof fetch {
   return async (input, init) => {
     const response = await fetch(input, init).catch((cause: unknown) => {
-      throw hubUnavailable(`${url} does not answer (${reasonOf(cause)})`, cause);
+      throw hubUnavailable(`${url} does not answer (${requestFault(cause)})`, cause);
     });
     const { status, headers } = response;
     const fault = headers.get("X-Error-Code") ?? "";
     if (response.ok || fault === "EntryNotFound") return response;
     await response.body?.cancel();
+    if (INVALID_TOKEN.test(headers.get("X-Error-Message") ?? "")) throw tokenRefused(url, status);
     throw refusal(url, repository, status, fault);
   };
 }
@@ -22,6 +26,12 @@ export const hubUnavailable = (what: string, cause?: unknown): MgrpoError =>
     retryable: true,
     cause,
   });
+
+const tokenRefused = (url: string, status: number): MgrpoError =>
+  new MgrpoError(
+    "hub-refused",
+    `${url} refuses the token (${status}): it is invalid or has expired: set HF_TOKEN to a new one (hf auth login does the same), or remove it`,
+  );
 
 function refusal(url: string, repository: string, status: number, fault: string): MgrpoError {
   const name = `hf:${repository}`;
@@ -48,7 +58,8 @@ function refusal(url: string, repository: string, status: number, fault: string)
   return new MgrpoError("hub-refused", `${name}: ${url} responded with ${status}: check the name and HF_ENDPOINT`);
 }
 
-function reasonOf(cause: unknown): string {
+/** Why a request failed: the code of the innermost error, or its message. */
+export function requestFault(cause: unknown): string {
   const inner = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
   const { code, message } = inner as { code?: string; message?: string };
   return code ?? message ?? String(inner);

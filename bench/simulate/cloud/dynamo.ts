@@ -1,8 +1,8 @@
 /** @file DynamoDB in memory, with AWS's billing. It passes the contract suite of tables (test/contracts/simulated-cloud.test.ts). */
 import type { BatchGetItemCommandInput, QueryCommandInput } from "@aws-sdk/client-dynamodb";
 import { unmarshall } from "@aws-sdk/util-dynamodb";
+import { itemBytes } from "../../../adapters/aws/item-bytes.ts";
 import { BATCH_READ_KEYS, expressionFault, PAGE_BYTES } from "../../../adapters/aws/limits.ts";
-import { itemBytes } from "../../../adapters/aws/meter.ts";
 import type { DynamoApi } from "../../../adapters/aws/table.ts";
 import { ITEM_BYTES } from "../../../core/contracts/bounds.ts";
 import { applyUpdate, conditionHolds, type ItemAttributes, validationException } from "./expression.ts";

@@ -1,7 +1,6 @@
 /** @file The store of one simulated process: the real adapters on an in-memory table and bucket, with latency. */
 import type { S3Client } from "@aws-sdk/client-s3";
 import { openClock } from "../../../adapters/aws/clock.ts";
-import { openMeter } from "../../../adapters/aws/meter.ts";
 import { openObjectStore } from "../../../adapters/aws/object-store.ts";
 import { type DynamoApi, openTable } from "../../../adapters/aws/table.ts";
 import type { Store } from "../../../core/ports.ts";
@@ -62,7 +61,7 @@ export function openSimulatedStore(
       bucket.send(command, (use) => meter.bucketUsed(name, use)),
     );
   };
-  const records = openTable({ api, name: "simulated", meter: openMeter(), endpoint });
+  const records = openTable({ api, name: "simulated", endpoint });
   const clock = openClock(() => records.get({ pk: "CLOCK", sk: "CLOCK" }));
   const objects = openObjectStore({
     // All that the adapter uses of a client, except for objects so large that they are uploaded in parts.

@@ -6,7 +6,6 @@ import { setTimeout as pause } from "node:timers/promises";
 import { GetObjectCommand } from "@aws-sdk/client-s3";
 import { expect, onTestFinished, test } from "vitest";
 import { type ConnectionLimits, openClients } from "../../../adapters/aws/clients.ts";
-import { openMeter } from "../../../adapters/aws/meter.ts";
 import { openObjectStore } from "../../../adapters/aws/object-store.ts";
 import { openTable, sdkApi } from "../../../adapters/aws/table.ts";
 
@@ -26,7 +25,7 @@ async function openAt(limits: ConnectionLimits, answer: RequestListener) {
   });
   const endpoint = () => AWS_ENDPOINT_URL;
   return {
-    table: openTable({ api: sdkApi(clients.dynamo), name: "t", meter: openMeter(), endpoint }),
+    table: openTable({ api: sdkApi(clients.dynamo), name: "t", endpoint }),
     objects: openObjectStore({ s3: clients.s3, bucket: "b", endpoint }),
     s3: clients.s3,
     sent: () => sent,

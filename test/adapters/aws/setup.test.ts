@@ -1,8 +1,8 @@
 /**
  * @file A bucket's lifecycle rules: ours is added if there is none, other rules stay, and a store without
- * lifecycle rules is not an error. A table that is being deleted is created once it is gone.
+ * lifecycle rules is not an error. A table that is being deleted is created once it is gone, and can be deleted again.
  */
-import { CreateTableCommand, type DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import { CreateTableCommand, DescribeTableCommand, type DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import {
   GetBucketLifecycleConfigurationCommand,
   type LifecycleRule,
@@ -10,7 +10,7 @@ import {
   type S3Client,
 } from "@aws-sdk/client-s3";
 import { expect, test } from "vitest";
-import { createTable, expireUploads } from "../../../adapters/aws/setup.ts";
+import { createTable, expireUploads, refuseForeignTable } from "../../../adapters/aws/setup.ts";
 
 const serviceError = (name: string, httpStatusCode: number) =>
   Object.assign(new Error("in its own words"), { name, $metadata: { httpStatusCode } });
@@ -86,4 +86,12 @@ test("a table that is still being deleted is created once it is gone", async () 
   expect(await createTable(dynamo, "t")).toBe("created");
   expect(isCreated).toBe(true);
   expect(await createTable(dynamo, "t")).toBe("exists");
+});
+
+test("a table that is still being deleted is not read for foreign data, which DynamoDB refuses", async () => {
+  const send = async (command: object) => {
+    if (command instanceof DescribeTableCommand) return { Table: { TableStatus: "DELETING" } };
+    throw serviceError("ResourceNotFoundException", 400);
+  };
+  await expect(refuseForeignTable({ send } as unknown as DynamoDBClient, "t")).resolves.toBeUndefined();
 });

@@ -83,6 +83,12 @@ describe("one line for", () => {
       /is gated: accept its terms at .*owner\/tiny and set HF_TOKEN/,
     ],
     [
+      "an expired token",
+      () => fetching({ HF_TOKEN: "hf_expired" }),
+      "hub-refused",
+      /^http:\/\/127\.0\.0\.1:\d+ refuses the token \(401\): it is invalid or has expired: set HF_TOKEN to a new one/,
+    ],
+    [
       "an unknown name",
       () => fetching({}, { ...MODEL, repository: "owner/huge" }),
       "not-found",

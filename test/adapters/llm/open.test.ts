@@ -130,6 +130,18 @@ test("a server that hangs fails after the timeout", async () => {
   expect(timeouts).toBe(2);
 });
 
+test("an answer that its server breaks off is reported as cut off: it may be charged, and its usage is in no completion", async () => {
+  const broken = says("The cap", { finish: "abort", usage: { prompt_tokens: 100, completion_tokens: 7 } });
+  const model = await openModel([broken, says("at last")]);
+  let cutOff = 0;
+  const onCutOff = () => {
+    cutOff += 1;
+  };
+  const completion = await model.complete({ ...QUESTION, onCutOff });
+  expect(completion).toEqual({ text: "at last", usage: { inputTokens: 20, outputTokens: 5 } });
+  expect(cutOff).toBe(1);
+});
+
 test("an attempt that its caller cuts off is reported, and one that was not sent is not", async () => {
   const model = await openModel(["hang"], { attempts: 2, timeoutSeconds: 60 });
   const cutOff: string[] = [];

@@ -272,8 +272,7 @@ test("a client that dies in the middle of a DynamoDB request does not harm the c
   await store.table.insert({ pk: "a", sk: "b" }, { text: "x".repeat(1500) });
   await store.table.update({ key: { pk: "a", sk: "b" }, set: [[["n"], 1]], when: [] });
   await store.table.get({ pk: "a", sk: "b" });
-  expect(store.meter.read()).toMatchObject({ requests: 2, units: 4 });
-  expect(store.cloud.writes()).toEqual(store.meter.read());
+  expect(store.cloud.writes()).toMatchObject({ requests: 2, units: 4 });
   await store.close();
 });
 

@@ -1,6 +1,6 @@
 /** @file Bounds on recorded data: the largest records that the config allows fit in an item, even with the longest reasons and names. */
 import { expect, test } from "vitest";
-import { itemBytes } from "../../../adapters/aws/meter.ts";
+import { itemBytes } from "../../../adapters/aws/item-bytes.ts";
 import { judgeName } from "../../../adapters/judges/judged-rewards.ts";
 import {
   boundReason,

@@ -1,7 +1,7 @@
 /** @file Numbered payments: each counts once, however often and however late it is sent; sums are never too low; the record stays small. */
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { itemBytes } from "../../../adapters/aws/meter.ts";
+import { itemBytes } from "../../../adapters/aws/item-bytes.ts";
 import { tableKeys } from "../../../core/contracts/keys.ts";
 import { MgrpoError } from "../../../core/errors.ts";
 import type { Table } from "../../../core/ports.ts";

@@ -17,6 +17,16 @@ test("a download that breaks off continues where it stopped", async () => {
   expect(sha256(readFileSync(blobOfWeights()))).toBe(sha256(weights));
 });
 
+test("a download that the hub refuses in every attempt says why", async () => {
+  hub().faults.limitsFiles = true;
+  await expect(fetchModel(MODEL, settings(), report)).rejects.toMatchObject({
+    code: "hub-unavailable",
+    message: expect.stringMatching(
+      /^the download of config\.json from \S+ broke off after 0 of 23 bytes \(\S+ limits the rate of requests \(429\)/,
+    ),
+  });
+});
+
 test("a download of a killed process continues too", async () => {
   mkdirSync(join(root(), "blobs"), { recursive: true });
   writeFileSync(`${blobOfWeights()}.incomplete`, weights.slice(0, 70_000));

@@ -1,0 +1,24 @@
+/** @file Faults of the disk that has a cache of model files, as one line each. */
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+
+/**
+ * Translates an error of the file system; any other is returned as it is. `path` is used if the error names none. `variable`: what moves the
+ * cache.
+ */
+export function diskFault(path: string, error: unknown, variable: "HF_HUB_CACHE" | "MGRPO_CACHE"): unknown {
+  if (isMgrpoError(error) || !(error instanceof Error)) return error;
+  const { code = "", errno, path: at = path } = error as NodeJS.ErrnoException;
+  if (errno === undefined) return error;
+  if (/^(ENOSPC|EDQUOT)$/.test(code)) {
+    return new MgrpoError(
+      "disk-full",
+      `${at}: the disk is full (${code}): free some space, or set ${variable} to a folder on another disk`,
+      { cause: error },
+    );
+  }
+  return new MgrpoError(
+    "storage-unwritable",
+    `${at} cannot be written (${error.message}): give this user write access, or set ${variable} to another folder`,
+    { cause: error },
+  );
+}
