@@ -64,7 +64,7 @@ export function fleetPolicies({ agents }: RunConfig, { fleets }: Deployment, set
   const chosen = chosenBy(set);
   return fleets.flatMap(({ agent, policy }) => {
     const path = `agents.${agent}.policy`;
-    const isOwn = Object.hasOwn(agents, agent) && ownsPolicy(agents, agent);
+    const isOwn = agent in agents && ownsPolicy(agents, agent);
     return policy === undefined || !isOwn || chosen(path) !== undefined ? [] : [`${path}=${policy}`];
   });
 }

@@ -131,7 +131,7 @@ export function hasRole({ roles }: Pick<ServeWorkerOptions, "roles">, role: Work
 }
 
 function requireKnownAgent({ name, config }: RunContext, { agent, roles }: ServeWorkerOptions): void {
-  if (agent !== "*" && !Object.hasOwn(config.agents, agent)) {
+  if (agent !== "*" && config.agents[agent] === undefined) {
     const known = Object.keys(config.agents).join(", ");
     throw new MgrpoError("config-invalid", `run '${name}' has no agent '${agent}', only ${known}`);
   }

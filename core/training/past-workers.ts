@@ -98,8 +98,7 @@ function heartbeatsOf(
   workers: readonly WorkerRecord[],
   before: PastWorkers["heartbeats"] = {},
 ): Record<string, number> {
-  // A map: an agent may be named as what every object inherits.
-  const heartbeats = new Map(Object.entries(before));
-  for (const { agent, counter } of workers) heartbeats.set(agent, (heartbeats.get(agent) ?? 0) + counter);
-  return Object.fromEntries(heartbeats);
+  const heartbeats = { ...before };
+  for (const { agent, counter } of workers) heartbeats[agent] = (heartbeats[agent] ?? 0) + counter;
+  return heartbeats;
 }

@@ -50,8 +50,7 @@ export function spending(
   apiSpending: ApiSpending,
   storeTime: number,
 ): Spending {
-  const prices = new Map(Object.entries(budget.usdPerWorkerHour));
-  const priceOf = (agent: string) => prices.get(agent) ?? prices.get("*") ?? 0;
+  const priceOf = (agent: string) => budget.usdPerWorkerHour[agent] ?? budget.usdPerWorkerHour["*"] ?? 0;
   const hours = Object.entries(allHeartbeats(record, workers)).map(
     ([agent, heartbeats]) => [agent, (heartbeats * liveness.heartbeatSeconds) / 3600] as const,
   );

@@ -16,9 +16,7 @@ export function trainingSampling({ temperature, agents }: Pick<RunConfig, "tempe
 }
 
 export function samplingOf({ sampling, temperatures = {} }: SamplingPlan, agent: string): Sampling {
-  // An agent may be named as what every object inherits.
-  const own = Object.hasOwn(temperatures, agent) ? temperatures[agent] : undefined;
-  return { ...sampling, temperature: own ?? sampling.temperature };
+  return { ...sampling, temperature: temperatures[agent] ?? sampling.temperature };
 }
 
 function ownTemperatures(agents: Readonly<Record<string, Pick<AgentConfig, "temperature">>>): Record<string, number> {

@@ -7,7 +7,7 @@ import type { Deployment } from "../../core/contracts/deployment.ts";
 const POLICY = "tinker:http://127.0.0.1:8000";
 const deployment: Deployment = {
   ...{ bucket: "b", release: "r", clockRule: "c" },
-  fleets: ["main", "searcher", "absent", "constructor"].map((agent) => ({
+  fleets: ["main", "searcher", "absent"].map((agent) => ({
     ...{ name: agent, agent, group: "g", max: 1, release: "r" },
     roles: ["rollout", "train"],
     ...(agent !== "searcher" && { policy: POLICY }),

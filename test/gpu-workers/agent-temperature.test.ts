@@ -15,12 +15,6 @@ test("an agent with a temperature samples at it, the others at the run's", () =>
   expect(samplingOf(plan, "main")).toEqual({ temperature: 0.9, topP: 1, topK: 0 });
 });
 
-test("an agent without a temperature samples at the run's even if every object has a property of its name", () => {
-  const agents = { main: { model: "m", delegates: ["constructor"] }, constructor: { model: "s" } };
-  const plan = trainingSampling(teamConfig({ temperature: 0.9, agents }));
-  expect(samplingOf(plan, "constructor")).toEqual({ temperature: 0.9, topP: 1, topK: 0 });
-});
-
 test("without one, the sampling serializes exactly as the plan's: invocation ids hash it", () => {
   const plan = trainingSampling(config);
   expect(JSON.stringify(samplingOf(plan, "searcher"))).toBe(JSON.stringify(plan.sampling));

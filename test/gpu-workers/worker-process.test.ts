@@ -23,11 +23,11 @@ test.each<[string, WorkerRole[]]>([
   },
 );
 
-test.each(["critic", "constructor"])("--agent %s is refused: the run has no such agent", async (agent) => {
+test("an agent that the run does not have is refused", async () => {
   const parts = { run: { name: "relay", config: relayConfig({}) } } as unknown as WorkerParts;
-  const options = { agent, roles: ["rollout", "train"] } as unknown as ServeWorkerOptions;
+  const options = { agent: "critic", roles: ["rollout", "train"] } as unknown as ServeWorkerOptions;
   await expect(openWorkerProcess(parts, options, httpNetwork)).rejects.toMatchObject({
     code: "config-invalid",
-    message: `run 'relay' has no agent '${agent}', only main, searcher`,
+    message: `run 'relay' has no agent 'critic', only main, searcher`,
   });
 });

