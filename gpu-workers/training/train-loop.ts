@@ -111,10 +111,9 @@ async function workOnStep(loop: TrainLoop, step: StepRecord): Promise<void> {
   if (!isReady) await pause(pollSeconds);
   // A worker that held the claim need not look: if the version is published after all, its manifest commit loses.
   const isPublished = isReady && !loop.hasClaim && (await checkpoints.find(agent, version)) !== undefined;
-  const held = isPublished ? undefined : await claim.acquire(isReady);
-  loop.hasClaim = held !== undefined;
+  loop.hasClaim = !isPublished && (await claim.acquire(isReady));
   if (isPublished) await finishStep(loop, step);
-  else if (held) await train(loop, step);
+  else if (loop.hasClaim) await train(loop, step);
   else await pause(isReady ? heartbeatSeconds : leaseSeconds / 2);
   trajectories.dropBefore(step.step);
 }
