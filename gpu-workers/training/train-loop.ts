@@ -1,5 +1,6 @@
 /**
- * @file The trainer of one policy, under the name of the agent that owns it: one version per step, always trained from the exact bytes of the previous version.
+ * @file The trainer of one policy, under the name of the agent that owns it: one version per step, always trained from the exact bytes of
+ * the previous version.
  *
  *     step s open ──> claim taken ──> manifest s ──> gradient of groups as they are finalized (parts.ts)
  *     step s ready ─────────────────────────────────> gradient of the last ones ──> Adam ──> files ──> manifest s+1 (If-None-Match)
