@@ -1,7 +1,7 @@
 /** @file Two ways to end a wait: a time limit that starts with an event, and an abort signal. */
 import { MgrpoError } from "../core/errors.ts";
 
-/** The longest wait of a Node.js timer, in milliseconds; a longer one ends at once. */
+/** The longest wait of a Node.js timer, in milliseconds; a longer one fires at once. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 
 export interface TimeLimit {
@@ -54,7 +54,7 @@ export async function withinSeconds<T>(
 export function cancelable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = () => reject(new MgrpoError("canceled", "the wait was canceled"));
-    // First: nobody else may handle its rejection.
+    // Before the check of the signal: nothing else may handle the promise's rejection.
     promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
     if (signal.aborted) return stop();
     signal.addEventListener("abort", stop, { once: true });

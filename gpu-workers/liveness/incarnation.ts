@@ -63,9 +63,9 @@ export async function runIncarnation({
     const fatal = Promise.race([crashed, rejectionOf(working), rejectionOf(beating)]);
     const end = await Promise.race([beating, stopped, fatal, done.then((): IncarnationEnd => "over")]);
     log.info("ending", { worker: membership.id, because: end });
-    // An engine call that hangs would hold the loops forever; once the worker is lost, no heartbeat notices.
-    const stalled = end === "lost" ? [rejectionOf(membership.watchEngine(heartbeatStop.signal))] : [];
-    await Promise.race([fatal, ...stalled, finish(end, working, beating)]);
+    // An engine call that hangs would hold the loops forever. Heartbeats notice it, but a worker that is declared dead sends none.
+    const stalled = rejectionOf(membership.watchEngine(heartbeatStop.signal));
+    await Promise.race([fatal, stalled, finish(end, working, beating)]);
     return end;
   } finally {
     ending.abort();

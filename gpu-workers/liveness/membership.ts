@@ -35,7 +35,7 @@ export interface Membership {
    * when the worker has stalled: the process must end.
    */
   beat(signal: AbortSignal): Promise<"stopped" | "lost">;
-  /** Watches without heartbeats, until the signal aborts: for a worker that is lost. Rejects as `beat` does. */
+  /** Watches without heartbeats, until the signal aborts: for a worker that ends. Rejects as `beat` does. */
   watchEngine(signal: AbortSignal): Promise<void>;
   /** Records the rollouts that count against a crash of this worker, before they start; an empty list when they have ended. */
   setInFlight(rollouts: readonly string[]): Promise<void>;

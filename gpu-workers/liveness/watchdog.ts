@@ -3,8 +3,8 @@
  * blocks the main thread: no heartbeat, time limit or signal handler runs, so another thread (watchdog-thread.ts) kills the process. This is
  * a crash: the next processes run the rollouts that were in flight alone, and one that crashes three of them is given up.
  *
- * The longest work of this program in the main thread is hashing 2 GiB, in less than ten seconds. Engines that work there take longer. A
- * process whose inspector is open lives: a breakpoint blocks the main thread too.
+ * This program's own longest work in the main thread is hashing 2 GiB, which takes less than ten seconds. Engines that work there take
+ * longer. A process whose inspector is open is spared: a breakpoint blocks the main thread too.
  */
 import { url as inspectorUrl } from "node:inspector";
 import { Worker } from "node:worker_threads";
@@ -12,17 +12,17 @@ import { builtModule } from "../../built-module.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 
 const MIN_SECONDS = 60;
-/** By then the others have long declared the worker dead. */
+/** By then, other workers have long declared this one dead. */
 const LEASES = 3;
 const PULSE_MILLISECONDS = 500;
-/** Policies whose engines work in the main thread, or may. */
+/** Policies whose engines compute in the main thread, or may. */
 const IN_MAIN_THREAD = /^(eager|eager-gpu|recipe:.*)$/;
 
-/** `silent`: no beat since the last look. `debugged`: the inspector was open at the last beat, and looks leave it. */
+/** `silent`: no beat since the last look. `debugged`: the inspector was open at the last beat; looks do not clear it. */
 export const Pulse = { silent: 0, beat: 1, debugged: 2 } as const;
 
 export interface Watched {
-  /** Shared memory with one number, a `Pulse`: the main thread beats, and a look makes a beat silent. */
+  /** Shared memory with one number, a `Pulse`: the main thread sets it to `beat`, and each look resets `beat` to `silent`. */
   readonly pulse: Int32Array;
   readonly maxSilentLooks: number;
   /** Fields of the log line. */
@@ -40,9 +40,9 @@ export function maxBlockedSeconds({
 }
 
 /**
- * Starts to watch the thread that calls it. Returns a function that ends this.
+ * Starts watching the calling thread. Returns a function that stops the watchdog.
  *
- * @param who fields of the line that is logged before the process ends.
+ * @param who fields of the line that is logged before the process is killed.
  */
 export function startWatchdog(maxSeconds: number, who: Record<string, unknown>): () => Promise<void> {
   const pulse = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));

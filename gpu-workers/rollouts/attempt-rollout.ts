@@ -16,7 +16,7 @@ export type RunAttempt = (plan: RolloutPlan, signal: AbortSignal) => Promise<Fin
 export interface RolloutHost {
   readonly run: RunContext;
   readonly runAttempt: RunAttempt;
-  /** Whether every sub-agent has a live worker. Attempts that fail for lack of one do not count. */
+  /** Whether every sub-agent has a live worker. An attempt that runs out of time without one does not count. */
   hasLiveSubAgents(): boolean;
 }
 
@@ -59,7 +59,8 @@ export async function attemptRollout(
       const rollout = `${address.step}/${address.group}/${address.rollout}`;
       log.warn("attempt failed", { rollout, attempt, code: failure.code, reason: failure.message });
       failures += 1;
-      const lacksWorker = isMgrpoError(failure, "worker-unavailable", "deadline") && !host.hasLiveSubAgents();
+      // Not after `worker-unavailable`: workers that died of the rollout may have no replacement yet.
+      const lacksWorker = isMgrpoError(failure, "deadline") && !host.hasLiveSubAgents();
       if (!lacksWorker) {
         if (attempt >= config.limits.attempts) {
           const reason = `infrastructure, ${attempt} attempt${attempt === 1 ? "" : "s"}: ${failure.message}`;

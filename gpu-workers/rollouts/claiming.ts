@@ -1,11 +1,11 @@
 /**
  * @file One round of claiming: reads the groups that need it, claims rollouts up to the free capacity, and starts them.
  *
- *     unread group  ──claimUnclaimedGroup───────────> start        without a read: most likely no other worker has begun it
- *     free          ──claimUnclaimedGroup, claimRollouts──> start        unless its outcome exists
- *     owned         ────────────────────────────────> start        claimed by a write whose response was lost
- *     suspect       ──claimRollouts, instead of the dead worker──> start alone, or given up after `crashLimit` crashes alone
- *     quarantined   ────────────────────────────────> start alone
+ *     unread group  ──claimUnclaimedGroup──> start                   without a read: most likely no other worker has begun it
+ *     free          ──claimUnclaimedGroup, claimRollouts──> start    unless its outcome exists
+ *     owned         ──> start                                        claimed by a write whose response was lost
+ *     suspect       ──claimRollouts──> start alone                   instead of the dead worker; given up after `crashLimit` crashes alone
+ *     quarantined   ──> start alone
  *
  *     a claim   waits for: free capacity, and a live worker of each sub-agent
  *     alone     waits for: no other attempt in flight here, of any step, and RUN to point to the step: nothing trains then
@@ -30,7 +30,7 @@ export class Claiming {
   readonly #work: StepWork;
   readonly #attempts: Attempts;
   readonly #pacing: Pacing;
-  /** The workers as of the start of the step: so the claim order stays the same throughout. */
+  /** The workers as of the start of the step, so that the claim order stays the same throughout. */
   readonly #peers: readonly WorkerRecord[];
   /** Seconds, on the monotonic clock. */
   #surveyedAt = Number.NEGATIVE_INFINITY;
@@ -43,7 +43,7 @@ export class Claiming {
     this.#peers = work.role.observer.workers();
   }
 
-  /** Whether a rollout of this step can now run only alone: then nothing of a later step may start. */
+  /** Whether a rollout of this step has to run alone now: then nothing of a later step may start. */
   get needsAlone(): boolean {
     const isQuarantined = this.#work.views.some(({ quarantined }) => quarantined.size > 0);
     return isOldest(this.#work) && (isQuarantined || this.#hasSuspects);

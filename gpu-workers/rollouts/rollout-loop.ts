@@ -101,7 +101,7 @@ function sampledStep({ role, slots, pacing, steps, stop }: RolloutLoop, step: St
   return begun;
 }
 
-/** Changes when there may be more to claim, or less. */
+/** Differs once there may be more to claim, or less. */
 function shapeOf(seen: RunSnapshot): string {
   const open = stepsToSample(seen).map(({ step, groups }) => `${step}:${groups.length}`);
   return [seen.run.step, ...open].join(" ");

@@ -78,7 +78,7 @@ export function updateView({ role, step }: StepWork, view: LocalGroupView, item:
   const isBegun = Object.values(claims).some((worker) => worker !== me) || hasKeys(rollouts) || hasKeys(crashes);
   if (isFirstRead && isBegun) view.fresh = false;
   for (const [k, attempt] of view.running) {
-    // Another worker has decided or claimed the rollout.
+    // The rollout is scored, or its claim is no longer this worker's.
     if (rollouts[k] || claims[k] !== me) attempt.controller.abort();
   }
 }

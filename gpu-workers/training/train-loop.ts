@@ -1,5 +1,6 @@
 /**
- * @file The trainer of one policy, under the name of the agent that owns it: one version per step, always trained from the exact bytes of the previous version.
+ * @file The trainer of one policy, under the name of the agent that owns it: one version per step, always trained from the exact bytes of
+ * the previous version.
  *
  *     step s open ──> claim taken ──> manifest s ──> gradient of groups as they are finalized (parts.ts)
  *     step s ready ─────────────────────────────────> gradient of the last ones ──> Adam ──> files ──> manifest s+1 (If-None-Match)
@@ -111,10 +112,9 @@ async function workOnStep(loop: TrainLoop, step: StepRecord): Promise<void> {
   if (!isReady) await pause(pollSeconds);
   // A worker that held the claim need not look: if the version is published after all, its manifest commit loses.
   const isPublished = isReady && !loop.hasClaim && (await checkpoints.find(agent, version)) !== undefined;
-  const held = isPublished ? undefined : await claim.acquire(isReady);
-  loop.hasClaim = held !== undefined;
+  loop.hasClaim = !isPublished && (await claim.acquire(isReady));
   if (isPublished) await finishStep(loop, step);
-  else if (held) await train(loop, step);
+  else if (loop.hasClaim) await train(loop, step);
   else await pause(isReady ? heartbeatSeconds : leaseSeconds / 2);
   trajectories.dropBefore(step.step);
 }

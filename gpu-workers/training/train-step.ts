@@ -50,10 +50,10 @@ type Reference = Pick<Trainer, "logProbs">;
 
 /**
  * Trains on a batch that arrives in parts, each with all trajectories of its questions. A trajectory whose gradient is zero by construction
- * (weight 0, or every turn's advantage 0 without a KL term or an entropy bonus) is not computed, but the counts in `stats` include it. `maxRatioDeviation` and `kl` measure what is computed
- * before the first optimizer step; they are only reported, and the caller warns. `reference` is required when the KL coefficient is not 0.
- * `trained`: the agents that share the policy, with one optimizer, minibatches and epochs; a part's trajectories name theirs. A single one
- * takes every trajectory.
+ * (weight 0, or every turn's advantage 0 without a KL term or an entropy bonus) is not computed, but the counts in `stats` include it.
+ * `maxRatioDeviation` and `kl` measure what is computed before the first optimizer step; they are only reported, and the caller warns.
+ * `reference` is required when the KL coefficient is not 0. `trained`: the agents that share the policy, with one optimizer and the same
+ * numbers of minibatches and epochs; a part's trajectories name theirs. A single one takes every trajectory.
  */
 export async function trainStep(
   trainer: GradientTrainer,

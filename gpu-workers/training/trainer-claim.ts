@@ -14,14 +14,9 @@ import { claimTrainer, releaseTrainer } from "../../core/training/writes.ts";
 import type { WorkerObserver } from "../liveness/observer.ts";
 import type { RunContext } from "../run-context.ts";
 
-export interface HeldClaim {
-  /** How often the claim has been taken over since the last version. */
-  readonly takeovers: number;
-}
-
 export interface TrainerClaim {
-  /** Undefined while another worker holds the claim, unless that worker is dead and `mayTakeOver` is set. */
-  acquire(mayTakeOver: boolean): Promise<HeldClaim | undefined>;
+  /** False while another worker holds the claim, unless that worker is dead and `mayTakeOver` is set. */
+  acquire(mayTakeOver: boolean): Promise<boolean>;
   release(): Promise<void>;
   /** Gives the claim up after a step that failed here. It counts as a takeover. */
   yield(): Promise<void>;
@@ -37,14 +32,13 @@ export function openTrainerClaim(
   return {
     async acquire(mayTakeOver) {
       const record = read(await table.get(tableKeys.agent(name, agent)));
-      if (record.trainer === worker) return record;
+      if (record.trainer === worker) return true;
       if (record.trainer !== "") {
         await observer.refresh();
-        if (!mayTakeOver || !observer.isDead(record.trainer)) return undefined;
+        if (!mayTakeOver || !observer.isDead(record.trainer)) return false;
       }
       const { item } = await table.update(claimTrainer(record, worker));
-      const now = read(item);
-      return now.trainer === worker ? now : undefined;
+      return read(item).trainer === worker;
     },
     async release() {
       await table.update(releaseTrainer(name, agent, worker));

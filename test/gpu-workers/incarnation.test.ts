@@ -51,6 +51,20 @@ test("a worker that was declared dead while its engine hangs ends with `deadline
   await expect(running).rejects.toBe(stalled);
 });
 
+test("a worker that is declared dead while it drains, and whose engine hangs, ends with `deadline`", async () => {
+  let drain = () => {};
+  const drained = new Promise<void>((resolve) => {
+    drain = resolve;
+  });
+  const membership: Partial<Membership> = {
+    drain: async () => drain(),
+    beat: () => drained.then(() => "lost"),
+    watchEngine: () => drained.then(() => Promise.reject(stalled)),
+  };
+  const running = runIncarnation(hanging(membership, { stop: AbortSignal.abort() }));
+  await expect(running).rejects.toBe(stalled);
+});
+
 test("a fatal error of an invocation ends a worker that drains", async () => {
   const crashed = rejectAfter(50);
   crashed.catch(() => {});

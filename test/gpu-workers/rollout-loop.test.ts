@@ -35,16 +35,22 @@ async function attemptAlone(failures: readonly MgrpoError[]) {
   return { outcome, pauses };
 }
 
-const gone = new MgrpoError("worker-unavailable", "no live worker", { retryable: true });
+const late = new MgrpoError("deadline", "no live worker in time");
 const broken = new MgrpoError("tool-backend", "HTTP 503", { retryable: true });
 
 test("without a live worker of a sub-agent, failures that have nothing to do with it still count", async () => {
-  const { outcome } = await attemptAlone([broken, gone, broken]);
+  const { outcome } = await attemptAlone([broken, late, broken]);
   expect(outcome).toMatchObject({ status: "failed", reason: "infrastructure, 2 attempts: HTTP 503" });
 });
 
+test("the deaths of a sub-agent's workers count, even before another worker has replaced them", async () => {
+  const died = new MgrpoError("worker-unavailable", "2 workers died");
+  const { outcome } = await attemptAlone([died, died]);
+  expect(outcome).toMatchObject({ status: "failed", reason: "infrastructure, 2 attempts: 2 workers died" });
+});
+
 test("failures for lack of a worker do not count, but the pauses after them grow", async () => {
-  const { pauses } = await attemptAlone([gone, gone, gone, gone, gone, gone, broken, broken]);
+  const { pauses } = await attemptAlone([late, late, late, late, late, late, broken, broken]);
   expect(pauses).toEqual([0.4, 0.8, 1.6, 3.2, 5, 5, 5]);
 });
 

@@ -34,10 +34,12 @@ export function endpointBackend(
     },
     async generate(_turn, maxTokens, signal) {
       const offered = isNative ? toolbox.schemas : [];
-      const turn = await model.generate(
+      const reply = await model.generate(
         { conversation: [...conversation], tools: offered, sampling, maxTokens },
         signal,
       );
+      // A server may return calls although it was offered no tools: nothing answers them, so they are not sent back.
+      const turn = isNative ? reply : { ...reply, calls: [] };
       conversation.push({ kind: "turn", turn });
       last = turn;
       usage.inputTokens += turn.usage.inputTokens;
