@@ -1,4 +1,4 @@
-/** @file Commands that train on this machine: `dev`, `train`, `init`, `resume` and `compare`, and those of sft.ts. */
+/** @file The commands `dev`, `train`, `init`, `resume` and `compare`, which run on this machine, and those of sft.ts. */
 import { type Command, Option } from "commander";
 import { Arm } from "../../core/contracts/config.ts";
 import { parseArms } from "../compare/plan.ts";
