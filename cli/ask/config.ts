@@ -7,12 +7,12 @@ import { join } from "node:path";
 import type { Arm, RunConfig, RunConfigInput } from "../../core/contracts/config.ts";
 import { isEndpointPolicy } from "../../core/contracts/language-model.ts";
 import { ownsPolicy } from "../../core/contracts/shared-policy.ts";
-import { MgrpoError } from "../../core/errors.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import { chosenBy, resolveConfig } from "../../core/training/resolve-config.ts";
 import { openRecipe } from "../../recipes/registry.ts";
 import { asAgents, ENDPOINT_ARM, ENDPOINT_RECIPE, type EndpointTeam, readEndpoint } from "../endpoint-team.ts";
-import { findRun, readConfig } from "../local/run-folder.ts";
+import { findRun, readConfig, runNames } from "../local/run-folder.ts";
 import { isTeamFile, readTeamFile, untrained, withStoredConfig } from "../team-file.ts";
 
 /** Nothing is trained or paid by the hour, and the user decides how long to wait. */
@@ -84,8 +84,17 @@ async function findTeam(team: string, wanted: Arm | undefined): Promise<FoundTea
   }
   const endpoint = readEndpoint(team);
   const name = endpoint ? ENDPOINT_RECIPE : team;
-  const recipe = await openRecipe(name);
+  const recipe = await openRecipe(name).catch((error: unknown) => {
+    throw isMgrpoError(error, "recipe-invalid") && error.unknownNames.length > 0 ? unknownTeam(error, team) : error;
+  });
   return { recipe, name, arm, advised: recipe, ...(endpoint && { endpoint, arm: wanted ?? ENDPOINT_ARM }) };
+}
+
+/** The error of a name that may be a mistyped run's as well as a recipe's. */
+function unknownTeam({ message, unknownNames }: MgrpoError, team: string): MgrpoError {
+  return new MgrpoError("not-found", `--team ${team}: there is no such run here, and ${message}`, {
+    unknownNames: [{ unknown: team, known: runNames() }, ...unknownNames],
+  });
 }
 
 async function ofConfig(name: string, config: RunConfigInput, arm: Arm): Promise<FoundTeam> {

@@ -79,7 +79,7 @@ function reportEnvironment(environment: EmbeddedCloud["environment"], file: stri
   else console.log(JSON.stringify({ kind: "serving", dynamo, s3, environment: file }));
 }
 
-/** Its link is the same after a restart. It goes to standard error, as standard output is the workers' environment. */
+/** With a fixed port, its link is the same after a restart. It goes to standard error: standard output is the workers' environment. */
 async function openDashboard(environment: EmbeddedCloud["environment"], host: string, port: number) {
   const key = createHmac("sha256", workerToken(environment)).update("dashboard").digest("base64url");
   const dashboard = await startDashboard(["--host", host, "--port", String(port)], {

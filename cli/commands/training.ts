@@ -1,13 +1,9 @@
-/**
- * @file The commands `dev`, `train`, `init`, `resume` and `compare`, which run on this machine. `sft` and
- * `import-traces` are in sft.ts.
- */
+/** @file The commands `dev`, `train`, `init`, `resume` and `compare`, which run on this machine, and those of sft.ts. */
 import { type Command, Option } from "commander";
 import { Arm } from "../../core/contracts/config.ts";
 import { parseArms } from "../compare/plan.ts";
 import { positiveInteger } from "../terminal/fail.ts";
 import { addBudgets, arm, collect, recipeArgument, runArgument, seed, setting, steps } from "./options.ts";
-
 import { addImportTraces, addSft } from "./sft.ts";
 
 export function addTraining(program: Command): void {

@@ -1,5 +1,4 @@
 /** @file summary.md: the results of a comparison, with an explanation of its numbers. Pure. */
-
 import type { Measured } from "../../ui/compare-view.ts";
 import { counted, duration } from "../terminal/columns.ts";
 import type { ArmResult, Comparison } from "./summary.ts";
@@ -10,8 +9,9 @@ export function drawMarkdown(
   charts: readonly (readonly [title: string, file: string])[],
 ): string {
   const { name, foreign, seeds, arms, missing } = comparison;
-  const [first] = arms;
-  const baseline = first ? `compared with ${first.label}` : "compared with the first arm";
+  const baseline = `compared with ${arms[0]?.label ?? "the first arm"}`;
+  // With --tokens, other arms can finish although the baseline failed.
+  const first = arms.find(({ runs }) => runs.length > 0);
   const suites = first?.heldOut ?? [];
   return [
     `# ${name}: ${counted(arms.length, "arm")}, ${counted(seeds.length, "seed")}`,

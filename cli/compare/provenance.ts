@@ -1,7 +1,7 @@
 /**
- * @file What made a comparison's run: the source version, the release, a user's recipe, the config, the base models and the machine. Runs that
- * differ in anything but the machine do not belong to one comparison. It is written to the run's folder when the run starts (origin.json), and
- * copied to its record.
+ * @file What a run of a comparison was trained with: the source version, the release, a user's recipe, the config, the base models and the
+ * machine. Runs that differ in anything but the machine do not belong to one comparison. It is written to the run's folder when the run starts
+ * (origin.json), and copied to its record.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
@@ -63,13 +63,13 @@ export function readOrigin(folder: RunFolder): Provenance | undefined {
   return existsSync(folder.config) ? UNKNOWN : undefined;
 }
 
-/** Between the versions that made one run, one after another. */
+/** Separates the versions that trained a run, in order. */
 const THEN = ", then ";
 
 /** Whether a comparison has started the run, or the run has a config. */
 export const hasStarted = (folder: RunFolder): boolean => readOrigin(folder) !== undefined;
 
-/** Called before the run starts or is resumed. A run that another version or machine began is recorded as made by both. */
+/** Called before the run starts or is resumed. A run that another version or machine began is recorded as trained by both. */
 export function writeOrigin(folder: RunFolder, ours: Provenance): void {
   const before = existsSync(folder.config) ? readOrigin(folder) : undefined;
   const both = (key: "commit" | "machine" | "release" | "recipe") => {
@@ -135,7 +135,7 @@ export function sourceVersion(folder = import.meta.dirname): string {
     : `${commit}-dirty`;
 }
 
-/** `theirs`: of a run that was resumed, every version that made it. */
+/** `theirs`: of a run that was resumed, every version that trained it. */
 const isSameSource = (ours: string, theirs: string): boolean =>
   theirs.split(THEN).every((version) => isSameVersion(ours, version));
 

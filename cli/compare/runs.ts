@@ -9,6 +9,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
+import { stripVTControlCharacters } from "node:util";
 import * as z from "zod";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { isMgrpoError } from "../../core/errors.ts";
@@ -80,7 +81,7 @@ export async function trainRuns(
       if (fault === undefined) keep(one);
       return fault;
     } catch (error) {
-      // Thrown, it would end this lane and leave the other ones training.
+      // Rethrown, it would end this lane, and nobody would wait for the others.
       return isMgrpoError(error) ? error.message : String(error);
     }
   };
@@ -129,7 +130,15 @@ async function trainOne(
   createInterface({ input: child.stdout }).on("line", (line) => progress.line(run, line));
   const [code, killed] = await exited;
   signal.removeEventListener("abort", stop);
-  if (code === 0) return undefined;
-  const lastLine = lastErrors.trim().split("\n").at(-1) ?? "";
-  return lastLine.replace(/^mgrpo: /, "") || (killed ? `killed by ${killed}` : `ended with exit code ${code}`);
+  return code === 0 ? undefined : faultOf(lastErrors, code, killed);
+}
+
+const ERROR = "mgrpo: ";
+
+/** Why a process failed: the error that it printed, or how it ended. Of a process that was killed, other lines are only warnings. */
+function faultOf(errors: string, code: number | null, killed: NodeJS.Signals | null): string {
+  const lines = stripVTControlCharacters(errors).trim().split("\n");
+  const error = lines.findLast((line) => line.startsWith(ERROR));
+  if (error !== undefined) return error.slice(ERROR.length);
+  return killed ? `killed by ${killed}` : lines.at(-1) || `ended with exit code ${code}`;
 }

@@ -16,7 +16,7 @@ import { existingRun, findRun } from "../local/run-folder.ts";
 export interface Start {
   /**
    * `<source>`: every arm starts from its checkpoints. `<arm>=<source>`: that arm does. A source is a run, or a folder with one checkpoint per
-   * agent. What can be a run's name is one, whatever folders there are: `warm` is a run, `./warm` and `models/warm` are folders.
+   * agent. A source that is a valid run name is a run, whatever folders there are: `warm` is a run, `./warm` and `models/warm` are folders.
    */
   readonly from: readonly string[];
   /** File of the training questions; the held-out questions stay those of the recipe. */

@@ -103,7 +103,7 @@ export function summarize(
   return parse(Comparison, comparison, `summary of comparison '${about.name}'`);
 }
 
-/** What is compared of a finished run. */
+/** The part of a finished run that is compared. */
 export const evaluated = ({ report: { run, seed, steps }, heldOut }: TrainedRun): EvaluatedRun => ({
   run,
   seed,

@@ -96,6 +96,18 @@ test.each<[string, Reply, string[], RegExp]>([
   await expect(printedJson("ask", "Where?", "--team", file, ...more)).rejects.toThrow(line);
 });
 
+test("a name of neither a run nor a recipe may be a mistyped one of both", async () => {
+  const message = /^--team atlas-mgrpo-sed1: there is no such run here, and recipe 'atlas-mgrpo-sed1' does not exist: /;
+  await expect(printedJson("ask", "Where?", "--team", "atlas-mgrpo-sed1")).rejects.toMatchObject({
+    code: "not-found",
+    message: expect.stringMatching(message),
+    unknownNames: [
+      { unknown: "atlas-mgrpo-sed1", known: expect.any(Array) },
+      { unknown: "atlas-mgrpo-sed1", known: expect.arrayContaining(["atlas"]) },
+    ],
+  });
+});
+
 test("on a terminal it is a tree; delegations that run at the same time are numbered", () => {
   const lines: string[] = [];
   const narrate = asTree((line) => lines.push(line));

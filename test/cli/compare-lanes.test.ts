@@ -56,6 +56,22 @@ test("a run that cannot be recorded does not hide another that still trains", as
   expect(failures.map(([run]) => run)).toEqual(["c-mgrpo-seed1", "c-mgrpo-seed2"]);
 });
 
+const inColor = "printf '\\033[31mmgrpo:\\033[39m it is late\\n' >&2";
+
+test.each<[what: string, script: string, fault: string]>([
+  ["its error, whatever it prints afterward", `${inColor}; echo '  at main' >&2; exit 1`, "it is late"],
+  ["the signal that killed it, not a warning", "echo 'warning: no memory' >&2; kill -KILL $$", "killed by SIGKILL"],
+  ["its last line if it printed no error", "echo 'a' >&2; echo 'no such option' >&2; exit 1", "no such option"],
+  ["its exit code if it printed nothing", "exit 3", "ended with exit code 3"],
+])("the failure of a process is %s", async (_, script, fault) => {
+  const failing = join(folder, "failing");
+  writeFileSync(failing, `#!/bin/sh\n${script}\n`);
+  chmodSync(failing, 0o755);
+  rmSync(join(folder, "runs"), { recursive: true, force: true });
+  const { failures } = await trainWith(failing);
+  expect(Object.fromEntries(failures)).toEqual({ "c-mgrpo-seed1": fault, "c-mgrpo-seed2": fault });
+});
+
 test("Ctrl-C reaches a run whose process is still starting", async () => {
   const endless = join(folder, "endless");
   writeFileSync(endless, "#!/bin/sh\nexec sleep 20\n");

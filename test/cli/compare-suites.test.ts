@@ -56,6 +56,15 @@ test("scores are under their own suite's heading, in whichever order an arm has 
   ]);
 });
 
+test("the scores of other arms are shown if the baseline has no finished run", () => {
+  const baseline = { ...armOf("one", []), runs: [] };
+  const page = drawMarkdown({ ...about, arms: [baseline, armOf("two", [["a", 40]])] }, []);
+  expect(page).toContain("| arm | before | after | gain | compared with one |");
+  expect(page).toContain("\n| one | - | - | - | - |\n");
+  expect(page).toMatch(/^\| two \| 10\.0 \[\S+ \S+\] \| 40\.0 /m);
+  expect(page).toMatch(/^\| run-two \| 10\.0 /m);
+});
+
 test("runs are compared on the suites that they share: one that still trains lacks those of its end", () => {
   const run = (name: string, suites: Readonly<Record<string, readonly string[]>>): EvaluatedRun => ({
     ...{ run: name, seed: 1, steps: 2 },
