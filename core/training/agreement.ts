@@ -58,7 +58,7 @@ export interface ScorePair {
 export const CLOSE = 0.1;
 const ROUNDING = 1e-9;
 
-/** The tolerance makes 0.8 and 0.7 close, whatever floating point says. */
+/** The tolerance makes 0.8 and 0.7 close in spite of rounding. */
 export const areClose = ({ label, judged }: ScorePair): boolean => Math.abs(judged - label) <= CLOSE + ROUNDING;
 
 export interface ScoreAgreement {

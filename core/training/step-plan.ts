@@ -16,7 +16,7 @@ import { drawQuestions, drawReserve, initialCurriculum, stageOf } from "./curric
 import type { Insertion, StoreCommand } from "./store-commands.ts";
 import { replaceGroups } from "./writes.ts";
 
-/** What a plan follows from. Both are undefined before the first steps. */
+/** The steps that a plan is computed from. Both are undefined before the first steps. */
 export interface PlanBasis {
   /** The step before. */
   readonly previous: StepRecord | undefined;
