@@ -76,7 +76,10 @@ export interface Sampler {
  */
 export interface TrainingSequence {
   readonly tokens: readonly number[];
-  /** `linear`, `linear-entropy`: dLoss/dlogProb. `clipped-token`: weight of the token in the loss, >= 0. A token whose weights are all 0 is masked. */
+  /**
+   * `linear`, `linear-entropy`: dLoss/dlogProb. `clipped-token`: weight of the token in the loss, >= 0. A token whose weights are all 0 is
+   * masked.
+   */
   readonly weights_T: Float32Array;
   /** `clipped-token` only. */
   readonly advantages_T?: Float32Array;
@@ -115,8 +118,8 @@ export interface Trainer {
   forwardBackward(batch: readonly TrainingSequence[], loss: Loss, temperature: number): Promise<ForwardBackward>;
   /**
    * AdamW on the accumulated gradient times `scale` (default 1), clipped by its global norm. Then the gradient is reset to zero. Returns the
-   * global norm of the scaled gradient before clipping. Under `decayed: matrices`, one-dimensional parameters have no weight decay. `kind: "server"` is only for
-   * engines whose server has an optimizer; the config refuses it for others.
+   * global norm of the scaled gradient before clipping. Under `decayed: matrices`, one-dimensional parameters have no weight decay.
+   * `kind: "server"` is only for engines whose server has an optimizer; the config refuses it for others.
    */
   optimizerStep(config: StepOptimizer, scale?: number): Promise<{ gradientNorm: number }>;
   /** Norm of the gradient accumulated since the last call or optimizer step. Absent: the engine does not see gradients. */
@@ -132,7 +135,10 @@ export interface Trainer {
    * may come in between. Absent: the files of `save` are small.
    */
   saveFiles?(): AsyncIterable<SavedFile>;
-  /** Replaces the trained weights and the optimizer's state (a fresh one if its file is absent), and drops any gradient. An adapter's base stays. */
+  /**
+   * Replaces the trained weights and the optimizer's state (a fresh one if its file is absent), and drops any gradient. An adapter's base
+   * stays.
+   */
   load(files: CheckpointFiles): Promise<void>;
   close(): Promise<void>;
   /** Measurements of the server's own optimizer, for a trainer opened with `serverOptimizer`. */

@@ -8,7 +8,7 @@ import type { Cause, RunState } from "./run-state.ts";
 export interface Stall {
   /** The step that does not advance; undefined before the first is planned. */
   readonly step: number | undefined;
-  /** Store time in ms of the last progress that was seen. */
+  /** Store time in ms of the last progress that was seen, or of a later resume. */
   readonly since: number;
   /** Seconds since then. */
   readonly seconds: number;
@@ -17,10 +17,10 @@ export interface Stall {
 
 /** Least number of seconds without progress after which a run has stalled. It is larger if every cause is a process at work. */
 const LEAST_SECONDS = { idle: 60, atWork: 600 };
-/** It has stalled only after at least the time of this many of its own steps. */
+/** A run has stalled only after the time that this many of its own steps take. */
 const STEPS = 3;
 
-/** Is shown a run's state repeatedly, and remembers when the run last advanced. */
+/** Observes a run's state at each poll, and remembers when the run last advanced. */
 export class StallDetector {
   readonly #config: RunConfig;
   #progress = "";
@@ -32,7 +32,7 @@ export class StallDetector {
 
   /**
    * @param stepSeconds of the newest closed step; null: unknown. `storeTime` in ms.
-   * @param listed the run's entry in the list of runs, which dates its progress from before the first look.
+   * @param listed the run's entry in the list of runs, which dates progress from before the first look, and a resume.
    */
   look(state: RunState, storeTime: number, stepSeconds: number | null, listed?: ListedRun): Stall | undefined {
     const progress = progressOf(state.step, state.groups, state.agents);
@@ -40,6 +40,8 @@ export class StallDetector {
       this.#progress = progress;
       this.#since = listed?.progress === progress ? (listed.progressAt ?? storeTime) : storeTime;
     }
+    // A resumed run has the progress of the halted one.
+    this.#since = Math.max(this.#since, listed?.progressAt ?? 0);
     const seconds = (storeTime - this.#since) / 1000;
     const least = STEPS * (stepSeconds ?? 0);
     if (seconds < Math.max(LEAST_SECONDS.idle, least)) return undefined;

@@ -32,7 +32,7 @@ export const StepSummary = z.strictObject({
   /** The cost of judging the counted rollouts, if the judges are models. */
   judged: JudgeCost.exactOptional(),
   groups: z.int(),
-  /** Groups with equal main rewards: the main agent learns nothing from them. */
+  /** Groups from which the main agent learns nothing: its rewards, and those of its turns, do not differ. */
   zeroVariance: z.int(),
   /** Sub-agent -> histogram of d_k: entry i counts the rollouts that called it i times. */
   calls: z.record(AgentName, z.array(z.int())),

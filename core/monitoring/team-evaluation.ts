@@ -19,7 +19,7 @@ export type TeamEvaluation = z.infer<typeof TeamEvaluation>;
 const Score = z.strictObject({ n: z.int(), correct: z.number() });
 export const HeldOut = Score.extend({ greedy: Score.nullable() });
 
-/** Suites are shown in the config's order. */
+/** The position of a suite in the config, in whose order suites are shown. -1 if the config does not have it. */
 export const suitePosition = ({ evaluation }: Pick<RunConfig, "evaluation">, suite: string): number =>
   evaluation.suites.findIndex(({ name }) => name === suite);
 

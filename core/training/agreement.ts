@@ -58,7 +58,7 @@ export interface ScorePair {
 export const CLOSE = 0.1;
 const ROUNDING = 1e-9;
 
-/** The tolerance makes 0.8 and 0.7 close, whatever floating point says. */
+/** The tolerance makes 0.8 and 0.7 close in spite of rounding. */
 export const areClose = ({ label, judged }: ScorePair): boolean => Math.abs(judged - label) <= CLOSE + ROUNDING;
 
 export interface ScoreAgreement {
@@ -74,7 +74,7 @@ export interface ScoreAgreement {
    * Null if all labels, or all verdicts, are the same.
    */
   readonly correlation: number | null;
-  /** 95%, by Fisher's transformation (1921). Null for fewer than four scores, and if r is null, 1 or -1. */
+  /** 95%, by Fisher's transformation (1921). Null for fewer than four scores, and if r is null or, up to rounding, 1 or -1. */
   readonly correlationInterval: ConfidenceInterval | null;
 }
 
@@ -105,7 +105,7 @@ function pearson(x: readonly number[], y: readonly number[]): number | null {
 }
 
 function correlationInterval(correlation: number | null, n: number): ConfidenceInterval | null {
-  if (correlation === null || Math.abs(correlation) === 1 || n < 4) return null;
+  if (correlation === null || 1 - Math.abs(correlation) < ROUNDING || n < 4) return null;
   const [center, half] = [Math.atanh(correlation), NORMAL_975 / Math.sqrt(n - 3)];
   return { low: Math.tanh(center - half), high: Math.tanh(center + half) };
 }

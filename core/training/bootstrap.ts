@@ -34,7 +34,10 @@ const STUDENT = [
   12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131,
 ];
 
-/** Student's 97.5% quantile. Beyond the table: the first term of the expansion in 1 / degrees of freedom (2.108 at 16; the exact value is 2.120). */
+/**
+ * Student's 97.5% quantile. Beyond the table: the first term of the expansion in 1 / degrees of freedom (2.108 at 16; the exact value is
+ * 2.120).
+ */
 export const student = (freedom: number): number =>
   STUDENT[freedom - 1] ?? NORMAL_975 + (NORMAL_975 ** 3 + NORMAL_975) / (4 * freedom);
 

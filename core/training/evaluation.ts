@@ -14,8 +14,8 @@ export function dueSuites(config: RunConfig, team: number, isLast = team === con
 }
 
 /**
- * The open jobs that workers may do now, leased ones included. Suites that run only before and after training wait until training ends, so that they take no
- * machine time from it.
+ * The open jobs that workers may do now, leased ones included. Suites that run only before and after training wait until it ends, so that
+ * they take no machine time from it.
  */
 export function dueJobs(config: RunConfig, status: RunRecord["status"], jobs: readonly JobRecord[]): JobRecord[] {
   if (status === "halted") return [];

@@ -13,7 +13,7 @@ import { isReference } from "./reference.ts";
 /** Must equal the number in stacks/storage.ts. */
 export const CONVERSATION_DAYS = 90;
 
-/** When a group that is finalized now expires, in seconds since 1970. `storeTime` in ms. */
+/** When a record that is complete now expires (a finalized group, a dead worker), in seconds since 1970. `storeTime` in ms. */
 export function expiryOf(storeTime: number): number {
   return Math.ceil(storeTime / 1000) + CONVERSATION_DAYS * 86_400;
 }

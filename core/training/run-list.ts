@@ -1,6 +1,6 @@
 /**
- * @file The list of runs that are ticked. The schedule ticks every listed run once a minute, so runs that are over leave the list: otherwise old runs
- * would take time from active ones.
+ * @file The list of runs that are ticked. The schedule ticks every listed run once a minute, so runs that are over leave the list: otherwise
+ * old runs would take time from active ones.
  *
  *     start, resume ──> listed ──over for an hour──> archived ──the table's TTL──> deleted; named in the archive forever
  *

@@ -169,8 +169,8 @@ const maskOf = (algorithm: AlgorithmConfig, conversation: Conversation): { maske
   isMasked(algorithm, conversation) ? { masked: true } : {};
 
 /**
- * The rewards of a conversation's turns, if the algorithm uses them for the agent. A conversation that is not well-formed is not judged and has none.
- * Throws `rewards-invalid` if the verdict does not have an entry for each turn: `turnWeight` would silently have no effect.
+ * The rewards of a conversation's turns, if the algorithm uses them for the agent. A conversation that is not well-formed is not judged and
+ * has none. Throws `rewards-invalid` if the verdict does not have an entry for each turn: `turnWeight` would silently have no effect.
  */
 function turnsOf(
   config: ScoreConfig,

@@ -16,7 +16,7 @@ import { drawQuestions, drawReserve, initialCurriculum, stageOf } from "./curric
 import type { Insertion, StoreCommand } from "./store-commands.ts";
 import { replaceGroups } from "./writes.ts";
 
-/** What a plan follows from. Both are undefined before the first steps. */
+/** The steps that a plan is computed from. Both are undefined before the first steps. */
 export interface PlanBasis {
   /** The step before. */
   readonly previous: StepRecord | undefined;
@@ -104,25 +104,20 @@ export function groupItems(config: RunConfig, step: StepRecord, indices: readonl
   });
 }
 
-/** The agent learns nothing from the group: it has no batch there, or neither its rewards nor those of its turns differ. */
-function hasZeroVariance(group: GroupRecord, agent: string): boolean {
-  return !hasSignal(group.finalized[agent]);
-}
-
 /**
- * Whether a finalized group counts in an agent's batch of its step. Under dynamic sampling only groups with variance in this agent's own
- * rewards do, so that a replaced group does not dilute its replacement. A group that teaches the main agent nothing may teach a sub-agent,
- * and vice versa. If none counts, the caller uses all groups, and every advantage is 0.
+ * Whether a finalized group counts in an agent's batch of its step. Under dynamic sampling only groups that this agent learns from do, so
+ * that a replaced group does not dilute its replacement. A group that teaches the main agent nothing may teach a sub-agent, and vice versa.
+ * If none counts, the caller uses all groups, and every advantage is 0.
  */
 export function countsInBatch(config: RunConfig, group: GroupRecord, agent: string): boolean {
-  return config.dynamicSampling.rounds === 0 || !hasZeroVariance(group, agent);
+  return config.dynamicSampling.rounds === 0 || hasSignal(group.finalized[agent]);
 }
 
 /** Whether a group fills a place in the step: the main agent learns from it. If that is frozen, any trained agent does. */
 function fillsPlace(config: RunConfig, group: GroupRecord): boolean {
   const trained = learningAgents(config);
   const learners = trained.includes(config.main) ? [config.main] : trained;
-  return learners.some((agent) => !hasZeroVariance(group, agent));
+  return learners.some((agent) => hasSignal(group.finalized[agent]));
 }
 
 /** One round of dynamic sampling, if rounds are left: a question of the step's reserve for each place that is not filled. */

@@ -51,7 +51,7 @@ export interface StepSnapshot {
   readonly steps: readonly StepRecord[];
   /** Whether the step after those in flight is planned. Needed once the first is ready. */
   readonly planned: boolean;
-  /** What the next plan follows from. */
+  /** The steps that the next plan is computed from. */
   readonly basis: PlanBasis;
   /** By step: groups of those open steps none of whose groups is open. */
   readonly complete: ReadonlyMap<number, CompleteGroups>;
@@ -118,7 +118,10 @@ function advanceOpen({ config, questions, run, complete }: StepSnapshot, step: S
   return reason === undefined ? [ready] : [update(haltForLosses(run.run, step.step, reason)), ready];
 }
 
-/** What a scheduled tick repairs in an open step: groups that an interrupted tick did not insert, and rollouts that keep crashing their workers. */
+/**
+ * What a scheduled tick repairs in an open step: groups that an interrupted tick did not insert, and rollouts that keep crashing their
+ * workers.
+ */
 export function repairOpen(config: RunConfig, step: StepRecord, groups: CompleteGroups["groups"]): StoreCommand[] {
   const present = groups.flatMap((group) => group ?? []);
   return [...missingGroups(config, step, groups), ...giveUp(config, present)];

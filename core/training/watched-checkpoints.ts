@@ -52,7 +52,10 @@ export function fingerprintOf(files: ReadonlyMap<string, FileState>): string {
   return canonicalJson(Object.fromEntries([...files].filter(([name]) => name !== MARKER)));
 }
 
-/** The id of an evaluation. The same team settings, the same files of every agent and the same suite are the same job. `files`: agent -> file -> SHA-256. */
+/**
+ * The id of an evaluation. The same team settings, the same files of every agent and the same suite are the same job. `files`: agent ->
+ * file -> SHA-256.
+ */
 export function watchedJobId(
   { recipe, arm, seed, set }: WatchedTeam,
   files: Readonly<Record<string, Readonly<Record<string, string>>>>,

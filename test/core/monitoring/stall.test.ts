@@ -204,6 +204,18 @@ test("a run has stalled a minute after its last progress, or three of its steps 
   expect(look(healthy, 259)).toBeUndefined();
 });
 
+test("the time for which a run was halted does not count", () => {
+  const idle = { ...healthy, groups: unscored({}) };
+  const detector = new StallDetector(config);
+  const look = (seconds: number) => {
+    const listed = { run: RUN, progress: "", progressAt: NOW + 7_200_000 };
+    return detector.look(idle, NOW + seconds * 1000, null, seconds < 7200 ? undefined : listed);
+  };
+  expect(look(0)).toBeUndefined();
+  expect(look(7201)).toBeUndefined();
+  expect(look(7261)).toMatchObject({ since: NOW + 7_200_000, seconds: 61 });
+});
+
 test("a process at work is given ten minutes", () => {
   const workers = [seen(worker("main"), { running: 2 }), seen(worker("searcher"))];
   const busy = { ...healthy, workers, groups: unscored({ claims: { "0": "main-1", "1": "main-1" } }) };

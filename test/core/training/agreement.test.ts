@@ -86,4 +86,7 @@ test("three scores have a correlation but no interval; four have one, unless the
   expect(of(0, 0.1, 0.2, 0.3)).toMatchObject({ correlation: 1, correlationInterval: null });
   expect(of(0.3, 0.2, 0.1, 0)).toMatchObject({ correlation: -1, correlationInterval: null });
   expect(of(0.5, 0.5, 0.5, 0.5).correlation).toBeNull();
+  // They lie on a line up to rounding.
+  for (let shift = 1; shift <= 60; shift++)
+    expect(of(...[0, 0.1, 0.2, 0.3].map((score) => score + shift / 100)).correlationInterval).toBeNull();
 });
