@@ -31,7 +31,10 @@ export function parse<S extends z.ZodType>(
   throw new MgrpoError(code, message, { evidence: issues, unknownNames });
 }
 
-/** Zod's messages for an invalid key of a record and for a value that no member of a union takes do not say what is wrong: the issues below do. */
+/**
+ * What is wrong. Zod's own message does not say it for an invalid key of a record, nor for a value that fits no member of a union: the issues
+ * below do, of which each member gives its first two.
+ */
 function faultOf(issue: z.core.$ZodIssue): string {
   if (issue.code === "invalid_key") return issue.issues.map(({ message }) => message).join("; ");
   if (issue.code !== "invalid_union" || issue.errors.length === 0) return issue.message;
