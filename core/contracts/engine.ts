@@ -16,15 +16,15 @@ export type ProviderChoice = z.infer<typeof ProviderChoice>;
 export const Precision = z.enum(["fp32", "bf16"]);
 export type Precision = z.infer<typeof Precision>;
 
-/** `auto`: on if the machine has the memory. */
+/** Whether packed weights are kept. `auto`: on if the machine has the memory. */
 export const WeightPacking = z.enum(["auto", "on", "off"]);
 export type WeightPacking = z.infer<typeof WeightPacking>;
 
-/** `auto`: off if the machine has the memory. */
+/** Whether activations are recomputed. `auto`: off if the machine has the memory. */
 export const GradientCheckpointing = z.enum(["auto", "on", "off"]);
 export type GradientCheckpointing = z.infer<typeof GradientCheckpointing>;
 
-/** Of a frozen base under an adapter. */
+/** How the weights of a frozen base under an adapter are quantized. */
 export const Quantization = z.enum(["none", "int8", "int4"]);
 export type Quantization = z.infer<typeof Quantization>;
 
