@@ -31,13 +31,16 @@ export function parse<S extends z.ZodType>(
   throw new MgrpoError(code, message, { evidence: issues, unknownNames });
 }
 
+/** Zod's message for a value that fits no member of a union, unless the schema has its own. */
+const NO_MEMBER = "Invalid input";
+
 /**
  * What is wrong. Zod's own message does not say it for an invalid key of a record, nor for a value that fits no member of a union: the issues
  * below do, of which each member gives its first two.
  */
 function faultOf(issue: z.core.$ZodIssue): string {
-  if (issue.code === "invalid_key") return issue.issues.map(({ message }) => message).join("; ");
-  if (issue.code !== "invalid_union" || issue.errors.length === 0) return issue.message;
+  if (issue.code === "invalid_key") return issue.issues.map(faultOf).join("; ");
+  if (issue.code !== "invalid_union" || issue.message !== NO_MEMBER || issue.errors.length === 0) return issue.message;
   return issue.errors.map((member) => member.slice(0, 2).map(located).join(" and ")).join(", or ");
 }
 
