@@ -5,7 +5,7 @@
 import { MgrpoError } from "../errors.ts";
 import type { SuiteQuestions } from "./question.ts";
 
-/** Of a length that is divisible by 4. Repeats no group, since long texts exhaust the stack of a regular expression that does. */
+/** For a text whose length is divisible by 4. It has no repeated group: matching one against a long text exhausts the stack. */
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 
 export function encrypt(text: string, canary: string): string {

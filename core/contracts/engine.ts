@@ -16,15 +16,15 @@ export type ProviderChoice = z.infer<typeof ProviderChoice>;
 export const Precision = z.enum(["fp32", "bf16"]);
 export type Precision = z.infer<typeof Precision>;
 
-/** `auto`: on if the machine has the memory. */
+/** Whether packed weights are kept. `auto`: on if the machine has the memory. */
 export const WeightPacking = z.enum(["auto", "on", "off"]);
 export type WeightPacking = z.infer<typeof WeightPacking>;
 
-/** `auto`: off if the machine has the memory. */
+/** Whether activations are recomputed. `auto`: off if the machine has the memory. */
 export const GradientCheckpointing = z.enum(["auto", "on", "off"]);
 export type GradientCheckpointing = z.infer<typeof GradientCheckpointing>;
 
-/** Of a frozen base under an adapter. */
+/** How the weights of a frozen base under an adapter are quantized. */
 export const Quantization = z.enum(["none", "int8", "int4"]);
 export type Quantization = z.infer<typeof Quantization>;
 
@@ -89,12 +89,14 @@ export function engineFaults(agents: Readonly<Record<string, PolicyOnEngine>>): 
   return Object.entries(agents).flatMap(([name, { policy, engine }]) => {
     const { provider, precision, prefixTrees } = engine;
     const faults: Fault[] = [];
+    const needs = (wanted: ExecutionProvider) =>
+      policy === "compiled" ? `engine.provider ${wanted}, not '${provider}'` : `policy 'compiled', not '${policy}'`;
     if (policy !== "compiled" && provider !== "cpu") {
       const message = `does nothing with policy '${policy}': remove it, or use 'compiled'`;
       faults.push([["agents", name, "engine", "provider"], message]);
     }
     if (precision !== "fp32" && provider !== "cuda") {
-      const message = `${precision} needs engine.provider cuda, not '${provider}': remove it, or set that`;
+      const message = `${precision} needs ${needs("cuda")}: remove it, or set that`;
       faults.push([["agents", name, "engine", "precision"], message]);
     }
     if (!prefixTrees && !LOCAL_TRAINERS.includes(policy)) {
@@ -103,9 +105,7 @@ export function engineFaults(agents: Readonly<Record<string, PolicyOnEngine>>): 
     }
     for (const [setting, unset] of CPU_ONLY) {
       if (engine[setting] === unset || (policy === "compiled" && provider === "cpu")) continue;
-      const needs =
-        policy === "compiled" ? `engine.provider cpu, not '${provider}'` : `policy 'compiled', not '${policy}'`;
-      faults.push([["agents", name, "engine", setting], `needs ${needs}: remove it, or set that`]);
+      faults.push([["agents", name, "engine", setting], `needs ${needs("cpu")}: remove it, or set that`]);
     }
     return faults;
   });

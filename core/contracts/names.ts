@@ -6,14 +6,16 @@ export const RunName = z
   .string()
   .regex(/^[a-z0-9][a-z0-9._-]{0,62}$/i, "1 to 63 letters, digits, '.', '_' or '-', the first a letter or digit");
 
-/** An agent's name within its team: a key of many objects, so not the one such name that every object inherits. */
+/** Whether no object inherits a key of this name, which has lower-case letters, digits and '-' only. */
+export function isNoInheritedKey(name: string): boolean {
+  return name !== "constructor";
+}
+
+/** An agent's name within its team: a key of many objects, so none that every object inherits. */
 export const AgentName = z
   .string()
   .regex(/^[a-z][a-z0-9-]{0,30}$/, "1 to 31 lower-case letters, digits or '-', the first a letter")
-  .refine(
-    (name) => name !== "constructor",
-    "an agent cannot have this name: every JavaScript object has a 'constructor'",
-  );
+  .refine(isNoInheritedKey, "an agent cannot have this name: every JavaScript object has a 'constructor'");
 
 /** SHA-256 in lower-case hex. */
 export const Sha256 = z.string().regex(/^[0-9a-f]{64}$/, "64 lower-case hex digits");

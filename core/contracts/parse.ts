@@ -31,9 +31,23 @@ export function parse<S extends z.ZodType>(
   throw new MgrpoError(code, message, { evidence: issues, unknownNames });
 }
 
-/** Zod's message for an invalid key of a record does not say what is wrong with the key; the issues below it do. */
-const faultOf = (issue: z.core.$ZodIssue): string =>
-  issue.code === "invalid_key" ? issue.issues.map(({ message }) => message).join("; ") : issue.message;
+/** Zod's message for a value that fits no member of a union, unless the schema has its own. */
+const NO_MEMBER = "Invalid input";
+
+/**
+ * What is wrong. Zod's own message does not say it for an invalid key of a record, nor for a value that fits no member of a union: the issues
+ * below do, of which each member gives its first two.
+ */
+function faultOf(issue: z.core.$ZodIssue): string {
+  if (issue.code === "invalid_key") return issue.issues.map(faultOf).join("; ");
+  if (issue.code !== "invalid_union" || issue.message !== NO_MEMBER || issue.errors.length === 0) return issue.message;
+  return issue.errors.map((member) => member.slice(0, 2).map(located).join(" and ")).join(", or ");
+}
+
+function located(issue: z.core.$ZodIssue): string {
+  const path = issue.path.join(".");
+  return path ? `${path}: ${faultOf(issue)}` : faultOf(issue);
+}
 
 /** The keys that are possible at the path, without those that were refused: another member of a union may have them. */
 const knownKeys = (schema: z.core.$ZodType, { path, keys }: z.core.$ZodIssueUnrecognizedKeys): string[] =>

@@ -87,3 +87,20 @@ test("wandb is refused with what to track instead", () => {
   expect(error?.message).toContain("track tensorboard, and W&B imports its files with `wandb sync");
   expect(RunConfig.shape.track.safeParse(["nothing"]).error?.message).not.toContain("wandb");
 });
+
+test("bf16 with a policy that is not compiled is refused with a remedy that makes the config valid", () => {
+  const config = (policy: string, engine: object) =>
+    RunConfig.safeParse({
+      run: "any",
+      recipe: "any",
+      steps: 1,
+      agents: { main: { model: "m", policy, engine: { precision: "bf16", ...engine } } },
+    });
+  expect(config("eager", {}).error?.issues.map(({ message }) => message)).toEqual([
+    "bf16 needs policy 'compiled', not 'eager': remove it, or set that",
+  ]);
+  expect(config("compiled", {}).error?.issues.map(({ message }) => message)).toEqual([
+    "bf16 needs engine.provider cuda, not 'cpu': remove it, or set that",
+  ]);
+  expect(config("compiled", { provider: "cuda" }).success).toBe(true);
+});

@@ -26,3 +26,7 @@ test("each suite has a name of its own: jobs and questions are found by it", () 
   const suites = [{ name: "held-out" }, { name: "greedy" }, { name: "held-out", temperature: 0 }];
   expect(() => teamConfig({ evaluation: { suites } })).toThrow("two suites are named 'held-out'");
 });
+
+test("a suite has no name that every object inherits, since its questions are looked up by name", () => {
+  expect(() => suite({ name: "constructor" })).toThrow("a suite cannot have this name");
+});
