@@ -19,8 +19,13 @@ let known: string | undefined;
 
 /** `<version>+<12 hex digits>`, of this process. */
 export function release(environment: Readonly<Record<string, string | undefined>>): string {
-  known ??= environment[RELEASE_VARIABLE] || `${packageVersion()}+${buildHash()}`;
+  known ??= builtRelease(environment);
   return known;
+}
+
+/** The release of a process that starts now: another one once the package is built again. */
+export function builtRelease(environment: Readonly<Record<string, string | undefined>>): string {
+  return environment[RELEASE_VARIABLE] || `${packageVersion()}+${buildHash()}`;
 }
 
 function buildHash(): string {

@@ -2,7 +2,8 @@
  * @file Trains the runs of a comparison, `--jobs` at a time, each as an ordinary local run in its own process. A finished run is kept, an
  * interrupted one is resumed, and one with other settings is refused.
  *
- *     a lane     waits for: its run's process to exit      then takes the next run, whatever went wrong with this one
+ *     a lane     waits for: its run's process to exit      then takes the next run, whatever went wrong with this one; none once the
+ *                                                          package has been built again
  *     Ctrl-C     is forwarded: every run drains and can be resumed; no new run starts
  */
 import { spawn } from "node:child_process";
@@ -14,6 +15,7 @@ import * as z from "zod";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { isMgrpoError } from "../../core/errors.ts";
 import { differences } from "../../core/training/differences.ts";
+import { builtRelease } from "../../gpu-workers/release.ts";
 import { HeldOutScores } from "../held-out-scores.ts";
 import { readConfig, readStatus, runFolder } from "../local/run-folder.ts";
 import { nodeArguments } from "../local/workers.ts";
@@ -110,6 +112,9 @@ async function trainOne(
   const fresh = ["train", recipe, "--run", run, "--arm", arm, "--seed", String(seed), ...settings];
   const folder = runFolder(run);
   const command = existsSync(folder.config) ? ["resume", run] : fresh;
+  const built = builtRelease(process.env);
+  if (by.release !== built)
+    return `this comparison is of release ${by.release}, and ${built} has been built since: repeat the command`;
   writeOrigin(folder, by);
   const child = spawn(process.execPath, [...nodeArguments("cli/mgrpo"), ...command], {
     // MGRPO_PARENT: the child ends when this process does. Detached: Ctrl-C reaches it once, through this process.

@@ -23,7 +23,7 @@ const planned = [1, 2].map((seed) => {
 });
 
 /** Trains both runs at the same time, with another program in place of Node.js. `stop`: aborts while their processes start. */
-async function trainWith(program: string, { stop }: { readonly stop: boolean } = { stop: false }) {
+async function trainWith(program: string, { stop = false, runs = planned } = {}) {
   process.execPath = program;
   const ended: string[] = [];
   const display: ComparisonDisplay = {
@@ -31,7 +31,7 @@ async function trainWith(program: string, { stop }: { readonly stop: boolean } =
     ended: (run, fault) => ended.push(`${run}: ${fault}`),
   };
   const controller = new AbortController();
-  const trained = trainRuns(planned, join(folder, "results/c"), "relay", options, display, controller.signal);
+  const trained = trainRuns(runs, join(folder, "results/c"), "relay", options, display, controller.signal);
   if (stop) controller.abort();
   return { ended, failures: [...(await trained)] };
 }
@@ -42,6 +42,15 @@ test("a run whose process cannot be started is a failure of that run", async () 
     ["c-mgrpo-seed1", fault],
     ["c-mgrpo-seed2", fault],
   ]);
+});
+
+test("no run starts once the package has been built again: its record would name another release", async () => {
+  const runs = planned.map((one) => ({ ...one, by: { ...one.by, release: "0.0.1+0123456789ab" } }));
+  const { failures } = await trainWith("/nowhere/node", { runs });
+  const fault = expect.stringMatching(
+    /^this comparison is of release 0.0.1\+0123456789ab, and .* has been built since/,
+  );
+  expect(failures.map(([, text]) => text)).toEqual([fault, fault]);
 });
 
 test("a run that cannot be recorded does not hide another that still trains", async () => {
