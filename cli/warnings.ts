@@ -28,7 +28,7 @@ const FLAT = 0.005;
 /** Nats per token between the sampler of a quantized base and its trainer: without rounded activations they are below 1e-6. */
 const QUANTIZED_KL = 0.001;
 
-/** What the user should look at after the newest step. */
+/** What the user should look at after the newest step. `steps`: in order, without those whose scores have expired. */
 export function stepWarnings(config: RunConfig, steps: readonly StepSummary[]): string[] {
   return [
     ...firstStepWarnings(config, steps),
@@ -53,7 +53,7 @@ function firstStepWarnings(
   { run, recipe, main, agents }: RunConfig,
   [first, second]: readonly StepSummary[],
 ): string[] {
-  if (!first || second || !agents[main]?.trained || !hasNoVariance(first)) return [];
+  if (first?.step !== 0 || second || !agents[main]?.trained || !hasNoVariance(first)) return [];
   const look = `look at the rollouts: ${MGRPO} show ${run} 0`;
   if (first.wellFormed > 0) {
     return [
@@ -74,10 +74,11 @@ const isConstant = (step: StepSummary) => hasNoVariance(step) && !isWrong(step) 
 
 /** One line per streak, at its third step: a collapse, or questions that are too easy. None if the main agent is frozen. */
 function streakWarnings({ run, recipe, main, agents }: RunConfig, steps: readonly StepSummary[]): string[] {
-  if (!agents[main]?.trained) return [];
-  const since = steps.length - STREAK;
-  const share = Math.round(100 * (steps.at(-1)?.wellFormed ?? 0));
-  const look = `look at the rollouts: ${MGRPO} show ${run} ${steps.length - 1}`;
+  const newest = steps.at(-1);
+  if (!newest || !agents[main]?.trained) return [];
+  const since = newest.step + 1 - STREAK;
+  const share = Math.round(100 * newest.wellFormed);
+  const look = `look at the rollouts: ${MGRPO} show ${run} ${newest.step}`;
   if (streak(steps, isWrong) === STREAK) {
     return [
       `since step ${since} (counted from 0), every rollout is wrong, though ${share}% are well-formed: no group has variance, so '${main}' learns nothing and does not recover by itself; ${look}; then start again with a lower agents.${main}.optimizer.learningRate, a longer warm start (${MGRPO} sft ${recipe} --to <folder>, docs/sft.md), or easier levels first (curriculum)`,
@@ -89,7 +90,7 @@ function streakWarnings({ run, recipe, main, agents }: RunConfig, steps: readonl
     ];
   }
   if (streak(steps, isConstant) === STREAK) {
-    const reward = steps.at(-1)?.reward[main]?.toFixed(3);
+    const reward = newest.reward[main]?.toFixed(3);
     return [
       `since step ${since} (counted from 0), the rewards of a question's rollouts are all equal, ${reward} on average, and ${share}% of the rollouts are well-formed: '${main}' learns nothing; ${look}; a reward that pays parts of an answer, or a longer warm start, makes them differ`,
     ];

@@ -1,6 +1,6 @@
 /** @file Warnings of a run, not repeated at every step: no variance, eq 11, quantization, gradient norms, KL, entropy, and agents that do not learn. */
 import { expect, test } from "vitest";
-import { runWarnings, stepWarnings } from "../../cli/warnings.ts";
+import * as warnings from "../../cli/warnings.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import type { StepSummary } from "../../core/monitoring/step-summary.ts";
 import { config } from "./records.ts";
@@ -8,6 +8,9 @@ import { config } from "./records.ts";
 const learns = { groups: 4, zeroVariance: 0, rollouts: 8 };
 const summary = (fields: object) =>
   ({ ...learns, calls: {}, training: {}, reward: {}, ...fields }) as unknown as StepSummary;
+const numbered = (steps: readonly StepSummary[]) => steps.map((one, step) => ({ ...one, step }));
+const stepWarnings = (of: RunConfig, steps: readonly StepSummary[]) => warnings.stepWarnings(of, numbered(steps));
+const runWarnings = (of: RunConfig, steps: readonly StepSummary[]) => warnings.runWarnings(of, numbered(steps));
 const stepsOf = (...histograms: number[][]) => histograms.map((searcher) => summary({ calls: { searcher } }));
 const firstStep = (zeroVariance: number, wellFormed: number) => [
   summary({ groups: 4, zeroVariance, wellFormed, calls: {} }),
@@ -123,6 +126,14 @@ test("three steps in a row without variance and always wrong: one line per strea
   expect(stepWarnings(under({}), [learning, wrong, outcome(0, 4, 0), wrong])).toEqual([]);
   const again = [...collapse, wrong, learning, wrong, wrong, wrong];
   expect(runWarnings(under({}), again).map((text) => text.slice(0, 12))).toEqual(["since step 1", "since step 6"]);
+});
+
+test("of a run whose first steps have expired, the warnings name the steps by their numbers, and none is the first", () => {
+  const wrong = outcome(0);
+  const left = numbered([learning, learning, wrong, wrong, wrong]).slice(2);
+  const [line, ...others] = warnings.runWarnings(under({}), left);
+  expect(line).toMatch(/^since step 2 \(counted from 0\), every rollout is wrong.*show \S+ 4;/);
+  expect(others).toEqual([]);
 });
 
 test("three steps in a row without variance and always correct: the questions are too easy", () => {
