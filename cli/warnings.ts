@@ -12,12 +12,12 @@ import { MGRPO } from "./terminal/name.ts";
 const WINDOW = 10;
 /** Eq 11: P(d_k <= d) should be about 0.99. */
 const ABOVE_TARGET = 0.01;
-/** Number of consecutive steps without variance, all wrong or all correct, that cause a warning. */
+/** Number of consecutive steps without variance that cause a warning. */
 const STREAK = 3;
 
 /** A gradient norm this many times the median of the window is a jump. */
 const GRADIENT_JUMP = 10;
-/** KL of sampler and trainer, nats per token, that no setting explains: above it, the tokens are no longer those of the policy that learns. */
+/** KL between sampler and trainer, in nats per token. No setting explains a higher one: the tokens are no longer on-policy. */
 const RUNAWAY_KL = 0.1;
 /** An entropy below both this share of that of the first steps and this many nats per token has collapsed. */
 const COLLAPSED = { share: 0.1, nats: 0.05 };
@@ -25,7 +25,7 @@ const COLLAPSED = { share: 0.1, nats: 0.05 };
 const RISE = 0.1;
 const FLAT = 0.005;
 
-/** Nats per token between the sampler of a quantized base and its trainer: without rounded activations they are below 1e-6. */
+/** KL between the sampler of a quantized base and its trainer, in nats per token: without rounded activations it is below 1e-6. */
 const QUANTIZED_KL = 0.001;
 
 /** What the user should look at after the newest step. `steps`: in order, without those whose scores have expired. */
@@ -147,7 +147,7 @@ function gradientWarnings({ agents }: RunConfig, steps: readonly StepSummary[]):
 }
 
 /** One line for each agent when the KL of its sampler and trainer passes the limit, or doubles beyond it. */
-function klWarnings({ agents }: RunConfig, steps: readonly StepSummary[]): string[] {
+function klWarnings(config: RunConfig, steps: readonly StepSummary[]): string[] {
   const newest = steps.at(-1);
   if (!newest) return [];
   return Object.keys(newest.training).flatMap((agent) => {
@@ -155,7 +155,9 @@ function klWarnings({ agents }: RunConfig, steps: readonly StepSummary[]): strin
     if (!isRunaway(kls)) return [];
     const kl = kls.at(-1) ?? 0;
     const before = Math.max(0, ...kls.slice(0, -1));
-    return `the KL between sampler and trainer of '${agent}' is ${kl.toPrecision(3)} nats per token, ${before.toPrecision(3)} at most before: its policy runs away from what it sampled; lower agents.${ownerOf(agents, agent)}.optimizer.learningRate or algorithm.epochs, or set algorithm.tisCap`;
+    const { epochs, tisCap } = algorithmOf(config, agent);
+    const remedies = `lower agents.${ownerOf(config.agents, agent)}.optimizer.learningRate${epochs > 1 ? " or algorithm.epochs" : ""}${tisCap === null ? ", or set algorithm.tisCap" : ""}`;
+    return `the KL between sampler and trainer of '${agent}' is ${kl.toPrecision(3)} nats per token, ${before.toPrecision(3)} at most before: its policy drifts away from the one that sampled; ${remedies}`;
   });
 }
 

@@ -172,6 +172,14 @@ test("a KL that runs away is reported when it passes the limit, and when it has 
       /the KL between sampler and trainer of 'main' is 0\.200 nats per token, 0\.0100 at most before/,
     ),
   ]);
+  const remedies = (algorithm: object) => {
+    const [line = ""] = stepWarnings(RunConfig.parse({ ...config, algorithm }), steps(0.01, 0.2));
+    return line.split("; ")[1];
+  };
+  const rate = "lower agents.main.optimizer.learningRate";
+  expect(remedies({})).toBe(`${rate}, or set algorithm.tisCap`);
+  expect(remedies({ tisCap: 2 })).toBe(rate);
+  expect(remedies({ epochs: 2, tisCap: 2 })).toBe(`${rate} or algorithm.epochs`);
   expect(stepWarnings(under({}), steps(0.01, 0.2, 0.3))).toEqual([]);
   expect(stepWarnings(under({}), steps(0.01, 0.2, 0.3, 0.7))).toHaveLength(1);
   expect(stepWarnings(under({}), steps(0.01, 0.09))).toEqual([]);
