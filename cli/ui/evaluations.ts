@@ -91,7 +91,7 @@ export async function answersView(
 }
 
 const EXPIRED = {
-  text: "the store keeps conversations only for some time, and this one is gone",
+  text: "its conversation has expired: the store keeps conversations for a limited time",
   tone: "faint" as const,
 };
 const PENDING = { text: "not answered yet", tone: "faint" as const };

@@ -30,7 +30,7 @@ test("an answer that is missing is not there yet if the evaluation is open, and 
   };
   expect(await tagsOf(ANSWERED.job)).toEqual([]);
   expect(await tagsOf(OPEN.job)).toEqual(["not answered yet"]);
-  expect(await tagsOf("sampled-0")).toEqual([expect.stringContaining("this one is gone")]);
+  expect(await tagsOf("sampled-0")).toEqual([expect.stringContaining("has expired")]);
 });
 
 test("answers are found in a run that numbers its teams from another one on", async () => {
