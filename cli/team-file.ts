@@ -1,11 +1,12 @@
 /** @file Team files: a run config in JSON in which only the recipe and the agents are required. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import * as z from "zod";
 import type { RunConfigInput } from "../core/contracts/config.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { Recipe } from "../core/recipe.ts";
 import { valueAt } from "../core/training/resolve-config.ts";
+import { readText } from "./local/run-folder.ts";
 
 /** The part needed to find the recipe. The settings are validated later, together with the recipe's. */
 const TeamFile = z.looseObject({ recipe: z.string(), agents: z.record(z.string(), z.looseObject({})) });
@@ -17,7 +18,7 @@ export function readTeamFile(file: string, option: string): RunConfigInput {
   const name = [option, file].filter(Boolean).join(" ");
   if (!existsSync(file)) throw new MgrpoError("not-found", `${name}: no such file`);
   // resolveConfig checks the agents against the full schema.
-  return parseJson(TeamFile, readFileSync(file), name, "config-invalid") as unknown as RunConfigInput;
+  return parseJson(TeamFile, readText(file), name, "config-invalid") as unknown as RunConfigInput;
 }
 
 /** Settings that freeze every agent, so that agents without a trainer are allowed too. */

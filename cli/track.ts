@@ -1,12 +1,10 @@
 /** @file `mgrpo track`: sends the metrics of a run, in this folder or in the store that the environment names, to its trackers. */
 import { mkdirSync } from "node:fs";
 import { openTrackers } from "../adapters/trackers/open.ts";
-import { tableKeys } from "../core/contracts/keys.ts";
-import { parse } from "../core/contracts/parse.ts";
-import { RunRecord } from "../core/contracts/records.ts";
 import type { TrackerName } from "../core/contracts/tracking.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { MetricsFile } from "./local/metrics-file.ts";
+import { readRun } from "./local/read-records.ts";
 import { runFolder } from "./local/run-folder.ts";
 import { readTracedRollouts } from "./local/traced-rollouts.ts";
 import { Tracking } from "./local/tracking.ts";
@@ -29,9 +27,7 @@ export async function track(run: string, { to }: TrackOptions): Promise<void> {
   const metrics = new MetricsFile(folder.metrics);
   for (const summary of await source.summaries()) metrics.addStep(summary);
   for (const evaluation of source.evaluations) metrics.addEvaluation(evaluation);
-  const { startedAt } = await source.read(async ({ table }) =>
-    parse(RunRecord, await table.get(tableKeys.run(run)), `RUN ${run}`),
-  );
+  const { startedAt } = await source.read((store) => readRun(store, run));
   const noteOf = await notesOf(config.recipe);
   const trackers = openTrackers(
     config,

@@ -22,7 +22,7 @@ export interface UiOptions {
   readonly stage?: string;
 }
 
-/** A key that lasts longer than this process; absent: a random one. */
+/** A key of the user's own, with which a link stays valid when the dashboard restarts. Absent: a random one for this process. */
 const Key = z.string("a key has at least 24 characters").min(24).optional();
 
 export async function ui(run: string | undefined, options: UiOptions): Promise<void> {

@@ -12,12 +12,12 @@ import { MGRPO } from "./terminal/name.ts";
 const WINDOW = 10;
 /** Eq 11: P(d_k <= d) should be about 0.99. */
 const ABOVE_TARGET = 0.01;
-/** Number of consecutive steps without variance, all wrong or all correct, that cause a warning. */
+/** Number of consecutive steps without variance that cause a warning. */
 const STREAK = 3;
 
 /** A gradient norm this many times the median of the window is a jump. */
 const GRADIENT_JUMP = 10;
-/** KL of sampler and trainer, nats per token, that no setting explains: above it, the tokens are no longer those of the policy that learns. */
+/** KL between sampler and trainer, in nats per token. No setting explains a higher one: the tokens are no longer on-policy. */
 const RUNAWAY_KL = 0.1;
 /** An entropy below both this share of that of the first steps and this many nats per token has collapsed. */
 const COLLAPSED = { share: 0.1, nats: 0.05 };
@@ -25,10 +25,10 @@ const COLLAPSED = { share: 0.1, nats: 0.05 };
 const RISE = 0.1;
 const FLAT = 0.005;
 
-/** Nats per token between the sampler of a quantized base and its trainer: without rounded activations they are below 1e-6. */
+/** KL between the sampler of a quantized base and its trainer, in nats per token: without rounded activations it is below 1e-6. */
 const QUANTIZED_KL = 0.001;
 
-/** What the user should look at after the newest step. */
+/** What the user should look at after the newest step. `steps`: in order, without those whose scores have expired. */
 export function stepWarnings(config: RunConfig, steps: readonly StepSummary[]): string[] {
   return [
     ...firstStepWarnings(config, steps),
@@ -53,7 +53,7 @@ function firstStepWarnings(
   { run, recipe, main, agents }: RunConfig,
   [first, second]: readonly StepSummary[],
 ): string[] {
-  if (!first || second || !agents[main]?.trained || !hasNoVariance(first)) return [];
+  if (first?.step !== 0 || second || !agents[main]?.trained || !hasNoVariance(first)) return [];
   const look = `look at the rollouts: ${MGRPO} show ${run} 0`;
   if (first.wellFormed > 0) {
     return [
@@ -74,10 +74,11 @@ const isConstant = (step: StepSummary) => hasNoVariance(step) && !isWrong(step) 
 
 /** One line per streak, at its third step: a collapse, or questions that are too easy. None if the main agent is frozen. */
 function streakWarnings({ run, recipe, main, agents }: RunConfig, steps: readonly StepSummary[]): string[] {
-  if (!agents[main]?.trained) return [];
-  const since = steps.length - STREAK;
-  const share = Math.round(100 * (steps.at(-1)?.wellFormed ?? 0));
-  const look = `look at the rollouts: ${MGRPO} show ${run} ${steps.length - 1}`;
+  const newest = steps.at(-1);
+  if (!newest || !agents[main]?.trained) return [];
+  const since = newest.step + 1 - STREAK;
+  const share = Math.round(100 * newest.wellFormed);
+  const look = `look at the rollouts: ${MGRPO} show ${run} ${newest.step}`;
   if (streak(steps, isWrong) === STREAK) {
     return [
       `since step ${since} (counted from 0), every rollout is wrong, though ${share}% are well-formed: no group has variance, so '${main}' learns nothing and does not recover by itself; ${look}; then start again with a lower agents.${main}.optimizer.learningRate, a longer warm start (${MGRPO} sft ${recipe} --to <folder>, docs/sft.md), or easier levels first (curriculum)`,
@@ -89,7 +90,7 @@ function streakWarnings({ run, recipe, main, agents }: RunConfig, steps: readonl
     ];
   }
   if (streak(steps, isConstant) === STREAK) {
-    const reward = steps.at(-1)?.reward[main]?.toFixed(3);
+    const reward = newest.reward[main]?.toFixed(3);
     return [
       `since step ${since} (counted from 0), the rewards of a question's rollouts are all equal, ${reward} on average, and ${share}% of the rollouts are well-formed: '${main}' learns nothing; ${look}; a reward that pays parts of an answer, or a longer warm start, makes them differ`,
     ];
@@ -146,7 +147,7 @@ function gradientWarnings({ agents }: RunConfig, steps: readonly StepSummary[]):
 }
 
 /** One line for each agent when the KL of its sampler and trainer passes the limit, or doubles beyond it. */
-function klWarnings({ agents }: RunConfig, steps: readonly StepSummary[]): string[] {
+function klWarnings(config: RunConfig, steps: readonly StepSummary[]): string[] {
   const newest = steps.at(-1);
   if (!newest) return [];
   return Object.keys(newest.training).flatMap((agent) => {
@@ -154,7 +155,9 @@ function klWarnings({ agents }: RunConfig, steps: readonly StepSummary[]): strin
     if (!isRunaway(kls)) return [];
     const kl = kls.at(-1) ?? 0;
     const before = Math.max(0, ...kls.slice(0, -1));
-    return `the KL between sampler and trainer of '${agent}' is ${kl.toPrecision(3)} nats per token, ${before.toPrecision(3)} at most before: its policy runs away from what it sampled; lower agents.${ownerOf(agents, agent)}.optimizer.learningRate or algorithm.epochs, or set algorithm.tisCap`;
+    const { epochs, tisCap } = algorithmOf(config, agent);
+    const remedies = `lower agents.${ownerOf(config.agents, agent)}.optimizer.learningRate${epochs > 1 ? " or algorithm.epochs" : ""}${tisCap === null ? ", or set algorithm.tisCap" : ""}`;
+    return `the KL between sampler and trainer of '${agent}' is ${kl.toPrecision(3)} nats per token, ${before.toPrecision(3)} at most before: its policy drifts away from the one that sampled; ${remedies}`;
   });
 }
 

@@ -15,6 +15,6 @@ export function groupsOf(benchmark: Benchmark | undefined, { kind, level, facts 
       return [difficulty, language, `${kind} ${difficulty}`];
     }
     default:
-      return [`level ${level}`, kind];
+      return [...new Set([`level ${level}`, kind])];
   }
 }

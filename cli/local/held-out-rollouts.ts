@@ -10,6 +10,7 @@ import { sortEvaluations } from "../../core/monitoring/team-evaluation.ts";
 import type { Store } from "../../core/ports.ts";
 import type { CaseStudy } from "../../core/recipe.ts";
 import type { Tally } from "../../core/training/confidence-interval.ts";
+import { addressStep } from "../../core/training/evaluation.ts";
 import { readRollout, readStoredQuestions } from "../conversations.ts";
 import { type HeldOutRollout, type HeldOutScores, scoreStudy } from "../held-out-scores.ts";
 import { readJobs, suiteOf } from "./read-records.ts";
@@ -50,9 +51,10 @@ export async function readRollouts(store: Store, config: RunConfig, job: JobReco
   const suite = suiteOf(config, job.suite);
   const { heldOut } = await readStoredQuestions(store, config.run);
   const asked = questionsAsked(suite, heldOut);
+  const step = addressStep(config, job.team);
   const found = asked.flatMap((question, group) =>
     Array.from({ length: suite.runs }, async (_, rollout): Promise<HeldOutRollout[]> => {
-      const address = { run: config.run, phase: `eval:${job.job}`, step: job.team, group, rollout };
+      const address = { run: config.run, phase: `eval:${job.job}`, step, group, rollout };
       const stored = await readRollout(store, address);
       if (!stored) {
         throw new MgrpoError(

@@ -10,11 +10,11 @@ import type { Turn } from "../../core/contracts/conversation.ts";
 import type { Invocation } from "../../core/contracts/rollout.ts";
 
 export interface InvocationPlacement {
-  /** By turn and call. */
+  /** Ids, by turn and call (`callKey`). */
   readonly ofCall: ReadonlyMap<string, readonly string[]>;
-  /** By turn: those that its text led to. */
+  /** By turn: the ids of those that its text led to. */
   readonly ofTurn: ReadonlyMap<number, readonly string[]>;
-  /** Ids without a place. */
+  /** Ids of those that no turn explains. */
   readonly left: readonly string[];
 }
 

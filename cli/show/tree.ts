@@ -199,7 +199,7 @@ function mainTags({ config }: RolloutParts, scored: Scored): Tag[] {
   ];
 }
 
-/** `sum`: of the parts. What the reward lacks is the overlong penalty. */
+/** `sum`: of the parts. It exceeds the reward by the overlong penalty. */
 function rewardTag(reward: number, sum: number, parts: string): Tag {
   const penalty = sum - reward > 1e-9 ? ` - ${(sum - reward).toFixed(3)} overlong` : "";
   const text = `reward ${reward.toFixed(3)} = ${parts}${penalty}`;

@@ -13,7 +13,7 @@ export interface TurnTrees {
   readonly rest: readonly Tree[];
 }
 
-/** @param latencies of the turns of all branches, as far as they are known. */
+/** @param latencies of the turns of all branches, in order, as far as they are known. */
 export function turnTrees(
   branches: readonly (readonly Turn[])[],
   invocations: ReadonlyMap<string, Invocation>,
@@ -74,7 +74,7 @@ function turnTree(
 const secondsTags = (seconds: number | undefined, before = ""): Tag[] =>
   seconds === undefined ? [] : [{ text: `${before}${seconds.toFixed(2)} s`, tone: "faint" }];
 
-/** The response to each call, and whatever else an app said before the next turn. */
+/** The response to each call, and any other responses of an app before the next turn. */
 function responsesOf({ calls, responses }: Turn) {
   let next = 0;
   const answers = calls.map(({ name }) => (responses[next]?.name === name ? responses[next++] : undefined));

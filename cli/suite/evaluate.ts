@@ -2,7 +2,7 @@
  * @file `mgrpo eval <team> --suite …`: one suite, in a folder under `evaluations/` whose name identifies the evaluation. The same command
  * resumes an interrupted evaluation and retries questions lost to infrastructure. A finished evaluation is only reported.
  */
-import { basename, join } from "node:path";
+import { basename, join, resolve } from "node:path";
 import colors from "picocolors";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
@@ -109,7 +109,8 @@ export async function evaluateAndKeep(
 /** The name of the run, file, folder or model, made safe as a folder name. */
 function folderName(target: string): string {
   const endpoint = readEndpoint(target);
-  return (endpoint ? endpoint.model.replace(/[^\w.-]+/g, "-") : basename(target, ".json")).slice(0, MAX_NAME_LENGTH);
+  const name = endpoint ? endpoint.model.replace(/[^\w.-]+/g, "-") : basename(resolve(target), ".json");
+  return name.slice(0, MAX_NAME_LENGTH);
 }
 
 function print(report: SuiteReport, folder: string): void {

@@ -153,7 +153,7 @@ function percentOrNone(share: number | undefined): string {
   return share === undefined ? "-" : percent(share);
 }
 
-/** The highest value among the agents. Undefined: no agent has learned, or the run does not mask or truncate. */
+/** The highest value among the agents. Undefined: no agent was trained, or the run does not mask or truncate. */
 function worst(
   summary: StepSummary,
   field: "clipFraction" | "maskedFraction" | "truncatedFraction" | "kl",

@@ -13,7 +13,9 @@ const cookieOf = (port: number) => `mgrpo-ui-${port}`;
 
 /** @param hosts names that the server is reached by, without a port, as a user writes them. */
 export function requireKey(key: string, hosts: readonly string[]): MiddlewareHandler {
-  const served = hosts.map((host) => new URL(`http://${host.includes(":") ? `[${host}]` : host}`).hostname);
+  const urls = hosts.map((host) => `http://${host.includes(":") ? `[${host}]` : host}`);
+  // No request can be for a name that is in no URL.
+  const served = urls.flatMap((url) => (URL.canParse(url) ? new URL(url).hostname : []));
   return async (context, next) => {
     const url = new URL(context.req.url);
     if (!served.includes(url.hostname)) return context.text("this host is not served", 421);

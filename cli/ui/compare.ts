@@ -1,4 +1,5 @@
 /** @file The view of several runs compared: which of them are seeds of one arm, and the held-out scores of each arm. */
+import { basename } from "node:path";
 import { isMgrpoError } from "../../core/errors.ts";
 import type { CompareView } from "../../ui/compare-view.ts";
 import { differingSettings } from "../../ui/settings.ts";
@@ -6,7 +7,7 @@ import { comparedSuites, type EvaluatedRun, measureArm, refuseOtherQuestions } f
 import { readHeldOut } from "../local/held-out-rollouts.ts";
 import type { Source } from "../show/source.ts";
 
-/** Differing settings that a label names. */
+/** How many of the settings in which an arm differs its label names. */
 const NAMED = 2;
 
 interface LabeledArm {
@@ -87,4 +88,4 @@ function labelOf([source]: readonly Source[], groups: readonly (readonly Source[
 }
 
 /** The recipe's name, without the folders above it, and the arm. */
-const baseOf = ({ config: { recipe, arm } }: Source): string => `${recipe.split("/").at(-1)} ${arm}`;
+const baseOf = ({ config: { recipe, arm } }: Source): string => `${basename(recipe)} ${arm}`;

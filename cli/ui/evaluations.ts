@@ -3,6 +3,7 @@ import { type EvaluationSuite, questionsAsked } from "../../core/contracts/evalu
 import type { Question, QuestionSet } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { suitePosition } from "../../core/monitoring/team-evaluation.ts";
+import { addressStep } from "../../core/training/evaluation.ts";
 import { openRecipe } from "../../recipes/registry.ts";
 import type { AnswersView, CasesView, EvaluationsView } from "../../ui/views.ts";
 import { readRollout, readStoredQuestions } from "../conversations.ts";
@@ -67,9 +68,10 @@ export async function answersView(
       throw new MgrpoError("not-found", `suite '${suite.name}' has no question '${question}' to show: ${why}`);
     }
     const missing = record.state === "done" ? EXPIRED : PENDING;
+    const step = addressStep(config, record.team);
     const trees = await Promise.all(
       Array.from({ length: suite.runs }, async (_, rollout) => {
-        const address = { run: config.run, phase: `eval:${job}`, step: record.team, group, rollout };
+        const address = { run: config.run, phase: `eval:${job}`, step, group, rollout };
         const stored = await readRollout(store, address);
         if (!stored) return { title: `attempt ${rollout + 1}`, tags: [missing], children: [] };
         const { outcome, invocations } = stored;
@@ -89,7 +91,7 @@ export async function answersView(
 }
 
 const EXPIRED = {
-  text: "the store keeps conversations only for some time, and this one is gone",
+  text: "its conversation has expired: the store keeps conversations for a limited time",
   tone: "faint" as const,
 };
 const PENDING = { text: "not answered yet", tone: "faint" as const };

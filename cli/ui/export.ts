@@ -53,7 +53,7 @@ async function viewsOf(
   return views;
 }
 
-/** Undefined once their tokenizer is deleted with its checkpoint: the page then offers no tokens. */
+/** Undefined if the store has no manifest of their version, which names the tokenizer: the page then offers no tokens. */
 async function findTokens(source: Source, address: TrajectoryAddress): Promise<TokenView | undefined> {
   try {
     return await tokenView(source, address);

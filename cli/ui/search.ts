@@ -105,7 +105,7 @@ function excerptOf(conversation: Conversation, text: string): string | undefined
   ];
   if (text === "") {
     const shown = failedResponse(conversation) ?? conversation.answer ?? conversation.prompt;
-    return shown.slice(0, 2 * CONTEXT_CHARACTERS);
+    return part(shown, 0, 2 * CONTEXT_CHARACTERS);
   }
   // `toLowerCase` can lengthen a text, so its indices would not be those of the original.
   const wanted = new RegExp(text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"), "iu");
@@ -113,7 +113,11 @@ function excerptOf(conversation: Conversation, text: string): string | undefined
     const found = wanted.exec(one);
     if (!found) continue;
     const end = found.index + found[0].length;
-    return one.slice(Math.max(0, found.index - CONTEXT_CHARACTERS), end + CONTEXT_CHARACTERS);
+    return part(one, Math.max(0, found.index - CONTEXT_CHARACTERS), end + CONTEXT_CHARACTERS);
   }
   return undefined;
 }
+
+/** A slice without the half of a surrogate pair at either end. */
+const part = (text: string, start: number, end: number): string =>
+  text.slice(start, end).replace(/^[\uDC00-\uDFFF]|[\uD800-\uDBFF]$/g, "");

@@ -29,7 +29,7 @@ export async function tokenView(source: Source, { trajectory, ...address }: Traj
     const tokenizer = await readTokenizer(store, source.config, found);
     if (!tokenizer) {
       const version = `${found.agent} version ${found.version}`;
-      throw new MgrpoError("not-found", `the tokenizer of ${version} was deleted with its checkpoint (retention)`);
+      throw new MgrpoError("not-found", `no manifest of ${version} in the store, so its tokenizer is unknown`);
     }
     const { agent, version, actions, logProbs } = found;
     const trained = await readTrained(store, source.config, found, { ...address, trajectory });
@@ -64,15 +64,15 @@ function trajectoryOf({ outcome, invocations }: StoredRollout, wanted: string): 
   return found && "tokens" in found ? found : undefined;
 }
 
-/** Tokens that are decoded together: enough for a character of several, and for the space before a word. */
+/** Tokens that are decoded together: enough for a character of several tokens, and for the space before a word. */
 const WINDOW = 8;
 
-/** A character of UTF-8 has at most four bytes, and a token at least one: at most three tokens end before the character does. */
+/** A character has at most four bytes in UTF-8, and a token at least one: at most three tokens end before the character does. */
 const MOST_UNFINISHED = 3;
 
 /**
  * The text that each token adds. A character of several tokens belongs to the last of them: until then, its bytes are decoded as one U+FFFD at
- * the end. If they are no character, that belongs to the token that shows it, or to the last token of all.
+ * the end. The U+FFFD of bytes that form no character belongs to the token that reveals this, or to the trajectory's last token.
  */
 export function textsOf(tokens: readonly number[], { decode }: Pick<Tokenizer, "decode">): string[] {
   let start = 0;
@@ -80,12 +80,12 @@ export function textsOf(tokens: readonly number[], { decode }: Pick<Tokenizer, "
   let added = 0;
   return tokens.map((_, i) => {
     const text = decode(tokens.slice(start, i + 1));
-    const mayGoOn = text.endsWith("\uFFFD") && i < tokens.length - 1;
-    const end = mayGoOn ? text.length - 1 : text.length;
+    const mayBeUnfinished = text.endsWith("\uFFFD") && i < tokens.length - 1;
+    const end = mayBeUnfinished ? text.length - 1 : text.length;
     const own = text.slice(added, end);
     added = end;
     if (i - start < WINDOW) return own;
-    // The next window has the tokens of an unfinished character, so that its text ends alike.
+    // The next window includes the tokens of an unfinished character, so that its text ends the same way.
     start = i + 1 - MOST_UNFINISHED;
     added = decode(tokens.slice(start, i + 1)).length - (text.length - end);
     return own;

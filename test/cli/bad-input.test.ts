@@ -206,6 +206,11 @@ test("a damaged checkpoint is named, with the agent it belongs to", async () => 
   expect(line).toMatch(/^model of agent 'main', damaged: config\.json: /);
 });
 
+test("a folder with the name of a team file cannot be read", async () => {
+  mkdirSync(join(folder, "team.json"));
+  expect(await lineOf(["ask", "why?", "--team", "team.json"])).toMatch(/^team\.json cannot be read \(EISDIR\)/);
+});
+
 test("an error is one line, and its text cannot control the terminal", () => {
   expect(describe(new Error("a\n\u001b[2Jb"))).toBe("unexpected: Error: a [2Jb (MGRPO_DEBUG=1 shows where)");
   const cause = new Error("Unexpected token \u0007\u001b in JSON");

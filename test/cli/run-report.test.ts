@@ -78,7 +78,7 @@ test("the report is written last: while the chart is missing, there is none", as
 
 test("the report repeats the warnings of the steps; a report without the field has none", () => {
   const wrong = perStep.map((summary) => ({ ...summary, zeroVariance: summary.groups, correct: 0, wellFormed: 1 }));
-  const collapse = [...perStep, ...wrong, ...wrong, ...wrong];
+  const collapse = [...perStep, ...wrong, ...wrong, ...wrong].map((summary, n) => ({ ...summary, step: n }));
   expect(buildReport({ ...input, perStep: collapse }).warnings).toEqual([expect.stringMatching(/^since step 1 /)]);
   const { warnings: _, ...earlier } = buildReport(input);
   expect(RunReport.parse(earlier).warnings).toEqual([]);

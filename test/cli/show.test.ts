@@ -169,7 +169,7 @@ test("an exported page holds its views, and is under 300 KB beside them", async 
   expect(StepView.parse(ofStep.views[path]).groups).toHaveLength(2);
   expect(GroupView.parse(ofStep.views[`${path}/1`]).trees).toHaveLength(2);
   expect(ofStep.rest.length).toBeLessThan(300_000);
-  // Its tokenizer is deleted with its checkpoint, so it has no tokens.
+  // The store has no manifest of its version, which names the tokenizer, so it has no tokens.
   const ofRollout = partsOf(await exportPage(source, { step: 0, group: 0, rollout: 0 }));
   expect(Object.keys(ofRollout.views)).toEqual([`${path}/0/0`]);
 });

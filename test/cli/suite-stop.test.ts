@@ -1,4 +1,5 @@
-/** @file Ctrl-C while the workers of a complete evaluation end. */
+/** @file Ctrl-C while the workers of a complete evaluation end, and the folder in which an evaluation is kept. */
+import { basename, join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { evaluateAndKeep } from "../../cli/suite/evaluate.ts";
 import type { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
@@ -18,14 +19,14 @@ vi.mock("../../cli/local/evaluate-team.ts", async (original) => ({
   },
 }));
 
-async function evaluated() {
+async function evaluated(target = "any") {
   const config = teamConfig({ evaluation: { suites: [{ name: "all" }] } });
   const [suite] = config.evaluation.suites;
   const errors = vi.spyOn(console, "error").mockImplementation(() => {});
   const onDone = vi.fn();
   try {
     const questions = { train: [], heldOut: [] };
-    await evaluateAndKeep("any", { config, suite: suite as EvaluationSuite }, questions, "results", { onDone });
+    await evaluateAndKeep(target, { config, suite: suite as EvaluationSuite }, questions, "results", { onDone });
     return { done: onDone.mock.calls.length, errors: errors.mock.calls.flat(), exitCode: process.exitCode };
   } finally {
     process.exitCode = undefined;
@@ -38,4 +39,10 @@ test("an evaluation that is complete is not said to have stopped; one that is no
   isDone = false;
   const stopped = [expect.stringMatching(/^stopped; answers so far are kept in .*; run the same command to resume$/)];
   expect(await evaluated()).toEqual({ done: 0, errors: stopped, exitCode: 130 });
+});
+
+test("an evaluation of the team in this folder is kept under this folder's name, not in a hidden folder", async () => {
+  isDone = false;
+  const { errors } = await evaluated(".");
+  expect(errors).toEqual([expect.stringContaining(join("results", `${basename(process.cwd())}-all-`))]);
 });

@@ -193,6 +193,12 @@ test("a file's suite has a valid name, however long the file's is", () => {
   expect(EvaluationSuite.parse(suite).name).toBe(`${"long-".repeat(12)}lon`);
 });
 
+test("a question whose kind is the name of its level is counted once in that group", () => {
+  const question = { id: "q", kind: "level 2", level: 2, prompt: "?", answer: "!", facts: {} };
+  expect(groupsOf("jsonl", question)).toEqual(["level 2"]);
+  expect(groupsOf("jsonl", { ...question, level: 1 })).toEqual(["level 1", "level 2"]);
+});
+
 test("the command: scores by level, result and submissions in a folder; repeated, it only reports", async () => {
   vi.spyOn(console, "error").mockImplementation(() => {});
   const file = join(folder, "own.jsonl");

@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import type { Source } from "../../cli/show/source.ts";
 import { answersView } from "../../cli/ui/evaluations.ts";
+import { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { config, fillFinishedRun, finishedRun, job, question, RUN } from "./records.ts";
@@ -9,16 +10,16 @@ import { config, fillFinishedRun, finishedRun, job, question, RUN } from "./reco
 const ANSWERED = job("sampled", 1, 8);
 const OPEN = { ...job("sampled", 2, 0), state: "queued" as const };
 
-/** The source of a run with one held-out question, which only its last team has answered. */
-async function sourceOfAnswers(): Promise<Source> {
+/** The source of a run with one held-out question, which only its last team has answered. `step`: in the answer's address. */
+async function sourceOfAnswers(own = config, step = 1): Promise<Source> {
   const store = memoryStore();
   await fillFinishedRun(store, { ...finishedRun, questions: { train: [question("q0")], heldOut: [question("q1")] } });
   await store.table.insert(tableKeys.job(RUN, OPEN.job), { ...OPEN, interval: { ...OPEN.interval } });
-  const address = { run: RUN, phase: `eval:${ANSWERED.job}`, step: 1, group: 0, rollout: 0 };
+  const address = { run: RUN, phase: `eval:${ANSWERED.job}`, step, group: 0, rollout: 0 };
   const outcome = { ...finishedRun.outcome, address };
   await store.objects.commit(objectKeys.outcome(address), new TextEncoder().encode(JSON.stringify(outcome)));
   const ended = { state: "finished" as const, reason: "", step: 1, evaluations: [], folder: "." };
-  return { ...ended, config, summaries: async () => [], read: (read) => read(store) };
+  return { ...ended, config: own, summaries: async () => [], read: (read) => read(store) };
 }
 
 test("an answer that is missing is not there yet if the evaluation is open, and has expired if it is done", async () => {
@@ -29,5 +30,11 @@ test("an answer that is missing is not there yet if the evaluation is open, and 
   };
   expect(await tagsOf(ANSWERED.job)).toEqual([]);
   expect(await tagsOf(OPEN.job)).toEqual(["not answered yet"]);
-  expect(await tagsOf("sampled-0")).toEqual([expect.stringContaining("this one is gone")]);
+  expect(await tagsOf("sampled-0")).toEqual([expect.stringContaining("has expired")]);
+});
+
+test("answers are found in a run that numbers its teams from another one on", async () => {
+  const numbered = RunConfig.parse({ ...config, evaluation: { ...config.evaluation, firstTeam: 3 } });
+  const { trees } = await answersView(await sourceOfAnswers(numbered, 4), ANSWERED.job, "q1", () => undefined);
+  expect(trees.map(({ tags, children }) => [tags, children.length > 0])).toEqual([[[], true]]);
 });

@@ -86,6 +86,11 @@ test("arms that differ beyond the settings that a label names have labels of the
   expect(view.arms.map((arm) => arm.label)).toEqual(["atlas mgrpo", label, `${label}, c1`]);
 });
 
+test("a recipe that is a folder is named without the folders above it, also if a slash ends its path", async () => {
+  const view = await compareView([await sourceOf("a1", { recipe: "./recipes/mine/" }, 1, 2)]);
+  expect(view.arms.map(({ label }) => label)).toEqual(["mine mgrpo"]);
+});
+
 test("runs that were asked different questions are not compared, and it says which", async () => {
   const others = QUESTIONS.map((id) => `other-${id}`);
   const view = await compareView([await sourceOf("a1", {}, 1, 2), await sourceOf("b1", otherRate, 1, 2, others)]);

@@ -88,6 +88,25 @@ test("a hit shows the match, even after letters that lower case makes longer", a
   expect(found.hits).toMatchObject([{ group: 3, excerpt: expect.stringMatching(/^İ{79} Is \(1\+1\) two\?$/) }]);
 });
 
+test("an excerpt has no half of a character at either end", async () => {
+  const { source } = await manyGroups();
+  const conversation = {
+    // 80 code units before the match and 80 after it, there is the middle of an emoji.
+    prompt: `${"😀".repeat(50)}- two -${"😀".repeat(50)}`,
+    turns: [],
+    stop: "malformed",
+    answer: null,
+    fault: "empty",
+  };
+  const outcome = { ...finishedRun.outcome, conversation, invocations: [] };
+  const address = { run: RUN, phase: "train", step: 0, group: 3, rollout: 0 };
+  const found = await source.read(async (store) => {
+    await store.objects.commit(objectKeys.outcome(address), new TextEncoder().encode(JSON.stringify(outcome)));
+    return searchStep(store, config, 0, { text: " two ", filter: "any", from: 0 });
+  });
+  expect(found.hits).toMatchObject([{ group: 3, excerpt: `${"😀".repeat(39)}- two -${"😀".repeat(39)}` }]);
+});
+
 test("a response that opens with letters of another script, then a word for failure, is no failure", async () => {
   const { source } = await manyGroups();
   const found = await source.read(async (store) => {

@@ -169,7 +169,7 @@ test.each([
   ["/runs/relay/steps/1/99", "no group 99"],
   ["/runs/relay/steps/1/0/99", "has rollouts 0 to 1"],
   ["/runs/relay/steps/1/0/1/tokens?trajectory=main/7", "no tokens of 'main/7'"],
-  [`/runs/${RUN}/steps/0/0/0/tokens`, "deleted with its checkpoint"],
+  [`/runs/${RUN}/steps/0/0/0/tokens`, "its tokenizer is unknown"],
   ["/runs/relay/evaluations/none", "no evaluation 'none'"],
   ["/runs/relay/evaluations/none?question=%00", "no evaluation 'none'"],
   ["/nothing", "no such view"],
@@ -275,6 +275,11 @@ test("a host is served however its name is written", async () => {
   for (const host of ["mybox.local", "MYBOX.local", "[::1]"])
     expect((await named.request(`http://${host}:4711/`)).status, host).toBe(401);
   expect((await named.request("http://otherbox.local:4711/")).status).toBe(421);
+});
+
+test("a host that no URL can name serves nobody, so that only listening on it fails", async () => {
+  const unnamed = dashboardApp({ key: KEY, hosts: ["not a name", "localhost"], watcher });
+  expect((await unnamed.request("http://localhost:4711/")).status).toBe(401);
 });
 
 test("the page is under 300 KB as sent, and runs no script but its own", async () => {

@@ -1,6 +1,6 @@
 /** @file Warnings of a run, not repeated at every step: no variance, eq 11, quantization, gradient norms, KL, entropy, and agents that do not learn. */
 import { expect, test } from "vitest";
-import { runWarnings, stepWarnings } from "../../cli/warnings.ts";
+import * as warnings from "../../cli/warnings.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import type { StepSummary } from "../../core/monitoring/step-summary.ts";
 import { config } from "./records.ts";
@@ -8,6 +8,9 @@ import { config } from "./records.ts";
 const learns = { groups: 4, zeroVariance: 0, rollouts: 8 };
 const summary = (fields: object) =>
   ({ ...learns, calls: {}, training: {}, reward: {}, ...fields }) as unknown as StepSummary;
+const numbered = (steps: readonly StepSummary[]) => steps.map((one, step) => ({ ...one, step }));
+const stepWarnings = (of: RunConfig, steps: readonly StepSummary[]) => warnings.stepWarnings(of, numbered(steps));
+const runWarnings = (of: RunConfig, steps: readonly StepSummary[]) => warnings.runWarnings(of, numbered(steps));
 const stepsOf = (...histograms: number[][]) => histograms.map((searcher) => summary({ calls: { searcher } }));
 const firstStep = (zeroVariance: number, wellFormed: number) => [
   summary({ groups: 4, zeroVariance, wellFormed, calls: {} }),
@@ -125,6 +128,14 @@ test("three steps in a row without variance and always wrong: one line per strea
   expect(runWarnings(under({}), again).map((text) => text.slice(0, 12))).toEqual(["since step 1", "since step 6"]);
 });
 
+test("of a run whose first steps have expired, the warnings name the steps by their numbers, and none is the first", () => {
+  const wrong = outcome(0);
+  const left = numbered([learning, learning, wrong, wrong, wrong]).slice(2);
+  const [line, ...others] = warnings.runWarnings(under({}), left);
+  expect(line).toMatch(/^since step 2 \(counted from 0\), every rollout is wrong.*show \S+ 4;/);
+  expect(others).toEqual([]);
+});
+
 test("three steps in a row without variance and always correct: the questions are too easy", () => {
   const easy = outcome(1);
   expect(stepWarnings(under({}), [learning, easy, easy, easy])[0]).toMatch(
@@ -161,6 +172,14 @@ test("a KL that runs away is reported when it passes the limit, and when it has 
       /the KL between sampler and trainer of 'main' is 0\.200 nats per token, 0\.0100 at most before/,
     ),
   ]);
+  const remedies = (algorithm: object) => {
+    const [line = ""] = stepWarnings(RunConfig.parse({ ...config, algorithm }), steps(0.01, 0.2));
+    return line.split("; ")[1];
+  };
+  const rate = "lower agents.main.optimizer.learningRate";
+  expect(remedies({})).toBe(`${rate}, or set algorithm.tisCap`);
+  expect(remedies({ tisCap: 2 })).toBe(rate);
+  expect(remedies({ epochs: 2, tisCap: 2 })).toBe(`${rate} or algorithm.epochs`);
   expect(stepWarnings(under({}), steps(0.01, 0.2, 0.3))).toEqual([]);
   expect(stepWarnings(under({}), steps(0.01, 0.2, 0.3, 0.7))).toHaveLength(1);
   expect(stepWarnings(under({}), steps(0.01, 0.09))).toEqual([]);
