@@ -11,8 +11,9 @@ import type { CheckpointFiles } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
 import type { ModelConfig } from "./config.ts";
 import { wholeFile } from "./files.ts";
-import { layoutOf, type ParameterLayout, parameterLayout } from "./parameters.ts";
-import { readSafetensors } from "./safetensors.ts";
+import { layoutOf, linearParameters, type ParameterLayout, viewOf } from "./parameters.ts";
+import { locateTensors } from "./tensors.ts";
+import { readWeights } from "./weights.ts";
 
 export const ADAPTER_FILE = "adapter_model.safetensors";
 export const ADAPTER_CONFIG_FILE = "adapter_config.json";
@@ -31,12 +32,8 @@ export function adapterNames(weight: string): { readonly down: string; readonly 
 }
 
 export function adapterLayout(config: ModelConfig, { rank, targets }: LoraConfig): ParameterLayout {
-  const names: readonly string[] = targets;
   return layoutOf(
-    parameterLayout(config).parameters.flatMap(({ name, shape }): [string, number[]][] => {
-      const [out, inputs] = shape;
-      const layer = /\.([a-z_]+)\.weight$/.exec(name)?.[1] ?? "";
-      if (!names.includes(layer) || out === undefined || inputs === undefined) return [];
+    linearParameters(config, targets).flatMap(({ name, shape: [out = 0, inputs = 0] }): [string, number[]][] => {
       const { down, up } = adapterNames(name);
       return [
         [down, [rank, inputs]],
@@ -62,25 +59,27 @@ export function initializeAdapter(config: ModelConfig, lora: LoraConfig, seed: r
 /** The adapter of a checkpoint; null if it has none. */
 export function readAdapter(files: CheckpointFiles, config: ModelConfig): Adapter | null {
   const lora = readAdapterConfig(files)?.lora;
-  const file = files.get(ADAPTER_FILE);
-  if (!lora && !file) return null;
-  if (!lora || !file) {
+  const hasWeights = files.has(ADAPTER_FILE);
+  if (!lora && !hasWeights) return null;
+  if (!lora || !hasWeights) {
     const missing = lora ? ADAPTER_FILE : ADAPTER_CONFIG_FILE;
-    throw new MgrpoError("checkpoint-damaged", `${missing}: not in the checkpoint, though the rest of the adapter is`);
+    const fault = `${missing}: not in the checkpoint, though the rest of the adapter is: add the missing file`;
+    throw new MgrpoError("checkpoint-damaged", fault);
   }
   const layout = adapterLayout(config, lora);
-  const tensors = new Map(readSafetensors(file, ADAPTER_FILE).tensors);
+  const found = locateTensors(files, ADAPTER_FILE);
   const weights = new Float32Array(layout.length);
-  for (const { name, shape, offset } of layout.parameters) {
-    const tensor = tensors.get(name);
-    if (!tensor) throw wrongBase(`no tensor '${name}', which ${ADAPTER_CONFIG_FILE} and this base ask for`);
-    if (tensor.shape.join() !== shape.join()) {
-      throw wrongBase(`'${name}' has shape [${tensor.shape}], on this base it would be [${shape}]`);
+  for (const parameter of layout.parameters) {
+    const { name, shape } = parameter;
+    const location = found.get(name);
+    if (!location) throw wrongBase(`no tensor '${name}', which ${ADAPTER_CONFIG_FILE} and this base ask for`);
+    if (location.entry.shape.join() !== shape.join()) {
+      throw wrongBase(`'${name}' has shape [${location.entry.shape}], on this base it would be [${shape}]`);
     }
-    weights.set(tensor.values, offset);
-    tensors.delete(name);
+    readWeights(location, viewOf(parameter, weights));
+    found.delete(name);
   }
-  const [extra] = tensors.keys();
+  const [extra] = found.keys();
   if (extra !== undefined) throw wrongBase(`tensor '${extra}' has no place in this base`);
   return { lora, layout, weights };
 }

@@ -7,7 +7,7 @@ import type { LoraConfig } from "../../core/contracts/lora.ts";
 import type { EngineOptions } from "../../core/ports.ts";
 import { adapterLayout } from "../checkpoint/adapter.ts";
 import type { ModelConfig } from "../checkpoint/config.ts";
-import { EMBEDDING, type Parameter, parameterLayout } from "../checkpoint/parameters.ts";
+import { EMBEDDING, linearParameters, type Parameter, parameterLayout } from "../checkpoint/parameters.ts";
 import { SHARD_BYTES } from "../checkpoint/shards.ts";
 import { HEAD_ARRAYS, headRows } from "./graphs/head-chunks.ts";
 import { keptProducts } from "./graphs/kept-products.ts";
@@ -15,7 +15,7 @@ import { ATTENTION_BLOCKS } from "./graphs/train.ts";
 import { laneCount } from "./lanes.ts";
 import type { StoredWeights } from "./open-weights.ts";
 import { type Bits, BLOCK, codeBytes } from "./quantization/blocks.ts";
-import { bitsOf, linearParameters, planQuantizedBase } from "./quantization/quantized-base.ts";
+import { bitsOf, planQuantizedBase } from "./quantization/quantized-base.ts";
 import { kvCacheBytes } from "./sampling/kv-cache.ts";
 
 export interface MemoryPlan {

@@ -219,6 +219,11 @@ describe("an unsupported adapter", () => {
       () => new Map([...tinyAdapter()].filter(([name]) => name !== ADAPTER_FILE)),
       /adapter_model.safetensors: not in the checkpoint/,
     ],
+    [
+      "a weight that is not a number",
+      () => withTensors(tensors().set(Q, { shape: [3, 12], values: new Float32Array(36).fill(Number.NaN, 5, 6) })),
+      /q_proj.lora_A.weight' holds NaN at element 5 of \[3,12\]: take a checkpoint from before its training diverged/,
+    ],
     ["dropout", () => withConfig({ lora_dropout: 0.1 }), /lora_dropout = 0.1 is not supported/],
     ["DoRA", () => withConfig({ use_dora: true }), /use_dora = true/],
     ["a setting of a later PEFT", () => withConfig({ use_something: { on: 1 } }), /use_something = {"on":1}/],
