@@ -127,7 +127,7 @@ const PeftConfig = z.looseObject({
 
 export interface AdapterConfig {
   readonly lora: LoraConfig;
-  /** Path or hub name of its base, as its writer recorded it. */
+  /** Path or hub name of the base, as the adapter's writer recorded it. */
   readonly base: string | undefined;
   /** The base's revision, if it is a hub name. */
   readonly revision: string | undefined;
@@ -148,7 +148,7 @@ export function readAdapterConfig(files: CheckpointFiles): AdapterConfig | undef
   for (const [key, value] of Object.entries(config)) {
     const plain =
       key === "init_lora_weights" ? PLAIN_INITIALIZATIONS.includes(value) : SUPPORTED_SETTINGS.has(key) || isOff(value);
-    if (!plain) refuse(key, value, "plain LoRA, without it");
+    if (!plain) refuse(key, value, "plain LoRA only");
   }
   const targets = z.array(LoraTarget).safeParse(config.target_modules);
   if (!targets.success) refuse("target_modules", config.target_modules, `lists of ${LoraTarget.options.join(", ")}`);

@@ -88,7 +88,7 @@ export function parseModelConfig(bytes: Uint8Array | string): ModelConfig {
   const config = parseJson(HuggingFaceConfig, bytes, "config.json", "checkpoint-damaged");
   const family = familyOf(config);
   if (config.hidden_act !== "silu") refuse("hidden_act", config.hidden_act, "silu");
-  if (config.attention_bias) refuse("attention_bias", true, "no biases but those of Qwen2's queries, keys and values");
+  if (config.attention_bias) refuse("attention_bias", true, "only the biases of Qwen2's queries, keys and values");
   const unknownType = config.layer_types?.find((type) => !ATTENTION_TYPES.includes(type));
   if (unknownType !== undefined) refuse("layer_types", unknownType, ATTENTION_TYPES.join(" and "));
   if (config.mlp_bias) refuse("mlp_bias", true, "feed-forward layers without biases");
@@ -129,7 +129,7 @@ export function checkContext(files: CheckpointFiles, contextTokens: number): voi
     if (tokens === undefined || contextTokens <= tokens) continue;
     throw new MgrpoError(
       "config-invalid",
-      `config.json: ${key} = ${tokens} is less than limits.contextTokens = ${contextTokens}: lower that, or take another model`,
+      `config.json: ${key} = ${tokens} is less than limits.contextTokens = ${contextTokens}: lower limits.contextTokens, or use another model`,
     );
   }
 }

@@ -55,11 +55,12 @@ const CAUSAL_SHARE = (ATTENTION_BLOCKS + 1) / (2 * ATTENTION_BLOCKS);
 const COPIES = 3;
 
 export interface MemoryUse {
-  /** A trainer of the reference is open too, for a KL term. */
+  /** A trainer of the reference policy is also open, for a KL term. */
   readonly reference?: boolean;
-  /** As many more versions are sampled from at once, each with a cache of its own. */
+  /** Number of older versions that are sampled from at the same time, each with its own cache. */
   readonly staleness?: number;
 }
+
 /** Up to this much per lane, full training keeps the activations of every layer in one graph, which is faster. */
 const MAXIMUM_WHOLE_BYTES = 2 * 2 ** 30;
 
