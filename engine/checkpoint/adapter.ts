@@ -5,7 +5,7 @@
 import * as z from "zod";
 import { parseHubModel } from "../../core/contracts/hub-model.ts";
 import { type LoraConfig, LoraTarget } from "../../core/contracts/lora.ts";
-import { parseJson } from "../../core/contracts/parse.ts";
+import { parse, parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
@@ -116,13 +116,13 @@ const isOff = (value: unknown) =>
   value === "none" ||
   (typeof value === "object" && Object.keys(value).length === 0);
 
-const PeftConfig = z.looseObject({
-  peft_type: z.string(),
+const PeftConfig = z.looseObject({ peft_type: z.string() });
+
+const PeftLoraConfig = z.looseObject({
   base_model_name_or_path: z.string().nullish(),
   revision: z.string().nullish(),
   r: z.int().positive(),
   lora_alpha: z.number().positive(),
-  target_modules: z.union([z.string(), z.array(z.string())]),
 });
 
 export interface AdapterConfig {
@@ -137,21 +137,24 @@ export interface AdapterConfig {
 export function readAdapterConfig(files: CheckpointFiles): AdapterConfig | undefined {
   const file = files.get(ADAPTER_CONFIG_FILE);
   if (!file) return undefined;
-  const config = parseJson(PeftConfig, wholeFile(file), ADAPTER_CONFIG_FILE, "checkpoint-damaged");
+  const peft = parseJson(PeftConfig, wholeFile(file), ADAPTER_CONFIG_FILE, "checkpoint-damaged");
   const refuse = (key: string, value: unknown, supported: string) => {
     throw new MgrpoError(
       "engine-unsupported",
       `${ADAPTER_CONFIG_FILE}: ${key} = ${JSON.stringify(value)} is not supported: this engine computes ${supported}`,
     );
   };
-  if (config.peft_type !== "LORA") refuse("peft_type", config.peft_type, "LORA");
+  // An adapter of another type lacks settings that LORA requires: it is unsupported, not damaged.
+  if (peft.peft_type !== "LORA") refuse("peft_type", peft.peft_type, "LORA");
+  const config = parse(PeftLoraConfig, peft, ADAPTER_CONFIG_FILE, "checkpoint-damaged");
   for (const [key, value] of Object.entries(config)) {
     const plain =
       key === "init_lora_weights" ? PLAIN_INITIALIZATIONS.includes(value) : SUPPORTED_SETTINGS.has(key) || isOff(value);
     if (!plain) refuse(key, value, "plain LoRA only");
   }
-  const targets = z.array(LoraTarget).safeParse(config.target_modules);
-  if (!targets.success) refuse("target_modules", config.target_modules, `lists of ${LoraTarget.options.join(", ")}`);
+  const modules = config["target_modules"];
+  const targets = z.array(LoraTarget).safeParse(modules);
+  if (!targets.success) refuse("target_modules", modules, `lists of ${LoraTarget.options.join(", ")}`);
   const order: readonly string[] = targets.data ?? [];
   const lora = {
     rank: config.r,
