@@ -57,7 +57,7 @@ const COPIES = 3;
 export interface MemoryUse {
   /** A trainer of the reference policy is also open, for a KL term. */
   readonly reference?: boolean;
-  /** Number of older versions that are sampled from at the same time, each with its own cache. */
+  /** Number of additional versions that are sampled from at the same time, each with its own cache. */
   readonly staleness?: number;
 }
 
