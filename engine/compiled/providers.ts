@@ -70,7 +70,7 @@ async function tryGpu(provider: Gpu, precision: Precision): Promise<ProviderDeci
 const INSTALL: Readonly<Record<Gpu, string>> = {
   cuda: "install NVIDIA's driver, CUDA 12 and cuDNN 9 where the dynamic linker looks (LD_LIBRARY_PATH; standard error names what is missing)",
   webgpu:
-    "install the GPU's own driver (Vulkan on Linux, which vulkaninfo --summary shows; D3D12 on Windows; Metal on macOS)",
+    "install the GPU's own driver (Vulkan on Linux: vulkaninfo --summary shows it; D3D12 on Windows; Metal on macOS)",
 };
 
 function unusable(provider: Gpu, fault: string, remedy: string, cause?: unknown): MgrpoError {
