@@ -5,14 +5,15 @@
 import * as z from "zod";
 import { parseHubModel } from "../../core/contracts/hub-model.ts";
 import { type LoraConfig, LoraTarget } from "../../core/contracts/lora.ts";
-import { parseJson } from "../../core/contracts/parse.ts";
+import { parse, parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
 import type { ModelConfig } from "./config.ts";
 import { wholeFile } from "./files.ts";
-import { layoutOf, type ParameterLayout, parameterLayout } from "./parameters.ts";
-import { readSafetensors } from "./safetensors.ts";
+import { layoutOf, linearParameters, type ParameterLayout, viewOf } from "./parameters.ts";
+import { locateTensors } from "./tensors.ts";
+import { readWeights } from "./weights.ts";
 
 export const ADAPTER_FILE = "adapter_model.safetensors";
 export const ADAPTER_CONFIG_FILE = "adapter_config.json";
@@ -31,12 +32,8 @@ export function adapterNames(weight: string): { readonly down: string; readonly 
 }
 
 export function adapterLayout(config: ModelConfig, { rank, targets }: LoraConfig): ParameterLayout {
-  const names: readonly string[] = targets;
   return layoutOf(
-    parameterLayout(config).parameters.flatMap(({ name, shape }): [string, number[]][] => {
-      const [out, inputs] = shape;
-      const layer = /\.([a-z_]+)\.weight$/.exec(name)?.[1] ?? "";
-      if (!names.includes(layer) || out === undefined || inputs === undefined) return [];
+    linearParameters(config, targets).flatMap(({ name, shape: [out = 0, inputs = 0] }): [string, number[]][] => {
       const { down, up } = adapterNames(name);
       return [
         [down, [rank, inputs]],
@@ -62,25 +59,27 @@ export function initializeAdapter(config: ModelConfig, lora: LoraConfig, seed: r
 /** The adapter of a checkpoint; null if it has none. */
 export function readAdapter(files: CheckpointFiles, config: ModelConfig): Adapter | null {
   const lora = readAdapterConfig(files)?.lora;
-  const file = files.get(ADAPTER_FILE);
-  if (!lora && !file) return null;
-  if (!lora || !file) {
+  const hasWeights = files.has(ADAPTER_FILE);
+  if (!lora && !hasWeights) return null;
+  if (!lora || !hasWeights) {
     const missing = lora ? ADAPTER_FILE : ADAPTER_CONFIG_FILE;
-    throw new MgrpoError("checkpoint-damaged", `${missing}: not in the checkpoint, though the rest of the adapter is`);
+    const fault = `${missing}: not in the checkpoint, though the rest of the adapter is: add the missing file`;
+    throw new MgrpoError("checkpoint-damaged", fault);
   }
   const layout = adapterLayout(config, lora);
-  const tensors = new Map(readSafetensors(file, ADAPTER_FILE).tensors);
+  const found = locateTensors(files, ADAPTER_FILE);
   const weights = new Float32Array(layout.length);
-  for (const { name, shape, offset } of layout.parameters) {
-    const tensor = tensors.get(name);
-    if (!tensor) throw wrongBase(`no tensor '${name}', which ${ADAPTER_CONFIG_FILE} and this base ask for`);
-    if (tensor.shape.join() !== shape.join()) {
-      throw wrongBase(`'${name}' has shape [${tensor.shape}], on this base it would be [${shape}]`);
+  for (const parameter of layout.parameters) {
+    const { name, shape } = parameter;
+    const location = found.get(name);
+    if (!location) throw wrongBase(`no tensor '${name}', which ${ADAPTER_CONFIG_FILE} and this base ask for`);
+    if (location.entry.shape.join() !== shape.join()) {
+      throw wrongBase(`'${name}' has shape [${location.entry.shape}], on this base it would be [${shape}]`);
     }
-    weights.set(tensor.values, offset);
-    tensors.delete(name);
+    readWeights(location, viewOf(parameter, weights));
+    found.delete(name);
   }
-  const [extra] = tensors.keys();
+  const [extra] = found.keys();
   if (extra !== undefined) throw wrongBase(`tensor '${extra}' has no place in this base`);
   return { lora, layout, weights };
 }
@@ -117,18 +116,18 @@ const isOff = (value: unknown) =>
   value === "none" ||
   (typeof value === "object" && Object.keys(value).length === 0);
 
-const PeftConfig = z.looseObject({
-  peft_type: z.string(),
+const PeftConfig = z.looseObject({ peft_type: z.string() });
+
+const PeftLoraConfig = z.looseObject({
   base_model_name_or_path: z.string().nullish(),
   revision: z.string().nullish(),
   r: z.int().positive(),
   lora_alpha: z.number().positive(),
-  target_modules: z.union([z.string(), z.array(z.string())]),
 });
 
 export interface AdapterConfig {
   readonly lora: LoraConfig;
-  /** Path or hub name of its base, as its writer recorded it. */
+  /** Path or hub name of the base, as the adapter's writer recorded it. */
   readonly base: string | undefined;
   /** The base's revision, if it is a hub name. */
   readonly revision: string | undefined;
@@ -138,21 +137,24 @@ export interface AdapterConfig {
 export function readAdapterConfig(files: CheckpointFiles): AdapterConfig | undefined {
   const file = files.get(ADAPTER_CONFIG_FILE);
   if (!file) return undefined;
-  const config = parseJson(PeftConfig, wholeFile(file), ADAPTER_CONFIG_FILE, "checkpoint-damaged");
+  const peft = parseJson(PeftConfig, wholeFile(file), ADAPTER_CONFIG_FILE, "checkpoint-damaged");
   const refuse = (key: string, value: unknown, supported: string) => {
     throw new MgrpoError(
       "engine-unsupported",
       `${ADAPTER_CONFIG_FILE}: ${key} = ${JSON.stringify(value)} is not supported: this engine computes ${supported}`,
     );
   };
-  if (config.peft_type !== "LORA") refuse("peft_type", config.peft_type, "LORA");
+  // An adapter of another type lacks settings that LORA requires: it is unsupported, not damaged.
+  if (peft.peft_type !== "LORA") refuse("peft_type", peft.peft_type, "LORA");
+  const config = parse(PeftLoraConfig, peft, ADAPTER_CONFIG_FILE, "checkpoint-damaged");
   for (const [key, value] of Object.entries(config)) {
     const plain =
       key === "init_lora_weights" ? PLAIN_INITIALIZATIONS.includes(value) : SUPPORTED_SETTINGS.has(key) || isOff(value);
-    if (!plain) refuse(key, value, "plain LoRA, without it");
+    if (!plain) refuse(key, value, "plain LoRA only");
   }
-  const targets = z.array(LoraTarget).safeParse(config.target_modules);
-  if (!targets.success) refuse("target_modules", config.target_modules, `lists of ${LoraTarget.options.join(", ")}`);
+  const modules = config["target_modules"];
+  const targets = z.array(LoraTarget).safeParse(modules);
+  if (!targets.success) refuse("target_modules", modules, `lists of ${LoraTarget.options.join(", ")}`);
   const order: readonly string[] = targets.data ?? [];
   const lora = {
     rank: config.r,

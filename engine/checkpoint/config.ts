@@ -3,7 +3,7 @@
  * that we do not compute are refused by name.
  */
 import * as z from "zod";
-import { parseJson } from "../../core/contracts/parse.ts";
+import { parse, parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { DEFAULT_SLIDING_WINDOW, FAMILIES, type Family } from "./families.ts";
@@ -21,9 +21,13 @@ const Rope = z.looseObject({
   partial_rotary_factor: z.number().optional(),
 });
 
-const HuggingFaceConfig = z.looseObject({
+const FamilyNames = z.looseObject({
   architectures: z.array(z.string()).nullish(),
   model_type: z.string().optional(),
+});
+type FamilyNames = z.infer<typeof FamilyNames>;
+
+const HuggingFaceConfig = FamilyNames.extend({
   hidden_size: z.int().positive(),
   num_hidden_layers: z.int().positive(),
   num_attention_heads: z.int().positive(),
@@ -85,10 +89,10 @@ export function readModelConfig(files: CheckpointFiles): ModelConfig {
 }
 
 export function parseModelConfig(bytes: Uint8Array | string): ModelConfig {
-  const config = parseJson(HuggingFaceConfig, bytes, "config.json", "checkpoint-damaged");
+  const config = parseConfig(bytes);
   const family = familyOf(config);
   if (config.hidden_act !== "silu") refuse("hidden_act", config.hidden_act, "silu");
-  if (config.attention_bias) refuse("attention_bias", true, "no biases but those of Qwen2's queries, keys and values");
+  if (config.attention_bias) refuse("attention_bias", true, "only the biases of Qwen2's queries, keys and values");
   const unknownType = config.layer_types?.find((type) => !ATTENTION_TYPES.includes(type));
   if (unknownType !== undefined) refuse("layer_types", unknownType, ATTENTION_TYPES.join(" and "));
   if (config.mlp_bias) refuse("mlp_bias", true, "feed-forward layers without biases");
@@ -123,20 +127,20 @@ export function parseModelConfig(bytes: Uint8Array | string): ModelConfig {
  * wrong.
  */
 export function checkContext(files: CheckpointFiles, contextTokens: number): void {
-  const config = parseJson(HuggingFaceConfig, configOf(files), "config.json", "checkpoint-damaged");
+  const config = parseConfig(configOf(files));
   const limits = { sliding_window: windowOf(config), max_position_embeddings: config.max_position_embeddings };
   for (const [key, tokens] of Object.entries(limits)) {
     if (tokens === undefined || contextTokens <= tokens) continue;
     throw new MgrpoError(
       "config-invalid",
-      `config.json: ${key} = ${tokens} is less than limits.contextTokens = ${contextTokens}: lower that, or take another model`,
+      `config.json: ${key} = ${tokens} is less than limits.contextTokens = ${contextTokens}: lower limits.contextTokens, or use another model`,
     );
   }
 }
 
 /** The longest context that the model supports, in tokens; undefined if its config sets no limit. */
 export function longestContext(files: CheckpointFiles): number | undefined {
-  const config = parseJson(HuggingFaceConfig, configOf(files), "config.json", "checkpoint-damaged");
+  const config = parseConfig(configOf(files));
   const limits = [windowOf(config), config.max_position_embeddings].filter((limit) => limit !== undefined);
   return limits.length > 0 ? Math.min(...limits) : undefined;
 }
@@ -191,8 +195,7 @@ function refuse(key: string, value: unknown, supported: string): never {
 }
 
 /** The model's architecture, by its name in config.json's `architectures`. */
-export const modelFamily = (files: CheckpointFiles): string =>
-  familyOf(parseJson(HuggingFaceConfig, configOf(files), "config.json", "checkpoint-damaged")).architecture;
+export const modelFamily = (files: CheckpointFiles): string => familyOf(parseConfig(configOf(files))).architecture;
 
 function configOf(files: CheckpointFiles): Uint8Array {
   const file = files.get("config.json");
@@ -200,7 +203,14 @@ function configOf(files: CheckpointFiles): Uint8Array {
   throw new MgrpoError("checkpoint-damaged", "config.json: not in the checkpoint: add the model's config.json");
 }
 
-function familyOf({ architectures, model_type }: HuggingFaceConfig): Family {
+/** Checks the family first: the config of another family may lack required keys, and is then unsupported, not damaged. */
+function parseConfig(bytes: Uint8Array | string): HuggingFaceConfig {
+  const named = parseJson(FamilyNames, bytes, "config.json", "checkpoint-damaged");
+  familyOf(named);
+  return parse(HuggingFaceConfig, named, "config.json", "checkpoint-damaged");
+}
+
+function familyOf({ architectures, model_type }: FamilyNames): Family {
   const family = architectures
     ? FAMILIES.find(({ architecture }) => architectures.includes(architecture))
     : FAMILIES.find(({ modelType }) => modelType === model_type);

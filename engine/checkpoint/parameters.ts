@@ -2,6 +2,7 @@
  * @file The parameters of a model: Hugging Face names and shapes ([out, in]), and their offsets in one flat vector, which gradients, AdamW and
  * the safetensors file share.
  */
+import { LoraTarget } from "../../core/contracts/lora.ts";
 import type { ModelConfig } from "./config.ts";
 
 export interface Parameter {
@@ -70,6 +71,12 @@ export function parameterLayout(config: ModelConfig): ParameterLayout {
   shapes.push([FINAL_NORM, [width]]);
   if (!config.tied) shapes.push([HEAD, [vocabulary, width]]);
   return layoutOf(shapes);
+}
+
+/** The matrices of the decoder's linear layers, or of those that `targets` names, in the layout's order. */
+export function linearParameters(config: ModelConfig, targets: readonly string[] = LoraTarget.options): Parameter[] {
+  const isTarget = ({ name }: Parameter) => targets.includes(/\.([a-z_]+)\.weight$/.exec(name)?.[1] ?? "");
+  return parameterLayout(config).parameters.filter(isTarget);
 }
 
 /** Lays tensors out one after the other. */

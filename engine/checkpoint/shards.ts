@@ -35,7 +35,7 @@ export interface PlannedFile {
 
 type Tensors = readonly (readonly [name: string, tensor: NamedTensor])[];
 
-/** Refuses weights too large for any version: they are trained as one vector, and a tensor is written as one array of bytes. */
+/** Refuses weights that are too many to train, as one vector, or a tensor that is too large to save, as one array of bytes. */
 export function refuseUnsavable({ parameters, length }: ParameterLayout): void {
   const largest = parameters.reduce((a, b) => (b.length > a.length ? b : a));
   const isFine = length < MAXIMUM_LENGTH && 4 * largest.length < MAXIMUM_LENGTH - HEADER_ROOM;
@@ -50,11 +50,11 @@ export function refuseUnsavable({ parameters, length }: ParameterLayout): void {
   );
 }
 
-/** Writes all of them at once. */
+/** Writes every file, all in memory at once. */
 export const writeFiles = (files: readonly PlannedFile[]): Map<string, Uint8Array> =>
   new Map(files.map(({ name, write }) => [name, write()]));
 
-/** All parameters of a layout. */
+/** The files of all parameters of a layout. */
 export function planModelFiles(
   layout: ParameterLayout,
   weights: Float32Array,
@@ -80,6 +80,7 @@ function piecesOf(name: string, values: Float32Array, size: number): Tensors {
   return Array.from({ length: count }, (_, i) => [`${name}.${i}`, flat(values.subarray(i * size, (i + 1) * size))]);
 }
 
+/** Adam's state; a fresh one if the checkpoint has none. */
 export function readOptimizer(files: CheckpointFiles, length: number): AdamState {
   const isThere = files.has(OPTIMIZER_FILE) || files.has(indexFileOf(OPTIMIZER_FILE));
   const state = freshAdamState(length);
@@ -102,7 +103,7 @@ export function readOptimizer(files: CheckpointFiles, length: number): AdamState
     return { ...state, step };
   throw new MgrpoError(
     "checkpoint-damaged",
-    `${OPTIMIZER_FILE}: not the state of this model (${length} parameters): remove it to start afresh`,
+    `${OPTIMIZER_FILE}: not the state of this model (${length} parameters): remove the optimizer files to start from zero moments`,
   );
 }
 

@@ -34,7 +34,7 @@ export function divideOptions(files: CheckpointFiles, options: LaneOptions): { l
   return { lanes, each };
 }
 
-/** Every lane, or none: if one does not open, the others are closed, as nobody else could. */
+/** All lanes, or none: if one fails to open, the others are closed, since the caller never gets them. */
 export async function allOrNone<T extends { close(): Promise<void> }>(opening: readonly Promise<T>[]): Promise<T[]> {
   try {
     return await Promise.all(opening);

@@ -7,7 +7,7 @@ import type { LoraConfig } from "../../core/contracts/lora.ts";
 import type { EngineOptions } from "../../core/ports.ts";
 import { adapterLayout } from "../checkpoint/adapter.ts";
 import type { ModelConfig } from "../checkpoint/config.ts";
-import { EMBEDDING, type Parameter, parameterLayout } from "../checkpoint/parameters.ts";
+import { EMBEDDING, linearParameters, type Parameter, parameterLayout } from "../checkpoint/parameters.ts";
 import { SHARD_BYTES } from "../checkpoint/shards.ts";
 import { HEAD_ARRAYS, headRows } from "./graphs/head-chunks.ts";
 import { keptProducts } from "./graphs/kept-products.ts";
@@ -15,7 +15,7 @@ import { ATTENTION_BLOCKS } from "./graphs/train.ts";
 import { laneCount } from "./lanes.ts";
 import type { StoredWeights } from "./open-weights.ts";
 import { type Bits, BLOCK, codeBytes } from "./quantization/blocks.ts";
-import { bitsOf, linearParameters, planQuantizedBase } from "./quantization/quantized-base.ts";
+import { bitsOf, planQuantizedBase } from "./quantization/quantized-base.ts";
 import { kvCacheBytes } from "./sampling/kv-cache.ts";
 
 export interface MemoryPlan {
@@ -55,11 +55,12 @@ const CAUSAL_SHARE = (ATTENTION_BLOCKS + 1) / (2 * ATTENTION_BLOCKS);
 const COPIES = 3;
 
 export interface MemoryUse {
-  /** A trainer of the reference is open too, for a KL term. */
+  /** A trainer of the reference policy is also open, for a KL term. */
   readonly reference?: boolean;
-  /** As many more versions are sampled from at once, each with a cache of its own. */
+  /** Number of additional versions that are sampled from at the same time, each with its own cache. */
   readonly staleness?: number;
 }
+
 /** Up to this much per lane, full training keeps the activations of every layer in one graph, which is faster. */
 const MAXIMUM_WHOLE_BYTES = 2 * 2 ** 30;
 

@@ -6,10 +6,10 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { readModelConfig } from "../checkpoint/config.ts";
-import { parameterLayout } from "../checkpoint/parameters.ts";
+import { linearParameters, parameterLayout } from "../checkpoint/parameters.ts";
 import { locateParameters } from "../checkpoint/weights.ts";
 import type { Bits } from "./quantization/blocks.ts";
-import { linearParameters, type QuantizedBase } from "./quantization/quantized-base.ts";
+import type { QuantizedBase } from "./quantization/quantized-base.ts";
 import { makeTemporaryFolder } from "./quantization/temporary-folder.ts";
 import type { EngineThread } from "./thread.ts";
 

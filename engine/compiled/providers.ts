@@ -56,7 +56,7 @@ async function tryGpu(provider: Gpu, precision: Precision): Promise<ProviderDeci
   try {
     deviation = await deviationFromCpu(provider, precision);
   } catch (error) {
-    throw unusable(provider, `it does not start: ${messageOf(error)}`, NEEDS[provider], error);
+    throw unusable(provider, `it does not start: ${messageOf(error)}`, INSTALL[provider], error);
   }
   if (deviation > MAXIMUM_DEVIATION) {
     const fault = `on this GPU and driver its results differ from the CPU's (relative deviation ${deviation.toPrecision(1)})`;
@@ -67,10 +67,10 @@ async function tryGpu(provider: Gpu, precision: Precision): Promise<ProviderDeci
   return { provider, reason };
 }
 
-const NEEDS: Readonly<Record<Gpu, string>> = {
-  cuda: "it needs NVIDIA's driver, CUDA 12 and cuDNN 9 where the dynamic linker looks (LD_LIBRARY_PATH); standard error names what is missing",
+const INSTALL: Readonly<Record<Gpu, string>> = {
+  cuda: "install NVIDIA's driver, CUDA 12 and cuDNN 9 where the dynamic linker looks (LD_LIBRARY_PATH; standard error names what is missing)",
   webgpu:
-    "it needs the GPU's own driver: Vulkan on Linux (vulkaninfo --summary shows it), D3D12 on Windows, Metal on macOS",
+    "install the GPU's own driver (Vulkan on Linux: vulkaninfo --summary shows it; D3D12 on Windows; Metal on macOS)",
 };
 
 function unusable(provider: Gpu, fault: string, remedy: string, cause?: unknown): MgrpoError {

@@ -123,6 +123,11 @@ describe("an unsupported config.json", () => {
       { architectures: ["GemmaForCausalLM"] },
       /architectures = \["GemmaForCausalLM"\] is not supported.*Qwen3ForCausalLM/,
     ],
+    // GPT-2 has other names for its sizes.
+    [
+      { architectures: ["GPT2LMHeadModel"], n_embd: 768, hidden_size: undefined },
+      /architectures = \["GPT2LMHeadModel"\] is not supported/,
+    ],
     [{ architectures: null, model_type: "phi3" }, /model_type = "phi3" is not supported.*mistral/],
     [{ rope_scaling: { type: "yarn" } }, /rope_scaling.rope_type = "yarn"/],
     [{ rope_parameters: { rope_type: "dynamic" } }, /rope_parameters.rope_type = "dynamic"/],

@@ -219,11 +219,21 @@ describe("an unsupported adapter", () => {
       () => new Map([...tinyAdapter()].filter(([name]) => name !== ADAPTER_FILE)),
       /adapter_model.safetensors: not in the checkpoint/,
     ],
+    [
+      "a weight that is not a number",
+      () => withTensors(tensors().set(Q, { shape: [3, 12], values: new Float32Array(36).fill(Number.NaN, 5, 6) })),
+      /q_proj.lora_A.weight' holds NaN at element 5 of \[3,12\]: take a checkpoint from before its training diverged/,
+    ],
     ["dropout", () => withConfig({ lora_dropout: 0.1 }), /lora_dropout = 0.1 is not supported/],
     ["DoRA", () => withConfig({ use_dora: true }), /use_dora = true/],
     ["a setting of a later PEFT", () => withConfig({ use_something: { on: 1 } }), /use_something = {"on":1}/],
-    ["another kind", () => withConfig({ peft_type: "LOHA" }), /peft_type = "LOHA"/],
+    [
+      "another type, without LoRA's settings",
+      () => withConfig({ peft_type: "LOHA", alpha: 8, lora_alpha: undefined }),
+      /peft_type = "LOHA" is not supported/,
+    ],
     ["other layers", () => withConfig({ target_modules: ["lm_head"] }), /target_modules = \["lm_head"\]/],
+    ["no layers", () => withConfig({ target_modules: null }), /target_modules = null is not supported/],
     [
       "an initialization that changes the base",
       () => withConfig({ init_lora_weights: "pissa" }),

@@ -10,7 +10,7 @@ import type { CheckpointFiles, EngineOptions, PolicyEngine, TrainingSequence } f
 import { stream } from "../../core/random.ts";
 import { ADAPTER_FILE, type Adapter, readAdapter } from "../../engine/checkpoint/adapter.ts";
 import type { ModelConfig } from "../../engine/checkpoint/config.ts";
-import { views } from "../../engine/checkpoint/parameters.ts";
+import { linearParameters, views } from "../../engine/checkpoint/parameters.ts";
 import { toBfloat16 } from "../../engine/checkpoint/safetensors.ts";
 import { MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
 import { parseCheckpoint, writeModel } from "../../engine/checkpoint/weights.ts";
@@ -20,7 +20,7 @@ import { planMemory } from "../../engine/compiled/memory.ts";
 import { openWeights, storedWeights } from "../../engine/compiled/open-weights.ts";
 import { type Bits, quantizeBlocks } from "../../engine/compiled/quantization/blocks.ts";
 import { checkQuantization } from "../../engine/compiled/quantization/check.ts";
-import { linearParameters, writeQuantizedBase } from "../../engine/compiled/quantization/quantized-base.ts";
+import { writeQuantizedBase } from "../../engine/compiled/quantization/quantized-base.ts";
 import { openDecoder } from "../../engine/compiled/sampling/open-decoder.ts";
 import { eagerEngine } from "../../engine/eager/engine.ts";
 import { samplerContract } from "../contracts/sampler.ts";

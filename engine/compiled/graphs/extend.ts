@@ -2,8 +2,8 @@
  * @file The sampler's graph: new tokens attend to the KV cache and to each other. Outputs are their keys and values, which the caller writes
  * into the cache, and the distribution after one token of each row. Prefill runs it with many tokens per row, decode with one.
  *
- * The cache is an input and never an output, since the runtime returns every output as a fresh copy and the cache is large. Every query
- * reads the whole cache width, and masked positions get a weight of exactly 0, so a sequence's bits depend on no other row.
+ * The cache is an input and never an output: the runtime cannot update an input in place, and the cache is too large to copy on every run.
+ * Every query reads the whole cache width, and masked positions get a weight of exactly 0, so a sequence's bits depend on no other row.
  */
 import * as tf from "@tensorflow/tfjs-core";
 import { EMBEDDING, headName } from "../../checkpoint/parameters.ts";

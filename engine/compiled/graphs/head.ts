@@ -54,8 +54,8 @@ export function logitsOf(hidden: tf.Tensor2D, head: tf.Tensor2D): tf.Tensor2D {
 }
 
 /**
- * Rows of x [N, D] -> [R, D]. `inverseRows` [N * m] is the inverse: for each row of x, its m or fewer indices among the R; R where there is
- * none. So the gradient is a gather and a sum over m instead of a scatter-add.
+ * Rows of x [N, D] -> [R, D]. `inverseRows` [N * m] is the inverse: for each row of x, its indices among the R, at most m, padded with R.
+ * With it, the gradient is a gather and a sum over m instead of a scatter-add.
  */
 export function pickRows(x: tf.Tensor2D, rows: tf.Tensor1D, inverseRows: tf.Tensor1D): tf.Tensor2D {
   const operation = tf.customGrad<tf.Tensor>((...inputs) => {

@@ -9,14 +9,14 @@ import type { OnProduct } from "../../model/transformer.ts";
 import type { TraceScope } from "../trace/trace.ts";
 
 export interface KeptProduct {
-  /** Of the weight. */
+  /** The weight's name. */
   readonly name: string;
   readonly width: number;
 }
 
 export const keptProductName = (weight: string): string => `y:${weight}`;
 
-/** Those of one layer: all but the last linear layer's, whose output no gradient needs. */
+/** The kept products of one layer: all but the down projection's, which no gradient needs. */
 export function keptProducts(
   { width, heads, kvHeads, headWidth, ffnWidth }: ModelConfig,
   layer: number,
@@ -41,7 +41,7 @@ export function outputKept(config: ModelConfig, scope: TraceScope): OnProduct {
   };
 }
 
-/** Declares them as inputs of the backward pass, each of `rows` rows, which reads them in place of the products. */
+/** Declares the kept products, [rows, width] each, as inputs of the backward pass, which reads them instead of computing them. */
 export function readKept(config: ModelConfig, scope: TraceScope, rows: number): OnProduct {
   const kept = new Map(
     allKept(config).map(({ name, width }) => [name, scope.input<tf.Tensor2D>(keptProductName(name), [rows, width])]),

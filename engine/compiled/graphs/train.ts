@@ -29,7 +29,7 @@ export function trainedParameters(config: ModelConfig): Parameter[] {
   return parameterLayout(config).parameters.filter(({ name }) => name !== EMBEDDING || config.tied);
 }
 
-/** What the rows of a run are. Trees have a mask each, and predict several tokens after one. */
+/** What each row of a run is. A tree has its own mask, and several tokens may be predicted after one of its tokens. */
 export type RowKind = "sequences" | "trees";
 
 /** Outputs: logProbs [R]. */
@@ -89,10 +89,10 @@ interface ForwardInputs {
   readonly cos: tf.Tensor;
   readonly sin: tf.Tensor;
   readonly mask: Mask;
-  /** [R]: rows of B * T with wanted predictions, and their target tokens. */
+  /** [R]: the rows of B * T to predict from, and their target tokens. */
   readonly rows: tf.Tensor1D;
   readonly targets: tf.Tensor1D;
-  /** [B * T * picks]: a row's indices among the R; R where there is none. */
+  /** [B * T * picks]: each row's indices among the R, padded with R. */
   readonly inverseRows: tf.Tensor1D;
   readonly inverseTemperature: tf.Scalar;
 }

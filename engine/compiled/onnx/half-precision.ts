@@ -2,7 +2,7 @@
  * @file Half precision in a graph that was traced in float32: weights that are stored as halves, and products in bfloat16.
  *
  *     a weight   gets a Cast where it is read, so that the runtime maps it as stored and holds its float32 copy only while it is in use.
- *                Embedding rows are gathered first and cast after
+ *                Embedding rows are gathered first and cast afterwards
  *     a product  in bf16 reads bfloat16 (a stored bfloat16 weight as it is), and its result is cast back
  */
 import type { Precision } from "../../../core/contracts/engine.ts";
@@ -34,7 +34,7 @@ class HalfPrecisionRewrite {
   readonly #options: HalfPrecisionOptions;
   /** Casts of whole weights, by weight. */
   readonly #widened = new Map<string, GraphNode>();
-  /** Names of values that were cast already: a value that many products read is cast once. */
+  /** Outputs of Casts that exist: a value that many products read is cast once. */
   readonly #cast = new Set<string>();
 
   constructor(external: ExternalTensors, options: HalfPrecisionOptions) {

@@ -4,8 +4,8 @@ import type { LoraConfig } from "../../../core/contracts/lora.ts";
 import { MgrpoError } from "../../../core/errors.ts";
 import type { EngineOptions } from "../../../core/ports.ts";
 import type { ModelConfig } from "../../checkpoint/config.ts";
+import { linearParameters } from "../../checkpoint/parameters.ts";
 import { BLOCK } from "./blocks.ts";
-import { linearParameters } from "./quantized-base.ts";
 
 const MAPPED_MIB = LARGE_FILE_BYTES / 2 ** 20;
 

@@ -4,10 +4,9 @@
  */
 import { closeSync, openSync, writeSync } from "node:fs";
 import type { Quantization } from "../../../core/contracts/engine.ts";
-import { LoraTarget } from "../../../core/contracts/lora.ts";
 import type { CheckpointFiles } from "../../../core/ports.ts";
 import { type ModelConfig, readModelConfig } from "../../checkpoint/config.ts";
-import { type Parameter, parameterLayout } from "../../checkpoint/parameters.ts";
+import { linearParameters, type Parameter, parameterLayout } from "../../checkpoint/parameters.ts";
 import type { TensorLocation } from "../../checkpoint/tensors.ts";
 import { locateParameters, readWeights } from "../../checkpoint/weights.ts";
 import { type Bits, BLOCK, codeBytes, quantizeBlocks, zeroCode } from "./blocks.ts";
@@ -32,14 +31,6 @@ export interface QuantizedBase {
 const BITS: Readonly<Record<Exclude<Quantization, "none">, Bits>> = { int4: 4, int8: 8 };
 export const bitsOf = (quantization: Quantization | undefined): Bits | undefined =>
   quantization === undefined || quantization === "none" ? undefined : BITS[quantization];
-
-const LAYERS: readonly string[] = LoraTarget.options;
-
-/** The matrices of the linear layers. */
-export function linearParameters(config: ModelConfig): Parameter[] {
-  const isLinear = ({ name }: Parameter) => LAYERS.includes(/\.([a-z_]+)\.weight$/.exec(name)?.[1] ?? "");
-  return parameterLayout(config).parameters.filter(isLinear);
-}
 
 const blocksOf = ({ length }: Parameter) => length / BLOCK;
 const FLOAT_BYTES = 4;

@@ -70,7 +70,7 @@ export class ContinuousBatch {
     this.#waiting.push(sample);
   }
 
-  /** Rejects a request that is not answered yet. Its sequence keeps its slot. */
+  /** Rejects an unanswered request. Its sequence keeps its slot. */
   drop(sample: PendingSample, error: MgrpoError): void {
     this.#waiting = this.#waiting.filter((other) => other !== sample);
     const generation = this.#running.find((other) => other.sample === sample);
