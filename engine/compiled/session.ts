@@ -4,27 +4,28 @@
  * `load` is called: its gradient and weights are gone.
  */
 import { MgrpoError } from "../../core/errors.ts";
-import type { CheckpointFiles, Sampler } from "../../core/ports.ts";
+import type { CheckpointFiles, EngineLimits, Sampler } from "../../core/ports.ts";
 import type { LaneOptions } from "./lanes.ts";
 import type { EngineCall } from "./protocol.ts";
 import { CANCEL_SECONDS, type EngineThread } from "./thread.ts";
 import type { LaneTrainer } from "./training/lane-trainer.ts";
 
+/** The call that opens a sampler or trainer. */
+type Opening = Extract<EngineCall, { readonly method: "openSampler" | "openTrainer" }>;
+
 /** One sampler or trainer in a thread. */
 class Session {
   readonly #thread: EngineThread;
   readonly #handle: number;
-  readonly #opening: EngineCall;
-  readonly #seconds: number | undefined;
+  readonly #opening: Opening;
   /** The generation of the thread in which it is open. */
   #generation = -1;
   #reopening: Promise<void> | undefined;
 
-  constructor(thread: EngineThread, opening: EngineCall, seconds: number | undefined) {
+  constructor(thread: EngineThread, opening: Opening) {
     this.#thread = thread;
     this.#handle = thread.newHandle();
     this.#opening = opening;
-    this.#seconds = seconds;
   }
 
   get isLost(): boolean {
@@ -47,14 +48,14 @@ class Session {
   }
 
   call<T>(body: EngineCall): Promise<T> {
-    return this.#thread.call<T>(this.#handle, body, { seconds: this.#seconds });
+    return this.#thread.call<T>(this.#handle, body, { seconds: this.#limits?.trainingSeconds });
   }
 
   sample: Sampler["sample"] = (request, signal) =>
-    this.#thread.call(this.#handle, { method: "sample", request }, { signal, seconds: this.#turnSeconds });
+    this.#thread.call(this.#handle, { method: "sample", request }, { signal, seconds: this.#limits?.turnSeconds });
 
-  get #turnSeconds(): number | undefined {
-    return "options" in this.#opening ? this.#opening.options.limits?.turnSeconds : undefined;
+  get #limits(): EngineLimits | undefined {
+    return this.#opening.options.limits;
   }
 
   release(sequence: string): void {
@@ -66,7 +67,7 @@ class Session {
     // The call that opens it again reports a failure.
     if (this.#reopening) await this.#reopening.catch(() => {});
     if (this.isLost) return;
-    const seconds = this.#seconds === undefined ? undefined : Math.min(this.#seconds, CANCEL_SECONDS);
+    const seconds = this.#limits && Math.min(this.#limits.trainingSeconds, CANCEL_SECONDS);
     await this.#thread.call(this.#handle, { method: "close" }, { seconds }).catch((error: unknown) => {
       if (!this.isLost) throw error;
     });
@@ -78,7 +79,7 @@ export async function openThreadSampler(
   files: CheckpointFiles,
   options: LaneOptions,
 ): Promise<Sampler> {
-  const session = new Session(thread, { method: "openSampler", files, options }, options.limits?.trainingSeconds);
+  const session = new Session(thread, { method: "openSampler", files, options });
   await session.open();
   let isClosed = false;
   const refuseIfClosed = (sequence: string) => {
@@ -107,13 +108,14 @@ export async function openThreadTrainer(
   files: CheckpointFiles,
   options: LaneOptions,
 ): Promise<LaneTrainer> {
-  const session = new Session(thread, { method: "openTrainer", files, options }, options.limits?.trainingSeconds);
+  const session = new Session(thread, { method: "openTrainer", files, options });
   await session.open();
   /** Whether the trainer's state may differ from its files. */
   let isChanged = false;
   const call = async <T>(body: EngineCall): Promise<T> => {
     if (session.isLost && isChanged) {
-      throw new MgrpoError("replay-failed", "the engine thread ended during the training step: the step starts again");
+      const fault = "the engine thread ended, and with it the trainer's weights and gradient";
+      throw new MgrpoError("replay-failed", `${fault}: load a checkpoint and repeat the step`);
     }
     await session.open();
     isChanged ||= body.method !== "logProbs";

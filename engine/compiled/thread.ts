@@ -15,7 +15,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import { fromPortable } from "../../core/portable-error.ts";
 import type { EngineCall, FromThread, ToThread } from "./protocol.ts";
 
-/** Seconds within which a healthy thread closes a sample or a sampler: it checks for messages between two graph runs. */
+/** Seconds within which a healthy thread closes a sample, a sampler or a trainer: it checks for messages between two graph runs. */
 export const CANCEL_SECONDS = 60;
 
 interface OpenCall {

@@ -2,9 +2,9 @@
 import { expect, test } from "vitest";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { parseCheckpoint } from "../../engine/checkpoint/weights.ts";
-import type { GraphSession } from "../../engine/compiled/graph-session.ts";
+import { type Feeds, type GraphSession, tensor } from "../../engine/compiled/graph-session.ts";
 import { cacheNames, traceExtend } from "../../engine/compiled/graphs/extend.ts";
-import { traceExtendOnDevice } from "../../engine/compiled/graphs/extend-on-device.ts";
+import { traceExtendOnDevice, updatedCacheName } from "../../engine/compiled/graphs/extend-on-device.ts";
 import { parameterTensors } from "../../engine/compiled/graphs/weights.ts";
 import { DeviceDecoder } from "../../engine/compiled/sampling/device-decoder.ts";
 import { HostDecoder } from "../../engine/compiled/sampling/host-decoder.ts";
@@ -12,6 +12,7 @@ import type { DecodeMode } from "../../engine/compiled/sampling/open-decoder.ts"
 import { openCompiledSampler } from "../../engine/compiled/sampling/sampler.ts";
 import { MINIMUM_SLOTS, type SlotDecoder } from "../../engine/compiled/sampling/slot-decoder.ts";
 import { sharedSession } from "../../engine/compiled/shared-sessions.ts";
+import type { Lengths } from "../../engine/compiled/trace/dimensions.ts";
 import { localFiles } from "../fixtures/checkpoints.ts";
 import { OPTIONS, TINY, tinyCheckpoint } from "./tiny.ts";
 
@@ -90,7 +91,7 @@ test("device and host caches give the same probabilities after prefills, copies,
   });
 });
 
-test("after a decode that failed, the next one writes only to its own slots", async () => {
+test.each(["run", "wider cache"])("after a failed %s, a decode writes only to its own slots", async (failing) => {
   const names = Array.from({ length: TINY.layers }, (_, layer) => cacheNames(layer));
   const newRows = () => new Float32Array(MINIMUM_SLOTS * TINY.kvHeads * TINY.headWidth).fill(1);
   let isBroken = true;
@@ -103,13 +104,43 @@ test("after a decode that failed, the next one writes only to its own slots", as
     },
   } as unknown as GraphSession;
   const decoder = new HostDecoder(session, TINY, {}, SLOTS, CONTEXT);
-  decoder.place(1, 5, 3, 1);
-  await expect(decoder.decode(2)).rejects.toThrow("out of memory");
+  // Slot 2, which is placed after slot 1, has an empty cache.
+  decoder.cache.reserve = (tokens) => {
+    if (isBroken && failing === "wider cache" && tokens === 1) throw new Error("out of memory");
+  };
+  const decode = async (count: number, ...placed: [slot: number, position: number][]) => {
+    for (const [slot, position] of placed) decoder.place(slot, 5, position, 1);
+    await decoder.decode(count);
+  };
+  await expect(decode(3, [1, 3], [2, 0])).rejects.toThrow("out of memory");
   isBroken = false;
-  decoder.place(0, 5, 0, 1);
-  await decoder.decode(1);
+  await decode(1, [0, 0]);
   const isWritten = (slot: number) => decoder.cache.park(slot, 4).arrays.some((array) => array.some((x) => x !== 0));
   expect([isWritten(0), isWritten(1)]).toEqual([true, false]);
+});
+
+test("after a decode on the device that failed, the next one still reorders the slots", async () => {
+  const orders: number[][] = [];
+  let isBroken = true;
+  const session = {
+    async tensors(_lengths: Lengths, feeds: Feeds): Promise<Feeds> {
+      orders.push(Array.from(feeds["order"]?.data as Int32Array));
+      if (isBroken) throw new Error("out of memory");
+      const updated = Object.entries(feeds).map(([name, value]) => [updatedCacheName(name), value] as const);
+      return { ...Object.fromEntries(updated), probabilities: tensor(new Float32Array(), [0]) };
+    },
+  } as unknown as GraphSession;
+  const decoder = new DeviceDecoder(session, TINY, {}, SLOTS, CONTEXT);
+  decoder.cache.swap(0, 2);
+  await expect(decoder.decode(1)).rejects.toThrow("out of memory");
+  isBroken = false;
+  await decoder.decode(1);
+  await decoder.decode(1);
+  expect(orders).toEqual([
+    [2, 1, 0, 3],
+    [2, 1, 0, 3],
+    [0, 1, 2, 3],
+  ]);
 });
 
 test.each<[string, CheckpointFiles]>([

@@ -76,6 +76,7 @@ export class DeviceDecoder implements SlotDecoder {
     this.#caches = Object.fromEntries(
       Object.keys(previous).map((name) => [name, requireOutput(updated, updatedCacheName(name))]),
     );
+    this.cache.resetOrder();
     for (const cache of Object.values(previous)) cache.dispose();
     // Probabilities are a float32 output that does not stay on the device.
     return requireOutput({ probabilities }, "probabilities").data as Float32Array;
@@ -85,7 +86,7 @@ export class DeviceDecoder implements SlotDecoder {
   #rowFeeds(rows: readonly (ExtendRow | undefined)[], count: number): Feeds {
     const batch = rows.length;
     const inputs = new ExtendInputs(this.#rotary, batch, count, this.#width);
-    const order = this.cache.takeOrder();
+    const { order } = this.cache;
     const slots = new Int32Array(batch);
     const last = new BigInt64Array(batch);
     const inverseTemperature = new Float32Array(batch).fill(1);

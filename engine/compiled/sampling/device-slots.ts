@@ -1,12 +1,11 @@
 /**
- * @file Slots of a KV cache on the device. Moving slots between two runs only changes their order, which the next run applies. Nothing is
- * parked: on a device, recomputing a sequence is cheaper than copying its cache to the host.
+ * @file Slots of a KV cache on the device. Moving slots between two runs only changes their order, which the next successful run applies.
+ * Nothing is parked: on a device, recomputing a sequence is cheaper than copying its cache to the host.
  */
 import type { SlotStorage } from "./slot-decoder.ts";
 
 export class DeviceSlotOrder implements SlotStorage {
   readonly slots: number;
-  /** For each slot, the slot of the device's arrays that holds its contents. */
   #order: Int32Array;
 
   constructor(slots: number) {
@@ -14,11 +13,14 @@ export class DeviceSlotOrder implements SlotStorage {
     this.#order = this.#identity();
   }
 
-  /** Returns the order for the next run, which writes every slot back in place, and resets it. */
-  takeOrder(): Int32Array {
-    const order = this.#order;
+  /** For each slot, the slot of the device's arrays that holds its contents. */
+  get order(): Int32Array {
+    return this.#order;
+  }
+
+  /** Call it after a run, which has written every slot in place. A run that fails leaves the arrays as they were. */
+  resetOrder(): void {
     this.#order = this.#identity();
-    return order;
   }
 
   /** Copies the whole slot: before `begin` the two are already equal, and positions from `end` on are masked. */

@@ -17,6 +17,13 @@ import {
   type SlotDecoder,
 } from "./slot-decoder.ts";
 
+/** A slot's input to the next decode. */
+interface DecodeRow {
+  readonly token: number;
+  readonly position: number;
+  readonly temperature: number;
+}
+
 export class HostDecoder implements SlotDecoder {
   readonly cache: KvCache;
   readonly #session: GraphSession;
@@ -25,8 +32,8 @@ export class HostDecoder implements SlotDecoder {
   readonly #inputs: DecodeInputs;
   readonly #outputs: DecodeOutputs;
   readonly #isQuantized: boolean;
-  /** For each slot set by `place`, the position of its pending token. */
-  readonly #placed = new Map<number, number>();
+  /** By slot. */
+  #placed = new Map<number, DecodeRow>();
 
   constructor(
     session: GraphSession,
@@ -74,27 +81,24 @@ export class HostDecoder implements SlotDecoder {
   }
 
   place(slot: number, token: number, position: number, temperature: number): void {
-    this.cache.reserve(position + 1);
-    this.#inputs.fit(this.cache.width);
-    this.#inputs.set(slot, token, position, temperature);
-    this.#placed.set(slot, position);
+    this.#placed.set(slot, { token, position, temperature });
   }
 
   async decode(count: number): Promise<Float32Array> {
+    const placed = this.#placed;
+    // Even if this decode fails: other sequences may have these slots by the next one.
+    this.#placed = new Map();
+    for (const { position } of placed.values()) this.cache.reserve(position + 1);
     const { width } = this.cache;
-    const rows = this.#rowsFor(count);
     this.#inputs.fit(width);
-    try {
-      const outputs = await this.#session.run(
-        { batch: rows, tokens: 1, cached: width, seen: width + 1 },
-        { ...this.#weights, ...this.cache.firstSlots(rows), ...this.#inputs.feeds(rows) },
-        this.#outputs.feeds(rows),
-      );
-      for (const [slot, position] of this.#placed) this.cache.write(slot, position, outputs, slot, 1, 1);
-    } finally {
-      // After a failure too: other sequences may have these slots by the next decode.
-      this.#placed.clear();
-    }
+    for (const [slot, input] of placed) this.#inputs.set(slot, input);
+    const rows = this.#rowsFor(count);
+    const outputs = await this.#session.run(
+      { batch: rows, tokens: 1, cached: width, seen: width + 1 },
+      { ...this.#weights, ...this.cache.firstSlots(rows), ...this.#inputs.feeds(rows) },
+      this.#outputs.feeds(rows),
+    );
+    for (const [slot, { position }] of placed) this.cache.write(slot, position, outputs, slot, 1, 1);
     return this.#outputs.probabilities;
   }
 
@@ -135,7 +139,7 @@ class DecodeInputs {
     this.#mask = this.#newMask();
   }
 
-  set(slot: number, token: number, position: number, temperature: number): void {
+  set(slot: number, { token, position, temperature }: DecodeRow): void {
     const { half, cos, sin } = this.#rotary;
     this.#tokens[slot] = token;
     this.#cos.set(cos.subarray(position * half, (position + 1) * half), slot * half);

@@ -94,7 +94,7 @@ export class KvCache implements SlotStorage {
     return { feeds, width };
   }
 
-  /** Writes new keys and values into a slot, from `position` on: the first `tokens` of the `stride` in row `row` of a graph's outputs. */
+  /** Writes new keys and values into a slot, from `position` on: those of the first `tokens` of row `row`'s `stride` tokens in a graph's outputs. */
   write(
     slot: number,
     position: number,

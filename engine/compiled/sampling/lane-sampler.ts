@@ -1,6 +1,6 @@
 /**
- * @file A sampler on several lanes. A sequence stays on the lane that has its KV cache, and so do its branches. A new one goes to the lane with the fewest sequences,
- * or to a slightly busier one that already has its prompt: rollouts of the same question share its prompt and often more.
+ * @file A sampler on several lanes. A sequence stays on the lane that has its KV cache, and so do its branches. A new one goes to the lane
+ * with the fewest sequences, or to a slightly busier one that already has its prompt: rollouts of a question share its prompt and often more.
  */
 import type { SampleRequest, Sampler } from "../../../core/ports.ts";
 

@@ -1,6 +1,6 @@
 /**
- * @file The decoder of the sampler, with its KV cache on the host or on the device (host-decoder.ts, device-decoder.ts): slots, prefill of
- * several slots at a time, and one decoded token for each of the lowest slots.
+ * @file The interface of the sampler's decoders, whose KV cache is on the host or on the device (host-decoder.ts, device-decoder.ts): they
+ * move and copy slots, prefill several slots at a time, and decode one token for each of the lowest slots.
  */
 
 /** New tokens for a slot whose cache already holds `position` tokens. */

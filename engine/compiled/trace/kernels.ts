@@ -1,7 +1,7 @@
 /** @file The ONNX nodes of each tfjs kernel that the model and its gradients use. */
 import { backend_util, type DataType, type TensorInfo } from "@tensorflow/tfjs-core";
 import { CONTRIB } from "../onnx/serialize.ts";
-import type { NodeOptions, RecordedValue, Recorder } from "./recorder.ts";
+import type { RecordedValue, Recorder } from "./recorder.ts";
 
 type Inputs = Record<string, TensorInfo>;
 type Attributes = Record<string, unknown>;
@@ -38,21 +38,14 @@ const times = (a: RecordedValue, b: RecordedValue) => (a.splat === 1 ? b : b.spl
 const plus = (a: RecordedValue, b: RecordedValue) => (a.splat === 0 ? b : b.splat === 0 ? a : undefined);
 
 /** Elementwise on one tensor. */
-function unary(op: string, options?: NodeOptions): TracedKernel {
+function unary(op: string): TracedKernel {
   return (recorder, inputs) => {
     const x = requireInput(inputs, "x");
     const value = recorder.value(x);
-    const [name] = recorder.node(op, [value.name], 1, options);
+    const [name] = recorder.node(op, [value.name], 1);
     return recorder.tensor({ name, shape: value.shape }, x.shape, x.dtype);
   };
 }
-
-const alias =
-  (input: string): TracedKernel =>
-  (recorder, inputs) => {
-    const x = requireInput(inputs, input);
-    return recorder.tensor(recorder.value(x), x.shape, x.dtype);
-  };
 
 function reshaped(recorder: Recorder, x: TensorInfo, shape: readonly number[]): TensorInfo {
   const value = recorder.value(x);
@@ -72,24 +65,21 @@ function splat(recorder: Recorder, shape: readonly number[], value: number, dtyp
   return recorder.tensor({ name, shape: ones, splat: value }, shape, dtype);
 }
 
-function reduce(op: string): TracedKernel {
-  return (recorder, inputs, attributes) => {
-    const x = requireInput(inputs, "x");
-    const axis = attributes["axis"];
-    const every = x.shape.map((_, i) => i);
-    const axes = (axis === undefined || axis === null ? every : ([axis].flat() as number[])).map((index) =>
-      index < 0 ? index + x.shape.length : index,
-    );
-    if (axes.length === 0) return recorder.tensor(recorder.value(x), x.shape, x.dtype);
-    const keep = attributes["keepDims"] === true;
-    const shape = keep
-      ? x.shape.map((length, i) => (axes.includes(i) ? 1 : length))
-      : x.shape.filter((_, i) => !axes.includes(i));
-    const options = { attributes: { keepdims: keep ? 1 : 0 } };
-    const [name] = recorder.node(op, [recorder.full(x), recorder.integers(axes)], 1, options);
-    return recorder.tensor({ name, shape }, shape, x.dtype);
-  };
-}
+const reduceSum: TracedKernel = (recorder, inputs, { axis, keepDims }) => {
+  const x = requireInput(inputs, "x");
+  const every = x.shape.map((_, i) => i);
+  const axes = (axis === undefined || axis === null ? every : ([axis].flat() as number[])).map((index) =>
+    index < 0 ? index + x.shape.length : index,
+  );
+  if (axes.length === 0) return recorder.tensor(recorder.value(x), x.shape, x.dtype);
+  const keep = keepDims === true;
+  const shape = keep
+    ? x.shape.map((length, i) => (axes.includes(i) ? 1 : length))
+    : x.shape.filter((_, i) => !axes.includes(i));
+  const options = { attributes: { keepdims: keep ? 1 : 0 } };
+  const [name] = recorder.node("ReduceSum", [recorder.full(x), recorder.integers(axes)], 1, options);
+  return recorder.tensor({ name, shape }, shape, x.dtype);
+};
 
 /** FusedMatMul transposes while it multiplies. Matrix-vector products stay in fp32: bf16 would save nothing. */
 const matMul: TracedKernel = (recorder, inputs, { transposeA, transposeB, exact }) => {
@@ -131,7 +121,10 @@ export const KERNELS: Readonly<Record<string, TracedKernel>> = {
   Exp: unary("Exp"),
   Neg: unary("Neg"),
   Sigmoid: unary("Sigmoid"),
-  Identity: alias("x"),
+  Identity: (recorder, inputs) => {
+    const x = requireInput(inputs, "x");
+    return recorder.tensor(recorder.value(x), x.shape, x.dtype);
+  },
   Square: (recorder, inputs) => {
     const x = requireInput(inputs, "x");
     const value = recorder.value(x);
@@ -167,8 +160,7 @@ export const KERNELS: Readonly<Record<string, TracedKernel>> = {
     return recorder.tensor({ name, shape }, shape, x.dtype);
   },
   BatchMatMul: matMul,
-  Sum: reduce("ReduceSum"),
-  Mean: reduce("ReduceMean"),
+  Sum: reduceSum,
   Softmax: along("Softmax", "logits", "dim"),
   LogSoftmax: along("LogSoftmax", "logits", "axis"),
   Cast: (recorder, inputs, { dtype }) => {

@@ -1,7 +1,7 @@
 /**
  * @file How a batch is computed: which sequences share a row as a prefix tree, and which rows form a micro-batch. The plan depends only on the
  * batch, the model and the options, so equal batches give equal bits; trees change results only by rounding. A batch that would
- * gain little from trees is computed without.
+ * gain little from trees is computed without them.
  */
 import type { EngineOptions } from "../../../core/ports.ts";
 import type { ModelConfig } from "../../checkpoint/config.ts";

@@ -50,7 +50,7 @@ interface ForwardState {
   readonly last: Float32Array;
 }
 
-/** Where gradients are added up: a flat vector, and its parts as the graphs' inputs and outputs. */
+/** Where gradients accumulate: a flat vector, and its parts as the graphs' inputs and outputs. */
 interface GradientSum {
   readonly flat: Float32Array;
   readonly head: GradientTensors;
@@ -58,7 +58,7 @@ interface GradientSum {
 }
 
 export class LayeredPasses implements Passes {
-  /** The head processes them in chunks. */
+  /** The head processes predictions in chunks. */
   readonly limitsPredictions = false;
   readonly #state: TrainedState;
   readonly #options: LaneOptions;
