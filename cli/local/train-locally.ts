@@ -91,7 +91,7 @@ async function followWithWorkers(
       history.record(event);
       display.event(event);
       tracking.wake();
-      if (event.kind === "trained") void workers.finishTraining();
+      if (event.kind === "trained") workers.finishTraining().catch(stop.fail);
       if (event.kind === "step")
         for (const line of stepWarnings(config, history.steps)) display.print(`warning: ${line}`);
     }

@@ -66,14 +66,18 @@ export function neededRoles(
 export const behind = (step: StepRecord, agents: readonly AgentRecord[]): string[] =>
   step.trained.filter((name) => (agents.find(({ agent }) => agent === name)?.version ?? 0) < versionAfter(step));
 
-/** A draining worker begins nothing new, but finishes the ready step that it trains. */
-export const serves = ({ state, agent: served, roles }: WorkerRecord, agent: string, role: WorkerRole): boolean =>
-  (state === "alive" || (state === "draining" && role === "train")) && served === agent && roles.includes(role);
+/** Whether a worker has a role for an agent. One that drains begins nothing new, but finishes the ready step that it trains. */
+export function hasWorker({ workers, agents }: RunState, agent: string, role: WorkerRole): boolean {
+  const trainer = agents.find((one) => one.agent === agent)?.trainer;
+  const canWork = ({ worker, state }: WorkerRecord) =>
+    state === "alive" || (state === "draining" && role === "train" && worker === trainer);
+  return workers.some((one) => one.agent === agent && one.roles.includes(role) && canWork(one));
+}
 
 function missingWorkers(config: RunConfig, state: RunState, step: StepRecord): Cause[] {
   const { workers } = state;
   return neededRoles(config, state, step)
-    .filter(([agent, role]) => !workers.some((worker) => serves(worker, agent, role)))
+    .filter(([agent, role]) => !hasWorker(state, agent, role))
     .map(([agent, role]) => {
       const last = workers.findLast((worker) => worker.agent === agent && worker.state !== "alive");
       const ended = last ? `; ${last.worker} is ${last.state}` : "";
@@ -106,15 +110,15 @@ function trainers({ agents, workers }: RunState, step: StepRecord): Cause[] {
   return behind(step, agents).map((name): Cause => {
     const { trainer = "", takeovers = 0 } = agents.find(({ agent }) => agent === name) ?? {};
     const lost = takeovers > 0 ? `, after ${takeovers} of at most ${MAX_TAKEOVERS} takeovers` : "";
+    const last = takeovers >= THRASHING ? "; one more takeover halts the run, so read the workers' logs" : "";
     if (trainer === "") {
       const what = `no worker trains '${name}'${lost || " yet"}`;
-      return { what, ends: `a worker of '${name}' starts to train it`, likelihood: "certain" };
+      return { what, ends: `a worker of '${name}' starts to train it${last}`, likelihood: "certain" };
     }
     const isAlive = workers.some(({ worker, state }) => worker === trainer && state !== "dead");
     if (takeovers >= THRASHING) {
       const what = `the training of '${name}' moves from worker to worker without a new version; ${trainer} holds it now${lost}`;
-      const ends = "it publishes the version; one more takeover halts the run, so read the workers' logs";
-      return { what, ends, likelihood: "likely" };
+      return { what, ends: `it publishes the version${last}`, likelihood: "likely" };
     }
     if (isAlive) {
       const ends = "it publishes the version, or limits.trainingSeconds ends the call";

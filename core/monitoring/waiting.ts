@@ -1,14 +1,12 @@
 /** @file What a run is doing or waiting for, in one phrase: the missing workers, or the progress of the step. Pure. */
 import type { RunConfig } from "../contracts/config.ts";
-import { behind, neededRoles, serves } from "./causes.ts";
+import { behind, hasWorker, neededRoles } from "./causes.ts";
 import type { RunState } from "./run-state.ts";
 
 export function waitingFor(config: RunConfig, state: RunState): string {
-  const { step, groups, agents, workers } = state;
+  const { step, groups, agents } = state;
   if (!step) return "planning the first step";
-  const missing = neededRoles(config, state, step).filter(
-    ([agent, role]) => !workers.some((worker) => serves(worker, agent, role)),
-  );
+  const missing = neededRoles(config, state, step).filter(([agent, role]) => !hasWorker(state, agent, role));
   if (missing.length > 0) return `waiting for: ${missing.map(([name, role]) => `${name}/${role}`).join(", ")}`;
   if (step.state === "open") {
     const scored = groups.reduce((total, { rollouts }) => total + Object.keys(rollouts).length, 0);

@@ -190,6 +190,14 @@ test.each(["functions", "cloud", "eval-a"])("a request that dies with %s may be 
   expect(check({ trial: other, reference })).toEqual([expect.stringMatching(/^the judge's bill exceeds its answers/)]);
 });
 
+test("a request that ends with a worker that fails may be billed at its maximum, unless that worker asks no judge", () => {
+  const billed = { runs: [{ ...run, judgesMicroUsd: 14_000 }] };
+  const failed = (process: string) => [`${process}: {"level":"error","what":"worker failed","code":"disk-full"}`];
+  expect(check({ trial: trialOf(story(), { ...billed, log: failed("eval-a") }), reference })).toEqual([]);
+  const [fault] = check({ trial: trialOf(story(), { ...billed, log: failed("main-a") }), reference });
+  expect(fault).toMatch(/^the judge's bill exceeds its answers/);
+});
+
 test("a write whose target died under it may have taken effect, once", () => {
   for (const fact of [OUTCOME, READY, FIRST, ADVANCE]) {
     const history = story().map((entry) => (entry.facts.includes(fact) ? unanswered(entry) : entry));

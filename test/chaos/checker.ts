@@ -164,10 +164,16 @@ const unknownCosts = (trial: Trial): number =>
 const countFaults = ({ history }: Trial, counts: (entry: Entry) => boolean): number =>
   history.filter((entry) => entry.process === "functions" && entry.fault !== undefined && counts(entry)).length;
 
-/** Requests to the judge that a death or the deadline of a verdict may have cut off. */
+/** Requests to the judge that the end of a process or the deadline of a verdict may have cut off. */
 function countCutOff({ died, log }: Trial): number {
-  const deaths = died.filter(({ process }) => LOSES_ANSWERS.test(process)).length;
+  const deaths = died.filter(({ process }) => LOSES_ANSWERS.test(process)).length + log.filter(isFailure).length;
   return deaths * ASKS_AT_ONCE + log.filter((line) => line.includes("no verdict within")).length;
+}
+
+/** A worker ends by itself at an error, such as a full disk, and what it had in flight ends with it. */
+function isFailure(line: string): boolean {
+  const [process = ""] = line.split(": ", 1);
+  return LOSES_ANSWERS.test(process) && line.includes('"what":"worker failed"');
 }
 
 /** What a verdict cost grows by requests that hung before it; the bill has a law of its own. */

@@ -102,5 +102,8 @@ test("waiting for: the missing workers, the rollouts, the trainers", () => {
   expect(phrase({ step: { ...step, state: "ready" }, workers: [worker("main")] })).toBe("waiting for: searcher/train");
   const draining = [worker("main"), worker("searcher", "draining")];
   expect(phrase({ workers: draining })).toBe("waiting for: searcher/rollout");
-  expect(phrase({ step: { ...step, state: "ready" }, workers: draining })).toBe("training searcher");
+  const ready = { ...step, state: "ready" as const };
+  expect(phrase({ step: ready, workers: draining })).toBe("waiting for: searcher/train");
+  const training = agents.map((one) => ({ ...one, trainer: `${one.agent}-1` }));
+  expect(phrase({ step: ready, workers: draining, agents: training })).toBe("training searcher");
 });

@@ -49,6 +49,12 @@ test("the deaths of a sub-agent's workers count, even before another worker has 
   expect(outcome).toMatchObject({ status: "failed", reason: "infrastructure, 2 attempts: 2 workers died" });
 });
 
+test("what ends for lack of a worker after a death does not count", async () => {
+  const died = new MgrpoError("worker-unavailable", "a worker died");
+  const { outcome } = await attemptAlone([died, late, late, late, broken]);
+  expect(outcome).toMatchObject({ status: "failed", reason: "infrastructure, 2 attempts: HTTP 503" });
+});
+
 test("failures for lack of a worker do not count, but the pauses after them grow", async () => {
   const { pauses } = await attemptAlone([late, late, late, late, late, late, broken, broken]);
   expect(pauses).toEqual([0.4, 0.8, 1.6, 3.2, 5, 5, 5]);
