@@ -7,6 +7,7 @@ import { parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { MetricLine } from "../../core/monitoring/metrics.ts";
 import type { Tracker } from "../../core/tracker.ts";
+import { clip } from "../tools/documents/parts.ts";
 
 export interface MlflowOptions {
   /** MLFLOW_TRACKING_URI: http or https. */
@@ -81,7 +82,7 @@ async function openRun(options: MlflowOptions, signal: AbortSignal): Promise<str
   // The process that created a known run may have been killed before it sent them all. MLflow refuses another value of one that it has.
   const has = new Set(known?.data?.params.map(({ key }) => key));
   const params = Object.entries(options.parameters)
-    .map(([key, value]) => ({ key: nameOf(key), value: value.slice(0, BATCH.parameterCharacters) }))
+    .map(([key, value]) => ({ key: nameOf(key), value: clip(value, BATCH.parameterCharacters) }))
     .filter(({ key }) => !has.has(key));
   for (let i = 0; i < params.length; i += BATCH.parameters) {
     await call(options, Done, "runs/log-batch", { run_id, params: params.slice(i, i + BATCH.parameters) }, signal);
