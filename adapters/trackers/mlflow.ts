@@ -133,7 +133,7 @@ interface MlflowResponse {
 }
 
 async function request(
-  { url, authorization }: MlflowOptions,
+  { url, authorization, run }: MlflowOptions,
   path: string,
   body: object | undefined,
   signal: AbortSignal,
@@ -146,7 +146,10 @@ async function request(
     const response = await fetch(where, { ...init, headers, signal: timeout });
     return { status: response.status, text: await response.text() };
   } catch (cause) {
-    throw new MgrpoError("tracker-unavailable", `MLflow at ${url} does not answer`, { retryable: true, cause });
+    const why = signal.aborted
+      ? `there was no time to send all to MLflow at ${url}: \`mgrpo track ${run}\` sends the rest`
+      : `MLflow at ${url} does not answer`;
+    throw new MgrpoError("tracker-unavailable", why, { retryable: true, cause });
   }
 }
 

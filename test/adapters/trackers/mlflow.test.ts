@@ -152,6 +152,11 @@ test("names of settings have only characters that MLflow accepts, and are recogn
   expect(logged.flatMap(({ params = [] }) => params)).toEqual([{ key: "budget.usdPerWorkerHour._", value: "2" }]);
 });
 
+test("a send that runs out of time says so, and names the command that sends the rest", async () => {
+  const sending = open().send([line(1)], AbortSignal.abort());
+  await expect(sending).rejects.toThrow(/no time to send all .*`mgrpo track look`/);
+});
+
 test("a page in place of MLflow is reported with the address", async () => {
   isBehindLogin = true;
   await expect(open().send([line(1)], never)).rejects.toMatchObject({
