@@ -30,7 +30,7 @@ const Experiment = z.object({ experiment: z.object({ experiment_id: z.string() }
 const Created = z.object({ experiment_id: z.string() });
 const Run = z.object({
   info: z.object({ run_id: z.string() }),
-  /** Without any, MLflow leaves them out. */
+  /** MLflow omits empty lists. */
   data: z.object({ params: z.array(z.object({ key: z.string() })).default([]) }).optional(),
 });
 const Found = z.object({ runs: z.array(Run).default([]) });

@@ -1,5 +1,5 @@
 /**
- * @file Rollouts as OpenTelemetry traces, by OTLP over HTTP with protobuf (opentelemetry-proto 1.x), the form that every receiver takes.
+ * @file Rollouts as OpenTelemetry traces, by OTLP over HTTP with protobuf (opentelemetry-proto 1.x), the default of its exporters.
  * Trace and span ids are hashes of a rollout's address, so a rollout that is sent twice has the same ids.
  */
 import { createHash } from "node:crypto";
