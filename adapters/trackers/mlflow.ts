@@ -7,6 +7,7 @@ import { parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { MetricLine } from "../../core/monitoring/metrics.ts";
 import type { Tracker } from "../../core/tracker.ts";
+import { clip } from "../tools/documents/parts.ts";
 
 export interface MlflowOptions {
   /** MLFLOW_TRACKING_URI: http or https. */
@@ -29,7 +30,7 @@ const Experiment = z.object({ experiment: z.object({ experiment_id: z.string() }
 const Created = z.object({ experiment_id: z.string() });
 const Run = z.object({
   info: z.object({ run_id: z.string() }),
-  /** Without any, MLflow leaves them out. */
+  /** MLflow omits empty lists. */
   data: z.object({ params: z.array(z.object({ key: z.string() })).default([]) }).optional(),
 });
 const Found = z.object({ runs: z.array(Run).default([]) });
@@ -81,7 +82,7 @@ async function openRun(options: MlflowOptions, signal: AbortSignal): Promise<str
   // The process that created a known run may have been killed before it sent them all. MLflow refuses another value of one that it has.
   const has = new Set(known?.data?.params.map(({ key }) => key));
   const params = Object.entries(options.parameters)
-    .map(([key, value]) => ({ key: nameOf(key), value: value.slice(0, BATCH.parameterCharacters) }))
+    .map(([key, value]) => ({ key: nameOf(key), value: clip(value, BATCH.parameterCharacters) }))
     .filter(({ key }) => !has.has(key));
   for (let i = 0; i < params.length; i += BATCH.parameters) {
     await call(options, Done, "runs/log-batch", { run_id, params: params.slice(i, i + BATCH.parameters) }, signal);
@@ -132,7 +133,7 @@ interface MlflowResponse {
 }
 
 async function request(
-  { url, authorization }: MlflowOptions,
+  { url, authorization, run }: MlflowOptions,
   path: string,
   body: object | undefined,
   signal: AbortSignal,
@@ -145,7 +146,10 @@ async function request(
     const response = await fetch(where, { ...init, headers, signal: timeout });
     return { status: response.status, text: await response.text() };
   } catch (cause) {
-    throw new MgrpoError("tracker-unavailable", `MLflow at ${url} does not answer`, { retryable: true, cause });
+    const why = signal.aborted
+      ? `there was no time to send all to MLflow at ${url}: \`mgrpo track ${run}\` sends the rest`
+      : `MLflow at ${url} does not answer`;
+    throw new MgrpoError("tracker-unavailable", why, { retryable: true, cause });
   }
 }
 

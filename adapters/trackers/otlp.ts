@@ -1,5 +1,5 @@
 /**
- * @file Rollouts as OpenTelemetry traces, by OTLP over HTTP with protobuf (opentelemetry-proto 1.x), the form that every receiver takes.
+ * @file Rollouts as OpenTelemetry traces, by OTLP over HTTP with protobuf (opentelemetry-proto 1.x), the default of its exporters.
  * Trace and span ids are hashes of a rollout's address, so a rollout that is sent twice has the same ids.
  */
 import { createHash } from "node:crypto";
@@ -21,6 +21,9 @@ export interface OtlpOptions {
 /** Rollouts in one request. */
 const BATCH = 32;
 const SECONDS = 20;
+
+/** Attributes that are integers. All other numbers are doubles. */
+const INTEGERS = new Set(["gen_ai.usage.output_tokens", "mgrpo.policy.version"]);
 
 /** SPAN_KIND_INTERNAL. */
 const INTERNAL = 1;
@@ -72,13 +75,14 @@ function encodedSpans(identity: string, traced: TracedRollout, start: number, en
 const hash = (text: string, bytes: number): Buffer => createHash("sha256").update(text).digest().subarray(0, bytes);
 
 function keyValues(attributes: SpanAttributes): object[] {
-  return Object.entries(attributes).map(([key, value]) => ({ key, value: anyValue(value) }));
+  return Object.entries(attributes).map(([key, value]) => ({ key, value: anyValue(key, value) }));
 }
 
-function anyValue(value: string | number | boolean): object {
+/** An attribute has one type in all spans, as receivers index it by its type: a reward of 1 is a double too. */
+function anyValue(key: string, value: string | number | boolean): object {
   if (typeof value === "string") return { stringValue: value };
   if (typeof value === "boolean") return { boolValue: value };
-  return Number.isInteger(value) ? { intValue: value } : { doubleValue: value };
+  return INTEGERS.has(key) ? { intValue: value } : { doubleValue: value };
 }
 
 async function post(options: OtlpOptions, spans: readonly object[], signal: AbortSignal): Promise<void> {

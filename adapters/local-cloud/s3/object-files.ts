@@ -18,6 +18,9 @@ import { byteOrder } from "./list.ts";
 import { bytesOf, metadataTrailer, type ObjectMetadata, objectSize, readMetadata } from "./object-metadata.ts";
 import { discard, type ReceivedFile, writeAll } from "./receive.ts";
 
+/** Any other file in a bucket is not ours: a file browser may have left a .DS_Store. */
+const OBJECT_NAME = /^[0-9a-f]{64}$/;
+
 export interface ObjectFilesOptions {
   readonly directory: string;
   readonly space: DiskSpace;
@@ -64,7 +67,8 @@ export class ObjectFiles {
   }
 
   async buckets(): Promise<string[]> {
-    return (await readdir(this.root)).sort();
+    const entries = await readdir(this.root, { withFileTypes: true });
+    return entries.flatMap((entry) => (entry.isDirectory() ? entry.name : [])).sort();
   }
 
   async createBucket(bucket: string): Promise<void> {
@@ -139,7 +143,8 @@ export class ObjectFiles {
   async all(bucket: string): Promise<ObjectMetadata[]> {
     const all: ObjectMetadata[] = [];
     for (const entry of await readdir(this.#folder(bucket), { recursive: true, withFileTypes: true })) {
-      const object = entry.isFile() ? await openObject(join(entry.parentPath, entry.name)) : undefined;
+      const isObject = entry.isFile() && OBJECT_NAME.test(entry.name);
+      const object = isObject ? await openObject(join(entry.parentPath, entry.name)) : undefined;
       await object?.file.close();
       if (object) all.push(object.metadata);
     }

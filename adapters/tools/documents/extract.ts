@@ -1,5 +1,5 @@
 /**
- * @file The text of a document as Markdown: HTML, PDF and Excel workbooks; plain text unchanged. Runs in its own process
+ * @file The text of a document as Markdown: HTML, PDF and Excel workbooks; plain text is only trimmed. Runs in its own process
  * (reader-child.ts), because a document can take any time and memory. What leaves that process is cut here. Libraries are loaded when a
  * document first needs them.
  */

@@ -172,7 +172,7 @@ function isFlat(style: InlineStyle): boolean {
   return (["width", "height"] as const).some((side) => !hasRoom[side] && (isTiny(side) || isTiny(`max-${side}`)));
 }
 
-/** Whether the shares that it cuts off on two opposite sides leave nothing. */
+/** Whether `inset()` cuts off everything: the percentages of two opposite sides add up to 100 or more. */
 function hasEmptyInset(path: string): boolean {
   const [shape = ""] = (/^inset\(([^()]*)\)/.exec(path)?.[1] ?? "").split("round");
   const [top = "", right = top, bottom = top, left = right] = valuesOf(shape.trim());

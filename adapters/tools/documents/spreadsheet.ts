@@ -102,7 +102,7 @@ class CappedText {
   }
 }
 
-/** Cut before its white space is collapsed. A number beyond the last date, in a cell that is formatted as one, is an invalid date. */
+/** Clips the text, then collapses white space. In a cell formatted as a date, a number beyond the last date is an invalid date. */
 function textOf(value: unknown, maxCharacters: number): string {
   if (value instanceof Date && !Number.isNaN(value.getTime()))
     return value.toISOString().replace(/T00:00:00\.000Z$/, "");

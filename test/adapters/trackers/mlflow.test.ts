@@ -135,6 +135,11 @@ test("another process finds the run again, and a server that was down gets its l
   expect(experiments).toEqual(["mgrpo"]);
 });
 
+test("a long setting is cut between characters, not within a surrogate pair", async () => {
+  await open({ system: `${"x".repeat(499)}\u{1f30d}` }).send([line(1)], never);
+  expect(logged[0]?.params).toEqual([{ key: "system", value: "x".repeat(499) }]);
+});
+
 test("an experiment that another run creates at the same moment is used", async () => {
   isRaced = true;
   await open().send([line(1)], never);
@@ -145,6 +150,11 @@ test("an experiment that another run creates at the same moment is used", async 
 test("names of settings have only characters that MLflow accepts, and are recognized by these names later", async () => {
   for (let session = 0; session < 2; session++) await open({ "budget.usdPerWorkerHour.*": "2" }).send([line(1)], never);
   expect(logged.flatMap(({ params = [] }) => params)).toEqual([{ key: "budget.usdPerWorkerHour._", value: "2" }]);
+});
+
+test("a send that runs out of time says so, and names the command that sends the rest", async () => {
+  const sending = open().send([line(1)], AbortSignal.abort());
+  await expect(sending).rejects.toThrow(/no time to send all .*`mgrpo track look`/);
 });
 
 test("a page in place of MLflow is reported with the address", async () => {

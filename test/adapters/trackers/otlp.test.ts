@@ -102,6 +102,19 @@ test("a rollout is a tree of agents, turns and tools, with its scores", async ()
   expect(spans.some(({ name, parentSpanId }) => name === "invoke_agent searcher" && parentSpanId)).toBe(true);
 });
 
+test("a score or an advantage of 1 is a double, as every other one is; counts and versions are integers", async () => {
+  const typesOf = ({ attributes }: Pick<Decoded, "attributes">) =>
+    Object.fromEntries(attributes.map(({ key, value }) => [key, Object.keys(value)[0]]));
+  const root = (await send(false)).find(({ parentSpanId }) => !parentSpanId);
+  expect(root && typesOf(root)).toMatchObject({
+    "gen_ai.usage.output_tokens": "intValue",
+    "mgrpo.policy.version": "intValue",
+    "mgrpo.advantage": "doubleValue",
+  });
+  const scores = root?.events?.map((event) => typesOf(event)["gen_ai.evaluation.score.value"]);
+  expect(scores).toEqual(["doubleValue", "doubleValue"]);
+});
+
 test("spans lie within the step's time, each inside its parent", async () => {
   const spans = await send(false);
   const byId = new Map(spans.map((span) => [span.spanId, span]));

@@ -31,7 +31,10 @@ export interface RunBudget {
    * together. Halts the run and rejects with `run-halted`, with nothing reserved, if that exceeds the budget.
    */
   charge(usd: number, reservedUsd?: number): Promise<void>;
-  /** Replaces a reservation by what the request cost beyond its price. That of a process that was killed stays. */
+  /**
+   * Replaces a reservation with what the request cost beyond its price. Never halts the run: the request is paid for, so its answer is kept.
+   * The reservation of a process that was killed stays.
+   */
   settle(reservedUsd: number, usd: number): Promise<void>;
   /** Counts a cost that nothing was reserved for. */
   chargeMore(usd: number): Promise<void>;
@@ -73,7 +76,7 @@ export async function openRunBudget(
     },
     settle: async (reservedUsd, usd) => {
       const change = microUsd(usd) - microUsd(reservedUsd);
-      if (change !== 0) await spend({ microUsd: change });
+      if (change !== 0) await payments.add({ microUsd: change });
     },
     chargeMore: (usd) => spend({ microUsd: microUsd(usd) }),
     countBlocked: (blocked) => spend({ blocked }),

@@ -26,7 +26,7 @@ export interface ExternalCallsOptions {
 export interface CallOptions<T> {
   /** What the answer cost beyond the price of the call. */
   readonly costOf?: (answer: T) => number;
-  /** The most that `costOf` returns, in dollars: reserved in the run's budget during the call. */
+  /** An upper estimate of what `costOf` returns, in dollars: reserved in the run's budget during the call. */
   readonly mostUsd?: number;
   /** The canary of the question that the call serves. */
   readonly canary?: string | undefined;

@@ -28,7 +28,7 @@ export interface ModelCall {
   readonly messages: readonly ChatMessage[];
 }
 
-/** The most that a call costs, in dollars. */
+/** What a call that uses all its tokens costs, in dollars: an estimate that is seldom too low. */
 export function mostUsdOf({ usdPerMillionTokens, maxTokens }: ToolModel, messages: ModelCall["messages"]): number {
   const texts = messages.map(({ content }) => content);
   return mostUsd(usdPerMillionTokens, texts, maxTokens);

@@ -106,7 +106,7 @@ async function read(response: Response, url: URL, maxBytes: number): Promise<Fet
 
 /** Faults of this machine's network, not of the site. */
 const OUR_NETWORK = ["EAI_AGAIN", "ENETUNREACH", "ENETDOWN", "EMFILE", "ENFILE", "EADDRNOTAVAIL"];
-/** Of an IPv6 address, these say nothing about the rest of the internet: this machine may have IPv4 alone. */
+/** Of an IPv6 address, these say nothing about the rest of the internet: this machine may have only IPv4. */
 const NO_ROUTE = ["ENETUNREACH", "EADDRNOTAVAIL"];
 
 /** A host with several addresses fails with an error for each, in an `AggregateError`. */
@@ -131,7 +131,7 @@ async function failure(
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (cause instanceof AddressRefused) return none(cause.message);
     const { code } = cause as NodeJS.ErrnoException;
-    // Also what a domain causes whose own name servers fail.
+    // A domain whose own name servers fail causes it too.
     if (code === "EAI_AGAIN" && (await resolvesNames())) return none(`the name ${hostname} cannot be resolved`, true);
     if (isOurNetwork(cause)) {
       throw new MgrpoError(

@@ -1,6 +1,12 @@
-/** @file Concurrent deletions of an object. */
-import { expect, test } from "vitest";
-import { openLocalStore } from "../../../fakes/local-store.ts";
+/** @file Objects as files: concurrent deletions, and files of others among them. */
+import { rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { openDiskSpace } from "../../../../adapters/local-cloud/disk-space.ts";
+import { openJournal } from "../../../../adapters/local-cloud/journal.ts";
+import { openObjectFiles } from "../../../../adapters/local-cloud/s3/object-files.ts";
+import { receiveBytes } from "../../../../adapters/local-cloud/s3/receive.ts";
+import { freshDirectory, openLocalStore } from "../../../fakes/local-store.ts";
 
 test("an object that two calls delete at once gives its bytes back to the quota once", async () => {
   const store = await openLocalStore({ maxBytes: 300_000 });
@@ -11,4 +17,21 @@ test("an object that two calls delete at once gives its bytes back to the quota 
   const tooMuch = store.objects.commit("too much", new Uint8Array(400_000));
   await expect(tooMuch).rejects.toMatchObject({ code: "disk-full" });
   await store.close();
+});
+
+test("a file that a file browser left is neither a bucket nor an object", async () => {
+  const directory = await freshDirectory();
+  const space = await openDiskSpace(directory);
+  const journal = await openJournal(join(directory, "events"), () => {});
+  onTestFinished(() => {
+    journal.close();
+    rmSync(directory, { recursive: true });
+  });
+  const objects = await openObjectFiles({ directory, space, journal });
+  await objects.createBucket("mgrpo");
+  for (const folder of [objects.root, join(objects.root, "mgrpo")]) writeFileSync(join(folder, ".DS_Store"), "");
+  const received = await receiveBytes(new TextEncoder().encode("one"), objects.temporary, space);
+  await objects.commit("mgrpo", { key: "weights", received, headers: {}, onlyIfAbsent: true });
+  expect(await objects.buckets()).toEqual(["mgrpo"]);
+  expect((await objects.all("mgrpo")).map(({ key }) => key)).toEqual(["weights"]);
 });

@@ -59,6 +59,14 @@ test("a request may reach a limit; one that exceeds it halts the run with nothin
   expect(await table.get(RUN)).toMatchObject({ status: "halted", reason: expect.stringContaining("$1 for backends") });
 });
 
+test("a request that was under way when the run halted is settled, so that its answer is kept", async () => {
+  const { table, budget } = await openBudget({ calls: 1 });
+  await budget.charge(0.1, 0.5);
+  await expect(budget.charge(0.1)).rejects.toMatchObject(halted);
+  await budget.settle(0.5, 0.2);
+  expect(await spentIn(table)).toEqual({ calls: 2, microUsd: 400_000, blocked: 0 });
+});
+
 test("concurrent requests of several processes cannot pass the limit together", async () => {
   const { table, budget, open } = await openBudget({ calls: 5 });
   const budgets = [budget, await open(), await open()];
