@@ -1,16 +1,11 @@
 /** @file An agent behind an API, in conversations and in a run that trains the other agents. */
-import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { openConversationModel } from "../../adapters/llm/converse.ts";
-import { AgentConfig } from "../../core/contracts/agent-config.ts";
-import { tableKeys } from "../../core/contracts/keys.ts";
+import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { endpointOf } from "../../core/contracts/language-model.ts";
-import { MgrpoError } from "../../core/errors.ts";
-import type { ChatModel } from "../../core/language-model-ports.ts";
-import { agentPayments, readApiSpending } from "../../core/training/api-spending.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import type { BackendOptions } from "../../gpu-workers/rollouts/backend.ts";
 import { endpointBackend } from "../../gpu-workers/rollouts/endpoint/backend.ts";
-import { endpointPolicy } from "../../gpu-workers/rollouts/endpoint/policy.ts";
 import { callText, playAs, question, searchTool } from "../fakes/conversations.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { type ChatRequest, fails, type OpenAiServer, type Reply, says, serveOpenAi } from "../fakes/openai-server.ts";
@@ -197,83 +192,6 @@ test("an answer that the server's content filter withholds ends only this conver
 test("an outage is an infrastructure failure, never a turn", async () => {
   const backend = await backendWith("native", ...Array.from({ length: 4 }, () => fails(503, "overloaded")));
   await expect(playAs(backend)).rejects.toMatchObject({ code: "endpoint-unavailable", retryable: true });
-});
-
-test("at most `engine.slots` requests are in flight, and each turn is billed", async () => {
-  let inFlight = 0;
-  let peak = 0;
-  server = await serveOpenAi(() => says("unused"));
-  const config = AgentConfig.parse({
-    model: "m",
-    engine: { slots: 2 },
-    endpoint: { usdPerMillionTokens: { input: 1, output: 3 } },
-  });
-  const model: ChatModel = {
-    async generate() {
-      peak = Math.max(peak, ++inFlight);
-      await new Promise((resolve) => setTimeout(resolve, 1));
-      inFlight -= 1;
-      return { thinking: "", text: "Paris", calls: [], stop: "stop", usage: { inputTokens: 1000, outputTokens: 100 } };
-    },
-  };
-  const { table } = memoryStore();
-  const policy = endpointPolicy(config, model, agentPayments(table, "r"));
-  const { backend } = await policy.acquire(0);
-  await Promise.all(Array.from({ length: 6 }, () => playAs(backend)));
-  expect(peak).toBe(2);
-  // 6 * (1000 * 1 + 100 * 3) millionths.
-  expect(await readApiSpending(table, "r")).toEqual({ toolsUsd: 0, judgesUsd: 0, agentsUsd: 0.0078 });
-  expect(await table.get(tableKeys.agentSpending("r"))).toMatchObject({ turns: 6 });
-});
-
-/** The timeouts of requests, in the order of their begin. They expire when the test says so. */
-function heldTimeouts(): AbortController[] {
-  const held: AbortController[] = [];
-  const spy = vi.spyOn(AbortSignal, "timeout").mockImplementation(() => {
-    const timeout = new AbortController();
-    held.push(timeout);
-    return timeout.signal;
-  });
-  onTestFinished(() => spy.mockRestore());
-  return held;
-}
-
-test("requests that are cut off, by their timeout or their caller, are billed at their maximum", async () => {
-  const timeouts = heldTimeouts();
-  const stop = new AbortController();
-  // The first is cut off by its timeout, the second is answered, the third is cut off by its caller.
-  server = await serveOpenAi((_, n) => {
-    if (n === 0) timeouts[0]?.abort(new DOMException("too late", "TimeoutError"));
-    if (n === 2) stop.abort();
-    return n === 1 ? says("Paris") : "hang";
-  });
-  const spec = { provider: "openai", baseUrl: server.url, model: "served", attempts: 2, timeoutSeconds: 1 } as const;
-  const model = openConversationModel(spec, { pauseSeconds: 0.001 });
-  const config = AgentConfig.parse({ model: "m", endpoint: { usdPerMillionTokens: { input: 0, output: 1 } } });
-  const { table } = memoryStore();
-  const policy = endpointPolicy(config, model, agentPayments(table, "r"));
-  const { backend } = await policy.acquire(0);
-  const agentsUsd = async () => (await readApiSpending(table, "r")).agentsUsd;
-  await playAs(backend);
-  // The first attempt was cut off: at most 500 tokens. The second was answered with 5.
-  expect(await agentsUsd()).toBeCloseTo(505e-6, 12);
-  await expect(playAs(backend, { signal: stop.signal })).rejects.toMatchObject({ code: "canceled" });
-  await expect.poll(agentsUsd, { timeout: 60_000 }).toBeCloseTo(1005e-6, 12);
-});
-
-test("a payment that fails does not hide that its request had failed", async () => {
-  const config = AgentConfig.parse({ model: "m", endpoint: { usdPerMillionTokens: { input: 1, output: 1 } } });
-  const late = new MgrpoError("endpoint-unavailable", "took more than 1 s", { retryable: true });
-  const model: ChatModel = {
-    async generate({ onCutOff }) {
-      onCutOff?.();
-      throw late;
-    },
-  };
-  const outage = new MgrpoError("store-unreachable", "no answer from the store", { retryable: true });
-  const policy = endpointPolicy(config, model, () => Promise.reject(outage));
-  const { backend } = await policy.acquire(0);
-  await expect(playAs(backend)).rejects.toMatchObject({ code: "store-unreachable", cause: late });
 });
 
 test("a run trains the main agent with a frozen searcher behind an API", async () => {
