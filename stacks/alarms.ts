@@ -151,7 +151,10 @@ interface LoggedValue {
   readonly dimensions?: Record<string, string>;
 }
 
-/** A metric from a line that tick logs once a minute while runs are under way (functions/reconciling.ts). Returns its name, which contains the stage. */
+/**
+ * A metric from a line that tick logs once a minute while runs are under way (functions/reconciling.ts). Returns its name, which contains
+ * the stage.
+ */
 function tickMetric(name: string, { what, ...value }: LoggedValue, tick: EventFunction, stage: string): string {
   const metric = `${name}-${stage}`;
   new aws.cloudwatch.LogMetricFilter(name, {

@@ -49,23 +49,25 @@ export function demonstrationLine(
   const written: object[] = [];
   for (let at = 0; at < messages.length; ) {
     const message = messages[at++] as Message;
-    if (message.role === "tool") throw new Unusable("it has a tool response without a call");
+    if (message.role === "tool") throw new Unusable(NO_CALL);
     if (message.role !== "assistant") {
       written.push({ role: message.role, content: message.text });
       continue;
     }
     const responses: Response[] = [];
     for (; messages[at]?.role === "tool"; at++) responses.push(messages[at] as Response);
-    if (at === messages.length) refuseUnanswered(message, responses);
+    if (message.calls.length === 0 && responses.length > 0) throw new Unusable(NO_CALL);
+    if (at === messages.length) refuseUnanswered(message);
     written.push(...turnOf(message, responses));
   }
   if (messages.at(-1)?.role === "user") throw new Unusable("it has no assistant message");
   return { ...(agent === undefined ? {} : { agent }), messages: written, ...(tools?.length ? { tools } : {}) };
 }
 
-function refuseUnanswered({ text, calls }: Assistant, responses: readonly Response[]): void {
+const NO_CALL = "it has a tool response without a call";
+
+function refuseUnanswered({ text, calls }: Assistant): void {
   if (calls.length > 0) throw new Unusable("it ends with tool calls, not with an answer");
-  if (responses.length > 0) throw new Unusable("it has a tool response without a call");
   if (text.trim() === "") throw new Unusable("its answer is empty");
 }
 

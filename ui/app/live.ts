@@ -13,7 +13,7 @@ export interface News<View> {
   readonly failure?: Failure;
 }
 
-/** A server that was started again may have another key. */
+/** A restarted server may have another key. */
 const REFUSED: Failure = {
   code: "refused",
   message: "the server refuses to send this page news: reload the page to see why",

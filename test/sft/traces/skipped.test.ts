@@ -12,6 +12,7 @@ test.each<[string, JsonValue]>([
   ["it ends with tool calls, not with an answer", of([Q], [calls("a", "x")])],
   ["a tool call does not have exactly one response", of([Q, calls("a", "x"), responds("b", "y")], [A])],
   ["it has a tool response without a call", of([Q, responds("b", "y")], [A])],
+  ["it has a tool response without a call", of([Q, A, responds("b", "y")], [A])],
   ["it does not start with a user message", of([A], [A])],
   ["it has no assistant message", { messages: [{ role: "user", content: "Where?" }] }],
   ["it has two user messages in a row", of([Q, Q], [A])],

@@ -4,7 +4,7 @@ import { useEffect } from "preact/hooks";
 import type { RunPulse } from "../../views.ts";
 import { usePulse } from "../load.ts";
 import { useSource } from "../source.ts";
-import { duration } from "./format.ts";
+import { dollars, duration } from "./format.ts";
 import { Link } from "./link.tsx";
 
 interface Crumb {
@@ -87,7 +87,7 @@ function Pulse({ pulse }: { readonly pulse: RunPulse }) {
       <span class={`state ${state}`}>{state}</span> at step {step}
       {wait !== null && `, ${wait}`}
       {reason !== "" && `: ${reason}`}
-      {usd !== null && usd > 0 && `, $${usd.toFixed(2)} spent`}
+      {usd !== null && usd > 0 && `, ${dollars(usd)} spent`}
       {stall !== null && <span class="bad">; {stall}</span>}
       {silent.map(({ worker, silentSeconds }) => (
         <span key={worker} class="bad">

@@ -1,5 +1,5 @@
 /**
- * @file A trajectory token by token: what the policy sampled stands out, the less probable the stronger; all else is dimmed. Marked: tokens
+ * @file A trajectory token by token: sampled tokens stand out, less probable ones more; all others are dimmed. Marked: tokens
  * on which sampler and trainer disagree, and clipped ones.
  */
 import type { TokenView } from "../../views.ts";
@@ -51,7 +51,7 @@ export function Tokens({ path }: { readonly path: string }) {
   );
 }
 
-/** How far sampler and trainer are apart, in a line. */
+/** How far apart sampler and trainer are, in one line. */
 function Trained({ view, trained }: { readonly view: TokenView; readonly trained: NonNullable<TokenView["trained"]> }) {
   const differences = trained.logProbs.map((one, a) => Math.abs(one - (view.logProbs[a] ?? 0)));
   const mean = differences.reduce((sum, one) => sum + one, 0) / Math.max(1, differences.length);
