@@ -16,7 +16,7 @@ export interface News<View> {
 /** A restarted server may have another key. */
 const REFUSED: Failure = {
   code: "refused",
-  message: "the server refuses to send this page news: reload the page to see why",
+  message: "the server refuses to send this page updates: reload the page to see why",
 };
 
 export class Stream {
