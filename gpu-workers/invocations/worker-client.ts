@@ -110,7 +110,10 @@ export class WorkerClient {
     );
   }
 
-  /** The response, whatever its status; a report only with a valid signature. Rejects with `TransientFailure`, or `config-invalid` for a certificate. */
+  /**
+   * The response, whatever its status; a report only with a valid signature. Rejects with `TransientFailure`, or with `config-invalid` for a
+   * certificate that is not trusted.
+   */
   async call(worker: WorkerRecord, request: WorkerRequest): Promise<WorkerResponse> {
     const response = await this.#exchange(worker, request).catch((cause: unknown) => {
       throw connectionFailure(worker, request.signal, cause);
