@@ -70,14 +70,24 @@ export async function openInvocationService(parts: InvocationServiceParts): Prom
 function sessionHost({ run, agent, watch, trajectories, crash }: InvocationServiceParts): SessionHost {
   const { seed, staleness } = run.config;
   const sessions = new AgentSessions(agent, [seed, "sample"], maxConversations(run.config), staleness);
+  const sub = localSubAgent(run, sessions, trajectories);
   return {
     agent: agent.name,
-    sub: localSubAgent(run, sessions, trajectories),
+    sub: { ...sub, turn: (...request) => haltingIfRefused(run, sub.turn(...request)) },
     admission: admissionRules(run, agent.name, watch),
     staleness,
     isLoadingOther: (version) => agent.policy.isLoadingOther(version),
     onFatal: crash,
   };
+}
+
+/** Settles as the work does. A refusal halts the run, and rejects with `run-halted`. */
+async function haltingIfRefused<T>(run: RunContext, work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw (await haltIfRefused(run, error)) ?? error;
+  }
 }
 
 function openRegistry(parts: InvocationServiceParts): InvocationRegistry {
@@ -88,9 +98,7 @@ function openRegistry(parts: InvocationServiceParts): InvocationRegistry {
       const opened = rules.whenOpen(request, signal);
       const options = { purpose: [run.config.seed, "sample"], trajectories, delegation, opened };
       try {
-        return await runInvocation(run, agent, id, request, options, signal);
-      } catch (error) {
-        throw (await haltIfRefused(run, error)) ?? error;
+        return await haltingIfRefused(run, runInvocation(run, agent, id, request, options, signal));
       } finally {
         watch.expectChange();
       }

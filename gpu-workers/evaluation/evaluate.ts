@@ -145,6 +145,8 @@ async function commitOutcome(
   const { question } = rollout;
   const address = addressOf(task, rollout);
   const key = objectKeys.outcome(address);
+  const earlier = resumed && (await readOutcome(run, key));
+  if (earlier) return earlier;
   const plan = {
     address,
     question,
@@ -153,8 +155,7 @@ async function commitOutcome(
     purpose: purposeOf(task),
     closedBook: suite.closedBook,
   };
-  const earlier = resumed ? await readOutcome(run, key) : undefined;
-  const mine = earlier ?? (await attemptRollout(team, plan, signal, () => true));
+  const mine = await attemptRollout(team, plan, signal, () => true);
   const won = await run.store.objects.commit(key, recordBytes(mine));
   if (won) return mine;
   const winner = await readOutcome(run, key);

@@ -118,7 +118,10 @@ export class Attempt {
     for (const [name, sub] of this.#team.subs) sub.discard(this.#session(name));
   }
 
-  /** Commits the sub-agents' conversations. `result` undefined: the app gave up because of a limit that was reported to it. */
+  /**
+   * Commits the sub-agents' conversations. The rewards in `result` have been given already (`giveRewards`). `result` undefined: the app gave
+   * up because of a limit that was reported to it.
+   */
   async outcome(result: AppResult | undefined, signal: AbortSignal): Promise<FinishedOutcome> {
     const { main, subs } = this.#team;
     const { branches: mainBranches, counts } = main.sessions.end(this.id, this.#deliveredBy(main.name));
@@ -133,14 +136,15 @@ export class Attempt {
     const { address, question } = this.#plan;
     const { version } = this.#session(main.name);
     const [trajectory, ...branches] = trajectoriesOf(main.name, version, own);
+    const given = this.#rewards.given();
     return {
       status: "finished",
       address,
       questionId: question.id,
-      conversation: mainConversation(question.prompt, own, result, this.#limit),
+      conversation: mainConversation(question.prompt, own, result, this.#limit, given.reward !== undefined),
       trajectory: trajectory ?? { agent: main.name, version, tokens: [], actions: [], logProbs: [] },
       invocations: ended.flatMap(([, { invocations }]) => invocations),
-      app: appRecord(this.#rewards.given(), branches, [[main.name, { counts }], ...ended]),
+      app: appRecord(given, branches, [[main.name, { counts }], ...ended]),
     };
   }
 
@@ -195,12 +199,13 @@ function answeringLast(branches: readonly Branch[], result: AppResult | undefine
 
 const lengthOf = (branch: Branch) => branch.at(-1)?.messages.length ?? 0;
 
-/** The conversation of the main agent's last branch, with the app's answer. */
+/** The conversation of the main agent's last branch, with the app's answer, which may be empty if the app gave the main agent a reward. */
 function mainConversation(
   prompt: string,
   branches: readonly Branch[],
   result: AppResult | undefined,
   limit: SessionLimit | undefined,
+  isRewarded: boolean,
 ): Conversation {
   const last = branches.at(-1) ?? [];
   const turns = turnsOf(last);
@@ -208,6 +213,6 @@ function mainConversation(
   if ("failed" in result) return { prompt, turns, stop: "malformed", answer: null, fault: result.failed };
   const { text } = splitThinking(last.at(-1)?.turn.text ?? "");
   const answer = "answer" in result ? result.answer : answerIn(text);
-  if (answer.trim() !== "" || "reward" in result) return { prompt, turns, stop: "answered", answer, fault: null };
+  if (answer.trim() !== "" || isRewarded) return { prompt, turns, stop: "answered", answer, fault: null };
   return { prompt, turns, stop: "malformed", answer: null, fault: "the app returned an empty answer" };
 }

@@ -25,7 +25,8 @@ export interface RolloutHandlerOptions {
 /**
  * A handler of POST requests, for any server that uses `Request` and `Response`. 401: the call is not signed with the secret, its time is
  * more than five minutes off, or it was received before. 413: the body is too large. 400: it is not an attempt. 500: the app threw. A 401
- * halts the run; after any other error the worker logs the message and repeats the attempt.
+ * halts the run. After any other error the worker logs the message and repeats the attempt, unless an agent has reached one of its limits:
+ * then the rollout is finished, without an answer.
  */
 export function rolloutHandler(
   rollout: Rollout,

@@ -48,7 +48,7 @@ export type LimitReport = z.infer<typeof LimitReport>;
 interface State {
   readonly host: SessionHost;
   readonly stop: AbortController;
-  /** By session id: what its end committed. Kept until a session of a step ends that is never sampled at the same time as its own. */
+  /** By session id: what its end committed. Kept until a session ends whose step is never sampled beside its own. */
   readonly ended: Map<string, { readonly step: number; readonly result: Promise<EndedSession> }>;
 }
 
@@ -84,7 +84,7 @@ export function addSessionRoutes(app: Hono, prefix: string, signatures: Signatur
   return { close: () => state.stop.abort() };
 }
 
-/** A report is signed. `limit`: it is one of a limit that was reached. */
+/** `report` and `limit` are signed. `limit`: a limit of the agent was reached. */
 type Answer = { readonly report: unknown } | { readonly limit: LimitReport } | { readonly response: Response };
 
 function signed(answer: Answer, sign: (body: string) => Record<string, string>): Response {

@@ -21,7 +21,7 @@ export interface SubAgent {
   discard(session: Pick<AgentSession, "id">): void;
 }
 
-/** What an attempt knows at its end of a sub-agent's conversations. */
+/** What an attempt knows, when it ends, about a sub-agent's conversations. */
 export type SessionSummary = Pick<SessionEnd, "delivered" | "callTexts">;
 
 export function localSubAgent(

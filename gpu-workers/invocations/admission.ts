@@ -1,4 +1,4 @@
-/** @file Which invocations a sub-agent's worker accepts: those of the steps that it can sample, and those of the next one, which wait for its version. */
+/** @file Which invocations a sub-agent's worker accepts: those of the steps that it can sample now, and those of the next steps, which wait for its version. */
 import type { StepRecord } from "../../core/contracts/records.ts";
 import type { InvocationRequest } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";

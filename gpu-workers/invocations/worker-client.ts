@@ -110,7 +110,10 @@ export class WorkerClient {
     );
   }
 
-  /** The response of an authentic worker, whatever its status. Rejects with `TransientFailure`, or `config-invalid` for its certificate. */
+  /**
+   * The response, whatever its status; a report only with a valid signature. Rejects with `TransientFailure`, or with `config-invalid` for a
+   * certificate that is not trusted.
+   */
   async call(worker: WorkerRecord, request: WorkerRequest): Promise<WorkerResponse> {
     const response = await this.#exchange(worker, request).catch((cause: unknown) => {
       throw connectionFailure(worker, request.signal, cause);
@@ -172,9 +175,13 @@ export function responseFailure(worker: WorkerRecord, { status, text }: WorkerRe
 }
 
 function untrusted({ worker, url }: WorkerRecord, code: string): MgrpoError {
+  const remedy =
+    code === "CERT_HAS_EXPIRED"
+      ? "renew it"
+      : "name the authority's file in NODE_EXTRA_CA_CERTS, or fix the worker's --url";
   return new MgrpoError(
     "config-invalid",
-    `worker '${worker}' at ${url}: its certificate is not trusted here (${code}); name the authority's file in NODE_EXTRA_CA_CERTS, or fix its --url`,
+    `worker '${worker}' at ${url}: its certificate is not trusted here (${code}); ${remedy}`,
   );
 }
 

@@ -39,6 +39,17 @@ test.each([
   });
 });
 
+test.each([
+  ["CERT_HAS_EXPIRED", /; renew it$/],
+  ["DEPTH_ZERO_SELF_SIGNED_CERT", /NODE_EXTRA_CA_CERTS/],
+])("a certificate that is not trusted because of %s: the error names the remedy for it", async (code, remedy) => {
+  const failure = new TypeError("fetch failed", { cause: Object.assign(new Error(code), { code }) });
+  await expect(callThatFails(failure)).rejects.toMatchObject({
+    code: "config-invalid",
+    message: expect.stringMatching(remedy),
+  });
+});
+
 test("the token and the release are asked about only where they can be the cause", () => {
   const messageOf = (status: number) => responseFailure(worker, { status, text: "why" }).message;
   for (const status of [400, 401])

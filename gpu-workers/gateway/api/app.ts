@@ -4,7 +4,7 @@
  *
  *     POST /v1/chat/completions   200 the reply, or server-sent events · 400 the request needs something unsupported, or a limit of
  *     POST /v1/responses          the agent is reached · 401 no such key · 404 no such agent · 413 · 503 infrastructure failed
- *     POST /v1/messages
+ *     POST /v1/messages           · 500 a bug of the server: its log has the error
  *     GET  /v1/models             the team's agents
  *     POST /v1/rewards            204 the attempt has these rewards · 400 · 401 · 409 it has others
  */
@@ -38,7 +38,7 @@ export interface ChatTeam {
 
 /** What is behind the APIs. */
 export interface ChatHost {
-  /** The team of the first key of a request that it knows. Throws ApiError if it knows none, or if that key's attempt has ended. */
+  /** The team of the first of a request's keys that is known. Throws ApiError if none is, or if that key's attempt has ended. */
   teamOf(keys: readonly string[]): ChatTeam;
   readonly dialects: readonly Dialect[];
   /** Sampling settings of requests that its teams honor. */

@@ -86,7 +86,7 @@ const usageOf = ({ usage: { inputTokens, outputTokens } }: TurnReply) => ({
 
 const logProbsOf = (reply: TurnReply) => ({ content: tokenLogProbs(reply), refusal: null });
 
-/** A token that holds only part of a character decodes to U+FFFD, from which its bytes cannot be told: they are null. */
+/** A token that holds only part of a character decodes to U+FFFD, from which its bytes cannot be recovered: they are null. */
 export const tokenLogProbs = ({ tokens }: TurnReply) =>
   tokens.map(({ text, logProb }) => ({
     token: text,

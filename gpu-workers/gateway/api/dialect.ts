@@ -1,4 +1,4 @@
-/** @file What the gateway needs to know of an API: how a request asks for a turn, and how replies and errors are written. */
+/** @file What the gateway needs to know about an API: how a request asks for a turn, and how replies and errors are written. */
 import type { TurnReply, TurnRequest } from "../../../core/contracts/app-chat.ts";
 import type { ApiError } from "./errors.ts";
 import type { ServerEvent } from "./event-stream.ts";

@@ -86,14 +86,14 @@ function eventsOf(reply: TurnReply, request: MessagesRequest): ServerEvent[] {
   };
   return [
     { type: "message_start", message: begun },
-    ...message.content.flatMap((block, index) => blockEvents(block).map((event) => ({ ...event, index }))),
+    ...message.content.flatMap((block, index) => blockEvents(block, reply).map((event) => ({ ...event, index }))),
     { type: "message_delta", delta: endOf(reply), usage: { output_tokens: reply.usage.outputTokens } },
     { type: "message_stop" },
   ].map(eventOf);
 }
 
-function blockEvents(block: Block): { type: string }[] {
-  const { empty, delta } = partsOf(block);
+function blockEvents(block: Block, reply: TurnReply): { type: string }[] {
+  const { empty, delta } = partsOf(block, reply);
   return [
     { type: "content_block_start", content_block: empty } as { type: string },
     { type: "content_block_delta", delta } as { type: string },
@@ -101,12 +101,14 @@ function blockEvents(block: Block): { type: string }[] {
   ];
 }
 
-function partsOf(block: Block): { empty: Block; delta: object } {
+function partsOf(block: Block, { calls }: TurnReply): { empty: Block; delta: object } {
   if (block.type === "text") return { empty: { ...block, text: "" }, delta: { type: "text_delta", text: block.text } };
   if (block.type === "thinking") {
     return { empty: { ...block, thinking: "" }, delta: { type: "thinking_delta", thinking: block.thinking } };
   }
-  const delta = { type: "input_json_delta", partial_json: JSON.stringify(block.input) };
+  // As sampled: `input` is parsed, which rounds a large integer.
+  const written = calls.find(({ id }) => id === block.id)?.arguments;
+  const delta = { type: "input_json_delta", partial_json: written };
   return { empty: { ...block, input: {} }, delta };
 }
 

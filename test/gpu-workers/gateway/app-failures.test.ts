@@ -3,16 +3,20 @@ import { expect, test } from "vitest";
 import { objectKeys } from "../../../core/contracts/keys.ts";
 import { parseJson } from "../../../core/contracts/parse.ts";
 import { Outcome } from "../../../core/contracts/rollout.ts";
+import { MgrpoError } from "../../../core/errors.ts";
+import type { PolicyEngine } from "../../../core/ports.ts";
 import type { Rollout } from "../../../core/recipe.ts";
 import { recipeRunner } from "../../../gpu-workers/gateway/runners.ts";
 import { createLog } from "../../../gpu-workers/log.ts";
+import type { WorkerParts } from "../../../gpu-workers/worker-process.ts";
 import { memoryStore } from "../../fakes/memory-store.ts";
 import { appConfig, complete, relayApp } from "../../fixtures/relay/app.ts";
+import { relayEngine } from "../../fixtures/relay/policy.ts";
 import { begin, openWorld, recordsOf, startWorker, withEvents } from "../../fixtures/relay/world.ts";
 
 const quick = { steps: 1, evaluation: { suites: [] } };
 
-async function runOnce(app: Rollout, changes: object = {}) {
+async function runOnce(app: Rollout, changes: object = {}, searcher: Partial<WorkerParts> = {}) {
   const config = appConfig({ ...quick, ...changes });
   const log = createLog(() => {});
   const memory = memoryStore();
@@ -22,7 +26,7 @@ async function runOnce(app: Rollout, changes: object = {}) {
   const never = new AbortController().signal;
   await Promise.allSettled([
     startWorker(store, config.run, {}, never, log, { runner: recipeRunner(app) }),
-    startWorker(store, config.run, { agent: "searcher" }, never, log),
+    startWorker(store, config.run, { agent: "searcher" }, never, log, searcher),
   ]);
   const outcomes = await Promise.all(
     [0, 1].flatMap((group) =>
@@ -113,4 +117,15 @@ test.each([
   expect(records).toMatchObject({ status: "halted", reason: expect.stringMatching(/app/) });
   // At most one attempt at each of the four rollouts.
   expect(calls).toBeLessThanOrEqual(4);
+});
+
+test("a server that refuses to sample for a sub-agent halts the run, and no rollout is given up", async () => {
+  const refusal = new MgrpoError("endpoint-refused", "HTTP 402: it wants to be paid first");
+  const refusing: PolicyEngine = {
+    ...relayEngine,
+    openSampler: async () => ({ sample: () => Promise.reject(refusal), release() {}, async close() {} }),
+  };
+  const { records, outcomes } = await runOnce(relayApp, {}, { engineOf: () => refusing });
+  expect(records).toMatchObject({ status: "halted", reason: refusal.message });
+  for (const outcome of outcomes) expect(outcome?.status).not.toBe("failed");
 });

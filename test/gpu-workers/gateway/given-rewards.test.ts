@@ -69,3 +69,16 @@ test("an app's result adds to what it gave over HTTP, and must not contradict it
     message: expect.stringContaining("the app gave reward 0.25 and then 0.5"),
   });
 });
+
+test("an attempt that was rewarded over HTTP may return an empty answer, as one whose result has the reward", async () => {
+  const harness = await start();
+  const conversation = { stop: "answered", answer: "", fault: null };
+  const overHttp = await harness.run(async ({ agents }) => {
+    const { main } = agents;
+    if (!main) return expect.fail();
+    expect(await reward(main, { reward: 0.7 })).toEqual({ status: 204 });
+    return { answer: "" };
+  });
+  const inResult = await harness.run(async () => ({ answer: "", reward: 0.7 }));
+  for (const outcome of [overHttp, inResult]) expect(outcome).toMatchObject({ conversation, app: { reward: 0.7 } });
+});

@@ -91,6 +91,13 @@ test("a stream has the named events of each block", async () => {
   expect(read.at(-2)?.[1].delta).toEqual({ stop_reason: "tool_use", stop_sequence: null });
 });
 
+test("a stream has a call's arguments as sampled: a large integer keeps its digits", async () => {
+  const written = '{"word":12345678901234567890}';
+  const { main } = await start({ script: () => `<tool_call>{"name": "lookup", "arguments": ${written}}</tool_call>` });
+  const { text } = await post(main, { messages: [user("go")], tools, stream: true });
+  expect(text).toContain(JSON.stringify({ type: "input_json_delta", partial_json: written }));
+});
+
 test.each([true, false])("the AI SDK's tool loop is one branch (stream: %s)", async (isStream) => {
   const { model, harness, outcome } = await start();
   const lookup = tool({ inputSchema: z.object({ word: z.string() }), execute: async ({ word }) => `after ${word}` });
