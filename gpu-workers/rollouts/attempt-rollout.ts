@@ -34,7 +34,7 @@ const INFRASTRUCTURE: readonly ErrorCode[] = [
 export const isInfrastructureFailure = (error: unknown): error is MgrpoError =>
   isMgrpoError(error, ...INFRASTRUCTURE) && refusalOf(error) === undefined;
 
-/** Called after each failed attempt that counts; false: the rollout rejects with the error. */
+/** Called after each failed attempt that counts, except the last; false: the rollout rejects with the error. */
 export type ShouldRetry = (error: MgrpoError, attempt: number) => boolean;
 
 /**
@@ -62,11 +62,11 @@ export async function attemptRollout(
       // Not after `worker-unavailable`: workers that died of the rollout may have no replacement yet.
       const lacksWorker = isMgrpoError(failure, "deadline") && !host.hasLiveSubAgents();
       if (!lacksWorker) {
-        if (!shouldRetry(failure, attempt)) throw failure;
         if (attempt >= config.limits.attempts) {
           const reason = `infrastructure, ${attempt} attempt${attempt === 1 ? "" : "s"}: ${failure.message}`;
           return { status: "failed", address, questionId: question.id, reason: boundReason(reason) };
         }
+        if (!shouldRetry(failure, attempt)) throw failure;
         attempt += 1;
       }
       await store.clock.sleep(Math.min(0.2 * 2 ** failures, 5), signal);

@@ -117,9 +117,8 @@ export class Attempts {
     try {
       // Alongside others, a rollout that may have ended a worker is not retried: it runs alone next. An engine thread that ends takes with
       // it all that it samples, so these may try once more beside each other.
-      const tries = Math.min(2, this.#work.role.run.config.limits.attempts);
       const canRetry = (error: MgrpoError, attempt: number) =>
-        isAlone || !isMgrpoError(error, "worker-unavailable") || (error.retryable && attempt < tries);
+        isAlone || !isMgrpoError(error, "worker-unavailable") || (error.retryable && attempt === 1);
       await this.commit(await attemptRollout(this.#work.host, plan, signal, canRetry));
     } catch (error) {
       if (this.#work.role.membership.end === "hung") throw error;

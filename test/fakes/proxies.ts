@@ -24,10 +24,16 @@ export function closeProxies(): void {
   for (const server of servers.splice(0)) server.close();
 }
 
+/** Test files that run side by side draw from ranges of their own. */
+const FIRST_PORT = 20_000 + 3000 * (Number(process.env["VITEST_POOL_ID"] ?? 0) % 4);
+/** Those that were returned: one that nobody listens on yet seems free. */
+const drawn = new Set<number>();
+
 /** Below the ports that systems assign, so that nothing takes it before it is listened on. */
 export async function freePort(): Promise<number> {
   for (;;) {
-    const port = randomInt(20_000, 32_000);
+    const port = FIRST_PORT + randomInt(3000);
+    if (drawn.has(port)) continue;
     const server = createServer().listen(port, "127.0.0.1");
     const isFree = await once(server, "listening").then(
       () => true,
@@ -36,6 +42,7 @@ export async function freePort(): Promise<number> {
     if (!isFree) continue;
     server.close();
     await once(server, "close");
+    drawn.add(port);
     return port;
   }
 }
