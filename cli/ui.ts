@@ -1,4 +1,4 @@
-/** @file `mgrpo ui`: the dashboard of the runs here and of a stage or the store that the environment names, served until SIGINT or SIGTERM. */
+/** @file `mgrpo ui`: the dashboard of the runs in this folder, and of those in a stage or in the store that the environment names, served until SIGINT or SIGTERM. */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import colors from "picocolors";
@@ -22,7 +22,7 @@ export interface UiOptions {
   readonly stage?: string;
 }
 
-/** A key of the user's own, with which a link stays valid when the dashboard restarts. Absent: a random one for this process. */
+/** The user's own key, with which links stay valid when the dashboard restarts. Absent: a random one for this process. */
 const Key = z.string("a key has at least 24 characters").min(24).optional();
 
 export async function ui(run: string | undefined, options: UiOptions): Promise<void> {

@@ -27,7 +27,7 @@ export function openConversationModel(spec: LanguageModelSpecInput, options: Ope
         return turnOf(await requestCompletion(endpoint, callOptions(request), retryPolicy, signal));
       } catch (error) {
         if (!(error instanceof EndpointFailure) || error.contentRefusal === undefined) throw error;
-        // A failure of this conversation alone: an empty turn. An answer that a filter withheld is charged.
+        // Only this conversation fails, with an empty turn. An answer that a filter withheld is still charged, if its usage is known.
         const stop = error.contentRefusal === "too-long" ? "length" : "stop";
         const { usage = { inputTokens: 0, outputTokens: 0 } } = error;
         return { thinking: "", text: "", calls: [], stop, usage };
@@ -62,7 +62,7 @@ function textOf(content: readonly LanguageModelV3Content[], type: "text" | "reas
   return content.flatMap((part) => (part.type === type ? [part.text] : [])).join("");
 }
 
-/** Gemini signs its calls, and rejects a history without the signatures. */
+/** Gemini signs its tool calls, and rejects a history without the signatures. */
 function callOf(part: Extract<LanguageModelV3Content, { type: "tool-call" }>): ApiToolCall {
   const signature = Object.values(part.providerMetadata ?? {}).find((one) => one["thoughtSignature"])?.[
     "thoughtSignature"

@@ -1,4 +1,4 @@
-/** @file What every Table does, and the DynamoDB API beneath it. */
+/** @file The contract of every Table, and so of the DynamoDB API beneath it. */
 import { deepEqual, equal } from "node:assert/strict";
 import { ITEM_BYTES } from "../../core/contracts/bounds.ts";
 import type { Table, TableCondition, TableItem } from "../../core/ports.ts";
@@ -6,7 +6,7 @@ import { claimRollouts } from "../../core/training/writes.ts";
 import type { ContractCheck, FreshKeys } from "./check.ts";
 
 const CONCURRENT = 20;
-/** More than a batch of 100 keys, and more than a page of 1 MB. */
+/** More keys than a batch of 100; ORDER's items of 60,000 bytes are together more than a page of 1 MB. */
 const [BEYOND_A_BATCH, BEYOND_A_PAGE] = [120, 60_000];
 const ORDER = [9, 3, 25, 1, 14, 7, 30, 2, 21, 11, 5, 18, 28, 16, 8, 23, 4, 12, 20, 6];
 

@@ -1,4 +1,4 @@
-/** @file The last lines of a finished run: its held-out scores before and after, and where its files are. */
+/** @file The last lines of a finished run: its held-out scores before and after training, and where its files are. */
 import { relative } from "node:path";
 import colors from "picocolors";
 import { openBook } from "../../core/monitoring/team-evaluation.ts";

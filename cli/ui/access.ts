@@ -1,7 +1,7 @@
 /**
- * @file Who may read the dashboard. The link that `mgrpo ui` prints contains a key; the first page stores it in a cookie, so that the
- * dashboard's other URLs need no key. Requests for another host are refused, so that a web page cannot read the dashboard through a domain
- * name that it points at this machine (DNS rebinding).
+ * @file Who may read the dashboard. The link that `mgrpo ui` prints contains a key; the first request exchanges it for a cookie, so
+ * that the dashboard's other URLs need no key. Requests for any other host name are refused, so that a website cannot read the dashboard by
+ * pointing its domain at this machine (DNS rebinding).
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { MiddlewareHandler } from "hono";
@@ -11,14 +11,18 @@ import { secureHeaders } from "hono/secure-headers";
 /** Cookies are shared by all ports of a host, so each server has a cookie of its own. */
 const cookieOf = (port: number) => `mgrpo-ui-${port}`;
 
-/** @param hosts names that the server is reached by, without a port, as a user writes them. */
+/** @param hosts names or addresses of the server, without a port, as the user wrote them. */
 export function requireKey(key: string, hosts: readonly string[]): MiddlewareHandler {
   const urls = hosts.map((host) => `http://${host.includes(":") ? `[${host}]` : host}`);
-  // No request can be for a name that is in no URL.
+  // No request can ask for a name that makes no valid URL.
   const served = urls.flatMap((url) => (URL.canParse(url) ? new URL(url).hostname : []));
   return async (context, next) => {
     const url = new URL(context.req.url);
-    if (!served.includes(url.hostname)) return context.text("this host is not served", 421);
+    if (!served.includes(url.hostname))
+      return context.text(
+        "the dashboard is not served under this host name: use the link that the command printed",
+        421,
+      );
     const cookie = cookieOf(Number(url.port));
     const given = context.req.query("key");
     if (given !== undefined && isSame(given, key)) {

@@ -75,9 +75,9 @@ function agentViews({ config }: Source): AgentView[] {
 }
 
 /**
- * A halted run is not read, nor is a local run that is over: its store may be closed. A run in a shared store may be finished while its last
+ * The store of a halted run, or of a local run that is over, is not read: it may be closed. A run in a shared store may be finished while its last
  * team is still being evaluated, so it is read.
- * @param stepSeconds of the newest closed step; null: unknown.
+ * @param stepSeconds how long the newest closed step took; null: unknown.
  */
 export async function runPulse(source: Source, detector: StallDetector, stepSeconds: number | null): Promise<RunPulse> {
   const { config, state, reason, step: closed, read } = source;
@@ -103,7 +103,7 @@ export async function runPulse(source: Source, detector: StallDetector, stepSeco
   });
 }
 
-/** A counter beyond the one that tick saw is a heartbeat since then: tick may look only once a minute. */
+/** A counter higher than the one that tick saw last is a heartbeat since: tick may look only once a minute. */
 export function workerView(record: WorkerRecord, leaseSeconds: number, now: number): WorkerView {
   const { worker, agent, roles, state, counter, seenCounter } = record;
   const silentSeconds = heartbeatAge(record, now);

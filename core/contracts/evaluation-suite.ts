@@ -20,8 +20,8 @@ export const Attachments = z.enum(["readable", "none", "all"]);
 export type Attachments = z.infer<typeof Attachments>;
 
 /**
- * One entry of `evaluation.suites`. Parsed, `runs` is a number: 3 for a benchmark at a temperature above 0, otherwise 1. It refuses several
- * greedy runs, a benchmark without its data, and settings of another benchmark.
+ * One entry of `evaluation.suites`. Parsed, `runs` is a number: 3 for a benchmark at a temperature above 0, otherwise 1. Refuses more
+ * than one greedy run, a benchmark without its data, and settings that apply only to other benchmarks.
  */
 export const EvaluationSuite = z
   .strictObject({
@@ -36,7 +36,7 @@ export const EvaluationSuite = z
       .default(false)
       .describe("Tools return nothing: measures what the models know without them."),
     benchmark: Benchmark.exactOptional().describe(
-      "Benchmark to ask: gaia, xbench, webwalkerqa, reasoning-gym, or jsonl for your own questions. Absent: the held-out questions.",
+      "Benchmark to run: gaia, xbench, webwalkerqa, reasoning-gym, or jsonl for your own questions. Default: the held-out questions.",
     ),
     data: z
       .string()
@@ -44,13 +44,13 @@ export const EvaluationSuite = z
       .exactOptional()
       .describe("Path of the benchmark's data on the machine that starts the run. Required with benchmark."),
     attachments: Attachments.exactOptional().describe(
-      "Which questions of gaia are asked, by their files: readable (default), none or all.",
+      "Which questions of gaia are asked: those without a file or with a readable one (readable, default), those without one (none), or all.",
     ),
     criteria: z
       .string()
       .min(1)
       .exactOptional()
-      .describe("Path of a prompt for the judge, such as the benchmark's official one. Absent: the built-in prompt."),
+      .describe("Path of a prompt for the judge, such as the benchmark's official one. Default: the built-in prompt."),
     skip: z
       .int()
       .nonnegative()
@@ -70,7 +70,7 @@ export const EvaluationSuite = z
     when: z
       .enum(["every", "ends"])
       .default("every")
-      .describe("Which teams it evaluates: every evaluated team, or only those before and after training (ends)."),
+      .describe("When the suite is asked: at every evaluation (every), or only before and after training (ends)."),
   })
   .transform(({ runs, ...suite }) => {
     const mean = suite.benchmark !== undefined && suite.temperature > 0;
@@ -86,7 +86,7 @@ export const EvaluationSuite = z
   })
   .refine(({ benchmark, attachments }) => attachments === undefined || benchmark === "gaia", {
     path: ["attachments"],
-    error: "applies only to gaia, whose questions come with files: remove it",
+    error: "applies only to gaia, where some questions have a file: remove it",
   })
   .refine(({ benchmark, criteria }) => criteria === undefined || (benchmark && JUDGED_BENCHMARKS.includes(benchmark)), {
     path: ["criteria"],
@@ -94,7 +94,7 @@ export const EvaluationSuite = z
   });
 export type EvaluationSuite = z.infer<typeof EvaluationSuite>;
 
-/** The part of its set that a suite asks. */
+/** The questions of its set that a suite asks. */
 export function questionsAsked<Q>(
   { skip = 0, questions }: Pick<EvaluationSuite, "skip" | "questions">,
   set: readonly Q[],

@@ -1,4 +1,4 @@
-/** @file The browser of the pictures in docs/ and of `npm run test:ui`. */
+/** @file Finds the browser that takes the screenshots in docs/ and runs `npm run test:ui`. */
 import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
 
@@ -7,7 +7,7 @@ const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-s
 export const HOW_TO_GET_CHROMIUM =
   "install Chromium or Chrome so that it is on PATH (Debian: apt-get install chromium), or set MGRPO_CHROMIUM to its path";
 
-/** Its path: MGRPO_CHROMIUM, else the first on PATH; undefined if there is none. */
+/** Its path: MGRPO_CHROMIUM if set, else the first match on PATH; undefined if there is none. */
 export function findChromium(): string | undefined {
   const { MGRPO_CHROMIUM: named, PATH = "" } = process.env;
   if (named) return named;

@@ -1,4 +1,4 @@
-/** @file What a training step keeps of each agent that trains its policy, and the statistics computed from it. */
+/** @file What a training step keeps for each agent that trains its policy, and the statistics computed from it. */
 import type { RoleStats, TrainingStats } from "../../core/contracts/checkpoint.ts";
 import { trajectoryLoss } from "../../core/mgrpo/loss.ts";
 import { mismatch } from "../../core/mgrpo/mismatch.ts";
@@ -8,7 +8,7 @@ import type { PreparedEntry, TrainStepConfig } from "./objective-passes.ts";
 /** An agent that trains the policy, and how. */
 export interface TrainedRole {
   readonly agent: string;
-  /** Of the policy's loss. The shares of all roles sum to 1. */
+  /** This role's share of the policy's loss. The shares of all roles sum to 1. */
   readonly share: number;
   readonly config: TrainStepConfig;
 }
@@ -35,7 +35,7 @@ interface PassStatistics {
 
 /** The part of one role in a training step under way. */
 export interface RoleState extends TrainedRole {
-  /** Groups seen so far, with the standard deviation of their rewards: the loss is the mean over them. */
+  /** The groups seen so far, each with the standard deviation of its rewards. The loss is the mean over these groups. */
   readonly questions: Map<number, number>;
   readonly counts: { trajectories: number; actionTokens: number; tokens: number };
   /** Sum of -log p over its action tokens. */

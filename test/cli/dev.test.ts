@@ -19,7 +19,7 @@ const linesOf = (lines: readonly Record<string, unknown>[], kind: string) =>
 const warningsOf = (lines: readonly Record<string, unknown>[]) =>
   linesOf(lines, "warning").map(({ warning }) => warning);
 
-/** The relay with an app of its own. `body`: what it does with `question`, `agents` and `ask(agent, body)`. */
+/** The relay with an app of its own. `body`: what it does with `question`, `agents` and `ask(name, messages, more)`. */
 function recipeWith(name: string, body: string): string {
   const recipe = join(folder, name);
   mkdirSync(recipe);
@@ -36,7 +36,7 @@ function recipeWith(name: string, body: string): string {
 }
 
 test("natively and through the app: every agent's rewards, advantages and trained tokens", async () => {
-  // A recipe's trackers are not asked for their addresses, nor for one that takes content: nothing is tracked.
+  // Nothing is tracked, so trackers need no addresses, and `trackContent` needs none that accepts content.
   const tracked = [...models, "--set", 'track=["mlflow","otlp"]', "--set", "trackContent=true"];
   for (const settings of [tracked, withApp]) {
     const lines = await dev(RELAY, ...settings, "--rollouts", "6");
@@ -159,7 +159,7 @@ test("an agent without branches: only an app can leave the main agent out, and o
   expect(warningsFor("recipe")).toEqual([main, ...subs]);
 });
 
-test("rewards of turns are a signal although the rewards of rollouts are equal; without a batch, every rollout is masked", () => {
+test("turn rewards are a signal even if all rollout rewards are equal; without a batch, every rollout is masked", () => {
   const equal: AgentBatch = {
     ...{ trajectories: ["0", "1"], weights: [0.5], advantages: [0, 0], mean: 0.5, std: 0 },
     ...{ duplicated: 0, dropped: 0 },

@@ -1,4 +1,4 @@
-/** @file What to do when the CUDA provider cannot be installed: it depends on what stopped the runtime's script. */
+/** @file What to do when the CUDA provider cannot be installed depends on why the runtime's script failed. */
 import { expect, test } from "vitest";
 import { installFailure } from "../../cli/local/install-cuda.ts";
 

@@ -23,7 +23,7 @@ export function useView<View>(path: string, keeps = false): Loaded<View> {
   return keeps || loaded.path === path ? loaded : {};
 }
 
-/** What the run does now. */
+/** What the run is doing now, as it changes. */
 export const usePulse = (run: string): News<RunPulse> => useNews<RunPulse>(`/api/runs/${run}/events`, "pulse");
 
 /** A run's view that grows with the run. */
@@ -50,7 +50,7 @@ export function useRuns(): Loaded<RunsView> {
   return loaded;
 }
 
-/** Calls the handler of a pressed key, unless the reader is typing. */
+/** Calls a pressed key's handler, unless the user is typing or holds Ctrl, Meta or Alt. */
 export function useKeys(handlers: Readonly<Record<string, () => void>>): void {
   const newest = useRef(handlers);
   newest.current = handlers;
