@@ -77,16 +77,16 @@ function correctRollouts({ rollouts }: GroupRecord, minReward: number): number[]
 }
 
 async function ofEvaluation(folder: string, minReward: number): Promise<AgentDemonstration[]> {
-  const idle = async () => {};
-  const cloud = await startLocalCloud({
-    directory: join(folder, CLOUD),
-    handlers: { objectCreated: idle, tick: idle },
-  });
+  // Without handlers, unhandled events wait for the command that resumes the evaluation.
+  const cloud = await startLocalCloud({ directory: join(folder, CLOUD) });
   try {
     const store = cloud.direct;
     const key = objectKeys.config(EVALUATION);
     const bytes = await store.objects.get(key);
-    if (!bytes) throw new MgrpoError("not-found", `--from-run ${folder}: no evaluation has begun in this folder`);
+    if (!bytes) {
+      const message = `--from-run ${folder}: no evaluation has begun in this folder; a run is given by its name`;
+      throw new MgrpoError("not-found", message);
+    }
     const config = parseJson(RunConfig, bytes, key);
     const jobs = (await readJobs(store, EVALUATION)).filter(({ state }) => state === "done");
     const found = await Promise.all(jobs.map((job) => ofJob(store, config, job, folder, minReward)));
