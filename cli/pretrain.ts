@@ -139,9 +139,12 @@ async function encoderOf(recipe: Recipe, base: BaseModel, files: CheckpointFiles
   if (!agent) throw new MgrpoError("recipe-invalid", `baseModels: arm '${base.arm}' has no agent '${base.agent}'`);
   const tokenizer = openTokenizer(files);
   const { tools, close } = await openTools(module, { config, environment: process.env });
-  const layout = openAgentLayout(base.agent, agent, tokenizer, tools);
-  await close();
-  return (demonstration: Demonstration) => exampleOf(demonstration, layout, tokenizer);
+  try {
+    const layout = openAgentLayout(base.agent, agent, tokenizer, tools);
+    return (demonstration: Demonstration) => exampleOf(demonstration, layout, tokenizer);
+  } finally {
+    await close();
+  }
 }
 
 function withRandomWeights(base: BaseModel, files: ReadonlyMap<string, Uint8Array>): Map<string, Uint8Array> {
