@@ -89,7 +89,7 @@ export async function showSteps({ config, state, step, reason, evaluations, summ
     for (const refusal of refusals) console.log(JSON.stringify({ kind: "refused", ...refusal }));
     return console.log(JSON.stringify({ kind: "spent", ...spent }));
   }
-  console.log(`\n  ${config.run}: ${state} at step ${step} of ${config.steps} ${clean(reason)}`);
+  console.log(`\n  ${config.run}: ${state} at step ${step} of ${config.steps}${reason && `: ${clean(reason)}`}`);
   if (wait !== undefined) console.log(`  ${clean(wait)}`);
   for (const { agent, optimizer } of optimizers) console.log(`  ${agent}: ${clean(describeOptimizer(optimizer))}`);
   for (const { fleet, reason: why } of refusals)
