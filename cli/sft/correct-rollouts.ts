@@ -89,6 +89,10 @@ async function ofEvaluation(folder: string, minReward: number): Promise<AgentDem
     }
     const config = parseJson(RunConfig, bytes, key);
     const jobs = (await readJobs(store, EVALUATION)).filter(({ state }) => state === "done");
+    if (jobs.length === 0) {
+      const message = `--from-run ${folder}: the evaluation has not finished: run its command again`;
+      throw new MgrpoError("not-found", message);
+    }
     const found = await Promise.all(jobs.map((job) => ofJob(store, config, job, folder, minReward)));
     return found.flat();
   } finally {

@@ -9,6 +9,7 @@ import { openDemonstrations } from "../../cli/sft/sources.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { EvaluationResult, type ObjectCreated } from "../../core/contracts/messages.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
+import { reopenJob } from "../../core/training/job-writes.ts";
 import { openRecipe } from "../../recipes/registry.ts";
 import { says, startOpenAiServer } from "../fakes/openai-server.ts";
 import { projectOfFile, RELAY } from "./command-line.ts";
@@ -99,6 +100,18 @@ test("reading an evaluation leaves its unhandled events to the command that resu
   const resuming = await startLocalCloud({ directory, handlers });
   await expect.poll(() => keys).toContain("left");
   await resuming.close();
+});
+
+test("an evaluation that has not finished is to be finished, whatever --min-reward is", async () => {
+  const unfinished = join(folder, "unfinished");
+  cpSync(from, unfinished, { recursive: true });
+  const cloud = await startLocalCloud({ directory: join(unfinished, "cloud") });
+  const [job = expect.fail()] = await readJobs(cloud.direct, "eval");
+  await cloud.direct.table.update(reopenJob(job));
+  await cloud.close();
+  await expect(correctConversations(unfinished, 0.9)).rejects.toThrow(
+    `--from-run ${unfinished}: the evaluation has not finished: run its command again`,
+  );
 });
 
 test("the folder of a run, which is given by its name, is no evaluation", async () => {
