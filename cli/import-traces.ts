@@ -1,10 +1,10 @@
 /** @file `mgrpo import-traces`: traces of existing agents become a file of demonstrations. The summary prints none of their messages. */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
+import { existsSync, readFileSync } from "node:fs";
 import colors from "picocolors";
 import { MgrpoError } from "../core/errors.ts";
 import { importTraces, type TraceFile, type TraceImportOptions } from "../sft/traces/import.ts";
 import type { ImportReport } from "../sft/traces/report.ts";
+import { writeNamedFile } from "./local/run-folder.ts";
 import { clean } from "./terminal/clean.ts";
 import { MGRPO } from "./terminal/name.ts";
 
@@ -24,7 +24,7 @@ export async function importTracesTo(files: readonly string[], options: ImportTr
   if (existsSync(to)) throw new MgrpoError("config-invalid", `--to ${to} exists: name a file that does not`);
   const { lines, report } = importTraces(read(files), parsed(options));
   if (lines.length === 0) throw nothing(report);
-  write(to, lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+  writeNamedFile("--to", to, lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
   for (const line of summary(report, to, lines.length, files.length)) console.log(line);
 }
 
@@ -56,16 +56,6 @@ function* read(files: readonly string[]): Generator<TraceFile> {
       const { code = "", message } = error as NodeJS.ErrnoException;
       throw new MgrpoError("demonstrations-invalid", `${file}: ${FAULTS[code] ?? `cannot be read (${message})`}`);
     }
-  }
-}
-
-function write(to: string, text: string): void {
-  try {
-    mkdirSync(dirname(to), { recursive: true });
-    writeFileSync(to, text);
-  } catch (cause) {
-    const message = `--to ${to} cannot be written: name a file that you can write to`;
-    throw new MgrpoError("config-invalid", message, { cause });
   }
 }
 

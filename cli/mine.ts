@@ -3,8 +3,7 @@
  * correctly less often than `--below` as a file of questions. It is an evaluation whose folder is kept: the same command resumes it, and the
  * same team, questions and seed give the same file.
  */
-import { existsSync, mkdirSync } from "node:fs";
-import { dirname } from "node:path";
+import { existsSync, rmSync } from "node:fs";
 import type { RunConfig } from "../core/contracts/config.ts";
 import { questionsAsked } from "../core/contracts/evaluation-suite.ts";
 import type { EvaluationResult } from "../core/contracts/messages.ts";
@@ -12,10 +11,10 @@ import type { Question } from "../core/contracts/question.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { type EvalOptions, planEvaluation } from "./evaluation-config.ts";
 import { describeLosses, resultOf } from "./local/evaluate-team.ts";
-import { writeAtomically } from "./local/run-folder.ts";
+import { writeNamedFile } from "./local/run-folder.ts";
 import { showProgress } from "./mine/progress.ts";
 import { readQuestions } from "./questions.ts";
-import { evaluateAndKeep, type PlannedEvaluation } from "./suite/evaluate.ts";
+import { evaluateAndKeep, type PlannedEvaluation, refuseEmpty } from "./suite/evaluate.ts";
 import { counted, percent } from "./terminal/columns.ts";
 import { openLiveLine } from "./terminal/live.ts";
 
@@ -38,10 +37,14 @@ export async function mine(target: string, options: MineOptions): Promise<void> 
   const { to } = options;
   if (existsSync(to)) throw new MgrpoError("config-invalid", `--to ${to} exists: remove it, or name another file`);
   const { config, suite, recipe } = await plan(target, options);
-  mkdirSync(dirname(to), { recursive: true });
+  // A file that cannot be written is refused before the evaluation, which may take hours.
+  writeNamedFile("--to", to, "");
+  rmSync(to);
   const all = await readQuestions(recipe, config);
   const set = options.train ? { ...all, heldOut: all.train } : all;
-  const asked = questionsAsked(suite, set.suites?.[suite.name]?.questions ?? set.heldOut);
+  const available = set.suites?.[suite.name]?.questions ?? set.heldOut;
+  refuseEmpty(suite, available.length);
+  const asked = questionsAsked(suite, available);
   const live = openLiveLine(process.stderr);
   let result: EvaluationResult | undefined;
   try {
@@ -75,7 +78,7 @@ export function writeHardest(
     console.error(`${lost}; to retry, remove ${to} and run the same command`);
     process.exitCode = 1;
   }
-  writeAtomically(to, `${kept.map((question) => JSON.stringify(question)).join("\n")}\n`);
+  writeNamedFile("--to", to, `${kept.map((question) => JSON.stringify(question)).join("\n")}\n`);
   const summary = { kind: "mined", file: to, questions: kept.length, of: asked.length, below, samples };
   const text = `  ${to}: ${kept.length} of ${asked.length} questions, correct in less than ${percent(below)} of attempts`;
   console.log(process.stdout.isTTY ? text : JSON.stringify(summary));

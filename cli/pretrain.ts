@@ -86,7 +86,7 @@ export async function pretrainBase(base: BaseModel, recipe: Recipe, tools: Tools
   await writeFolder(base.folder, [...others, [WEIGHTS, weights]]);
 }
 
-/** A run takes a folder with weights for a complete model: old weights go first, and new ones come last, whole. */
+/** A run treats a folder with weights as a complete model: old weights are removed first, and new ones are renamed into it last. */
 async function writeFolder(folder: string, files: readonly (readonly [string, Uint8Array | string])[]): Promise<void> {
   // Two runs may make the same model at the same time.
   const partial = `${folder}.partial-${process.pid}`;
@@ -101,7 +101,7 @@ async function writeFolder(folder: string, files: readonly (readonly [string, Ui
   }
 }
 
-/** Trains until the base model's token budget is spent. Returns what the trainer saved then. */
+/** Trains until the base model's token budget is spent. Returns what the trainer saved at the end. */
 async function learnAll(trainer: Trainer, { folder, training }: BaseModel, examples: Iterable<Example>) {
   const { tokens, batchTokens } = training;
   const started = performance.now();
@@ -139,9 +139,12 @@ async function encoderOf(recipe: Recipe, base: BaseModel, files: CheckpointFiles
   if (!agent) throw new MgrpoError("recipe-invalid", `baseModels: arm '${base.arm}' has no agent '${base.agent}'`);
   const tokenizer = openTokenizer(files);
   const { tools, close } = await openTools(module, { config, environment: process.env });
-  const layout = openAgentLayout(base.agent, agent, tokenizer, tools);
-  await close();
-  return (demonstration: Demonstration) => exampleOf(demonstration, layout, tokenizer);
+  try {
+    const layout = openAgentLayout(base.agent, agent, tokenizer, tools);
+    return (demonstration: Demonstration) => exampleOf(demonstration, layout, tokenizer);
+  } finally {
+    await close();
+  }
 }
 
 function withRandomWeights(base: BaseModel, files: ReadonlyMap<string, Uint8Array>): Map<string, Uint8Array> {

@@ -129,7 +129,7 @@ function agentsOf({ agents }: RunConfig, only: string | undefined): string[] {
     if (LORA_POLICIES.includes(agent.policy) || agent.policy.startsWith("recipe:")) continue;
     throw new MgrpoError(
       "config-invalid",
-      `agents.${name}.policy: '${agent.policy}' holds the model elsewhere: sft trains on this machine, with one of ${LORA_POLICIES.join(", ")}`,
+      `agents.${name}.policy: sft cannot train with '${agent.policy}': it trains on this machine, with one of ${LORA_POLICIES.join(", ")}`,
     );
   }
   return chosen;

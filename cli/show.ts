@@ -1,16 +1,14 @@
 /** @file `mgrpo show`: a run's steps; a step, group or rollout as a tree; or the run's case studies; on the terminal or as a page. */
-import { mkdirSync } from "node:fs";
-import { dirname, relative } from "node:path";
+import { relative } from "node:path";
 import colors from "picocolors";
 import { describeOptimizer } from "../core/contracts/server-optimizer.ts";
-import { MgrpoError } from "../core/errors.ts";
 import { describeSpending } from "../core/training/run-budget.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import type { Tree } from "../ui/views.ts";
 import { openDisplay } from "./local/display.ts";
 import { readWait } from "./local/follow.ts";
 import { readOptimizers, readRefusals, readSpending } from "./local/read-records.ts";
-import { writeAtomically } from "./local/run-folder.ts";
+import { writeNamedFile } from "./local/run-folder.ts";
 import { notesOf } from "./notes.ts";
 import { loadCases } from "./show/cases.ts";
 import { type Address, loadTrees, parseAddress } from "./show/load.ts";
@@ -38,19 +36,8 @@ export async function show(run: string, address: string | undefined, { html }: S
   }
   const name = wanted === CASES ? CASES : Object.values(wanted).join("-");
   const file = html === true ? `${source.folder}/show-${name}.html` : html;
-  writePage(file, await exportPage(source, wanted));
+  writeNamedFile("--html", file, await exportPage(source, wanted));
   console.log(relative(process.cwd(), file));
-}
-
-function writePage(file: string, page: string): void {
-  try {
-    mkdirSync(dirname(file), { recursive: true });
-    writeAtomically(file, page);
-  } catch (cause) {
-    throw new MgrpoError("config-invalid", `--html: ${file} cannot be written: name a file that you can write to`, {
-      cause,
-    });
-  }
 }
 
 /** Without an address: the newest closed step, or step 0 before one has closed. */
@@ -102,7 +89,7 @@ export async function showSteps({ config, state, step, reason, evaluations, summ
     for (const refusal of refusals) console.log(JSON.stringify({ kind: "refused", ...refusal }));
     return console.log(JSON.stringify({ kind: "spent", ...spent }));
   }
-  console.log(`\n  ${config.run}: ${state} at step ${step} of ${config.steps} ${clean(reason)}`);
+  console.log(`\n  ${config.run}: ${state} at step ${step} of ${config.steps}${reason && `: ${clean(reason)}`}`);
   if (wait !== undefined) console.log(`  ${clean(wait)}`);
   for (const { agent, optimizer } of optimizers) console.log(`  ${agent}: ${clean(describeOptimizer(optimizer))}`);
   for (const { fleet, reason: why } of refusals)

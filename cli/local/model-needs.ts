@@ -5,6 +5,7 @@
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { EngineConfig } from "../../core/contracts/engine.ts";
+import type { LoraConfig } from "../../core/contracts/lora.ts";
 import { policySettings } from "../../core/contracts/shared-policy.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
@@ -42,6 +43,10 @@ const ADVICE: Readonly<Record<keyof MemoryPlan, string>> = {
   saving: "an adapter in place of all weights (lora={})",
 };
 
+/** What makes a part smaller. Under an adapter, its optimizer state and what is saved grow with it. */
+const adviceOn = (part: keyof MemoryPlan, lora: LoraConfig | null): string =>
+  ADVICE[lora && (part === "optimizer" || part === "saving") ? "adapter" : part];
+
 /** Part by part, then the sum. */
 export function memoryChecks(agent: AgentConfig, files: CheckpointFiles, stored: StoredWeights): Check[] {
   const { mapped } = stored;
@@ -52,7 +57,7 @@ export function memoryChecks(agent: AgentConfig, files: CheckpointFiles, stored:
       const note = lora ? noteOn(name, mapped, agent.engine) : "";
       return { name: `  ${name}`, state: "ok", found: `${gigabytes(bytes)}${note}` };
     }),
-    memoryCheck(plan),
+    memoryCheck(plan, lora),
   ];
 }
 
@@ -67,13 +72,14 @@ function noteOn(
   return part === "packed" ? `, engine.weightPacking ${weightPacking}` : "";
 }
 
-function memoryCheck(plan: MemoryPlan): Check {
+function memoryCheck(plan: MemoryPlan, lora: LoraConfig | null): Check {
   const total = totalBytes(plan);
   const available = process.availableMemory();
   const found = `about ${gigabytes(total)} needed, ${gigabytes(available)} available`;
   if (total <= available) return { name: "memory", state: "ok", found };
   const largest = largestPart(plan);
-  return { name: "memory", state: "broken", found, advice: `the largest part is ${largest}: ${ADVICE[largest]}` };
+  const advice = `the largest part is ${largest}: ${adviceOn(largest, lora)}`;
+  return { name: "memory", state: "broken", found, advice };
 }
 
 const gigabytes = (bytes: number) => `${(bytes / GIGABYTE).toFixed(bytes < GIGABYTE / 10 ? 3 : 1)} GB`;
@@ -106,7 +112,7 @@ export function checkMemory(
       const needs = needsOf(agent, files, { reference: algorithm.kl.coefficient > 0, staleness });
       const config = readModelConfig(files);
       if (!needs.lora) refuseUnsavable(parameterLayout(config));
-      return { name, plan: needs.plan, mapped: { files: mappedFiles(files, config), bytes: needs.mapped } };
+      return { name, ...needs, mapped: { files: mappedFiles(files, config), bytes: needs.mapped } };
     });
   });
   const needed = totalOfProcesses(plans);
@@ -117,7 +123,7 @@ export function checkMemory(
   const limit = isTooMuch ? `the machine has ${gigabytes(memory.total)}` : `${gigabytes(memory.available)} is free`;
   const message =
     `agents.${most.name}.model: this team needs about ${gigabytes(needed)} of memory and ${limit}; ` +
-    `'${most.name}' needs the most, and its largest part is ${largest}, ${gigabytes(most.plan[largest])}: ${ADVICE[largest]}`;
+    `'${most.name}' needs the most, and its largest part is ${largest}, ${gigabytes(most.plan[largest])}: ${adviceOn(largest, most.lora)}`;
   if (isTooMuch) findings.refuse(new MgrpoError("config-invalid", message));
   else findings.warn(message);
 }

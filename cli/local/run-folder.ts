@@ -237,6 +237,17 @@ export function writeAtomically(path: string, content: string | Uint8Array, mode
   renameSync(temporary, path);
 }
 
+/** Writes a file that the user named with an option, and the folders above it. */
+export function writeNamedFile(option: string, file: string, content: string): void {
+  try {
+    mkdirSync(dirname(file), { recursive: true });
+    writeAtomically(file, content);
+  } catch (cause) {
+    const message = `${option} ${file} cannot be written: name a file that you can write to`;
+    throw new MgrpoError("config-invalid", message, { cause });
+  }
+}
+
 /** Whether another process has this id. In a container, a restarted process may have the id of the killed one. */
 function isAlive(pid: number): boolean {
   if (pid === 0 || pid === process.pid) return false;

@@ -45,7 +45,7 @@ export async function startOrResume(
   await cloud.functions.startRun({ config, questionsSha256: sha256(questionBytes), bases: parts });
 }
 
-/** Commits the small files of a base model. Large ones stay where they are, named by path and hash. */
+/** Commits the small files of a base model. Large ones stay where they are, named by origin and hash. */
 async function commitParts(
   objects: Store["objects"],
   run: string,

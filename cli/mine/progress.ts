@@ -7,10 +7,10 @@ import type { OnPoll } from "../local/evaluate-team.ts";
 import { duration } from "../terminal/columns.ts";
 import type { LiveLine } from "../terminal/live.ts";
 
-/** `what`: what is asked. `questions`: each is asked `samples` times. */
+/** @param questions each is asked `samples` times. */
 export function showProgress(
   live: LiveLine,
-  what: string,
+  suite: string,
   config: RunConfig,
   questions: number,
   samples: number,
@@ -30,7 +30,7 @@ export function showProgress(
     start ??= { answered, milliseconds: performance.now() };
     const speed = (answered - start.answered) / (performance.now() - start.milliseconds);
     const left = speed > 0 ? ` · ${duration((total - answered) / speed / 1000)} left` : "";
-    live.show(() => `${what}: ${answered} of ${total} answers${left}`);
+    live.show(() => `${suite}: ${answered} of ${total} answers${left}`);
   };
 }
 

@@ -1,7 +1,7 @@
 /**
  * @file The correct rollouts of a run, or of an evaluation on questions of the user's own, as demonstrations (rejection sampling): every
  * answered conversation in them, the main agent's and its sub-agents'. They are taken as text, so agents behind an API count too; those of
- * an app also as the tokens that were sampled, since the app's own messages and tools are nowhere else. Only questions that may be trained
+ * an app also as the tokens that were sampled, since nothing else records the app's own messages and tools. Only questions that may be trained
  * on: never held-out ones, nor those of a published benchmark.
  */
 import { existsSync } from "node:fs";
@@ -77,18 +77,22 @@ function correctRollouts({ rollouts }: GroupRecord, minReward: number): number[]
 }
 
 async function ofEvaluation(folder: string, minReward: number): Promise<AgentDemonstration[]> {
-  const idle = async () => {};
-  const cloud = await startLocalCloud({
-    directory: join(folder, CLOUD),
-    handlers: { objectCreated: idle, tick: idle },
-  });
+  // Without handlers, unhandled events wait for the command that resumes the evaluation.
+  const cloud = await startLocalCloud({ directory: join(folder, CLOUD) });
   try {
     const store = cloud.direct;
     const key = objectKeys.config(EVALUATION);
     const bytes = await store.objects.get(key);
-    if (!bytes) throw new MgrpoError("not-found", `--from-run ${folder}: no evaluation has begun in this folder`);
+    if (!bytes) {
+      const message = `--from-run ${folder}: no evaluation has begun in this folder; a run is given by its name`;
+      throw new MgrpoError("not-found", message);
+    }
     const config = parseJson(RunConfig, bytes, key);
     const jobs = (await readJobs(store, EVALUATION)).filter(({ state }) => state === "done");
+    if (jobs.length === 0) {
+      const message = `--from-run ${folder}: the evaluation has not finished: run its command again`;
+      throw new MgrpoError("not-found", message);
+    }
     const found = await Promise.all(jobs.map((job) => ofJob(store, config, job, folder, minReward)));
     return found.flat();
   } finally {

@@ -1,6 +1,6 @@
 /**
- * @file Reports supervised training: in a terminal, a live line; printed lines for the start, for each held-out loss after the first and for
- * the result, and a warning if that did not improve on the start; and a chart of the losses next to the result's folder.
+ * @file Reports supervised training: a live line on a terminal; a printed line at the start, for each held-out loss after the first, and for
+ * the result; a warning if the held-out loss never fell below its first value; and a chart of the losses next to the result's folder.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";

@@ -49,7 +49,9 @@ export async function openDemonstrations(
   only?: string,
 ): Promise<ExampleSource> {
   const isApp = config.runner !== "native";
-  if (demonstrations !== undefined) return fromLines(demonstrations, readFile(demonstrations), config, only);
+  if (demonstrations !== undefined) {
+    return fromLines(demonstrations, readMessages(readFile(demonstrations), demonstrations), config, only);
+  }
   if (fromRun === undefined) return fromRecipe(recipe, config);
   const found = await correctConversations(fromRun, minReward);
   return (teachable, tokenizer) => {
@@ -147,12 +149,12 @@ function fromLines(
   };
 }
 
-function readFile(file: string): MessagesLine[] {
+function readFile(file: string): string {
   try {
-    return readMessages(readFileSync(file, "utf8"), file);
-  } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code !== "ENOENT") throw cause;
-    throw none(`--demonstrations ${file}: no such file`);
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw none(`--demonstrations ${file}: ${code === "ENOENT" ? "no such file" : `cannot be read (${message})`}`);
   }
 }
 

@@ -28,7 +28,7 @@ export function branchTrees({ trajectory, app }: FinishedOutcome, branches: read
       tags: [
         plain(`${counted(trained, "turn")} of its own`),
         { text: `${sampledTokens(branch)} sampled tokens`, tone: "faint" },
-        ...(children.length > 0 ? [] : [{ text: "no text: its tokenizer was deleted", tone: "faint" as const }]),
+        ...(children.length > 0 ? [] : [{ text: "no text: its version has no manifest", tone: "faint" as const }]),
       ],
       folded: true,
       ...("tokens" in branch && { trajectory: i === 0 ? "main" : `main/${i}` }),

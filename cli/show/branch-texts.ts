@@ -11,7 +11,7 @@ import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { openCheckpoints } from "../../gpu-workers/checkpoints.ts";
 import type { TurnTexts } from "./app-tree.ts";
 
-/** The tokenizer that sampled a branch; undefined once its version's manifest is deleted. */
+/** The tokenizer of the version that sampled a branch; undefined if the store has no manifest of it. */
 export type TokenizerOf = (branch: Trajectory) => Promise<Tokenizer | undefined>;
 
 /** Opens the tokenizer of each version once: that of a large model takes hundreds of megabytes. */
@@ -41,7 +41,7 @@ function turnsOf({ tokens, actions }: Trajectory, { ends, decode }: Tokenizer): 
   });
 }
 
-/** Undefined once the version's manifest is deleted. */
+/** Undefined if the store has no manifest of the version. */
 export async function readTokenizer(
   store: Store,
   { run, agents }: Pick<RunConfig, "run" | "agents">,

@@ -1,7 +1,7 @@
 /**
- * @file A recipe's case studies in a finished run: for each, the share of passed checks before and after training, and up to three held-out questions with the
- * rollouts of the untrained and the trained team side by side. Questions on which the team improved come first, in the order of the
- * held-out set; the counts of improved and worsened questions are shown.
+ * @file A recipe's case studies in a finished run: for each, the share of passed checks before and after training, and up to three held-out
+ * questions with the rollouts of the untrained and the trained team side by side. Questions on which the team improved come first, in the
+ * order of the held-out set; the counts of improved and worsened questions are shown.
  */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { MgrpoError } from "../../core/errors.ts";

@@ -57,7 +57,8 @@ export async function evaluateSuite(
   if (report) print(report, folder);
 }
 
-function refuseEmpty({ name, skip = 0 }: EvaluationSuite, available: number): void {
+/** Refuses a suite that skips all of its questions, or has none. */
+export function refuseEmpty({ name, skip = 0 }: EvaluationSuite, available: number): void {
   if (skip < available) return;
   const why =
     skip > 0

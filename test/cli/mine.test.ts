@@ -1,5 +1,5 @@
 /** @file `mgrpo mine`: which questions are hard, the count of stored answers, and files that a run can train on. */
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -121,6 +121,9 @@ const relay = ["models", "--recipe", RELAY];
 const team = [...relay, ...relaySettings({ name: "sampled" })];
 
 const gaia = `evaluation.suites=${JSON.stringify([{ name: "gaia", benchmark: "gaia", data: "gaia" }])}`;
+const own = { name: "own", benchmark: "jsonl", data: "own.jsonl", skip: 5 };
+const skipped = `evaluation.suites=${JSON.stringify([own])}`;
+writeFileSync(join(folder, own.data), JSON.stringify({ id: "a", prompt: "a?", answer: "a" }));
 
 test.each([
   [[], "--suite <name> and --train: give one of the two"],
@@ -128,6 +131,8 @@ test.each([
   [["--suite", "sampled"], "--suite sampled asks held-out questions, which must not be trained on"],
   [["--set", gaia, "--suite", "gaia"], "--suite gaia asks questions of benchmark gaia, which must not be trained on"],
   [["--train", "--below", "1.5"], "--below takes a share, a number of at most 1"],
+  [["--train", "--to", "models/main/config.json/c.jsonl"], "c.jsonl cannot be written: name a file that you can"],
+  [["--set", skipped, "--suite", "own"], "asks nothing: it skips 5, and its set has 1 question: lower skip"],
 ] as const)("refused: %j", async (more, line) => {
   expect((await mgrpo(folder, "mine", ...team, "--to", "c.jsonl", ...more)).stderr).toContain(line);
 });

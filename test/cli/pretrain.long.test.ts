@@ -78,6 +78,16 @@ test("a recipe's invalid setting is named", async () => {
   });
 });
 
+test("the tools are closed, even if the recipe lacks one that the agent has", async () => {
+  const searcher = baseModels.find(({ agent }) => agent === "searcher") ?? expect.fail();
+  const close = vi.fn(async () => {});
+  const tools = async () => ({ tools: new Map(), close });
+  await expect(pretrainBase({ ...searcher, folder: join(folder, "h") }, recipe, { tools })).rejects.toMatchObject({
+    code: "recipe-invalid",
+  });
+  expect(close).toHaveBeenCalledOnce();
+});
+
 test("--only takes whole names or paths of folders, all of which must exist", () => {
   const [main = expect.fail(), searcher = expect.fail()] = ["models/main", "models/sub-main"].map((path) => ({
     ...(baseModels[0] ?? expect.fail()),

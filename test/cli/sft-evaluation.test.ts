@@ -1,5 +1,5 @@
 /** @file A team behind an API answers the user's own questions; its correct answers are demonstrations. Benchmarks are refused. */
-import { cpSync, readdirSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
@@ -7,8 +7,9 @@ import { readJobs } from "../../cli/local/read-records.ts";
 import { correctConversations } from "../../cli/sft/correct-rollouts.ts";
 import { openDemonstrations } from "../../cli/sft/sources.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
-import { EvaluationResult } from "../../core/contracts/messages.ts";
+import { EvaluationResult, type ObjectCreated } from "../../core/contracts/messages.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
+import { reopenJob } from "../../core/training/job-writes.ts";
 import { openRecipe } from "../../recipes/registry.ts";
 import { says, startOpenAiServer } from "../fakes/openai-server.ts";
 import { projectOfFile, RELAY } from "./command-line.ts";
@@ -82,6 +83,44 @@ async function removeScores(evaluation: string): Promise<void> {
     await cloud.close();
   }
 }
+
+test("reading an evaluation leaves its unhandled events to the command that resumes it", async () => {
+  const interrupted = join(folder, "interrupted");
+  cpSync(from, interrupted, { recursive: true });
+  const directory = join(interrupted, "cloud");
+  const writing = await startLocalCloud({ directory });
+  await writing.direct.objects.commit("left", new TextEncoder().encode("1"));
+  await writing.close();
+  expect(await correctConversations(interrupted, 0.9)).toHaveLength(1);
+  const keys: string[] = [];
+  const handlers = {
+    objectCreated: async ({ detail }: ObjectCreated) => void keys.push(detail.object.key),
+    tick: async () => {},
+  };
+  const resuming = await startLocalCloud({ directory, handlers });
+  await expect.poll(() => keys).toContain("left");
+  await resuming.close();
+});
+
+test("an evaluation that has not finished is to be finished, whatever --min-reward is", async () => {
+  const unfinished = join(folder, "unfinished");
+  cpSync(from, unfinished, { recursive: true });
+  const cloud = await startLocalCloud({ directory: join(unfinished, "cloud") });
+  const [job = expect.fail()] = await readJobs(cloud.direct, "eval");
+  await cloud.direct.table.update(reopenJob(job));
+  await cloud.close();
+  await expect(correctConversations(unfinished, 0.9)).rejects.toThrow(
+    `--from-run ${unfinished}: the evaluation has not finished: run its command again`,
+  );
+});
+
+test("the folder of a run, which is given by its name, is no evaluation", async () => {
+  const run = join(folder, "a-run");
+  mkdirSync(join(run, "cloud"), { recursive: true });
+  await expect(correctConversations(run, 0.9)).rejects.toThrow(
+    `--from-run ${run}: no evaluation has begun in this folder; a run is given by its name`,
+  );
+});
 
 test("a published benchmark is not trained on", async () => {
   const data = resolve(import.meta.dirname, "../fixtures/benchmarks/gaia");

@@ -134,4 +134,9 @@ test("no demonstrations at all: one line that says where they could come from", 
   expect(() => none(teachable("main"), "")).toThrow(/has no demonstrations of agent 'main' in arm 'mgrpo': add them/);
   const missing = openDemonstrations(recipe, config, { demonstrations: "nowhere.jsonl" });
   await expect(missing).rejects.toThrow("--demonstrations nowhere.jsonl: no such file");
+  const notAFile = openDemonstrations(recipe, config, { demonstrations: folder });
+  await expect(notAFile).rejects.toMatchObject({
+    code: "demonstrations-invalid",
+    message: expect.stringContaining(`--demonstrations ${folder}: cannot be read (EISDIR`),
+  });
 });

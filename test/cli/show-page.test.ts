@@ -14,5 +14,5 @@ test("a page that cannot be written is refused with its path", async () => {
   writeFileSync(join(folder, "file"), "");
   const { code, stderr } = await mgrpo(folder, "show", config.run, "0", "--html", "file/page.html");
   expect(code).toBe(1);
-  expect(stderr).toMatch(/^mgrpo: --html: file\/page\.html cannot be written: name a file that you can write to/);
+  expect(stderr).toMatch(/^mgrpo: --html file\/page\.html cannot be written: name a file that you can write to/);
 });

@@ -224,6 +224,23 @@ function hollowModel(folder: string): CheckpointFiles {
   ]);
 }
 
+test("where saving a large adapter takes the most memory, the advice is a smaller adapter", () => {
+  const folder = mkdtempSync(join(tmpdir(), "mgrpo-adapter-"));
+  try {
+    const base = hollowModel(join(folder, "base"));
+    const engine = { weightPacking: "off", gradientCheckpointing: "on", slots: 1, microBatchTokens: 512 };
+    const agents = { main: { model: folder, lora: { rank: 512 }, engine, delegates: [] } };
+    const config = RunConfig.parse({ run: "r", recipe: "atlas", steps: 1, agents });
+    const findings = new Findings();
+    checkMemory(config, new Map([["main", base]]), findings, { total: 1, available: 1 });
+    // 323 million weights are 1.3 GB. Saving takes one copy, and 3 GiB for what is in flight.
+    const advice = /largest part is saving, 4\.5 GB: a lower lora\.rank, or fewer lora\.targets$/;
+    expect(findings.all).toMatchObject([{ severity: "error", message: expect.stringMatching(advice) }]);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
 test("preflight counts a base that two agents train adapters on once, by whatever path they name it", () => {
   const folder = mkdtempSync(join(tmpdir(), "mgrpo-roles-"));
   try {
