@@ -131,7 +131,7 @@ test.each([
   [["--suite", "sampled"], "--suite sampled asks held-out questions, which must not be trained on"],
   [["--set", gaia, "--suite", "gaia"], "--suite gaia asks questions of benchmark gaia, which must not be trained on"],
   [["--train", "--below", "1.5"], "--below takes a share, a number of at most 1"],
-  [["--train", "--to", "models/main/config.json/c.jsonl"], "c.jsonl cannot be written: name a file that you can"],
+  [["--train", "--to", "own.jsonl/c.jsonl"], "c.jsonl cannot be written: name a file that you can"],
   [["--set", skipped, "--suite", "own"], "asks nothing: it skips 5, and its set has 1 question: lower skip"],
 ] as const)("refused: %j", async (more, line) => {
   expect((await mgrpo(folder, "mine", ...team, "--to", "c.jsonl", ...more)).stderr).toContain(line);
