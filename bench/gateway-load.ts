@@ -12,7 +12,7 @@ import { print } from "./measurement.ts";
 const ATTEMPTS = 64;
 const REQUESTS = 16;
 const SLOW_EVERY = 8;
-const MEGABYTE = 2 ** 20;
+const MEGABYTE = 1e6;
 const config = { attempts: ATTEMPTS, requests: ATTEMPTS * REQUESTS, slow: ATTEMPTS * (REQUESTS / SLOW_EVERY) };
 
 setFlagsFromString("--expose-gc");

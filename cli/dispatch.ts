@@ -2,7 +2,7 @@
  * @file `mgrpo dispatch`: runs the functions without Lambda, on the store named by the environment. It needs no S3 events: it
  * polls the store and does what the events would have done.
  *
- *     poll ──outage──> logged once, polls again      ──damaged records in one run──> logged once, the other runs continue
+ *     poll ──outage──> logged once, polls again      ──an error of one run──> logged once, the other runs continue
  *      '──a permanent error (no such table, expired credentials)──> exits with the reason
  */
 import { openAwsStore } from "../adapters/aws/store.ts";
@@ -16,41 +16,41 @@ import { storeNames } from "./store-names.ts";
 
 export interface DispatchOptions {
   /** Seconds between two polls. */
-  readonly every: number;
+  readonly everySeconds: number;
 }
 
-export async function dispatch({ every }: DispatchOptions): Promise<void> {
+export async function dispatch({ everySeconds }: DispatchOptions): Promise<void> {
   const names = storeNames("dispatch");
   const store = openAwsStore(names);
   const stop = new AbortController();
-  const ignoreSignals = onStopSignal(() => stop.abort());
+  const stopListening = onStopSignal(() => stop.abort());
   try {
     // With no runs, no poll reads an object: this read detects a missing bucket at startup.
     await store.objects.get("runs");
-    console.log(JSON.stringify({ kind: "dispatching", ...names, every }));
+    console.log(JSON.stringify({ kind: "dispatching", ...names, everySeconds }));
     const functions = composeFunctions(store, { rewardsOf: isolatedRewards(process.env) });
-    await pollUntil(stop.signal, store.clock, functions, every);
+    await pollUntil(stop.signal, store.clock, functions, everySeconds);
   } finally {
-    ignoreSignals();
+    stopListening();
     store.close();
   }
 }
 
-/** However it ends, pending judge requests are canceled: they would keep the process alive, and cost money. */
+/** Polls until the signal aborts or an error is permanent. Then cancels pending judge requests, which would keep the process alive and cost money. */
 export async function pollUntil(
   signal: AbortSignal,
   clock: Pick<Clock, "sleep">,
   functions: Pick<Functions, "tickAll" | "stop">,
-  every: number,
+  everySeconds: number,
 ): Promise<void> {
   let logged: ReadonlySet<string> = new Set();
   try {
     while (!signal.aborted) {
       const errors = await poll(functions);
       for (const { message, code, retryable } of errors)
-        if (!logged.has(message)) console.log(JSON.stringify({ kind: retryable ? "retry" : "damaged", code, message }));
+        if (!logged.has(message)) console.log(JSON.stringify({ kind: retryable ? "retry" : "failed", code, message }));
       logged = new Set(errors.map(({ message }) => message));
-      await clock.sleep(every, signal);
+      await clock.sleep(everySeconds, signal);
     }
   } finally {
     await functions.stop();
@@ -65,7 +65,7 @@ async function poll(functions: Pick<Functions, "tickAll">): Promise<MgrpoError[]
     errors.set(error.message, error);
   };
   const ofRun = collect(({ code, retryable }) => code === "store-unreachable" && !retryable);
-  // Any other error is about the list of runs: without it there is nothing to do.
+  // Any other error comes from listing the runs: without the list there is nothing to do.
   await functions.tickAll(ofRun).catch(collect(({ retryable }) => !retryable));
   return [...errors.values()];
 }

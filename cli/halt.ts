@@ -67,8 +67,5 @@ function refuseWithoutStore(run: string): never {
     state === "running"
       ? `press Ctrl-C where it runs, or \`kill ${pid}\`; \`${MGRPO} resume ${run}\` continues it`
       : `it is ${state}, so there is nothing to halt`;
-  throw new MgrpoError(
-    "config-invalid",
-    `'${run}' is a run of this machine, and halt is for runs in a store: ${advice}`,
-  );
+  throw new MgrpoError("config-invalid", `'${run}' is a local run, and halt is for runs in a store: ${advice}`);
 }

@@ -13,7 +13,7 @@ export interface S3SourceOptions {
   readonly largeBytes?: number;
 }
 
-/** Endpoint, region and credentials come from the standard AWS variables. */
+/** Opens an `s3://<bucket>/<prefix>`. Endpoint, region and credentials come from the standard AWS environment variables. */
 export function openS3Source(url: string, options: S3SourceOptions = {}): CheckpointSource {
   const { cache = openFileCache(), largeBytes = LARGE_FILE_BYTES } = options;
   const { bucket, path } = parseUrl(url);
@@ -58,16 +58,16 @@ export function openS3Source(url: string, options: S3SourceOptions = {}): Checkp
   };
 }
 
-/** Streams one object. */
+/** Passes the body of one object to `use` as a stream. */
 export async function readS3Object<T>(url: string, use: (body: AsyncIterable<Uint8Array>) => Promise<T>): Promise<T> {
   const { bucket, path } = parseUrl(url);
-  if (path === "") throw new MgrpoError("config-invalid", `${url}: not an S3 URL: write s3://<bucket>/<key>`);
+  if (path === "") throw new MgrpoError("config-invalid", `${url} names no object: write s3://<bucket>/<key>`);
   return withS3(`reading ${url}`, async (s3) => use((await getObject(s3, bucket, path)).body));
 }
 
 function parseUrl(url: string): { bucket: string; path: string } {
   const [, bucket = "", path = ""] = /^s3:\/\/([^/]+)\/?(.*)$/.exec(url) ?? [];
-  if (bucket === "") throw new MgrpoError("config-invalid", `${url}: write s3://bucket/prefix`);
+  if (bucket === "") throw new MgrpoError("config-invalid", `${url} names no bucket: write s3://<bucket>/<prefix>`);
   return { bucket, path };
 }
 
@@ -80,7 +80,7 @@ async function getObject(s3: S3Client, bucket: string, key: string) {
   return { body: Body as Readable, bytes, etag, toBytes: () => Body.transformToByteArray() };
 }
 
-/** Works with a client that is closed afterward. `operation` names the work in errors. */
+/** Runs `work` with a client, and closes it afterward. `operation` names the work in errors. */
 async function withS3<T>(operation: string, work: (s3: S3Client) => Promise<T>): Promise<T> {
   let endpoint = "S3";
   const ignore = { sent() {}, answered() {} };
@@ -91,7 +91,7 @@ async function withS3<T>(operation: string, work: (s3: S3Client) => Promise<T>):
   const attempt = () =>
     work(clients.s3).catch((cause: Error) => {
       if (cause.name !== "NoSuchBucket") throw cause;
-      // The store of a run has other remedies.
+      // A missing bucket of a run's store has another remedy, which `translated` names; here the URL is wrong.
       const message = `${operation}: the store at ${endpoint} has no such bucket: check the URL and AWS_REGION`;
       throw new MgrpoError("not-found", message, { cause });
     });

@@ -3,7 +3,7 @@ import { equal, ok } from "node:assert/strict";
 import type { ObjectStore } from "../../core/ports.ts";
 import type { ContractCheck, FreshKeys } from "./check.ts";
 
-const CONCURRENT = 20;
+const WRITERS = 20;
 const UPLOADS = 4;
 /** More than S3 deletes in one request. */
 const MANY = 1005;
@@ -54,10 +54,10 @@ export const objectChecks: readonly ContractCheck<ObjectStore>[] = [
     },
   },
   {
-    name: `one of ${CONCURRENT} concurrent commits wins`,
+    name: `one of ${WRITERS} concurrent commits wins`,
     async verify(store, keys) {
       const key = keys.objectKey();
-      const all = Array.from({ length: CONCURRENT }, (_, i) => store.commit(key, bytes(`writer ${i}`)));
+      const all = Array.from({ length: WRITERS }, (_, i) => store.commit(key, bytes(`writer ${i}`)));
       const won = await Promise.all(all);
       equal(won.filter(Boolean).length, 1, `${won.filter(Boolean).length} writers won`);
       await expectBytes(store, key, bytes(`writer ${won.indexOf(true)}`));

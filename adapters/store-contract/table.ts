@@ -5,7 +5,7 @@ import type { Table, TableCondition, TableItem } from "../../core/ports.ts";
 import { claimRollouts } from "../../core/training/writes.ts";
 import type { ContractCheck, FreshKeys } from "./check.ts";
 
-const CONCURRENT = 20;
+const WRITERS = 20;
 /** More keys than a batch of 100; ORDER's items of 60,000 bytes are together more than a page of 1 MB. */
 const [BEYOND_A_BATCH, BEYOND_A_PAGE] = [120, 60_000];
 const ORDER = [9, 3, 25, 1, 14, 7, 30, 2, 21, 11, 5, 18, 28, 16, 8, 23, 4, 12, 20, 6];
@@ -70,10 +70,10 @@ export const tableChecks: readonly ContractCheck<Table>[] = [
     },
   },
   {
-    name: `one of ${CONCURRENT} concurrent inserts wins`,
+    name: `one of ${WRITERS} concurrent inserts wins`,
     async verify(table, keys) {
       const key = keys.tableKey();
-      const won = await Promise.all(Array.from({ length: CONCURRENT }, (_, i) => table.insert(key, { i })));
+      const won = await Promise.all(Array.from({ length: WRITERS }, (_, i) => table.insert(key, { i })));
       equal(won.filter(Boolean).length, 1, `${won.filter(Boolean).length} writers won`);
       deepEqual(await table.get(key), { i: won.indexOf(true) });
     },
@@ -82,7 +82,7 @@ export const tableChecks: readonly ContractCheck<Table>[] = [
     name: "a read sees every acknowledged write: one item, a batch, a query",
     async verify(table, keys) {
       const key = await inserted(table, keys, { n: 0 });
-      for (let n = 1; n <= CONCURRENT; n++) {
+      for (let n = 1; n <= WRITERS; n++) {
         await table.update({ key, add: [[["n"], 1]], when: [] });
         deepEqual(await table.get(key), { n });
         deepEqual(await table.getAll([key]), [{ n }]);
@@ -185,7 +185,7 @@ export const tableChecks: readonly ContractCheck<Table>[] = [
     name: "no update is lost, and one of several mutually exclusive updates wins",
     async verify(table, keys) {
       const key = await inserted(table, keys, { n: 0, rollouts: {} });
-      const all = Array.from({ length: CONCURRENT }, (_, i) =>
+      const all = Array.from({ length: WRITERS }, (_, i) =>
         table.update({
           key,
           set: [[["rollouts", String(i % 4)], i]],

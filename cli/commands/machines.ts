@@ -64,5 +64,5 @@ function addDispatch(program: Command): void {
     .addOption(
       new Option("--every <seconds>", "seconds between polls of the store").argParser(positive("--every")).default(1),
     )
-    .action(async (options) => (await import("../dispatch.ts")).dispatch(options));
+    .action(async ({ every }) => (await import("../dispatch.ts")).dispatch({ everySeconds: every }));
 }

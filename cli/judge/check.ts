@@ -11,8 +11,8 @@ import { openRecipe } from "../../recipes/registry.ts";
 import { type AnswerLabel, readLabels, readTextFile, type WorkLabel } from "./labels.ts";
 import { type Checked, printChecked } from "./print.ts";
 
-/** Concurrent requests to the judge. */
-const CONCURRENCY = 8;
+/** Labels judged concurrently; each sends its votes in parallel. */
+const CONCURRENT_LABELS = 8;
 
 export interface JudgeOptions {
   readonly recipe: string;
@@ -35,7 +35,7 @@ export async function checkJudge(file: string, options: JudgeOptions): Promise<v
 }
 
 async function checkAnswers(judge: Judge, criteria: string, labels: readonly AnswerLabel[]): Promise<Checked> {
-  const verdicts = await inParallel(labels, CONCURRENCY, ({ question, reference, answer }, i) =>
+  const verdicts = await inParallel(labels, CONCURRENT_LABELS, ({ question, reference, answer }, i) =>
     judgeCorrectness(judge, criteria, { question, reference, answer }).catch(failureOn(i)),
   );
   const pairs = labels.map((label, i) => ({ label, verdict: verdicts[i] as Verdict }));
@@ -52,7 +52,7 @@ async function checkAnswers(judge: Judge, criteria: string, labels: readonly Ans
 }
 
 async function checkWork(judge: Judge, criteria: string, labels: readonly WorkLabel[]): Promise<Checked> {
-  const verdicts = await inParallel(labels, CONCURRENCY, ({ task, steps, report }, i) =>
+  const verdicts = await inParallel(labels, CONCURRENT_LABELS, ({ task, steps, report }, i) =>
     judgeQuality(judge, criteria, { input: { task, steps, report } }).catch(failureOn(i)),
   );
   const pairs = labels.map((label, i) => ({ label, verdict: verdicts[i] as Verdict }));
@@ -68,7 +68,7 @@ async function checkWork(judge: Judge, criteria: string, labels: readonly WorkLa
   };
 }
 
-/** Rejects with the number of the label that has no verdict, which the user may have to change. Other errors concern every label. */
+/** Adds the label's number to an error that concerns one label, which the user may have to change. Other errors concern every label. */
 const failureOn =
   (index: number) =>
   (error: unknown): never => {
@@ -77,13 +77,13 @@ const failureOn =
     throw new MgrpoError(code, `label ${index + 1}: ${message}`, { retryable, cause: error });
   };
 
-/** The reason of the vote nearest to the verdict: the median of an even number of valid votes may be the score of none. */
+/** The reason of the vote nearest to the verdict. The median of an even number of valid votes may be no vote's score. */
 function reasonOf({ score, votes = [] }: Verdict): string {
   const distance = (vote: { readonly score: number }) => Math.abs(vote.score - score);
   return votes.toSorted((a, b) => distance(a) - distance(b))[0]?.reason ?? "";
 }
 
-/** The judge of the recipe's config, changed by `--judge` and `--set judge.…`. */
+/** The judge of the recipe's config with `--judge` and `--set judge.…` applied. */
 async function judgeOf({ recipe: name, judge, set }: JudgeOptions): Promise<JudgeConfig> {
   const chosen = judge === undefined ? set : [...set, `judge.model=${judge}`];
   const recipe = await openRecipe(name);

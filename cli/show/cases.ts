@@ -1,6 +1,6 @@
 /**
  * @file A recipe's case studies in a finished run: for each, the share of passed checks before and after training, and up to three held-out
- * questions with the rollouts of the untrained and the trained team side by side. Questions on which the team improved come first, in the
+ * questions with one rollout each of the untrained and the trained team. Questions on which the team improved come first, in the
  * order of the held-out set; the counts of improved and worsened questions are shown.
  */
 import type { RunConfig } from "../../core/contracts/config.ts";
@@ -39,7 +39,7 @@ export async function loadCases(store: Store, config: RunConfig, recipe: Recipe)
   if (status !== "finished" || !first || !last) {
     const reason =
       status === "finished"
-        ? `suite '${suite.name}' has not yet evaluated the first and the last team of run '${config.run}'`
+        ? `suite '${suite.name}' has not yet been answered by both the first and the last team of run '${config.run}'`
         : `run '${config.run}' is ${status}: case studies compare the first and last team of a finished run`;
     throw new MgrpoError("not-found", reason);
   }

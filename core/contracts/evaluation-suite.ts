@@ -73,8 +73,8 @@ export const EvaluationSuite = z
       .describe("When the suite is asked: at every evaluation (every), or only before and after training (ends)."),
   })
   .transform(({ runs, ...suite }) => {
-    const mean = suite.benchmark !== undefined && suite.temperature > 0;
-    return { ...suite, runs: runs ?? (mean ? BENCHMARK_RUNS : 1) };
+    const isAveraged = suite.benchmark !== undefined && suite.temperature > 0;
+    return { ...suite, runs: runs ?? (isAveraged ? BENCHMARK_RUNS : 1) };
   })
   .refine(({ temperature, runs }) => temperature > 0 || runs === 1, {
     path: ["runs"],

@@ -25,7 +25,7 @@ export interface RunState {
   readonly workers: readonly WorkerRecord[];
   /** Only runs with metered tools have one. */
   readonly tools?: ToolSpendingRecord | undefined;
-  /** Of the file system that holds a run of this machine. */
+  /** Of the file system that holds a local run. */
   readonly disk?: Disk | undefined;
 }
 

@@ -33,7 +33,7 @@ export async function readApiSpending(table: Pick<Table, "get">, run: string): P
   };
 }
 
-/** The spending if the run has a dollar limit. Without one: zeros, and nothing is read. */
+/** The spending of a run with a dollar limit. Reads nothing and returns zeros for a run without one. */
 export async function readApiSpendingIfLimited(
   table: Pick<Table, "get">,
   { run, maxUsd }: RunRecord,
@@ -43,22 +43,22 @@ export async function readApiSpendingIfLimited(
 
 type Payments = Pick<Table, "insert" | "update">;
 
-/** One request to a judge, by its claim (verdict-claim.ts). Times are the store's, in ms. */
-export interface JudgeAsk {
+/** The claim under which requests to a judge are made (verdict-claim.ts). Times are the store's, in ms. */
+export interface JudgeRequest {
   /** Unique among all requests of the run. */
   readonly name: string;
   readonly claimedAt: number;
-  /** From then on its asker counts as dead. */
+  /** From then on its caller counts as dead. */
   readonly heldUntil: number;
 }
 
-/** Names that one write drops. Every request drops as many, and adds fewer. */
+/** Names that one write removes at most. A request adds fewer, so the record stays bounded. */
 const DROPPED_AT_ONCE = 100;
 
 /**
  * What one request to a judge is charged. Its maximum cost is booked before the request, and the actual cost replaces it afterward. A caller
  * that dies leaves the maximum cost charged. Each reservation has a name in the record while it is open, so that a write that is
- * repeated because its answer was lost changes nothing: a settlement may lower the charge, and twice would be too low. A settlement without
+ * repeated because its response was lost changes nothing: a settlement may lower the charge, and lowering it twice would undercharge. A settlement without
  * a reservation only raises it, and a repeat counts twice: too high, never too low.
  *
  * Names of dead callers are dropped by the next request of the run, whatever it judges, so the record does not grow with deaths. A caller
@@ -67,32 +67,32 @@ const DROPPED_AT_ONCE = 100;
 export class JudgeCharge {
   readonly #table: Payments;
   readonly #run: string;
-  readonly #ask: JudgeAsk;
+  readonly #request: JudgeRequest;
   /** Name -> micro-dollars. */
   readonly #reserved = new Map<string, number>();
   #reservations = 0;
 
-  constructor(table: Payments, run: string, ask: JudgeAsk) {
+  constructor(table: Payments, run: string, request: JudgeRequest) {
     this.#table = table;
     this.#run = run;
-    this.#ask = ask;
+    this.#request = request;
   }
 
-  /** Many may be under way at once. */
+  /** Calls may run concurrently. */
   async reserve(usd: number): Promise<void> {
     const microUsd = Math.ceil(usd * MICRO);
     if (!(microUsd > 0)) return;
-    const name = `${this.#ask.name}-${this.#reservations++}`;
+    const name = `${this.#request.name}-${this.#reservations++}`;
     const record = await this.#change({
       add: [[["microUsd"], microUsd]],
-      set: [[["reserved", name], Math.ceil(this.#ask.heldUntil)]],
+      set: [[["reserved", name], Math.ceil(this.#request.heldUntil)]],
       when: [{ absent: ["reserved", name] }],
     });
     this.#reserved.set(name, microUsd);
     await this.#dropDead(record);
   }
 
-  /** `usd`: the cost, even if there is no verdict. "unknown": a request that was cut off costs the reserved amount. */
+  /** `usd`: the cost, charged even if there is no verdict; "unknown" for a request that was cut off, which costs the reserved amount. */
   async settle(verdicts: 0 | 1, usd: number | "unknown"): Promise<void> {
     const names = [...this.#reserved.keys()];
     const reserved = [...this.#reserved.values()].reduce((sum, one) => sum + one, 0);
@@ -109,27 +109,27 @@ export class JudgeCharge {
     this.#reserved.clear();
   }
 
-  /** Returns the record after the change. The second attempt is for the first payment of a run, which creates the record. */
+  /** Returns the record after the change. The run's first payment finds no record: it creates one and tries again. */
   async #change(change: Omit<TableChange, "key">): Promise<TableItem | undefined> {
     const update: TableChange = { key: tableKeys.judgeSpending(this.#run), ...change };
     const { applied, item } = await this.#table.update(update);
     if (applied) return item;
     const none: JudgeSpendingRecord = { run: this.#run, verdicts: 0, microUsd: 0, reserved: {} };
     await this.#table.insert(update.key, none);
-    // Not applied again: an earlier attempt, whose answer was lost, has made the change. A third would find what the second found.
+    // If it is not applied again, an earlier attempt, whose response was lost, made the change, or the name was dropped. A third would not help.
     return (await this.#table.update(update)).item;
   }
 
   async #dropDead(record: TableItem | undefined): Promise<void> {
     const open = Object.entries(record?.["reserved"] ?? {});
-    const dead = open.filter(([, heldUntil]) => Number(heldUntil) <= this.#ask.claimedAt).slice(0, DROPPED_AT_ONCE);
+    const dead = open.filter(([, heldUntil]) => Number(heldUntil) <= this.#request.claimedAt).slice(0, DROPPED_AT_ONCE);
     if (dead.length === 0) return;
     const remove = dead.map(([name]) => ["reserved", name]);
     await this.#table.update({ key: tableKeys.judgeSpending(this.#run), remove, when: [] });
   }
 }
 
-/** What one process pays for turns of an agent behind an API. Call it with the cost of each turn in dollars. */
+/** Records what one process pays for turns of an agent behind an API. Call the result with the cost of each turn in dollars. */
 export function agentPayments(table: Payments, run: string): (usd: number) => Promise<void> {
   const none = { run, turns: 0, microUsd: 0 } satisfies AgentSpendingRecord;
   const payments = new NumberedPayments(table, tableKeys.agentSpending(run), none);

@@ -12,7 +12,7 @@ import type { Question } from "../contracts/question.ts";
 import type { CurriculumState, StepRecord } from "../contracts/records.ts";
 import { MgrpoError } from "../errors.ts";
 import { stream } from "../random.ts";
-import { progressAt } from "./progress.ts";
+import { runShareAt } from "./progress.ts";
 
 type CurriculumConfig = Pick<RunConfig, "seed" | "curriculum">;
 
@@ -26,7 +26,7 @@ export function stageOf(
   config: Pick<RunConfig, "curriculum" | "steps" | "sampledTokens">,
   step: Pick<StepRecord, "step" | "sampledBefore">,
 ): number {
-  const progress = progressAt(config, step);
+  const progress = runShareAt(config, step);
   return config.curriculum.findLastIndex(({ from, fromStep = 0 }) =>
     from === undefined ? fromStep <= step.step : from <= progress,
   );

@@ -1,9 +1,9 @@
 /**
  * @file The claim on a verdict: a conditional write with an expiry before each request, so that only one process asks at a time.
  *
- *     (none) ──claim──> held until the asker's deadline ──verdict──> the object exists
+ *     (none) ──claim──> held until the caller's deadline ──verdict──> the object exists
  *                          │  ▲
- *                          │  └── claim, once the time has passed (the asker died, or the pause is over)
+ *                          │  └── claim, once the time has passed (the caller died, or the pause is over)
  *                          └── failure ──> held for a pause, which doubles with every failure in a row
  *
  * A claim only avoids paying twice: the first committed verdict counts, no matter who requested it. It holds the caller's token, so that a
@@ -28,7 +28,7 @@ const keyOf = ({ run, subject, judge }: VerdictAddress) => tableKeys.verdict(run
 const parseVerdict = (item: TableItem) => parse(VerdictRecord, item, `VERDICT of run '${item["run"]}'`);
 const expiryAt = (now: number) => Math.ceil(now / 1000) + KEPT_SECONDS;
 
-/** Undefined: another asker holds it, or it is paused after a failure. `token`: unique to this call. */
+/** Undefined: another caller holds it, or it is paused after a failure. `token`: unique to this call. */
 export async function claimVerdict(
   { table, clock }: ClaimStore,
   address: VerdictAddress,

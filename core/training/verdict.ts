@@ -47,7 +47,7 @@ export interface VerdictFailure {
 
 /** Grace period after the deadline for what arrived in time, such as a majority of the votes. */
 const GRACE_SECONDS = 1;
-/** A claim outlives its request by this, so that a slow write does not invite a second asker. */
+/** A claim outlives its request by this, so that a slow write does not let a second caller in. */
 const MARGIN_SECONDS = 30;
 const claimSeconds = (seconds: number) => seconds + GRACE_SECONDS + MARGIN_SECONDS;
 /** In records of failures: rewards that ask no judge, or are not open. */
@@ -67,7 +67,7 @@ export async function askForVerdict(store: Store, request: VerdictRequest): Prom
   if (request.signal?.aborted) return undefined;
   const claim = await claimVerdict(store, { run, subject, judge }, claimSeconds(seconds), request.token);
   if (!claim) return undefined;
-  // The previous asker may have died after committing its verdict.
+  // The previous caller may have died after committing its verdict.
   const earlier = claim.asks > 1 ? await readVerdict(store, key) : undefined;
   if (earlier) return earlier;
   return askAndPay(store, request, claim, key);
@@ -102,7 +102,7 @@ export async function unclaimedFailure(
 /** A verdict is committed before its cost is recorded: if that fails, the reservation stays charged, and nobody pays for the verdict again. */
 async function askAndPay(store: Store, request: VerdictRequest, claim: VerdictRecord, key: string): Promise<Verdict> {
   const charge = new JudgeCharge(store.table, request.run, {
-    // Not the claim's number: once its record has expired, that starts again, while the name of a dead asker may still be there.
+    // Not the claim's number: once its record has expired, that starts again, while the name of a dead caller may still be there.
     name: request.token,
     claimedAt: claim.heldUntil - claimSeconds(request.seconds) * 1000,
     heldUntil: claim.heldUntil,

@@ -12,7 +12,7 @@ export function findChromium(): string | undefined {
   const { MGRPO_CHROMIUM: named, PATH = "" } = process.env;
   if (named) return named;
   const paths = PATH.split(delimiter).flatMap((folder) => NAMES.map((name) => join(folder, name)));
-  return paths.find(isProgram);
+  return paths.find(isExecutable);
 }
 
 /** The same, or an error that says how to get one. */
@@ -22,7 +22,7 @@ export function requireChromium(): string {
   throw new Error(HOW_TO_GET_CHROMIUM);
 }
 
-function isProgram(path: string): boolean {
+function isExecutable(path: string): boolean {
   try {
     accessSync(path, constants.X_OK);
     return true;

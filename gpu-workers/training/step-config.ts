@@ -5,7 +5,7 @@ import type { StepRecord } from "../../core/contracts/records.ts";
 import { policySettings, sharesOf } from "../../core/contracts/shared-policy.ts";
 import { entropyAt } from "../../core/training/entropy-schedule.ts";
 import { optimizerAt } from "../../core/training/learning-rate.ts";
-import { progressAt } from "../../core/training/progress.ts";
+import { runShareAt } from "../../core/training/progress.ts";
 import type { TrainStepConfig } from "./objective-passes.ts";
 import type { TrainedRole } from "./step-state.ts";
 
@@ -24,7 +24,7 @@ function stepConfig(run: RunConfig, agent: string, step: StepRecord): TrainStepC
   const temperature = agents[agent]?.temperature ?? run.temperature;
   const algorithm = algorithmOf(run, agent);
   const minibatchStream = [seed, "minibatches", step.step, agent];
-  const progress = progressAt(run, step);
+  const progress = runShareAt(run, step);
   const entropyCoefficient = entropyAt(algorithm.entropy, progress);
   return {
     algorithm,

@@ -39,13 +39,13 @@ export interface RoleState extends TrainedRole {
   readonly questions: Map<number, number>;
   readonly counts: { trajectories: number; actionTokens: number; tokens: number };
   /** Sum of -log p over its action tokens. */
-  surprise: number;
+  surprisal: number;
   buffered: PreparedEntry[];
-  /** By which its token weights were multiplied: 1 unless it shares the policy. */
+  /** The factor in its token weights: 1 unless it shares the policy. */
   scale: number;
   readonly passes: PassStatistics[];
   /** Sum over the optimizer steps of the norm of its gradient. Null: unknown. */
-  gradientNorms: number | null;
+  gradientNormSum: number | null;
 }
 
 /** A training step under way. */
@@ -58,7 +58,7 @@ export interface StepState {
 
 export function openRole(role: TrainedRole): RoleState {
   const counts = { trajectories: 0, actionTokens: 0, tokens: 0 };
-  const measured = { questions: new Map<number, number>(), counts, surprise: 0, passes: [], gradientNorms: 0 };
+  const measured = { questions: new Map<number, number>(), counts, surprisal: 0, passes: [], gradientNormSum: 0 };
   return { ...role, ...measured, buffered: [], scale: 1 };
 }
 
@@ -68,7 +68,7 @@ export const firstOf = ([first]: readonly RoleState[]): RoleState => {
 };
 
 /** Questions that any of the roles trains on. */
-export const allQuestions = (roles: readonly RoleState[]): number =>
+export const questionCount = (roles: readonly RoleState[]): number =>
   new Set(roles.flatMap(({ questions }) => [...questions.keys()])).size;
 
 /** Over the given roles: all of them, or one. */
@@ -78,20 +78,20 @@ export function statsOf({ gradientNorms }: StepState, roles: readonly RoleState[
     actionTokens: total(roles, (role) => role.counts.actionTokens),
     tokens: total(roles, (role) => role.counts.tokens),
   };
-  const entropy = counts.actionTokens > 0 && { entropy: total(roles, (role) => role.surprise) / counts.actionTokens };
+  const entropy = counts.actionTokens > 0 && { entropy: total(roles, (role) => role.surprisal) / counts.actionTokens };
   const passes = roles.flatMap((role) => role.passes);
   if (passes.length === 0)
     return { loss: 0, gradientNorm: 0, clipFraction: 0, kl: 0, maxRatioDeviation: 0, ...entropy, ...counts };
   const before = passes.filter(({ moved }) => !moved);
-  const shareOf = (count: (pass: PassStatistics) => number) =>
+  const fractionOf = (count: (pass: PassStatistics) => number) =>
     total(passes, count) / total(passes, ({ tokens }) => tokens);
   const isSet = (option: "ratioMask" | "tisCap") => roles.some(({ config }) => config.algorithm[option] !== null);
   return {
     loss: total(roles, (role) => (roles.length === 1 ? 1 : role.share) * lossOf(role)),
     gradientNorm: total(gradientNorms, (norm) => norm) / gradientNorms.length,
-    clipFraction: shareOf(({ clipped }) => clipped),
-    ...(isSet("ratioMask") && { maskedFraction: shareOf(({ masked }) => masked) }),
-    ...(isSet("tisCap") && { truncatedFraction: shareOf(({ truncated }) => truncated) }),
+    clipFraction: fractionOf(({ clipped }) => clipped),
+    ...(isSet("ratioMask") && { maskedFraction: fractionOf(({ masked }) => masked) }),
+    ...(isSet("tisCap") && { truncatedFraction: fractionOf(({ truncated }) => truncated) }),
     kl: total(before, ({ klSum }) => klSum) / total(before, ({ tokens }) => tokens),
     maxRatioDeviation: Math.max(...before.map(({ maxRatioDeviation }) => maxRatioDeviation)),
     ...entropy,
@@ -106,8 +106,8 @@ function lossOf({ passes, questions, scale, config }: RoleState): number {
 }
 
 export function roleStats(step: StepState, role: RoleState): RoleStats {
-  const { share, gradientNorms } = role;
-  const norm = gradientNorms === null ? null : gradientNorms / Math.max(1, step.gradientNorms.length);
+  const { share, gradientNormSum } = role;
+  const norm = gradientNormSum === null ? null : gradientNormSum / Math.max(1, step.gradientNorms.length);
   return { ...statsOf(step, [role]), gradientNorm: norm, share };
 }
 

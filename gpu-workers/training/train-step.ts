@@ -21,10 +21,10 @@ import { stream } from "../../core/random.ts";
 import type { GradientTrainer } from "../busy.ts";
 import { gradientPass, type PreparedEntry, withEarlierPolicies } from "./objective-passes.ts";
 import {
-  allQuestions,
   firstOf,
   measurePass,
   openRole,
+  questionCount,
   type RoleState,
   roleStats,
   type StepState,
@@ -108,7 +108,7 @@ async function trainEpoch(step: StepState, epoch: number): Promise<void> {
   });
   const steps = Math.max(...batches.map(({ minibatches }) => minibatches.length));
   for (const { role } of batches.filter(({ minibatches }) => minibatches.length > 0)) {
-    role.scale = roleScale(role.share, { own: role.questions.size, all: allQuestions(step.roles) });
+    role.scale = roleScale(role.share, { own: role.questions.size, all: questionCount(step.roles) });
   }
   for (let i = 0; i < steps; i++) {
     for (const { role, minibatches } of batches) {
@@ -148,7 +148,7 @@ function countPart(role: RoleState, part: readonly TrainingEntry[], entries: rea
   counts.trajectories += entries.length;
   counts.actionTokens += total(entries, ({ positions_A }) => positions_A.length);
   counts.tokens += total(entries, ({ tokens }) => tokens.length);
-  role.surprise -= total(part, ({ trajectory }) => total(trajectory.logProbs, (logProb) => logProb));
+  role.surprisal -= total(part, ({ trajectory }) => total(trajectory.logProbs, (logProb) => logProb));
 }
 
 async function accumulateGradient(
@@ -166,13 +166,13 @@ async function accumulateGradient(
 async function measureGradient({ trainer, roles }: StepState, role: RoleState, minibatches: number): Promise<void> {
   if (roles.length === 1) return;
   const norm = await trainer.gradientNorm?.();
-  const scale = gradientScale(allQuestions(roles), minibatches);
-  role.gradientNorms = norm === undefined ? null : (role.gradientNorms ?? 0) + scale * norm;
+  const scale = gradientScale(questionCount(roles), minibatches);
+  role.gradientNormSum = norm === undefined ? null : (role.gradientNormSum ?? 0) + scale * norm;
 }
 
 /** Steps the optimizer on one of the batch's minibatches. */
 async function update({ trainer, roles, gradientNorms }: StepState, minibatches: number): Promise<void> {
-  const scale = gradientScale(allQuestions(roles), minibatches);
+  const scale = gradientScale(questionCount(roles), minibatches);
   const { gradientNorm } = await trainer.optimizerStep(firstOf(roles).config.optimizer, scale);
   refuseNonFinite(gradientNorm, "gradient norm");
   gradientNorms.push(gradientNorm);

@@ -38,15 +38,15 @@ test.each(["eval", "halt"])("%s suggests the run that a mistyped name means", as
   expect(await refusalOf(command, `${config.run}y`)).toContain(`; did you mean '${config.run}'?`);
 });
 
-test("halt says how a run of this machine is ended", async () => {
+test("halt says how to end a local run", async () => {
   writeStatus("running");
   expect(await refusalOf("halt", config.run)).toBe(
-    `'${config.run}' is a run of this machine, and halt is for runs in a store: press Ctrl-C where it runs, or \`kill ${pid}\`; \`${MGRPO} resume ${config.run}\` continues it`,
+    `'${config.run}' is a local run, and halt is for runs in a store: press Ctrl-C where it runs, or \`kill ${pid}\`; \`${MGRPO} resume ${config.run}\` continues it`,
   );
   writeStatus("finished");
   expect(await refusalOf("halt", config.run)).toMatch(/it is finished, so there is nothing to halt$/);
 });
 
-test("halt says where to find a run that is not of this machine", async () => {
+test("halt says where to find a run that is not local", async () => {
   expect(await refusalOf("halt", "elsewhere")).toMatch(/no run 'elsewhere' on this machine: .* --stage <name>/);
 });

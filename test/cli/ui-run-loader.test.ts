@@ -1,6 +1,6 @@
 /** @file The page of a run loads each step once, as the run grows. */
 import { expect, test } from "vitest";
-import { newsOf, RunLoader } from "../../ui/app/run-loader.ts";
+import { RunLoader, revisionOf } from "../../ui/app/run-loader.ts";
 import type { RunView } from "../../ui/views.ts";
 
 /** The API of a run whose steps are 2 and 3, since the scores of the first two have expired; `close` adds a step. */
@@ -23,7 +23,8 @@ test("a step is loaded once, even if the scores of the first steps have expired"
   const { asked, close, read } = growingRun();
   const loader = new RunLoader("tiny", read);
   const shown: (number[] | undefined)[] = [];
-  const load = (news: string) => loader.load(news, ({ view }) => shown.push(view?.perStep.map(({ step }) => step)));
+  const load = (revision: string) =>
+    loader.load(revision, ({ view }) => shown.push(view?.perStep.map(({ step }) => step)));
   await load("4 running");
   close(4);
   await load("5 running");
@@ -34,7 +35,7 @@ test("a step is loaded once, even if the scores of the first steps have expired"
   ]);
 });
 
-test("news that arrives during a load is loaded after it", async () => {
+test("a revision that arrives during a load is loaded after it", async () => {
   const { asked, close, read } = growingRun();
   const loader = new RunLoader("tiny", read);
   const first = loader.load("4 running", () => {});
@@ -43,9 +44,9 @@ test("news that arrives during a load is loaded after it", async () => {
   expect(asked).toEqual(["/api/runs/tiny?from=0", "/api/runs/tiny?from=4"]);
 });
 
-test("the evaluations of a finished run are news, the progress of a step is not", () => {
-  const news = (state: "running" | "finished", wait: string | null) => newsOf({ closed: 4, state, wait });
+test("an evaluation of a finished run is a new revision, the progress of a step is not", () => {
+  const revision = (state: "running" | "finished", wait: string | null) => revisionOf({ closed: 4, state, wait });
   const [first, last, over] = ["evaluation 1 of 2: test", "evaluation 2 of 2: greedy", null];
-  expect(new Set([first, last, over].map((wait) => news("finished", wait))).size).toBe(3);
-  expect(news("running", "rollouts 1/8")).toBe(news("running", "rollouts 2/8"));
+  expect(new Set([first, last, over].map((wait) => revision("finished", wait))).size).toBe(3);
+  expect(revision("running", "rollouts 1/8")).toBe(revision("running", "rollouts 2/8"));
 });

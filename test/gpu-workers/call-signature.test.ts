@@ -30,7 +30,7 @@ function pair(theirs = "the same secret", ours = "the same secret") {
   };
 }
 
-test("a call is accepted once", async () => {
+test("a signed call is accepted once", async () => {
   const { sign, verify } = pair();
   const headers = await sign(CALL);
   expect(await verify(CALL, headers)).toBeUndefined();
@@ -51,7 +51,7 @@ test.each<[string, Partial<WorkerCall>]>([
   expect(await verify(CALL, headers)).toBeUndefined();
 });
 
-test("another time, nonce or secret is refused, and so is an unsigned call", async () => {
+test("a call with another time, nonce or secret is refused, and so is an unsigned call", async () => {
   const { sign, verify } = pair();
   const headers = await sign(CALL);
   const later = String(Number(headers["x-mgrpo-time"]) + 1);
@@ -63,7 +63,7 @@ test("another time, nonce or secret is refused, and so is an unsigned call", asy
   expect(await strangers.verify(CALL, await strangers.sign(CALL))).toMatch(/not this team's/);
 });
 
-test("calls within five minutes of store time are accepted; a nonce is remembered for as long as its call would be accepted", async () => {
+test("calls dated within five minutes of store time are accepted; a nonce is remembered for as long as its call could be accepted", async () => {
   const { clocks, sign, verify } = pair();
   clocks.caller = clocks.server + 4.9 * MINUTE;
   const headers = await sign(CALL);
@@ -76,7 +76,7 @@ test("calls within five minutes of store time are accepted; a nonce is remembere
   expect(await verify(CALL, await sign(CALL))).toMatch(/306 s off/);
 });
 
-test("a call dated five minutes ahead is refused a second time up to the last instant at which its time is accepted", async () => {
+test("a replay of a call dated five minutes ahead is refused for as long as its date is accepted", async () => {
   const { clocks, sign, verify } = pair();
   clocks.caller = clocks.server + 5 * MINUTE;
   const headers = await sign(CALL);

@@ -1,4 +1,4 @@
-/** @file Which groups a worker reads again, and in which order it claims them. */
+/** @file Which groups a worker rereads, and the order in which it claims them. */
 import { expect, test } from "vitest";
 import type { GroupRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import {
@@ -22,7 +22,7 @@ const due = (views: readonly LocalGroupView[], isSurvey: boolean) => {
   return [...views.keys()].filter((i) => chosen.has(views[i] as LocalGroupView));
 };
 
-test("a survey reads groups where others are at work, and unread groups", () => {
+test("a survey reads groups with claims of other workers, and unread groups", () => {
   const views = [
     viewOf(60, { 0: "other" }),
     viewOf(60, { 0: "me" }),
@@ -34,14 +34,14 @@ test("a survey reads groups where others are at work, and unread groups", () => 
   expect(due(views, false)).toEqual([]);
 });
 
-test("a stale group with rollouts running here is read again, in a survey or not", () => {
+test("a stale group whose rollouts run in this worker is reread, in a survey or not", () => {
   const running = new Map([[0, { controller: new AbortController(), done: Promise.resolve() }]]);
   const views = [viewOf(49, { 0: "me" }), viewOf(60, { 0: "me" })].map((view) => ({ ...view, running }));
   expect(due(views, false)).toEqual([0]);
   expect(due(views, true)).toEqual([0]);
 });
 
-test("surveys of a large step rotate: 16 groups each, the least recently read first", () => {
+test("surveys of a large step take turns: 16 groups each, the least recently read first", () => {
   const views = Array.from({ length: 40 }, () => viewOf(60, { 0: "other" }));
   const read = [1, 2, 3].map((survey) => {
     const groups = due(views, true);
@@ -52,7 +52,7 @@ test("surveys of a large step rotate: 16 groups each, the least recently read fi
   expect(new Set(read.flat()).size).toBe(40);
 });
 
-test("each worker starts with groups of its own and comes to every group once; a lone worker starts with the first", () => {
+test("workers start with different groups and reach every group once; a lone worker starts with the first", () => {
   const worker = (name: string, changes: Partial<WorkerRecord> = {}) =>
     ({ worker: name, agent: "main", state: "alive", roles: ["rollout", "train"], ...changes }) as WorkerRecord;
   const groups = [0, 1, 2, 3, 4];

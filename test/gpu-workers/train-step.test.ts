@@ -155,12 +155,12 @@ describe("nothing to learn", () => {
     expect(trained).toBe(false);
     expect(trainer.calls).toEqual([]);
     const logProbs = batch.flatMap(({ trajectory }) => [...trajectory.logProbs]);
-    const surprise = -logProbs.reduce((sum, value) => sum + value, 0);
+    const surprisal = -logProbs.reduce((sum, value) => sum + value, 0);
     const actionTokens = batch.reduce((sum, { trajectory }) => sum + trajectory.logProbs.length, 0);
     const tokens = batch.reduce((sum, { trajectory }) => sum + trajectory.tokens.length, 0);
     expect(stats).toEqual({
       ...still,
-      entropy: expect.closeTo(surprise / actionTokens, 10),
+      entropy: expect.closeTo(surprisal / actionTokens, 10),
       trajectories: 5,
       actionTokens,
       tokens,

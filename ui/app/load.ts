@@ -2,14 +2,14 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { RunPulse, RunsView, RunView } from "../views.ts";
 import { type News, useNews } from "./live.ts";
-import { newsOf, RunLoader } from "./run-loader.ts";
+import { RunLoader, revisionOf } from "./run-loader.ts";
 import { type Loaded, server, useSource } from "./source.ts";
 
 /**
  * The view at a path of the API.
- * @param keeps whether the view before stays while another path loads: for pages that draw all of it by the address that it holds.
+ * @param keepsPrevious whether the previous view stays while another path loads: for pages that draw everything by the address that the view holds.
  */
-export function useView<View>(path: string, keeps = false): Loaded<View> {
+export function useView<View>(path: string, keepsPrevious = false): Loaded<View> {
   const source = useSource();
   const [loaded, setLoaded] = useState<Loaded<View> & { readonly path?: string }>({});
   useEffect(() => {
@@ -20,7 +20,7 @@ export function useView<View>(path: string, keeps = false): Loaded<View> {
     );
     return () => abort.abort();
   }, [source, path]);
-  return keeps || loaded.path === path ? loaded : {};
+  return keepsPrevious || loaded.path === path ? loaded : {};
 }
 
 /** What the run is doing now, as it changes. */
@@ -29,14 +29,14 @@ export const usePulse = (run: string): News<RunPulse> => useNews<RunPulse>(`/api
 /** A run's view that grows with the run. */
 export function useLiveRun(run: string): Loaded<RunView> & { readonly pulse: RunPulse | undefined } {
   const { view: pulse } = usePulse(run);
-  const news = pulse && newsOf(pulse);
+  const revision = pulse && revisionOf(pulse);
   const [loaded, setLoaded] = useState<Loaded<RunView>>({});
   const loader = useRef(loaderOf(run));
   if (loader.current.run !== run) loader.current = loaderOf(run);
   useEffect(() => {
     const own = loader.current;
-    void own.load(news, (next) => loader.current === own && setLoaded(next));
-  }, [run, news]);
+    void own.load(revision, (next) => loader.current === own && setLoaded(next));
+  }, [run, revision]);
   return { ...(loaded.view && loaded.view.run !== run ? {} : loaded), pulse };
 }
 

@@ -1,4 +1,4 @@
-/** @file Loads a run's view as the run grows: only new steps, one load at a time. News that arrives during a load is loaded after it. */
+/** @file Loads a run's view as the run grows: only new steps, one load at a time. A revision that arrives during a load is loaded after it. */
 import type { Failure, RunPulse, RunView } from "../views.ts";
 
 export interface LoadedRun {
@@ -6,8 +6,8 @@ export interface LoadedRun {
   readonly failure?: Failure;
 }
 
-/** Changes with what a page loads: a closed step, the state, and each evaluation of a finished run, which then waits for the next one. */
-export const newsOf = ({ closed, state, wait }: Pick<RunPulse, "closed" | "state" | "wait">): string =>
+/** Changes whenever the page has something to load: a closed step, another state, or another evaluation of a finished run. */
+export const revisionOf = ({ closed, state, wait }: Pick<RunPulse, "closed" | "state" | "wait">): string =>
   `${closed} ${state} ${state === "finished" ? wait : ""}`;
 
 export class RunLoader {
@@ -23,8 +23,8 @@ export class RunLoader {
     this.#read = read;
   }
 
-  async load(news: string | undefined, show: (loaded: LoadedRun) => void): Promise<void> {
-    this.#wanted = news;
+  async load(revision: string | undefined, show: (loaded: LoadedRun) => void): Promise<void> {
+    this.#wanted = revision;
     if (this.#isLoading) return;
     this.#isLoading = true;
     let shown: string | undefined;

@@ -1,4 +1,4 @@
-/** @file Where the views of a page come from: the server, as they change, or the page itself (export.tsx). */
+/** @file The source of a page's views: the server, which has the current ones, or the page itself, which contains them (export.tsx). */
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import type { Failure } from "../views.ts";
@@ -13,7 +13,7 @@ export interface ViewSource {
   load<View>(path: string, signal?: AbortSignal): Promise<Loaded<View>>;
   /** The link to a page; undefined: the source has no views for it. */
   href(page: string): string | undefined;
-  /** Describes the run of an export, which does not change; undefined: the views are live. */
+  /** Describes an export, whose views do not change; undefined if the views are live. */
   readonly about: string | undefined;
 }
 
@@ -25,7 +25,7 @@ export const NO_SERVER: Failure = {
 /** A bug in the server, or another server at its address. */
 const noView = (status: number): Failure => ({
   code: "no-view",
-  message: `the server answers HTTP ${status} without a view: restart \`mgrpo ui\`, and report a bug if that does not help`,
+  message: `the server answers HTTP ${status} without a view: restart \`mgrpo ui\`; if that does not help, report a bug`,
 });
 
 export const server: ViewSource = {

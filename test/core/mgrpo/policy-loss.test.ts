@@ -11,7 +11,7 @@ const CISPO = { ...CLIP, policyLoss: { kind: "cispo" } } as const;
 test.each([
   // A = -1: the term is -max(min(-r, -clip(r)), -3). r = 2: min(-2, -1.28) = -2, above -3, so the loss is 2 and dLoss/dr = 1.
   [-1, 2, 2, 1, false],
-  // r = 5: min(-5, -1.28) = -5 is below -3: the loss is 3, a constant.
+  // r = 5: min(-5, -1.28) = -5 is below the bound, -3: the loss is 3, a constant.
   [-1, 5, 3, 0, true],
   // r = 0.5: min(-0.5, -0.8) = -0.8: clipped as without the bound.
   [-1, 0.5, 0.8, 0, true],
@@ -66,11 +66,11 @@ test("an advantage of 0 gives exactly 0, unclipped, even if the ratio has overfl
   }
 });
 
-test("dual-clip at the bound itself still has its gradient", () => {
+test("dual-clip: a token exactly at the bound keeps its gradient", () => {
   expect(policyTerm(3, -1, -1, 1, DUAL)).toEqual({ loss: 3, byRatio: 1, byLogProb: 0, clipped: false });
 });
 
-test("cispo: a masked token has no gradient, though its weight would not depend on the mask", () => {
+test("cispo: a masked token has no gradient", () => {
   const given = {
     advantage: 1,
     tokenWeight: 1,
@@ -103,7 +103,7 @@ const nudge = (given: LossTrajectory, a: number, by: number): LossTrajectory => 
   current_A: Array.from(given.current_A, (value, i) => (i === a ? value + by : value)),
 });
 
-/** cispo's weight is a constant for the derivative: the anchor is nudged with the log-prob, so that the ratio keeps its value. */
+/** Holds cispo's weight constant for the central difference: the anchor is nudged with the log-prob, so that the ratio keeps its value. */
 function held(given: LossTrajectory, a: number, by: number, { policyLoss, tisCap }: LossOptions): LossTrajectory {
   const moved = nudge(given, a, by);
   if (policyLoss.kind !== "cispo") return moved;

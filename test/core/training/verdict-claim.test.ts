@@ -160,7 +160,7 @@ test("unusable answers are counted beyond a streak; other failures do not count 
   expect([last.unusable, last.failures]).toEqual([2, 1]);
 });
 
-test("a failure of an asker that lost its claim changes nothing", async () => {
+test("a failure reported after the claim was lost changes nothing", async () => {
   const { claimed, fail, pass, stored } = world();
   const slow = await claimed("a");
   pass(60);

@@ -104,7 +104,7 @@ test("a request whose claim has not ended keeps its name, and settles", async ()
   expect(await bill()).toEqual({ run: "test", verdicts: 2, microUsd: 130_000, reserved: {} });
 });
 
-test("a dead asker's maximum stays charged even if the same is asked again after its claim has expired from the table", async () => {
+test("a dead caller's maximum stays charged even if another asks for the same verdict after the claim has expired from the table", async () => {
   const { store, ask, bill, pass } = world();
   const asked = (answer: () => Promise<Judgment>) => ask({ ask: ({ reserve }) => reserve(0.1).then(answer) });
   void asked(() => new Promise(() => {}));

@@ -80,20 +80,20 @@ test("while one process asks, another gets no verdict yet; a claim outlives the 
   expect(await claim()).toMatchObject({ heldUntil: 1_000_000 + (SECONDS + 31) * 1000, asks: 1 });
   expect(await ask({ ask: () => expect.fail("asked") })).toBeUndefined();
   pass(SECONDS + 31);
-  // The first asker is taken for dead. Both verdicts are paid for, and the first committed one counts.
+  // The first caller counts as dead. Both verdicts are paid for, and the first committed one counts.
   expect(await ask({ ask: () => 0.5 })).toEqual({ score: 0.5 });
   answer(1);
   expect(await slow).toEqual({ score: 0.5 });
 });
 
-test("the next asker finds the verdict of one that died after it committed it", async () => {
+test("the next caller finds the verdict of one that died after committing it", async () => {
   const { store, ask, pass } = world();
   const hanging = ask({ ask: () => new Promise<Judgment>(() => {}) });
   hanging.catch(() => {});
   await turn();
   pass(SECONDS + 31);
   const key = objectKeys.verdict("test", subject, "paid");
-  // Committed between this asker's first look and its claim.
+  // Committed between this caller's first read and its claim.
   let looks = 0;
   const get = store.objects.get;
   store.objects.get = async (at) => (at === key && looks++ === 0 ? undefined : get(at));

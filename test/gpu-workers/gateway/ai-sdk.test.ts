@@ -1,6 +1,6 @@
-/** @file The habits of the AI SDK (`ai`) against the gateway, over `/v1/chat/completions`: text, streams, tools and aborts. */
+/** @file The AI SDK (`ai`) as a client of the gateway, over `/v1/chat/completions`: text, streams, tools and aborts. */
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
-import { generateText, stepCountIs, streamText, tool } from "ai";
+import { generateText, pruneMessages, stepCountIs, streamText, tool } from "ai";
 import { afterEach, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { type HarnessOptions, openHarness, pausedSampling, trainedOn } from "./harness.ts";
@@ -51,7 +51,7 @@ test("generateText with a tool that is another agent: two agents, one branch eac
   expect(invocation?.request).toMatchObject({ agent: "searcher", version: 5, call: 0 });
 });
 
-test("streamText with tools continues in one branch, each turn trained once", async () => {
+test("streamText with tools: all turns are one branch, and each is trained on once", async () => {
   const { model, harness, outcome } = await start();
   const stream = streamText({ model: model("main"), prompt: calls, stopWhen: stepCountIs(4), tools: { lookup } });
   expect(await stream.text).toBe("<answer>after amber after birch</answer>");
@@ -62,19 +62,26 @@ test("streamText with tools continues in one branch, each turn trained once", as
   expect(trajectory?.logProbs).toEqual(harness.samples.flatMap(({ sample }) => sample.logProbs));
 });
 
-test("thinking is returned separately, and a history without it still continues the sampled one", async () => {
-  const script = (conversation: string) =>
-    conversation.split("<|im_start|>assistant\n").length === 2 ? "<think>hm</think>one" : "two";
-  const { model, harness, outcome } = await start({ script });
-  const first = await generateText({ model: model("main"), prompt: "count" });
-  expect(first).toMatchObject({ text: "one", reasoningText: "hm" });
-  const messages = [{ role: "user" as const, content: "count" }, ...first.response.messages];
-  await generateText({ model: model("main"), messages: [...messages, { role: "user", content: "on" }] });
-  const [one = expect.fail(), two = expect.fail()] = harness.samples;
-  const sampled = [...one.request.tokens, ...one.sample.tokens];
-  expect(two.request.tokens.slice(0, sampled.length)).toEqual(sampled);
-  expect((await outcome({ answer: "two" })).app?.counts["main"]).toMatchObject({ branches: 1, rewritten: 0 });
-});
+test.each(["sent back", "dropped"])(
+  "thinking is returned separately; a history with thinking %s continues the branch",
+  async (habit) => {
+    const script = (conversation: string) =>
+      conversation.split("<|im_start|>assistant\n").length === 2 ? "<think>hm</think>one" : "two";
+    const { model, harness, outcome } = await start({ script });
+    const first = await generateText({ model: model("main"), prompt: "count" });
+    expect(first).toMatchObject({ text: "one", reasoningText: "hm" });
+    const history =
+      habit === "dropped"
+        ? pruneMessages({ messages: first.response.messages, reasoning: "all" })
+        : first.response.messages;
+    const messages = [{ role: "user" as const, content: "count" }, ...history];
+    await generateText({ model: model("main"), messages: [...messages, { role: "user", content: "on" }] });
+    const [one = expect.fail(), two = expect.fail()] = harness.samples;
+    const sampled = [...one.request.tokens, ...one.sample.tokens];
+    expect(two.request.tokens.slice(0, sampled.length)).toEqual(sampled);
+    expect((await outcome({ answer: "two" })).app?.counts["main"]).toMatchObject({ branches: 1, rewritten: 0 });
+  },
+);
 
 test("abortSignal: an aborted generateText is not recorded", async () => {
   const { resume, beforeSample, begun } = pausedSampling();
