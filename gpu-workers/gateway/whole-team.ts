@@ -36,7 +36,7 @@ export function wholeTeam(
   const runAttempt = app
     ? appAttempts({ ...app, team: appTeam(run, agents, main, purpose) })
     : nativeAttempts({ run, main, delegation: inProcessDelegation(run, agents, purpose) });
-  return { run, main, runAttempt, hasLiveSubAgents: () => true };
+  return { run, main, runAttempt, hasLiveSubAgents: () => true, deadSubAgents: () => [] };
 }
 
 function appTeam(

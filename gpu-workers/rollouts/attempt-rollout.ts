@@ -16,8 +16,10 @@ export type RunAttempt = (plan: RolloutPlan, signal: AbortSignal) => Promise<Fin
 export interface RolloutHost {
   readonly run: RunContext;
   readonly runAttempt: RunAttempt;
-  /** Whether every sub-agent has a live worker. An attempt that runs out of time without one does not count. */
+  /** Whether every sub-agent has a live worker. */
   hasLiveSubAgents(): boolean;
+  /** Dead workers of the sub-agents, by identity. */
+  deadSubAgents(): readonly string[];
 }
 
 const INFRASTRUCTURE: readonly ErrorCode[] = [
@@ -52,6 +54,7 @@ export async function attemptRollout(
   let failures = 0;
   for (let attempt = 1; ; ) {
     const deadline = timeLimitAfter(plan.opened ?? Promise.resolve(), config.limits.rolloutSeconds);
+    const deadBefore = host.deadSubAgents();
     try {
       return await host.runAttempt(plan, AbortSignal.any([signal, deadline.signal]));
     } catch (error) {
@@ -59,9 +62,9 @@ export async function attemptRollout(
       const rollout = `${address.step}/${address.group}/${address.rollout}`;
       log.warn("attempt failed", { rollout, attempt, code: failure.code, reason: failure.message });
       failures += 1;
-      // Not after `worker-unavailable`: workers that died of the rollout may have no replacement yet.
+      // An attempt that runs out of time for lack of a worker does not count, unless a worker died meanwhile: it may have died of the rollout.
       const lacksWorker = isMgrpoError(failure, "deadline") && !host.hasLiveSubAgents();
-      if (!lacksWorker) {
+      if (!lacksWorker || host.deadSubAgents().some((worker) => !deadBefore.includes(worker))) {
         if (attempt >= config.limits.attempts) {
           const reason = `infrastructure, ${attempt} attempt${attempt === 1 ? "" : "s"}: ${failure.message}`;
           return { status: "failed", address, questionId: question.id, reason: boundReason(reason) };

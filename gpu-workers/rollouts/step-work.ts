@@ -12,7 +12,7 @@ import type { TrajectoryCache } from "../training/trajectories.ts";
 import type { RolloutHost } from "./attempt-rollout.ts";
 import { type LocalGroupView, newLocalGroupView } from "./local-group-view.ts";
 
-export interface RolloutRole extends Omit<RolloutHost, "hasLiveSubAgents"> {
+export interface RolloutRole extends Omit<RolloutHost, "hasLiveSubAgents" | "deadSubAgents"> {
   /** The main agent. */
   readonly agent: string;
   readonly membership: Membership;
@@ -45,6 +45,10 @@ export function beginStep(role: RolloutRole, { step, policy, groups }: StepRecor
     host: {
       ...role,
       hasLiveSubAgents: () => subAgents.every((name) => workersServing(role.observer, name).length > 0),
+      deadSubAgents: () =>
+        role.observer
+          .workers()
+          .flatMap(({ worker, agent, state }) => (state === "dead" && subAgents.includes(agent) ? [worker] : [])),
     },
     step,
     versions: policy,

@@ -37,7 +37,7 @@ test("a dead worker's rollout whose outcome waits for its score is not run again
     started.push(rollout);
     throw new MgrpoError("tool-backend", "HTTP 503", { retryable: true });
   };
-  const host: RolloutHost = { run, runAttempt, hasLiveSubAgents: () => true };
+  const host: RolloutHost = { run, runAttempt, hasLiveSubAgents: () => true, deadSubAgents: () => [] };
   const view = newLocalGroupView(0);
   const { signal } = new AbortController();
   const work: StepWork = { role, host, step: 0, versions: {}, views: [view], opened: Promise.resolve(), signal };

@@ -18,19 +18,25 @@ const log = createLog(() => {});
 const never = new AbortController().signal;
 const question = { id: "q", kind: "k", level: 1, prompt: "p", answer: "a", facts: {} };
 
-/** Attempts one rollout of a team whose sub-agent has no live worker; returns its outcome, and the pauses after failures. */
-async function attemptAlone(failures: readonly MgrpoError[]) {
+/**
+ * Attempts one rollout of a team whose sub-agent has no live worker; returns its outcome, and the pauses after failures. `deaths` has the numbers of
+ * the attempts in which a worker of the sub-agent dies.
+ */
+async function attemptAlone(failures: readonly MgrpoError[], deaths: readonly number[] = []) {
   const { config, store } = await openRun(log, { limits: { attempts: 2 } });
   const read = await readRunContext(config.run, "0.0.0", store, log);
   const pauses: number[] = [];
   const clock = { ...store.clock, sleep: async (seconds: number) => void pauses.push(seconds) };
   const run = { ...read, store: { ...store, clock } };
   const pending = [...failures];
+  const dead: string[] = ["long ago"];
   const runAttempt: RolloutHost["runAttempt"] = async () => {
+    const attempt = failures.length - pending.length;
+    if (deaths.includes(attempt)) dead.push(`in ${attempt}`);
     throw pending.shift() ?? expect.fail("one attempt too many");
   };
   const address = { run: config.run, phase: "train", step: 0, group: 0, rollout: 0 } as const;
-  const host = { run, runAttempt, hasLiveSubAgents: () => false };
+  const host = { run, runAttempt, hasLiveSubAgents: () => false, deadSubAgents: () => [...dead] };
   const outcome = await attemptRollout(host, { address, question } as unknown as RolloutPlan, never, () => true);
   return { outcome, pauses };
 }
@@ -53,6 +59,11 @@ test("what ends for lack of a worker after a death does not count", async () => 
   const died = new MgrpoError("worker-unavailable", "a worker died");
   const { outcome } = await attemptAlone([died, late, late, late, broken]);
   expect(outcome).toMatchObject({ status: "failed", reason: "infrastructure, 2 attempts: HTTP 503" });
+});
+
+test("an attempt that runs out of time counts if a worker of a sub-agent died in it, even if no other has replaced it", async () => {
+  const { outcome } = await attemptAlone([late, late, late, late], [1, 3]);
+  expect(outcome).toMatchObject({ status: "failed", reason: expect.stringMatching(/^infrastructure, 2 attempts: /) });
 });
 
 test("failures for lack of a worker do not count, but the pauses after them grow", async () => {
@@ -107,7 +118,12 @@ test("after a rollout that ran alone, nothing starts until WORKER.inFlight no lo
       setInFlight: async (rollouts: readonly string[]) => void writes.push([rollouts.length, attempts.room]),
     },
   } as unknown as RolloutRole;
-  const host: RolloutHost = { run, runAttempt: () => Promise.reject(broken), hasLiveSubAgents: () => true };
+  const host: RolloutHost = {
+    run,
+    runAttempt: () => Promise.reject(broken),
+    hasLiveSubAgents: () => true,
+    deadSubAgents: () => [],
+  };
   const view = newLocalGroupView(0);
   const work: StepWork = { role, host, step: 0, versions: {}, views: [view], opened: Promise.resolve(), signal: never };
   const attempts = new Attempts(work, { capacity: 4, inFlight: 0, isAlone: false }, () => {});
