@@ -5,8 +5,8 @@
  *
  * With MGRPO_PROJECT, the folder of a user's project, its recipes are built too (build-project.mjs).
  *
- * dist/release is the hash of what workers run (gpu-workers/release.ts). A build that changes a file removes it first and writes it last, so
- * that one that is killed leaves none.
+ * dist/release is the hash of what workers run (gpu-workers/release.ts). A build that changes a file removes dist/release first and writes it
+ * last, so a build that is killed leaves none.
  */
 import { createHash } from "node:crypto";
 import {
@@ -43,11 +43,11 @@ const SOURCES = [
   "built-module.ts",
 ];
 const FIXTURES = ["test/fixtures/relay"];
-/** The code of a worker, and the criteria of its judges. */
+/** What workers run: their code, and the criteria of their judges. */
 const WORKER_FILES = /^((core|engine|adapters|exports|gpu-workers|recipes)\/.*\.(js|md)|built-module\.js)$/;
 const RELEASE = join(DIST, "release");
 const PROJECT = join(DIST, "project");
-/** The dashboard's page, and the page of an export: a bundle each for browsers. */
+/** The dashboard's page, and the page of an export: one browser bundle each. */
 const PAGE = { folder: join(ROOT, "ui"), entries: ["main", "export"].map((name) => join(ROOT, `ui/app/${name}.tsx`)) };
 const NO_SOURCES = /(^|[/\\])(pytorch|\.[^/\\]*)$|README\.md$|tsconfig\.json$/;
 
@@ -66,12 +66,15 @@ async function build(folders) {
   for (const source of stale) utimesSync(target(source), new Date(), new Date(times.get(source)));
   for (const path of orphans) rmSync(path, { force: true });
   replaceProject(project);
-  // Even if there is one again: another build may have written it before this one replaced the files.
+  // Even if it exists again: another build may have written it before this one replaced the files.
   if (hasChanged || !existsSync(RELEASE))
     replace(RELEASE, (temporary) => writeFileSync(temporary, hashOfWorkers(sources, project)));
 }
 
-/** First 12 hex digits of the SHA-256 of names and contents. Lists the sources: dist/ may lack a file that another build is replacing. */
+/**
+ * First 12 hex digits of the SHA-256 of names and contents. The names come from the sources: a listing of dist/ may miss a file that another
+ * build is replacing.
+ */
 function hashOfWorkers(sources, project) {
   const hash = createHash("sha256");
   const names = sources.map((source) => relative(DIST, target(source)).replaceAll(sep, "/"));
@@ -149,7 +152,7 @@ async function bundlePage() {
   for (const { path, contents } of outputFiles) replace(path, (temporary) => writeFileSync(temporary, contents));
 }
 
-/** Bundles nothing: imports stay imports, of the JavaScript files. */
+/** Keeps each module in its own file: imports stay imports, now of the .js files. */
 function keepApart({ onResolve }) {
   onResolve({ filter: /^\.\.?\// }, ({ path, kind }) =>
     kind === "entry-point" ? undefined : { path: path.replace(/\.ts$/, ".js"), external: true },
@@ -179,7 +182,7 @@ function filesUnder(path) {
 /** A script of the page is in its bundle. */
 const isOfPage = (path) => path.startsWith(join(PAGE.folder, "app")) && /\.tsx?$/.test(path);
 const isModule = (path) => path.endsWith(".ts") && !isOfPage(path);
-/** A script of the page that is no entry is in the first bundle, at least. */
+/** A script of the page that is not an entry is at least in the first bundle. */
 const builtFrom = (source) => (isOfPage(source) && !PAGE.entries.includes(source) ? PAGE.entries[0] : source);
 const target = (source) => join(DIST, relative(ROOT, builtFrom(source))).replace(/\.tsx?$/, ".js");
 /** A declaration file belongs to its module. */

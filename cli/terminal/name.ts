@@ -1,4 +1,4 @@
-/** @file How the user starts this program, for hints that can be copied: every hint that names a command begins with MGRPO. */
+/** @file How the user starts this program, for hints that can be copied: every command in a hint begins with MGRPO. */
 import { existsSync } from "node:fs";
 import { delimiter, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,7 +11,8 @@ export const MGRPO = commandName(process.env, process.cwd());
 
 /**
  * npm runs the scripts of a checkout in its root, so anywhere else the entry point is named by its path. An installed package is
- * started by name where the shell finds it, and otherwise by npx; npm adds its own folders to PATH, and the user's shell lacks them.
+ * started by name if the shell finds it, and otherwise by npx. Under npm, PATH does not tell, since npm adds folders that the user's
+ * shell lacks.
  */
 export function commandName(environment: NodeJS.ProcessEnv, cwd: string, entry = ENTRY): string {
   const root = resolve(entry, "../../..");

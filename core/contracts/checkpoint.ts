@@ -6,8 +6,8 @@ export const Part = z.strictObject({
   sha256: Sha256,
   bytes: z.int().nonnegative(),
   /**
-   * The location of a large file of a base model: `s3://…`, `hf:<owner>/<name>@<commit>/<file>`, or an absolute path, if the run has one
-   * machine. Absent: in the store, under its hash.
+   * The location of a large file of a base model: `s3://…`, `hf:<owner>/<name>@<commit>/<file>`, or an absolute path, if the run uses one
+   * machine. Absent: the file is in the store, under its hash.
    */
   origin: z.string().optional(),
 });
@@ -25,13 +25,13 @@ export const TrainingStats = z.strictObject({
   clipFraction: z.number(),
   /** Share of action tokens that `ratioMask` left out. Absent: there is no mask. */
   maskedFraction: z.number().exactOptional(),
-  /** Share of action tokens whose importance weight was cut to `tisCap`. Absent: there is no cap. */
+  /** Share of action tokens whose importance weight was capped at `tisCap`. Absent: there is no cap. */
   truncatedFraction: z.number().exactOptional(),
   /** k3 estimate of KL(behavior || current) over action tokens: the sampler's log-probs against the trainer's before the step. */
   kl: z.number(),
   /** max |ratio - 1| over action tokens before the step: at most 1e-3, unless the rollouts are stale or the base is quantized. */
   maxRatioDeviation: z.number(),
-  /** Mean of -log p over action tokens, in nats: an estimate of the sampler's entropy at its temperature. Earlier releases wrote none. */
+  /** Mean of -log p over action tokens, in nats: an estimate of the sampler's entropy at its temperature. Earlier releases lack it. */
   entropy: z.number().exactOptional(),
   trajectories: z.int(),
   actionTokens: z.int(),
@@ -39,18 +39,18 @@ export const TrainingStats = z.strictObject({
 });
 export type TrainingStats = z.infer<typeof TrainingStats>;
 
-/** Sums over the turns of a worker's training conversations. Calls of one turn run at the same time: the longest counts. */
+/** Sums over the turns of a worker's training conversations. The calls of one turn run in parallel: the longest counts. */
 export const TurnTotals = z.strictObject({
   turns: z.int(),
-  /** Seconds in which they were sampled. */
+  /** Seconds of sampling, added up over the turns. */
   sampling: z.number(),
-  /** Turns that called tools, and the seconds in which they waited for them; the same for delegations. */
+  /** Turns that called tools, and the seconds that they waited; the same for delegations. */
   tools: z.strictObject({ turns: z.int(), seconds: z.number() }),
   delegations: z.strictObject({ turns: z.int(), seconds: z.number() }),
 });
 export type TurnTotals = z.infer<typeof TurnTotals>;
 
-/** The part of one agent in a training step of a policy that it shares. */
+/** One agent's part in a training step of a policy that agents share. */
 export const RoleStats = TrainingStats.extend({
   /** Its share of the policy's loss. */
   share: z.number(),
@@ -80,15 +80,16 @@ export const Manifest = z.strictObject({
   run: RunName,
   agent: AgentName,
   version: Version,
-  /** False if there was nothing to learn: the parts are those of the previous version, and Adam was not called. */
+  /** False if there was nothing to learn: the parts are those of the previous version, and the optimizer was not called. */
   trained: z.boolean(),
   /**
-   * File name in the Hugging Face layout -> part. `model.safetensors` holds the weights, `optimizer.safetensors` Adam's state;
-   * each may be in shards with an index. With an adapter, `adapter_model.safetensors` holds the trained weights, and every version names the same parts of the base model.
+   * File name in the Hugging Face layout -> part. `model.safetensors` holds the weights, `optimizer.safetensors` Adam's state; each may
+   * be in shards with an index. With an adapter, `adapter_model.safetensors` holds the trained weights, and every version names the same
+   * parts of the base model.
    */
   files: z.record(z.string(), Part),
   stats: TrainingStats.nullable(),
-  /** Of a policy that agents share: the part of each agent that had something to train on. */
+  /** For a policy that agents share: the statistics of each agent that had something to train on. */
   roles: z.record(AgentName, RoleStats).exactOptional(),
   seconds: WorkerSeconds.nullable(),
 });

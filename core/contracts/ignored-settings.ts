@@ -2,9 +2,9 @@
  * @file Settings that nothing would read. They are refused where a run begins, and nowhere else: `RunConfig` also reads stored configs, and
  * those of older releases may have them.
  *
- * A rule holds for every arm and team. What an arm or a switch turns off keeps its settings, since a comparison sets the same for all: `d` under
- * `no-alignment`, the optimizer of a frozen agent, `evaluation.every` without suites. For the same reason, a comparison refuses only what none of
- * its runs would read (cli/compare/plan.ts). A default is nobody's choice, so it is never refused.
+ * A rule holds for every arm and team. A part that an arm or a switch turns off keeps its settings, since a comparison gives all runs the same
+ * ones: `d` under `no-alignment`, the optimizer of a frozen agent, `evaluation.every` without suites. For the same reason, a comparison refuses
+ * only what none of its runs would read (cli/compare/plan.ts). A value equal to the default is never refused: it may be nobody's choice.
  */
 import { AlgorithmConfig } from "./algorithm-config.ts";
 import type { RunConfig } from "./config.ts";
@@ -19,16 +19,17 @@ type Fault = readonly [path: string, message: string];
 export const IGNORED_SETTINGS: Readonly<Record<string, (config: RunConfig) => Fault[]>> = {
   constantTokens({ algorithm: { aggregation, constantTokens } }) {
     if (aggregation === "constant" || constantTokens === defaults().constantTokens) return [];
-    const message = `does nothing under aggregation ${aggregation}: remove it, or set that to constant`;
+    const message = `does nothing under aggregation ${aggregation}: remove it, or set aggregation to constant`;
     return [["algorithm.constantTokens", message]];
   },
   klEstimator({ algorithm: { kl } }) {
     if (kl.coefficient > 0 || kl.estimator === defaults().kl.estimator) return [];
-    return [["algorithm.kl.estimator", "does nothing at kl.coefficient 0: remove it, or set that"]];
+    return [["algorithm.kl.estimator", "does nothing at kl.coefficient 0: remove it, or set kl.coefficient"]];
   },
   epsilon({ algorithm: { advantageScale, epsilon } }) {
     if (advantageScale !== "none" || epsilon === defaults().epsilon) return [];
-    return [["algorithm.epsilon", "does nothing under advantageScale none: remove it, or set that to std or batch"]];
+    const message = "does nothing under advantageScale none: remove it, or set advantageScale to std or batch";
+    return [["algorithm.epsilon", message]];
   },
   threads({ agents }) {
     return Object.entries(agents).flatMap(([name, { policy, engine }]): Fault[] => {
@@ -41,7 +42,7 @@ export const IGNORED_SETTINGS: Readonly<Record<string, (config: RunConfig) => Fa
 
 const defaults = (): AlgorithmConfig => AlgorithmConfig.parse({});
 
-/** Policies whose engine has no threads to set. A Tinker server's are refused in any config. */
+/** Policies whose engine has no threads to set. With a Tinker server, `RunConfig` itself refuses threads. */
 const hasNoThreads = (policy: string): boolean =>
   policy === "eager" || policy === "eager-gpu" || isEndpointPolicy(policy);
 

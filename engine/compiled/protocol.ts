@@ -6,7 +6,10 @@ import type { CheckpointFiles, Loss, SampleRequest, TrainingSequence } from "../
 import type { LaneOptions } from "./lanes.ts";
 import type { Bits } from "./quantization/blocks.ts";
 
-/** A call on a sampler or trainer, or `decideProvider` or `quantize`, which need neither. The caller assigns the handle of what it opens. */
+/**
+ * A call on a sampler or trainer, or `decideProvider` or `quantize`, which need neither. The caller chooses the handle of the sampler or
+ * trainer that a call opens.
+ */
 export type EngineCall =
   | { readonly method: "openSampler" | "openTrainer"; readonly files: CheckpointFiles; readonly options: LaneOptions }
   | {
@@ -38,7 +41,7 @@ export type EngineCall =
 
 export type ToThread =
   | { readonly kind: "call"; readonly call: number; readonly handle: number; readonly body: EngineCall }
-  /** A sample's caller aborted it, or its time limit passed. */
+  /** The caller of a sample aborted it, or its time limit passed. */
   | { readonly kind: "cancel"; readonly call: number }
   | { readonly kind: "release"; readonly handle: number; readonly sequence: string };
 

@@ -1,6 +1,6 @@
 /**
- * @file A GGUF file's tokenizer as Hugging Face's `tokenizer.json` and `tokenizer_config.json`. GGUF keeps vocabulary, merges and token
- * types, but only the name of the pre-tokenizer, which llama.cpp implements in code; those supported here match the original tokenizers.
+ * @file A GGUF file's tokenizer as Hugging Face's `tokenizer.json` and `tokenizer_config.json`. GGUF keeps vocabulary, token types, and merges
+ * or scores, but only the name of the pre-tokenizer, which llama.cpp implements in code. Those supported here match the originals.
  */
 import * as z from "zod";
 import { MgrpoError } from "../../core/errors.ts";
@@ -29,7 +29,7 @@ const sequence = (...pretokenizers: readonly object[]) => ({ type: "Sequence", p
 interface Splitting {
   readonly preTokenizer: object;
   readonly normalizer: object | null;
-  /** Words that are in the vocabulary skip the merges. */
+  /** A word that is in the vocabulary becomes one token, without merges. */
   readonly ignoreMerges: boolean;
 }
 
@@ -57,7 +57,7 @@ const Vocabulary = z.object({
 });
 type Vocabulary = z.infer<typeof Vocabulary>;
 
-/** @throws MgrpoError `tokenizer-damaged` or `engine-unsupported`, with the file. */
+/** @throws MgrpoError `tokenizer-damaged` or `engine-unsupported`; its message names the file. */
 export function tokenizerFiles(path: string, metadata: Metadata): ReadonlyMap<string, string> {
   const vocabulary = vocabularyOf(path, metadata);
   const kind = metadata["tokenizer.ggml.model"];
@@ -97,7 +97,7 @@ function templateOf(path: string, metadata: Metadata): string {
   if (typeof template === "string") return template;
   throw new MgrpoError(
     "tokenizer-damaged",
-    `${path} has no chat template: take the file of an instruction-tuned model`,
+    `${path} has no chat template: import the file of an instruction-tuned model`,
   );
 }
 
@@ -109,7 +109,7 @@ function byteLevelJson(path: string, metadata: Metadata, vocabulary: Vocabulary)
     const known = Object.keys(SPLITTINGS).join(", ");
     throw new MgrpoError(
       "engine-unsupported",
-      `${path}: its tokenizer splits text as '${name}', which is not supported (${known}): use the model's Hugging Face folder`,
+      `${path}: its pre-tokenizer '${name}' is not supported (supported: ${known}): use the model's Hugging Face folder`,
     );
   }
   if (!vocabulary.merges) throw incomplete(path, "no merges");
@@ -137,14 +137,14 @@ function byteLevelJson(path: string, metadata: Metadata, vocabulary: Vocabulary)
   };
 }
 
-/** "a b"; the first piece may itself start with a space. */
+/** "a b" -> ["a", "b"]; the first piece may itself start with a space. */
 function splitMerge(merge: string): [string, string] {
   const at = merge.indexOf(" ", 1);
   return [merge.slice(0, at), merge.slice(at + 1)];
 }
 
 /**
- * SentencePiece's BPE, as in Llama 2 and Mistral: the file has scores, from which the merges are derived. A text starts with a space unless
+ * SentencePiece's BPE, as in Llama 2 and Mistral: the file has scores, from which the merges are derived. A text gets a leading space unless
  * the metadata says otherwise.
  */
 function sentencePieceJson(path: string, metadata: Metadata, vocabulary: Vocabulary): object {
@@ -152,7 +152,7 @@ function sentencePieceJson(path: string, metadata: Metadata, vocabulary: Vocabul
   if (kind !== "llama")
     throw new MgrpoError(
       "engine-unsupported",
-      `${path}: its tokenizer is of kind '${kind}': use the model's Hugging Face folder`,
+      `${path}: its tokenizer model '${kind}' is not supported: use the model's Hugging Face folder`,
     );
   if (!vocabulary.scores) throw incomplete(path, "no scores");
   const addsSpace = metadata["tokenizer.ggml.add_space_prefix"] !== false;
@@ -195,7 +195,7 @@ function sentencePieceJson(path: string, metadata: Metadata, vocabulary: Vocabul
   };
 }
 
-/** Every way to merge two pieces into a third, best merged piece first, in the order of transformers' converter. */
+/** Every way to merge two pieces into a third, highest-scoring merged piece first, in the order of transformers' converter. */
 function mergesByScore(tokens: readonly string[], scores: readonly number[]): [string, string][] {
   const ids = new Map(tokens.map((token, id) => [token, id]));
   const merges = tokens.flatMap((token, id) => {

@@ -74,7 +74,7 @@ export function decoder(
     const scaled = tf.mul<tf.Tensor2D>(low, lora.alpha / lora.rank);
     return tf.add(biased, tf.matMul(scaled, weight(up) as tf.Tensor2D, false, true));
   };
-  // The 1/sqrt(hd) of attention is applied to the queries' angles, the smallest arrays.
+  // Attention's 1/sqrt(hd) is applied to the queries' angles, the smallest arrays that it can be applied to.
   const scale = 1 / Math.sqrt(config.headWidth);
   const queryAngles = { cos: tf.mul(angles.cos, scale), sin: tf.mul(angles.sin, scale) };
   const heads = (input: tf.Tensor2D, projection: string, norm: string, count: number, { cos, sin }: RotaryAngles) => {
@@ -104,7 +104,7 @@ export function weightNamed(weights: WeightTensors, name: string): tf.Tensor {
   return weight;
 }
 
-/** silu(gate) * up, with a hand-written gradient that makes fewer passes over memory than the chain rule. */
+/** silu(gate) * up, with a hand-written gradient that makes fewer passes over memory than automatic differentiation. */
 function swiGlu(gate: tf.Tensor2D, up: tf.Tensor2D): tf.Tensor2D {
   const operation = tf.customGrad<tf.Tensor>((...inputs) => {
     const [g, u, save] = inputs as [tf.Tensor, tf.Tensor, tf.GradSaveFunc];

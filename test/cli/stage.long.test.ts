@@ -1,4 +1,4 @@
-/** @file `mgrpo launch --stage`: finds the deployment, starts the run there, turns its clock on, and says which workers the user starts. */
+/** @file `mgrpo launch --stage`: finds the deployment, starts the run there, turns its clock on, and says which workers the user must start. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, rmSync, writeFileSync } from "node:fs";
@@ -44,7 +44,7 @@ beforeEach(() => {
   for (const name of ["MGRPO_TABLE", "MGRPO_BUCKET"]) delete process.env[name];
 });
 
-/** The records of `sst deploy`. */
+/** Creates a table, a bucket and the deployment record, as `sst deploy` does. */
 async function deployed(stage: string, fleets: Deployment["fleets"], deployed = RELEASE) {
   const names = { table: `mgrpo-${stage}`, bucket: `objects-${stage}` };
   Object.assign(process.env, { MGRPO_TABLE: names.table, MGRPO_BUCKET: names.bucket });
@@ -96,7 +96,7 @@ test("a stage with fleets leaves the user nothing to start; a halted run resumes
   close();
 });
 
-test("a run that has finished training is halted while it has evaluations left, and not after them", async () => {
+test("a run that has finished training can be halted while evaluations are left, but not after them", async () => {
   const { table, close } = await deployed("ended", FLEETS);
   await launch("ended", "far");
   await table.update(endRun("far", "finished"));
@@ -163,7 +163,7 @@ test("the dashboard of a stage shows its runs", async () => {
   await expect(printedJson("ui", "far", "--stage", "none")).rejects.toThrow(/--stage none/);
 });
 
-test("without fleets, or with fleets for some agents: the commands of the remaining workers", async () => {
+test("without fleets, or with fleets for some agents, launch prints the commands of the other workers", async () => {
   const [bare, some] = [await deployed("bare", []), await deployed("some", FLEETS.slice(0, 1))];
   const [launched] = await launch("bare", "far");
   expect(launched).toMatchObject({ fleets: false });

@@ -84,7 +84,7 @@ test.each([
     replaced("blk.0.attn_q.weight", "blk.000.attn_q.bias"),
     /tensor 'blk\.000\.attn_q\.bias' is not part of a supported llama model/,
   ],
-  ["an unknown pre-tokenizer", replaced("smollm", "smullm"), /splits text as 'smullm'/],
+  ["an unknown pre-tokenizer", replaced("smollm", "smullm"), /pre-tokenizer 'smullm' is not supported/],
   ["no merges", renamed("tokenizer.ggml.merges", "tokenizer.ggml.mergez"), /its metadata has no merges/],
   [
     "a size that is not a number",

@@ -18,7 +18,7 @@ export const MAX_SHEET_NAME = 100;
 export const MAX_LINK = 2000;
 export const MAX_REASON = 200;
 
-/** The document exceeds the time, the memory, or a library's limits. */
+/** Reading the document exceeds the time limit, the memory limit, or a library's limits. */
 export const TOO_COMPLEX: Extracted = { unreadable: "it needs too much memory or time" };
 
 /**
@@ -36,6 +36,6 @@ export interface Reply {
   readonly isSpent: boolean;
 }
 
-/** Messages that a process sends besides its replies: it can read documents; it has received one and starts to read it. */
+/** Messages besides the replies. Ready: the process can read documents. Started: it has received one and begins to read it. */
 export const READY = "ready";
 export const STARTED = "started";

@@ -25,7 +25,7 @@ export async function showPart(document: TitledText, part: number, context: Tool
   return withHeading(document, isLast && part === 1 ? "" : note, shown);
 }
 
-/** Parts that fit with their heading, by characters and by the agent's tokens. */
+/** Parts that fit together with their heading, in characters and in the agent's tokens. */
 function* partsFor(page: TitledText, { responseCharacters, responseTokens }: ToolContext): Iterable<string> {
   const heading =
     Math.min(page.source.length, MAX_HEADING_SOURCE) + Math.min(page.title.length, MAX_HEADING_TITLE) + HEADING;
@@ -36,7 +36,10 @@ function* partsFor(page: TitledText, { responseCharacters, responseTokens }: Too
   for (const part of partsWithin(page.text, room)) yield* partsOf(part, characters);
 }
 
-/** One part, and whether it is the last. Parts are made one by one, so that a long page does not block this process. */
+/**
+ * One part, and whether it is the last. Parts are made one at a time, and the event loop runs between them, so that a long
+ * text does not block this process.
+ */
 async function findPart(
   parts: Iterable<string>,
   wanted: number,
@@ -64,7 +67,7 @@ export function withHeading(
   return `${heading.join("\n")}\n\n${text}`;
 }
 
-/** Consecutive parts of at most `characters`, cut at the end of a line or word if there is one in their last fifth. */
+/** Parts of at most `characters`. Each is cut after a line, or else a word, that ends in its last fifth, if there is one. */
 export function partsOf(text: string, characters: number): string[] {
   const parts: string[] = [];
   for (let from = 0; from < text.length; ) {

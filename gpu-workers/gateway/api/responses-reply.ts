@@ -28,7 +28,7 @@ export const responses: Dialect<ResponsesRequest> = {
   }),
 };
 
-/** What later requests of an attempt may refer to. It is kept as long as the attempt, whatever `store` says. */
+/** What later requests of an attempt may refer to. It is kept until the attempt ends, whatever `store` says. */
 interface Kept {
   readonly conversations: Map<string, readonly AppMessage[]>;
   readonly items: Map<string, EarlierItem>;
@@ -50,13 +50,13 @@ function keep(kept: Kept, request: ResponsesRequest, reply: TurnReply, conversat
   }
 }
 
-/** Equal requests to two agents may have the same exchange id: response ids contain the agent's name. */
+/** Identical requests to two agents may have the same exchange id, so response ids contain the agent's name. */
 const nameOf = ({ exchange }: TurnReply, { model }: Pick<ResponsesRequest, "model">) => `${model}_${exchange}`;
 const responseId = (reply: TurnReply, request: ResponsesRequest) => `resp_${nameOf(reply, request)}`;
 
 const LOG_PROBS = "message.output_text.logprobs";
 const ENCRYPTED = "reasoning.encrypted_content";
-/** Clients send thinking back only if it has encrypted content. The sampled tokens stay in the gateway. */
+/** Clients send thinking back only if it has encrypted content. This is a placeholder: the sampled tokens stay in the gateway. */
 const KEPT_HERE = { encrypted_content: "kept by the gateway" };
 
 type Item = ReturnType<typeof outputOf>[number];
@@ -107,7 +107,7 @@ function responseOf(reply: TurnReply, request: ResponsesRequest, output: readonl
   };
 }
 
-/** A response without its items yet. */
+/** The response before it has any items. */
 function begun(reply: TurnReply, request: ResponsesRequest) {
   const { model, instructions, previous_response_id: previous, max_output_tokens: maxTokens, tools, user } = request;
   return {

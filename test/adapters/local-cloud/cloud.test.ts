@@ -1,4 +1,4 @@
-/** @file The cloud as a whole: events, faults, crashes, full disks, unknown access keys. */
+/** @file The local cloud as a whole: events, faults, crashes, full disks, unknown access keys. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { appendFile, mkdir, readdir, rmdir, utimes } from "node:fs/promises";
@@ -40,7 +40,7 @@ async function listening(options: Partial<LocalCloudOptions> & { failures?: numb
   return { ...store, keys };
 }
 
-test("every created object is announced, a refused commit is not; a failing handler is called again", async () => {
+test("creating an object sends an event, a refused commit does not; a failing handler is called again", async () => {
   const store = await listening({ failures: 2 });
   await store.objects.commit("a", bytes("1"));
   await expect.poll(() => store.keys).toEqual(["a", "a", "a"]);
@@ -50,7 +50,7 @@ test("every created object is announced, a refused commit is not; a failing hand
   await store.close();
 });
 
-test("an event whose handler never succeeds is delivered again after a restart, a handled one is not", async () => {
+test("an event whose handler never succeeds is delivered again after a restart, but a handled one is not", async () => {
   const store = await listening();
   await store.objects.commit("done", bytes("1"));
   await expect.poll(() => store.keys).toEqual(["done"]);
@@ -59,7 +59,7 @@ test("an event whose handler never succeeds is delivered again after a restart, 
   await failing.objects.commit("again", bytes("1"));
   await expect.poll(() => failing.keys).toContain("again");
   await failing.close();
-  // A line of the journal as a full disk leaves it.
+  // A journal line that a full disk cut off, joined with the next line.
   await appendFile(join(store.directory, "events"), '+ 99 {"bucket":"mg- 98\n');
   const after = await listening({ directory: store.directory });
   await expect.poll(() => after.keys).toEqual(["again"]);
@@ -79,13 +79,13 @@ test("a cloud without handlers leaves unhandled events to the next one", async (
   await after.close();
 });
 
-test("faults: dropped, doubled and delayed events; and scheduled ticks", async () => {
+test("injected faults drop, double and delay events; ticks come on schedule", async () => {
   const deliveries: Record<string, readonly number[]> = { drop: [], double: [0, 0], delay: [1] };
   const store = await listening({ events: (key) => deliveries[key] ?? [0], tickSeconds: 0.3 });
   const started = performance.now();
   for (const key of ["drop", "double", "delay", "plain"]) await store.objects.commit(key, bytes("1"));
   await expect.poll(() => store.keys).toEqual(expect.arrayContaining(["double", "plain", "delay"]));
-  // A timer may fire a little early, and at any time later.
+  // A timer may fire slightly early, and arbitrarily late.
   expect(performance.now() - started).toBeGreaterThan(900);
   await expect.poll(() => store.keys).toContain("tick");
   await store.close();
@@ -137,7 +137,7 @@ test("an abandoned upload is removed at the first start after two days; a younge
   await again.close();
 });
 
-test("a second process, or a second cloud, on one directory gets one clear line", async () => {
+test("a second cloud on the same directory, in this process or another, is refused in one clear line", async () => {
   const store = await openLocalStore();
   await expect(openLocalStore({ directory: store.directory })).rejects.toMatchObject({
     code: "store-unreachable",
@@ -154,7 +154,7 @@ test("a second process, or a second cloud, on one directory gets one clear line"
   await store.close();
 });
 
-test("a port in use gets one clear line", async () => {
+test("a port in use is refused in one clear line", async () => {
   const store = await openLocalStore();
   const taken = Number(new URL(process.env["AWS_ENDPOINT_URL_S3"] ?? "").port);
   await expect(openLocalStore({ ports: { dynamo: 0, s3: taken } })).rejects.toMatchObject({
@@ -164,7 +164,7 @@ test("a port in use gets one clear line", async () => {
   await store.close();
 });
 
-test("a full disk refuses writes as disk-full, and existing data can still be read", async () => {
+test("on a full disk, writes are refused as disk-full, and existing data can still be read", async () => {
   const store = await openLocalStore({ maxBytes: 300_000 });
   expect(await store.objects.commit("fits", new Uint8Array(200_000))).toBe(true);
   const full = { code: "disk-full", retryable: false };
@@ -276,7 +276,7 @@ test("a client that dies in the middle of a DynamoDB request does not harm the c
   await store.close();
 });
 
-test("a write returns the consumed capacity in the detail that its client asks for", async () => {
+test("a write returns the consumed capacity at the level of detail that its client asks for", async () => {
   const store = await openLocalStore();
   const dynamo = new DynamoDBClient();
   const Item = { pk: { S: "a" }, sk: { S: "b" } };

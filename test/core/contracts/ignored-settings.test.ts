@@ -86,8 +86,8 @@ test("an agent that shares a policy inherits its owner's threads, which are name
 test("a message says what to write instead", () => {
   const faults = ignoredSettings(algorithm({ constantTokens: 100, kl: { estimator: "k2" } }));
   expect(faults.map(([, message]) => message)).toEqual([
-    "does nothing under aggregation trajectory-mean: remove it, or set that to constant",
-    "does nothing at kl.coefficient 0: remove it, or set that",
+    "does nothing under aggregation trajectory-mean: remove it, or set aggregation to constant",
+    "does nothing at kl.coefficient 0: remove it, or set kl.coefficient",
   ]);
 });
 

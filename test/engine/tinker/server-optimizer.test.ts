@@ -1,6 +1,6 @@
 /**
- * @file A server with an optimizer of its own is refused unless the config declares it. Then it trains with exactly that optimizer, at our
- * learning rate, and what the probe measured is reported.
+ * @file A server with an optimizer of its own is refused unless the config declares it. Then it trains with exactly that optimizer, at the
+ * config's learning rate, and what the probe measured is reported.
  */
 import { expect, test } from "vitest";
 import { OptimizerConfig, type StepOptimizer } from "../../../core/contracts/agent-config.ts";
@@ -35,7 +35,7 @@ test.each<[string, Partial<TinkerRules>, boolean, RegExp]>([
   ],
   ["has betas of its own", { adam: "own-betas" }, false, /\(beta1\).*optimizer to "server" to train with those/],
   ["has a learning rate of its own", { rate: false }, true, /at a learning rate of its own, whatever it is sent/],
-  ["has that and an Adam of its own", { rate: false, adam: "own" }, true, /at a learning rate of its own/],
+  ["has its own learning rate and Adam", { rate: false, adam: "own" }, true, /at a learning rate of its own/],
 ])("a server that %s is refused", async (_, rules, serverOptimizer, message) => {
   const { engine, files: base, server } = tiny({ ...HOSTED, ...rules });
   const opening = engine.openTrainer(base, { ...OPTIONS, serverOptimizer });
@@ -43,7 +43,7 @@ test.each<[string, Partial<TinkerRules>, boolean, RegExp]>([
   expect(server.models.loaded).toEqual([]);
 });
 
-/** Two steps, whose second depends on the moments of the first. */
+/** Takes two steps, the second of which depends on the moments of the first, and saves. */
 async function twoSteps(trainer: Trainer, optimizer: StepOptimizer): Promise<CheckpointFiles> {
   for (const weight of [-1, 0.5]) {
     const sequence = { tokens: [1, 2, 3, 4], weights_T: new Float32Array(4).fill(weight) };
@@ -55,7 +55,7 @@ async function twoSteps(trainer: Trainer, optimizer: StepOptimizer): Promise<Che
   return saved;
 }
 
-test.each([HOSTED, SKYRL_JAX])("declared, it trains with its own Adam, clipping included: %o", async (rules) => {
+test.each([HOSTED, SKYRL_JAX])("a declared server trains with its own Adam, clipping included: %o", async (rules) => {
   const { engine, files: base, stateOf } = tiny({ ...rules, adam: "own" });
   const through = await twoSteps(await engine.openTrainer(base, DECLARED), { kind: "server", learningRate: 0.02 });
   const local = await bigramEngine.openTrainer(files, OPTIONS);
@@ -68,7 +68,7 @@ test.each([HOSTED, SKYRL_JAX])("declared, it trains with its own Adam, clipping 
   }
 });
 
-test("its settings are left to it: a request has the learning rate only", async () => {
+test("a declared server keeps its own settings: a step request has only the learning rate", async () => {
   const { engine, files: base, server } = tiny({ ...SKYRL_JAX, adam: "own" });
   const trainer = await engine.openTrainer(base, DECLARED);
   const before = server.calls.length;
@@ -86,7 +86,7 @@ test.each<[string, TinkerRules["adam"], object, string]>([
     "the learning rate and epsilon, not beta1;",
   ],
   ["none", "request", { followsEpsilon: true, followsBeta1: true }, "the learning rate, epsilon, and beta1;"],
-])("the probe reports which settings it follows: %s", async (_, adam, measured, words) => {
+])("the probe reports which settings the server follows: %s", async (_, adam, measured, words) => {
   const { engine, files: base } = tiny({ ...SKYRL_JAX, adam });
   const { optimizerProbe, close } = await engine.openTrainer(base, DECLARED).then((trainer) => ({
     optimizerProbe: trainer.optimizerProbe,
@@ -98,7 +98,7 @@ test.each<[string, TinkerRules["adam"], object, string]>([
   await close();
 });
 
-test("version 0 is sampled where the server does not sample its base model", async () => {
+test("version 0 can be sampled on a server that does not sample its base model", async () => {
   const { engine, files: base, server } = tiny({ ...SKYRL_JAX, adam: "own", samplesBase: false });
   const sampler = await engine.openSampler(base, DECLARED);
   const sampling = { temperature: 1, topP: 1, topK: 0 };
@@ -123,7 +123,7 @@ test("an agent's trainer records what the probe measured when it opens", async (
   const record = { run: "r", agent: "main", version: 0, trainer: "w", fence: 1, takeovers: 0 };
   await store.table.insert(tableKeys.agent("r", "main"), record);
   const checkpoints = { files: async () => base } as unknown as Checkpoints;
-  // A trainer that only opens needs no question and no release.
+  // Opening a trainer reads nothing else of the run.
   const state = new TrainerState({
     run: run as unknown as RunContext,
     agent: "main",
@@ -150,7 +150,7 @@ test("an agent's trainer records what the probe measured when it opens", async (
   await state.close();
 });
 
-test("a trainer with AdamW's settings has nothing to report", async () => {
+test("without a declared server optimizer, a trainer has no probe to report", async () => {
   const { engine, files: base } = tiny(SKYRL_JAX);
   const trainer = await engine.openTrainer(base, OPTIONS);
   expect(trainer.optimizerProbe).toBeUndefined();
