@@ -1,4 +1,4 @@
-/** @file `mgrpo ui`: the dashboard of the runs in this folder, and of those in a stage or in the store that the environment names, served until SIGINT or SIGTERM. */
+/** @file `mgrpo ui`: serves the dashboard of the runs in this folder, and in a stage or the store that the environment names, until a stop signal. */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import colors from "picocolors";
@@ -22,8 +22,8 @@ export interface UiOptions {
   readonly stage?: string;
 }
 
-/** The user's own key, with which links stay valid when the dashboard restarts. Absent: a random one for this process. */
-const Key = z.string("a key has at least 24 characters").min(24).optional();
+/** A key that the user sets, so that links stay valid when the dashboard restarts. Absent: a random key for this process. */
+const Key = z.string("must have at least 24 characters").min(24).optional();
 
 export async function ui(run: string | undefined, options: UiOptions): Promise<void> {
   const { host, port, open = false, stage } = options;
@@ -41,7 +41,7 @@ export async function ui(run: string | undefined, options: UiOptions): Promise<v
   try {
     server = await serveApp(dashboardApp({ key, hosts: [host.toLowerCase(), "localhost"], watcher }), host, port);
     const link = `http://${host.includes(":") ? `[${host}]` : host}:${server.port}/${run === undefined ? "" : `runs/${run}`}?key=${encodeURIComponent(key)}`;
-    if (process.stdout.isTTY) console.log(`\n  ${colors.bold(link)}\n\n  ${colors.dim("Ctrl-C ends it.")}\n`);
+    if (process.stdout.isTTY) console.log(`\n  ${colors.bold(link)}\n\n  ${colors.dim("Press Ctrl-C to stop")}\n`);
     else console.log(JSON.stringify({ kind: "serving", link }));
     if (open) openBrowser(link);
     if (!stop.signal.aborted) await once(stop.signal, "abort");

@@ -1,16 +1,16 @@
 /**
- * @file A searcher small enough to be trained thousands of times: tables of logits instead of a language model. Everything else is the
- * program's own: scores, alignment, advantages, weights and loss are those of core/mgrpo. See docs/findings.md.
+ * @file A searcher small enough to be trained thousands of times: tables of logits instead of a language model. The algorithm is
+ * real: the searcher's reward, alignment, advantages, weights and loss are those of core/mgrpo. See docs/findings.md.
  *
- * A token's logits are those of its position, shared by both kinds of tasks, plus those of its position and kind. The correct token differs
- * between the kinds, so what is learned from one must be unlearned for the other, as in one language model.
+ * A token's logits are those of its position, shared by both kinds of task, plus those of its position and kind. The correct token differs
+ * between the kinds, so what is learned from one has to be unlearned for the other, as in a language model that does both.
  *
  *   alike        every task is of one kind; questions need 0 to 20 calls
- *   by-question  questions of up to three calls ask tasks of kind 1, those of more calls tasks of kind 0
+ *   by-question  questions that need one to three calls ask tasks of kind 1, those that need more ask tasks of kind 0
  *   by-rollout   half of each question's rollouts make one call of kind 1, the others 20 of kind 0
  *
- * Reports have 8 tokens. With lengths `unequal`, one large task takes the place of many small ones: where up to three calls are made, each
- * report has 40.
+ * Reports have 8 tokens. With lengths `unequal`, one large task takes the place of many small ones: each report has 40 if its question, or
+ * in `by-rollout` its rollout, needs at most three calls.
  */
 import type { Random } from "../../core/random.ts";
 
@@ -22,16 +22,16 @@ export type ReportLengths = (typeof LENGTHS)[number];
 
 /** Calls that questions need. */
 const COUNTS = [0, 1, 2, 3, 5, 8, 13, 20];
-/** The most calls that are few. */
+/** Up to this number, calls count as few. */
 const FEW = 3;
-/** Probability that a rollout stops before each further call. */
-const STOPS = 0.03;
+/** Probability that a rollout stops early, before each call after its first. */
+const STOP_PROBABILITY = 0.03;
 
 const [TOKENS, LONG] = [8, 40];
 const SYMBOLS = 6;
 const KINDS = 2;
 
-/** Tokens of the longest report. */
+/** Length of the longest report, in tokens. */
 const longest = (lengths: ReportLengths): number => (lengths === "equal" ? TOKENS : LONG);
 
 export type Kind = number;
@@ -39,7 +39,7 @@ export type Kind = number;
 /** What one call asks for. */
 export interface SyntheticCall {
   readonly kind: Kind;
-  /** Of its report. */
+  /** Length of its report. */
   readonly tokens: number;
 }
 
@@ -62,13 +62,13 @@ export function callsOf(
       return new Array<SyntheticCall>(isOfFew ? 1 : 20).fill(taskOf(world, lengths, isOfFew));
     }
     const calls: SyntheticCall[] = [];
-    while (calls.length < needed && (calls.length === 0 || random.uniform() >= STOPS))
+    while (calls.length < needed && (calls.length === 0 || random.uniform() >= STOP_PROBABILITY))
       calls.push(taskOf(world, lengths, needed <= FEW));
     return calls;
   });
 }
 
-/** A kind of call, and its share in a mean over the rollouts that call, and in one over calls if no rollout stops early. */
+/** A kind of call; its share of the rollouts that call, and its share of all calls if no rollout stops early. */
 export interface TaskShare extends SyntheticCall {
   readonly ofRollouts: number;
   readonly ofCalls: number;
@@ -130,7 +130,7 @@ export function sampleReport(policy: TabularPolicy, { kind, tokens }: SyntheticC
   };
 }
 
-/** The symbol at which the probabilities, summed up, pass `uniform`. */
+/** The first symbol at which the cumulative probability exceeds `uniform`. */
 function drawn(p: readonly number[], uniform: number): number {
   let sum = 0;
   for (const [symbol, one] of p.entries()) {
@@ -144,7 +144,7 @@ function drawn(p: readonly number[], uniform: number): number {
 export const reportScore = ({ kind, symbols }: SampledReport): number =>
   symbols.filter((symbol) => symbol === kind).length / symbols.length;
 
-/** The main agent is correct if every report begins correctly: rarely, with 20 calls. */
+/** The main agent is correct if the first token of every report is: rare with 20 calls. */
 export const isCorrect = (reports: readonly SampledReport[]): boolean =>
   reports.every(({ kind, symbols }) => symbols[0] === kind);
 

@@ -4,7 +4,7 @@
  * one policy (`policy: "of:<agent>"`), each with groups, statistics and alignment of its own.
  */
 
-/** Levels of sub-agents below the main agent. Each level runs within the time limits of the one above, and multiplies its invocations. */
+/** Limit on levels below the main agent. Each runs within the time limits of the level above, and multiplies the number of invocations. */
 export const MAX_LEVELS = 4;
 
 interface Delegating {
@@ -13,7 +13,7 @@ interface Delegating {
 
 type Team<A extends Delegating = Delegating> = Readonly<Record<string, A>>;
 
-/** The agents that an agent leads to, itself not included: each caller before those that it calls. */
+/** All agents below an agent, itself excluded, each before the agents that it calls. */
 export function agentsBelow(agents: Team, agent: string): string[] {
   return (agents[agent]?.delegates ?? []).flatMap((delegate) => [delegate, ...agentsBelow(agents, delegate)]);
 }
@@ -22,7 +22,7 @@ interface Limited extends Delegating {
   readonly limits: { readonly turns: number; readonly calls: number };
 }
 
-/** The most invocations that one conversation of the agent can lead to, at all levels. */
+/** The maximum number of invocations that one conversation of the agent can cause, at all levels. */
 export function maxInvocations(agents: Team<Limited>, agent: string): number {
   const { delegates = [], limits } = agents[agent] ?? {};
   if (!limits || delegates.length === 0) return 0;
@@ -45,7 +45,7 @@ export function delegationFaults({ main, agents }: { readonly main: string; read
   });
   const subs = names.filter((name) => name !== main);
   const faults = [...unknown, ...repeated, ...subs.flatMap((name) => callerFaults(main, agents, name))];
-  // Only in a tree does walking up from an agent end.
+  // pathFaults assumes that every sub-agent has exactly one caller.
   return faults.length > 0 ? faults : subs.flatMap(pathFaults(main, agents));
 }
 

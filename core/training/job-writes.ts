@@ -5,7 +5,7 @@ import type { TableChange, TableCondition, TableValue } from "../ports.ts";
 
 const is = (attribute: string, value: TableValue): TableCondition => ({ equals: [[attribute], value] });
 
-/** Leases an evaluation job from the queue, or from a dead owner. `suspects`: evaluation-suspects.ts. */
+/** Leases an evaluation job from the queue, or from a dead owner. `suspects`: see evaluation-suspects.ts. */
 export function leaseJob(job: JobRecord, worker: string, suspects?: JobRecord["suspects"]): TableChange {
   return {
     key: tableKeys.job(job.run, job.job),
@@ -18,7 +18,7 @@ export function leaseJob(job: JobRecord, worker: string, suspects?: JobRecord["s
 const setSuspects = (suspects: JobRecord["suspects"] = {}) =>
   Object.keys(suspects).length > 0 ? [[["suspects"], suspects] as const] : [];
 
-/** Returns a job that its worker cannot do, so that another worker need not wait for the lease to expire. */
+/** Requeues a job whose evaluation failed or was canceled, so that another worker need not wait until its owner counts as dead. */
 export function releaseJob({ run, job }: JobRecord, worker: string, suspects?: JobRecord["suspects"]): TableChange {
   return {
     key: tableKeys.job(run, job),
@@ -27,7 +27,7 @@ export function releaseJob({ run, job }: JobRecord, worker: string, suspects?: J
   };
 }
 
-/** Records the score of an evaluation, once. Clears the suspects: if it is reopened later, rollouts that were given up run again. */
+/** Records the score of an evaluation, once. Clears the suspects, so that rollouts that were given up run again if it is reopened. */
 export function finishJob(job: JobRecord, { n, correct, runs, interval }: EvaluationScore): TableChange {
   return {
     key: tableKeys.job(job.run, job.job),
@@ -43,7 +43,7 @@ export function finishJob(job: JobRecord, { n, correct, runs, interval }: Evalua
   };
 }
 
-/** Queues an evaluation with lost rollouts again. Its next lease has a fence above 1, so its worker keeps the rollouts that succeeded. */
+/** Requeues an evaluation that lost rollouts. Its next lease has a fence above 1, so its worker keeps the rollouts that succeeded. */
 export function reopenJob(job: JobRecord): TableChange {
   return {
     key: tableKeys.job(job.run, job.job),

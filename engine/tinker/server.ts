@@ -35,7 +35,7 @@ export class TinkerServer {
     this.#checkClient = openTinkerClient({ ...transport, retrySeconds: 0, requestSeconds: CHECK_SECONDS });
   }
 
-  /** The server's name for the base model. Fails unless the server has it with enough context. */
+  /** The server's name for the base model. Rejects if the server lacks the model, or supports too little context. */
   resolve(version: TinkerVersion, contextTokens: number): Promise<string> {
     return this.#resolveWith(this.client, version, contextTokens);
   }
@@ -45,7 +45,7 @@ export class TinkerServer {
     return this.#resolveWith(this.#checkClient, version, contextTokens);
   }
 
-  /** How the server computes; probed once, on a separate model. */
+  /** How the server behaves, probed once, on a throwaway model. */
   behavior(base: string, version: TinkerVersion, vocabulary: number): Promise<ServerBehavior> {
     return this.#behavior.get(async () => {
       const model = await this.#createModel(await this.#sharedSession(), base, { ...version, weights: null });
@@ -81,7 +81,7 @@ export class TinkerServer {
     return undefined;
   }
 
-  /** Ignores failures: a model that cannot be unloaded is gone after a server restart, or disappears with its session. */
+  /** Ignores failures: a model that cannot be unloaded disappears with its session, or when the server restarts. */
   async unload(model: TinkerModel): Promise<void> {
     await model.unload().catch(() => {});
   }
@@ -119,7 +119,7 @@ export class TinkerServer {
       const names = models.map(({ model_name: name }) => name).join(", ");
       throw new MgrpoError(
         "config-invalid",
-        `${this.baseUrl} serves ${names || "no model"}, not '${baseModel}': write policy tinker:${this.baseUrl}#<its name>, with the tokenizer of that very model in agents.*.model`,
+        `${this.baseUrl} serves ${names || "no model"}, not '${baseModel}': set policy to tinker:${this.baseUrl}#<a model that it serves>, and agents.*.model to a folder with that model's tokenizer`,
       );
     }
     const maximum = found.max_context_length ?? Number.POSITIVE_INFINITY;
@@ -148,7 +148,7 @@ const ADAPTER_LIMITS: readonly (readonly [RegExp, string])[] = [
   ],
 ];
 
-/** The refusal as one line if the server holds no more adapters; any other error as it is. */
+/** A one-line error if the server has no room for another adapter; any other error unchanged. */
 function translated(baseUrl: string, error: unknown): unknown {
   if (!isMgrpoError(error, "endpoint-refused")) return error;
   const [, limit] = ADAPTER_LIMITS.find(([refusal]) => refusal.test(error.message)) ?? [];
@@ -156,7 +156,7 @@ function translated(baseUrl: string, error: unknown): unknown {
   return new MgrpoError("endpoint-refused", `${baseUrl} ${limit}`, { cause: error, evidence: error.evidence });
 }
 
-/** Closes the session if its model cannot be opened: the heartbeat would keep the session's models loaded. */
+/** Closes the session if its model cannot be opened: its heartbeat would keep its models loaded. */
 function closedOnFailure<T>(session: TinkerSession, opening: Promise<T>): Promise<T> {
   return opening.catch((error: unknown) => {
     session.close();
@@ -164,7 +164,7 @@ function closedOnFailure<T>(session: TinkerSession, opening: Promise<T>): Promis
   });
 }
 
-/** A value that is created once; a failure is not kept. */
+/** A value that is created once. After a failure, the next `get` tries again. */
 class Lazy<T> {
   #value: Promise<T> | undefined;
 

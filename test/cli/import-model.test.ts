@@ -1,4 +1,4 @@
-/** @file `mgrpo import`: a GGUF file becomes a checkpoint folder, once; a missing file is refused. */
+/** @file `mgrpo import` converts a GGUF file into a checkpoint folder, overwrites nothing, and refuses a missing file. */
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -21,6 +21,6 @@ test("writes the folder, describes the model, and overwrites nothing", async () 
   printed.mockRestore();
 });
 
-test("a file that is not there", async () => {
+test("a missing file is refused", async () => {
   await expect(importModel("nowhere.gguf", { to: join(folder, "x"), dtype: "fp32" })).rejects.toThrow(/no such file/);
 });

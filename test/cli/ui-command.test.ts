@@ -35,6 +35,6 @@ test("the printed link opens the dashboard, whatever is in the user's key and th
 
 test("a key that is too short", async () => {
   const { stderr, code } = await mgrpoWith({ ...DEPENDENT, MGRPO_UI_KEY: "short" }, folder, "ui");
-  expect(stderr).toContain("mgrpo: MGRPO_UI_KEY: a key has at least 24 characters");
+  expect(stderr).toContain("mgrpo: MGRPO_UI_KEY: must have at least 24 characters");
   expect(code).toBe(1);
 });

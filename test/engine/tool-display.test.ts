@@ -1,4 +1,4 @@
-/** @file How a model is shown its tools: by its template, else in the system message; what is refused, and what the layout then writes. */
+/** @file What describes a model's tools: its template, the system message, the first user message or nothing; what is refused; what is written. */
 import { describe, expect, test } from "vitest";
 import type { ToolPrompt } from "../../core/contracts/agent-config.ts";
 import { withTools } from "../../core/conversation/tool-prompt.ts";
@@ -13,7 +13,7 @@ const search: ToolSchema = {
   function: { name: "search", description: "Finds pages.", parameters: { type: "object", properties: {} } },
 };
 const LEARNED = `{#- mgrpo: tools learned -#}\n${TERSE_TEMPLATE}`;
-/** Shows its tools, and asks for calls in Llama 3's format. */
+/** Shows the tools, but asks for calls in Llama 3's format. */
 const OTHER_FORMAT = `{%- if tools %}{{- '<|im_start|>system ' + (tools | tojson) + ' Respond with {"name": ..., "parameters": ...}<|im_end|>' }}{%- endif %}${TERSE_TEMPLATE}`;
 
 function layoutOf(template: string, settings: { system?: string; toolPrompt?: ToolPrompt; tools?: ToolSchema[] } = {}) {
@@ -25,7 +25,7 @@ function layoutOf(template: string, settings: { system?: string; toolPrompt?: To
 }
 
 describe("auto", () => {
-  test("a template that shows tools and the parser's calls shows them", () => {
+  test("a template that shows tools, and calls in the parser's format, describes them", () => {
     const { toolDisplay, text } = layoutOf(QWEN_TEMPLATE);
     expect(toolDisplay).toBe("template");
     expect(text.split('"search"')).toHaveLength(2);
@@ -33,10 +33,10 @@ describe("auto", () => {
   });
 
   test.each([
-    ["shows none", TERSE_TEMPLATE],
-    ["shows them with calls in another format", OTHER_FORMAT],
-    ["raises when it gets tools", `{%- if tools %}{{- raise_exception('no tools') }}{%- endif %}${TERSE_TEMPLATE}`],
-  ])("a template that %s: the system message describes them, and the responses are the next message", (_, template) => {
+    ["shows no tools", TERSE_TEMPLATE],
+    ["asks for calls in another format", OTHER_FORMAT],
+    ["raises when given tools", `{%- if tools %}{{- raise_exception('no tools') }}{%- endif %}${TERSE_TEMPLATE}`],
+  ])("a template that %s: the system message describes them, and the responses are a user message", (_, template) => {
     const { toolDisplay, text } = layoutOf(template);
     expect(toolDisplay).toBe("system");
     expect(text).toBe(
@@ -46,18 +46,18 @@ describe("auto", () => {
     );
   });
 
-  test("a call in the agent's own system message is not the template's format", () => {
+  test("a call in the agent's own system message does not count as the template's format", () => {
     const system = 'An example: <tool_call>{"name": "search", "arguments": {}}</tool_call>';
     expect(layoutOf(OTHER_FORMAT, { system }).toolDisplay).toBe("system");
     expect(layoutOf(QWEN_TEMPLATE, { system }).toolDisplay).toBe("template");
   });
 
-  test("without a system message of its own, the description is one", () => {
+  test("for an agent without a system message, the description is the system message", () => {
     const { text } = layoutOf(TERSE_TEMPLATE, { system: "" });
     expect(text).toContain(`<|im_start|>system ${withTools("", [search])}<|im_end|>`);
   });
 
-  test("a template that declares its model's tools learned, and an agent without tools, get no description", () => {
+  test("a template whose model has learned its tools, and an agent without tools, get no description", () => {
     const bare =
       "<|im_start|>system Be brief.<|im_end|><|im_start|>user Where?<|im_end|><|im_start|>assistant search<|im_end|>" +
       "<tool_response>here</tool_response><tool_response>there</tool_response><|im_start|>assistant ";
@@ -66,7 +66,7 @@ describe("auto", () => {
   });
 });
 
-test("the setting overrides what auto would find", () => {
+test("an explicit toolPrompt overrides what auto would choose", () => {
   expect(layoutOf(TERSE_TEMPLATE, { toolPrompt: "none" }).text).toBe(layoutOf(LEARNED).text);
   expect(layoutOf(LEARNED, { toolPrompt: "system" }).text).toBe(layoutOf(TERSE_TEMPLATE).text);
   expect(layoutOf(QWEN_TEMPLATE, { toolPrompt: "none" }).text).not.toContain("Finds pages");
@@ -76,7 +76,7 @@ test("the setting overrides what auto would find", () => {
   );
 });
 
-describe("a template without system messages", () => {
+describe("a template that does not support system messages", () => {
   const ignoring = TERSE_TEMPLATE.replace("{%- if message", "{%- if message.role == 'system' %}{%- elif message");
   const refusing = TERSE_TEMPLATE.replace(
     "{%- if message",
@@ -85,7 +85,7 @@ describe("a template without system messages", () => {
   test.each([
     ["leaves out", ignoring],
     ["refuses", refusing],
-  ])("that %s the system message is refused in one line with what to do", (verb, template) => {
+  ])("that %s the system message is refused, with one line that says what to do", (verb, template) => {
     expect(() => layoutOf(template, { system: "" })).toThrow(
       new RegExp(
         `^agent 'a': its chat_template ${verb} the system message that describes its tools: set agents\\.a\\.toolPrompt to "user", which puts it at the head of the first user message$`,
@@ -135,7 +135,7 @@ test("a served conversation without a user message opens with the system text an
 });
 
 test.each(["auto", "system", "user", "none"] as const)(
-  "%s: a served conversation opens with a rollout's tokens",
+  "%s: a served conversation opens with the same tokens as a rollout",
   (toolPrompt) => {
     const tokenizer = openTokenizer(bpeFiles(TERSE_TEMPLATE));
     const settings = { agent: "a", system: "", tools: [search], toolPrompt };

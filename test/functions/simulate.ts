@@ -1,6 +1,6 @@
 /**
- * @file Runs a scripted team through the functions with unreliable events (late, reordered, duplicate or dropped) and functions that crash
- * between two writes. All of it is drawn from a seed, so a failure can be reproduced.
+ * @file Runs a scripted team through the functions with unreliable events (late, reordered, duplicated or dropped) and functions that crash
+ * before or after a write. All faults are drawn from a seed, so a failure can be reproduced.
  */
 import { expect } from "vitest";
 import type { RunConfig } from "../../core/contracts/config.ts";
@@ -17,7 +17,7 @@ import { playRollout, prepare, publish, rewards } from "../fakes/scripted-team.t
 /** What goes wrong in a simulation. */
 export interface Faults {
   readonly seed: number;
-  /** Probabilities per event: that it is lost, and that it comes twice. */
+  /** Probabilities per event: that it is lost, and that it is delivered twice. */
   readonly drop: number;
   readonly double: number;
   /** Probability that the functions crash at a write, before or after it. */
@@ -52,7 +52,7 @@ export async function simulate(config: RunConfig, faults: Faults) {
   };
   const request = await prepare(objects, config);
   const read = async (key: { pk: string; sk: string }) => store.table.get(key);
-  for (let turn = 0; turn < 5000; turn++) {
+  for (let i = 0; i < 5000; i++) {
     const item = await read(tableKeys.run(config.run));
     if (!item) await attempt((f) => f.startRun(request));
     const run = item && RunRecord.parse(item);
@@ -72,15 +72,15 @@ export async function simulate(config: RunConfig, faults: Faults) {
 const readSteps = async ({ table }: Pick<ReturnType<typeof memoryStore>, "table">, run: string) =>
   (await table.query(tableKeys.run(run).pk, "STEP#")).map((item) => StepRecord.parse(item));
 
-/** What holds at every moment, whatever has happened. */
+/** The invariants that hold at every moment, whatever goes wrong. */
 function checkPipeline({ staleness, agents }: RunConfig, run: RunRecord, steps: readonly StepRecord[]) {
   const closed = steps.filter(({ state }) => state === "closed").length;
   expect(closed === run.step || closed === run.step + 1, `${closed} closed, RUN at ${run.step}`).toBe(true);
   for (const [i, { step, state, policy }] of steps.entries()) {
     expect(step).toBe(i);
-    // In order: those that are closed come first.
+    // Steps close in order.
     expect(state === "closed").toBe(step < closed);
-    // No more than `staleness` steps beyond the slowest agent, and one more, planned, once that agent's step is sampled.
+    // At most `staleness` steps ahead of the slowest agent, plus a planned one once that agent's step is sampled.
     const isSampled = steps[run.step]?.state !== "open";
     expect(step).toBeLessThanOrEqual(run.step + staleness + (isSampled ? 1 : 0));
     for (const [agent, version] of Object.entries(policy))
@@ -112,7 +112,7 @@ async function deliver(functions: Functions, key: string) {
   if (kind === "team") await functions.enqueueEvaluation({ key });
 }
 
-/** All records, without what may differ: the run's start time and the groups' expiry times. */
+/** All records, except for what may differ between simulations: the run's start time and the groups' expiry times. */
 async function finalRecords({ table, objects }: ReturnType<typeof memoryStore>, config: RunConfig) {
   const run = RunRecord.parse(await table.get(tableKeys.run(config.run)));
   const steps = await readSteps({ table }, config.run);
@@ -143,7 +143,7 @@ function notifying(objects: ReturnType<typeof memoryStore>["objects"], created: 
   };
 }
 
-const crash = () => new MgrpoError("canceled", "the function died");
+const crash = () => new MgrpoError("canceled", "the function crashed");
 
 function crashingObjects(objects: ObjectStore, uniform: () => number, chance: number): ObjectStore {
   return { ...objects, commit: (key, body) => mayCrash(() => objects.commit(key, body), uniform, chance) };

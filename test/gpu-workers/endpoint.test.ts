@@ -14,7 +14,7 @@ import { begin, openWorld, recordsOf, startWorker, withEvents } from "../fixture
 
 let server: OpenAiServer;
 
-/** Backends whose server gives these replies in order. */
+/** Opens backends of a server that gives these replies in order. */
 async function backendWith(calls: "native" | "text", ...replies: Reply[]) {
   server = await serveOpenAi((_, n) => replies[n] ?? fails(500, "no more replies in the script"));
   const model = openConversationModel(`openai:${server.url}#served`, { pauseSeconds: 0.001 });
@@ -25,7 +25,7 @@ const search = (query: string) => ({ name: "search", arguments: JSON.stringify({
 const messages = (n: number) => server.requests[n]?.body.messages ?? expect.unreachable();
 
 describe("native calls", () => {
-  test("tools are offered, called and answered through the API, and the record reads like any other agent's", async () => {
+  test("tools, calls and responses go through the API, and the record is like any other agent's", async () => {
     const backend = await backendWith(
       "native",
       says("Let me look.", { calls: [search("France"), search("Paris")], reasoning: "two pages" }),
@@ -69,7 +69,7 @@ describe("native calls", () => {
     ]);
   });
 
-  test("delegations are calls like others", async () => {
+  test("a delegation is a call like any other", async () => {
     const delegate = { name: "delegate", arguments: JSON.stringify({ agent: "a", task: "find it" }) };
     const { conversation, invocations } = await playAs(
       await backendWith("native", says(null, { calls: [delegate] }), says("ok")),
@@ -91,7 +91,7 @@ describe("native calls", () => {
     ]);
   });
 
-  test("thinking that is left open hides no structured call, and each gets its own response", async () => {
+  test("an unclosed <think> hides no structured call, and each call gets its own response", async () => {
     const backend = await backendWith(
       "native",
       says(`${callText("search", { query: "France" })} <think>`, { calls: [search("Paris"), search("Rome")] }),
@@ -106,7 +106,7 @@ describe("native calls", () => {
   });
 });
 
-test("with text calls, the system message explains them, and the answer is inside its tags", async () => {
+test("with text calls, the system message explains them, and the answer is read from its tags", async () => {
   const backend = await backendWith(
     "text",
     says(callText("search", { query: "France" }), { reasoning: "a page" }),
@@ -122,7 +122,7 @@ test("with text calls, the system message explains them, and the answer is insid
   ]);
 });
 
-test("with text calls, a structured call that the server returns all the same is left out of the conversation", async () => {
+test("with text calls, a structured call that the server returns anyway is left out of the conversation", async () => {
   const call = { name: "search", arguments: "not JSON" };
   const backend = await backendWith(
     "text",
@@ -151,7 +151,7 @@ test.each(["native", "text"] as const)("a page cannot forge a message, with %s c
   expect(text).not.toMatch(/<\/?(tool_call|tool_response|answer)>|<\|/);
 });
 
-test("a truncated turn, and a conversation beyond its limit, end as they do for any agent", async () => {
+test("a truncated turn and a conversation over its token limit end as they do for any agent", async () => {
   const cut = await playAs(await backendWith("native", says("Par", { finish: "length" })));
   expect(cut.conversation.stop).toBe("token-limit");
   await server.close();

@@ -1,4 +1,4 @@
-/** @file Training an agent on disk: killed and started again, it ends with the same bytes; other settings and finished folders are refused. */
+/** @file Training an agent on disk: killed and restarted, it ends with the same bytes; changed settings and foreign folders are refused. */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -63,7 +63,7 @@ test.each<[string, CheckpointFiles, string[]]>([
   ["an adapter", ADAPTER, ["adapter_config.json", "adapter_model.safetensors", "training.json"]],
   ["all weights", WHOLE, [...[...WHOLE.keys()].filter((file) => file !== "training.json"), "training.json"].sort()],
 ])(
-  "%s: killed at several points and started again, the result has the same bytes",
+  "%s: a training run that is killed and restarted ends with the same bytes, wherever it is killed",
   async (name, base, files) => {
     const whole = training(`${name} whole`, base);
     const { progress } = await trainAgent(whole);
@@ -87,7 +87,7 @@ test.each<[string, CheckpointFiles, string[]]>([
   240_000,
 );
 
-test("what a kill left half-written is replaced, and a finished training is not repeated", async () => {
+test("half-written files that a kill leaves are replaced, and a finished training run is not repeated", async () => {
   const again = training("again", ADAPTER);
   await expect(trainAgent({ ...again, engine: killedAt("forwardBackward", 3) })).rejects.toThrow("killed");
   const torn = join(again.stateFolder, "step-4");
@@ -102,7 +102,7 @@ test("what a kill left half-written is replaced, and a finished training is not 
   expect(existsSync(join(again.folder, "adapter_model.safetensors"))).toBe(true);
 });
 
-test("a saved file that was changed or removed is named, with what to do", async () => {
+test("the error names a saved file that was changed or removed, and says what to do", async () => {
   const damaged = training("damaged", ADAPTER);
   await expect(trainAgent({ ...damaged, engine: killedAt("forwardBackward", 3) })).rejects.toThrow("killed");
   const step = join(damaged.stateFolder, "step-2");
@@ -117,7 +117,7 @@ test("a saved file that was changed or removed is named, with what to do", async
   await expect(trainAgent(damaged)).rejects.toMatchObject(refused("missing"));
 });
 
-test("other settings, and a folder that already exists, are refused", async () => {
+test("changed settings, and a folder that already exists, are refused", async () => {
   const first = training("refused", ADAPTER);
   await trainAgent(first);
   await expect(trainAgent({ ...first, seed: 2 })).rejects.toThrow("seed: 1 (stored), 2 (requested)");

@@ -1,4 +1,4 @@
-/** @file TensorBoard and MLflow from PyPI, and MLflow's server. */
+/** @file The PyPI packages of TensorBoard and MLflow, and a local MLflow server. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { openSync, readFileSync } from "node:fs";
@@ -6,7 +6,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** TensorBoard 2.20 imports pkg_resources, which later setuptools lack; MLflow 3.6 a pool that later SQLAlchemy lacks. */
+/** TensorBoard 2.20 imports pkg_resources, which later setuptools lack; MLflow 3.6 imports a pool class that SQLAlchemy 2.1 lacks. */
 export const TRACKER_PACKAGES = ["tensorboard==2.20.0", "setuptools<81", "mlflow==3.6.0", "sqlalchemy<2.1"];
 const SERVER_SECONDS = 120;
 
@@ -50,7 +50,7 @@ const responds = (url: string): Promise<boolean> =>
     () => false,
   );
 
-/** The server starts processes of its own, in its group. */
+/** Ends the server's process group, which includes the processes that the server starts. */
 async function endGroup(child: ChildProcess): Promise<void> {
   const ended = once(child, "exit");
   if (child.pid !== undefined) process.kill(-child.pid, "SIGTERM");

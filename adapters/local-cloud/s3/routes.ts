@@ -1,4 +1,4 @@
-/** @file The requests of the S3 API: buckets, objects, multipart uploads. Anything else gets a 501 instead of being ignored. */
+/** @file Routes the requests of the S3 API: buckets, objects, multipart uploads. Any other request gets a 501 instead of being ignored. */
 import { rm } from "node:fs/promises";
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { DiskSpace } from "../disk-space.ts";
@@ -71,7 +71,7 @@ async function bucketRoute({ objects }: S3Services, { request, response, bucket,
   send(response, 200, toXml("DeleteResult", quiet ? {} : { Deleted: keys.map((Key) => ({ Key })) }));
 }
 
-/** Subresources of a bucket, each with the only method that is supported. */
+/** Subresources of a bucket, each with its only supported method. */
 const BUCKET_SUBRESOURCES: ReadonlyMap<string, string> = new Map([
   ["location", "GET"],
   ["delete", "POST"],
@@ -89,7 +89,7 @@ const LIST_PARAMETERS = new Set([
   "fetch-owner",
 ]);
 
-/** The name of the operation, which the SDK adds. Any other parameter names a subresource, such as `tagging`, or changes the response. */
+/** `x-id` is the name of the operation, which the SDK adds. Any other parameter names a subresource, such as `tagging`, or changes the response. */
 const OBJECT_PARAMETERS = new Set(["x-id"]);
 
 async function objectRoute(
@@ -148,7 +148,7 @@ async function uploadRoute({ objects, uploads, space }: S3Services, call: S3Requ
   send(response, 200, toXml("CompleteMultipartUploadResult", { Bucket: bucket, Key: key, ETag: `"${metadata.etag}"` }));
 }
 
-/** True for `If-None-Match: *`. Throws for any other condition and for unsupported headers. */
+/** True for `If-None-Match: *`. Throws for any other value, and for unsupported headers. */
 function writeCondition(request: IncomingMessage): boolean {
   refuseUnsupportedHeaders(request);
   const condition = request.headers["if-none-match"];

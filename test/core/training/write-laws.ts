@@ -1,7 +1,7 @@
 /**
- * @file The laws of a conditional write, checked on a table in memory: what it changes and what it leaves alone; that a repeat is refused,
- * changes nothing more, or increments the counter again and changes nothing else; and that it is refused as soon as one of its conditions
- * does not hold, or without the item.
+ * @file The laws of a conditional write, checked on a table in memory: it changes what it should and nothing else; a repeat is refused,
+ * changes nothing, or only increments `counter` again; and it is refused if any of its conditions does not hold or its item does not
+ * exist.
  */
 import { describe, expect, test } from "vitest";
 import type { TableKey } from "../../../core/contracts/keys.ts";
@@ -9,20 +9,20 @@ import type { TableChange, TableItem } from "../../../core/ports.ts";
 import { memoryTable } from "../../fakes/memory-store.ts";
 
 export interface Law {
-  /** Called inside tests alone, as mutation testing needs it (test/mutation/README.md). */
+  /** Called only inside tests, as mutation testing requires (test/mutation/README.md). */
   readonly change: () => TableChange;
   readonly key: TableKey;
   readonly before: TableItem;
-  /** The attributes that it changes, as they are afterward; undefined: removed. */
+  /** The attributes that it changes, with their values afterward; undefined: removed. */
   readonly after: Readonly<Record<string, unknown>>;
   readonly repeat: "is refused" | "changes nothing" | "counts again";
-  /** Changes to `before`: with each of them, the write is refused. */
+  /** Changes to `before`, each of which makes the table refuse the write. */
   readonly refusedWith: readonly TableItem[];
 }
 
 export function checkLaws(laws: Readonly<Record<string, Law>>): void {
   describe.each(Object.entries(laws))("%s", (_name, { change, key, before, after, repeat, refusedWith }) => {
-    test("changes what it says, and nothing else", async () => {
+    test("changes what it should, and nothing else", async () => {
       const table = await tableWith(key, before);
       const expected = { ...before, ...after };
       expect(await table.update(change())).toEqual({ applied: true, item: expected });
@@ -38,7 +38,7 @@ export function checkLaws(laws: Readonly<Record<string, Law>>): void {
       expect(await table.update(change())).toEqual({ applied: false, item: record });
     });
 
-    test("is refused without its item", async () => {
+    test("is refused if its item does not exist", async () => {
       expect(await memoryTable().update(change())).toEqual({ applied: false, item: undefined });
     });
   });

@@ -228,7 +228,7 @@ test("the base model is resolved by name on the server", async () => {
   const named = (name: string) => tinkerBase("tinker:http://127.0.0.1:9", name, files, [1]);
   await engine.check?.(named("Qwen3-4B"), { ...OPTIONS, contextTokens: 100 });
   expect(await refusal(engine.check?.(named("Qwen3-8B"), OPTIONS) ?? Promise.resolve())).toMatch(
-    /config-invalid: .* serves Qwen\/Qwen3-4B, not 'Qwen3-8B': write policy tinker:http.*#<its name>/,
+    /config-invalid: .* serves Qwen\/Qwen3-4B, not 'Qwen3-8B': set policy to tinker:http.*#<a model that it serves>/,
   );
   expect(await refusal(engine.openTrainer(named("Qwen3-4B"), OPTIONS))).toMatch(
     /contextTokens is 200, but .* supports at most 100/,

@@ -1,10 +1,10 @@
 /**
  * @file Budgets for calls to backends, in calls and dollars.
  *
- *     a rollout's   counts the requests of its agents at their price, cached or not, so a repeated run behaves the same. One budget for all its
- *                   conversations (core/conversation/tool-budget.ts). When it is spent, tools say so in their responses: the agent's failure, not an outage.
- *     the run's     counts the calls that reach backends, by all workers together (core/training/tool-spending.ts), each once
- *                   (numbered-payments.ts). When it is spent, the run halts.
+ *     a rollout's   counts its agents' requests at their price, cached or not, so that a repeated run behaves the same. All its conversations
+ *                   share it (core/conversation/tool-budget.ts). Once it is spent, tool responses say so: the agent's failure, not an outage.
+ *     the run's     counts the calls of all workers that reach backends (core/training/tool-spending.ts), each once
+ *                   (numbered-payments.ts). A call beyond it halts the run.
  */
 
 import { tableKeys } from "../../../../core/contracts/keys.ts";
@@ -28,7 +28,7 @@ export function allowanceOf({ calls, usd }: WebSettings["budget"]["rollout"]): A
 export interface RunBudget {
   /**
    * Counts a request before it is sent, and reserves what it may cost beyond its price, so that concurrent requests cannot pass the limit
-   * together. Halts the run and rejects with `run-halted`, with nothing reserved, if that exceeds the budget.
+   * together. If that exceeds the budget, halts the run and rejects with `run-halted`: the request stays counted, but nothing is reserved.
    */
   charge(usd: number, reservedUsd?: number): Promise<void>;
   /**
@@ -36,7 +36,7 @@ export interface RunBudget {
    * The reservation of a process that was killed stays.
    */
   settle(reservedUsd: number, usd: number): Promise<void>;
-  /** Counts a cost that nothing was reserved for. */
+  /** Counts a cost that nothing was reserved for. Like `charge`, halts the run and rejects if that exceeds the budget. */
   chargeMore(usd: number): Promise<void>;
   /** Counts pages or results that the leakage guard withheld. */
   countBlocked(count: number): Promise<void>;
