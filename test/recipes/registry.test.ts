@@ -140,17 +140,21 @@ test("an exception in the function that opens rewards is the recipe's error", as
   });
 });
 
-test.each(["null", "{}", "() => {}", "async () => ({ correct: () => 1, expert: () => 1 })"])(
-  "rewards that are %s are refused when they are opened",
-  async (exported) => {
-    const own = mkdtempSync(join(folder, "faulty-"));
-    writeFileSync(join(own, "rewards.mjs"), `export const rewards = ${exported};`);
-    await expect(openRewards(configOf(own), {})).rejects.toMatchObject({
-      code: "recipe-invalid",
-      message: expect.stringMatching(/rewards\.mjs: 'rewards' has no correct\(\): export an object/),
-    });
-  },
-);
+test.each([
+  "null",
+  "{}",
+  "() => {}",
+  "async () => ({ correct: () => 1, expert: () => 1 })",
+  // An unhandled rejection would fail the test run.
+  "async () => { throw new Error('no key'); }",
+])("rewards that are %s are refused when they are opened", async (exported) => {
+  const own = mkdtempSync(join(folder, "faulty-"));
+  writeFileSync(join(own, "rewards.mjs"), `export const rewards = ${exported};`);
+  await expect(openRewards(configOf(own), {})).rejects.toMatchObject({
+    code: "recipe-invalid",
+    message: expect.stringMatching(/rewards\.mjs: 'rewards' has no correct\(\): export an object/),
+  });
+});
 
 test("an unknown recipe: the message lists the known ones", async () => {
   await expect(openRecipe("atlass")).rejects.toMatchObject({
