@@ -66,7 +66,7 @@ test("a name of this repository's recipe opens its tools, even beside a folder o
 test("a recipe may be frozen", async () => {
   const own = join(folder, "frozen");
   mkdirSync(own);
-  writeFileSync(join(own, "recipe.mjs"), "export const recipe = Object.freeze({ name: 'frozen', config: () => ({}) });");
+  writeFileSync(join(own, "recipe.mjs"), "export const recipe = Object.freeze({ name: 'frozen', config() {} });");
   expect((await openRecipe(own)).name).toBe("frozen");
 });
 
