@@ -33,7 +33,7 @@ export { openTokenizer } from "./tokenizer/tokenizer.ts";
 
 const RECIPE = "recipe:";
 
-/** What `openSampler` and `openTrainer` take; everything has a default. */
+/** Options of `openSampler` and `openTrainer`; each has a default. */
 export interface OpenOptions extends Partial<EngineOptions> {
   /** `compiled` (default), `eager`, `eager-gpu` or `tinker:<url>`. */
   readonly policy?: string;
