@@ -33,7 +33,7 @@ export { openTokenizer } from "./tokenizer/tokenizer.ts";
 
 const RECIPE = "recipe:";
 
-/** What `openSampler` and `openTrainer` take; everything has a default. */
+/** Options of `openSampler` and `openTrainer`; each has a default. */
 export interface OpenOptions extends Partial<EngineOptions> {
   /** `compiled` (default), `eager`, `eager-gpu` or `tinker:<url>`. */
   readonly policy?: string;
@@ -59,12 +59,16 @@ export async function openTrainer(files: CheckpointFiles, options: OpenOptions =
 
 /** Tensors in one file or in shards: of the model, of an adapter, or of the optimizer. */
 const TENSORS = /\.safetensors(\.index\.json)?$/;
+const OPTIMIZER_TENSORS = /^optimizer(-\d+-of-\d+)?\.safetensors(\.index\.json)?$/;
 
-/** The checkpoint with its weights replaced by what a trainer saved: no file of old weights stays, whatever the number of shards. */
+/**
+ * The checkpoint with its weights and optimizer state replaced by what a trainer saved: no file of the old ones stays, whatever the number of
+ * shards.
+ */
 export function updated(files: CheckpointFiles, saved: ReadonlyMap<string, Uint8Array>): CheckpointFiles {
   const isWholeModel = saved.has(MODEL_FILE) || saved.has(INDEX_FILE);
-  const isReplaced = (name: string) => isWholeModel && TENSORS.test(name);
-  return new Map([...[...files].filter(([name]) => !isReplaced(name)), ...saved]);
+  const replaced = isWholeModel ? TENSORS : OPTIMIZER_TENSORS;
+  return new Map([...[...files].filter(([name]) => !replaced.test(name)), ...saved]);
 }
 
 /**

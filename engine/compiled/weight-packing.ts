@@ -33,7 +33,7 @@ export function resolveWeightPacking(
     throw new MgrpoError("config-invalid", `engine.weightPacking on: ${obstacle}: remove the setting`);
   if (weightPacking !== "auto") return weightPacking;
   if (obstacle) return "off";
-  // Trees are left out: the choice decides bits, so a run must make the same one when it resumes.
+  // The estimate leaves out prefix trees: the choice decides bits, so a run that resumes without trees must make the same one.
   const needed = totalBytes(
     planMemory(
       config,

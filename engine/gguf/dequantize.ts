@@ -77,7 +77,7 @@ function q4_1(block: DataView, at: number, into: Float32Array, to: number): void
   }
 }
 
-/** d, 32 bits, which are the fifth of each element, then 16 bytes as in Q4_0. */
+/** d, the fifth bits of the 32 elements, then 16 bytes as in Q4_0. */
 function q5_0(block: DataView, at: number, into: Float32Array, to: number): void {
   const d = half(block, at);
   const fifths = block.getUint32(at + 2, true);
@@ -110,7 +110,7 @@ function q4K(block: DataView, at: number, into: Float32Array, to: number): void 
   }
 }
 
-/** d, dmin and scales as Q4_K, 32 bytes, whose bit `group` is the fifth of a group's elements, then nibbles as Q4_K. */
+/** d, dmin and scales as Q4_K, 32 bytes whose bit `group` is the fifth bit of that group's elements, then nibbles as Q4_K. */
 function q5K(block: DataView, at: number, into: Float32Array, to: number): void {
   for (let group = 0; group < 8; group++) {
     const [factor, offset] = scaleAndMinimum(block, at, group);
@@ -124,7 +124,7 @@ function q5K(block: DataView, at: number, into: Float32Array, to: number): void 
   }
 }
 
-/** Of a group of 32 elements of a Q4_K or Q5_K block: after d and dmin, 12 bytes have eight scales and eight minima of 6 bits. */
+/** For a group of 32 elements of a Q4_K or Q5_K block: 12 bytes after d and dmin pack eight scales and eight minima of 6 bits each. */
 function scaleAndMinimum(block: DataView, at: number, group: number): [factor: number, offset: number] {
   const [d, dmin] = [half(block, at), half(block, at + 2)];
   const packed = (i: number) => block.getUint8(at + 4 + i);
@@ -134,7 +134,7 @@ function scaleAndMinimum(block: DataView, at: number, group: number): [factor: n
   return [Math.fround(d * scale), Math.fround(dmin * minimum)];
 }
 
-/** 128 bytes with the low four bits, 64 with the high two, sixteen signed scales, d. */
+/** 128 bytes with the low four bits, 64 bytes with the high two, 16 signed scales, then d. */
 function q6K(block: DataView, at: number, into: Float32Array, to: number): void {
   const d = half(block, at + 208);
   for (let i = 0; i < 256; i++) {

@@ -104,7 +104,7 @@ function templateOf(path: string, metadata: Metadata): string {
 /** Byte-level BPE, as in GPT-2 and its successors: the file contains the merges. */
 function byteLevelJson(path: string, metadata: Metadata, vocabulary: Vocabulary): object {
   const name = String(metadata["tokenizer.ggml.pre"]);
-  const splitting = SPLITTINGS[name];
+  const splitting = Object.hasOwn(SPLITTINGS, name) ? SPLITTINGS[name] : undefined;
   if (!splitting) {
     const known = Object.keys(SPLITTINGS).join(", ");
     throw new MgrpoError(

@@ -8,7 +8,7 @@ export function checkTokens(tokens: readonly number[], vocabulary: number, conte
   if (unknown !== undefined) {
     throw new MgrpoError(
       "tokenizer-damaged",
-      `token ${unknown} is outside the model's vocabulary of ${vocabulary}: tokenizer.json and model.safetensors do not belong together`,
+      `token ${unknown} is outside the model's vocabulary of ${vocabulary}: tokenizer.json belongs to another model`,
     );
   }
   if (tokens.length > contextTokens) {

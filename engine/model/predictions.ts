@@ -3,7 +3,7 @@
  * the same prediction if their terms of the loss can be added:
  *
  *     linear          sum of w * logProb, which is linear in w
- *     linear-entropy  the same, less sum of u * entropy, which is linear in u
+ *     linear-entropy  the same, minus sum of u * entropy, which is linear in u
  *     clipped-token   min(r A, clip(r) A) is A min(r, 1 + high) for A > 0 and A max(r, 1 - low) for A < 0. While the advantages have
  *                     one sign and r is the same, sum of w min(r A, clip(r) A) equals w' min(r A', clip(r) A') with w' = sum of w
  *                     and A' = sum of w A / w'
@@ -47,7 +47,7 @@ export function weightedPredictions(batch: readonly TrainingSequence[], loss: Lo
   return { isWanted, canShare: (a, b, t) => sign(a, t) === sign(b, t) && behavior(a, t) === behavior(b, t) };
 }
 
-/** A single row would take the matrix-vector path of a product, which rounds differently: row 0 pads, and nobody reads it. */
+/** A single row would take the matrix-vector path of a product, which rounds differently. Padding predicts from row 0 and has no readers. */
 const MINIMUM_ROWS = 2;
 const NONE = -1;
 

@@ -27,7 +27,7 @@ export interface TrainedState extends Required<Pick<Trainer, "optimizerStep" | "
   savedFile(index: number): SavedFile | undefined;
 }
 
-/** @param shardBytes maximum size of a saved file; absent: 1 GiB. */
+/** @param shardBytes maximum size of a saved file, unless a single tensor is larger; absent: 1 GiB. */
 export function openTrainedState(files: CheckpointFiles, shardBytes?: number): TrainedState {
   const config = readModelConfig(files);
   if (!readAdapterConfig(files)) refuseUnsavable(parameterLayout(config));

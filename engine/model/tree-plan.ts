@@ -16,7 +16,7 @@ export interface TreeLimits {
  * Trees as indices of their sequences, in lexicographic order; many have a single sequence. In that order, a sequence shares its longest
  * prefix with one of its two neighbors, so each tree is a run of neighbors. Dynamic programming decides where one ends.
  *
- * @param costOf estimated cost of a row of some tokens
+ * @param costOf estimated cost of a row, given its number of tokens
  */
 export function planTrees(
   sequences: Sequences,

@@ -40,7 +40,7 @@ const STILL = {
   grad_clip_norm: 0,
 } satisfies AdamParams;
 const GREEDY: SamplingParams = { max_tokens: 4, temperature: 0, top_k: -1, top_p: 1, seed: 0 };
-/** Tolerance of measured ratios, which are one of two values that differ by a factor of 2. */
+/** Tolerance of measured ratios, each of which has two possible values, a factor of 2 apart. */
 const TOLERANCE = 0.2;
 /** A move smaller than this fraction of an unrestricted step's counts as none. */
 const NO_MOVE = 0.3;
@@ -147,7 +147,7 @@ function optimizerOf(moves: readonly number[]): Pick<ServerBehavior, "clips" | "
   };
 }
 
-/** Mean change over the common length. */
+/** The mean change, over the positions that both have. */
 function meanMove(before: ArrayLike<number>, after: ArrayLike<number>): number {
   const count = Math.min(before.length, after.length);
   let sum = 0;

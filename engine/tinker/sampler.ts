@@ -133,7 +133,7 @@ function faultOf(tokens: readonly number[], logProbs: readonly number[], maxToke
   return undefined;
 }
 
-/** A server may also stop where its own copy of the model does. That sample is not cut off, and must not count as such. */
+/** A server may also stop at an end token of its own copy of the model. That sample is not cut off, and must not count as truncated. */
 function foreignStop(
   tokens: readonly number[],
   sample: SampleResult["sequences"][number] | undefined,

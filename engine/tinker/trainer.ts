@@ -66,7 +66,7 @@ export async function openTinkerTrainer(
   return new TinkerTrainer({ server, base, version, behavior, journal, limits }, model, optimizerProbe);
 }
 
-/** Log-probs that a trainer keeps. A reference policy never trains, so nothing else would end its growth. */
+/** Most log-probs that a trainer keeps. A reference policy takes no steps, which would clear them. */
 const MOST_LOG_PROBS = 2 ** 22;
 
 class TinkerTrainer implements Trainer {

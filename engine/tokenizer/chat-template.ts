@@ -1,8 +1,8 @@
 /**
  * @file A checkpoint's Jinja chat template, from chat_template.jinja or tokenizer_config.json, rendered by Hugging Face's library.
  *
- * Invariant: a template that loops blocks its thread once, for the tries that time-limit.ts allows, however many conversations render it: it
- * is not run again.
+ * Invariant: a template with an infinite loop blocks its thread only once, for the tries that time-limit.ts allows: it is not rendered again,
+ * however many conversations need it.
  */
 import { Template } from "@huggingface/jinja";
 import * as z from "zod";

@@ -136,6 +136,13 @@ test("a SentencePiece tokenizer without scores is damaged, not of an unsupported
   expect(() => tokenizerFiles("a.gguf", metadata)).toThrow("a.gguf: its metadata has no scores");
 });
 
+test("a pre-tokenizer named like a property of every object is not supported", () => {
+  const metadata = { ...SENTENCE_PIECE, "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.merges": ["▁ a"] };
+  expect(() => tokenizerFiles("a.gguf", { ...metadata, "tokenizer.ggml.pre": "constructor" })).toThrow(
+    "a.gguf: its pre-tokenizer 'constructor' is not supported",
+  );
+});
+
 function replaced(from: string, to: string): (bytes: Buffer) => Buffer {
   return (bytes) => Buffer.from(bytes.toString("latin1").replaceAll(from, to), "latin1");
 }

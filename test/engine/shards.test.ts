@@ -74,6 +74,16 @@ test("the base model of an updated adapter stays", () => {
   expect([...updated(files, adapter).keys()].sort()).toEqual([...files.keys(), ...adapter.keys()].sort());
 });
 
+test("an updated adapter's optimizer state replaces all files of the old one", () => {
+  const moments = (value: number) => ({ m: weights.map(() => value), v: weights.map(() => value), step: value });
+  const single = writeFiles(planOptimizerFiles(moments(1)));
+  const shards = writeFiles(planOptimizerFiles(moments(2), 9000));
+  const inShards = updated(updated(files, single), shards);
+  expect([...inShards.keys()].sort()).toEqual([...files.keys(), ...shards.keys()].sort());
+  expect(readOptimizer(inShards, layout.length)).toEqual(moments(2));
+  expect([...updated(inShards, single).keys()].sort()).toEqual([...files.keys(), ...single.keys()].sort());
+});
+
 /** More than the header of a file, or the index, takes. */
 const HEADER_BYTES = 4096;
 

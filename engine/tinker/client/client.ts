@@ -19,7 +19,6 @@ import {
   type LossFunction,
   ModelCreated,
   ModelInfo,
-  ModelSubmitted,
   ModelUnloaded,
   OptimizerResult,
   PassResult,
@@ -43,12 +42,12 @@ export type BeforeCall = (seqId: number, path: string, body: object) => Promise<
 
 /**
  * One server. Sampling needs no session; training does. Every call rejects with `endpoint-unavailable`, retryable, once its own retries are
- * over, or with `endpoint-refused`; the status of a response that refuses is in the error's `evidence`.
+ * exhausted, or with `endpoint-refused`; the status of a response that refuses is in the error's `evidence`.
  */
 export interface TinkerClient {
   capabilities(): Promise<Capabilities>;
   openSession(): Promise<TinkerSession>;
-  /** Resumes the heartbeat of a session that another process opened. Rejected (404) if the server does not know it. */
+  /** Resumes the heartbeat of a session that another process opened. Rejects (404) if the server does not know it. */
   resumeSession(id: string): Promise<TinkerSession>;
   sample(
     model: SampledModel,
@@ -149,8 +148,7 @@ function keepSession(transport: Transport, session_id: string): TinkerSession {
     async createModel(baseModel, lora, before) {
       const lora_config = { ...lora, train_attn: true, train_mlp: true, train_unembed: true };
       const body = { session_id, model_seq_id: models++, base_model: baseModel, lora_config, type: "create_model" };
-      const { model_id, request_id } = await transport.call("create_model", body, ModelSubmitted);
-      const created = await transport.result({ requestId: request_id, path: "create_model", body }, ModelCreated);
+      const created = await transport.work("create_model", body, ModelCreated);
       const [base, rank] = [created.base_model ?? baseModel, created.lora_config?.rank ?? lora.rank];
       if (base !== baseModel || rank !== lora.rank) {
         throw new MgrpoError(
@@ -158,7 +156,7 @@ function keepSession(transport: Transport, session_id: string): TinkerSession {
           `create_model: asked for rank ${lora.rank} on '${baseModel}', the server created rank ${rank} on '${base}'`,
         );
       }
-      return new NumberedModel(transport, model_id, 1, before);
+      return new NumberedModel(transport, created.model_id, 1, before);
     },
     async resumeModel(model_id, next, before) {
       const { status } = await transport.call("get_info", { model_id, type: "get_info" }, ModelInfo);

@@ -90,13 +90,13 @@ export const Heartbeat = z.object({ type: z.literal("session_heartbeat") });
 
 /** Accepted work: its result is fetched by `request_id`. */
 export const Submitted = z.object({ request_id: z.string() });
-export const ModelSubmitted = Submitted.extend({ model_id: z.string() });
 
 /** Responses of `retrieve_future` that are not the result. */
 export const TryAgain = z.object({ type: z.literal("try_again"), queue_state_reason: z.string().nullish() });
 export const RequestFailed = z.object({ error: z.string(), category: z.string() });
 
 export const ModelCreated = z.object({
+  /** Not the one in the response to the submission: if the result expires, the call is submitted again and creates another model. */
   model_id: RecordedText,
   /** What the server really trains: SkyRL creates every model on its own base and ignores the one in the request. */
   base_model: z.string().nullish(),

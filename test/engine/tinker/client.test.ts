@@ -197,6 +197,15 @@ test("a model on another base than the requested one is refused: SkyRL always us
   });
 });
 
+test("a model whose creation expired is created again, and later calls go to the new one", async () => {
+  const { server, client } = open();
+  const session = await client.openSession();
+  server.injectFaults(failFirst("retrieve_future", [() => json({ detail: "expired" }, 410)]));
+  const model = await session.createModel("tiny-qwen3", { rank: 8, seed: 1 });
+  expect(server.models.loaded).toHaveLength(2);
+  expect(model.id).toBe(server.models.loaded[1]);
+});
+
 test("the fake server refuses a sequence number that was used for another request", async () => {
   const { server, model } = await openModel();
   await model.forward(DATA, "cross_entropy");
