@@ -19,7 +19,7 @@ export function claimFleetSlot(known: FleetRecord, slot: string, worker: string)
   return { key: fleetKey(known), set: [[path, worker]], when: [when] };
 }
 
-type RequestCount = Pick<FleetRecord, "progress" | "capacityRequests">;
+type CapacityCount = Pick<FleetRecord, "progress" | "capacityRequests">;
 
 /** Counts a request for instances made while the run is at `progress`. A repeat fails its condition: `progress` or the count has changed. */
 export function countCapacityRequest(known: FleetRecord, progress: number): TableChange {
@@ -31,12 +31,12 @@ export function uncountCapacityRequest(known: FleetRecord, progress: number): Ta
   return replaceCount(known, oneMore(known, progress), known);
 }
 
-const oneMore = (before: RequestCount, progress: number): RequestCount => ({
+const oneMore = (before: CapacityCount, progress: number): CapacityCount => ({
   progress,
   capacityRequests: before.progress === progress ? before.capacityRequests + 1 : 1,
 });
 
-function replaceCount(known: FleetRecord, from: RequestCount, to: RequestCount): TableChange {
+function replaceCount(known: FleetRecord, from: CapacityCount, to: CapacityCount): TableChange {
   return {
     key: fleetKey(known),
     set: [
