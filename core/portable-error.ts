@@ -16,7 +16,16 @@ export function toPortable(error: unknown): PortableError {
   const { message } = error;
   if (!isMgrpoError(error)) return { message, retryable: false, evidence: undefined, ...cause };
   const { code, retryable, evidence } = error;
-  return { code, message, retryable, evidence, ...cause };
+  return { code, message, retryable, evidence: cloneOf(evidence), ...cause };
+}
+
+/** Undefined if it cannot be cloned: a user's error may have any evidence, such as an object with methods. */
+function cloneOf(evidence: unknown): unknown {
+  try {
+    return structuredClone(evidence);
+  } catch {
+    return undefined;
+  }
 }
 
 export function fromPortable({ code, message, retryable, evidence, cause }: PortableError): Error {

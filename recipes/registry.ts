@@ -30,7 +30,7 @@ const TOOLS: Record<string, () => Promise<ToolsModule>> = {
 export async function openRecipe(nameOrPath: string): Promise<Recipe> {
   const { recipe } = await openPart(RECIPES, nameOrPath, "recipe");
   const { config } = recipe;
-  return typeof config === "function" ? Object.assign(recipe, { config }) : { ...recipe, config: () => config };
+  return typeof config === "function" ? (recipe as Recipe) : { ...recipe, config: () => config };
 }
 
 /** The folder of a user's recipe; undefined for a recipe of this package. */
@@ -40,7 +40,7 @@ export function recipeFolder(nameOrPath: string): string | undefined {
   return file && dirname(file);
 }
 
-/** A recipe without tools.ts has no tools: an app brings its own. */
+/** A user's recipe without tools.ts has no tools: an app brings its own. */
 export async function openToolsModule(nameOrPath: string): Promise<ToolsModule> {
   const has = (part: string) => fileOfPart(nameOrPath, part) !== undefined;
   const isOurs = bundledName(TOOLS, nameOrPath) !== undefined;

@@ -1,4 +1,4 @@
-/** @file The entry of the thread that runs the rewards of a user's recipe: opens them, then answers calls, many at once. */
+/** @file The entry of the thread that runs the rewards of a user's recipe: opens them, then answers calls concurrently. */
 import { parentPort, workerData } from "node:worker_threads";
 import { fromPortable, toPortable } from "../core/portable-error.ts";
 import type { Rewards, VerdictContext } from "../core/ports.ts";

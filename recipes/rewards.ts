@@ -1,4 +1,4 @@
-/** @file Opens a recipe's rewards, the only part that functions need: their bundles contain no world, search index or base models. */
+/** @file Opens a recipe's rewards, the only part that functions need: their bundles contain no tools, search index or base models. */
 import type { RunConfig } from "../core/contracts/config.ts";
 import { JudgeName } from "../core/contracts/names.ts";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
@@ -31,6 +31,8 @@ export async function openRewards(
     requireJudgeName(opened, file);
     return checkedRewards(opened, file);
   }
+  // A promise is refused even if it rejects, which must not end the process.
+  Promise.resolve(opened).catch(() => {});
   throw new MgrpoError(
     "recipe-invalid",
     `${file}: 'rewards' has no correct(): export an object with correct() and expert(), or a function that returns one, not a promise of one`,

@@ -31,7 +31,10 @@ function judge(conversation: Conversation): number {
   });
 }
 
-/** The share of the task's names in a query, as whole words; of a query with more words than the task, less in proportion. 0 without words. */
+/**
+ * The share of the task's names that a query contains as whole words, reduced in proportion if the query has more words than the task. 0 for a
+ * query without words.
+ */
 function queryScore(query: string, { of, where }: Task, prompt: string): number {
   const names = of === undefined ? where.map(({ value }) => value) : [of];
   const words = wordsIn(query);

@@ -17,6 +17,7 @@ interface Word {
   readonly count: number;
 }
 
+/** Merges up to `mergeCount` pairs. A pair that occurs once in the corpus is not merged. */
 export function trainBytePairs(wordCounts: ReadonlyMap<string, number>, mergeCount: number): BytePairs {
   const words: Word[] = [...wordCounts].map(([text, count]) => ({ pieces: [...inByteAlphabet(text)], count }));
   const merges: [string, string][] = [];

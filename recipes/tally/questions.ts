@@ -1,5 +1,5 @@
 /**
- * @file The questions: the total of one field over n people, each of whom takes an invocation of the searcher, with n from 0 to 20. Held-out
+ * @file The questions: the total of one field over n people, each of whom takes one invocation of the searcher, with n from 0 to 20. Held-out
  * questions are about villages that no training question is about.
  */
 import * as z from "zod";
@@ -7,9 +7,9 @@ import type { Question, QuestionSet } from "../../core/contracts/question.ts";
 import { type Random, stream } from "../../core/random.ts";
 import { entryOf, FIELDS, type LedgerField, NAMES } from "./world.ts";
 
-/** Invocations that a question needs: very unequal, and above and below the recipe's d. */
+/** Numbers of invocations that questions need: very unequal, and on both sides of the recipe's d. */
 export const COUNTS = [0, 1, 2, 3, 5, 8, 13, 20] as const;
-/** Level 1 up to 2, level 2 up to 8, level 3 above. */
+/** The most invocations of a question of level 1 and of level 2; level 3 needs more. */
 const LEVELS = [2, 8] as const;
 
 const TRAIN = { first: 1, count: 2400 };
@@ -18,7 +18,7 @@ const TEST = { first: 200_001, count: 240 };
 export const DEVELOPMENT_QUESTIONS = DEVELOPMENT.count;
 export const FIRST_DEMONSTRATION_VILLAGE = 1_000_001;
 
-/** Maximum number of numbers in a question without people. */
+/** The most numbers in a question without people. */
 const MAX_NUMBERS = 6;
 
 export interface QuestionDraft {

@@ -94,6 +94,22 @@ test("an exception names the file, a refused reservation and an abort arrive, a 
   });
 });
 
+test("an error whose evidence cannot cross the thread arrives without it", async () => {
+  const rewards = await open(`
+    const branded = { [Symbol.for("mgrpo.error")]: true, code: "endpoint-refused", retryable: false };
+    export const rewards = {
+      correct() {
+        throw Object.assign(new Error("no quota"), { ...branded, evidence: { status: 429, retry() {} } });
+      },
+      expert: () => 1,
+    };`);
+  await expect(rewards.correct(question("any"), conversation)).rejects.toMatchObject({
+    code: "endpoint-refused",
+    message: "no quota",
+    evidence: undefined,
+  });
+});
+
 test("a caller that tries again at once gets the opening that later callers share", async () => {
   const openIn = isolatedRewards({});
   const config = { recipe: "/nowhere", run: "any" } as RunConfig;

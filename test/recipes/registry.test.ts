@@ -8,6 +8,7 @@ import type { Question } from "../../core/contracts/question.ts";
 import type { ToolsOpening } from "../../core/recipe.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { recipe as atlas } from "../../recipes/atlas/recipe.ts";
+import { tools as atlasTools } from "../../recipes/atlas/tools.ts";
 import { openRecipe, openRollout, openTools, openToolsModule } from "../../recipes/registry.ts";
 import { isBundled, openRewards } from "../../recipes/rewards.ts";
 
@@ -51,6 +52,22 @@ test("your own recipe may have the name of one of this repository's", async () =
   expect(isBundled("atlas")).toBe(true);
   const rewards = await openRewards(configOf("recipes/atlas"), {});
   expect(await rewards.correct(question, conversation)).toBe(0.25);
+});
+
+test("a name of this repository's recipe opens its tools, even beside a folder of that name without tools.ts", async () => {
+  const project = join(folder, "namesake");
+  mkdirSync(join(project, "atlas"), { recursive: true });
+  writeFileSync(join(project, "atlas/recipe.mjs"), "export const recipe = {};");
+  vi.stubEnv("MGRPO_PROJECT", project);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  expect((await openToolsModule("atlas")).tools).toBe(atlasTools);
+});
+
+test("a recipe may be frozen", async () => {
+  const own = join(folder, "frozen");
+  mkdirSync(own);
+  writeFileSync(join(own, "recipe.mjs"), "export const recipe = Object.freeze({ name: 'frozen', config() {} });");
+  expect((await openRecipe(own)).name).toBe("frozen");
 });
 
 test("a folder named like a member of Object.prototype is a recipe like any other", async () => {
@@ -140,17 +157,21 @@ test("an exception in the function that opens rewards is the recipe's error", as
   });
 });
 
-test.each(["null", "{}", "() => {}", "async () => ({ correct: () => 1, expert: () => 1 })"])(
-  "rewards that are %s are refused when they are opened",
-  async (exported) => {
-    const own = mkdtempSync(join(folder, "faulty-"));
-    writeFileSync(join(own, "rewards.mjs"), `export const rewards = ${exported};`);
-    await expect(openRewards(configOf(own), {})).rejects.toMatchObject({
-      code: "recipe-invalid",
-      message: expect.stringMatching(/rewards\.mjs: 'rewards' has no correct\(\): export an object/),
-    });
-  },
-);
+test.each([
+  "null",
+  "{}",
+  "() => {}",
+  "async () => ({ correct: () => 1, expert: () => 1 })",
+  // An unhandled rejection would fail the test run.
+  "async () => { throw new Error('no key'); }",
+])("rewards that are %s are refused when they are opened", async (exported) => {
+  const own = mkdtempSync(join(folder, "faulty-"));
+  writeFileSync(join(own, "rewards.mjs"), `export const rewards = ${exported};`);
+  await expect(openRewards(configOf(own), {})).rejects.toMatchObject({
+    code: "recipe-invalid",
+    message: expect.stringMatching(/rewards\.mjs: 'rewards' has no correct\(\): export an object/),
+  });
+});
 
 test("an unknown recipe: the message lists the known ones", async () => {
   await expect(openRecipe("atlass")).rejects.toMatchObject({

@@ -1,7 +1,7 @@
 /**
  * @file The kinds of questions: how each is drawn from a world, and worded. Every draw returns the chain of look-ups that
- * answers it, or undefined if the draft is unusable: a trivial question (but see hopOverConstraints), no unique answer, or one that is
- * easy to guess.
+ * answers it, or undefined if the draft is unusable: a trivial question (but see hopOverConstraints), no unique answer, or an answer that is
+ * easy to guess, or an area that rounds to 0.
  */
 import type { Random } from "../../../core/random.ts";
 import type { Country } from "../world/countries.ts";
@@ -31,7 +31,7 @@ export const KINDS: Readonly<Record<string, { readonly level: number; readonly d
   hop3: { level: 3, draw: hop3 },
 };
 
-/** Number of countries. An answer that more countries share is easy to guess. */
+/** How many countries may share an answer: one that more of them share is easy to guess. */
 const MAX_SHARED_BY = 4;
 
 function hop1(world: World, random: Random): Draft | undefined {
@@ -118,7 +118,7 @@ function compare(world: World, random: Random): Draft | undefined {
   };
 }
 
-/** The draft, or undefined if a look-up has no unique answer or the answer is easy to guess. */
+/** The draft, or undefined if a look-up has no unique answer, or the last answer is easy to guess, or an area that rounds to 0. */
 function draftIfUsable(
   world: World,
   prompt: string,

@@ -54,16 +54,16 @@ export function worldNote(question: Question): string | undefined {
     : `world ${world}: the facts are shuffled among the countries on purpose, so that memorized facts do not help`;
 }
 
-/** Far more than the rarest question takes. */
+/** Far more than the rarest kind of question needs. */
 const MAX_DRAWS = 1_000_000;
 
-/** Draws until a draft is wanted. */
+/** Draws until `isWanted` accepts a draft. Throws a RangeError if MAX_DRAWS do not suffice. */
 export function drawQuestion(kind: string, world: number, random: Random, isWanted: (draft: Draft) => boolean): Draft {
   for (let i = 0; i < MAX_DRAWS; i++) {
     const draft = KINDS[kind]?.draw(worldOf(world), random);
     if (draft && isWanted(draft)) return draft;
   }
-  throw new RangeError(`world ${world}: ${MAX_DRAWS} draws of kind ${kind}, none of them wanted`);
+  throw new RangeError(`world ${world}: none of ${MAX_DRAWS} draws of kind ${kind} was accepted`);
 }
 
 export function anyKind(random: Random): string {

@@ -12,7 +12,7 @@ export type Phrasings = Readonly<Record<Side, readonly string[]>>;
 
 export const ofBothSides = (phrasings: Phrasings): string[] => [...phrasings.training, ...phrasings["held-out"]];
 
-/** What a country is said to do, with the condition's value. */
+/** Predicates of a country that state a condition; `{value}` is the condition's value. */
 export const CONDITIONS: Readonly<Record<Condition["field"], Phrasings>> = {
   capital: {
     training: [
@@ -55,7 +55,7 @@ export const CONDITIONS: Readonly<Record<Condition["field"], Phrasings>> = {
   },
 };
 
-/** Questions for a country, with what it does. */
+/** Questions that ask for a country; `{does}` is what holds for it, as predicates. */
 export const COUNTRY: Phrasings = {
   training: [
     "Which country {does}?",
@@ -67,13 +67,13 @@ export const COUNTRY: Phrasings = {
   "held-out": ["Which nation {does}?", "Tell me which land {does}."],
 };
 
-/** A country that is not named, as part of another question. */
+/** A country that is described, not named, as part of another question. */
 export const DESCRIBED: Phrasings = {
   training: ["the country that {does}", "the state that {does}", "the one country that {does}"],
   "held-out": ["the nation that {does}", "the land that {does}"],
 };
 
-/** Questions for a fact about a country, named or described. */
+/** Questions that ask for a fact about a country, named or described. */
 export const FACTS: Readonly<Record<Asked, Phrasings>> = {
   capital: {
     training: [
@@ -109,7 +109,7 @@ export const FACTS: Readonly<Record<Asked, Phrasings>> = {
 
 export type Operator = "-" | "+";
 
-/** Questions for a number that no page states. */
+/** Questions that ask for a number that no page states. */
 export const COMPARISONS: Readonly<Record<Operator, Phrasings>> = {
   "-": {
     training: [
@@ -133,7 +133,7 @@ export const COMPARISONS: Readonly<Record<Operator, Phrasings>> = {
   },
 };
 
-/** Tasks for a searcher, which are shorter than questions. Only demonstrations have them, so they are not split. */
+/** Tasks for a searcher, in fewer phrasings than questions have. Only demonstrations use them, so they are not split. */
 const TASKS = {
   country: ["Which country {does}?", "Find the country that {does}."],
   fact: ["What is the {asked} of {of}?", "Find the {asked} of {of}."],
@@ -156,7 +156,7 @@ export function factQuestion(asked: Asked, of: string, side: Side, random: Rando
   return fillIn(anyOf(FACTS[asked][side], random), { of });
 }
 
-/** A country by its facts, as part of a question. */
+/** A country described by conditions, as part of a question. */
 export function described(where: readonly Condition[], side: Side, random: Random): string {
   return fillIn(anyOf(DESCRIBED[side], random), { does: does(where, side, random) });
 }

@@ -1,7 +1,7 @@
 /**
  * @file The question sets. What is asked comes from atlas and is split as there, by look-up; how it is asked comes from phrasings.ts,
- * with a split of its own. Held-out questions make held-out look-ups only, in held-out phrasings: the first ones are the development split, on
- * which choices are made, the others the test split, which is reported. The test split is about the real world, whose chains of two held-out
+ * with a split of its own. Held-out questions need only held-out look-ups, and have held-out phrasings: the first ones are the development split,
+ * on which choices are made, the others the test split, which is reported. The test split is about the real world, whose chains of two held-out
  * look-ups it nearly uses up; the development split is about a world of its own.
  */
 import type { Question, QuestionSet } from "../../../core/contracts/question.ts";
