@@ -1,13 +1,15 @@
 /**
- * @file The user's project in a release (`MGRPO_PROJECT`): the tools and the rewards of each of its recipes, bundled into one module each, in
- * `dist/project/<path of the recipe>`. Workers and functions elsewhere find a recipe there by the path that a run was started with.
- * `dist/project` also has the thread in which functions run the rewards.
+ * @file The user's project in a release (`MGRPO_PROJECT`): the rewards of each of its recipes, and its tools and its app, if it has them,
+ * bundled into one module each, in `dist/project/<path of the recipe>`. Workers and functions elsewhere find a recipe there by the path that a
+ * run was started with. `dist/project` also has the thread in which functions run the rewards.
  */
 import { existsSync, readdirSync } from "node:fs";
 import { join, relative } from "node:path";
 
-/** Parts of a recipe that are loaded away from the user's machine. */
-const PARTS = ["rewards", "tools"];
+/** What every recipe has. */
+const REQUIRED = ["recipe", "rewards"];
+/** Parts of a recipe that are loaded away from the user's machine, if it has them. */
+const PARTS = ["rewards", "tools", "rollout"];
 /** Levels of folders in which recipes are looked for. */
 const DEPTH = 2;
 /** Functions start it (functions/compose.ts). */
@@ -18,20 +20,20 @@ const REQUIRE =
 const SKIPPED = /^(\..*|node_modules|runs|dist)$/;
 
 /**
- * The modules of a project, by their path in it. Rewards carry everything they import, since a function has no packages. Tools
+ * The modules of a project, by their path in it. Rewards carry everything they import, since a function has no packages. Tools and apps
  * import this package and its dependencies (`external`) from the release that they lie in.
  */
 export async function compileProject(project, external) {
   const recipes = existsSync(project) ? recipesIn(project, DEPTH) : [];
   if (recipes.length === 0)
     throw new Error(
-      `MGRPO_PROJECT=${project}: no folder in it, at most ${DEPTH} levels down, has recipe.ts, rewards.ts and tools.ts`,
+      `MGRPO_PROJECT=${project}: no folder in it, at most ${DEPTH} levels down, has recipe.ts and rewards.ts`,
     );
   const modules = new Map();
   const [thread] = await bundle(join(import.meta.dirname, "recipes", `${THREAD}.ts`), []);
   modules.set(`${THREAD}.mjs`, thread.contents);
   for (const recipe of recipes) {
-    for (const part of PARTS) {
+    for (const part of PARTS.filter((name) => sourceOf(recipe, name) !== undefined)) {
       const [bundled] = await bundle(sourceOf(recipe, part), part === "rewards" ? [] : external);
       modules.set(join(relative(project, recipe), `${part}.mjs`), bundled.contents);
     }
@@ -71,7 +73,7 @@ function useThisPackage({ onResolve }) {
 }
 
 function recipesIn(folder, depth) {
-  if (["recipe", ...PARTS].every((part) => sourceOf(folder, part) !== undefined)) return [folder];
+  if (REQUIRED.every((part) => sourceOf(folder, part) !== undefined)) return [folder];
   if (depth === 0) return [];
   const inner = readdirSync(folder, { withFileTypes: true }).filter(
     (entry) => entry.isDirectory() && !SKIPPED.test(entry.name),

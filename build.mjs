@@ -62,7 +62,7 @@ async function build(folders) {
   if (hasChanged) rmSync(RELEASE, { force: true });
   for (const path of others) replace(target(path), (temporary) => cpSync(path, temporary));
   if (modules.length > 0) await compile(modules);
-  if (stale.some((path) => path.startsWith(PAGE.folder))) await bundlePage();
+  if (stale.some(isOfPage)) await bundlePage();
   for (const source of stale) utimesSync(target(source), new Date(), new Date(times.get(source)));
   for (const path of orphans) rmSync(path, { force: true });
   replaceProject(project);
@@ -126,9 +126,9 @@ async function compile(modules) {
   for (const { path, contents } of outputFiles) replace(path, (temporary) => writeFileSync(temporary, contents));
 }
 
-/** When each source changed. The page's sources become two bundles, which have the time of the newest of them. */
+/** When each source changed. The page's two bundles import from all of ui/: their sources count as changed when its newest file did. */
 function timesOf(sources) {
-  const newest = Math.max(0, ...sources.filter(isOfPage).map(timeOf));
+  const newest = Math.max(0, ...sources.filter((path) => path.startsWith(PAGE.folder)).map(timeOf));
   return new Map(sources.map((source) => [source, isOfPage(source) ? newest : timeOf(source)]));
 }
 

@@ -14,8 +14,16 @@ import type { Fleet } from "../core/contracts/deployment.ts";
 import type { RunRecord } from "../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import { readApiSpendingIfLimited } from "../core/training/api-spending.ts";
-import { capacityOf, countCapacityRequests, haltUnserved, isActive, type RunRecords } from "../core/training/fleets.ts";
+import {
+  capacityOf,
+  countCapacityRequests,
+  haltUnserved,
+  isActive,
+  type RunRecords,
+  uncountCapacityRequests,
+} from "../core/training/fleets.ts";
 import { shareSpent, spending } from "../core/training/run-budget.ts";
+import type { StoreCommand } from "../core/training/store-commands.ts";
 import { type Context, type ControlledDeployment, readControlledDeployment } from "./context.ts";
 import { execute } from "./executing.ts";
 
@@ -104,13 +112,18 @@ async function scaleFleets(
       failures.push(missingGroup(fleet));
       continue;
     }
+    let uncount: StoreCommand[] = [];
     if (capacityOf(fleet, runs, from, storeTime) > from) {
+      uncount = uncountCapacityRequests(fleet, runs, storeTime);
       await execute(context, countCapacityRequests(fleet, runs, storeTime));
       // The new count may mean that the run gives up on the fleet.
       ({ runs, storeTime } = await readRunOverview(context));
     }
     const to = capacityOf(fleet, runs, from, storeTime);
-    await setCapacity(fleet, from, to).catch((error: unknown) => failures.push(error));
+    await setCapacity(fleet, from, to).catch(async (error: unknown) => {
+      failures.push(error);
+      if (to > from) await execute(context, uncount);
+    });
   }
   for (const run of runs) await execute(context, haltUnserved(run, fleets));
   return failures;

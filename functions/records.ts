@@ -58,7 +58,7 @@ export class Records {
     return item && parse(StepRecord, item, `STEP ${step} of run '${run}'`);
   }
 
-  /** The planned ones of `count` steps, from `first` on. Steps are planned in order. */
+  /** Those of the `count` steps from `first` on that are planned. Steps are planned in order. */
   async steps(run: string, first: number, count: number): Promise<StepRecord[]> {
     const found = await Promise.all(Array.from({ length: count }, (_, i) => this.step(run, first + i)));
     const missing = found.indexOf(undefined);

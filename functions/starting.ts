@@ -93,7 +93,7 @@ async function commitOnce({ objects }: Context, run: string, key: string, record
   return sha256(text);
 }
 
-const RENAME = "Use another run name, or the stored config";
+const RENAME = "Use another run name, or the config, questions and base models of the first start";
 const UPLOAD = "Upload what is missing, then start again";
 
 function refuse(run: string, faults: readonly string[], remedy: string): never {

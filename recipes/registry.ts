@@ -42,7 +42,10 @@ export function recipeFolder(nameOrPath: string): string | undefined {
 
 /** A user's recipe without tools.ts has no tools: an app brings its own. */
 export async function openToolsModule(nameOrPath: string): Promise<ToolsModule> {
-  const hasNone = recipeFolder(nameOrPath) !== undefined && fileOfPart(nameOrPath, "tools") === undefined;
+  const has = (part: string) => fileOfPart(nameOrPath, part) !== undefined;
+  const isOurs = bundledName(TOOLS, nameOrPath) !== undefined;
+  // A release has the rewards of a user's recipe, not its recipe.ts.
+  const hasNone = !isOurs && (has("recipe") || has("rewards")) && !has("tools");
   return hasNone ? { tools: new Map() } : openPart(TOOLS, nameOrPath, "tools");
 }
 

@@ -22,7 +22,7 @@ export interface MeasurementWindow {
   readonly tableBytes: number;
 }
 
-/** `log` receives the reports of functions and workers, one line each. */
+/** `log` receives the log lines of functions and workers. */
 export function simulate(
   plan: SimulationPlan,
   time: VirtualTime,
@@ -30,7 +30,7 @@ export function simulate(
 ): Promise<MeasurementWindow> {
   const { configs, warmUp, measured } = plan;
   const moments = new Map<string, (moment: Moment) => void>();
-  /** When the last run has stored this team. */
+  /** Resolves once every run has stored this team, with the moment at which the last one did. */
   const teamsAt = async (team: number) => {
     const stored = configs.map(
       ({ run }) => new Promise<Moment>((resolve) => moments.set(objectKeys.team(run, team), resolve)),
@@ -75,7 +75,7 @@ interface Moment {
   readonly tableBytes: number;
 }
 
-/** Of one run: training fills the rest of the step, so that the run keeps its rate, but takes at least its minimum share. */
+/** The pace of one run: training fills the rest of the step, so that the run keeps its rate, but takes at least its minimum share. */
 function pacer({ agents }: RunConfig, { stepSeconds }: SimulationPlan, time: VirtualTime): () => Promise<void> {
   const trainers = Object.keys(agents).length;
   const origin = time.now();

@@ -1,7 +1,7 @@
 /**
- * @file `npm run soak -- --minutes 60`: trains the atlas team for that long, started as a user would, and looks at it once a minute, or more
- * often if that is short: the memory and open files of each process, the files on the disk, the records in the store, the duration of a
- * step, and the time that `mgrpo show` takes. Draws them, and prints for each whether it is flat (trend.ts). Exit code 1 if any grows.
+ * @file `npm run soak -- --minutes 60`: trains the atlas team for that long, started as a user would start it, and takes a sample once a
+ * minute, or more often if the soak is short: the memory and open files of each process, the files on the disk, the records in the store,
+ * the duration of a step, and the time that `mgrpo show` takes. Plots each, and prints whether it is flat (trend.ts). Exit code 1 if any grows.
  * Linux only.
  */
 import { spawn } from "node:child_process";
@@ -22,7 +22,7 @@ import { type SoakSample, takeSample } from "./sample.ts";
 import { resultsOf, seriesOf, toCsv } from "./series.ts";
 
 const RUN = "soak";
-/** Between two samples: at most a minute, and at least 20 samples. */
+/** Seconds between two samples: at most 60, and short enough for 20 samples. */
 const everySeconds = (minutes: number): number => Math.min(60, (60 * minutes) / 20);
 const POLL_MS = 500;
 /** More steps than any soak trains. */
@@ -90,7 +90,7 @@ async function soak(project: string, minutes: number): Promise<SoakSample[]> {
 
 const Status = z.object({ environment: z.record(z.string(), z.string()) });
 
-/** The environment that leads to the run's cloud; undefined before it runs. */
+/** The environment variables that give access to the run's cloud; undefined until it runs. */
 function accessOf(project: string): Readonly<Record<string, string>> | undefined {
   const path = join(project, "runs", RUN, "status.json");
   if (!existsSync(path)) return undefined;

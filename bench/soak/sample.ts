@@ -11,10 +11,10 @@ import { type ProcessUse, processTree } from "../process-tree.ts";
 import { countRecords } from "./records.ts";
 
 export interface SoakSample {
-  /** Since the run's cloud was found running. */
+  /** Since the run's cloud was first seen running. */
   readonly minutes: number;
   readonly steps: number;
-  /** Median of the steps since the last sample; undefined if there was none. */
+  /** Median over the steps since the last sample; undefined if there was none. */
   readonly stepSeconds: number | undefined;
   /** How long `mgrpo show` takes. */
   readonly showSeconds: number;
@@ -36,13 +36,13 @@ export interface SoakedRun {
   readonly run: string;
   /** The built command. */
   readonly mgrpo: string;
-  /** The environment that leads to its cloud. */
+  /** The environment variables that give access to its cloud. */
   readonly access: Readonly<Record<string, string>>;
-  /** When its cloud was found running, on the clock of `performance.now`. */
+  /** When its cloud was first seen running, on the clock of `performance.now`. */
   readonly begun: number;
 }
 
-/** @param before steps of the last sample. */
+/** @param before number of steps in the last sample. */
 export async function takeSample(soaked: SoakedRun, before: number): Promise<SoakSample> {
   const { pid, project, run, mgrpo, access, begun } = soaked;
   const folder = join(project, "runs", run);

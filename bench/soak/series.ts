@@ -1,4 +1,4 @@
-/** @file What a soak shows: its samples as lines to draw, as CSV, and whether each quantity is flat. */
+/** @file The results of a soak: its samples as series to plot, as CSV, and whether each quantity is flat. */
 import { median } from "../../core/statistics.ts";
 import type { SoakSample } from "./sample.ts";
 import { type Point, type Trend, trendOf } from "./trend.ts";
@@ -17,10 +17,10 @@ export interface Series {
 type Value = (sample: SoakSample, before: SoakSample | undefined) => number | undefined;
 
 const MEGABYTE = 1e6;
-/** Kinds of record that a run keeps one of per step, or per evaluation. */
+/** Kinds of record of which a run keeps one per step, or per evaluation. */
 const ADDED_BY_STEPS: ReadonlySet<string> = new Set(["STEP", "JOB"]);
 
-/** By the name of its picture. */
+/** By the name of the chart's file. */
 export function seriesOf(samples: readonly SoakSample[]): Readonly<Record<string, Series>> {
   const processes = namesOf(samples, "bytes");
   const perProcess = (key: "bytes" | "openFiles", scale: number) =>
@@ -76,11 +76,11 @@ function lineOf(name: string, samples: readonly SoakSample[], read: Value): Soak
   return { name, points };
 }
 
-/** What became of one quantity. */
+/** The result for one quantity. */
 export interface SoakResult extends Trend {
-  /** `soak.<picture>`. */
+  /** `soak.<chart>`. */
   readonly name: string;
-  /** The line in the picture. */
+  /** The line in the chart. */
   readonly of: string;
   /** Medians of the first and the last quarter of its points. */
   readonly first: number;
@@ -89,13 +89,13 @@ export interface SoakResult extends Trend {
 }
 
 export function resultsOf(samples: readonly SoakSample[]): SoakResult[] {
-  return Object.entries(seriesOf(samples)).flatMap(([picture, { unit, lines }]) =>
+  return Object.entries(seriesOf(samples)).flatMap(([chart, { unit, lines }]) =>
     lines.map(({ name, points }) => {
       const values = points.map(([, value]) => value);
       const quarter = Math.ceil(values.length / 4);
       const [first, last] = [rounded(median(values.slice(0, quarter))), rounded(median(values.slice(-quarter)))];
       const { growth, verdict } = trendOf(points);
-      return { name: `soak.${picture}`, of: name, first, last, unit, growth: rounded(growth), verdict };
+      return { name: `soak.${chart}`, of: name, first, last, unit, growth: rounded(growth), verdict };
     }),
   );
 }
@@ -104,8 +104,8 @@ const rounded = (value: number) => Number(value.toPrecision(4));
 
 export function toCsv(samples: readonly SoakSample[]): string {
   const series = seriesOf(samples);
-  const columns = Object.entries(series).flatMap(([picture, { lines }]) =>
-    lines.map(({ name, points }) => ({ name: `${picture}: ${name}`, values: new Map(points) })),
+  const columns = Object.entries(series).flatMap(([chart, { lines }]) =>
+    lines.map(({ name, points }) => ({ name: `${chart}: ${name}`, values: new Map(points) })),
   );
   const head = ["minutes", "steps", "files", ...columns.map(({ name }) => name)];
   const rows = samples.map(({ minutes, steps, files }) => [

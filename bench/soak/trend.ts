@@ -1,7 +1,7 @@
 /**
- * @file Whether a series is flat: by how much it grows over its second half, when the program has warmed up. The slope is Theil and Sen's, the
- * median of the slopes between all pairs of points (Sen 1968, "Estimates of the regression coefficient based on Kendall's tau"), which
- * single outliers hardly move. It is growth only if Kendall's test finds one at 95%: noise has a slope too.
+ * @file Whether a series is flat: by how much it grows over its second half, when the program has warmed up. The slope is the Theil-Sen
+ * estimate, the median of the slopes between all pairs of points (Sen 1968, "Estimates of the regression coefficient based on Kendall's
+ * tau"), which single outliers hardly affect. It counts as growth only if Kendall's test finds a rise at 95%: noise has a slope too.
  */
 import { median, sum } from "../../core/statistics.ts";
 
@@ -27,7 +27,7 @@ export function trendOf(points: readonly Point[]): Trend {
   if (half.length < MIN_POINTS) return { growth: Number.NaN, verdict: "too short" };
   const rise = theilSen(half) * (end - (half[0]?.[0] ?? 0));
   const level = median(half.map(([, value]) => value));
-  // Something where nothing was grows without bound.
+  // A rise from zero is infinite growth.
   const growth = rise === 0 ? 0 : rise / Math.abs(level);
   return { growth, verdict: growth > TOLERANCE && hasRisen(half) ? "grows" : "flat" };
 }

@@ -19,15 +19,31 @@ export function claimFleetSlot(known: FleetRecord, slot: string, worker: string)
   return { key: fleetKey(known), set: [[path, worker]], when: [when] };
 }
 
+type CapacityCount = Pick<FleetRecord, "progress" | "capacityRequests">;
+
 /** Counts a request for instances made while the run is at `progress`. A repeat fails its condition: `progress` or the count has changed. */
 export function countCapacityRequest(known: FleetRecord, progress: number): TableChange {
+  return replaceCount(known, known, oneMore(known, progress));
+}
+
+/** Takes back `countCapacityRequest` with the same arguments, unless the count has changed since. */
+export function uncountCapacityRequest(known: FleetRecord, progress: number): TableChange {
+  return replaceCount(known, oneMore(known, progress), known);
+}
+
+const oneMore = (before: CapacityCount, progress: number): CapacityCount => ({
+  progress,
+  capacityRequests: before.progress === progress ? before.capacityRequests + 1 : 1,
+});
+
+function replaceCount(known: FleetRecord, from: CapacityCount, to: CapacityCount): TableChange {
   return {
     key: fleetKey(known),
     set: [
-      [["progress"], progress],
-      [["capacityRequests"], known.progress === progress ? known.capacityRequests + 1 : 1],
+      [["progress"], to.progress],
+      [["capacityRequests"], to.capacityRequests],
     ],
-    when: [is("progress", known.progress), is("capacityRequests", known.capacityRequests)],
+    when: [is("progress", from.progress), is("capacityRequests", from.capacityRequests)],
   };
 }
 

@@ -18,7 +18,7 @@
  *
  * Instances that start and terminate without any progress in the run (no driver, a release that does not start) would be replaced forever.
  * So each request for instances is counted, and after `MAX_CAPACITY_REQUESTS` of them without progress the run gives up on the fleet. A run
- * that cannot train without it is halted.
+ * that cannot train without it is halted. A request that fails is not counted, since no instance starts for it.
  */
 import type { RunConfig } from "../contracts/config.ts";
 import type { Fleet } from "../contracts/deployment.ts";
@@ -26,7 +26,7 @@ import { tableKeys } from "../contracts/keys.ts";
 import type { FleetRecord, JobRecord, RunRecord, WorkerRecord } from "../contracts/records.ts";
 import type { ApiSpending } from "./api-spending.ts";
 import { dueJobs } from "./evaluation.ts";
-import { countCapacityRequest } from "./fleet-writes.ts";
+import { countCapacityRequest, uncountCapacityRequest } from "./fleet-writes.ts";
 import { overBudgetReason, spending } from "./run-budget.ts";
 import { trainedAgents } from "./step-plan.ts";
 import { insert, type StoreCommand, update } from "./store-commands.ts";
@@ -108,12 +108,27 @@ export function countCapacityRequests(
   runs: readonly RunRecords[],
   storeTime: number,
 ): StoreCommand[] {
-  const needing = runs.filter((run) => workersNeeded(run, fleet, storeTime) > 0);
-  const lacking = needing.filter((run) => freeFleetSlots(run, fleet, storeTime).length > 0);
-  return (lacking.length > 0 ? lacking : needing).flatMap((run) => [
+  return requestingRuns(fleet, runs, storeTime).flatMap((run) => [
     insert({ key: tableKeys.fleet(run.record.run, fleet.name), item: emptyFleetRecord(run.record.run, fleet.name) }),
     update(countCapacityRequest(fleetRecord(run, fleet), progressOf(run, fleet))),
   ]);
+}
+
+/** Takes back `countCapacityRequests` with the same arguments. Execute if the request fails. */
+export function uncountCapacityRequests(
+  fleet: FleetSpec,
+  runs: readonly RunRecords[],
+  storeTime: number,
+): StoreCommand[] {
+  return requestingRuns(fleet, runs, storeTime).map((run) =>
+    update(uncountCapacityRequest(fleetRecord(run, fleet), progressOf(run, fleet))),
+  );
+}
+
+function requestingRuns(fleet: FleetSpec, runs: readonly RunRecords[], storeTime: number): readonly RunRecords[] {
+  const needing = runs.filter((run) => workersNeeded(run, fleet, storeTime) > 0);
+  const lacking = needing.filter((run) => freeFleetSlots(run, fleet, storeTime).length > 0);
+  return lacking.length > 0 ? lacking : needing;
 }
 
 /** Halts a running run that has no worker for some agent, and cannot get one. */

@@ -24,17 +24,23 @@ const TICK_SECONDS = 40;
 
 /**
  * A run that fails, or takes long, must not silence the alarms of the others, nor keep machines running. Rejects with the first failure and
- * logs the further ones.
+ * logs the further ones; the first one too if the ticks take long, since a call that Lambda kills at its limit rejects with nothing.
  */
 async function tickAndReconcile(functions: Functions): Promise<void> {
   const failures: unknown[] = [];
+  let isLate = false;
+  const log = (error: unknown) => process.stderr.write(`${failureLine("tick", error)}\n`);
   const onFailure = (error: unknown) => {
-    if (failures.push(error) > 1) process.stderr.write(`${failureLine("tick", error)}\n`);
+    if (failures.push(error) > 1 || isLate) log(error);
   };
   const ticked = functions.tickAll(onFailure).catch(onFailure);
   const timeout = new AbortController();
   const { signal } = timeout;
-  await Promise.race([ticked, pause(TICK_SECONDS * 1000, undefined, { signal }).catch(() => {})]);
+  const onLate = () => {
+    isLate = true;
+    if (failures.length > 0) log(failures[0]);
+  };
+  await Promise.race([ticked, pause(TICK_SECONDS * 1000, undefined, { signal }).then(onLate, () => {})]);
   timeout.abort();
   const ofReconciling = await reconcile(functions).catch((error: unknown) => [error]);
   for (const failure of ofReconciling) onFailure(failure);

@@ -57,7 +57,7 @@ test("a second start changes nothing; one with another config is refused with th
     ),
   });
   await expect(functions.startRun({ ...request, questionsSha256: "0".repeat(64) })).rejects.toThrow(
-    "questions.json: the store has a different one. Use another run name, or the stored config",
+    "questions.json: the store has a different one. Use another run name, or the config, questions and base models of the first start",
   );
   await expect(functions.startRun({ ...request, bases: {} })).rejects.toThrow(
     "bases.main: there are no base files of this agent. Upload what is missing, then start again",

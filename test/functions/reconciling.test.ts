@@ -193,6 +193,22 @@ test("a fleet that cannot be scaled is reported, and leaves the others scaled an
   expect(await minute()).toEqual(["g-main 0", "clock off"]);
 });
 
+test("a request for instances that fails is not counted: the run waits until one succeeds", async () => {
+  const { functions, controls, start, minute, run, capacityRequests } = await deployed(TEAM.slice(0, 1));
+  await start();
+  const { write } = controls.capacities;
+  controls.capacities.write = () => Promise.reject(new Error("AWS says no"));
+  for (let request = 0; request <= MAX_CAPACITY_REQUESTS; request++) {
+    await functions.tickAll();
+    expect((await functions.reconcile()).failures).toEqual([new Error("AWS says no")]);
+    expect(await capacityRequests("main")).toBe(0);
+  }
+  expect(await run()).toMatchObject({ status: "running" });
+  controls.capacities.write = write;
+  expect(await minute()).toEqual(["g-main 1"]);
+  expect(await capacityRequests("main")).toBe(1);
+});
+
 test("a retried tick that cannot read the fleets turns the schedule on: an earlier attempt died after turning it off", async () => {
   const { functions, plane, controls, start } = await deployed();
   await start();

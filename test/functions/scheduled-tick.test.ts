@@ -5,12 +5,22 @@ import type { Functions } from "../../functions/functions.ts";
 import { handleEvent } from "../../functions/lambda/tick.ts";
 import type { Reconciliation } from "../../functions/reconciling.ts";
 
+/** Whether the time that reconciling waits for the ticks is over at once. */
+const ticks = vi.hoisted(() => ({ areLate: false }));
+vi.mock("node:timers/promises", async (original) => {
+  const real = await original<typeof import("node:timers/promises")>();
+  const pause = (...args: Parameters<typeof real.setTimeout>): Promise<unknown> =>
+    ticks.areLate ? Promise.resolve() : real.setTimeout(...args);
+  return { ...real, setTimeout: pause };
+});
+
 afterEach(() => {
+  ticks.areLate = false;
   vi.restoreAllMocks();
 });
 
-/** A scheduled tick of three runs that fail. `logged`: the messages of its lines. */
-function tickOfFailingRuns(reconcile: () => Promise<Reconciliation>) {
+/** A scheduled tick of three runs that fail. `logged`: the messages of its lines. The ticks end with `end`. */
+function tickOfFailingRuns(reconcile: () => Promise<Reconciliation>, end: Promise<void> = Promise.resolve()) {
   const logged: unknown[] = [];
   vi.spyOn(process.stderr, "write").mockImplementation((line) => {
     const { level, function: name, message } = JSON.parse(String(line));
@@ -20,6 +30,7 @@ function tickOfFailingRuns(reconcile: () => Promise<Reconciliation>) {
   const functions = {
     async tickAll(onFailure: (error: unknown) => void) {
       for (const run of ["a", "b", "c"]) onFailure(new MgrpoError("record-damaged", `RUN of ${run}`));
+      await end;
     },
     reconcile,
   } as unknown as Functions;
@@ -39,4 +50,19 @@ test("if the fleets cannot be reconciled, the first run's failure is not lost", 
   const { logged, ticked } = tickOfFailingRuns(() => Promise.reject(new Error("no answer")));
   await expect(ticked).rejects.toThrow("RUN of a");
   expect(logged).toEqual(["RUN of b", "RUN of c", "no answer"].map((message) => ["error", "tick", message]));
+});
+
+test("if the ticks take long, every failure is logged before they end: the call may be killed at its limit", async () => {
+  ticks.areLate = true;
+  const metrics = { running: 0, unserved: 0, spent: 0, idleMinutes: {} };
+  let endTicks = () => {};
+  const end = new Promise<void>((resolve) => {
+    endTicks = resolve;
+  });
+  const reconcile = async () => ({ metrics, changes: [], failures: [new Error("a fleet's")] });
+  const { logged, ticked } = tickOfFailingRuns(reconcile, end);
+  const messages = ["RUN of b", "RUN of c", "RUN of a", "a fleet's"];
+  await vi.waitFor(() => expect(logged).toEqual(messages.map((message) => ["error", "tick", message])));
+  endTicks();
+  await expect(ticked).rejects.toThrow("RUN of a");
 });

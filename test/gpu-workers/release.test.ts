@@ -65,6 +65,25 @@ test("a build skips up-to-date files, whatever the fraction of a source's mtime,
   expect(inodes().map((inode, i) => inode === before[i])).toEqual(names.map((_, i) => i > 0));
 });
 
+test("the page is rebuilt once when a file that it imports from outside ui/app changes", () => {
+  write("page/ui/app/main.tsx", 'import { color } from "../palette.ts";\nconsole.log(color);');
+  write("page/ui/app/export.tsx", "console.log();");
+  write("page/ui/palette.ts", 'export const color = "red";');
+  const checkout = join(folder, "page");
+  symlinkSync(join(ROOT, "node_modules"), join(checkout, "node_modules"));
+  builtIn(checkout);
+  const page = join(checkout, "dist/ui/app/main.js");
+  const builds = () => {
+    const { ino } = statSync(page);
+    builtIn(checkout);
+    return statSync(page).ino === ino ? "kept" : "rebuilt";
+  };
+  expect(builds()).toBe("kept");
+  write("page/ui/palette.ts", 'export const color = "blue";');
+  expect([builds(), builds()]).toEqual(["rebuilt", "kept"]);
+  expect(readFileSync(page, "utf8")).toContain("blue");
+});
+
 test("a checkout below a hidden folder is built, without the hidden folders in it", () => {
   write(".hidden/checkout/core/a.ts", "export const a = 1;");
   write(".hidden/checkout/core/.b/c.ts", "export const c = 1;");

@@ -1,5 +1,5 @@
 /**
- * @file A user's project in a release: its rewards are one module that needs no packages, as in a function, and both parts are found through
+ * @file A user's project in a release: its rewards are one module that needs no packages, as in a function, and all parts are found through
  * MGRPO_PROJECT by the path that the run was started with, without an entry in any registry.
  */
 import { execFileSync } from "node:child_process";
@@ -11,8 +11,9 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { JudgeConfig } from "../../core/contracts/judge.ts";
 import type { Tool } from "../../core/ports.ts";
+import type { RolloutContext } from "../../core/recipe.ts";
 import { isolatedRewards } from "../../recipes/isolated-rewards.ts";
-import { openToolsModule } from "../../recipes/registry.ts";
+import { openRollout, openToolsModule } from "../../recipes/registry.ts";
 import { openRewards } from "../../recipes/rewards.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -56,6 +57,11 @@ const { EOL } = require("node:os");
 export const rewards = { correct: (_question, { answer }) => Number(digest(answer + EOL) === digest("cat" + EOL)), expert: () => 0 };
 export const tools = new Map([[digest("cat").slice(0, 4), {}]]);
 `;
+/** As docs/your-own-agents.md says: an app instead of tools. */
+const ROLLOUT = `
+import type { Rollout } from "mgrpo/recipe";
+export const rollout: Rollout = async ({ question }) => ({ answer: question.prompt });
+`;
 
 const compile = (...args: readonly string[]): string =>
   execFileSync(process.execPath, ["--input-type=module", "--eval", SCRIPT, ...args], {
@@ -66,9 +72,11 @@ const compile = (...args: readonly string[]): string =>
 beforeAll(() => {
   cpSync(join(ROOT, "create/template/team"), join(project, "recipes/team"), { recursive: true });
   const recipe = (name: string) => join(project, "recipes", name);
-  for (const name of ["judged", "digested"]) cpSync(recipe("team"), recipe(name), { recursive: true });
+  for (const name of ["judged", "digested", "app"]) cpSync(recipe("team"), recipe(name), { recursive: true });
   writeFileSync(join(recipe("judged"), "rewards.ts"), JUDGED);
   for (const part of ["rewards", "tools"]) writeFileSync(join(recipe("digested"), `${part}.ts`), DIGESTED);
+  rmSync(join(recipe("app"), "tools.ts"));
+  writeFileSync(join(recipe("app"), "rollout.ts"), ROLLOUT);
   mkdirSync(join(project, "node_modules/digest"), { recursive: true });
   writeFileSync(join(project, "node_modules/digest/package.json"), "{}");
   writeFileSync(join(project, "node_modules/digest/index.js"), DIGEST);
@@ -86,9 +94,10 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test("the tools and rewards of recipes two levels deep are bundled", () => {
+test("the tools, apps and rewards of recipes two levels deep are bundled", () => {
   expect(readdirSync(join(task, "project")).sort()).toEqual(["recipes", "rewards-thread.mjs"]);
-  expect(readdirSync(join(task, "project/recipes")).sort()).toEqual(["digested", "judged", "team"]);
+  expect(readdirSync(join(task, "project/recipes")).sort()).toEqual(["app", "digested", "judged", "team"]);
+  expect(readdirSync(join(task, "project/recipes/app")).sort()).toEqual(["rewards.mjs", "rollout.mjs"]);
   expect(readdirSync(join(task, "project/recipes/team")).sort()).toEqual(["rewards.mjs", "tools.mjs"]);
 });
 
@@ -137,6 +146,13 @@ test("a worker finds the tools in the release", async () => {
   expect([...(tools as ReadonlyMap<string, Tool>).keys()]).toEqual(["lookup"]);
 });
 
+test("a worker finds an app in the release, without tools", async () => {
+  process.env["MGRPO_PROJECT"] = join(release, "dist/project");
+  const rollout = await openRollout("recipes/app");
+  expect(await rollout({ question } as unknown as RolloutContext)).toEqual({ answer: "?" });
+  expect(await openToolsModule("recipes/app")).toEqual({ tools: new Map() });
+});
+
 test("rewards that import the engine are refused, with the file and what to do", () => {
   const other = join(folder, "with-engine");
   cpSync(join(project, "recipes/team"), join(other, "team"), { recursive: true });
@@ -150,7 +166,7 @@ test("rewards that import the engine are refused, with the file and what to do",
 
 test("a project without a recipe is refused, and so is a missing recipe", async () => {
   expect(() => compile(task, join(folder, "none"))).toThrow(
-    /no folder in it, at most 2 levels down, has recipe.ts, rewards.ts and tools.ts/,
+    /no folder in it, at most 2 levels down, has recipe.ts and rewards.ts/,
   );
   await expect(openToolsModule("nowhere")).rejects.toThrow(/recipe 'nowhere' does not exist/);
 });

@@ -40,7 +40,7 @@ function chosenTitle(titles: readonly string[], random: Random): string {
   return titles[wrong ? 1 + random.integer(titles.length - 1) : 0] as string;
 }
 
-/** What is read off the page that was opened, the correct page or not. */
+/** The report on the opened page, whether or not it is the correct one. */
 function reportFrom(title: string, lookUp: LookUp, searchedTerms: number, world: World, random: Random): string {
   const country = world.countries.get(title);
   const wrongField = random.uniform() < SEARCHER_ERROR_RATES.wrongField[lookUp.ask];

@@ -7,6 +7,7 @@ import {
   countCapacityRequest,
   recordFleetRefusal,
   resetFleet,
+  uncountCapacityRequest,
 } from "../../../core/training/fleet-writes.ts";
 import { checkLaws } from "./write-laws.ts";
 
@@ -37,6 +38,17 @@ checkLaws({
     change: () => countCapacityRequest(fleet, 8),
     ...{ key, before, after: { progress: 8, capacityRequests: 1 }, repeat: "is refused" },
     refusedWith: [{ progress: 6 }, { capacityRequests: 0 }],
+  },
+  "uncountCapacityRequest, another one": {
+    change: () => uncountCapacityRequest(fleet, 7),
+    ...{ key, before: { ...before, capacityRequests: 3 }, after: { capacityRequests: 2 }, repeat: "is refused" },
+    refusedWith: [{ progress: 8 }, { capacityRequests: 4 }],
+  },
+  "uncountCapacityRequest, the first one since the run progressed": {
+    change: () => uncountCapacityRequest(fleet, 8),
+    ...{ key, before: { ...before, progress: 8, capacityRequests: 1 }, repeat: "is refused" },
+    after: { progress: 7, capacityRequests: 2 },
+    refusedWith: [{ progress: 7 }, { capacityRequests: 2 }],
   },
   recordFleetRefusal: {
     change: () => recordFleetRefusal(fleet, refusal),
