@@ -179,8 +179,8 @@ test("a location that is missing, or is not a folder, is named", async () => {
       /^listing s3:\/\/nobody\/here: .* has no such bucket: check the URL and AWS_REGION$/,
     ),
   });
-  expect(() => openS3Source("s3://")).toThrow("write s3://bucket/prefix");
+  expect(() => openS3Source("s3://")).toThrow("s3:// names no bucket: write s3://<bucket>/<prefix>");
   await expect(readS3Object("s3://mgrpo", async () => {})).rejects.toThrow(
-    "s3://mgrpo: not an S3 URL: write s3://<bucket>/<key>",
+    "s3://mgrpo names no object: write s3://<bucket>/<key>",
   );
 });
