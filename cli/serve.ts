@@ -1,6 +1,6 @@
 /**
- * @file `mgrpo serve`: a trained team behind the APIs of OpenAI (chat completions) and Anthropic (messages). An app keeps its code and changes
- * base URL and key; the model is the agent's name. Ends on SIGINT or SIGTERM.
+ * @file `mgrpo serve`: a trained team behind the APIs of OpenAI (chat completions) and Anthropic (messages). An app keeps its code: it
+ * changes only the base URL and the key, and names an agent as the model. Ends on SIGINT or SIGTERM.
  */
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
@@ -80,7 +80,7 @@ const reachable = (host: string): string => (host === "0.0.0.0" || host === "::"
 
 interface Key {
   readonly text: string;
-  /** Whether the user knows it already. */
+  /** Whether the user set it: then it is not printed. */
   readonly isGiven: boolean;
 }
 

@@ -5,7 +5,7 @@
  *     poll ──complete, and not handled in this state──> its suites without a result ──> one line and one file each ──> poll …
  *     waits for: the next poll      unblocked by: time; Ctrl-C ends it
  *
- *     lost answers, a judge's outage ──> kept in a folder, only what is missing is asked again after 1, 2, 4 … polls ──ten times──> refused
+ *     lost answers, a judge's outage ──> answers kept in a folder; missing ones asked for again after 1, 2, 4 … polls ──ten retries──> refused
  */
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -209,7 +209,7 @@ function afterAttempt(
   report: (problem: WatchProblem) => void,
 ): EvaluationAttempt {
   if (error === undefined) return { ...last, retryAt: NEVER };
-  // What halts one evaluation would halt every other one too, unless it passes.
+  // What halts one evaluation would halt every other one too, unless it is an outage that may pass.
   if (!isMgrpoError(error) || (error.code === "run-halted" && !error.retryable)) throw error;
   const { code, message } = error;
   if (!error.retryable || last.failures === RETRIES) {

@@ -1,6 +1,6 @@
 /**
- * @file The ports: everything that the pure core needs from outside. Each is small. The contract of each is its comments here; the store and
- * the controls also have suites in test/contracts, which every adapter passes.
+ * @file The ports: everything that the pure core needs from outside. Each is small, and its comments are its contract. The store, the
+ * controls and the policy engines also have suites in test/contracts, which every adapter passes.
  */
 import type { z } from "zod";
 import type { Conversation } from "./contracts/conversation.ts";

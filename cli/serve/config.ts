@@ -73,7 +73,7 @@ async function folderTeam(folder: string): Promise<RunConfigInput | undefined> {
   const agents: RunConfigInput["agents"] = {};
   for (const name of names) {
     const model = join(folder, name);
-    parse(AgentName, name, `${model}: a model's folder has the name of its agent`, "config-invalid");
+    parse(AgentName, name, `${model}: a model's folder is named after its agent`, "config-invalid");
     const longest = longestContext(await readModel(model, model)) ?? MAX_CONTEXT_TOKENS;
     const contextTokens = Math.min(longest, MAX_CONTEXT_TOKENS);
     agents[name] = { model, limits: { contextTokens, turnTokens: Math.ceil(contextTokens / TURN_SHARE) } };

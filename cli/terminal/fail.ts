@@ -25,7 +25,7 @@ export function describe(error: unknown): string {
   return asTyped(messageOf(error));
 }
 
-/** Messages of lower layers write hints as `mgrpo <command>` in backticks. This writes them as the user starts the program. */
+/** Messages of lower layers write hints as `mgrpo <command>` in backticks. This rewrites them the way the user starts the program. */
 export function asTyped(message: string): string {
   return message.replaceAll("`mgrpo ", `\`${MGRPO} `);
 }
@@ -85,10 +85,13 @@ export function positiveInteger(option: string): (text: string) => number {
   };
 }
 
+/** NaN unless the text is a number. */
+const numberIn = (text: string): number => (text.trim() === "" ? Number.NaN : Number(text));
+
 /** Parses an option's number. */
 export function number(option: string): (text: string) => number {
   return (text) => {
-    const value = text.trim() === "" ? Number.NaN : Number(text);
+    const value = numberIn(text);
     if (!Number.isFinite(value)) throw new InvalidArgumentError(`${option} takes a number.`);
     return value;
   };
@@ -97,7 +100,7 @@ export function number(option: string): (text: string) => number {
 /** Parses an option's number above 0. */
 export function positive(option: string): (text: string) => number {
   return (text) => {
-    const value = text.trim() === "" ? Number.NaN : Number(text);
+    const value = numberIn(text);
     if (!(value > 0 && Number.isFinite(value))) throw new InvalidArgumentError(`${option} takes a number above 0.`);
     return value;
   };
@@ -106,7 +109,7 @@ export function positive(option: string): (text: string) => number {
 /** Parses an option's number, at least 0. */
 export function notNegative(option: string): (text: string) => number {
   return (text) => {
-    const value = text.trim() === "" ? Number.NaN : Number(text);
+    const value = numberIn(text);
     if (!(value >= 0 && Number.isFinite(value)))
       throw new InvalidArgumentError(`${option} takes a number of 0 or more.`);
     return value;

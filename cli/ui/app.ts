@@ -43,7 +43,7 @@ import type { RunWatcher } from "./watch-runs.ts";
 
 export interface DashboardOptions {
   readonly key: string;
-  /** Names that the server is reached by. */
+  /** Host names at which the server is reached. */
   readonly hosts: readonly string[];
   readonly watcher: RunWatcher;
 }
@@ -61,7 +61,7 @@ export function dashboardApp({ key, hosts, watcher }: DashboardOptions): Hono {
     // The page asks for steps next. They need the recipe, whose import takes longer than any view. If it fails, their requests report it.
     notesOf(source.config.recipe).catch(() => undefined);
     const view = await runView(source);
-    const from = Number(context.req.query("from") ?? 0) || 0;
+    const from = counted(context, "from");
     return context.json({ ...view, perStep: view.perStep.filter(({ step }) => step >= from) });
   });
   app.get("/api/events", (context) => events(context, "runs", (listener) => watcher.subscribeList(listener)));
@@ -83,7 +83,7 @@ export function dashboardApp({ key, hosts, watcher }: DashboardOptions): Hono {
   return app;
 }
 
-/** The dashboard that a run or a served cloud starts has no terminal. */
+/** A dashboard that a run or a served cloud starts has no terminal of its own. */
 const BUG: Failure = {
   code: "unexpected",
   message: "a bug in the dashboard: open this page with `mgrpo ui`, whose terminal shows where",
@@ -169,7 +169,7 @@ function runName(name: string): string {
   return run;
 }
 
-/** A parameter of the address that counts something; 0 if it is absent or no count. */
+/** A parameter of the address that counts something; 0 if it is absent or invalid. */
 const counted = (context: Context, name: string): number =>
   Math.max(0, Math.floor(Number(context.req.query(name) ?? 0)) || 0);
 

@@ -14,7 +14,7 @@ import { type Damaged, type RunsTableRow, readRows } from "../run-rows.ts";
 import type { Source } from "../show/source.ts";
 import { runWarnings } from "../warnings.ts";
 
-/** Of two runs of one name, the one of this folder, which comes first: every other view of that name shows it. */
+/** Of two runs with the same name, lists the one in this folder, which comes first: every other view of that name shows it. */
 export async function runsView(): Promise<RunsView> {
   const { rows, failure } = await readRows();
   const shown = rows.filter(({ run }, i) => rows.findIndex((one) => one.run === run) === i);
@@ -103,7 +103,7 @@ export async function runPulse(source: Source, detector: StallDetector, stepSeco
   });
 }
 
-/** A counter higher than the one that tick saw last is a heartbeat since: tick may look only once a minute. */
+/** A counter above the one that tick last saw means that there was a heartbeat since: tick may look only once a minute. */
 export function workerView(record: WorkerRecord, leaseSeconds: number, now: number): WorkerView {
   const { worker, agent, roles, state, counter, seenCounter } = record;
   const silentSeconds = heartbeatAge(record, now);

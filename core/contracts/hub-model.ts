@@ -28,7 +28,7 @@ export const isCommit = (revision: string): boolean => COMMIT.test(revision);
 export interface HubModelFile {
   readonly repository: string;
   readonly commit: string;
-  /** In the repository's root. */
+  /** The name of a file in the repository's root. */
   readonly path: string;
 }
 

@@ -75,7 +75,7 @@ export const tableKeys = {
   agent: (run: string, agent: string): TableKey => ({ pk: `RUN#${run}`, sk: `AGENT#${agent}` }),
   calls: (run: string, agent: string): TableKey => ({ pk: `RUN#${run}`, sk: `CALLS#${agent}` }),
   worker: (run: string, worker: string): TableKey => ({ pk: `RUN#${run}`, sk: `WORKER#${worker}` }),
-  /** A WORKER that is long dead. */
+  /** The record of a worker that died long ago. */
   past: (run: string, worker: string): TableKey => ({ pk: `RUN#${run}`, sk: `PAST#${worker}` }),
   job: (run: string, job: string): TableKey => ({ pk: `RUN#${run}`, sk: `JOB#${job}` }),
   fleet: (run: string, fleet: string): TableKey => ({ pk: `RUN#${run}`, sk: `FLEET#${fleet}` }),
@@ -93,7 +93,7 @@ export const tableKeys = {
   }),
 };
 
-/** Whether an item with this partition key is of a run, or of a list of runs: every item of `tableKeys` but the deployment. */
+/** Whether an item with this partition key belongs to a run or to a list of runs: every item of `tableKeys` but the deployment. */
 export function isRunPartition(pk: string): boolean {
   return /^(?:RUNS$|ARCHIVE$|RUN#|GROUP#|VERDICT#)/.test(pk);
 }

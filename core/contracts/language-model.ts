@@ -13,7 +13,7 @@ import * as z from "zod";
 /** OpenAI's own server, the only one that gets OPENAI_API_KEY by default. */
 export const OPENAI_URL = "https://api.openai.com/v1";
 
-/** A key written here by mistake does not match, and is not repeated in the message. */
+/** Most API keys do not match, should one be written here by mistake. The message does not repeat it. */
 const KeyVariable = z
   .string()
   .regex(/^[A-Z_][A-Z0-9_]*$/, "the name of an environment variable that holds the key, such as OPENROUTER_API_KEY");

@@ -7,9 +7,9 @@ import { RunName } from "./names.ts";
 
 /** In a record of sums: who has paid, so that a payment that is sent again counts once (core/training/numbered-payments.ts). */
 export const RegisteredPayers = z.object({
-  /** How many have registered. Each has the number that it found here, plus one. */
+  /** How many have registered. A new payer's number is this count plus one. */
   payers: z.int().nonnegative(),
-  /** Number of a payer -> its payments that are counted. Only of the latest payers. */
+  /** A payer's number -> how many of its payments are counted. Only the latest payers are listed. */
   payments: z.record(z.string(), z.int().nonnegative()),
 });
 export type RegisteredPayers = z.infer<typeof RegisteredPayers>;
@@ -20,7 +20,7 @@ const payers = RegisteredPayers.partial().shape;
 /** The requests of a run's tools to their backends, and the limits (core/training/tool-spending.ts). Only runs with metered tools have one. */
 export const ToolSpendingRecord = z.strictObject({
   run: RunName,
-  /** Requests made. Answers from a cache do not count. */
+  /** Requests made, and those refused at a limit. Answers from a cache do not count. */
   calls: z.int().nonnegative(),
   /** Millionths of a dollar. */
   microUsd: z.int().nonnegative(),
@@ -50,10 +50,7 @@ export const JudgeSpendingRecord = z.strictObject({
   verdicts: z.int().nonnegative(),
   /** Millionths of a dollar, open reservations included. */
   microUsd: z.int().nonnegative(),
-  /**
-   * Open reservations -> store time in ms from which their caller counts as dead: of requests under way, and of dead callers until a later
-   * request drops them.
-   */
+  /** Open reservation -> store time in ms from which its caller counts as dead. A dead caller's stays until a later request drops it. */
   reserved: z.record(z.string(), z.int()),
 });
 export type JudgeSpendingRecord = z.infer<typeof JudgeSpendingRecord>;

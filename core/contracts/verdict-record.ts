@@ -1,4 +1,4 @@
-/** @file The record of a verdict that is not there yet: who asks, and how asking has failed (core/training/verdict-claim.ts). */
+/** @file The record of a verdict that is not there yet: who asks for it, and how often that has failed (core/training/verdict-claim.ts). */
 import * as z from "zod";
 import { JudgeName, RunName } from "./names.ts";
 

@@ -3,17 +3,17 @@
  *
  *     main's turn   its own calls are charged in text order; one whose cost is known only when it ends holds the most that it may cost
  *                   the rest is split evenly among the turn's delegations; each request carries its share
- *                   each report says what was spent; that remainder, and what calls held and did not cost, is available again in
- *                   the next turn
+ *                   each report says what was spent; the rest of its share, and what calls held but did not cost, is available
+ *                   again in the next turn
  *
- * So calls side by side never spend more than there is. Shares depend on texts and costs, never on timing, and a repeated invocation has
+ * So concurrent calls never spend more than there is. Shares depend on texts and costs, never on timing, and a repeated invocation has
  * the same id.
  */
 import type { Allowance, Spent } from "../contracts/rollout.ts";
 import type { CallBudget } from "../ports.ts";
 
 const MICRO_USD = 1_000_000;
-/** Of an amount in a text for the agent. */
+/** Maximum significant digits of an amount in a text for the agent. */
 const MAX_DIGITS = 8;
 
 /**

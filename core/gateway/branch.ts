@@ -20,7 +20,7 @@ export interface SampledTurn {
   /** The sampled text, with thinking and calls, up to a stop text of the request. */
   readonly text: string;
   readonly calls: readonly ToolCall[];
-  /** Calls in it that could not be read. */
+  /** The number of calls in the text that could not be read. */
   readonly unparsed: number;
   /** The turn reached its limit on tokens. */
   readonly isCut: boolean;

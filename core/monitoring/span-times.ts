@@ -12,7 +12,7 @@ interface Timed {
   readonly latencies?: ReadonlyMap<string, readonly TurnLatency[]>;
 }
 
-/** By span: an agent's id, `<agent>/<turn>` and `<agent>/<turn>/<call>`. Undefined unless every turn of the rollout was measured. */
+/** By span id: an agent's, `<agent's id>/<turn>` and `<agent's id>/<turn>/<call>`. Undefined unless every turn of the rollout was measured. */
 export function spanTimes({ outcome, invocations, latencies }: Timed): ReadonlyMap<string, SpanTime> | undefined {
   const times = new Map<string, SpanTime>();
   /** Returns when the conversation ended; NaN: it was not measured. */

@@ -42,7 +42,7 @@ export interface TracedRollout {
   readonly models: Readonly<Record<string, string>>;
   /** How long its turns took, by `latencyName`. */
   readonly latencies?: ReadonlyMap<string, readonly TurnLatency[]>;
-  /** What the recipe tells the question's readers. */
+  /** The recipe's note for readers of the question's rollouts. */
   readonly note?: string;
   /** Whether prompts, answers, calls and responses are part of the spans. */
   readonly content: boolean;

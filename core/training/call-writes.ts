@@ -1,6 +1,6 @@
 /**
  * @file The conditional writes of a trainer and its server, as data: the record of its calls to a Tinker server (CALLS), measurements of
- * that server's optimizer, and the release of its claim after a step that it could not take. Each is safe to repeat.
+ * that server's optimizer, and the release of the trainer's claim after a step that it could not take. Each is safe to repeat.
  */
 import { tableKeys } from "../contracts/keys.ts";
 import type { OptimizerProbe } from "../contracts/server-optimizer.ts";

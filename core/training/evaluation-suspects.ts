@@ -6,6 +6,8 @@
  *     a worker fails       it knows                                         it records them in JOB as it returns the job
  *     a worker hangs, or   the same, if it still can; else as for one
  *     is declared dead     that dies
+ *
+ * The first worker of a job records nothing in flight, so its death makes no suspects.
  */
 import type { JobRecord } from "../contracts/records.ts";
 

@@ -1,5 +1,5 @@
 /**
- * @file Halts a run whose workers cannot continue: a service refuses their requests, or a tool budget is spent. A run that has finished
+ * @file Halts a run: by hand, after a refusal (`refusalOf`), or because its tools' budget is spent. A run that has finished
  * training may still have evaluations to run, so it is halted too. After `resume`, tick finds its last step closed and finishes it again.
  */
 import type { Halt } from "../contracts/halt.ts";

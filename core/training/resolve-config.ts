@@ -38,7 +38,7 @@ export function resolveConfig(
   const recommended: RunConfigInput = { ...advised, run, seed, arm, recipe: location };
   const { runner = "native" } = withSettings(advised, set) as { runner?: unknown };
   const ofRunner = runner === "native" ? [] : appSettings(recommended);
-  // The settings of a shared policy are its owner's: what the user sets there holds for all its roles, even if a setting shares it.
+  // The settings of a shared policy are its owner's: what the user sets there holds for all its roles, even if the sharing is itself a setting.
   const policies = set.filter((setting) => /^agents\.[^.=]+\.policy=/.test(setting));
   const { agents, ...others } = withSettings(recommended, [
     ...ofRunner,

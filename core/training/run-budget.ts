@@ -1,6 +1,6 @@
 /**
  * @file The hard stop. A run that has spent its `budget` is halted; the reason says what it spent and how to continue. Its workers and
- * evaluations stop too. Scheduled ticks check the budget, so a run exceeds it by at most the time between two. The budget limits
+ * evaluations stop too. Scheduled ticks check the budget, so a run exceeds it by at most what it spends between two. The budget limits
  * training: after the last step the run is finished and the last team is still evaluated, by fleets only while the budget lasts.
  *
  *     hours     by the store's clock since start-run (RUN.startedAt). Idle hours count too.

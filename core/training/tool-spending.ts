@@ -1,6 +1,6 @@
 /**
  * @file What the tools of a run may request from backends, free ones included, across all workers. A request is counted before it is made, at
- * the most that it may cost. One that would pass a limit is not made: it halts the run, and `resume --budget-tool-calls` or
+ * the most that it may cost. One that would exceed a limit is not made: it halts the run, and `resume --budget-tool-calls` or
  * `--budget-tool-usd` lets the run continue.
  */
 import { tableKeys } from "../contracts/keys.ts";

@@ -34,7 +34,7 @@ export function partsOfOneWrite<T>(rollouts: readonly T[]): T[][] {
   return Array.from({ length: parts }, (_, i) => rollouts.slice(i * ROLLOUTS_PER_WRITE, (i + 1) * ROLLOUTS_PER_WRITE));
 }
 
-/** Claims rollouts of a group without any claims, in one small write. */
+/** Claims rollouts of a group that has no claims yet, in one small write. */
 export function claimUnclaimedGroup(address: GroupAddress, rollouts: readonly number[], worker: string): TableChange {
   return {
     key: groupKey(address),
@@ -251,7 +251,7 @@ export function heartbeat(run: string, worker: string, state: "alive" | "drainin
   };
 }
 
-/** Names the rollouts that count against the worker's death. No heartbeat: budgets count these. */
+/** Names the rollouts that a crash of the worker would be blamed on. Not a heartbeat: budgets count heartbeats. */
 export function setInFlight(
   run: string,
   worker: string,

@@ -17,7 +17,7 @@ A recipe's \`config()\` returns these settings; \`--set <path>=<value>\` overrid
 
 const TOOLS = `## tools
 
-Of the [web tools](tools.md), for a recipe whose \`tools.ts\` opens them (\`openWebTools\`). A recipe with tools of its own says what it takes.`;
+Settings of the [web tools](tools.md), for a recipe whose \`tools.ts\` opens them (\`openWebTools\`). A recipe with its own tools documents their settings.`;
 
 /** The part of JSON Schema that Zod writes for the config. */
 interface Schema {
@@ -93,17 +93,12 @@ function merged(settings: readonly Setting[]): Setting[] {
 /** A default can be the setting's own or part of the enclosing object's. */
 function settingOf(path: string, schema: Schema, key: string, parent: Schema): Setting {
   const around = parent.default as Readonly<Record<string, unknown>> | null | undefined;
-  const fallback = schema.default ?? around?.[key];
+  const fallback = schema.default === undefined ? around?.[key] : schema.default;
   const isRequired = parent.required?.includes(key) ?? false;
   return {
     path,
     type: typeOf(schema),
-    fallback:
-      fallback === undefined && schema.default === undefined
-        ? isRequired
-          ? "required"
-          : ""
-        : shown(schema.default === undefined ? fallback : schema.default, schema),
+    fallback: fallback !== undefined ? shown(fallback, schema) : isRequired ? "required" : "",
     description: schema.description ?? "",
   };
 }

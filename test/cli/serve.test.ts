@@ -124,7 +124,7 @@ test("a model in a folder whose name no agent can have is refused by that name",
   mkdirSync(join(models, "Qwen3-0.6B"), { recursive: true });
   writeFileSync(join(models, "Qwen3-0.6B/config.json"), "{}");
   await expect(planServing(models, [])).rejects.toThrow(
-    /Qwen3-0\.6B: a model's folder has the name of its agent: 1 to 31 lower-case letters/,
+    /Qwen3-0\.6B: a model's folder is named after its agent: 1 to 31 lower-case letters/,
   );
 });
 
