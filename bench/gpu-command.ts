@@ -13,7 +13,7 @@ export interface CommandResult {
   readonly stderr: string;
 }
 
-/** A command that takes too long gets SIGKILL: on SIGTERM, a run first drains its workers, and one that hangs never ends. */
+/** A command that takes too long gets SIGKILL. On SIGTERM, a run would first drain its workers, and one that hangs would never end. */
 export function runCommand(program: string, args: readonly string[], minutes = MINUTES): CommandResult {
   const { status, signal, error, stdout, stderr } = spawnSync(program, args, {
     encoding: "utf8",
@@ -23,7 +23,7 @@ export function runCommand(program: string, args: readonly string[], minutes = M
   });
   const isLate = (error as NodeJS.ErrnoException | undefined)?.code === "ETIMEDOUT";
   const reason = isLate ? `killed after ${minutes} minutes` : (error?.message ?? `killed by ${signal}`);
-  // Null if the program could not be started.
+  // Both outputs are null if the program could not be started.
   return { status, killed: status === null ? reason : undefined, stdout: stdout ?? "", stderr: stderr ?? "" };
 }
 

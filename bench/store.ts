@@ -23,7 +23,7 @@ const CONCURRENCY = 16;
 const K = 8;
 const [WARM_UP_GROUPS, MEASURED_GROUPS] = [64, 512];
 const COMMIT_BYTES = 32 * 2 ** 20;
-/** Of each kind; the first of each warms up. */
+/** Per form; the first of each warms up. */
 const COMMITS = 21;
 
 const directory = await mkdtemp(join(tmpdir(), "mgrpo-bench-"));

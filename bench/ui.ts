@@ -1,5 +1,5 @@
 /**
- * @file ui.*: a run of 100,000 rollouts in the dashboard, as a reader's browser asks for it: how long a view takes, the first time and again,
+ * @file ui.*: a run of 100,000 rollouts in the dashboard, as a browser requests it: how long a view takes, the first time and again,
  * and what share of a core the dashboard and the store take to follow the run while it trains. The run's records are made up: nothing is
  * sampled or trained.
  */
@@ -22,7 +22,7 @@ import { print } from "./measurement.ts";
 
 const RUN = "large";
 const [STEPS, GROUPS, K] = [782, 16, 8];
-/** Steps whose groups and scores exist: the views of one step read no other's. */
+/** How many of the last steps have GROUP records: the view of a step reads no other step's. */
 const SCORED = 8;
 const FOLLOW_SECONDS = 20;
 
@@ -142,7 +142,7 @@ async function startDashboard(cwd: string) {
 
 type Get = Awaited<ReturnType<typeof startDashboard>>["get"];
 
-/** Seconds until the whole answer is there. */
+/** Seconds until the whole response has arrived. */
 async function timed(get: Get, path: string): Promise<number> {
   const since = performance.now();
   const response = await get(path);

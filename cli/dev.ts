@@ -32,7 +32,7 @@ export interface DevOptions {
 }
 
 /**
- * Leaves out evaluation, budget and trackers, and so what only they need: a suite's judge, for instance. An error that the app throws is shown:
+ * Leaves out evaluation, budget and trackers, and what only they need, such as a suite's judge. An error that the app throws is shown:
  * it is not retried, and halts nothing.
  */
 const ROLLOUTS_ALONE = [

@@ -5,7 +5,7 @@
 import type { Arm } from "../core/contracts/config.ts";
 import { isEndpointPolicy } from "../core/contracts/language-model.ts";
 
-/** The default recipe for such models: its settings are for LLMs, those of `atlas` are for the tiny models that it ships. */
+/** The default recipe for such models: its settings suit LLMs, while those of `atlas` suit the tiny models that it ships. */
 export const ENDPOINT_RECIPE = "deep-research";
 export const ENDPOINT_ARM: Arm = "single-agent";
 

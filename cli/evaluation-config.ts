@@ -30,8 +30,8 @@ export interface EvalOptions {
 }
 
 /**
- * `suite`: the one that `--suite` names; if absent, all suites of the run or recipe. An agent has its checkpoint as model, unless `set` names
- * another one.
+ * `suite`: the one that `--suite` names; if absent, all suites of the run or recipe. If there are checkpoints, the model of each local agent is
+ * its own checkpoint, unless `set` names another model.
  */
 export async function planEvaluation(
   target: string,
@@ -118,7 +118,7 @@ function findTeam(target: string): FoundTeam {
     return { checkpoints, ...(folder && { stored: readConfig(folder), status: readStatus(folder) }) };
   const hint = folder
     ? "the run has not finished"
-    : `give a run's name, a folder with one checkpoint per agent, a team file, <team>.json, or openai:<base url>#<model>${didYouMean(target, runNames())}`;
+    : `give a run's name, a folder with one checkpoint per agent, a team file (<team>.json), or openai:<base url>#<model>${didYouMean(target, runNames())}`;
   throw new MgrpoError("not-found", `no checkpoints at ${checkpoints}: ${hint}`);
 }
 
@@ -138,7 +138,7 @@ function scoreDifferences({ seed, agents, evaluation }: RunConfig, status: RunSt
   const reasons = [
     ...(status.state === "finished" ? [] : [`the run is ${status.state}, so the number of this team is not known`]),
     ...(seed === status.seed ? [] : [`--seed ${seed} is not the run's seed ${status.seed}`]),
-    ...(remote === undefined ? [] : [`agent '${remote}' samples on a server, which has random numbers of its own`]),
+    ...(remote === undefined ? [] : [`agent '${remote}' samples on a server, which draws its own random numbers`]),
   ];
   return reasons.map((reason) => `sampled scores can differ from the report of run '${status.run}': ${reason}`);
 }

@@ -30,7 +30,7 @@ export const HeldOutScores = z.strictObject({
 });
 export type HeldOutScores = z.infer<typeof HeldOutScores>;
 
-const Ends = StoredTally.extend({ interval: z.strictObject({ low: z.number(), high: z.number() }) });
+const StudyScore = StoredTally.extend({ interval: z.strictObject({ low: z.number(), high: z.number() }) });
 
 /** A case study before and after training, on one suite. The interval is over questions. */
 export const CaseStudyResult = z.strictObject({
@@ -39,8 +39,8 @@ export const CaseStudyResult = z.strictObject({
   expected: z.string(),
   suite: z.string(),
   temperature: z.number(),
-  before: Ends,
-  after: Ends,
+  before: StudyScore,
+  after: StudyScore,
 });
 export type CaseStudyResult = z.infer<typeof CaseStudyResult>;
 

@@ -4,7 +4,7 @@ import { isMgrpoError } from "../core/errors.ts";
 import type { Recipe } from "../core/recipe.ts";
 import { openRecipe } from "../recipes/registry.ts";
 
-/** A run can be shown without its recipe installed: undefined. */
+/** Undefined if the recipe cannot be opened: a run can be shown without it. */
 export async function findRecipe(name: string): Promise<Recipe | undefined> {
   try {
     return await openRecipe(name);

@@ -1,4 +1,4 @@
-/** @file Opens the trackers that a config names, with the variables that each tracker's own tools read. */
+/** @file Opens the trackers that a config names, configured by the environment variables that their own clients read. */
 import { join } from "node:path";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -10,8 +10,8 @@ import { openTensorBoard } from "./tensorboard.ts";
 
 /**
  * @param folder the run's folder.
- * @param startedAt tells runs of one name apart.
- * @param rollouts reads those of a closed step, for trackers that take traces.
+ * @param startedAt tells apart runs with the same name.
+ * @param rollouts reads the rollouts of a closed step, for trackers that take traces.
  */
 export function openTrackers(
   config: RunConfig,
@@ -77,7 +77,7 @@ function otlpHeaders(environment: Environment): Record<string, string> {
   return Object.fromEntries(headers);
 }
 
-/** Whether HTTP can carry it. */
+/** Whether HTTP allows a header with this name and value. */
 function isHeader(name: string, value: string): boolean {
   try {
     new Headers().append(name, value);
@@ -104,7 +104,10 @@ function mlflowServer(environment: Environment): { readonly url: string; readonl
 }
 
 function unusable(tracker: string, variable: string, address: string, remedy: string): MgrpoError {
-  const given = address === "" ? "is not set" : "is not an http or https address";
+  const fault = isHttp(address)
+    ? "has a user or password that is not encoded as in URLs (write % as %25)"
+    : "is not an http or https address";
+  const given = address === "" ? "is not set" : fault;
   return new MgrpoError("config-invalid", `track: ${tracker} needs ${variable}, which ${given}: set it to ${remedy}`);
 }
 
@@ -115,9 +118,11 @@ interface TrackingServer {
   readonly authorization: string;
 }
 
-/** Takes a user and password out of an address. Undefined: it is not an http or https address, or they are not encoded as in URLs. */
+const isHttp = (address: string): boolean => /^https?:\/\//.test(address) && URL.canParse(address);
+
+/** Takes a user and password out of an address. Undefined if `isHttp` is false, or if they are not encoded as in URLs. */
 function serverOf(address: string): TrackingServer | undefined {
-  if (!/^https?:\/\//.test(address) || !URL.canParse(address)) return undefined;
+  if (!isHttp(address)) return undefined;
   const url = new URL(address);
   if (url.username === "" && url.password === "") return { url: address, authorization: "" };
   const [user, password] = [decoded(url.username), decoded(url.password)];

@@ -1,12 +1,12 @@
-/** @file Alternation: every side does a lap before any does the next one, in the opposite order every other round. */
+/** @file Alternation: every side does one lap per round, and every other round runs in the opposite order. */
 import { MgrpoError } from "../../core/errors.ts";
 import type { Lap } from "./laps.ts";
 import type { Peer } from "./peer.ts";
 import type { PeerLaps } from "./table.ts";
 
 /**
- * The first lap of each side warms it up: graphs are traced and caches filled. Rejects with `record-damaged` if a side samples another number of tokens:
- * then it does other work, and no ratio means anything. `report` is called after every lap.
+ * The first lap of each side warms it up: graphs are traced and caches filled. Rejects with `record-damaged` if a side samples a different number of
+ * tokens: it then does different work, and a ratio would mean nothing. `report` is called after every lap.
  */
 export async function alternate<Name extends string>(
   peers: Readonly<Record<Name, Pick<Peer, "lap" | "peakBytes">>>,

@@ -1,6 +1,6 @@
 /**
- * @file How the sides alternate. Each is a process that opens its model once, does the same piece of work, a lap, for each line on its stdin, answers with one line
- * of JSON, and ends with its stdin. Between laps it only waits, so all sides stay open while they alternate.
+ * @file How a side of the comparison answers. It is a process that opens its model once, does the same work, a lap, for each line on its stdin,
+ * answers with one line of JSON, and exits when its stdin closes. Between laps it only waits: all sides stay open while they alternate (alternate.ts).
  */
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
@@ -11,7 +11,7 @@ import { Work } from "./work.ts";
 /** What one lap took. trl_step.py writes it too. */
 export const Lap = z.strictObject({
   seconds: z.number().positive(),
-  /** Of them, until the last token was sampled; what is left is training. */
+  /** The part of `seconds` until the last token was sampled; the rest is training. */
   samplingSeconds: z.number().positive(),
   sampledTokens: z.int().positive(),
   /** Mean entropy of a sampled token's distribution in nats, measured or estimated from what was sampled: all sides sample from one model. Null: unknown. */

@@ -11,11 +11,11 @@ export interface Peer {
   lap(): Promise<Lap>;
   /** Peak resident memory so far: the sum over the processes that are alive now, each at its own peak. */
   peakBytes(): number;
-  /** Ends the process: its stdin first, and if that is not enough, the process. */
+  /** Closes the stdin of the process, and kills it if it has not exited after `CLOSE_SECONDS`. */
   close(): Promise<void>;
 }
 
-/** Characters of stderr that are kept, for the case that the process fails. */
+/** Characters of stderr kept in case the process fails. */
 const TAIL = 2000;
 const CLOSE_SECONDS = 20;
 
@@ -26,7 +26,7 @@ export function openPeer(name: string, program: string, args: readonly string[])
   stderr.setEncoding("utf8").on("data", (text: string) => {
     tail = (tail + text).slice(-TAIL);
   });
-  // A request to a process that has ended is answered by `ended`.
+  // Writing a request to a process that has ended fails; `ended` says why it ended.
   stdin.on("error", () => {});
   /** How it ended. After `close`, nothing that it wrote is missing. */
   const ended = new Promise<string>((resolve) => {

@@ -36,6 +36,6 @@ export const CORRECT = 0.6;
 /** Probability of a malformed turn. */
 export const MALFORMED = 0.05;
 
-/** Shares of a step's duration: by when its rollouts should have ended, and the minimum for training. */
+/** Shares of a step's duration: the time in which its rollouts should end, and the minimum for training. */
 export const ROLLOUT_SHARE = 0.7;
 export const MIN_TRAINING_SHARE = 0.1;

@@ -3,7 +3,7 @@ import { type AwsClients, openClients, type WireObserver } from "../../adapters/
 import { translated } from "../../adapters/aws/errors.ts";
 
 export interface Endpoints extends Pick<AwsClients, "dynamo" | "s3"> {
-  /** Where the latest requests went. */
+  /** The endpoint of the latest request to each API; the name of the API before the first one. */
   readonly dynamoUrl: string;
   readonly s3Url: string;
   /** Makes calls to one API and translates their errors into MgrpoErrors with one clear line. */

@@ -37,7 +37,7 @@ export function measureArm(
   const table = (of: readonly EvaluatedRun[], end: End): Tallies_SQ =>
     of.map((one) => scoresOf(one, suite, end).map((question) => pick(question)));
   const name = ["compare", label, suite, what];
-  // A run that still trains may lack scores: each estimate is over the runs that have all that it needs.
+  // A run still in training may lack scores: each estimate covers only the runs that have all it needs.
   const isScored = (run: EvaluatedRun, end: End) => scoresOf(run, suite, end).length > 0;
   const [before, after] = [runs.filter((run) => isScored(run, "before")), runs.filter((run) => isScored(run, "after"))];
   const both = before.filter((run) => isScored(run, "after"));
@@ -56,7 +56,7 @@ export function measureArm(
   };
 }
 
-/** Scores of the untrained team or of the last one. Empty if it was not evaluated on the suite. */
+/** Scores of the untrained team or of the last one. Empty if that team was not evaluated on the suite. */
 export function scoresOf(run: EvaluatedRun | undefined, suite: string | undefined, end: End): readonly QuestionScore[] {
   const team = end === "before" ? 0 : run?.steps;
   return run?.heldOut.find((one) => one.suite === suite && one.team === team)?.questions ?? [];
@@ -78,7 +78,7 @@ export function refuseOtherQuestions(runs: readonly EvaluatedRun[]): void {
   const asked = runs.flatMap(({ run, heldOut }) =>
     heldOut.map(({ suite, questions }) => ({ run, suite, ids: questions.map(({ question }) => question).join("\n") })),
   );
-  // A run may lack suites: one that still trains has not been evaluated on those of its end.
+  // A run may lack suites: one still in training has not been evaluated on those that come at its end.
   const first = new Map<string, { readonly run: string; readonly ids: string }>();
   for (const { run, suite, ids } of asked) {
     const known = first.get(suite) ?? { run, ids };

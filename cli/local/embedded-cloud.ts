@@ -20,7 +20,7 @@ export interface EmbeddedCloud {
   readonly functions: Functions;
   /** The endpoints and keys that workers need. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Seconds since the last call during which at least one function ran. */
+  /** Seconds in which at least one function ran, since this was last called. */
   takeScoringSeconds(): number;
   /** Registers the listener to call whenever a function advances RUN or a STEP. */
   onMoved(listener: () => void): void;

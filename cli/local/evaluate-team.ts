@@ -1,6 +1,6 @@
 /**
  * @file Evaluates a team on this machine: a run that never trains and whose version 0 is that team, in its own embedded cloud. Evaluation
- * workers process its jobs. If its folder is kept, another call resumes it: it keeps answers and retries lost ones.
+ * workers process its jobs. If its folder is kept, another call resumes it, keeps its answers and retries lost ones.
  */
 import { randomBytes } from "node:crypto";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";

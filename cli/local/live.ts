@@ -39,7 +39,7 @@ export async function readLive(store: Store, config: RunConfig, stepSeconds: num
   };
 }
 
-/** What the list of runs says of a run; undefined before it is listed. */
+/** The entry of a run in the list of runs; undefined before it is listed. */
 export async function readListed({ table }: Pick<Store, "table">, run: string): Promise<ListedRun | undefined> {
   const item = await table.get(tableKeys.listed(run));
   return item && parse(ListedRun, item, `RUNS of ${run}`);

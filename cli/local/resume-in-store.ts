@@ -2,9 +2,9 @@
  * @file Resumes a run that is in its store: with a larger budget if the user raises it, and never with a spent one. Evaluations that lost
  * answers, even of a finished run, are queued again.
  *
- *     refused, or not ──> evaluations reopened ──> RUN running ──> listed (core/training/run-list.ts)
+ *     refused, or allowed ──> evaluations reopened ──> RUN running ──> listed (core/training/run-list.ts)
  *
- * Reopening reads and deletes many objects, so it comes before RUN changes: where it fails, the run is as it was, and the same call may be
+ * Reopening reads and deletes many objects, so it comes before RUN changes: if it fails, RUN is as it was, and the same call may be
  * made again.
  */
 import type { RunConfig } from "../../core/contracts/config.ts";
@@ -62,11 +62,11 @@ async function changesOf(
   const { hours, usd, toolCalls, toolUsd } = raised;
   const raisesTools = toolCalls !== undefined || toolUsd !== undefined;
   if (raisesTools && !tools)
-    throw new MgrpoError("config-invalid", `run '${run}' has no metered tools: leave the option out`);
+    throw new MgrpoError("config-invalid", `run '${run}' has no metered tools: leave out --budget-tool-*`);
   const spent = await readSpent(store, config, record);
   const limits = raisedLimits(record, spent, raised);
   const toolChange = tools && raisesTools ? raiseToolBudget(tools, raised) : undefined;
-  // Every limit, as it is after the raise, before the first write.
+  // Checks every limit, as raised, before the first write.
   const reason = overBudgetReason(limits, spent) ?? (tools && overToolBudgetReason(withToolLimits(tools, raised)));
   if (reason !== undefined) throw new MgrpoError("run-halted", `run '${run}' cannot resume: ${reason}`);
   const raises = hours !== undefined || usd !== undefined;
@@ -86,7 +86,7 @@ async function forgiveFleets(table: Table, run: string): Promise<void> {
   for (const item of items) await forgiveFleet(table, run, item);
 }
 
-/** The write fails if a tick has counted a request since the record was read: it is repeated with the new count. */
+/** A write that is refused, because a tick has counted a request since the record was read, is repeated with the new count. */
 async function forgiveFleet(table: Table, run: string, item: TableItem): Promise<void> {
   let known: TableItem | undefined = item;
   while (known) {

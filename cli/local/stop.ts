@@ -20,7 +20,7 @@ export function watchForStop(): Stop {
   const controller = new AbortController();
   let failure: { readonly error: unknown } | undefined;
   // A second Ctrl-C does not wait for the workers: they end with this process.
-  const ignoreSignals = onStopSignal(() => controller.abort());
+  const stopListening = onStopSignal(() => controller.abort());
   const parent = process.ppid;
   const dependent = process.env["npm_lifecycle_event"] !== undefined || process.env["MGRPO_PARENT"] === "1";
   const timer = setInterval(() => {
@@ -36,7 +36,7 @@ export function watchForStop(): Stop {
       if (failure) throw failure.error;
     },
     dispose() {
-      ignoreSignals();
+      stopListening();
       clearInterval(timer);
     },
   };
@@ -53,7 +53,7 @@ export async function unlessStopped<T>({ signal }: Stop, work: Promise<T>): Prom
   }
 }
 
-/** Aborts with `outer`, but its own failure stops only itself. */
+/** A stop that aborts when `outer` does, while its own failure does not stop `outer`. */
 export function stopWithin(outer: Stop): Stop {
   const own = new AbortController();
   let failure: { readonly error: unknown } | undefined;

@@ -25,7 +25,7 @@ import { RELEASE_VARIABLE, release } from "../../gpu-workers/release.ts";
 const QUICK_EXIT_MILLISECONDS = 10_000;
 const MAX_EXITS = 5;
 const DRAIN_MILLISECONDS = 15_000;
-/** Longer than a line of a worker's log. A log can be larger than memory. */
+/** Longer than any line of a worker's log. Not the whole log, which can be larger than memory. */
 const TAIL_BYTES = 1 << 16;
 /** Not retried: a restart frees no space. */
 const FULL: ErrorCode = "disk-full";
@@ -78,12 +78,12 @@ export interface Workers {
   readonly failed: Promise<never>;
   /** Tells the workers that the run advanced, so they check at once instead of at their next poll. */
   hint(): void;
-  /** Ends those that do not evaluate: they have nothing left to do, and their memory is the evaluations'. */
+  /** Stops the workers that do not evaluate: they have nothing left to do, and the evaluations need their memory. */
   finishTraining(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** The rollouts that the record of a worker names, which count against its death. */
+/** Reads which rollouts are in flight according to the record of a worker. */
 export type InFlightOf = (worker: string) => Promise<readonly string[]>;
 
 export const inFlightIn =
@@ -255,8 +255,8 @@ interface WorkerLog {
 }
 
 /**
- * Why a worker ended, and the code of its error. Workers log one JSON object per line; an error that ends one is its last. Any other last
- * line of a worker does not say why: it was killed. Text that no worker logged may, such as Node's own.
+ * Why a worker ended, and the code of its error. Workers log one JSON object per line; if an error ended the worker, the last line has it. Any
+ * other such line does not explain the end: the worker was killed. Other text may, such as an error that Node.js printed, so it is quoted.
  */
 function endOf({ path, start }: WorkerLog, how: string): { readonly reason: string; readonly code?: unknown } {
   const line = tailOf(path, start).trimEnd().split("\n").at(-1) ?? "";

@@ -169,7 +169,7 @@ test.each<[Record<string, string>, RegExp]>([
     { OTEL_EXPORTER_OTLP_ENDPOINT: "http://localhost:4318", OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "localhost" },
     /OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, which is not an http or https address/,
   ],
-  [{ OTEL_EXPORTER_OTLP_ENDPOINT: "http://ada:100%@localhost" }, /OTEL_EXPORTER_OTLP_ENDPOINT, which is not an http/],
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: "http://ada:100%@localhost" }, /OTLP_ENDPOINT, which has a user or password .*%25/],
   [
     {
       OTEL_EXPORTER_OTLP_ENDPOINT: "http://localhost:4318",
