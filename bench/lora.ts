@@ -9,6 +9,7 @@ import { LoraConfig } from "../core/contracts/lora.ts";
 import { parameterLayout } from "../engine/checkpoint/parameters.ts";
 import { compiledEngine } from "../engine/compiled/engine.ts";
 import { print } from "./measurement.ts";
+import { requireProc } from "./process-tree.ts";
 import { QWEN3_06B, writeRandomModel } from "./qwen3/model.ts";
 import {
   OPTIONS,
@@ -25,6 +26,7 @@ const LORA = LoraConfig.parse({});
 const NEW_TOKENS = 64;
 const MEGABYTE = 1e6;
 
+requireProc("mgrpo bench lora");
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-bench-lora-"));
 try {
   const base = writeRandomModel(folder, QWEN3_06B, OPTIONS.contextTokens, "F32");

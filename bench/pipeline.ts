@@ -33,7 +33,6 @@ const Report = z.object({
       training: z.record(z.string(), z.object({ kl: z.number(), truncatedFraction: z.number() }).nullable()),
     }),
   ),
-  seconds: z.object({ total: z.number() }),
 });
 type Report = z.infer<typeof Report>;
 

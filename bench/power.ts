@@ -29,7 +29,9 @@ const Record = z.object({
 
 const rounded = (value: number): number => Number(value.toFixed(4));
 
-const isCompared = (comparison: string): boolean => existsSync(join(RESULTS, comparison, "runs"));
+/** Runs are recorded as they finish; the summary follows when `mgrpo compare` ends. */
+const isCompared = (comparison: string): boolean =>
+  ["runs", "summary.json"].every((part) => existsSync(join(RESULTS, comparison, part)));
 const comparisons = existsSync(RESULTS) ? readdirSync(RESULTS).filter(isCompared) : [];
 if (comparisons.length === 0) {
   throw new MgrpoError("not-found", `no comparison in ${RESULTS}/: run 'mgrpo compare' in this folder first`);

@@ -33,9 +33,9 @@ const LEARNING_RATE = 0.05;
 const [BETA1, BETA2, EPSILON] = [0.9, 0.99, 1e-8];
 
 export interface Trained {
-  /** After each step: the mean over rollouts, each task with its share of them. */
+  /** After each step: the mean quality of the tasks, weighted by their shares of the rollouts. */
   readonly scores: readonly number[];
-  /** At the end: of each of the world's tasks. */
+  /** At the end: the quality of each of the world's tasks. */
   readonly tasks: readonly number[];
 }
 

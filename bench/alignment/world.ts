@@ -22,7 +22,7 @@ export type ReportLengths = (typeof LENGTHS)[number];
 
 /** Calls that questions need. */
 const COUNTS = [0, 1, 2, 3, 5, 8, 13, 20];
-/** Up to this number, calls count as few. */
+/** The largest number of calls that counts as few. */
 const FEW = 3;
 /** Probability that a rollout stops early, before each call after its first. */
 const STOP_PROBABILITY = 0.03;

@@ -1,5 +1,5 @@
 /**
- * @file Sampling alone with llama.cpp, through node-llama-cpp, which is no dependency of this project: it is imported from the folder that it was installed
+ * @file Sampling alone with llama.cpp, through node-llama-cpp, which is no dependency of this project: it is imported from the folder that it is installed
  * in. All sequences share a context and take every step together, so that they decode in one batch. As a process (laps.ts):
  * `llama.js <work.json> <file.gguf> <folder of node_modules>`.
  */
@@ -44,8 +44,8 @@ await answerLaps(async (lap) => {
 });
 
 /**
- * The number of tokens sampled from the whole distribution at temperature 1. No sequence is asked for a token before all have their last one: on
- * their own, node-llama-cpp decodes seven of eight at a time, which takes more passes.
+ * The number of tokens sampled from the whole distribution at temperature 1. No sequence requests its next token before all have the current one:
+ * left to itself, node-llama-cpp decodes seven of eight sequences at a time, which takes more passes.
  */
 async function generate(prompts: readonly (readonly number[])[], firstSeed: number): Promise<number> {
   await Promise.all(sequences.map((sequence) => sequence.clearHistory()));

@@ -20,7 +20,7 @@ export const PROMPT_TOKENS = 64;
 export const SAMPLED_SEQUENCES = 4;
 export const TRAINED_SEQUENCES = 2;
 const ADAM = { learningRate: 1e-4, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0, maxGradientNorm: 1 };
-const LOOK_MILLISECONDS = 100;
+const EVERY_MILLISECONDS = 100;
 
 /** Seconds for `newTokens` of each sequence, prefill included. */
 export async function sample(sampler: Sampler, { vocabulary }: ModelConfig, newTokens: number): Promise<number> {
@@ -75,7 +75,7 @@ export function watchMemory(): { stop(): number } {
     const [, kilobytes = "0"] = /^Pss:\s+(\d+) kB/m.exec(readFileSync("/proc/self/smaps_rollup", "utf8")) ?? [];
     peak = Math.max(peak, 1024 * Number(kilobytes));
   };
-  const timer = setInterval(look, LOOK_MILLISECONDS);
+  const timer = setInterval(look, EVERY_MILLISECONDS);
   return {
     stop() {
       clearInterval(timer);

@@ -103,7 +103,6 @@ export class Meter {
     const isRead = operation === "GetObject" || operation === "HeadObject";
     const kind = kindOf(key);
     this.bucket.add(isRead ? "read" : "write", this.second(), 1);
-    this.bucket.add(`${isRead ? "read" : "write"} ${kind}`, this.second(), 1);
     this.countRequest(`${caller} ${operation} ${kind}`, 1, 1, applied);
     if (operation !== "PutObject" || !applied) return;
     grow(this.objects, kind, bytes);

@@ -40,7 +40,8 @@ function describeLoad({ rolloutsPerMinute, runs, agents, hours }: Figures): stri
 
 function describeWindow({ reached, factor }: Figures, plan: SimulationPlan, { seconds }: MeasurementWindow): string {
   const warmUp = plan.warmUp > 0 ? `, after ${plan.warmUp} to warm up` : ", the first of each run";
-  const steps = `${plan.measured} steps of ${count(plan.rolloutsPerStep)} rollouts${warmUp}`;
+  const measured = plan.measured === 1 ? "1 step" : `${plan.measured} steps`;
+  const steps = `${measured} of ${count(plan.rolloutsPerStep)} rollouts${warmUp}`;
   return (
     `simulated: ${seconds.toFixed(0)} s of virtual time (${steps}), ` +
     `${count(reached)} rollouts a minute; totals are ${factor.toFixed(1)} times the counts`

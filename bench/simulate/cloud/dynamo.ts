@@ -15,7 +15,7 @@ export interface TableUse {
   readonly kind: string;
   readonly readUnits: number;
   readonly writeUnits: number;
-  /** Size of the item after a write, or of what a read found. */
+  /** Size of the item after a write, of the item that a delete removed, or of what a read found. */
   readonly bytes: number;
   /** False: the condition of a write failed. */
   readonly applied: boolean;
@@ -102,7 +102,7 @@ class Items {
     return stored;
   }
 
-  /** Its size. */
+  /** Returns the size of the removed item; 0 if there was none. */
   remove(key: ItemAttributes): number {
     const { bytes } = this.find(key) ?? { bytes: 0 };
     this.#partitions.get(key["pk"]?.S ?? "")?.delete(key["sk"]?.S ?? "");
