@@ -1,4 +1,4 @@
-/** @file The trainer's log-probs of a step's trajectories as a file: one tensor each, and one of the indices of its clipped tokens, if any. */
+/** @file The trainer's log-probs of a step's trajectories as a file: a tensor per trajectory, and one of its clipped tokens' indices, if any. */
 import type { TrainedTokens } from "../core/contracts/telemetry.ts";
 import { type NamedTensor, readHeader, readTensor, writeSafetensors } from "./checkpoint/safetensors.ts";
 

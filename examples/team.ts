@@ -87,7 +87,7 @@ async function openAgent(name: Agent["name"], toolNames: string[], delegates: st
   return { name, toolbox, tokenizer, layout, trainer, checkpoint };
 }
 
-/** Trains for some steps; returns the planner's mean reward per step. */
+/** Trains both agents for `steps` steps; returns the planner's mean reward of each step. */
 export async function train(steps: number, print: (line: string) => void = console.log): Promise<number[]> {
   const [main, searcher] = await Promise.all([
     openAgent("main", ["calculate"], ["searcher"]),

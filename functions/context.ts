@@ -58,10 +58,10 @@ export function openContext(
   };
 }
 
-/** At least the steps of a run that may be open at once: `staleness` is at most 16. */
+/** At least as many as the steps of a run that may be open at once: `staleness` is at most 16. */
 const OPEN_STEPS = 32;
 
-/** A group has stalled when it has no more scores than at the last check. A step takes the place of an older one, so memory stays bounded. */
+/** A group has stalled when it has no more scores than at the last check. A step takes the place of an older one, so a run's memory stays bounded. */
 function openStallDetector(): Context["hasStalled"] {
   const lastSeen = new Map<string, string>();
   return ({ run, step, group, rollouts }) => {

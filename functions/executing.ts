@@ -1,4 +1,4 @@
-/** @file Executes the commands that a reducer returned, in order. Every command is safe to repeat, so a crash in between costs nothing. */
+/** @file Executes a reducer's commands in order. Every command is safe to repeat: after a crash, the next tick completes the work. */
 import { parseOutcomeKey } from "../core/contracts/keys.ts";
 import { canonicalJson } from "../core/contracts/parse.ts";
 import type { Insertion, StoreCommand } from "../core/training/store-commands.ts";

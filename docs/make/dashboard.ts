@@ -7,13 +7,13 @@ import { createInterface } from "node:readline";
 const COMMAND = resolve(import.meta.dirname, "../../dist/cli/mgrpo.js");
 
 export interface DashboardProcess {
-  /** The address that it prints: the only one with the key. */
+  /** The address that it prints, with the access key. */
   readonly link: string;
   readonly origin: string;
   close(): Promise<void>;
 }
 
-/** @param folder the one whose `runs` it shows. */
+/** Starts the dashboard on a free port. @param folder the folder whose `runs` it shows. */
 export async function spawnDashboard(folder: string): Promise<DashboardProcess> {
   const child = spawn(process.execPath, [COMMAND, "ui", "--port", "0"], {
     cwd: folder,

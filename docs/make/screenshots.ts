@@ -1,6 +1,6 @@
 /**
- * @file `npm run docs:screenshots`: pictures of the terminal, of a page and of the dashboard, from a short run of the default recipe. Needs
- * util-linux's `script`, and Chromium (chromium.ts). The pictures are in docs/; retake them when a view changes.
+ * @file `npm run docs:screenshots`: pictures of the terminal, of an exported page and of the dashboard, from a short run of the default
+ * recipe. Needs util-linux's `script`, and Chromium (chromium.ts). The pictures are in docs/; retake them when a view changes.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -29,7 +29,7 @@ try {
   rmSync(join("runs", RUN), { recursive: true, force: true });
 }
 
-/** What a terminal shows when the command has ended. */
+/** Takes a picture of what a terminal shows when the command has ended. */
 async function terminal(name: string, command: string): Promise<void> {
   const screen = new xterm.Terminal({ cols: COLUMNS, rows: MOST_ROWS, allowProposedApi: true });
   const serializer = new serialize.SerializeAddon();
@@ -47,7 +47,7 @@ async function terminal(name: string, command: string): Promise<void> {
   photograph(name, html.replace("<body>", `<head>${style}</head><body>`), size);
 }
 
-/** An exported page. */
+/** Takes a picture of the page that `mgrpo show --html` writes. */
 async function page(name: string, address: string): Promise<void> {
   const path = join(folder, "page.html");
   execFileSync("sh", ["-c", `${MGRPO} show ${RUN} ${address} --html ${path}`], { stdio: "inherit" });

@@ -1,4 +1,4 @@
-/** @file Screenshots of the dashboard: the list of runs; a run's curves, a step, a rollout, its evaluations; and an exported page. */
+/** @file Screenshots of the dashboard (the list of runs; a run's curves, evaluations, a step and a rollout) and of an exported page. */
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { chromium, type Page } from "playwright-core";
@@ -8,8 +8,9 @@ import { spawnDashboard } from "./dashboard.ts";
 const SIZE = { width: 1200, height: 820 };
 
 /**
- * @param folder the one whose `runs` hold the run.
- * @param to where the pictures go.
+ * Takes pictures of the dashboard's views of a run.
+ * @param folder the folder whose `runs` has the run.
+ * @param to the folder for the pictures.
  */
 export async function photographDashboard(folder: string, run: string, to: string): Promise<void> {
   const dashboard = await spawnDashboard(folder);
@@ -35,7 +36,7 @@ export async function photographDashboard(folder: string, run: string, to: strin
   }
 }
 
-/** Waits until nothing on the page is loading and every chart is drawn. */
+/** Waits until nothing on the page is loading, every chart is drawn and the run's state is shown. */
 async function settled(page: Page): Promise<void> {
   while (/^Loading …/m.test(await page.locator("body").innerText())) await page.waitForTimeout(50);
   for (const chart of await page.locator(".chart").all())
@@ -47,7 +48,7 @@ async function settled(page: Page): Promise<void> {
     .waitFor();
 }
 
-/** A page that `mgrpo show --html` wrote. */
+/** Takes a picture of a page that `mgrpo show --html` wrote. */
 export async function photographExport(path: string, to: string, size: typeof SIZE): Promise<void> {
   const browser = await chromium.launch({ executablePath: requireChromium() });
   try {

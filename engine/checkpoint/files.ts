@@ -8,7 +8,7 @@ export const sizeOf = (file: CheckpointFile): number => (file instanceof Uint8Ar
 export const wholeFile = (file: CheckpointFile): Uint8Array =>
   file instanceof Uint8Array ? file : readBytes(file, 0, new Uint8Array(file.bytes));
 
-/** The most bytes of one read: Node.js takes fewer than 2 GiB. */
+/** Maximum bytes of one read: Node.js cannot read 2 GiB or more in one call. */
 const READ_BYTES = 2 ** 30;
 
 /** Fills `into` with the file's bytes from `begin` on. The caller has checked the range against `sizeOf`. */

@@ -134,10 +134,10 @@ export function readSafetensors(file: CheckpointFile, what: string): Safetensors
   return { tensors: new Map([...tensors].map(read)), metadata };
 }
 
-/** Types that we write. */
+/** Types that `writeSafetensors` writes. */
 export type WrittenType = Extract<TensorType, "F32" | "BF16">;
 
-/** Bytes of values in a file. */
+/** Bytes that the values take in a file. */
 export const storedBytes = ({ length }: Float32Array, dtype: WrittenType): number => length * BYTES[dtype];
 
 /** Writes tensors in the map's order. The header is padded to eight bytes, as in the reference implementation. */

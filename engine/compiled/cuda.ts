@@ -7,7 +7,7 @@ import { MgrpoError } from "../../core/errors.ts";
 const LIBRARY = "libonnxruntime_providers_cuda.so";
 const INSTALL_CUDA = "`mgrpo doctor --install cuda`";
 
-/** Refuses a machine where the library is not installed, or that it does not support. */
+/** Throws `engine-unsupported` if the machine is not supported or the library is not installed. */
 export function checkCuda(): void {
   checkPlatform();
   const entry = createRequire(import.meta.url).resolve("onnxruntime-node");

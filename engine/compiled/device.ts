@@ -1,4 +1,4 @@
-/** @file The device that the compiled engine computes on: decided once for each choice, and the thread that uses a GPU. */
+/** @file The device that the compiled engine computes on, decided once per provider choice and precision, and the one thread that uses a GPU. */
 import type { EngineOptions } from "../../core/ports.ts";
 import type { ProviderDecision } from "./providers.ts";
 import { EngineThread } from "./thread.ts";

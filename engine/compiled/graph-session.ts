@@ -17,7 +17,7 @@ type SessionOptions = Pick<
   "threads" | "provider" | "precision" | "packsWeights" | "quantized" | "multipliesCodes"
 >;
 
-/** Distinct combinations of lengths whose shape inputs are kept. */
+/** Maximum number of combinations of lengths whose shape inputs are cached. */
 const MAXIMUM_SHAPES = 256;
 
 /** A tensor over an array; no copy. */
@@ -62,10 +62,10 @@ function sessionOptions(
   const hasHalfWeights = [...external.keys()].some((name) => isHalfPrecision(external, name));
   const dequantizes = quantized !== undefined && !multipliesCodes;
   const disabledOptimizers = [
-    // Constant folding keeps a float32 copy of every half-precision or quantized weight, which packing replaces. WebGPU needs it: it has
-    // no bfloat16, and float16 on some GPUs only.
+    // Constant folding keeps a float32 copy of every half-precision or quantized weight, unless packing replaces it. WebGPU needs folding: it
+    // has no bfloat16, and float16 on some GPUs only.
     ...((hasHalfWeights || dequantizes) && !isWebGpu && !packsWeights ? ["ConstantFolding"] : []),
-    // Where it knows the shapes, it fuses the sum of two products into a Gemm, which copies one of them first.
+    // Where the runtime knows the shapes, it would fuse the sum of two products into a Gemm, which copies one of them first.
     ...(knowsShapes ? ["MatMulAddFusion"] : []),
   ];
   return {
@@ -158,7 +158,7 @@ export class GraphSession {
   }
 }
 
-/** @throws Error if a graph did not return it. */
+/** The output of this name. @throws Error if the graph did not return it. */
 export function requireOutput<T>(outputs: Readonly<Record<string, T | undefined>>, name: string): T {
   const output = outputs[name];
   if (output === undefined) throw new Error(`the graph has no output ${name}`);

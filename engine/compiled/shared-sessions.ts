@@ -10,6 +10,10 @@ import type { TracedGraph } from "./trace/trace.ts";
 
 const sessions = new Map<string, Promise<GraphSession>>();
 
+/**
+ * @param graph a name that, with the options, determines `trace` and `staysOnDevice`: these two are not part of the key.
+ * @param staysOnDevice whether an output stays on the device.
+ */
 export function sharedSession(
   graph: string,
   shape: PolicyShape,

@@ -2,7 +2,7 @@
 import { type Feeds, type GraphSession, openGraphSession } from "./graph-session.ts";
 import type { LaneOptions } from "./lanes.ts";
 
-/** By threads and provider, and the names and shapes of the inputs. */
+/** Keyed by threads, provider, and the names and shapes of the inputs. */
 const sessions = new Map<string, Promise<GraphSession>>();
 
 /** `feeds` are float32. The caller disposes of the result. */

@@ -94,10 +94,10 @@ function refuseParts(path: string, metadata: Readonly<Record<string, unknown>>):
   throw new MgrpoError("engine-unsupported", message);
 }
 
-/** By precedence: to llama.cpp, a factor without a type is linear scaling, and older files have it under another name. */
+/** In order of precedence. llama.cpp reads a factor without a type as linear scaling; older files have it under another name. */
 const ROPE_SCALING = ["rope.scaling.type", "rope.scaling.factor", "rope.scale_linear"];
 
-/** Llama 3's scaling is in the tensor `rope_freqs`, and has none of these keys. A factor of 0 means none, as in llama.cpp. */
+/** Llama 3.1's scaling is the tensor `rope_freqs`, without any of these keys. A factor of 0 means none, as in llama.cpp. */
 function refuseRopeScaling(path: string, metadata: Readonly<Record<string, unknown>>, architecture: string): void {
   const key = ROPE_SCALING.find((name) => metadata[`${architecture}.${name}`] !== undefined);
   const value = metadata[`${architecture}.${key}`];
@@ -106,7 +106,7 @@ function refuseRopeScaling(path: string, metadata: Readonly<Record<string, unkno
   throw new MgrpoError("engine-unsupported", message);
 }
 
-const Count = z.union([z.number(), z.bigint()]).transform(Number);
+const Numeric = z.union([z.number(), z.bigint()]).transform(Number);
 
 interface Sizes {
   readonly num_attention_heads: number;
@@ -129,7 +129,7 @@ function configOf(
     const value = metadata[name] ?? fallback;
     if (value === undefined)
       throw new MgrpoError("checkpoint-damaged", `${path}: its metadata has no ${name}: download it again`);
-    const found = Count.safeParse(value);
+    const found = Numeric.safeParse(value);
     if (found.success) return found.data;
     throw new MgrpoError(
       "engine-unsupported",
@@ -168,7 +168,7 @@ const ROPE_FACTORS = "rope_freqs.weight";
 const singlePrecision = (value: number): number => Number(value.toPrecision(6));
 
 export function idOf(metadata: Readonly<Record<string, unknown>>, name: string): number | undefined {
-  const id = Count.safeParse(metadata[`tokenizer.ggml.${name}_token_id`]);
+  const id = Numeric.safeParse(metadata[`tokenizer.ggml.${name}_token_id`]);
   return id.success ? id.data : undefined;
 }
 

@@ -15,7 +15,10 @@ export interface Range {
   readonly length: number;
 }
 
-/** Updates weights and state in place; returns the norm of the scaled gradient before clipping. `undecayed`: the ranges without weight decay, in ascending order. */
+/**
+ * Updates weights and state in place; returns the norm of the scaled gradient before clipping. `undecayed`: the ranges without weight decay, in
+ * ascending order, without overlap.
+ */
 export function adamStep(
   weights: Float32Array,
   gradient: Float32Array,

@@ -7,7 +7,7 @@ export interface SampledToken {
   readonly logProb: number;
 }
 
-/** Samples from `count` probabilities that start at index `from`, taken at the sampling temperature (at 1 when greedy). */
+/** Samples from the `count` probabilities from index `from` on, which the caller computed at the sampling temperature (at 1 when greedy). */
 export function sampleToken(
   probabilities: Float32Array,
   from: number,

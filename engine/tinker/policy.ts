@@ -8,7 +8,7 @@ export const TINKER = "tinker:";
 
 export interface TinkerPolicy {
   readonly baseUrl: string;
-  /** The server's name for the base model; undefined: the last part of the agent's model: its folder's name, or a hub model's. */
+  /** The server's name for the base model. Undefined: the last part of the agent's `model`, which is a folder or a hub model. */
   readonly baseModel: string | undefined;
 }
 

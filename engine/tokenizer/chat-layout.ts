@@ -34,7 +34,7 @@ export interface ChatLayout {
 
 /**
  * Renders the opening at once and later turns when `responses` needs them. Both throw `prefix-drift` if the template rewrites, drops or repeats
- * a message, and `tokenizer-damaged` if it fails; opening throws `config-invalid` if it cannot show the system message or the tools, or
+ * a message, and `tokenizer-damaged` if the template fails; opening throws `config-invalid` if it cannot show the system message or the tools, or
  * has no `thinking` to set.
  */
 export function openChatLayout(tokenizer: Tokenizer, settings: ChatSettings): ChatLayout {

@@ -1,6 +1,6 @@
 /**
  * @file The layout of conversations that an app writes (docs/your-own-agents.md): any list of messages, turned into tokens so that what the
- * model sampled stays as it was. Only new messages are rendered and encoded.
+ * model sampled stays as it was. Only new messages are encoded.
  *
  *     opening       [ template, messages ] [ assistant header ]                        a conversation before its first sample
  *     continuation  … SAMPLED [ template, new messages ] [ assistant header ]          after a turn of the model
@@ -145,7 +145,7 @@ function hasNoControlToken({ encodeText, encodeTemplate }: Tokenizer, text: stri
 
 /**
  * Describes the tools in the system message, or, with the system text, at the head of the first user message: as in rollouts
- * (chat-layout.ts). Without a user message, they are one.
+ * (chat-layout.ts). Without a user message, they become one.
  */
 function withToolsShown(
   shape: readonly ChatMessage[],

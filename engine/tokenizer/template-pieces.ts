@@ -8,13 +8,13 @@ import type { Tokenizer } from "../../core/ports.ts";
 /** In the order in which the template writes them: its own text, as tokens, and contents, by index. */
 export type Pieces = readonly (readonly number[] | number)[];
 
-/** Private-use characters: no template looks for them, and no rendered text contains them. */
+/** Private-use characters: no template looks for them, and ordinary text does not contain them. */
 export const placeholder = (name: string) => `\uE000${name}\uE001`;
 const PLACEHOLDER = /\uE000([a-z0-9-]+)\uE001/;
 /** What a template writes at the start of a turn to turn thinking on or off, and omits from earlier turns. The token stream keeps it. */
 const OPENED_THOUGHT = /<think>\s*(?:<\/think>\s*)?$/;
 
-/** The number of shapes of conversation whose pieces are cached. It is bounded: each turn multiplies the possible shapes. */
+/** Maximum number of conversation shapes whose pieces are cached: each turn multiplies the possible shapes. */
 export const MAX_SHAPES = 1000;
 
 /** A cache of pieces by the shape of the conversation. It is emptied when it is full. */
@@ -40,7 +40,7 @@ export function fill(tokenizer: Tokenizer, pieces: Pieces, contents: readonly st
 }
 
 /**
- * A template must write each content once. It may move one: Mistral's writes the system message into the last user message.
+ * The template must write each content once, in any order: Mistral's writes the system message into the last user message.
  * @param names the contents' placeholders, in the order of the messages.
  */
 export function piecesOf(tokenizer: Tokenizer, agent: string, text: string, names: readonly string[]): Pieces {

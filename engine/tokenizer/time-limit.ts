@@ -9,7 +9,7 @@ createContext(context);
 export const TEMPLATE_MILLISECONDS = 1000;
 const TRIES = 2;
 
-/** The function exceeds its time limit, each time. */
+/** The function exceeded its time limit in every try. */
 export class TimeLimitExceeded extends Error {}
 
 /**

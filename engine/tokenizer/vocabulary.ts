@@ -81,7 +81,7 @@ export function checkCoverage({ model, pre_tokenizer }: TokenizerJson, unknown: 
   throw damaged(TOKENIZER, "no model.unk_token, byte_fallback or ByteLevel: text outside its vocabulary would vanish");
 }
 
-/** The unknown token, which any text may become, and runs of spaces, which some tokenizers add to keep them whole, control nothing. */
+/** The unknown token, which any text may become, and runs of whitespace, which some tokenizers add to keep them whole, control nothing. */
 export function isControlToken(token: AddedToken, unknown: string | undefined): boolean {
   return token.content !== unknown && (token.special || !/^\s+$/.test(token.content));
 }

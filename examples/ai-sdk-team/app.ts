@@ -46,7 +46,7 @@ export async function answerQuestion(
 
 const short = (report: string) => (report.length > REPORT_LENGTH ? `${report.slice(0, REPORT_LENGTH)} [cut]` : report);
 
-/** Undefined: no report, perhaps because the task has become too long for the searcher's model. */
+/** Undefined: no report, perhaps because the conversation has outgrown the context of the searcher's model (status 400). */
 async function research(task: string, model: LanguageModel, sources: Sources, abortSignal: AbortSignal) {
   const asked = generateText({
     model,

@@ -158,6 +158,12 @@ describe("an adapter", () => {
     expect(() => withLora(tinyAdapter(), "models/tiny", [1], { rank: 4 })).toThrow(refused);
   });
 
+  test("is refused with an invalid setting, by name", () => {
+    const message = expect.stringMatching(/^withLora: rank: /);
+    const refused = expect.objectContaining({ code: "config-invalid", message });
+    expect(() => withLora(tinyCheckpoint(), "models/tiny", [1], { rank: 0 })).toThrow(refused);
+  });
+
   test("starts as its base; A is uniform within 1 / sqrt(inputs) and depends on the seed", async () => {
     const { layout, weights } = initializeAdapter(TINY, { ...LORA, rank: 8 }, [1, "main"]);
     expect(initializeAdapter(TINY, { ...LORA, rank: 8 }, [1, "main"]).weights).toEqual(weights);

@@ -37,7 +37,7 @@ export class Recorder extends KernelBackend {
   readonly nodes: GraphNode[] = [];
   readonly inputs: Port[] = [];
   readonly shapeInputs: ShapeInput[] = [];
-  /** Of the float32 values, by name. A tfjs int32 may be an int64 in the graph. */
+  /** Shapes of the float32 values, by name. Not of integers: a tfjs int32 may be an int64 in the graph. */
   readonly floatShapes = new Map<string, readonly number[]>();
   readonly #values = new WeakMap<object, RecordedValue>();
   readonly #constants = new Map<string, Constant>();

@@ -1,4 +1,4 @@
-/** @file Arithmetic on flat vectors. Sums always have the same order. */
+/** @file Arithmetic on flat vectors. Sums are always taken in the same order. */
 
 export function addInto(sum: Float32Array, terms: Float32Array): void {
   for (let i = 0; i < terms.length; i++) sum[i] = (sum[i] as number) + (terms[i] as number);

@@ -8,7 +8,7 @@ export interface Passes {
   readonly limitsPredictions: boolean;
   /** As Trainer's, for the sequences that are in the plan. */
   logProbs(sequences: Sequences, temperature: number, plan: readonly MicroBatch[]): Promise<Float32Array[]>;
-  /** As Trainer's, for the sequences that are in the plan. Adds to `gradient`, flat, by the layout of what is trained. */
+  /** As Trainer's, for the sequences that are in the plan. Adds to the flat `gradient`, in the layout of the trained parameters. */
   forwardBackward(
     batch: readonly TrainingSequence[],
     loss: Loss,

@@ -1,10 +1,10 @@
 /**
  * @file Checks prefix trees the first time that a shape of them is computed: log-probs and gradient are compared with those of the same sequences
- * apart, before they count. A shape is what a graph is given: a kind of pass, a micro-batch of one row or of several, and the length of its rows
- * as a power of two. Later micro-batches of a shape differ in tokens only. The check does not change the gradient.
+ * computed apart, one per row, before the pass runs. A shape is a kind of pass, a micro-batch of one row or of several, and the length of its
+ * rows as a power of two. Once a shape has passed, later micro-batches of it are not checked. The check does not change the gradient.
  *
- * It computes at most two trees of the micro-batch, and then their sequences apart, into a second gradient, which all shapes of a pass share: at
- * most what the micro-batch costs in trees and apart, once for each shape.
+ * It computes at most two trees of the micro-batch, and then their sequences apart, into a second gradient, which all shapes of a pass share. It
+ * costs at most what the micro-batch costs in trees and apart; where gradients cancel, it also computes these sequences one by one.
  */
 import { MgrpoError } from "../../../core/errors.ts";
 import type { EngineOptions, TrainingSequence } from "../../../core/ports.ts";
@@ -29,10 +29,10 @@ export interface CheckedPass {
   readonly kind: string;
   /** Elements of the gradient; 0 if none is computed. */
   readonly gradientLength: number;
-  /** Whether token t's log-prob is computed, and its part of the gradient is not 0 by its weight. */
+  /** Whether token t's log-prob is computed, and neither its weight nor its advantage makes its part of the gradient 0. */
   counts(sequence: TrainingSequence, t: number): boolean;
   plan(batch: readonly TrainingSequence[], options: EngineOptions): readonly MicroBatch[];
-  /** Returns the log-probs, and adds to the gradient: a continuous function of them, since they differ by rounding. */
+  /** Returns the log-probs, and adds to the gradient. The gradient must depend on them continuously, since they differ by rounding. */
   run(
     batch: readonly TrainingSequence[],
     plan: readonly MicroBatch[],
@@ -95,8 +95,8 @@ function sampleOf(micro: MicroBatch, batch: readonly TrainingSequence[], pass: C
 }
 
 /**
- * Whether a token that counts is predicted after another branch. A single path has none: equal sequences, one that begins another, those that
- * differ in their last token alone.
+ * Whether a token that counts is predicted at a node that comes after another branch. A single path has no such node: equal sequences, a sequence
+ * that begins another, sequences that differ in their last token alone.
  */
 function isBranched({ tree, members }: Row, batch: readonly TrainingSequence[], { counts }: CheckedPass): boolean {
   // Node t of a path is number t in its tree, unless another branch comes before it. It predicts token t + 1.
@@ -105,7 +105,7 @@ function isBranched({ tree, members }: Row, batch: readonly TrainingSequence[], 
   );
 }
 
-/** False if neither has finite gradients, so that nothing can be compared. */
+/** False if the sequences apart have no finite gradient to compare with. Throws `engine-unsupported` if the trees differ. */
 async function isConfirmed(
   { batch, micro }: CheckedSample,
   pass: CheckedPass,
