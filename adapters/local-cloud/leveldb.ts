@@ -1,16 +1,25 @@
 /**
- * @file LevelDB reads for dynalite. Once the database is open, they run on the calling thread: dynalite reads twice per call, the table's
- * description and the item, and both are usually in memory, so handing the read to another thread takes longer than the read itself. A value
- * that cannot be decoded is reported as corruption. Otherwise dynalite would delete the table's description and report the table as missing.
+ * @file LevelDB as dynalite uses it.
+ *
+ * - Once the database is open, reads run on the calling thread: dynalite reads twice per call, the table's description and the item, and
+ *   both are usually in memory, so handing the read to another thread takes longer than the read itself. A value that cannot be decoded is
+ *   reported as corruption. Otherwise dynalite would delete the table's description and report the table as missing.
+ * - Iterators have the `return` by which dynalite closes them. An open one keeps the version of the database that it reads: every file and
+ *   memory table of it, though newer ones replace them.
  */
 import { ClassicLevel } from "classic-level";
 
 let isPatched = false;
 
 /** Patches ClassicLevel: affects every database in this process. */
-export function makeReadsSynchronous(): void {
+export function adaptLevelDb(): void {
   if (isPatched) return;
   isPatched = true;
+  makeReadsSynchronous();
+  makeIteratorsClosable();
+}
+
+function makeReadsSynchronous(): void {
   const getAsynchronously = ClassicLevel.prototype.get;
   ClassicLevel.prototype.get = async function (this: ClassicLevel, key: string, options: object = {}) {
     // Until the database is open, the library queues reads.
@@ -23,3 +32,16 @@ export function makeReadsSynchronous(): void {
     }
   };
 }
+
+function makeIteratorsClosable(): void {
+  const { keys, values } = ClassicLevel.prototype;
+  ClassicLevel.prototype.keys = function (this: ClassicLevel, options: object = {}) {
+    return closable(keys.call(this, options));
+  };
+  ClassicLevel.prototype.values = function (this: ClassicLevel, options: object = {}) {
+    return closable(values.call(this, options));
+  };
+}
+
+const closable = <T extends { close(): Promise<void> }>(iterator: T): T =>
+  Object.assign(iterator, { return: () => iterator.close() });

@@ -6,7 +6,7 @@
 import { createRequire } from "node:module";
 import { create } from "dynalite/db/index.js";
 import { checkTypes, checkValidations } from "dynalite/validations/index.js";
-import { makeReadsSynchronous } from "./leveldb.ts";
+import { adaptLevelDb } from "./leveldb.ts";
 import { storageFault } from "./storage-faults.ts";
 
 export type JsonBody = Readonly<Record<string, unknown>>;
@@ -60,7 +60,7 @@ export const apiError = (statusCode: number, type: string, message?: string): Ta
   });
 
 export async function openTableDatabase(directory: string): Promise<TableDatabase> {
-  makeReadsSynchronous();
+  adaptLevelDb();
   const operations = new Map(OPERATIONS.map((name) => [name, loadOperation(name)]));
   const store = create({ path: directory, createTableMs: 0 });
   await store.db.open().catch((error: unknown) => {
