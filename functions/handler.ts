@@ -21,7 +21,7 @@ export type LogWriter = (line: string) => void;
 /** Calls a function with an event, after parsing the part of the event that it needs. */
 export type EventHandler = (functions: Functions, event: unknown) => Promise<unknown>;
 
-/** Accepts all three ways of calling. For a batch, the response lists the messages to deliver again; otherwise a failure rejects. */
+/** Takes a batch, a scheduled event or a direct call. The response to a batch lists the messages to deliver again; else a failure rejects. */
 export type LambdaHandler = (event: unknown) => Promise<SQSBatchResponse>;
 
 const Batch = z.object({ Records: z.array(z.object({ messageId: z.string(), body: z.string() })).min(1) });

@@ -9,7 +9,7 @@ import type { RolloutAddress } from "../core/contracts/rollout.ts";
 import type { Table, TableItem } from "../core/ports.ts";
 import { partsOfOneWrite, recordScores } from "../core/training/writes.ts";
 
-/** Limit on one run's outcomes that are scored concurrently at ticks' request. Most of the time they wait for a judge. */
+/** Limit on the outcomes of one run that are scored at once at the request of ticks. Most of the time, they wait for a judge. */
 const PARALLEL_SCORES_PER_RUN = 32;
 
 /** The longest that an outcome may wait for one of its run's slots while a judge hangs: each request before it lasts until its deadline. */
@@ -65,7 +65,7 @@ export class ScoringQueue {
     this.#requested.set(key, scored);
   }
 
-  /** Why a request of an earlier tick of this run failed. */
+  /** Why a request of an earlier tick of this run failed; undefined if none has since the last call. */
   takeFailure(run: string): unknown {
     const failure = this.#failures.get(run);
     this.#failures.delete(run);

@@ -84,7 +84,7 @@ async function repairGroups(
   for (const { step, groups } of open) await execute(context, repairOpen(config, step, groups));
 }
 
-/** Requests scores for the group's outcomes whose event was lost or judge failed; finalizes the group if it is complete. */
+/** Requests scores for the group's outcomes whose event was lost or whose judge failed; finalizes the group if it is complete. */
 async function repairGroup(context: Context, group: GroupRecord): Promise<void> {
   if (context.hasStalled(group)) {
     const { run, step } = group;

@@ -1,4 +1,4 @@
-/** @file What an engine opens an agent's samplers and trainers with. */
+/** @file The options with which an engine opens an agent's samplers and trainers. */
 import type { AgentConfig } from "../core/contracts/agent-config.ts";
 import type { EngineLimits, EngineOptions } from "../core/ports.ts";
 

@@ -2,7 +2,7 @@
 
 /**
  * Runs `work` on the items, at most `width` at a time, and resolves to the results in the order of the items. The first failure aborts the
- * signal of the items in progress and skips those that have not started; it rejects once all that have started have ended.
+ * signal of the items in progress and skips those that have not started; the promise rejects with it once all that have started have ended.
  */
 export async function inParallel<T, R>(
   items: readonly T[],

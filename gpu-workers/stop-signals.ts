@@ -1,6 +1,6 @@
-/** @file Ctrl-C and SIGTERM: the first stops, a later one ends the process at once. */
+/** @file Ctrl-C and SIGTERM: the first signal asks the process to stop, a later one ends it at once. */
 
-/** At Ctrl-C, the terminal signals this process, and then so does npm (github.com/npm/cli/issues/5021): one Ctrl-C, signaled twice. */
+/** A repeat within this time is ignored: one Ctrl-C is sent by the terminal and then by npm (github.com/npm/cli/issues/5021). */
 const REPEAT_MILLISECONDS = 500;
 /** The shell's exit code for Ctrl-C. */
 const INTERRUPTED = 130;
@@ -13,7 +13,7 @@ export function onStopSignal(stop: (signal: NodeJS.Signals) => void): () => void
       firstAt = performance.now();
       return stop(signal);
     }
-    // Need not wait: nothing that is recorded is lost.
+    // It is safe to end without waiting: nothing that is recorded is lost.
     if (performance.now() - firstAt > REPEAT_MILLISECONDS) process.exit(INTERRUPTED);
   };
   process.on("SIGINT", onSignal).on("SIGTERM", onSignal);

@@ -22,7 +22,7 @@ import type { RunContext } from "./run-context.ts";
 import { noTrajectoryCache, openTrajectoryCache, type TrajectoryCache } from "./training/trajectories.ts";
 
 export interface WorkerParts extends AgentParts {
-  /** Large files of base models; without it they are read from the store. */
+  /** Opens large files of base models; absent: they are read from the store. */
   readonly openExternalPart?: OpenExternalPart;
   scorerOf(suite: EvaluationSuite): Scorer | Promise<Scorer>;
   /** The app that runs rollouts; absent: this program does. */
@@ -57,7 +57,7 @@ export interface WorkerProcess {
   readonly isTrainer: boolean;
   readonly observer: WorkerObserver;
   readonly watch: StepWatch;
-  /** How its agent calls those below it. */
+  /** How its agent calls its sub-agents. */
   readonly delegation: Delegation;
   readonly checkpoints: Checkpoints;
   readonly meter: BusyMeter;
@@ -71,7 +71,7 @@ export interface WorkerProcess {
   readonly crashed: Promise<never>;
 }
 
-/** Rejects before the worker registers if its server or GPU is missing: so it claims nothing, and its end makes no rollout suspect. */
+/** Runs before the worker registers: one whose server or GPU is missing rejects here, so it claims nothing and makes no rollout suspect. */
 export async function openWorkerProcess(
   parts: WorkerParts,
   options: ServeWorkerOptions,
@@ -138,7 +138,7 @@ function requireKnownAgent({ name, config }: RunContext, { agent, roles }: Serve
   const evaluates = hasRole({ roles }, "eval");
   // An evaluator closes the policies between two jobs: nothing else in its process may use them.
   if ((agent === "*") !== evaluates || (evaluates && roles.some((role) => role !== "eval"))) {
-    throw new MgrpoError("config-invalid", "use --agent * with --roles eval, and one agent with rollout and train");
+    throw new MgrpoError("config-invalid", "use --agent * with --roles eval, and one agent with rollout and/or train");
   }
 }
 

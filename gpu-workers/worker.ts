@@ -90,7 +90,7 @@ async function main(): Promise<void> {
   const store = openStore(environment);
   const serve = (parts: ComposedParts, assignment: Assignment) => {
     if (assignment.roles.every((role) => role === "eval")) yieldToTraining();
-    // Not earlier: a recipe's tools may take any time to load.
+    // Not earlier: loading a recipe's tools may block the main thread for any time.
     const { name, config } = parts.run;
     const endWatchdog = startWatchdog(maxBlockedSeconds(config), { ...who, run: name });
     return serveWorker(parts, serveOptions(environment, found.address, assignment), stop)
@@ -154,8 +154,8 @@ function stopSignal({ MGRPO_PARENT }: WorkerEnvironment, log: Log): AbortSignal 
 }
 
 /**
- * Lowers the priority of a worker that only evaluates, and never raises one that the user has lowered: only root may do that. It has no
- * effect between sessions where Linux groups processes by session (autogroups).
+ * Lowers the priority of a worker that only evaluates, and never raises one that the user has lowered: only root may do that. Where Linux
+ * groups processes by session (autogroups), it has no effect on other sessions.
  */
 function yieldToTraining(): void {
   setPriority(Math.max(getPriority(), EVALUATION_NICENESS));

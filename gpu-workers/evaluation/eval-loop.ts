@@ -51,8 +51,8 @@ export interface EvalRole {
 }
 
 /**
- * Evaluates until the run is over and all its jobs are done, or, with `untilIdle`, until no job is due. Returns when the run is halted, also
- * during a job, by anybody or by this job (a service's refusal, a judge's outage). Rejects with `canceled` when the signal aborts.
+ * Evaluates until the run is over and all its jobs are done, or, with `untilIdle`, until no job is due. Also returns when the run is
+ * halted, even during a job, by anyone or by this job (a service's refusal, a judge's outage). Rejects with `canceled` when the signal aborts.
  */
 export async function runEvaluations(role: EvalRole, signal: AbortSignal): Promise<void> {
   const { run, agents, membership, watch, untilIdle } = role;
@@ -73,7 +73,7 @@ export async function runEvaluations(role: EvalRole, signal: AbortSignal): Promi
     } else if (status === "finished" && isOver(run, step, jobs)) {
       return;
     } else {
-      // No job can be leased now: until one can, the memory is the trainers'.
+      // No job can be leased now: until one can, the trainers have the memory.
       await Promise.all([...agents.values()].map(({ policy }) => policy.close()));
       await run.store.clock.sleep(10 * run.config.liveness.pollSeconds, signal);
     }
@@ -129,7 +129,7 @@ async function leaseAndEvaluate(role: EvalRole, job: JobRecord, signal: AbortSig
   return true;
 }
 
-/** Aborts when the run is halted, unless the job has ended before. */
+/** Aborts when the run is halted, unless `ended` aborts first. */
 function whenHalted(watch: StepWatch, ended: AbortSignal): AbortSignal {
   const halted = new AbortController();
   watch

@@ -45,12 +45,12 @@ export async function readFleet({ table }: Store, name: string): Promise<Fleet> 
   );
 }
 
-/** Called with a run that is passed over, since its records are damaged, and why. */
+/** Called for each run that is passed over because its records are damaged. `error` says what is wrong. */
 export type OnDamaged = (run: string, error: MgrpoError) => void;
 
 /**
  * The oldest run that needs a worker of this fleet and is not `refused`; undefined when none has needed one for `patienceSeconds`. Rejects
- * where the store cannot be read: an instance without the permission has to fail, since none like it would find a run either.
+ * when the store cannot be read: an instance without permission must fail, since no other like it would find a run either.
  */
 export async function findRunForFleet(
   store: Store,

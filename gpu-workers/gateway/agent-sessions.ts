@@ -19,11 +19,11 @@ import { type MessageLayout, openMessageLayout } from "../../engine/tokenizer/me
 import { cancelable } from "../limits.ts";
 import { acquireLease, type HostedAgent } from "../rollouts/agent.ts";
 import { drawName, scopeOf } from "../rollouts/draws.ts";
-import type { Inference, Lease } from "../rollouts/policy-versions.ts";
+import type { Inference } from "../rollouts/policy-versions.ts";
 import { BranchSequences } from "./branch-sequences.ts";
 import { LimitReached } from "./limit-reached.ts";
 import { refusing } from "./refused-request.ts";
-import { sampleTurn, type TurnPlan } from "./sample-turn.ts";
+import { inferenceOf, sampleTurn, type TurnPlan } from "./sample-turn.ts";
 
 /** An agent's part of an attempt, at its end. */
 export interface SessionResult {
@@ -86,13 +86,13 @@ export class AgentSessions {
 
   /**
    * Closes the session: turns in flight are canceled, and nothing more is sampled. The result is the same if repeated, until the session is
-   * discarded. Throws `session-lost` if a delivered reply is not of this process: it has lost the session, or never had it.
+   * discarded. Throws `session-lost` if this process lacks a delivered reply: it has lost the session, or never had it.
    */
   end(id: string, delivered: readonly string[]): SessionResult {
     const open = this.#open.get(id);
     if (open) close(open);
     if (!delivered.every((exchange) => open?.tree.has(exchange))) {
-      const message = `agent '${this.#agent.name}' has lost session ${id}: one of its replies was delivered and is not here`;
+      const message = `agent '${this.#agent.name}' has lost session ${id}: it has no record of a reply that was delivered`;
       throw new MgrpoError("session-lost", message, { retryable: true });
     }
     const branches = open?.tree.branches(new Set(delivered)) ?? [];
@@ -257,11 +257,6 @@ function forget(open: OpenSession, id: string, parent: Exchange<SampledTurn> | u
   if (parent && open.continuedBy.get(parent.id) === id) open.continuedBy.delete(parent.id);
 }
 
-function inferenceOf({ inference }: Lease, agent: string): Inference {
-  if (inference) return inference;
-  throw new MgrpoError("request-refused", `agent '${agent}' runs behind an API: call that API directly`);
-}
-
 /** The parent's tokens as they were sampled, then the new messages. */
 function prefixOf(
   { parent, added, messages }: Omit<Exchange<SampledTurn>, "turn">,
@@ -270,7 +265,7 @@ function prefixOf(
 ): number[] {
   if (!parent) return layout.opening(messages);
   const { tokens } = parent.turn;
-  // A turn that was cut has no end token: it ends before the app's next message.
+  // A turn that was cut has no end token: one is added before the app's next message.
   const end = ends.includes(tokens.at(-1) ?? Number.NaN) ? [] : [endOfTurn];
   return [...tokens, ...end, ...layout.continuation(parent.messages, added)];
 }

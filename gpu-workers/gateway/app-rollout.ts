@@ -1,7 +1,8 @@
 /**
  * @file A rollout that an app runs. An app that throws, or whose time is up, is a failure of infrastructure: the attempt leaves nothing
- * behind and is tried again. So is one that goes on without an agent's reply. An app that gives up because an agent reached a limit, or
- * returns `failed`, is the team's own failure; one elsewhere whose connection is lost has not given up.
+ * behind and is tried again. So is an app that carries on after an agent failed to reply. An app that gives up because an agent reached a
+ * limit, or returns `failed`, is the team's own failure; a remote app whose connection is lost has not given up. A result that is invalid,
+ * or whose rewards are refused, halts the run: no retry can fix it.
  */
 import type { AppCall } from "../../core/contracts/app-rollout.ts";
 import { AppResult } from "../../core/contracts/app-rollout.ts";

@@ -30,7 +30,7 @@ export async function openGatewayService(
   return { attempts, runner, seconds: config.limits.rolloutSeconds, close: () => server.close() };
 }
 
-/** Limit on the conversations that an agent has in one rollout: what the records of a group have room for. */
+/** Limit on the conversations that an agent has in one rollout: as many as a group's records have room for. */
 export function maxConversations({ agents, main }: Pick<RunConfig, "agents" | "main">): number {
   const agent = agents[main];
   if (!agent) throw new MgrpoError("config-invalid", `the main agent '${main}' is not an agent of the team`);

@@ -3,7 +3,7 @@
  *
  *     POST <runner.url>   body: AppCall, signed as calls between workers are (invocations/signature.ts), the path being the URL's
  *                         200 AppResult as JSON, signed with the call's nonce
- *                         401, or 200 without a valid signature: an error that no retry fixes
+ *                         401, 200 without a valid signature, or JSON other than an AppResult: an error that no retry fixes
  *                         anything else: the attempt failed, and is tried again
  */
 import { request as httpRequest, type IncomingMessage } from "node:http";
@@ -30,7 +30,7 @@ export function recipeRunner(rollout: Rollout): AppRunner {
 
 type RemoteRunner = Exclude<RunnerConfig, string>;
 
-/** Throws `config-invalid` if the secret is missing. */
+/** Throws `config-invalid` if the secret is missing or too short. */
 export function httpRunner(
   { url, secretVariable }: RemoteRunner,
   environment: Readonly<Record<string, string | undefined>>,

@@ -1,11 +1,12 @@
 /** @file Samples one turn of an agent and parses it into the reply to a request. */
 import type { TurnReply, TurnRequest } from "../../core/contracts/app-chat.ts";
 import type { Sampling } from "../../core/contracts/rollout.ts";
+import { MgrpoError } from "../../core/errors.ts";
 import type { SampledTurn } from "../../core/gateway/branch.ts";
 import { readReply } from "../../core/gateway/reply.ts";
 import type { Sample, SampleRequest } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
-import type { Inference } from "../rollouts/policy-versions.ts";
+import type { Inference, Lease } from "../rollouts/policy-versions.ts";
 import { TokenLog } from "../rollouts/token-log.ts";
 import { beforeStop, untilStop } from "./stop-texts.ts";
 
@@ -29,6 +30,12 @@ export interface TurnPlan {
 export interface SampledReply {
   readonly turn: SampledTurn;
   readonly reply: TurnReply;
+}
+
+/** What samples the agent's turns. Throws `request-refused` if the agent runs behind an API. */
+export function inferenceOf({ inference }: Lease, agent: string): Inference {
+  if (inference) return inference;
+  throw new MgrpoError("request-refused", `agent '${agent}' runs behind an API: call that API directly`);
 }
 
 export async function sampleTurn(

@@ -14,7 +14,7 @@ import type { ChatTeam } from "./api/app.ts";
 import type { RequestedSampling } from "./api/dialect.ts";
 import { ApiError } from "./api/errors.ts";
 import { refusing } from "./refused-request.ts";
-import { sampleTurn } from "./sample-turn.ts";
+import { inferenceOf, sampleTurn } from "./sample-turn.ts";
 
 export type ServedAgent = Pick<HostedAgent, "name" | "config" | "policy">;
 
@@ -23,7 +23,7 @@ const VERSION = 0;
 
 /**
  * @param trained the temperature of training, for agents without one of their own: a request that sets none is sampled as in training.
- * @param given the temperature of such requests to any agent instead.
+ * @param given overrides the temperature of such requests, for every agent.
  */
 export function servedTeam(agents: ReadonlyMap<string, ServedAgent>, trained: number, given?: number): ChatTeam {
   return {
@@ -46,9 +46,7 @@ async function answer(
 ): Promise<TurnReply> {
   const lease = await acquireLease(policy, VERSION, signal);
   try {
-    const { inference } = lease;
-    if (!inference)
-      throw new MgrpoError("request-refused", `agent '${name}' runs behind an API: call that API directly`);
+    const inference = inferenceOf(lease, name);
     const { thinking, toolPrompt, limits } = config;
     const settings = { agent: name, system: "", tools: request.tools, thinking, toolPrompt };
     const prefix = refusing(() => {

@@ -5,9 +5,9 @@
  *                    ├── marked dead by an observer ──> `lost`: this incarnation ends, the process registers a new one
  *                    └── an engine call hangs ──> `hung`: the process ends, and others notice when its lease expires
  *
- * The main thread sends the heartbeats while engines work in separate threads, so a long engine call never looks like a death; only policy
- * `eager` works in the main thread. A worker whose engine hangs sends none (progress.ts). A process whose main thread is blocked by
- * other code is killed (watchdog.ts).
+ * The main thread sends the heartbeats while engines work in separate threads, so a long engine call never looks like a death; only
+ * `eager`, `eager-gpu` and a recipe's own engine may work in the main thread. A worker whose engine hangs sends none (progress.ts). A process
+ * whose main thread is blocked by other code is killed (watchdog.ts).
  */
 import { randomBytes } from "node:crypto";
 import { tableKeys } from "../../core/contracts/keys.ts";
@@ -28,7 +28,7 @@ export interface Registration {
 
 export interface Membership {
   readonly id: string;
-  /** Why this incarnation ends, unless it drains or failed: what it has in flight may be the cause, as if its process had died. */
+  /** Set once this incarnation is lost or hung, unless it was draining: what it has in flight may be the cause, as when a process dies. */
   readonly end: "lost" | "hung" | undefined;
   /**
    * Sends heartbeats until the signal aborts. Resolves to "lost" when an observer declared this incarnation dead. Rejects with `deadline`

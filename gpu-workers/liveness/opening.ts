@@ -18,7 +18,7 @@ export function stepsToSample(snapshot: RunSnapshot | undefined): readonly StepR
 /** Resolves once every version that the step is sampled from is published. Rejects when the signal aborts. */
 export function whenOpen(watch: StepWatch, step: number, staleness: number, signal: AbortSignal): Promise<unknown> {
   const opened = watch.until(({ run }) => (run.step >= step - staleness ? true : undefined), signal);
-  // A caller that awaits it still sees the rejection; without one it must not be an unhandled rejection.
+  // Callers that await it still see the rejection; if there are none, it must not count as unhandled.
   opened.catch(() => {});
   return opened;
 }

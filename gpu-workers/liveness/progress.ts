@@ -1,12 +1,12 @@
 /**
  * @file Whether this process's engine makes progress. Every call that samples, trains, opens, loads or saves has a time limit. An engine
- * that runs in its own threads ends a call at the limit; policy `eager` and Tinker servers do not. A call that is open long after its
- * limit cannot be ended: then the worker sends no more heartbeats and its process ends, so that other workers take over its work.
+ * that runs in its own threads ends a call at the limit; engines in the main thread (membership.ts) and Tinker servers do not. A call that is
+ * open long after its limit cannot be ended: then the worker sends no more heartbeats and its process ends, so that others take over its work.
  * Heartbeats show that the process is alive; this shows that its engine is.
  */
 import type { EngineLimits } from "../../core/ports.ts";
 
-/** Seconds that an engine has after the limit to end a call: a canceled sample gets 60 of them to stop. */
+/** Seconds that an engine has after the limit to end a call: a canceled sample may take up to 60 of them to stop. */
 const GRACE_SECONDS = 120;
 
 export type EngineWork = "sampling" | "training";

@@ -20,7 +20,7 @@ export interface HostedAgent {
   readonly draws: Draws;
   /** Limit on the time of one tool call; absent: none. */
   readonly toolSeconds?: number;
-  /** Limit on the tool calls of a rollout that it starts, sub-agents included. */
+  /** Tool budget of a rollout that it starts, sub-agents included; absent: no limit. */
   readonly allowance?: Allowance;
   /** Observes how long the turns of its finished conversations took. */
   readonly onTimed?: (request: ConversationRequest, result: ConversationResult) => void;
@@ -59,7 +59,7 @@ export interface ConversationRequest {
   readonly purpose: StreamName;
   readonly path: CallPath;
   readonly closedBook: boolean;
-  /** Limit on its tool calls; undefined: none. */
+  /** Its tool budget; undefined: no limit. */
   readonly allowance: Allowance | undefined;
 }
 

@@ -34,7 +34,7 @@ export interface CallContext {
   readonly tools: ReadonlyMap<string, Tool>;
   readonly delegate: Delegate;
   readonly budget: ToolBudget;
-  /** Tools do not run and return the empty text. */
+  /** Tools do not run: their responses are empty. */
   readonly closedBook: boolean;
   /** Limit on the time of one tool call; undefined: none. */
   readonly toolSeconds?: number | undefined;
@@ -123,8 +123,8 @@ async function answerByTool(call: PlannedTool, context: CallContext, signal: Abo
 export const secondsSince = (since: number): number => Math.round(performance.now() - since) / 1000;
 
 /**
- * An error other than an MgrpoError is a fault of the tool's backend: it must not become text or reward. A recipe may load its own copy of the
- * class.
+ * An error other than an MgrpoError (of any copy of the class: a recipe may load its own) is a fault of the tool's backend: it must not become
+ * text or reward.
  */
 async function runTool(call: PlannedTool, context: CallContext, signal: AbortSignal): Promise<string> {
   const { tools, toolContext, toolSeconds } = context;

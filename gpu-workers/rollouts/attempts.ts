@@ -22,7 +22,7 @@ import type { RolloutPlan } from "./rollout-plan.ts";
 import { trainingSampling } from "./sampling.ts";
 import { groupAddress, rolloutAddress, type StepWork, updateView } from "./step-work.ts";
 
-/** The conversations in flight in this process, of all its steps. */
+/** The attempts in flight in this process, of all its steps. */
 export interface Slots {
   readonly capacity: number;
   inFlight: number;
@@ -88,7 +88,7 @@ export class Attempts {
     watch.expectChange();
   }
 
-  /** Waits for every attempt to end, then gives back the claims of quarantined rollouts. Call after the step's signal has aborted. */
+  /** Waits for all attempts to end, then, unless one had a fault, releases quarantined rollouts. Call after the step's signal has aborted. */
   async close(): Promise<void> {
     const { views } = this.#work;
     await Promise.all(views.flatMap(({ running }) => [...running.values()].map(({ done }) => done)));
@@ -115,8 +115,8 @@ export class Attempts {
   async #run(view: LocalGroupView, k: number, signal: AbortSignal, isAlone: boolean): Promise<void> {
     const plan = planOf(this.#work, view, k);
     try {
-      // Alongside others, a rollout that may have ended a worker is not retried: it runs alone next. An engine thread that ends takes with
-      // it all that it samples, so these may try once more beside each other.
+      // Alongside others, a rollout that may have ended a worker is not retried: it runs alone next. An engine thread that ends takes all
+      // its samples with it, so each of their rollouts may be tried once more alongside others.
       const canRetry = (error: MgrpoError, attempt: number) =>
         isAlone || !isMgrpoError(error, "worker-unavailable") || (error.retryable && attempt === 1);
       await this.commit(await attemptRollout(this.#work.host, plan, signal, canRetry));

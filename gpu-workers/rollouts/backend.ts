@@ -14,7 +14,7 @@ export interface BackendOptions {
   readonly agent: string;
   readonly version: number;
   readonly config: AgentConfig;
-  /** All tools of the recipe; `config.tools` names those of this agent. */
+  /** Includes the tools that `config.tools` names. */
   readonly tools: ReadonlyMap<string, Tool>;
   readonly sampling: Sampling;
   /** The name of a turn's random stream, given all tokens before it. */

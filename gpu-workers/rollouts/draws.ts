@@ -1,6 +1,6 @@
 /**
  * @file The names of a turn's random draws. A name begins with the scope: seed, purpose, step, group, rollout and agent. Then comes the
- * turn's place, or a hash of the tokens before it: what two loops that show a model the same tokens have in common.
+ * turn's place or, with `draws: tokens`, a hash of the tokens before it, so two loops that show a model the same tokens draw the same samples.
  */
 import type { RolloutAddress } from "../../core/contracts/rollout.ts";
 import type { Draws } from "../../core/contracts/runner.ts";

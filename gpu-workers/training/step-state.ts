@@ -33,7 +33,7 @@ interface PassStatistics {
   readonly tokens: number;
 }
 
-/** The part of one role in a training step under way. */
+/** One role's part in a training step under way. */
 export interface RoleState extends TrainedRole {
   /** The groups seen so far, each with the standard deviation of its rewards. The loss is the mean over these groups. */
   readonly questions: Map<number, number>;
@@ -52,7 +52,7 @@ export interface RoleState extends TrainedRole {
 export interface StepState {
   readonly trainer: GradientTrainer;
   readonly roles: readonly RoleState[];
-  /** Of the whole gradient, one per optimizer step. */
+  /** Norms of the whole gradient, one per optimizer step. */
   readonly gradientNorms: number[];
 }
 
@@ -67,11 +67,11 @@ export const firstOf = ([first]: readonly RoleState[]): RoleState => {
   throw new RangeError("a training step needs at least one role");
 };
 
-/** Questions that any of the roles trains on. */
+/** Number of questions that any of the roles trains on. */
 export const questionCount = (roles: readonly RoleState[]): number =>
   new Set(roles.flatMap(({ questions }) => [...questions.keys()])).size;
 
-/** Over the given roles: all of them, or one. */
+/** The statistics of the given roles: all of them, or one. */
 export function statsOf({ gradientNorms }: StepState, roles: readonly RoleState[]): TrainingStats {
   const counts = {
     trajectories: total(roles, (role) => role.counts.trajectories),
@@ -99,7 +99,7 @@ export function statsOf({ gradientNorms }: StepState, roles: readonly RoleState[
   };
 }
 
-/** The mean over a role's questions and over the epochs. */
+/** A role's loss: the mean over its questions and over the epochs. */
 function lossOf({ passes, questions, scale, config }: RoleState): number {
   if (passes.length === 0) return 0;
   return total(passes, ({ loss }) => loss) / scale / questions.size / config.algorithm.epochs;

@@ -1,5 +1,5 @@
 /**
- * @file What the trainer computes about the tokens of a step, for readers alone: one object per agent and step, written after the version
+ * @file What the trainer computes about the tokens of a step, for display only: one object per agent and step, written after the version
  * that the step makes, so that nothing waits for it.
  */
 import { objectKeys } from "../../core/contracts/keys.ts";
@@ -24,7 +24,7 @@ export class TrainedTokenLog {
     } else for (const token of clipped) known.clipped.add(token);
   };
 
-  /** Never rejects: what is not stored is lost to readers alone. */
+  /** Never rejects: a failure costs only the display. */
   async store({ name, store, log }: RunContext, step: number, agent: string): Promise<void> {
     if (this.#trajectories.size === 0) return;
     const trajectories = new Map(

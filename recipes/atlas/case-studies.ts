@@ -18,7 +18,7 @@ const toolChoice: CaseStudy = {
   name: "tool choice",
   expected: "facts are looked up; what needs calculating, and nothing else, is calculated",
   checks(question, { conversation }) {
-    // Questions of other recipes may need neither.
+    // Questions of other recipes may need no look-up.
     if (factsOf(question).lookUps.length === 0) return [];
     const called = callsOf(conversation).map(({ name }) => name);
     const lookedUp = called.some((name) => LOOKING_UP.has(name));

@@ -101,7 +101,7 @@ function historyOf({ system, messages }: MessagesRequest): AppMessage[] {
 
 type Blocks = Exclude<Content, string>;
 
-/** Thinking is left out: the agent's sampled tokens have it. */
+/** Thinking is left out: the tokens that the agent sampled contain it. */
 function addReply(history: History, blocks: Blocks, i: number): void {
   const calls: AppToolCall[] = [];
   const texts: Blocks = [];
