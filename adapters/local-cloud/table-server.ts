@@ -1,6 +1,6 @@
 /**
- * @file The DynamoDB API over HTTP and for this process itself. Reads each request whole, authenticates it, refuses writes when the disk is
- * nearly full, and counts what writes cost.
+ * @file The DynamoDB API, over HTTP and for this process itself. Reads each HTTP request whole and authenticates it, refuses writes when the
+ * disk is nearly full, and counts what writes cost.
  */
 import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -30,7 +30,7 @@ const FAULT_NAMES: Record<AuthenticationFault, string> = {
   mismatch: "InvalidSignatureException",
 };
 
-/** Writes of all callers since the cloud started. A failed write counts as 1 unit. */
+/** Writes of all callers since the cloud started. One that fails in the database counts as 1 unit; one refused earlier is not counted. */
 export interface TableWrites {
   readonly requests: number;
   readonly bytes: number;
@@ -39,10 +39,10 @@ export interface TableWrites {
 
 export interface TableServer {
   readonly server: Server;
-  /** A call by this process, without a request or a signature. Rejects as the SDK does, with an error of the API's own name. */
+  /** A call by this process, without HTTP or a signature. Rejects as the SDK does: the error has the API's name for it. */
   call(operation: string, input: object): Promise<JsonBody>;
   writes(): TableWrites;
-  /** Call it after the server has stopped. */
+  /** To be called after the server has stopped. */
   close(): Promise<void>;
 }
 
@@ -73,7 +73,7 @@ export async function openTableServer(
   };
 }
 
-/** The database, with its writes admitted and counted. */
+/** The database. A write must find space on the disk, and is counted. */
 class MeteredTable {
   readonly #database: TableDatabase;
   readonly #space: DiskSpace;
@@ -142,7 +142,7 @@ async function answer(table: MeteredTable, verify: VerifyRequest, request: Incom
   return table.call(operation, body.toString());
 }
 
-/** Reads even an oversized body to its end before it refuses it, so that the caller receives the response. */
+/** Reads even an oversized body to its end before refusing it, so that the caller receives the response. */
 async function readBody(request: IncomingMessage): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let size = 0;
@@ -151,7 +151,7 @@ async function readBody(request: IncomingMessage): Promise<Buffer> {
     if (size <= MAX_BODY_BYTES) pieces.push(piece);
   }
   if (size > MAX_BODY_BYTES) {
-    const fault = `a request has at most ${MAX_BODY_BYTES} bytes, this one has ${size}`;
+    const fault = `a request may have at most ${MAX_BODY_BYTES} bytes: this one has ${size}`;
     throw apiError(413, "com.amazon.coral.service#RequestEntityTooLargeException", fault);
   }
   return Buffer.concat(pieces);

@@ -15,7 +15,7 @@ const HELD_OUT = "held-out";
 export function drawLosses(agent: string, progress: TrainingProgress, learningRate: number): string {
   const { losses, evaluations, best } = progress;
   const loss = heldOutLossAt(progress, best);
-  // Not the lowest held-out loss of all: the one before training may be lower.
+  // The best checkpoint may not have the lowest held-out loss: the loss before training may be lower.
   const found =
     loss === undefined ? "nothing held out" : `best checkpoint: step ${best}, held-out loss ${loss.toFixed(4)}`;
   const legend = [{ name: TRAINING, icon: LINE_ICON }, ...(evaluations.length > 0 ? [{ name: HELD_OUT }] : [])];
@@ -29,7 +29,7 @@ export function drawLosses(agent: string, progress: TrainingProgress, learningRa
   );
 }
 
-/** A thin raw line, and a thick smoothed one that carries the label. The loss of a step is measured before its update. */
+/** A thin raw line, and a thick smoothed one that the legend names. The loss of a step is measured before its update. */
 function lossLines(losses: readonly number[]) {
   const color = seriesColor(0);
   const shared = { type: "line" as const, showSymbol: false, silent: true };

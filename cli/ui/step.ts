@@ -20,7 +20,7 @@ export interface GroupsPage {
   readonly page: number;
 }
 
-/** In order `group`, only the groups on the page are read. Any other order needs all groups. */
+/** With order `group`, only the groups on the page are read. Any other order needs all groups. */
 export async function stepView(
   source: Source,
   step: number,
@@ -67,7 +67,7 @@ export async function rolloutView(
   });
 }
 
-/** Every other step that asked the question, with the first group that did. */
+/** The other steps that asked this question, each with its first group that did. */
 async function readSameQuestion(store: Store, run: string, except: number, question: string) {
   const items = await store.table.query(tableKeys.run(run).pk, tablePrefixes.steps);
   return items.flatMap((item) => {
@@ -91,7 +91,7 @@ async function readGroupRow(
 ): Promise<GroupRow> {
   const [row] = await readGroupRows(store, config, await readStepRecord(store, config.run, step), [group], noteOf);
   if (row) return row;
-  throw new MgrpoError("not-found", `step ${step} has no group ${group}, or the store has let it expire`);
+  throw new MgrpoError("not-found", `step ${step} has no group ${group}, or it has expired`);
 }
 
 /** The wanted groups of a step, without those that have expired. */

@@ -6,12 +6,12 @@ export const RunName = z
   .string()
   .regex(/^[a-z0-9][a-z0-9._-]{0,62}$/i, "1 to 63 letters, digits, '.', '_' or '-', the first a letter or digit");
 
-/** Whether no object inherits a key of this name, which has lower-case letters, digits and '-' only. */
+/** Whether a name of lower-case letters, digits and '-' is safe as a key: no object inherits a property with this name. */
 export function isNoInheritedKey(name: string): boolean {
   return name !== "constructor";
 }
 
-/** An agent's name within its team: a key of many objects, so none that every object inherits. */
+/** An agent's name within its team. It is a key of many objects, so it must not be a property that every object inherits. */
 export const AgentName = z
   .string()
   .regex(/^[a-z][a-z0-9-]{0,30}$/, "1 to 31 lower-case letters, digits or '-', the first a letter")
@@ -20,7 +20,7 @@ export const AgentName = z
 /** SHA-256 in lower-case hex. */
 export const Sha256 = z.string().regex(/^[0-9a-f]{64}$/, "64 lower-case hex digits");
 
-/** The first 128 bits of a SHA-256 in base64url: identifies an object in a small record. */
+/** The first 128 bits of a SHA-256, in base64url: identifies content where a record must stay small. */
 export const Digest = z.string().regex(/^[\w-]{22}$/, "22 characters of base64url");
 export const digestOf = (sha256: Sha256): Digest => toBase64Url(sha256.slice(0, 32));
 
@@ -32,7 +32,7 @@ function toBase64Url(hex: string): string {
     .replaceAll("=", "");
 }
 
-/** Version of a policy: the number of closed steps that trained it. */
+/** Version of a policy: the number of closed steps, even if some left its weights unchanged. 0 for an agent that is not trained. */
 export const Version = z.int().nonnegative();
 
 export const Step = z.int().nonnegative();
@@ -46,10 +46,10 @@ export const RolloutIndex = z.int().nonnegative();
 /** 128 bits of the SHA-256 of the request, in base64url: one id per distinct invocation. */
 export const InvocationId = z.string().regex(/^[A-Za-z0-9_-]{22}$/);
 
-/** A question's id as its recipe or its file has it. */
+/** A question's id as its recipe or file gives it. */
 export const WrittenQuestionId = z.string().min(1).max(80);
 
-/** A question's id in records: with the prefix, if it is from a file or a benchmark. */
+/** A question's id in records: with a prefix, if it comes from a file or a benchmark. */
 export const QuestionId = z.string().min(1).max(90);
 
 const JUDGE_NAME = "1 to 64 letters, digits, '_', '.' or '-'";

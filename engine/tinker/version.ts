@@ -12,11 +12,11 @@ import { TinkerPath } from "./client/messages.ts";
 import { parseTinkerPolicy } from "./policy.ts";
 
 export const TINKER_FILE = "tinker.json";
-/** Hosted Tinker's default, for agents without `lora`. */
+/** Hosted Tinker's default rank, for agents without `lora`. */
 const DEFAULT_RANK = 32;
 
 export const TinkerVersion = z.strictObject({
-  /** The server's name for the model, or its last path segment. */
+  /** The server's name for the base model, or the last path segment of that name. */
   baseModel: z.string().min(1),
   rank: z.int().positive(),
   /** Seed of the fresh adapter. */

@@ -9,7 +9,7 @@ afterEach(() => {
   process.stdout.columns = columns;
 });
 
-test("a row that does not fit continues below its label", () => {
+test("a row that does not fit has its cells below its label", () => {
   const cells = ["held-out".padEnd(20), "78.0% [75.1, 80.6] over 3 runs", "1310 of 1680"] as const;
   process.stdout.columns = 80;
   expect(row(...cells)).toBe(`  ${cells.join("  ")}`);
@@ -48,7 +48,7 @@ test("a tree keeps its branches at every width", () => {
   }
 });
 
-test("a long text is cut before a character that takes two code units, not in the middle of it", () => {
+test("a long text is cut before a surrogate pair, not within it", () => {
   process.stdout.columns = 0;
   const text = drawText({ title: "answer", tags: [], body: `${"x".repeat(399)}\u{1F600} and more`, children: [] });
   expect(stripVTControlCharacters(text)).toContain("x … (410 characters)");

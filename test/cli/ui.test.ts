@@ -1,4 +1,4 @@
-/** @file The server of `mgrpo ui`: every view parses as its schema, what does not exist is a 404, and who may read. */
+/** @file The server of `mgrpo ui`: views match their schemas, whatever does not exist is a 404, and only holders of the key may read. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { z } from "zod";
 import { readOutcome } from "../../cli/conversations.ts";
@@ -84,7 +84,7 @@ async function view<View>(schema: z.ZodType<View>, path: string): Promise<View> 
   return schema.parse(body);
 }
 
-test("every view parses as its schema", async () => {
+test("every view matches its schema", async () => {
   const { runs, failure } = await view(views.RunsView, "/runs");
   expect(runs.map(({ run }) => run)).toEqual(["relay", RUN]);
   expect(failure).toBeNull();
@@ -105,7 +105,7 @@ test("every view parses as its schema", async () => {
   expect(answers.question).toMatchObject({ id: asked, prompt: prompts[asked] });
 });
 
-test("tokens: as many texts as the record has tokens, and they join to the conversation", async () => {
+test("tokens: one text per recorded token; joined, they contain the conversation", async () => {
   const tokens = await view(views.TokenView, "/runs/relay/steps/1/0/1/tokens");
   const { read } = await openSource("relay");
   const address = { run: "relay", phase: "train", step: 1, group: 0, rollout: 1 };
@@ -119,7 +119,7 @@ test("tokens: as many texts as the record has tokens, and they join to the conve
   for (const { text } of conversation.turns) expect(sampled).toContain(text);
 });
 
-test("the trainer's log-probs of every trajectory with an advantage, and no others", async () => {
+test("the trainer's log-probs are stored for trajectories with a nonzero advantage, and for no others", async () => {
   const { groups: rows } = await view(views.StepView, "/runs/relay/steps/1");
   let stored = 0;
   for (const { group, rollouts } of rows) {
@@ -133,16 +133,16 @@ test("the trainer's log-probs of every trajectory with an advantage, and no othe
   expect(stored).toBeGreaterThan(0);
 });
 
-test("how long turns, tool calls and delegations took", async () => {
+test("a rollout's tree shows how long turns, tool calls and delegations took", async () => {
   const { tree } = await view(views.RolloutView, "/runs/relay/steps/1/0/1");
   const timed = (one: views.Tree): string[] => [
     ...one.tags.filter(({ text }) => / s$/.test(text)).map(({ text }) => `${one.title}: ${text}`),
     ...one.children.flatMap(timed),
   ];
-  const said = timed(tree).join("; ");
-  expect(said).toMatch(/turn 1: sampled in \d+\.\d\d s/);
-  expect(said).toMatch(/delegate → searcher: \d+\.\d\d s/);
-  expect(said).toMatch(/lookup: \d+\.\d\d s/);
+  const times = timed(tree).join("; ");
+  expect(times).toMatch(/turn 1: sampled in \d+\.\d\d s/);
+  expect(times).toMatch(/delegate → searcher: \d+\.\d\d s/);
+  expect(times).toMatch(/lookup: \d+\.\d\d s/);
   const { perStep } = await view(views.RunView, "/runs/relay");
   const { turns } = perStep[1]?.workers["main"] ?? {};
   expect(turns?.turns).toBeGreaterThan(0);
@@ -150,7 +150,7 @@ test("how long turns, tool calls and delegations took", async () => {
   expect(turns?.tools.turns).toBe(0);
 });
 
-test("the timeline of a step: when each worker sampled and trained, and nothing of a step that is not there", async () => {
+test("the timeline of a step: when each worker sampled and trained; empty for a step that does not exist", async () => {
   const { seconds, workers } = await view(TimelineView, "/runs/relay/steps/1/timeline");
   expect(seconds).toBeGreaterThan(0);
   expect(workers.map(({ agent }) => agent).slice(0, 2)).toEqual(["main", "searcher"]);
@@ -182,7 +182,7 @@ test.each([
   });
 });
 
-test("case studies: those of the recipe, or why there are none", async () => {
+test("case studies: the recipe's, or the reason why there are none", async () => {
   expect(await view(views.EvaluationsView, "/runs/relay/evaluations")).toMatchObject({ hasCases: true });
   const { trees } = await view(views.CasesView, "/runs/relay/cases");
   const pairs = trees.flatMap(({ children }) => children);
@@ -194,14 +194,14 @@ test("case studies: those of the recipe, or why there are none", async () => {
   expect(views.Failure.parse(await none.json()).message).toContain("no open-book suite of held-out questions");
 });
 
-test("a search finds text in any conversation", async () => {
+test("a search finds text in every conversation of a step, whatever its case", async () => {
   const texts = await view(views.SearchView, "/runs/relay/steps/1/search?text=WHAT%20FOLLOWS");
   expect(texts.hits.length).toBeGreaterThan(0);
   expect(texts.hits.every(({ excerpt }) => /what follows/i.test(excerpt))).toBe(true);
   expect(await view(views.SearchView, "/runs/relay/steps/1/search?text=xyzzy")).toEqual({ hits: [], next: null });
 });
 
-test("reads at the same time share the store of a run that is over", async () => {
+test("concurrent reads of a finished run succeed: they share its store", async () => {
   const paths = [
     "/steps/0",
     "/steps/1",
@@ -214,7 +214,7 @@ test("reads at the same time share the store of a run that is over", async () =>
   expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 200));
 });
 
-test("evaluations are in the order in which the config lists their suites", async () => {
+test("evaluations are in the order of their suites in the config, then by team", async () => {
   const { evaluations } = await view(views.EvaluationsView, `/runs/${RUN}/evaluations`);
   expect(evaluations.map(({ suite, team }) => `${suite} ${team}`)).toEqual([
     "secret 1",
@@ -226,7 +226,7 @@ test("evaluations are in the order in which the config lists their suites", asyn
   ]);
 });
 
-test("the answers to a question of a benchmark whose first questions are skipped are its own", async () => {
+test("a question's answers are its own, even if the benchmark's first questions are skipped", async () => {
   const { trees, question: shown } = await view(views.AnswersView, `/runs/${RUN}/evaluations/skipping-1?question=q4`);
   expect(shown.id).toBe("q4");
   expect(JSON.stringify(trees)).toContain("outcome 0");
@@ -235,7 +235,7 @@ test("the answers to a question of a benchmark whose first questions are skipped
   expect(views.Failure.parse(await skipped.json()).message).toContain("choose one from its list");
 });
 
-test("questions of an encrypted benchmark are never sent, nor their answers", async () => {
+test("neither the questions of an encrypted benchmark nor their answers are ever sent", async () => {
   const { evaluations, prompts } = await view(views.EvaluationsView, `/runs/${RUN}/evaluations`);
   expect(evaluations.find(({ suite }) => suite === "secret")?.questions).toEqual(SCORES);
   expect(prompts).toEqual({ q4: question("q4").prompt });
@@ -259,7 +259,7 @@ test("the stream of events begins with a pulse", async () => {
   expect(reports).toEqual([]);
 });
 
-test("only the link's key opens it, which becomes a cookie, and only at its own host", async () => {
+test("only the link's key, which becomes a cookie, opens the dashboard, and only under its own host name", async () => {
   for (const path of ["/", "/api/runs", "/main.js", "/api/runs/relay/events"]) {
     expect((await get(path, {})).status).toBe(401);
     expect((await get(path, { cookie: "mgrpo-ui-4711=another-key" })).status).toBe(401);
@@ -277,12 +277,12 @@ test("a host is served however its name is written", async () => {
   expect((await named.request("http://otherbox.local:4711/")).status).toBe(421);
 });
 
-test("a host that no URL can name serves nobody, so that only listening on it fails", async () => {
+test("a host name that is invalid in a URL is ignored, so that only listening on it fails", async () => {
   const unnamed = dashboardApp({ key: KEY, hosts: ["not a name", "localhost"], watcher });
   expect((await unnamed.request("http://localhost:4711/")).status).toBe(401);
 });
 
-test("the page is under 300 KB as sent, and runs no script but its own", async () => {
+test("the page is under 300 KB compressed, and runs no script but its own", async () => {
   const sizes = await Promise.all(
     ["/", "/main.js", "/style.css"].map(async (path) => {
       const response = await get(path, { cookie, "accept-encoding": "gzip" });

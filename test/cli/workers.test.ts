@@ -1,4 +1,4 @@
-/** @file The worker processes of a local run: the error of one that cannot be kept alive, whatever ended it and became of its log. */
+/** @file The worker processes of a local run: the error for one that cannot be kept alive, whatever ended it and whatever became of its log. */
 import {
   existsSync,
   mkdirSync,
@@ -42,7 +42,7 @@ function startBroken(logs: string, environment: Readonly<Record<string, string>>
 
 const FAULT = /^worker 'w' ended 5 times in a row: .*--nonsense.* \(log: .*w\.log\)$/;
 
-test("a worker that ends is started again even if its log was deleted, or is too large to be read whole", async () => {
+test("a worker that ends is restarted even if its log was deleted, or is too large to read whole", async () => {
   const [deleted, large] = [join(folder, "deleted"), join(folder, "large")];
   const first = startBroken(deleted);
   rmSync(deleted, { recursive: true });
@@ -58,16 +58,16 @@ test("a worker that ends is started again even if its log was deleted, or is too
 test.each([
   ["killed", '{"level":"info","what":"registered"}', 'process.kill(process.pid, "SIGKILL")', "exit SIGKILL"],
   ["crashed", "out of memory", "process.exit(3)", "exit 3: out of memory"],
-])("a worker that is %s has no error of its own: the reason is how it ended", async (name, line, end, reason) => {
+])("a worker that is %s logs no error: the reason given is how it ended", async (name, line, end, reason) => {
   const preload = join(folder, `${name}.cjs`);
   writeFileSync(preload, `require("node:fs").writeSync(2, ${JSON.stringify(`${line}\n`)});\n${end};\n`);
   const { failed } = startBroken(join(folder, name), { NODE_OPTIONS: `--require=${preload}` });
   await expect(failed).rejects.toThrow(`worker 'w' ended 5 times in a row: ${reason} (log: `);
 });
 
-test("exits while the same rollout runs alone count as one: a run gives up two such rollouts before its worker is given up", async () => {
+test("exits in a row while the same rollout runs alone count as one: a worker outlives two rollouts that are given up", async () => {
   const store = memoryStore();
-  // The first names nothing, the second what it had in flight. A rollout is given up after three crashes alone.
+  // The first worker had nothing in flight, the second two rollouts. A rollout is given up after three crashes while it runs alone.
   const inFlight = [[], ["a", "b"], ["a"], ["a"], ["a"], ["b"], ["b"], ["b"], ["c"], ["d"]];
   for (const [n, names] of inFlight.entries()) {
     const record = WorkerRecord.parse({
@@ -90,11 +90,11 @@ test("exits while the same rollout runs alone count as one: a run gives up two s
   );
   const { failed } = startBroken(join(folder, "alone"), { NODE_OPTIONS: `--require=${preload}` }, store);
   await expect(failed).rejects.toThrow("worker 'w' ended 5 times in a row: exit SIGKILL (log: ");
-  // Nothing, both, 'a', 'b' and 'c'.
+  // Five count: nothing, both, 'a', 'b' and 'c'.
   expect(readdirSync(exits)).toHaveLength(9);
 });
 
-test("once training is finished, the workers that only train end, and one that evaluates is still kept alive", async () => {
+test("once training is finished, workers that do not evaluate are stopped, and one that does is still kept alive", async () => {
   const preload = join(folder, "idle.cjs");
   const started = join(folder, "started");
   const line = 'process.argv.at(-1) + " " + process.pid + "\\n"';

@@ -1,4 +1,7 @@
-/** @file A hung engine thread is ended at its call's time limit. Its samplers and trainers reopen, and return the same bits as before. */
+/**
+ * @file A hung engine thread is ended once its call is past its time limit. Its samplers reopen by themselves, and a trainer once its files
+ * are loaded again; both then return the same bits as in a thread that never hung.
+ */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { EngineOptions, PolicyEngine, SampleRequest } from "../../core/ports.ts";
 import { OPTIONS, tinyCheckpoint } from "./tiny.ts";
@@ -22,10 +25,10 @@ const request: SampleRequest = {
 const batch = [{ tokens: [1, 2, 3], weights_T: Float32Array.of(0, 1, 1) }];
 const files = tinyCheckpoint();
 
-/** From now on, time limits end when the test says so: a busy machine takes any time for the rest. */
+/** From now on, time limits expire only when the test says so, however slow the machine is. */
 const stopClock = () => vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
 
-/** Lets all time limits end that are at most this long, as soon as `calls` of them are set. */
+/** Waits until `calls` time limits are set, then expires those of at most this many seconds. */
 async function passSeconds(seconds: number, calls: number) {
   while (vi.getTimerCount() < calls) await new Promise(setImmediate);
   vi.advanceTimersByTime(seconds * 1000);
@@ -44,7 +47,7 @@ afterEach(() => {
   for (const name of ["NODE_OPTIONS", "MGRPO_TEST_BLOCK_SECONDS"]) delete process.env[name];
 });
 
-test("a hung sample ends its thread at its time limit; the thread's other samples can be retried, and the next succeeds", async () => {
+test("a thread with a hung sample is ended; the thread's other samples can be retried, and the next sample succeeds", async () => {
   block(3600);
   const sampler = await compiledEngine.openSampler(files, limited(1, 100));
   const neighbor = await compiledEngine.openSampler(files, limited(60, 100));
@@ -57,7 +60,7 @@ test("a hung sample ends its thread at its time limit; the thread's other sample
     code: "deadline",
     message: "the engine did not answer 'sample' within limits.turnSeconds 1",
   });
-  // It is canceled after one second, and its thread is ended after another.
+  // The sample is canceled after one second, and its thread is ended after another.
   await passSeconds(2, 2);
   await Promise.all([rejects, neighborRejects]);
   block(0);
@@ -79,12 +82,12 @@ test("a canceled sample in a hung thread is rejected once the thread is ended", 
   await sampler.close();
 });
 
-test("a slow sample is stopped at its time limit by its thread, which continues with the others", async () => {
+test("a thread stops a slow sample at its time limit, and continues with its other samples", async () => {
   block(0.1);
   const sampler = await compiledEngine.openSampler(files, limited(5, 100));
   const patient = await compiledEngine.openSampler(files, limited(100, 100));
   stopClock();
-  // A token takes at least one graph run, so 20 take 2 s or more: the long sample is in flight when the slow one is stopped.
+  // A token takes at least one graph run, so 20 tokens take 2 s or more: the long sample is in flight when the slow one is stopped.
   const ends = Promise.allSettled([
     sampler.sample({ ...request, sequence: "slow", maxTokens: 190 }),
     patient.sample({ ...request, sequence: "long", maxTokens: 20 }),

@@ -1,6 +1,6 @@
 /**
- * @file The text of a document as Markdown: HTML, PDF and Excel workbooks; plain text is only trimmed. Runs in its own process
- * (reader-child.ts), because a document can take any time and memory. What leaves that process is cut here. Libraries are loaded when a
+ * @file The text of a document: HTML as Markdown, PDF by page, Excel workbooks by sheet; plain text is only trimmed. Runs in its own process
+ * (reader-child.ts), because a document can take any amount of time and memory. What it returns is cut here. Libraries are loaded when a
  * document first needs them.
  */
 import sniff from "html-encoding-sniffer";
@@ -25,7 +25,7 @@ async function extractWhole(document: Document): Promise<Extracted> {
   if (type === PDF) return (await import("./pdf.ts")).extractPdf(document);
   if (type === XLSX) return (await import("./spreadsheet.ts")).extractSpreadsheet(document);
   const isHtml = HTML.test(type);
-  if (!isHtml && !TEXT.test(type)) return { unreadable: `it is ${type}, which this tool cannot read` };
+  if (!isHtml && !TEXT.test(type)) return { unreadable: `it is ${type}, which is not supported` };
   const text = decode(document.bytes, charset, type);
   if (text === undefined) return { unreadable: "its character encoding is not supported" };
   if (text.includes("\0")) return { unreadable: "it is binary data" };
@@ -39,7 +39,7 @@ function sniffType(bytes: Uint8Array): string {
   return /^<(!doctype html|html|head|body)/i.test(start) ? "text/html" : "text/plain";
 }
 
-/** Undefined for encodings that browsers refuse too, such as ISO-2022-KR, and for those that Node.js lacks: ISO-8859-16. */
+/** Undefined for encodings that browsers refuse too, such as ISO-2022-KR, and for the one that Node.js lacks, ISO-8859-16. */
 function decode(bytes: Uint8Array, charset: string | undefined, type: string): string | undefined {
   const label = sniff(bytes, {
     xml: type.endsWith("xml"),

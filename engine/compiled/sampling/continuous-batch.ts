@@ -1,9 +1,10 @@
 /**
- * @file The generations that share a KV cache, and one step of continuous batching over them: admit waiting requests while slots are free
- * and prefill all but their last token, then decode one token (or one block) for every generation.
+ * @file The generations that share a KV cache, and one step of continuous batching over them: admit waiting requests while slots are free,
+ * prefill all but their last token, draw the tokens whose distributions are cached, then decode one token for every generation that still
+ * runs. Where no distribution is truncated, a block decoder, if there is one, decodes a block of tokens for each instead.
  *
  * Generations with the same prefix state and temperature share one row of a decode. Its distribution is kept in the prefix cache: a
- * generation that reaches the state later draws from it without a decode, as long as some slot still holds that prefix.
+ * generation that reaches this state later draws from it without a decode, as long as some slot still holds that prefix.
  */
 import type { MgrpoError } from "../../../core/errors.ts";
 import type { Sample } from "../../../core/ports.ts";
@@ -92,7 +93,7 @@ export class ContinuousBatch {
     this.#decoder.close();
   }
 
-  /** The oldest sequence first: its earlier turns may still be cached, and its rollout is closest to finishing. */
+  /** The oldest sequence first: its earlier turns may still be cached, and its rollout is probably the closest to its end. */
   async #admit(): Promise<void> {
     const tasks: PrefillTask[] = [];
     for (const sample of this.#waiting.toSorted((a, b) => a.arrival - b.arrival)) {
@@ -128,7 +129,7 @@ export class ContinuousBatch {
     for (const group of groups) this.#drawDecoded(group, probabilities);
   }
 
-  /** Draws tokens while their distributions are cached. Returns the generation and the distribution to decode, unless it ended. */
+  /** Draws tokens while their distributions are cached. Returns the generation and its next distribution; empty if the generation ended. */
   #drawCached(generation: Generation): { generation: Generation; next: NextDistribution }[] {
     while (!generation.isDone) {
       const next = nextDistribution(generation, this.#states);
@@ -148,7 +149,7 @@ export class ContinuousBatch {
     for (const generation of generations) this.#draw(generation, source, next.state, row);
   }
 
-  /** Draws a token. `source` holds the generation's prefix with its pending token, and `probabilities` are the prediction after it. */
+  /** Draws a token from `probabilities`. `source` caches the generation's prefix, its pending token included. */
   #draw(generation: Generation, source: SlotEntry, state: number, probabilities: Float32Array): void {
     const { entry, uniform, sample } = generation;
     const cached = entry.tokens.length;
@@ -164,7 +165,7 @@ export class ContinuousBatch {
     for (const [i, generation] of running.entries()) this.#takeBlock(generation, outputs[i] as BlockOutput);
   }
 
-  /** Takes tokens of a block until the generation ends; only their keys and values are kept. */
+  /** Takes a block's tokens until the generation ends, and keeps only the keys and values of the steps that drew them. */
   #takeBlock(generation: Generation, { tokens, logProbs, keep }: BlockOutput): void {
     const { entry } = generation;
     let kept = 0;

@@ -1,6 +1,6 @@
 /**
  * @file A trainer on several lanes, each with a copy of the weights. Every lane computes the gradient of its part of a batch. At an optimizer
- * step the first lane sums the gradients, always in the same order, and updates; the others copy its weights. Only the first lane
+ * step the first lane sums the gradients, always in the same order, and updates its weights; the others copy them. Only the first lane
  * uses its optimizer state.
  */
 import type { OptimizerConfig } from "../../../core/contracts/agent-config.ts";
@@ -9,7 +9,7 @@ import { saving } from "../../checkpoint/saving.ts";
 import type { Sequences } from "../../model/prefix-tree.ts";
 import type { LaneTrainer } from "./lane-trainer.ts";
 
-/** `assign`: the batch indices of each of `count` lanes. */
+/** `assign` splits a batch into `count` lists of batch indices, one per lane. */
 export function dataParallel(
   lanes: readonly LaneTrainer[],
   assign: (sequences: Sequences, count: number) => readonly (readonly number[])[],

@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { objectKeys } from "../../../core/contracts/keys.ts";
 import { openLocalStore } from "../../fakes/local-store.ts";
 
-test("conversations are tagged, so that a bucket can expire them; nothing else is", async () => {
+test("a conversation is tagged, so that a bucket can expire it; a manifest is not", async () => {
   const store = await openLocalStore();
   const tags = new Map<string, unknown>();
   const recordTag = (message: unknown) => {

@@ -226,7 +226,7 @@ test("a request to DynamoDB of more than 16 MiB is refused for its size, not for
   const body = `{"TableName":"mgrpo"}${" ".repeat(16 * 2 ** 20)}`;
   expect(await send({ ...describeTable, body })).toMatchObject({
     status: 413,
-    text: expect.stringContaining("a request has at most 16777216 bytes, this one has 16777237"),
+    text: expect.stringContaining("a request may have at most 16777216 bytes: this one has 16777237"),
   });
 });
 

@@ -1,4 +1,4 @@
-/** @file MLflow's REST API, against a server that responds as MLflow documents; and which settings it needs. */
+/** @file MLflow's REST API, against a server that responds as MLflow documents; and the environment variables that configure it. */
 import type { AddressInfo } from "node:net";
 import { serve } from "@hono/node-server";
 import { Hono } from "hono";
@@ -147,7 +147,7 @@ test("an experiment that another run creates at the same moment is used", async 
   expect(runs).toHaveLength(1);
 });
 
-test("names of settings have only characters that MLflow accepts, and are recognized by these names later", async () => {
+test("names of settings have only characters that MLflow accepts, and a later process recognizes them and sends none twice", async () => {
   for (let session = 0; session < 2; session++) await open({ "budget.usdPerWorkerHour.*": "2" }).send([line(1)], never);
   expect(logged.flatMap(({ params = [] }) => params)).toEqual([{ key: "budget.usdPerWorkerHour._", value: "2" }]);
 });
@@ -157,7 +157,7 @@ test("a send that runs out of time says so, and names the command that sends the
   await expect(sending).rejects.toThrow(/no time to send all .*`mgrpo track look`/);
 });
 
-test("a page in place of MLflow is reported with the address", async () => {
+test("an HTML page in place of MLflow's response is reported with the address", async () => {
   isBehindLogin = true;
   await expect(open().send([line(1)], never)).rejects.toMatchObject({
     code: "tracker-unavailable",
@@ -175,14 +175,14 @@ test("a missing or unusable address is refused before the run", () => {
   expect(() => checkTrackers({ track: ["tensorboard"], trackContent: false }, {})).not.toThrow();
 });
 
-test("a run that was created without its settings gets those that it lacks, and none twice", async () => {
+test("a run that was created with only some of its settings gets the missing ones, once", async () => {
   runs = [{ id: "run-0", identity: "look@1", status: "RUNNING" }];
   logged = [{ run_id: "run-0", params: [{ key: "seed", value: "6" }] }];
   for (let session = 0; session < 2; session++) await open().send([line(1)], never);
   expect(logged.flatMap(({ params = [] }) => params.map(({ key }) => key))).toEqual(["seed", "agents.main.system"]);
 });
 
-test("a password without a user is taken out of an address too", async () => {
+test("a password without a user is also taken from the address", async () => {
   const config = RunConfig.parse({ ...relayConfig(), track: ["mlflow"] });
   const environment = { MLFLOW_TRACKING_URI: url.replace("//", "//:word@"), MLFLOW_EXPERIMENT_NAME: "" };
   const [tracker] = openTrackers(config, "unused", 0, async () => [], environment);
@@ -206,7 +206,7 @@ test("a user and password come before a token, and a token before a user without
   expect([...new Set(authorizations)]).toEqual([basic, "Bearer token"]);
 });
 
-test("a user and password in an address authorize, and no message has them", async () => {
+test("a user and password in the address become the Authorization header, and appear in no message", async () => {
   const address = url.replace("//", "//ada:word%40home@");
   const config = RunConfig.parse({ ...relayConfig(), track: ["mlflow", "otlp"] });
   const environment = { MLFLOW_TRACKING_URI: address, OTEL_EXPORTER_OTLP_ENDPOINT: address };

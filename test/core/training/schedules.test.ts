@@ -1,4 +1,4 @@
-/** @file What is decided from progress, versions and time alone: schedules, references, expiry and shares of a budget, by hand. */
+/** @file What depends only on progress, versions and time: schedules, references, expiry and budgets, worked by hand. */
 import { expect, test } from "vitest";
 import { isMgrpoError } from "../../../core/errors.ts";
 import { NO_API_SPENDING } from "../../../core/training/api-spending.ts";
@@ -25,18 +25,18 @@ test("the first step after the warm-up has the full rate, and the decay begins t
   expect(rateAt(0.75)).toBeCloseTo(0.5, 12);
 });
 
-test("without refreshes no version is a reference of its own", () => {
+test("without `refreshEvery` no version is kept as a reference; with it, every multiple is", () => {
   for (const version of [0, 1, 6]) expect(isReference({}, version)).toBe(false);
   expect([0, 1, 2, 3, 4].filter((version) => isReference({ refreshEvery: 2 }, version))).toEqual([0, 2, 4]);
 });
 
-test("a group expires 90 days after it is finalized, in whole seconds", () => {
+test("a group expires 90 days after it is finalized, rounded up to a second", () => {
   expect(CONVERSATION_DAYS).toBe(90);
   expect(expiryOf(1000)).toBe(1 + 7_776_000);
   expect(expiryOf(1001)).toBe(2 + 7_776_000);
 });
 
-test("the base and the last version are kept whatever else is; without `keepEvery` no other is", () => {
+test("the base and the last version are always kept; without `keepEvery`, evaluations and references no other is", () => {
   const none = teamConfig({ steps: 9, evaluation: { suites: [] } });
   const kept = (config: typeof none) => [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].filter((version) => isKept(config, version));
   expect(kept(none)).toEqual([0, 9]);
@@ -62,7 +62,7 @@ test("nothing expires before the window is full", () => {
   expect(expiredVersion(config, last + 1)).toBe(1);
 });
 
-test("the share of a budget that is spent is the larger of hours and dollars; a limit that does not exist is never spent", () => {
+test("the spent share of a budget is the larger of its shares of hours and of dollars; 0 without a limit", () => {
   const spent = { hours: 1, workerHours: 3, usd: 6, ...NO_API_SPENDING };
   expect(shareSpent({ maxHours: 4, maxUsd: 8 }, spent)).toBe(0.75);
   expect(shareSpent({ maxHours: 2, maxUsd: 60 }, spent)).toBe(0.5);
@@ -70,7 +70,7 @@ test("the share of a budget that is spent is the larger of hours and dollars; a 
   expect(shareSpent({ maxHours: null, maxUsd: null }, spent)).toBe(0);
 });
 
-test("a budget is raised if any of its amounts is given, even 0", () => {
+test("a budget is raised if any limit is given, even 0", () => {
   expect(raisesBudget({})).toBe(false);
   expect(raisesBudget({ hours: undefined, usd: undefined })).toBe(false);
   for (const given of ["hours", "usd", "toolCalls", "toolUsd"]) {

@@ -116,7 +116,7 @@ describe("gives the reason", () => {
     ["/to-metadata", "169.254.169.254 is not a public address"],
     ["/to-file", "only http and https addresses can be opened, not file:"],
     ["/to-nowhere", "it redirects to an invalid address"],
-    ["/image", "it is image/gif, which this tool cannot read"],
+    ["/image", "it is image/gif, which is not supported"],
     ["/binary", "it is binary data"],
     ["/bad.pdf", "it is a damaged PDF"],
   ])("%s: %s", async (path, why) => {
