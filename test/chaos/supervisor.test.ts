@@ -1,4 +1,4 @@
-/** @file A death strikes at its own request, however many are under way, or at its time; a sleep stops every process. */
+/** @file A death strikes at its own request, however many requests are in flight, or at its time; a sleep stops every process. */
 import { readFileSync } from "node:fs";
 import { expect, test, vi } from "vitest";
 import type { Death } from "./schedule.ts";
@@ -10,7 +10,7 @@ const IDLE = ["-e", "setInterval(() => {}, 1000)"];
 const supervise = (options: Partial<SupervisorOptions>) =>
   new Supervisor({ deaths: [], sleeps: [], onSleep() {}, now: () => 7, log() {}, ...options });
 
-test("a death after request 0 waits for the answer to request 0, while request 1 is under way", async () => {
+test("a death after request 0 waits for the answer to request 0, while request 1 is in flight", async () => {
   const death: Death = { process: "idle", request: 0, when: "after", signal: "kill", seconds: 0 };
   const supervisor = supervise({ deaths: [death] });
   supervisor.start({ name: "idle", command: IDLE, environment: {} });
@@ -23,7 +23,7 @@ test("a death after request 0 waits for the answer to request 0, while request 1
   await supervisor.stopAll();
 });
 
-test("a death at a time strikes without a request, and the process is started again", async () => {
+test("a timed death strikes without a request, and the process is restarted", async () => {
   const death: Death = { process: "idle", atSeconds: 0.1, signal: "kill", seconds: 0 };
   const supervisor = supervise({ deaths: [death, { ...death, process: "other" }] });
   supervisor.start({ name: "idle", command: IDLE, environment: {} });
@@ -32,7 +32,7 @@ test("a death at a time strikes without a request, and the process is started ag
   await supervisor.stopAll();
 });
 
-/** Their states, as /proc/<pid>/stat names them; T: stopped. */
+/** States of the child processes whose command line has the marker, as /proc/<pid>/stat names them; T: stopped. */
 function statesOf(marker: string): (string | undefined)[] {
   const pids = readFileSync(`/proc/self/task/${process.pid}/children`, "utf8").trim().split(" ");
   return pids

@@ -1,5 +1,5 @@
 /**
- * @file Starts the processes of a trial, starts them again when they die, and kills or stops them as the schedule says: at their requests, at
+ * @file Starts the processes of a trial, restarts them when they die, and kills or stops them as the schedule says: at their requests, at
  * times, or all together while the machine sleeps.
  */
 import { type ChildProcess, spawn } from "node:child_process";
@@ -18,7 +18,7 @@ export interface ProcessSpec {
 /** Started more often than this, a process cannot stay alive. */
 const MAX_STARTS = 40;
 const RESTART_MS = 100;
-/** For how long the processes are stopped while the machine sleeps, on the clocks that do not sleep. */
+/** How long the processes are stopped while the machine sleeps, on the clocks that do not sleep. */
 const SLEEP_SECONDS = 2;
 
 export interface SupervisorOptions {
@@ -66,7 +66,7 @@ export class Supervisor {
     return this.#processes.get(name)?.done ?? false;
   }
 
-  /** A process that was started too often. */
+  /** The name of a process that was started too often. */
   get unstable(): string | undefined {
     return [...this.#processes.values()].find(({ starts }) => starts > MAX_STARTS)?.spec.name;
   }

@@ -1,5 +1,5 @@
 /**
- * @file One trial: two runs on one cloud, each process of its own, a proxy on every channel, and a schedule of what goes wrong.
+ * @file One trial: two runs on one cloud, every part in its own process, a proxy on every channel, and a schedule of what goes wrong.
  *
  *     store <── proxies <── functions, workers ──> proxies ──> world, and each other
  *       └── events, ticks ──> proxy ──> functions
@@ -46,7 +46,7 @@ export async function buildTrials(): Promise<Built> {
   return built;
 }
 
-/** @param otherStore a store that runs already, instead of the embedded cloud. */
+/** @param otherStore a store that is already running, used instead of the embedded cloud. */
 export async function runTrial(
   built: Built,
   schedule: Schedule,
@@ -117,14 +117,14 @@ async function openStage(built: Built, schedule: Schedule, otherStore: StorePort
   };
 }
 
-/** The same settings in every trial of as many steps, so that its records can be compared. */
+/** The same settings in every trial with the same number of steps, so that their records can be compared. */
 function configOf(run: string, recipe: string, judge: number, steps: number): RunConfig {
   return relayConfig({
     run,
     recipe,
     seed: run === "a" ? 7 : 8,
     steps,
-    // One run of two trains asynchronously.
+    // One of the two runs trains asynchronously.
     ...(run === "b" && { staleness: 1, algorithm: { tisCap: 2 } }),
     judge: {
       model: {

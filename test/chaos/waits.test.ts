@@ -44,18 +44,18 @@ describe("a request that hangs", () => {
     expect(overdueWaits(trialOf([beyond]))).toEqual([expect.stringContaining(`${process} waited`)]);
   });
 
-  test("may take longer by the time for which processes were stopped or started again", () => {
+  test("may take longer by the time that processes were stopped or restarting", () => {
     const request = hung("functions", "/v1/chat/completions", limits.judge + limits.slack + 6);
     expect(overdueWaits(trialOf([request]))).toHaveLength(1);
     expect(overdueWaits(trialOf([request], { died: [struck(12, "stop", 7)] }))).toEqual([]);
-    // It was over before.
+    // This stop was over before the request.
     expect(overdueWaits(trialOf([request], { died: [struck(2, "stop", 7)] }))).toHaveLength(1);
     // Each kill excuses five seconds.
     expect(overdueWaits(trialOf([request], { died: [struck(12, "kill")] }))).toHaveLength(1);
     expect(overdueWaits(trialOf([request], { died: [struck(12, "kill"), struck(13, "kill")] }))).toEqual([]);
   });
 
-  test("to a model counts from the opening of its step", () => {
+  test("to a model is timed from the opening of its step at the earliest", () => {
     const request = hung("main-a", "/think", 60);
     expect(overdueWaits(trialOf([request]))).toHaveLength(1);
     const advance = (name: string) => entry(39, 40, { process: "functions", facts: [`advance RUN#${name} RUN 1`] });
@@ -85,10 +85,10 @@ describe("a worker", () => {
     expect(found).toEqual([`${name}: held from 2.0 s, overdue by 10.1 s`]);
   });
 
-  test("that is never declared dead is found, however the trial ends", () => {
+  test("that is never declared dead is reported as long as its run needs it", () => {
     expect(overdueWaits(trialOf([beat(1)]))).toHaveLength(1);
     expect(overdueWaits(trialOf([beat(1)], { seconds: 1 + MOST - 0.1 }))).toEqual([]);
-    // A run that has finished needs nobody: its last fact counts, and a worker's registration is none.
+    // A finished run needs no workers after its last fact; the registration of a worker is not such a fact.
     const fact = (at: number, what: string) => entry(at, at, { facts: [what] });
     const registered = "insert RUN#a WORKER#main-2";
     const late = [beat(1), fact(1 + MOST + 1, "commit runs/a/teams/000003.json")];

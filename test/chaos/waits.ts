@@ -1,11 +1,11 @@
 /**
  * @file The law on waits. A request that gets no answer ends at its caller's deadline, and a lease that its holder neither extends nor gives
- * up passes on: a worker is declared dead, a verdict is asked for again. Each within the slack, and what hindered it.
+ * up passes on: a worker is declared dead, a verdict is asked for again. Each happens within the slack, plus the time of whatever hindered it.
  */
 import type { Entry, LeaseChange, Trial } from "./history.ts";
 import type { WaitLimits } from "./limits.ts";
 
-/** From a kill until the process works again. */
+/** From a kill until the restarted process works. */
 const RESTART_SECONDS = 5;
 
 export function overdueWaits(trial: Trial): string[] {
@@ -85,7 +85,7 @@ function heldSeconds({ seconds }: Extract<LeaseChange, { act: "hold" }>, { lease
   return seconds ?? 2 * lease + 3 * tick;
 }
 
-/** Until when anybody needs the lease: the end of the trial, or the last thing that happened in a finished run. */
+/** When the lease is no longer needed: at the end of the trial, or after the last thing that happened in a finished run. */
 function endOf({ runs, history, seconds }: Trial, lease: string): number {
   const [, name = ""] = /^\w+#([^# ]+)/.exec(lease) ?? [];
   if (runs.find(({ run }) => run === name)?.status !== "finished") return seconds * 1000;
@@ -94,13 +94,13 @@ function endOf({ runs, history, seconds }: Trial, lease: string): number {
   return Math.max(0, ...history.filter(({ facts }) => facts.some(isOfRun)).map(({ answeredAt }) => answeredAt));
 }
 
-/** A time that a process could not use. */
+/** A period that a process could not use. */
 interface Hindrance {
   readonly at: number;
   readonly seconds: number;
 }
 
-/** Processes that were stopped, or were starting again. */
+/** Processes that were stopped, or were restarting. */
 const strikesOf = ({ died }: Trial): Hindrance[] =>
   died.map(({ at, signal, seconds }) => ({ at, seconds: signal === "kill" ? RESTART_SECONDS : seconds }));
 

@@ -1,7 +1,7 @@
 /** @file The writes to a trial's store, parsed from the requests that its two APIs receive. */
 import type { Channel } from "./schedule.ts";
 
-/** A request, as it was passed on. */
+/** A request as the proxy forwarded it. */
 export interface StoreRequest {
   readonly channel: Channel;
   readonly method: string;
@@ -28,7 +28,7 @@ export type StoreWrite =
       readonly added: readonly string[];
     };
 
-/** Undefined: it is not a write to the store, or it deletes. */
+/** Undefined if the request is not a write to the store, or if it deletes. */
 export function writeOf(request: StoreRequest): StoreWrite | undefined {
   const { channel, method, path, headers } = request;
   if (channel === "s3") {

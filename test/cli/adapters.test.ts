@@ -29,7 +29,7 @@ function manifestOf(files: CheckpointFiles): Manifest {
   return { run: "r", agent: "main", version: 3, trained: true, files: Object.fromEntries(parts), ...nothing };
 }
 
-test("an agent with lora starts from a fresh adapter that depends on the seed; one without from its base", () => {
+test("an agent with lora starts from a fresh adapter that depends on the seed; one without lora starts from its base", () => {
   const base = tinyCheckpoint();
   const fresh = withAdapter("main", agent({ lora: LORA }), 1, base);
   expect([...fresh.keys()].filter((name) => !base.has(name))).toEqual([
@@ -42,7 +42,7 @@ test("an agent with lora starts from a fresh adapter that depends on the seed; o
   expect(agent({ lora: {} }).lora).toMatchObject({ rank: 16, alpha: 32 });
 });
 
-test("training continues a folder's own adapter if the config has the same LoRA settings; others, or none, are refused", () => {
+test("training continues a folder's own adapter if the config has the same LoRA settings; other settings, or none, are refused", () => {
   const own = tinyAdapter();
   expect(withAdapter("main", agent({ lora: { ...LORA, targets: [...LORA.targets].reverse() } }), 1, own)).toBe(own);
   expect(withAdapter("main", agent({ trained: false }), 1, own)).toBe(own);
@@ -150,7 +150,7 @@ test("a merged model is base plus adapter, as float32 or rounded to bfloat16", (
   }
 });
 
-test("bfloat16 rounds to the nearest, ties to even", () => {
+test("bfloat16 rounds to nearest, ties to even", () => {
   // 1 + 2^-8 lies halfway between 1 and 1 + 2^-7 (even: 1); 1 + 3 * 2^-8 between 1 + 2^-7 and 1 + 2^-6 (even: the latter).
   const values = Float32Array.of(1 + 2 ** -8, 1 + 3 * 2 ** -8, 1 + 2 ** -8 + 2 ** -20, -Math.PI, 0, 1e39, Number.NaN);
   const bytes = writeSafetensors(new Map([["x", { shape: [7], values }]]), {}, "BF16");

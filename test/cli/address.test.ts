@@ -1,4 +1,4 @@
-/** @file The address of a server: every notation for all addresses of the machine is refused, and nothing else. */
+/** @file The address of a server: every notation of the wildcard address is refused, and nothing else. */
 import { expect, test } from "vitest";
 import { requireAddress } from "../../cli/cloud/address.ts";
 import { isMgrpoError } from "../../core/errors.ts";
@@ -16,6 +16,6 @@ function isRefused(host: string): boolean {
   }
 }
 
-test("each notation for all addresses is refused, an empty one included; the address of one interface is not", () => {
+test("each notation of the wildcard address is refused, an empty one included; the address of one interface is not", () => {
   expect([...EVERY, ...ONE].filter(isRefused)).toEqual(EVERY);
 });

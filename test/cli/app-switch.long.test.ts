@@ -25,7 +25,7 @@ async function train(run: string, ...more: string[]) {
   return parsedLines(ended.stdout);
 }
 
-test("train, eval and ask: the same team, run by the app or natively, whichever trained it", {
+test("train, eval and ask run the same team by the app or natively, whichever trained it", {
   timeout: TIMEOUT,
 }, async () => {
   const steps = (await train("by-app", ...APP)).filter(({ kind }) => kind === "step");
@@ -44,7 +44,7 @@ test("train, eval and ask: the same team, run by the app or natively, whichever 
   }
 });
 
-test("compare: every arm with the app", { timeout: TIMEOUT }, async () => {
+test("compare runs every arm with the app", { timeout: TIMEOUT }, async () => {
   const arms = ["--arms", "mgrpo,main-only", "--seeds", "1", "--jobs", "2", "--steps", "2"];
   const { code, stderr } = await mgrpo(folder, "compare", RELAY, ...arms, ...suite, ...APP);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
@@ -65,7 +65,7 @@ const teachable = (agent: string): Teachable => ({
   toolbox: { parameters: new Map() },
 });
 
-test("sft --from-run: what the app's agents sampled, token by token", { timeout: TIMEOUT }, async () => {
+test("sft --from-run trains on what the app's agents sampled, token by token", { timeout: TIMEOUT }, async () => {
   const recipe = await openRecipe(RELAY);
   const config = resolveConfig(recipe, { run: "sft", seed: 1, arm: "mgrpo", set: ["runner=recipe"], recipe: RELAY });
   const tokenizer = sha256(baseFiles("searcher").get("tokenizer.json") ?? "");

@@ -44,7 +44,7 @@ const atUrl = () => ["--set", `runner.url=http://127.0.0.1:${(server.address() a
 const ask = (...more: string[]) =>
   printedJson("ask", "What follows amber?", "--team", RELAY, ...team, "--temperature", "1", "--seed", "4", ...more);
 
-/** What the recipe's app gives. */
+/** What `ask` prints with the recipe's app. */
 let byRecipe: Awaited<ReturnType<typeof ask>>;
 beforeAll(async () => {
   byRecipe = await ask("--set", "runner=recipe");
@@ -72,7 +72,7 @@ test("an app behind a URL gives the same result as the recipe's, and needs the s
   expect(questions).toEqual(["What follows amber?"]);
 });
 
-test("eval runs the app, the recipe's and the one behind a URL, with the same scores", async () => {
+test("eval runs the recipe's app and the one behind a URL, with the same scores", async () => {
   const evaluate = (...more: string[]) => printedJson("eval", "models", "--recipe", RELAY, ...team, ...more);
   await expect(evaluate(...atUrl())).rejects.toThrow("set MGRPO_RUNNER_SECRET to a secret");
   process.env["MGRPO_RUNNER_SECRET"] = SECRET;

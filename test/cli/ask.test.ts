@@ -1,4 +1,4 @@
-/** @file A team answers a question of the user's: the shipped models, a team behind APIs, and what goes wrong. */
+/** @file A team answers a question from the user: the shipped models, a team behind APIs, and what goes wrong. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -32,7 +32,7 @@ const behind = (url: string) => ({
   },
 });
 
-test("a team behind APIs, from a file: one line per event, and at the end the answer and its tokens", async () => {
+test("a team behind APIs, from a file, prints one line per event, and at the end the answer and its tokens", async () => {
   const server = await serveOpenAi(team);
   const file = join(folder, "team.json");
   writeFileSync(file, JSON.stringify(behind(server.url)));
@@ -70,7 +70,7 @@ test("a model behind an API is a team: alone with every tool, or as each agent o
   expect(await toolsOf("--arm", "mgrpo")).toEqual(["delegate", "calculate"]);
 });
 
-test("a local agent and one behind an API, by settings; a team without an answer ends with an error", async () => {
+test("settings put one agent behind an API and leave the other local; a team without an answer ends with an error", async () => {
   const server = await serveOpenAi(() => says(null, { calls: [{ name: "sextant", arguments: "{}" }] }));
   const set = [`agents.main.policy=openai:${server.url}`, "agents.main.model=planner"];
   const answer = printedJson("ask", "Where?", ...set.flatMap((one) => ["--set", one]));
@@ -96,7 +96,7 @@ test.each<[string, Reply, string[], RegExp]>([
   await expect(printedJson("ask", "Where?", "--team", file, ...more)).rejects.toThrow(line);
 });
 
-test("a name of neither a run nor a recipe may be a mistyped one of both", async () => {
+test("the error for a name of neither a run nor a recipe has the known names of both, to suggest one", async () => {
   const message = /^--team atlas-mgrpo-sed1: there is no such run here, and recipe 'atlas-mgrpo-sed1' does not exist: /;
   await expect(printedJson("ask", "Where?", "--team", "atlas-mgrpo-sed1")).rejects.toMatchObject({
     code: "not-found",
@@ -108,7 +108,7 @@ test("a name of neither a run nor a recipe may be a mistyped one of both", async
   });
 });
 
-test("on a terminal it is a tree; delegations that run at the same time are numbered", () => {
+test("on a terminal the events are a tree; delegations that run at the same time are numbered", () => {
   const lines: string[] = [];
   const narrate = asTree((line) => lines.push(line));
   const main = { agent: "main", path: [] };

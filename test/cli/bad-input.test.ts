@@ -174,7 +174,7 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   ],
 ];
 
-/** What the user reads. */
+/** The error that the user reads. */
 async function lineOf(args: readonly string[]): Promise<string> {
   const written = vi.spyOn(process.stderr, "write").mockReturnValue(true);
   try {
@@ -221,7 +221,7 @@ test("an error is one line, and its text cannot control the terminal", () => {
 test.each([
   ["ends with a carriage return", "IO error: CURRENT: Access is denied.", "\r\n"],
   ["is so long that the message has only its start and end", `<html>${"x".repeat(5000)}</html>`, ""],
-])("a cause is not repeated after a message that has it, also if its line %s", (_what, line, end) => {
+])("a cause is not repeated after a message that has it, even if its line %s", (_what, line, end) => {
   const message = `server: ${boundReason(line)}: try again later`;
   const cause = new Error(line + end);
   expect(describe(new MgrpoError("tool-backend", message, { cause }))).toBe(message);

@@ -77,7 +77,7 @@ const xml = (code: string) => `<?xml version="1.0"?><Error><Code>${code}</Code><
 const json = (name: string, message = "no") => JSON.stringify({ __type: `com.amazon#${name}`, message });
 const THROTTLED = /is throttling: wait/;
 const EXPIRED = /expired credentials: get new ones/;
-/** Names no limit: it is 15 minutes for S3, 5 for DynamoDB. */
+/** The message names no limit: it is 15 minutes for S3, 5 for DynamoDB. */
 const SKEWED = /disagree on the time: set this machine's clock/;
 const FORBIDDEN = /forbids it: .*another account/;
 
@@ -158,13 +158,13 @@ test("without AWS_REGION, AWS's own endpoint needs a region from a profile, and 
   await expect(open().s3.config.region()).rejects.toThrow("Region is missing");
   process.env["AWS_ENDPOINT_URL_S3"] = "http://127.0.0.1:1";
   expect(await open().s3.config.region()).toBe("us-east-1");
-  // The other service is AWS's.
+  // DynamoDB is still at AWS's own endpoint.
   await expect(open().dynamo.config.region()).rejects.toThrow("Region is missing");
   process.env["AWS_REGION"] = "eu-west-1";
   expect(await open().s3.config.region()).toBe("eu-west-1");
 });
 
-test("without AWS_REGION, the profile's region is used for both services, also if one has a custom endpoint", async () => {
+test("without AWS_REGION, the profile's region is used for both services, even if one has a custom endpoint", async () => {
   for (const name of Object.keys(home))
     if (name.startsWith("AWS_ENDPOINT") || name === "AWS_REGION") delete process.env[name];
   const folder = mkdtempSync(join(tmpdir(), "profile-"));

@@ -1,5 +1,5 @@
 /**
- * @file A command whose output nobody reads any more (`mgrpo show run | head -1`, a closed terminal) exits with code 0 and no error message.
+ * @file A command whose output is no longer read (`mgrpo show run | head -1`, a closed terminal) exits with code 0 and no error message.
  */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -16,13 +16,13 @@ const SHOW = [resolve(import.meta.dirname, "../../dist/cli/mgrpo.js"), "show", c
 
 beforeAll(() => recordRun(folder));
 
-/** What a child writes as errors, and how it exits. */
+/** What a child writes to stderr, and how it exits. */
 async function ended(child: ChildProcessByStdio<null, Readable, Readable>): Promise<unknown[]> {
   const [errors, exit] = await Promise.all([text(child.stderr), once(child, "exit")]);
   return [errors, ...exit];
 }
 
-test("a closed pipe is no error", async () => {
+test("a closed pipe is not an error", async () => {
   const child = spawn(process.execPath, SHOW, { cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
   child.stdout.destroy();
   expect(await ended(child)).toEqual(["", 0, null]);
@@ -37,7 +37,7 @@ const CLOSED_TERMINAL = `process.stdout.write = () => {
   return true;
 };`;
 
-test("a closed terminal is no error", async () => {
+test("a closed terminal is not an error", async () => {
   const preload = `--import=data:text/javascript,${encodeURIComponent(CLOSED_TERMINAL)}`;
   const child = spawn(process.execPath, [preload, ...SHOW], { cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
   child.stdout.resume();

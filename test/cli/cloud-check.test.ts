@@ -6,7 +6,7 @@ import { openLocalStore } from "../fakes/local-store.ts";
 import { closeProxies, startProxy } from "../fakes/proxies.ts";
 import { printed, printedJson } from "./printed.ts";
 
-/** Does not verify signatures, so that a proxy of a test can change requests. */
+/** Does not verify signatures, so that a test's proxy can change requests. */
 const store = await openLocalStore({ verifySignatures: false });
 const home = { ...store.cloud.environment };
 const dynamo = new DynamoDBClient();
@@ -18,7 +18,7 @@ afterAll(async () => {
 });
 beforeEach(() => void Object.assign(process.env, home));
 afterEach(() => {
-  // A check that finds something broken sets it.
+  // A check that finds a broken behavior sets it.
   process.exitCode = undefined;
   closeProxies();
 });
@@ -64,7 +64,7 @@ test("check: a store that overwrites or ignores conditions is reported, with exi
   expect(process.exitCode).toBe(1);
 });
 
-test("check: a store that deletes no objects still gets its result, and keeps no items", async () => {
+test("check: a store that cannot delete objects still gets its result, and keeps no items", async () => {
   process.env["AWS_ENDPOINT_URL_S3"] = await startProxy(String(home["AWS_ENDPOINT_URL_S3"]), {
     change: ({ method, url, body }) =>
       method === "POST" && /[?&]delete/.test(url)

@@ -1,4 +1,4 @@
-/** @file What `mgrpo cloud serve` shows, and that only their owner can read the keys it writes. */
+/** @file What `mgrpo cloud serve` shows; only the owner of its file can read the keys that it writes. */
 import {
   chmodSync,
   closeSync,
@@ -54,7 +54,7 @@ test("only its owner can read the file, even if it replaces one that others coul
   expect(readFileSync(file, "utf8")).toBe("new");
   expect(statSync(file).mode & 0o777).toBe(0o600);
   expect(readdirSync(folder)).toEqual(["cloud.json"]);
-  // As a killed process of the same pid leaves it.
+  // As a killed process with the same pid leaves it.
   writeFileSync(`${file}.${process.pid}.tmp`, "half");
   writePrivateFile(file, "newer");
   expect(readFileSync(file, "utf8")).toBe("newer");

@@ -9,7 +9,7 @@ import { openCloudStore } from "../../cli/local/embedded-cloud.ts";
 const here = mkdtempSync(join(tmpdir(), "mgrpo-cloud-stores-"));
 afterAll(() => rmSync(here, { recursive: true, force: true }));
 
-test("two stores at once, each read by its own endpoints and keys", async () => {
+test("two stores are read at once, each by its own endpoints and keys", async () => {
   const idle = async () => {};
   const handlers = { objectCreated: idle, tick: idle };
   const before = { ...process.env };

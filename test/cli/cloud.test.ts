@@ -30,7 +30,7 @@ afterAll(async () => {
 });
 beforeEach(() => void Object.assign(process.env, home));
 
-test("setup creates or finds table and bucket; destroy requires the repeated name and deletes both", async () => {
+test("setup creates or finds table and bucket; destroy requires the name to be repeated and deletes both", async () => {
   Object.assign(process.env, { MGRPO_TABLE: "mine", MGRPO_BUCKET: "mine" });
   const outcomes = async () => (await printedJson("cloud", "setup")).map(({ kind, outcome }) => `${kind} ${outcome}`);
   // The embedded cloud has no lifecycle rules: it deletes abandoned multipart uploads itself.
@@ -49,7 +49,7 @@ test("setup creates or finds table and bucket; destroy requires the repeated nam
   expect((await s3.send(new ListBucketsCommand())).Buckets?.map(({ Name }) => Name)).toEqual(["mgrpo"]);
 });
 
-test("a table with other keys, a bucket with other objects: refused, nothing lost", async () => {
+test("a table with other keys and a bucket with other objects are refused, and nothing is lost", async () => {
   Object.assign(process.env, { MGRPO_TABLE: "orders", MGRPO_BUCKET: "photos" });
   await dynamo.send(
     new CreateTableCommand({
@@ -84,7 +84,7 @@ test("a table with other keys, a bucket with other objects: refused, nothing los
   }
 });
 
-test("a deployment is found among items that a look at the table would not reach", async () => {
+test("a deployment is found even if the first page of a scan does not reach its item", async () => {
   Object.assign(process.env, { MGRPO_TABLE: "mgrpo", MGRPO_BUCKET: "mgrpo" });
   const put = (pk: string, sk: string, text: string) =>
     dynamo.send(new PutItemCommand({ TableName: "mgrpo", Item: { pk: { S: pk }, sk: { S: sk }, text: { S: text } } }));

@@ -1,4 +1,4 @@
-/** @file Runs the command line as a user does, in an empty folder, on the scripted relay recipe. */
+/** @file Runs the command line as a user does, in a new folder, on the scripted relay recipe. */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,7 +16,7 @@ export interface Ended {
   readonly stderr: string;
 }
 
-/** An empty folder with the scripted agents' base files. */
+/** A new folder with nothing but the scripted agents' base files. */
 export function projectFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "mgrpo-cli-"));
   for (const agent of ["main", "searcher"]) {

@@ -51,8 +51,8 @@ test("runs of a recipe whose code has changed are foreign; what commands write b
   expect(provenanceOf(config, {})).not.toHaveProperty("recipe");
 });
 
-// Windows lets only privileged users make links to files.
-test.skipIf(process.platform === "win32")("a recipe's file that is a link counts as the file that it leads to", () => {
+// Windows lets only privileged users create symbolic links to files.
+test.skipIf(process.platform === "win32")("a symbolic link in a recipe counts as the file that it points to", () => {
   const recipe = join(project, "linked");
   const shared = join(project, "shared.ts");
   mkdirSync(recipe);

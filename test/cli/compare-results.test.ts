@@ -1,4 +1,4 @@
-/** @file What a comparison writes and reads again: its files, its records, the command that repeats it, and why it is unfinished. */
+/** @file What a comparison writes and reads back: its files, its records, the command that repeats it, and why it is unfinished. */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -28,7 +28,7 @@ test("the error of an unfinished comparison names the run that failed and why, o
   );
 });
 
-test("a record made with other settings is accepted with --mixed, one of another run never", () => {
+test("a record made with other settings is accepted with --mixed; one of another run never is", () => {
   const results = mkdtempSync(join(tmpdir(), "mgrpo-records-"));
   const planned = { ...planRun(source, mgrpo, 1, undefined), by: { commit: "c", machine: "m" } };
   const { run } = planned.config;

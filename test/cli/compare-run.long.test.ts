@@ -69,7 +69,7 @@ test("each arm and seed is one run; the repeated command keeps finished runs and
     /run 'compare-mgrpo-seed1' exists with another config: steps: 2 \(stored\), 4 \(requested\)/,
   );
 
-  // Another clone has the results only.
+  // Another clone has only the results.
   const before = readFileSync(join(folder, "results/compare/questions.csv"), "utf8");
   rmSync(join(folder, "runs"), { recursive: true });
   expect(eventsOf(await printed(...compareArguments("--steps", "2")))).toEqual([

@@ -105,7 +105,7 @@ test("what --from and --questions decide cannot be set or varied", () => {
   }
 });
 
-test("the summary says what each arm starts from: frozen sub-agents are untrained, or trained by the shared run", () => {
+test("the summary says what each arm starts from: frozen sub-agents are untrained, as a run trained them, or as they are in a folder", () => {
   expect(describeStart(["mgrpo", "main-only"], { from: [] })).toBe(
     "mgrpo: the recipe's base models; main-only: the recipe's base models, with sub-agents frozen untrained",
   );
@@ -140,7 +140,7 @@ test("a folder without the checkpoint of an agent is refused by the agent's name
   expect(() => checkStart(recipe, ["mgrpo"], { from: ["./models"] })).not.toThrow();
 });
 
-test("a name is that of a run, even if a folder has it too", () => {
+test("a bare name means a run, even if a folder has the same name", () => {
   mkdirSync("runs/models/checkpoints/main", { recursive: true });
   writeFileSync("runs/models/config.json", "{}");
   expect(() => checkStart(recipe, ["mgrpo"], { from: ["models"] })).toThrow(

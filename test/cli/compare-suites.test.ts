@@ -65,7 +65,7 @@ test("the scores of other arms are shown if the baseline has no finished run", (
   expect(page).toMatch(/^\| run-two \| 10\.0 /m);
 });
 
-test("runs are compared on the suites that they share: one that still trains lacks those of its end", () => {
+test("runs are compared on the suites that they share: one that is still training lacks those of the end", () => {
   const run = (name: string, suites: Readonly<Record<string, readonly string[]>>): EvaluatedRun => ({
     ...{ run: name, seed: 1, steps: 2 },
     heldOut: Object.entries(suites).map(([suite, ids]) => ({
@@ -82,7 +82,7 @@ test("runs are compared on the suites that they share: one that still trains lac
   );
 });
 
-test("a run that still trains is in no estimate that needs its scores after training", () => {
+test("a run that is still training is left out of every estimate that needs scores after training", () => {
   const scores = (team: number, correct: number) => ({
     ...{ team, suite: "test", temperature: 1, closedBook: false },
     questions: ["q1", "q2", "q3", "q4"].map((question, i) => {

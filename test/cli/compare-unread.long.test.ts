@@ -1,4 +1,4 @@
-/** @file `mgrpo compare` and settings that nothing would read: refused if that is so in all runs, before any starts; a comparison that has begun continues. */
+/** @file `mgrpo compare` refuses a setting that none of its runs would read; a comparison that has begun with one continues. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

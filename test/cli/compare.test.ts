@@ -20,7 +20,7 @@ import { config } from "./records.ts";
 
 const labels = (vary: string[]) => entriesOf({ arms: ["mgrpo", "main-only"], vary }).map(({ label }) => label);
 
-test("each arm unvaried, and with each value of each varied setting, one setting at a time", () => {
+test("each arm is planned unvaried, and with each value of each varied setting, one setting at a time", () => {
   expect(labels([])).toEqual(["mgrpo", "main-only"]);
   expect(labels(["algorithm.alignment.d=1,2", "algorithm.ratio=sequence-mean"])).toEqual([
     "mgrpo",
@@ -80,7 +80,7 @@ test("a setting that one run of a comparison reads is given to all; one that non
   expect(unread([tokens])).toEqual(new Set(["algorithm.constantTokens"]));
   expect(unread([tokens], "algorithm.aggregation=token-mean")).toEqual(new Set(["algorithm.constantTokens"]));
   expect(unread([tokens], "algorithm.aggregation=token-mean,constant")).toEqual(new Set());
-  // The unchanged arm has the default, which would be as meaningless if it were another value.
+  // The unvaried arm has the default, and would not read another value either.
   expect(unread([], "algorithm.constantTokens=100,200")).toEqual(new Set(["algorithm.constantTokens"]));
   expect(unread(["algorithm.aggregation=constant"], "algorithm.constantTokens=100,200")).toEqual(new Set());
   expect(unread(["algorithm.kl.estimator=k1"], "algorithm.kl.coefficient=0.01")).toEqual(new Set());
@@ -138,7 +138,7 @@ test("every arm asks harder questions after the same share of the run, although 
   expect(planRun(kept, first, 1, undefined).set).toEqual([`curriculum=${shares}`]);
 });
 
-describe("what made a run", () => {
+describe("the provenance of a run", () => {
   const ours = provenanceOf(planRun(source, entriesOf(options)[0] ?? expect.fail(), 1, undefined).config, {});
 
   test("a model's folder may have another path, a commit may be abbreviated, and the machine may differ; an unknown commit is foreign", () => {
@@ -154,7 +154,7 @@ describe("what made a run", () => {
     expect(foreignBy(ours, { ...ours, machine: "another" })).toEqual([]);
   });
 
-  test("a run that was resumed at a commit with the same code is not foreign; one version with other code is enough to be", () => {
+  test("a run that was resumed at a commit with the same code is not foreign; a single version with other code makes it foreign", () => {
     const commit = execFileSync("git", ["rev-parse", "HEAD"], { encoding: "utf8" }).trim();
     const refusals = (...versions: string[]) =>
       foreignBy({ ...ours, commit: commit.slice(0, 12) }, { ...ours, commit: versions.join(", then ") });
@@ -184,7 +184,7 @@ describe("what made a run", () => {
 
 const comparison = summarize(about, arms);
 
-test("shares, gains and differences by hand, on the seeds that both arms have", () => {
+test("shares, gains and differences have the values worked by hand; arms are compared on the seeds that both have", () => {
   expect(Comparison.parse(JSON.parse(JSON.stringify(comparison)))).toEqual(comparison);
   const [first, second] = comparison.arms;
   // (6 + 8) / 16, from 2 / 16; the other arm has seed 2 alone: 4 / 8 against 8 / 8.
@@ -201,7 +201,7 @@ test("shares, gains and differences by hand, on the seeds that both arms have", 
   expect(first?.runs.map(({ short }) => short)).toEqual([false, false]);
 });
 
-test("an arm without runs has no scores, instead of zeros", () => {
+test("an arm without runs has no scores, rather than zeros", () => {
   const [empty] = summarize(about, [{ entry: mgrpo, runs: [], budgets: new Map() }]).arms;
   expect(empty).toMatchObject({ runs: [], heldOut: [], caseStudies: [], kinds: [] });
 });
@@ -227,7 +227,7 @@ test("a label with a bar and several lines stays in its cell of the page", () =>
   expect(drawMarkdown(summarize(about, named), [])).toContain("| mgrpo, agents.main.system=a b\\|c |");
 });
 
-test("tables: one line per step, evaluation and question, cells with separators quoted", () => {
+test("the CSV tables have one line per step, evaluation and question, and quote cells with separators", () => {
   const lines = (csv: string) => csv.trimEnd().split("\n");
   expect(lines(stepsCsv(arms))).toHaveLength(1 + 3);
   expect(lines(stepsCsv(arms))[0]).toMatch(/^arm,seed,step,sampled_tokens,.*reward_main,.*calls_searcher/);
@@ -241,7 +241,7 @@ test("tables: one line per step, evaluation and question, cells with separators 
   expect(lines(evaluationsCsv(returned))[1]).toMatch(/^"a\rb",1,/);
 });
 
-test("settings whose paths end alike have different names in the legend", () => {
+test("settings whose paths end in the same name have different names in the legend", () => {
   const [one = expect.fail()] = arms;
   const vary = ["algorithm.mainReward.format=0.2", "algorithm.subReward.format=0.2"];
   const varied = entriesOf({ arms: ["mgrpo"], vary }).map((entry) => ({ ...one, entry }));
@@ -250,7 +250,7 @@ test("settings whose paths end alike have different names in the legend", () => 
   expect(heldOutBands(varied.slice(0, 2)).map(({ name }) => name)).toEqual(["mgrpo", "format=0.2"]);
 });
 
-test("curves: held-out over sampled tokens, reward per step; both themes, no external resources", () => {
+test("the curves are held-out scores over sampled tokens and reward per step, in both themes, without external resources", () => {
   const [band] = heldOutBands(arms);
   expect(band?.points).toMatchObject([
     { x: 0, y: 0.125 },

@@ -35,7 +35,7 @@ function recipeWith(name: string, body: string): string {
   return recipe;
 }
 
-test("natively and through the app: every agent's rewards, advantages and trained tokens", async () => {
+test("dev shows every agent's rewards, advantages and trained tokens, natively and through the app", async () => {
   // Nothing is tracked, so trackers need no addresses, and `trackContent` needs none that accepts content.
   const tracked = [...models, "--set", 'track=["mlflow","otlp"]', "--set", "trackContent=true"];
   for (const settings of [tracked, withApp]) {
@@ -53,7 +53,7 @@ test("natively and through the app: every agent's rewards, advantages and traine
   }
 });
 
-test("the group is the one that training's first step has", async () => {
+test("dev samples the same group as the first step of training", async () => {
   const [main = expect.fail()] = linesOf(await printedJson("dev", RELAY, ...withApp), "agent");
   const step = ["--steps", "1", "--set", "questionsPerStep=1", "--set", "rolloutsPerQuestion=4"];
   expect(await mgrpo(folder, "train", RELAY, "--run", "same", ...withApp, ...step)).toMatchObject({ code: 0 });
@@ -64,7 +64,7 @@ test("the group is the one that training's first step has", async () => {
   for (const reward of rewards) expect(shown).toContain(`reward ${reward.toFixed(3)}`);
 });
 
-test("an app that throws: its error, and a question that no rollout answers", async () => {
+test("an app that throws: its error is shown, and warnings say that no rollout has a score", async () => {
   const recipe = recipeWith("throws", 'throw new TypeError("the app has a bug");');
   const lines = await dev(recipe, ...withApp);
   expect(linesOf(lines, "rollout")[0]).toMatchObject({ failed: expect.stringContaining("the app has a bug") });
@@ -75,7 +75,7 @@ test("an app that throws: its error, and a question that no rollout answers", as
   expect(main).toMatch(/^'main' was never called/);
 });
 
-test("rewards that throw: what is sampled is shown, then their error, and no further rollout begins", async () => {
+test("rewards that throw: the rollouts so far are shown, then the error, and no further rollout begins", async () => {
   const recipe = recipeWith("unrewarded", 'return { answer: "amber" };');
   const rewards = 'export const rewards = { correct() { throw new TypeError("no such field"); }, expert: () => 0 };\n';
   writeFileSync(join(recipe, "rewards.mjs"), rewards);
@@ -87,7 +87,7 @@ test("rewards that throw: what is sampled is shown, then their error, and no fur
   expect(shown.map(({ kind }) => kind)).toEqual(shown.map(() => "rollout"));
 });
 
-test("an app that gives up, rewrites history, offers tools in vain and asks only one agent", async () => {
+test("warnings name an app that gives up, rewrites history, offers tools that no agent calls, or leaves out an agent", async () => {
   const recipe = recipeWith(
     "odd",
     `const user = (content) => ({ role: "user", content });
@@ -108,7 +108,7 @@ test("an app that gives up, rewrites history, offers tools in vain and asks only
   ]);
 });
 
-test("the user's own questions without held-out ones: their suite is not missed, since nothing is evaluated", async () => {
+test("the user's own training questions are enough: no suite needs held-out ones, since nothing is evaluated", async () => {
   const own = { id: "own", prompt: "What follows amber?", answer: "birch" };
   writeFileSync(join(folder, "own.jsonl"), `${JSON.stringify(own)}\n`);
   const settings = [...relaySettings({ name: "sampled" }), "--set", "questions.train=own.jsonl", "--rollouts", "2"];
@@ -116,14 +116,14 @@ test("the user's own questions without held-out ones: their suite is not missed,
   expect(rollouts.map(({ question }) => question)).toEqual(["jsonl:own", "jsonl:own"]);
 });
 
-test("an unknown question, and too few rollouts", async () => {
+test("an unknown question and too few rollouts are refused", async () => {
   await expect(printedJson("dev", RELAY, ...models, "--question", "train-ambr")).rejects.toThrow(
     "did you mean 'train-amber'?",
   );
   await expect(printedJson("dev", RELAY, ...models, "--rollouts", "1")).rejects.toThrow("rolloutsPerQuestion");
 });
 
-test("an agent in one line", () => {
+test("an agent's share of the group is one line of text", () => {
   const share = { agent: "main", trained: true, branches: 1, sampledTokens: 9, trainedTokens: 9 };
   expect(shareText({ ...share, rewards: [0.1, 1], advantages: [-1, null] })).toBe(
     "1 branch, 9 sampled tokens; rewards 0.100 1.000; advantages -1.00 dropped; 9 tokens trained",
@@ -133,7 +133,7 @@ test("an agent in one line", () => {
   );
 });
 
-test("the frames of a stack keep lines of their own in the terminal, without control characters", () => {
+test("each frame of a stack trace keeps a line of its own in the terminal, without control characters", () => {
   const lines = warningLines("the app threw: TypeError: a bug\u001b[2J\n    at rollout (rollout.mjs:2:7)");
   expect(lines.map((line) => stripVTControlCharacters(line))).toEqual([
     "  warning: the app threw: TypeError: a bug [2J",
@@ -141,7 +141,7 @@ test("the frames of a stack keep lines of their own in the terminal, without con
   ]);
 });
 
-test("an agent without branches: only an app can leave the main agent out, and only a trained agent would be trained", () => {
+test("agents that were never called: the main agent is named only with an app, and missed training only for trained agents", () => {
   const share = { branches: 0, sampledTokens: 0, rewards: [], advantages: [], trainedTokens: 0 };
   const shares = [
     { agent: "main", trained: true, ...share },
@@ -159,7 +159,7 @@ test("an agent without branches: only an app can leave the main agent out, and o
   expect(warningsFor("recipe")).toEqual([main, ...subs]);
 });
 
-test("turn rewards are a signal even if all rollout rewards are equal; without a batch, every rollout is masked", () => {
+test("turn rewards are a signal even if all rollout rewards are equal; a group without a batch is reported as masked", () => {
   const equal: AgentBatch = {
     ...{ trajectories: ["0", "1"], weights: [0.5], advantages: [0, 0], mean: 0.5, std: 0 },
     ...{ duplicated: 0, dropped: 0 },

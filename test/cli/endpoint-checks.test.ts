@@ -6,7 +6,7 @@ import { freePort } from "../fakes/proxies.ts";
 
 afterEach(() => void vi.unstubAllEnvs());
 
-test("an empty variable is no endpoint; one where nothing listens is reported with its variable", async () => {
+test("an empty variable is not an endpoint; an endpoint where nothing listens is reported with its variable", async () => {
   for (const name of ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_S3"]) vi.stubEnv(name, "");
   expect(await checkEndpoints()).toMatchObject([{ name: "endpoints", state: "ok" }]);
   vi.stubEnv("AWS_ENDPOINT_URL_S3", `http://127.0.0.1:${await freePort()}`);
@@ -19,7 +19,7 @@ test("an empty variable is no endpoint; one where nothing listens is reported wi
   ]);
 });
 
-test("where the temporary folder does not exist, the embedded cloud is broken, and the other checks go on", async () => {
+test("if the temporary folder does not exist, the embedded cloud is reported as broken, and the check does not throw", async () => {
   for (const name of ["TMPDIR", "TMP", "TEMP"]) vi.stubEnv(name, join(import.meta.dirname, "no-such-folder"));
   expect(await checkLocalCloud()).toMatchObject([
     { name: "embedded cloud", state: "broken", found: expect.stringMatching(/^ENOENT: .*no-such-folder/) },

@@ -1,4 +1,4 @@
-/** @file Exports can be repeated: files copied from a base model are replaced, also where the base model is read-only. */
+/** @file Exports can be repeated: files copied from a base model are replaced, even if the base model is read-only. */
 import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,7 @@
-/** @file Agents whose fleet has a server: they use it by default, and are not evaluated by workers that cannot reach it. */
+/**
+ * @file Agents whose fleet has a server: they use it by default, and are not evaluated by workers that cannot reach it. A judge needs a key
+ * that the deployment has.
+ */
 import { expect, test } from "vitest";
 import { fleetPolicies, refuseKeylessJudge, refuseUnreachableServers } from "../../cli/deployment.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
@@ -22,7 +25,7 @@ test("the fleet's policy is the default for its agent; a policy that the user se
   expect(fleetPolicies(config, deployment, ["agents.main.policy=compiled"])).toEqual([]);
 });
 
-test("evaluations of an agent on such a server are refused at launch", () => {
+test("evaluations of an agent on a fleet's server are refused at launch", () => {
   const on = (policy: string, suites: { name: string }[]) =>
     RunConfig.parse({ ...config, agents: { ...agents, main: { ...agents.main, policy } }, evaluation: { suites } });
   const refused = on(POLICY, [{ name: "held-out" }]);
@@ -33,7 +36,7 @@ test("evaluations of an agent on such a server are refused at launch", () => {
   refuseUnreachableServers(on("compiled", [{ name: "held-out" }]), deployment);
 });
 
-test("an agent that shares the policy of any agent on such a server is refused at launch", () => {
+test("an agent that shares the policy of an agent on a fleet's server is refused at launch", () => {
   const fleets = deployment.fleets.map((fleet) => ({ ...fleet, policy: POLICY }));
   const team = {
     main: { ...agents.main, policy: POLICY, delegates: ["searcher", "reader"] },
@@ -57,7 +60,7 @@ test("a judge whose key a deployment does not have is refused at launch, if func
   }
   for (const model of [named("MGRPO_JUDGE_KEY"), "openai:http://10.0.0.9:8000/v1#m"])
     refuseKeylessJudge(judgedBy(model), deployment, true);
-  // Evaluations on machines of the user's own use the keys there.
+  // Evaluations on the user's own machines use the keys there.
   const judged = judgedBy("openai#m", [{ name: "web", benchmark: "webwalkerqa", data: "w.json" }]);
   const evaluators: Deployment["fleets"] = [
     { name: "eval", agent: "*", roles: ["eval"], group: "g", max: 1, release: "r" },

@@ -37,7 +37,7 @@ async function eventsWhileEvaluated(store: Store, followed: RunConfig): Promise<
 
 const ofKind = (seen: readonly RunEvent[], kind: RunEvent["kind"]) => seen.filter((event) => event.kind === kind);
 
-test("a finished run: its steps, the end of training, its evaluations, its end", async () => {
+test("a finished run yields its steps, the end of training, its evaluations and its end, in this order", async () => {
   expect((await events(0)).map(({ kind }) => kind)).toEqual([
     "step",
     "trained",
@@ -50,7 +50,7 @@ test("steps that were reported before are not reported again", async () => {
   expect(ofKind(await events(1), "step")).toEqual([]);
 });
 
-test("after training, the run reports which suite is evaluated, until all are done, and each evaluation once", async () => {
+test("after training, the run reports which evaluation it waits for until all are done, and each evaluation once", async () => {
   const seen = await eventsWhileEvaluated(await storeOfFinishedRun(), unfinished);
   expect(ofKind(seen, "waiting")).toEqual([{ kind: "waiting", step: 1, for: "evaluation 5 of 6: late after 0 steps" }]);
   expect(ofKind(seen, "evaluation")).toHaveLength(6);
@@ -80,7 +80,7 @@ test("what was measured about a server's own optimizer is reported once", async 
   expect(ofKind(await eventsWhileEvaluated(store, unfinished), "optimizer")).toEqual([]);
 });
 
-test("waiting for: the missing workers, the rollouts, the trainers", () => {
+test("a run waits for the missing workers, the rollouts or the trainers", () => {
   const open = { ...step, state: "open" as const };
   const agents: AgentRecord[] = ["main", "searcher"].map((agent) => ({
     run: RUN,

@@ -5,7 +5,7 @@ import { RunReport } from "../../cli/run-report.ts";
 import { mgrpo, mgrpoWith, readReport, trainRelay, workHere } from "./command-line.ts";
 
 const TIMEOUT = 480_000;
-/** Far more than close in the quarter of a second for which the cloud trusts the space that it has measured. */
+/** Far more steps than can close in the quarter of a second for which the cloud trusts its last measurement of free space. */
 const STEPS = ["--steps", "12"];
 const folder = workHere();
 

@@ -12,7 +12,7 @@ function reporterTo(isTTY: boolean) {
 const at = (file: string, bytes: number, totalBytes: number) => ({ model: "hf:owner/tiny", file, bytes, totalBytes });
 const shown = (progress: string) => `\r\u001B[Khf:owner/tiny  ${progress}`;
 
-test("a download that fails leaves its live line before the failure is printed", () => {
+test("closing the reporter ends its live line once, so that a failure is printed on a line of its own", () => {
   const { reporter, text } = reporterTo(true);
   reporter.progress(at("model.safetensors", 1e6, 3e6));
   reporter.close();
@@ -29,7 +29,7 @@ test("the small files and the weights share one live line", () => {
   expect(text()).toBe(`${lines.join("")}\n`);
 });
 
-test("without a terminal, a line when a file starts; nothing when it is closed", () => {
+test("without a terminal, a line is printed when a file starts, and nothing on closing", () => {
   const { reporter, text } = reporterTo(false);
   for (const bytes of [1e6, 2e6]) reporter.progress(at("model.safetensors", bytes, 3e6));
   reporter.close();

@@ -15,7 +15,7 @@ const folder = mkdtempSync(join(tmpdir(), "mgrpo-traces-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const trace = (name: string) => join(TRACES, name);
 
-test("the file teaches an agent, and the summary has no content", async () => {
+test("the file has demonstrations for an agent, and the summary has no content", async () => {
   const to = join(folder, "new", "demos.jsonl");
   const text = await printed(
     "import-traces",
@@ -66,7 +66,7 @@ test("nothing is overwritten, and nothing is written if no conversation can be t
 test.each<[string, JsonValue[], RegExp]>([
   ["beside a model call", [span({ attributes: { "gen_ai.operation.name": "chat" } })], /^none of 1 model calls can be/],
   ["alone", [], /^no model calls among 1 span can be taken$/],
-])("a span of another kind %s, and nothing to take", async (_where, calls, message) => {
+])("with a span of another kind %s, the error says that nothing can be taken", async (_where, calls, message) => {
   const input = join(folder, "other.jsonl");
   writeFileSync(input, file(spans(...calls, span({ id: "2" }))).bytes);
   await expect(printed("import-traces", input, "--to", join(folder, "nothing.jsonl"))).rejects.toThrow(message);
@@ -80,7 +80,7 @@ test.each([
   await expect(printed("import-traces", trace("openai.jsonl"), "--to", to, ...options)).rejects.toThrow(message);
 });
 
-test("filters come from options; several system messages are pointed out", async () => {
+test("options filter the model calls; several system messages are pointed out", async () => {
   const call = (id: string, system: string, model: string) =>
     span({
       id,
@@ -123,7 +123,7 @@ test.each([
 });
 
 test("the error names a file that cannot be written, and says what to do", async () => {
-  // A file where a folder has to be is refused to root as well.
+  // Even root cannot write below a file.
   writeFileSync(join(folder, "file"), "");
   const to = join(folder, "file", "x.jsonl");
   await expect(printed("import-traces", trace("openai.jsonl"), "--to", to)).rejects.toMatchObject({

@@ -22,7 +22,7 @@ async function initIn(project: string, ...args: string[]): Promise<string> {
   }
 }
 
-test("it writes the template's recipe, and overwrites nothing", async () => {
+test("init writes the template's recipe, and overwrites nothing", async () => {
   expect(await printed("init")).toContain("Wrote team");
   expect(readdirSync(join(folder, "team"))).toEqual(readdirSync(TEMPLATE));
   await expect(printed("init")).rejects.toThrow(/^team exists: name a folder that does not/);
@@ -37,11 +37,11 @@ test("git ignores what the program writes; the project's own rules are kept, and
   expect(output).toContain(`Added to .gitignore: ${added.join(" ")}\n`);
   expect(readFileSync(ignore, "utf8")).toBe(`node_modules\n/runs\n*.log\n${added.join("\n")}\n`);
   expect(await initIn(project, "other")).toContain("Added to .gitignore: /other/models/\n");
-  // A folder elsewhere is not of this project.
+  // A folder elsewhere is not part of this project.
   expect(await initIn(project, "../elsewhere")).not.toContain(".gitignore");
 });
 
-test("the packages that the recipe imports are to be installed, unless the project finds them", async () => {
+test("the output names the packages to install, unless the project already has them", async () => {
   const packages = { mgrpo: ROOT, zod: join(ROOT, "node_modules", "zod") };
   const initWith = (...installed: (keyof typeof packages)[]) => {
     const project = mkdtempSync(join(folder, "project-"));
@@ -56,7 +56,7 @@ test("the packages that the recipe imports are to be installed, unless the proje
 
 test("a .gitignore that cannot be written is an error that says what to add", async () => {
   const project = mkdtempSync(join(folder, "project-"));
-  // A link to a file in a folder that does not exist is refused to root as well.
+  // Even root cannot write through a link into a folder that does not exist.
   symlinkSync("gone/ignore", join(project, ".gitignore"));
   await expect(initIn(project)).rejects.toThrow(
     /^\.gitignore cannot be written \(ENOENT\): add to it, .*: node_modules\/ \/runs\/ /,
@@ -64,14 +64,14 @@ test("a .gitignore that cannot be written is an error that says what to add", as
 });
 
 test("the error names a folder that cannot be written, and says what to do", async () => {
-  // A file where a folder has to be is refused to root as well.
+  // Even root cannot write below a file.
   writeFileSync(join(folder, "file"), "");
   await expect(printed("init", "file/team")).rejects.toThrow(
     /^file\/team cannot be written \(ENOTDIR\): name a folder that you can write to/,
   );
 });
 
-test("train makes the missing base models, and warns that the first step taught nothing", async () => {
+test("train makes the missing base models, and warns if the first step taught nothing", async () => {
   mkdirSync(join(folder, "node_modules"));
   symlinkSync(ROOT, join(folder, "node_modules", "mgrpo"), "junction");
   symlinkSync(join(ROOT, "node_modules", "zod"), join(folder, "node_modules", "zod"), "junction");

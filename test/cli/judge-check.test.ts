@@ -44,7 +44,7 @@ test("agreement, and each disagreement with the judge's reason", async () => {
 });
 
 test("expert labels: the judge's error against human scores, and each disagreement", async () => {
-  // By the length of the report: 0.5, 0.8, 0.3 and 1.0.
+  // The scores are by the length of the report: 0.5, 0.8, 0.3 and 1.0.
   reply = (content) => {
     const { task, steps, report } = JSON.parse(content) as { task: string; steps: unknown; report: string };
     return says(JSON.stringify({ reason: `${task}: ${JSON.stringify(steps)}`, score: report.length / 10 }));
@@ -76,11 +76,11 @@ test("expert labels: the judge's error against human scores, and each disagreeme
   ]);
 });
 
-test("a byte order mark, as editors on Windows write it, is no part of the first label", async () => {
+test("a byte order mark, as editors on Windows write it, is not part of the first label", async () => {
   expect(await check(`\ufeff${JSON.stringify(LABELS[0])}`)).toMatchObject([{ kind: "agreement", n: 1, accuracy: 1 }]);
 });
 
-test("a disagreement has a vote's reason, also if the median lies between two votes, since one failed", async () => {
+test("a disagreement has a vote's reason, even if the median lies between two votes because a third failed", async () => {
   const votes = [
     says("I cannot say"),
     ...[0.2, 0.4].map((score) => says(JSON.stringify({ reason: `worth ${score}`, score }))),
@@ -100,11 +100,11 @@ test.each([
   ['{"task":"?","report":"a","score":2}', /labels\.jsonl, line 1: score: /],
   [`{"task":"?","report":"a","score":1}\n${JSON.stringify(LABELS[0])}`, /labels\.jsonl, line 2: task: /],
   ['{"question":"?","reference":"a","answer":"b"}', /labels\.jsonl, line 1: correct: /],
-])("bad labels are refused by line: %j", async (text, line) => {
+])("bad labels are refused with their line: %j", async (text, line) => {
   await expect(check(text)).rejects.toThrow(line);
 });
 
-test("an answer without a verdict: the error names the label", async () => {
+test("the error for an answer without a verdict names the label", async () => {
   reply = (content) =>
     says(content.includes("London") ? "I cannot say" : JSON.stringify(holdsReference(JSON.parse(content))));
   await expect(check(`${JSON.stringify(LABELS[0])}\n${JSON.stringify(LABELS[1])}`)).rejects.toMatchObject({
@@ -113,7 +113,7 @@ test("an answer without a verdict: the error names the label", async () => {
   });
 });
 
-test("a server that demands payment: one line, no agreement", async () => {
+test("a server that demands payment ends the check with an error", async () => {
   reply = () => fails(402, "no credit left");
   await expect(check(JSON.stringify(LABELS[0]))).rejects.toMatchObject({
     code: "endpoint-refused",
@@ -121,7 +121,7 @@ test("a server that demands payment: one line, no agreement", async () => {
   });
 });
 
-test("a recipe without a judge: the message says how to name one", async () => {
+test("the error for a recipe without a judge says how to name one", async () => {
   const file = join(folder, "labels.jsonl");
   writeFileSync(file, JSON.stringify(LABELS[0]));
   await expect(printedJson("judge", "check", file)).rejects.toThrow(/recipe 'atlas' has no judge: name one/);

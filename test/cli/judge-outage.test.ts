@@ -1,4 +1,4 @@
-/** @file A judge's outage that halts an evaluation: a watch tries again later, as after lost answers; any other halt ends it. */
+/** @file A judge outage that halts an evaluation: a watch tries again later, as after lost answers; any other halt ends the watch. */
 import { expect, test } from "vitest";
 import { followJobs } from "../../cli/local/evaluate-team.ts";
 import { type WatchProblem, watchCheckpoints } from "../../cli/watch.ts";
@@ -12,7 +12,7 @@ import { memoryStore } from "../fakes/memory-store.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
 import { begin, openWorld } from "../fixtures/relay/world.ts";
 
-/** How following an evaluation ends when the judge has failed like this. */
+/** The error that ends the following of an evaluation whose judge has failed like this. */
 async function endAfter(cause: MgrpoError, failingSeconds: number): Promise<MgrpoError> {
   const store = memoryStore();
   const config = relayConfig({ evaluation: { suites: [{ name: "sampled" }] } });
@@ -57,7 +57,7 @@ test("after an outage of ten minutes, a watch reports it and evaluates the check
   });
 });
 
-test("a halt that an older release recorded, without a code, ends the watch", async () => {
+test("a halt that an older release recorded without a code is not retryable", async () => {
   const store = memoryStore();
   const config = relayConfig({ evaluation: { suites: [{ name: "sampled" }] } });
   await begin(store, openWorld(store).functions, config);

@@ -27,7 +27,7 @@ test("each count of the confusion matrix is right-aligned with its heading", () 
   expect([counts.indexOf("1") + 1, counts.length]).toEqual(columnEnds);
 });
 
-test("kappa is undefined only if all labels and verdicts are the same: the same verdicts on different labels have kappa 0", () => {
+test("kappa is undefined only if all labels and verdicts are the same; identical verdicts on different labels have kappa 0", () => {
   const same = printedLines({ label: true, judged: true });
   expect(same).toContain("  kappa      - (all labels and verdicts are the same)");
   const lenient = printedLines({ label: true, judged: true }, { label: false, judged: true });

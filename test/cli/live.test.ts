@@ -1,4 +1,4 @@
-/** @file One look at a run for the lists of runs: cost, heartbeat, wait, and a stall that began before the look. */
+/** @file The live state of a run in the lists of runs, from one read: cost, heartbeat, wait, and a stall that began earlier. */
 import { expect, test } from "vitest";
 import { followRun } from "../../cli/local/follow.ts";
 import { readLive } from "../../cli/local/live.ts";
@@ -28,7 +28,7 @@ async function runningStore(workers: readonly WorkerRecord[], listed: object) {
   return store;
 }
 
-test("cost, newest heartbeat and wait of a run whose workers are at work", async () => {
+test("a run whose workers are at work shows its cost, newest heartbeat and wait", async () => {
   const priced = RunConfig.parse({ ...config, budget: { usd: 9, usdPerWorkerHour: { main: 3, "*": 0 } } });
   const store = await runningStore([], {});
   const now = 2_000_000_000_000;
@@ -46,7 +46,7 @@ test("cost, newest heartbeat and wait of a run whose workers are at work", async
   expect(live).toMatchObject({ heartbeatSeconds: 8, wait: "rollouts 4/4", stall: null });
 });
 
-test("a stall shows at the first look, since the time that a tick noted", async () => {
+test("a stall shows at the first read, counted from the time that a tick recorded", async () => {
   const progress = progressOf(open, groups, agents);
   const store = await runningStore([], {});
   const now = 2_000_000_000_000;

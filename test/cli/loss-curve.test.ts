@@ -1,4 +1,4 @@
-/** @file The chart of a supervised training names the checkpoint that is kept, even if the start was better. */
+/** @file The chart of supervised training names the checkpoint that is kept, even if the start was better. */
 import { expect, test } from "vitest";
 import { drawLosses } from "../../cli/sft/loss-curve.ts";
 

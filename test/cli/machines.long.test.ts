@@ -137,7 +137,7 @@ async function inspectFromElsewhere(folder: string) {
   expect(createHash("sha256").update(bytes).digest("hex")).toBe(trained);
 }
 
-test("a run trains to its end on cloud serve, launch and workers", { timeout: TIMEOUT }, async () => {
+test("a run trains to its end with cloud serve, launch and workers", { timeout: TIMEOUT }, async () => {
   const [cloudAt, here] = [emptyFolder(), removeAfterwards(projectFolder())];
   const first = await serve(cloudAt);
   expect(Object.keys(first.printedEnvironment).sort()).toEqual([
@@ -185,7 +185,7 @@ test("a run trains to its end on cloud serve, launch and workers", { timeout: TI
   await second.stop("SIGINT");
 });
 
-test("the same weights if mgrpo dispatch runs the functions, a worker is called over TLS, and clocks are off", {
+test("a run has the same weights if mgrpo dispatch runs the functions, a worker is called over TLS, and clocks are off", {
   timeout: TIMEOUT,
 }, async () => {
   const { store, here } = await storeAndProject();
@@ -237,7 +237,7 @@ test("the same weights if mgrpo dispatch runs the functions, a worker is called 
   await store.close();
 });
 
-test("a setting that nothing reads is refused when a run is launched; one that is stored with it can be launched again", async () => {
+test("a setting that nothing reads is refused when a run is launched; a run that is stored with one can be launched again", async () => {
   const { store, here } = await storeAndProject();
   process.chdir(here);
   const again = [...launchRelay("old"), "--set", "algorithm.constantTokens=100"];
@@ -252,7 +252,7 @@ test("a setting that nothing reads is refused when a run is launched; one that i
   await store.close();
 });
 
-test("a worker whose certificate is not trusted: one line reports it, and no rollout is recorded as failed", {
+test("a worker whose certificate is not trusted is reported in one line, and no rollout is recorded as failed", {
   timeout: TIMEOUT,
 }, async () => {
   const { store, here } = await storeAndProject();

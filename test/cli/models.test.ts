@@ -115,7 +115,7 @@ describe("a model under s3://", () => {
     return { checks, exitCode };
   };
 
-  test("is described by doctor as its folder is, with and without a slash at the end; so is an adapter there", async () => {
+  test("is described by doctor like a folder with the same files, with or without a trailing slash; an adapter there is described too", async () => {
     const inFolder = await doctor(write("doctor", model));
     expect(inFolder.checks[0]).toMatchObject({ state: "ok", found: expect.stringMatching(/an adapter of rank 4$/) });
     expect(await doctor("s3://mgrpo/models/tiny")).toEqual(inFolder);
@@ -124,7 +124,7 @@ describe("a model under s3://", () => {
     expect(checks[0]).toMatchObject({ found: expect.stringContaining(" with its adapter; trained: ") });
   });
 
-  test("without its tokenizer is broken, and doctor says which file is missing", async () => {
+  test("is reported as broken without its tokenizer, and doctor says which file is missing", async () => {
     const { checks, exitCode } = await doctor("s3://mgrpo/models/partial");
     const advice = "copy it from the base model";
     expect(checks).toContainEqual({ name: "template", state: "broken", found: "tokenizer.json is missing", advice });
@@ -140,7 +140,7 @@ describe("a model under s3://", () => {
   });
 });
 
-describe("a model of the hub", () => {
+describe("a model from the Hub", () => {
   beforeAll(async () => {
     const whole = new Map([...tinyCheckpoint(ROOMY), ...bpeFiles()]);
     const hub = await startHub("owner/tiny", whole);
@@ -166,7 +166,7 @@ describe("a model of the hub", () => {
     );
   });
 
-  test("of a started run stays at its commit if the name has no revision", async () => {
+  test("stays at its commit in a run that has started, if the name has no revision", async () => {
     const recorded = `hf:owner/tiny@${"b".repeat(40)}`;
     const pinned = (model: string) => pinModels(configOf(model), configOf(recorded));
     expect(await pinned("hf:owner/tiny")).toEqual(configOf(recorded));
@@ -190,7 +190,7 @@ describe("a model of the hub", () => {
   });
 });
 
-test("a large file of the hub has an origin that remote workers can open, one of a folder has none", async () => {
+test("a large file from the Hub has an origin that remote workers can open; one from a folder has none", async () => {
   const large = new Map([...bpeFiles(), ["model.safetensors", new Uint8Array(LARGE_FILE_BYTES + 1)]]);
   const hub = await startHub("owner/large", new Map([...large, ["config.json", new Uint8Array()]]));
   vi.stubEnv("HF_ENDPOINT", hub.url);
@@ -228,7 +228,7 @@ describe("a GGUF file", () => {
     );
   });
 
-  test("is described as the folder that it would become", async () => {
+  test("is described by doctor like the folder that it would become", async () => {
     const folder = join(root, "from-gguf");
     await importGguf(path, folder);
     const settings = ["limits.contextTokens=16", "lora.rank=4"];

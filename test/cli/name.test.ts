@@ -1,4 +1,4 @@
-/** @file Hints name the program as the user can start it. */
+/** @file Hints name the program in the way that the user can start it. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { commandName } from "../../cli/terminal/name.ts";
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-name-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test("in a checkout: by npm in its root, by the path of the entry point elsewhere", () => {
+test("in a checkout, the program is named by npm in the root, and by the path of the entry point elsewhere", () => {
   writeFileSync(join(folder, "build.mjs"), "");
   const entry = join(folder, "dist/cli/mgrpo.js");
   expect(commandName({}, folder, entry)).toBe("npm run mgrpo --");
@@ -22,7 +22,7 @@ test("a path with spaces is quoted", () => {
   expect(commandName({}, folder, join(checkout, "dist/cli/mgrpo.js"))).toBe('node "my checkout/dist/cli/mgrpo.js"');
 });
 
-test("installed: by name where the shell finds it, otherwise by npx", () => {
+test("an installed program is named alone where the shell finds it, and with npx otherwise", () => {
   const entry = join(folder, "node_modules/mgrpo/dist/cli/mgrpo.js");
   const bin = join(folder, "bin");
   mkdirSync(bin);

@@ -10,7 +10,7 @@ import { config } from "./records.ts";
 
 const folder = workHere();
 const RUN = join("runs", config.run);
-/** A process that lives as long as the tests. */
+/** A process that lives at least as long as the tests. */
 const pid = process.ppid;
 
 beforeAll(() => {

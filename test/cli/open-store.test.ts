@@ -1,4 +1,4 @@
-/** @file Reading a run whose process is gone changes nothing in its store; while its process ends, a read waits. */
+/** @file Reading a run whose process is gone changes nothing in its store; a read waits while the process is ending. */
 import { spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, expect, test } from "vitest";
@@ -10,10 +10,10 @@ import { recordRun } from "./recorded-run.ts";
 import { RUN } from "./records.ts";
 
 const project = workHere();
-/** How long a read may wait for what these tests do half a second later. */
+/** How long a read may wait; these tests act half a second after it begins. */
 const PATIENCE_SECONDS = 100;
 
-test("an event that a killed process did not handle is left to the next one that does", async () => {
+test("an event that a killed process did not handle is left by a read to the next process that handles events", async () => {
   await recordRun(project);
   const { cloud: directory } = runFolder(RUN);
   const handled: string[] = [];
@@ -34,7 +34,7 @@ test("an event that a killed process did not handle is left to the next one that
   await resumed.close();
 });
 
-/** The process that trains the run, as far as its status says. */
+/** The process that trains the run, according to its status. */
 const training = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { stdio: "ignore" });
 afterAll(() => training.kill());
 
@@ -44,7 +44,7 @@ const NO_CLOUD = {
   ...{ MGRPO_TABLE: "mgrpo", MGRPO_BUCKET: "mgrpo" },
 };
 
-test("a read that meets the end of the process that trains the run waits for it", async () => {
+test("a read waits while the process that trains the run is ending", async () => {
   await recordRun(project);
   const folder = runFolder(RUN);
   const finished = readStatus(folder);
@@ -56,7 +56,7 @@ test("a read that meets the end of the process that trains the run waits for it"
   expect(await reading).toBeUndefined();
 });
 
-test("a read of a folder that another process is about to close waits for it", async () => {
+test("a read waits for a store that is still open elsewhere and about to close", async () => {
   await recordRun(project);
   const closing = await startLocalCloud({ directory: runFolder(RUN).cloud });
   const reading = withRunStore(runFolder(RUN), (store) => store.objects.get("no such key"), PATIENCE_SECONDS);

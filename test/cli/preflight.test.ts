@@ -20,7 +20,7 @@ async function relay(...settings: string[]) {
   return resolveConfig(await openRecipe(RELAY), { run: "r", seed: 1, arm: "mgrpo", set, recipe: RELAY });
 }
 
-test("nothing is wrong: no finding, and the base model of every agent", async () => {
+test("if nothing is wrong, there are no findings, and every agent has its base model", async () => {
   const { findings, bases } = await preflight(await relay(), site);
   expect(findings.all).toEqual([]);
   expect([...bases.keys()]).toEqual(["main", "searcher"]);

@@ -100,7 +100,7 @@ test("--only takes whole names or paths of folders, all of which must exist", ()
   expect(() => chosenBases(own, ["main", "seracher"])).toThrow("no base model 'seracher' (available: main, sub-main)");
 });
 
-test("a model that cannot be written whole has no weights, so that a run does not take it for one", async () => {
+test("a base model that cannot be written completely has no weights file, so that no run uses it", async () => {
   await pretrained("e", 500);
   rmSync(join(folder, "e", "training.json"));
   mkdirSync(join(folder, "e", "training.json", "in the way"), { recursive: true });

@@ -69,7 +69,7 @@ test("a run halted for another reason resumes; without a limit there is none to 
   expect(await run()).toMatchObject({ status: "running", reason: "" });
 });
 
-test("where an evaluation cannot be reopened, nothing is resumed, and the same command resumes it later", async () => {
+test("if an evaluation cannot be reopened, nothing is resumed, and the same command resumes it later", async () => {
   const { store, run, resume, later } = await started(teamConfig());
   await store.table.update(endRun("test", { code: "losses", reason: "too many were lost" }));
   await later(1);
@@ -157,7 +157,7 @@ test("while another limit is spent, a raise of one changes nothing and is refuse
   expect(await run()).toMatchObject({ status: "running", maxHours: 20, maxUsd: 20 });
 });
 
-test("a fleet is reset even if a tick counts another request meanwhile", async () => {
+test("resuming resets a fleet even if a tick counts another capacity request meanwhile", async () => {
   const { store, run, resume } = await started();
   const key = tableKeys.fleet("test", "main");
   const refusal = { release: "1", reason: "no such tool" };

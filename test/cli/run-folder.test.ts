@@ -29,7 +29,7 @@ const running = () => ({
   environment: { AWS_SECRET_ACCESS_KEY: "a secret of this run" },
 });
 
-test("only the owner reads the status, the first and every later one", () => {
+test("only the owner can read the status, after the first write and every later one", () => {
   const run = createRunFolder(config);
   for (const _ of [1, 2]) {
     writeStatus(run, running());
@@ -38,7 +38,7 @@ test("only the owner reads the status, the first and every later one", () => {
   expect(readStatus(run).environment).toEqual(running().environment);
 });
 
-test("a temporary file that is there already, open to others, does not become the status", () => {
+test("a temporary file that already exists, open to others, does not become the status", () => {
   const run = createRunFolder(config);
   const temporary = `${run.status}.${process.pid}.tmp`;
   writeFileSync(temporary, "left by a killed process", { mode: 0o644 });
@@ -47,7 +47,7 @@ test("a temporary file that is there already, open to others, does not become th
   expect(existsSync(temporary)).toBe(false);
 });
 
-test("a run whose status others can read is closed to them by the next write", () => {
+test("a status that others can read is private after the next write", () => {
   const run = createRunFolder(config);
   const status = running();
   writeFileSync(run.status, "{}", { mode: 0o644 });

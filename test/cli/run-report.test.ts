@@ -39,7 +39,7 @@ const input = {
   agents: { main: { version: 1, checkpoint: "checkpoints/main", sha256: "a".repeat(64) } },
 };
 
-test("the contract's fields, computed by hand", () => {
+test("the report's fields have the values worked by hand", () => {
   const report = buildReport(input);
   expect(RunReport.parse(JSON.parse(JSON.stringify(report)))).toEqual(report);
   expect(report.heldOut).toEqual({
@@ -57,7 +57,7 @@ test("the contract's fields, computed by hand", () => {
   });
 });
 
-test("the report is written last: while the chart is missing, there is none", async () => {
+test("the report is written last: if the chart cannot be written, there is no report", async () => {
   const folder = mkdtempSync(join(tmpdir(), "mgrpo-report-"));
   const report = join(folder, "report.json");
   const status = RunStatus.parse({
@@ -95,7 +95,7 @@ test("a closed-book benchmark is not the closed-book score of the held-out quest
   expect(buildReport({ ...input, evaluations: [benchmark] }).closedBook).toBeNull();
 });
 
-test("of several sampled suites, the first in the config is reported, whichever was done first", () => {
+test("of several sampled suites, the first in the config is reported, whichever finished first", () => {
   const suites = [{ name: "test" }, { name: "development" }].map((suite) => ({
     ...config.evaluation.suites[0],
     ...suite,
@@ -107,7 +107,7 @@ test("of several sampled suites, the first in the config is reported, whichever 
   expect(report.evaluations.map(({ suite }) => suite)).toEqual(["test", "development"]);
 });
 
-test("smoothing starts at the first value, skips gaps, and halves a step's weight in its half-life", () => {
+test("smoothing starts at the first value, skips gaps, and halves a step's weight in one half-life", () => {
   expect(smooth([null, 1, null, 1])).toEqual([null, 1, 1, 1]);
   expect(smooth([1, 0], 1)).toEqual([1, 0.5]);
 });
@@ -122,7 +122,7 @@ test("the chart is SVG with every agent and both themes, and refers to nothing o
   expect(svg.replace(/xmlns(:\w+)?="[^"]*"/g, "")).not.toMatch(/https?:|<script|@import/);
 });
 
-test("the chart reaches rewards outside of 0 to 1", () => {
+test("the chart's axis extends to rewards outside 0 to 1", () => {
   const report = buildReport(input);
   const drawn = (main: number) => {
     const far = report.perStep.map((summary) => ({ ...summary, reward: { ...summary.reward, main } }));

@@ -8,13 +8,13 @@ import { config } from "./records.ts";
 
 const folder = projectOfFile();
 
-test("a run that cannot be read hides no other one", async () => {
+test("a run that cannot be read does not hide the others", async () => {
   const project = projectFolder();
   for (const run of ["good", "locked"]) {
     mkdirSync(join(project, "runs", run), { recursive: true });
     writeFileSync(join(project, "runs", run, "config.json"), JSON.stringify({ ...config, run }));
   }
-  // Unreadable for root too.
+  // Even root cannot read it.
   mkdirSync(join(project, "runs", "locked", "status.json"));
   const { code, stdout } = await mgrpo(project, "runs");
   rmSync(project, { recursive: true });
@@ -25,7 +25,7 @@ test("a run that cannot be read hides no other one", async () => {
   expect(code).toBe(0);
 });
 
-test("half a store is no store: one line names the variable that is missing", async () => {
+test("if the environment names half a store, one line names the missing variable", async () => {
   const { code, stdout, stderr } = await mgrpoWith({ MGRPO_TABLE: "t", MGRPO_BUCKET: "" }, folder, "runs");
   expect([code, stdout]).toEqual([1, ""]);
   expect(stderr).toMatch(/^mgrpo: .*MGRPO_BUCKET: set it to the name of the bucket \[config-invalid\]\n$/);

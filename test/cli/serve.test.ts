@@ -40,7 +40,7 @@ async function startServer(more: NodeJS.ProcessEnv, ...args: string[]) {
   throw new Error("the server printed nothing");
 }
 
-test("a trained run: the app, the models, a seed, refusals, and Ctrl-C", async () => {
+test("a trained run is served to its app: models are listed, seeds are honored, bad requests are refused, and Ctrl-C ends it", async () => {
   const app = ["--set", "runner=recipe", "--set", "agents.searcher.tools=[]", ...relaySettings()];
   expect(await mgrpo(folder, ...trainRelay("served", "--steps", "1", ...app))).toMatchObject({ code: 0 });
   const { child, opening } = await startServer({}, "served");
@@ -50,7 +50,7 @@ test("a trained run: the app, the models, a seed, refusals, and Ctrl-C", async (
   const signal = new AbortController().signal;
   const agents = { main: access("main"), searcher: access("searcher") };
   const asked = question("amber", "train");
-  // Requests without a seed have different draws, and an untrained team is often wrong.
+  // Requests without a seed have different draws, and a barely trained team is often wrong.
   await expect
     .poll(() => relayApp({ question: asked, agents, signal }), { timeout: 60_000 })
     .toEqual({ answer: "birch" });
@@ -85,7 +85,7 @@ test("a trained run: the app, the models, a seed, refusals, and Ctrl-C", async (
   expect(await once(child, "exit")).toEqual([0, null]);
 });
 
-test("other machines are served only with a key of the user's, which is not printed", async () => {
+test("other machines are served only with the user's own key, which is not printed", async () => {
   const refused = (...args: string[]) => expect(printedJson("serve", ...args, "--port", "0")).rejects;
   await refused("served", "--host", "0.0.0.0").toThrow("set MGRPO_SERVE_KEY to a secret");
   await refused("nothing").toThrow("no run and no folder of models 'nothing'");
@@ -101,7 +101,7 @@ test("other machines are served only with a key of the user's, which is not prin
   expect(await complete({ baseURL, apiKey: KEY, model: "searcher" }, { messages })).toHaveProperty("choices");
 });
 
-test("Ctrl-C while the models load: nothing is served; models that cannot be opened leave no handler of signals behind", async () => {
+test("Ctrl-C while the models load: nothing is served; models that cannot be opened leave no signal handler behind", async () => {
   const before = process.listenerCount("SIGINT");
   const interrupt = (event: string | symbol, onSignal: () => void) => {
     if (event === "SIGINT") queueMicrotask(onSignal);

@@ -66,7 +66,7 @@ test("agents that share a policy are one model, taught by the demonstrations of 
   expect(JSON.parse(readFileSync(join(to, "main", "training.json"), "utf8"))).toMatchObject({ steps: 10 });
 });
 
-test("a held-out loss that never falls: one line at the end, and in training.json", async () => {
+test("a held-out loss that never falls is a warning of one line at the end, and in training.json", async () => {
   const to = join(folder, "diverged");
   const output = await sft(to, "--batch-tokens", "1", "--tokens", "200", "--learning-rate", "1");
   const record = JSON.parse(readFileSync(join(to, "searcher", "training.json"), "utf8"));

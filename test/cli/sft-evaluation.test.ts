@@ -52,11 +52,11 @@ test("only correct answers become demonstrations", async () => {
   ]);
 });
 
-test("a wrong answer is no demonstration, however low --min-reward is", async () => {
+test("a wrong answer is not a demonstration, however low --min-reward is", async () => {
   expect(await correctConversations(from, 0)).toMatchObject([{ demonstration: { prompt: "Where is Alby?" } }]);
 });
 
-test("an answer that has no score is no demonstration", async () => {
+test("an answer that has no score is not a demonstration", async () => {
   const unscored = join(folder, "unscored");
   cpSync(from, unscored, { recursive: true });
   await removeScores(unscored);
@@ -102,7 +102,7 @@ test("reading an evaluation leaves its unhandled events to the command that resu
   await resuming.close();
 });
 
-test("an evaluation that has not finished is to be finished, whatever --min-reward is", async () => {
+test("an unfinished evaluation is refused with the advice to run its command again", async () => {
   const unfinished = join(folder, "unfinished");
   cpSync(from, unfinished, { recursive: true });
   const cloud = await startLocalCloud({ directory: join(unfinished, "cloud") });
@@ -114,7 +114,7 @@ test("an evaluation that has not finished is to be finished, whatever --min-rewa
   );
 });
 
-test("the folder of a run, which is given by its name, is no evaluation", async () => {
+test("the folder of a run is not an evaluation: the error says to give a run by its name", async () => {
   const run = join(folder, "a-run");
   mkdirSync(join(run, "cloud"), { recursive: true });
   await expect(correctConversations(run, 0.9)).rejects.toThrow(

@@ -35,7 +35,7 @@ async function storeWithWrongRollout() {
   return store;
 }
 
-test("a correct rollout is a demonstration for its main agent and its answered sub-agents; a wrong one for none", async () => {
+test("a correct rollout is a demonstration for its main agent and its answered sub-agents; a wrong one is none", async () => {
   const store = await storeWithWrongRollout();
   const found = await ofSteps(store, config, 1, 0.9);
   expect(found.map(({ agent, where }) => [agent, where])).toEqual([
@@ -47,12 +47,12 @@ test("a correct rollout is a demonstration for its main agent and its answered s
   expect(await ofSteps(store, config, 1, 1.1)).toEqual([]);
 });
 
-test("a wrong answer is no demonstration, whatever reward its format earns", async () => {
+test("a wrong answer is not a demonstration, whatever reward its format earns", async () => {
   const found = await ofSteps(await storeWithWrongRollout(), config, 1, 0);
   expect(found.map(({ where }) => where)).toEqual(Array(2).fill(`rollout 0/0/0 of '${config.run}'`));
 });
 
-test("a sub-agent's conversation that ended without an answer is no demonstration", async () => {
+test("a sub-agent's conversation that ended without an answer is not a demonstration", async () => {
   const store = memoryStore();
   const { invocation } = finishedRun;
   const conversation = { ...invocation.conversation, stop: "turn-limit" as const, answer: null };
@@ -60,13 +60,13 @@ test("a sub-agent's conversation that ended without an answer is no demonstratio
   expect((await ofSteps(store, config, 1, 0.9)).map(({ agent }) => agent)).toEqual(["main"]);
 });
 
-test("a rollout of which the store has let an invocation expire is left out", async () => {
+test("a rollout with an expired invocation is left out", async () => {
   const store = await storeOfFinishedRun();
   await store.objects.delete([objectKeys.invocation(config.run, 0, finishedRun.invocation.id)]);
   expect(await ofSteps(store, config, 1, 0.9)).toEqual([]);
 });
 
-test("an app's agents with one policy have one tokenizer", async () => {
+test("agents of an app that share a policy have one tokenizer", async () => {
   const store = memoryStore();
   const { outcome, ...run } = finishedRun;
   if (outcome.status !== "finished") throw new Error("the rollout failed");
@@ -84,7 +84,7 @@ test("an app's agents with one policy have one tokenizer", async () => {
   expect(sub).toMatchObject({ agent: "searcher", sampled: { tokenizer: "7".repeat(64) } });
 });
 
-test("an app's agent without tokens: why there are none", () => {
+test("the error for an app's agent without tokens says why there are none", () => {
   const tokenizer = "7".repeat(64);
   const read = (sampled: SampledBranches) => () => {
     const one = { agent: "main", where: "rollout 0/0/0", demonstration: { prompt: "q", turns: [] }, sampled };
@@ -128,7 +128,7 @@ test("a line for an agent that the team does not have is refused, not dropped", 
   );
 });
 
-test("no demonstrations at all: one line that says where they could come from", async () => {
+test("if there are no demonstrations at all, one line says where they could come from", async () => {
   const recipe = await openRecipe("atlas");
   const none = await openDemonstrations({ ...recipe, demonstrations: () => [] }, config, {});
   expect(() => none(teachable("main"), "")).toThrow(/has no demonstrations of agent 'main' in arm 'mgrpo': add them/);

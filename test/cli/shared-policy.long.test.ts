@@ -17,7 +17,7 @@ const train = (run: string, ...more: string[]) => [
 ];
 const settled = (cwd: string, run: string) => RunReport.parse(readReport(cwd, run));
 
-test("the report names one checkpoint for both agents, and each one's share and part", {
+test("the report names one checkpoint for both agents, with each one's share and training metrics", {
   timeout: TIMEOUT,
 }, async () => {
   const ended = await mgrpo(folder, ...train("one", ...set("agents.main.share=3")));
@@ -44,7 +44,7 @@ test("the report names one checkpoint for both agents, and each one's share and 
   });
 });
 
-test("a finished run is evaluated, asked and shown", { timeout: TIMEOUT }, async () => {
+test("a finished run can be evaluated, asked and shown", { timeout: TIMEOUT }, async () => {
   const { evaluations } = settled(folder, "one");
   const [again] = await printedJson("eval", "one");
   expect(again?.["runs"]).toEqual(evaluations.find(({ team }) => team === 3)?.runs);
@@ -71,7 +71,7 @@ test("a role's own settings of the policy are refused before anything starts", {
   expect(existsSync("runs/no")).toBe(false);
 });
 
-test("it is an arm of a comparison", { timeout: TIMEOUT }, async () => {
+test("a shared policy can be an arm of a comparison", { timeout: TIMEOUT }, async () => {
   const both = set("agents.main.model=models/main", suites);
   const arms = ["compare", RELAY, "--arms", "shared-policy", "--seeds", "1", "--steps", "2", "--name", "shared"];
   const compared = await mgrpo(folder, ...arms, ...both);

@@ -11,7 +11,7 @@ import { runWithApp } from "../fixtures/relay/app-run.ts";
 const tags = (tree: Tree | undefined) => (tree?.tags ?? []).map(({ text }) => text);
 const named = (trees: readonly Tree[], title: string) => trees.filter((tree) => tree.title === title);
 
-test("sub-agents' conversations are under the calls that led to them, and the counts of each agent are below", async () => {
+test("sub-agents' conversations are under the calls that led to them; each agent's counts are below", async () => {
   const { config, store } = await runWithApp(relayApp, { rolloutsPerQuestion: 6 });
   const [group] = await loadTrees(store, config, { step: 0, group: 0 });
   const rollouts = group?.children ?? [];
@@ -35,7 +35,7 @@ test("sub-agents' conversations are under the calls that led to them, and the co
   }
 });
 
-test("the rollouts of a group open one tokenizer", async () => {
+test("the rollouts of a group open the tokenizer once", async () => {
   const { config, store } = await runWithApp(
     async ({ agents: { main } }) => {
       if (!main) throw new Error("no team");
@@ -56,7 +56,7 @@ test("the rollouts of a group open one tokenizer", async () => {
   expect(manifests).toHaveLength(1);
 });
 
-test("branches, rewritten histories, stray conversations and the app's rewards", async () => {
+test("the tree shows branches, rewritten histories, stray conversations and the app's rewards", async () => {
   const { config, store } = await runWithApp(async ({ agents: { main, searcher }, question }) => {
     if (!main || !searcher) throw new Error("no team");
     const asked = { role: "user", content: question.prompt };
@@ -86,7 +86,7 @@ test("branches, rewritten histories, stray conversations and the app's rewards",
   expect(drawText(tree)).toContain("branch 1 of 2  1 turn of its own");
 });
 
-test("a conversation is placed by its task: the same text, then a part of it, then the text of a turn", () => {
+test("a conversation is placed by its task: a call with the same text, then with a part of it, then the text of a turn", () => {
   const turn = (text: string, ...tasks: string[]) => ({
     text,
     calls: tasks.map((task) => ({ name: "ask", arguments: { list: [{ task }] } })),

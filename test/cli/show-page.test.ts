@@ -1,4 +1,4 @@
-/** @file `mgrpo show --html`: a page that cannot be written is one line that names the file, and what to do. */
+/** @file `mgrpo show --html`: the error for a page that cannot be written is one line that names the file, and what to do. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -10,7 +10,7 @@ const folder = projectOfFile();
 
 test("a page that cannot be written is refused with its path", async () => {
   await recordRun(folder);
-  // A file where a folder has to be is refused to root as well.
+  // Even root cannot write below a file.
   writeFileSync(join(folder, "file"), "");
   const { code, stderr } = await mgrpo(folder, "show", config.run, "0", "--html", "file/page.html");
   expect(code).toBe(1);

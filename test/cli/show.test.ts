@@ -21,7 +21,7 @@ import { config, fillFinishedRun, finishedRun, groups, job, manifests, step, sto
 
 const tags = (tree: Tree | undefined) => (tree?.tags ?? []).map(({ text }) => text);
 
-test("main turn -> invocation -> tool call, with reward parts and advantages", async () => {
+test("the tree is main turn -> invocation -> tool call, with reward parts and advantages", async () => {
   const [tree] = await loadTrees(await storeOfFinishedRun(), config, { step: 0, group: 0, rollout: 0 });
   expect(tags(tree)).toEqual([
     "correct",
@@ -47,7 +47,7 @@ test("the difference between the sum of a reward's parts and the reward is the o
   expect(tags(tree)).toContain("reward 1.000 = 0.35·format + 0.9·1 correct - 0.250 overlong");
 });
 
-/** The finished run's first group with another score of its first rollout, of which `trained` is in the batches. */
+/** The first rollout of the finished run with another score. `trained`: those of its calls that are in the batch. */
 async function treeWith(score: RolloutScore, trained: readonly string[] = []): Promise<Tree> {
   const store = memoryStore();
   const batch = { trajectories: [1, 2], weights: [0.5], advantages: [1, -1], mean: 0.5, std: 0.5 };
@@ -161,7 +161,7 @@ function partsOf(page: string) {
   return { views: Export.parse(JSON.parse(views)).views, rest: page.replace(views, "") };
 }
 
-test("an exported page holds its views, and is under 300 KB beside them", async () => {
+test("an exported page holds its views, and is under 300 KB without them", async () => {
   const source = await sourceOfFinishedRun();
   const path = `/api/runs/${config.run}/steps/0`;
   const ofStep = partsOf(await exportPage(source, { step: 0 }));
@@ -174,7 +174,7 @@ test("an exported page holds its views, and is under 300 KB beside them", async 
   expect(Object.keys(ofRollout.views)).toEqual([`${path}/0/0`]);
 });
 
-test("an exported page runs its own script alone and loads nothing, and no text in it is markup", async () => {
+test("an exported page runs only its own script and loads nothing, and no text in it is markup", async () => {
   const page = await exportPage(await sourceOfFinishedRun(), { step: 0 });
   expect(page).toContain("alert");
   expect(page).not.toMatch(/<script>alert/);

@@ -1,4 +1,4 @@
-/** @file The store that the environment names: a variable that is empty is refused like one that is missing. */
+/** @file The store that the environment names: an empty variable counts as a missing one. */
 import { afterEach, expect, test, vi } from "vitest";
 import { namesStore, storeNames } from "../../cli/store-names.ts";
 

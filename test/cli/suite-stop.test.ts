@@ -1,4 +1,4 @@
-/** @file Ctrl-C while the workers of a complete evaluation end, and the folder in which an evaluation is kept. */
+/** @file Ctrl-C while the workers of a complete evaluation are exiting, and the folder in which an evaluation is kept. */
 import { basename, join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { evaluateAndKeep } from "../../cli/suite/evaluate.ts";
@@ -34,7 +34,7 @@ async function evaluated(target = "any") {
   }
 }
 
-test("an evaluation that is complete is not said to have stopped; one that is not is kept, to be resumed", async () => {
+test("a complete evaluation is not reported as stopped; an incomplete one is, and is kept to be resumed", async () => {
   expect(await evaluated()).toEqual({ done: 1, errors: [], exitCode: undefined });
   isDone = false;
   const stopped = [expect.stringMatching(/^stopped; answers so far are kept in .*; run the same command to resume$/)];

@@ -40,7 +40,7 @@ const lines = (text: string | undefined) =>
     .filter(Boolean)
     .map((line) => JSON.parse(line));
 
-test("GAIA's submission: a file per run; the team's failures are empty answers, lost questions are left out", async () => {
+test("GAIA's submission is a file per run; the team's failures are empty answers, and lost questions are left out", async () => {
   const set = await gaia();
   const files = submissionFiles("gaia", set, [
     [conversation("4"), conversation(null), undefined, conversation("1250")],
@@ -90,7 +90,7 @@ test("xbench's submission: an unanswered question has an empty response; one tha
   ]);
 });
 
-test("groups are the parts that the authors report", async () => {
+test("groups are the parts that the benchmark's authors report", async () => {
   const groups = (benchmark: "gaia" | "webwalkerqa", set: { questions: Parameters<typeof groupsOf>[1][] }) =>
     set.questions.map((question) => groupsOf(benchmark, question));
   expect(groups("gaia", await gaia())[3]).toEqual(["level 3"]);
@@ -187,7 +187,7 @@ test("the recipe's name means its held-out questions, a file its own; three runs
   });
 });
 
-test("a file's suite has a valid name, however long the file's is", () => {
+test("the suite of a file has a valid name, however long the file's name is", () => {
   const suite = chooseSuite(`${"long-".repeat(20)}name.jsonl`, "relay", DECLARED, {});
   // 12 * 5 + 3 = 63 characters.
   expect(EvaluationSuite.parse(suite).name).toBe(`${"long-".repeat(12)}lon`);
@@ -199,7 +199,7 @@ test("a question whose kind is the name of its level is counted once in that gro
   expect(groupsOf("jsonl", { ...question, level: 1 })).toEqual(["level 1", "level 2"]);
 });
 
-test("the command: scores by level, result and submissions in a folder; repeated, it only reports", async () => {
+test("the command writes scores by level, the result and submissions to a folder; repeated, it only reports", async () => {
   vi.spyOn(console, "error").mockImplementation(() => {});
   const file = join(folder, "own.jsonl");
   const words = ["amber", "birch", "cedar", "delta"];

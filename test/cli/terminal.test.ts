@@ -130,7 +130,7 @@ test("control characters in what a run waits for, or in a server's name, never r
   for (const control of ["\u0007", "\u009b", "\u202e", "\u2069"]) expect(written()).not.toContain(control);
 });
 
-test.each([60, 80])("in %i columns no line of the display is wider", (width) => {
+test.each([60, 80])("no line of the display is wider than a terminal of %i columns", (width) => {
   const { output, lines } = terminal(width);
   const display = openDisplay(six, closed(2), output);
   const evaluation = { team: 2, suite: "held-out-greedy", temperature: 0, closedBook: false, ...scoreOf(336, 204) };
@@ -141,7 +141,7 @@ test.each([60, 80])("in %i columns no line of the display is wider", (width) => 
   expect(Math.max(...lines().map((line) => line.length))).toBeLessThanOrEqual(width);
 });
 
-test("an evaluation's line says after how many steps", () => {
+test("an evaluation's line says after how many steps it ran", () => {
   const { output, lines } = terminal(80);
   const display = openDisplay(six, [], output);
   const settings = { suite: "test", temperature: 1, closedBook: false, ...scoreOf(10, 8) };
@@ -182,7 +182,7 @@ test("durations have at most two units", () => {
   expect([0, 59.4, 61, 3725].map(duration)).toEqual(["0s", "59s", "1m01s", "1h02m"]);
 });
 
-test("an accuracy with its interval, and its runs if there are several", () => {
+test("an accuracy is shown with its interval, and with the number of runs if there are several", () => {
   const interval = { low: 0.7512, high: 0.806 };
   const runs = [260, 262, 264].map((correct) => ({ n: 336, correct }));
   expect(accuracy({ n: 1008, correct: 786, runs, interval })).toBe("78.0% [75.1, 80.6] over 3 runs");

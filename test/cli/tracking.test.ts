@@ -1,4 +1,4 @@
-/** @file metrics.jsonl and what trackers get from it: no line twice, none lost, whatever fails or is killed. */
+/** @file metrics.jsonl and what trackers get from it: no line is sent twice and none is lost, whatever fails or is killed. */
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -62,7 +62,7 @@ const tracking = (tracker: Tracker, lines: readonly MetricLine[], messages: stri
     warn: (reason, isRetried) => messages.push(isRetried ? `${reason}, retried` : reason),
   });
 
-test("a line is written once, over all sessions, and one that a kill truncated is written again", () => {
+test("a line is written once across all sessions, and one that a kill truncated is written again", () => {
   const path = join(folder, "metrics.jsonl");
   const first = new MetricsFile(path, () => 5);
   first.addEvaluation(evaluation);
@@ -98,7 +98,7 @@ test("a tracker gets each line once, in order, and the next session continues wh
   expect([two.got, two.ends]).toEqual([[3], ["finished"]]);
 });
 
-test("an unreachable tracker delays nothing, is reported once, and gets everything when it is reachable again", async () => {
+test("an unreachable tracker is reported once, and gets every line when it is reachable again", async () => {
   const file = new MetricsFile(join(folder, "metrics.jsonl"));
   const messages: string[] = [];
   const { tracker, got } = fakeTracker(2);
@@ -141,7 +141,7 @@ test("a tracker that refuses the run's end is named, even if it failed before", 
   expect(await tracking({ ...tracker, finish: refused }, file.lines).finish(undefined)).toEqual([]);
 });
 
-test("a tracker that starts over gets every line again, and so does one whose file of metrics was deleted", async () => {
+test("a tracker that starts over gets every line again, and so does one whose metrics file was deleted", async () => {
   const file = new MetricsFile(join(folder, "metrics.jsonl"));
   file.addStep(summary(0));
   writeFileSync(positions(), JSON.stringify({ fake: 1 }));

@@ -18,7 +18,9 @@ const kinds = (stdout: string) => parsedLines(stdout).map(({ kind }) => kind);
 const checksums = (run: string) =>
   Object.entries(RunReport.parse(readReport(folder, run)).agents).map(([agent, { sha256 }]) => [agent, sha256]);
 
-test("trains to the end: report, chart, checkpoints, one JSON object per line", { timeout: TIMEOUT }, async () => {
+test("a run trains to its end: a report, a chart, checkpoints, and one JSON object per line", {
+  timeout: TIMEOUT,
+}, async () => {
   const { code, stdout, stderr } = await mgrpo(folder, ...trainRelay("whole", ...SIX));
   expect(stderr).toBe("");
   expect(code).toBe(0);
@@ -80,7 +82,9 @@ test("a run can be shown and listed, and is not overwritten", { timeout: TIMEOUT
   await expect(printed("resume", "nobody")).rejects.toThrow(/no run 'nobody' .*whole/);
 });
 
-test("stopped with Ctrl-C, resumed, killed, resumed: the same weights", { timeout: TIMEOUT }, async () => {
+test("a run that is stopped with Ctrl-C, resumed, killed and resumed ends with the same weights", {
+  timeout: TIMEOUT,
+}, async () => {
   // Without evaluations: they change no weights.
   const settings = [...SIX, ...relaySettings()];
   expect(await signaledAtStep("SIGINT", folder, ...trainRelay("torn", ...settings))).toMatchObject({ code: 130 });

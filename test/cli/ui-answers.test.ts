@@ -33,7 +33,7 @@ test("an answer that is missing is not there yet if the evaluation is open, and 
   expect(await tagsOf("sampled-0")).toEqual([expect.stringContaining("has expired")]);
 });
 
-test("answers are found in a run that numbers its teams from another one on", async () => {
+test("answers are found in a run whose first team is not number 0", async () => {
   const numbered = RunConfig.parse({ ...config, evaluation: { ...config.evaluation, firstTeam: 3 } });
   const { trees } = await answersView(await sourceOfAnswers(numbered, 4), ANSWERED.job, "q1", () => undefined);
   expect(trees.map(({ tags, children }) => [tags, children.length > 0])).toEqual([[[], true]]);

@@ -4,7 +4,7 @@ import { dashboardApp } from "../../cli/ui/app.ts";
 import { openRunWatcher } from "../../cli/ui/watch-runs.ts";
 import { Failure } from "../../ui/views.ts";
 
-test("a bug is a failure that the page can show, and its trace is in the terminal of `mgrpo ui`, the only dashboard that has one", async () => {
+test("a bug is a failure that the page can show, and its stack trace goes to the terminal", async () => {
   const terminal = vi.spyOn(console, "error").mockReturnValue();
   const watcher = openRunWatcher(() => {});
   const broken = dashboardApp({ key: "a-key-for-tests-only", hosts: ["127.0.0.1"], watcher });

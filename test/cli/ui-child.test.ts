@@ -1,4 +1,4 @@
-/** @file The dashboard's process: its link, and children that print none. */
+/** @file The link that the dashboard's process prints, and processes that print none. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** @file `mgrpo ui` where it cannot start: it says why and ends. */
+/** @file `mgrpo ui`: it says why it cannot start and ends; otherwise its link opens the dashboard. */
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { createInterface } from "node:readline";
@@ -9,7 +9,7 @@ const folder = projectOfFile();
 /** A command that fails to end is stopped when this process ends. */
 const DEPENDENT = { MGRPO_PARENT: "1" };
 
-test("a port that is taken", async () => {
+test("a port that is in use is refused", async () => {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const address = server.address();
@@ -20,7 +20,7 @@ test("a port that is taken", async () => {
   expect(code).toBe(1);
 });
 
-test("the printed link opens the dashboard, whatever is in the user's key and the case of the host", async () => {
+test("the printed link opens the dashboard, whatever characters the user's key has and whatever case the host is in", async () => {
   const key = "a+b&c#d%e/f=g h and sixteen more";
   const child = startMgrpoWith({ ...DEPENDENT, MGRPO_UI_KEY: key }, folder, "ui", "--host", "LocalHost");
   const ended = once(child, "exit");
@@ -33,7 +33,7 @@ test("the printed link opens the dashboard, whatever is in the user's key and th
   expect(status).toBe(302);
 });
 
-test("a key that is too short", async () => {
+test("a key that is too short is refused", async () => {
   const { stderr, code } = await mgrpoWith({ ...DEPENDENT, MGRPO_UI_KEY: "short" }, folder, "ui");
   expect(stderr).toContain("mgrpo: MGRPO_UI_KEY: must have at least 24 characters");
   expect(code).toBe(1);

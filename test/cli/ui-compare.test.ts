@@ -86,12 +86,12 @@ test("arms that differ beyond the settings that a label names have labels of the
   expect(view.arms.map((arm) => arm.label)).toEqual(["atlas mgrpo", label, `${label}, c1`]);
 });
 
-test("a recipe that is a folder is named without the folders above it, also if a slash ends its path", async () => {
+test("a recipe that is a folder is named without the folders above it, even if its path ends with a slash", async () => {
   const view = await compareView([await sourceOf("a1", { recipe: "./recipes/mine/" }, 1, 2)]);
   expect(view.arms.map(({ label }) => label)).toEqual(["mine mgrpo"]);
 });
 
-test("runs that were asked different questions are not compared, and it says which", async () => {
+test("runs that were asked different questions are not compared, and the refusal names them", async () => {
   const others = QUESTIONS.map((id) => `other-${id}`);
   const view = await compareView([await sourceOf("a1", {}, 1, 2), await sourceOf("b1", otherRate, 1, 2, others)]);
   expect(view.refusal).toMatch(/'a1' and 'b1' were asked different questions/);
@@ -107,7 +107,7 @@ const curve = (run: string, rewards: readonly number[], seconds: number | null, 
   return { run, perStep, agents: [{ name: "main" }] } as unknown as RunView;
 };
 
-test("the seeds of an arm: their mean, in a band from the lowest to the highest", () => {
+test("the curve of an arm is the mean of its seeds, in a band from the lowest to the highest", () => {
   const runs = [curve("a1", [0.2, 0.2, 0.2], 1), curve("a2", [0.6, 0.6], 1)];
   const arms = [{ label: "arm", runs: ["a1", "a2"], measured: [] }];
   const { charts } = compared(runs, arms, "step", true);
@@ -146,7 +146,7 @@ test("the mean of the seeds ends with their last values, even if the steps betwe
   expect(last(true)).toEqual(last(false));
 });
 
-test("over tokens, seconds and dollars; a run is left out where nothing followed it", () => {
+test("curves are over tokens, seconds or dollars; a run that has no such measurements is left out", () => {
   const runs = [curve("a1", [0, 1], 10, 0.25), curve("a2", [0, 1], null)];
   const arms = [{ label: "arm", runs: ["a1", "a2"], measured: [] }];
   const xs = (axis: "tokens" | "seconds" | "usd") => {

@@ -23,13 +23,13 @@ async function curvesAfter(...rewards: readonly number[]) {
   return curvesOf(view);
 }
 
-test("the chart of rewards ends at 0 and 1, or at the rewards outside: none is cut off", async () => {
+test("the axis of the reward chart ends at 0 and 1, or at rewards outside them, so that none is cut off", async () => {
   const boundsAfter = async (...rewards: number[]) => (await curvesAfter(...rewards))[0]?.bounds;
   expect(await boundsAfter(0.2, 0.9)).toEqual([0, 1]);
   expect(await boundsAfter(-0.5, 1.25)).toEqual([-0.5, 1.25]);
 });
 
-test("the histogram names how many steps it counts", async () => {
+test("the histogram's title says how many steps it counts", async () => {
   const titleAfter = async (...rewards: number[]) => (await curvesAfter(...rewards)).at(-1)?.title;
   expect(await titleAfter(0.5)).toBe("rollouts by invocations, newest step");
   expect(await titleAfter(0.5, 0.6)).toBe("rollouts by invocations, newest 2 steps");

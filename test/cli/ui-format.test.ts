@@ -40,4 +40,4 @@ test.each([
   [1_250_000, "1,250,000"],
   [0.00015, "1.5e-4"],
   [-2e-7, "-2e-7"],
-] as const)("%s at an axis is %s", (value, text) => expect(axisNumber(value)).toBe(text));
+] as const)("%s on an axis is %s", (value, text) => expect(axisNumber(value)).toBe(text));

@@ -88,10 +88,10 @@ test("a hit shows the match, even after letters that lower case makes longer", a
   expect(found.hits).toMatchObject([{ group: 3, excerpt: expect.stringMatching(/^İ{79} Is \(1\+1\) two\?$/) }]);
 });
 
-test("an excerpt has no half of a character at either end", async () => {
+test("an excerpt does not begin or end inside a surrogate pair", async () => {
   const { source } = await manyGroups();
   const conversation = {
-    // 80 code units before the match and 80 after it, there is the middle of an emoji.
+    // 80 code units before the match and 80 after it is the middle of an emoji.
     prompt: `${"😀".repeat(50)}- two -${"😀".repeat(50)}`,
     turns: [],
     stop: "malformed",
@@ -107,7 +107,7 @@ test("an excerpt has no half of a character at either end", async () => {
   expect(found.hits).toMatchObject([{ group: 3, excerpt: `${"😀".repeat(39)}- two -${"😀".repeat(39)}` }]);
 });
 
-test("a response that opens with letters of another script, then a word for failure, is no failure", async () => {
+test("a response that opens with letters of another script, then a word for failure, is not a failure", async () => {
   const { source } = await manyGroups();
   const found = await source.read(async (store) => {
     for (const [group, text] of ["Error: 東京", "東京 error"].entries()) {

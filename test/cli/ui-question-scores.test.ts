@@ -9,7 +9,7 @@ const evaluation = (team: number, scores: Readonly<Record<string, readonly [corr
   questions: Object.entries(scores).map(([question, [correct, n]]) => ({ question, kind: "any", n, correct })),
 });
 
-test("the gain is the last share less the first, and 0 where either team has no score", () => {
+test("the gain is the last share minus the first, and 0 if either team has no score", () => {
   const teams = [
     evaluation(0, { better: [1, 4], worse: [4, 4], unscoredFirst: [0, 0], unscoredLast: [3, 4] }),
     evaluation(5, { better: [0, 4], worse: [4, 4], unscoredFirst: [4, 4], unscoredLast: [4, 4] }),

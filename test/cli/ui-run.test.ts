@@ -25,14 +25,14 @@ async function finishedInStore(): Promise<Source> {
   };
 }
 
-test("its held-out scores, and as many steps as it took", async () => {
+test("the page shows its held-out scores, and as many steps as it took", async () => {
   expect(await runView(await finishedInStore())).toMatchObject({
     ...{ state: "finished", step: 1, steps: 1 },
     heldOut: { before: 0.3, after: 0.8 },
   });
 });
 
-test("the evaluation that is left, although the run is finished", async () => {
+test("the page shows the evaluation that is left, although the run is finished", async () => {
   const source = await finishedInStore();
   const pulse = await runPulse(source, new StallDetector(source.config), null);
   expect(pulse).toMatchObject({ state: "finished", closed: 1, workers: [] });
@@ -46,7 +46,7 @@ test("a local run that has closed all its steps is running until it is evaluated
   expect(pulse).toMatchObject({ state: "running", step: 1, openStep: null });
 });
 
-test("a living worker is silent once its counter has stood still for a lease, however seldom tick looks", () => {
+test("a worker that is alive is silent once its counter has stood still for a lease, however rarely tick reads it", () => {
   const seen = { ...worker("searcher"), seenAt: 1000 };
   const isSilentAt = (seconds: number, changes: Partial<typeof seen> = {}) =>
     workerView({ ...seen, ...changes }, 60, 1000 + 1000 * seconds).isSilent;

@@ -23,7 +23,7 @@ test("a trajectory that ends inside a character shows the bytes that it has", ()
   expect(read(bytesOf("a😀").slice(0, 3)).texts).toEqual(["a", "", "\uFFFD"]);
 });
 
-test("a character of several tokens is whole, however many bytes that are no character are before it", () => {
+test("a character of several tokens is whole, however many invalid bytes precede it", () => {
   expect(read([0xff, ...bytesOf("😀b")]).texts).toEqual(["", "\uFFFD", "", "", "😀", "b"]);
   for (let count = 0; count < 40; count++) {
     const bytes = [...Array<number>(count).fill(0xff), ...bytesOf("😀, 京")];
@@ -31,7 +31,7 @@ test("a character of several tokens is whole, however many bytes that are no cha
   }
 });
 
-test("thousands of bytes that are no character are all shown, and each is decoded a few times", () => {
+test("thousands of invalid bytes are all shown, and each is decoded only a few times", () => {
   const count = 5000;
   const { texts, decoded } = read(Array.from({ length: count }, () => 0xff));
   expect(texts.join("")).toBe("\uFFFD".repeat(count));

@@ -25,7 +25,7 @@ function listening<View>() {
 
 const unreachable = new MgrpoError("store-unreachable", "the store does not answer", { retryable: true });
 
-/** A watch that finds these one after the other, then the last one over and over. */
+/** A watch that finds these one after another, then the last one repeatedly. */
 function watchOf(found: (number | Error)[]) {
   const lines: string[] = [];
   let polls = 0;

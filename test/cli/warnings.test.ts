@@ -19,7 +19,7 @@ const under = (alignment: object) => RunConfig.parse({ ...config, algorithm: { a
 const withFrozen = (agent: string) =>
   RunConfig.parse({ ...config, agents: { ...config.agents, [agent]: { ...config.agents[agent], trained: false } } });
 
-test("more than 1% of the rollouts above d: one line after every tenth step", () => {
+test("more than 1% of the rollouts call a sub-agent more than d times: one line after every tenth step", () => {
   const often = stepsOf(...Array<number[]>(9).fill([0, 64]), [0, 50, 0, 14]);
   const [line, ...others] = stepWarnings(under({ d: 2 }), often);
   expect(line).toMatch(
@@ -33,7 +33,7 @@ test("more than 1% of the rollouts above d: one line after every tenth step", ()
   expect(stepWarnings(withFrozen("searcher"), often)).toEqual([]);
 });
 
-test("a quantized sampler far from its trainer: one line, the first time", () => {
+test("a quantized sampler is far from its trainer: one line, the first time", () => {
   const quantized = (quantization: string, tisCap: number | null = null) =>
     RunConfig.parse({
       ...config,
@@ -55,7 +55,7 @@ test("a quantized sampler far from its trainer: one line, the first time", () =>
   expect(stepWarnings(quantized("none"), steps(1e-8, 0.02))).toEqual([]);
 });
 
-test("an agent that captures a shared policy: every ten steps, while another gets worse", () => {
+test("one agent dominates the gradient of a shared policy while another gets worse: one line every ten steps", () => {
   const agents = {
     ...config.agents,
     searcher: { ...config.agents["main"], policy: "of:main", delegates: [], share: 1 },
@@ -128,7 +128,7 @@ test("three steps in a row without variance and always wrong: one line per strea
   expect(runWarnings(under({}), again).map((text) => text.slice(0, 12))).toEqual(["since step 1", "since step 6"]);
 });
 
-test("of a run whose first steps have expired, the warnings name the steps by their numbers, and none is the first", () => {
+test("of a run whose first steps have expired, the warnings name the steps by their numbers, and none counts as the first", () => {
   const wrong = outcome(0);
   const left = numbered([learning, learning, wrong, wrong, wrong]).slice(2);
   const [line, ...others] = warnings.runWarnings(under({}), left);
@@ -165,7 +165,7 @@ test("three steps in a row with constant rewards, neither all wrong nor all corr
   expect(stepWarnings(under({}), [learning, constant, constant, constant, constant])).toEqual([]);
 });
 
-test("a KL that runs away is reported when it passes the limit, and when it has doubled since", () => {
+test("a KL that runs away is reported when it passes the limit, and again each time it has doubled", () => {
   const steps = (...kls: number[]) => kls.map((kl) => summary({ training: { main: { kl } } }));
   expect(stepWarnings(under({}), steps(0.01, 0.2))).toEqual([
     expect.stringMatching(
@@ -188,7 +188,7 @@ test("a KL that runs away is reported when it passes the limit, and when it has 
   expect(reported).toEqual([0, 1, 0, 1, 0]);
 });
 
-test("an entropy that collapsed is reported once", () => {
+test("an entropy collapse is reported once", () => {
   const steps = (...all: number[]) => all.map((entropy) => summary({ training: { main: { entropy } } }));
   const first = Array<number>(10).fill(0.3);
   expect(stepWarnings(under({}), steps(...first, 0.02))).toEqual([
@@ -209,7 +209,7 @@ test("one agent learns and another does not: one line every ten steps", () => {
   expect(stepWarnings(under({}), steps(Array<number>(20).fill(0.5), 0.5))).toEqual([]);
 });
 
-test("the reward of an agent that was not called neither stays the same nor rises", () => {
+test("the reward of an agent that was not called counts neither as constant nor as rising", () => {
   const steps = (main: (step: number) => number, searcher: (step: number) => number | null) =>
     Array.from({ length: 20 }, (_, i) => summary({ reward: { main: main(i), searcher: searcher(i) } }));
   const rising = (step: number) => step / 40;

@@ -52,7 +52,7 @@ async function watched(
   return { evaluated, reports };
 }
 
-test("evaluated when complete, once, and again when its files change", async () => {
+test("a checkpoint is evaluated once when it is complete, and again when its files change", async () => {
   const a = checkpoint(5, false);
   const listings = [{ a }, { a, b: checkpoint(7) }, { a, b: checkpoint(7) }, { a, b: checkpoint(8) }, { a }];
   expect((await watched(listings)).evaluated).toEqual(["1:a", "1:b", "3:b"]);
@@ -83,7 +83,7 @@ test("a damaged checkpoint is reported once and the others continue; an outage i
   await expect(fault).rejects.toThrow("a fault");
 });
 
-test("a checkpoint that loses answers delays no other one, and is retried after ever more polls, ten times", async () => {
+test("a checkpoint that loses answers does not delay the others, and is retried at ever longer intervals, ten times", async () => {
   const both = { a: checkpoint(1), b: checkpoint(2) };
   const lose = (times: number) => {
     let losses = times;
@@ -123,14 +123,14 @@ test("between polls that are months apart, the location is left alone", async ()
   expect(polls).toBe(1);
 });
 
-test("on a terminal, a long name of a checkpoint does not run into the suite", () => {
+test("on a terminal, a checkpoint's long name does not run into the suite", () => {
   const checkpoint = "a".repeat(24);
   const score = { n: 4, correct: 1, runs: [], interval: { low: 0, high: 1 } };
   const found = { kind: "evaluation", checkpoint, agent: "main", job: "greedy-1", suite: "greedy", ...score } as const;
   expect(lineOf(found, true)).toContain(`${checkpoint}  greedy`);
 });
 
-test("the command: a line and a file per suite, and nothing twice, also after a restart", {
+test("the command prints a line and writes a file per suite, and evaluates nothing twice, even after a restart", {
   timeout: TIMEOUT,
 }, async () => {
   const team = {

@@ -39,7 +39,7 @@ test.each([
   });
   await database.close();
 });
-test("a query of the database answers with 1 MB at a time", async () => {
+test("a query of the database returns about 1 MB at a time", async () => {
   const database = await openTableDatabase(await freshDirectory());
   const keys = ["pk", "sk"].map((AttributeName) => ({ AttributeName, AttributeType: "S" }));
   const KeySchema = ["HASH", "RANGE"].map((KeyType, i) => ({ AttributeName: keys[i]?.AttributeName, KeyType }));
