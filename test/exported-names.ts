@@ -1,4 +1,4 @@
-/** @file The names that a file declares and exports, by the parser that Vitest itself uses, and those that several files give a meaning. */
+/** @file The names that files declare and export, read with the parser that Vitest uses, and the names that several files define. */
 import { type ESTree, parseSync } from "rolldown/utils";
 
 /** A file, and whether the name is one of a type there: an interface, a type alias, a class or an enum. */
@@ -61,7 +61,7 @@ export function shadowedTypes(sources: ReadonlyMap<string, string>): Map<string,
 const isType = (kind: string) => !/^(VariableDeclaration|FunctionDeclaration|TSDeclareFunction)$/.test(kind);
 const isSchema = (name: string, kind: string) => kind === "VariableDeclaration" && /^[A-Z]\w*[a-z]/.test(name);
 
-/** At the top level. What a file only passes on is its declaration's. */
+/** Declarations at the top level. A re-exported name counts only where it is declared. */
 function declarationsOf(file: string, source: string): Declared[] {
   const { program, errors } = parseSync(file, source);
   if (errors.length > 0) throw new Error(`${file}: ${errors.map(({ message }) => message).join("; ")}`);

@@ -25,7 +25,7 @@ function zeros(port: Port) {
   return tensor(port.type === "int32" ? new Int32Array(length) : new Float32Array(length), sizes);
 }
 
-test.each(cases)("those of $kind (keeps: $keeps) are what the runtime computes", async ({ kind, keeps }) => {
+test.each(cases)("declared shapes of $kind (keeps: $keeps) are what the runtime computes", async ({ kind, keeps }) => {
   const traced = traceBackward(kind, keeps)(shape);
   const { values = [], inputs, outputs, nodes } = traced.graph;
   expect(values.length).toBeGreaterThan(nodes.length / 2);
@@ -40,6 +40,6 @@ test.each(cases)("those of $kind (keeps: $keeps) are what the runtime computes",
     expect([port.name, computed[port.name]?.dims]).toEqual([port.name, sizesOf(port)]);
 });
 
-test("a graph of a small model declares none: its bits are those of the default run's records", () => {
+test("the training graph of a small model declares no shapes, so the records of the default run keep their bits", () => {
   expect(traceTrain("sequences")({ config: TINY, lora: null }).graph.values).toBeUndefined();
 });

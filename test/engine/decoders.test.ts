@@ -1,4 +1,4 @@
-/** @file The decode modes of GPUs, run on the CPU: cache on the device and blocks of tokens give what the host decoder gives. */
+/** @file The decode modes of GPUs, run on the CPU: a cache on the device and decoding in blocks give the results of the host decoder. */
 import { expect, test } from "vitest";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { parseCheckpoint } from "../../engine/checkpoint/weights.ts";
@@ -91,7 +91,7 @@ test("device and host caches give the same probabilities after prefills, copies,
   });
 });
 
-test.each(["run", "wider cache"])("after a failed %s, a decode writes only to its own slots", async (failing) => {
+test.each(["run", "cache growth"])("after a failed %s, a decode writes only to its own slots", async (failing) => {
   const names = Array.from({ length: TINY.layers }, (_, layer) => cacheNames(layer));
   const newRows = () => new Float32Array(MINIMUM_SLOTS * TINY.kvHeads * TINY.headWidth).fill(1);
   let isBroken = true;
@@ -106,7 +106,7 @@ test.each(["run", "wider cache"])("after a failed %s, a decode writes only to it
   const decoder = new HostDecoder(session, TINY, {}, SLOTS, CONTEXT);
   // Slot 2, which is placed after slot 1, has an empty cache.
   decoder.cache.reserve = (tokens) => {
-    if (isBroken && failing === "wider cache" && tokens === 1) throw new Error("out of memory");
+    if (isBroken && failing === "cache growth" && tokens === 1) throw new Error("out of memory");
   };
   const decode = async (count: number, ...placed: [slot: number, position: number][]) => {
     for (const [slot, position] of placed) decoder.place(slot, 5, position, 1);
@@ -119,7 +119,7 @@ test.each(["run", "wider cache"])("after a failed %s, a decode writes only to it
   expect([isWritten(0), isWritten(1)]).toEqual([true, false]);
 });
 
-test("after a decode on the device that failed, the next one still reorders the slots", async () => {
+test("after a failed decode on the device, the next one still reorders the slots", async () => {
   const orders: number[][] = [];
   let isBroken = true;
   const session = {
@@ -146,7 +146,7 @@ test("after a decode on the device that failed, the next one still reorders the 
 test.each<[string, CheckpointFiles]>([
   ["weights in memory", tinyCheckpoint()],
   ["bfloat16 on disk", localFiles("llama3-tied-bf16")],
-])("blocks, and a cache on the device, draw the tokens that single steps draw: %s", async (_name, files) => {
+])("blocks, and a cache on the device, sample the tokens that single steps sample: %s", async (_name, files) => {
   const lengths = [3, 40, 50];
   const generate = async (mode: DecodeMode) => {
     const sampler = await openCompiledSampler(files, { ...options, contextTokens: CONTEXT }, mode);

@@ -51,7 +51,7 @@ test("token ids of 1,000 texts match transformers on the same file", async () =>
   expect(different).toEqual([]);
 });
 
-test("bf16 halves the weights' size, and config.json names it; the types found in the file are reported", async () => {
+test("BF16 halves the size of the weights and is the dtype in config.json; the types found in the file are reported", async () => {
   const to = join(folder, "half");
   const { parameters, types } = await importGguf(join(FIXTURES, "tiny.gguf"), to, "BF16");
   const size = (name: string) => readFileSync(join(folder, name, "model.safetensors")).length;
@@ -131,12 +131,12 @@ test("SentencePiece puts a space before a text, unless add_space_prefix is false
   expect(stepsOf({ "tokenizer.ggml.add_space_prefix": false })).toEqual(plain);
 });
 
-test("a SentencePiece tokenizer without scores is damaged, not of an unsupported kind", () => {
+test("a SentencePiece tokenizer without scores is reported as damaged, not as unsupported", () => {
   const { "tokenizer.ggml.scores": _, ...metadata } = SENTENCE_PIECE;
   expect(() => tokenizerFiles("a.gguf", metadata)).toThrow("a.gguf: its metadata has no scores");
 });
 
-test("a pre-tokenizer named like a property of every object is not supported", () => {
+test("a pre-tokenizer with the name of a built-in object property is not supported", () => {
   const metadata = { ...SENTENCE_PIECE, "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.merges": ["▁ a"] };
   expect(() => tokenizerFiles("a.gguf", { ...metadata, "tokenizer.ggml.pre": "constructor" })).toThrow(
     "a.gguf: its pre-tokenizer 'constructor' is not supported",
@@ -147,13 +147,13 @@ function replaced(from: string, to: string): (bytes: Buffer) => Buffer {
   return (bytes) => Buffer.from(bytes.toString("latin1").replaceAll(from, to), "latin1");
 }
 
-/** Another key of the metadata. Its length, in 8 bytes, stands before it. */
+/** Renames a metadata key, which follows its length in 8 bytes. */
 function renamed(from: string, to: string): (bytes: Buffer) => Buffer {
   const withLength = (key: string) => `${String.fromCharCode(key.length)}${"\0".repeat(7)}${key}`;
   return replaced(withLength(from), withLength(to));
 }
 
-/** Another type of a tensor. It stands after the name, the number of dimensions in 4 bytes and each dimension in 8. */
+/** Changes the type of a tensor, which follows its name, the number of dimensions in 4 bytes and each dimension in 8. */
 function retyped(name: string, type: number): (bytes: Buffer) => Buffer {
   return (bytes) => {
     const copy = Buffer.from(bytes);

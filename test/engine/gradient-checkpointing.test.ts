@@ -1,4 +1,4 @@
-/** @file Kept activations: the gradient has the same bits as one that recomputes each layer; and when they are kept. */
+/** @file Gradient checkpointing: kept activations give the same bits as recomputed ones; and when they are kept. */
 import { expect, test } from "vitest";
 import { QWEN3_06B } from "../../bench/qwen3/model.ts";
 import type { EngineOptions, TrainingSequence } from "../../core/ports.ts";
@@ -28,7 +28,7 @@ test.each<[string, Map<string, Uint8Array>, Partial<EngineOptions>]>([
   ["an adapter, in trees", tinyAdapter(TINY, LORA, 3), {}],
   ["an adapter on biased projections, two lanes", tinyAdapter(BIASED, LORA, 3), { threads: 2, prefixTrees: false }],
   ["all weights, layer by layer", tinyCheckpoint(TINY, 3), { ...LAYERED, prefixTrees: false }],
-])("without checkpointing, loss, log-probs and gradient keep their bits: %s", async (_name, files, more) => {
+])("checkpointing changes no bits of the loss, log-probs or gradient: %s", async (_name, files, more) => {
   const batch = branchingRollouts(TINY.vocabulary);
   const options = { ...OPTIONS, ...more };
   const kept = await passOf(files, batch, { ...options, gradientCheckpointing: "off" });
@@ -37,7 +37,7 @@ test.each<[string, Map<string, Uint8Array>, Partial<EngineOptions>]>([
   expect(kept).toEqual(recomputed);
 });
 
-test("the backward pass then has no product with a weight but those of the gradient", () => {
+test("with kept activations, the backward pass leaves out the forward products with the weights and with each adapter's B", () => {
   const products = (keeps: boolean) =>
     traceBackward("sequences", keeps)({ config: TINY, lora: LORA }).graph.nodes.filter(({ op }) => op === "FusedMatMul")
       .length;
@@ -45,7 +45,7 @@ test("the backward pass then has no product with a weight but those of the gradi
   expect(products(false) - products(true)).toBe(2 * 6 * 2);
 });
 
-test("auto keeps activations where a worker, trees aside, then needs at most a third of the machine's memory", () => {
+test("auto keeps activations if the worker, prefix trees aside, then needs at most a third of the machine's memory", () => {
   const stored = { mapped: true, bytes: 4 * 596_049_920 };
   const options = { ...OPTIONS, weightPacking: "off" } as const;
   const plan = (gradientCheckpointing: "on" | "off") =>
@@ -61,7 +61,7 @@ test("auto keeps activations where a worker, trees aside, then needs at most a t
   expect(choice(1e12, { provider: "cuda" })).toBe("on");
 });
 
-test("checkpointing, where it is asked for, also replaces full training in one graph", () => {
+test("with checkpointing on, even a small model is trained layer by layer, not in one graph", () => {
   const full = (gradientCheckpointing: "auto" | "on") => {
     const options = { ...OPTIONS, gradientCheckpointing };
     const resolved = resolveCheckpointing(TINY, null, options, { mapped: true, bytes: 1 });

@@ -7,7 +7,7 @@ import { TINY } from "./tiny.ts";
 
 /**
  * onnxruntime's order without settings: from each node whose outputs no node reads, the last listed first, depth first through its
- * inputs, a node after all that it waits for.
+ * inputs, each node after all that it depends on.
  */
 function computed(nodes: readonly GraphNode[]): GraphNode[] {
   const makers = new Map(nodes.flatMap((node) => node.outputs.map((output) => [output, node] as const)));

@@ -12,7 +12,7 @@ test("a hash computed in chunks equals the hash of the whole", () => {
   );
 });
 
-test("bytes that are too long for one call of Node.js are hashed", async () => {
+test("input too long for one hash call of Node.js is hashed", async () => {
   // Never written to, so they take no memory.
   const zeros = new Uint8Array(2 ** 31 + 1);
   // head -c 2147483649 /dev/zero | sha256sum

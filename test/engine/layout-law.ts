@@ -8,11 +8,11 @@ import { type ChatSettings, hasToolRole } from "../../engine/tokenizer/tool-disp
 const SYSTEM = "Be brief.";
 const QUESTION = "What is the capital of France?";
 
-/** `seen` is applied to both texts before they are compared. */
+/** `normalize` is applied to both texts before they are compared. */
 export function expectLaidOutAsRendered(
   tokenizer: Tokenizer,
   { thinking, toolPrompt = "auto" }: Partial<Pick<ChatSettings, "thinking" | "toolPrompt">> = {},
-  seen: (text: string) => string = (text) => text,
+  normalize: (text: string) => string = (text) => text,
 ): void {
   const settings: ChatSettings = { agent: "a", system: SYSTEM, tools: [], thinking, toolPrompt };
   const layout = openChatLayout(tokenizer, settings);
@@ -33,5 +33,5 @@ export function expectLaidOutAsRendered(
   ];
   // A space that a template puts before an assistant's text is the agent's to generate, and this one generates none.
   const expected = tokenizer.render(messages, [], true, thinking).replace(" Paris", "Paris");
-  expect(seen(tokenizer.decode(tokens))).toBe(seen(expected));
+  expect(normalize(tokenizer.decode(tokens))).toBe(normalize(expected));
 }

@@ -1,4 +1,4 @@
-/** @file The memory that the engine predicts: parts that can be counted are exact, and every setting bounds its part. */
+/** @file The memory that the engine predicts: parts that can be counted are exact, and every setting changes only its own parts. */
 import {
   closeSync,
   ftruncateSync,
@@ -32,7 +32,7 @@ const stored = (bytesPerWeight: number) => ({ mapped: true, bytes: bytesPerWeigh
 const plan = (changed: Partial<EngineOptions> = {}, rank = 16) =>
   planMemory(QWEN3_06B, { ...LORA, rank }, { ...options, ...changed }, stored(4));
 
-test("keys and values take what the cache allocates", () => {
+test("the memory predicted for keys and values is what the cache allocates, including while it grows", () => {
   const cache = new KvCache(TINY, OPTIONS.slots, 100);
   cache.reserve(100);
   const arrays = Object.values(cache.firstSlots(OPTIONS.slots));
@@ -41,7 +41,7 @@ test("keys and values take what the cache allocates", () => {
   expect(planMemory(TINY, LORA, { ...OPTIONS, contextTokens: 100 }, stored(4)).cache).toBe(bytes + bytes / 2);
 });
 
-test("each setting bounds its own part", () => {
+test("each setting changes only its own parts", () => {
   const before = plan();
   const ofBatch = { activations: expect.any(Number), trees: expect.any(Number) };
   expect(plan({ microBatchTokens: 1024 })).toEqual({ ...before, ...ofBatch });
@@ -53,7 +53,7 @@ test("each setting bounds its own part", () => {
   expect(plan({}, 8)).toEqual({ ...before, adapter: adapter / 2, optimizer: optimizer / 2, saving: saving / 2 });
 });
 
-test("an adapter on a mapped base needs its weights once, half-precision ones less; full training needs them more than ten times", () => {
+test("a mapped base takes its own bytes, in half precision also two float32 matrices; full training takes over ten times the weights", () => {
   const weights = 4 * 596_049_920;
   const head = 4 * 151_936 * 1024;
   expect(plan().weights).toBe(weights);
@@ -66,7 +66,7 @@ test("an adapter on a mapped base needs its weights once, half-precision ones le
   expect(totalBytes(planMemory(QWEN3_06B, null, options, stored(4)))).toBeGreaterThan(10 * weights);
 });
 
-test("saving holds a few shards of a large model, and all files of a small one; loading holds its moments", () => {
+test("saving counts a small model's files in flight; for a large model, loading the moments takes more", () => {
   const weights = 4 * 596_049_920;
   expect(planMemory(QWEN3_06B, null, options, stored(4)).saving).toBe(3 * weights);
   const small = parameterLayout(TINY).length;
@@ -93,14 +93,14 @@ test("staleness adds a sampler for each version: its weights or adapter, and its
   expect(three).toEqual({ ...one, cache: 3 * (one?.cache ?? 0), adapter: ((one?.adapter ?? 0) * 5) / 3 });
 });
 
-test("while trees are checked, each lane has another gradient; in few lanes, saving takes more", () => {
+test("while prefix trees are checked, each lane holds another gradient; with few lanes, saving takes more", () => {
   const bytes = 4 * parameterLayout(TINY).length;
   const saving = (threads: number, prefixTrees = true) =>
     planMemory(TINY, null, { ...options, threads, prefixTrees }, stored(4)).saving;
   expect([saving(2), saving(8), saving(8, false)]).toEqual([4 * bytes, 9 * bytes, 4 * bytes]);
 });
 
-test("a base that several processes map is in memory once; what each makes of it is not", () => {
+test("a base that several processes map is in memory once; what each derives from it is not shared", () => {
   const weights = 4 * 596_049_920;
   const on = (files: string, quantization: "none" | "int8" = "none", bytesPerWeight = 4) => {
     const chosen = { ...options, quantization };
@@ -199,7 +199,7 @@ test("doctor --model reports what is needed part by part, and what to do when it
   }
 });
 
-/** A model folder of which only the headers are written; its weights are a hole in the file. */
+/** A model folder with a sparse file of weights: only its header is written. */
 function hollowModel(folder: string): CheckpointFiles {
   mkdirSync(folder);
   const { parameters, length } = parameterLayout(QWEN3_06B);
@@ -241,7 +241,7 @@ test("where saving a large adapter takes the most memory, the advice is a smalle
   }
 });
 
-test("preflight counts a base that two agents train adapters on once, by whatever path they name it", () => {
+test("preflight counts a base once if two agents train adapters on it, even if they name it by different paths", () => {
   const folder = mkdtempSync(join(tmpdir(), "mgrpo-roles-"));
   try {
     const base = hollowModel(join(folder, "base"));

@@ -35,7 +35,7 @@ test.each([
   // 2 * 10 = 20 and 3 * 10 = 30
   ["predictions", { predictions: 29 }, [2, 2]],
   ["predictions", { predictions: 9 }, [1, 1, 1, 1]],
-])("the limit on %s: %o", (_, limit, rows) => {
+])("a micro-batch of several sequences is within the limit on %s: %o", (_, limit, rows) => {
   const sizes = Array.from({ length: 4 }, () => ({ tokens: 8, predictions: 10 }));
   const batches = microBatches(sizes, { tokens: 32, scores: 256, predictions: 40, ...limit });
   expect(batches.map((batch) => batch.rows.length)).toEqual(rows);

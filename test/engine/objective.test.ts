@@ -49,7 +49,7 @@ async function weightsAfter(trainer: Trainer, options: object): Promise<Map<stri
 }
 
 test.each<object>([{ policyLoss: { kind: "dual-clip", c: 1.5 } }, { policyLoss: { kind: "cispo" } }])(
-  "compiled equals eager: %o",
+  "the compiled engine's weights after a step equal the eager engine's: %o",
   async (options) => {
     const files = tinyCheckpoint();
     const compiled = await weightsAfter(await compiledEngine.openTrainer(files, OPTIONS), options);

@@ -65,7 +65,7 @@ function expectClose(found: readonly Float32Array[], wanted: readonly number[][]
 }
 
 describe("compared with PEFT", () => {
-  test("log-probs with the adapter, and without it", async () => {
+  test("log-probs match, with the adapter and without it", async () => {
     for (const [files, wanted] of [
       [adapted, expected.logProbs],
       [base, expected.referenceLogProbs],
@@ -77,7 +77,7 @@ describe("compared with PEFT", () => {
   });
 
   test.each<Loss>([{ kind: "linear" }, { kind: "clipped-token", clipLow, clipHigh }])(
-    "loss and gradients: $kind",
+    "loss and gradients match: $kind",
     async (loss) => {
       const trainer = await compiledEngine.openTrainer(adapted, options);
       const pass = await trainer.forwardBackward(batch, loss, temperature);
@@ -158,13 +158,13 @@ describe("an adapter", () => {
     expect(() => withLora(tinyAdapter(), "models/tiny", [1], { rank: 4 })).toThrow(refused);
   });
 
-  test("is refused with an invalid setting, by name", () => {
+  test("is refused if a setting is invalid, and the message names it", () => {
     const message = expect.stringMatching(/^withLora: rank: /);
     const refused = expect.objectContaining({ code: "config-invalid", message });
     expect(() => withLora(tinyCheckpoint(), "models/tiny", [1], { rank: 0 })).toThrow(refused);
   });
 
-  test("starts as its base; A is uniform within 1 / sqrt(inputs) and depends on the seed", async () => {
+  test("initially computes what its base does; A is uniform within 1 / sqrt(inputs) and depends on the seed", async () => {
     const { layout, weights } = initializeAdapter(TINY, { ...LORA, rank: 8 }, [1, "main"]);
     expect(initializeAdapter(TINY, { ...LORA, rank: 8 }, [1, "main"]).weights).toEqual(weights);
     expect(initializeAdapter(TINY, { ...LORA, rank: 8 }, [1, "sub"]).weights).not.toEqual(weights);

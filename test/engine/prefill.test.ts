@@ -1,4 +1,4 @@
-/** @file Prefill: which chunks are computed, which are copied from another sequence, and which must not be. */
+/** @file Prefill: which chunks are computed, which are copied from another sequence, and which must not be copied. */
 import { expect, test } from "vitest";
 import { KvCache } from "../../engine/compiled/sampling/kv-cache.ts";
 import { appendTokens, prefixStateOf, type SlotEntry } from "../../engine/compiled/sampling/kv-cache-slots.ts";

@@ -53,7 +53,7 @@ test("a later sequence is not decoded until it diverges from an earlier one", as
   await close();
 });
 
-test("another temperature is another distribution", async () => {
+test("sequences with different temperatures do not share a decoded row", async () => {
   const { generate, rows, close } = await open();
   const [a, b] = await Promise.all([generate("a", 1e-3, 1), generate("b", 1, 1)]);
   expect(rows()).toEqual([1, 1]);

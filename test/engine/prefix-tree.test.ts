@@ -13,7 +13,7 @@ import {
 import { planTrees } from "../../engine/model/tree-plan.ts";
 import { OPTIONS, TINY } from "./tiny.ts";
 
-/** Few tokens, so that prefixes are shared. */
+/** Few distinct tokens, so that prefixes are shared. */
 const sequence = fc.array(fc.integer({ min: 0, max: 2 }), { minLength: 1, maxLength: 8 });
 const sequences = fc.array(sequence, { minLength: 1, maxLength: 12 });
 const sorted = (batch: readonly (readonly number[])[]) => lexicographicOrder(batch).map((i) => batch[i] ?? []);

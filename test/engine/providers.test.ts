@@ -49,7 +49,7 @@ describe("without a GPU", () => {
     await expect(compiledEngine.openSampler(tinyCheckpoint(), WEBGPU)).rejects.toThrow(webgpu);
   });
 
-  test("bf16 on an unusable provider is refused with settings that any machine has", async () => {
+  test("bf16 on an unusable provider is refused with advice that works on any machine", async () => {
     const cuda = await providerOf({ ...OPTIONS, provider: "cuda", precision: "bf16" });
     if (cuda.startsWith("cuda, products in bf16: ")) return;
     expect(cuda).toMatch(/^engine\.provider cuda: .*, or set engine\.precision to fp32, and engine\.provider to cpu/);
@@ -59,7 +59,7 @@ describe("without a GPU", () => {
     expect(webgpu).toMatch(ON_WEBGPU.test(webgpu) ? ON_WEBGPU : NO_ADAPTER);
   });
 
-  test("the command that installs an optional package names the version that package.json does", () => {
+  test("the command that installs the GPU package names the version in package.json", () => {
     const { peerDependencies } = createRequire(import.meta.url)("../../package.json");
     expect(INSTALL_GPU_PACKAGE).toBe(`npm install ${GPU_PACKAGE}@${peerDependencies[GPU_PACKAGE]}`);
   });

@@ -71,7 +71,7 @@ describe("codes", () => {
     });
 
   test.each(KINDS)(
-    "int%i: they decode to the values of the specification, within one step of the weights in 4 bits and half a step in 8",
+    "int%i: codes decode to the values of the specification, within one step of the weights in 4 bits and half a step in 8",
     (bits) => {
       const { codes, scales } = quantizeBlocks(weights, bits);
       const values = decode(bits, codes, scales);
@@ -170,7 +170,7 @@ describe.each(KINDS)("int%i", (bits) => {
     expect(original.logProbs).not.toEqual(own.logProbs);
   });
 
-  test("its log-probs are those of an independent engine on the dequantized weights", async () => {
+  test("the trainer's log-probs match those of an independent engine on the dequantized weights", async () => {
     const { logProbs } = await trained(compiledEngine, files, options);
     const oracle = await trained(eagerEngine, dequantized(WIDE, bits), plain);
     logProbs.forEach((row, i) => {
@@ -197,7 +197,7 @@ describe.each(KINDS)("int%i", (bits) => {
   });
 
   // MatMulNBits gives each of two threads 128 rows, and computes 4 at a time.
-  test("tokens have the same keys and values alone and beside others, and rows the same predictions in any number", async () => {
+  test("tokens have the same keys and values alone and beside others, and rows the same predictions in batches of any size", async () => {
     const { decoderOf, vocabulary } = onTwoThreads(bits);
     for (const tokens of [1, 5, 63, 129]) {
       const parked = await Promise.all(
@@ -250,7 +250,7 @@ describe("refused", () => {
     await expect(compiledEngine.openSampler(checkpoint, optionsOf(4))).rejects.toThrow(message);
   });
 
-  test("a width that is not a multiple of the block, with the tensor's name", async () => {
+  test("a width that is not a multiple of the block, naming the tensor", async () => {
     const odd = mkdtempSync(join(folder, "odd-"));
     const message =
       "engine.quantization int4: 'model.layers.0.mlp.down_proj.weight' has 80 inputs, which is not a multiple of the block of 32: remove the setting";

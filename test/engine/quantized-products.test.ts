@@ -1,4 +1,4 @@
-/** @file A packed product of quantized weights: what it rounds, and that a row has the same bits in any number of rows, on one thread or two. */
+/** @file A packed product of quantized weights: what it rounds, and that a row has the same bits in any batch, on one thread or two. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -104,7 +104,7 @@ test("Adam's moments, cut to the shard size, read back bit for bit", () => {
   expect(() => readOptimizer(saved, layout.length + 1)).toThrow(/not the state of this model/);
 });
 
-test("moments of a model with half as many parameters are not read twice, but refused", () => {
+test("moments of a model with half as many parameters are refused, not read twice", () => {
   const half = { m: Float32Array.of(1, 2), v: Float32Array.of(3, 4), step: 7 };
   expect(() => readOptimizer(writeFiles(planOptimizerFiles(half)), 4)).toThrow(/not the state of this model/);
 });

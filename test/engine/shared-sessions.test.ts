@@ -15,7 +15,7 @@ function traceNothing(of: PolicyShape): TracedGraph {
   return { ...traced, graph: { ...traced.graph, nodes: [] } };
 }
 
-test("callers share one session; one that cannot be opened is tried again", async () => {
+test("callers share one session; one that failed to open is opened again", async () => {
   const open = (trace: typeof traceExtend) => sharedSession("shared", shape, options, trace);
   await expect(open(traceNothing)).rejects.toThrow();
   const session = await open(traceExtend);

@@ -55,14 +55,14 @@ function countingTokenizer(): { readonly tokenizer: Tokenizer; readonly renderin
   return { tokenizer: { ...opened, render }, renderings: () => count };
 }
 
-/** Three numbers from 1 to 10, others for every n below 1000. */
+/** Three numbers from 1 to 10, different for every n below 1000. */
 const countsOf = (n: number): [number, number, number] => [
   1 + Math.floor(n / 100),
   1 + (Math.floor(n / 10) % 10),
   1 + (n % 10),
 ];
 
-test("turns of a known shape render nothing, until as many other shapes have come as the cache holds", () => {
+test("turns of a cached shape render nothing, until other shapes have filled the cache", () => {
   const { tokenizer, renderings } = countingTokenizer();
   const layout = openChatLayout(tokenizer, SETTINGS);
   const renderingsOf = (earlier: readonly number[], responses: number) => {
@@ -79,7 +79,7 @@ test("turns of a known shape render nothing, until as many other shapes have com
   expect(renderingsOf([], 1)).toBe(2);
 });
 
-test("served conversations of a known shape render nothing, until as many other shapes have come as the cache holds", () => {
+test("served conversations of a cached shape render nothing, until other shapes have filled the cache", () => {
   const { tokenizer, renderings } = countingTokenizer();
   const layout = openMessageLayout(tokenizer, SETTINGS);
   const renderingsOf = (messages: readonly AppMessage[]) => {

@@ -5,7 +5,7 @@ import { basename, join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { makeTemporaryFolder } from "../../engine/compiled/quantization/temporary-folder.ts";
 
-/** No system has as many processes. */
+/** No system assigns process ids this large. */
 const GONE = 2 ** 30;
 const parent = mkdtempSync(join(tmpdir(), "mgrpo-temporary-folder-"));
 afterAll(() => rmSync(parent, { recursive: true, force: true }));

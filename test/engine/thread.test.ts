@@ -66,7 +66,7 @@ test("if a lane does not open, those that do are closed, later ones too", async 
   await expect.poll(() => closed).toEqual(["first", "late"]);
 });
 
-test("a large model is not replicated, nor any on a GPU: its one lane gets all threads", () => {
+test("a large model, or any model on a GPU, is not replicated: its one lane gets all threads", () => {
   const options = { ...OPTIONS, threads: 4, slots: 6, provider: "cpu" } as const;
   expect(divideOptions(tinyCheckpoint(), options)).toMatchObject({ lanes: 4, each: { threads: 1, slots: 2 } });
   const large = new Map([
@@ -77,7 +77,7 @@ test("a large model is not replicated, nor any on a GPU: its one lane gets all t
   expect(divideOptions(tinyCheckpoint(), { ...options, provider: "webgpu" })).toMatchObject(alone);
 });
 
-test("a second turn after a released or foreign prefix starts afresh", async () => {
+test("a turn that does not extend its sequence, or follows its release, gives the sample of a new sequence", async () => {
   const sampler = await compiledEngine.openSampler(tinyCheckpoint(), OPTIONS);
   const ask = (tokens: number[]) =>
     sampler.sample({ sequence: "s", tokens, maxTokens: 8, stop: [], sampling: AT_1, stream: ["s"] });
@@ -108,7 +108,7 @@ test("a missing GPU backend names the package to install", async () => {
   );
 });
 
-test("a vocabulary that the tracer would take for a varying length is refused", async () => {
+test("a vocabulary that the tracer would mistake for a variable length is refused", async () => {
   const trainer = await compiledEngine.openTrainer(tinyCheckpoint({ ...TINY, vocabulary: 10007 }), OPTIONS);
   await expect(trainer.logProbs([[1, 2]], 1)).rejects.toThrow(/dimension of 10007/);
   await trainer.close();

@@ -57,7 +57,7 @@ export function tinyAdapter(config: ModelConfig = TINY, lora: LoraConfig = LORA,
 
 export const LORA: LoraConfig = { rank: 3, alpha: 5, targets: [...LoraTarget.options] };
 export const UNTIED: ModelConfig = { ...TINY, layers: 1, tied: false, vocabulary: 41 };
-/** The rows of every matrix have a multiple of 32 weights, which is a block of quantized ones. */
+/** The row length of every matrix is a multiple of 32, the block size of quantization. */
 export const WIDE: ModelConfig = { ...TINY, width: 64, heads: 4, kvHeads: 2, headWidth: 16, ffnWidth: 96 };
 
 /** An adapter whose base stays on disk, where it is memory-mapped. */

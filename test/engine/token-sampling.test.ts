@@ -1,4 +1,4 @@
-/** @file Draws from truncated distributions, held against a sort of the whole vocabulary. */
+/** @file Draws from truncated distributions, compared with a sort of the whole vocabulary. */
 import { expect, test } from "vitest";
 import type { Sampling } from "../../core/contracts/rollout.ts";
 import { stream } from "../../core/random.ts";
@@ -33,7 +33,7 @@ const sizes = [1, 7, 500, 5000];
 const truncations = [1, 3, 40].flatMap((topK) => [0.2, 0.9, 1].map((topP) => ({ topK, topP })));
 const cases = [...truncations, ...[0.05, 0.5, 0.95].map((topP) => ({ topK: 0, topP }))];
 
-test.each(cases)("top-k $topK and top-p $topP draw as from the sorted vocabulary", (truncation) => {
+test.each(cases)("top-k $topK and top-p $topP sample the token that a sort of the vocabulary gives", (truncation) => {
   const sampling: Sampling = { temperature: 1, ...truncation };
   for (const size of sizes) {
     for (const [peak, levels] of [
@@ -60,7 +60,7 @@ test.each(cases)("top-k $topK and top-p $topP draw as from the sorted vocabulary
   }
 });
 
-test("tokens that cannot occur are not drawn", () => {
+test("tokens of probability 0 are not sampled", () => {
   const probabilities = Float32Array.of(0, 1, 0, 0);
   for (const topK of [0, 2, 4]) {
     const sampling = { temperature: 1, topK, topP: topK === 0 ? 0.9 : 1 };

@@ -7,7 +7,7 @@ import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 const FOLDER = join(import.meta.dirname, "../fixtures/tokenizers/qwen2.5");
 const read = (name: string) => Uint8Array.from(readFileSync(join(FOLDER, name)));
 
-/** With a piece of a space and the first byte of ½, which no word has if ½ stands alone. */
+/** Adds a piece of a space and the first byte of ½, which no word contains if ½ is split off. */
 function withDigits(individual_digits: boolean): Map<string, Uint8Array> {
   const pretokenizers = [
     { type: "Digits", individual_digits },

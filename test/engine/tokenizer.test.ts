@@ -49,7 +49,7 @@ test("bpe: a round trip keeps the text, as data and as template", () => {
   );
 });
 
-test("word-level: known text comes back, unknown words become [UNK]", () => {
+test("word-level: known text round-trips, unknown words become [UNK]", () => {
   const tokenizer = openTokenizer(wordLevelFiles());
   const word = fc.constantFrom("Paris", "capital", "search", "a", "7", " ", "\n", "{", '"', ":", ",", ".");
   fc.assert(
@@ -88,7 +88,7 @@ test("the template renders tools and tool messages; chat_template.jinja is prefe
   expect(other.render(messages, [], true)).toBe(tokenizer.render(messages, [], true));
 });
 
-test("today's date cannot enter a template", () => {
+test("strftime_now gives a template a fixed date, not today's", () => {
   const template = `{{ strftime_now("%d %b %Y") }}${QWEN_TEMPLATE}`;
   expect(openTokenizer(bpeFiles(template)).render([{ role: "user", content: "q" }], [], false)).toMatch(/^26 Jul 2024/);
 });
@@ -109,20 +109,20 @@ test.each<[string, CheckpointFiles, RegExp]>([
     /^tokenizer_config\.json: the checkpoint has no such/,
   ],
   [
-    "half a file",
+    "a truncated file",
     withFile(bpeFiles(), "tokenizer.json", '{"model":'),
     /^tokenizer\.json: not JSON: restore the file from its origin$/,
   ],
   ["no model", withFile(bpeFiles(), "tokenizer.json", '{"added_tokens":[]}'), /^tokenizer\.json: model: /],
   [
-    "a vocabulary of words only",
+    "a vocabulary without ids",
     changed(bpeFiles(), (t) => {
       t.model.vocab = { a: "b" };
     }),
     /^tokenizer\.json: model\.vocab/,
   ],
   [
-    "an unknown part",
+    "an unknown pre-tokenizer",
     changed(bpeFiles(), (t) => {
       t.pre_tokenizer = { type: "ByteLevels" };
     }),

@@ -1,8 +1,8 @@
-/** @file The file of a step's log-probs: what is written is read, by name. */
+/** @file The file of a step's log-probs: what is written for a trajectory is read back by its name. */
 import { expect, test } from "vitest";
 import { readTrainedTokens, trainedTokensFile } from "../../engine/trained-tokens.ts";
 
-test("log-probs and clipped tokens by trajectory", () => {
+test("log-probs and clipped tokens are read back by trajectory", () => {
   const file = trainedTokensFile(
     new Map([
       ["0/1#0", { logProbs_A: Float32Array.of(-0.5, -2, -0.25), clipped: [0, 2] }],

@@ -97,7 +97,7 @@ describe("what is compared", () => {
     expect(calls.filter((call) => call.endsWith("apart"))).toHaveLength(2);
   });
 
-  test("every shape of a batch, in one more gradient", async () => {
+  test("every shape of a batch, with a single extra gradient", async () => {
     const { calls, sums, checked } = passesWith({ logProb: -2 }, { logProb: -2 });
     await checked().forwardBackward([...groupOf(60), ...groupOf(120, 10)], LINEAR, 1);
     expect(calls.filter((call) => call.endsWith("apart"))).toHaveLength(2);
@@ -114,9 +114,9 @@ describe("what is compared", () => {
   test.each([
     ["nothing has a weight", groupOf(60, 0, () => 0)],
     ["equal sequences are a tree without branches", batch.map(() => batch[0] as TrainingSequence)],
-    ["weights are before the branches alone", groupOf(60, 0, (t) => (t < 60 ? 1 : 0))],
+    ["only tokens before the branches have a weight", groupOf(60, 0, (t) => (t < 60 ? 1 : 0))],
     // The last token predicts nothing, so it has no node.
-    ["the others begin the first one", batch.map((one, k) => (k === 0 ? one : cut(one, 61)))],
+    ["the others are prefixes of the first", batch.map((one, k) => (k === 0 ? one : cut(one, 61)))],
   ])("not a tree that proves nothing: %s", async (_name, first) => {
     const { calls, checked } = passesWith({ logProb: -2 }, { logProb: -2.5 });
     const passes = checked();
@@ -185,7 +185,7 @@ describe("what is refused", () => {
     await expect(passes("cuda", { ...near, gradient: () => 1.02 })).rejects.toThrow(/gradient of 8 sequences/);
   });
 
-  test("opposite gradients that leave rounding alone are measured by what they cancel", async () => {
+  test("an error in gradients that cancel out, measured against the terms that cancel", async () => {
     const signOf = ({ tokens }: TrainingSequence) => ((tokens.at(-1) ?? 0) % 2 ? 1 : -1);
     const withError = (error: number) =>
       passesWith({ logProb: -2, gradient: (one) => signOf(one) + error }, { logProb: -2, gradient: signOf }).checked();
@@ -193,7 +193,7 @@ describe("what is refused", () => {
     await expect(withError(1e-2).forwardBackward(batch, LINEAR, 1)).rejects.toThrow(/gradient of 8 sequences/);
   });
 
-  test("no tree for what sequences apart do too: a gradient that is not finite", async () => {
+  test("not trees whose log-probs and gradient are not finite, if those of sequences apart are not either", async () => {
     const infinite = { logProb: Number.NaN, gradient: () => Number.NaN };
     const { calls, checked } = passesWith(infinite, infinite);
     const passes = checked();

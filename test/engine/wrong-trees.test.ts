@@ -59,7 +59,7 @@ test.each([
   ["the mask of the backward pass", adapter, backwardAlone(seesAll), "gradient"],
   ["positions of the backward pass", adapter, backwardAlone(unrotated), "gradient"],
   ["predictions after the same token", all, dropsPredictions, "gradient"],
-])("%s: refused", async (_name, files, change, found) => {
+])("a wrong input to the graphs of trees is refused: %s", async (_name, files, change, found) => {
   breakTrees(change);
   const refused = new RegExp(`prefix trees: the ${found} of .*: set engine.prefixTrees to false`);
   await expect(open(files).forwardBackward(rollouts, CLIPPED, 0.9)).rejects.toThrow(refused);
@@ -81,18 +81,18 @@ async function rolloutsAt(ratio: number): Promise<TrainingSequence[]> {
   });
 }
 
-test("the mask of the backward pass, where all tokens are clipped and have no gradient: refused", async () => {
+test("a wrong mask of the backward pass is refused even if all tokens are clipped and have no gradient", async () => {
   const clipped = await rolloutsAt(2);
   breakTrees(backwardAlone(seesAll));
   await expect(open(adapter).forwardBackward(clipped, CLIPPED, 0.9)).rejects.toThrow(/prefix trees: the gradient/);
 });
 
-test("no fault where ratios are at the edge of the clip range, and rounding decides which are clipped", async () => {
+test("trees are accepted if ratios are at the edge of the clip range, where rounding decides which are clipped", async () => {
   const { logProbs } = await open(adapter).forwardBackward(await rolloutsAt(1.28), CLIPPED, 0.9);
   expect(logProbs).toHaveLength(rollouts.length);
 });
 
-test("rows that share a mask, where a single row is right: refused", async () => {
+test("rows that wrongly share a mask are refused, even after a single row was right", async () => {
   const trainer = open(all);
   // The second row gets the first one's mask.
   breakTrees(({ mask, ...others }) => {

@@ -18,7 +18,7 @@ async function trained(recipe: string) {
   return { weights: Object.values(agents).map(({ sha256 }) => sha256), rewards };
 }
 
-test("the same rewards and the same SHA-256", { timeout: 300_000 }, async () => {
+test("the app and this program's own loop give the same rewards and weights", { timeout: 300_000 }, async () => {
   const native = await trained("recipes/atlas");
   expect(native.rewards.some(({ reward }) => (reward["main"] ?? 0) > 0)).toBe(true);
   expect(await trained("examples/ai-sdk-team")).toEqual(native);

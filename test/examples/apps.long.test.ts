@@ -20,7 +20,7 @@ const SMALL = [
   "evaluation.suites=[]",
 ];
 
-test.each(["openai-agents-team", "langgraph-team"])("%s", { timeout: 240_000 }, async (name) => {
+test.each(["openai-agents-team", "langgraph-team"])("%s trains two steps", { timeout: 240_000 }, async (name) => {
   const { code, stdout, stderr } = await mgrpo(folder, "train", join(ROOT, "examples", name), "--run", name, ...SMALL);
   expect(stderr).toBe("");
   expect(code).toBe(0);

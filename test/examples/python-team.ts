@@ -42,13 +42,13 @@ async function main(folder: string): Promise<string> {
   return faultIn(join(folder, "runs", RUN));
 }
 
-/** The app prints a line when it takes attempts. */
+/** The app prints a line when it is ready to take attempts. */
 async function listening(app: ChildProcessByStdio<null, Readable, null>): Promise<void> {
   const ended = once(app, "exit").then(() => Promise.reject(new Error("the app ended before it took attempts")));
   await Promise.race([once(app.stdout, "data"), ended]);
 }
 
-/** Empty: every rollout of both steps is finished, and both agents are trained. */
+/** Empty if every rollout of both steps finished and both agents were trained. */
 function faultIn(run: string): string {
   const { agents } = RunReport.parse(JSON.parse(readFileSync(join(run, "report.json"), "utf8")));
   const versions = ["main", "searcher"].map((agent) => agents[agent]?.version);

@@ -12,7 +12,7 @@ test.each([
   expect(readFileSync(join(ROOT, `examples/${name}.ts`), "utf8").split("\n").length - 1).toBeLessThanOrEqual(maxLines);
 });
 
-test("the apps know nothing of training", () => {
+test("the apps do not refer to this program", () => {
   for (const name of ["ai-sdk-team", "openai-agents-team", "langgraph-team"]) {
     expect(readFileSync(join(ROOT, "examples", name, "app.ts"), "utf8")).not.toMatch(/mgrpo|core\/recipe/);
   }

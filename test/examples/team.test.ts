@@ -1,4 +1,4 @@
-/** @file What the steps of examples/team.ts do in cases that a run need not meet. */
+/** @file What the steps of examples/team.ts do in cases that a run may never meet. */
 import { expect, test } from "vitest";
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import type { Question } from "../../core/contracts/question.ts";

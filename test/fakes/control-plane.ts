@@ -50,7 +50,7 @@ export function memoryControls(plane: ControlPlane): Controls {
   };
 }
 
-/** Serves it at endpoints that the SDK takes from the environment. One rule: `clock`. */
+/** Serves the plane at endpoints that the SDK takes from the environment. One rule: `clock`. */
 export async function serveControlPlane(plane: ControlPlane) {
   const asked: string[] = [];
   const server = createServer(async (request, response) => {

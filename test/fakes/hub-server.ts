@@ -26,7 +26,7 @@ export interface FakeHub {
 
 export const COMMIT = "0123456789abcdef0123456789abcdef01234567";
 export const TOKEN = "hf_test";
-/** In the real one's words. */
+/** The real hub's message. */
 const INVALID_TOKEN = "Invalid credentials in Authorization header";
 
 /** Serves one repository's files. Files of weights are large files: the hub lists their SHA-256. */
@@ -79,7 +79,7 @@ const hashOf = (name: string, text: string | Uint8Array) => createHash(name).upd
 const gitHashOf = (bytes: Uint8Array) =>
   createHash("sha1").update(`blob ${bytes.length}\0`).update(bytes).digest("hex");
 const isLarge = (path: string) => path.endsWith(".safetensors");
-/** Of the file's blob in a cache. */
+/** The name of the file's blob in a cache. */
 const nameOf = (path: string, bytes: Uint8Array) => (isLarge(path) ? hashOf("sha256", bytes) : gitHashOf(bytes));
 
 function listing(files: ReadonlyMap<string, Uint8Array>): object[] {

@@ -26,10 +26,10 @@ export function closeProxies(): void {
 
 /** Test files that run side by side draw from ranges of their own. */
 const FIRST_PORT = 20_000 + 3000 * (Number(process.env["VITEST_POOL_ID"] ?? 0) % 4);
-/** Those that were returned: one that nobody listens on yet seems free. */
+/** Ports already returned: one that nobody listens on yet would seem free. */
 const drawn = new Set<number>();
 
-/** Below the ports that systems assign, so that nothing takes it before it is listened on. */
+/** A free port below those that systems assign, so that nothing takes it before it is listened on. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = FIRST_PORT + randomInt(3000);

@@ -4,7 +4,7 @@ import { vi } from "vitest";
 const DAY_MILLISECONDS = 86_400_000;
 
 export interface RacingClock {
-  /** Advances by a day, and again until `stop`: an engine call that ends gives those that may have waited for it their time again. */
+  /** Advances by a day, repeatedly until `stop`: the time limits of calls that wait for an engine call start over when it ends. */
   race(): void;
   stop(): void;
   restore(): void;

@@ -1,7 +1,7 @@
-/** @file Tables whose answers are lost, so that writes are sent again. */
+/** @file Tables whose responses are lost, so that writes are sent again. */
 import type { Table } from "../../core/ports.ts";
 
-/** Every write is sent twice, at once: the first answer is lost. */
+/** Every write is sent twice in a row: the first response is lost. */
 export function repeatingTable(table: Table): Table {
   return {
     ...table,

@@ -15,7 +15,7 @@ export interface ScriptedJudge extends LanguageModel {
   readonly requests: CompletionRequest[];
 }
 
-/** `decide` gives the fields of the verdict, or throws. 100 tokens in, 10 out. */
+/** `decide` gives the fields of the verdict, or throws. Each call uses 100 input and 10 output tokens. */
 export function scriptedJudge(decide: (sent: Sent, call: number) => object): ScriptedJudge {
   const requests: CompletionRequest[] = [];
   return {

@@ -1,6 +1,6 @@
 /**
  * @file A Sampler whose turns come from a function. The function gets the text of everything so far, special tokens
- * included, and returns the turn without its end. Every log-prob is -0.5. Numbers depend on nothing else: no slots, no timing.
+ * included, and returns the turn without its end-of-turn token. Every log-prob is -0.5. Nothing else matters: no slots, no timing.
  */
 import { MgrpoError } from "../../core/errors.ts";
 import type { Sample, SampleRequest, Sampler, Tokenizer } from "../../core/ports.ts";

@@ -84,7 +84,7 @@ export class FakeTinker {
     this.models.forgetModels();
   }
 
-  /** An own property, since clients take it without its object. */
+  /** An instance property, since clients call it unbound. */
   readonly fetch = async (url: string, init: RequestInit): Promise<Response> => {
     const path = url.split("/api/v1/")[1] ?? "";
     const body = typeof init.body === "string" ? JSON.parse(init.body) : {};

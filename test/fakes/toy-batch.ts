@@ -1,4 +1,4 @@
-/** @file A toy policy and batches sampled from it, of two questions, for tests of a training step. */
+/** @file A toy policy, and batches of two questions with log-probs near its own, for tests of a training step. */
 import { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
 import type { Trajectory } from "../../core/contracts/rollout.ts";
 import { tokenWeights } from "../../core/mgrpo/batch.ts";
@@ -22,7 +22,7 @@ export interface ToyEntry extends TrainingEntry {
   readonly weight: number;
 }
 
-/** Trajectories of two questions, sampled off policy by up to `noise` / 2 in log-prob; some tokens are tool responses. */
+/** Trajectories of two questions, off policy by up to `noise` / 2 in log-prob; some tokens are tool responses. */
 export function batchOf(
   seed: number,
   policy: ToyTrainer,

@@ -7,7 +7,7 @@ import { reliable, simulate } from "./simulate.ts";
 const config = teamConfig();
 const expected = await simulate(config, reliable);
 
-test("reliable events and no scheduled ticks: every step is closed, every group is finalized once", () => {
+test("with reliable events and no scheduled ticks, every step is closed and every group is finalized", () => {
   expect(expected.run).toMatchObject({ status: "finished", step: 3, reason: "" });
   expect(expected.steps.map(({ state }) => state)).toEqual(["closed", "closed", "closed"]);
   expect(expected.groups.every(({ state }) => state === "finalized")).toBe(true);

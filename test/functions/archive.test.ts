@@ -80,7 +80,7 @@ test("the workers of a halted run are kept, because its budget counts their hour
   expect(await store.table.get(tableKeys.worker("halted", "w1"))).not.toHaveProperty("expiresAt");
 });
 
-test("a resumed run is listed again, whether its item is archived or deleted", async () => {
+test("an archived run is listed again once it is resumed", async () => {
   const { store, minutes, listed, resume, functions } = await started("a");
   await store.table.update(endRun("a", { code: "user", reason: "a reason" }));
   await minutes(65);
@@ -122,7 +122,7 @@ test("a resume at any moment of the tick that archives its run leaves it listed"
   expect(interruptions).toBeLessThan(MOMENTS);
 });
 
-test("of several runs, each has its own time without progress", async () => {
+test("each of several runs has its own time without progress", async () => {
   const { store, functions, minutes } = await started("moving", "stuck");
   let last = {};
   for (let k = 0; k < 4; k++) {

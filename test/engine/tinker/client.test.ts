@@ -60,7 +60,7 @@ test.each<[string, string, (() => Fault)[]]>([
     "optim_step",
     [() => json({ detail: "slow down" }, 429, { "retry-after-ms": "2" })],
   ],
-  ["502 of a proxy", "forward", [() => new Response("<html>bad gateway", { status: 502 })]],
+  ["a 502 from a proxy", "forward", [() => new Response("<html>bad gateway", { status: 502 })]],
   ["408", "optim_step", [() => json({ detail: "timeout" }, 408)]],
   ["409 with x-should-retry", "optim_step", [() => json({ detail: "locked" }, 409, { "x-should-retry": "true" })]],
   ["a hanging connection", "forward_backward", [() => "hang"]],
@@ -132,7 +132,7 @@ test.each<[string, () => Fault, Partial<TransportOptions>, RegExp]>([
   ],
   ["a server that is gone", () => "refused", {}, /asample: ECONNREFUSED, even after/],
   ["one that never responds", () => "hang", { requestSeconds: 0.2 }, /asample: no answer within 0.2 s, even after/],
-])("%s: retries are exhausted", async (_, fault, limits, message) => {
+])("%s: the endpoint is reported as unavailable once retries are exhausted", async (_, fault, limits, message) => {
   const { server, client } = open({ retrySeconds: 0.2, ...limits });
   server.injectFaults(fault);
   await expect(client.sample({ base_model: "tiny-qwen3" }, [1], GREEDY)).rejects.toMatchObject({
@@ -162,7 +162,7 @@ test("a future that stays pending fails with its request id", async () => {
   });
 });
 
-test("failed work is distinguished from work that a busy server dropped", async () => {
+test("work that failed because of the request is refused; because of the server, it is retryable", async () => {
   const { server, model } = await openModel();
   const failing = (category: string) =>
     server.injectFaults(failFirst("retrieve_future", [() => json({ error: "no such loss", category })]));

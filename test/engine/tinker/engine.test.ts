@@ -1,6 +1,6 @@
 /**
- * @file Training and sampling through a server give the local engine's numbers, whether the server sums or averages. Settings that a server would
- * ignore or get wrong are refused in one line.
+ * @file Training and sampling through a server give the local engine's numbers, whether the server sums or averages the loss. Settings
+ * that a server would ignore or get wrong are refused in one line.
  */
 import { expect, test } from "vitest";
 import { OptimizerConfig } from "../../../core/contracts/agent-config.ts";
@@ -104,7 +104,7 @@ test.each([
   expect(server.models.loaded).toEqual([]);
 });
 
-test("agents that share a policy on a server take the local engine's step; a server returns no gradients", async () => {
+test("agents that share a policy on a server take the local engine's step; each agent's own gradient norm is null", async () => {
   const { engine, files: base } = tiny();
   const algorithm = AlgorithmConfig.parse({});
   const optimizer = { ...OptimizerConfig.parse({}), maxGradientNorm: null };
@@ -222,7 +222,7 @@ test("a base model's full name is preferred to another model's name that ends wi
   await expect(engine.check?.(version, OPTIONS)).resolves.toBeUndefined();
 });
 
-test("the base model is resolved by name on the server", async () => {
+test("the base model is resolved by name on the server, and refused if it is not served or its context is too short", async () => {
   const server = { engine: bigramEngine, files, options: OPTIONS };
   const { engine, connect } = tinyTinker({ ...server, baseModel: "Qwen/Qwen3-4B", maxContextLength: 100 });
   const named = (name: string) => tinkerBase("tinker:http://127.0.0.1:9", name, files, [1]);
@@ -273,7 +273,7 @@ test.each([
   expect(() => tinkerBase(policy, "any", files, [1])).toThrow(message);
 });
 
-test("the config takes the rank of a Tinker policy's adapter, and refuses what the server decides", () => {
+test("the config may set the rank of a Tinker policy's adapter; settings that the server decides are refused", () => {
   const faultsOf = (lora: object) => {
     const agents = { main: { policy: POLICY, lora: LoraConfig.parse(lora), engine: { threads: 1 } } };
     return tinkerFaults({ temperature: 1, agents, evaluation: { suites: [] } }).map(([path]) => path.join("."));

@@ -109,7 +109,7 @@ test("a step that has begun is continued: finished calls are not repeated", asyn
   expect(counts()).toEqual([4, 4, 2]);
 });
 
-test("a step is replayed until its version is published, and then continued from that version's first call", async () => {
+test("a step is replayed until its version is published; after that, only the calls since that version are replayed", async () => {
   const { start, files, connect, counts, weightsOf } = open();
   const before = await start("dead");
   await step(before);
@@ -145,7 +145,7 @@ function byNumberAlone(send: (url: string, init: RequestInit) => Promise<Respons
 type World = ReturnType<typeof open>;
 const errorResponse = (status: number, detail: string) => new Response(JSON.stringify({ detail }), { status });
 
-/** Takes over from a process that made a step; `fails` then makes a different one. */
+/** Takes over from a process that made a step; `fails` then makes calls that cannot be resumed. */
 type Begin = (world: World) => Promise<{ heir: Trainer; fails: () => Promise<unknown> }>;
 
 const facing =
@@ -289,7 +289,7 @@ test("two trainers at once: the replaced one makes no further call and leaves th
   expect(server.models.loaded).toEqual([]);
 });
 
-test("without a journal nothing is resumed: a reference is a model like any other", async () => {
+test("a trainer without a journal, such as the one of a reference, unloads its model when it is closed", async () => {
   const { connect, files, server } = open();
   const trainer = await connect().openTrainer(files, OPTIONS);
   await step(trainer);

@@ -205,7 +205,7 @@ test("each version is one optimizer step ahead of the one before", () => {
   expect(expected.records.status).toBe("finished");
 });
 
-test("weights that no kept version names are deleted on the server", async () => {
+test("weights that no kept version refers to are deleted on the server", async () => {
   // One of the steps has nothing to learn.
   const { left } = await runWith([], { steps: 5 });
   expect(left).toEqual([3, 4]);
@@ -259,7 +259,7 @@ describe("a death", () => {
     });
   });
 
-  test("with the server's repeats the step on a fresh model", async () => {
+  test("together with the server's repeats the step on a fresh model", async () => {
     const paths = ["forward", "forward_backward", "optim_step", "save_weights"];
     await forEach([...paths.entries()], async ([done, path]) => {
       const found = await runWith([{ isFatal: inStep(path), when: "before", withServer: true }]);

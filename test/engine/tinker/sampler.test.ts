@@ -53,7 +53,7 @@ test.each<[string, number, string]>([
     2,
     "has no room for one more adapter: start SkyRL with more max_lora_adapters in its --backend-config, or wait until it unloads those of a process that died (5 minutes)",
   ],
-])("a server with %s: one line refuses the sampler beyond that, and the trainer goes on", async (_, adapters, line) => {
+])("a server with %s: one more sampler is refused in one line, and the trainer goes on", async (_, adapters, line) => {
   const { engine, files: base, server } = tinyTinker({ ...SERVER, rules: { ...SKYRL_JAX, adapters } });
   // The probe's model is unloaded before the trainer's is created.
   const trainer = await engine.openTrainer(base, OPTIONS);

@@ -86,7 +86,7 @@ function withSubjects() {
   });
 }
 
-test("the client reads every recorded response to a call that it makes", () => {
+test("the client's schemas parse every recorded response to a call that it makes", () => {
   let read = 0;
   for (const { path, status, response, subject, isResult } of withSubjects()) {
     if (response === undefined || response === null) continue;
@@ -106,7 +106,7 @@ const isReplayed = ({ path, body, status }: Exchange) =>
   (path in RESPONSES || path === "retrieve_future") &&
   status !== 409 &&
   !Object.keys(body ?? {}).some((key) => key.startsWith("sampling_session"));
-test("the fake server gives the same responses", async () => {
+test("the fake server answers the recorded requests with the same status and keys", async () => {
   const server = new FakeTinker({ engine: bigramEngine, files: bigramFiles(512), options: OPTIONS });
   const ids = new Map<string, string>();
   const requests = new Map([["99999", "99999"]]);
