@@ -55,8 +55,8 @@ export function silenceNodeVersionWarning(): void {
 export type StoreAccess = Readonly<Record<string, string | undefined>>;
 
 /**
- * The region is AWS_REGION, or the profile's. A service with a custom endpoint has a default, us-east-1.
- * @param access of a store that is not the one of this process's environment: its endpoints and keys.
+ * The region is AWS_REGION, or the profile's. For a service with a custom endpoint, it defaults to us-east-1.
+ * @param access the endpoints and keys of a store other than the one that this process's environment names.
  */
 export function openClients(
   observer: { dynamo: WireObserver; s3: WireObserver },
@@ -105,7 +105,7 @@ export function openClients(
   };
 }
 
-/** Undefined AWS_REGION: the region of AWS_PROFILE, or of the default profile, or `CUSTOM_REGION`. */
+/** Without AWS_REGION: the region of AWS_PROFILE, or of the default profile, or `CUSTOM_REGION`. */
 const regionOfProfile = () =>
   loadConfig({ ...NODE_REGION_CONFIG_OPTIONS, default: CUSTOM_REGION }, NODE_REGION_CONFIG_FILE_OPTIONS);
 
@@ -198,7 +198,7 @@ function onceRead(response: unknown, free: () => void): void {
     socket.off("close", end);
     free();
   };
-  // A body that has arrived, and that nobody reads, does not end with its connection.
+  // A body that has arrived whole but is not read does not end when its connection closes.
   socket.once("close", end);
   finished(body, end);
 }

@@ -38,7 +38,7 @@ const MEANINGS: readonly Meaning[] = [
     code: "config-invalid",
     predicate: "has another program's table of this name, whose key is not (pk, sk): choose another MGRPO_TABLE",
   },
-  { when: /^(ValidationException|SerializationException):/, code: "record-damaged", predicate: "cannot keep this" },
+  { when: /^(ValidationException|SerializationException):/, code: "record-damaged", predicate: "cannot store this" },
   {
     when: /^CredentialsProviderError:/,
     code: "store-unreachable",
@@ -56,7 +56,7 @@ const MEANINGS: readonly Meaning[] = [
     predicate: "refused expired credentials: get new ones, AWS_SESSION_TOKEN included, and start again",
   },
   {
-    // S3 names it; DynamoDB states it in the message.
+    // S3 has its own code for it; DynamoDB states it in the message.
     when: /RequestTimeTooSkewed|RequestExpired|RequestInTheFuture|Signature (expired|not yet current)/,
     code: "store-unreachable",
     predicate: "and this machine disagree on the time: set this machine's clock",
@@ -79,7 +79,7 @@ const MEANINGS: readonly Meaning[] = [
     retryable: true,
   },
   {
-    // Also of a single key, inside a successful response to the deletion of several: then there is no status.
+    // A deletion of several keys can succeed and report this for one key: then there is no status.
     when: /^(InternalError|InternalServerError|ServiceUnavailable):/,
     code: "store-unreachable",
     predicate: "had an internal error: try again",
@@ -88,7 +88,7 @@ const MEANINGS: readonly Meaning[] = [
   {
     when: /^OperationAborted:/,
     code: "store-unreachable",
-    predicate: "is at work on a conflicting request: try again",
+    predicate: "is processing a conflicting request: try again",
     retryable: true,
   },
   {
@@ -145,7 +145,7 @@ function translate(operation: string, endpoint: string, cause: unknown): MgrpoEr
     return new MgrpoError("store-unreachable", `${store} refuses it (${status} ${detail})`, { cause });
   return new MgrpoError(
     "store-unreachable",
-    `${operation}: no answer from the store at ${endpoint} (${detail}); check that it runs and AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL_S3`,
+    `${operation}: no answer from the store at ${endpoint} (${detail}); check that it runs, and check AWS_ENDPOINT_URL_DYNAMODB and AWS_ENDPOINT_URL_S3`,
     { cause, retryable: NETWORK.test(error.code ?? "") || NETWORK.test(name) || status === 429 || status >= 500 },
   );
 }

@@ -1,4 +1,4 @@
-/** @file The size of an item by DynamoDB's rules, which limits items and from which AWS bills reads and writes. */
+/** @file The size of an item as DynamoDB counts it, for its item limit and for what AWS bills for reads and writes. */
 import type { NativeAttributeValue } from "@aws-sdk/util-dynamodb";
 
 /** Names and strings in UTF-8, numbers at about 1 byte per two digits plus 1, maps and lists at 3 plus 1 per entry. */

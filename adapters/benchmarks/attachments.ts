@@ -1,4 +1,4 @@
-/** @file Question attachments, read when a run starts: the text that the `read_attachment` tool will show, or the reason it cannot. */
+/** @file Question attachments, read when a run starts: the text that the `read_attachment` tool will show, or why it cannot be read. */
 import { readFileSync, statSync } from "node:fs";
 import { basename, dirname, extname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";

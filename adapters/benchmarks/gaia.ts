@@ -1,7 +1,7 @@
 /**
  * @file GAIA (Mialon et al. 2023, arXiv 2311.12983; huggingface.co/datasets/gaia-benchmark/GAIA, gated): `metadata.jsonl` of a split,
  * attachments in the same folder. The test split has no answers, only `?`. A question whose file the team cannot read is
- * skipped rather than counted as wrong, unless `attachments` is `all`. The data is gated: tests have only made-up questions in its columns.
+ * skipped rather than counted as wrong, unless `attachments` is `all`. Because GAIA is gated, the tests use made-up questions.
  */
 import { statSync } from "node:fs";
 import { join } from "node:path";
@@ -29,7 +29,7 @@ const FORMAT = [
   "Words: no articles and no abbreviations.",
 ].join(" ");
 
-/** `data`: the folder of a split, or its metadata.jsonl. Without a reader, no agent has the tool `read_attachment`. */
+/** `data`: the folder of a split, or its metadata.jsonl. `reader`: undefined if no agent has the tool `read_attachment`. */
 export async function loadGaia(
   data: string,
   attachments: Attachments,
@@ -68,7 +68,7 @@ export async function loadGaia(
   );
 }
 
-/** `shown`: the attachment's name as the agent sees it. */
+/** `shown`: how the prompt names the attachment: by name, or by path if `read_attachment` cannot show its text. */
 function questionOf(task: z.infer<typeof GaiaTask>, attachment?: Attachment, shown?: string): Question {
   const attached = shown === undefined ? "" : `\n\nThe file that comes with it: ${shown}`;
   return {

@@ -1,4 +1,4 @@
-/** @file The subsets of a benchmark that its authors report separately. */
+/** @file The subsets of a benchmark that its authors report separately, and those of all other questions: by level and by kind. */
 import type { Benchmark } from "../../core/contracts/evaluation-suite.ts";
 import type { Question } from "../../core/contracts/question.ts";
 

@@ -29,7 +29,7 @@ export function loadJsonl(file: string): SuiteQuestions {
   return { questions: tasks.map((task) => ({ ...task, id: `jsonl:${task.id}` })) };
 }
 
-/** Benchmarks call it `question`; custom files call it `prompt`, as recipes do. */
+/** The key of a question's text is `question` in benchmarks, but `prompt` in custom files, as in recipes. */
 function refuseQuestionKey(row: BenchmarkRow): void {
   const { value } = row;
   if (value !== null && typeof value === "object" && "question" in value) {

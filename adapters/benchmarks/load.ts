@@ -118,7 +118,7 @@ function refuseHeldOutQuestions(
 /** The id as a file of JSON Lines has it. */
 const idInFile = (id: string): string => id.replace(/^jsonl:/, "");
 
-/** Adds the questions of the benchmarks that the suites name. `files`: where the user's own came from. Rejects with `benchmark-damaged`. */
+/** Adds the questions of the benchmarks that the suites name. `files`: the user's own question files, if any. Rejects with `benchmark-damaged`. */
 export async function withBenchmarks(
   own: QuestionSet,
   suites: readonly EvaluationSuite[],
@@ -162,7 +162,7 @@ function criteriaOf({ name, criteria }: EvaluationSuite, benchmark: Benchmark): 
     .replace(/\{(?:response|prediction|pred)\}/g, "(the field `answer`)");
 }
 
-/** Questions, and the name of where they came from. */
+/** Questions, and the name of their source. */
 interface QuestionSource {
   readonly name: string;
   readonly questions: readonly Question[];

@@ -1,6 +1,6 @@
 /**
  * @file Tasks of reasoning-gym (Stojanovski et al. 2025, arXiv 2505.24760; github.com/open-thought/reasoning-gym): JSON Lines of the entries that
- * its generators yield, as bench/reasoning-gym/generate.py writes them. The tasks are those whose scoring rule reasoning-gym-score.ts has.
+ * its generators yield, as bench/reasoning-gym/generate.py writes them. Accepts only tasks that reasoning-gym-score.ts can score.
  */
 import * as z from "zod";
 import type { SuiteQuestions } from "../../core/contracts/question.ts";

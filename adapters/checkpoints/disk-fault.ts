@@ -1,9 +1,9 @@
-/** @file Faults of the disk that has a cache of model files, as one line each. */
+/** @file Faults of the disk that holds a cache of model files, each as a one-line message. */
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 
 /**
- * Translates an error of the file system; any other is returned as it is. `path` is used if the error names none. `variable`: what moves the
- * cache.
+ * Translates an error of the file system; any other is returned as it is. `path` is used if the error names none. `variable`: the environment
+ * variable that sets the folder of the cache.
  */
 export function diskFault(path: string, error: unknown, variable: "HF_HUB_CACHE" | "MGRPO_CACHE"): unknown {
   if (isMgrpoError(error) || !(error instanceof Error)) return error;

@@ -1,4 +1,4 @@
-/** @file Large base-model files that a manifest refers to: on this machine, or in S3 or on the hub and fetched once. All are verified. */
+/** @file Large base-model files that a manifest refers to: on this machine, or fetched once from S3 or the hub. All are verified. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { realpath, stat } from "node:fs/promises";

@@ -13,7 +13,7 @@ import pRetry from "p-retry";
 import type { LanguageModelSpec } from "../../core/contracts/language-model.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { TokenUsage } from "../../core/language-model-ports.ts";
-import { EndpointFailure, refused, translateEndpointError, unavailable } from "./errors.ts";
+import { EndpointFailure, isTruncatedAnswer, refused, translateEndpointError, unavailable } from "./errors.ts";
 import type { Endpoint } from "./provider.ts";
 
 /**
@@ -94,7 +94,7 @@ async function once(
     isSent = true;
     return await model.doGenerate({ ...request, abortSignal });
   } catch (error) {
-    if (isSent && abortSignal.aborted) onCutOff();
+    if (isSent && (abortSignal.aborted || isTruncatedAnswer(error))) onCutOff();
     if (signal?.aborted) throw error;
     if (timeout.aborted) throw unavailable(`${endpoint.name} took more than ${timeoutSeconds} s`);
     throw translateEndpointError(error, endpoint);

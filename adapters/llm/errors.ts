@@ -70,6 +70,13 @@ export function translateEndpointError(error: unknown, endpoint: Endpoint): Endp
   return meaning(response, reason, endpoint, secondsOf(error.responseHeaders));
 }
 
+/** Whether the answer began, with status 200, and was cut off: its server may charge for it. */
+export function isTruncatedAnswer(error: unknown): boolean {
+  if (!APICallError.isInstance(error) || error.statusCode !== 200) return false;
+  const { responseBody } = error;
+  return responseBody === undefined || (parsed(responseBody) === undefined && !isHtml(responseBody));
+}
+
 interface ErrorResponse {
   readonly status: number | undefined;
   readonly message: string;

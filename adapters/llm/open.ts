@@ -10,14 +10,15 @@ import { EndpointFailure } from "./errors.ts";
 import { openEndpoint } from "./provider.ts";
 
 export interface OpenModelOptions {
-  /** For API keys; default: the environment of the process. */
+  /** For API keys and AWS_REGION; default: the environment of the process. */
   readonly environment?: Environment;
   /** Minimum seconds before the second attempt of a request; random, up to twice as long. */
   readonly pauseSeconds?: number;
 }
 
 /**
- * Opens a model without calling it. Throws `config-invalid` if the spec is invalid, if its key's environment variable is empty, or if Bedrock has no region.
+ * Opens a model without calling it. Throws `config-invalid` if the spec is invalid, if its key's environment variable is empty, or if Bedrock
+ * has no region.
  * @param spec an object, or `openai:<base url>#<model>`.
  */
 export function openLanguageModel(spec: LanguageModelSpecInput, options: OpenModelOptions = {}): LanguageModel {
@@ -65,7 +66,7 @@ function promptOf({ role, content }: ChatMessage): LanguageModelV3Prompt[number]
   return { role: "user", content: [{ type: "text", text }] };
 }
 
-/** The weaker ways to request JSON that the settings leave, for a server that ignores the current one. */
+/** Suggests the weaker ways to request JSON, for a server that ignores the one that is set. */
 function formatHint({ provider, json }: LanguageModelSpec): string {
   if (json === "text") return "";
   if (json === "object") return `: if the server does not support JSON output, set json to "text"`;

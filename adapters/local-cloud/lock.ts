@@ -14,7 +14,7 @@ import { damagedStorage, storageFault } from "./storage-faults.ts";
  */
 const held = new Set<string>();
 
-/** What to say when another process has the lock. */
+/** The error for a directory that is in use. */
 interface InUse {
   readonly code: ErrorCode;
   readonly instead: string;

@@ -1,5 +1,5 @@
 /**
- * @file What the program requires of a store, as one sentence and one check each. `mgrpo cloud check` runs them on the endpoints of the
+ * @file What mgrpo requires of a store: one sentence and one check per requirement. `mgrpo cloud check` runs them on the endpoints of the
  * environment, and the contract suites in test/contracts on every adapter.
  */
 import type { TableKey } from "../../core/contracts/keys.ts";

@@ -5,7 +5,7 @@ import type { Tool } from "../../core/ports.ts";
 
 const MAX_LENGTH = 100;
 const ARITHMETIC = /^[\d\s.()+*/-]+$/;
-/** Without an operator at the line break, mathjs would multiply the lines. */
+/** Two lines without an operator between them. Joined by a space, some would be a product: `2` and `(3)`. */
 const TWO_EXPRESSIONS = /[\d.)]\s*\n\s*[\d.(]/;
 const SIGNIFICANT_DIGITS = 12;
 
@@ -26,7 +26,7 @@ export function calculateText(expression: string): string {
   if (expression.length > MAX_LENGTH) return `the expression is longer than ${MAX_LENGTH} characters`;
   if (TWO_EXPRESSIONS.test(expression)) return "not an arithmetic expression";
   try {
-    // To mathjs, a line break ends an expression.
+    // mathjs would end the expression at a line break.
     const value: unknown = evaluate(expression.replaceAll(/\s+/g, " "));
     if (typeof value !== "number") return "not an arithmetic expression";
     return Number.isFinite(value)

@@ -93,7 +93,7 @@ const REFUSALS: [api: "S3" | "DYNAMODB", status: number, body: string, line: Reg
   ["S3", 503, xml("SlowDown"), THROTTLED, true],
   ["S3", 400, xml("RequestTimeout"), /did not get the whole request: the connection is slow/, true],
   ["S3", 400, xml("IncompleteBody"), /did not get the whole request/, true],
-  ["S3", 409, xml("OperationAborted"), /at work on a conflicting request/, true],
+  ["S3", 409, xml("OperationAborted"), /processing a conflicting request/, true],
   ["S3", 400, xml("InvalidObjectName"), /refuses it \(400 InvalidObjectName: no\)/, false],
   ["S3", 500, xml("InternalError"), /had an internal error: try again/, true],
   ["S3", 502, "<html>\nBad Gateway</html>", /no answer from the store/, true],

@@ -8,14 +8,14 @@ import { downloadBlob } from "./download.ts";
 import { hubFetch } from "./fetch.ts";
 import type { HubSettings } from "./settings.ts";
 
-/** Large: the hub names its blob by its SHA-256. */
+/** A large file: its blob is named by its SHA-256. */
 interface LargeFile {
   readonly sha256: string;
   readonly bytes: number;
 }
 
 /**
- * The path of the file. What was downloaded has that SHA-256; what was in the cache already is not checked.
+ * The path of the file. A download is checked against the SHA-256; a file that is already in the cache is not.
  * @throws MgrpoError `hub-unavailable`, `hub-refused`, `not-found`, `checkpoint-damaged`, `disk-full` or `storage-unwritable`.
  */
 export async function fetchHubFile(

@@ -101,7 +101,7 @@ async function filesOf(
   return files;
 }
 
-/** The weights as transformers reads them: a repository may hold a second copy in another form. */
+/** The weights as transformers reads them: a repository may hold a second copy in another format. */
 async function weightsOf(model: HubModel, folder: string, listed: readonly HubFile[]): Promise<HubFile[]> {
   const index = join(folder, WEIGHTS_INDEX);
   const names = existsSync(index) ? shardsOf(await readFile(index)) : ["model.safetensors"];
@@ -110,7 +110,7 @@ async function weightsOf(model: HubModel, folder: string, listed: readonly HubFi
   if (weights.length > 0) return weights;
   throw new MgrpoError(
     "checkpoint-damaged",
-    `${hubModelName(model)} has no weights as safetensors: name a model that has, or convert it with transformers' save_pretrained`,
+    `${hubModelName(model)} has no weights as safetensors: name a model that has them, or convert it with transformers' save_pretrained`,
   );
 }
 

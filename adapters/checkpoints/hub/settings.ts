@@ -1,7 +1,7 @@
 /**
  * @file Where the hub and its cache are, from the variables of Hugging Face's Python library, read as it reads them: HF_ENDPOINT, HF_TOKEN (or
  * HUGGING_FACE_HUB_TOKEN), HF_TOKEN_PATH, HF_HUB_CACHE (or HUGGINGFACE_HUB_CACHE), HF_HOME, XDG_CACHE_HOME, HF_HUB_OFFLINE (or
- * TRANSFORMERS_OFFLINE). Paths may contain `~`, `$VARIABLE` and `${VARIABLE}`. Unlike there, an empty variable counts as unset,
+ * TRANSFORMERS_OFFLINE). Paths may contain `~`, `$VARIABLE` and `${VARIABLE}`. Unlike in Python, an empty variable counts as unset,
  * and a token has to start with hf_: @huggingface/hub accepts no other.
  */
 import { existsSync, readFileSync } from "node:fs";
@@ -22,7 +22,7 @@ export interface HubSettings {
 const OFFICIAL = "https://huggingface.co";
 
 /**
- * The token is HF_TOKEN, or what `hf auth login` saved. Throws `config-invalid` for a value that is not a token, or a token's file that cannot
+ * The token is HF_TOKEN, or what `hf auth login` saved. Throws `config-invalid` for a value that is not a token, or a token file that cannot
  * be read.
  */
 export function hubSettings(environment: Environment = process.env): HubSettings {

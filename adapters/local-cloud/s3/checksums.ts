@@ -38,7 +38,7 @@ const NOT_CHECKSUMS = new Set([`${PREFIX}mode`, `${PREFIX}algorithm`, `${PREFIX}
 
 export interface BodyVerifier {
   update(bytes: Uint8Array): void;
-  /** Throws unless every digest that headers or trailers declare matches; returns the digests. */
+  /** Throws unless every digest that headers or trailers declare matches. Returns the ETag and these digests. */
   finish(trailers: ReadonlyMap<string, string>): { etag: string; checksums: Record<string, string> };
 }
 

@@ -20,7 +20,7 @@ const NO_TEXT = [
 ].join();
 
 /**
- * Those whose content is no markup to browsers, and so to parse5. To linkedom it is: a closing tag in it could end the element, and what
+ * Elements whose content browsers, and so parse5, do not parse as markup. linkedom does: a closing tag in it could end the element, and what
  * follows would be text of the page.
  */
 const RAW_TEXT: ReadonlySet<string> = new Set(["script", "style", "noscript", "iframe", "noembed", "noframes"]);

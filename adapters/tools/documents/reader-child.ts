@@ -10,7 +10,7 @@ import { builtModule } from "../../../built-module.ts";
 import { type Document, READY, type Reply, STARTED, unreadableBy } from "./document.ts";
 import { extract } from "./extract.ts";
 
-/** Maximum resident memory of the process before it starts a document. Libraries and the memory watch take about 100 MB. */
+/** A process with more resident memory than this takes no further document. Libraries and the memory watch take about 100 MB. */
 const MAX_BYTES_AT_START = 384e6;
 
 const send = process.send?.bind(process);

@@ -79,7 +79,7 @@ const Visit = z.strictObject({
 });
 export type VisitSettings = z.infer<typeof Visit>;
 
-/** What is wrong with the settings of a server, as settings of the kind that they name; if they name none or both, that. */
+/** The faults of a server's settings, as those of the kind that they name; or that they name no kind, or both. */
 function mcpFault(input: unknown, [ofCommand = [], ofUrl = []]: readonly (readonly z.core.$ZodIssue[])[]): string {
   const names = input !== null && typeof input === "object" ? Object.keys(input) : [];
   const isCommand = names.includes("command");
@@ -97,7 +97,7 @@ const McpCommon = {
   cached: z
     .boolean()
     .default(true)
-    .describe("Whether a repeated call is answered from the cache. false: calls change something, or depend on state."),
+    .describe("Whether the cache answers repeated calls. Set false if calls change something or depend on state."),
   requestsPerSecond: rate(10),
   usdPerCall: price(0),
 };

@@ -130,16 +130,21 @@ test("a server that hangs fails after the timeout", async () => {
   expect(timeouts).toBe(2);
 });
 
-test("an answer that its server breaks off is reported as cut off: it may be charged, and its usage is in no completion", async () => {
-  const broken = says("The cap", { finish: "abort", usage: { prompt_tokens: 100, completion_tokens: 7 } });
-  const model = await openModel([broken, says("at last")]);
+test.each<[string, Reply, number]>([
+  ["finish reason abort", says("The cap", { finish: "abort", usage: { prompt_tokens: 100, completion_tokens: 7 } }), 1],
+  ["a truncated body", "truncated", 1],
+  ["truncated JSON", { status: 200, body: '{"choices": [' }, 1],
+  ["HTTP 500", fails(500, "CUDA error"), 0],
+  ["an upstream error, with status 200", json(200, { error: { code: 502, message: "upstream" } }), 0],
+])("an answer that its server breaks off is reported as cut off: it may be charged (%s)", async (_, reply, count) => {
+  const model = await openModel([reply, says("at last")]);
   let cutOff = 0;
   const onCutOff = () => {
     cutOff += 1;
   };
   const completion = await model.complete({ ...QUESTION, onCutOff });
   expect(completion).toEqual({ text: "at last", usage: { inputTokens: 20, outputTokens: 5 } });
-  expect(cutOff).toBe(1);
+  expect(cutOff).toBe(count);
 });
 
 test("an attempt that its caller cuts off is reported, and one that was not sent is not", async () => {

@@ -31,7 +31,7 @@ export interface Backends {
 }
 
 const RETRIES = { retries: 4, minTimeout: 500, factor: 2, randomize: true };
-/** A backend that demands a longer pause fails this attempt. */
+/** If a backend demands a longer pause, the attempt at the rollout fails. */
 const MAX_PAUSE_SECONDS = 30;
 const REQUEST_SECONDS = 30;
 const MAX_RESPONSE_BYTES = 5_000_000;
@@ -147,7 +147,7 @@ function parseResponse<T>(request: BackendRequest<T>, type: string, text: string
   try {
     return parseJson(answer, text, `answer of ${name} at ${url.origin}`, "tool-backend");
   } catch (cause) {
-    // One malformed response must not end a run, and a retry a moment later would get the same: only this attempt fails.
+    // One malformed response must not end a run, and a retry a moment later would get the same: only this attempt at the rollout fails.
     if (!isMgrpoError(cause)) throw cause;
     throw new MgrpoError("tool-backend", cause.message, { retryable: true, cause, evidence: NOT_SOON });
   }

@@ -22,7 +22,7 @@ export async function mcpTools(
   calls: ExternalCalls,
 ): Promise<Tool<Record<string, unknown>>[]> {
   const { only, without, usdPerCall, cached } = settings;
-  // Identifies everything that determines the answers except the values of environment variables, which are secret.
+  // Identifies everything that determines the answers, except headers and environment variables, whose values are secret.
   const backend = "command" in settings ? [settings.command, ...settings.arguments].join(" ") : settings.url;
   const all = await calls.call({ tool: `mcp ${name}`, backend, arguments: null }, z.array(McpTool), 0, () =>
     server.tools(),

@@ -8,6 +8,6 @@ export interface SearchResult {
 }
 
 export interface SearchBackend {
-  /** The request for this many results. @param query no longer than any backend accepts. */
+  /** The request for this many results. @param query short enough for every backend. */
   request(query: string, results: number): BackendRequest<readonly SearchResult[]>;
 }

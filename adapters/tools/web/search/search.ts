@@ -8,8 +8,8 @@ import type { SearchSettings } from "../settings.ts";
 import type { SearchBackend, SearchResult } from "./backend.ts";
 
 /**
- * A backend's refusal would halt the run, so longer queries are cut: Brave refuses them, Tavily those with more characters, and web servers a
- * long address, as SearXNG's. Google reads 32 words.
+ * A backend's refusal would halt the run, so longer queries are cut: Brave refuses more characters or words, Tavily more characters, and a web
+ * server, such as that of SearXNG, a long address. Google reads 32 words.
  */
 const MAX_QUERY = { characters: 400, words: 50 };
 
