@@ -16,6 +16,7 @@ import * as z from "zod";
 import { builtModule } from "../../built-module.ts";
 import { parse, parseJson } from "../../core/contracts/parse.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import { onStopSignal } from "../../gpu-workers/stop-signals.ts";
 import { requireProc } from "../process-tree.ts";
 import { drawSeries } from "./chart.ts";
 import { type SoakSample, takeSample } from "./sample.ts";
@@ -64,6 +65,8 @@ async function soak(project: string, minutes: number): Promise<SoakSample[]> {
   const train = [mgrpo, "train", "atlas", "--run", RUN, "--steps", String(STEPS), ...SETTINGS];
   const child = spawn(process.execPath, train, { cwd: project, stdio: ["ignore", "ignore", "inherit"] });
   const ended = once(child, "exit");
+  // A signal to this process alone ends the run, and with it the soak.
+  const stopListening = onStopSignal(() => child.kill("SIGINT"));
   const samples: SoakSample[] = [];
   const untilLater = async (milliseconds: number): Promise<void> => {
     const isOver = await Promise.race([pause(milliseconds, false), ended.then(() => true)]);
@@ -84,6 +87,7 @@ async function soak(project: string, minutes: number): Promise<SoakSample[]> {
   } finally {
     child.kill("SIGINT");
     await ended;
+    stopListening();
   }
   return samples;
 }
