@@ -69,7 +69,7 @@ async function soak(project: string, minutes: number): Promise<SoakSample[]> {
   const stopListening = onStopSignal(() => child.kill("SIGINT"));
   const samples: SoakSample[] = [];
   const untilLater = async (milliseconds: number): Promise<void> => {
-    const isOver = await Promise.race([pause(milliseconds, false), ended.then(() => true)]);
+    const isOver = await Promise.race([pause(milliseconds, false, { ref: false }), ended.then(() => true)]);
     if (isOver)
       throw new MgrpoError("run-halted", `the run ended after ${samples.length} samples: its last lines say why`);
   };
