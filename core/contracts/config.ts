@@ -18,6 +18,7 @@ import { LORA_POLICIES, supportsLora } from "./lora.ts";
 import { AgentName, RunName, Step } from "./names.ts";
 import { QuestionFiles } from "./question.ts";
 import { sizeFaults } from "./record-sizes.ts";
+import { MAX_TEMPERATURE } from "./rollout.ts";
 import { Draws, RunnerConfig, runnerFaults } from "./runner.ts";
 import { serverOptimizerFaults } from "./server-optimizer.ts";
 import { ownPolicies, ownsPolicy, sharedPolicyFaults } from "./shared-policy.ts";
@@ -152,6 +153,7 @@ const RunSettings = z.strictObject({
   temperature: z
     .number()
     .positive()
+    .max(MAX_TEMPERATURE)
     .default(1)
     .describe("Sampling temperature of training rollouts, and of log-probs in training."),
   main: AgentName.default("main").describe("The agent that gets the question."),

@@ -50,9 +50,12 @@ export const RolloutAddress = z.strictObject({
 });
 export type RolloutAddress = z.infer<typeof RolloutAddress>;
 
+/** The highest temperature at which tokens are sampled. */
+export const MAX_TEMPERATURE = 10;
+
 /** Temperature 0: greedy. `topK` 0: off. Training always samples with top-p 1 and top-k off. */
 export const Sampling = z.strictObject({
-  temperature: z.number().min(0).max(10),
+  temperature: z.number().min(0).max(MAX_TEMPERATURE),
   topP: z.number().gt(0).max(1),
   topK: z.int().nonnegative(),
 });

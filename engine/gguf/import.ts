@@ -28,8 +28,9 @@ export interface ImportedModel {
  * @throws MgrpoError `not-found`, `checkpoint-damaged`, `tokenizer-damaged` or `engine-unsupported`, before anything is written.
  */
 export async function importGguf(path: string, folder: string, dtype: WrittenType = "F32"): Promise<ImportedModel> {
-  const { size } = await stat(path).catch((cause: unknown) => {
-    throw new MgrpoError("not-found", `${path}: no such file`, { cause });
+  const { size } = await stat(path).catch((cause: NodeJS.ErrnoException) => {
+    const reason = cause.code === "ENOENT" ? "no such file" : `cannot be read (${cause.message})`;
+    throw new MgrpoError("not-found", `${path}: ${reason}`, { cause });
   });
   const model = await readGguf(path, size);
   const texts = ggufTexts(path, size, model, dtype);

@@ -4,6 +4,7 @@ import type * as z from "zod";
 import { WebSettings } from "../../../adapters/tools/web/settings.ts";
 import { AlgorithmConfig } from "../../../core/contracts/algorithm-config.ts";
 import { RunConfig } from "../../../core/contracts/config.ts";
+import { MAX_TEMPERATURE } from "../../../core/contracts/rollout.ts";
 
 /** The parts of Zod's definitions that lead to other schemas. */
 interface Definition {
@@ -103,4 +104,12 @@ test("bf16 with a policy that is not compiled is refused with a remedy that make
     "bf16 needs engine.provider cuda, not 'cpu': remove it, or set that",
   ]);
   expect(config("compiled", { provider: "cuda" }).success).toBe(true);
+});
+
+test("a temperature that no record of a sampling may have is refused, in training and in a suite", () => {
+  const { temperature, evaluation } = RunConfig.shape;
+  expect(temperature.safeParse(MAX_TEMPERATURE).success).toBe(true);
+  expect(temperature.safeParse(MAX_TEMPERATURE + 1).success).toBe(false);
+  const suites = [{ name: "held-out", questions: 1, temperature: MAX_TEMPERATURE + 1 }];
+  expect(evaluation.safeParse({ suites }).error?.issues[0]?.path).toEqual(["suites", 0, "temperature"]);
 });
