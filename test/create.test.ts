@@ -1,4 +1,4 @@
-/** @file `npm create mgrpo`: git ignores all that the program writes into the new project, keys above all, but not what is to be committed. */
+/** @file `npm create mgrpo`: in the new project, git ignores what the program writes, above all keys, but not what is to be committed. */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,7 +12,7 @@ const CREATE = resolve(import.meta.dirname, "../create/index.js");
 const folder = mkdtempSync(join(tmpdir(), "create-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** The defaults of an option, of all commands. */
+/** The defaults of an option in a command and in all commands below it. */
 function defaultsOf(command: Command, flag: string): unknown[] {
   const own = command.options.filter(({ long }) => long === flag).map(({ defaultValue }) => defaultValue);
   return [...own, ...command.commands.flatMap((inner) => defaultsOf(inner, flag))].filter(
@@ -20,7 +20,7 @@ function defaultsOf(command: Command, flag: string): unknown[] {
   );
 }
 
-test("a created project commits its code and its comparisons, and none of the program's other files", () => {
+test("in a created project, git ignores the files that the program writes, but not the code and the comparisons", () => {
   const project = join(folder, "my-team");
   execFileSync(process.execPath, [CREATE, project]);
   execFileSync("git", ["init", "--quiet"], { cwd: project });

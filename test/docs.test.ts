@@ -1,6 +1,6 @@
 /**
- * @file The documentation is consistent: generated pages are up to date, links and their anchors lead somewhere, error codes are explained,
- * as is a missing runtime, named files and scripts exist.
+ * @file The documentation is consistent: generated pages are up to date, links and their anchors resolve, error codes and a missing runtime
+ * are explained, named files and scripts exist.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
@@ -51,7 +51,7 @@ test.each(DOCUMENTS)("%s: links and pictures lead to files of this repository", 
   expect(missing.map((target) => relative(ROOT, join(ROOT, dirname(document), target)))).toEqual([]);
 });
 
-/** GitHub's ids of a document's headings. */
+/** The anchors that GitHub gives the headings of a document. */
 function anchorsOf(document: string): Set<string> {
   const headings = [...read(document).matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) => heading);
   const textOf = (heading: string) => heading.replace(/\[([^\]]*)\]\([^)]*\)/g, "$1").trim();

@@ -1,6 +1,6 @@
 /**
  * @file Every block of TypeScript in the docs compiles as printed, with the settings of a new project, except that a name may be unused.
- * A block is the file whose name precedes it; a literal that is no module is checked against its type.
+ * A block is the file whose name precedes it; a literal that is not a module is checked against its type.
  */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -14,7 +14,7 @@ const PAGES = readdirSync(join(ROOT, "docs")).flatMap((name) => (name.endsWith("
 const folder = mkdtempSync(join(tmpdir(), "documented-code-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** What a reader has beside the page's code: the app, an agent's system messages. */
+/** What a reader has in addition to the page's code: the app, an agent's system messages. */
 const APP = `
 import type { LanguageModel } from "ai";
 type Team = Readonly<Record<"planner" | "searcher", LanguageModel>>;
@@ -22,7 +22,7 @@ export declare function answerQuestion(prompt: string, team: Team, signal: Abort
 `;
 const MESSAGES = 'const [PLANNER, SEARCHER] = ["Plan.", "Search."];';
 
-/** A literal as a module. */
+/** The code as a module: a literal becomes its default export. */
 function moduleOf(code: string): string {
   const check = (literal: string, type: string) =>
     `import type { Demonstration, RecipeConfig } from "mgrpo/recipe";\n${MESSAGES}\nexport default ${literal} satisfies ${type};`;

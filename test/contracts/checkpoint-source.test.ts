@@ -51,7 +51,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** In the folder and in the bucket. */
+/** Overwrites a file in the folder and in the bucket. */
 async function overwrite(path: string, text: string) {
   writeFileSync(join(directory, "ours", path), text);
   const s3 = new S3Client({ forcePathStyle: true });
@@ -64,7 +64,7 @@ describe.each<[string, () => CheckpointSource]>([
   ["S3 prefix", () => openS3Source("s3://mgrpo/ours")],
   ["S3 prefix with a trailing slash", () => openS3Source("s3://mgrpo/ours/")],
 ])("%s", (_name, open) => {
-  test("a scan finds each folder's own files with their sizes, and nothing loose or deeper", async () => {
+  test("a scan finds each folder's own files with their sizes, but no loose or nested files", async () => {
     const found = await open().list();
     const sizes = [...found].map(
       ([name, files]) => [name, Object.fromEntries([...files].map(([file, { bytes }]) => [file, bytes]))] as const,
@@ -84,11 +84,11 @@ describe.each<[string, () => CheckpointSource]>([
     await overwrite("step-1/model.safetensors", "weights");
   });
 
-  test("a file that has disappeared is reported", async () => {
+  test("reading a missing file is an error", async () => {
     await expect(open().read("step-1", ["config.json", "gone"])).rejects.toMatchObject({ code: "not-found" });
   });
 
-  test("reads the files that it is asked for", async () => {
+  test("reads only the requested files", async () => {
     const files = await open().read("step-1", ["model.safetensors"]);
     expect([...files].map(([name, bytes]) => [name, new TextDecoder().decode(wholeFile(bytes))])).toEqual([
       ["model.safetensors", "weights"],
@@ -104,7 +104,7 @@ describe.each<[string, (cache: FileCache) => CheckpointSource]>([
   const read = async () => (await open(cache).read("step-1", ["model.safetensors"])).get("model.safetensors");
   const textOf = (file: CheckpointFile | undefined) => file && Buffer.from(wholeFile(file)).toString();
 
-  test("are read from this machine's disk, and opened by workers at their origin, verified by hash", async () => {
+  test("are read from local disk; workers open them at their origin and verify the hash", async () => {
     const file = await read();
     if (!file || file instanceof Uint8Array) return expect.fail("the file was read into memory");
     expect(textOf(file)).toBe("weights");
@@ -122,7 +122,7 @@ describe.each<[string, (cache: FileCache) => CheckpointSource]>([
   });
 });
 
-test("a large file of S3 that was damaged in the cache is downloaded again", async () => {
+test("a large S3 file whose cached copy is damaged is downloaded again", async () => {
   const cache = join(directory, "cache", "damaged");
   const bytes = new TextEncoder().encode("weights");
   const part = { sha256: sha256(bytes), bytes: bytes.length, origin: "s3://mgrpo/ours/step-1/model.safetensors" };
@@ -133,7 +133,7 @@ test("a large file of S3 that was damaged in the cache is downloaded again", asy
   expect(readFileSync(path, "utf8")).toBe("weights");
 });
 
-test("a cache that cannot be written is named, with the variable that moves it: the store is not blamed", async () => {
+test("the error for an unwritable cache names the cache and the variable that moves it, and does not blame the store", async () => {
   writeFileSync(join(directory, "a-file"), "");
   const cache = openFileCache(join(directory, "a-file", "cache"));
   const source = openS3Source("s3://mgrpo/ours", { cache, largeBytes: 3 });
@@ -145,7 +145,7 @@ test("a cache that cannot be written is named, with the variable that moves it: 
   });
 });
 
-test("a large file that is there and cannot be read is not called missing", async () => {
+test("the error for a large file that exists but cannot be read does not call it missing", async () => {
   const origin = join(directory, "loop.safetensors");
   symlinkSync(origin, origin);
   const part = { sha256: "0".repeat(64), bytes: 1, origin };
@@ -155,7 +155,7 @@ test("a large file that is there and cannot be read is not called missing", asyn
   });
 });
 
-test("one folder is listed by its name, also through a link; one that is there and cannot be read is not called missing", async () => {
+test("a single folder is listed by name, even through a symlink; the error for one that exists but cannot be read does not call it missing", async () => {
   const source = openFolderSource(directory);
   symlinkSync(join(directory, "ours/step-1"), join(directory, "link"));
   const listed = (await source.list("link")).get("link") ?? new Map<string, unknown>();

@@ -1,10 +1,10 @@
-/** @file What every Clock does. */
+/** @file The contract of Clock, for every adapter. */
 import { expect, test } from "vitest";
 import { openFreshKeys } from "../../adapters/store-contract/check.ts";
 import { clockChecks } from "../../adapters/store-contract/clock.ts";
 import type { Clock } from "../../core/ports.ts";
 
-/** @param ask sends a request to the store whose clock it is, if that reads its time from responses. */
+/** @param ask sends a request to the clock's store, if the clock reads its time from the store's responses. */
 export function clockContract(open: () => Clock, ask: () => Promise<unknown> = async () => {}) {
   for (const { name, verify } of clockChecks) test(name, () => verify(open(), openFreshKeys("clock")));
 

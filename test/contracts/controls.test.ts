@@ -1,4 +1,4 @@
-/** @file The SDK's controls on a server with AWS's protocols fulfill the contract, and so do the in-memory ones of other tests. */
+/** @file The AWS controls, against a fake server that speaks AWS's protocols, fulfill the contract; so do the in-memory controls of other tests. */
 import { afterAll, describe, expect, test } from "vitest";
 import { awsControls } from "../../adapters/aws/controls.ts";
 import { controlPlane, memoryControls, serveControlPlane } from "../fakes/control-plane.ts";

@@ -1,6 +1,6 @@
 /**
- * @file The contract suites on external endpoints: MGRPO_TEST_ENDPOINTS names them, one URL for DynamoDB and S3 or two separated by a comma,
- * and the standard AWS variables their keys and region. The suite creates its table and bucket, and deletes them.
+ * @file The contract suites on external endpoints. MGRPO_TEST_ENDPOINTS holds one URL for both DynamoDB and S3, or two separated by a comma;
+ * the standard AWS variables hold the credentials and the region. The suite creates its own table and bucket, and deletes them.
  */
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** @file What every ObjectStore does: the contract checks of stores, and what the port itself promises. */
+/** @file The contract of ObjectStore, for every adapter: the checks of `mgrpo cloud check`, and what the port promises beyond them. */
 import { expect, test } from "vitest";
 import { openFreshKeys } from "../../adapters/store-contract/check.ts";
 import { objectChecks } from "../../adapters/store-contract/objects.ts";
@@ -10,7 +10,7 @@ const bytes = (text: string) => new TextEncoder().encode(text);
 export function objectStoreContract(open: () => ObjectStore) {
   for (const { name, verify } of objectChecks) test(name, () => verify(open(), keys));
 
-  test("changing the array after a commit or a get changes nothing", async () => {
+  test("changing the array after a commit or a get does not change the stored object", async () => {
     const [key, body] = [keys.objectKey(), bytes("abc")];
     await open().commit(key, body);
     body[0] = 0;

@@ -22,7 +22,7 @@ function request(sequence: string, tokens: readonly number[], changes: Partial<S
 
 /**
  * A conversation of several turns with tool tokens between them. Returns all tokens, the log-probs of the sampled ones (0 elsewhere), and
- * the positions of those.
+ * the positions of the sampled ones.
  */
 async function converse(sampler: Sampler, name: string, prompt: readonly number[], temperature = 1, turns = 3) {
   let tokens = [...prompt];
@@ -94,7 +94,7 @@ function testLogProbs(subject: TrainerSubject) {
 }
 
 function testIndependence(subject: TrainerSubject) {
-  test("a sequence has the same bits in any slot, with any neighbors, in any order of arrival", async () => {
+  test("a sequence has the same tokens and log-probs in any slot, with any neighbors, in any order of arrival", async () => {
     const run = async (order: number[], slots: number) => {
       const sampler = await openSampler(subject, slots);
       const conversations = await Promise.all(
@@ -104,7 +104,7 @@ function testIndependence(subject: TrainerSubject) {
       return new Map(conversations.sort(([a], [b]) => a - b));
     };
     const all = await run([0, 1, 2, 3, 4, 5, 6], 7);
-    // With fewer slots than sequences, they wait and are parked between turns.
+    // With fewer slots than sequences, sequences wait for a slot and are parked between turns.
     for (const others of [
       await run([6, 2, 0, 5, 1, 3, 4], 7),
       await run([3, 6, 2, 0, 5, 1, 4], 2),
@@ -119,7 +119,7 @@ function testSharedPrompt(subject: TrainerSubject) {
   test.each([
     ["that diverge at once", 1],
     ["that share a prefix for a while", 0.2],
-  ])("rollouts of a question %s have the bits that each would have alone", async (_name, low) => {
+  ])("rollouts of a question %s have the same tokens and log-probs as each alone", async (_name, low) => {
     const temperature = subject.temperature ?? low;
     const prompt = PROMPTS[4] ?? [];
     const names = ["a", "b", "c", "d"];
@@ -192,7 +192,7 @@ function testDistribution(subject: TrainerSubject) {
 }
 
 function testLimits(subject: TrainerSubject) {
-  test("a sequence ends at the context limit; zero tokens give an empty sample; empty prompts and unknown tokens are refused", async () => {
+  test("a sequence ends at the context limit; maxTokens 0 gives an empty sample; empty prompts and unknown tokens are refused", async () => {
     const sampler = await openSampler(subject);
     const { contextTokens } = subject.options;
     const long = Array.from({ length: contextTokens - 3 }, (_, i) => i % 30);
@@ -206,7 +206,7 @@ function testLimits(subject: TrainerSubject) {
 }
 
 function testCancellation(subject: TrainerSubject) {
-  test("an aborted sample is canceled without an effect on the others", async () => {
+  test("an aborted sample is canceled without affecting others", async () => {
     const sampler = await openSampler(subject);
     const abort = new AbortController();
     const alone = await sampler.sample(request("x", [1, 2, 3], { maxTokens: 20 }));
@@ -223,7 +223,7 @@ function testCancellation(subject: TrainerSubject) {
     await sampler.close();
   });
 
-  test("closing cancels open requests, and those that come later", async () => {
+  test("closing cancels open requests and any that come later", async () => {
     const sampler = await openSampler(subject);
     const open = expect(sampler.sample(request("o", [5, 6], { maxTokens: 80 }))).rejects.toMatchObject(CANCELED);
     await Promise.all([open, sampler.close()]);

@@ -25,12 +25,12 @@ describe("table of the simulation", () => tableContract(() => store.table));
 describe("limits of the table of the simulation", () => tableLimitsContract(() => store.table));
 describe("clock of the simulation", () => clockContract(() => store.clock));
 
-test("a write is billed per KB of the larger item, rounded up, even if refused; a consistent read per 4 KB, even of nothing", async () => {
+test("a write is billed per KB of the larger item, rounded up, even if refused; a consistent read costs a unit, even of a missing item", async () => {
   const used: TableUse[] = [];
   const api = openMemoryTable().api((use) => used.push(use));
   const key = { pk: { S: "P" }, sk: { S: "GROUP" } };
   const insert = { TableName: "t", ConditionExpression: "attribute_not_exists(pk)" };
-  // pk, P, sk, GROUP, x: 11 bytes beside the text.
+  // pk, P, sk, GROUP, x: 11 bytes besides the text.
   await api.putItem({ ...insert, Item: { ...key, x: { S: "a".repeat(1024 - 11) } } });
   await expect(api.putItem({ ...insert, Item: { ...key, x: { S: "" } } })).rejects.toThrow();
   const update = { TableName: "t", Key: key, ConditionExpression: "attribute_exists(pk)" };
@@ -58,17 +58,17 @@ test("a batch of more than 100 keys is refused", async () => {
   });
 });
 
-test("a query answers with 1 MB at a time", async () => {
+test("a query returns 1 MB at a time", async () => {
   await expectPages(
     openMemoryTable().api(() => {}),
     "t",
   );
 });
 
-test("items of exactly 1 MB are one page; one byte less in each, and the next item is on it too", async () => {
+test("items of exactly 1 MB in total fill a page; with one byte less in each, the page holds one more", async () => {
   const pageOf = async (count: number, bytes: number) => {
     const api = openMemoryTable().api(() => {});
-    // pk, P, sk, two digits, x: 8 bytes beside the text.
+    // pk, P, sk, two digits, x: 8 bytes besides the text.
     for (let i = 10; i < 10 + count; i++) {
       await api.putItem({
         TableName: "t",

@@ -107,7 +107,7 @@ function testAccumulation(subject: TrainerSubject) {
 }
 
 function testPartNorms(subject: TrainerSubject) {
-  test("the gradient's norm since it was last asked for is that of the calls in between; asking changes nothing", async () => {
+  test("gradientNorm is the norm of the gradient added since the previous call, and does not change the optimizer step", async () => {
     const asked = await open(subject);
     if (!asked.gradientNorm) return asked.close();
     const [unasked, alone] = [await open(subject), await open(subject)];
@@ -133,7 +133,7 @@ function testPartNorms(subject: TrainerSubject) {
 }
 
 function testScale(subject: TrainerSubject) {
-  test("scaling the gradient equals scaling all weights; for powers of two, byte for byte", async () => {
+  test("scaling the gradient by a power of two equals scaling all weights, byte for byte", async () => {
     const states = [];
     for (const scale of [1, 8]) {
       const trainer = await open(subject);
@@ -169,7 +169,7 @@ function testTail(subject: TrainerSubject) {
 }
 
 function testDeterminism(subject: TrainerSubject) {
-  test("the same batches give the same bytes", async () => {
+  test("the same batches give the same saved files, byte for byte", async () => {
     const states = [];
     for (let run = 0; run < 2; run++) {
       const trainer = await open(subject);
@@ -232,7 +232,7 @@ function testMemorization(subject: TrainerSubject) {
 }
 
 function testRefusals(subject: TrainerSubject) {
-  test("invalid input is refused in one line", async () => {
+  test("unknown tokens, too long a sequence, missing behavior log-probs and an empty checkpoint are refused", async () => {
     const trainer = await open(subject);
     const sequence = { tokens: [1, 2, 3], weights_T: new Float32Array(3) };
     await expect(trainer.logProbs([[1, 10_000]], 1)).rejects.toThrow(/token 10000 is outside the model's vocabulary/);

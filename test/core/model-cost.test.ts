@@ -1,4 +1,4 @@
-/** @file A request is paid for when it has ended, and neither its failure nor that of the payment hides the other. */
+/** @file A request is paid for when it ends, and neither its failure nor that of the payment hides the other. */
 import { expect, test } from "vitest";
 import { MgrpoError } from "../../core/errors.ts";
 import { payAfter } from "../../core/model-cost.ts";

@@ -52,7 +52,7 @@ const tensorsOf = (files: CheckpointFiles) => readSafetensors(files.get(MODEL_FI
 test.each<[string, (files: CheckpointFiles) => Promise<Trainer>]>([
   ["compiled", (files) => compiledEngine.openTrainer(files, OPTIONS)],
   ["eager", async (files) => openEagerTrainer(files, OPTIONS, "cpu")],
-])("%s: decayed = 'matrices' leaves norms and biases alone", async (_name, open) => {
+])("%s: decayed = 'matrices' does not decay norms and biases", async (_name, open) => {
   await openBackend("cpu");
   const model = { ...UNTIED, queryKeyNorm: false, projectionBias: true };
   // Biases start at 0, where decay would not show.

@@ -1,4 +1,4 @@
-/** @file Admission when slots are scarce: the sequence that began first comes first, whichever of its turns waits. */
+/** @file Admission when slots are scarce: the sequence that began first is admitted first, whichever of its turns is waiting. */
 import { expect, test } from "vitest";
 import { openCompiledSampler } from "../../engine/compiled/sampling/sampler.ts";
 import { OPTIONS, tinyCheckpoint } from "./tiny.ts";

@@ -1,4 +1,4 @@
-/** @file Calls in an assistant's message, written as the model samples them: the same tokens, and no control token from their arguments. */
+/** @file Calls in an assistant's message, written as the model samples them: the same tokens, and no control tokens from their arguments. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -32,7 +32,7 @@ test.each([
   ["a byte-level BPE", bpeFiles(), "<|im_end|>"],
   ["atlas's, whose tokens span tags and JSON", filesOf("recipes/atlas/models/main"), "<|im_end|>"],
   ["Mistral's, whose control tokens have no <", filesOf("test/fixtures/tokenizers/mistral"), "[INST]"],
-])("calls have the tokens that the model samples, their arguments no control token: %s", (_, files, control) => {
+])("calls have the tokens that the model samples, and no control token in their arguments: %s", (_, files, control) => {
   const tokenizer = openTokenizer(files);
   const settings = { agent: "main", system: "", tools: [] };
   const opening = (query: string) =>

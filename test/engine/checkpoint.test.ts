@@ -172,7 +172,7 @@ describe("the context limit of config.json", () => {
       /sliding_window = 16 is less/,
     ],
     ["Llama has no window", { architectures: ["LlamaForCausalLM"], sliding_window: 16 }, undefined],
-  ])("a context of 600: %s", (_name, change, message) => {
+  ])("a context of 600 is refused only if it exceeds the limit: %s", (_name, change, message) => {
     const files = withFile("config.json", text({ ...VALID, max_position_embeddings: 4096, ...change }));
     const check = () => checkContext(files, 600);
     if (message) expect(check).toThrow(message);

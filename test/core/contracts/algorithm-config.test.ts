@@ -1,4 +1,4 @@
-/** @file Settings of the algorithm that contradict each other are refused with one line that says what to write. */
+/** @file Settings of the algorithm that contradict each other are refused with a message that says what to write. */
 import { expect, test } from "vitest";
 import { algorithmOf } from "../../../core/contracts/algorithm-overrides.ts";
 import { RunConfig } from "../../../core/contracts/config.ts";
@@ -62,7 +62,7 @@ test("an entropy bonus is refused for a trained agent on a Tinker server", () =>
   expect(faultsOf({ entropy }, { agents: agents(false) })).toEqual([]);
 });
 
-test("an app's branches have no turns to reward", () => {
+test("turn rewards are refused with an app, whose branches have no turns", () => {
   const agents = { main: { model: "m", delegates: ["sub"] }, sub: { model: "s", algorithm: { turnWeight: 1 } } };
   expect(faultsOf({}, { runner: "recipe", agents })).toEqual([
     "agents.sub.algorithm.turnWeight: an app runs the rollouts (runner), and its branches have no turns to reward: set it to 0",
@@ -109,14 +109,14 @@ test.each<[object, object, string]>([
     "agents.main.algorithm.overlongPenalty.bufferTokens: agents.main.li",
   ],
   [{ epochs: 2 }, {}, 'agents.main.algorithm: Unrecognized key: "epochs"'],
-])("overrides of main %o, of sub %o are refused", (main, sub, message) => {
+])("overrides %o of main and %o of sub are refused", (main, sub, message) => {
   const agents = { main: { model: "m", delegates: ["sub"], algorithm: main }, sub: { model: "s", algorithm: sub } };
   const faults = faultsOf({}, { agents });
   expect(faults).toHaveLength(1);
   expect(faults[0]).toContain(message);
 });
 
-test("an agent on a Tinker server may have temperature 1 of its own, and no other", () => {
+test("an agent on a Tinker server may have temperature 1, its own or the run's, and no other", () => {
   const agents = (temperature: object) => ({
     main: { model: "m", policy: "tinker:http://gpu1:8000", delegates: ["sub"], ...temperature },
     sub: { model: "s" },
@@ -150,6 +150,6 @@ test.each<[object, RegExp | undefined]>([
     { policy: "tinker:http://gpu1:8000", optimizer: { kind: "server", schedule: "cosine", warmupRatio: 0.1 } },
     undefined,
   ],
-])("optimizer of %o", (main, message) => {
+])("the optimizer of %o is refused with %s, or accepted if undefined", (main, message) => {
   expect(mainWith(main)).toEqual(message ? [expect.stringMatching(message)] : []);
 });

@@ -107,7 +107,7 @@ test.each([1, 10, 64])(
 /** The longest name of a reservation: the token of a claim, and a number. */
 const RESERVATION = `${"t".repeat(64)}-0`;
 
-test("4,000 open reservations, four times as many as Lambda has instances by default, fit in JUDGES", () => {
+test("4,000 open reservations, four times the default concurrency of Lambda, fit in JUDGES", () => {
   const names = Array.from({ length: 4000 }, (_, i) => String(i).padStart(RESERVATION.length, "t"));
   const reserved = Object.fromEntries(names.map((name) => [name, 2_000_000_000_000]));
   const judges: JudgeSpendingRecord = { run: "r".repeat(63), verdicts: 1e9, microUsd: 1e15, reserved };

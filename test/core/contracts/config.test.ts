@@ -1,4 +1,4 @@
-/** @file The run config: descriptions of all settings, and of the web tools', that can be read at run time; default clip ranges; refused values. */
+/** @file The run config: all settings, and those of the web tools, have descriptions that can be read at run time; default clip ranges; refused values. */
 import { expect, test } from "vitest";
 import type * as z from "zod";
 import { WebSettings } from "../../../adapters/tools/web/settings.ts";
@@ -44,7 +44,7 @@ test.each([
   },
 );
 
-test("the walk finds settings in lists, records, unions and defaults", () => {
+test("settingsOf finds settings in lists, records, unions and defaults", () => {
   const paths = [...settingsOf(RunConfig)].map(([path]) => path);
   expect(paths).toEqual(
     expect.arrayContaining([
@@ -83,13 +83,13 @@ test.each([
   expect(RunConfig.safeParse(config).success).toBe(accepted);
 });
 
-test("wandb is refused with what to track instead", () => {
+test("wandb is refused with a message that says what to track instead", () => {
   const { error } = RunConfig.shape.track.safeParse(["wandb"]);
   expect(error?.message).toContain("track tensorboard, and W&B imports its files with `wandb sync");
   expect(RunConfig.shape.track.safeParse(["nothing"]).error?.message).not.toContain("wandb");
 });
 
-test("bf16 with a policy that is not compiled is refused with a remedy that makes the config valid", () => {
+test("bf16 is refused without the compiled policy or without cuda; following the messages makes the config valid", () => {
   const config = (policy: string, engine: object) =>
     RunConfig.safeParse({
       run: "any",

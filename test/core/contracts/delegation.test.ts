@@ -13,7 +13,7 @@ const team = (delegates: Delegates) =>
 const parse = (delegates: Delegates, changes: object = {}) =>
   teamConfig({ agents: team(delegates), rolloutsPerQuestion: 2, ...changes });
 
-/** As the command line shows them: path and message. */
+/** The faults as the command line shows them: path and message. */
 function faultOf(run: () => unknown): string {
   try {
     run();
@@ -73,7 +73,7 @@ test.each<[string, Delegates, RegExp]>([
   expect(faultOf(() => parse(delegates))).toMatch(message);
 });
 
-test(`at most ${MAX_LEVELS} levels`, () => {
+test(`a team has at most ${MAX_LEVELS} levels of sub-agents`, () => {
   const limits = { turns: 1, calls: 1 };
   const agentsOf = (levels: number) =>
     Object.fromEntries(Object.entries(team(chain(levels))).map(([name, agent]) => [name, { ...agent, limits }]));
@@ -83,12 +83,12 @@ test(`at most ${MAX_LEVELS} levels`, () => {
   );
 });
 
-test("one model at two levels: two agents with one policy", () => {
+test("two agents at different levels may share a policy", () => {
   const agents = { ...team({ main: ["a", "b"], a: ["b2"], b: [] }), b2: { policy: "of:b" as const } };
   expect(teamConfig({ agents, rolloutsPerQuestion: 2 }).agents["b2"]).toMatchObject({ model: "m", policy: "of:b" });
 });
 
-test("an app decides who calls whom: the delegates of its sub-agents would be ignored", () => {
+test("delegates of sub-agents are refused with an app, which decides who calls whom", () => {
   expect(faultOf(() => parse({ main: ["a"], a: ["b"], b: [] }, { runner: "recipe" }))).toMatch(
     /agents\.a\.delegates: an app runs the rollouts .* set it to \[\], and list its agents in agents\.main\.delegates/,
   );

@@ -1,4 +1,4 @@
-/** @file The part of its question set that a suite asks. */
+/** @file Which part of its question set a suite asks, and what a suite may be named. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { EvaluationSuite, questionsAsked } from "../../../core/contracts/evaluation-suite.ts";
@@ -13,7 +13,7 @@ test("by default a suite asks its whole set; `skip` and `questions` select a par
   expect(questionsAsked(suite({ skip: 1, questions: 1 }), [1, 2, 3])).toEqual([2]);
 });
 
-test("the first n questions and those after skipping n are the whole set, without a question in common", () => {
+test("the first n questions and those after skipping n together are the whole set, with no overlap", () => {
   fc.assert(
     fc.property(fc.uniqueArray(fc.integer()), fc.integer({ min: 1, max: 20 }), (set, n) => {
       const [first, others] = [questionsAsked(suite({ questions: n }), set), questionsAsked(suite({ skip: n }), set)];
@@ -22,11 +22,11 @@ test("the first n questions and those after skipping n are the whole set, withou
   );
 });
 
-test("each suite has a name of its own: jobs and questions are found by it", () => {
+test("two suites with the same name are refused: jobs and questions are looked up by name", () => {
   const suites = [{ name: "held-out" }, { name: "greedy" }, { name: "held-out", temperature: 0 }];
   expect(() => teamConfig({ evaluation: { suites } })).toThrow("two suites are named 'held-out'");
 });
 
-test("a suite has no name that every object inherits, since its questions are looked up by name", () => {
+test("a suite cannot have the name of a property that every object inherits, since its questions are looked up by name", () => {
   expect(() => suite({ name: "constructor" })).toThrow("a suite cannot have this name");
 });

@@ -1,4 +1,4 @@
-/** @file Settings that nothing would read are named for a new run; a stored config that has them is still read. */
+/** @file Settings that nothing would read are reported for a new run; a stored config that has them is still read. */
 import { expect, test } from "vitest";
 import { RunConfig } from "../../../core/contracts/config.ts";
 import { IGNORED_SETTINGS, ignoredSettings } from "../../../core/contracts/ignored-settings.ts";
@@ -52,29 +52,29 @@ const RULES: Record<string, Rule> = {
   },
 };
 
-test("every rule has its cases here", () => {
+test("every rule has cases here", () => {
   expect(Object.keys(RULES)).toEqual(Object.keys(IGNORED_SETTINGS));
 });
 
 test.each(Object.entries(RULES))(
-  "%s is named where nothing reads it, and only there",
+  "%s is reported where nothing reads it, and only there",
   (_name, { path, ignored, read }) => {
     for (const config of ignored) expect(namesIn(config)).toEqual([path]);
     for (const config of read) expect(namesIn(config)).toEqual([]);
   },
 );
 
-test("a default is never refused: nobody chose it", () => {
+test("a default is never reported: nobody chose it", () => {
   expect(namesIn(configWith({}, { policy: "eager" }))).toEqual([]);
   expect(namesIn(algorithm({ advantageScale: "none", aggregation: "token-mean", constantTokens: 256 }))).toEqual([]);
 });
 
-test("what an arm turns off is not refused, since all arms of a comparison are given it", () => {
+test("a setting that an arm turns off is not reported, since all arms of a comparison are given it", () => {
   expect(namesIn(algorithm({ alignment: { mode: "none", d: 8 } }))).toEqual([]);
   expect(namesIn(configWith({}, { trained: false, optimizer: { learningRate: 1 } }))).toEqual([]);
 });
 
-test("an agent that shares a policy inherits its owner's threads, which are named once", () => {
+test("an agent that shares a policy inherits its owner's threads, which are reported once", () => {
   const main = { model: "m", policy: "eager", delegates: ["searcher"], ...threads };
   const shared = RunConfig.parse({
     ...{ run: "r", recipe: "atlas", steps: 2 },

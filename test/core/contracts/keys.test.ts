@@ -26,7 +26,7 @@ test("parseOutcomeKey inverts objectKeys.outcome", () => {
   );
 });
 
-test("recognizes the keys of the four kinds of object, and no others", () => {
+test("parseObjectKey recognizes the keys of the four kinds of object, and no others", () => {
   for (const version of [3, 1_000_000]) {
     expect(parseObjectKey(objectKeys.manifest("r", "main", version))?.kind).toBe("manifest");
     expect(parseObjectKey(objectKeys.team("r", version))?.kind).toBe("team");
@@ -45,7 +45,7 @@ test("recognizes the keys of the four kinds of object, and no others", () => {
   }
 });
 
-test("outcomes of evaluations and of training have different prefixes", () => {
+test("parseOutcomeKey does not parse the key of an evaluation's outcome", () => {
   expect(
     parseOutcomeKey(objectKeys.outcome({ run: "r", phase: "eval:j", step: 1, group: 0, rollout: 0 })),
   ).toBeUndefined();
@@ -79,7 +79,7 @@ test("only outcomes, invocations and telemetry expire; config, questions, weight
   expect(kept.map(isConversationKey)).toEqual(kept.map(() => false));
 });
 
-test("every item of the table but the deployment is of a run", () => {
+test("every item of the table except the deployment is in the partition of a run or of a list of runs", () => {
   const makers = Object.entries({ ...tableKeys, deployment: () => tableKeys.deployment });
   const keys = makers.map(([name, make]) => [
     name,

@@ -1,4 +1,4 @@
-/** @file Which addresses of models are refused. */
+/** @file Which addresses of models are refused, and which are accepted. */
 import { expect, test } from "vitest";
 import { endpointFaults, LanguageModelSpec } from "../../../core/contracts/language-model.ts";
 
@@ -8,7 +8,7 @@ test.each([
   // The variable that should have held the address is empty: the request must not go elsewhere.
   ["openai:#m", /write openai:<base url>#<model>, openai#<model>/],
   ["bedrock:#m", /or bedrock\[:<region>\]#<model>/],
-] as const)("as a spec: %j", (spec, message) => {
+] as const)("%j is refused as a model", (spec, message) => {
   expect(LanguageModelSpec.safeParse(spec).error?.issues[0]?.message).toMatch(message);
 });
 
@@ -17,12 +17,12 @@ test.each([
   ["openai:http://host/v1?", /without user, query or fragment/],
   ["bedrock:", /no region is given: write bedrock:<region>/],
   ["bedrock", /no region is given: write bedrock:<region>/],
-])("as an agent's policy: %s", (policy, message) => {
+])("%s is refused as an agent's policy", (policy, message) => {
   expect(endpointFaults({ policy, model: "m", trained: false, limits: {} })).toEqual([
     ["policy", expect.stringMatching(message)],
   ]);
 });
 
-test.each(["openai", "openai:http://host/v1", "bedrock:eu-central-1"])("%s is a policy", (policy) => {
+test.each(["openai", "openai:http://host/v1", "bedrock:eu-central-1"])("%s is accepted as a policy", (policy) => {
   expect(endpointFaults({ policy, model: "m", trained: false, limits: {} })).toEqual([]);
 });

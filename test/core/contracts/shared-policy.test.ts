@@ -35,7 +35,7 @@ function faults(agents: object): string[] {
 }
 
 describe("a role", () => {
-  test("has the policy's settings of its owner, and all others of its own", () => {
+  test("inherits the settings of the policy from its owner, and keeps all others", () => {
     const { main: owner, searcher: role } = team.agents;
     for (const key of ["model", "lora", "trained", "optimizer", "engine"] as const)
       expect(role?.[key]).toEqual(owner?.[key]);
@@ -45,7 +45,7 @@ describe("a role", () => {
     expect(ownsPolicy(team.agents, "searcher")).toBe(false);
   });
 
-  test("makes the context of its policy as long as the longest of its roles", () => {
+  test("shares a context as long as the longest of the policy's roles needs", () => {
     for (const name of ["main", "searcher"]) {
       const settings = policySettings(team.agents, name);
       expect(settings).toMatchObject({ model: "m", policy: "compiled", limits: { contextTokens: 320 } });
@@ -58,14 +58,14 @@ describe("a role", () => {
     expect(policyAt(team, 7)).toEqual({ main: 7, searcher: 7, finder: 7 });
   });
 
-  test("may own the main agent's policy instead", () => {
+  test("may be the main agent, with a policy that a sub-agent owns", () => {
     const { agents } = parsed({ main: { policy: "of:searcher", delegates: ["searcher"] }, searcher: { model: "s" } });
     expect(rolesOf(agents, "searcher")).toEqual(["main", "searcher"]);
     expect(agents["main"]?.model).toBe("s");
   });
 });
 
-test("a config that is parsed again is the same", () => {
+test("parsing a parsed config again changes nothing", () => {
   expect(RunConfig.parse(structuredClone(team))).toEqual(team);
   expect(withInherited(withoutInherited(team.agents))).toEqual(team.agents);
   const { searcher: bare } = withoutInherited(team.agents);
@@ -86,7 +86,7 @@ test("shares are relative to each other, and sum to 1 over a policy's roles", ()
   });
 });
 
-describe("a shared policy is refused", () => {
+describe("is refused:", () => {
   test.each([
     ["of nobody", "of:nobody", /^agents.searcher.policy: no agent 'nobody' in agents: write of:main or of:finder$/],
     [
@@ -95,12 +95,12 @@ describe("a shared policy is refused", () => {
       /^agents.searcher.policy: an agent cannot share its own policy: write of:main or of:finder$/,
     ],
     ["without a name", "of:", /^agents.searcher.policy: no agent '' in agents/],
-  ])("%s", (_, policy, message) => {
+  ])("a shared policy %s", (_, policy, message) => {
     const [first] = faults({ main, searcher: { ...searcher, policy, model: "m" }, finder });
     expect(first).toMatch(message);
   });
 
-  test("of an agent that shares one itself, in a chain or in a cycle", () => {
+  test("a shared policy of an agent that itself shares one, in a chain or in a cycle", () => {
     const chain = faults({ main, searcher, finder: { policy: "of:searcher", model: "m" } });
     expect(chain).toEqual([
       "agents.finder.policy: 'searcher' has no policy of its own, but that of 'main': write of:main",
@@ -113,14 +113,14 @@ describe("a shared policy is refused", () => {
     expect(cycle[0]).toMatch(/^agents.main.policy: 'searcher' has no policy of its own, but that of 'main'/);
   });
 
-  test("of an agent behind an API", () => {
+  test("a shared policy of an agent behind an API", () => {
     const api = { policy: "openai:http://127.0.0.1:1/v1", model: "x", trained: false, delegates: ["searcher"] };
     expect(faults({ main: api, searcher: { policy: "of:main" } })).toEqual([
       "agents.searcher.policy: 'main' is behind an API, whose weights nobody trains: repeat its policy and model here",
     ]);
   });
 
-  test("and an agent behind an API is not suggested instead", () => {
+  test("an unknown owner, with no suggestion of an agent behind an API", () => {
     const api = { policy: "openai:http://127.0.0.1:1/v1", model: "x", trained: false };
     expect(faults({ main, searcher: { policy: "of:nobody", model: "m" }, finder: api })).toContain(
       "agents.searcher.policy: no agent 'nobody' in agents: write of:main",
@@ -133,19 +133,19 @@ describe("a shared policy is refused", () => {
     ["trained", false],
     ["optimizer", { learningRate: 2e-3 }],
     ["engine", { slots: 8 }],
-  ])("with another %s", (key, value) => {
+  ])("a role with a different %s than its owner", (key, value) => {
     expect(faults({ main, searcher: { ...searcher, [key]: value }, finder })).toEqual([
       `agents.searcher.${key}: differs from that of 'main', whose policy it has: remove it`,
     ]);
   });
 
-  test("and a share, where nothing is shared", () => {
+  test("a share of a policy that is not shared", () => {
     expect(faults({ main, searcher, finder: { ...finder, share: 2 } })).toEqual([
       "agents.finder.share: does nothing: no other agent has its policy; remove it",
     ]);
   });
 
-  test("with an entropy bonus of a role that its owner's server cannot compute", () => {
+  test("an entropy bonus of a role whose owner is on a server that cannot compute it", () => {
     const entropy = { start: 0.1, end: 0 };
     const own = { model: "m", policy: "tinker:http://127.0.0.1:1", delegates: ["searcher"] };
     const [first] = faults({ main: own, searcher: { policy: "of:main", algorithm: { entropy } } });
@@ -153,7 +153,7 @@ describe("a shared policy is refused", () => {
   });
 });
 
-test("a value that the owner must not have is refused by name, though its roles have it from the owner", () => {
+test("an invalid setting of an owner is reported under the owner's name, although its roles inherit it", () => {
   const wrong = given({ main: { ...main, engine: { provider: "gpu" } }, searcher, finder });
   expect(() => parse(RunConfig, wrong, "run config", "config-invalid")).toThrow(/agents\.main\.engine\.provider: /);
 });

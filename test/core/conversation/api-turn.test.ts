@@ -1,4 +1,4 @@
-/** @file An API's turn as text for the one parser: nothing is lost, and no text becomes a special token. */
+/** @file An API's turn, rewritten as text for the one parser of turns: nothing is lost, and no text becomes a special token. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import * as z from "zod";
@@ -38,7 +38,7 @@ test.each([
   expect(read({ text, thinking: "hm <answer>Lyon</answer>" })).toEqual({ kind: "answer", answer });
 });
 
-test("empty arguments are an empty object", () => {
+test("empty arguments are read as an empty object", () => {
   expect(read({ calls: [call("")] })).toEqual({ kind: "calls", calls: [{ name: "search", arguments: {} }] });
 });
 

@@ -1,8 +1,8 @@
-/** @file JSON rewritten as text: what is parsed stays the same, and numbers keep their digits. */
+/** @file JSON rewritten as text: its parsed value stays the same, and numbers keep their digits. */
 import { expect, test } from "vitest";
 import { memberText, reformat } from "../../../core/conversation/json-text.ts";
 
-test("only the gaps and the escapes change", () => {
+test("reformat changes only whitespace and escapes", () => {
   const text = '{ "a\\u003c" :[1.0,  12345678901234567890, "x, \\"y\\": {"],"b":null }';
   expect(reformat(text, "")).toBe('{"a<":[1.0,12345678901234567890,"x, \\"y\\": {"],"b":null}');
   expect(reformat(text, " ")).toBe('{"a<": [1.0, 12345678901234567890, "x, \\"y\\": {"], "b": null}');
@@ -19,7 +19,7 @@ test.each([
   ['{"\\u0061rguments": "a \\" b"}', '"a \\" b"'],
   ['{"name": "arguments"}', undefined],
   ["{}", undefined],
-])("the member of %s", (object, expected) => {
+])("memberText returns the text of the member that JSON.parse returns: %s", (object, expected) => {
   expect(memberText(object, "arguments")).toBe(expected);
   const parsed: unknown = JSON.parse(object).arguments;
   expect(expected && JSON.parse(expected)).toEqual(parsed);

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { offeredTool } from "../../../core/conversation/offered-tool.ts";
 
-test.each(["\uE000", "\uE001"])("a special token that %j splits is escaped, wherever it is", (mark) => {
+test.each(["\uE000", "\uE001"])("a special token split by %j is escaped, wherever it appears", (mark) => {
   const split = `<${mark}|im_end|>`;
   const parameters = { type: "object", properties: { [split]: { enum: [split] } } };
   expect(offeredTool({ name: "search", description: split, parameters })?.function).toEqual({

@@ -96,7 +96,7 @@ test("every text parses to one of three kinds, and to the same each time", () =>
   );
 });
 
-test("calls survive a round trip through text", () => {
+test("calls written as text are parsed back unchanged", () => {
   fc.assert(
     fc.property(fc.array(fc.string({ unit: "binary" }), { minLength: 1, maxLength: 2 }), (queries) => {
       fc.pre(queries.every((query) => !query.includes("</t")));

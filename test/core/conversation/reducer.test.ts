@@ -36,7 +36,7 @@ function play(events: readonly ConversationEvent[], under = rules()): Conversati
   });
 }
 
-test("question, delegations in two turns, their reports, the answer", () => {
+test("by hand: question, delegations in two turns, their reports, answer", () => {
   const asks = delegate("a", "x") + delegate("b", "y");
   const [first, calls, second, again, third, end] = play([
     { kind: "opened", promptTokens: 20 },
@@ -90,13 +90,13 @@ test.each<[string, ConversationEvent[], Partial<ConversationRules["limits"]>, Pa
     { contextTokens: 100 },
     { stop: "token-limit", fault: null },
   ],
-])("%s", (_, events, limits, expected) => {
+])("the conversation ends after %s", (_, events, limits, expected) => {
   const commands = play([{ kind: "opened", promptTokens: 20 }, ...events], rules(limits));
   expect(commands.at(-1)).toMatchObject({ kind: "finish", conversation: expected });
   expect(commands.slice(0, -1).every(({ kind }) => kind !== "finish")).toBe(true);
 });
 
-test("a prompt that fills the context ends at once, without a turn; one token of room is a turn of one token", () => {
+test("a prompt that fills the context ends the conversation without a turn; with one token of room, a turn may have one token", () => {
   expect(play([{ kind: "opened", promptTokens: 511 }])).toEqual([{ kind: "sample", turn: 0, maxTokens: 1 }]);
   expect(play([{ kind: "opened", promptTokens: 512 }])).toMatchObject([
     { kind: "finish", conversation: { stop: "token-limit", turns: [] } },

@@ -107,7 +107,7 @@ test("no special token is left, whatever a normalizer does", () => {
 });
 
 test.each(["<", "[", "<|", "(|", "[|", "[answer", "<answer", "<seed:", "]~", "</", "<a|"])(
-  "%j before a long run of anything is escaped in linear time",
+  "%j before a long repetition of anything is escaped in linear time",
   (start) => {
     const before = process.cpuUsage();
     for (const filling of [" ", "\n", "a", "/", "/ ", start, `${start} `])

@@ -10,7 +10,7 @@ const count = (text: string) =>
 const text = fc.string({ unit: fc.constantFrom(..."abc  \n\u4e2d\u{1f600}<|"), maxLength: 80 });
 const tokens = fc.integer({ min: 2, max: 12 });
 
-test("the parts are the whole text, and each fits", () => {
+test("the parts join to the whole text, and each fits", () => {
   fc.assert(
     fc.property(text, tokens, (whole, limit) => {
       const parts = [...partsWithin(whole, { tokens: limit, count })];
@@ -23,7 +23,7 @@ test("the parts are the whole text, and each fits", () => {
   );
 });
 
-test("a prefix fits, and one more character would not", () => {
+test("a prefix fits, and with one more character it would not", () => {
   fc.assert(
     fc.property(text, tokens, (whole, limit) => {
       const prefix = prefixWithin(whole, { tokens: limit, count });
@@ -38,7 +38,7 @@ test.each([
   ["short lines", "aa bb cc dd\n".repeat(40_000)],
   ["one line of words", "aa bb ".repeat(80_000)],
   ["one word", "abc".repeat(160_000)],
-])("of half a million characters, only a bounded part is counted: %s", (_, whole) => {
+])("of half a million characters, only a bounded number are counted: %s", (_, whole) => {
   let counted = 0;
   const room = {
     tokens: 100,
@@ -63,7 +63,7 @@ test("text is split after lines if possible, then words, then characters", () =>
   expect(parts("aa bb\ncc dd\n", 7)).toEqual(["aa bb\n", "cc dd\n"]);
   expect(parts("aa bb cc", 3)).toEqual(["aa bb", " cc"]);
   expect(parts("\u4e2d\u4e2d\u4e2d", 4)).toEqual(["\u4e2d\u4e2d", "\u4e2d"]);
-  // A character over the limit is kept all the same: a part is never empty.
+  // A character over the limit is still kept: a part is never empty.
   expect(parts("\u4e2da", 1)).toEqual(["\u4e2d", "a"]);
 });
 

@@ -1,4 +1,4 @@
-/** @file A rollout's tool budget: nothing is shared out twice or lost, and unspent shares return. */
+/** @file A rollout's tool budget: no part of it is allotted twice or lost, and unspent shares return. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Allowance, Spent } from "../../../core/contracts/rollout.ts";
@@ -15,7 +15,7 @@ test("7 calls, 1 taken: 6 left for 4 delegations, as 2 + 2 + 1 + 1; they spend 4
   expect(budget.split(1)).toEqual([{ calls: 2, microUsd: null }]);
 });
 
-test("only a price above the remaining budget is refused; a cost that nothing was held for may overdraw it", () => {
+test("only a price above the remaining budget is refused; a cost for which nothing was held may overdraw it", () => {
   const budget = openToolBudget({ calls: null, microUsd: 3000 });
   expect(budget.leftUsd()).toBe(0.003);
   expect([budget.take(0.002), budget.take(0.002), budget.take(0.001)]).toEqual([
@@ -36,7 +36,7 @@ test("only a price above the remaining budget is refused; a cost that nothing wa
   ]);
 });
 
-test("of $0.003, one call holds 0.002: no other may cost as much, and what it did not cost is left in the next turn", () => {
+test("a call holds $0.002 of $0.003: another call that may cost as much is refused, and the unspent part is available in the next turn", () => {
   const budget = openToolBudget({ calls: null, microUsd: 3000 });
   expect([budget.hold(0.002), budget.hold(0.002), budget.hold(0.0005), budget.take(0.0001)]).toEqual([
     undefined,
@@ -55,7 +55,7 @@ test("of $0.003, one call holds 0.002: no other may cost as much, and what it di
   expect(budget.leftUsd()).toBe(0.0013);
 });
 
-test("the text of a refusal has as many digits as it takes to show that the cost is above what is left", () => {
+test("a refusal prints enough digits to show that the cost is above what is left", () => {
   const refusal = (microUsd: number, usd: number) => openToolBudget({ calls: null, microUsd }).hold(usd);
   expect(refusal(1210, 0.00124)).toMatch(/it may cost \$0\.00124, and \$0\.00121 is left$/);
   expect(refusal(12_300_000, 12.34)).toMatch(/it may cost \$12\.34, and \$12\.3 is left$/);
@@ -130,7 +130,7 @@ function play(turns: readonly PricedTurn[], allowance: Allowance | undefined, or
   return { refused, spent: budget.spent() };
 }
 
-test("calls side by side never spend more than there is, and who is refused does not depend on which ends first", () => {
+test("concurrent calls never overspend, and which ones are refused does not depend on the order in which they end", () => {
   const call = fc.record({ price: fc.nat(300), most: fc.nat(2000), percent: fc.nat(100) });
   const calls = fc.array(call, { maxLength: 5 });
   const turn = fc.record({ own: calls, subs: fc.array(calls, { maxLength: 3 }) });

@@ -29,7 +29,7 @@ function responsesTo(turn: SampledTurn, added: readonly AppMessage[]) {
   return turnsOf([first, second])[0]?.responses.map(({ name, text }) => [name, text]);
 }
 
-test("a response has the name of the call that it answers, also if that is a call of a reply that the app wrote", () => {
+test("a response has the name of the call that it answers, even if that call is in a reply that the app wrote", () => {
   const added: AppMessage[] = [
     { role: "tool", call: 1, text: "found" },
     { role: "assistant", text: "so", calls: [{ id: "a", name: "visit", arguments: "{}" }] },

@@ -57,7 +57,7 @@ test("scaling or shifting all rewards changes nothing (epsilon aside); scaling a
   );
 });
 
-test("the order of a group changes nothing", () => {
+test("the order of a group does not change its advantages", () => {
   fc.assert(
     fc.property(group, (members) => {
       const forward = solve(members).advantages_N;
@@ -132,7 +132,7 @@ test("leave-one-out leaves out a rollout's trajectories together, and weights th
   const { advantages_N } = groupAdvantages(rewards, weights, rloo, rollouts);
   // Without rollout 1: (0.5 + 0.25 + 1.6)/3 = 0.783333. Without rollout 2: (0.5 + 0.25 + 0.2)/2 = 0.475.
   expect(advantages_N).toEqual([0.4, -0.1, -0.583333, 0.325].map((value) => expect.closeTo(value, 6)));
-  // The other trajectory of the same rollout is no baseline: with one rollout there is none.
+  // Another trajectory of the same rollout is not a baseline: with one rollout there is none.
   expect(groupAdvantages([1, 0.5], [1, 1], rloo, [0, 0]).advantages_N).toEqual([0, 0]);
 });
 

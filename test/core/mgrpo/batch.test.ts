@@ -86,7 +86,7 @@ const split = (given: readonly { group: number; i: number }[], count: number, se
   splitMinibatches(given, count, stream("minibatches", seed));
 
 test("agents of one policy: after the mean over all questions, each counts by its share and its own questions", () => {
-  // Main has the questions 0, 1 and 2, the searcher 1 alone; every question's plain sum is 6. By hand: 0.75 * 6 + 0.25 * 6 = 6.
+  // Main has questions 0, 1, 2, the searcher only 1; every question's plain sum is 6. By hand: 0.75 * 6 + 0.25 * 6 = 6.
   const all = 3;
   const main = 3 * 6 * roleScale(0.75, { own: 3, all });
   const searcher = 1 * 6 * roleScale(0.25, { own: 1, all });
@@ -95,7 +95,7 @@ test("agents of one policy: after the mean over all questions, each counts by it
   fc.assert(fc.property(fc.integer({ min: 1, max: 1000 }), (n) => roleScale(1, { own: n, all: n }) === 1));
 });
 
-test("minibatches: every entry once, none empty, sizes within one, of the batch and of each question; the same name deals the same", () => {
+test("minibatches: every entry once, none empty, sizes within one, of the batch and of each question; the same stream gives the same split", () => {
   const sizes = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 6 });
   fc.assert(
     fc.property(sizes, fc.integer({ min: 1, max: 12 }), fc.nat(), (perQuestion, count, seed) => {
@@ -119,7 +119,7 @@ test("minibatches: every entry once, none empty, sizes within one, of the batch 
   expect(split([], 3, 1)).toEqual([]);
 });
 
-test("one minibatch is the batch as it is", () => {
+test("a single minibatch is the whole batch, in order", () => {
   expect(split(questions(3, 4), 1, 5)).toEqual([questions(3, 4)]);
 });
 
@@ -163,7 +163,7 @@ test("a group's loss terms: its advantages, and token weights from shares that m
   );
 });
 
-test("a trajectory has a gradient if its tokens weigh something and an advantage, KL or entropy pulls", () => {
+test("a trajectory has a gradient if its tokens have weight and it has an advantage, a KL penalty or an entropy bonus", () => {
   const entropy = { start: 0, end: 0.01 };
   for (const tokenWeight of [0, 0.5]) {
     for (const advantage of [0, -1]) {
@@ -185,7 +185,7 @@ test("trajectories without a share have weight 0, never NaN, even if their quest
   }
 });
 
-test("a sub-agent that one rollout called twice has no signal under leave-one-out, whose advantages are 0, and has one under the paper's", () => {
+test("a sub-agent that only one rollout called has no signal under leave-one-out, whose advantages are 0, but has one under the paper's baseline", () => {
   const called = (own: number) => ({ id: String(own).padEnd(22, "a"), reward: own, expert: 0 });
   const rollout = (reward: number, calls: readonly number[]): RolloutScore => ({
     ...{ reward, correct: reward, wellFormed: true, tokens: 1, invocations: { s: calls.map(called) } },

@@ -153,7 +153,7 @@ test("an unaligned group (the ablation) keeps everything and favors rollouts wit
   expect(weighted?.mean).toBeCloseTo(0.5);
 });
 
-test("a sub-agent without calls is absent, and a group with fewer than two remaining rollouts is empty", () => {
+test("a sub-agent without calls is absent; a group with fewer than two remaining rollouts has no agents", () => {
   const group: Rollouts = { 0: scored(0, 1, {}), 1: scored(1, 0, {}) };
   expect(Object.keys(finalizeGroup(group, "main", ["searcher"], algorithm("resample"), [1]))).toEqual(["main"]);
   const lonely: Rollouts = { 0: scored(0, 1, { searcher: [1, 0] }), 1: { excluded: "judge" } };
@@ -240,7 +240,7 @@ test("shuffleAdvantages permutes the advantages and changes nothing else", () =>
   );
 });
 
-test("shuffleAdvantages prefers no trajectory over many groups, and each draw is a function of the group's name", () => {
+test("over many groups, shuffleAdvantages favors no trajectory; the same stream name gives the same draw", () => {
   const group: Rollouts = Object.fromEntries(
     [1, 0, 0, 0.1].map((reward, k) => [String(k), scored(k, reward, { searcher: [reward, 1 - reward] })]),
   );

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { klToGo_A } from "../../../core/mgrpo/kl.ts";
 import { type LossOptions, trajectoryLoss } from "../../../core/mgrpo/loss.ts";
 
-test("each token loses the penalty of itself and of all later tokens", () => {
+test("each token is penalized for itself and for all later tokens", () => {
   // k1: -1 - -1.5 = 0.5, -2 - -1 = -1, -0.5 - -2.5 = 2; times 0.1: 0.05, -0.1, 0.2; from the end 0.2, 0.1, 0.15
   const toGo = klToGo_A([-1, -2, -0.5], [-1.5, -1, -2.5], 0.1);
   [0.15, 0.1, 0.2].forEach((value, a) => {
@@ -67,7 +67,7 @@ test("the expected gradient of the loss is the coefficient times that of the KL 
   });
 });
 
-test("in the reward, the loss has no KL term of its own", () => {
+test("with KL in the reward, the loss has no KL term of its own", () => {
   const given = {
     advantage: 0,
     tokenWeight: 1,

@@ -129,7 +129,7 @@ test("TIS: the derivative is min(proximal/behavior, cap) * A, and the anchor is 
   expect([clipped, truncated, masked]).toEqual([0, 1, 0]);
 });
 
-test("under TIS the mask is still about the sampler: the behavior policy, not the proximal one", () => {
+test("under TIS the mask still uses the ratio to the sampler, the behavior policy, not to the proximal one", () => {
   const masked = { ...plain, tisCap: 10, ratioMask: { low: 0.5, high: 2 } };
   const given = token({ advantage: 1, ratios: [1, 1] });
   // The trainer has not moved (ratio 1 to the proximal policy), but the sampler gave the second token a third of its probability.
@@ -205,7 +205,7 @@ test("advantage 0 without KL: no loss and no gradient, even if a product of rati
   expect([favored.loss, ...favored.gradient_A]).toEqual([-2.56, 0, 0]);
 });
 
-test("only the plain token objective is one pass", () => {
+test("isClippedToken is true only for the plain token objective, which one pass can compute", () => {
   expect(isClippedToken(plain)).toBe(true);
   expect(OPTIONS.filter(isClippedToken)).toEqual([plain]);
   expect(isClippedToken({ ...plain, entropy: null })).toBe(true);

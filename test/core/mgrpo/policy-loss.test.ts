@@ -41,11 +41,11 @@ test.each([
   },
 );
 
-test("cispo without a lower bound: clipLow 1 leaves every ratio below 1 as it is", () => {
+test("cispo without a lower bound: clipLow 1 leaves ratios below 1 unchanged", () => {
   expect(policyTerm(0.1, -1, 1, 1, { ...CISPO, clipLow: 1 })).toMatchObject({ byLogProb: -0.1, clipped: false });
 });
 
-test("dual-clip equals clip unless the advantage is negative and the ratio above c", () => {
+test("dual-clip equals clip unless the advantage is negative and the ratio is above c", () => {
   const ratio = fc.integer({ min: 1, max: 900 }).map((n) => n / 100);
   fc.assert(
     fc.property(ratio, fc.constantFrom(-2, -0.3, 0, 0.4, 1), (r, advantage) => {

@@ -17,7 +17,7 @@ const rollout = (reward: number, calls: ReturnType<typeof call>[]): RolloutScore
   invocations: { searcher: calls },
 });
 
-test("theirs: a sub group is any 8 adjacent items of any questions. Ours: the aligned calls of one question", () => {
+test("theirs: a sub-agent's group is any 8 adjacent items of any questions. Ours: the aligned calls of one question", () => {
   const easy = { 0: rollout(1, [call("e0", 0.9), call("e1", 1)]), 1: rollout(1, [call("e2", 1)]) };
   const hard = { 0: rollout(0, [call("h0", 0)]), 1: rollout(0, [call("h1", 0.1)]) };
   const [first, second] = [easy, hard].map(
@@ -50,7 +50,7 @@ test("theirs: a judge outage is scored as wrong. Ours: the rollout is left out o
   expect(asWrong["main"]?.mean).not.toBeCloseTo(finalize(healthy)["main"]?.mean ?? Number.NaN);
 });
 
-test("theirs: sub text is re-tokenized with the main agent's tokenizer. Ours: ids as sampled, or the trajectory is refused", () => {
+test("theirs: a sub-agent's text is re-tokenized with the main agent's tokenizer. Ours: ids as sampled, or the trajectory is refused", () => {
   const sampled: Trajectory = {
     agent: "searcher",
     version: 0,
@@ -71,7 +71,7 @@ test("theirs: sub text is re-tokenized with the main agent's tokenizer. Ours: id
   );
 });
 
-test("theirs: every long sub trajectory scores 0. Ours: eq 5 does not depend on length", () => {
+test("theirs: every long sub-agent trajectory scores 0. Ours: eq 5 does not depend on length", () => {
   expect(subReward(true, 0, 1, algorithm.subReward)).toBeCloseTo(0.6);
   expect(subReward(true, 1, 1, algorithm.subReward)).toBeCloseTo(1);
 });

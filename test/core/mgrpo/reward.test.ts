@@ -32,7 +32,7 @@ test("the sub-agent's correctness is the raw score, even if the main agent's for
   expect(subReward(true, correctMain, 0, b)).toBeCloseTo(0.5);
 });
 
-test("what a caller passes on is eq 5 without its format, as a mean: in [0, 1], its own scores' mean weighted by b2 and b3", () => {
+test("what a caller passes on is eq 5 without the format term: the mean of its scores weighted by b2 and b3, in [0, 1]", () => {
   // (0.4*1 + 0.5*0.1) / 0.9 = 0.5
   expect(callerCorrect(true, 1, 0.1, b)).toBeCloseTo(0.5, 12);
   expect(callerCorrect(false, 1, 1, b)).toBe(0);

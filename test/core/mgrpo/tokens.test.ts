@@ -37,7 +37,7 @@ test("scatter puts values on action tokens and 0 elsewhere; gather is its invers
 test.each([
   ["token 0, which nothing predicts", trajectory(3, [[0, 2]], 2)],
   ["an empty span", trajectory(3, [[1, 1]], 0)],
-  ["past the end", trajectory(3, [[1, 4]], 3)],
+  ["a span past the end", trajectory(3, [[1, 4]], 3)],
   [
     "overlapping spans",
     trajectory(

@@ -16,7 +16,7 @@ const close = (found: readonly number[] | undefined, expected: readonly number[]
   });
 };
 
-test("MT-GRPO's case: two turns, of which the first is rewarded, by 1 and 0: A + 1 * weight and A - 1 * weight; the last turn has A alone", () => {
+test("MT-GRPO's case: two turns, of which only the first is rewarded, by 1 or 0: its offset is turnWeight or -turnWeight, that of the last turn 0", () => {
   // mean 0.5, std 0.5
   const half = { ...options, turnWeight: 0.5 };
   const rewards = [
@@ -42,12 +42,12 @@ test("trajectories of different lengths: each has its weight, divided among its 
   close(second, [0, -0.904534]);
 });
 
-test("turns that are all the same, or none that is rewarded, add nothing", () => {
+test("equal turn rewards, or none at all, give offsets of 0", () => {
   expect(turnOffsets([[0.4, 0.4], [0.4]], [0.5, 0.5], options)).toEqual([[0, 0], [0]]);
   expect(turnOffsets([[null, null], []], [0.5, 0.5], options)).toEqual([[0, 0], []]);
 });
 
-test("the offsets of a group sum to 0 under its weights, and grow with turnWeight", () => {
+test("the offsets of a group sum to 0 under its weights, and are proportional to turnWeight", () => {
   const reward = fc.option(
     fc.integer({ min: 0, max: 4 }).map((n) => n / 4),
     { nil: null },
@@ -108,7 +108,7 @@ test("each agent's turns are compared with its own: main's with main's, a sub-ag
   expect(hasSignal(off["main"])).toBe(false);
 });
 
-test("a turn's offset reaches each of its tokens; a trajectory with other turns than the record is damaged", () => {
+test("a turn's offset reaches each of its tokens; a trajectory with another number of turns than its record is refused", () => {
   const trajectory = { agent: "s", version: 0, tokens: [1, 2, 3, 4, 5], logProbs: [-1, -1, -1] };
   const actions: [number, number][] = [
     [1, 3],

@@ -30,11 +30,11 @@ function reasons(scores: readonly GroupRecord["rollouts"][string][], algorithm =
   return { main: whyNoSignal(group, "main", "main"), searcher: whyNoSignal(group, "searcher", "main") };
 }
 
-test("no reason if rewards differ", () => {
+test("there is no reason if rewards differ", () => {
   expect(reasons([scored(1, [0.9]), scored(0, [0.1])])).toEqual({ main: undefined, searcher: undefined });
 });
 
-test("equal rewards, and no calls", () => {
+test("equal rewards are a reason, and so are no calls", () => {
   expect(reasons([scored(1, [0.5]), scored(1, [0.5])])).toEqual({
     main: "every rollout is correct",
     searcher: "every invocation has reward 0.500",
@@ -45,7 +45,7 @@ test("equal rewards, and no calls", () => {
   });
 });
 
-test("a group of one rollout teaches no agent, whatever it called", () => {
+test("a group with one rollout left teaches no agent, whatever that rollout called", () => {
   const left = "one rollout is left of the group";
   expect(reasons([scored(1, [0.9]), { excluded: "worker gone" }])).toEqual({ main: left, searcher: left });
 });
@@ -74,7 +74,7 @@ test("under leave-one-out, the calls of one rollout are compared with nothing", 
   );
 });
 
-test("of the calls of a single rollout, too, only those that alignment keeps count", () => {
+test("calls that alignment drops do not count even if a single rollout made all of them", () => {
   const group = [scored(1, [0.5, 0.9]), scored(0, [])];
   const found = Array.from({ length: 40 }, (_, seed) => reasons(group, ALGORITHM, seed).searcher);
   expect(new Set(found)).toEqual(

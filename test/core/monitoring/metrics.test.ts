@@ -6,7 +6,7 @@ import { config, groups, manifests, step } from "../../cli/records.ts";
 
 const byAgent = new Map(manifests.map((one) => [one.agent, one]));
 
-test("a step's metrics, by the names of docs/trackers.md", () => {
+test("a step's metrics have the names in docs/trackers.md and the values of its summary", () => {
   const summary = summarizeStep(config, step, groups, byAgent, 8);
   const measured = stepMetrics(summary);
   expect(MetricLine.parse({ ...measured, time: 0 })).toMatchObject({ step: summary.step + 1, source: "step" });
@@ -27,7 +27,7 @@ test("what was not measured is absent", () => {
   expect(absent.filter((name) => name in metrics)).toEqual([]);
 });
 
-test("a step whose rollouts were all lost has no share of correct or well-formed ones", () => {
+test("a step whose rollouts were all lost has no metric of correctness, format, tokens or reward", () => {
   const lost = groups.map((group) => ({
     ...group,
     rollouts: Object.fromEntries(Object.keys(group.rollouts).map((k) => [k, { excluded: "lost" }])),

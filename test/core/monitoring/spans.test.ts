@@ -1,4 +1,4 @@
-/** @file Spans: measured times follow each other as the rollout did, without them the spans share the time; and why messages ended. */
+/** @file Spans: measured times are laid out in the rollout's order, without them the spans share the time; and why messages ended. */
 import { expect, test } from "vitest";
 import type { Conversation } from "../../../core/contracts/conversation.ts";
 import type { TurnLatency } from "../../../core/contracts/telemetry.ts";
@@ -34,7 +34,7 @@ const timesOf = (latencies: ReadonlyMap<string, readonly TurnLatency[]>) => {
   return { seconds, times: Object.fromEntries(spans.map(({ id, start, end }) => [id, [start, end]])) };
 };
 
-test("calls of a turn begin together after it, and the next turn after the longest", () => {
+test("a turn's calls begin together when it ends, and the next turn begins when the longest call ends", () => {
   const latencies = new Map([
     [
       name,

@@ -133,9 +133,9 @@ test.each<[string, Partial<RunState>, string[]]>([
     },
     ["main-1 trains 'main'", "the trainer of 'searcher', gone-1, is gone, after 1 of at most 3 takeovers"],
   ],
-])("%s", (_, change, expected) => expect(causes(change)).toEqual(expected));
+])("causes of a stall: %s", (_, change, expected) => expect(causes(change)).toEqual(expected));
 
-test("a judge that is slow is named, with the deadline of its verdicts", () => {
+test("a slow judge is named, with the deadline of its verdicts", () => {
   const judged = RunConfig.parse({ ...config, judge: { model: "openai#gpt-5-mini" } });
   const groups = unscored({ claims: { "0": "main-1", "1": "main-1" } });
   expect(causesOf(judged, { ...healthy, groups }, NOW)).toEqual([
@@ -147,7 +147,7 @@ test("a judge that is slow is named, with the deadline of its verdicts", () => {
   ]);
 });
 
-test("what ends the wait for a single rollout is said of one", () => {
+test("the end of the wait for a single rollout is described in the singular", () => {
   const dead = { ...worker("searcher", "dead"), worker: "searcher-2" };
   const ends = (claims: Record<string, string>, running = 0) => {
     const workers = [seen(worker("main"), { running }), seen(worker("searcher")), dead];
@@ -167,7 +167,7 @@ test("a silent worker is likely the cause within its lease, and certainly beyond
   expect([silent(4), silent(8), silent(12)]).toEqual([[], ["likely"], ["certain"]]);
 });
 
-test("a trainer that thrashes is reported after a minute, one at work after ten", () => {
+test("after 90 s, training that was taken over twice is reported, training that was taken over once is not", () => {
   const detector = (takeovers: number) => {
     const state = {
       ...healthy,
@@ -186,12 +186,12 @@ test("a trainer that thrashes is reported after a minute, one at work after ten"
   expect(detector(2)?.causes[0]?.likelihood).toBe("likely");
 });
 
-test("a heartbeat that no tick has recorded yet is no silence", () => {
+test("a worker whose latest heartbeat no tick has recorded yet does not count as silent", () => {
   const moved = seen(worker("main"), { seenAt: NOW - 8000, counter: 9 });
   expect(causes({ workers: [moved, seen(worker("searcher"))] })).toEqual([]);
 });
 
-test("a run has stalled a minute after its last progress, or three of its steps after", () => {
+test("a run has stalled after a minute without progress, or after three step times if that is longer", () => {
   const idle = { ...healthy, groups: unscored({}) };
   const detector = new StallDetector(config);
   const look = (state: RunState, seconds: number, stepSeconds: number | null = null) =>
@@ -216,7 +216,7 @@ test("the time for which a run was halted does not count", () => {
   expect(look(7261)).toMatchObject({ since: NOW + 7_200_000, seconds: 61 });
 });
 
-test("a process at work is given ten minutes", () => {
+test("a run with a process at work has stalled only after ten minutes", () => {
   const workers = [seen(worker("main"), { running: 2 }), seen(worker("searcher"))];
   const busy = { ...healthy, workers, groups: unscored({ claims: { "0": "main-1", "1": "main-1" } }) };
   const detector = new StallDetector(config);

@@ -42,7 +42,7 @@ test("the cost of judges is summed over the counted rollouts; programs have none
   expect(summarizeStep(config, step, groups, byAgent, 1)).not.toHaveProperty("judged");
 });
 
-test("a step that no one followed has no speed, and a sub-agent without calls no reward", () => {
+test("a step of unknown duration has no speed, and a sub-agent without calls no reward", () => {
   const uncalled = groups.map((group) => ({
     ...group,
     rollouts: { "0": { reward: 0, correct: 0, wellFormed: false, tokens: 10, invocations: {} } },

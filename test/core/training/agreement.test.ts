@@ -6,7 +6,7 @@ import { wilson } from "../../../core/training/confidence-interval.ts";
 const answers = (...counts: [label: boolean, judged: boolean, times: number][]): LabeledAnswer[] =>
   counts.flatMap(([label, judged, times]) => Array.from({ length: times }, () => ({ label, judged })));
 
-test("20 correct by both, 15 wrong by both, 5 and 10 different", () => {
+test("by hand: 20 correct by both, 15 wrong by both, 5 and 10 different", () => {
   const found = agreementOf(answers([true, true, 20], [true, false, 5], [false, true, 10], [false, false, 15]));
   // p_o = 35 / 50 = 0.7; p_e = 0.5 * 0.6 + 0.5 * 0.4 = 0.5; (0.7 - 0.5) / 0.5 = 0.4
   expect(found).toMatchObject({ n: 50, accuracy: 0.7, kappa: expect.closeTo(0.4, 12) });
@@ -18,7 +18,7 @@ test("a judge that always says correct agrees often, but no more than by chance"
   expect(agreementOf(answers([true, true, 90], [false, true, 10]))).toMatchObject({ accuracy: 0.9, kappa: 0 });
 });
 
-test("a judge that always says the opposite", () => {
+test("a judge that always says the opposite has accuracy 0 and kappa -1", () => {
   expect(agreementOf(answers([true, false, 5], [false, true, 5]))).toMatchObject({ accuracy: 0, kappa: -1 });
 });
 
@@ -26,7 +26,7 @@ test("kappa is null if all answers are correct", () => {
   expect(agreementOf(answers([true, true, 3]))).toMatchObject({ accuracy: 1, kappa: null });
 });
 
-test("scores: a judge that is too lenient has an error but correlates; one that gives everything the same score does not", () => {
+test("scores: a judge that is too lenient has an error but correlates; one that gives everything the same score has no correlation", () => {
   const labels = [0.1, 0.3, 0.5, 0.7, 0.9];
   const lenient = scoreAgreementOf(labels.map((label) => ({ label, judged: label + 0.1 })));
   expect(lenient).toMatchObject({
@@ -53,7 +53,7 @@ test("kappa and the confusion matrix keep labels and verdicts apart", () => {
   expect(found.confusion).toEqual({ correct: { correct: 6, wrong: 3 }, wrong: { correct: 1, wrong: 2 } });
 });
 
-test("scores are close within 0.1 in either direction, whatever floating point says", () => {
+test("scores are close within 0.1 in either direction, whatever the rounding", () => {
   for (const [label, judged, close] of [
     [0.7, 0.8, true],
     [0.8, 0.7, true],

@@ -1,4 +1,4 @@
-/** @file The spending of a run besides its workers: what is booked before, during and after a request, in micro-dollars, on a table in memory. */
+/** @file The spending of a run other than on workers: what is booked before, during and after a request, in micro-dollars, in a table in memory. */
 import { describe, expect, test } from "vitest";
 import { tableKeys } from "../../../core/contracts/keys.ts";
 import { AgentSpendingRecord } from "../../../core/contracts/spending.ts";
@@ -45,7 +45,7 @@ describe("the charge of a judge's request", () => {
     expect(await judgesOf(table)).toEqual(judges(1, 3000));
   });
 
-  test("reservations that are made at once are all booked, and all replaced by the cost", async () => {
+  test("concurrent reservations are all booked, and all replaced by the cost", async () => {
     const table = memoryTable();
     const charge = new JudgeCharge(table, "r", named("ask"));
     await Promise.all([charge.reserve(0.02), charge.reserve(0.1)]);
@@ -92,7 +92,7 @@ describe("a judge's charge, when answers are lost, callers race and callers die"
     expect(await judgesOf(table)).toEqual(judges(1, 2000));
   });
 
-  test("the first payments of a run, all at once, are all counted", async () => {
+  test("the first payments of a run are all counted, even if concurrent", async () => {
     const table = memoryTable();
     // A caller that loses the race for the record reads the winner's.
     const racing: Table = {
@@ -118,7 +118,7 @@ describe("a judge's charge, when answers are lost, callers race and callers die"
 });
 
 describe("reservations of dead callers", () => {
-  test("after 10,000 killed requests only the open ones have names, and the bill is the sum of all", async () => {
+  test("after 10,000 killed requests only the open ones keep their names, and the bill is the sum of all", async () => {
     const table = memoryTable();
     // One request per ms; each is held for 5 ms, so that 5 are open at any time.
     for (let now = 1; now <= 10_000; now++) {
@@ -142,7 +142,7 @@ describe("reservations of dead callers", () => {
     expect(await judgesOf(table)).toEqual(judges(1, 7500));
   });
 
-  test("many that died at once are dropped by the next requests, each write within the store's limits", async () => {
+  test("many reservations whose callers died at once are dropped by the next requests, each write within the store's limits", async () => {
     const table = memoryTable();
     const dead = Object.fromEntries(Array.from({ length: 4000 }, (_, i) => [`dead${i}-0`, 50]));
     await table.insert(tableKeys.judgeSpending("r"), judges(0, 4_000_000, dead));
@@ -173,7 +173,7 @@ test.each([repeatingTable, haunted])("a turn whose payment is sent again is coun
   expect(spent).toMatchObject({ turns: 6, microUsd: 14_000 });
 });
 
-test("a run's spending is the sums of each kind, in dollars; kinds without a record are 0", async () => {
+test("a run's spending is the sum of each kind, in dollars; kinds without a record are 0", async () => {
   const table = memoryTable();
   expect(await readApiSpending(table, "r")).toEqual({ toolsUsd: 0, judgesUsd: 0, agentsUsd: 0 });
   await agentPayments(table, "r")(0.25);

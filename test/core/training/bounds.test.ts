@@ -33,7 +33,7 @@ test("1% of ten steps of 8 x 8 rollouts is 6.4: six lost rollouts are tolerated,
   expect(lostRollouts([groupWith(3, 2)])).toEqual(["3/0/0: tool backend", "3/0/1: tool backend"]);
 });
 
-test("team 0 and the last are always evaluated, and every `every`-th in between; suites with `when: ends` only at the ends", () => {
+test("team 0 and the last are always evaluated, and every `every`-th in between, but suites with `when: ends` only on those two", () => {
   const config = teamConfig({ steps: 5 });
   const names = (team: number) => dueSuites(config, team).map(({ name }) => name);
   expect([0, 1, 2, 3, 4, 5].map(names)).toEqual([["all", "ends"], [], ["all"], [], ["all"], ["all", "ends"]]);
@@ -48,7 +48,7 @@ test("a job's id is a function of team and suite, and a valid `phase` of a rollo
   expect(jobId("a", suite, sha)).toMatch(/^[A-Za-z0-9_-]+$/);
 });
 
-test("kept: the last 2, evaluated ones (0, 4, 8), every third (3, 6)", () => {
+test("versions are kept if they are evaluated (0, 4, 8), every third (3, 6) or one of the last two", () => {
   const config = teamConfig({
     ...{ steps: 8, evaluation: { every: 4, suites: [{ name: "all" }] }, retention: { keepEvery: 3 } },
   });

@@ -40,7 +40,7 @@ test("four questions, two runs, by hand", () => {
   expect(accuracyInterval(agreeing)).toEqual(wilson({ n: 4, correct: 2 }));
 });
 
-test("with one run it is exactly Wilson's interval", () => {
+test("with one run the interval is exactly Wilson's", () => {
   fc.assert(
     fc.property(results(60, 1), (questions) => {
       expect(accuracyInterval(scores(questions))).toEqual(wilson(sumTallies(scores(questions))));
@@ -67,7 +67,7 @@ test("the order of runs and of questions changes nothing", () => {
   );
 });
 
-test("it contains the accuracy, and is never wider than for one run, nor narrower than for independent rollouts", () => {
+test("the interval contains the accuracy, and is never wider than for one run, nor narrower than for independent rollouts", () => {
   fc.assert(
     fc.property(results(40, 4), (questions) => {
       const all = scores(questions);
@@ -106,7 +106,7 @@ test.each<[what: string, questions: number, runs: number, chanceOfCorrect: (u: n
   ["questions much alike", 40, 5, (u) => 0.4 + 0.2 * u],
   ["all or nothing", 60, 3, (u) => (u < 0.4 ? 0.02 : 0.98)],
   ["nearly solved", 100, 3, (u) => u ** 0.05],
-])("covers the truth 95 times in 100: %s", (what, questions, runs, chanceOfCorrect) => {
+])("covers the true accuracy in about 95% of simulations: %s", (what, questions, runs, chanceOfCorrect) => {
   const draw = stream("coverage", what);
   const grid = Array.from({ length: 10_000 }, (_, i) => chanceOfCorrect((i + 0.5) / 10_000));
   const truth = grid.reduce((sum, p) => sum + p, 0) / grid.length;

@@ -129,7 +129,7 @@ test("a stage asks its own levels, and keeps the other stages' positions", () =>
   expect(two.curriculum).toEqual({ stage: 1, drawn: [3, 3] });
 });
 
-test("a stage without questions is refused with the available levels", () => {
+test("a stage without questions is refused with a list of the available levels", () => {
   const plan = { seed: 1, curriculum: [{ from: 0, levels: [7] }] };
   expect(() => drawQuestions(plan, questionsOf(3), 0, initialCurriculum(plan), 1)).toThrow(
     "curriculum.0.levels: no training question has level 7; the recipe has levels 1",
@@ -145,7 +145,7 @@ test("a stage without questions is refused with the available levels", () => {
   );
 });
 
-test("the order of an epoch is drawn from the stream `curriculum`: a run that is resumed asks the same", () => {
+test("the order of an epoch is drawn from the stream `curriculum`: a resumed run asks the same questions", () => {
   const { questions } = drawQuestions(oneStage(5), questionsOf(6), 0, { stage: 0, drawn: [6] }, 6);
   expect(questions).toEqual(
     stream(5, "curriculum", 0, 1)

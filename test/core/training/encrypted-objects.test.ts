@@ -13,7 +13,7 @@ function world() {
   return { objects, encrypted: encryptedObjects(objects, CANARY), decrypted: decryptedObjects(objects) };
 }
 
-test("what is committed is encrypted at rest, and plain when it is read through either store", async () => {
+test("a committed object is encrypted at rest, and plain text when it is read through either store", async () => {
   const { objects, encrypted, decrypted } = world();
   const plain = '{"answer":"Zoë, 東京"}';
   expect(await encrypted.commit("key", bytes(plain))).toBe(true);
@@ -25,7 +25,7 @@ test("what is committed is encrypted at rest, and plain when it is read through 
   expect(text(await decrypted.get("key"))).toBe(plain);
 });
 
-test("a commit says who was first: the same text repeats, another text loses", async () => {
+test("repeating a commit with the same text succeeds; with another text it is refused", async () => {
   const { encrypted } = world();
   expect(await encrypted.commit("key", bytes("one"))).toBe(true);
   expect(await encrypted.commit("key", bytes("one"))).toBe(true);
@@ -33,7 +33,7 @@ test("a commit says who was first: the same text repeats, another text loses", a
   expect(text(await encrypted.get("key"))).toBe("one");
 });
 
-test("plain objects are read as they are, whatever their length; none is undefined", async () => {
+test("plain objects are read as they are, whatever their length; a missing one is undefined", async () => {
   const { objects, encrypted, decrypted } = world();
   const plain = ["", "{", '{"canary"', '{"run":"r"}', ' {"canary":1}'];
   for (const [i, one] of plain.entries()) {
@@ -44,7 +44,7 @@ test("plain objects are read as they are, whatever their length; none is undefin
   expect(await decrypted.get("nowhere")).toBeUndefined();
 });
 
-test("the decrypting store commits as given; both pass size and deletion through", async () => {
+test("the decrypting store commits plain text; both stores pass size and deletion through", async () => {
   const { objects, encrypted, decrypted } = world();
   expect(await decrypted.commit("plain", bytes("plain"))).toBe(true);
   expect(text(await objects.get("plain"))).toBe("plain");

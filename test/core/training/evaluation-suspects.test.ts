@@ -23,7 +23,7 @@ test.each([
   expect(suspectsAfter(suspects, crashed, 3)).toEqual(after);
 });
 
-test("however often workers crash, there are no more suspects than slots, besides those given up", () => {
+test("however often workers crash, there are no more suspects than slots, not counting those given up", () => {
   const name = fc.integer({ min: 0, max: 30 }).map((group) => `${group}/0`);
   const crash = fc.uniqueArray(name, { maxLength: 4 });
   fc.assert(
@@ -45,7 +45,7 @@ test("a worker's record names the rollouts of its job, and a crash in them count
   expect(rolloutAlone({ ...worker, ...seen, inFlight: ["0/1/2"] })).toEqual({ step: 0, group: 1, rollout: 2 });
 });
 
-test("a lease and a return record suspects; a finished job has none, so that one that is reopened tries all again", async () => {
+test("leasing and releasing a job record its suspects; a finished job has none, so that a reopened job tries every rollout again", async () => {
   const job: JobRecord = {
     ...{ run: "r", job: "j", team: 0, suite: "s", state: "queued", owner: "", fence: 0 },
     ...{ n: 0, correct: 0, runs: [], interval: { low: 0, high: 1 } },

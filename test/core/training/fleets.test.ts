@@ -160,7 +160,7 @@ test("the oldest run is served first, whatever the order of the list", () => {
   expect(oldestFirst([...runs].reverse()).map(({ record }) => record.run)).toEqual(order);
 });
 
-test("a request is counted in the runs with a free slot, or, if none has one, in all runs that need the fleet", () => {
+test("a capacity request counts for the runs with a free slot, or, if none has one, for all runs that need the fleet", () => {
   const served = viewOf({
     record: { run: "served" },
     workers: [workerOf("w", "alive")],
@@ -175,7 +175,7 @@ test("a request is counted in the runs with a free slot, or, if none has one, in
   expect(counted([over])).toEqual([]);
 });
 
-test("after too many requests at one step the run gives up on the fleet and is halted; progress resets the count", () => {
+test("after too many capacity requests at one step the run gives up on the fleet and is halted; progress resets the count", () => {
   const raised = (capacityRequests: number, progress: number) =>
     viewOf({ fleets: [{ ...emptyFleetRecord("test", "searcher"), capacityRequests, progress }] });
   expect(workersNeeded(raised(MAX_CAPACITY_REQUESTS, 1), SEARCHER, 0)).toBe(1);
@@ -189,7 +189,7 @@ test("after too many requests at one step the run gives up on the fleet and is h
   expect(haltUnserved(raised(MAX_CAPACITY_REQUESTS + 1, 0), FLEETS)).toEqual([]);
 });
 
-test("an evaluation fleet that is given up halts no run; the end of training resets its count", () => {
+test("giving up on an evaluation fleet halts no run; the end of training resets its count", () => {
   const jobs = [jobOf("all", "done"), jobOf("all", "queued", 2)];
   const fleets = [{ ...emptyFleetRecord("test", "eval"), capacityRequests: MAX_CAPACITY_REQUESTS + 1, progress: 1 }];
   const run = viewOf({ jobs, fleets });

@@ -31,13 +31,13 @@ test("a halted run keeps its first halt, and the caller learns that it did not h
   expect(await table.get(tableKeys.run("r"))).toEqual(item);
 });
 
-test("a run that does not exist is not made", async () => {
+test("halting a run that does not exist creates no record", async () => {
   const table = memoryTable();
   expect(await haltRun(table, "r", BUDGET)).toEqual({ applied: false, item: undefined });
   expect(await table.get(tableKeys.run("r"))).toBeUndefined();
 });
 
-test("the second write is made only for a run that has finished", async () => {
+test("only a finished run needs a second write", async () => {
   for (const [status, writes] of [
     ["running", 1],
     ["halted", 1],
@@ -50,7 +50,7 @@ test("the second write is made only for a run that has finished", async () => {
   }
 });
 
-test("a refusal halts with its own message; that of a judge that has failed for too long is an outage", () => {
+test("an error halts the run with its own message; a failed judge is an outage, any other error a refusal", () => {
   const refusal = (code: "endpoint-refused" | "judge-failed") => haltOf(new MgrpoError(code, "no key"));
   expect(refusal("endpoint-refused")).toEqual({ code: "refused", reason: "no key" });
   expect(refusal("judge-failed")).toEqual({ code: "judge-outage", reason: "no key" });

@@ -56,7 +56,7 @@ test.each<[Partial<VerdictFailure>, ReturnType<typeof decide>]>([
   expect(decide(failure)).toEqual(decision);
 });
 
-test("what only the user can fix halts the run at once, with its own message", () => {
+test("an error that only the user can fix halts the run at once, with its own message", () => {
   for (const code of ["endpoint-refused", "rewards-invalid"] as const) {
     const cause = new MgrpoError(code, "the key is wrong");
     const halt = { kind: "halt", halt: { code: "refused", reason: "the key is wrong" } };

@@ -23,7 +23,7 @@ test("a server's optimizer gets the learning rate of its schedule, and nothing e
   expect(optimizerAt(optimizer, 0.25, 4)).toEqual({ kind: "server", learningRate: expect.closeTo(0.6) });
 });
 
-test("a cosine: 0.4 (1 + cos(pi i/4)) of 0.8, and halfway at half the run", () => {
+test("a cosine schedule of 0.8 over four steps: 0.4 (1 + cos(pi i/4)), so half the rate at half the run", () => {
   expect(rates("cosine")).toEqual(closeTo([0.8, 0.4 * (1 + Math.SQRT1_2), 0.4, 0.4 * (1 - Math.SQRT1_2)]));
 });
 

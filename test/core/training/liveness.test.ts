@@ -28,7 +28,7 @@ test("a moving counter is recorded at most twice per lease", () => {
   ]);
 });
 
-test("a worker is dead if its counter did not move for the lease, nor for half a lease after tick noticed", () => {
+test("a worker is dead if its counter does not move for a lease, nor for half a lease after a tick notices", () => {
   const still = workerOf({ seenAt: 1000 });
   expect(observeWorkers(config, [still], [], 11_000)).toEqual([]);
   expect(observeWorkers(config, [still], [], 11_001)).toEqual([
@@ -45,13 +45,13 @@ test("a worker is dead if its counter did not move for the lease, nor for half a
   ]);
 });
 
-test("tick records when it saw the last heartbeat of a worker that others marked dead", () => {
+test("a tick records when it saw the last heartbeat of a worker that others marked dead", () => {
   const dead = workerOf({ state: "dead", counter: 6 });
   expect(observeWorkers(config, [dead], [], 6000)).toEqual([{ kind: "update", change: recordSeenCounter(dead, 6000) }]);
   expect(observeWorkers(config, [{ ...dead, seenCounter: 6, seenAt: 6000 }], [], 99_999)).toEqual([]);
 });
 
-test("an outage of the store longer than a lease kills nobody who heartbeats after it", () => {
+test("after a store outage longer than a lease, no worker that sends a heartbeat is marked dead", () => {
   const before = workerOf({ seenAt: 1000 });
   expect(observeWorkers(config, [before], [], 60_000)).toEqual([
     { kind: "update", change: suspectDeath(before, 60_000) },
@@ -99,7 +99,7 @@ test("a rollout is given up after its third crash: `failed` at the outcome's own
   expect(giveUp(config, [{ ...crashed, state: "finalized" }])).toEqual([]);
 });
 
-test("a trainer lost three times halts the run with the agent's name, and the count is reset", () => {
+test("losing an agent's trainer three times halts the run with the agent's name, and the count is reset", () => {
   const agent = { run: "test", agent: "main", version: 3, trainer: "w2", fence: 9, takeovers: 2 };
   expect(haltLostTrainers("test", [agent])).toEqual([]);
   const commands = haltLostTrainers("test", [{ ...agent, takeovers: 3 }]);

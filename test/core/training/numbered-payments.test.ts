@@ -13,12 +13,12 @@ const KEY = tableKeys.agentSpending("r");
 const NONE = { run: "r", turns: 0, microUsd: 0 };
 const payer = (table: Table) => new NumberedPayments(table, KEY, NONE);
 
-/** The first payment of each payer comes from a new process. */
+/** Registers this many payers, each with one payment. */
 async function registered(table: Table, payers: number): Promise<void> {
   for (let i = 0; i < payers; i++) await payer(table).add({ turns: 1 });
 }
 
-test("the first payer makes the record; every payer is numbered, and so are its payments", async () => {
+test("the first payer creates the record; payers are numbered, and so are the payments of each", async () => {
   const table = memoryTable();
   const [one, other] = [payer(table), payer(table)];
   expect(await one.add({ turns: 1, microUsd: 5 })).toEqual({
@@ -33,7 +33,7 @@ test("the first payer makes the record; every payer is numbered, and so are its 
   expect(await table.get(KEY)).toEqual({ ...NONE, turns: 1, microUsd: 10, payers: 2, payments: { 1: 2, 2: 1 } });
 });
 
-test("payments of several payers, many at once, each sent again at once and late, count once", async () => {
+test("concurrent payments of several payers count once each, although each is sent again, at once and late", async () => {
   const payment = fc.record({ by: fc.nat(2), turns: fc.nat(3), microUsd: fc.integer({ min: -50, max: 100 }) });
   await fc.assert(
     fc.asyncProperty(fc.array(payment, { maxLength: 12 }), async (payments) => {
@@ -48,7 +48,7 @@ test("payments of several payers, many at once, each sent again at once and late
   );
 });
 
-test("a payment that fails takes those that wait for it along, unsent; the next registers again, though the failed one arrives late", async () => {
+test("a payment that fails also fails those that wait for it, unsent; the next one registers again and counts, even if the failed one arrives late", async () => {
   const table = memoryTable();
   const outage = new MgrpoError("store-unreachable", "no answer", { retryable: true });
   const late: Parameters<Table["update"]>[0][] = [];
@@ -68,14 +68,14 @@ test("a payment that fails takes those that wait for it along, unsent; the next 
   expect(settled).toEqual([10, 100].map(() => ({ status: "rejected", reason: outage })));
   expect(late).toHaveLength(1);
   fails = false;
-  // The one that failed arrives before the next payment, and once more after it.
+  // The failed payment arrives before the next one, and once more after it.
   for (const change of late) await table.update(change);
   await payments.add({ microUsd: 1000 });
   for (const change of late) await table.update(change);
   expect(await table.get(KEY)).toEqual({ ...NONE, microUsd: 1011, payers: 2, payments: { 1: 2, 2: 1 } });
 });
 
-test("a payment that failed and never arrived is not taken for the next one", async () => {
+test("the payment after one that failed and never arrived counts", async () => {
   const table = memoryTable();
   let fails = true;
   const payments = payer({
@@ -89,7 +89,7 @@ test("a payment that failed and never arrived is not taken for the next one", as
   expect(await table.get(KEY)).toMatchObject({ microUsd: 3 });
 });
 
-test("the record keeps the latest payers only, in 2 KB", async () => {
+test("the record keeps only the latest payers, in less than 2 KB", async () => {
   const table = memoryTable();
   await table.insert(KEY, { ...NONE, payers: 12_345, payments: {} });
   await registered(table, PAYERS_KEPT + 20);
@@ -110,7 +110,7 @@ test("numbers that were skipped do not keep forgotten payers in the record", asy
   expect(Object.keys((await table.get(KEY))?.["payments"] as object)).toHaveLength(1);
 });
 
-test("a payer that was forgotten registers again: what raises the sums is counted, what lowers them is not", async () => {
+test("a forgotten payer registers again: a payment that raises the sums counts, one that lowers them does not", async () => {
   const table = memoryTable();
   const idle = payer(table);
   await idle.add({ microUsd: 50 });

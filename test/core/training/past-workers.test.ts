@@ -1,4 +1,4 @@
-/** @file Records of dead workers leave a run: which, when, and that every heartbeat counts once, whatever moment a tick stops at. */
+/** @file Records of dead workers are moved to the past workers of a run: which, when, and that every heartbeat counts once, wherever a tick stops. */
 import { expect, test } from "vitest";
 import { tableKeys, tablePrefixes } from "../../../core/contracts/keys.ts";
 import { type GroupRecord, type JobRecord, RunRecord, WorkerRecord } from "../../../core/contracts/records.ts";
@@ -27,7 +27,7 @@ const moved = (workers: readonly WorkerRecord[], uses: Partial<WorkerUses> = {})
   return insertion?.kind === "insert" ? insertion.items.map(({ item }) => item["worker"]) : [];
 };
 
-test("a worker that is dead for an hour leaves once another serves its agent", () => {
+test("a worker that has been dead for more than an hour is moved once another serves its agent", () => {
   const [gone, next] = [worker("gone"), alive("next")];
   expect(moved([gone, next])).toEqual(["gone"]);
   expect(moved([gone])).toEqual([]);
@@ -39,7 +39,7 @@ test("a worker that is dead for an hour leaves once another serves its agent", (
   expect(moved([worker("gone", { state: "draining" }), next])).toEqual([]);
 });
 
-test("a worker that still holds a claim, a training or a job stays", () => {
+test("a worker that still holds a claim, an agent's training or a job is not moved", () => {
   const workers = [worker("gone"), alive("next")];
   const group = {
     rolloutsPerQuestion: 2,
@@ -53,7 +53,7 @@ test("a worker that still holds a claim, a training or a job stays", () => {
   expect(moved(workers, { jobs: [{ owner: "gone" } as JobRecord] })).toEqual([]);
 });
 
-test("one move takes at most twenty, so that RUN stays small", () => {
+test("one move takes at most twenty workers, so that RUN stays small", () => {
   const many = Array.from({ length: 50 }, (_, i) => worker(`gone-${i}`));
   expect(moved([...many, alive("next")])).toHaveLength(20);
 });
@@ -89,7 +89,7 @@ async function read(table: ReturnType<typeof memoryTable>) {
   return { record, workers: items.map((item) => WorkerRecord.parse(item)) };
 }
 
-test("every heartbeat counts once at any time, wherever ticks stop; in the end, 45 workers have left", async () => {
+test("every heartbeat counts once at any time, wherever ticks stop; in the end, 45 workers have been moved", async () => {
   for (const limit of [1, 2, 5, 21, 30, 100]) {
     const table = memoryTable();
     await table.insert(tableKeys.run("test"), runRecord());
@@ -119,7 +119,7 @@ test("every heartbeat counts once at any time, wherever ticks stop; in the end, 
   }
 });
 
-test("the heartbeats of another agent count", () => {
+test("a move adds an entry for the heartbeats of another agent", () => {
   const before = runRecord({ past: { moves: 1, heartbeats: { main: 5 }, newest: [] } });
   const builders = [worker("gone", { agent: "builder" }), alive("next", { agent: "builder" })];
   const [, move] = movePastWorkers(before, builders, unused, NOW);
@@ -133,7 +133,7 @@ test("the heartbeats of another agent count", () => {
   expect(spending(config, before, builders, NO_API_SPENDING, NOW)).toMatchObject({ workerHours: 2.5, usd: 5 });
 });
 
-test("of two ticks that move at once, one counts", async () => {
+test("if two ticks move the same workers at once, only one counts them", async () => {
   const [, command] = movePastWorkers(runRecord(), [worker("gone"), alive("next")], unused, NOW);
   if (command?.kind !== "update") throw new Error("no update");
   const table = memoryTable();

@@ -1,4 +1,4 @@
-/** @file What a comparison can show: variance parts worked by hand, and power against simulations of the interval itself. */
+/** @file The difference that a comparison can detect: variance parts worked by hand, and power against simulations of the interval itself. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type Random, stream } from "../../../core/random.ts";
@@ -20,7 +20,7 @@ test("by hand: the variance parts of two seeds and four questions", () => {
   expect(question).toBeCloseTo((0.16 / 3 - 0.08 / 3) / 2, 12);
 });
 
-test("by hand: parts that would be negative are 0", () => {
+test("by hand: variance parts that would be negative are 0", () => {
   // All means are 0, and the residuals are the values: MS_noise = 8 * 1 / 3.
   const parts = varianceParts([
     [1, -1, 1, -1],
@@ -29,7 +29,7 @@ test("by hand: parts that would be negative are 0", () => {
   expect(parts).toEqual({ seed: 0, question: 0, noise: 8 / 3 });
 });
 
-test("the table of a comparison is that of paired differences, up to a constant", () => {
+test("differenceTable has the paired differences, less their mean", () => {
   const arm = (correct: readonly (readonly number[])[]): Tallies_SQ =>
     correct.map((row) => row.map((value) => ({ n: 1, correct: value })));
   const a = [
@@ -52,7 +52,7 @@ test("by hand: one seed, whose interval is normal: 1.96 + 0.8416 standard deviat
   expect(detectable({ seed: 0, question: 0, noise: 0 }, 3, 64)).toBe(0);
 });
 
-test("of two seeds and no other variance, by hand", () => {
+test("by hand: two seeds and no other variance", () => {
   // The interval ends at the estimate -+ (12.706 / 1.96) * |half the seeds' difference| = -+ 6.4827 |v|, v of the estimate's own standard deviation,
   // 1 / sqrt(2) for seeds of variance 1. Found at d: P(d + u > 6.4827 |v|) + P(d + u < - 6.4827 |v|), u and v independent. For d = 8.42
   // standard deviations of u, P(|v| < (8.42 + u) / 6.4827) is P(|v| < 1.2988) = 0.806 at u = 0; averaged over u (its curvature
@@ -60,7 +60,7 @@ test("of two seeds and no other variance, by hand", () => {
   expect(detectable({ seed: 1, question: 0, noise: 1e-9 }, 2, 64)).toBeCloseTo(8.42 / Math.SQRT2, 1);
 });
 
-test("more questions never raise it, and from two seeds on, nor do more seeds", () => {
+test("more questions never raise the detectable difference, nor, from two seeds on, do more seeds", () => {
   const part = fc.integer({ min: 0, max: 300 }).map((thousandths) => thousandths / 1000);
   const parts = fc.record({ seed: part, question: part, noise: part });
   const sizes = {
@@ -99,7 +99,7 @@ test.each([
   { S: 3, parts: { seed: 0.005, question: 0.005, noise: 0.02 } },
   { S: 5, parts: { seed: 0.004, question: 0.01, noise: 0.04 } },
 ])(
-  "$S simulated seeds: the interval excludes 0 in four of five cases at that difference, in one of twenty at 0",
+  "$S simulated seeds: the interval excludes 0 in 80% of cases at the detectable difference, in 5% at 0",
   ({ S, parts }) => {
     const Q = 24;
     const difference = detectable(parts, S, Q);

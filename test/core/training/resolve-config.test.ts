@@ -41,7 +41,7 @@ test("defaults are filled in; settings reach any depth; the last one wins; text 
   expect(config.curriculum).toEqual([{ fromStep: 0, levels: [2] }]);
 });
 
-test("a name that a run or an agent cannot have is refused with what it may be", () => {
+test("an invalid name of a run or an agent is refused with the reason", () => {
   expect(() => resolveConfig(recipe, { ...choice, run: ".r" })).toThrow(
     "run: 1 to 63 letters, digits, '.', '_' or '-', the first a letter or digit",
   );
@@ -57,7 +57,7 @@ test("a name that a run or an agent cannot have is refused with what it may be",
   expect(() => resolveConfig(inherited, choice)).toThrow("agents.constructor: an agent cannot have this name");
 });
 
-test("main-only freezes the sub-agents and nothing else; a setting may unfreeze one", () => {
+test("main-only freezes only the sub-agents; a setting may unfreeze one", () => {
   const frozen = resolveConfig(recipe, { ...choice, arm: "main-only" });
   expect(Object.entries(frozen.agents).map(([name, { trained }]) => [name, trained])).toEqual([
     ["main", true],
@@ -108,7 +108,7 @@ test.each([
   ["evaluation.suites.-1.closedBook=true", "in place of '-1'"],
   ["agents.searcher.tools.00=visit", "in place of '00'"],
   ["evaluation.suites.7.closedBook=true", "in place of '7'; the next free one is 2"],
-])("a list is set whole, or by index: --set %s is refused", (setting, message) => {
+])("a list is set as a whole or by index: --set %s is refused", (setting, message) => {
   expect(() => resolveConfig(withTools, { ...choice, set: [setting] })).toThrow(message);
   const { evaluation, agents } = resolveConfig(withTools, {
     ...choice,
@@ -123,7 +123,7 @@ test.each([
   ['algorithm.ratioMask={"low":0.5,"high":2}'],
   ["agents.main.algorithm.tisCap=2", 'agents.searcher.algorithm.ratioMask={"low":0.5,"high":2}'],
   ["agents.main.algorithm.tisCap=2", "agents.searcher.trained=false"],
-])("staleness needs a correction for each trained agent: %s %s", (...set) => {
+])("staleness is accepted with a correction for each trained agent: %s %s", (...set) => {
   expect(resolveConfig(recipe, { ...choice, set: ["staleness=1", ...set] }).staleness).toBe(1);
 });
 
@@ -160,7 +160,7 @@ test("shared-policy gives every sub-agent the main agent's policy, whose setting
   );
 });
 
-test("a policy that the user shares has the settings of its owner, too; what the recommended models differ in is refused", () => {
+test("an agent that --set gives a shared policy has the settings of its owner, too; settings in which the two differ are refused", () => {
   const set = ["agents.main.model=warm/main", "agents.main.engine.slots=8", "agents.searcher.policy=of:main"];
   const { agents } = resolveConfig(gazetteer, { ...choice, set });
   expect(agents["searcher"]).toMatchObject({ policy: "of:main", model: "warm/main", engine: { slots: 8 } });
@@ -178,7 +178,7 @@ test.each<[string[], string]>([
     ["agents.main.policy=of:searcher", "agents.searcher.policy=of:main"],
     "agents.main.policy: 'searcher' has no policy of its own, but that of 'main'",
   ],
-])("a policy that cannot be shared is refused as such, not for settings that are missing then: %j", (set, message) => {
+])("a policy that cannot be shared is refused as such, not for the settings it would inherit: %j", (set, message) => {
   expect(() => resolveConfig(gazetteer, { ...choice, set })).toThrow(message);
 });
 
@@ -202,7 +202,7 @@ test("differences name each path and both values", () => {
   ]);
 });
 
-test("one word switches a team between this program's loop and an app, which has its own tools and prompts", () => {
+test("one setting switches a team between this program's loop and an app, which has its own tools and prompts", () => {
   const native = resolveConfig(withTools, choice);
   expect(native.agents["searcher"]?.tools).toEqual(["search"]);
   for (const set of [["runner=recipe"], ["runner.url=https://app.example/"]]) {

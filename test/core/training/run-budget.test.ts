@@ -86,12 +86,12 @@ test("a run halts at the limit and not before; the reason says what was spent an
   ).toEqual([]);
 });
 
-test("a large limit is named in full", () => {
+test("a large limit is printed in full", () => {
   const spent = { hours: 1, workerHours: 9, usd: 12_345.6, ...NO_API_SPENDING };
   expect(overBudgetReason(runOf({ maxUsd: 12_345 }), spent)).toMatch(/: \$12345\.60 of \$12345 for 9\.00 worker hours/);
 });
 
-test("a raised limit is the new one in all: a repeat changes nothing, a lower or spent one is refused", () => {
+test("a raised limit is the new total: a repeat changes nothing, a lower or spent one is refused", () => {
   const spent = (hours: number, usd: number) => ({ hours, usd, workerHours: 1, ...NO_API_SPENDING });
   expect(raisedLimits(runOf(), spent(1, 3), { hours: 2.5 })).toEqual({ maxHours: 2.5, maxUsd: 10 });
   expect(raisedLimits(runOf(), spent(14, 3), { hours: 16, usd: 10 })).toEqual({ maxHours: 16, maxUsd: 10 });
@@ -111,7 +111,7 @@ test("a raised limit is the new one in all: a repeat changes nothing, a lower or
   );
 });
 
-test("the write of a raised budget fails if the limits have changed", () => {
+test("the write of a raised budget has the status and the old limits as its condition", () => {
   const halted = runOf({ status: "halted", reason: "spent", maxUsd: null });
   expect(raiseBudget(halted, { maxHours: 4, maxUsd: null })).toMatchObject({
     set: [
@@ -133,7 +133,7 @@ test.each<[what: string, budget: RunConfigInput["budget"], message: RegExp]>([
   ["prices without dollars", { usdPerWorkerHour: { "*": 1 } }, /does nothing without budget\.usd/],
   ["a price for an unknown agent", { usd: 5, usdPerWorkerHour: { "*": 1, critic: 2 } }, /no such agent/],
   ["no time at all", { hours: 0 }, /hours/],
-])("refused: %s", (_what, refused, message) => {
+])("a budget with %s is refused", (_what, refused, message) => {
   expect(() => teamConfig({ budget: refused })).toThrow(message);
 });
 

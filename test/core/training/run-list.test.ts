@@ -109,7 +109,7 @@ test("progress that was read before a resume, or another tick, is not written", 
   expect(await table.get(key)).toMatchObject({ progress: "0/open/4/1" });
 });
 
-test("a run that is over is marked with its status, and archived an hour later, to the millisecond", async () => {
+test("a run that has ended is marked with its status, and archived an hour later, to the millisecond", async () => {
   const running: ListedRun = { run: "r", progress: "9/closed/0/9", progressAt: 5 };
   const table = await listed(running);
   await execute(table, archiveRun(running, "finished", [worker("w1", "dead")], NOW));
@@ -123,12 +123,12 @@ test("a run that is over is marked with its status, and archived an hour later, 
   expect(await table.get(key)).toEqual({ ...over, expiresAt: 13_601 });
 });
 
-test("an entry without a time is taken for one of 1970", () => {
+test("an entry without a time counts as one from 1970", () => {
   expect(archiveRun({ run: "r", progress: "halted" }, "halted", [], HOUR - 1)).toEqual([]);
   expect(archiveRun({ run: "r", progress: "halted" }, "halted", [], HOUR)).toHaveLength(2);
 });
 
-test("nothing is archived twice, or while a worker lives", () => {
+test("a run is not archived twice, nor while a worker is alive or draining", () => {
   const over: ListedRun = { run: "r", progress: "finished", progressAt: 0 };
   expect(archiveRun({ ...over, expiresAt: 1 }, "finished", [], NOW)).toEqual([]);
   for (const state of ["alive", "draining"] as const)
@@ -153,7 +153,7 @@ test("the workers of a finished run expire with its conversations; those of a ha
   }
 });
 
-test("a run that was resumed since it was read stays listed, though archived too", async () => {
+test("a run that was resumed since it was read stays listed, although it is also archived", async () => {
   const over: ListedRun = { run: "r", progress: "halted", progressAt: 0 };
   const table = await listed(over);
   await relistRun(table, "r", NOW);

@@ -76,7 +76,7 @@ test("a malformed caller passes on nothing: nobody read its report", () => {
   });
 });
 
-test("under overlong: mask, the worth of a truncated caller is unknown, so the reader calls that it made are masked too", () => {
+test("under overlong: mask, what a truncated caller passes on is unknown, so the calls that it made are masked too", () => {
   const mask = teamConfig({ agents, algorithm: { overlong: "mask" } });
   expect(rewardsOf(tree("token-limit"), 1, [0, 1, 1, 1], mask)).toEqual({
     searcher: [
@@ -90,7 +90,7 @@ test("under overlong: mask, the worth of a truncated caller is unknown, so the r
   });
 });
 
-test("invocations are in text order, whatever the order of the outcome", () => {
+test("invocations are in the order of the text, whatever their order in the outcome", () => {
   const [first, a, b, second] = tree() as [Invocation, Invocation, Invocation, Invocation];
   const shuffled = [b, second, a, first];
   expect(rewardsOf(shuffled, 1, [0, 1, 1, 0.2])).toEqual(rewardsOf(tree(), 1, [0.2, 1, 0, 1]));

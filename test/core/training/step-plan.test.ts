@@ -1,4 +1,4 @@
-/** @file The plan of a step, and what the reducer does with missing groups, garbage and damaged teams: cases beside step.test.ts. */
+/** @file The plan of a step, and what the reducer does with missing groups, garbage and damaged teams: cases in addition to step.test.ts. */
 import { expect, test } from "vitest";
 import type { RunConfig } from "../../../core/contracts/config.ts";
 import type { GroupRecord, StepRecord } from "../../../core/contracts/records.ts";
@@ -58,7 +58,7 @@ test("step 0 starts the curriculum; a later step continues it, and counts the to
   expect(policyAt(config, 3)).toEqual({ main: 3, searcher: 3 });
 });
 
-test("how old a policy is: the steps since its version, and 0 of a frozen agent", () => {
+test("the age of a policy is the number of steps since its version, and 0 for a frozen agent", () => {
   const config = teamConfig({
     agents: { main: { model: "m", delegates: ["searcher"] }, searcher: { model: "s", trained: false } },
   });
@@ -72,7 +72,7 @@ test("of agents that share a policy, only its owner publishes versions", () => {
   expect(trainedAgents(teamConfig())).toEqual(["main", "searcher"]);
 });
 
-test("groups are inserted open and empty, each at its own key with its question", () => {
+test("groupItems returns the groups that are asked for, open and empty, each with its question", () => {
   const config = teamConfig({ questionsPerStep: 2 });
   const step = planned(config, 1, after(planned(config, 0, after(undefined))));
   const [item, ...others] = groupItems(config, step, [1]);
@@ -137,7 +137,7 @@ test("the first step is planned without a previous one", () => {
   ]);
 });
 
-test("garbage: the parts that only an expired manifest names; the team is not the last one before the run's end", () => {
+test("garbage: only parts that no kept manifest names are deleted; a team before the run's end is not enqueued as the last", () => {
   const config = teamConfig({ questionsPerStep: 2 });
   const step: StepRecord = {
     ...planned(config, 1, after(planned(config, 0, after(undefined)))),
@@ -164,7 +164,7 @@ test("garbage: the parts that only an expired manifest names; the team is not th
   expect(nothing).toMatchObject({ kind: "enqueue", isLast: false });
 });
 
-test("the last step cleans up when it is closed, and its team is not the run's last one yet", () => {
+test("when the last step closes, it enqueues the team that it started from, which is not the run's last", () => {
   const config = teamConfig({ questionsPerStep: 2 });
   const last = config.steps - 1;
   const step = {

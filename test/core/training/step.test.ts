@@ -227,7 +227,7 @@ test("closed: commits the team manifest, then advances RUN", () => {
   );
 });
 
-test("after the last step the run is finished; a halted one does nothing", () => {
+test("after the last step the run is finished; a halted run does nothing", () => {
   const last = { ...run, step: 3 };
   const closed: StepRecord = { ...step, step: 2, state: "closed" };
   const finished = [

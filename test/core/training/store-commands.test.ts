@@ -15,7 +15,7 @@ test("an insert is one command, however many items it has", () => {
   expect(insert(insertion, second)).toEqual({ kind: "insert", items: [insertion, second] });
 });
 
-test("an update has what follows it only if something does", () => {
+test("an update has the commands that follow it only if there are any", () => {
   expect(update(change)).toStrictEqual({ kind: "update", change });
   expect(update(change, [])).toStrictEqual({ kind: "update", change });
   expect(Object.entries(update(change, [score("a")]))).toEqual([
@@ -25,7 +25,7 @@ test("an update has what follows it only if something does", () => {
   ]);
 });
 
-test("only several commands are worth running in parallel", () => {
+test("only two or more commands become a parallel command", () => {
   expect(parallel([])).toEqual([]);
   expect(parallel([score("a")])).toEqual([score("a")]);
   const both = [score("a"), score("b")];

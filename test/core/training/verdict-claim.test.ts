@@ -27,7 +27,7 @@ function world() {
     pass(seconds: number) {
       now += seconds * 1000;
     },
-    /** The claim of one who gets it. */
+    /** A claim that is expected to succeed. */
     async claimed(token: string, seconds = 60): Promise<VerdictRecord> {
       return (await claim(token, seconds)) ?? expect.fail(`'${token}' did not get the claim`);
     },
@@ -43,13 +43,13 @@ const first: VerdictRecord = {
   ...{ failingSince: 0, failedAt: 0, expiresAt: 1001 + 7 * DAY },
 };
 
-test("the first claim is the record, as it is stored", async () => {
+test("the first claim returns the record as it is stored", async () => {
   const { claim, stored } = world();
   expect(await claim("a")).toEqual(first);
   expect(await stored()).toEqual(first);
 });
 
-test("a claim is held until its time has come, to the millisecond", async () => {
+test("a claim is held until it expires, to the millisecond", async () => {
   const { claimed, claim, pass } = world();
   await claimed("a");
   expect(await claim("b")).toBeUndefined();
@@ -67,7 +67,7 @@ test("a caller that repeats its claim gets it again, unchanged", async () => {
   expect(await claim("a")).toEqual(first);
 });
 
-test("of two that claim an expired one at once, one wins", async () => {
+test("of two callers that claim an expired claim at once, one gets it", async () => {
   const { claimed, claim, pass } = world();
   await claimed("a");
   pass(60);
@@ -88,7 +88,7 @@ test("a write whose answer was lost is this caller's own, though its repeat is r
   expect(await claim("b")).toMatchObject({ token: "b", asks: 2 });
 });
 
-test("a record that disappears in between is nobody's", async () => {
+test("nobody gets the claim if its record disappears in between", async () => {
   const { store, claim } = world();
   store.table.insert = async () => false;
   expect(await claim("a")).toBeUndefined();
@@ -99,7 +99,7 @@ test("a record that disappears in between is nobody's", async () => {
   expect(await gone.claim("b")).toBeUndefined();
 });
 
-test("a released claim is free at once; that of a later one stays", async () => {
+test("releasing a claim frees it at once, but not a later claim on the same verdict", async () => {
   const { store, claimed, claim, stored } = world();
   const mine = await claimed("a");
   await releaseVerdict(store, mine);
@@ -138,7 +138,7 @@ test.each([
   ["900 seconds later, a failure is of the same streak", 900, 0, 2],
   ["later than that, it begins a new one", 900.001, 0, 1],
   ["a wait in a queue extends the streak by as long", 930, 30, 2],
-  ["and no longer", 930.001, 30, 1],
+  ["a wait in a queue extends the streak no longer than that", 930.001, 30, 1],
 ])("%s", async (_what, seconds, queueSeconds, failures) => {
   const { claimed, fail, pass } = world();
   await fail(await claimed("a"));
@@ -150,7 +150,7 @@ test.each([
   expect(failed.failedAt).toBe(now);
 });
 
-test("unusable answers are counted beyond a streak; other failures do not count as one", async () => {
+test("the count of unusable answers outlasts a streak; other failures do not raise it", async () => {
   const { claimed, fail, pass } = world();
   expect((await fail(await claimed("a"), { isUnusable: true })).unusable).toBe(1);
   pass(1);
@@ -169,7 +169,7 @@ test("a failure reported after the claim was lost changes nothing", async () => 
   expect(await stored()).toMatchObject({ token: "b", failures: 0, heldUntil: NOW + 120_000 });
 });
 
-test("the record of free rewards is made once, free to ask, and read as it is afterward", async () => {
+test("the record of free rewards is created once, with no claim on it, and read as it is afterward", async () => {
   const { store, fail, pass } = world();
   const free = { ...address, judge: "program" };
   const made = await readOrInsertVerdict(store, free);

@@ -7,7 +7,7 @@ import { MgrpoError as Failure } from "../../../core/errors.ts";
 import { sha } from "../../fakes/scripted-team.ts";
 import { cost, failed, SECONDS, subject, world } from "./verdict-world.ts";
 
-test("a verdict whose cost cannot be recorded costs what was reserved, and is not asked for again", async () => {
+test("a verdict whose cost cannot be recorded is billed at what was reserved, and is not asked for again", async () => {
   const { store, ask, bill } = world();
   const asked = () =>
     ask({
@@ -29,7 +29,7 @@ test("a verdict whose cost cannot be recorded costs what was reserved, and is no
   expect(await ask({ ask: () => expect.fail("asked") })).toEqual({ score: 1, cost: cost(0.08) });
 });
 
-test("a verdict that cannot be committed is paid for", async () => {
+test("a verdict that cannot be committed is still paid for", async () => {
   const { store, ask, bill } = world();
   store.objects.commit = () => Promise.reject(new Failure("store-unreachable", "down", { retryable: true }));
   const answer = { score: 1, cost: cost(0.08) };
@@ -41,7 +41,7 @@ test.each<[what: string, answer: () => unknown, microUsd: number]>([
   ["throw an error of their own", () => Promise.reject(new SyntaxError("not JSON")), 100_000],
   ["answer no verdict", () => null, 100_000],
   ["report that no request was answered", () => Promise.reject(new Failure("endpoint-unavailable", "HTTP 503")), 0],
-])("rewards that reserved money and %s are billed accordingly", async (_what, answer, microUsd) => {
+])("rewards that reserve money and %s pay all of it, or nothing if unanswered", async (_what, answer, microUsd) => {
   const { ask, bill } = world();
   const asked = ask({
     async ask(context) {
@@ -71,7 +71,7 @@ test.each([
   ["the same", subject],
   ["another", sha("something else")],
 ])(
-  "a request about %s subject drops the names of one whose claim has ended; its maximum stays charged",
+  "a request about %s subject drops the name of one whose claim has expired; its maximum stays charged",
   async (_which, next) => {
     const { ask, bill, pass, slow, answer } = await worldOfSlowJudge();
     const askNext = () =>
@@ -94,7 +94,7 @@ test.each([
   },
 );
 
-test("a request whose claim has not ended keeps its name, and settles", async () => {
+test("a request whose claim has not expired keeps its name, and settles", async () => {
   const { ask, bill, pass, slow, answer } = await worldOfSlowJudge();
   pass(SECONDS + 30);
   const other: Judgment = { score: 1, cost: cost(0.05) };

@@ -8,7 +8,7 @@ import type { VerdictContext } from "../../../core/ports.ts";
 import { cost, failed, SECONDS, subject, world } from "./verdict-world.ts";
 
 test.each(["insert", "update"] as const)(
-  "a claim whose %s was answered only the second time is this call's own",
+  "a claim whose %s is sent again after a lost answer is this call's own",
   async (write) => {
     const { store, ask, pass } = world();
     if (write === "update") {
@@ -63,7 +63,7 @@ test("the user's own fault passes through unchanged and is no failure of a judge
   expect(await claim()).toMatchObject({ heldUntil: 0, failures: 0 });
 });
 
-test("a stored verdict is returned, and nobody is asked", async () => {
+test("a stored verdict is returned, and no judge is asked", async () => {
   const { ask, stored, bill } = world();
   const verdict = { score: 0.75, votes: [{ score: 0.75, reason: "near" }], cost: cost(0.5) };
   expect(await ask({ ask: () => verdict })).toEqual(verdict);
@@ -101,7 +101,7 @@ test("the next caller finds the verdict of one that died after committing it", a
   expect(await ask({ ask: () => expect.fail("asked") })).toEqual({ score: 0.25 });
 });
 
-test("a signal that is already aborted: nothing is claimed or asked", async () => {
+test("with a signal that is already aborted, nothing is claimed or asked", async () => {
   const { ask, claim } = world();
   const signal = AbortSignal.abort();
   expect(await ask({ signal, ask: () => expect.fail("asked") })).toBeUndefined();
@@ -214,7 +214,7 @@ test.each<[what: string, judgment: unknown, message: RegExp]>([
     { score: 0, votes: [{ score: 2, reason: "" }] },
     /^the judge's verdict: votes/,
   ],
-])("an answer that is no verdict: %s", async (_what, judgment, message) => {
+])("an answer that is not a verdict is refused as unusable: %s", async (_what, judgment, message) => {
   const { ask, claim } = world();
   const error = await failed(ask({ ask: () => judgment as Judgment }));
   expect(error).toMatchObject({ code: "judge-failed", retryable: true });
@@ -223,11 +223,11 @@ test.each<[what: string, judgment: unknown, message: RegExp]>([
   expect(await claim()).toMatchObject({ failures: 1, unusable: 1 });
 });
 
-test("what is thrown need not be an error", async () => {
+test("a thrown value that is not an Error becomes the message of the failure", async () => {
   const { ask } = world();
   expect((await failed(ask({ ask: () => Promise.reject("text") }))).message).toBe("the judge failed: text");
 });
 
-test("the bounds of a score are scores", async () => {
+test("scores of exactly 0 and 1 are accepted", async () => {
   for (const score of [0, 1]) expect(await world().ask({ ask: () => score })).toEqual({ score });
 });

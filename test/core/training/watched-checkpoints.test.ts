@@ -16,7 +16,7 @@ const listing = (checkpoints: Record<string, Record<string, number>>) =>
   new Map(Object.entries(checkpoints).map(([name, sizes]) => [name, files(sizes)]));
 const nothing = listing({});
 
-test("complete: all required files, and the marker or no change since the last poll", () => {
+test("a checkpoint is complete with all required files, and the marker or no change since the last poll", () => {
   const now = listing({ a: whole });
   expect(completeCheckpoints(nothing, now)).toEqual([]);
   expect(completeCheckpoints(now, now)).toEqual(["a"]);
@@ -39,14 +39,14 @@ test("a sharded model is complete with its index and as many shards as their nam
   }
 });
 
-test("a set that lacks shards makes it incomplete, however many shards its names state", () => {
+test("a set that lacks shards makes the checkpoint incomplete, however many shards its names state", () => {
   for (const file of ["model-1-of-99999999999.safetensors", "model-4-of-3.safetensors"]) {
     const now = listing({ a: { ...whole, [file]: 5, [MARKER]: 0 }, b: { ...whole, [MARKER]: 0 } });
     expect(completeCheckpoints(nothing, now)).toEqual(["b"]);
   }
 });
 
-test("a missing or empty required file makes it incomplete, even with the marker", () => {
+test("a missing or empty required file makes the checkpoint incomplete, even with the marker", () => {
   for (const file of Object.keys(whole)) {
     const { [file as keyof typeof whole]: _left, ...rest } = whole;
     for (const checkpoint of [rest, { ...rest, [file]: 0 }]) {
@@ -62,7 +62,7 @@ test("the fingerprint depends on neither the marker nor the order of files", () 
   expect(fingerprintOf(files(whole, "later"))).not.toBe(fingerprintOf(files(whole)));
 });
 
-test("a job depends only on the team's files, the suite and the settings of the team", () => {
+test("a job's id depends only on the team's files, the suite and the settings of the team", () => {
   const team = WatchedTeam.parse({ recipe: "atlas", agent: "main" });
   const suite = teamConfig().evaluation.suites[0] ?? expect.fail();
   const hashes = { main: { "model.safetensors": "a" }, searcher: { "model.safetensors": "b" } };

@@ -1,4 +1,4 @@
-/** @file The command-line reference: a command's description is text in the list and in its section. */
+/** @file The command-line reference: a command's description appears as plain text in the list and in its section. */
 import { Command } from "commander";
 import { expect, test } from "vitest";
 import { cliReference } from "../../../docs/make/cli.ts";
