@@ -60,7 +60,7 @@ test("messages are sent with their roles, tool responses as user messages; the c
   });
 });
 
-test("a server is sent the key that its spec names, and no other: OPENAI_API_KEY is only for OpenAI", async () => {
+test("a server gets only the key that its spec names: OPENAI_API_KEY is only for OpenAI", async () => {
   const model = await openModel([says("yes")], { keyVariable: "A_KEY" });
   await model.complete(QUESTION);
   const without = openLanguageModel(`openai:${server.url}#served`, { environment: { OPENAI_API_KEY: KEY } });
@@ -118,7 +118,7 @@ test.each([
   expect((await model.complete(QUESTION)).usage).toEqual(counted);
 });
 
-test("a server that hangs fails after the timeout", async () => {
+test("a request to a server that hangs fails after the timeout", async () => {
   const model = await openModel(["hang"], { attempts: 2, timeoutSeconds: 0.5 });
   let timeouts = 0;
   const onCutOff = () => {
@@ -130,7 +130,7 @@ test("a server that hangs fails after the timeout", async () => {
   expect(timeouts).toBe(2);
 });
 
-test("an answer that its server breaks off is reported as cut off: it may be charged, and its usage is in no completion", async () => {
+test("an answer that its server breaks off is reported as cut off: it may be charged, and the completion does not include its usage", async () => {
   const broken = says("The cap", { finish: "abort", usage: { prompt_tokens: 100, completion_tokens: 7 } });
   const model = await openModel([broken, says("at last")]);
   let cutOff = 0;
