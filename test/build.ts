@@ -1,4 +1,4 @@
-/** @file Builds what tests start in processes and threads of their own, once, before any of them. */
+/** @file Builds, once before all tests, what they start in processes and threads of their own. */
 import { execFileSync } from "node:child_process";
 
 export function setup(): void {

@@ -65,7 +65,7 @@ test("with unequal lengths, reports have 40 tokens where up to three calls are m
   expect(many).toEqual(new Array(20).fill({ kind: 0, tokens: 8 }));
 });
 
-test("the tasks of a world, and their shares", () => {
+test("a world has its tasks, whose shares of rollouts and of calls sum to 1", () => {
   expect(tasksOf("alike", "equal")).toEqual([{ kind: 0, tokens: 8, ofRollouts: 1, ofCalls: 1 }]);
   // Of the seven numbers of calls above 0, three are at most 3; without early stops, they are 1 + 2 + 3 of 52 calls.
   expect(tasksOf("by-question", "equal")).toEqual([
@@ -99,7 +99,7 @@ test("a report is scored by its share of correct tokens: a policy that is certai
   expect([isCorrect([report]), isCorrect([report, { ...report, symbols: [0, 1, 1, 1] }])]).toEqual([true, false]);
 });
 
-test("training depends on the seed alone; where few calls are of another kind, alignment learns that kind, and its absence does not", () => {
+test("training is determined by the seed; where few calls are of another kind, alignment learns that kind better than no alignment", () => {
   expect(trainSearcher("alike", "resample", 3, 3)).toEqual(trainSearcher("alike", "resample", 3, 3));
   const [aligned, unaligned] = [
     trainSearcher("by-rollout", "weighted", 0, 30),
@@ -108,7 +108,7 @@ test("training depends on the seed alone; where few calls are of another kind, a
   expect((aligned.tasks[1] ?? 0) - (unaligned.tasks[1] ?? 1)).toBeGreaterThan(0.1);
 });
 
-test("long reports of few calls: token-mean counts them by their tokens, so they lose less where nothing is aligned", () => {
+test("long reports of few calls: token-mean weights them by their tokens, so they lose less where nothing is aligned", () => {
   const ofFew = (aggregation: "trajectory-mean" | "token-mean", lengths: (typeof LENGTHS)[number]) =>
     trainSearcher("by-rollout", "none", 0, 20, { lengths, aggregation }).tasks[1] ?? 0;
   expect(ofFew("token-mean", "unequal")).toBeGreaterThan(ofFew("trajectory-mean", "unequal"));

@@ -5,10 +5,10 @@ import { promisify } from "node:util";
 import { expect, test } from "vitest";
 
 const BENCH = join(import.meta.dirname, "../../dist/bench/gateway-load.js");
-/** Of 1,024 conversations: 64 KiB each. */
+/** 64 KiB for each of 1,024 conversations. */
 const MOST_MEGABYTES = 64;
 
-test("64 sessions, 1,024 requests in flight, every eighth read late", async () => {
+test("memory stays bounded with 64 sessions and 1,024 requests in flight, every eighth read late", async () => {
   const { stdout } = await promisify(execFile)(process.execPath, [BENCH]);
   const figures = stdout
     .trim()

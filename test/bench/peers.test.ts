@@ -20,7 +20,7 @@ import { nodeArguments } from "../../cli/local/workers.ts";
 import type { Sample } from "../../core/ports.ts";
 import { TINY, tinyCheckpoint } from "../engine/tiny.ts";
 
-/** Token t is the word of its digits as letters; every third is a mark, and every fifth word is read as two tokens. */
+/** Token t is the word of its digits as letters; every third is a punctuation mark, and every fifth word is read as two tokens. */
 const words: Words = {
   vocabulary: 1000,
   decode: (tokens) => tokens.map((token) => (token % 3 === 0 ? "!" : ` ${letters(token)}`)).join(""),
@@ -42,7 +42,7 @@ describe("the work", () => {
     expect(Work.parse(JSON.parse(JSON.stringify(work)))).toEqual(work);
   });
 
-  test("every prompt is made of words of one token: as many as wanted, and read back as they are", () => {
+  test("every prompt is made of single-token words, has the wanted length, and is encoded to the same tokens again", () => {
     expect(work.prompts).toHaveLength(SMOKE.questions);
     for (const { text, tokens } of work.prompts) {
       expect(tokens).toHaveLength(SMOKE.promptTokens);
@@ -60,7 +60,7 @@ describe("the work", () => {
     expect(() => makeWork(SMOKE, marks)).toThrow("the model's tokenizer has too few words of one token");
   });
 
-  test("sampling alone has other prompts in every lap, each a part of a question's", () => {
+  test("sampling alone has different prompts in every lap, each a part of a question's", () => {
     const laps = [0, 1, 2, 3].map((lap) => decodingPrompts(work, lap));
     expect(new Set(laps.map(([prompt]) => prompt?.join())).size).toBe(laps.length);
     for (const prompts of laps) {
@@ -93,7 +93,7 @@ describe("the figures", () => {
     });
   });
 
-  test("training is what is left of a step", () => {
+  test("training takes the time of a step that is not sampling", () => {
     // Ours 6, 15, 5; theirs 48, 10, 60; ratios 8, 2/3, 12.
     expect(stepFigures(ours, trl).seconds.training).toEqual({
       ours: 6,
@@ -102,7 +102,7 @@ describe("the figures", () => {
     });
   });
 
-  test("the step's table", () => {
+  test("the table of a step has both sides and their ratios", () => {
     expect(stepTable(stepFigures(ours, trl))).toBe(
       [
         "                          mgrpo   TRL          TRL / mgrpo",
@@ -115,7 +115,7 @@ describe("the figures", () => {
     );
   });
 
-  test("sampling alone: rates, and every form of ours against every file of llama.cpp", () => {
+  test("the table of sampling alone has rates, and the ratio of each form of ours to each file of llama.cpp", () => {
     // 60 tokens in 1, 2 and 3 s: 60, 30 and 20 a second.
     const fast = side(1e9, lap(1), lap(2), lap(3));
     const slow = side(5e8, lap(2), lap(2), lap(9));
@@ -147,7 +147,7 @@ describe("alternation", () => {
     order.length = 0;
     const sides = await alternate(recorded(["a", "b"]), 2, 60);
     expect(order.join(" ")).toBe("a b b a a b");
-    // Seconds are the places in that order.
+    // The seconds of a lap are its position in that order.
     expect(sides["a"]?.laps.map(({ seconds }) => seconds)).toEqual([4, 5]);
     expect(sides["b"]?.laps.map(({ seconds }) => seconds)).toEqual([3, 6]);
   });
@@ -156,7 +156,7 @@ describe("alternation", () => {
     await expect(alternate(recorded(["a"], 59), 1, 60)).rejects.toThrow("a sampled 59 tokens instead of 60");
   });
 
-  test("a process answers a line with a line, keeps its memory readable, and ends with its stdin", async () => {
+  test("a process answers a line with a line, keeps its memory readable, and ends when its stdin closes", async () => {
     const answer = JSON.stringify(lap(3, 2));
     const peer = openPeer("p", process.execPath, ["-e", `process.stdin.on("data", () => console.log('${answer}'))`]);
     try {
@@ -168,14 +168,14 @@ describe("alternation", () => {
     }
   });
 
-  test("a process that ends instead is reported with its last words", async () => {
+  test("a process that ends before it answers is reported with its last output", async () => {
     const peer = openPeer("TRL", process.execPath, ["-e", "console.error('no model'); process.exit(3)"]);
     await expect(peer.lap()).rejects.toThrow(/^TRL ended with exit code 3 before it answered:\nno model$/);
     await peer.close();
   });
 });
 
-test("a process that cannot be started is reported by its name, whenever it is asked", async () => {
+test("a process that cannot be started is reported by its name, even if it is asked later", async () => {
   const peer = openPeer("TRL", join(tmpdir(), "mgrpo-no-python"), []);
   await new Promise((resolve) => setTimeout(resolve, 100));
   await expect(peer.lap()).rejects.toThrow(/^TRL cannot be started: spawn .* E/);
@@ -226,7 +226,7 @@ describe("our step", () => {
   const prompts = [1, 2].map((seed) => ({ text: "", tokens: tokens(seed) }));
   const work: Work = { ...makeWork(SMOKE, words), prompts, threads: 1 };
 
-  test("samples every rollout to its full length, trains, and goes on from the trained adapter", async () => {
+  test("samples every rollout to its full length, and then trains, step after step", async () => {
     const stepper = await openStepper(tinyCheckpoint(), work);
     try {
       for (const number of [0, 1]) {

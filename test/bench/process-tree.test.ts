@@ -26,7 +26,7 @@ test.skipIf(process.platform !== "linux")(
     const readers = [1, 2].map(() => spawn("cat", { stdio: ["pipe", "ignore", "ignore"] }));
     await expect.poll(() => readers.map(({ pid = 0 }) => processTree(pid).length)).toEqual([1, 1]);
     const measured = peakOf(readers, 20);
-    // Later than the first look, however late the timers are.
+    // After the first sample, however late the timers are.
     setTimeout(() => {
       for (const { stdin } of readers) stdin.end();
     }, 200);

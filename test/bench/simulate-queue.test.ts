@@ -1,4 +1,4 @@
-/** @file SQS in the simulation: when a failed event is delivered again, and when no more. */
+/** @file SQS in the simulation: when a failed event is delivered again, and when it is dead-lettered. */
 import { afterEach, expect, test, vi } from "vitest";
 import { type Lambda, now } from "../../bench/simulate/cloud/lambda.ts";
 import { EventQueue } from "../../bench/simulate/cloud/queue.ts";
@@ -10,7 +10,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test("a failed event returns six function timeouts after its delivery, however long the call took, and is dead after the fifth", async () => {
+test("a failed event returns six function timeouts after its delivery, however long the call took, and is dead-lettered after the fifth", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
   const meter = new Meter(now);
   const delivered: number[] = [];

@@ -61,7 +61,7 @@ test("the busiest second of S3 has at least as many requests as an average one",
   expect(busiest("S3 GETs")).toBeGreaterThanOrEqual(figures.s3.reads / seconds);
 });
 
-test("the table's dollars per 1,000 rollouts are those of the requested rate, also if the runs are slower", () => {
+test("the table's dollars per 1,000 rollouts are those of the requested rate, even if the runs are slower", () => {
   const row = rowOf({ perHour: 1e6, runs: 1 }, { ...figures, usd: { all: 20 }, reached: 10_000 });
   // 20 dollars for a million rollouts.
   expect(row).toContain("20.000; 0.0200");
@@ -89,7 +89,7 @@ test.each(["steps=99", "draws=tokens", "nothing=7"])("--set %s is refused", (set
   expect(() => planOf({ rolloutsPerMinute: 60, runs: 1, agents: 2, set: [setting] })).toThrow(setting.split("=")[0]);
 });
 
-test("the window and its warm-up follow from the size of the step, also if a setting gives it", () => {
+test("the window and its warm-up follow from the size of the step, even if a setting gives it", () => {
   const planWith = (rolloutsPerMinute: number, questions: number) =>
     planOf({ rolloutsPerMinute, runs: 1, agents: 3, set: [`questionsPerStep=${questions}`] });
   // Without the setting, steps of 6,000 rollouts, and of 64.
@@ -104,7 +104,7 @@ test("several runs share the rate, and are alike but for their names", () => {
   expect(four?.configs).toEqual(names.map((run) => ({ ...one?.configs[0], run })));
 });
 
-test("a load takes as many workers as it keeps busy, and a step of its size", () => {
+test("a load gets as many workers as it keeps busy, and a step of matching size", () => {
   const [small, large] = [60, 6000].map((rolloutsPerMinute) =>
     planOf({ rolloutsPerMinute, runs: 1, agents: 3, set: [] }),
   );

@@ -1,4 +1,4 @@
-/** @file The verdict of a soak, on made-up series: what grows by more than the tolerance is found, noise and warm-up are not. */
+/** @file The verdict of a soak test on made-up series: growth above the tolerance is found, noise and warm-up are not. */
 import { expect, test } from "vitest";
 import { drawSeries } from "../../bench/soak/chart.ts";
 import type { SoakSample } from "../../bench/soak/sample.ts";
@@ -30,7 +30,7 @@ const flat: [string, readonly Point[]][] = [
   // 29 minutes of 0.1 around 104.55: 2.8%.
   ["growth within the tolerance", hour((minute) => 100 + 0.1 * minute)],
   ["a decline", hour((minute) => 200 - minute)],
-  ["a saw, as of a collected heap", hour((minute) => 100 + 10 * (minute % 7))],
+  ["a sawtooth, like that of a garbage-collected heap", hour((minute) => 100 + 10 * (minute % 7))],
   ["two peaks at the end", hour((minute) => (minute > 58 ? 500 : 100))],
 ];
 test.each(flat)("%s is flat", (_what, points) => {
@@ -40,15 +40,15 @@ test.each(flat)("%s is flat", (_what, points) => {
 const growing: [string, readonly Point[]][] = [
   // 29 minutes of 0.25 around 111.4: 6.5%.
   ["a leak", hour((minute) => 100 + 0.25 * minute)],
-  ["something where nothing was", hour((minute) => Math.max(0, minute - 45))],
-  ["a saw whose teeth climb", hour((minute) => 100 + 10 * (minute % 7) + minute)],
+  ["a rise from zero", hour((minute) => Math.max(0, minute - 45))],
+  ["a sawtooth that climbs", hour((minute) => 100 + 10 * (minute % 7) + minute)],
   ["a leak among peaks", hour((minute) => (minute % 9 === 0 ? 500 : 100 + 0.5 * minute))],
 ];
 test.each(growing)("%s grows", (_what, points) => {
   expect(trendOf(points).verdict).toBe("grows");
 });
 
-test("noise of a fifth is flat nearly always, and a leak of a tenth beside noise of a twentieth is found", () => {
+test("noise of 20% is nearly always flat, and a leak of 10% with noise of 5% is nearly always found", () => {
   const verdicts = (share: number, slope: number) =>
     Array.from({ length: 200 }, (_, seed) => {
       const next = noise(seed);
@@ -61,7 +61,7 @@ test("noise of a fifth is flat nearly always, and a leak of a tenth beside noise
   expect(count(verdicts(0.05, 0.4))).toBeGreaterThan(190);
 });
 
-test("fewer than eight points of the second half give no verdict", () => {
+test("fewer than eight points in the second half give no verdict", () => {
   expect(trendOf([])).toEqual({ growth: Number.NaN, verdict: "too short" });
   expect(trendOf(hour((minute) => minute).slice(0, 15)).verdict).toBe("grows");
   expect(trendOf(hour((minute) => minute).slice(0, 14)).verdict).toBe("too short");
@@ -109,7 +109,7 @@ test.each<[string, (minute: number) => Partial<SoakSample>]>([
   expect(grownIn(soak(changes))).toEqual([found]);
 });
 
-test("a sample without a step in between has no value per step, and the CSV leaves it out", () => {
+test("a sample with no step since the one before has no value per step, and the CSV leaves it empty", () => {
   const [first = expect.fail(), second = expect.fail()] = soak();
   const samples = [first, { ...second, steps: first.steps, stepSeconds: undefined }];
   const { records, files, latencies } = seriesOf(samples);
@@ -126,7 +126,7 @@ test("a sample without a step in between has no value per step, and the CSV leav
   expect(last.split(",")[columns.indexOf("records: STEP")]).toBe("");
 });
 
-test("a picture names its quantity, its unit and its lines", () => {
+test("a chart names its quantity, its unit and its lines", () => {
   const { memory = expect.fail() } = seriesOf(soak());
   const picture = drawSeries(memory);
   expect(picture).toMatch(/^<svg /);

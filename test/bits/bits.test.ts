@@ -23,12 +23,12 @@ const RUN = {
 } as const;
 const changed = { ...RUN, agents: { ...RUN.agents, searcher: agentOf(C) } };
 
-test("the recorded bits are the same", () => {
+test("a run with the recorded bits is the same, on any machine", () => {
   expect(compareBits(RECORDED, RUN, RECORDED.machine).is).toBe("same");
   expect(compareBits(RECORDED, RUN, "another").is).toBe("same");
 });
 
-test("other bits are a change on the kind of machine that made the record, and are only said elsewhere", () => {
+test("other bits are a change on the kind of machine that made the record, and are only reported elsewhere", () => {
   const { is, message } = compareBits(RECORDED, changed, RECORDED.machine);
   expect(is).toBe("changed");
   expect(message).toBe(`other weights after 3 steps\n  searcher: ${C}, recorded: ${B}`);
@@ -38,7 +38,7 @@ test("other bits are a change on the kind of machine that made the record, and a
   expect(elsewhere.message).toContain(`this is ${machine}, and they are recorded on ${RECORDED.machine}`);
 });
 
-test("an agent that is missing, or that nobody recorded, is a change", () => {
+test("an agent that is missing, or not recorded, is a change", () => {
   const { main } = RUN.agents;
   expect(compareBits(RECORDED, { ...RUN, agents: { main } }, RECORDED.machine).message).toContain(
     "searcher: no weights",

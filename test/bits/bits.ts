@@ -1,5 +1,5 @@
 /**
- * @file The bits of the default run: what results/bits.json records, and what a run's weights have to do with it. The same config gives the
+ * @file The bits of the default run: what results/bits.json records, and how a run's weights compare with it. The same config gives the
  * same bits on the same kind of machine. Another processor may round otherwise, since the runtime chooses its kernels by the vector
  * instructions that it finds, and so may another V8; there, other bits are no fault.
  */

@@ -22,7 +22,7 @@ afterAll(() => built.remove());
 /** The trial, whose waits may be longer: other tests run beside it. */
 const patient = (trial: Trial): Trial => ({ ...trial, limits: { ...trial.limits, slack: 60 } });
 
-/** One process alone meets requests that hang: each lasts until a deadline of up to half a minute. */
+/** Only one process meets requests that hang: each lasts until a deadline of up to half a minute. */
 function schedule(): Schedule {
   const drawn = drawSchedule(SEED, STEPS);
   return { ...drawn, faults: drawn.faults.filter(({ kind, process }) => kind !== "hang" || process === "searcher-a") };

@@ -1,4 +1,4 @@
-/** @file The checker accepts a trial that holds. If one invariant of it is broken, the law for that invariant reports it. */
+/** @file The checker accepts a trial that keeps every law. If a trial breaks a law, that law reports it. */
 import { expect, test } from "vitest";
 import { check, laws } from "./checker.ts";
 import type { Entry, RunResult, Strike, Trial } from "./history.ts";
@@ -31,7 +31,7 @@ const hung = (): Entry => wrote("", { channel: "world", facts: [], fault: "hang"
 
 const throttled = (): Entry => wrote("", { facts: [], fault: "throttle", status: 400 });
 
-/** A write whose target died under it. */
+/** A write whose target died during it. */
 const unanswered = (entry: Entry): Entry => ({ ...entry, status: 0, facts: [], possible: entry.facts });
 
 const OUTCOME = "commit runs/a/outcomes/000000/0/0.json";
@@ -89,7 +89,7 @@ const swapped = (one: string, other: string) =>
         : entry,
   );
 
-test("the undisturbed trial holds", () => {
+test("the undisturbed trial keeps every law", () => {
   expect(check({ trial: reference, reference })).toEqual([]);
 });
 
@@ -97,7 +97,7 @@ const broken: [string, keyof typeof laws, Trial][] = [
   ["a trial that does not end", "the trial ends, every run is finished", trialOf(story(), { isTimely: false })],
   ["a halted run", "the trial ends, every run is finished", withRun({ status: "halted" })],
   [
-    "another weight",
+    "different weights",
     "scores, groups, weights and evaluations are those of the undisturbed run",
     withRun({ records: { ...(run.records as object), weights: { main: ["one", "three"] } } }),
   ],
@@ -167,7 +167,7 @@ test.each(broken)("%s", (_what, law, trial) => {
   expect(found.map((line) => line.split(": ", 1)[0])).toContain(law);
 });
 
-test("every law is broken by one of them", () => {
+test("every law is broken by one of these trials", () => {
   expect(new Set(broken.map(([, law]) => law))).toEqual(new Set(Object.keys(laws)));
 });
 
@@ -198,7 +198,7 @@ test("a request that ends with a worker that fails may be billed at its maximum,
   expect(fault).toMatch(/^the judge's bill exceeds its answers/);
 });
 
-test("a write whose target died under it may have taken effect, once", () => {
+test("a write whose target died during it may have taken effect, once", () => {
   for (const fact of [OUTCOME, READY, FIRST, ADVANCE]) {
     const history = story().map((entry) => (entry.facts.includes(fact) ? unanswered(entry) : entry));
     expect(check({ trial: trialOf(history), reference })).toEqual([]);

@@ -1,5 +1,5 @@
 /**
- * @file Checks the history and the records of a trial against the laws of the protocol, as Jepsen does. A law returns what breaks it, in one
+ * @file Checks the history and the records of a trial against the laws of the protocol, as Jepsen does. A law returns its violations, in one
  * line each.
  */
 import type { Entry, Trial } from "./history.ts";
@@ -89,14 +89,14 @@ export const laws: Readonly<Record<string, Law>> = {
   },
 };
 
-/** What breaks each law; empty if the trial holds. */
+/** The violations of each law; empty if the trial keeps every law. */
 export function check(evidence: Evidence): string[] {
   return Object.entries(laws).flatMap(([name, law]) => law(evidence).map((violation) => `${name}: ${violation}`));
 }
 
 /**
- * Facts of a kind are recorded in ascending order from `first` on, each after the one before was answered. A gap is what a write may have
- * filled whose target died under it.
+ * Facts of a kind are recorded in ascending order from `first` on, each after the one before was answered. A gap may have been filled by
+ * a write whose target died during it.
  */
 function inOrder(trial: Trial, kind: RegExp, name: string, first: number): string[] {
   const last = new Map<string, { n: number; answeredAt: number }>();
@@ -176,7 +176,7 @@ function isFailure(line: string): boolean {
   return LOSES_ANSWERS.test(process) && line.includes('"what":"worker failed"');
 }
 
-/** What a verdict cost grows by requests that hung before it; the bill has a law of its own. */
+/** The cost of a verdict grows with the requests that hung before it; the bill has a law of its own. */
 const IS_COST = /\.judged\.usd$/;
 
 /** Where two JSON values first differ; undefined if they are equal. A cost may be larger than expected. */

@@ -1,5 +1,5 @@
 /**
- * @file What the history reads in a write: the facts and the leases. The requests are those that the store's own adapter sends for the
+ * @file What the history reads from a write: the facts and the leases. The requests are those that the store's own adapter sends for the
  * program's own writes.
  */
 import { once } from "node:events";
@@ -101,7 +101,7 @@ const worker: WorkerRecord = {
 };
 
 describe("facts", () => {
-  test("an object that is committed, or overwritten", async () => {
+  test("an object is a fact when it is committed, and another when it is overwritten", async () => {
     const body = new TextEncoder().encode("{}");
     expect(await factsAfter(({ objects }) => objects.commit(objectKeys.outcome(address), body))).toEqual([
       "commit runs/a/outcomes/000000/1/2.json",
@@ -112,7 +112,7 @@ describe("facts", () => {
     expect(overwritten && factsOf(overwritten)).toEqual(["overwrite runs/a/a b.json"]);
   });
 
-  test("an item that is inserted", async () => {
+  test("an inserted item is a fact", async () => {
     const insert = ({ table }: AwsStore) => table.insert(tableKeys.step("a", 0), step as unknown as TableItem);
     expect(await factsAfter(insert)).toEqual(["insert RUN#a STEP#000000"]);
   });
@@ -138,18 +138,18 @@ describe("facts", () => {
 
   test.each<[string, TableChange]>([
     ["a claim of rollouts", writes.claimUnclaimedGroup(address, [0, 1], "main-1")],
-    ["a claim instead of a dead worker", writes.claimRollouts(address, [0], "main-1", new Map([[0, "main-0"]]))],
+    ["a claim of a dead worker's rollouts", writes.claimRollouts(address, [0], "main-1", new Map([[0, "main-0"]]))],
     ["a claim that is released", writes.releaseClaim(address, 0, "main-1")],
     ["a crash", writes.countCrash(address, 0, "main-1")],
-    ["replacement groups", writes.replaceGroups(step, { ...step, groups: ["q", "r"], round: 1 })],
-    ["the run's status", writes.endRun("a", { code: "losses", reason: "because" })],
-    ["a trainer", writes.claimTrainer(agent, "main-1")],
+    ["the replacement of groups", writes.replaceGroups(step, { ...step, groups: ["q", "r"], round: 1 })],
+    ["a change of the run's status", writes.endRun("a", { code: "losses", reason: "because" })],
+    ["the claim of a trainer", writes.claimTrainer(agent, "main-1")],
     ["a heartbeat", writes.heartbeat("a", "main-1", "alive", 2)],
-  ])("none in %s, which may happen again", async (_what, change) => {
+  ])("%s, which may happen again, is no fact", async (_what, change) => {
     expect(await factsOfChange(change)).toEqual([]);
   });
 
-  test("none in what reads or deletes", async () => {
+  test("reads and deletions are no facts", async () => {
     expect(await written(({ table }) => table.query("RUN#a", "WORKER#"))).toBeUndefined();
     expect(await written(({ objects }) => objects.head("runs/a/teams/000000.json"))).toBeUndefined();
     expect(await written(({ table }) => table.delete(tableKeys.worker("a", "main-1")))).toBeUndefined();
@@ -180,7 +180,7 @@ describe("leases", () => {
     ["a drain", writes.drainWorker("a", "main-1")],
     ["the rollout that it runs alone", writes.setInFlight("a", "main-1", "alive", ["0/0/0"])],
     ["a claim of rollouts", writes.claimUnclaimedGroup(address, [0], "main-1")],
-  ])("%s does not extend it", async (_what, change) => {
+  ])("%s does not extend the lease", async (_what, change) => {
     expect(await leaseOfChange(change)).toBeUndefined();
   });
 

@@ -8,8 +8,8 @@ import type { Attribute, StoreWrite } from "./writes.ts";
 
 export interface Entry {
   /**
-   * Milliseconds since the trial began, when the request was passed on and when its answer came back. Of one that hangs: when it came and
-   * when its caller gave up. Of another that is not passed on: equal.
+   * Milliseconds since the trial began, when the request was passed on and when its answer came back. For one that hangs: when it came and
+   * when its caller gave up. For any other that is not passed on: equal.
    */
   readonly sentAt: number;
   readonly answeredAt: number;
@@ -19,13 +19,13 @@ export interface Entry {
   readonly path: string;
   /** What happened to it on the way. */
   readonly fault: FaultKind | undefined;
-  /** 0: it has no answer. */
+  /** 0: there is no answer. */
   readonly status: number;
   /** What a write that took effect made true, each at most once in a run: see `factsOf`. */
   readonly facts: readonly string[];
-  /** The same for a write whose target died under it: perhaps it took effect. */
+  /** The same for a write whose target died during it: it may have taken effect. */
   readonly possible?: readonly string[];
-  /** What it did to a lease: a write that took effect, or one whose target died under it and that perhaps ended the lease. */
+  /** What it did to a lease: a write that took effect, or one whose target died during it and that may have ended the lease. */
   readonly lease?: LeaseChange;
   /** What the judge's answer cost, if it is one. */
   readonly verdictMicroUsd?: number;

@@ -5,7 +5,7 @@
 import type { LeaseChange } from "./history.ts";
 import type { Attribute, StoreWrite } from "./writes.ts";
 
-/** @param storeTime of the answer, in ms. */
+/** @param storeTime the store's time in the answer, in ms. */
 export function leaseChange(write: StoreWrite, storeTime: number): LeaseChange | undefined {
   if (write.kind === "put") return verdictStored(write.key);
   const [, kind] = / (WORKER|JUDGE)#/.exec(write.key) ?? [];
@@ -28,7 +28,7 @@ function held(name: string, heldUntil: Attribute | undefined, storeTime: number)
   if (heldUntil === undefined) return undefined;
   const until = Number(heldUntil.N);
   if (until === 0) return { name, act: "release" };
-  // A write that the machine's sleep or an echo has made late holds nothing any more: its wait begins when it takes effect.
+  // A write that the machine's sleep or an echo has made late no longer holds anything: its wait begins when it takes effect.
   return { name, act: "hold", seconds: Math.max(0, until - storeTime) / 1000 };
 }
 

@@ -1,12 +1,12 @@
 /**
  * @file `npm run chaos -- --minutes 10 --seed 1`: trials until the time is up, each with the next seed, and a report. A trial that breaks a
  * law is replayed with ever shorter schedules; the shortest one that fails is written to a file. Exit code 1 if any failed. Every trial is
- * added to the report, with the commit, when it ends. A seed that the report has from this commit is not tried again.
+ * added to the report, with the commit, when it ends. A seed that the report already has for this commit is skipped.
  *
  *     --minutes n      starts no trial after this time (default 5)
  *     --trials n       runs at most this many (default: no limit)
  *     --seed s         the first seed (default 1)
- *     --steps n        steps of each run (default 3); with 90, a trial has about ten minutes of them
+ *     --steps n        steps of each run (default 3); with 90, a trial takes about ten minutes
  *     --replay file    one schedule, instead of drawn ones
  *     --to folder      where reports go (default runs/chaos, which git ignores)
  *     --store d,s      ports of a store that runs already, DynamoDB's and S3's API, instead of the embedded cloud

@@ -1,4 +1,4 @@
-/** @file Which trajectories count as sampled by another version: those of a real run, and the same with one thing changed. */
+/** @file Which trajectories count as sampled by another version: none of a real run, and those with one thing changed. */
 import { beforeAll, expect, test } from "vitest";
 import { Manifest } from "../../core/contracts/checkpoint.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
@@ -37,7 +37,7 @@ async function foreignAfter(change: (trajectory: Trajectory) => Trajectory): Pro
   return foreignWith(KEY, Buffer.from(JSON.stringify({ ...outcome, trajectory })));
 }
 
-test("a run has none, and an outcome that failed or was lost has no tokens", async () => {
+test("a run has no foreign tokens, and neither has an outcome that failed or was lost", async () => {
   expect(await foreignTokens(store, config)).toEqual([]);
   const { address, questionId } = parseJson(Outcome, await read(KEY), KEY);
   const failed: Outcome = { status: "failed", address, questionId, reason: "lost" };
@@ -45,7 +45,7 @@ test("a run has none, and an outcome that failed or was lost has no tokens", asy
   expect(await foreignWith(KEY, undefined)).toEqual([]);
 });
 
-test("a trajectory of a version that its step does not pin", async () => {
+test("a trajectory of a version that its step does not pin is foreign", async () => {
   expect(await foreignAfter((trajectory) => ({ ...trajectory, version: 0 }))).toEqual([
     "relay 1/0/1 main: not the pinned version",
   ]);
@@ -65,11 +65,11 @@ test.each<[string, (trajectory: Trajectory) => Trajectory]>([
     "the position of the actions",
     (one) => ({ ...one, actions: one.actions.map(([start, end]) => [start - 1, end - 1]) }),
   ],
-])("a trajectory that differs in %s", async (_what, change) => {
+])("a trajectory that differs in %s is foreign", async (_what, change) => {
   expect(await foreignAfter(change)).toEqual(["relay 1/0/1 main: other weights"]);
 });
 
-test("every trajectory of a version whose weights are others, and of no other version", async () => {
+test("if the weights of a version differ or are missing, its trajectories are foreign, and no others", async () => {
   const hashOf = async (version: number) => {
     const key = objectKeys.manifest("relay", "main", version);
     return parseJson(Manifest, await read(key), key).files["model.safetensors"]?.sha256 ?? "";

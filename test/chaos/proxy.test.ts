@@ -1,4 +1,4 @@
-/** @file What a proxy does to requests, and that its history has every one of them. */
+/** @file What a proxy does to requests, and that its history has every one. */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -57,7 +57,7 @@ test("requests that hang, are lost or refused are in the history, and never reac
   target.close();
 });
 
-test("a request is repeated after its echo's time; one whose target dies is in the history with what it may have done", async () => {
+test("a request is repeated after its echo's delay; one whose target dies is in the history with what it may have done", async () => {
   const reached: (string | undefined)[] = [];
   const target = createServer(({ url }, response) => {
     reached.push(url);
@@ -91,7 +91,7 @@ test("a request is repeated after its echo's time; one whose target dies is in t
     [200, ["commit echoed"], undefined],
     [0, [], ["commit dies"]],
   ]);
-  // Also after a request without an answer: a process may be to die there.
+  // Also after a request without an answer: a process may be scheduled to die there.
   expect(answered).toHaveBeenCalledTimes(2);
   await proxy.close();
   target.close();
@@ -117,7 +117,7 @@ test("a request that hangs until the trial is over is in the history when its pr
   expect(history).toEqual([expect.objectContaining({ fault: "hang", status: 0, answeredAt: 7 })]);
 });
 
-test("an answer tells the time of a clock that is ahead, and a lease counts from it", async () => {
+test("an answer carries the time of a clock that is ahead, and a lease is counted from that time", async () => {
   const DATE = "Thu, 26 Nov 2026 12:00:00 GMT";
   const target = createServer((_request, response) => void response.setHeader("date", DATE).end("{}"));
   target.listen(0, "127.0.0.1");

@@ -1,6 +1,6 @@
 /**
- * @file A proxy in front of one channel of one process. It does to the n-th request what the schedule says, and records every request,
- * also one that it keeps from its target, or whose target dies. A request that is passed on runs to its end, whatever becomes of its
+ * @file A proxy in front of one channel of one process. It does to the n-th request what the schedule says, and records every request, even
+ * one that it keeps from its target or whose target dies. A request that is passed on runs to its end, whatever becomes of its
  * caller, as on a real network.
  *
  *     caller ──> fault before ──> target ──> history ──> fault after ──> caller
@@ -172,7 +172,7 @@ async function forward(
     record({ ...entry, answeredAt: now(), status: answer.status, ...took, ...priceOf(answer) });
     return answer;
   } catch (error) {
-    // The target died under the request, perhaps after it took effect.
+    // The target died during the request, perhaps after it took effect.
     const lease = write && leaseChange(write, Number.NaN);
     const may = { possible: facts, ...(lease?.act === "end" && { lease }) };
     record({ ...entry, answeredAt: now(), status: 0, facts: [], ...may });

@@ -26,7 +26,7 @@ const of =
   (store: Store, process: SmallProcess): Store =>
     process === broken ? change(store) : store;
 
-/** Says that the updates that match are made, and does not make them. */
+/** Reports matching updates as applied without applying them. */
 const swallow = (store: Store, matches: (change: TableChange) => boolean): Store =>
   withTable(store, {
     update: async (change) =>
@@ -112,7 +112,7 @@ function withOldWeights(): typeof relayEngine {
   };
 }
 
-/** Neither sees what the other has claimed and stored. */
+/** Neither instance sees what the other has claimed and stored. */
 const ignoringVerdicts = of("functions", (store) =>
   withObjects(
     withTable(store, {
@@ -122,7 +122,7 @@ const ignoringVerdicts = of("functions", (store) =>
   ),
 );
 
-/** The main worker dies, and nobody may say so. */
+/** The main worker dies, and nobody can mark it dead. */
 const undeclaredDeath = (store: Store, process: SmallProcess): Store =>
   swallow(process === "main" ? mortalStore(store, 20).store : store, isMarkedDead);
 
@@ -133,7 +133,7 @@ function isSilent(history: readonly Entry[], now: number): boolean {
   return heartbeats.length > 0 && now - Math.max(...heartbeats) > 10_000;
 }
 
-/** A fact that begins so has been recorded. */
+/** Whether a fact that begins like this has been recorded. */
 function recorded(start: string) {
   return (history: readonly Entry[]) => history.some(({ facts }) => facts.some((fact) => fact.startsWith(start)));
 }
@@ -211,7 +211,7 @@ beforeAll(async () => {
 
 const brokenBy = (trial: Trial) => check({ trial, reference }).map((line) => line.split(": ", 1)[0]);
 
-test("the program itself holds, and so does a judge that hangs until its client's deadline", {
+test("the program itself keeps every law, even if a judge hangs until its client's deadline", {
   timeout: 240_000,
 }, async () => {
   expect(check({ trial: reference, reference }), reference.log.join("\n")).toEqual([]);
@@ -225,6 +225,6 @@ test.each(sabotages)("%s", async (_what, expected, sabotage) => {
   expect(brokenBy(trial), trial.log.join("\n")).toEqual(expect.arrayContaining([...expected]));
 });
 
-test("every law is broken by one of them", () => {
+test("every law is broken by one of these sabotages", () => {
   expect(new Set(sabotages.flatMap(([, broken]) => broken))).toEqual(new Set(Object.keys(laws)));
 });

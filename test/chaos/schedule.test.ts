@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { drawSchedule, type Fault, KINDS, PROCESSES, Schedule, STEPS, undisturbed } from "./schedule.ts";
 import { shrink } from "./shrink.ts";
 
-test("a seed draws the same schedule, another seed another one, and a schedule survives JSON", () => {
+test("a seed always draws the same schedule, another seed draws another, and a schedule survives JSON", () => {
   expect(drawSchedule(3)).toEqual(drawSchedule(3));
   expect(drawSchedule(3)).not.toEqual(drawSchedule(4));
   expect(Schedule.parse(JSON.parse(JSON.stringify(drawSchedule(3))))).toEqual(drawSchedule(3));
@@ -30,7 +30,7 @@ test("schedules disturb every channel in every way, and kill and stop every proc
   expect(deaths).toEqual(new Set(PROCESSES.flatMap((process) => [`${process} kill`, `${process} stop`])));
 });
 
-test("in a trial of more steps, as much goes wrong in each", () => {
+test("in a trial of more steps, as much goes wrong per step", () => {
   const meanOf = (steps: number, count: (schedule: Schedule) => number) =>
     Array.from({ length: 100 }, (_, seed) => count(drawSchedule(seed, steps))).reduce((sum, n) => sum + n) /
     100 /
@@ -41,7 +41,7 @@ test("in a trial of more steps, as much goes wrong in each", () => {
   expect(meanOf(10 * STEPS, deaths) / meanOf(STEPS, deaths)).toBeCloseTo(1, 0);
   const { steps, deaths: all, faults: every } = drawSchedule(3, 10 * STEPS);
   expect(steps).toBe(10 * STEPS);
-  // The last tenth of the requests and of the time, too.
+  // In the last tenth of the requests and of the time, too.
   expect(every.some(({ channel, request }) => channel === "dynamo" && request > 3600)).toBe(true);
   expect(all.some((death) => "atSeconds" in death && death.atSeconds > 360)).toBe(true);
 });

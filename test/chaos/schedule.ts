@@ -1,6 +1,6 @@
 /**
  * @file A schedule: everything that goes wrong in one trial, as data. It is drawn from a seed, and can be written to a file, replayed, and
- * shrunk. Faults are bound to the n-th request of a process on a channel, deaths to the n-th request of a process on any or to a time, so a
+ * shrunk. Faults are bound to the n-th request of a process on a channel, deaths to its n-th request on any channel or to a time, so a
  * replay meets them at nearly the same points; when a request is sent still depends on the machine.
  */
 import * as z from "zod";
@@ -86,7 +86,7 @@ export type HostilePage = z.infer<typeof HostilePage>;
 
 export const Schedule = z.strictObject({
   seed: z.int().nonnegative(),
-  /** Of each run. */
+  /** Steps of each run. */
   steps: z.int().positive(),
   page: HostilePage,
   /** Minutes by which a process's wall clock is off. */
@@ -97,7 +97,7 @@ export const Schedule = z.strictObject({
 });
 export type Schedule = z.infer<typeof Schedule>;
 
-/** Of a trial, unless it is asked for more. */
+/** Steps of a trial, unless more are asked for. */
 export const STEPS = 3;
 
 /** Nothing goes wrong: the reference that every trial must equal. */
@@ -121,7 +121,7 @@ export const KINDS: Record<Channel, readonly FaultKind[]> = {
 };
 
 const SILENT: readonly Channel[] = ["dynamo", "s3"];
-/** Share of the faults of the store that are silence. */
+/** Share of the store's faults that are hanging requests. */
 const SILENCES = 0.01;
 
 /** Requests of a channel among which faults are drawn: about as many as a process sends in a trial of `STEPS` steps. */
@@ -141,7 +141,7 @@ const CLOCK_MINUTES = 14;
 const MAX_DEATHS = 2;
 /** Of each process in a trial of `STEPS` steps: its requests and seconds among which deaths are drawn. */
 const [MORTAL_REQUESTS, MORTAL_SECONDS] = [300, 40];
-/** Stops are short; this share is of LONG_STOP_SECONDS, after which a worker is long dead. */
+/** Stops are short; this share takes LONG_STOP_SECONDS, after which a worker is long dead. */
 const LONG_STOPS = 0.15;
 const LONG_STOP_SECONDS = 20;
 /** Share of the trials in which the machine sleeps. */
@@ -152,15 +152,15 @@ const [MIN_RATE, MAX_RATE] = [0.005, 0.08];
 const MAX_ECHO_SECONDS = 10;
 /** Share of the trials with a fatal page. */
 const FATAL_PAGES = 0.3;
-/** Share of the events that are late which arrive long after the step that they are about. */
+/** Share of the delayed events that arrive long after their step. */
 const VERY_LATE = 0.2;
 const VERY_LATE_SECONDS = 20;
 
-/** @param steps of each run: with more of them, as much goes wrong in each. */
+/** @param steps the steps of each run; with more of them, as much goes wrong per step. */
 export function drawSchedule(seed: number, steps = STEPS): Schedule {
   const random = stream(seed, "chaos");
-  const thirds = steps / STEPS;
-  // Some trials are rough everywhere, some have a single sore spot.
+  const scale = steps / STEPS;
+  // Squared, so that most trials have few faults and some have many.
   const rate = MIN_RATE + (MAX_RATE - MIN_RATE) * random.uniform() ** 2;
   return {
     seed,
@@ -170,11 +170,11 @@ export function drawSchedule(seed: number, steps = STEPS): Schedule {
       [...WORKERS, "functions"].map((name) => [name, Math.round((2 * random.uniform() - 1) * CLOCK_MINUTES)]),
     ),
     faults: PROCESSES.flatMap((process) =>
-      channelsOf(process).flatMap((channel) => drawFaults(random, process, channel, rate, REQUESTS[channel] * thirds)),
+      channelsOf(process).flatMap((channel) => drawFaults(random, process, channel, rate, REQUESTS[channel] * scale)),
     ),
-    deaths: PROCESSES.flatMap((process) => drawDeaths(random, process, thirds)),
+    deaths: PROCESSES.flatMap((process) => drawDeaths(random, process, scale)),
     sleeps:
-      random.uniform() < SLEEPS ? [{ atSeconds: random.integer(MORTAL_SECONDS * thirds), minutes: SLEEP_MINUTES }] : [],
+      random.uniform() < SLEEPS ? [{ atSeconds: random.integer(MORTAL_SECONDS * scale), minutes: SLEEP_MINUTES }] : [],
   };
 }
 
@@ -197,19 +197,19 @@ function secondsOf(channel: Channel, kind: FaultKind, random: Random): number {
   return Math.round(3000 * random.uniform() ** 4) / 1000;
 }
 
-function drawDeaths(random: Random, process: string, thirds: number): Death[] {
+function drawDeaths(random: Random, process: string, scale: number): Death[] {
   const deaths = random.uniform() < 0.5 ? 0 : 1 + random.integer(MAX_DEATHS);
-  return Array.from({ length: Math.ceil(deaths * thirds) }, () => drawDeath(random, process, thirds));
+  return Array.from({ length: Math.ceil(deaths * scale) }, () => drawDeath(random, process, scale));
 }
 
-function drawDeath(random: Random, process: string, thirds: number): Death {
+function drawDeath(random: Random, process: string, scale: number): Death {
   const signal = random.uniform() < 0.7 ? "kill" : "stop";
   const isLong = random.uniform() < LONG_STOPS;
   const seconds = signal === "kill" ? 0 : isLong ? LONG_STOP_SECONDS : Math.round(30 * random.uniform()) / 10;
   if (random.uniform() < 0.5)
-    return { process, signal, seconds, atSeconds: Math.round(10 * MORTAL_SECONDS * thirds * random.uniform()) / 10 };
+    return { process, signal, seconds, atSeconds: Math.round(10 * MORTAL_SECONDS * scale * random.uniform()) / 10 };
   const when = random.uniform() < 0.5 ? "before" : "after";
-  return { process, signal, seconds, request: random.integer(MORTAL_REQUESTS * thirds), when };
+  return { process, signal, seconds, request: random.integer(MORTAL_REQUESTS * scale), when };
 }
 
 /** How many things go wrong. */

@@ -62,7 +62,7 @@ export interface Sabotage {
   readonly instances?: number;
   /** Seconds that the judge's client waits for an answer. */
   readonly judgeSeconds?: number;
-  /** Of the functions' requests to the judge. */
+  /** Faults in the functions' requests to the judge. */
   readonly faults?: readonly Pick<Fault, "kind" | "request">[];
   /** Seconds after which a trial that has not ended is stopped. */
   readonly deadlineSeconds?: number;
@@ -86,7 +86,7 @@ interface Stage {
 }
 
 const DEADLINE_SECONDS = 60;
-/** Between two looks at what has happened so far. */
+/** Between two checks of what has happened so far. */
 const LOOK_MS = 100;
 
 export async function playSmall(sabotage: Sabotage = { isWhole: true }): Promise<Trial> {
@@ -151,7 +151,7 @@ function configOf(judge: number, { sabotage, limits }: Stage): RunConfig {
   });
 }
 
-/** False: it did not end by its deadline or before it was enough, or a worker failed. */
+/** False: it did not end by its deadline or before `isEnough`, or a worker failed. */
 async function playRun(stage: Stage, config: RunConfig, instances: CloudHandlers[]): Promise<boolean> {
   const { sabotage, log } = stage;
   const write = (line: string) => void log.push(line);
@@ -181,7 +181,7 @@ async function playRun(stage: Stage, config: RunConfig, instances: CloudHandlers
   return isTimely;
 }
 
-/** False, at the deadline or once it is enough. Rejects when the trial has stopped. */
+/** Resolves to false at the deadline or once `isEnough` holds. Rejects when the trial has stopped. */
 async function untilOver({ sabotage, history, now }: Stage, signal: AbortSignal): Promise<false> {
   const until = now() + (sabotage.deadlineSeconds ?? (sabotage.isWhole ? 2 : 1) * DEADLINE_SECONDS) * 1000;
   while (now() < until && !sabotage.isEnough?.(history, now())) await pause(LOOK_MS, undefined, { signal });

@@ -46,7 +46,7 @@ test("a store that resets every connection is unreachable after four attempts", 
   expect(sent()).toBe(4);
 });
 
-test("a key that could not be deleted because of an internal error can be deleted later", async () => {
+test("an internal error on one key of a deletion is retryable", async () => {
   const failure = "<Error><Key>k</Key><Code>InternalError</Code><Message>Please try again.</Message></Error>";
   const { objects } = await openAt({ connections: 2, idleSeconds: 30 }, (request, response) => {
     request.resume();
@@ -68,7 +68,7 @@ test("an object whose download stalls is downloaded again", async () => {
   expect(requests).toBeGreaterThan(1);
 });
 
-test("requests wait as long as it takes for a connection, and each is sent once", async () => {
+test("requests wait for a free connection without a time limit, and each is sent once", async () => {
   let requests = 0;
   const { table, sent } = await openAt({ connections: 1, idleSeconds: 30 }, async (request, response) => {
     request.resume();
@@ -81,7 +81,7 @@ test("requests wait as long as it takes for a connection, and each is sent once"
   expect(sent()).toBe(40);
 });
 
-test("a download occupies its connection until its last byte: the next request is not sent before", async () => {
+test("a download occupies its connection until its last byte, and the next request waits for it", async () => {
   const downloads: ServerResponse[] = [];
   const { objects, sent } = await openAt({ connections: 1, idleSeconds: 30 }, (_, response) => {
     response.writeHead(200, { "content-length": 4 });
@@ -99,7 +99,7 @@ test("a download occupies its connection until its last byte: the next request i
   expect(sent()).toBe(2);
 });
 
-test("a body that nobody reads frees its connection once that is closed", async () => {
+test("a response body that nobody reads frees its connection once the connection closes", async () => {
   const paths = new Set<string | undefined>();
   const { s3 } = await openAt({ connections: 1, idleSeconds: 2 }, ({ url }, response) => {
     paths.add(url?.split("?")[0]);

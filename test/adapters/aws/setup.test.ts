@@ -1,6 +1,6 @@
 /**
- * @file A bucket's lifecycle rules: ours is added if there is none, other rules stay, and a store without
- * lifecycle rules is not an error. A table that is being deleted is created once it is gone, and can be deleted again.
+ * @file A bucket's lifecycle rules: ours is added if there is none, other rules stay, and a store that supports no
+ * lifecycle rules is not an error. A table that is being deleted is created once it is gone, and is not read for foreign data.
  */
 import { CreateTableCommand, DescribeTableCommand, type DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import {
@@ -45,7 +45,7 @@ test.each<[string, Partial<LifecycleRule>]>([
   ["that expires objects", { Expiration: { Days: 1 } }],
   ["that is disabled", { Status: "Disabled", AbortIncompleteMultipartUpload: { DaysAfterInitiation: 7 } }],
   ["for other objects", { Filter: { Prefix: "photos/" }, AbortIncompleteMultipartUpload: { DaysAfterInitiation: 7 } }],
-])("a rule %s is unchanged, and is not the one that runs need", async (_, rule) => {
+])("a rule %s stays unchanged, and does not count as the one that runs need", async (_, rule) => {
   const rules: LifecycleRule[] = [{ ID: "theirs", Status: "Enabled", ...rule }];
   const { s3, kept } = bucket(rules);
   expect(await expireUploads(s3, "b")).toMatchObject({ outcome: "none", why: expect.stringContaining("not touched") });
@@ -56,7 +56,7 @@ test.each([
   ["NotImplemented", 501],
   ["AccessDenied", 403],
   ["MalformedXML", 400],
-])("a store that responds with %s has no lifecycle rules; an outage is an error", async (name, status) => {
+])("a store that responds with %s counts as having no lifecycle rules; an outage does not", async (name, status) => {
   const why = `the store refuses such rules (${name}: in its own words)`;
   expect(await expireUploads(bucket([], serviceError(name, status)).s3, "b")).toEqual({ outcome: "none", why });
   const outage = serviceError("InternalError", 500);
@@ -73,7 +73,7 @@ test("a table that is still being deleted is created once it is gone", async () 
     }
     looks += 1;
     if (!isCreated && looks > 3) throw serviceError("ResourceNotFoundException", 400);
-    // Without its key, as DynamoDB may describe it.
+    // Without its key schema: DynamoDB may describe it like this.
     if (!isCreated) return { Table: { TableStatus: "DELETING" } };
     const AttributeDefinitions = ["pk", "sk"].map((AttributeName) => ({ AttributeName, AttributeType: "S" }));
     const KeySchema = [

@@ -109,7 +109,7 @@ const RULES: Record<string, readonly Case[]> = {
     ["“x”", "x", false],
     ["x – y", "x - y", false],
   ],
-  "a text with a number in it is a text": [
+  "a text that contains a number is compared as text": [
     ["17 km", "17 km", true],
     ["17km.", "17 km", true],
     ["17.0 km", "17 km", false],

@@ -1,4 +1,4 @@
-/** @file Benchmark loaders, on fixtures with the benchmarks' formats but made-up questions; and files that they refuse. */
+/** @file Benchmark loaders on fixtures in the benchmarks' formats, with made-up questions; and the files that they refuse. */
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -47,7 +47,7 @@ async function refusal(load: Load, file: string): Promise<string> {
   return expect.fail("it was not refused");
 }
 
-test("GAIA: levels, references and attachments; the folder or its file", async () => {
+test("GAIA: questions have levels, references and attachments; the folder and its file load alike", async () => {
   const { questions, canary } = SuiteQuestions.parse(await ofGaia(fixture("gaia")));
   expect(await ofGaia(fixture("gaia/metadata.jsonl"))).toEqual({ questions });
   expect(canary).toBeUndefined();
@@ -99,7 +99,7 @@ describe("GAIA's attachments", () => {
     expect(sheet && (await shownOf(sheet, { part: 2 }, 100))).toMatch(/^towns\.xlsx\npart 2, the last one\n\n/);
   });
 
-  test("`none` asks questions without files, `all` asks all, with the paths of unreadable files", async () => {
+  test("`none` keeps only questions without files; `all` keeps every question, with the paths of unreadable files", async () => {
     expect(idsOf(await ofGaia(attached, "none"))).toEqual(["gaia:t0"]);
     const { questions, unasked } = await ofGaia(attached, "all");
     expect([questions.length, unasked]).toEqual([5, undefined]);
@@ -108,7 +108,7 @@ describe("GAIA's attachments", () => {
     expect(questions[3] && (await shownOf(questions[3], {}))).toBe("photo.png cannot be read: it is binary data");
   });
 
-  test("without the tool in the team no file is readable", async () => {
+  test("no file is readable if no agent of the team has the tool", async () => {
     const { questions, unasked } = await loadGaia(attached, "readable", undefined);
     expect([questions.length, unasked?.length]).toEqual([1, 4]);
     expect(unasked?.[0]?.why).toBe("towns.xlsx: no agent of this team has the tool read_attachment");
@@ -124,7 +124,7 @@ describe("GAIA's attachments", () => {
     });
 });
 
-test("text that a loader adds to a prompt is not among the words that the leakage guard looks for", async () => {
+test("the leakage guard does not look for text that a loader adds to a prompt", async () => {
   const wording = "Which of the three lists of made-up towns names the one that was founded last of all?";
   const task = { task_id: "1", Question: wording, Level: 1, "Final answer": "7", file_name: "" };
   const info = { difficulty_level: "easy", lang: "en", type: "single_source", domain: "x" };
@@ -160,7 +160,7 @@ test("decrypt inverts encrypt, for any text and canary; text that is not base64 
   expect(() => decrypt(encrypt("乌有城", "right"), "wrong canary")).toThrow("its canary does not decrypt it");
 });
 
-test("WebWalkerQA: difficulty, language, kind and the website; a JSON array or JSON Lines", () => {
+test("WebWalkerQA: questions have difficulty, language, kind and website; a JSON array and JSON Lines load alike", () => {
   const loaded = SuiteQuestions.parse(loadWebWalkerQa(fixture("webwalkerqa.json")));
   const lines = (JSON.parse(text("webwalkerqa.json")) as unknown[]).map((task) => JSON.stringify(task)).join("\n");
   expect(loadWebWalkerQa(written(lines))).toEqual(loaded);

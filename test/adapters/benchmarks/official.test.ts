@@ -60,7 +60,7 @@ test("xbench: 1,000 encrypted rows are read and decrypted as by its own loader",
   expect(createHash("sha256").update(JSON.stringify(rows)).digest("hex")).toBe(expected.xbench.rows);
 });
 
-/** Why xbench's grader and ours differ over whether an answer is the reference itself. A judge decides about an answer that is not. */
+/** Why xbench's grader and our exact match differ on an answer. A judge decides on every answer that is no exact match. */
 const XBENCH_DIFFERENCES: Readonly<Record<string, (answer: string) => boolean>> = {
   "its grader reads an answer up to the first colon": (answer) => answer.includes(":"),
   "its grader reads one line; we ignore line breaks at the ends": (answer) => /^\n|\n$/.test(answer),
@@ -68,7 +68,7 @@ const XBENCH_DIFFERENCES: Readonly<Record<string, (answer: string) => boolean>> 
     ["\u001c", "\u0085", "\ufeff"].some((space) => answer.includes(space)),
 };
 
-test("xbench: the same answers need no judge as in its grader, with three named differences", () => {
+test("xbench: the same answers match exactly as in its grader, but for three named differences", () => {
   const cases = xbenchMatches();
   expect(expected.xbench.matches).toHaveLength(cases.length);
   const different = cases.filter(
@@ -80,7 +80,7 @@ test("xbench: the same answers need no judge as in its grader, with three named 
   expect(different.length).toBeLessThan(cases.length / 100);
 });
 
-test("WebWalkerQA: its report of 2,000 graded answers is our score by kind and difficulty", () => {
+test("WebWalkerQA: our scores by kind and difficulty are those of its own report on 2,000 graded answers", () => {
   const rows = walkerRows();
   const { questions } = loadWebWalkerQa(written("walker.json", JSON.stringify(rows.map(({ task }) => task))));
   const groups = new Map<string, number[]>();

@@ -1,4 +1,4 @@
-/** @file The questions of a run: an id means one question, and no held-out question, of the recipe or of a file, is trained on. */
+/** @file The questions of a run: an id identifies one question, and no held-out question, of the recipe or of a file, is trained on. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ const fileOf = (name: string, ...rows: object[]) => {
 };
 const sources = (questions?: object) => ({ seed: 1, questions, evaluation: { suites: [] }, agents: {} }) as never;
 
-test("training questions of a file beside the recipe's held-out ones; one that the recipe holds out is refused, with its facts or none", async () => {
+test("a file's training questions go with the recipe's held-out ones; a question that the recipe holds out is refused, with its facts or without any", async () => {
   const [held = expect.fail()] = heldOutQuestions;
   const row = { id: "a", prompt: held.prompt, answer: held.answer };
   const beside = (facts: object) =>
@@ -31,7 +31,7 @@ test("training questions of a file beside the recipe's held-out ones; one that t
     await expect(beside(facts)).rejects.toThrow(/its question 'a' is a held-out question of the recipe/);
 });
 
-test("own files: a held-out question is not trained on under another id, and an id means one question", async () => {
+test("own files: a held-out question is refused for training even under another id, and an id identifies one question", async () => {
   const ask = (train: object, heldOut: object) =>
     questionsOf(relay, sources({ train: fileOf("t.jsonl", train), heldOut: fileOf("h.jsonl", heldOut) }));
   const row = { id: "a", prompt: "Where?", answer: "Here" };
@@ -70,7 +70,7 @@ test("two different questions of a recipe with one id are refused; a repeated qu
   });
 });
 
-test("a recipe's question that is trained on and held out is to be removed from one set; another id would hide it", async () => {
+test("a recipe's question in both sets has to be removed from one; a different question with its id needs an id of its own", async () => {
   const [first = expect.fail(), second = expect.fail()] = trainQuestions;
   const holdingOut = (question: Question) => ({
     name: "mine",
@@ -86,7 +86,7 @@ test("a recipe's question that is trained on and held out is to be removed from 
 });
 
 test.each(["atlas", "atlas-two-subs", "gazetteer", "tally", "deep-research"])(
-  "%s: each id means one question",
+  "%s: each id identifies one question",
   async (name) => {
     const recipe = await openRecipe(name);
     expect((await questionsOf(recipe, sources())).train.length).toBeGreaterThan(1);

@@ -1,4 +1,4 @@
-/** @file The suite reasoning-gym: the committed questions, files that are refused, and each scoring rule by hand. official.test.ts has thousands more. */
+/** @file The reasoning-gym suite: the committed questions, refused files, and each scoring rule by hand. official.test.ts has thousands more cases. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -27,7 +27,7 @@ const entry = (source_dataset: string, source_index: number) => ({
   metadata: { source_dataset, source_index, difficulty: { num_terms: [2, 6] } },
 });
 
-test("the committed questions: 50 of each task, and every reference answer has the full score", async () => {
+test("the committed questions: 50 per task, and every reference answer gets the full score", async () => {
   const { questions } = SuiteQuestions.parse(loadReasoningGym(EASY));
   for (const task of GymTask.options) expect(questions.filter(({ kind }) => kind === task)).toHaveLength(50);
   expect(questions).toHaveLength(350);
@@ -80,7 +80,7 @@ const RULES: Record<string, readonly Case[]> = {
     ["leg_counting", "12.0", "12", 0.5],
     ["leg_counting", "13", "12", 0],
   ],
-  "decimal: the same number; otherwise the share of an answer without its commas": [
+  "decimal: an equal number scores 1; otherwise the reference's share of the answer without commas": [
     ["chain_sum", "+01,000.00", "1000", 1],
     ["products", "1e3", "1000", 1],
     ["products", "1_000 ", "1000", 1],
@@ -92,7 +92,7 @@ const RULES: Record<string, readonly Case[]> = {
     // Doubles cannot tell these apart; decimals can.
     ["products", "9007199254740993", "9007199254740992", 0],
   ],
-  "exact-decimal: nothing but the number counts": [
+  "exact-decimal: only the bare number scores": [
     ["decimal_chain_sum", " -67.68770 ", "-67.6877", 1],
     ["decimal_chain_sum", "-67.6877 m", "-67.6877", 0],
     ["decimal_chain_sum", "1,000.5", "1000.5", 0],
@@ -108,7 +108,7 @@ const RULES: Record<string, readonly Case[]> = {
       ["gsm_symbolic", "1.5x", "1", 1],
       ["gsm_symbolic", "none", "342", 0],
     ],
-  "word: case and surrounding space aside": [
+  "word: case and surrounding whitespace are ignored": [
     ["family_relationships", " Mother\n", "mother", 1],
     ["family_relationships", "mother.", "mother", 0],
   ],

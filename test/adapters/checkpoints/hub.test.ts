@@ -22,7 +22,7 @@ import { FILES, MODEL, text, useTinyHub, weights } from "./hub/tiny-hub.ts";
 const { hub, home, notes, settings, report, root, blobOfWeights, serve } = useTinyHub();
 
 describe("the cache", () => {
-  test("is laid out as Python's: refs, blobs by hash, snapshots of relative links", async () => {
+  test("is laid out like Python's: refs, blobs by hash, snapshots of relative links", async () => {
     const folder = await fetchModel(MODEL, settings(), report);
     expect(folder).toBe(join(root(), "snapshots", COMMIT));
     expect(readFileSync(join(root(), "refs", "main"), "utf8")).toBe(COMMIT);
@@ -44,7 +44,7 @@ describe("the cache", () => {
     expect(hub().requests).toHaveLength(before + 1);
   });
 
-  test("is not written where it is already right: its files may belong to another user", async () => {
+  test("is not rewritten where it is already correct: its files may belong to another user", async () => {
     await fetchModel(MODEL, settings(), report);
     const ref = join(root(), "refs", "main");
     utimesSync(ref, 1, 1);
@@ -52,7 +52,7 @@ describe("the cache", () => {
     expect(statSync(ref).mtimeMs).toBe(1000);
   });
 
-  test("with an empty ref, as a write that broke off leaves it, knows no commit", async () => {
+  test("with an empty ref, as an interrupted write leaves it, resolves no commit", async () => {
     await fetchModel(MODEL, settings(), report);
     writeFileSync(join(root(), "refs", "main"), "");
     await expect(resolveCommit(MODEL, settings({ HF_HUB_OFFLINE: "1" }), report)).rejects.toThrow(
@@ -71,7 +71,7 @@ describe("the cache", () => {
 
 const fetching = (more?: Record<string, string>, model = MODEL) => fetchModel(model, settings(more), report);
 
-/** Below the ports that systems assign: no test listens there. */
+/** Below the ephemeral port range, so no test listens there. */
 const UNREACHABLE = "http://127.0.0.1:10404";
 
 describe("one line for", () => {
@@ -181,7 +181,7 @@ describe("a file that a run names by commit and hash", () => {
     expect(hub().requests).toHaveLength(before);
   });
 
-  test("is refused with other bytes, in the cache and on the hub", async () => {
+  test("is refused if its bytes differ, in the cache or on the hub", async () => {
     await expect(open({ sha256: "0".repeat(64) })).rejects.toMatchObject({ code: "checkpoint-damaged" });
     await open();
     writeFileSync(blobOfWeights(), weights.slice().reverse());
@@ -193,7 +193,7 @@ describe("a file that a run names by commit and hash", () => {
     expect(Uint8Array.from(readFileSync(path))).toEqual(weights);
   });
 
-  test("without the hub: one line", async () => {
+  test("cannot be fetched offline or without access", async () => {
     await expect(open({}, { HF_HUB_OFFLINE: "1" })).rejects.toThrow(
       /^hf:owner\/tiny@[0-9a-f]{40}\/model.safetensors is not in .*, and HF_HUB_OFFLINE is set: unset it$/,
     );

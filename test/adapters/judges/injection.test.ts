@@ -30,7 +30,7 @@ const question = (reference: string) => ({
   ...{ id: "q", kind: "k", level: 1, prompt: "Which city?", answer: reference, facts: {} },
 });
 
-test.each(ATTACKS)("an answer cannot persuade a judge: %j", async (attack) => {
+test.each(ATTACKS)("an answer stays data in the judge's request: %j", async (attack) => {
   const model = scriptedJudge(holdsReference);
   const { correct } = judgedRewards({ model, config: judgeConfig() });
   expect(await correct(question("Paris"), answered(attack))).toMatchObject({ score: 0 });
@@ -43,7 +43,7 @@ test.each(ATTACKS)("an answer cannot persuade a judge: %j", async (attack) => {
   expect(first?.[1]?.content).not.toMatch(/<|\[\/?INST/);
 });
 
-test.each(ATTACKS)("a report, a task or a page cannot persuade a judge: %j", async (attack) => {
+test.each(ATTACKS)("a report, a task or a page stays data in the judge's request: %j", async (attack) => {
   const model = scriptedJudge(({ report = "" }) => ({ reason: "measured", score: report.length > 0 ? 0.5 : 0 }));
   const { expert } = judgedRewards({ model, config: judgeConfig() });
   const conversation: Conversation = {

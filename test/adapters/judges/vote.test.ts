@@ -62,7 +62,7 @@ const filtered = new MgrpoError("endpoint-refused", "HTTP 400", {
   evidence: { status: 400, contentRefusal: "filtered" },
 });
 
-/** Votes on an answer, in turn: correct, incorrect, or an error. */
+/** Votes on an answer, in order: correct, incorrect, or an error. */
 function ballots(...votes: (boolean | MgrpoError)[]) {
   return scriptedJudge((_sent, call) => {
     const vote = votes[call] ?? expect.fail(`vote ${call} was not expected`);
@@ -86,7 +86,7 @@ test.each([
   },
 );
 
-test("of two valid scores, the mean", async () => {
+test("the verdict of two valid scores is their mean", async () => {
   const model = scriptedJudge((_sent, call) => ({ reason: "", score: [0.4, 7, 0.8][call] ?? 0 }));
   const verdict = await judgeQuality({ model, config: judgeConfig({ votes: 3 }) }, "Look.", { input: material });
   expect(verdict.score).toBeCloseTo(0.6);

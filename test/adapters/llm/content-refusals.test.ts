@@ -1,4 +1,4 @@
-/** @file What a server refuses as too long or by its filter ends one conversation; a tool that it refuses concerns them all. */
+/** @file A text that a server refuses as too long or by its filter ends one conversation; a tool that it refuses affects them all. */
 import { expect, test } from "vitest";
 import { openConversationModel } from "../../../adapters/llm/converse.ts";
 import { fails, json, type Reply, serveOpenAi } from "../../fakes/openai-server.ts";
@@ -16,7 +16,7 @@ test.each([
   fails(400, "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000"),
   json(422, { error: "Input validation error: `inputs` must have less than 1024 tokens. Given: 1500" }),
   json(422, { error: "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 2048. Given: 1800" }),
-])("Anthropic's and text-generation-inference's words for too long end the conversation as cut off", async (reply) => {
+])("a prompt too long for Anthropic or text-generation-inference ends the conversation as cut off", async (reply) => {
   expect(await turnAfter(reply)).toMatchObject({ text: "", calls: [], stop: "length" });
 });
 
@@ -24,7 +24,7 @@ test.each([
   fails(400, "Invalid prompt: your prompt was flagged as potentially violating our usage policy.", "invalid_prompt"),
   fails(400, "Content Exists Risk", "invalid_request_error"),
   fails(400, "Input data may contain inappropriate content.", "data_inspection_failed"),
-])("OpenAI's, DeepSeek's and Qwen's words for filtered end the conversation without an answer", async (reply) => {
+])("a prompt that OpenAI, DeepSeek or Qwen filters ends the conversation without an answer", async (reply) => {
   expect(await turnAfter(reply)).toMatchObject({ text: "", calls: [], stop: "stop" });
 });
 
@@ -32,7 +32,7 @@ test.each([
   "Invalid 'tools[0].function.name': string too long. Expected a string with maximum length 64",
   "Invalid 'tools[0].function.description': string too long. Expected a string with maximum length 1024",
   "Invalid 'tools': array too long. Expected an array with maximum length 128",
-])("a tool or a list of tools that is too long ends no conversation: it fails: %s", async (message) => {
+])("a tool or a list of tools that is too long is an error, not the end of a conversation: %s", async (message) => {
   await expect(turnAfter(fails(400, message, "invalid_request_error"))).rejects.toMatchObject({
     code: "endpoint-refused",
     retryable: false,

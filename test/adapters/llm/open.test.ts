@@ -60,7 +60,7 @@ test("messages are sent with their roles, tool responses as user messages; the c
   });
 });
 
-test("a server is sent the key that its spec names, and no other: OPENAI_API_KEY is only for OpenAI", async () => {
+test("a server gets only the key that its spec names: OPENAI_API_KEY is only for OpenAI", async () => {
   const model = await openModel([says("yes")], { keyVariable: "A_KEY" });
   await model.complete(QUESTION);
   const without = openLanguageModel(`openai:${server.url}#served`, { environment: { OPENAI_API_KEY: KEY } });
@@ -118,7 +118,7 @@ test.each([
   expect((await model.complete(QUESTION)).usage).toEqual(counted);
 });
 
-test("a server that hangs fails after the timeout", async () => {
+test("a request to a server that hangs fails after the timeout", async () => {
   const model = await openModel(["hang"], { attempts: 2, timeoutSeconds: 0.5 });
   let timeouts = 0;
   const onCutOff = () => {

@@ -1,4 +1,4 @@
-/** @file Structured output of a model behind an API: how it is requested, where the JSON is in an answer, and what a refusal suggests. */
+/** @file Structured output of a model behind an API: how it is requested, how its JSON is found in an answer, and what an error suggests. */
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { openLanguageModel } from "../../../adapters/llm/open.ts";
@@ -19,7 +19,7 @@ test.each([
   ["schema", { type: "json_schema" }, 0],
   ["object", { type: "json_object" }, 1],
   ["text", undefined, 1],
-] as const)("structured output is requested by %s", async (mode, format, instructions) => {
+] as const)("structured output is requested as %s", async (mode, format, instructions) => {
   const model = await openModel(says('<think>hm, {"correct": 1}?</think>\n```json\n{"correct": true}\n```'), mode);
   const { text } = await model.complete({ ...QUESTION, schema: Verdict });
   expect(Verdict.parse(JSON.parse(text))).toEqual({ correct: true });
@@ -33,7 +33,7 @@ test.each([
   '{"reason": "it writes </think>", "correct": true}',
   '```json\n{"reason": "it writes </think>", "correct": true}\n```',
   '<think>is </think> in it?</think>{"reason": "it writes </think>", "correct": true}',
-])("structured output may quote the end of thinking: %s", async (answer) => {
+])("structured output may contain the marker that ends thinking: %s", async (answer) => {
   const model = await openModel(says(answer));
   const schema = Verdict.extend({ reason: z.string() });
   const { text } = await model.complete({ ...QUESTION, schema });
@@ -45,7 +45,7 @@ test.each([
   ["object", /: if the server does not support JSON output, set json to "text"$/],
   ["text", /\(not JSON\)$/],
 ] as const)(
-  "output by %s that is not JSON: the message suggests the weaker ways to request it",
+  "if output requested as %s is not JSON, the message suggests the weaker modes, if any",
   async (mode, message) => {
     const model = await openModel(says("I think so."), mode);
     await expect(model.complete({ ...QUESTION, schema: Verdict })).rejects.toThrow(message);

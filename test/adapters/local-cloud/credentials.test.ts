@@ -30,7 +30,7 @@ test("keys that could not be written leave nothing behind: the next start create
   expect(await readdir(folder)).toEqual(["credentials.json"]);
 });
 
-test("processes that start at once get the same keys", async () => {
+test("concurrent starts get the same keys", async () => {
   const folder = await freshFolder();
   const [first, ...others] = await Promise.all(Array.from({ length: 8 }, () => openCredentials(folder)));
   for (const other of others) expect(other).toEqual(first);

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { openDiskSpace } from "../../../adapters/local-cloud/disk-space.ts";
 import { freshDirectory } from "../../fakes/local-store.ts";
 
-/** A disk, and two thirds of what is free on it, less the 64 MiB that always stay free. */
+/** A disk, and two thirds of its free space beyond the 64 MiB that always stay free. */
 async function openSpace() {
   const directory = await freshDirectory();
   const { bavail, bsize } = await statfs(directory);
@@ -27,7 +27,7 @@ test("the refusal says how much of the disk stays free", async () => {
   await expect(space.reserve(2 * bytes)).rejects.toThrow(/bytes do not fit on the disk, where 64 MiB stay free$/);
 });
 
-test("what is reserved and not yet written stays free for as long as the write takes", async () => {
+test("space that is reserved and not yet written stays reserved for as long as the write takes", async () => {
   const { space, bytes } = await openSpace();
   const first = await space.reserve(bytes);
   await untilMeasuredAgain();
@@ -37,7 +37,7 @@ test("what is reserved and not yet written stays free for as long as the write t
   await space.reserve(bytes);
 });
 
-test("bytes that are on the disk are part of its used space, and no longer of a reservation", async () => {
+test("written bytes count as used space, and no longer as reserved", async () => {
   const { space, bytes } = await openSpace();
   const first = await space.reserve(bytes);
   // More than was reserved: the length of a body is only declared.

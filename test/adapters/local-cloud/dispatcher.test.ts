@@ -6,7 +6,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { openDispatcher } from "../../../adapters/local-cloud/dispatcher.ts";
 
-test("outcomes that hang delay neither the run's manifests nor other runs", async () => {
+test("handlers of outcomes that hang delay neither the run's manifests nor other runs", async () => {
   const handled: string[] = [];
   let release = () => {};
   const hung = new Promise<void>((resolve) => {
@@ -31,7 +31,7 @@ test("outcomes that hang delay neither the run's manifests nor other runs", asyn
   await dispatcher.close();
 });
 
-test.each(["after", "just before"])("an event that arrives %s `close` calls no handler, and stays", async (when) => {
+test.each(["after", "just before"])("an event that arrives %s `close` is not handled, and stays", async (when) => {
   const calls: string[] = [];
   const dispatcher = openDispatcher({
     handle: async () => void calls.push("handle"),

@@ -1,4 +1,4 @@
-/** @file The journal of events on a disk that is full for a moment. */
+/** @file The journal of events on a disk that is temporarily full. */
 import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ test("an event that could not be announced does not keep an idle journal from be
     throw Object.assign(new Error("the disk is full"), { code: "ENOSPC" });
   });
   expect(() => journal.announce({ bucket: "b", key: "lost" })).toThrow("the disk is full");
-  // Its line alone is as long as the journal may become.
+  // Its line alone is as long as the journal may grow.
   journal.announce({ bucket: "b", key: "k".repeat(2 ** 20) })(true);
   expect((await stat(path)).size).toBeGreaterThan(2 ** 20);
   for (const id of created) journal.handled(id);

@@ -19,7 +19,7 @@ test.each<[string, string, string, string]>([
   ],
   ["EADDRNOTAVAIL", "address not available", "config-invalid", ELSEWHERE],
   ["ENOTFOUND", "not found", "config-invalid", ELSEWHERE],
-])("%s is one line with what to do", async (errno, reason, code, message) => {
+])("%s gives one line that says what to do", async (errno, reason, code, message) => {
   const server = createServer();
   vi.spyOn(server, "listen").mockImplementation(() => {
     queueMicrotask(() => server.emit("error", Object.assign(new Error(reason), { code: errno })));

@@ -36,7 +36,7 @@ const text = async (Key: string, Range?: string) =>
 /** Bodies that are being received. */
 const temporaryFiles = () => readdir(join(store.directory, "temporary"));
 
-test("ranges: first, middle, open end, suffix, past the end", async () => {
+test("a ranged read returns the bytes asked for: first, middle, open end, suffix; past the end, it is refused", async () => {
   await s3.send(new PutObjectCommand({ Bucket, Key: "range", Body: "0123456789" }));
   expect(await text("range", "bytes=0-0")).toBe("0");
   expect(await text("range", "bytes=3-5")).toBe("345");
@@ -46,7 +46,7 @@ test("ranges: first, middle, open end, suffix, past the end", async () => {
   await expect(text("range", "bytes=10-12")).rejects.toMatchObject({ name: "InvalidRange" });
 });
 
-test("a read on the condition of another ETag is refused, and the message has both", async () => {
+test("a read conditional on another ETag is refused, and the message names both", async () => {
   const { ETag = expect.fail("it has no ETag") } = await s3.send(
     new PutObjectCommand({ Bucket, Key: "tagged", Body: "1" }),
   );
@@ -146,7 +146,7 @@ test("aws-chunked with a trailing checksum, as streams are sent, is decoded to t
   expect(Buffer.compare((await store.objects.get("stream")) ?? Buffer.alloc(0), Buffer.concat(pieces))).toBe(0);
 });
 
-test("aws-chunked decodes the same wherever the network cuts it", async () => {
+test("aws-chunked decodes the same wherever the network splits it", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.uint8Array({ minLength: 1 })), fc.array(fc.nat(60)), async (chunks, cuts) => {
       const encoded = Buffer.concat([
@@ -171,7 +171,7 @@ test("aws-chunked decodes the same wherever the network cuts it", async () => {
   );
 });
 
-test("a body that breaks off is refused and leaves nothing", async () => {
+test("a body that breaks off leaves no object and no temporary file", async () => {
   const endpoint = new URL(process.env["AWS_ENDPOINT_URL_S3"] ?? "");
   const authorization = `AWS4-HMAC-SHA256 Credential=${process.env["AWS_ACCESS_KEY_ID"]}/x, SignedHeaders=, Signature=`;
   await new Promise<void>((resolve) => {
@@ -217,7 +217,7 @@ test("listing goes page by page through keys and folders, each once, in order", 
     const contents = (page.Contents ?? []).map((one) => one.Key ?? "");
     const folders = (page.CommonPrefixes ?? []).map((one) => one.Prefix ?? "");
     expect([contents, folders]).toEqual([contents.toSorted(), folders.toSorted()]);
-    // A page lists its keys and its folders apart.
+    // A page lists its keys and its folders separately.
     listed.push(...[...contents, ...folders].sort());
     ContinuationToken = page.NextContinuationToken;
   } while (ContinuationToken);
@@ -232,7 +232,7 @@ test.each([0, -1, Number.NaN])("a page of %d keys is refused", async (MaxKeys) =
   await expect(listing).rejects.toMatchObject({ name: "InvalidArgument", $metadata: { httpStatusCode: 400 } });
 });
 
-test("overwriting without a condition replaces; deleting twice is fine; metadata comes back", async () => {
+test("an unconditional write replaces an object; its metadata is returned; deleting it twice is no error", async () => {
   await s3.send(new PutObjectCommand({ Bucket, Key: "over", Body: "one" }));
   await s3.send(
     new PutObjectCommand({ Bucket, Key: "over", Body: "two", ContentType: "text/plain", Metadata: { a: "b" } }),
@@ -244,7 +244,7 @@ test("overwriting without a condition replaces; deleting twice is fine; metadata
   await expect(text("over")).rejects.toMatchObject({ name: "NoSuchKey" });
 });
 
-test("unimplemented operations are reported as such", async () => {
+test("a write conditional on an ETag is reported as not implemented", async () => {
   const put = new PutObjectCommand({ Bucket, Key: "range", Body: "x", IfMatch: '"etag"' });
   await expect(s3.send(put)).rejects.toMatchObject({ $metadata: { httpStatusCode: 501 } });
 });

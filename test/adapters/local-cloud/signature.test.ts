@@ -163,7 +163,7 @@ const NAMES: [string, Changes, string, string][] = [
   ["a date in 16 minutes", { minutes: 16 }, "RequestTimeTooSkewed", "InvalidSignatureException"],
   [
     "a date changed later",
-    // On the same day at any hour: the signature's scope names its day.
+    // Only the seconds change, so the day still matches the signature's scope.
     {
       tamper: ({ headers }) => ({ headers: { ...headers, "x-amz-date": anotherSecond(headers["x-amz-date"] ?? "") } }),
     },

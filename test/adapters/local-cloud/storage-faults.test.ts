@@ -87,7 +87,7 @@ test.each([
   }
 });
 
-test("a damaged object of an event fails the start, which waits for no handler", async () => {
+test("a damaged object with a pending event fails startup, which waits for no handler", async () => {
   const directory = await freshDirectory();
   const reading = await startLocalCloud({ directory });
   for (const key of ["whole", "damaged"]) await reading.direct.objects.commit(key, BODY);
@@ -95,7 +95,7 @@ test("a damaged object of an event fails the start, which waits for no handler",
   const sha256 = createHash("sha256").update("damaged").digest("hex");
   const [file = ""] = await filesIn(join(directory, "buckets"), new RegExp(`${sha256}$`));
   await truncate(file, 1000);
-  // As the embedded cloud's, which wait until the cloud has started.
+  // Like the embedded cloud's handlers, which wait until the cloud has started.
   const forever = () => new Promise<never>(() => {});
   const starting = startLocalCloud({ directory, handlers: { objectCreated: forever, tick: forever } });
   await expect(starting).rejects.toMatchObject(damaged(file));
@@ -163,7 +163,7 @@ test.each([
   expect(storageFault("/cloud", error)).toBe(error);
 });
 
-test("keys are in a file that only its owner reads, in a folder that only its owner enters", async () => {
+test("keys are in a file that only its owner can read, in a folder that only its owner can enter", async () => {
   const directory = join(await freshDirectory(), "cloud");
   await mkdir(directory, { mode: 0o755 });
   await (await openLocalStore({ directory })).close();

@@ -23,7 +23,7 @@ describe("search", () => {
     expect(index.titles("Guinea, Mali", 9)).not.toContain("Guinea");
     expect(index.titles("Guinea, Mali", 9)).not.toContain("Mali");
   });
-  test("at most as many as asked for; nothing for unknown words", () => {
+  test("there are at most as many titles as asked for, and none for unknown words", () => {
     expect(index.titles("Guinea", 2)).toHaveLength(2);
     expect(index.titles("xyzzy", 3)).toEqual([]);
     expect(index.titles("", 3)).toEqual([]);

@@ -47,7 +47,7 @@ function readEvents() {
   return events;
 }
 
-test("CRC-32C is Castagnoli's", () => expect(crc32c.str("123456789") >>> 0).toBe(0xe3069283));
+test("crc32c computes the Castagnoli checksum", () => expect(crc32c.str("123456789") >>> 0).toBe(0xe3069283));
 
 test("every value is at its step, and a resumed run has no duplicate events", async () => {
   for (let session = 0; session < 2; session++) {
@@ -87,7 +87,7 @@ test("a value of 0 is stored", async () => {
   expect(readEvents().at(-1)?.["summary"].value[0]).toEqual({ tag: "reward/main/mean", simpleValue: 0 });
 });
 
-test("what a failed write left behind is not in the file once its lines are sent again", async () => {
+test("what a failed write left behind is gone after the next send", async () => {
   const tracker = openTensorBoard(folder);
   await tracker.send([line(1, 0.5)], never);
   const [name = ""] = readdirSync(folder);

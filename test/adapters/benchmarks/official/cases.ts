@@ -1,5 +1,5 @@
 /**
- * @file Cases for the comparison with the benchmarks' official code, drawn from a fixed seed: README.md. An answer is most often a small change
+ * @file Cases for the comparison with the benchmarks' official code, drawn from a fixed seed: README.md. An answer is usually a small change
  * of the reference, so that right and wrong are both frequent.
  */
 import { encrypt } from "../../../../core/contracts/encryption.ts";

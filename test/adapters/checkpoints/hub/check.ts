@@ -1,5 +1,5 @@
 /**
- * @file `npm run check:hub`: the hub's cache is shared with Hugging Face's Python library, which comes from PyPI. What one of the two has cached,
+ * @file `npm run check:hub`: the hub's cache is shared with Hugging Face's Python library, installed from PyPI. What one of the two has cached,
  * the other finds, with and without the hub, and downloads nothing again. The hub is a fake one on this machine. Not part of CI. Exit code 1 if
  * something differs or is not found, 2 if the check cannot run here.
  */
@@ -18,7 +18,7 @@ import { FILES, MODEL } from "./tiny-hub.ts";
 
 const OFFLINE = { HF_HUB_OFFLINE: "1" };
 const LOOKUP = `/api/models/${MODEL.repository}/revision/main`;
-/** Those that mgrpo fetches. */
+/** The files that mgrpo fetches. */
 const NAMES = [...FILES.keys()].slice(0, 4);
 const SILENT = { progress() {}, note() {} };
 

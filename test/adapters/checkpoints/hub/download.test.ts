@@ -10,14 +10,14 @@ import { MODEL, useTinyHub, weights } from "./tiny-hub.ts";
 
 const { hub, home, settings, report, root, blobOfWeights } = useTinyHub();
 
-test("a download that breaks off continues where it stopped", async () => {
+test("an interrupted download resumes where it stopped", async () => {
   hub().faults.breakAfter = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 30_000];
   await fetchModel(MODEL, settings(), report);
   expect(hub().requests.at(-1)).toMatch(/model.safetensors bytes=\d+-99999$/);
   expect(sha256(readFileSync(blobOfWeights()))).toBe(sha256(weights));
 });
 
-test("a download that the hub refuses in every attempt says why", async () => {
+test("a download that the hub refuses on every attempt says why", async () => {
   hub().faults.limitsFiles = true;
   await expect(fetchModel(MODEL, settings(), report)).rejects.toMatchObject({
     code: "hub-unavailable",
@@ -27,7 +27,7 @@ test("a download that the hub refuses in every attempt says why", async () => {
   });
 });
 
-test("a download of a killed process continues too", async () => {
+test("a download that a killed process left behind is resumed", async () => {
   mkdirSync(join(root(), "blobs"), { recursive: true });
   writeFileSync(`${blobOfWeights()}.incomplete`, weights.slice(0, 70_000));
   utimesSync(`${blobOfWeights()}.incomplete`, 0, 0);
@@ -36,7 +36,7 @@ test("a download of a killed process continues too", async () => {
   expect(existsSync(`${blobOfWeights()}.incomplete`)).toBe(false);
 });
 
-test("an interrupted download whose time is in the future, by another clock, continues at once", async () => {
+test("a partial download with a modification time in the future, by another clock, is taken over at once", async () => {
   mkdirSync(join(root(), "blobs"), { recursive: true });
   writeFileSync(`${blobOfWeights()}.incomplete`, weights.slice(0, 70_000));
   const inAnHour = Date.now() / 1000 + 3600;
@@ -46,9 +46,9 @@ test("an interrupted download whose time is in the future, by another clock, con
 }, 20_000);
 
 test.each([
-  ["no byte", 0],
+  ["no bytes", 0],
   ["a part", 70_000],
-])("a download that two processes continue at once ends with the right bytes, from %s", async (_, size) => {
+])("two concurrent downloads of one file end with the right bytes, starting from %s", async (_, size) => {
   mkdirSync(join(root(), "blobs"), { recursive: true });
   writeFileSync(`${blobOfWeights()}.incomplete`, weights.slice(0, size));
   utimesSync(`${blobOfWeights()}.incomplete`, 0, 0);
@@ -57,7 +57,7 @@ test.each([
   expect(existsSync(`${blobOfWeights()}.incomplete`)).toBe(false);
 });
 
-test("a download that another process deletes as damaged starts again, or is refused if that happens at its end", async () => {
+test("a download that another process deletes as damaged starts again, or fails if that happens at its end", async () => {
   const incomplete = `${blobOfWeights()}.incomplete`;
   mkdirSync(join(root(), "blobs"), { recursive: true });
   writeFileSync(incomplete, weights.slice(0, 70_000));
@@ -79,8 +79,8 @@ test("a download that another process deletes as damaged starts again, or is ref
   });
 });
 
-// Every write to it fails for lack of space.
-test.skipIf(!existsSync("/dev/full"))("a download on a full disk is not tried again", async () => {
+// Every write to /dev/full fails for lack of space.
+test.skipIf(!existsSync("/dev/full"))("a download on a full disk is not retried", async () => {
   mkdirSync(join(root(), "blobs"), { recursive: true });
   const incomplete = `${blobOfWeights()}.incomplete`;
   symlinkSync("/dev/full", incomplete);
@@ -102,7 +102,7 @@ test("a download into a folder that cannot be written is refused with its path",
     });
 });
 
-test("a download with another hash than the hub lists is deleted and refused", async () => {
+test("a download whose hash is not the one that the hub lists is deleted and refused", async () => {
   hub().faults.corrupts = true;
   await expect(fetchModel(MODEL, settings(), report)).rejects.toThrow(
     /^hf:owner\/tiny: the download of config.json has the hash [0-9a-f]{12}…, but the hub lists [0-9a-f]{12}…, so it was deleted: run the command again$/,

@@ -21,7 +21,7 @@ test("the cache is where the environment variables say", () => {
   expect(hubSettings({ HF_HOME: home }).token).toBe("hf_saved");
 });
 
-test("paths are expanded as Python expands them; an empty variable is unset", () => {
+test("paths are expanded as Python expands them; an empty variable counts as unset", () => {
   const at = (environment: Record<string, string>) => hubSettings(environment).cache;
   expect(at({ HF_HOME: "~/models" })).toBe(join(homedir(), "models", "hub"));
   expect(at({ HF_HUB_CACHE: `/x/$NAME/\${NAME}/$NONE`, NAME: "a" })).toBe("/x/a/a/$NONE");
@@ -45,7 +45,7 @@ test("a value that is not a token is refused, and the message names its file or 
   expect(hubSettings({ HF_HOME: home, HF_TOKEN: "", HUGGING_FACE_HUB_TOKEN: "hf_old" }).token).toBe("hf_old");
 });
 
-test("a token's file that cannot be read is an error that names it; a token in a variable needs no file", () => {
+test("a token file that cannot be read is an error that names it; a token in a variable needs no file", () => {
   const saved = join(home, "token");
   mkdirSync(saved);
   expect(() => hubSettings({ HF_HOME: home })).toThrow(

@@ -1,4 +1,4 @@
-/** @file Multipart uploads: concurrent requests leave one part and release its bytes once; a start removes abandoned uploads. */
+/** @file Multipart uploads: concurrent requests leave one part and release its bytes once; startup removes abandoned uploads. */
 import { readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
@@ -37,7 +37,7 @@ async function open() {
   };
 }
 
-test("of two uploads of one part at once, the later one replaces the earlier one", async () => {
+test("of two concurrent uploads of one part, the later one replaces the earlier one", async () => {
   const { uploads, released, begin, receive } = await open();
   const id = await begin();
   const [earlier, later] = [await receive("one"), await receive("other")];
@@ -46,7 +46,7 @@ test("of two uploads of one part at once, the later one replaces the earlier one
   expect(released).toEqual([3]);
 });
 
-test("of two calls that abort an upload at once, one finds none, and its bytes are released once", async () => {
+test("of two concurrent aborts of an upload, one finds no upload, and its bytes are released once", async () => {
   const { uploads, released, begin, receive } = await open();
   const id = await begin();
   await uploads.putPart(id, 1, await receive("one"));
@@ -56,7 +56,7 @@ test("of two calls that abort an upload at once, one finds none, and its bytes a
   expect(released).toEqual([3]);
 });
 
-test("a start removes uploads that nobody continued for two days, and leaves files of others alone", async () => {
+test("startup removes abandoned uploads, and leaves current ones and foreign files alone", async () => {
   const { folder, start, begin } = await open();
   const [abandoned, current] = [await begin(), await begin()];
   writeFileSync(join(folder, ".DS_Store"), "");

@@ -1,4 +1,4 @@
-/** @file Objects as files: concurrent deletions, and files of others among them. */
+/** @file Objects as files: concurrent deletions, and foreign files among them. */
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -8,7 +8,7 @@ import { openObjectFiles } from "../../../../adapters/local-cloud/s3/object-file
 import { receiveBytes } from "../../../../adapters/local-cloud/s3/receive.ts";
 import { freshDirectory, openLocalStore } from "../../../fakes/local-store.ts";
 
-test("an object that two calls delete at once gives its bytes back to the quota once", async () => {
+test("two concurrent deletions of an object return its bytes to the quota once", async () => {
   const store = await openLocalStore({ maxBytes: 300_000 });
   const { objects } = store.cloud.direct;
   expect(await objects.commit("deleted twice", new Uint8Array(200_000))).toBe(true);

@@ -1,11 +1,11 @@
-/** @file The XML that clients of S3 send: the keys to delete as they are, and no deletion that the request does not name. */
+/** @file The XML that S3 clients send: keys are taken literally, and a malformed or unsupported deletion is refused. */
 import { expect, test } from "vitest";
 import { parseDelete, parseParts } from "../../../../adapters/local-cloud/s3/xml.ts";
 
 const deletion = (...objects: readonly string[]) =>
   `<Delete>${objects.map((object) => `<Object>${object}</Object>`).join("")}</Delete>`;
 
-test("keys that look like numbers, and keys with markup, are deleted as they are", () => {
+test("keys that look like numbers, and keys with markup, are taken literally", () => {
   const { keys, quiet } = parseDelete(deletion("<Key>1.0</Key>", "<Key>a &lt;b&gt;</Key>"));
   expect(keys).toEqual(["1.0", "a <b>"]);
   expect(quiet).toBe(false);
@@ -24,16 +24,16 @@ test.each([
 test.each([
   ["a version", "<VersionId>1</VersionId>"],
   ["a condition", '<ETag>"900150983cd24fb0d6963f7d28e17f72"</ETag>'],
-])("a deletion of an object by %s is refused, not done without it", (_, more) => {
+])("a deletion that names %s is refused, not done without it", (_, more) => {
   const refused = expect.objectContaining({ code: "NotImplemented" });
   expect(() => parseDelete(deletion(`<Key>a</Key>${more}`))).toThrow(refused);
 });
 
-test("line breaks between elements are no part of a deletion", () => {
+test("line breaks between elements are ignored", () => {
   expect(parseDelete("<Delete>\n<Object>\n<Key>a</Key>\n</Object>\n</Delete>").keys).toEqual(["a"]);
 });
 
-test("a body that is cut off within a tag is the client's fault, not one of the server, which clients retry", () => {
+test("a body that is cut off within a tag is a client error, not a server error, which clients would retry", () => {
   const refused = expect.objectContaining({ code: "MalformedXML", status: 400 });
   expect(() => parseDelete("<Delete><Object><Key>a</Key")).toThrow(refused);
   expect(() => parseParts("<CompleteMultipartUpload><Part")).toThrow(refused);

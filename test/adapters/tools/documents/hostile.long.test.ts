@@ -1,5 +1,5 @@
 /**
- * @file Documents that are made to break their reader. Each is read or refused within its limits: this process stays alive and responsive,
+ * @file Documents that are designed to break their reader. Each is read or refused within its limits: this process stays alive and responsive,
  * memory is bounded, and the next document is read.
  */
 import { monitorEventLoopDelay } from "node:perf_hooks";
@@ -19,11 +19,11 @@ import { peakMemory } from "./memory.ts";
 const { PDF, XLSX } = hostile;
 const HTML = "text/html";
 const MAX_CHARACTERS = 100_000;
-/** Bytes of one process, with what it may allocate between two looks of the memory watch, which may have to wait for a CPU. */
+/** Bytes of one process, including what it may allocate between two checks by the memory watch, which may have to wait for a CPU. */
 const MAX_MEMORY = 2e9;
 /** The deadline of a document. */
 const SECONDS = 20;
-/** For which a busy machine may stall this process. A document that it read by itself would block it for as long as a deadline. */
+/** How long a busy machine may stall this process. A document read in this process would block it for a whole deadline. */
 const MAX_STALL_SECONDS = SECONDS;
 /** Two deadlines, since a document that misses one is read again, with time to start two processes on a busy machine. */
 const MAX_SECONDS = 2 * SECONDS + 30;
@@ -41,7 +41,7 @@ const document = (type: string, bytes: Uint8Array): Document => ({
   maxCharacters: MAX_CHARACTERS,
 });
 
-/** Reads it, and checks the limits. */
+/** Reads the document, and checks the limits. */
 async function readWithinLimits(hostileDocument: Document): Promise<Extracted> {
   const started = performance.now();
   const delay = monitorEventLoopDelay({ resolution: 10 });

@@ -8,7 +8,7 @@ const titleOf = (head: string) => {
   return "title" in extracted ? extracted.title : extracted;
 };
 
-test("the title is the page's, not that of a drawing in it", () => {
+test("the title is the page's own, not that of an SVG in it", () => {
   expect(titleOf("<title> Home </title>")).toBe("Home");
   expect(titleOf("")).toBe("");
 });

@@ -19,7 +19,7 @@ const HOG = `
 test.each([
   [10, 0, null],
   [75, null, "SIGKILL"],
-])("%i buffers of 20 MB: exit code %s, signal %s", async (buffers, code, signal) => {
+])("a process with %i buffers of 20 MB ends with exit code %s, signal %s", async (buffers, code, signal) => {
   const watch = builtModule("adapters/tools/documents/memory-watch").href;
   const hog = spawn(process.execPath, ["--input-type=module", "--eval", HOG, watch, String(buffers)]);
   onTestFinished(() => void hog.kill("SIGKILL"));

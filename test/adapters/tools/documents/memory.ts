@@ -1,4 +1,4 @@
-/** @file Document readers in /proc: the ids of a process's readers, their work, and their total memory. Without /proc, no process is found. */
+/** @file Document readers in /proc: the ids of a process's readers, their CPU time, and their total memory. Without /proc, no process is found. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 
 /** Ids of the children of `parent` that run a document reader. */

@@ -1,4 +1,4 @@
-/** @file A machine that has no memory for a process that reads documents. */
+/** @file A machine without memory for a process that reads documents. */
 import { expect, test, vi } from "vitest";
 import { openReader } from "../../../../adapters/tools/documents/reader.ts";
 
@@ -10,11 +10,11 @@ vi.mock("node:child_process", async (original) => {
   return { ...actual, fork };
 });
 
-test("an error that Node.js throws instead of emitting it is a fault of the machine, which may pass", async () => {
+test("a failed start that Node.js throws instead of emitting is a retryable error of the tool", async () => {
   const reader = openReader();
   const document = { url: "https://a.test/", type: "text/plain", bytes: Buffer.from("text"), maxCharacters: 10 };
   const refused = { code: "tool-backend", retryable: true };
-  // The pool has two processes: a document that had none must leave its place free.
+  // The pool has two processes: a document that got none must free its place.
   for (let attempt = 0; attempt < 3; attempt++) {
     await expect(reader.read(document)).rejects.toMatchObject(refused);
   }

@@ -1,5 +1,5 @@
 /**
- * @file Which process of the pool reads a document: all of them read at once, only those that are fit are used again, and a document that ended
+ * @file Which process of the pool reads a document: all of them read at once, only healthy ones are reused, and a document that ended
  * one is read once more, alone.
  */
 import { beforeEach, expect, test, vi } from "vitest";
@@ -7,7 +7,7 @@ import { type Document, TOO_COMPLEX } from "../../../../adapters/tools/documents
 import { openReader, type Reader } from "../../../../adapters/tools/documents/reader.ts";
 import type { ReadOutcome } from "../../../../adapters/tools/documents/reader-process.ts";
 
-/** What a fake process does the n-th time with a document whose text is the key. Undefined: it reads it, as it does any other. */
+/** What a fake process does the n-th time with a document whose text is the key. Undefined: it reads the document like any other. */
 const OUTCOMES: Readonly<Record<string, (n: number) => ReadOutcome | undefined>> = {
   large: () => ({ extracted: { title: "", text: "large" }, isSpent: true }),
   fatal: () => "fatal",
@@ -62,7 +62,7 @@ vi.mock("../../../../adapters/tools/documents/reader-process.ts", () => ({
 const read = (reader: Reader, text: string, caller?: string) =>
   reader.read({ type: "text/plain", url: "https://a.test/", bytes: Buffer.from(text), maxCharacters: 10 }, caller);
 
-/** Until the pool has done what it can. */
+/** Waits until the pool can make no more progress. */
 async function settle(): Promise<void> {
   for (let i = 0; i < 10; i++) await new Promise(setImmediate);
 }
@@ -74,7 +74,7 @@ beforeEach(() => {
   mostAtOnce = 0;
 });
 
-test("two processes read at once, however many documents there are, and are used again", async () => {
+test("two processes read at once, however many documents there are, and are reused", async () => {
   const reader = openReader();
   const texts = Array.from({ length: 10 }, (_, i) => `text ${i}`);
   const extracted = await Promise.all(texts.map((text) => read(reader, text)));
@@ -87,12 +87,12 @@ test("a caller with many documents does not hold up another", async () => {
   const reader = openReader();
   const greedy = Array.from({ length: 10 }, (_, i) => read(reader, `greedy ${i}`, "greedy"));
   await Promise.all([...greedy, read(reader, "modest", "modest")]);
-  // Two are read at once, and the next one's turn came before.
+  // Two are read at once, and the third had its turn before "modest" was added.
   expect(reads.slice(0, 4).map(([text]) => text)).toEqual(["greedy 0", "greedy 1", "greedy 2", "modest"]);
   await reader.close();
 });
 
-test("a process that a document left large reads no other", async () => {
+test("a process that a document leaves large reads no other document", async () => {
   const reader = openReader();
   expect(await read(reader, "large")).toEqual({ title: "", text: "large" });
   await read(reader, "next");
@@ -103,7 +103,7 @@ test("a process that a document left large reads no other", async () => {
   await reader.close();
 });
 
-test("a document that ends its processes ends two, however many callers ask for it, and however often", async () => {
+test("a document that ends its process ends only two, however often it is asked for", async () => {
   const reader = openReader();
   expect(await read(reader, "fatal")).toEqual(TOO_COMPLEX);
   expect(await read(reader, "fatal")).toEqual(TOO_COMPLEX);
@@ -116,7 +116,7 @@ test("a document that ends its processes ends two, however many callers ask for 
   await reader.close();
 });
 
-test("a document whose process was ended is read again, alone, in its caller's turn; the others are read too", async () => {
+test("a document whose process ended is read again, alone, behind its caller's other documents", async () => {
   const reader = openReader();
   const texts = ["innocent", "a", "b", "c", "d", "e"];
   const extracted = await Promise.all(texts.map((text) => read(reader, text)));
@@ -124,13 +124,13 @@ test("a document whose process was ended is read again, alone, in its caller's t
   expect(reads.filter(([text]) => text === "innocent").map(([, atOnce]) => atOnce)).toEqual([1, 1]);
   expect(reads.at(-1)).toEqual(["innocent", 1]);
   expect(mostAtOnce).toBe(2);
-  // It was the process's fault, so it may again be read among others.
+  // It was the process's fault, so the document may be read beside others again.
   await Promise.all(["f", "innocent"].map((text) => read(reader, text)));
   expect(reads.at(-1)).toEqual(["innocent", 2]);
   await reader.close();
 });
 
-test("nothing starts beside a suspect, and both processes read after it", async () => {
+test("no document is read beside a suspect, and both processes read again after it", async () => {
   const reader = openReader();
   const suspect = read(reader, "innocent");
   while (reads.length < 2) await new Promise(setImmediate);
@@ -145,12 +145,12 @@ test("nothing starts beside a suspect, and both processes read after it", async 
   await reader.close();
 });
 
-test("a suspect waits until all others are read, and a second one waits for its caller's turn behind it", async () => {
+test("a suspect waits for the reads in progress, and a second one waits behind it for its caller's next turn", async () => {
   const reader = openReader();
   const release = hold("innocent too");
   const all = [read(reader, "innocent"), read(reader, "innocent too")];
   await settle();
-  // The first has died, and the second is still read.
+  // The first has ended its process, and the second is still being read.
   all.push(read(reader, "other", "another"));
   await settle();
   expect(reads.map(([text]) => text)).toEqual(["innocent", "innocent too"]);
@@ -168,7 +168,7 @@ test("a suspect waits until all others are read, and a second one waits for its 
   await reader.close();
 });
 
-test("copies that are read at once end a process each, and one more alone; the others read nothing", async () => {
+test("copies that are read at once end a process each, then one more alone; the remaining copies are not read", async () => {
   const reader = openReader();
   const copies = await Promise.all(Array.from({ length: 6 }, () => read(reader, "fatal")));
   expect(new Set(copies)).toEqual(new Set([TOO_COMPLEX]));
@@ -176,7 +176,7 @@ test("copies that are read at once end a process each, and one more alone; the o
   await reader.close();
 });
 
-test("a suspect that waits is rejected when the reader closes, and so is a document that dies then", async () => {
+test("a waiting suspect is rejected when the reader closes, and so is a document whose process ends then", async () => {
   const reader = openReader();
   const release = hold("innocent too");
   const ends = Promise.allSettled(["innocent", "innocent too"].map((text) => read(reader, text)));

@@ -103,13 +103,13 @@ test.runIf(LINUX)("a process that a document leaves large is ended", async () =>
   expect(await reader.read(page("<p>small</p>"))).toMatchObject({ text: "small" });
 });
 
-test("a PDF is read up to the page that fills the room", async () => {
+test("a PDF is read up to the page that reaches the character limit", async () => {
   const bytes = pdfOf(["first page", "second page", "third page"]);
   const read = await extractPdf({ ...page(""), type: PDF, bytes, maxCharacters: 40 });
   expect(read).toMatchObject({ text: "[page 1 of 3]\nfirst page\n\n[page 2 of 3]\nsecond page" });
 });
 
-test("a closed reader rejects, and says nothing about the document", async () => {
+test("a closed reader rejects its reads as canceled, with no verdict on the document", async () => {
   reader = openReader();
   const reading = [1, 2, 3].map((i) => reader.read(page(`<p>${i}</p>`)));
   const ends = Promise.allSettled(reading);
@@ -121,7 +121,7 @@ test("a closed reader rejects, and says nothing about the document", async () =>
 });
 
 test.skipIf(!LINUX)(
-  "a process that was ended from outside is replaced, and signals to the whole group do not end it",
+  "a process that is killed from outside is replaced; the signals that a whole process group gets do not end it",
   async () => {
     const others = childrenOf(process.pid);
     const ownChildren = () => childrenOf(process.pid).filter((id) => !others.includes(id));
@@ -154,8 +154,8 @@ test.skipIf(!LINUX)("a document whose process is killed from outside while it is
   expect(await long).toMatchObject({ text: expect.stringMatching(/^start\s/) });
 });
 
-/** False in a sandbox that keeps /proc read-only: raising it is otherwise allowed to everybody. */
-function mayBeRaised(): boolean {
+/** False where /proc is missing or read-only, as in a sandbox; elsewhere every process may raise its own score. */
+function canRaiseOomScore(): boolean {
   const path = "/proc/self/oom_score_adj";
   try {
     writeFileSync(path, readFileSync(path));
@@ -165,7 +165,7 @@ function mayBeRaised(): boolean {
   }
 }
 
-test.skipIf(!mayBeRaised())("the kernel takes a process that reads documents before its parent", async () => {
+test.skipIf(!canRaiseOomScore())("out of memory, the kernel kills a reader before its parent", async () => {
   const others = childrenOf(process.pid);
   reader = openReader();
   await reader.read(page("<p>one</p>"));
@@ -173,7 +173,7 @@ test.skipIf(!mayBeRaised())("the kernel takes a process that reads documents bef
   expect(own.map((id) => readFileSync(`/proc/${id}/oom_score_adj`, "utf8").trim())).toEqual(["1000"]);
 });
 
-/** Nothing but the reader keeps it alive. */
+/** Nothing but the reader keeps this program alive. */
 const CLOSER = `
   const { openReader } = await import(process.argv[1]);
   const reader = openReader();
@@ -182,7 +182,7 @@ const CLOSER = `
   console.log("closed");
 `;
 
-test("a program that waits for its reader to close goes on", async () => {
+test("a program that waits for its reader to close continues", async () => {
   reader = openReader();
   const built = builtModule("adapters/tools/documents/reader").href;
   const program = spawn(process.execPath, ["--input-type=module", "--eval", CLOSER, built], { stdio: "pipe" });
@@ -220,7 +220,7 @@ test.skipIf(!LINUX)("processes end with their parent, even while a document keep
   await expect.poll(() => cpuSeconds(child) - before, { interval: 10 }).toBeGreaterThan(0.1);
   parent.kill("SIGKILL");
   const atDeath = cpuSeconds(child);
-  // It may wait for a CPU for any time, but does not work on.
+  // It may wait for a CPU for any length of time, but does not go on working.
   while (isRunning(child)) {
     expect(cpuSeconds(child) - atDeath).toBeLessThan(2);
     await new Promise((resolve) => setTimeout(resolve, 10));

@@ -12,7 +12,7 @@ const RUN = { pk: "RUN#r", sk: "RUN" };
 const KEY = tableKeys.toolSpending("r");
 const NO_LIMITS: { readonly calls: number | null; readonly usd: number | null } = { calls: null, usd: null };
 
-/** A run that is going on, whose tools have the limits. */
+/** A run in progress whose tools have these limits. */
 async function openBudget(limits: Partial<typeof NO_LIMITS> = {}, lose = (table: Table) => table) {
   const table = memoryTable();
   await table.insert(RUN, runRecord({ run: "r" }));
@@ -30,7 +30,7 @@ const halted = {
   message: expect.stringContaining("run 'r' is halted: its tools' budget is spent"),
 };
 
-test("a request is counted at its price with what is reserved, and its cost replaces the reservation", async () => {
+test("a request is charged its price and its reservation, and its cost replaces the reservation", async () => {
   const { table, budget } = await openBudget();
   await budget.charge(0.001, 0.5);
   expect(await spentIn(table)).toEqual({ calls: 1, microUsd: 501_000, blocked: 0 });
@@ -75,7 +75,7 @@ test("concurrent requests of several processes cannot pass the limit together", 
   expect(await spentIn(table)).toMatchObject({ calls: 9 });
 });
 
-test("a record that no numbered payment was made to is continued", async () => {
+test("a record without numbered payments is continued", async () => {
   const { table, budget } = await openBudget();
   await table.update({ key: KEY, set: [[["calls"], 40]], when: [] });
   expect(Object.keys((await table.get(KEY)) ?? {}).sort()).toEqual(
@@ -85,9 +85,9 @@ test("a record that no numbered payment was made to is continued", async () => {
   expect(await spentIn(table)).toEqual({ calls: 41, microUsd: 2000, blocked: 0 });
 });
 
-describe("what is sent again because its answer was lost is counted once", () => {
+describe("a payment that is sent again because its answer was lost is counted once", () => {
   const cases: [string, (budget: RunBudget) => Promise<void>][] = [
-    ["charge", (budget) => budget.charge(0.001, 0.5)],
+    ["a charge", (budget) => budget.charge(0.001, 0.5)],
     ["a settlement below the reservation", (budget) => budget.charge(0.001, 0.5).then(() => budget.settle(0.5, 0.1))],
     ["a settlement above it", (budget) => budget.charge(0.001, 0.5).then(() => budget.settle(0.5, 0.7))],
     ["a further cost", (budget) => budget.chargeMore(0.2)],

@@ -28,7 +28,7 @@ afterAll(async () => {
 
 describe("objects in a folder", () => objectStoreContract(() => openFolderObjects(join(folder, "contract"))));
 
-test("a folder of objects: keys stay inside it, temporary files of killed processes go, a fault says what to do", async () => {
+test("a folder of objects: keys cannot escape it, old temporary files are removed, an error says what to do", async () => {
   const inside = join(folder, "inside");
   const objects = openFolderObjects(inside);
   await objects.commit("../escaped", Buffer.from("x"));
@@ -98,7 +98,7 @@ test("an answer for an encrypted question is stored encrypted and found without 
   await Promise.all([encrypting.close(), replaying.close()]);
 });
 
-test("identical concurrent calls are one request; live sends each; a folder is shared", async () => {
+test("identical concurrent calls send one request; live mode sends each; a folder shares its answers", async () => {
   const shared = join(folder, "shared");
   const first = await openWorldTools(world, { cache: { folder: shared } });
   const start = world.searches();

@@ -1,5 +1,5 @@
 /**
- * @file The guard of visit: it connects to public addresses only, whatever their names, and checks them where the connection is made.
+ * @file The guard of the visit tool: it connects to public addresses only, whatever their names, and checks them where the connection is made.
  */
 import type { LookupAddress } from "node:dns";
 import { fetch } from "undici";
@@ -14,7 +14,7 @@ const isPublic = addressCheck([]);
 
 test.each([
   ...["127.0.0.1", "127.255.0.9", "0.0.0.0", "0.1.2.3", "10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1"],
-  // Link-local, and with it the metadata services of AWS, Google and Azure; Alibaba's in CGNAT; Oracle's; Azure's other one.
+  // Link-local, which includes the metadata services of AWS, Google and Azure; Alibaba's in CGNAT; Oracle's; Azure's other one.
   ...["169.254.169.254", "169.254.0.1", "100.100.100.200", "100.64.0.1", "192.0.0.192", "168.63.129.16"],
   ...["224.0.0.1", "255.255.255.255", "240.0.0.1", "192.0.2.1", "198.18.0.1", "198.51.100.7", "203.0.113.9"],
   ...["::", "::1", "::ffff:127.0.0.1", "::ffff:7f00:1", "::ffff:10.0.0.1", "::ffff:169.254.169.254", "::127.0.0.1"],
@@ -29,7 +29,7 @@ test.each(["1.1.1.1", "8.8.8.8", "93.184.215.14", "172.32.0.1", "100.128.0.1", "
   (address) => expect(isPublic(address)).toBe(true),
 );
 
-test("an allowed range opens what is in it, and nothing else", () => {
+test("an allowed range opens the addresses in it, and no other private ones", () => {
   const check = addressCheck(["127.0.0.1/32", "fd12::/16"]);
   expect(["127.0.0.1", "::ffff:127.0.0.1", "fd12::5", "8.8.8.8"].every(check)).toBe(true);
   expect(["127.0.0.2", "fd13::5", "10.0.0.1"].some(check)).toBe(false);
@@ -69,7 +69,7 @@ test("the name is resolved once, all its addresses are checked, and the connecti
   await world.close();
 });
 
-test("a name that its own name servers do not resolve is the site's fault; without any name, it is this machine's", async () => {
+test("a name that cannot be resolved is the site's fault, unless this machine can resolve no name at all", async () => {
   const failing = ((_host: string, _options: object, callback: (error: Error) => void) =>
     callback(Object.assign(new Error("getaddrinfo EAI_AGAIN"), { code: "EAI_AGAIN" }))) as unknown as Resolve;
   const dispatcher = guardedAgent(addressCheck([]), failing);
@@ -87,7 +87,7 @@ test("a name that its own name servers do not resolve is the site's fault; witho
   await dispatcher.destroy();
 });
 
-test("no route to an IPv6 address is the site's fault, on a machine with IPv4 alone; no route to an IPv4 address is this machine's", async () => {
+test("no route to a site's IPv6 address is the site's fault; no route to its IPv4 address is this machine's", async () => {
   const failed = (code: string, address: string) => Object.assign(new Error(`connect ${code}`), { code, address });
   /** As Node.js reports a host with several addresses: with the code of the first. */
   const all = (...errors: NodeJS.ErrnoException[]) =>

@@ -79,7 +79,7 @@ describe.each(QUESTIONS)("%s", (question) => {
         text.replace(/[\p{Script=Han}]{2}|[^\s\p{Script=Han}]+/gu, '[$&](https://a.test/b?c=d "a title")'),
     ],
     ["in a long page", (text: string) => `${"前文 before ".repeat(5000)}${text}${" after 后文".repeat(5000)}`],
-  ])("a page with it, %s, is withheld", (_, pageOf) => {
+  ])("a page with the question %s is withheld", (_, pageOf) => {
     expect(guard.leaksQuestion(pageOf(question), question)).toBe(true);
   });
 
@@ -102,7 +102,7 @@ const ORDINARY = [
   "第十九届运动会在阿兰迪亚举行。".repeat(200),
 ];
 
-test.each(["&", "&amp;"])("a question in XML is found, whose punctuation is escaped with %s", (ampersand) => {
+test.each(["&", "&amp;"])("a question in XML whose punctuation is escaped with %s is found", (ampersand) => {
   const question = 'In which year did the "Salt & Iron" museum of Alby open its founder\'s third hall?';
   const names: Record<string, string> = { '"': "quot;", "'": "apos;", "&": "amp;" };
   const escaped = question.replace(/["'&]/g, (character) => `${ampersand}${names[character]}`);

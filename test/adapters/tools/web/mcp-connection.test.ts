@@ -33,7 +33,7 @@ async function serve(listener: RequestListener): Promise<string> {
 
 const openProcess = () => openServer({ command: process.execPath, arguments: [script], environment: [] });
 
-test("a call after `close` is canceled: it starts no process", async () => {
+test("a call after `close` is canceled", async () => {
   const server = openProcess();
   expect(await server.call("process", {})).toMatch(/^\d+$/);
   await server.close();
@@ -58,12 +58,12 @@ async function giveUpAndClose(server: McpServer): Promise<void> {
   });
   for (let i = 0; i < 100; i++) await new Promise(setImmediate);
   expect(isClosed).toBe(false);
-  // The grace time of the process, which is killed then.
+  // The grace period, after which the process is killed.
   vi.advanceTimersByTime(2000);
   await closing;
 }
 
-test("`close` waits for the end of a process that a call has given up", async () => {
+test("`close` waits for the end of a process that a timed-out call has given up", async () => {
   const server = openProcess();
   const pid = Number(await server.call("process", {}));
   await giveUpAndClose(server);

@@ -12,7 +12,7 @@ function open(...without: string[]) {
   return openWebTools({ config: worldConfig({ mcp: { sums } }), environment: {}, store: memoryStore() });
 }
 
-test("it is refused, with the setting that excludes the tool", async () => {
+test("a server that lists a tool twice is refused, and the message names the setting that excludes the tool", async () => {
   await expect(open()).rejects.toMatchObject({
     code: "config-invalid",
     message: "tools.mcp.sums: the server lists two tools named 'add': exclude them with tools.mcp.sums.without",

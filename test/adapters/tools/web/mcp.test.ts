@@ -47,7 +47,7 @@ beforeAll(async () => {
 });
 afterAll(() => tools.close());
 
-test("its JSON Schemas reach the chat template verbatim, and calls are checked against them", async () => {
+test("a server's JSON Schemas reach the chat template verbatim, and calls are checked against them", async () => {
   const toolbox = openToolbox("main", { tools: ["sums_add"], delegates: [] }, tools.tools);
   expect(toolbox.schemas[0]?.function).toEqual({
     name: "sums_add",
@@ -65,7 +65,7 @@ test("its JSON Schemas reach the chat template verbatim, and calls are checked a
     expect(parseTurn(callText("sums_add", args), toolbox, 1)).toMatchObject({ kind: "malformed" });
 });
 
-test("it answers; the agent reads the errors of its calls; the server gets only the variables named for it", async () => {
+test("a server answers; the agent reads the errors of its calls; the server gets only the variables named for it", async () => {
   expect(await call("sums_add", { a: 20, b: 22 })).toBe("42");
   expect(await call("sums_refuse")).toBe("not today");
   expect(await call("sums_wrong")).toContain("no such thing");
@@ -78,7 +78,7 @@ test("a response that breaks the server's own output schema is text like any oth
   expect(await call("sums_count", { plain: true })).toBe("two");
 });
 
-test("a fault in a server's settings is named, once they say what kind of server it is", async () => {
+test("an invalid setting of a server is named; settings with both a command and a url, or neither, are refused", async () => {
   const url = "http://127.0.0.1:1/mcp";
   const refused = (server: object, message: RegExp) => expect(open({ sums: server })).rejects.toThrow(message);
   await refused({ ...stdio, argument: [] }, /mcp\.sums: Unrecognized key: "argument"/);
@@ -101,7 +101,7 @@ test("a call that times out on a connection that was replaced leaves the new one
   const own = await open({ sums: { ...stdio, cached: false, seconds: 60 } });
   const ask = (name: string) => Promise.resolve(own.tools.get(`sums_${name}`)?.run({} as never, context));
   const old = await ask("process");
-  // Moved by hand: a server may take any time to start.
+  // The clock is advanced by hand: a server may take any time to start.
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   onTestFinished(() => void vi.useRealTimers());
   const hang = async (calls: number) => {
@@ -120,12 +120,12 @@ test("a call that times out on a connection that was replaced leaves the new one
   vi.advanceTimersByTime(500);
   await expect(second.hung).rejects.toThrow(/timed out/i);
   expect(await ask("process")).toBe(replaced);
-  // The grace time of the old server, which is killed then.
+  // The grace period, after which the old server is killed.
   vi.advanceTimersByTime(2000);
   await own.close();
 });
 
-test("filters; a server that cannot start, a missing variable or a missing tool is reported when it is opened", async () => {
+test("`only` and `without` filter tools; a server that cannot start, a missing variable or a missing tool is reported on opening", async () => {
   const store = memoryStore();
   const some = await open({ sums: { ...stdio, only: ["add", "die"], without: ["die"] } }, {}, store);
   expect([...some.tools.keys()].filter((name) => name.startsWith("sums"))).toEqual(["sums_add"]);
@@ -186,7 +186,7 @@ test("a text whose whitespace RE2 does not know is left to the server, and any o
   expect(linearPattern("^[a-z ]+$").test("two\u00a0words")).toBe(false);
 });
 
-test("over HTTP, with a header from a variable; an HTTP error is an outage, after which a new session is opened", async () => {
+test("a server over HTTP gets its header from a variable; an HTTP error is an outage, after which a new session is opened", async () => {
   const seen: unknown[] = [];
   let sessions = 0;
   let refusal: number | undefined;

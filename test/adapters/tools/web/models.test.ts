@@ -69,7 +69,7 @@ test.each([
   [0, 1],
   [1, 0],
 ])(
-  "the calls of one turn hold what they may cost, in the order of the text, whichever ends first",
+  "the calls of one turn reserve what they may cost, in the order of the text, whichever ends first",
   async (...order) => {
     const ends: (() => void)[] = [];
     const { call, close } = await openTools({}, memoryStore(), () => new Promise((end) => ends.push(end)));
@@ -94,7 +94,7 @@ test.each([
   },
 );
 
-test("an extraction holds the price of the longest page until the turn ends, since it does not know its own yet", async () => {
+test("an extraction reserves the price of the longest page until the turn ends, since its own is not known yet", async () => {
   const { call, close } = await openTools();
   // 63,000 tokens at 1 micro-dollar for the longest page, about 1200 for the rest of the prompt and the answer.
   const { budget } = dollars(65_000);
@@ -132,7 +132,7 @@ test("concurrent calls reserve what they may cost: together they do not pass the
   await close();
 });
 
-test("the run pays for requests that were cut off, at their maximum; the rollout's budget depends on no timing", async () => {
+test("the run is charged the maximum for requests that were cut off; the rollout's budget does not depend on timing", async () => {
   const store = memoryStore();
   let isDown = true;
   const openModel: OpenModel = async () => ({
@@ -159,7 +159,7 @@ test("the run pays for requests that were cut off, at their maximum; the rollout
   await close();
 });
 
-test("an answer that the server's filter withheld is paid", async () => {
+test("an answer that the server's filter withheld is paid for", async () => {
   const store = memoryStore();
   const evidence = { contentRefusal: "filtered", usage: { inputTokens: 200, outputTokens: 10 } };
   const openModel: OpenModel = async () => ({

@@ -28,7 +28,7 @@ afterAll(async () => {
 });
 
 describe.each(["serper", "tavily", "brave", "searxng"])("%s", (backend) => {
-  test("titles, addresses and snippets, best first; an empty result is not an error", async () => {
+  test("a result has titles, addresses and snippets, best first; an empty one is not an error", async () => {
     const { call } = await over(backend);
     const text = await call("search", { query: "  Alby" });
     expect(text).toMatch(/^1\. Alby\n {3}http:\/\/127\.0\.0\.1:\d+\/wiki\/Alby\n {3}Alby is a town in Arlandia/);
@@ -56,7 +56,7 @@ describe.each(["serper", "tavily", "brave", "searxng"])("%s", (backend) => {
     ["HTTP 301", /HTTP 301 .*: it redirects elsewhere: check the backend's url/, false],
     ["HTML", /answered a page \(text\/html\) where JSON was expected: check/, false],
     ["odd", /answer of \w+ at http:\/\/127\.0\.0\.1:\d+: /, true],
-  ])("%s is an outage with one clear line, without the key", async (query, line, retryable) => {
+  ])("%s is reported in one clear line, without the key", async (query, line, retryable) => {
     const { call } = await over(backend);
     const failed = call("search", { query });
     await expect(failed).rejects.toMatchObject({
@@ -138,7 +138,7 @@ test.each([
     new TypeError("fetch failed", { cause: Object.assign(new Error("refused"), { code: "ECONNREFUSED" }) }),
     "ECONNREFUSED: refused",
   ],
-])("the reason of a failure names a code that is text: %s", (error, reason) => expect(reasonOf(error)).toBe(reason));
+])("the reason of a failure has its code if that is text: %s", (error, reason) => expect(reasonOf(error)).toBe(reason));
 
 test("the error about a wrong key names its variable", async () => {
   const config = worldConfig(worldSettings(world));
@@ -155,7 +155,7 @@ test("the error about a wrong key names its variable", async () => {
   await close();
 });
 
-test("engines of SearXNG that do not respond are an outage, not an empty result", async () => {
+test("SearXNG engines that do not respond are an outage, not an empty result", async () => {
   const { call } = await over("searxng");
   await expect(call("search", { query: "dead engines" })).rejects.toThrow(
     /no results, and these engines do not respond: google \(timeout\)/,

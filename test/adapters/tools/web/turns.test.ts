@@ -16,7 +16,7 @@ vi.mock("../../../../adapters/tools/documents/reader.ts", () => ({
   }),
 }));
 
-test("all conversations of a rollout have one caller, and those of another rollout another", async () => {
+test("all conversations of a rollout share one caller, and another rollout has its own", async () => {
   const world = await serveWorld();
   const tools = await openWorldTools(world);
   // Each conversation has a budget of its own; a sub-agent's has the address from its request.

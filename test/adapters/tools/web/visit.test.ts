@@ -1,5 +1,5 @@
 /**
- * @file The visit tool on a world with hostile sites: it returns what is readable, and otherwise the reason. Then the whole path: a page that is
+ * @file The visit tool on a world with hostile sites: it returns what is readable, and otherwise the reason. Then end to end: a page that is
  * fetched, extracted and tokenized for a model stays data.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -75,7 +75,7 @@ describe("reads", () => {
       `上海\n${world.origin}/%E4%B8%8A%E6%B5%B7?q=%C3%A9\n\nA town at the sea.`,
     );
   });
-  test("a long page by parts, each as long as the agent will see", async () => {
+  test("a long page in parts, none longer than the agent will see", async () => {
     const shown = (part: number) =>
       tools.call("visit", { url: `${world.origin}/wiki/Towns_of_Arlandia`, part }, { responseCharacters: 400 });
     expect(await shown(1)).toMatch(/\npart 1, continues in part 2\n/);
@@ -245,7 +245,7 @@ test("the extracting model gets goal and page as data; each request is billed on
     expect(new TextDecoder().decode(await store.objects.get(key))).not.toContain(SEARCH_KEY);
 });
 
-test("a text that a model rejects is not an outage: the agent reads the error, and the next text is sent as usual", async () => {
+test("the agent reads that its text is too long for a model; any other refusal by the model is an error of the tool", async () => {
   const objecting: OpenModel = async () => ({
     complete: ({ messages }) => {
       const contentRefusal = messages[1]?.content === "too much" ? "too-long" : undefined;
