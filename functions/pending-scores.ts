@@ -1,5 +1,5 @@
 /**
- * @file The scores that are under way in this process: no outcome is scored twice at once, and scores of a group that arrive together share
+ * @file The scores in progress in this process: no outcome is scored twice at the same time, and scores of a group that arrive together share
  * a write.
  */
 import pLimit, { type LimitFunction } from "p-limit";
@@ -9,7 +9,7 @@ import type { RolloutAddress } from "../core/contracts/rollout.ts";
 import type { Table, TableItem } from "../core/ports.ts";
 import { partsOfOneWrite, recordScores } from "../core/training/writes.ts";
 
-/** Limit on the outcomes of one run that are scored at once at the request of ticks. Most of the time, they wait for a judge. */
+/** How many outcomes of one run are scored at once at the request of ticks. Most of the time, they wait for a judge. */
 const PARALLEL_SCORES_PER_RUN = 32;
 
 /** The longest that an outcome may wait for one of its run's slots while a judge hangs: each request before it lasts until its deadline. */
@@ -65,14 +65,14 @@ export class ScoringQueue {
     this.#requested.set(key, scored);
   }
 
-  /** Why a request of an earlier tick of this run failed; undefined if none has since the last call. */
+  /** The error of the first tick request of this run that failed since the last call; undefined if none did. */
   takeFailure(run: string): unknown {
     const failure = this.#failures.get(run);
     this.#failures.delete(run);
     return failure;
   }
 
-  /** Resolves when no request is left. */
+  /** Resolves when no tick's request is pending. */
   async idle(): Promise<void> {
     while (this.#requested.size > 0) await Promise.all(this.#requested.values());
   }
@@ -92,7 +92,7 @@ interface PendingWrite {
  */
 export class ScoreRecorder {
   readonly #table: Table;
-  /** Per group: the next write, and the last one that was queued. */
+  /** By group: the write that has not begun, and the last one that was queued, begun or not. */
   readonly #next = new Map<string, PendingWrite>();
   readonly #last = new Map<string, Promise<unknown>>();
 
@@ -130,7 +130,7 @@ export class ScoreRecorder {
   }
 }
 
-/** Writes the scores that the group does not have yet. Returns the item after the write. */
+/** Writes the scores that the group does not have yet. Returns the item afterwards. Once the group is no longer open, nothing is written. */
 async function writeScores(
   table: Table,
   address: GroupAddress,

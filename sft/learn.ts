@@ -1,6 +1,6 @@
 /**
- * @file The loop of supervised training: one AdamW step per batch on the mean -log p of the assistant's tokens, and at intervals the same
- * mean on the held-out examples. A function of its arguments alone: resumed from a checkpoint, it computes the same bits.
+ * @file The loop of supervised training: one AdamW step per batch on the mean -log p of the assistant's tokens. At intervals it computes the
+ * same mean on the held-out examples. A function of its arguments alone: resumed from a checkpoint, it computes the same bits.
  */
 import type { OptimizerConfig } from "../core/contracts/agent-config.ts";
 import { MgrpoError } from "../core/errors.ts";
@@ -10,7 +10,7 @@ import { afterEvaluation, afterTrainingStep, type TrainingProgress } from "./pro
 
 export type Optimizer = Omit<OptimizerConfig, "learningRate">;
 
-/** A shorter average of squared gradients than in M-GRPO, since batches are small and vary. */
+/** `beta2` is lower than M-GRPO's default: batches are small and vary, so squared gradients are averaged over fewer steps. */
 export const OPTIMIZER: Optimizer = { beta1: 0.9, beta2: 0.95, epsilon: 1e-8, weightDecay: 0.01, maxGradientNorm: 1 };
 
 export interface TrainingPlan {
@@ -19,16 +19,16 @@ export interface TrainingPlan {
   /** AdamW's peak rate: reached by a linear warm-up over the first `warmUp` share of the tokens, then decayed to a tenth along a cosine. */
   readonly learningRate: number;
   readonly warmUp: number;
-  /** Whether the first step has rate 0, as the base models of the recipes were trained. By default its rate is above 0: no step is wasted. */
+  /** Whether the first step has rate 0, as in the training of the recipes' base models. By default its rate is above 0: no step is wasted. */
   readonly startsAtZero?: boolean;
-  /** Steps between evaluations, each of which ends in a checkpoint. Infinity: only after the last step. */
+  /** Steps between evaluations. A checkpoint follows each. Infinity: only after the last step. */
   readonly evaluateEvery: number;
-  /** Training ends early after this number of evaluations in a row without a lower held-out loss. */
+  /** Training ends early after this many evaluations in a row without a lower held-out loss. */
   readonly patience: number;
 }
 
 export interface Material {
-  /** All batches of the training, in order, including those already seen. May be endless. */
+  /** All training batches, in order, including those already trained on. May be endless. */
   readonly batches: Iterable<readonly Example[]>;
   readonly heldOut: readonly Example[];
 }
@@ -36,11 +36,11 @@ export interface Material {
 export interface Observer {
   /** Called after every step. */
   onStep?(progress: TrainingProgress): void;
-  /** Called after every evaluation except the one before training, and awaited: the trainer's state belongs to this progress. */
+  /** Called and awaited after every evaluation except the one before training: the trainer's state matches this progress. */
   onCheckpoint(progress: TrainingProgress): Promise<void>;
 }
 
-/** Trains until the tokens are spent or the held-out loss stops falling. `from`: the progress that the trainer's state belongs to. */
+/** Trains until the token budget is spent or the held-out loss stops falling. `from`: the progress that the trainer's state matches. */
 export async function learn(
   trainer: Trainer,
   { batches, heldOut }: Material,
@@ -68,7 +68,7 @@ export async function learn(
   return progress;
 }
 
-/** One AdamW step on the mean -log p of the batch's assistant tokens. Returns that mean. */
+/** One AdamW step on the mean -log p of the batch's assistant tokens. Returns that mean, as it was before the step. */
 export async function imitate(trainer: Trainer, batch: readonly Example[], learningRate: number): Promise<number> {
   const total = trainedTokens(batch);
   const sequences = batch.map(({ tokens, turns }) => {
@@ -104,8 +104,8 @@ export async function heldOutLoss(trainer: Trainer, examples: readonly Example[]
 }
 
 /**
- * Learning-rate factor of a step after the fraction `done` of the training: linear warm-up, then cosine decay to a tenth. `share`: the
- * fraction that the step itself adds; 0 gives the first step rate 0.
+ * Learning-rate factor of a step that begins after the fraction `done` of the training: linear warm-up, then cosine decay to a tenth.
+ * `share`: the fraction that the step itself adds; 0 gives the first step rate 0.
  */
 export function schedule(done: number, warmUp: number, share: number): number {
   if (done < warmUp) return (done + share) / (warmUp + share);

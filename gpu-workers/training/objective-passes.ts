@@ -1,9 +1,9 @@
 /**
- * @file The objective of a training step in the losses that engines offer.
+ * @file Computes the objective of a training step with the losses that engines offer.
  *
- *   clipped-token   one pass: the default objective, any aggregation
- *   linear          log-probs first, then core's d(loss)/d(logProb) as weights: every other option
- *   linear-entropy  the same, and the entropy bonus
+ *   clipped-token   one pass: the default objective, with any aggregation
+ *   linear          log-probs first, then core's d(loss)/d(logProb) as weights: every other objective
+ *   linear-entropy  the same, plus the entropy bonus
  */
 import type { StepOptimizer } from "../../core/contracts/agent-config.ts";
 import type { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
@@ -26,13 +26,13 @@ export interface TrainStepConfig {
   /** Prefix of the names of the random streams that assign trajectories to minibatches, one per epoch. */
   readonly minibatchStream: StreamName;
   /**
-   * Called in each pass for each named trajectory: log-probs before the step's first update where the objective computes them, else of this
-   * pass; and the indices of the clipped tokens.
+   * Called in each pass for each named trajectory, with its log-probs before the step's first update if the objective computes them, else those of
+   * this pass; and with the indices of its clipped tokens.
    */
   readonly onTokens?: (name: string, logProbs_A: ArrayLike<number>, clippedTokens: readonly number[]) => void;
 }
 
-/** An entry during the step. `loss` lacks the log-probs of the current policy, which `gradientPass` returns. */
+/** A training entry in the form that passes use. `loss` lacks the log-probs of the current policy, which `gradientPass` returns. */
 export interface PreparedEntry {
   readonly name: string | undefined;
   readonly group: number;
@@ -72,13 +72,13 @@ export async function withEarlierPolicies(
   });
 }
 
-/** Subtracts each token's KL penalty to go from its advantage. */
+/** Subtracts from each token's advantage the KL penalty of this token and all later ones. */
 function withKlInReward(loss: PreparedEntry["loss"], coefficient: number): PreparedEntry["loss"] {
   const toGo_A = klToGo_A(loss.proximal_A, loss.reference_A, coefficient);
   return { ...loss, offsets_A: toGo_A.map((penalty, a) => (loss.offsets_A?.[a] ?? 0) - penalty) };
 }
 
-/** Adds the gradient of some entries. `moved`: the weights have changed since `proximal_A` was computed. */
+/** Accumulates the gradient of some entries. `moved`: the weights have changed since `proximal_A` was computed. */
 export function gradientPass(
   trainer: GradientTrainer,
   entries: readonly PreparedEntry[],

@@ -1,4 +1,4 @@
-/** @file The status of a resumed run: it has the evaluations of earlier sessions, even before their records are read again, and each once. */
+/** @file The status of a resumed run lists the evaluations of earlier sessions, each once, even before their records are read again. */
 import { expect, test } from "vitest";
 import type { EmbeddedCloud } from "../../cli/local/embedded-cloud.ts";
 import { RunHistory } from "../../cli/local/history.ts";
@@ -10,7 +10,7 @@ import { config, job } from "./records.ts";
 
 workHere();
 
-test("a run that is stopped as soon as it is resumed keeps its evaluations; an evaluation that is read again counts once", () => {
+test("a run stopped right after it is resumed keeps its evaluations; an evaluation that is read again is listed once", () => {
   const cloud = {
     environment: {},
     takeScoringSeconds: () => 0,

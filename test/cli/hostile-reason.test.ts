@@ -1,4 +1,4 @@
-/** @file The reason of a halted run may quote a model or a web page: its control characters and bidirectional overrides do not reach the terminal. */
+/** @file A run's halt reason may quote a model or a web page: its control characters and bidirectional overrides do not reach the terminal. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

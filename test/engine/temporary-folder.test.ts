@@ -10,14 +10,14 @@ const GONE = 2 ** 30;
 const parent = mkdtempSync(join(tmpdir(), "mgrpo-temporary-folder-"));
 afterAll(() => rmSync(parent, { recursive: true, force: true }));
 
-test("folders of processes that are gone are deleted; those of live ones and of other hosts stay", () => {
+test("folders of dead processes are deleted; those of live processes and of other hosts stay", () => {
   const named = (host: string, pid: number, suffix: string) => {
     const folder = join(parent, `mgrpo-quantized-${host}-${pid}-${suffix}`);
     mkdirSync(join(folder, "0-int4"), { recursive: true });
     return folder;
   };
   named(hostname(), GONE, "aaaaaa");
-  // A container's process may have the id of the killed one that it replaces.
+  // In a restarted container, this process may have the id of the killed one. The folder is older than the process.
   utimesSync(named(hostname(), process.pid, "bbbbbb"), 0, 0);
   const kept = [
     named(hostname(), process.pid, "cccccc"),
@@ -25,7 +25,7 @@ test("folders of processes that are gone are deleted; those of live ones and of 
     named("elsewhere", GONE, "eeeeee"),
     named(`${hostname()}-1`, GONE, "ffffff"),
   ];
-  // A link is judged by its own owner, whether its target exists or not.
+  // A link is not followed, so it is deleted even though its target does not exist.
   symlinkSync("nowhere", join(parent, `mgrpo-quantized-${hostname()}-${GONE}-gggggg`));
   const created = makeTemporaryFolder(parent);
   expect(readdirSync(parent).sort()).toEqual([...kept, created].map((folder) => basename(folder)).sort());

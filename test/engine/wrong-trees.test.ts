@@ -1,4 +1,4 @@
-/** @file Graphs that compute prefix trees wrongly are refused (engine/compiled/training/tree-check.ts), and those that compute them right are not. */
+/** @file Graphs that compute prefix trees wrongly are refused (engine/compiled/training/tree-check.ts); correct ones are not. */
 import { afterEach, expect, test, vi } from "vitest";
 import type { Loss, TrainingSequence } from "../../core/ports.ts";
 import { type Feeds, GraphSession, tensor } from "../../engine/compiled/graph-session.ts";
@@ -14,7 +14,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** Changes what the graphs of trees are given. */
+/** Changes the inputs of the graphs that compute trees. */
 function breakTrees(change: (feeds: Feeds) => Feeds): void {
   const { run } = GraphSession.prototype;
   vi.spyOn(GraphSession.prototype, "run").mockImplementation(function (this: GraphSession, lengths, feeds, ...rest) {
@@ -34,9 +34,9 @@ const unrotated = ({ cos, ...others }: Feeds): Feeds => {
   const { dims = [], size = 0 } = cos ?? {};
   return { ...others, cos: tensor(new Float32Array(size).fill(1), dims), sin: tensor(new Float32Array(size), dims) };
 };
-const backwardAlone = (change: (feeds: Feeds) => Feeds) => (feeds: Feeds) =>
+const onlyBackward = (change: (feeds: Feeds) => Feeds) => (feeds: Feeds) =>
   LAST_GRADIENT in feeds ? change(feeds) : feeds;
-/** A token that predicts several gets the gradient of all but one. */
+/** A token that predicts several tokens gets the gradient of all of them but one. */
 const dropsPredictions = (feeds: Feeds): Feeds => {
   const { inverseRows, mask, targets } = feeds;
   if (!inverseRows || !mask || !targets) return feeds;
@@ -55,17 +55,17 @@ test.each([
   ["the mask", all, seesAll, "log-prob"],
   ["positions", all, unrotated, "log-prob"],
   ["the mask, under an adapter", adapter, seesAll, "log-prob"],
-  // Their log-probs are right.
-  ["the mask of the backward pass", adapter, backwardAlone(seesAll), "gradient"],
-  ["positions of the backward pass", adapter, backwardAlone(unrotated), "gradient"],
+  // In the following, only the gradient is wrong.
+  ["the mask of the backward pass", adapter, onlyBackward(seesAll), "gradient"],
+  ["positions of the backward pass", adapter, onlyBackward(unrotated), "gradient"],
   ["predictions after the same token", all, dropsPredictions, "gradient"],
-])("a wrong input to the graphs of trees is refused: %s", async (_name, files, change, found) => {
+])("trees that are computed from a wrong input are refused: %s", async (_name, files, change, found) => {
   breakTrees(change);
   const refused = new RegExp(`prefix trees: the ${found} of .*: set engine.prefixTrees to false`);
   await expect(open(files).forwardBackward(rollouts, CLIPPED, 0.9)).rejects.toThrow(refused);
 });
 
-/** Rollouts whose every ratio is this, up to rounding, and whose advantages are positive. */
+/** Rollouts with positive advantages whose tokens all have this ratio, up to rounding. */
 async function rolloutsAt(ratio: number): Promise<TrainingSequence[]> {
   const logProbs = await open(adapter, false).logProbs(
     rollouts.map(({ tokens }) => tokens),
@@ -83,7 +83,7 @@ async function rolloutsAt(ratio: number): Promise<TrainingSequence[]> {
 
 test("a wrong mask of the backward pass is refused even if all tokens are clipped and have no gradient", async () => {
   const clipped = await rolloutsAt(2);
-  breakTrees(backwardAlone(seesAll));
+  breakTrees(onlyBackward(seesAll));
   await expect(open(adapter).forwardBackward(clipped, CLIPPED, 0.9)).rejects.toThrow(/prefix trees: the gradient/);
 });
 
@@ -92,7 +92,7 @@ test("trees are accepted if ratios are at the edge of the clip range, where roun
   expect(logProbs).toHaveLength(rollouts.length);
 });
 
-test("rows that wrongly share a mask are refused, even after a single row was right", async () => {
+test("rows that wrongly share a mask are refused, even if a single row passed the check before", async () => {
   const trainer = open(all);
   // The second row gets the first one's mask.
   breakTrees(({ mask, ...others }) => {
@@ -103,14 +103,14 @@ test("rows that wrongly share a mask are refused, even after a single row was ri
   });
   const one = rollouts.slice(0, 8);
   await trainer.forwardBackward(one, CLIPPED, 0.9);
-  // The other question has another system message, so the two share no row.
+  // The other question gets another first token, as if it had another system message, so the two share no row.
   const other = rollouts
     .slice(8)
     .map((rollout) => ({ ...rollout, tokens: [1 - ((rollout.tokens[0] ?? 0) % 2), ...rollout.tokens.slice(1)] }));
   await expect(trainer.forwardBackward([...one, ...other], CLIPPED, 0.9)).rejects.toThrow(/prefix trees: the/);
 });
 
-test("the gradient that was checked has the bits of later ones", async () => {
+test("the pass that is checked computes the same gradient as later ones, bit for bit", async () => {
   const trainer = open(adapter);
   const gradients: Float32Array[] = [];
   for (let pass = 0; pass < 2; pass++) {

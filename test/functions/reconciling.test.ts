@@ -1,5 +1,6 @@
 /**
- * @file Reconciling a deployment: capacities follow the runs, each autoscaling group is written only if its capacity changes, and the schedule turns off.
+ * @file Reconciling a deployment: capacities follow the runs, an autoscaling group is written to only if its capacity changes, and the schedule is
+ * turned off when no work is left.
  */
 import { expect, test } from "vitest";
 import { resumeInStore } from "../../cli/local/resume-in-store.ts";
@@ -38,7 +39,7 @@ async function deployed(fleets = TEAM) {
     await functions.startRun(await prepare(store.objects, config));
     return config;
   };
-  /** One scheduled tick. Returns its writes to the deployment. */
+  /** One scheduled tick, a minute after the last by default. Returns its writes to the deployment. */
   const minute = async (ms = 60_000) => {
     time += ms;
     plane.writes.length = 0;
@@ -96,7 +97,7 @@ test("capacity over a run's life: workers when it starts, evaluators while there
   });
 });
 
-test("a fleet whose group is gone is reported, and the other fleets are still scaled, down to nothing", async () => {
+test("a fleet whose autoscaling group is gone is reported, and the other fleets are still scaled to zero", async () => {
   const { store, functions, plane, start, minute } = await deployed();
   await start();
   expect(await minute()).toEqual(["g-main 1", "g-searcher 1", "g-eval 1"]);
@@ -137,13 +138,13 @@ test("a run that ends takes no machine from another: idle instances terminate th
   expect(await minute()).toEqual(["g-main 0", "g-searcher 0", "clock off"]);
 });
 
-test("instances without progress are not replaced forever: the run is halted, and gets new ones when launched again", async () => {
+test("instances that make no progress are not replaced forever: the run is halted, and gets new ones when it is resumed", async () => {
   const { store, start, minute, run, plane, capacityRequests } = await deployed();
   const config = await start();
   for (let request = 1; request <= MAX_CAPACITY_REQUESTS; request++) {
     expect((await minute())[0]).toBe("g-main 1");
     expect(await capacityRequests("main")).toBe(request);
-    // The instance terminates itself: no driver.
+    // The instance terminates itself, for example because it has no GPU driver.
     plane.capacities.set("g-main", 0);
   }
   expect(await run()).toMatchObject({ status: "running" });
@@ -176,7 +177,7 @@ test("capacity never exceeds the fleet's maximum", async () => {
   expect(await minute()).toEqual([]);
 });
 
-test("a fleet that cannot be scaled is reported, and leaves the others scaled and the schedule on", async () => {
+test("a fleet that cannot be scaled is reported; the others are still scaled, and the schedule stays on", async () => {
   const { store, functions, plane, controls, start, minute } = await deployed();
   await start();
   await minute();
@@ -209,7 +210,7 @@ test("a request for instances that fails is not counted: the run waits until one
   expect(await capacityRequests("main")).toBe(1);
 });
 
-test("a retried tick that cannot read the fleets turns the schedule on: an earlier attempt died after turning it off", async () => {
+test("a retried tick that cannot read the fleets turns the schedule on: an earlier attempt may have turned it off and died", async () => {
   const { functions, plane, controls, start } = await deployed();
   await start();
   plane.clock = "off";
@@ -218,7 +219,7 @@ test("a retried tick that cannot read the fleets turns the schedule on: an earli
   expect(plane.clock).toBe("on");
 });
 
-test("changes of capacity are reported even if the schedule cannot be turned off", async () => {
+test("capacity changes are reported even if the schedule cannot be turned off", async () => {
   const { store, functions, controls, start, minute } = await deployed(TEAM.slice(0, 1));
   await start();
   await minute();

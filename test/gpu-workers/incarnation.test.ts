@@ -1,4 +1,4 @@
-/** @file How an incarnation of a worker ends: cleanly, or although something hangs. */
+/** @file How an incarnation of a worker ends: cleanly, or with an error if something hangs or fails. */
 import { expect, test } from "vitest";
 import { MgrpoError } from "../../core/errors.ts";
 import { type Incarnation, runIncarnation } from "../../gpu-workers/liveness/incarnation.ts";
@@ -10,11 +10,11 @@ const stalled = new MgrpoError("deadline", "an engine call hangs");
 const after = (milliseconds: number) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds));
 const rejectAfter = (milliseconds: number) => after(milliseconds).then(() => Promise.reject(stalled));
 
-/** Settles as the signal aborts. */
+/** Resolves when the signal aborts. */
 const untilAborted = (signal: AbortSignal) =>
   new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 
-/** A worker whose loop is in an engine call that never answers. */
+/** A worker whose loop is in an engine call that never returns. */
 function hanging(membership: Partial<Membership>, change: Partial<Incarnation> = {}): Incarnation {
   return {
     membership: {
@@ -46,7 +46,7 @@ test("a worker that drains while its engine hangs ends with `deadline`", async (
   await expect(running).rejects.toBe(stalled);
 });
 
-test("a worker that was declared dead while its engine hangs ends with `deadline`", async () => {
+test("a worker that is declared dead while its engine hangs ends with `deadline`", async () => {
   const running = runIncarnation(hanging({ beat: async () => "lost", watchEngine: () => rejectAfter(20) }));
   await expect(running).rejects.toBe(stalled);
 });
@@ -65,14 +65,14 @@ test("a worker that is declared dead while it drains, and whose engine hangs, en
   await expect(running).rejects.toBe(stalled);
 });
 
-test("a fatal error of an invocation ends a worker that drains", async () => {
+test("a fatal error in an invocation ends a worker even while it drains", async () => {
   const crashed = rejectAfter(50);
   crashed.catch(() => {});
   const running = runIncarnation(hanging({}, { stop: AbortSignal.timeout(10), crashed, drain: forever }));
   await expect(running).rejects.toBe(stalled);
 });
 
-test("a worker sends no heartbeat once it leaves: one between the read and the write would undo the leave", async () => {
+test("a worker stops its heartbeats before it leaves: one between the read and the write of `leave` would undo it", async () => {
   let isBeating = true;
   let wasBeating: boolean | undefined;
   const membership: Partial<Membership> = {

@@ -57,7 +57,7 @@ type Compared =
   | "visibilityTimeoutSeconds"
   | "vpcEndpointType";
 
-/** The inputs that tests inspect, of all resource types together: a missing one is undefined, and fails the test. */
+/** The inputs that tests inspect, of all resource types together. One that a resource lacks is undefined, and fails the test. */
 export interface Inputs extends Readonly<Record<Compared, unknown>> {
   readonly arn: string;
   readonly attributes: readonly { readonly type: string }[];
@@ -103,7 +103,7 @@ export interface Inputs extends Readonly<Record<Compared, unknown>> {
 export interface Deployment {
   readonly app: { readonly stage: string; readonly removal: string; readonly protect: boolean };
   readonly resources: readonly Resource[];
-  /** Function's id -> file of its handler. */
+  /** Function id -> file of its handler. */
   readonly handlers: Readonly<Record<string, string>>;
   readonly outputs: Readonly<Record<string, unknown>>;
 }
@@ -122,7 +122,7 @@ export interface Statement {
 
 const ROOT = resolve(import.meta.dirname, "../..");
 
-/** What `sst deploy --stage <stage>` would create with these variables set. Rejects with the deployment's error. */
+/** What `sst deploy --stage <stage>` would create with these variables set. Rejects if it fails, with the deployment's error in the message. */
 export async function evaluate(stage: string, environment: Readonly<Record<string, string>>): Promise<Deployment> {
   const script = join(ROOT, "test/infra/evaluate.ts");
   const { stdout } = await promisify(execFile)(process.execPath, ["--import", "tsx", script, stage], {
@@ -144,7 +144,7 @@ export function theOne(found: readonly Resource[], name: string): Resource {
   return one;
 }
 
-/** Every statement of every policy, with the resource that carries it. */
+/** Every statement of every policy of an AWS resource, trust policies excepted, with the name of that resource. */
 export function statementsOf(deployment: Deployment): { of: string; statement: Statement }[] {
   return deployment.resources.flatMap(({ name, type, inputs }) => {
     const inline = (inputs.inlinePolicies ?? []) as { policy?: string }[];

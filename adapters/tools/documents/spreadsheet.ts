@@ -4,25 +4,25 @@ import readWorkbook from "read-excel-file/universal";
 import { type Document, type Extracted, MAX_SHEET_NAME, TOO_COMPLEX } from "./document.ts";
 import { clip } from "./parts.ts";
 
-/** Total size of the parts that contain text, as the archive declares it. They are inflated into buffers of that size. */
+/** Maximum total size of the parts that contain text, as the archive declares it: they are inflated into buffers of that size. */
 const MAX_BYTES = 200e6;
-/** Entries of the archive, of every kind: images count too. */
+/** Maximum number of entries in the archive, of any kind: images count too. */
 const MAX_ENTRIES = 2000;
-/** Rows and columns of a sheet in Excel. */
+/** Excel's own limits on the rows and columns of a sheet. */
 const [MAX_ROWS, MAX_COLUMNS] = [1_048_576, 16_384];
-/** Cells of a sheet. Empty cells before the last one count: the library creates an object per row and a value per cell. */
+/** Maximum number of cells in a sheet. Empty cells before the last one count: the library creates an object per row and a value per cell. */
 const MAX_CELLS = 10e6;
 
 export async function extractSpreadsheet({ bytes, maxCharacters }: Document): Promise<Extracted> {
   try {
     const parts = inflate(bytes);
-    if (!parts || !Object.values(parts).every(isModest)) return TOO_COMPLEX;
+    if (!parts || !Object.values(parts).every(fitsInMemory)) return TOO_COMPLEX;
     // The library would inflate large parts all at once, each in its own thread. Uncompressed parts need none.
     const sheets = await readWorkbook(new Uint8Array(zipSync(parts, { level: 0 })).buffer);
     const text = new CappedText(maxCharacters);
     for (const [i, { sheet, data }] of sheets.entries()) {
       text.add(`${i > 0 ? "\n\n" : ""}[sheet ${i + 1} of ${sheets.length}: ${clip(sheet, MAX_SHEET_NAME)}]`);
-      // The library has no data for a sheet that is a chart.
+      // The library returns no data for a chart sheet.
       for (const cells of data ?? []) {
         if (text.isFull) break;
         text.add("\n");
@@ -39,7 +39,7 @@ export async function extractSpreadsheet({ bytes, maxCharacters }: Document): Pr
   }
 }
 
-/** The parts that hold text, inflated one after the other. Undefined: the archive has too many entries, or they are too large. */
+/** The parts that hold text, inflated one at a time. Undefined: the archive has too many entries, or they are too large. */
 function inflate(bytes: Uint8Array): Record<string, Uint8Array> | undefined {
   let [size, count] = [0, 0];
   unzipSync(bytes, {
@@ -55,8 +55,8 @@ function inflate(bytes: Uint8Array): Record<string, Uint8Array> | undefined {
 
 const holdsText = (name: string) => name.endsWith(".xml") || name.endsWith(".xml.rels");
 
-/** Whether the cells of a part, if it is a sheet, lie in a range that fits into memory. */
-function isModest(part: Uint8Array): boolean {
+/** Whether the cells of a part lie in a range that fits in memory. A part that is not a sheet has none, and fits. */
+function fitsInMemory(part: Uint8Array): boolean {
   let [rows, columns] = [0, 0];
   const xml = Buffer.from(part.buffer, part.byteOffset, part.byteLength).toString("latin1");
   for (const [, letters = "", digits] of xml.matchAll(/\sr\s*=\s*["']([A-Za-z]*)(\d+)["']/g)) {
@@ -73,7 +73,7 @@ function columnOf(letters: string): number {
   return column;
 }
 
-/** A text that never exceeds its maximum length, however often the same long string is added. */
+/** Text that never exceeds a maximum length, however often the same long string is added. */
 class CappedText {
   readonly #pieces: string[] = [];
   #room: number;
@@ -102,7 +102,7 @@ class CappedText {
   }
 }
 
-/** Clips the text, then collapses white space. In a cell formatted as a date, a number beyond the last date is an invalid date. */
+/** Clips the text, then collapses white space. A number that is too large for a date, in a cell formatted as one, becomes `Invalid Date`. */
 function textOf(value: unknown, maxCharacters: number): string {
   if (value instanceof Date && !Number.isNaN(value.getTime()))
     return value.toISOString().replace(/T00:00:00\.000Z$/, "");

@@ -1,6 +1,6 @@
 /**
- * @file A parameter's gradient as a graph output: `d:<parameter>` is the input `sum:<parameter>` plus this run's gradient, so the sum over
- * micro-batches is taken while its terms are in the CPU cache. Both share one array: an element is read before it is written.
+ * @file A parameter's gradient as a graph output: `d:<parameter>` is the input `sum:<parameter>` plus this run's gradient, so that
+ * micro-batches are summed while the gradient is still in the CPU cache. Both share one array: each element is read before it is written.
  */
 import * as tf from "@tensorflow/tfjs-core";
 import type { Parameter, ParameterLayout } from "../../checkpoint/parameters.ts";
@@ -21,7 +21,7 @@ export interface GradientTensors {
   readonly outputs: Feeds;
 }
 
-/** Views of parts of a flat gradient, as a graph's inputs and outputs. */
+/** Views of the given parameters' parts of a flat gradient, as a graph's inputs and outputs. */
 export function gradientTensors(
   layout: ParameterLayout,
   gradient: Float32Array,

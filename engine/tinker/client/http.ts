@@ -1,5 +1,5 @@
 /**
- * @file One attempt of one HTTP request to a Tinker server, and whether its response is final or worth a retry. The API key is sent
+ * @file One attempt at an HTTP request to a Tinker server: its response is final, or the attempt is worth a retry. The API key is sent
  * only over TLS or to this machine, never along a redirect, and appears in no error message.
  */
 import { MgrpoError } from "../../../core/errors.ts";
@@ -7,10 +7,10 @@ import { Refusal } from "./messages.ts";
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
-/** A final response of the server. */
+/** A final response from the server. */
 export type HttpAnswer =
   | { readonly kind: "json"; readonly value: unknown }
-  /** `hasDetail`: the body is an error of the server itself, not of a proxy. */
+  /** `hasDetail`: the body is the Tinker server's own error, not a proxy's. */
   | { readonly kind: "refused"; readonly status: number; readonly line: string; readonly hasDetail: boolean };
 
 interface RetryableOptions {
@@ -41,7 +41,7 @@ export interface RequestAttempt {
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 const MAXIMUM_RETRY_AFTER_SECONDS = 60;
 
-/** Throws RetryableFailure on connection failures, timeouts and outages. */
+/** Throws RetryableFailure on connection failures, timeouts, rate limits and outages, and if the server asks for a retry. */
 export async function attemptRequest(fetch: Fetch, attempt: RequestAttempt): Promise<HttpAnswer> {
   const { method, url, init, timeoutSeconds, signal } = attempt;
   const timeout = AbortSignal.timeout(timeoutSeconds * 1000);
@@ -52,7 +52,7 @@ export async function attemptRequest(fetch: Fetch, attempt: RequestAttempt): Pro
   } catch (cause) {
     if (signal?.aborted || cause instanceof MgrpoError || cause instanceof RetryableFailure) throw cause;
     if (timeout.aborted) {
-      throw new RetryableFailure(`${method} ${url}: no answer within ${timeoutSeconds} s`, { isTimeout: true, cause });
+      throw new RetryableFailure(`${method} ${url}: no response in ${timeoutSeconds} s`, { isTimeout: true, cause });
     }
     throw new RetryableFailure(`${method} ${url}: ${reasonOf(cause)}`, { cause });
   }
@@ -94,7 +94,7 @@ async function readAnswer(response: Response, method: string, url: string): Prom
   const text = await response.text();
   if (response.ok) return { kind: "json", value: text === "" ? null : readJson(text, method, url) };
   const detail = detailOf(text);
-  const reason = detail ?? redirectOf(headers) ?? (text.slice(0, 200) || "nothing");
+  const reason = detail ?? redirectOf(headers) ?? (text.slice(0, 200) || "an empty body");
   const line = `${method} ${url} answered ${status}: ${reason}`;
   const advice = headers.get("x-should-retry");
   // A poll gets status 408 while its future is pending.
@@ -110,7 +110,7 @@ function readJson(text: string, method: string, url: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    const message = `${method} ${url}: the answer is not JSON: is this a Tinker server?`;
+    const message = `${method} ${url}: the response is not JSON: is this a Tinker server?`;
     throw new MgrpoError("endpoint-refused", message, { cause });
   }
 }
@@ -140,7 +140,7 @@ function retryAfterSeconds(headers: Headers): number {
   return Number.isFinite(requested) ? Math.min(Math.max(requested, 0), MAXIMUM_RETRY_AFTER_SECONDS) : 0;
 }
 
-/** undici puts the reason of a failed fetch into its cause. */
+/** undici puts the reason why a fetch failed into the cause of its error. */
 function reasonOf(error: unknown): string {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   if (!(cause instanceof Error)) return String(cause);

@@ -1,4 +1,4 @@
-/** @file The header of every page: breadcrumbs, and what the run does now. */
+/** @file The header of every page: breadcrumbs and, on the pages of a run, its tabs and what it is doing now. */
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import type { RunPulse } from "../../views.ts";
@@ -49,7 +49,7 @@ const TABS = [
 interface RunHeaderProps {
   readonly run: string;
   readonly crumbs?: readonly Crumb[];
-  /** The tab that the page is. */
+  /** The path in TABS of this page; absent if the page is not a tab. */
   readonly tab?: string;
 }
 

@@ -1,7 +1,7 @@
 /**
- * @file `npm run check:hub`: the hub's cache is shared with Hugging Face's Python library, installed from PyPI. What one of the two has cached,
- * the other finds, with and without the hub, and downloads nothing again. The hub is a fake one on this machine. Not part of CI. Exit code 1 if
- * something differs or is not found, 2 if the check cannot run here.
+ * @file `npm run check:hub`: mgrpo shares the cache of the Hugging Face Hub with Hugging Face's Python library, which is installed from PyPI.
+ * What one of the two has cached, the other finds, online and offline, and does not download again. The hub is a fake one on this machine.
+ * Not part of CI. Exit code 1 if a check fails, 2 if the checks cannot run here.
  */
 import { deepStrictEqual as equal } from "node:assert";
 import { execFile } from "node:child_process";
@@ -31,15 +31,15 @@ const Found = z.strictObject({
 interface Machine {
   readonly python: string;
   readonly hub: FakeHub;
-  /** HF_HOME. */
+  /** The value of HF_HOME. */
   readonly home: string;
 }
 
-/** Without the caller's settings, which may name another cache, token or mode. */
+/** The environment without the caller's Hugging Face settings, which may name another cache, token or mode. */
 const neutral = Object.entries(process.env).filter(([name]) => !/^(HF|HUGGINGFACE|HUGGING_FACE)_/.test(name));
 const environmentOf = ({ hub, home }: Machine) => ({ HF_ENDPOINT: hub.url, HF_HOME: home, HF_TOKEN: TOKEN });
 
-/** Where Python finds the files, downloaded if they are not in the cache. */
+/** Where Python finds the files. It downloads those that are not in the cache. */
 async function byPython(machine: Machine, files: readonly string[], more: Record<string, string> = {}) {
   const script = join(import.meta.dirname, "check.py");
   const env = { ...Object.fromEntries(neutral), ...environmentOf(machine), ...more };
@@ -47,14 +47,14 @@ async function byPython(machine: Machine, files: readonly string[], more: Record
     env,
   });
   const { found, warnings, models } = Found.parse(JSON.parse(stdout));
-  equal({ warnings, models }, { warnings: [], models: [MODEL.repository] }, "what Python says of the whole cache");
+  equal({ warnings, models }, { warnings: [], models: [MODEL.repository] }, "what Python reports on the whole cache");
   return found;
 }
 
 const byUs = (machine: Machine, more: Record<string, string> = {}) =>
   fetchModel(MODEL, hubSettings({ ...environmentOf(machine), ...more }), SILENT);
 
-/** The requests for a file's bytes that `work` makes. */
+/** The requests for the contents of files that `work` makes; HEAD requests do not count. */
 async function downloads(hub: FakeHub, work: () => Promise<unknown>): Promise<string[]> {
   const before = hub.requests.length;
   await work();
@@ -80,7 +80,7 @@ async function pythonFirst(machine: Machine): Promise<void> {
   equal(machine.hub.requests.slice(before), [LOOKUP], "what we request although Python has it");
 }
 
-async function inTurn(machine: Machine): Promise<void> {
+async function oneFileByPython(machine: Machine): Promise<void> {
   const [first = "", ...rest] = NAMES;
   await byPython(machine, [first]);
   const fetched = await downloads(machine.hub, () => byUs(machine));
@@ -90,7 +90,7 @@ async function inTurn(machine: Machine): Promise<void> {
 
 async function main(folder: string): Promise<void> {
   const python = join(makePython(folder, ["huggingface_hub==2.4.0"], "100 MB"), "python");
-  for (const check of [oursFirst, pythonFirst, inTurn]) {
+  for (const check of [oursFirst, pythonFirst, oneFileByPython]) {
     const hub = await startHub(MODEL.repository, FILES);
     try {
       await check({ python, hub, home: mkdtempSync(join(folder, "home-")) });
