@@ -18,7 +18,10 @@ interface RewardCall {
   readonly question: Question;
 }
 
-/** `file` is the recipe's rewards file, as messages name it. The returned rewards reject with `rewards-invalid`, or with a MgrpoError that the recipe threw. */
+/**
+ * `file`: the recipe's rewards file, as messages name it. The returned rewards reject with `rewards-invalid`, or with the MgrpoError that the
+ * recipe threw.
+ */
 export function checkedRewards(rewards: Rewards, file: string): Rewards {
   if (rewards.judge !== undefined) return rewards;
   return {

@@ -6,7 +6,7 @@
  *     call ──judgment or error──> settled
  *       └──aborted (its deadline)──> the thread is notified ──still open after GRACE_SECONDS──> the thread is terminated
  *
- * When the thread ends, every open call rejects with a retryable `judge-failed`. The next call starts a new thread, also while the old one
+ * When the thread ends, every open call rejects with a retryable `judge-failed`. The next call starts a new thread, even while the old one
  * is still being terminated.
  */
 import { Worker } from "node:worker_threads";
@@ -26,11 +26,11 @@ const OPEN_SECONDS = 60;
 /** Grace period for the rewards to settle an aborted call. */
 const GRACE_SECONDS = 2;
 
-/** Seconds without a call after which the thread is terminated, also if it has had none. */
+/** Seconds without a call after which the thread is terminated, even if it has had none. */
 const IDLE_SECONDS = 60;
 
 /**
- * Like openRewards, but runs a user's recipe in a thread, one per config: a start that was refused may be repeated with another one
+ * Like openRewards, but runs a user's recipe in a thread, one per config: a start that was refused may be repeated with another config
  * under the same name. `thread`: the built rewards-thread.ts; on Lambda, the copy in the user's project.
  */
 export function isolatedRewards(
@@ -99,7 +99,7 @@ class RewardsThread {
   readonly #worker: Worker;
   /** Called when the thread takes no more calls: it has ended or is being terminated. */
   readonly #onEnding: (thread: RewardsThread) => void;
-  /** Why it ends: unless something else is known, its own code has ended it. */
+  /** Why it ends. Unless another cause is known, its own code has ended it. */
   #failure: Error = exited();
   #calls = 0;
   readonly #openCalls = new Map<number, OpenCall>();

@@ -9,8 +9,8 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { MgrpoError } from "../core/errors.ts";
 
 /**
- * Where this package has its recipes: as TypeScript, and as they are built. Each ends in its own name, since a bundle of this file is in the
- * folder of a user's project (build-project.mjs).
+ * Where this package has its recipes: as TypeScript, and as they are built. The paths name that folder, and none is `.`, since a bundle of this
+ * file is in the folder of a user's project (build-project.mjs).
  */
 const OWN_FOLDERS = ["../recipes", "../../recipes", "../dist/recipes"].map((path) =>
   fileURLToPath(new URL(path, import.meta.url)),
@@ -18,7 +18,7 @@ const OWN_FOLDERS = ["../recipes", "../../recipes", "../dist/recipes"].map((path
 
 /**
  * The name of a recipe of this repository, given as its name or its path: `atlas`, `recipes/atlas`, `./recipes/atlas/`. Undefined: it is
- * none of `known`, or the path is a recipe of the user's own with such a name.
+ * none of `known`, or the path is that of a user's recipe with such a name.
  */
 export function bundledName(known: Readonly<Record<string, unknown>>, nameOrPath: string): string | undefined {
   const name = nameOrPath.replace(/^(\.\/)?recipes\//, "").replace(/\/$/, "");

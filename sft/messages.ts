@@ -99,7 +99,7 @@ export function readMessages(text: string, file: string): MessagesLine[] {
   return text.split("\n").flatMap((line, i) => {
     if (line.trim() === "") return [];
     const where = `${file}:${i + 1}`;
-    // Trimmed of a byte order mark too.
+    // trim() also removes a byte order mark.
     const { messages, tools, agent } = parseJson(WrittenLine, line.trim(), where, "demonstrations-invalid");
     const [first] = messages;
     const system = first?.role === "system" ? first.content : undefined;

@@ -1,5 +1,5 @@
 /**
- * @file The state of supervised training on disk. Training that is killed at any instant continues with the same bits from its last checkpoint.
+ * @file The state of supervised training on disk. Training that is killed at any instant resumes from its last checkpoint, bit for bit.
  *
  *     <folder>/step-<n>/       weights and optimizer after n steps; the best step's weights alone once a newer checkpoint exists
  *     <folder>/progress.json   names the files by SHA-256; replaced atomically, after the files that it names are on disk

@@ -23,7 +23,7 @@ export const START_RUN = { seconds: 60, megabytes: 1024 } satisfies FunctionSize
 /** Keyed by the name of the handler's file. */
 export const EVENT_FUNCTIONS = {
   tick: { seconds: 60, megabytes: 1024, pattern: "runs/*/manifests/*.json", batch: 1 },
-  // Scores of one group in one batch share a write. A verdict takes at most `limits.verdictSeconds`, which is at most 480.
+  // Scores of one group in one batch share a write. The limit exceeds that of a verdict, `limits.verdictSeconds`, which is at most 480.
   "score-rollout": { seconds: 540, megabytes: 1024, pattern: "runs/*/outcomes/*.json", batch: 10 },
   "enqueue-evaluation": { seconds: 30, megabytes: 512, pattern: "runs/*/teams/*.json", batch: 1 },
   "record-evaluation": { seconds: 30, megabytes: 512, pattern: "runs/*/evaluations/*/result.json", batch: 1 },

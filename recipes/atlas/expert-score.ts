@@ -1,4 +1,4 @@
-/** @file The expert's score of a conversation (eq 5) in recipes on atlas's worlds: the weights of its parts, and what it reads in the conversation. */
+/** @file The expert's score (eq 5) in recipes on atlas's worlds: the weights of its parts, and what it reads in a conversation. */
 import type { Conversation } from "../../core/contracts/conversation.ts";
 
 /** Each in [0, 1]. */

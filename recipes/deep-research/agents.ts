@@ -85,7 +85,7 @@ function llm(name: string, shipped: AgentInput, role: Role, chosen: Chosen): Age
   };
 }
 
-/** Of the agents that answer the question itself: `reason` where a model is set for it; for an LLM, the files of GAIA's questions. */
+/** For agents that answer the question: `reason` if a model is set for it, and, for an LLM, the tool that reads the files of GAIA's questions. */
 function extraTools(role: Role, isLlm: boolean, chosen: Chosen): readonly string[] {
   if (role === "searcher") return [];
   return [

@@ -13,7 +13,7 @@ import { agentsOf, isLlm, withArm } from "./agents.ts";
 
 export const recipe: Recipe = { ...atlas, name: "deep-research", config, baseModels: [] };
 
-/** The paper's K, and d as eq 11 requires: more than d delegations are rare. */
+/** The paper's K, and a d that rollouts rarely exceed with their delegations, as eq 11 requires. */
 const K = 8;
 const D = 8;
 /** Stage 1 asks easy questions and mostly teaches the format; stage 2 begins at this share of the run and asks all questions. */

@@ -17,7 +17,7 @@ export const rewards: OpenRewards = ({ config, environment }) => {
     const place = agents[scored]?.algorithm?.subReward ? `agents.${scored}.algorithm` : "algorithm";
     throw new MgrpoError(
       "config-invalid",
-      `the work of sub-agents on questions of your own needs a judge: set judge.model, for instance to openai#gpt-5-mini, or ${place}.subReward.expert to 0`,
+      `scoring sub-agents on questions of your own requires a judge: set judge.model, for instance to openai#gpt-5-mini, or ${place}.subReward.expert to 0`,
     );
   }
   return atlas;

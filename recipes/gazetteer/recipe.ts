@@ -44,7 +44,7 @@ function team(): RunConfigInput["agents"] {
   };
 }
 
-/** Two look-ups in one conversation need the context of two. */
+/** One conversation holds all look-ups of a question, so its context is larger. */
 function singleAgent(): RunConfigInput["agents"] {
   return {
     main: {
@@ -62,7 +62,7 @@ const common = {
   rolloutsPerQuestion: 8,
   temperature: 1,
   algorithm: {
-    // A well-formed turn alone earns nothing: a team that is paid for it learns to answer at once, and wrong.
+    // A well-formed turn alone earns nothing: a team that is rewarded for it learns to answer at once, and wrongly.
     mainReward: { format: 0, correct: 1 },
     subReward: { format: 0, correct: 0.3, expert: 0.7 },
     alignment: { d: 2 },

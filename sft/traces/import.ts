@@ -37,7 +37,7 @@ export interface Imported {
 
 interface Candidate extends TracedConversation {
   readonly agent: string | undefined;
-  /** The conversation of the traces that the call belongs to. The conversation's score is the score of its last call that has one. */
+  /** Names the recorded conversation that the call belongs to. Its score is that of the longest recorded call that has one. */
   readonly scope: string;
   readonly score: number | undefined;
   readonly tools: readonly ToolDefinition[] | undefined;

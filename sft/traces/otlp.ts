@@ -48,7 +48,7 @@ const KeyValues = z
   .default([])
   .transform((pairs): JsonObject => Object.fromEntries(pairs.map(({ key, value }) => [key, value])));
 
-/** One with an empty value counts as absent. */
+/** An attribute with an empty value counts as absent. */
 const Attributes = KeyValues.transform(
   (all): JsonObject => Object.fromEntries(Object.entries(all).filter(([, value]) => value !== null)),
 );
@@ -115,7 +115,7 @@ export class Traces {
         for (const record of logRecords) this.#addRecord(record, resource.attributes, whereIs(record.spanId));
   }
 
-  /** Every span with its events. A call whose span is in no file, only its log records, counts as one. */
+  /** Every span with its events. Log records whose span is in no file count as a span of their own. */
   spans(): OtlpSpan[] {
     for (const [id, { trace, resource, where }] of this.#logged) {
       if (this.#spans.has(id)) continue;

@@ -16,7 +16,7 @@ const text = z
   .transform((text) => text ?? undefined);
 const JsonSchema = z.union([z.json(), z.undefined()]);
 
-/** OpenLLMetry writes the parameters as a string, `null` if there are none. One that is not JSON stays: `ownTools` refuses it. */
+/** OpenLLMetry writes the parameters as a string, `null` if there are none. A string that is not JSON stays: `ownTools` refuses it. */
 function parametersOf(schema: unknown): unknown {
   if (typeof schema !== "string") return schema;
   const json = jsonIn(schema);

@@ -44,6 +44,20 @@ test("a revision that arrives during a load is loaded after it", async () => {
   expect(asked).toEqual(["/api/runs/tiny?from=0", "/api/runs/tiny?from=4"]);
 });
 
+test("a revision whose load failed is loaded when it is asked for again", async () => {
+  const { read } = growingRun();
+  let isAway = true;
+  const loader = new RunLoader("tiny", async (path) =>
+    isAway ? { failure: { code: "no-server", message: "away" } } : await read(path),
+  );
+  const shown: (string | undefined)[] = [];
+  const load = () => loader.load("4 running", ({ view, failure }) => shown.push(failure?.code ?? view?.run));
+  await load();
+  isAway = false;
+  await load();
+  expect(shown).toEqual(["no-server", "tiny"]);
+});
+
 test("an evaluation of a finished run is a new revision, the progress of a step is not", () => {
   const revision = (state: "running" | "finished", wait: string | null) => revisionOf({ closed: 4, state, wait });
   const [first, last, over] = ["evaluation 1 of 2: test", "evaluation 2 of 2: greedy", null];

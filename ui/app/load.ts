@@ -28,15 +28,18 @@ export const usePulse = (run: string): News<RunPulse> => useNews<RunPulse>(`/api
 
 /** A run's view that grows with the run. */
 export function useLiveRun(run: string): Loaded<RunView> & { readonly pulse: RunPulse | undefined } {
-  const { view: pulse } = usePulse(run);
+  const { view: pulse, failure } = usePulse(run);
+  const isConnected = failure === undefined;
   const revision = pulse && revisionOf(pulse);
   const [loaded, setLoaded] = useState<Loaded<RunView>>({});
   const loader = useRef(loaderOf(run));
   if (loader.current.run !== run) loader.current = loaderOf(run);
   useEffect(() => {
+    // Runs again once the server is back: a load may have failed while it was away.
+    if (!isConnected) return;
     const own = loader.current;
     void own.load(revision, (next) => loader.current === own && setLoaded(next));
-  }, [run, revision]);
+  }, [run, revision, isConnected]);
   return { ...(loaded.view && loaded.view.run !== run ? {} : loaded), pulse };
 }
 

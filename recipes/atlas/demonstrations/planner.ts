@@ -23,7 +23,7 @@ const WRONG_REPORTS = 0.15;
 /** The sub-agent that a look-up is delegated to. */
 export type Choice = (lookUp: LookUp) => string;
 
-/** Undefined: see `planned`. */
+/** A demonstration that delegates its look-ups. Undefined as in `planned`. */
 export function mainDemonstration(
   draft: Draft,
   world: World,

@@ -45,7 +45,7 @@ const states = CountryRows.parse(countriesJson).filter((state) => {
 });
 const byCode = new Map(states.map((state) => [state.cca3, state]));
 
-/** Neighbors that list each other: the source lists one border on one side only. */
+/** Only neighbors that list each other: the source has one border that is listed on one side only. */
 const neighborsOf = (state: (typeof states)[number]): string[] =>
   state.borders.flatMap((code) => {
     const other = byCode.get(code);

@@ -14,7 +14,7 @@ import { wordingFor } from "../questions/questions.ts";
 import { pageText, searchTitles } from "../tools.ts";
 import { readPage } from "../world/read-page.ts";
 
-/** Shares of the tasks: a constraint dropped of two, a chain of two look-ups in one task, the wording of a question. */
+/** Shares of tasks: with one of two constraints dropped, with a chain of two look-ups, and worded as a question. */
 const VAGUE = 0.2;
 const WHOLE = 0.15;
 const AS_QUESTION = 0.3;

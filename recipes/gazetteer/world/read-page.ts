@@ -4,7 +4,7 @@ import { CAPITAL_PAGES, COUNTRY_PAGES, NO_NEIGHBOR, patternOf } from "./prose.ts
 export interface ProsePage {
   readonly title: string;
   /**
-   * Values by what they are: `capital`, `currency`, `area`, `region`, `language` and `borders` of a country, `country` and `region` of a
+   * Values by field: `capital`, `currency`, `area`, `region`, `language` and `borders` of a country, `country` and `region` of a
    * capital. A small area is `under 1`.
    */
   readonly facts: ReadonlyMap<string, readonly string[]>;

@@ -55,7 +55,7 @@ export function RunsPage() {
       <Header crumbs={[]} />
       <main class="full">
         <h1>Runs</h1>
-        {failure !== null && <p class="bad">Some runs are missing or old: {failure}</p>}
+        {failure !== null && <p class="bad">Some runs may be missing or out of date: {failure}</p>}
         <div class="bar">
           <input
             type="search"

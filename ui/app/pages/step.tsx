@@ -37,7 +37,7 @@ export function StepPage() {
   const { view } = loaded;
   const hasNext = view?.step === step && view.hasNext;
   const turn: ChangeQuery = (change) => {
-    // Another order begins on its first page.
+    // Another order or search begins on its first page.
     const next = Object.entries({ ...query, page: "", ...change }).filter(([, value]) => value !== "");
     route(`${path}/${step}?${new URLSearchParams(next)}`, true);
   };

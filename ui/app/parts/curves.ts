@@ -7,7 +7,7 @@ import type { ChartProps, Line } from "./curve.ts";
 type Curve = Omit<ChartProps, "onPick">;
 
 const SHARE: readonly [number, number] = [0, 1];
-/** Steps whose calls the histogram counts. */
+/** The histogram counts the calls of this many newest steps. */
 const RECENT = 10;
 
 /** Step s is drawn at s + 1, and the evaluation of the team after s steps at s. */
@@ -26,7 +26,7 @@ export function curvesOf(view: RunView): Curve[] {
   const curves = [
     { title: "reward, and held-out accuracy", lines: rewards, bounds: rewardBounds(rewards) },
     { title: "shares of rollouts and groups", lines: shareLines(perStep), bounds: SHARE },
-    perAgent("KL of sampler and trainer, nats per token", ({ training }, agent) => training[agent]?.kl),
+    perAgent("KL between sampler and trainer, nats per token", ({ training }, agent) => training[agent]?.kl),
     perAgent("gradient norm", ({ training }, agent) => training[agent]?.gradientNorm),
     perAgent("entropy of the sampler, nats per token", ({ training }, agent) => training[agent]?.entropy),
     perAgent("clip fraction", ({ training }, agent) => training[agent]?.clipFraction),
