@@ -12,7 +12,7 @@ import { prepare, rewards, teamConfig } from "../fakes/scripted-team.ts";
 const MINUTE = 60_000;
 
 test.each(["running", "finished, with evaluations left"])(
-  "of a run that is %s, dead workers stay for an hour",
+  "dead workers of a run that is %s stay for an hour",
   async (state) => {
     const store = memoryStore();
     let time = MINUTE;

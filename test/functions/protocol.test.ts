@@ -1,4 +1,4 @@
-/** @file The functions over whole steps on the in-memory store: start-run's idempotence and refusals, lost rollouts, and what a scheduled tick repairs. */
+/** @file The functions over whole steps on the in-memory store: start-run's idempotency and refusals, lost rollouts, and what a scheduled tick repairs. */
 import { expect, test } from "vitest";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";

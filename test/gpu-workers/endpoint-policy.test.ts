@@ -37,7 +37,7 @@ test("at most `engine.slots` requests are in flight, and each turn is billed", a
   expect(await table.get(tableKeys.agentSpending("r"))).toMatchObject({ turns: 6 });
 });
 
-/** The timeouts of requests, in the order of their begin. They expire when the test says so. */
+/** The timeouts of requests, in the order in which they start. They expire when the test says so. */
 function heldTimeouts(): AbortController[] {
   const held: AbortController[] = [];
   const spy = vi.spyOn(AbortSignal, "timeout").mockImplementation(() => {

@@ -55,7 +55,7 @@ test("the deaths of a sub-agent's workers count, even before another worker has 
   expect(outcome).toMatchObject({ status: "failed", reason: "infrastructure, 2 attempts: 2 workers died" });
 });
 
-test("what ends for lack of a worker after a death does not count", async () => {
+test("an attempt that ends for lack of a worker after a death does not count", async () => {
   const died = new MgrpoError("worker-unavailable", "a worker died");
   const { outcome } = await attemptAlone([died, late, late, late, broken]);
   expect(outcome).toMatchObject({ status: "failed", reason: "infrastructure, 2 attempts: HTTP 503" });

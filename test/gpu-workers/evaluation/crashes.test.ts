@@ -1,6 +1,6 @@
 /**
- * @file An evaluation of which one rollout ends its worker again and again: it ends, without that rollout. One process, the store in memory;
- * a process that dies is a worker whose store answers no more.
+ * @file An evaluation in which one rollout keeps bringing down its worker: it finishes without that rollout. One process, the store in memory;
+ * a process that dies is a worker whose store no longer answers.
  */
 import { expect, onTestFinished, test } from "vitest";
 import { objectKeys, tableKeys, tablePrefixes } from "../../../core/contracts/keys.ts";

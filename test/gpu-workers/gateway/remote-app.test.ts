@@ -87,7 +87,7 @@ test("an app that returns nothing has answered: its worker refuses the result, a
   expect(await run(url)).toBeNull();
 });
 
-test("an answer that breaks off is a failure that another attempt may avoid", async () => {
+test("an answer that is cut off is a failure that another attempt may avoid", async () => {
   const url = await listen((request, response) => {
     request.resume().on("end", () => {
       response.writeHead(200, { "content-length": "10" });
@@ -105,7 +105,7 @@ test("the scheme of the URL may be in capitals", async () => {
   await expect(run("HTTPS://127.0.0.1:9/")).rejects.toThrow("does not answer");
 });
 
-test("of an answer that is too long, not much more than the limit is read", async () => {
+test("an answer that is too long is not read to its end", async () => {
   let sent = 0;
   const body = () =>
     new ReadableStream<Uint8Array>({
@@ -125,7 +125,7 @@ test("an attempt may have more time than a timer can wait", async () => {
   expect(await runnerOf(url).run({ ...CALL, seconds: 5e6 }, new AbortController().signal)).toEqual({ answer: "false" });
 });
 
-test("of a body that is too large, no more than the limit is read", async () => {
+test("a body that is too large is not read to its end", async () => {
   let read = 0;
   const body = new ReadableStream<Uint8Array>({
     pull(controller) {

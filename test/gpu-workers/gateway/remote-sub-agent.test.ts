@@ -51,7 +51,7 @@ function team(names: string[], answer: (worker: string, request: WorkerRequest) 
   return { calls, passedOver, sub: remoteSubAgent(remote as unknown as Remote, "searcher") };
 }
 
-test("requests that begin a session side by side go to one worker, even if another one ranks first meanwhile", async () => {
+test("concurrent first requests of a session go to one worker, even if another one ranks first meanwhile", async () => {
   let finish = () => {};
   const sampling = new Promise<void>((resolve) => {
     finish = resolve;
