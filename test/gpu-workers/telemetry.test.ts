@@ -82,7 +82,7 @@ test("the trainer's log-probs are stored for the trajectories that it learned fr
   }
 });
 
-test("a store that takes no telemetry: the same records and weights, and a warning", async () => {
+test("a store that refuses telemetry leaves the records and weights the same, with a warning", async () => {
   const refused = new MgrpoError("disk-full", "no space");
   const wrap = (store: Store): Store => ({
     ...store,

@@ -34,7 +34,7 @@ test("a free claim is acquired by one worker, in any step, and freed by its rele
   expect(await record()).toMatchObject({ trainer: "b", takeovers: 0 });
 });
 
-test("it is taken over from a dead worker, and counted, only in a ready step: in an open one the worker may have died of a rollout", async () => {
+test("a claim is taken over from a dead worker, and counted, only in a ready step: in an open one the worker may have died of a rollout", async () => {
   await claimOf("a").acquire(false);
   dead.add("a");
   expect(await claimOf("b").acquire(false)).toBe(false);

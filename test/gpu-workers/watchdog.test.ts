@@ -8,7 +8,7 @@ import { builtModule } from "../../built-module.ts";
 import { maxBlockedSeconds } from "../../gpu-workers/liveness/watchdog.ts";
 import { teamConfig } from "../fakes/scripted-team.ts";
 
-/** Is watched with the given limit. Once it has said so, it runs the given code, and then exits with code 0. */
+/** Starts a watchdog with the given limit, reports that, runs the given code, and exits with code 0. */
 const WATCHED = `
   const [, watchdog, seconds, code] = process.argv;
   const { startWatchdog } = await import(watchdog);

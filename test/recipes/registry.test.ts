@@ -173,7 +173,7 @@ test.each([
   });
 });
 
-test("an unknown recipe: the message lists the known ones", async () => {
+test("the error for an unknown recipe lists the known ones", async () => {
   await expect(openRecipe("atlass")).rejects.toMatchObject({
     code: "recipe-invalid",
     message:

@@ -139,7 +139,7 @@ test.each<[string, object[], object[] | undefined, RegExp]>([
   expect(() => refuseMalformedAppLine(lineOf(messages, tools), { system: "", limits: LIMITS })).toThrow(fault);
 });
 
-test("thinking in the content is no part of the reply: it may quote tags, and is no answer", () => {
+test("thinking in the content is not part of the reply: it may quote tags, and is no answer", () => {
   const check = (content: string) =>
     refuseMalformedAppLine(lineOf([user, { role: "assistant", content }]), { system: "", limits: LIMITS });
   check("<think>\nNot a <tool_call>.\n</think>\n\nIt is c.");

@@ -131,7 +131,7 @@ test("the learning rate rises by equal amounts and falls along half a cosine, to
   expect(schedule(1, 0.1, 0.05)).toBeCloseTo(0.1);
 });
 
-test("a training of one step has a learning rate above 0; a plan that starts at zero, as that of base models, does not", async () => {
+test("a training run of one step has a learning rate above 0; with `startsAtZero`, as for base models, the rate starts at 0", async () => {
   // The whole training in one step: 1 / (0.1 + 1) of the peak.
   const { progress, rates } = await trained([5, 4], { ...PLAN, tokens: 10 });
   expect(progress).toMatchObject({ ended: "tokens", losses: [1] });

@@ -102,7 +102,7 @@ test("two responses to one call of two are refused", () => {
   expect(() => taught([USER, same, ...responses("a", "b"), ANSWER])).toThrow("no tool message answers the call 'a'");
 });
 
-test("a byte order mark at the start of the file is no part of the first line", () => {
+test("a byte order mark at the start of the file is not part of the first line", () => {
   const [line] = readMessages(`\uFEFF${lineOf([USER, ANSWER])}\n`, "demos.jsonl");
   expect(line?.demonstration.prompt).toBe("Where?");
 });

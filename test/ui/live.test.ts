@@ -9,9 +9,9 @@ import { projectOfFile, trainRelay } from "../cli/command-line.ts";
 import { inBrowser, openDashboard } from "./browser.ts";
 
 const COMMAND = resolve(import.meta.dirname, "../../dist/cli/mgrpo.js");
-/** Far more than it closes during the test. */
+/** Far more than the run finishes during the test. */
 const STEPS = 1000;
-/** How often the page is expected to show a step that it did not show before. */
+/** How many new steps the page must show, one after another. */
 const WATCHED = 6;
 /** From a line of steps.jsonl to the page: half a second on an idle machine. */
 const MOST_SECONDS = 40;

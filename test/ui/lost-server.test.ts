@@ -32,7 +32,7 @@ test("a lost connection is a failure beside the newest view, until the server se
   expect(heard).toEqual([{}, { view: { step: 1 } }, { view: { step: 1 }, failure }, { view: { step: 2 } }]);
 });
 
-test("a server that refuses the page is not said to be down", () => {
+test("a server that refuses the page is not reported as down", () => {
   const heard: News<unknown>[] = [];
   new Stream("/api/events", "runs").add((news) => heard.push(news));
   const events = opened.at(-1) ?? expect.fail();
@@ -41,7 +41,7 @@ test("a server that refuses the page is not said to be down", () => {
   expect(heard.at(-1)?.failure).toEqual({ code: "refused", message: expect.stringMatching(/reload the page/) });
 });
 
-test("a server that fails is not said to be down", async () => {
+test("a server that fails is not reported as down", async () => {
   vi.stubGlobal("fetch", async () => new Response(null, { status: 500 }));
   const { failure } = await server.load("/api/runs");
   expect(failure).toEqual({ code: "no-view", message: expect.stringContaining("HTTP 500") });

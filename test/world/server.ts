@@ -1,4 +1,4 @@
-/** @file The recorded world on a port of this machine: its pages, its search engine, and its hostile sites. */
+/** @file The recorded world on a local port: its pages, its search engine, and its hostile sites. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { hostile } from "./hostile.ts";

@@ -1,4 +1,4 @@
-/** @file Every convention of tracing gives the same conversation, which `mgrpo sft` reads. */
+/** @file Every tracing convention gives the same conversation, which `mgrpo sft` reads. */
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { refuseMalformed, refuseOtherAgent, type Teachable } from "../../../sft/check.ts";

@@ -168,7 +168,7 @@ test.each([
   expect(read).not.toThrow(/secret/);
 });
 
-test("a first line that is not JSON is refused with its number in a file that is longer than a string can be, too", () => {
+test("a first line that is not JSON is refused with its number, even in a file that is longer than a string can be", () => {
   const bytes = new Uint8Array(constants.MAX_STRING_LENGTH + 1);
   bytes.set(Buffer.from("{\n"));
   expect(() => importTraces([{ file: "traces.jsonl", bytes }], OPTIONS)).toThrow(
