@@ -56,7 +56,7 @@ export async function readStep(store: Store, run: string, step: number): Promise
   return parse(StepRecord, await getExisting(store, tableKeys.step(run, step)), `STEP ${step} of ${run}`);
 }
 
-/** @param wanted indices; absent: all. Those that have expired are left out. */
+/** @param wanted indices of groups; undefined: all. Expired groups are left out. */
 export async function readGroups(store: Store, step: StepRecord, wanted?: readonly number[]): Promise<GroupRecord[]> {
   const indices = wanted ?? step.groups.map((_, group) => group);
   const items = await store.table.getAll(indices.map((group) => tableKeys.group(step.run, step.step, group)));
@@ -118,7 +118,7 @@ async function readDisk(run: string): Promise<Disk | undefined> {
 }
 
 /**
- * The summary of a closed step; undefined once one of its groups has expired: a mean over the rest would be no measurement.
+ * The summary of a closed step; undefined once one of its groups has expired: a mean over the rest would mislead.
  * `seconds` is null if it closed while nobody followed the run; what the run had cost by then is unknown too.
  */
 export async function readSummary(

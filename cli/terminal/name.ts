@@ -11,7 +11,7 @@ export const MGRPO = commandName(process.env, process.cwd());
 
 /**
  * npm runs the scripts of a checkout in its root, so anywhere else the entry point is named by its path. An installed package is
- * started by name if the shell finds it, and otherwise by npx. Under npm, PATH does not tell, since npm adds folders that the user's
+ * started by name if the shell finds it, and otherwise by npx. Under npm, PATH proves nothing, since npm adds folders that the user's
  * shell lacks.
  */
 export function commandName(environment: NodeJS.ProcessEnv, cwd: string, entry = ENTRY): string {
@@ -24,7 +24,7 @@ export function commandName(environment: NodeJS.ProcessEnv, cwd: string, entry =
   return isOnPath && npm_command === undefined ? "mgrpo" : "npx mgrpo";
 }
 
-/** In double quotes if it contains spaces: POSIX shells, cmd and PowerShell all read those. */
+/** In double quotes if it contains spaces: POSIX shells, cmd and PowerShell all accept them. */
 function quotedPath(path: string): string {
   return /\s/.test(path) ? `"${path}"` : path;
 }

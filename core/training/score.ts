@@ -235,7 +235,7 @@ function isSameRollout(a: RolloutAddress, b: RolloutAddress): boolean {
   return a.run === b.run && a.phase === b.phase && a.step === b.step && a.group === b.group && a.rollout === b.rollout;
 }
 
-/** Every planned rollout has a score, so the group can be finalized. */
+/** Whether every planned rollout has a score, so that the group can be finalized. */
 export function isComplete(group: GroupRecord): boolean {
   return Object.keys(group.rollouts).length >= group.rolloutsPerQuestion;
 }

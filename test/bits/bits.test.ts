@@ -1,4 +1,4 @@
-/** @file The comparison of a run's bits with the recorded ones: what is a change, what only another machine, and what cannot be compared. */
+/** @file The comparison of a run's bits with the recorded ones: what counts as a change, what as another machine, and what cannot be compared. */
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";

@@ -5,7 +5,7 @@ import type { Functions } from "../../functions/functions.ts";
 import { handleEvent } from "../../functions/lambda/tick.ts";
 import type { Reconciliation } from "../../functions/reconciling.ts";
 
-/** Whether the time that reconciling waits for the ticks is over at once. */
+/** If true, reconciling stops waiting for the ticks at once. */
 const ticks = vi.hoisted(() => ({ areLate: false }));
 vi.mock("node:timers/promises", async (original) => {
   const real = await original<typeof import("node:timers/promises")>();
@@ -19,7 +19,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** A scheduled tick of three runs that fail. `logged`: the messages of its lines. The ticks end with `end`. */
+/** A scheduled tick of three runs that fail. `logged`: level, function and message of each line. The ticks end when `end` settles. */
 function tickOfFailingRuns(reconcile: () => Promise<Reconciliation>, end: Promise<void> = Promise.resolve()) {
   const logged: unknown[] = [];
   vi.spyOn(process.stderr, "write").mockImplementation((line) => {
@@ -37,7 +37,7 @@ function tickOfFailingRuns(reconcile: () => Promise<Reconciliation>, end: Promis
   return { logged, ticked: handleEvent(functions, { "detail-type": "Scheduled Event" }) };
 }
 
-test("the first failure rejects, further ones are logged, and the fleets are reconciled all the same", async () => {
+test("the tick rejects with the first failure, logs the others, and the fleets are still reconciled", async () => {
   const metrics = { running: 0, unserved: 0, spent: 0, idleMinutes: {} };
   const reconcile = vi.fn(async () => ({ metrics, changes: [], failures: [new Error("a fleet's")] }));
   const { logged, ticked } = tickOfFailingRuns(reconcile);

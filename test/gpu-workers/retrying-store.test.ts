@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => local.close());
 
-test("a part's known SHA-256 reaches the signature of its upload: S3 refuses a wrong one", async () => {
+test("a part's known SHA-256 reaches the signature of its upload: S3 rejects a wrong one", async () => {
   const log = createLog(() => {});
   const checkpoints = openCheckpoints("test", retryingStore(local, 1, log));
   const bytes = new TextEncoder().encode("weights");

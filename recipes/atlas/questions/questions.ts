@@ -1,7 +1,7 @@
 /**
  * @file The question sets. Training asks about permuted worlds, with look-ups of the training side of the split (split.ts); evaluation asks
- * about the real world, with held-out look-ups, and no two held-out questions have the same chain: the first ones are the development split,
- * on which choices are made, and the others the test split, which is reported.
+ * about the real world, with held-out look-ups. No two held-out questions have the same chain. The first ones are the development split, which
+ * guides choices; the others are the test split, which is reported.
  */
 import type { Question, QuestionSet } from "../../../core/contracts/question.ts";
 import { type Random, stream } from "../../../core/random.ts";
@@ -46,7 +46,7 @@ export function userQuestion(prompt: string): Question {
   return { id: "asked", kind: "asked", level: 1, prompt, answer: "", facts: REAL_WORLD };
 }
 
-/** Training traces look wrong to a reader who takes the facts for real ones. */
+/** A note for readers of training traces, whose facts look wrong; undefined for a question about the real world. */
 export function worldNote(question: Question): string | undefined {
   const { world } = factsOf(question);
   return world === REAL_WORLD.world
@@ -71,7 +71,7 @@ export function anyKind(random: Random): string {
   return kinds[random.integer(kinds.length)] as string;
 }
 
-/** What scoring and tools need to know of a draft's question. */
+/** What scoring and tools need to know about a draft's question. */
 export const factsOfDraft = ({ chain, lookUps }: Draft, world: number): Facts => ({
   world,
   chain,

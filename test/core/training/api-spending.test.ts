@@ -1,4 +1,4 @@
-/** @file The spending of a run other than on workers: what is booked before, during and after a request, in micro-dollars, in a table in memory. */
+/** @file What a run spends on anything but workers: what is booked before, during and after a request, in micro-dollars, in a table in memory. */
 import { describe, expect, test } from "vitest";
 import { tableKeys } from "../../../core/contracts/keys.ts";
 import { AgentSpendingRecord } from "../../../core/contracts/spending.ts";
@@ -31,7 +31,7 @@ describe("the charge of a judge's request", () => {
     expect(await judgesOf(table)).toEqual(judges(0, 10_001, { "ask-0": 100 }));
     await charge.settle(1, 0.004);
     expect(await judgesOf(table)).toEqual(judges(1, 4000));
-    // The same charge starts again from nothing reserved.
+    // After settling, the same charge has nothing reserved.
     await charge.settle(1, 0.002);
     expect(await judgesOf(table)).toEqual(judges(2, 6000));
   });

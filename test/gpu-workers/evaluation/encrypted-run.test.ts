@@ -1,4 +1,4 @@
-/** @file Errors of an encrypted evaluation: none quotes a question, and a stop stays a stop. */
+/** @file Errors of an encrypted evaluation: none quotes a question, and a cancellation stays a cancellation. */
 import { expect, test } from "vitest";
 import { MgrpoError } from "../../../core/errors.ts";
 import { withEncryption } from "../../../gpu-workers/evaluation/encrypted-run.ts";
@@ -16,7 +16,7 @@ const run = { store: memoryStore(), log: createLog(() => {}) } as unknown as Run
 
 const failing = (error: Error) => withEncryption(run, set, () => Promise.reject(error));
 
-test("a stop rejects with `canceled`, although its cause is a DOMException, whose message has no setter", async () => {
+test("a canceled evaluation rejects with `canceled`, although its cause is a DOMException, whose message has no setter", async () => {
   const stop = new AbortController();
   stop.abort();
   await expect(failing(abortError(stop.signal, "s"))).rejects.toMatchObject({ code: "canceled" });
