@@ -3,7 +3,7 @@
  *
  *     SQS batch              after a retryable failure, the message is delivered again; after any other, it is dropped
  *     local cloud            the same for its events and its scheduled ticks
- *     AWS schedule, direct   every failure is rethrown: an alarm counts the failed calls
+ *     AWS schedule, direct   every failure is rethrown, and an alarm counts the failed calls
  */
 import type { SQSBatchItemFailure, SQSBatchResponse } from "aws-lambda";
 import * as z from "zod";
@@ -21,7 +21,7 @@ export type LogWriter = (line: string) => void;
 /** Calls a function with an event, after parsing the part of the event that it needs. */
 export type EventHandler = (functions: Functions, event: unknown) => Promise<unknown>;
 
-/** Takes a batch, a scheduled event or a direct call. The response to a batch lists the messages to deliver again; else a failure rejects. */
+/** Takes an SQS batch, or a scheduled or direct event. A batch's response lists the messages to deliver again; for others, a failure rejects. */
 export type LambdaHandler = (event: unknown) => Promise<SQSBatchResponse>;
 
 const Batch = z.object({ Records: z.array(z.object({ messageId: z.string(), body: z.string() })).min(1) });
@@ -51,7 +51,7 @@ export function wrap(name: string, handle: (event: unknown) => Promise<unknown>,
 }
 
 let functions: Functions | undefined;
-/** A Lambda handler on the store that the environment names. The store is opened by the first call. */
+/** A Lambda handler for the store that the environment names. The first call opens the store. */
 export function lambda(name: string, handle: EventHandler): LambdaHandler {
   const open = () => (functions ??= composeFromEnvironment(process.env));
   return wrap(
@@ -83,7 +83,7 @@ export function cloudHandlers(functions: Functions, log: LogWriter): CloudHandle
 
 /**
  * Ticks every run and logs each run's failure, then rejects with the first retryable one. A judge's failure is only logged: a later tick asks
- * again, or the run has halted.
+ * the judge again, unless the run has halted.
  */
 async function tickAll(functions: Functions, log: LogWriter): Promise<void> {
   const failures: unknown[] = [];
@@ -124,7 +124,7 @@ async function settle(name: string, log: LogWriter, run: () => Promise<unknown>)
 /** Errors other than MgrpoError are bugs: they are retried up to the queue's limit. */
 const isRetryable = (error: unknown) => !isMgrpoError(error) || error.retryable;
 
-/** What failed, where, and whether it will be retried: a line of JSON. */
+/** A line of JSON: which function failed, why, and whether a retry may succeed. */
 export function failureLine(name: string, error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   const known = isMgrpoError(error) ? { code: error.code, evidence: error.evidence } : { code: "fault" };

@@ -1,4 +1,4 @@
-/** @file What the functions of a deployment control: the capacity of its autoscaling groups, and the rule that schedules its ticks. */
+/** @file What the functions of a deployment control: the capacity of its autoscaling groups, its ticks' schedule, and repeated object events. */
 import {
   AutoScalingClient,
   DescribeAutoScalingGroupsCommand,
@@ -21,7 +21,7 @@ import { silenceNodeVersionWarning } from "./clients.ts";
 const MAX_GROUPS = 100;
 const MAX_EVENTS = 10;
 
-/** Region, endpoints and credentials come from the standard AWS variables. Clients are opened when the first deployment is known. */
+/** Region, endpoints and credentials come from the standard AWS variables. The clients are created for the first deployment. */
 export function awsControls(): (deployment: Pick<Deployment, "bucket" | "clockRule">) => Controls {
   let clients: { readonly autoScaling: AutoScalingClient; readonly eventBridge: EventBridgeClient } | undefined;
   return ({ bucket, clockRule }) => {
@@ -88,13 +88,13 @@ function openEvents(client: EventBridgeClient, bucket: string): ObjectEvents {
           const command = new PutEventsCommand({ Entries: keys.slice(i, i + MAX_EVENTS).map(eventOf) });
           const { FailedEntryCount = 0, Entries = [] } = await client.send(command);
           const failed = Entries.find(({ ErrorCode }) => ErrorCode !== undefined);
-          if (FailedEntryCount > 0) throw new Error(`${FailedEntryCount} were refused: ${failed?.ErrorMessage}`);
+          if (FailedEntryCount > 0) throw new Error(`EventBridge refused ${FailedEntryCount}: ${failed?.ErrorMessage}`);
         }
       }),
   };
 }
 
-/** Every error is retryable: the next deployment may grant a permission that is missing now. */
+/** Every error is retryable: deploying again may grant a missing permission. */
 async function translated<T>(operation: string, call: () => Promise<T>): Promise<T> {
   try {
     return await call();

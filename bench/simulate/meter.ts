@@ -43,9 +43,10 @@ export interface RequestCount {
   refused: number;
 }
 
-/** Sizes after each write. */
+/** Sizes of items or objects of one kind, as written. */
 export interface SizeStatistics {
   writes: number;
+  /** Sum over all writes. */
   bytes: number;
   largest: number;
 }
@@ -53,7 +54,7 @@ export interface SizeStatistics {
 export interface FunctionUse {
   invocations: number;
   coldStarts: number;
-  /** Failed events, which are retried. */
+  /** Failed deliveries of events. An event is delivered again until it succeeds or is dead-lettered. */
   failed: number;
   timedOut: number;
   seconds: number;
@@ -133,5 +134,5 @@ function grow(sizes: Map<string, SizeStatistics>, kind: string, bytes: number): 
   sizes.set(kind, size);
 }
 
-/** `outcomes` of `runs/<run>/outcomes/000003/1/2.json`. */
+/** The folder in a key: `outcomes` for `runs/<run>/outcomes/000003/1/2.json`. A file directly in the run's folder: its name. */
 const kindOf = (key: string) => key.split("/")[2]?.replace(/\.json$/, "") ?? "";

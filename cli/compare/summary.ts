@@ -1,5 +1,5 @@
 /**
- * @file The results of a comparison: every arm before and after training, and compared with the first, with 95% intervals over seeds
+ * @file The results of a comparison: each arm before and after training, and its difference from the first arm, with 95% intervals over seeds
  * and questions (core/training/bootstrap.ts); every run with Wilson intervals. Pure. The schema is that of results/<name>/summary.json.
  */
 import * as z from "zod";
@@ -33,7 +33,7 @@ const RunResult = z.strictObject({
   seed: z.int(),
   steps: z.int(),
   sampledTokens: z.int(),
-  /** The run reached its maximum number of steps before its token budget: what the first arm sampled, or `--tokens`. */
+  /** Whether the run reached its maximum number of steps before its token budget (what the first arm sampled, or `--tokens`). */
   short: z.boolean(),
   seconds: z.number(),
   evaluations: z.array(z.strictObject({ suite: z.string(), temperature: z.number(), before: Share, after: Share })),
@@ -56,7 +56,7 @@ export const Comparison = z.strictObject({
   name: z.string(),
   recipe: z.string(),
   command: z.string(),
-  /** What each arm starts from. */
+  /** What every arm starts from. */
   start: z.string(),
   /** What is trained on: a file, or the recipe's questions. */
   questions: z.string(),
@@ -143,7 +143,7 @@ function summarizeArm({ entry, runs, budgets }: ArmRuns, first: ArmRuns | undefi
   };
 }
 
-/** Tokens sampled before each step, and after the last. */
+/** Tokens sampled before each step, and, last, by the whole run. */
 export function cumulativeTokens({ report }: FinishedRun): number[] {
   const totals = [0];
   for (const { sampledTokens } of report.perStep) totals.push((totals.at(-1) ?? 0) + sampledTokens);

@@ -18,15 +18,15 @@ export interface AgentShare {
   readonly trained: boolean;
   readonly branches: number;
   readonly sampledTokens: number;
-  /** Of the main agent's scored rollouts, or of a sub-agent's scored conversations. */
+  /** One per scored rollout of the main agent, or per scored invocation of a sub-agent. */
   readonly rewards: readonly number[];
   /** One per reward; null: not trained on. */
   readonly advantages: readonly (number | null)[];
-  /** Sampled tokens that would have a gradient. */
+  /** Sampled tokens that would have a gradient, including those of the copies that alignment adds. */
   readonly trainedTokens: number;
 }
 
-/** What one reward is for. */
+/** What has one reward: a rollout of the main agent, or an invocation of a sub-agent. */
 interface Unit {
   /** As in `AgentBatch.trajectories`. */
   readonly id: number | string;
@@ -55,7 +55,7 @@ export function agentShares(
   });
 }
 
-/** Branches in which the agent generated something. */
+/** Branches in which the main agent generated something. */
 const mainOf = ({ outcome }: TriedRollout): AnyTrajectory[] =>
   outcome.status === "finished" ? mainTrajectories(outcome).filter((one) => sampledTokens(one) > 0) : [];
 

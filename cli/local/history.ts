@@ -20,12 +20,12 @@ import {
 
 export class RunHistory {
   readonly steps: StepSummary[];
-  /** Those of earlier sessions too, before their records are read again. */
+  /** Earlier sessions' evaluations included: they come from the saved status until their records are read again. */
   evaluations: TeamEvaluation[];
   readonly metrics: MetricsFile;
   /** How the run ended; undefined while it runs, or if this session stopped first. */
   ended: Extract<RunEvent, { kind: "ended" }> | undefined;
-  /** What the run has cost; null: not known yet. */
+  /** What the run has cost; null: unknown so far. */
   usd: number | null;
   readonly #config: RunConfig;
   readonly #folder: RunFolder;
@@ -96,7 +96,7 @@ export class RunHistory {
   }
 }
 
-/** A line that a kill cut short is dropped: its step is read from the records again. */
+/** The recorded steps. A line that a kill cut short is dropped: its step is read from the records again. */
 export function readSteps(folder: RunFolder): StepSummary[] {
   if (!existsSync(folder.steps)) return [];
   const lines = readText(folder.steps).split("\n").slice(0, -1);
@@ -129,7 +129,7 @@ function openToRead(path: string): number {
   }
 }
 
-/** Longer than a line with the histograms of a large team. */
+/** More than the length of a line with the histograms of a large team. */
 const TAIL_BYTES = 1 << 16;
 
 function lineOf(step: StepSummary): string {

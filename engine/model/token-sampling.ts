@@ -7,7 +7,7 @@ export interface SampledToken {
   readonly logProb: number;
 }
 
-/** Samples from the `count` probabilities from index `from` on, which the caller computed at the sampling temperature (at 1 when greedy). */
+/** Samples from `count` probabilities, starting at `from`, which the caller computed at the sampling temperature (at 1 when greedy). */
 export function sampleToken(
   probabilities: Float32Array,
   from: number,
@@ -75,8 +75,8 @@ function truncatedCdf(
 const [BUCKETS, BUCKET_SHIFT] = [2 ** 12, 20];
 
 /**
- * The most probable tokens in order, ties by id: at least `topK`, or, without it, as many as hold the share `topP` of `total`, the mass of all.
- * Sorting a whole vocabulary would take longer than a decode.
+ * The most probable tokens in order, ties by id: at least `topK`; if that is 0, enough to hold the share `topP` of `total`, the mass of all.
+ * Sorting the whole vocabulary would take longer than decoding a token.
  */
 function sortedHead(
   probabilities: Float32Array,

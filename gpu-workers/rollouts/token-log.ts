@@ -44,7 +44,7 @@ export class TokenLog {
   }
 }
 
-/** How a sample violates its request; undefined if it does not. */
+/** How the request differs from the log, or the sample violates its request; undefined if neither does. */
 function mismatchOf(
   tokens: readonly number[],
   request: SampleRequest,

@@ -5,11 +5,11 @@
  *     step s open ──> claim taken ──> manifest s ──> gradient of groups as they are finalized (parts.ts)
  *     step s ready ─────────────────────────────────> gradient of the last ones ──> Adam ──> files ──> manifest s+1 (If-None-Match)
  *
- * Steps are trained in order, and step s trains version s, also with `staleness`, when older versions sampled its rollouts.
+ * Steps are trained in order, and step s trains version s, even with `staleness`, when older versions sampled its rollouts.
  *
  *     a step    waits for: RUN to point to it            unblocked by: tick
  *     a claim   waits for: no trainer of this agent      unblocked by: its release; in a ready step, its holder's death
- *     a call    waits for: the engine                    unblocked by: its answer, or limits.trainingSeconds: then the claim is given up
+ *     a call    waits for: the engine                    unblocked by: its answer; after limits.trainingSeconds, the claim is given up
  *
  * The manifest is the version: a trainer that loses the race for it adopts the winner's, whatever its engine holds. AGENT.version caches
  * it; the tick that finds the manifest advances the cache.
@@ -108,9 +108,9 @@ async function workOnStep(loop: TrainLoop, step: StepRecord): Promise<void> {
   const version = versionAfter(step);
 
   await role.prepare(version - 1);
-  // Nothing is finalized yet: the pause leaves the store to the workers that claim rollouts.
+  // An open step is not urgent: the pause leaves the store to the workers that claim rollouts.
   if (!isReady) await pause(pollSeconds);
-  // A worker that held the claim need not look: if the version is published after all, its manifest commit loses.
+  // A worker that held the claim need not check: if the version is published already, its commit of the manifest loses.
   const isPublished = isReady && !loop.hasClaim && (await checkpoints.find(agent, version)) !== undefined;
   loop.hasClaim = !isPublished && (await claim.acquire(isReady));
   if (isPublished) await finishStep(loop, step);
@@ -142,9 +142,9 @@ async function finishStep(loop: TrainLoop, step: StepRecord): Promise<void> {
 }
 
 /**
- * `replaced`: another worker meanwhile found this one dead and took over, or published before this one began. `halted`: a service
- * refused, or the step cannot be taken (its loss is not a number), and the run is halted for that reason. `stalled`: a call of the engine
- * took too long, or its thread ended.
+ * `replaced`: another worker took over the claim, or the step was closed with another trainer's version. `halted`: a service refused, or
+ * the step cannot be trained (its loss is not a number), and the run is halted for that reason. `stalled`: a call of the engine took too
+ * long, or the engine's thread ended.
  */
 async function resultOf(training: Promise<void>, run: RunContext): Promise<TrainResult> {
   try {

@@ -1,4 +1,4 @@
-/** @file score-rollout: eq 4 and 5 from committed objects; inconsistent rollouts are lost, never scored. */
+/** @file score-rollout: eq 4 and 5 from committed objects; failed or inconsistent rollouts are excluded. */
 import { beforeEach, expect, test } from "vitest";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { digestOf } from "../../core/contracts/names.ts";
@@ -51,7 +51,7 @@ test.each([
   await functions.scoreRollout({ key });
   const score = (await group()).rollouts["0"];
   if (!score || "excluded" in score) return expect.fail("not scored");
-  // 0.6 = 0.1 + 0.4 * 0 + 0.5 * 1: the main agent's failure counts as incorrect.
+  // 0.6 = 0.1 + 0.4 * 0 + 0.5 * 1: the main agent's failure counts as an incorrect answer.
   expect(score.reward).toBe(expected.reward);
   expect(score.invocations["searcher"]?.[0]?.reward).toBeCloseTo(expected.sub);
   expect(score.masked).toBe(expected.masked);
@@ -87,7 +87,7 @@ test("each agent's reward has its own weights and its own penalty", async () => 
   expect(score.invocations["searcher"]?.[0]?.reward).toBe(2.125);
 });
 
-test("the overlong penalty is part of the reward: each agent's own context limit, its longest branch", async () => {
+test("the overlong penalty lowers each agent's reward, by its own context limit and longest branch", async () => {
   const config = teamConfig({ algorithm: { overlongPenalty: { bufferTokens: 10, factor: 0.5 } } });
   const [main, searcher] = [config.agents["main"], config.agents["searcher"]];
   if (!main || !searcher) return expect.fail("no such agent");
@@ -139,7 +139,7 @@ test.each([
   ],
   ["another question", { outcome: { questionId: "other" } }, "damaged: its question is other"],
   ["not an outcome", { outcome: { status: "odd" } }, "damaged: runs/test/outcomes/000000/0/0.json"],
-])("lost, not scored: %s", async (_name, change, reason) => {
+])("excluded, not scored: %s", async (_name, change, reason) => {
   const { functions, step, group } = await started(store, teamConfig());
   await commitOutcome(store, step, change);
   await functions.scoreRollout({ key });
@@ -179,7 +179,7 @@ test.each<[string, () => Promise<() => void>]>([
       return () => void store.objects.delete([verdict]);
     },
   ],
-])("a %s loses no finished rollout: it is scored once that is repaired", async (_what, damage) => {
+])("a %s loses no finished rollout: the next tick after the repair scores it", async (_what, damage) => {
   const judge: Rewards = { ...rewards, judge: "paid" };
   const { functions, step, group } = await started(store, teamConfig(), judge);
   await commitOutcome(store, step);
@@ -192,7 +192,7 @@ test.each<[string, () => Promise<() => void>]>([
   expect((await group()).rollouts["0"]).toMatchObject({ correct: 1 });
 });
 
-test("a scheduled tick repairs a crash between the last score and the finalization", async () => {
+test("a scheduled tick finalizes a group whose last scorer crashed before the finalization", async () => {
   const config = teamConfig();
   const { functions, step, group } = await started(store, config);
   const finalize = store.table.update;

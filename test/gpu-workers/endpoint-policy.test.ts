@@ -37,7 +37,7 @@ test("at most `engine.slots` requests are in flight, and each turn is billed", a
   expect(await table.get(tableKeys.agentSpending("r"))).toMatchObject({ turns: 6 });
 });
 
-/** The timeouts of requests, in the order in which they start. They expire when the test says so. */
+/** The timeouts of requests, in the order in which the requests start. Each expires when the test aborts it. */
 function heldTimeouts(): AbortController[] {
   const held: AbortController[] = [];
   const spy = vi.spyOn(AbortSignal, "timeout").mockImplementation(() => {
@@ -66,13 +66,13 @@ test("requests that are cut off, by their timeout or their caller, are billed at
   const { backend } = await policy.acquire(0);
   const agentsUsd = async () => (await readApiSpending(table, "r")).agentsUsd;
   await playAs(backend);
-  // The first attempt was cut off: at most 500 tokens. The second was answered with 5.
+  // The first attempt was cut off: billed at the maximum, 500 tokens. The second was answered with 5.
   expect(await agentsUsd()).toBeCloseTo(505e-6, 12);
   await expect(playAs(backend, { signal: stop.signal })).rejects.toMatchObject({ code: "canceled" });
   await expect.poll(agentsUsd, { timeout: 60_000 }).toBeCloseTo(1005e-6, 12);
 });
 
-test("a payment that fails does not hide that its request had failed", async () => {
+test("when a request and its payment both fail, the error of the request is the cause of the payment's", async () => {
   const config = AgentConfig.parse({ model: "m", endpoint: { usdPerMillionTokens: { input: 1, output: 1 } } });
   const late = new MgrpoError("endpoint-unavailable", "took more than 1 s", { retryable: true });
   const model: ChatModel = {

@@ -23,7 +23,7 @@ const EXAMPLE = exampleOf(
   tokenizer,
 );
 
-test("turns and their ends are the assistant's; the prompt and the responses are not", () => {
+test("the turns are spans that include their end-of-turn tokens, but neither the prompt nor the responses", () => {
   expect(EXAMPLE.tokens).toEqual([...codes("<q>ab"), END, ...codes("0[r,s]c"), END]);
   // "<q>" is 0..2, "ab" and its end 3..5, "0[r,s]" 6..11, "c" and its end 12..13.
   expect(EXAMPLE.turns).toEqual([
@@ -32,7 +32,7 @@ test("turns and their ends are the assistant's; the prompt and the responses are
   ]);
 });
 
-test("the layout of responses depends on the number of responses to each earlier turn", () => {
+test("the layout of responses gets the number of responses to each earlier turn", () => {
   const given: (readonly number[])[] = [];
   const responses = (texts: readonly string[], earlier: readonly number[]) => {
     given.push([...earlier]);
@@ -48,7 +48,7 @@ test("the layout of responses depends on the number of responses to each earlier
   expect(tokens).toEqual([...codes("<q>a"), END, ...codes("0[r,s]b"), END, ...codes("1[t]c"), END]);
 });
 
-test("what a rollout could not hold or sample is refused, with its location", () => {
+test("a demonstration that exceeds a rollout's limits is refused, with its location", () => {
   refuseTooLong(EXAMPLE, "main", { contextTokens: 14, turnTokens: 3 }, "demos.jsonl:7");
   expect(() => refuseTooLong(EXAMPLE, "main", { contextTokens: 13 }, "demos.jsonl:7")).toThrow(
     "demos.jsonl:7 takes 14 tokens, and a conversation has at most 13: raise agents.main.limits.contextTokens, or remove the demonstration",
@@ -58,7 +58,7 @@ test("what a rollout could not hold or sample is refused, with its location", ()
   );
 });
 
-test("a turn with a token that ends a turn before its last one is refused, with its location", () => {
+test("a turn with an end-of-turn token before its last token is refused, with its location", () => {
   const ends = { ends: [END, 1], decode: (tokens: readonly number[]) => `<${tokens.join()}>` };
   refuseEarlyEnd(EXAMPLE, ends, "demos.jsonl:7");
   const turns = [

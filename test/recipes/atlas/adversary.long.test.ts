@@ -8,7 +8,7 @@ test("10,000 attacks: none earns more than its search and its page are worth", (
   expect(overRewarded(atlas, ATTACKS, 10_000)).toEqual({});
 });
 
-test("correct work earns the full reward, however the conditions of the task are ordered and spelled", () => {
+test("correct work earns the full reward, however its task is ordered and spaced and its report is spelled", () => {
   for (let i = 0; i < 2000; i++) {
     const given = drawCase(atlas, i);
     const { task } = given;
@@ -21,6 +21,6 @@ test("correct work earns the full reward, however the conditions of the task are
   }
 });
 
-test("the order of a task's conditions changes no score of any behavior", () => {
+test("reordering the conditions of a task does not change the score of an attack", () => {
   expect(changedByOrder(atlas, 500)).toEqual([]);
 });

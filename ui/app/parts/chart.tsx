@@ -55,7 +55,7 @@ export function Chart({ title, lines, xName = "step", bounds, onPick }: ChartPro
   );
 }
 
-/** What a reader who does not see the chart is told. */
+/** The newest value of a line, in words, for readers who do not see the chart. */
 function newestOf(line: Line): string {
   const name = nameOf(line);
   const [x, y] = line.points.findLast(([, value]) => value !== null) ?? [];
@@ -109,7 +109,7 @@ const TOOLTIP = {
 const shadeOf = (color: Line["color"]): string =>
   shade(color === "heldOut" ? COLORS.heldOut : (SERIES[color % SERIES.length] ?? SERIES[0]));
 
-/** The difference of high and low, stacked on an invisible line at low. */
+/** Two stacked lines, both invisible: one at low, and one of height high - low, whose area is the band. */
 function bandOf({ band, color: position }: Line, i: number) {
   if (!band) return [];
   const common = {
@@ -132,7 +132,7 @@ function bandOf({ band, color: position }: Line, i: number) {
   ];
 }
 
-/** A raw line has the name of its smoothed one. */
+/** A raw line and its smoothed line have the same `name`: this distinguishes them. */
 const nameOf = ({ name, kind }: Line): string => (kind === "raw" ? `${name}, raw` : name);
 
 function seriesOf(one: Line) {
