@@ -215,9 +215,9 @@ describe("your own questions", () => {
   });
 });
 
-test("the work of sub-agents needs a judge", async () => {
+test("scoring sub-agents requires a judge", async () => {
   const open = (...more: string[]) => openRewards(resolved([`questions.train=${FIXTURE}`, ...more]), {});
-  await expect(open()).rejects.toThrow(/needs a judge: set judge.model.*, or algorithm.subReward.expert to 0/);
+  await expect(open()).rejects.toThrow(/requires a judge: set judge.model.*, or algorithm.subReward.expert to 0/);
   const own = 'agents.searcher.algorithm.subReward={"format":0.1,"correct":0.4,"expert":0.5}';
   await expect(open("algorithm.subReward.expert=0", own)).rejects.toThrow(
     /or agents.searcher.algorithm.subReward.expert to 0/,
