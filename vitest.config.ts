@@ -17,6 +17,7 @@ const ALONE = [
   "test/cli/suite-stop.test.ts",
   "test/engine/*float64.test.ts",
   "test/engine/hung-thread.test.ts",
+  "test/functions/scheduled-tick.test.ts",
   "test/gpu-workers/heartbeats.test.ts",
 ];
 const LONG = ["test/**/*.long.test.ts"];
