@@ -4,8 +4,8 @@
  * - Once the database is open, reads run on the calling thread: dynalite reads twice per call, the table's description and the item, and
  *   both are usually in memory, so handing the read to another thread takes longer than the read itself. A value that cannot be decoded is
  *   reported as corruption. Otherwise dynalite would delete the table's description and report the table as missing.
- * - Iterators have the `return` by which dynalite closes them. An open one keeps the version of the database that it reads: every file and
- *   memory table of it, though newer ones replace them.
+ * - Iterators have the `return` by which dynalite closes them. An open one pins the version of the database that it reads: all the
+ *   version's files and memory tables stay, though newer ones replace them.
  */
 import { ClassicLevel } from "classic-level";
 

@@ -86,7 +86,7 @@ test("the tree shows branches, rewritten histories, stray conversations and the 
   expect(drawText(tree)).toContain("branch 1 of 2  1 turn of its own");
 });
 
-test("a conversation is placed by its task: a call with the same text, then with a part of it, then the text of a turn", () => {
+test("a conversation is placed by its task: a call with the same text, then with a part of the text, then the text of a turn", () => {
   const turn = (text: string, ...tasks: string[]) => ({
     text,
     calls: tasks.map((task) => ({ name: "ask", arguments: { list: [{ task }] } })),

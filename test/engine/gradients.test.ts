@@ -111,7 +111,7 @@ test.each([
 ])(
   "a vocabulary so large that the head processes rows in chunks changes %s gradient by rounding only",
   async (_name, files, microBatchTokens) => {
-    // 64 MiB hold 55 rows of it: a micro-batch of 4 x 29 predictions takes three chunks, one sequence alone takes one.
+    // 64 MiB hold 55 such rows: a micro-batch of 4 x 29 predictions takes three chunks, one sequence alone takes one.
     const long = Array.from({ length: 4 }, (_, i) => ({
       tokens: Array.from({ length: 30 }, (_x, t) => (7919 * (t + 30 * i)) % WIDE.vocabulary),
       weights_T: Float32Array.from({ length: 30 }, (_x, t) => (t % 3) - 0.5),

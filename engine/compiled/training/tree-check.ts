@@ -1,7 +1,7 @@
 /**
  * @file Checks prefix trees the first time that a shape of them is computed: log-probs and gradient are compared with those of the same sequences
  * computed apart, one per row, before the pass runs. A shape is a kind of pass, a micro-batch of one row or of several, and the length of its
- * rows as a power of two. Once a shape has passed, later micro-batches of it are not checked. The check does not change the gradient.
+ * rows as a power of two. Once a shape has passed, later micro-batches of that shape are not checked. The check does not change the gradient.
  *
  * It computes at most two trees of the micro-batch, and then their sequences apart, into a second gradient, which all shapes of a pass share. It
  * costs at most what the micro-batch costs in trees and apart; where gradients cancel, it also computes these sequences one by one.

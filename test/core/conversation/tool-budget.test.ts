@@ -1,4 +1,4 @@
-/** @file A rollout's tool budget: no part of it is allotted twice or lost, and unspent shares return. */
+/** @file A rollout's tool budget: no part is allotted twice or lost, and unspent shares return. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Allowance, Spent } from "../../../core/contracts/rollout.ts";

@@ -270,7 +270,7 @@ test("an attempt that is canceled before it begins leaves no unhandled rejection
 });
 
 test.each([true, false])(
-  "a reply whose client disconnects in the middle of it is not recorded (stream: %s)",
+  "a reply whose client disconnects midway is not recorded (stream: %s)",
   async (stream) => {
     // Enough for a reply that is longer than the buffers of a connection.
     const limits = { turns: 8, turnTokens: 80_000, contextTokens: 100_000 };
