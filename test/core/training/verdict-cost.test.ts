@@ -41,7 +41,7 @@ test.each<[what: string, answer: () => unknown, microUsd: number]>([
   ["throw an error of their own", () => Promise.reject(new SyntaxError("not JSON")), 100_000],
   ["answer no verdict", () => null, 100_000],
   ["report that no request was answered", () => Promise.reject(new Failure("endpoint-unavailable", "HTTP 503")), 0],
-])("rewards that reserve money and %s pay the whole reservation, or nothing if unanswered", async (_what, answer, microUsd) => {
+])("rewards that reserve money and %s pay it all, or nothing if unanswered", async (_what, answer, microUsd) => {
   const { ask, bill } = world();
   const asked = ask({
     async ask(context) {

@@ -269,25 +269,22 @@ test("an attempt that is canceled before it begins leaves no unhandled rejection
   await noticed();
 });
 
-test.each([true, false])(
-  "a reply whose client disconnects midway is not recorded (stream: %s)",
-  async (stream) => {
-    // Enough for a reply that is longer than the buffers of a connection.
-    const limits = { turns: 8, turnTokens: 80_000, contextTokens: 100_000 };
-    const { main, harness, outcome } = await start({ config: { limits } });
-    await post(main, { messages: [user("say short")] });
-    const body = JSON.stringify({ model: "main", messages: [user("long 70000")], stream, logprobs: true });
-    const socket = connect(harness.port, "127.0.0.1");
-    const lines = [
-      `POST ${new URL(main.baseURL).pathname}/chat/completions HTTP/1.1`,
-      ...["host: localhost", `authorization: Bearer ${main.apiKey}`, `content-length: ${body.length}`, "", body],
-    ];
-    socket.write(lines.join("\r\n"));
-    await new Promise<void>((resolve) => socket.once("data", () => resolve(void socket.pause())));
-    await noticed();
-    socket.destroy();
-    const finished = await outcome({ answer: "short" });
-    expect(finished.app?.counts["main"]?.branches).toBe(1);
-    expect(finished.conversation.turns.map(({ text }) => text)).toEqual(["short"]);
-  },
-);
+test.each([true, false])("a reply whose client disconnects midway is not recorded (stream: %s)", async (stream) => {
+  // Enough for a reply that is longer than the buffers of a connection.
+  const limits = { turns: 8, turnTokens: 80_000, contextTokens: 100_000 };
+  const { main, harness, outcome } = await start({ config: { limits } });
+  await post(main, { messages: [user("say short")] });
+  const body = JSON.stringify({ model: "main", messages: [user("long 70000")], stream, logprobs: true });
+  const socket = connect(harness.port, "127.0.0.1");
+  const lines = [
+    `POST ${new URL(main.baseURL).pathname}/chat/completions HTTP/1.1`,
+    ...["host: localhost", `authorization: Bearer ${main.apiKey}`, `content-length: ${body.length}`, "", body],
+  ];
+  socket.write(lines.join("\r\n"));
+  await new Promise<void>((resolve) => socket.once("data", () => resolve(void socket.pause())));
+  await noticed();
+  socket.destroy();
+  const finished = await outcome({ answer: "short" });
+  expect(finished.app?.counts["main"]?.branches).toBe(1);
+  expect(finished.conversation.turns.map(({ text }) => text)).toEqual(["short"]);
+});
