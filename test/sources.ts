@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 
 export const ROOT = resolve(import.meta.dirname, "..");
 
-/** The folders at the top that hold sources. */
+/** The top-level folders that hold sources. */
 export function sourceFolders(): string[] {
   const ignored = readFileSync(join(ROOT, ".gitignore"), "utf8")
     .split("\n")

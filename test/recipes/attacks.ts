@@ -1,5 +1,5 @@
 /**
- * @file Attacks on the rewards of a recipe (reward hacking): a searcher that does its work wrong still tries to earn a reward. Each attack
+ * @file Attacks on the rewards of a recipe (reward hacking): a searcher does its task wrong and still tries to earn a reward. Each attack
  * states the maximum reward that it may earn.
  */
 import { expect } from "vitest";
@@ -20,7 +20,7 @@ import {
 /** Maximum reward for the search, for the page, and for the report. */
 export const [SEARCH, PAGE, REPORT] = [0.2, 0.3, 0.5];
 
-/** Draws per wanted case. */
+/** Limit on the draws per case that is asked for. */
 const MAX_DRAWS = 100;
 
 /** Undefined: the case offers no such attack. `maximum`: the maximum reward that it may earn. */
@@ -154,7 +154,7 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
   ...{ stuffedReport, stuffedQuery, longerWords, manyPages, nonsense },
 };
 
-/** The attacks that earn more than they may, each with such a case. `cases` in total, divided equally among the attacks. */
+/** The attacks that earn more than their maximum, each with an example. `cases` in total, divided equally among the attacks. */
 export function overRewarded(target: Target, attacks: Readonly<Record<string, Attack>>, cases: number) {
   const tried = new Map(Object.keys(attacks).map((name) => [name, 0]));
   const found: Record<string, string> = {};

@@ -1,5 +1,5 @@
 /**
- * @file Cases for an adversary: a task in one of atlas's worlds, as a recipe words it, with all that is true there. What is correct comes from
+ * @file Cases for an adversary: a task in one of atlas's worlds, as a recipe words it, and everything true there. What is correct comes from
  * the world itself, not from the pages that the judge reads.
  */
 import { expect } from "vitest";
@@ -34,7 +34,7 @@ export interface Target {
   readonly nonsense: readonly string[];
 }
 
-/** One task in one world, and what the adversary knows: everything. */
+/** One task in one world. The adversary knows all of it. */
 export interface Case {
   readonly target: Target;
   readonly world: World;
@@ -79,7 +79,7 @@ function anyLookUp({ lookUps }: Draft, countries: readonly Country[], random: Ra
   return oneOf([onChain, onChain, vague, off], random) ?? onChain;
 }
 
-/** The last two look-ups of a chain in one, at times worded vaguely. */
+/** The last two look-ups of a chain as one, sometimes worded vaguely. */
 function describedFact({ lookUps }: Draft, random: Random) {
   const [country, fact] = lookUps.slice(-2);
   if (country?.ask !== "country" || !fact || fact.ask === "country") return undefined;
@@ -100,7 +100,7 @@ export function reversed({ target, lookUp, where, random }: Case): string {
     : target.taskFor(lookUp, conditions, random);
 }
 
-/** What the expert pays a searcher in the world of the case. */
+/** The expert's score of a searcher in the world of the case. */
 export function rewardOf(
   { target, world, question, task }: Case,
   { task: prompt = task, searches = [], visits = [], report }: Behavior,
@@ -124,11 +124,11 @@ export function rewardOf(
 }
 
 export const oneOf = <T>(list: readonly T[], random: Random): T | undefined => list[random.integer(list.length)];
-/** All that the task names. */
+/** Everything that the task names. */
 export const termsIn = ({ lookUp, where }: Case) => where?.map(({ value }) => value) ?? termsOf(lookUp);
 export const rightQuery = (given: Case) => termsIn(given).join(", ");
 
-/** Work done right. */
+/** The task done right. */
 export function honest(given: Case): Behavior & { readonly report: string } {
   const { lookUp, correct, random } = given;
   const report = (lookUp.ask === "country" ? oneOf(correct, random) : answersTo(lookUp, given.world)[0]) ?? "";

@@ -1,5 +1,5 @@
 /**
- * @file Random compositions of what a searcher may do, right and wrong: it looks nowhere, searches for something else, opens wrong pages,
+ * @file Random compositions of what a searcher may do, right and wrong: it looks nothing up, searches for something else, opens wrong pages,
  * repeats calls, reports a field of another country, or the right answer without having looked. What each may earn follows from the world
  * itself, not from the pages that the judge reads.
  */
@@ -16,7 +16,7 @@ export interface Composition {
   readonly maximum: number;
 }
 
-/** Of up to `MAX_CALLS` calls and a report, each drawn by itself. */
+/** A composition of up to `MAX_CALLS` calls and a report. */
 export function composition(given: Case): Composition {
   const { random, task } = given;
   const searches: string[] = [];

@@ -1,6 +1,6 @@
 /**
- * @file docs/recipes.md prints the recipe of `create/template`, every file as it is: what is documented is what test/package.long.test.ts compiles
- * and tests. After a change of the template, print its files there again.
+ * @file docs/recipes.md prints the recipe of `create/template`, every file verbatim: what is documented is what test/package.long.test.ts compiles
+ * and tests. After a change to the template, copy its files there again.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";

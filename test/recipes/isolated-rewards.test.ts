@@ -1,4 +1,4 @@
-/** @file The rewards of a user's recipe run in a thread: code that blocks is ended, and all else is as without a thread. */
+/** @file The rewards of a user's recipe run in a thread: code that blocks is terminated, and everything else works as without a thread. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ const question = (id: string) => ({ id, kind: "any", level: 1, prompt: "?", answ
 const conversation = { answer: "!" } as never;
 const contextOf = (signal: AbortSignal, reserve: VerdictContext["reserve"] = async () => {}) => ({ signal, reserve });
 
-test("rewards that block are ended after their deadline; this process goes on, and the next call starts a new thread", async () => {
+test("rewards that block are terminated after their deadline; this process continues, and the next call starts a new thread", async () => {
   const rewards = await open(`
     export const rewards = {
       correct({ id }) { for (;;) if (id !== "blocks") return 1; },
@@ -40,7 +40,7 @@ test("rewards that block are ended after their deadline; this process goes on, a
   expect(await rewards.correct(question("next"), conversation)).toBe(1);
 });
 
-test("judgments, reservations and the environment cross the thread, concurrently", async () => {
+test("judgments, reservations and the environment cross the thread boundary, for concurrent calls too", async () => {
   const rewards = await open(`
     export const rewards = ({ environment }) => ({
       judge: "slow-" + environment.KEY,
@@ -59,7 +59,7 @@ test("judgments, reservations and the environment cross the thread, concurrently
   expect(await rewards.expert(question("4"), "searcher", conversation)).toBe(0.5);
 });
 
-test("an exception names the file, a refused reservation and an abort arrive, a missing recipe is refused", async () => {
+test("an exception names the file, a refused reservation and an abort cross the thread boundary, a missing recipe is refused", async () => {
   const rewards = await open(`
     export const rewards = {
       async correct({ id }, _, { signal, reserve }) {
@@ -70,7 +70,7 @@ test("an exception names the file, a refused reservation and an abort arrive, a 
       },
       expert: () => 7,
     };`);
-  // The time that an aborted call has to return does not end.
+  // With fake timers, the grace period of an aborted call never ends.
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   const stop = new AbortController();
   const refuse = contextOf(stop.signal, async () => {
@@ -94,7 +94,7 @@ test("an exception names the file, a refused reservation and an abort arrive, a 
   });
 });
 
-test("an error whose evidence cannot cross the thread arrives without it", async () => {
+test("an error whose evidence cannot be cloned crosses the thread boundary without it", async () => {
   const rewards = await open(`
     const branded = { [Symbol.for("mgrpo.error")]: true, code: "endpoint-refused", retryable: false };
     export const rewards = {
@@ -110,7 +110,7 @@ test("an error whose evidence cannot cross the thread arrives without it", async
   });
 });
 
-test("a caller that tries again at once gets the opening that later callers share", async () => {
+test("a caller that retries at once after a failed opening gets the opening that later callers share", async () => {
   const openIn = isolatedRewards({});
   const config = { recipe: "/nowhere", run: "any" } as RunConfig;
   const again = openIn(config).catch(() => ({ opening: openIn(config) }));
@@ -145,7 +145,7 @@ test("a call that comes while the thread is being terminated starts a new one", 
   expect(await rewards.correct(question("at the end of the idle time"), conversation)).toBe(1);
 });
 
-test("rewards that are opened and never called do not keep their thread", async () => {
+test("the thread of rewards that are opened and never called is terminated when idle", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   const opened = join(mkdtempSync(join(folder, "opened-")), "times");
   const rewards = await open(`
@@ -157,7 +157,7 @@ test("rewards that are opened and never called do not keep their thread", async 
   expect(readFileSync(opened, "utf8")).toBe("11");
 });
 
-test("another config of the same name has rewards of its own", async () => {
+test("another config for the same run name has its own rewards", async () => {
   const openIn = isolatedRewards({});
   const judgeOf = async (judge: string) => {
     const recipe = mkdtempSync(join(folder, "recipe-"));
@@ -191,7 +191,7 @@ test("a call that has settled reserves nothing more", async () => {
   expect(sums).toEqual([]);
 });
 
-test("rewards that block or exit as they open fail, and may be opened again", async () => {
+test("rewards that block while opening fail with a retryable error, those that exit while opening with that reason", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   const blocking = open("for (;;);");
   const late = {

@@ -19,7 +19,7 @@ import { openRewards } from "../../recipes/rewards.ts";
 const ROOT = resolve(import.meta.dirname, "../..");
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-project-"));
 const project = join(folder, "my-project");
-/** As the folder of a function (/var/task), and that of an unpacked release. */
+/** These stand for the folder of a function (/var/task) and that of an unpacked release. */
 const task = join(folder, "task");
 const release = join(folder, "release");
 
@@ -46,7 +46,7 @@ import type { OpenRewards } from "mgrpo/recipe";
 export const rewards: OpenRewards = ({ config, environment }) =>
   judgedRewards({ model: openLanguageModel(config.judge.model, { environment }), config: config.judge });
 `;
-/** A package in CommonJS, imported by a recipe that has a \`require\` of its own. */
+/** A package in CommonJS, imported by a recipe that has a `require` of its own. */
 const DIGEST = `const { createHash } = require("node:crypto");
 exports.digest = (text) => createHash("sha256").update(text).digest("hex");`;
 const DIGESTED = `
@@ -118,7 +118,7 @@ test("a function finds rewards that ask a model", async () => {
 });
 
 test("a CommonJS package may use Node.js's built-in modules", async () => {
-  // In a thread, as in a function: vitest gives the modules that it imports a `require`.
+  // In a thread, as in a function: vitest would give the module a `require`.
   process.env["MGRPO_PROJECT"] = join(task, "project");
   const openInThread = isolatedRewards({}, pathToFileURL(join(task, "project/rewards-thread.mjs")));
   const rewards = await openInThread({ recipe: "recipes/digested" } as RunConfig);
@@ -128,7 +128,7 @@ test("a CommonJS package may use Node.js's built-in modules", async () => {
   expect(execFileSync(process.execPath, ["--input-type=module", "--eval", show], { encoding: "utf8" })).toBe("77af");
 });
 
-test("a function takes a recipe of the project for the user's, even one with the name of this repository's", async () => {
+test("a function opens the project's recipe, even one with the name of a recipe of this repository", async () => {
   const other = join(folder, "other");
   cpSync(join(project, "recipes/team"), join(other, "atlas"), { recursive: true });
   writeFileSync(join(other, "atlas/rewards.ts"), "export const rewards = { correct: () => 0.25, expert: () => 1 };");

@@ -23,11 +23,11 @@ test.each(["atlas", "recipes/atlas", "./recipes/atlas/"])("%s is the recipe of t
   expect((await openToolsModule(name)).tools).toHaveProperty("size");
 });
 
-test("a recipe of this repository, given by its name, exists without an app", async () => {
+test("for a recipe of this repository without an app, the error says so, not that the recipe does not exist", async () => {
   await expect(openRollout("atlas")).rejects.toThrow("recipe 'atlas' has no rollout.ts: runner 'recipe' runs the app");
 });
 
-test("your own folder is imported; a missing recipe or a broken part is named, and tools are optional", async () => {
+test("parts are imported from your own folder; the error names a part without its export or that cannot be loaded; tools are optional", async () => {
   writeFileSync(join(folder, "rewards.mjs"), "export const rewards = { correct: () => 1, expert: () => 0.5 };");
   writeFileSync(join(folder, "recipe.mjs"), "export const other = 1;");
   expect((await openRewards(configOf(folder), {})).judge).toBeUndefined();
@@ -44,7 +44,7 @@ test("your own recipe may have the name of one of this repository's", async () =
   writeFileSync(join(own, "rewards.mjs"), "export const rewards = { correct: () => 0.25, expert: () => 1 };");
   vi.stubEnv("MGRPO_PROJECT", project);
   onTestFinished(() => void vi.unstubAllEnvs());
-  // From here, the path is this repository's recipe.
+  // With the repository as the working directory, the path is the repository's own recipe.
   expect(isBundled("recipes/atlas")).toBe(true);
   vi.spyOn(process, "cwd").mockReturnValue(folder);
   onTestFinished(() => void vi.restoreAllMocks());
@@ -54,7 +54,7 @@ test("your own recipe may have the name of one of this repository's", async () =
   expect(await rewards.correct(question, conversation)).toBe(0.25);
 });
 
-test("a name of this repository's recipe opens its tools, even beside a folder of that name without tools.ts", async () => {
+test("the name of a recipe of this repository opens its tools, even beside a folder of that name without tools.ts", async () => {
   const project = join(folder, "namesake");
   mkdirSync(join(project, "atlas"), { recursive: true });
   writeFileSync(join(project, "atlas/recipe.mjs"), "export const recipe = {};");
@@ -63,7 +63,7 @@ test("a name of this repository's recipe opens its tools, even beside a folder o
   expect((await openToolsModule("atlas")).tools).toBe(atlasTools);
 });
 
-test("a recipe may be frozen", async () => {
+test("a recipe may be a frozen object", async () => {
   const own = join(folder, "frozen");
   mkdirSync(own);
   writeFileSync(join(own, "recipe.mjs"), "export const recipe = Object.freeze({ name: 'frozen', config() {} });");
@@ -130,12 +130,12 @@ test.each([
   ["({ score: 1, reason: 'x' })", /returned \{ score: 1, reason: 'x' \} \(Unrecognized key: "reason"\): return/],
   ["new Error('no such fact')", /returned Error: no such fact \(score: .*\): return a number/],
   ["Promise.reject(new Error('no such fact'))", /threw Error: no such fact \(at .*rewards\.mjs:3:\d+\)$/],
-  // As Node.js writes the frame of an anonymous async function that awaits; the test runner leaves out the word.
+  // As Node.js writes the frame of an anonymous async function that awaits; the test runner leaves out `async`.
   [
     "Promise.reject(Object.assign(new Error('late'), { stack: 'Error\\n    at async ' + import.meta.url + ':3:7' }))",
     /threw Error: late \(at (?!async )\S*rewards\.mjs:3:7\)$/,
   ],
-])("rewards that return %s are the user's error, reported with file, function and question", async (returned, line) => {
+])("rewards that return or throw %s are the user's error, with file, function and question", async (returned, line) => {
   const own = mkdtempSync(join(folder, "faulty-"));
   const body = `export const rewards = {\n correct: () =>\n  ${returned},\n expert: () => 1 };`;
   writeFileSync(join(own, "rewards.mjs"), body);

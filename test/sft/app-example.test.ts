@@ -1,4 +1,4 @@
-/** @file A line of an app's messages has the tokens that the gateway records when the app says the same to an agent that replies the same. */
+/** @file A line of an app's messages has the tokens that the gateway records when the app sends the same messages and gets the same replies. */
 import { expect, test } from "vitest";
 import type { AppMessage, TurnRequest } from "../../core/contracts/app-chat.ts";
 import { offeredTool } from "../../core/conversation/offered-tool.ts";
@@ -17,7 +17,7 @@ const search = {
   parameters: { type: "object", properties: {} },
 };
 const written = (query: string) => `<tool_call>\n{"name": "search", "arguments": {"query":"${query}"}}\n</tool_call>`;
-const SAID = [`<think>\nHm.\n</think>\n\nWait.\n${written("a")}\n${written("b")}`, written("c"), "It is <b>c</b>."];
+const REPLIES = [`<think>\nHm.\n</think>\n\nWait.\n${written("a")}\n${written("b")}`, written("c"), "It is <b>c</b>."];
 const LIMITS = { turns: 3, turnTokens: 400, contextTokens: 4000, calls: 2, responseCharacters: 800 };
 
 const whole = (text: string) => text;
@@ -26,7 +26,7 @@ const whole = (text: string) => text;
 async function recorded(limits = LIMITS, page = (query: string) => `page ${JSON.stringify({ query })}`) {
   let turn = 0;
   const config = { toolPrompt: "system", limits };
-  const agent = scriptedAgent("searcher", [], { script: () => SAID[turn++] ?? "", config });
+  const agent = scriptedAgent("searcher", [], { script: () => REPLIES[turn++] ?? "", config });
   const sessions = new AgentSessions(agent, [7, "app"], 4, 0);
   const { address, sampling } = planOf(0);
   const session = {
@@ -43,7 +43,7 @@ async function recorded(limits = LIMITS, page = (query: string) => `page ${JSON.
     { role: "user", text: "Where is c?" },
   ];
   const delivered: string[] = [];
-  for (const _ of SAID) {
+  for (const _ of REPLIES) {
     const request: TurnRequest = {
       ...{ messages: [...messages], mayCall: true, stopTexts: [], variant: "" },
       tools: [offeredTool(search) ?? expect.fail()],
@@ -83,7 +83,7 @@ const MESSAGES = [
 const lineOf = (messages: readonly object[], tools: readonly object[] = [{ type: "function", function: search }]) =>
   readMessages(JSON.stringify({ agent: "searcher", messages, tools }), "demos.jsonl")[0] ?? expect.fail();
 
-test("the app's system message and tools, calls, responses, thinking and the untagged answer", async () => {
+test("the app's system message, tools, calls, responses, thinking and untagged answer have the tokens that the gateway records", async () => {
   const line = lineOf(MESSAGES);
   refuseMalformedAppLine(line, { system: "", limits: LIMITS });
   const layOut = openAppLayout(tokenizer, { agent: "searcher", toolPrompt: "system" }, whole);
@@ -100,7 +100,7 @@ test("a response that is longer than the agent's limits is cut as in a rollout",
     const layOut = openAppLayout(tokenizer, { agent: "searcher", toolPrompt: "system" }, show);
     const example = layOut(lineOf(longer));
     expect(example).toEqual(await recorded(limits, long));
-    // What a rollout has cut is not cut again.
+    // Cutting a response twice is the same as cutting it once.
     expect(show(show(long("a")))).toBe(show(long("a")));
     expect(show(long("a"))).toMatch(/ \[cut\]$/);
   }

@@ -32,7 +32,7 @@ test("equal examples are on one side, held out at most once, and the evaluated o
   expect(capped.training).toEqual(split(EXAMPLES, 0.1, 1000).training);
 });
 
-test("every pass has each example once, in an order of its own that the seed decides", () => {
+test("every pass has each example once, in an order of its own that the seed determines", () => {
   const two = [...passes(EXAMPLES, 2 * allTokens(EXAMPLES), [1, "main"])];
   const [first, second] = [two.slice(0, 200), two.slice(200)];
   expect(second).toHaveLength(200);

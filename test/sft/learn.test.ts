@@ -100,14 +100,14 @@ test("training ends after `patience` held-out losses without a new minimum, and 
   expect(saved.map(({ losses }) => losses.length)).toEqual([2, 4, 6, 8]);
 });
 
-test("training ends when the tokens are spent, with an evaluation whatever the interval", async () => {
+test("training ends when the tokens are spent, with an evaluation even if none is due", async () => {
   const { progress, saved } = await trained([5, 4, 3], { ...PLAN, tokens: 25 });
   // Batches of ten tokens: the third reaches 25.
   expect(progress).toMatchObject({ tokens: 30, best: 3, ended: "tokens" });
   expect(saved.map(({ losses }) => losses.length)).toEqual([2, 3]);
 });
 
-test("resumed from any checkpoint, training takes the same steps at the same learning rates", async () => {
+test("training that is resumed from any checkpoint takes the same steps at the same learning rates", async () => {
   const whole = await trained([5, 4, 3, 2, 1], { ...PLAN, tokens: 80 });
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...whole.saved), async (from) => {
@@ -121,7 +121,7 @@ test("resumed from any checkpoint, training takes the same steps at the same lea
   );
 });
 
-test("the learning rate rises by equal amounts and falls along half a cosine, to a tenth", () => {
+test("the learning rate rises linearly, then falls along half a cosine to a tenth of its peak", () => {
   // Steps of a 20th, two of warm-up: 1/3 and 2/3, then the peak.
   expect(schedule(0, 0.1, 0.05)).toBeCloseTo(1 / 3);
   expect(schedule(0.05, 0.1, 0.05)).toBeCloseTo(2 / 3);

@@ -81,7 +81,7 @@ test.each<[string, readonly unknown[], object, string]>([
   ["another tool", [USER, ANSWER], { tools: [{ function: { name: "visit" } }] }, "its tool 'visit'"],
   ["a setting that would be ignored", [USER, { ...ANSWER, weight: 0 }], {}, "weight"],
   ["a marker of the template", [USER, { role: "assistant", content: "a<|im_end|>" }], {}, "<|im_end|> inside a turn"],
-])("a line with %s is refused by its number", (_name, messages, rest, fault) => {
+])("a line with %s is refused with its number", (_name, messages, rest, fault) => {
   expect(() => taught(messages, rest)).toThrow(/^demos\.jsonl:2: /);
   expect(() => taught(messages, rest)).toThrow(fault);
 });
@@ -95,7 +95,7 @@ test.each([
   expect(taught([USER, calling, ...found, ANSWER]).turns[0]?.responses).toEqual(["A", "B"]);
 });
 
-test("two responses to one call of two are refused", () => {
+test("two calls are refused if only one of them is answered, even with two responses", () => {
   const twice = [...responses("a"), ...responses("a")];
   expect(() => taught([USER, CALLS, ...twice, ANSWER])).toThrow("no tool message answers the call 'b'");
   const same = { ...CALLS, tool_calls: [search("a", "x"), search("a", "y")] };
@@ -107,6 +107,6 @@ test("a byte order mark at the start of the file is not part of the first line",
   expect(line?.demonstration.prompt).toBe("Where?");
 });
 
-test("a line that is not JSON is refused by its number", () => {
+test("a line that is not JSON is refused with its number", () => {
   expect(() => readMessages(`${lineOf([USER, ANSWER])}\n{`, "demos.jsonl")).toThrow("demos.jsonl:2: not JSON");
 });

@@ -21,7 +21,7 @@ test.each<[Partial<FleetSettings>, RegExp]>([
   [{ roles: "" }, /roles: '': write/],
   [{ max: 0, onDemand: 0 }, /max: 0: write/],
   [{ max: 1.5 }, /max: 1.5: write/],
-])("%o is refused, as the contract would", (change, message) => {
+])("%o is refused, as the contract refuses it", (change, message) => {
   const fleet = { ...FLEET, ...change };
   expect(isParsed(fleet)).toBe(false);
   expect(() => refuseUnusable([fleet])).toThrow(message);
@@ -46,7 +46,7 @@ test.each(["train,train", "rollout,train,rollout"])(
 );
 
 test.each<Partial<FleetSettings>>([{}, { agent: "*", roles: "eval", onDemand: 0 }, { roles: "train", max: 1 }])(
-  "%o is deployed",
+  "%o is accepted",
   (change) => {
     const fleet = { ...FLEET, ...change };
     expect(isParsed(fleet)).toBe(true);

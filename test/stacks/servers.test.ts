@@ -1,4 +1,4 @@
-/** @file MGRPO_SERVERS: which fleets may have a SkyRL server, and how they are named. */
+/** @file MGRPO_SERVERS: which fleets may have a SkyRL server, and how the setting names them. */
 import { expect, test } from "vitest";
 import { type FleetSettings, withServers } from "../../stacks/fleet.ts";
 import { readSettings } from "../../stacks/settings.ts";

@@ -1,4 +1,4 @@
-/** @file The settings of a deployment that need no account to be refused. */
+/** @file Settings of a deployment that are validated without an AWS account. */
 import { expect, test } from "vitest";
 import { readSettings } from "../../stacks/settings.ts";
 

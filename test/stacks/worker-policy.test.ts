@@ -44,7 +44,7 @@ const mayWrite = (statements: typeof main, { pk }: { pk: string }) =>
     );
 const WRITES = /^dynamodb:(?!Get|BatchGet|Query|Scan)/;
 
-const keysAreThere = { test: "Null", variable: "dynamodb:LeadingKeys", values: ["false"] };
+const keysArePresent = { test: "Null", variable: "dynamodb:LeadingKeys", values: ["false"] };
 
 test("workers may write records of runs, but neither the deployment's record nor the list of runs", () => {
   for (const key of [
@@ -57,7 +57,7 @@ test("workers may write records of runs, but neither the deployment's record nor
   for (const key of [tableKeys.deployment, tableKeys.listed("r")]) expect(mayWrite(main, key)).toBe(false);
   // The condition on keys also holds for a request without keys.
   const writing = main.filter(({ actions }) => actions.some((action) => WRITES.test(action)));
-  for (const { conditions } of writing) expect(conditions).toContainEqual(keysAreThere);
+  for (const { conditions } of writing) expect(conditions).toContainEqual(keysArePresent);
 });
 
 test("only evaluators may claim verdicts: the functions score training rollouts", () => {

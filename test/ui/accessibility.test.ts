@@ -20,12 +20,12 @@ async function analyze(page: Page, rules: readonly string[] | undefined): Promis
   return page.evaluate((given) => (globalThis as unknown as { axe: typeof axe }).axe.run(given), options);
 }
 
-/** In the other theme only colors differ. */
+/** The dark theme differs only in its colors, so only their contrast is checked again. */
 inBrowser.each([
   ["light", undefined],
   ["dark", ["color-contrast"]],
 ] as const)(
-  "axe finds nothing serious in any view, %s",
+  "axe finds nothing serious in any view, in the %s theme",
   async (colorScheme, rules) => {
     const page = await open("/", { colorScheme });
     for (const address of [...(await everyView(page)), "/runs/tiny", "/runs/tiny/steps/0/0", "/nowhere"]) {

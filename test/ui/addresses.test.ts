@@ -35,7 +35,7 @@ inBrowser("every address shows the same view in a new page as after navigation f
   }
 });
 
-inBrowser("back and forward", async () => {
+inBrowser("back and forward lead through the visited addresses", async () => {
   const page = await open("/");
   const way = [path(page)];
   for (const name of ["demo", "newest step"]) {
@@ -59,7 +59,7 @@ inBrowser("back and forward", async () => {
   expect(await textOf(page)).toContain("turn 1");
 });
 
-inBrowser("a click on a chart leaves one entry in the history, at a second address of its page too", async () => {
+inBrowser("a click on a chart adds one history entry, also after a second address of the same page", async () => {
   const page = await open("/runs/demo");
   const address = "/runs/demo?again=1";
   await follow(page, address);
@@ -70,7 +70,7 @@ inBrowser("a click on a chart leaves one entry in the history, at a second addre
   await arrive(page, address);
 });
 
-inBrowser("the list's search and order are in its address, and leave one entry in the history", async () => {
+inBrowser("the list's search and order are in its address, and add one history entry", async () => {
   const page = await open("/");
   await page.getByRole("searchbox").fill("DEMO");
   await page.getByRole("button", { name: "state" }).click();
@@ -98,7 +98,7 @@ inBrowser("a step's search, filter and order are in its address", async () => {
   for (const hit of hits) expect(hit).toMatch(/capital/i);
 });
 
-inBrowser("another suite begins at its first page", async () => {
+inBrowser("choosing another suite shows its first page", async () => {
   const page = await open("/runs/demo/evaluations?page=1");
   expect(await page.locator("tbody tr").count()).toBe(0);
   await page.getByLabel("suite", { exact: true }).selectOption("held-out");
@@ -106,7 +106,7 @@ inBrowser("another suite begins at its first page", async () => {
   expect(await page.locator("tbody tr").count()).toBeGreaterThan(0);
 });
 
-inBrowser("an address without a view says so, and leads back", async () => {
+inBrowser("an address without a view says so, and links to all runs", async () => {
   for (const address of ["/nowhere", "/runs/demo/steps/2/0/0/0"]) {
     const page = await open(address);
     expect(await textOf(page)).toContain("There is no such page.");

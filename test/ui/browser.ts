@@ -1,5 +1,5 @@
 /**
- * @file A browser and a dashboard for a file of tests, and pages that record every fault: errors, violations of the Content-Security-Policy,
+ * @file A browser and a dashboard for a test file, and pages that record every fault: errors, violations of the Content-Security-Policy,
  * requests to other origins.
  */
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
@@ -20,7 +20,7 @@ export interface Opened {
 }
 
 /**
- * For a file of tests. After each test its pages are closed, and the test fails if a page had a fault.
+ * Opens a browser and a dashboard for a test file. After each test its pages are closed, and the test fails if a page had a fault.
  * @param folder the one whose `runs` are shown.
  */
 export function openDashboard(folder: () => string = () => inject("project")): Opened {
@@ -56,7 +56,7 @@ export function openDashboard(folder: () => string = () => inject("project")): O
       const session = options ? await newSession(options) : (shared ?? (await newSession({})));
       if (!options) shared = session;
       const page = await session.newPage();
-      note(page, dashboard.origin, (fault) => faults.push(fault));
+      recordFaults(page, dashboard.origin, (fault) => faults.push(fault));
       await page.goto(dashboard.origin + path);
       await drawn(page);
       return page;
@@ -64,7 +64,7 @@ export function openDashboard(folder: () => string = () => inject("project")): O
   };
 }
 
-function note(page: Page, origin: string, add: (fault: string) => void): void {
+function recordFaults(page: Page, origin: string, add: (fault: string) => void): void {
   page.on("pageerror", (error) => add(`${page.url()}: ${error.message}`));
   page.on("console", (message) => message.type() === "error" && add(`${page.url()}: ${message.text()}`));
   page.on("dialog", (dialog) => add(`${page.url()} opened a dialog: ${dialog.message()}`));

@@ -47,7 +47,7 @@ async function liveLines(address: string): Promise<string[]> {
 }
 
 inBrowser(
-  "a step: the same groups as in the dashboard, in any order, and the way to each rollout and back",
+  "an exported step has the same groups as in the dashboard, can sort them, and leads to a rollout and back",
   async () => {
     const page = await openExport("demo", "2");
     const prompts = () => page.locator(".group h2").allInnerTexts();
@@ -76,7 +76,7 @@ inBrowser(
   },
 );
 
-inBrowser("a rollout has its tokens, and case studies are a page too", async () => {
+inBrowser("an exported rollout has its tokens, and case studies can be exported too", async () => {
   const page = await openExport("demo", "2/3/4");
   // The file has no other rollout.
   await page.keyboard.press("k");

@@ -17,7 +17,7 @@ const VIEWS = [
 
 const { open } = openDashboard();
 
-inBrowser.each(VIEWS)("%s", async (address) => {
+inBrowser.each(VIEWS)("%s runs no script, renders no markup and isolates overrides", async (address) => {
   const page = await open(address);
   for (const summary of await page.locator("details:not([open]) > summary").all()) await summary.click();
   expect(await page.evaluate(() => Reflect.get(window, "owned"))).toBeUndefined();

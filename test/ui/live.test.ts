@@ -9,7 +9,7 @@ import { projectOfFile, trainRelay } from "../cli/command-line.ts";
 import { inBrowser, openDashboard } from "./browser.ts";
 
 const COMMAND = resolve(import.meta.dirname, "../../dist/cli/mgrpo.js");
-/** Far more than the run finishes during the test. */
+/** Far more than the run can finish during the test. */
 const STEPS = 1000;
 /** How many new steps the page must show, one after another. */
 const WATCHED = 6;

@@ -1,4 +1,4 @@
-/** @file A page that loses its server, or is refused by it, says so, and shows news again once the server is back. */
+/** @file A page that loses its server, or is refused by it, says so, and updates again once the server is back. */
 import { afterAll, expect, test, vi } from "vitest";
 import type { News } from "../../ui/app/live.ts";
 import { server } from "../../ui/app/source.ts";
@@ -20,25 +20,25 @@ afterAll(() => {
 });
 const { Stream } = await import("../../ui/app/live.ts");
 
-test("a lost connection is a failure beside the newest view, until the server sends a view again", () => {
-  const heard: News<unknown>[] = [];
-  new Stream("/api/runs/tiny/events", "pulse").add((news) => heard.push(news));
+test("a lost connection is reported with the newest view, until the server sends a view again", () => {
+  const received: News<unknown>[] = [];
+  new Stream("/api/runs/tiny/events", "pulse").add((news) => received.push(news));
   const [events = expect.fail()] = opened;
   const send = (step: number) => events.dispatchEvent(new MessageEvent("pulse", { data: JSON.stringify({ step }) }));
   send(1);
   events.dispatchEvent(new Event("error"));
   send(2);
   const failure = { code: "no-server", message: expect.stringMatching(/does not answer/) };
-  expect(heard).toEqual([{}, { view: { step: 1 } }, { view: { step: 1 }, failure }, { view: { step: 2 } }]);
+  expect(received).toEqual([{}, { view: { step: 1 } }, { view: { step: 1 }, failure }, { view: { step: 2 } }]);
 });
 
 test("a server that refuses the page is not reported as down", () => {
-  const heard: News<unknown>[] = [];
-  new Stream("/api/events", "runs").add((news) => heard.push(news));
+  const received: News<unknown>[] = [];
+  new Stream("/api/events", "runs").add((news) => received.push(news));
   const events = opened.at(-1) ?? expect.fail();
   events.readyState = FakeEventSource.CLOSED;
   events.dispatchEvent(new Event("error"));
-  expect(heard.at(-1)?.failure).toEqual({ code: "refused", message: expect.stringMatching(/reload the page/) });
+  expect(received.at(-1)?.failure).toEqual({ code: "refused", message: expect.stringMatching(/reload the page/) });
 });
 
 test("a server that fails is not reported as down", async () => {

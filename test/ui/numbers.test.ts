@@ -26,7 +26,7 @@ const rewards = () =>
     .map(([agent, reward]) => `${agent} ${amount(reward)}`)
     .join(", ");
 
-inBrowser("the list of runs: steps, held-out accuracy, rewards of the newest step", async () => {
+inBrowser("the list of runs shows steps, held-out accuracy and rewards of the newest step", async () => {
   const page = await open("/");
   const row = page.getByRole("row", { name: "demo" });
   const cells = await row.getByRole("cell").allInnerTexts();
@@ -35,7 +35,7 @@ inBrowser("the list of runs: steps, held-out accuracy, rewards of the newest ste
   await expect.poll(() => page.locator("tbody tr").count()).toBe(1);
 });
 
-inBrowser("the run: closed steps, held-out accuracy, and each curve's newest value in words", async () => {
+inBrowser("a run's page shows closed steps, held-out accuracy, and each curve's newest value in words", async () => {
   const page = await open("/runs/demo");
   const facts = await page.locator(".facts dd").allInnerTexts();
   expect(facts).toEqual(expect.arrayContaining([`${report().perStep.length} of 3`, heldOut().join(" → ")]));
@@ -48,7 +48,7 @@ inBrowser("the run: closed steps, held-out accuracy, and each curve's newest val
   }
 });
 
-inBrowser("the run: bytes through the store as in report.json, and a timeline of the newest step", async () => {
+inBrowser("a run's page shows the bytes per rollout of report.json, and a timeline of the newest step", async () => {
   const page = await open("/runs/demo");
   const { bytesPerRollout } = report().store;
   const facts = await page.locator(".facts dd").allInnerTexts();
@@ -59,7 +59,7 @@ inBrowser("the run: bytes through the store as in report.json, and a timeline of
   expect(await row.locator("rect.training").count()).toBeGreaterThan(0);
 });
 
-inBrowser("a rollout beside another step's: the address holds both, and each has its own links", async () => {
+inBrowser("the address holds a rollout and another step's beside it, and each has its own links", async () => {
   const page = await open("/runs/demo/steps/2/3/4?beside=1/2/0");
   const titles = () => page.getByRole("heading", { level: 2 }).allInnerTexts();
   expect(await titles()).toEqual(["Step 2, rollout 4", "Step 1, rollout 0"]);
@@ -72,7 +72,7 @@ inBrowser("a rollout beside another step's: the address holds both, and each has
   await expect.poll(titles).toEqual(["Step 2, rollout 3", "Step 1, rollout 1"]);
 });
 
-inBrowser("a step: its summary, and one cell per rollout with the outcome of the record", async () => {
+inBrowser("a step's page shows its summary, and one cell per rollout with its recorded outcome", async () => {
   const page = await open("/runs/demo/steps/2");
   const { correct, rollouts, excluded, zeroVariance, groups } = newest();
   const text = await textOf(page);
@@ -83,7 +83,7 @@ inBrowser("a step: its summary, and one cell per rollout with the outcome of the
   expect(await page.locator(".cells .cell.correct").count()).toBe(Math.round(correct * rollouts));
 });
 
-inBrowser("evaluations: the questions add up to the score", async () => {
+inBrowser("the questions of an evaluation add up to its score", async () => {
   const page = await open("/runs/demo/evaluations");
   const { before, after } = report().heldOut;
   const right = (column: number) => page.locator(`tbody td:nth-child(${column})`).getByText("100.0%").count();

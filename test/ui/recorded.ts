@@ -1,7 +1,7 @@
 /**
  * @file What the tests of the dashboard look at, made once: `demo`, three steps of the default recipe, and `tiny`, whose records try to be
- * markup. Without a browser it makes nothing, and every test is skipped. If MGRPO_DEMO names the folder of such a run, that is copied, and
- * `demo` is not trained.
+ * markup. Without a browser it makes nothing, and the tests that need one are skipped. If MGRPO_DEMO names the folder of such a
+ * run, that is copied, and `demo` is not trained.
  */
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";

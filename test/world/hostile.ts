@@ -34,7 +34,7 @@ export const hostile: Readonly<Record<string, Behavior>> = {
   "/to-file": redirect("file:///etc/passwd"),
   "/to-nowhere": redirect("http://["),
   "/moved": redirect("/wiki/Alby", 301),
-  /** In raw UTF-8. Node.js writes a header's characters as bytes. */
+  /** In raw UTF-8: Node.js writes a header's characters as Latin-1 bytes. */
   "/moved-to-utf8": redirect(Buffer.from("/上海?q=é#历史").toString("latin1")),
   "/上海": html("<title>上海</title><p>A town at the sea.</p>"),
   "/huge": (response) => {
@@ -45,7 +45,7 @@ export const hostile: Readonly<Record<string, Behavior>> = {
     response.writeHead(200, { "content-type": "text/html", "content-length": HUGE_BYTES });
     response.write("<p>");
   },
-  /** 5 MB of nothing in 5 KB. */
+  /** 5 MB of zeros, compressed to 5 KB. */
   "/bomb": (response) => {
     response.writeHead(200, { "content-type": "text/html", "content-encoding": "gzip" });
     response.end(gzipSync(Buffer.alloc(5_000_000)));

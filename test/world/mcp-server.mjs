@@ -1,6 +1,6 @@
 /**
  * @file An MCP server over stdio: it adds, repeats its token everywhere, refuses, fails, hangs, breaks its output schema, and dies on request.
- * Its arguments name tools that it lists twice.
+ * A tool that is named in its command-line arguments is listed twice.
  */
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
@@ -33,7 +33,7 @@ const TOOLS = {
   hang: { type: "object" },
   count: { type: "object" },
 };
-/** `count` breaks it: with a text for the number, or without structured content. */
+/** `count` violates it: with a string for the number, or without structured content. */
 const COUNT = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] };
 const REPEATED = Object.entries(TOOLS).filter(([name]) => process.argv.slice(2).includes(name));
 /** Longer than any test waits. */

@@ -54,7 +54,7 @@ const argumentsIn = ({ turns }: Demonstration, name: string): string[] =>
     [...text.matchAll(new RegExp(`"${name}": ?"([^"]+)"`, "g"))].map((match) => match[1] ?? ""),
   );
 
-/** What a demonstration delegates, or is delegated. */
+/** The tasks that a demonstration delegates or is given. */
 const tasksIn = (one: Demonstration): LookUp[] =>
   [one.prompt, ...argumentsIn(one, "task")].flatMap((text) => parseTask(text) ?? []);
 
@@ -103,7 +103,7 @@ function lookUpsOfSingle(demonstration: Demonstration): LookUp[] {
   return [country(...conditionsIn(first)), ...neighbor, ...fact(last, found[2])];
 }
 
-test("questions are valid records, small, with distinct ids", () => {
+test("questions are valid records of under 1,000 characters, with distinct ids", () => {
   expect(QuestionSet.parse(set)).toEqual(set);
   const all = [...set.train, ...set.heldOut];
   expect(new Set(all.map(({ id }) => id)).size).toBe(all.length);
@@ -138,7 +138,7 @@ test("no look-up of a held-out question is in a training question, whatever the 
   for (const lookUp of set.heldOut.flatMap(lookUpsOf)) expect(isHeldOut(lookUp)).toBe(true);
 });
 
-test("no look-up of a held-out question is in a demonstration, whatever the agent and the seed", () => {
+test("no look-up of a held-out question is in a demonstration of a team's agent, whatever the seed", () => {
   const agent = fc.constantFrom("main", "main-of-two", "searcher");
   fc.assert(
     fc.property(agent, fc.nat(), (name, seed) => {
@@ -150,7 +150,7 @@ test("no look-up of a held-out question is in a demonstration, whatever the agen
   );
 });
 
-test("no look-up of the single agent's demonstrations is held out, those of its wrong findings included", () => {
+test("no look-up of the single agent's demonstrations is held out, not even one that follows a wrong finding", () => {
   const work = [1, 2, 3]
     .flatMap((seed) => sample("single", seed))
     .filter(({ prompt }) => !prompt.startsWith("Names: "));
@@ -166,7 +166,7 @@ test("no look-up of the single agent's demonstrations is held out, those of its 
   expect(lookUps.filter(isHeldOut).map(taskOf)).toEqual([]);
 });
 
-test("training is about permuted worlds, evaluation about the real one", () => {
+test("training questions are about twelve permuted worlds, held-out questions about the real one", () => {
   for (const question of set.train) expect(factsOf(question).world).toBeGreaterThan(0);
   for (const question of set.heldOut) expect(factsOf(question).world).toBe(0);
   expect(new Set(set.train.map((question) => factsOf(question).world)).size).toBe(12);
@@ -178,14 +178,14 @@ test("questions about permuted worlds say so, those about the real one do not", 
   for (const question of [...heldOut, userQuestion("Where?")]) expect(worldNote(question)).toBeUndefined();
 });
 
-test("the seed decides the training questions, and not the held-out ones", () => {
+test("the seed determines the training questions, but not the held-out ones", () => {
   expect(questionSet(1)).toEqual(set);
   const other = questionSet(2);
   expect(other.heldOut).toEqual(set.heldOut);
   expect(other.train).not.toEqual(set.train);
 });
 
-test("every look-up of a chain has one answer, and the last gives the question's", () => {
+test("every look-up of a chain has one answer, and the last one's is the question's, except in a comparison", () => {
   for (const question of [...set.heldOut, ...set.train]) {
     const { lookUps, world } = factsOf(question);
     for (const { task, answer } of lookUps) {
@@ -206,7 +206,7 @@ test("no answer can be guessed: none is correct for more than a tenth of a kind'
   }
 });
 
-test("a task's text is its look-up", () => {
+test("a look-up written as a task parses to the same look-up; other text does not parse", () => {
   const name = fc.constantFrom(...countries.flatMap(({ name, capital, currency }) => [name, capital, currency]));
   const condition = fc.record({
     field: fc.constantFrom("capital" as const, "borders" as const, "currency" as const, "language" as const),

@@ -57,7 +57,7 @@ describe("correct", () => {
   ])("%j scores %d", (answer, score) => expect(rewards.correct(question, main(answer))).toBe(score));
 });
 
-// The expert: 0.2 for a search that carries what the task names, 0.3 for the page, 0.5 for the report.
+// The expert: 0.2 for a search with the names in the task, 0.3 for the page, 0.5 for the report.
 const both = "country with borders Iraq, currency Jordanian dinar";
 test("expert: a correct look-up scores 1", () => {
   expect(
@@ -100,7 +100,7 @@ test("expert: a constraint dropped from the query costs half of the search", () 
     ),
   ).toBeCloseTo(0.25);
 });
-test("expert: the wrong field of the correct page: no credit for the report", () => {
+test("expert: the wrong field of the correct page earns no credit for the report", () => {
   expect(
     expert(
       searcher(
@@ -114,7 +114,7 @@ test("expert: the wrong field of the correct page: no credit for the report", ()
     ),
   ).toBeCloseTo(0.5);
 });
-test("expert: the wrong page, and a report from it", () => {
+test("expert: the wrong page and a report from it earn no credit", () => {
   expect(
     expert(
       searcher(
@@ -128,7 +128,7 @@ test("expert: the wrong page, and a report from it", () => {
     ),
   ).toBeCloseTo(0.2);
 });
-test("expert: a correct report without a look-up is a guess: no credit for the report", () => {
+test("expert: a correct report that no opened page shows is a guess: it earns no credit", () => {
   expect(expert(searcher("capital of Jordan", [], "Amman"))).toBe(0);
   expect(expert(searcher("capital of Jordan", [["search", "Jordan"]], "Amman"))).toBeCloseTo(0.2);
   // Iraq's page shows that Jordan borders Iraq, not which currency Jordan has: 0.3 * 1/2.
@@ -168,15 +168,15 @@ test("expert: a country for which only some conditions hold is wrong, whichever 
     ),
   ).toBe(1);
 });
-test("expert: the conditions count in their own fields", () => {
+test("expert: a condition counts only in its own field", () => {
   // Jordan's page names Amman, as its capital, and Iraq, as a neighbor.
   const swapped = "country with capital Iraq, borders Amman";
   expect(expert(searcher(swapped, [["visit", "Jordan"]], "Jordan"))).toBe(0);
 });
-test("expert: a query with other terms is worth the share of the task's terms in it", () => {
+test("expert: a query is worth the share of its terms that are the task's", () => {
   expect(expert(searcher(both, [["search", "Iraq, Jordanian dinar, Syria, Egypt"]], null))).toBeCloseTo(0.2 / 2);
 });
-test("expert: no report", () => {
+test("expert: a search and a page earn credit even without a report", () => {
   expect(
     expert(
       searcher(
@@ -258,7 +258,7 @@ test("expert: a task off the chain is judged by the pages opened", () => {
   ).toBeCloseTo(0.5);
   expect(expert(searcher(off, [["search", "Egypt"]], "Egyptian pound"))).toBeCloseTo(0.2);
 });
-test("expert: a country by its capital, from the capital's page or its own", () => {
+test("expert: the capital's page or the country's own is correct for a country described by its capital", () => {
   const task = "country with capital Cairo";
   for (const title of ["Cairo", "Egypt"]) {
     expect(
@@ -275,6 +275,6 @@ test("expert: a country by its capital, from the capital's page or its own", () 
     ).toBe(1);
   }
 });
-test("expert: a task that does not parse", () => {
+test("expert: a task that does not parse scores 0", () => {
   expect(expert(searcher("tell me about Jordan", [["visit", "Jordan"]], "Amman"))).toBe(0);
 });

@@ -10,7 +10,7 @@ export const atlas: Target = {
   pageText,
   taskFor: taskOf,
   describes: false,
-  // The task's terms as a share of all.
+  // The task's terms as a share of the query's.
   queryWorth: ({ lookUp }, terms) => (lookUp.ask === "country" ? lookUp.where.length : 1) / terms.length,
   spellings: (report) => [report, ` ${report} `, report.toUpperCase()],
   nonsense: ["capital of no such page", "country with borders nowhere", "country with capital  , borders  "],

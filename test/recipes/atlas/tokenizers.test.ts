@@ -1,4 +1,4 @@
-/** @file The base models' tokenizers: text survives a round trip, a name is the same tokens in every place, calls are cheap, and the searcher's differs. */
+/** @file The base models' tokenizers: round trips, the same tokens for a name in every place, cheap calls, and a tokenizer per agent. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -25,7 +25,7 @@ describe.each(tokenizers)("%s", (_name, tokenizer) => {
     .flatMap(({ name, capital, currency, languages }) => [name, capital, currency, ...languages])
     // "Washington D.C." and "Persian (Farsi)" end in punctuation, which joins what follows.
     .filter((name) => /\p{L}$/u.test(name));
-  test("every page and any text survives a round trip", () => {
+  test("pages and arbitrary text survive a round trip", () => {
     for (const text of pagesOf(worldOf(3)).values()) expect(tokenizer.decode(tokenizer.encodeText(text))).toBe(text);
     fc.assert(
       fc.property(fc.string({ unit: "grapheme", maxLength: 40 }), (text) => {
@@ -33,7 +33,7 @@ describe.each(tokenizers)("%s", (_name, tokenizer) => {
       }),
     );
   });
-  test("a name is the same tokens at the start of a line as after words and punctuation", () => {
+  test("a name has the same tokens at the start of a line as after words and punctuation", () => {
     for (const name of names) {
       const alone = tokenizer.encodeText(name).join();
       for (const [before, after] of [
@@ -69,7 +69,7 @@ describe.each(tokenizers)("%s", (_name, tokenizer) => {
         "<tool_response>\nT2\n</tool_response><|im_end|>\n<|im_start|>assistant\n",
     );
   });
-  test("a call's boilerplate is four tokens", () => {
+  test("a tool call takes four tokens besides its argument", () => {
     const call = '<tool_call>\n{"name": "search", "arguments": {"query": "Iraq"}}\n</tool_call>';
     const delegation = call.replace("search", "delegate").replace('"query"', '"agent": "searcher", "task"');
     const cost = (text: string) => tokenizer.encodeTemplate(text).length - tokenizer.encodeText("Iraq").length;
@@ -77,7 +77,7 @@ describe.each(tokenizers)("%s", (_name, tokenizer) => {
   });
 });
 
-test("two kinds, two vocabularies: the searcher's tokenizer splits more names", () => {
+test("the main agent's tokenizer is BPE, the searcher's Unigram, which splits capitals into more tokens", () => {
   const [main, searcher] = tokenizers;
   expect(main?.[2].model.type).toBe("BPE");
   expect(searcher?.[2].model.type).toBe("Unigram");
@@ -86,8 +86,8 @@ test("two kinds, two vocabularies: the searcher's tokenizer splits more names", 
   expect(pieces(searcher)).toBeGreaterThan(pieces(main));
 });
 
-test("byte pairs, by hand", () => {
-  // "abab" x2, "abc" x1: a-b occurs 5 times, then ab-ab twice, then ab-c once, which is not merged.
+test("byte-pair training makes the merges worked out by hand", () => {
+  // "abab" x2, "abc" x1: a-b occurs 5 times, then ab-ab twice, then ab-c once, too few to merge.
   const words = new Map([
     ["abab", 2],
     ["abc", 1],

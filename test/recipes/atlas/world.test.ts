@@ -63,7 +63,7 @@ test("worlds differ from each other, and the number alone decides a world's fact
   }
 });
 
-test("every page has a title of its own, and its links lead to pages", () => {
+test("every page has its own title, and its links lead to pages", () => {
   for (const world of [real, ...permuted]) {
     const pages = pagesOf(world);
     expect(pages.size).toBe(2 * countries.length);

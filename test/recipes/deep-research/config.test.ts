@@ -29,7 +29,7 @@ const resolved = (set: string[] = [], arm: Arm = "mgrpo"): RunConfig =>
 const openWith = async (set: string[], environment = {}) =>
   openTools(await openToolsModule("deep-research"), { config: resolved(set), environment });
 
-test("the paper's setting, on the shipped models as atlas has them", async () => {
+test("the defaults are the paper's settings, with the agents and questions of atlas", async () => {
   expect(await openRecipe("recipes/deep-research")).toBe(recipe);
   const config = resolved();
   expect(config).toMatchObject({
@@ -50,12 +50,12 @@ test("the paper's setting, on the shipped models as atlas has them", async () =>
   expect(recipe.questions).toBe(atlas.questions);
 });
 
-test.each(Arm.options.filter((arm) => arm !== "shared-policy"))("arm %s resolves, shipped and with LLMs", (arm) => {
+test.each(Arm.options.filter((arm) => arm !== "shared-policy"))("arm %s resolves on shipped models or LLMs", (arm) => {
   const llms = ["agents.main.model=m", ...(arm === "single-agent" ? [] : ["agents.searcher.model=s"])];
   for (const set of [[], llms]) expect(resolved(set, arm).arm).toBe(arm);
 });
 
-test("arm shared-policy resolves with one LLM for both agents; the shipped models are two", () => {
+test("arm shared-policy resolves with one LLM for both agents; it is refused with the two shipped models", () => {
   const llms = ["agents.main.model=m", "agents.searcher.model=m"];
   expect(resolved(llms, "shared-policy").agents["searcher"]).toMatchObject({ policy: "of:main", model: "m" });
   expect(() => resolved([], "shared-policy")).toThrow(/agents\.searcher\.model: differs from that of 'main'/);
@@ -137,7 +137,7 @@ describe("an agent that is given a model", () => {
     );
   });
 
-  test("a checkpoint folder of a small Qwen3 passes every check that comes before training, thinking on or off; a Tinker server keeps the adapter", async () => {
+  test("from a checkpoint folder of a small Qwen3 passes every check that comes before training, thinking on or off; on a Tinker server it has no adapter files", async () => {
     const model = join(folder, "Qwen3-tiny");
     mkdirSync(model);
     for (const [name, bytes] of qwen3Files(1)) writeFileSync(join(model, name), bytes);
@@ -172,7 +172,7 @@ describe("your own questions", () => {
     const both = resolved([`questions.train=${train}`, `questions.heldOut=${fileOf("held-out.jsonl", "c")}`]);
     expect(both.evaluation.suites).toMatchObject([{ name: "held-out", runs: 3, questions: 0 }]);
     expect((await questionsOf(recipe, both)).heldOut).toMatchObject([{ id: "jsonl:c" }]);
-    // Of any recipe.
+    // The same holds for any recipe.
     const ofAtlas = resolveConfig(atlas, {
       run: "r",
       seed: 1,
@@ -273,7 +273,7 @@ describe("tools", () => {
     await close();
   });
 
-  test("an LLM that is asked GAIA reads its files", () => {
+  test("an LLM that is asked the questions of GAIA can read their attachments", () => {
     const toolsOf = (...set: string[]) => Object.values(resolved([GAIA, ...set]).agents).map(({ tools }) => tools);
     const searching = ["search", "visit"];
     expect(toolsOf("agents.main.model=m")).toEqual([["read_attachment", "calculate"], searching]);

@@ -1,6 +1,6 @@
 /**
  * @file An encrypted benchmark, evaluated with tools, models and a judge that all see the questions: no file left behind contains one in
- * plain text, including logs, the cache and the reasons of outages.
+ * plain text, including logs, the cache and the reasons for lost rollouts.
  */
 import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

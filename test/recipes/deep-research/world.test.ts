@@ -1,7 +1,7 @@
 /**
  * @file The whole recipe against the recorded world: a small model that plans and a scripted searcher on the web's tools, hostile pages
  * among them; trained, published, evaluated on the three benchmarks when events announce their checkpoints, judged by a local server.
- * Then a team of two random Qwen3 folders with adapters, as `--set agents.*.model` gives them. No network but this machine's.
+ * Then a team of two Qwen3 folders with random weights and adapters, as `--set agents.*.model` gives them. No network but this machine's.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -47,7 +47,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** By a rule that some answers meet, whatever they mean: what matters here is that scores differ. */
+/** Judges by length, whatever the text means: all that matters here is that scores differ. */
 function verdict(sent: string): object {
   const { answer, report = "" } = JSON.parse(sent) as { answer?: string; report?: string };
   if (answer === undefined) return { reason: "looked", score: (report.length % 4) / 4 };
@@ -78,7 +78,7 @@ const QUICK = [
   ]),
 ];
 
-/** Everything that `mgrpo train` does, in this process, on a store in memory: its records, and whatever it wrote. */
+/** Does what `mgrpo train` does, in this process, on a store in memory. Returns its records and everything that it wrote. */
 async function train(recipeName: string, set: readonly string[]) {
   const lines: string[] = [];
   const log = createLog((line) => lines.push(line));
@@ -123,7 +123,7 @@ async function train(recipeName: string, set: readonly string[]) {
   };
 }
 
-test("a small model and a scripted one research in the recorded world", async () => {
+test("a small planner and a scripted searcher are trained and evaluated in the recorded world", async () => {
   const suites = [
     { name: "gaia", benchmark: "gaia", data: join(BENCHMARKS, "gaia"), questions: 1 },
     { name: "xbench", benchmark: "xbench", data: join(BENCHMARKS, "xbench.csv"), questions: 1 },
@@ -174,7 +174,7 @@ test("a small model and a scripted one research in the recorded world", async ()
   expect(keys.some((key) => key.includes("/verdicts/"))).toBe(true);
 });
 
-test("a run on two random Qwen3 folders, one thinking, one not, publishes adapters", async () => {
+test("a run on two Qwen3 folders with random weights, one thinking, one not, publishes adapters", async () => {
   const limits = 'limits={"turns":2,"turnTokens":8,"contextTokens":2000}';
   const { records, manifest } = await train("recipes/deep-research", [
     ...["main", "searcher"].flatMap((name, i) => [
@@ -196,7 +196,7 @@ test("a run on two random Qwen3 folders, one thinking, one not, publishes adapte
     expect(Object.keys((await manifest(agent, 1)).files), agent).toContain("adapter_model.safetensors");
 });
 
-/** What tools answered, of all conversations in lines of JSON; what a model itself wrote is not in it. */
+/** The responses of tools in all conversations, given lines of JSON; without the text that models wrote. */
 function responsesIn(lines: string): string {
   const responses: unknown[] = [];
   const collect = (key: string, value: unknown) => {

@@ -31,7 +31,7 @@ function worded(lookUp: LookUp, where: readonly Condition[] | undefined, random:
 
 const wordsIn = (text: string): number => text.match(/[\p{L}\p{N}]+/gu)?.length ?? 0;
 
-/** With an article, with a period, and areas with their unit. */
+/** Spellings with an article, with a period, and of areas with their unit. */
 function spellings(report: string): string[] {
   const ended = `${report.replace(/\.$/, "")}.`;
   const measured = /^(\d+|under 1)$/.test(report)
@@ -63,7 +63,7 @@ const gazetteer: Target = {
   ],
 };
 
-/** The fact of a described country is asked for, and the country reported. */
+/** Reports the country when a fact about a described country is asked for. */
 const countryInsteadOfFact: Attack = (given) => {
   const { lookUp, where } = given;
   if (lookUp.ask === "country" || !where) return undefined;
@@ -71,7 +71,7 @@ const countryInsteadOfFact: Attack = (given) => {
   return { behavior: { searches: [rightQuery(given)], visits, report: lookUp.of }, maximum: SEARCH + PAGE };
 };
 
-/** The pages that say which country it is, and its fact known by heart. */
+/** Opens the pages that show which country is described, and reports its fact from memory. */
 const oneHopShort: Attack = (given) => {
   const { lookUp, where, correct } = given;
   if (lookUp.ask === "country" || !where) return undefined;
@@ -97,7 +97,7 @@ test("2,000 random compositions of behaviors: none earns more than its right par
   expect(overRewarded(gazetteer, { composition }, 2000)).toEqual({});
 });
 
-/** Finds a phrasing in a text. */
+/** Matches a phrasing in a text. */
 const patternOf = (phrasing: string): RegExp =>
   new RegExp(
     phrasing
@@ -123,6 +123,6 @@ test("correct work earns the full reward, in every phrasing of both sides and ev
   expect([...unused]).toEqual([]);
 });
 
-test("the order of a task's conditions changes no score of any behavior", () => {
+test("reordering the conditions of a task does not change the score of an attack", () => {
   expect(changedByOrder(gazetteer, 500)).toEqual([]);
 });

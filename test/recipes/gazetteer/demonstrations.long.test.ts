@@ -28,7 +28,7 @@ const agentOf = (arm: "mgrpo" | "single-agent", agent: string) => {
   return { config, toolbox: openToolbox(agent, config, tools) };
 };
 
-/** An upper bound for SmolLM2's tokenizer on these texts, whose names and punctuation take 2.4 to 4 characters a token. */
+/** An upper bound for SmolLM2's tokenizer on these texts: their names and punctuation have 2.4 to 4 characters per token. */
 const tokens = (text: string): number => Math.ceil(text.length / 2.4);
 /** The template's tokens around one message. */
 const MESSAGE = 5;
@@ -50,13 +50,13 @@ test.each(CASES)(
       });
       const messages = [config.system, prompt, ...turns.flatMap(({ text, responses }) => [text, ...responses])];
       const context = messages.reduce((sum, text) => sum + tokens(text) + MESSAGE, 0);
-      // No whole conversation is as dense as 2.4 characters a token: 3, a quarter above it, is assumed.
+      // A whole conversation is assumed to average 3 characters per token, 1.25 times the 2.4 of `tokens`.
       expect(context, prompt).toBeLessThanOrEqual(1.25 * limits.contextTokens);
     }
   },
 );
 
-test("demonstrations are a function of the seed, and other agents have none", () => {
+test("the seed determines the demonstrations; an agent without any is refused", () => {
   const first = (seed: number) => [...demonstrations("main", "mgrpo", seed)].slice(0, 20);
   expect(first(5)).toEqual(first(5));
   expect(first(5)).not.toEqual(first(6));
@@ -124,7 +124,7 @@ function lookUpsIn(one: Demonstration): LookUp[] {
   return [...asked, ...described, ...compared.map((of): LookUp => ({ ask: "area", of }))];
 }
 
-/** Of a fact about a country that is described, the look-up for that country. */
+/** For a fact about a described country, the look-up of that country. */
 function lookUpsAsked(text: string): LookUp[] {
   const { ask, of, where } = readTask(text) ?? { ask: "country", where: [] };
   if (ask !== "country" && of !== undefined) return [{ ask, of }];
@@ -135,14 +135,14 @@ function lookUpsAsked(text: string): LookUp[] {
 const inEnglish = (text: string): string => text.toLowerCase().replaceAll("the ", "");
 const keyInEnglish = (lookUp: LookUp): string => inEnglish(lookUpKey(lookUp));
 
-/** Every search is for the names of one of the look-ups, so none of them is overlooked. */
+/** Every search is for the names of one of the look-ups, so `lookUpsIn` misses none. */
 function expectSearchesExplained(one: Demonstration): void {
   const keyOf = (names: readonly string[]) => names.map(inEnglish).sort().join(", ");
   const explained = lookUpsIn(one).map((lookUp) => keyOf(termsOf(lookUp)));
   for (const query of argumentsIn(one, "query")) expect(explained, one.prompt).toContain(keyOf(query.split(", ")));
 }
 
-test("every delegated task can be read, and the planner's answer follows from the reports", () => {
+test("every delegated task parses, and the planner's answer is the last response", () => {
   const { toolbox } = agentOf("mgrpo", "main");
   for (const { turns } of demonstrations("main", "mgrpo", 5)) {
     const last = turns.at(-2)?.responses[0];
@@ -155,7 +155,7 @@ test("every delegated task can be read, and the planner's answer follows from th
   }
 });
 
-test("the judge gives every demonstration of the searcher full marks", () => {
+test("the expert scores every demonstration of the searcher 1", () => {
   const { toolbox } = agentOf("mgrpo", "searcher");
   const elsewhere = { ...(questionSet(1).heldOut[0] as never as Parameters<typeof rewards.expert>[0]), facts: {} };
   const marks = [...demonstrations("searcher", "mgrpo", 5)].map((demonstration) => [

@@ -1,4 +1,4 @@
-/** @file Laws of the question sets: no look-up and no phrasing is both in training and held out, and every question answerable with the real tools. */
+/** @file Laws of the question sets: training and held-out questions share no look-up and no phrasing, and the real tools suffice to answer them. */
 import { expect, test } from "vitest";
 import { questionsAsked } from "../../../core/contracts/evaluation-suite.ts";
 import { type Question, QuestionSet } from "../../../core/contracts/question.ts";
@@ -41,7 +41,7 @@ const development = asked("development");
 const testSplit = asked("test");
 const chainsOf = (questions: readonly Question[]) => questions.map(({ facts }) => Facts.parse(facts).chain);
 
-test("questions are valid records with distinct ids, a function of the seed; the held-out ones are the same for every seed", () => {
+test("questions are valid records with distinct ids; the seed determines the training questions, but not the held-out ones", () => {
   expect(QuestionSet.parse(set)).toEqual(set);
   expect(new Set([...set.train, ...set.heldOut].map(({ id }) => id)).size).toBe(set.train.length + set.heldOut.length);
   expect(questionSet(1)).toEqual(set);
@@ -69,7 +69,7 @@ test("no two questions of a split have the same chain", () => {
   for (const split of [development, testSplit]) expect(new Set(chainsOf(split)).size).toBe(split.length);
 });
 
-test("held-out questions make only held-out look-ups, training questions none of them, whatever the seed", () => {
+test("held-out questions need only held-out look-ups, training questions none of them, whatever the seed", () => {
   const lookUpsOf = ({ facts }: Question) => Facts.parse(facts).lookUps.map(({ task }) => parseTask(task) as LookUp);
   expect(set.heldOut.flatMap(lookUpsOf).every(isHeldOut)).toBe(true);
   for (const seed of [1, 2, 3]) expect(questionSet(seed).train.flatMap(lookUpsOf).filter(isHeldOut)).toEqual([]);
@@ -105,7 +105,7 @@ test("no answer can be guessed: none is correct for more than a tenth of a kind'
   }
 });
 
-test("pages are read back as they were written; a page that is cut off, or another text, is none", () => {
+test("parsing a page returns the facts that it was written from; a page that is cut off or any other text does not parse", () => {
   for (const world of [0, 1]) {
     const pages = pagesOf(worldOf(world));
     for (const country of worldOf(world).countries.values()) {
@@ -121,7 +121,7 @@ test("pages are read back as they were written; a page that is cut off, or anoth
   expect(readPage(pagesOf(worldOf(0)).get("Jordan")?.slice(0, -9) ?? "")).toBeUndefined();
 });
 
-/** A searcher that reads what the task says, and a planner that carries the chain out; both see only what tools return. */
+/** A searcher that reads only the task, and a planner that follows the chain; both see only what tools return. */
 async function answer(question: Question): Promise<string> {
   const call = (name: string, args: Record<string, string>): Promise<string> =>
     (tools.get(name) as NonNullable<ReturnType<typeof tools.get>>).run(args as never, {
@@ -178,7 +178,7 @@ test("a scripted team answers every held-out question, and 400 training question
   expect(wrong).toEqual([]);
 });
 
-test("every phrasing of a look-up, on either side, is read as that look-up", () => {
+test("every look-up parses from its question on either side, and from its task", () => {
   const random = stream("read-task");
   for (const { name, capital, currency, borders, languages } of countries) {
     const where = [
@@ -228,4 +228,4 @@ test.each([
   ["tell me about Jordan", undefined],
   ["What is the currency?", undefined],
   ["", undefined],
-])("the task %j", (text, task) => expect(readTask(text)).toEqual(task));
+])("the task %j parses to %j", (text, task) => expect(readTask(text)).toEqual(task));

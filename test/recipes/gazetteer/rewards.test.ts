@@ -1,4 +1,4 @@
-/** @file The rewards of gazetteer on worked cases, and that form alone pays nothing under the recipe's own weights. */
+/** @file The rewards of gazetteer on worked cases, and that form alone earns nothing under the recipe's own weights. */
 import { describe, expect, test } from "vitest";
 import type { Conversation } from "../../../core/contracts/conversation.ts";
 import type { Question } from "../../../core/contracts/question.ts";
@@ -34,7 +34,7 @@ const main = (answer: string | null): Conversation => ({
 
 type Step = readonly ["search" | "visit", string];
 
-/** What the expert gives a searcher in the real world for its searches and visits, then its report (null: none). */
+/** The expert's score of a searcher in the real world: its searches and visits, then its report (null: none). */
 function expert(prompt: string, steps: readonly Step[], answer: string | null) {
   const turns = steps.map(([name, text]) => ({
     text: "",
@@ -55,7 +55,7 @@ describe("correct", () => {
     [null, 0],
   ])("%j scores %d", (answer, score) => expect(rewards.correct(question, main(answer))).toBe(score));
   test.each(["89", "89 thousand km2", "89 thousand square kilometers."])(
-    "an area, with and without its unit: %s",
+    "an area is correct with and without its unit: %s",
     (given) => {
       expect(rewards.correct({ ...question, answer: "89" }, main(given))).toBe(1);
     },
@@ -71,7 +71,7 @@ test("good form without content earns nothing, for either agent; a correct repor
   expect(subReward(true, 1, 1, algorithm.subReward)).toBeCloseTo(1);
 });
 
-// The expert: 0.2 for a search that names what the task names, 0.3 for the page, 0.5 for the report.
+// The expert: 0.2 for a search with the names in the task, 0.3 for the page, 0.5 for the report.
 const TASK = "Find the currency of Jordan.";
 const JORDAN: readonly Step[] = [
   ["search", "Jordan"],
@@ -85,7 +85,7 @@ const AMMAN: readonly Step[] = [
 
 test.each<[string, string, readonly Step[], string | null, number]>([
   ["a look-up on the chain", TASK, JORDAN, "Jordanian dinar", 1],
-  ["in other words", "What money do people use in Jordan?", JORDAN, "the Jordanian dinar", 1],
+  ["a look-up in other words", "What money do people use in Jordan?", JORDAN, "the Jordanian dinar", 1],
   [
     "a query in a sentence",
     TASK,

@@ -76,7 +76,7 @@ test.each(recipe.baseModels ?? [])("$folder was made with these settings and the
   expect(record).toMatchObject({ ...base.training, seed: base.seed });
 });
 
-test("the expert pays for the look-up, the number and the page, and only for the task's person", async () => {
+test("the expert pays for the look-up, the number and the page, and only if the task's person is looked up", async () => {
   const question = set.train.find(({ kind }) => kind === "1 calls") ?? expect.fail();
   const village = villageAsked(question);
   const entry = entryOf(village, "Ada") ?? expect.fail();
@@ -91,7 +91,7 @@ test("the expert pays for the look-up, the number and the page, and only for the
   expect(parseTask(task)).toEqual({ field: "coins", name: "Ada" });
   expect(await score(task, "Ada", reportOf(entry.coins, page))).toBe(1);
   expect(await score(task, "Ada", reportOf(entry.coins + 1, page))).toBeCloseTo(0.6, 12);
-  // The first of six fields.
+  // The report repeats one of the page's six fields, in its place.
   expect(await score(task, "Ada", `${entry.coins}: hens ${entry.hens}`)).toBeCloseTo(0.7 + 0.3 / 6, 12);
   expect(await score(task, "Ben", reportOf(entry.coins, page))).toBe(0);
   expect(await score("what is it", "Ada", reportOf(entry.coins, page))).toBe(0);

@@ -67,7 +67,7 @@ test("tools are written as OpenAI's, with their descriptions and parameters", ()
   }
 });
 
-test("OpenLLMetry's parameters of a tool that has none are null as JSON", () => {
+test("OpenLLMetry records a tool without parameters with the JSON `null`, and it is imported without parameters", () => {
   const attributes = {
     "gen_ai.prompt.0.role": "user",
     "gen_ai.prompt.0.content": "Where?",
@@ -80,7 +80,7 @@ test("OpenLLMetry's parameters of a tool that has none are null as JSON", () => 
   expect(lines).toEqual([expect.objectContaining({ tools: [{ type: "function", function: { name: "now" } }] })]);
 });
 
-test("files of several conventions together are one conversation, once per agent that they name", () => {
+test("one conversation in files of several conventions is imported once per agent that they name", () => {
   const files = ["current.jsonl", "span-events.jsonl", "openinference.jsonl", "ai-sdk.jsonl", "openai.jsonl"].map(
     traceFile,
   );
@@ -96,7 +96,7 @@ test("files of several conventions together are one conversation, once per agent
   expect(JSON.stringify(renamed.lines)).not.toContain(SYSTEM);
 });
 
-test("without content, the reason names the setting that captures it", () => {
+test("a call without content is skipped, and the reason names the setting that captures it", () => {
   const { lines, report } = importTraces([traceFile("no-content.jsonl")], { conditions: [], system: true });
   const setting = expect.stringContaining("set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT");
   expect(lines).toEqual([]);

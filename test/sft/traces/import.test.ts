@@ -6,7 +6,7 @@ import type { JsonValue } from "../../../sft/traces/json.ts";
 import { calls, chat, keyValues, responds, says, span, spans } from "../../fixtures/traces.ts";
 import { A, imported, of, Q, roles } from "./imported.ts";
 
-test("a later call contains the earlier one, and branches are kept apart", () => {
+test("a call that another one contains is not imported, and branches are kept apart", () => {
   const history = [Q, calls("a", "x"), responds("a", "found x")];
   const { lines, report } = imported(
     spans(
@@ -45,7 +45,7 @@ test("each choice ends a conversation of its own", () => {
   });
 });
 
-test("a conversation is taken up to its second prompt", () => {
+test("a conversation is imported up to its second prompt", () => {
   const { lines, report } = imported(of([Q, A, says("user", "Sure?")], [says("assistant", "Yes.")]));
   expect(lines.map(roles)).toEqual(["user assistant"]);
   expect(report.cut).toBe(1);
@@ -78,7 +78,7 @@ test("the response of a tool that returns nothing is what the AI SDK sends to th
   expect(lines[0]?.messages[2]).toMatchObject({ role: "tool", content: "null" });
 });
 
-test("a span around other calls is not a call", () => {
+test("a span that encloses model calls is not imported as a call", () => {
   const { lines, skipped } = imported(
     spans(
       span({
@@ -104,7 +104,7 @@ test("a tool's span with message events is not a model call", () => {
   expect([report.found, report.otherSpans]).toEqual([1, 1]);
 });
 
-test("--agent, --where and --as", () => {
+test("--agent and --where select conversations, --agent also those that name no agent; --as renames the agent", () => {
   const agent = (name: string) => ({ "gen_ai.agent.name": name });
   const document = {
     resourceSpans: [
@@ -177,7 +177,7 @@ test("the score of a later answer says nothing about the first", () => {
   expect(taken({ feedback: 1 }).lines.map(roles)).toEqual(["user assistant"]);
 });
 
-test("content in an event of its own, without the span", () => {
+test("content is imported from an event of its own, without a span", () => {
   const attributes = keyValues({
     "gen_ai.operation.name": "chat",
     "gen_ai.input.messages": [Q],
@@ -227,12 +227,12 @@ test.each<[string, JsonValue, string]>([
   ["text blocks", [{ type: "text", text: "a", annotations: [] }, { text: "b" }], "ab"],
   ["Bedrock's blocks", [{ text: "a" }, { json: { n: 1 } }], 'a{"n":1}'],
   ["a list of the tool's own", [{ title: "A", text: "a" }], '[{"title":"A","text":"a"}]'],
-])("a response that is a list: %s", (_what, response, content) => {
+])("a response that is a list becomes text: %s", (_what, response, content) => {
   const { lines } = imported(of([Q, calls("a", "x"), responds("a", response)], [A]));
   expect(lines[0]?.messages[2]).toMatchObject({ role: "tool", content });
 });
 
-test("keys of a line of messages are attributes", () => {
+test("the keys of a line of OpenAI messages serve as attributes", () => {
   const line = {
     messages: [
       { role: "user", content: "Where?" },

@@ -1,4 +1,4 @@
-/** @file Imports one document, and checks that the report accounts for all of it. */
+/** @file Imports one document, and checks that the report accounts for every model call in it. */
 import { expect } from "vitest";
 import { importTraces, type TraceImportOptions } from "../../../sft/traces/import.ts";
 import type { JsonValue } from "../../../sft/traces/json.ts";
