@@ -13,10 +13,9 @@ import {
 } from "../core/contracts/records.ts";
 import type { Table, TableItem } from "../core/ports.ts";
 import { listedRuns } from "../core/training/run-list.ts";
+import { FinalizedGroups } from "./finalized-groups.ts";
 import { evictOldest, memo } from "./memo.ts";
 
-/** More groups than any step has: otherwise every read of a large step would fetch all its groups again. */
-const CACHED_GROUPS = 5000;
 const CACHED_PLANS = 100;
 
 /** Groups of a step by index, undefined where the item is missing. */
@@ -24,8 +23,7 @@ export type Groups = (GroupRecord | undefined)[];
 
 export class Records {
   readonly #table: Table;
-  /** Finalized groups by `run/step/group`. */
-  readonly #finalized = new Map<string, GroupRecord>();
+  readonly #finalized = new FinalizedGroups();
   /** By `run/step`, the group that was open at the last check. It most likely still is, so one read is enough. */
   readonly #lastOpen = new Map<string, number>();
   readonly #plans: (key: string) => Promise<StepRecord | undefined>;
@@ -100,7 +98,7 @@ export class Records {
   }
 
   async group(run: string, step: number, index: number): Promise<GroupRecord | undefined> {
-    const known = this.#finalized.get(`${run}/${step}/${index}`);
+    const known = this.#finalized.get(run, step, index);
     if (known) return known;
     const item = await this.#table.get(tableKeys.group(run, step, index));
     return item && this.parseGroup(item);
@@ -109,10 +107,7 @@ export class Records {
   /** Parses a GROUP item, as read or as an update returned it, and caches it once it is finalized. */
   parseGroup(item: TableItem): GroupRecord {
     const record = parse(GroupRecord, item, `GROUP ${item["step"]}/${item["group"]} of run '${item["run"]}'`);
-    if (record.state === "finalized") {
-      this.#finalized.set(`${record.run}/${record.step}/${record.group}`, record);
-      evictOldest(this.#finalized, CACHED_GROUPS);
-    }
+    if (record.state === "finalized") this.#finalized.add(record);
     return record;
   }
 

@@ -1,0 +1,45 @@
+/** @file Which finalized groups the functions keep in memory. */
+import { expect, test } from "vitest";
+import type { GroupRecord } from "../../core/contracts/records.ts";
+import { FinalizedGroups } from "../../functions/finalized-groups.ts";
+
+const groupOf = (step: number, group: number, questionId = "q"): GroupRecord => ({
+  ...{ run: "test", step, group, questionId, rolloutsPerQuestion: 1, state: "finalized" },
+  ...{ crashes: {}, rollouts: {}, finalized: {} },
+});
+
+function filled(steps: number, groups: number): FinalizedGroups {
+  const cache = new FinalizedGroups();
+  for (let step = 0; step < steps; step++) for (let group = 0; group < groups; group++) cache.add(groupOf(step, group));
+  return cache;
+}
+
+/** The steps whose group 0 is cached. */
+const stepsIn = (cache: FinalizedGroups, steps: number) =>
+  Array.from({ length: steps }, (_, step) => step).filter((step) => cache.get("test", step, 0));
+
+test("the groups of the last 50 steps are kept", () => {
+  expect(stepsIn(filled(60, 2), 60)).toEqual(Array.from({ length: 50 }, (_, i) => 10 + i));
+});
+
+test("older steps make room once there are 5,000 groups", () => {
+  expect(stepsIn(filled(4, 2000), 4)).toEqual([2, 3]);
+});
+
+test("all groups of a single step are kept, however many", () => {
+  const cache = filled(1, 6000);
+  expect(cache.get("test", 0, 0)).toBeDefined();
+  expect(cache.get("test", 0, 5999)).toBeDefined();
+});
+
+test("a group that is added again counts once", () => {
+  const cache = filled(2, 2500);
+  for (let i = 0; i < 10; i++) cache.add(groupOf(1, 0, `q${i}`));
+  expect(stepsIn(cache, 2)).toEqual([0, 1]);
+  expect(cache.get("test", 1, 0)?.questionId).toBe("q9");
+});
+
+test("runs are told apart", () => {
+  const cache = filled(1, 1);
+  expect(cache.get("other", 0, 0)).toBeUndefined();
+});
