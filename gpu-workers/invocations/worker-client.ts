@@ -12,7 +12,7 @@ import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Log } from "../log.ts";
 import type { WorkerNetwork } from "./network.ts";
 import { LONGEST_POLL_SECONDS } from "./server.ts";
-import type { SignCall } from "./signature.ts";
+import type { SignCall, SignedCall } from "./signature.ts";
 
 /** The server answers a poll within LONGEST_POLL_SECONDS; after this a silent machine counts as gone. */
 const CALL_TIMEOUT_SECONDS = LONGEST_POLL_SECONDS + 10;
@@ -107,9 +107,10 @@ export class WorkerClient {
   /** Best effort: returns at once, and a failure is only logged. */
   delete(worker: WorkerRecord, path: string): void {
     const signal = AbortSignal.timeout(CANCEL_TIMEOUT_SECONDS * 1000);
-    this.#send(worker, { path, method: "DELETE", signal }).catch((error: unknown) =>
-      this.#log.info("canceled work may still run", { path, error: String(error) }),
-    );
+    const request: WorkerRequest = { path, method: "DELETE", signal };
+    this.#signed(request)
+      .then((signed) => this.#send(worker, request, signed))
+      .catch((error: unknown) => this.#log.info("canceled work may still run", { path, error: String(error) }));
   }
 
   /**
@@ -126,29 +127,35 @@ export class WorkerClient {
   }
 
   async #exchange(worker: WorkerRecord, request: WorkerRequest): Promise<WorkerResponse & { isAuthentic: boolean }> {
+    const signed = await this.#signed(request);
+    // Only now: signing may wait for the store, which says nothing about the worker.
     const timeout = AbortSignal.timeout(CALL_TIMEOUT_SECONDS * 1000);
-    return await withAnySignal([request.signal, timeout], (signal) => this.#answer(worker, { ...request, signal }));
-  }
-
-  async #answer(worker: WorkerRecord, request: WorkerRequest): Promise<WorkerResponse & { isAuthentic: boolean }> {
-    const { signed, response } = await this.#send(worker, request);
-    const { status, headers } = response;
-    const text = await response.text();
-    // Only reports are signed (signature.ts).
-    const isAuthentic = !REPORTS.includes(status) || signed.isReport(text, (name) => headers.get(name));
-    return { status, text, isAuthentic };
+    return await withAnySignal([request.signal, timeout], async (signal) => {
+      const response = await this.#send(worker, { ...request, signal }, signed);
+      const { status, headers } = response;
+      const text = await response.text();
+      // Only reports are signed (signature.ts).
+      const isAuthentic = !REPORTS.includes(status) || signed.isReport(text, (name) => headers.get(name));
+      return { status, text, isAuthentic };
+    });
   }
 
   /** Signs each call separately: a signature is valid for one call only. */
-  async #send(worker: WorkerRecord, { path, method, body = "", headers = {}, signal }: WorkerRequest) {
-    const signed = await this.#sign({ method, path, body });
-    const response = await this.#network.fetch(`${worker.url}${path}`, {
+  #signed({ method, path, body = "" }: WorkerRequest): Promise<SignedCall> {
+    return this.#sign({ method, path, body });
+  }
+
+  #send(
+    worker: WorkerRecord,
+    { path, method, body = "", headers = {}, signal }: WorkerRequest,
+    signed: SignedCall,
+  ): Promise<Response> {
+    return this.#network.fetch(`${worker.url}${path}`, {
       method,
       headers: { ...headers, ...signed.headers },
       signal,
       ...(body !== "" && { body }),
     });
-    return { signed, response };
   }
 }
 

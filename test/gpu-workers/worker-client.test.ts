@@ -1,5 +1,5 @@
 /** @file What a worker's silence, connection failures and refusals mean to its caller. */
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import type { WorkerRecord } from "../../core/contracts/records.ts";
 import { openCallSigner } from "../../gpu-workers/invocations/signature.ts";
 import { responseFailure, WorkerClient } from "../../gpu-workers/invocations/worker-client.ts";
@@ -23,6 +23,23 @@ test("when a worker stays silent until the time limit, the error names the timeo
     ...{ isWorkerAtFault: true, workerDied: true },
     message: "worker 'w1' does not answer (TimeoutError)",
   });
+});
+
+test("the time limit of a call starts once it is signed: a slow store is not the worker's silence", async () => {
+  const limit = vi.spyOn(AbortSignal, "timeout");
+  let answerTime: (time: number) => void = () => {};
+  const storeTime = () => new Promise<number>((resolve) => (answerTime = resolve));
+  const client = new WorkerClient(
+    openCallSigner("the same secret", { storeTime }),
+    { fetch: async () => new Response(null, { status: 202 }) },
+    createLog(() => {}),
+  );
+  const called = client.call(worker, { path: "/invocations/a", method: "GET", signal: new AbortController().signal });
+  expect(limit).not.toHaveBeenCalled();
+  answerTime(0);
+  expect(await called).toMatchObject({ status: 202 });
+  expect(limit).toHaveBeenCalledOnce();
+  limit.mockRestore();
 });
 
 test.each([
