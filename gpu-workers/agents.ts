@@ -1,4 +1,4 @@
-/** @file The agents that a process hosts: each with its tools and its policy, on a local engine or behind an API. */
+/** @file The agents that a process hosts: each with its tools and its policy, on an engine or behind an API. */
 import type { AgentConfig } from "../core/contracts/agent-config.ts";
 import { isEndpointPolicy } from "../core/contracts/language-model.ts";
 import type { Allowance } from "../core/contracts/rollout.ts";
@@ -55,7 +55,7 @@ export function openAgents(
   return new Map(agents.map((agent) => [agent.name, agent]));
 }
 
-/** @param opened by owner: agents that share a policy share its samplers. @param isTeam only evaluates: one team at a time. */
+/** @param opened by owner: agents that share a policy share its samplers. @param isTeam samples one version at a time. */
 function policyOf(
   { run, engineOf, apiOf }: AgentParts,
   name: string,

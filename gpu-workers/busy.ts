@@ -34,7 +34,7 @@ export interface BusyMeter {
 export interface BusyMeterOptions {
   /** Milliseconds since the epoch. */
   readonly now?: () => number;
-  /** Absent: no call ever counts as stalled. */
+  /** Absent: only a canceled call can count as stalled. */
   readonly limits?: EngineLimits;
   /** Seconds of a monotonic clock, for the limits. */
   readonly monotonic?: () => number;

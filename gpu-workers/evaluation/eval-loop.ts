@@ -37,7 +37,7 @@ import { type CrashHistory, RolloutsInFlight } from "./suspects-first.ts";
 
 export interface EvalRole {
   readonly run: RunContext;
-  /** The whole team, by name. Nothing else in this process uses its policies: they are closed between jobs. */
+  /** The whole team, by name. Nothing else in this process uses its policies: they are closed while no job can be leased. */
   readonly agents: ReadonlyMap<string, HostedAgent>;
   scorerOf(suite: EvaluationSuite): Scorer | Promise<Scorer>;
   readonly checkpoints: Checkpoints;

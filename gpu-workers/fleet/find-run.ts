@@ -49,8 +49,8 @@ export async function readFleet({ table }: Store, name: string): Promise<Fleet> 
 export type OnDamaged = (run: string, error: MgrpoError) => void;
 
 /**
- * The oldest run that needs a worker of this fleet and is not `refused`; undefined when none has needed one for `patienceSeconds`. Rejects
- * when the store cannot be read: an instance without permission must fail, since no other like it would find a run either.
+ * The oldest run that needs a worker of this fleet and is not `refused`; undefined when none has needed one for `patienceSeconds`, or `stop`
+ * aborts. Rejects when the store cannot be read: an instance without permission must fail, since no other like it would find a run.
  */
 export async function findRunForFleet(
   store: Store,

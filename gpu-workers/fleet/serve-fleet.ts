@@ -6,7 +6,7 @@
  *         '──────────────────'
  *
  * A run that this release cannot serve is refused before it gets a worker. The FLEET record says why, so tick does not request another
- * instance like this one. A refusal ends the process without a failure, or systemd would start the worker again.
+ * instance like this one. A refusal is no failure of the process, or systemd would start the worker again.
  */
 import type { Fleet } from "../../core/contracts/deployment.ts";
 import { isMgrpoError, type MgrpoError } from "../../core/errors.ts";
@@ -33,7 +33,7 @@ export interface FleetService<Parts> {
   serve(parts: Parts, enter: (worker: string) => Promise<boolean>): Promise<ServiceEnd>;
 }
 
-/** Resolves when no run needs this instance or accepts it. Rejects when it fails while serving one: a crash. */
+/** Resolves when no run that it can serve needs this instance, or when `stop` aborts. Rejects when it fails while serving one: a crash. */
 export async function serveFleet<Parts>(service: FleetService<Parts>, stop: AbortSignal): Promise<void> {
   const { store, fleet, log } = service;
   const refused = new Set<string>();

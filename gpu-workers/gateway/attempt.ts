@@ -72,8 +72,8 @@ export class Attempt {
   async turn(agent: string, request: TurnRequest, signal: AbortSignal): Promise<TurnReply> {
     const { main } = this.#team;
     const session = this.#session(agent);
-    const { signal: until, unlink } = linkSignals(signal, this.#closed.signal);
     const key = sha256(canonicalJson([agent, request]));
+    const { signal: until, unlink } = linkSignals(signal, this.#closed.signal);
     try {
       const sessions = agent === main.name ? main.sessions : this.#sub(agent);
       const reply = await sessions.turn(session, request, until);

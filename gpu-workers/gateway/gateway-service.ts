@@ -1,4 +1,4 @@
-/** @file The gateway's server in a worker that runs rollouts of an app: the main agent's, and those that evaluate. */
+/** @file The gateway's server in a process that runs rollouts of an app: the main agent's worker, an evaluator, and `ask` and `dev`. */
 import { randomBytes } from "node:crypto";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { MgrpoError } from "../../core/errors.ts";

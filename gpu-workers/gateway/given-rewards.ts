@@ -1,6 +1,6 @@
 /**
  * @file The rewards that an app gives in an attempt, over HTTP while it runs or in its result. Each is given once: the same number again changes
- * nothing, so requests may be repeated, and another one is refused, so their order does not matter.
+ * nothing, so requests may be repeated, and another one is refused.
  */
 import type { GivenRewards } from "../../core/contracts/app-rollout.ts";
 

@@ -8,9 +8,8 @@ import { parseJson } from "../../core/contracts/parse.ts";
 import { isMgrpoError } from "../../core/errors.ts";
 import type { Rollout } from "../../core/recipe.ts";
 import { openCallVerifier, openReportSigner } from "../invocations/signature.ts";
-import { recipeRunner } from "./runners.ts";
+import { MIN_SECRET, recipeRunner } from "./runners.ts";
 
-const MIN_SECRET = 16;
 const MAX_BODY_BYTES = 1 << 20;
 /** Milliseconds, 25 days: a longer timer fires at once. */
 const LONGEST_TIMER = 2 ** 31 - 1;

@@ -16,7 +16,8 @@ import type { Rollout } from "../../core/recipe.ts";
 import { openCallSigner } from "../invocations/signature.ts";
 import type { AnsweredError, AppRunner } from "./app-rollout.ts";
 
-const MIN_SECRET = 16;
+/** Fewest characters of the secret that the workers and an app elsewhere share. */
+export const MIN_SECRET = 16;
 const MAX_RESPONSE_CHARACTERS = 1 << 20;
 
 export function recipeRunner(rollout: Rollout): AppRunner {

@@ -55,7 +55,7 @@ interface State {
 }
 
 export interface SessionRoutes {
-  /** Refuses new turns. */
+  /** Refuses new turns, and no longer waits for those in progress. */
   close(): void;
 }
 

@@ -1,4 +1,7 @@
-/** @file Which invocations a sub-agent's worker accepts: those of the steps that it can sample now, and those of the next steps, which wait for its version. */
+/**
+ * @file Which invocations, and which turns of an app's sessions, a sub-agent's worker accepts: those of the steps that it can sample now, and
+ * those of the next steps, which wait for its version.
+ */
 import type { StepRecord } from "../../core/contracts/records.ts";
 import type { InvocationRequest } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";

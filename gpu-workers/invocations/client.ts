@@ -1,6 +1,6 @@
 /**
- * @file Delegation over HTTP. The caller picks one of the live workers that serve the agent, adopts a result that is already in the store,
- * and retries whatever may be transient, on another worker if there is one.
+ * @file Delegation over HTTP. The caller picks one of the live workers that serve the agent, and retries whatever may be transient, on
+ * another worker if there is one, unless the result is in the store by then.
  *
  *     PUT ──202──> GET ──200──> report      no worker, 503, unreachable     retry with backoff, elsewhere if possible
  *      ^            │ '──404: restarted──┐  409                             retry

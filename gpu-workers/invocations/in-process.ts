@@ -1,4 +1,4 @@
-/** @file Delegation within one process that hosts the whole team. Evaluation uses it. */
+/** @file Delegation within one process that hosts the whole team (gateway/whole-team.ts). */
 import { MgrpoError } from "../../core/errors.ts";
 import type { Delegation } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";

@@ -6,7 +6,9 @@
  *     POST /v1/responses          the agent is reached · 401 no such key · 404 no such agent · 413 · 503 infrastructure failed
  *     POST /v1/messages           · 500 a bug of the server: its log has the error
  *     GET  /v1/models             the team's agents
- *     POST /v1/rewards            204 the attempt has these rewards · 400 · 401 · 409 it has others
+ *     POST /v1/rewards            204 the attempt has these rewards · 400 · 401 · 409 it has others, or one names no sub-agent · 413
+ *
+ * `mgrpo serve` has neither responses nor rewards: 404.
  */
 import { type Context, Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
@@ -53,7 +55,7 @@ interface Shared {
   readonly warnOverridden: (settings: readonly string[]) => void;
 }
 
-/** The gateway of a worker. @param prefix the first part of its path. */
+/** The gateway of the open attempts. @param prefix the first part of its path. */
 export function gatewayApp(prefix: string, attempts: OpenAttempts, log: Log): Hono {
   const dialects = [chatCompletions, responses, messages];
   const why = "the run's config sets the sampling parameters";

@@ -50,7 +50,7 @@ function chunksOf(reply: TurnReply, request: ChatCompletionRequest): object[] {
     choices: [{ index: 0, delta, finish_reason: finish, ...more }],
   });
   const content = contentOf(reply);
-  // In one chunk: that of the text, or the last if the turn has no text.
+  // In one chunk: that of the text, or that of the finish reason if the turn has no text.
   const sampled = logprobs ? { logprobs: logProbsOf(reply) } : {};
   return [
     chunk({ role: "assistant", content: content === null ? null : "" }),

@@ -1,4 +1,4 @@
-/** @file Reads the body of a request. A setting that would change the reply and is not supported is refused, never ignored. */
+/** @file Reads the body of a request. A setting that would change the reply is honored, overridden with a warning in the log, or refused. */
 import * as z from "zod";
 import { ApiError, invalid } from "./errors.ts";
 
