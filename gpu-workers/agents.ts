@@ -19,7 +19,7 @@ export interface AgentParts {
   readonly run: RunContext;
   /** All tools of the recipe. */
   readonly tools: ReadonlyMap<string, Tool>;
-  /** Limit on the tool calls of a rollout; absent means no limit. */
+  /** Tool budget of a rollout; absent: no limit. */
   readonly allowance?: Allowance;
   engineOf(policy: string): PolicyEngine;
   /** The model of an agent whose policy is an API. */

@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { openReader } from "../../../adapters/tools/documents/reader.ts";
+import { withAnySignal } from "../../../core/any-signal.ts";
 import { MgrpoError } from "../../../core/errors.ts";
 import type { PolicyEngine, Tool } from "../../../core/ports.ts";
 import { relayEngine } from "../../fixtures/relay/policy.ts";
@@ -21,15 +22,7 @@ const lookup: Tool<{ word: string }> = {
   parameters: z.object({ word: z.string() }),
   async run({ word }, { signal }) {
     try {
-      const limit = AbortSignal.any([signal, AbortSignal.timeout(LIMITS.tool * 1000)]);
-      const url = world(`/page?word=${encodeURIComponent(word)}`);
-      const response = await fetch(url, { signal: limit });
-      if (!response.ok) throw new Error(`status ${response.status}`);
-      const type = response.headers.get("content-type") ?? "";
-      if (type === PLAIN) return await response.text();
-      const bytes = new Uint8Array(await response.arrayBuffer());
-      const page = await reader.read({ url, type, bytes, maxCharacters: MAX_CHARACTERS });
-      return "text" in page ? page.text : page.unreadable;
+      return await withAnySignal([signal, AbortSignal.timeout(LIMITS.tool * 1000)], (limit) => lookUp(word, limit));
     } catch (cause) {
       throw new MgrpoError("tool-backend", `the look-up failed: ${(cause as Error).message}`, {
         retryable: true,
@@ -38,6 +31,17 @@ const lookup: Tool<{ word: string }> = {
     }
   },
 };
+
+async function lookUp(word: string, signal: AbortSignal): Promise<string> {
+  const url = world(`/page?word=${encodeURIComponent(word)}`);
+  const response = await fetch(url, { signal });
+  if (!response.ok) throw new Error(`status ${response.status}`);
+  const type = response.headers.get("content-type") ?? "";
+  if (type === PLAIN) return response.text();
+  const bytes = new Uint8Array(await response.arrayBuffer());
+  const page = await reader.read({ url, type, bytes, maxCharacters: MAX_CHARACTERS });
+  return "text" in page ? page.text : page.unreadable;
+}
 
 /** The relay's engine, which waits for the world before it samples. If the world hangs, so does the engine, until its caller gives up. */
 const slowEngine: PolicyEngine = {
