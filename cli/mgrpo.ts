@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 /** @file The executable `mgrpo`. A failure prints one line that says what, where and what to do, and exits non-zero. */
+import { setMaxListeners } from "node:events";
 import { buildProgram } from "./program.ts";
 import { fail } from "./terminal/fail.ts";
 
@@ -13,4 +14,6 @@ for (const stream of [process.stdout, process.stderr]) {
     if (!isReaderGone) throw error;
   });
 }
+// All rollouts and requests in flight follow the signal that ends them. Node.js 20 warns of a leak at eleven listeners.
+setMaxListeners(0);
 await buildProgram().parseAsync().catch(fail);

@@ -5,6 +5,7 @@
  * the base model. So version 0 is sampled from a fresh adapter, which behaves exactly like the base model.
  */
 
+import { setMaxListeners } from "node:events";
 import pLimit from "p-limit";
 import { linkSignals } from "../../core/any-signal.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -27,6 +28,8 @@ export async function openTinkerSampler(
   const copy = await openCopy(server, base, version);
   const model: SampledModel = { model_path: copy.path };
   const closed = new AbortController();
+  // Every sample in flight adds a listener.
+  setMaxListeners(0, closed.signal);
   const limit = pLimit(slots);
 
   return {

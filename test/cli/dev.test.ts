@@ -53,6 +53,11 @@ test("dev shows every agent's rewards, advantages and trained tokens, natively a
   }
 });
 
+test("more rollouts at once than a signal may have listeners by default are no reason to warn of a leak", async () => {
+  const ended = await mgrpo(folder, "dev", RELAY, "--question", "train-amber", ...models, "--rollouts", "12");
+  expect(ended).toMatchObject({ code: 0, stderr: expect.not.stringContaining("MaxListeners") });
+});
+
 test("dev samples the same group as the first step of training", async () => {
   const [main = expect.fail()] = linesOf(await printedJson("dev", RELAY, ...withApp), "agent");
   const step = ["--steps", "1", "--set", "questionsPerStep=1", "--set", "rolloutsPerQuestion=4"];
