@@ -21,7 +21,7 @@ export const ObjectCreated = z.object({
 });
 export type ObjectCreated = z.infer<typeof ObjectCreated>;
 
-/** Asks start-run to start a run. Base files and questions must be in the store already, as parts and `questions.json`. */
+/** Asks start-run to start a run. In the store already: `questions.json`, and the base files without an `origin`, as parts. */
 export const StartRun = z.strictObject({
   config: RunConfig,
   questionsSha256: Sha256,
