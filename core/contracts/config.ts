@@ -115,7 +115,7 @@ const LimitsConfig = z.strictObject({
     .min(0)
     .max(1)
     .default(0.01)
-    .describe("Share of the rollouts of 10 steps that may be lost to infrastructure. More halts the run."),
+    .describe("Share of the rollouts of 10 steps that may be lost to infrastructure or judges. More halts the run."),
 });
 
 const LivenessConfig = z.strictObject({

@@ -37,7 +37,7 @@ export const EvaluationResult = EvaluationScore.extend({
   job: z.string(),
   team: Step,
   suite: z.string(),
-  /** Questions whose rollout was lost to infrastructure after all attempts, listed once per lost run. Not counted in the score. */
+  /** Questions whose rollout was lost to infrastructure or a judge, listed once per lost run. Not counted in the score. */
   lost: z.array(z.string()),
   /** The distinct reasons of the losses. */
   reasons: z.array(Reason).exactOptional(),

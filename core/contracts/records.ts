@@ -258,7 +258,7 @@ export type WorkerRecord = z.infer<typeof WorkerRecord>;
 
 /** An evaluation's score: totals, per-run scores, and the 95% interval of the mean accuracy (core/training/confidence-interval.ts). */
 export const EvaluationScore = z.strictObject({
-  /** Rollouts counted: every question once per run, except those lost to infrastructure. */
+  /** Rollouts counted: every question once per run, except lost ones and those without a reference answer. */
   n: z.int().nonnegative(),
   correct: z.number().nonnegative(),
   runs: z.array(z.strictObject({ n: z.int().nonnegative(), correct: z.number().nonnegative() })),
